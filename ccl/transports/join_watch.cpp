@@ -35,7 +35,7 @@ std::optional<std::string> note_in(Store& store, const std::string& key, Deadlin
   }
 }
 
-// "4711 0 text": the first number of a text, which goes on behind it.
+// Cuts the first number off a text: "4711 0 text" becomes "0 text".
 std::int64_t next_number(std::string_view& text) {
   const std::optional<std::int64_t> number = text::take_number<std::int64_t>(text);
   text.remove_prefix(std::min<std::size_t>(text.size(), 1));
@@ -69,7 +69,7 @@ Failure kind_of(const std::exception_ptr& why) {
   }
 }
 
-// Waits in short intervals, and looks in between.
+// Waits in short intervals, and checks the other ranks between them.
 class WatchedStore : public ForwardingStore {
  public:
   WatchedStore(std::shared_ptr<Store> below, JoinWatch& watch) : ForwardingStore(std::move(below)), watch_(watch) {}
@@ -93,7 +93,7 @@ class WatchedStore : public ForwardingStore {
 
 JoinWatch::JoinWatch(std::shared_ptr<Store> store, Rank mine, Rank ranks, std::string host)
     : store_(std::move(store)), mine_(mine), host_(std::move(host)), ranks_(static_cast<std::size_t>(ranks)) {
-  // Whoever comes a second time is turned away, and says nothing of the first.
+  // A process that joins a second time is turned away; it must not report a failure of the first.
   if (ranks > 1 && store_->add(fmt::format("has process/{}", mine), 1) == 1)
     store_->set(process_note(mine), bytes_in(fmt::format("{} {}", getpid(), host_)));
 }
@@ -112,7 +112,7 @@ bool JoinWatch::has_come(Rank r) {
   return true;
 }
 
-// Rank 0 looks at all, and tells; the others look at rank 0.
+// Rank 0 checks all ranks and reports; the others check rank 0.
 void JoinWatch::check() {
   const Deadline now = Clock::now();
   if (now < next_) return;
@@ -133,7 +133,7 @@ void JoinWatch::check_joined(std::span<const Rank> missing, Deadline deadline) {
     throw PeerLost(missing.front(), -1, fmt::format("rank {} did not join in time", missing.front()));
 }
 
-// "3 1 text": rank 3 has found that rank 1 is lost. "3 -1 text": it has failed itself.
+// Reads a report: "3 1 text" says that rank 3 has lost rank 1; "3 -1 text", that rank 3 itself has failed.
 std::exception_ptr JoinWatch::told(Deadline deadline) {
   const auto note = note_in(*store_, failure_note, deadline);
   if (!note) return nullptr;
@@ -165,7 +165,7 @@ void JoinWatch::tell(const std::exception_ptr& why) {
   if (!note_in(*store_, failure_note, Clock::now())) store_->set(failure_note, bytes_in(text));
 }
 
-// Instead of what this rank has missed of the others, what they have missed, where it can be known.
+// Returns why the others failed instead of why this rank missed them, if that can be known.
 std::exception_ptr JoinWatch::meaning_of(const std::exception_ptr& why) {
   try {
     std::rethrow_exception(why);

@@ -23,8 +23,8 @@ class JoinWatch {
   // Throws what another rank has told of its failure, and PeerLost for one that has ended. Looks ten times a second.
   void check();
   void check_joined(std::span<const Rank> missing, Deadline);  // the same, and PeerLost at the deadline
-  // This rank fails: tells the others, unless one of them has told it, and returns what to throw. Rank 0, whose process
-  // may keep the store, waits for the others to hear it, for a second at most.
+  // Called when this rank fails: reports it to the others, unless it repeats their report, and returns what to throw.
+  // Rank 0, whose process may hold the store, waits up to a second for the others to read the report.
   std::exception_ptr failed(const std::exception_ptr&) noexcept;
   const std::vector<Rank>& absent() const { return absent_; }  // the ranks that had not come when it failed
 

@@ -40,8 +40,8 @@ class Lanes {
   // Backs off, longer as `idle` grows: the number of calls since something happened. Wakes when a message arrives or
   // room appears. True when it is time to check whether all ranks are well.
   virtual bool wait(std::uint32_t idle) = 0;
-  // How much has come, and is known to have arrived at others, of what travels slowly: it increases while data move
-  // though no lane end can go on.
+  // Counts what has arrived here and, as far as is known, at others over slow links. It increases while data move, even
+  // if no end of a lane can go on.
   virtual std::uint64_t arrivals() const { return 0; }
   virtual bool could_advance() const = 0;  // a waiting lane end could go on; sends of a rank that has left count
   // The mark of a message that has arrived on this lane and was not received yet; none: there is no such message.

@@ -27,8 +27,8 @@ struct Activity {
   std::uint8_t wire = 0;  // type of messages
   std::uint8_t reduction = 0;
   bool running = false;
-  // These increase, round and round. In this communicator and in the others of the family: when data have moved there
-  // between two waits; with each call in which this rank had to wait for long enough to be looked at.
+  // Counters that wrap around, for this communicator and for the others of the family. moves: data have moved between
+  // two waits. waits: calls in which this rank waited for long enough to be looked at.
   std::uint16_t moves = 0, moves_elsewhere = 0;
   std::uint16_t waits = 0, waits_elsewhere = 0;
 
@@ -46,15 +46,15 @@ class Liveness {
   virtual ~Liveness() = default;
   virtual void show(const Activity&) = 0;  // publishes what this rank does
   virtual void rest() = 0;                 // publishes that it is done
-  // From any thread; of this rank's activity, that part alone.
+  // Shows that part of this rank's activity alone; any thread may call it.
   virtual void show_elsewhere(Rank place, const WaitNews&) = 0;
   virtual Activity activity(Rank) const = 0;
   // Brings the others' activities up to date, as far as they answer within this time.
   virtual void refresh(std::chrono::milliseconds most) = 0;
-  // The same of one rank, from any thread. False: it has not answered, so that what is known of it may be old.
+  // The same for one rank, from any thread. False: it has not answered, so that what is known of it may be old.
   virtual bool answers(Rank, std::chrono::milliseconds most) = 0;
   virtual bool alive(Rank) = 0;  // false once it has left, or its process is known to have ended
-  // For how long a rank has not answered that is taken not to be alive for that alone; 0: it is known to have ended, or
+  // How long a rank that is taken for dead because it does not answer has been silent; 0: it is known to have ended, or
   // to have left.
   virtual std::chrono::milliseconds silence(Rank) { return {}; }
   virtual bool cut_off() { return false; }  // this rank hears nothing of most others
@@ -62,7 +62,7 @@ class Liveness {
   virtual bool left(Rank) const = 0;        // it has closed the communicator
   virtual void mark_lost(Rank) = 0;         // tells all ranks
   virtual Rank lost() const = 0;            // the first that was marked; -1: none
-  // The rank that the lost one had taken for lost, as it did not hear it, though others do; -1: none.
+  // The rank that the lost one had taken for lost because it did not hear it, though others do; -1: none.
   virtual Rank heard_by_others() const { return -1; }
   virtual void mark_aborted() = 0;        // by this rank
   virtual Rank aborted_by() const = 0;    // the first rank that did; -1: none

@@ -11,7 +11,7 @@
 namespace trellis::ccl {
 namespace {
 
-// Followed by one bit for each rank, lowest bit of the first byte first, by the offer, and by the reason.
+// A head, followed by one bit for each rank (lowest bit of the first byte first), the offer and the reason.
 struct Head {
   std::uint8_t call, stage, ended, reason_bytes;
   std::uint32_t attempt, broken;

@@ -10,8 +10,8 @@ namespace trellis::ccl {
 std::string who(Rank, const std::string& host);  // "rank 3 on host node1"; no host: "rank 3"
 std::string who(const Liveness&, Rank);          // without a host where all ranks share one
 
-// Why a rank is not alive: "died" in an operation, "has closed the communicator", or "has not answered for 3.0 s" where
-// no more is known of it.
+// Why a rank is not alive: "died" in an operation, "has closed the communicator", or, if no more is known, "has not
+// answered for 3.0 s".
 std::string how_it_went(Liveness&, Rank);
 std::string unanswered_for(std::chrono::milliseconds);
 

@@ -19,7 +19,7 @@ class Yielding {
   explicit Yielding(std::uint32_t turns = most_turns, std::chrono::milliseconds time = longest)
       : turns_(turns), time_(time) {}
 
-  // Before the turn of this number, from 0 on. False: it is time to sleep.
+  // Called before each turn, numbered from 0. False: it is time to sleep.
   bool goes_on(std::uint32_t turn, Deadline now) {
     if (turn == 0) begun_ = now;
     return turn < turns_ && now - begun_ < time_;

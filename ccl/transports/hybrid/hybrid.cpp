@@ -24,7 +24,7 @@ using libfabric::FabricTransport;
 constexpr std::uint32_t spins = 100;  // of a rank with a core of its own
 constexpr auto between_checks = 10ms;
 
-// How ranks are spread: by rank, the number of its host's first rank.
+// Where the ranks are: by rank, the number of its host's first rank.
 std::vector<Rank> leaders_of(const libfabric::Presence& p) {
   std::vector<Rank> leaders;
   for (Rank r = 0; r < p.ranks(); ++r) {

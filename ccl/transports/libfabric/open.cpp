@@ -65,7 +65,8 @@ std::string what_was_dropped(const Control& control) {
                      count == 1 ? " was" : "s were");
 }
 
-// Names the rank that rank 0 told, which alone knows of all; else the first that this rank has not heard of.
+// Names the missing rank that rank 0 reported, which alone hears from all; otherwise the first that this rank has not
+// heard of.
 PeerLost not_in_time(const Control& control, Presence& p) {
   const std::vector<Rank> unseen = p.not_joined();
   const bool told = p.missing() >= 0;
@@ -79,7 +80,7 @@ PeerLost not_in_time(const Control& control, Presence& p) {
                       told && p.rank() != 0 ? ", as rank 0 found" : "", what_was_dropped(control))};
 }
 
-// The others are still to come: whether to wait for them no longer.
+// Called while ranks are missing: true if this rank should stop waiting for them.
 bool is_over(const Joining& j, Presence& presence, std::span<const Rank> awaited) {
   if (j.waiting) {
     j.waiting(awaited);
@@ -93,7 +94,7 @@ bool is_over(const Joining& j, Presence& presence, std::span<const Rank> awaited
   return false;
 }
 
-// Waits no longer than the joining may take. Whether it has succeeded at the last moment, though this rank gave it up.
+// Throws if the joining is to be given up. True: it was given up here, but had succeeded at the last moment.
 bool gives_up(Control& control, Presence& presence, const Joining& j, std::span<const Rank> awaited) {
   try {
     if (!is_over(j, presence, awaited)) return false;
@@ -142,7 +143,8 @@ struct Family {
   std::vector<Member> members;      // the same
 };
 
-// Divided from another communicator: its members know each other, and the store carries only the new identity.
+// Makes a communicator that is split from another: its members know each other, and the store carries only the new
+// identity.
 Family divided(const Joining& j, const FabricTransport& parent) {
   Family f{.control = parent.control()};
   for (const Rank r : j.group) {

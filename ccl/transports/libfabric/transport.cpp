@@ -24,7 +24,7 @@ constexpr auto between_checks = 10ms;
 constexpr auto between_asks = 40ms;
 constexpr auto longest_goodbye = 5s, longest_goodbye_after_failure = 1s;
 
-// Memory of the caller's whose registration is kept until this ends.
+// The caller's memory, whose registration is kept until this is destroyed.
 class KeptRegistered : public Exposed {
  public:
   KeptRegistered(const std::shared_ptr<DataPath>& path, const Registrations::Range& range)
@@ -60,10 +60,10 @@ FabricTransport::FabricTransport(std::shared_ptr<Control> control, std::shared_p
   });
 }
 
-// Waits until everything sent to living peers has arrived. Only then does it say that it has left, as peers do not wait
-// for one that has; and it waits until they have heard that, as they would take it for dead where the message is lost.
+// Waits until everything sent to living peers has arrived, then says that it has left, as peers do not wait for a rank
+// that has; and waits until they have heard that, as they would otherwise take it for dead.
 FabricTransport::~FabricTransport() {
-  // What fails here an operation has said, or none needs it.
+  // An operation has already reported what fails here, or nobody needs it.
   const auto attempt = [](auto&& part) {
     try {
       part();
@@ -234,7 +234,7 @@ void FabricTransport::mark_aborted() {
   control_->wake();
 }
 
-// An answer may have been on its way already, with an older state. So the asks are numbered.
+// An answer with an older state may already be on its way, so requests are numbered.
 void FabricTransport::refresh(std::chrono::milliseconds most) {
   const Deadline end = Clock::now() + most;
   if (is_large(ranks())) return survey(end);
@@ -269,7 +269,7 @@ bool FabricTransport::answers(Rank r, std::chrono::milliseconds most) {
   return true;
 }
 
-// The ranks that can't tell, as all the ways to them led by ranks that have left, are not waited for.
+// Ranks that can't answer, because all paths to them led through ranks that have left, are not waited for.
 void FabricTransport::survey(Deadline end) {
   const std::uint32_t number = presence_->begin_survey();
   control_->wake();

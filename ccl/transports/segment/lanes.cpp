@@ -48,7 +48,7 @@ bool SharedTransport::LaneSender::full() const {
   return sent_ - taken_ >= ring_cells;
 }
 
-// Updates how far the receiver has come.
+// Updates how many messages the receiver has taken.
 void SharedTransport::LaneSender::look() const { taken_ = ring_.taken.load(std::memory_order_acquire); }
 
 bool SharedTransport::LaneSender::could_advance() const {
@@ -163,8 +163,8 @@ void SharedTransport::LaneReceiver::consume(Receiving& r, const Cell& cell) {
   if (lies) check_there();
 }
 
-// A message in a slot outlives its sender. One in the sender's memory may be freed once its operation has failed. So
-// this checks before the read, since it may be gone, and after it, since it may have gone meanwhile.
+// A message in a slot outlives its sender; one in the sender's memory may be freed once its operation has failed. So
+// this checks both before the read and after it.
 void SharedTransport::LaneReceiver::check_there() const {
   std::atomic_thread_fence(std::memory_order_acquire);
   if (sender_.withdrawn.load(std::memory_order_relaxed) != 0) throw Withdrawn{from_};

@@ -18,7 +18,7 @@ class AddressRoom {
   std::atomic<std::size_t> taken_ = 0;
 };
 
-// For the windows of peers, of all communicators of the process: half of the addresses that Linux gives it on x86-64.
+// The addresses for windows of peers, of all communicators of the process: half of those that Linux gives it on x86-64.
 // The program needs the others.
 AddressRoom& room_for_windows();
 
@@ -26,7 +26,7 @@ class Mapping {
  public:
   Mapping() = default;
   Mapping(int fd, std::size_t bytes, int protection);  // throws system_error
-  // Empty, with errno, where it cannot be mapped; where there is no room for it, that is ENOMEM.
+  // Maps the file. Empty, with errno, if it cannot be mapped; ENOMEM if there is no room for it.
   static Mapping of(int fd, std::size_t bytes, int protection, AddressRoom* = nullptr);
   Mapping(Mapping&&) noexcept;
   Mapping& operator=(Mapping&&) noexcept;

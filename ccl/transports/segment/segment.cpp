@@ -56,7 +56,7 @@ void Segment::begin(void* zeroed, const SegmentShape& shape) {
   header.ranks = shape.ranks;
   header.lanes = shape.lanes;
   header.slot_bytes = shape.slot_bytes;
-  // Without random numbers it still works, but communicators are less well told apart.
+  // Without random numbers communicators still work, but are told apart less reliably.
   if (getrandom(&header.identity, sizeof header.identity, 0) != sizeof header.identity)
     header.identity = reinterpret_cast<std::uintptr_t>(zeroed);
   header.magic.store(magic, std::memory_order_release);
@@ -99,7 +99,7 @@ void Segment::show_cores(Rank rank, const SeenCores& seen) const {
 
 int Segment::cores() const { return together(&RankArea::cores); }
 
-// Ranks that see each other's memory are mostly of one control group, so that they share what it is granted.
+// Ranks that see each other's memory are mostly in one control group, so they share its quota.
 int Segment::together(Cpus RankArea::*set) const {
   int count = 0;
   for (std::size_t i = 0; i < cpu_words; ++i) {

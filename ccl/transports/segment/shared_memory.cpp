@@ -33,7 +33,7 @@ constexpr std::size_t least_fetched = std::size_t{256} << 10;
 
 [[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
 
-// Why a peer's file is not there.
+// Throws why a peer's file is not there.
 [[noreturn]] void miss(Rank rank, pid_t pid, const std::string& path) {
   if (!Process::of(pid)->runs()) throw PeerLost(rank, -1, fmt::format("rank {} died before its memory was read", rank));
   const char* const why =
@@ -105,7 +105,8 @@ class OtherProcesses : public Reach {
     bind_to_reader(segment_, rank_);
   }
 
-  // Shared memory begins and ends at page boundaries, and a message anywhere, so it is cut at the end of an element.
+  // Shared memory begins and ends at page boundaries but a message may begin anywhere, so it is cut at the end of an
+  // element.
   Offer offer(Rank to, const std::byte* data, std::size_t bytes) override {
     if (bytes < least_window) return {.bytes = bytes};
     const device::InWindow found = device_.find(data, bytes);
@@ -130,8 +131,8 @@ class OtherProcesses : public Reach {
     return std::make_unique<InWindow>(device_.share(data, bytes));
   }
 
-  // Null: it must be fetched. A window for which this process has no addresses (ulimit -v, hundreds of large windows)
-  // is read as a file.
+  // The peer's bytes in this process; null: they must be fetched. A window for which this process has no addresses
+  // (ulimit -v, hundreds of large windows) is read as a file.
   const std::byte* see(Rank from, const Place& place, std::size_t bytes) override {
     if (place.carried != Carried::window) return nullptr;
     Peer& p = peer(from);
@@ -225,7 +226,7 @@ std::pair<Descriptor, Mapping> made(Store& store, const SegmentShape& shape, con
   return {std::move(file), std::move(mapping)};
 }
 
-// A rank 0 that gives up closes its segment, and says why; the descriptor's number may be another file's by now.
+// The error for a rank 0 that gave up: it closes its segment, and the descriptor's number may be another file's by now.
 constexpr const char* given_up = "rank 0 no longer has the segment that it announced";
 
 Descriptor open_announced(const Announced& announced) try {

@@ -14,7 +14,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto nap = 10ms;
-// Far more than all yields take unless other programs keep the cores busy: then each takes as long as all of theirs.
+// Far more than all yields take, unless other programs keep the cores busy: then each yield lasts as long as all their
+// turns.
 constexpr auto longest_yielding = 20ms;
 constexpr std::uint32_t eager = 20;          // polling rounds without a pause, in which messages on their way arrive
 constexpr std::uint32_t posts_yields = 100;  // number of yields before it sleeps until something is posted
@@ -26,7 +27,7 @@ std::uint64_t packed(std::int32_t a, std::int32_t b) {
 
 constexpr std::uint64_t running_bit = 1;
 
-// What a rank shows of its waits elsewhere, in one word: the place and one more, then three numbers that go round.
+// What a rank shows of its waits elsewhere, in one word: the place plus one, then three counters that wrap around.
 constexpr std::uint64_t place_bits = 0xFFFFFFFF, round_bits = 0xFF;
 constexpr int beats_at = 32, moves_at = 40, waits_at = 48;
 std::uint16_t round_in(std::uint64_t word, int at) { return static_cast<std::uint16_t>(word >> at & round_bits); }
@@ -41,7 +42,8 @@ std::uint64_t kind_of(const Activity& a) {
 
 Patience patience_for(Rank ranks, int cores) {
   if (ranks > cores) return {.spins = 0, .yields = 200};
-  // Most messages arrive while it spins. After that, other threads, as of this rank's other streams, may use the core.
+  // Most messages arrive while it spins. After that, other threads, such as those of this rank's other streams, may use
+  // the core.
   return {.spins = 250, .yields = 2000};
 }
 
@@ -153,7 +155,7 @@ Activity SharedTransport::activity(Rank r) const {
     std::uint64_t word[6];
     for (int i = 0; i < 6; ++i) word[i] = area.record[i].load(std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
-    // A rank that died while it wrote leaves an odd version for ever; then use what is there.
+    // A rank that died while it wrote leaves an odd version for ever; then its record is read as it is.
     if (before % 2 == 0 && area.version.load(std::memory_order_relaxed) != before) continue;
     const auto low = static_cast<std::uint32_t>(word[4]);
     const std::uint64_t elsewhere = area.elsewhere.load(std::memory_order_relaxed);

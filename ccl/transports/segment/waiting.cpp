@@ -38,8 +38,8 @@ void prepare_bells() {
   });
 }
 
-// Both sides use fences as well, since a peer may have no such barriers, or not yet. The sleeper's fence costs little;
-// the ringer's is skipped where the kernel provides the barrier.
+// Both sides also use fences, since a peer may have no such barriers, or not yet. The sleeper's fence costs little; the
+// ringer skips its own if the kernel provides the barrier.
 void Bell::barrier_everywhere() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);

@@ -28,7 +28,7 @@ constexpr std::size_t first_receives = 4, most_receives = 64;
 constexpr std::size_t most_packets = std::size_t{1} << 20;
 constexpr Clock::duration first_pause = 20us, longest_pause = 5ms;  // before a packet that failed is sent again
 
-// Which of the ranks of its host this one is.
+// This rank's number among the ranks of its host.
 AmongRanks among_ranks(const Presence& p) {
   AmongRanks among{.rank = 0, .ranks = 0};
   for (Rank r = 0; r < p.ranks(); ++r) {
@@ -39,16 +39,17 @@ AmongRanks among_ranks(const Presence& p) {
   return among;
 }
 
-// The rest is for packets, which would wait behind pieces: some providers take any number of these.
+// Leaves room for packets, which would wait behind pieces; some providers take any number of operations.
 std::size_t pieces_of(std::size_t outstanding) { return outstanding - outstanding / 4; }
 
-// A piece is a sign of life, and takes no longer than a part of the timeout over the slowest link.
+// The most bytes of a piece. An arriving piece counts as a heartbeat, so over the slowest link it must take only a part
+// of the timeout.
 std::size_t in_time(std::chrono::milliseconds timeout) {
   constexpr std::size_t parts = 12, page = 4096;
   return slowest * static_cast<std::size_t>(timeout.count()) / 1000 / parts / page * page;
 }
 
-// Any piece may go over any rail, so each must take it.
+// The limits that hold for every rail, as any piece may go over any of them.
 WireLimits kept_by_all(const std::vector<std::unique_ptr<Wire>>& rails) {
   WireLimits all = rails.front()->limits();
   for (const auto& rail : rails) {
@@ -137,14 +138,14 @@ std::size_t DataPath::index(Rank r, int lane) const {
   return static_cast<std::size_t>(r) * static_cast<std::size_t>(lanes_) + static_cast<std::size_t>(lane);
 }
 
-// Tagged messages go where their receives are.
+// Remote writes choose a rail by load; tagged messages use the rail on which their receives are posted.
 int DataPath::rail_for(std::size_t bytes) const { return limits().writes ? rails_.choose(bytes) : packet_rail(); }
 
 std::vector<std::byte> DataPath::address() const {
   return address_list(std::span(wires_).subspan(static_cast<std::size_t>(packet_rail())));
 }
 
-// Peers tell their wires' addresses when they are asked.
+// Peers send their wires' addresses when asked; until then the address is unknown.
 fi_addr_t DataPath::address_of(Rank r, int rail) {
   Known& peer = known(r);
   const auto at = static_cast<std::size_t>(rail);
@@ -244,7 +245,7 @@ bool DataPath::receive_piece(const Local& b, std::uint32_t number) {
 
 void DataPath::give(PacketBuffer* b) { b->pool->give(b); }
 
-// As many are kept posted as come at once: those that lanes keep are replaced.
+// Keeps as many receives posted as packets may arrive at once; buffers that lanes keep are replaced.
 void DataPath::post_receives() {
   if (posted_ < wanted_posted_ / 2) wanted_posted_ = std::min(2 * wanted_posted_, most_receives);
   for (; posted_ < wanted_posted_; ++posted_) {
@@ -303,8 +304,8 @@ void DataPath::piece_ended(PieceOut& p, bool well) {
   pieces_out_.free.push_back(&p);
 }
 
-// A packet that failed is sent again, for as long as its receiver may be there: nothing else would bring what it says.
-// The receiver knows it by its number if it has come after all.
+// Retransmits a packet that failed, for as long as its receiver may be alive: no other packet carries its news. The
+// receiver drops a duplicate by its number.
 void DataPath::packet_gone(PacketBuffer* b, bool well) {
   b->under_way = false;
   b->again = {};

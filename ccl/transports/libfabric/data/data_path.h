@@ -46,7 +46,7 @@ class DataPath {
   const WireLimits& limits() const { return limits_; }
   int rails() const { return static_cast<int>(wires_.size()); }  // also those that were left
   int open_rails() const { return rails_.open(); }
-  // What was sent is kept until it was taken, so that it can go over another rail.
+  // True if sent messages are kept until they were taken, so that they can be retransmitted over another rail.
   bool sends_again() const { return settings_.rails > 1 || limits_.listens; }
   std::size_t most_piece() const { return most_piece_; }
   bool has_rail(int rail) const { return wires_[static_cast<std::size_t>(rail)] != nullptr; }
@@ -58,7 +58,7 @@ class DataPath {
   bool takes_pieces() const { return !rails_.full(rail_for(0)); }
   int packet_rail() const { return rails_.first(); }
   int rail_for(std::size_t bytes) const;
-  // A piece that did not end over this rail can't arrive any more, so that it may be sent again.
+  // True if a piece that did not complete over this rail can no longer arrive there, so that it may be retransmitted.
   bool is_over(Rank to, int rail) const;
   bool receive_piece(const Local&, std::uint32_t number);
   void give(PacketBuffer*);                           // a packet that was received, after use

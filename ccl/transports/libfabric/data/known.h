@@ -1,5 +1,5 @@
-// What the data path knows of another rank: where its wires are, once it has told, and until then when it is asked; how
-// what is sent to it arrives.
+// What the data path knows of another rank: its wires' addresses, or when to ask for them next, and how fast what is
+// sent to it arrives.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ struct Known {
   Arriving arriving = {};
   bool moved = true;  // it receives packets over the same rail as this rank
 
-  // Ever later: where all ranks meet all others at once, the answers take long on a busy machine, and further asks
-  // would hold them up.
+  // Asks less and less often: if all ranks meet all others at once, answers take long on a busy machine, and more
+  // requests would delay them.
   bool is_to_be_asked(Deadline now) {
     constexpr std::chrono::milliseconds longest{2000};
     if (now < again_) return false;

@@ -1,5 +1,6 @@
-// Landings: where pieces of messages come down. A piece tells its landing, and its number there, in four bytes. These
-// begin at random numbers, so that those of a former process name no landing of this one, but for an unlikely chance.
+// Landings: the places in memory where pieces of messages arrive. A piece names its landing, and its number there, in
+// four bytes. The numbers begin at random, so that a piece from a former process almost never names a landing of this
+// one.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ class Landings {
 
   explicit Landings(std::uint32_t places = most_places, std::uint64_t seed = 0);
 
-  // The number of its first piece; none: all places are in use, so try again when one is closed. Half of the places are
-  // for messages whose sender is known to wait: these end, whatever the others wait for.
+  // The number of the first piece; none: all landings are in use, so try again when one is closed. Half of them are
+  // kept for messages whose sender is known to wait: those messages end, whatever the others wait for.
   std::optional<std::uint32_t> open(std::uint32_t pieces, Rank from, bool sender_waits);
   bool has_room(bool sender_waits) const { return used_ < (sender_waits ? places_ : places_ / 2); }
   void close(std::uint32_t first);

@@ -53,7 +53,7 @@ bool LaneReceiver::arrive(const Packet& p, PacketBuffer* b) {
   return whole;
 }
 
-// Grants are sent, and receives of pieces posted, when the operation goes on; how far it is, at once.
+// Grants are sent and receives are posted when the operation goes on; progress is counted at once.
 void LaneReceiver::begin_again() {
   resumes_ = true;
   told_ = number_ - 1;
@@ -95,8 +95,8 @@ void LaneReceiver::check(const Receiving& r) const {
   throw Misfit{.sender = from_, .bytes = p.bytes, .due = r.bytes, .whole = true, .mark = p.mark, .mark_due = r.mark};
 }
 
-// The sender of a large message waits until it hears this, where it may have to send it again. Where it has copied the
-// message, its next large one alone waits, for a grant that says so, too.
+// Tells the sender that a large message was taken. The sender waits for that if it may have to retransmit; if it has
+// copied the message, only its next large one waits, and the grant for that one says it, too.
 void LaneReceiver::finish(std::size_t large) {
   next() = {};
   ++number_;
@@ -111,8 +111,8 @@ void LaneReceiver::finish(std::size_t large) {
     path_.resume_later();
 }
 
-// The sender waits ever longer before it asks again, so an answer for which there is no room is kept. It heeds the
-// answer to its last ask alone.
+// Answers which pieces are missing. If there is no room for the answer, it is kept, because the sender waits ever
+// longer before it asks again. The sender heeds only the answer to its last request.
 void LaneReceiver::asked(const Packet& p, std::vector<std::uint32_t> pieces) {
   if (asked_ && static_cast<std::int32_t>(p.mark - asked_->packet.mark) < 0) return;
   asked_ = {p, std::move(pieces)};
@@ -169,7 +169,7 @@ void LaneReceiver::begin(Receiving& r) {
     slots_->registered = path_.registrations().alone(slots_->memory.get(), staged_grants * staged_piece, true);
 }
 
-// So that each rail has a part of the message.
+// The size of a piece that gives each rail a part of the message.
 std::size_t LaneReceiver::placed_piece_of(std::size_t bytes) const {
   const auto rails = static_cast<std::size_t>(path_.open_rails());
   const std::size_t share = (bytes + rails - 1) / rails;
@@ -196,7 +196,7 @@ void LaneReceiver::grant_more(Receiving& r) {
   }
 }
 
-// Tagged messages need a receive each, before the sender may begin.
+// Tagged messages need a posted receive each before the sender may begin.
 bool LaneReceiver::post_pieces(Opened& o) {
   if (path_.limits().writes) return true;
   const Registrations::Use& registered = registered_with(o);
@@ -210,7 +210,7 @@ bool LaneReceiver::post_pieces(Opened& o) {
   return true;
 }
 
-// By which the sender writes there over each rail.
+// Puts the keys by which the sender writes there over each rail into the grant.
 void LaneReceiver::name_place(Opened& o) const {
   const Registrations::Use& registered = registered_with(o);
   o.grant.rails = 0;

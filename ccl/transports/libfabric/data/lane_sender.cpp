@@ -211,8 +211,8 @@ bool LaneSender::send_large(Sending& s) {
   return true;
 }
 
-// Whether the caller's memory is needed no longer, though the message was not taken yet. What a producer made is in
-// memory of this end's own already.
+// True if the caller's memory is no longer needed although the message was not taken yet. A producer's output is in
+// this end's own memory anyway.
 bool LaneSender::linger(const Sending& s) {
   if (!path_.copies() || (s.producer == nullptr && bytes_ > most_copied)) return false;
   if (s.producer == nullptr) {
@@ -272,7 +272,7 @@ void LaneSender::send_again() {
   ask();
 }
 
-// About those that cannot arrive any more.
+// Asks the receiver which of the pieces that can no longer arrive it lacks.
 void LaneSender::ask() {
   const Deadline now = Clock::now();
   const auto fit = [&](const Again& a) { return !a.lacking && path_.is_over(to_, a.piece.rail); };

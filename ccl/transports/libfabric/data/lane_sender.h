@@ -63,8 +63,8 @@ class LaneSender : public Sender {
   std::uint32_t mark_ = 0;
   std::size_t posted_ = 0, made_ = 0;  // bytes; of those that a producer makes
   std::uint32_t outstanding_ = 0;
-  // Pieces that failed, or went over a rail that was left. The receiver may have them, and may have put their place to
-  // another use since. So it is asked which it lacks, and those alone are sent again.
+  // Pieces that failed, or went over a rail that was closed. The receiver may have them, and may have reused their
+  // place since, so it is asked which it lacks, and only those are retransmitted.
   struct Again {
     PieceOut piece;
     std::uint32_t ask = 0;  // in which this is asked; 0: in none yet
@@ -76,7 +76,7 @@ class LaneSender : public Sender {
   Deadline asked_ = {};
   std::chrono::milliseconds patience_;
   Offers offers_;
-  // With checksums: of the run under way, and of those before it in the message.
+  // With checksums: the sum of the current run of pieces, and of those before it in the message.
   struct Summed {
     Sum sum;
     bool sent = false;
@@ -85,12 +85,12 @@ class LaneSender : public Sender {
   std::vector<Summed> sums_;
   Registrations::Use source_;
   std::unique_ptr<Staged> staged_;
-  // The large message has gone, but was not taken yet: if need be, it is sent again from memory of this end's own.
-  // Meanwhile messages that travel whole may follow.
+  // The large message was sent but not taken yet: if necessary, it is retransmitted from this end's own memory. Eager
+  // messages may follow meanwhile.
   bool lingers_ = false, waits_to_be_free_ = false;
   std::vector<std::byte> copy_;
   std::vector<std::byte> made_small_;
-  // With several rails: the messages that travelled whole and were not taken yet.
+  // With several rails: the eager messages that were sent and not taken yet.
   struct Kept {
     Packet packet;
     std::vector<std::byte> bytes;

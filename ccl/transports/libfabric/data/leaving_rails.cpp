@@ -1,4 +1,4 @@
-// How a rail is left that has stopped, and what went over it goes over the others.
+// Fail-over: how all ranks close a rail that has stopped, and retransmit what went over it on the other rails.
 #include <algorithm>
 #include <array>
 #include <system_error>
@@ -27,9 +27,8 @@ constexpr int answers_of_last = 20;  // of a peer to which nothing arrives over 
 
 bool DataPath::is_over(Rank to, int rail) const { return has_rail(rail) || presence_->rails_left_by(to).has(rail); }
 
-// A rail over which nothing arrives, though the receiver answers otherwise, is left, by all ranks. What was under way
-// on it is sent again over the others when the receiver has left it too: until then it might still arrive, after its
-// place has been put to another use.
+// Closes a rail, on all ranks, if nothing arrives over it although the receiver answers otherwise. Its pieces are
+// retransmitted once the receiver has closed it too: until then they might still arrive, after their place was reused.
 void DataPath::look_after_rails() {
   for (int rail = packet_rail(); rail < rails(); ++rail)  // which may open another
     if (presence_->rails_left().has(rail)) leave_rail(rail);
@@ -40,11 +39,10 @@ void DataPath::look_after_rails() {
   if (const int rail = stalled(now, we_paused); rail >= 0) leave_rail(rail);
 }
 
-// Receivers count what comes at all times, also while they compute; and what they tell while this waits is no older
-// than their answer.
+// Receivers count arrivals at all times, also while they compute, and report them at least as often as they answer.
 int DataPath::stalled(Deadline now, bool we_paused) {
   if (!sends_again()) return -1;
-  // What takes the last one's place begins anew, with all ranks, so that is worth a longer wait.
+  // Replacing the last rail makes all ranks connect anew, so it is worth a longer wait.
   const auto patience =
       rails_.only_one() ? std::clamp(presence_->timeout() / patiences, rail_patience, longest_patience) : rail_patience;
   bool asks = false;
@@ -68,8 +66,8 @@ int DataPath::stalled(Deadline now, bool we_paused) {
   return -1;
 }
 
-// Data that do not arrive tell as much of a rank as silence does, also where it answers over control. What went over a
-// rail that was left is not counted: it was sent again.
+// Data that do not arrive mean as much as silence does, even if the rank answers on the control path. Pieces on a
+// closed rail are not counted: they were retransmitted.
 void DataPath::see_whether_stuck(Rank r, Deadline now, bool we_paused) {
   const RailSet left = rails_.left() | presence_->rails_left_by(r);
   const RailCounts& sent = traffic_.sent_to(r);
@@ -87,7 +85,7 @@ void DataPath::see_whether_stuck(Rank r, Deadline now, bool we_paused) {
   presence_->set_stuck(r, a.stuck_since);
 }
 
-// A fresh endpoint has fresh connections. False: there is none to be had.
+// Opens a fresh endpoint, which has fresh connections. False: there is none to be had.
 bool DataPath::open_another_rail(int like) {
   if (!sends_again() || no_more_rails_) return false;
   try {
@@ -135,7 +133,7 @@ void DataPath::leave_rail(int rail) {
   control_->wake();
 }
 
-// Whatever packets of the former rail said is said again to each rank that has left it too: until then they might still
+// Repeats all news of the closed rail's packets to each rank that has closed it too: until then the packets might still
 // arrive, and be counted.
 void DataPath::move_packets() {
   to_repeat_.clear();

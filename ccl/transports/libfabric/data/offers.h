@@ -1,5 +1,5 @@
-// Offers: the grants that a sender has been given and has not used up. A receiver grants for the message that it
-// receives, in few parts: no more are kept, so that who forges grants takes no memory.
+// Offers: the grants that a sender was given and has not used up. A receiver grants only for the message that it
+// receives, in few parts; no more are kept, so that forged grants take no memory.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class Offers : public std::vector<Offered> {
  public:
   static constexpr std::size_t most = 4UL * window;  // four parts of each message that may be under way
 
-  // One that is known is granted anew, for a rail that was opened since.
+  // A known grant comes again for a rail that was opened since.
   void add(const Packet& p, const Grant& g, bool passed) {
     const auto known = std::ranges::find_if(
         *this, [&](const Offered& o) { return o.packet.number == p.number && o.grant.offset == g.offset; });

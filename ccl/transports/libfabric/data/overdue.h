@@ -1,5 +1,5 @@
-// What was sent over a rail and should have arrived: some of it is under way longer than it may be, or the peer has not
-// told anything lately.
+// Tells whether something sent over a rail is overdue: it is under way longer than it may be, or the peer has not
+// reported anything lately.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@ class Overdue {
  public:
   enum class Is : std::uint8_t { fine, unsure, stopped };  // unsure: the peer should be asked
 
-  // `arrived`: as the peer told at `heard`. Time counts only while this is called often: where we ourselves did not go
-  // on, nothing is the rail's fault. A peer that has just gone on after a pause may answer before it has looked what
-  // came: so it must have answered a few times.
+  // `arrived`: as the peer reported at `heard`. Time counts only while this is called often: if this process paused,
+  // that is not the rail's fault. A peer that resumes after a pause may answer before it has counted its arrivals, so
+  // it must have answered a few times.
   Is look(std::uint64_t sent, std::uint64_t arrived, Deadline heard, Deadline now, std::chrono::milliseconds patience,
           int enough = 1) {
     const bool we_paused = now - looked_ > patience / 2;

@@ -27,7 +27,7 @@ bool is_part_of(const Packet& p, std::uint64_t offset, std::uint64_t bytes) {
   return bytes != 0 && offset <= p.bytes && bytes <= p.bytes - offset;
 }
 
-// It is part of the message, in pieces that can be numbered.
+// True if the grant is a part of the message, in pieces that can be numbered.
 bool makes_sense(const Grant& g, const Packet& p) {
   return g.piece != 0 && is_part_of(p, g.offset, g.bytes) && (g.bytes - 1) / g.piece < Landings::most_pieces;
 }
@@ -37,7 +37,7 @@ bool is_whole(const Packet& p, std::span<const std::byte> from) {
   return payload <= from.size() - sizeof p && p.checksum == checksum_of(p, from.subspan(sizeof p, payload));
 }
 
-// Whether it is whole but for the fields by which a packet to this rank is known.
+// True if the packet is whole except for the fields that say it is for this rank.
 bool was_to(const Addressee& a, Packet p, std::span<const std::byte> from) {
   p.version = protocol_version;
   p.token = a.token;

@@ -61,16 +61,17 @@ struct Sum {
   std::uint32_t unused = 0;
 };
 
-// A rank of a communicator, to whom a packet may be.
+// A rank of a communicator to which a packet may be addressed.
 struct Addressee {
   std::uint64_t token = 0;
   Rank rank = 0, ranks = 0;
   int lanes = 0;
 };
 
-// What arrived at this rank, behind which may be any bytes. False: no rank of the communicator sends this to it.
+// Reads a packet that arrived at this rank; any bytes may follow it. False: no rank of the communicator sends this to
+// it.
 bool read_packet(std::span<const std::byte> from, const Addressee&, Packet&);
-// What follows a packet that was read from the beginning of these bytes.
+// The length of the payload that follows a packet.
 std::size_t payload_bytes(const Packet&);
 inline std::span<const std::byte> payload_of(const Packet& p, std::span<const std::byte> from) {
   return from.subspan(sizeof p, payload_bytes(p));

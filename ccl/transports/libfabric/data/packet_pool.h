@@ -31,7 +31,7 @@ class PacketPool {
   PacketPool(Wire&, std::size_t packet_bytes, std::size_t most);
   PacketBuffer* take(Operation::What);  // null: all are in use
   void give(PacketBuffer* b) { free_.push_back(b); }
-  // Its wire is left. Buffers that are in use keep their contents; none is taken any more.
+  // Called when the wire is closed. Buffers in use keep their contents; no buffer is handed out any more.
   void leave_wire();
   std::size_t packet_bytes() const { return packet_bytes_; }
   std::size_t memory_bytes() const { return slabs_.size() * slab_packets * packet_bytes_; }

@@ -12,7 +12,7 @@ namespace trellis::ccl::libfabric {
 
 class LaneSender;
 
-// One that is sent, with all that is needed to send it once more.
+// A piece that is sent, with all that is needed to retransmit it.
 struct PieceOut : Operation {
   LaneSender* sender = nullptr;
   Grant grant = {};
@@ -26,7 +26,7 @@ struct PieceIn : Operation {
   std::uint32_t number = 0;
 };
 
-// Those of a communicator: one that has ended is used again.
+// A communicator's pieces; one that has completed is reused.
 template <class Piece>
 struct Pieces {
   std::vector<std::unique_ptr<Piece>> all = {};

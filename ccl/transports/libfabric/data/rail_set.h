@@ -1,5 +1,5 @@
-// Rails by their numbers. These go up as rails are opened, and no more than most_rails are open at a time: so it is all
-// below one, and some of the next.
+// A set of rails by number. Numbers go up as rails are opened, and at most most_rails are open at a time, so the set is
+// all rails below a number and some of the next ones.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace trellis::ccl::libfabric {
 
 inline constexpr int most_rails = 4;  // that a rank has open at a time
 
-// Where what belongs to a rail is kept: the one that had this place before has been left by then.
+// The place of a rail's data in arrays: the rail that had this place before is closed by then.
 inline constexpr std::size_t slot_of(int rail) { return static_cast<std::size_t>(rail % most_rails); }
 
 class RailSet {
@@ -30,11 +30,11 @@ class RailSet {
   }
   bool operator==(const RailSet&) const = default;
 
-  // As numbers in messages and atomic variables.
+  // The set as a number, for messages and atomic variables.
   std::uint64_t word() const { return word_; }
   explicit RailSet(std::uint64_t word) : word_(word) {}
   RailSet() = default;
-  // A set that is written so, of no more rails than can be opened.
+  // False if no rank writes such a set: it has more rails than can be opened.
   bool is_plausible() const { return word_ >> bits < most_opened && (above() & 1) == 0; }
 
  private:

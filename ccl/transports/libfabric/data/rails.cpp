@@ -29,7 +29,7 @@ double Rails::slowness(const Rail& r) const {
   return times < alike ? 1 : std::min(times, slowest);
 }
 
-// What has been given to a rail counts as well as what is under way on it: some providers report a piece as done at
+// What was given to a rail counts as well as what is under way on it: some providers report a piece as complete at
 // once, so that nothing ever seems to be under way.
 int Rails::choose(std::size_t bytes) const {
   int best = -1;

@@ -14,12 +14,12 @@ namespace trellis::ccl::libfabric {
 
 class Rails {
  public:
-  // A rail takes so many pieces at a time; further ones wait.
+  // Each rail takes at most this many pieces at a time; further ones wait.
   explicit Rails(int count, std::size_t most_pieces = SIZE_MAX)
       : rails_(static_cast<std::size_t>(count)), most_pieces_(most_pieces) {}
 
-  // The rail whose turn it is to take `bytes` more, of those that were not left; full ones come late, and those last
-  // that failed a few times in a row.
+  // The rail that should take `bytes` more, among those that are open. Full rails come late, and last those that failed
+  // a few times in a row.
   int choose(std::size_t bytes) const;
   bool full(int rail) const { return at(rail).pieces >= most_pieces_; }
   void posted(int rail, std::size_t bytes, Deadline now);

@@ -6,8 +6,8 @@
 
 namespace trellis::ccl::libfabric {
 
-// A provider may have FI_HMEM and not this kind of device, as one that was built without Neuron's part: the mapped
-// address is left then.
+// A provider may have FI_HMEM but not this kind of device, if it was built without Neuron's part. Then the mapped
+// address is not used.
 std::unique_ptr<Region> register_region(Wire& wire, const device::WatchedMemory::Range& r, bool for_peers) {
   if (r.exporter != nullptr && wire.limits().device_memory) try {
       const device::Exported e = r.exporter->export_memory(r.begin, r.bytes);

@@ -51,7 +51,7 @@ Registrations::Use Registrations::of(const void* data, std::size_t bytes, bool f
   return whole ? whole : alone(data, bytes, for_peers);
 }
 
-// False: as many as may be kept are in use.
+// Ends the registration that was used least recently. False: as many as may be kept are in use.
 bool Registrations::make_room() {
   if (kept_.size() < most_) return true;
   const auto unused =

@@ -1,5 +1,5 @@
-// Memory that is registered with the wires of all rails. The registration of memory whose end this process is told of
-// is kept, in the order of its last use; that of other memory ends with its use.
+// Memory that is registered with the wires of all rails. A registration is kept, in order of last use, if this process
+// is told when the memory ends; otherwise it ends with its use.
 #pragma once
 
 #include <functional>
@@ -45,12 +45,12 @@ class Registrations {
   Use of(const void* data, std::size_t bytes, bool for_peers);     // kept, if it can be
   Use alone(const void* data, std::size_t bytes, bool for_peers);  // of just these bytes, and not kept
 
-  // The caller tells when this memory ends.
+  // Memory whose end the caller reports.
   void expose(const Range& r) { exposed_.push_back(r); }
   void end_exposed(const Range&);
   void end(const std::byte* begin, std::size_t bytes);  // its pages are given back or moved
   void drop_rail(int);
-  // With one rail more: all that is registered is so with that, too.
+  // Registers all registered memory with one more rail, too.
   void add_rail(const std::function<std::unique_ptr<Region>(const Range&, bool for_peers)>&);
   void drop() { kept_.clear(); }
   std::size_t kept() const { return kept_.size(); }

@@ -1,6 +1,7 @@
-// How much was sent to each rank over each rail, and how much came from it. Completions tell little of that: some
-// providers report what a dead network has yet to take. So ranks tell each other what has arrived: a communicator that
-// is closed in order waits until both ends count alike, and a rail over which nothing arrives is left.
+// How much was sent to each rank over each rail, and how much came from it. Completions do not tell that: some
+// providers report a send as complete while a dead network has yet to take it. So ranks report to each other what
+// arrived: a communicator that is closed in order waits until both ends count alike, and a rail over which nothing
+// arrives is closed.
 #pragma once
 
 #include <array>
@@ -27,7 +28,7 @@ class Traffic {
   void arrived(Rank from, int rail) {
     if (is_counted(rail)) arrived_[from][slot_of(rail)].fetch_add(1, relaxed);
   }
-  // A rail takes the place of one that was left, which is counted no longer.
+  // A rail takes the place of a closed one, whose counts are dropped.
   void begin(int rail) {
     newest_ = rail;
     for (std::size_t r = 0; r < sent_.size(); ++r) {
@@ -38,7 +39,7 @@ class Traffic {
 
   // By the slots of rails.
   const RailCounts& sent_to(Rank r) const { return sent_[static_cast<std::size_t>(r)]; }
-  // From each rank; may be called by any thread, and when this is gone.
+  // Arrivals from each rank; any thread may call it, also after this object is gone.
   std::function<RailCounts(Rank)> arrivals() const {
     return [all = arrived_](Rank from) {
       RailCounts counts;

@@ -22,7 +22,7 @@ struct Instance {
 
   // How far an interface is from a chip: 0 is its own, 1 near, 2 elsewhere.
   int distance(std::string_view bus, int chip) const;
-  // The chip's place among those that this interface serves first, and how many they are.
+  // The chip's place among the chips that this interface serves first, and their number.
   std::pair<std::size_t, std::size_t> turn(std::string_view bus, int chip) const;
 };
 

@@ -1,4 +1,4 @@
-// Whose word counts: a rank that hears nothing of another may be the one that is cut off.
+// Decides whose word counts: a rank that hears nothing of another may itself be cut off.
 #include <unistd.h>
 
 #include "ccl/transports/libfabric/presence/neighbours.h"
@@ -26,7 +26,7 @@ bool Presence::answers_locked(Rank r, Deadline now) {
   return p.process->runs();
 }
 
-// Who hears nothing of most others is more likely cut off itself than all of them at once.
+// True if this rank hears nothing of most others: it is more likely cut off itself than they all are.
 bool Presence::cut_off() {
   const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
@@ -42,7 +42,7 @@ bool Presence::cut_off() {
   return silent > answering;
 }
 
-// What this rank has found out of another by hearing nothing of it is told as a suspicion, on which the others judge.
+// Reports that this rank hears nothing of another as a suspicion, which the others judge.
 void Presence::mark_lost(Rank r) {
   Rank none = -1;
   const bool first = lost_.compare_exchange_strong(none, r);
@@ -57,7 +57,7 @@ void Presence::mark_lost(Rank r) {
   });
 }
 
-// True: it is news here.
+// Takes in a suspicion. True: it is new here.
 bool Presence::suspect_locked(const PublicHead& h) {
   PublicHead& mine = mine_.head;
   if (h.suspect < 0 || h.suspected_by < 0 || mine.suspect >= 0 || h.suspected_by == rank_) return false;
@@ -71,8 +71,8 @@ bool Presence::suspect_locked(const PublicHead& h) {
   return true;
 }
 
-// The many are believed before the one: whoever hears the suspect takes the one that does not hear it for lost. A rank
-// that is itself suspected does so if it hears most of the others.
+// A majority is believed before one rank: a rank that still hears the suspect takes the accuser for lost. A rank that
+// is itself suspected does so if it hears most of the others.
 void Presence::judge_locked(Deadline now) {
   if (suspected_ == Deadline()) return;
   const Rank suspect = mine_.head.suspect, by = mine_.head.suspected_by;

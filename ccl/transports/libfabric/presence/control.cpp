@@ -131,7 +131,7 @@ void Control::wake() {
   wakes_.notify_all();
 }
 
-// What fails here fails the next operation, too: the thread goes on, so that peers still hear of this process.
+// A failure here will also fail the next operation; the thread goes on, so that peers still hear of this process.
 void Control::run() {
   for (;;) {
     std::exception_ptr failure;
@@ -201,7 +201,7 @@ void Control::take(const PacketBuffer& b, int path) {
   if (!well || (p && !p->hear(s, path))) ++dropped_;
 }
 
-// Nobody has the address for datagrams any more, or a firewall says so.
+// A connection was refused: either nobody listens at the address any more, or a firewall refuses it.
 void Control::knock(std::size_t place) {
   const auto addresses = addresses_in(members_[place].address);
   if (!listens_ || addresses.empty()) return;

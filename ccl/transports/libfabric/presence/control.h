@@ -1,5 +1,5 @@
-// Control: the wires over which a communicator and those divided from it tell each other how they are: one, or one on
-// the interface of each of the first two rails, and datagrams, where hosts have IP addresses. A thread of its own
+// Control: the paths over which a communicator, and those split from it, exchange heartbeats and states: one wire, or
+// one on the interface of each of the first two rails, and datagrams if hosts have IP addresses. A thread of its own
 // answers while the program computes.
 #pragma once
 
@@ -49,7 +49,7 @@ class Control {
   std::shared_ptr<Presence> presence_of(std::uint64_t identity);
   std::vector<std::shared_ptr<Presence>> all();
 
-  // What belongs to a wire.
+  // The state of one path.
   struct Path {
     std::vector<fi_addr_t> addresses;  // by place; FI_ADDR_UNSPEC: not known to the wire yet
     std::unique_ptr<PacketPool> pool;

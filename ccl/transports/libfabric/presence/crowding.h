@@ -7,12 +7,12 @@ namespace trellis::ccl::libfabric {
 
 class Presence;
 
-// This machine has more ranks of the communicator than cores that they may run on and keep busy: one that polls holds
-// up another.
+// True if this machine has more ranks of the communicator than cores that they may run on and keep busy, so that a rank
+// that polls holds up another.
 bool ranks_outnumber_cores(const Presence&);
 
-// The same of ranks that may each run on these hardware threads, none where it is not told: then no core is known to be
-// shared. `quota`: CPUs that they are granted together.
+// The same for ranks that may each run on these hardware threads; an empty list is not known, and then no core counts
+// as shared. `quota`: the CPUs that they are granted together.
 bool outnumber_cores(const std::vector<std::vector<int>>& of_ranks, double quota);
 
 }  // namespace trellis::ccl::libfabric

@@ -1,5 +1,5 @@
-// Gossip: which news of third ranks a rank has yet to pass on to which of its neighbours. Each is passed on once, and
-// not to those who have told it.
+// Gossip: which news of third ranks a rank has yet to relay to which neighbours. Each item is relayed once, and not to
+// the neighbour that it came from.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ class Gossip {
   Gossip(Rank, Rank ranks);  // in a small communicator, nothing is passed on
 
   const std::vector<Rank>& neighbours() const { return neighbours_; }
-  // News of a rank, which numbers them, have come by way of another. Whether they are new here.
+  // Takes in edition `edition` of a rank's news, which came by way of another. True: it is new here.
   bool came(Rank by, Rank of, std::uint32_t edition);
   bool owes(Rank to) const;
   // The rank whose state `to` is told next; none: it knows all. `goes`: that state was sent over a path. `ended`: the

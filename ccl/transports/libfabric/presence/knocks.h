@@ -1,5 +1,5 @@
-// Knocks: fresh connections to the addresses of processes that may have ended. Where one is refused, nobody listens any
-// more; a process that lives, even one that is stopped, has a kernel that takes the connection.
+// Knocks: fresh connections to the addresses of processes that may have ended. If one is refused, nobody listens there
+// any more; the kernel accepts connections for a process that lives, even one that is stopped.
 #pragma once
 
 #include <cstddef>

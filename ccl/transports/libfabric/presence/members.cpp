@@ -17,8 +17,8 @@ constexpr Rank told_at_once = 256;  // members in one note of the store
 constexpr const char* damaged =
     "libfabric: the store's note about a member is damaged, or of another version of this library";
 
-// "host home terms process address", each with its length in front. Host, home and terms are empty where they are those
-// of the member before: a host has many, and every process reads all of them.
+// A member is written as "host home terms process address", each behind its length. Host, home and terms are left empty
+// if they equal those of the member before: a host has many members, and every process reads all of them.
 void put(Bytes& to, std::span<const std::byte> what) {
   const auto size = static_cast<std::uint32_t>(what.size());
   const auto head = std::as_bytes(std::span(&size, 1));
@@ -77,7 +77,7 @@ void expect_alike(Store& store, Rank rank, const std::vector<Member>& members) {
 
 std::string note_for_all(Rank part) { return fmt::format("fabric/all/{}", part); }
 
-// A part of the members, behind the communicator's origin.
+// Rank 0's list of a part of the members, behind the communicator's origin.
 Bytes gathered(Store& store, Rank part, Rank ranks, const Origin& origin, Deadline deadline) {
   Bytes all;
   put(all, std::as_bytes(std::span(&origin, 1)));
@@ -95,8 +95,8 @@ Bytes gathered(Store& store, Rank part, Rank ranks, const Origin& origin, Deadli
   return all;
 }
 
-// In place of the members: no origin, which rank is missing (-1: none), and the reason. Rank 0's process may keep the
-// store, so it waits for those who have come.
+// Written instead of the members when rank 0 gives up: no origin, the missing rank (-1: none) and the reason. Rank 0's
+// process may hold the store, so it waits until those who have come have read it.
 void tell_of_giving_up(Store& store, Rank part, Rank missing, std::string_view why) {
   Bytes note;
   put(note, {});

@@ -20,9 +20,9 @@ struct Member {
   std::string terms = {};  // how it speaks over the fabric: alike for all
 };
 
-// Rank 0 gathers what each tells, and shares it out in notes of 256 members, with the communicator's origin. Throws,
-// on every rank that has come, PeerLost for one that tells nothing by the deadline, and invalid_argument when the terms
-// differ.
+// Rank 0 gathers what each process reports, and distributes it in notes of 256 members, with the communicator's origin.
+// Throws, on every rank that has come, PeerLost for one that reports nothing by the deadline, and invalid_argument if
+// terms differ.
 std::vector<Member> exchange_members(Store&, Rank rank, Rank ranks, const Member& mine, Origin&, Deadline);
 
 }  // namespace trellis::ccl::libfabric

@@ -1,5 +1,5 @@
-// Who tells whom in a communicator of more than 32 ranks: its neighbours, whose numbers are a power of two away. There
-// are up to 2 log2(n) of a rank, so that some may be lost, and the others still have ways to each other.
+// The neighbours to which a rank relays news in a communicator of more than 32 ranks: those whose numbers are a power
+// of two away. There are up to 2 log2(n), so that paths remain if some are lost.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ std::vector<Rank> neighbours_of(Rank, Rank ranks);
 inline Rank above(Rank r, Rank ranks) { return is_large(ranks) ? r & (r - 1) : 0; }
 std::vector<Rank> below(Rank, Rank ranks);
 
-// By rank: whether news come there by way of neighbours of whom none is gone.
+// By rank: whether news reach it through neighbours of whom none is gone.
 std::vector<bool> reached_from(Rank, Rank ranks, const std::function<bool(Rank)>& gone);
 
 }  // namespace trellis::ccl::libfabric

@@ -1,4 +1,4 @@
-// What a rank knows of another over control, and what it has yet to tell it.
+// What a rank knows of another over the control path, and what it has yet to tell it.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace trellis::ccl::libfabric {
 
-// The ways of control to a peer: wires that connect, and datagrams.
+// The control paths to a peer: wires that connect, and datagrams.
 struct ControlPaths {
   int all = 1;
   int datagrams = -1;  // the number of that path, the last; -1: there is none

@@ -20,8 +20,8 @@ constexpr int asks = 16;                                   // the same, of a ran
 constexpr int datagrams_longer = 5;                        // than a wire, before another path is tried
 constexpr auto before_return = 2s;                         // from datagrams to a wire, which loses nothing
 
-// Between two asks of a rank: no shorter than its answers take, since over a slow link asks would take the room of
-// data.
+// The pause between two requests to a rank: no shorter than its answers take, as over a slow link requests would take
+// bandwidth from data.
 Clock::duration pause_before(const Peer& p, Clock::duration apart, std::chrono::milliseconds timeout) {
   const Clock::duration silent = p.unanswered == Deadline() ? Clock::duration{} : p.asked - p.unanswered;
   return std::clamp<Clock::duration>(std::max(2 * p.round, silent / 4), apart,
@@ -95,7 +95,7 @@ bool Presence::alive(Rank r) {
   return answers_locked(r, now);
 }
 
-// Data that come from a rank are a sign of life, too: a slow link may be full of them.
+// Data that come from a rank count as heartbeats, too: a slow link may be full of them.
 std::chrono::nanoseconds Presence::silence_locked(Rank r, Deadline now) {
   Peer& p = peer(r);
   const bool takes_data = p.stuck == Deadline() || !p.state.head.activity.running;
@@ -121,8 +121,8 @@ void Presence::set_stuck(Rank r, Deadline since) {
   peer(r).stuck = since;
 }
 
-// A firewall may refuse for a moment what it let pass before. So it counts when it happens twice, and nothing comes
-// from that rank in the meantime by another way.
+// A firewall may refuse for a moment what it let pass before. So a refusal counts if it happens twice and nothing comes
+// from that rank in between over another path.
 void Presence::nobody_listens(std::size_t place) {
   const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
@@ -161,7 +161,8 @@ void Presence::ask_locked(Rank r, Deadline now) {
   owe_locked(r);
 }
 
-// In a large communicator, the one from whom it waits for data, and the next, which may have nobody else who looks.
+// Asks the ranks that this one watches. In a large communicator these are the one from whom it waits for data, and the
+// next rank, which may have no other watcher.
 void Presence::ask_around(std::chrono::milliseconds apart) {
   const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
@@ -191,8 +192,8 @@ bool Presence::answered(Rank r, std::uint32_t ask) const {
   return r == rank_ || p.answers >= ask || p.state.head.left;
 }
 
-// A path that fails, or over which nothing comes back, is changed for the next: by either end, which the other follows
-// as soon as it hears of it over that path.
+// Fails over to the next path if one fails or nothing comes back over it. Either end may do so; the other follows as
+// soon as it hears from it over the new path.
 void Presence::turn(Rank r, int path, Deadline now) {
   Peer& p = peer(r);
   path %= paths_.all;
@@ -247,7 +248,7 @@ std::vector<Rank> Presence::take_owed() {
   return taken;
 }
 
-// What a rank says last must not be lost, and it is not asked again: so it waits for answers.
+// True while a last state of this rank is unacknowledged: it must not be lost, and nobody will ask for it again.
 bool Presence::has_to_tell() {
   const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
@@ -256,7 +257,7 @@ bool Presence::has_to_tell() {
     if (r == rank_ || p.can_not_be_reached(paths_, now)) continue;
     const bool asked = p.answers < p.asked_as_it_left && answers_locked(r, now);
     if (asked && p.unanswered == Deadline()) ask_locked(r, now);  // what came since was no answer to that
-    // One that has left may still wait until this has left too, or has told what arrived.
+    // A rank that has closed may still wait until this one has closed too, or has reported what arrived.
     if (p.state.head.left ? p.owed && !p.knows_left && mine_.head.left
                           : asked || p.owed || (p.in_flight >> p.path & 1) != 0)
       return true;

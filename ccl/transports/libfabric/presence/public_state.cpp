@@ -13,7 +13,8 @@
 namespace trellis::ccl::libfabric {
 namespace {
 
-// Bytes that only have some values: read as numbers, since a bool that is neither 0 nor 1 must not be looked at.
+// Checks bytes that may only have some values before they are read as such: a bool that is neither 0 nor 1 must not be
+// read.
 bool has_values_of_a_rank(std::span<const std::byte> head) {
   struct Small {
     std::size_t at;

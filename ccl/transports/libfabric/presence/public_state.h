@@ -1,5 +1,5 @@
-// What a rank tells its peers about itself: everything that memory would show them if they shared some. Each message
-// carries the whole of it, so that a lost order of messages does not matter.
+// A rank's published state: everything that shared memory would show peers. Each message carries the whole state, so
+// that messages may arrive in any order.
 #pragma once
 
 #include <span>
@@ -56,7 +56,7 @@ void write_public(const PublicState&, std::span<std::byte>);
 bool read_public(std::span<const std::byte>, PublicState&);
 bool names_ranks_of(const PublicHead&, Rank ranks);  // each rank in it is one of so many, or none
 
-// What others may relay of a rank's state: what it does, its board, whether it has left.
+// Takes over the parts of a rank's state that others may relay: its activity, its board, whether it has left.
 void take_relayed(PublicState& into, const PublicState& from);
 
 }  // namespace trellis::ccl::libfabric

@@ -1,4 +1,4 @@
-// Which of a peer's numbered messages have come: each is taken once. They may come in any order within a window.
+// Drops duplicates of a peer's numbered messages. Messages may come in any order within a window.
 #pragma once
 
 #include <cstdint>

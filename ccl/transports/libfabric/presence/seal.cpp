@@ -7,7 +7,7 @@
 namespace trellis::ccl::libfabric {
 namespace {
 
-// A label prevents that a code of the store's protocol, which uses the same secret, is used as this key.
+// The label keeps a code of the store's protocol, which uses the same secret, from being used as this key.
 Digest key_of(std::string_view secret, const Origin& o) {
   return HmacKey(bytes_of(secret))
       .of({bytes_of("trellis fabric: control"), std::as_bytes(std::span(&o.identity, 1)), o.nonce});

@@ -1,4 +1,4 @@
-// How news come to all: in a large communicator, each rank passes them on to its neighbours.
+// How news reach all ranks: in a large communicator, each rank relays them to its neighbours.
 #include "ccl/transports/libfabric/presence/neighbours.h"
 #include "ccl/transports/libfabric/presence/presence.h"
 
@@ -60,7 +60,7 @@ bool Presence::surveyed(Rank r, std::uint32_t survey) const {
   return h.survey >= survey || h.left;
 }
 
-// As much of what others told as there is room for.
+// Relays as many states of other ranks as there is room for.
 void Presence::relay_locked(Rank to, int path, std::size_t room) {
   mine_.relayed.clear();
   while (const auto of = gossip_.next(to)) {
@@ -75,7 +75,7 @@ void Presence::relay_locked(Rank to, int path, std::size_t room) {
   }
 }
 
-// What concerns all. In a large communicator, the first time that it is heard it is passed on.
+// Takes in that the communicator has ended. In a large communicator it is relayed the first time that it is heard.
 bool Presence::hear_of_end(const PublicHead& h) {
   PublicHead& mine = mine_.head;
   Rank none = -1;

@@ -1,5 +1,4 @@
-// The addresses of several wires as one text, each behind its length (one that is no more has none); and what is in
-// one.
+// The addresses of several wires as one text, each behind its length; a wire that is closed has none.
 #pragma once
 
 #include <cstddef>

@@ -48,7 +48,7 @@ class DatagramWire : public Wire {
   bool send(fi_addr_t to, const Local& b, Operation& op) override {
     const Peer& peer = peers_[to];
     int error = 0;
-    // An error of an earlier message, to whomever, is told by the next call.
+    // An error of an earlier message, to any peer, is reported by the next call, so try once more.
     for (int turn = 0; turn < 2 && (error = sent(peer, b)) != 0 && error != EAGAIN && error != ENOBUFS; ++turn)
       take_errors();
     refusal_ = 0;
@@ -106,7 +106,7 @@ class DatagramWire : public Wire {
     return found == by_address_.end() ? nullptr : &peers_[found->second];
   }
 
-  // Whether one came; taken_ is its receive. No rank sends one that is empty, or longer than there is room for.
+  // True if a message came; taken_ is its receive. No rank sends one that is empty, or longer than there is room for.
   bool take_message() {
     const Receive& r = receives_.front();
     for (int turn = 0; turn < most_refused; ++turn) {
@@ -127,7 +127,7 @@ class DatagramWire : public Wire {
     return false;
   }
 
-  // What routers and peers' hosts say of messages: their addressee comes with it.
+  // Takes the errors that routers and peers' hosts report for messages; the addressee comes with each.
   void take_errors() {
     for (;;) {
       ccl::Endpoint to;

@@ -16,7 +16,8 @@ class Category : public std::error_category {
   std::string message(int error) const override { return library().strerror(error); }
 };
 
-// Some providers' libraries handle signals to print where a process was. Who handles them here is the program's matter.
+// Restores the signal handlers: some providers' libraries install their own to print a stack, but that is the program's
+// business.
 class SignalsKept {
  public:
   SignalsKept() {

@@ -13,7 +13,7 @@ namespace trellis::ccl::libfabric {
 namespace {
 
 constexpr std::size_t most_descriptors = 65'536;  // that are looked at
-// For which a connection may wait silently before the kernel hands it over; it rounds up to a few minutes more.
+// How long a silent connection may wait before the kernel hands it over; the kernel rounds this up by a few minutes.
 constexpr int longest_silence_s = 7 * 24 * 3600;
 
 bool listens(int descriptor) {
@@ -22,7 +22,7 @@ bool listens(int descriptor) {
   return getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &yes, &bytes) == 0 && yes != 0;
 }
 
-// An address may end in bytes that mean nothing.
+// Reads an address that may end in bytes without a meaning.
 template <class Address, class Host>
 bool same(const sockaddr_storage& bound, std::span<const std::byte> address, in_port_t Address::*port,
           Host Address::*host) {

@@ -1,5 +1,5 @@
-// What a message between ranks is. It begins with its kind and the protocol's version, a byte each: they are checked
-// before anything else of it is read, so that no message is taken for one of another kind, whatever port it comes to.
+// The kinds of messages between ranks. A message begins with its kind and the protocol's version, a byte each: they are
+// checked before anything else is read, so that no message is taken for another kind, whatever port it comes to.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace trellis::ccl::libfabric {
 
 inline constexpr int protocol_version = 4;  // of messages and of what ranks tell each other for control
 
-// Zeros and ones, which strangers send, are none of these.
+// No kind is made of zeros or ones alone, which strangers send.
 enum class MessageKind : std::uint8_t {
   // On the data path, each in a Packet:
   eager = 0x11,  // a whole message follows
@@ -23,7 +23,7 @@ enum class MessageKind : std::uint8_t {
   state = 0x51  // a rank's public state, sealed
 };
 
-// Where a message of data has what differs from run to run, in bytes from its beginning.
+// The offsets of those bytes of a data message that differ from run to run.
 inline constexpr std::size_t token_at = 8, taken_at = 28, packet_bytes = 48;
 
 }  // namespace trellis::ccl::libfabric

@@ -13,7 +13,7 @@
 namespace trellis::ccl::libfabric {
 namespace {
 
-// Where it hangs: the smallest part of the machine with cores. Null: not known.
+// The smallest part of the machine with cores that the interface belongs to. Null: not known.
 hwloc_obj_t home_of(const Nic& nic, hwloc_topology_t topology) {
   hwloc_obj_t found = nic.bus.empty() ? nullptr : hwloc_get_pcidev_by_busidstring(topology, nic.bus.c_str());
   for (hwloc_obj_t o = nullptr; found == nullptr && (o = hwloc_get_next_osdev(topology, o)) != nullptr;)
@@ -21,14 +21,15 @@ hwloc_obj_t home_of(const Nic& nic, hwloc_topology_t topology) {
   return found == nullptr ? nullptr : hwloc_get_non_io_ancestor_obj(topology, found);
 }
 
-// 0: beside the threads, the smaller the part that they share the nearer; then what is not known; then elsewhere.
+// Sorts by nearness: first, at 0, interfaces beside the threads, those that share a smaller part of the machine with
+// them before others; then those whose place is not known; then those elsewhere.
 std::tuple<int, int> distance(hwloc_obj_t home, const hwloc_bitmap_s* threads) {
   if (home == nullptr || home->cpuset == nullptr) return {1, 0};
   if (hwloc_bitmap_intersects(home->cpuset, threads) == 0) return {2, 0};
   return {0, hwloc_bitmap_weight(home->cpuset)};
 }
 
-// How far along the threads begin in this part of the machine, as one of `of` equal parts.
+// Where the threads begin within this part of the machine, as a number of `of` equal parts.
 std::size_t turn(hwloc_obj_t home, const hwloc_bitmap_s* threads, std::size_t of) {
   if (hwloc_bitmap_intersects(home->cpuset, threads) == 0) return 0;
   const int all = hwloc_bitmap_weight(home->cpuset);

@@ -22,7 +22,7 @@ namespace {
 constexpr std::uint64_t to_write = FI_MSG | FI_RMA;
 constexpr std::uint64_t to_tag = FI_MSG | FI_TAGGED;
 
-// Where a rail may be lost, an operation that has ended must have arrived: it can't be sent again.
+// If a rail may be lost, a completion must mean that the data arrived: it can't be retransmitted after that.
 Info offers(const FabricSettings& s, std::uint64_t caps, bool delivered) {
   const Library& fabric = library();
   const Info hints(fabric.dupinfo(nullptr));
@@ -66,12 +66,12 @@ std::vector<std::string_view> named(const FabricSettings& s) {
   return names;
 }
 
-// Where addresses are those of IP, an interface leads to some hosts only.
+// True if addresses are IP addresses: then an interface leads to some hosts only.
 bool has_a_network_of_its_own(const fi_info& i) {
   return i.addr_format == FI_SOCKADDR || i.addr_format == FI_SOCKADDR_IN || i.addr_format == FI_SOCKADDR_IN6;
 }
 
-// Its domain is an interface of the system, as for TCP: not a device, as for EFA and for verbs.
+// True if the domain is a network interface of the system, as for TCP, and not a device, as for EFA and verbs.
 bool is_of_sockets(const fi_info& i) { return has_a_network_of_its_own(i) && if_nametoindex(i.domain_attr->name) != 0; }
 
 bool is_allowed(const FabricSettings& s, std::string_view interface) {
@@ -90,7 +90,7 @@ std::string bus_of(const fi_info& i) {
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", at.domain_id, at.bus_id, at.device_id, at.function_id);
 }
 
-// What a process that has a place among the host's ranks knows of the machine.
+// What a process, which has a place among the host's ranks, knows of the machine.
 struct Here {
   const Instance* instance = nullptr;
   AmongRanks ranks;
@@ -102,7 +102,7 @@ std::vector<std::size_t> nearest_first(const std::vector<Nic>& nics, const Here&
   return by_chips(nics, *here.instance, chips_of_process(*here.instance, here.ranks), std::move(order));
 }
 
-// The best of these, then, for further rails, its like on other interfaces.
+// Rail 0 gets the best of these; further rails get the same kind on other interfaces.
 const fi_info* of_rail(const FabricSettings& s, const std::vector<const fi_info*>& fit, int rail, const Here& here) {
   const auto better = [&s](const fi_info* a, const fi_info* b) { return rank_of(s, *a) < rank_of(s, *b); };
   const fi_info* const best = *std::ranges::min_element(fit, better);

@@ -67,11 +67,11 @@ class Wire {
   virtual ~Wire() = default;
   virtual const WireLimits& limits() const = 0;
   virtual std::span<const std::byte> address() const = 0;
-  // `peer`: by which its user numbers the peer, the same in each run of a program.
+  // `peer`: the number that the caller gives the peer, the same in each run of a program.
   virtual fi_addr_t know(std::span<const std::byte> address, std::uint32_t peer) = 0;
   virtual std::unique_ptr<Region> region(const Memory&, bool for_peers) = 0;
 
-  // False: there is no room now; try again after a poll. Or the peer cannot be reached: refusal() has the error then.
+  // False: there is no room now, so try again after a poll; or the peer can't be reached, and refusal() has the error.
   virtual bool inject(fi_addr_t, const void* data, std::size_t bytes) = 0;
   virtual bool send(fi_addr_t, const Local&, Operation&) = 0;
   virtual bool write(const Target&, const Local&, std::uint32_t immediate, Operation&) = 0;

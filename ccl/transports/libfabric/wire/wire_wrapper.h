@@ -18,7 +18,7 @@ struct WireRole {
 
 using WireWrapper = std::function<std::unique_ptr<Wire>(std::unique_ptr<Wire>, const WireRole&)>;
 
-// For the wires that are opened from now on; an empty wrapper wraps none. Not while ranks open wires.
+// Wraps the wires that are opened from now on; an empty wrapper wraps none. Not to be called while ranks open wires.
 void wrap_wires(WireWrapper);
 
 }  // namespace trellis::ccl::libfabric
