@@ -39,7 +39,7 @@ RankPlace place_of(const RankDump* own, const SeenRank* seen, const std::vector<
   // it went on after it wrote its dump
   if (own == nullptr || (p.gone() && seen->last.operation >= p.last.operation)) p.last = seen->last;
   if (own != nullptr || !(p.gone() || p.silent())) return p;
-  // It does no more, so whoever saw it furthest saw it last.
+  // A rank that has ended does no more, so whoever saw it furthest saw it last.
   for (const SeenRank* s : by_others)
     if (s->last.operation > p.last.operation) p.last = s->last;
   return p;

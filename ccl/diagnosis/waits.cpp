@@ -17,13 +17,13 @@ bool divided_from(const Members& child, Rank in_child, const Members& parent, Ra
          child.in_parent[static_cast<std::size_t>(in_child)] == in_parent;
 }
 
-// Other hosts learn late what a rank does. No operation exits: a process that exits is in its own code.
+// Other hosts learn late what a rank does. No operation calls exit: a process that exits is in its own code.
 void end_as(RankPlace& p, const LaunchedRank& launched) {
   p.standing = Standing::ended;
   if (launched.end.starts_with("exited")) p.last.under_way = false;
 }
 
-// On its host, and by members of other communicators there, more is known of a process than elsewhere.
+// More is known of a process on its own host, also by members of other communicators there, than elsewhere.
 bool seen_stopped(const JobEvidence& job, std::int64_t process) {
   const auto is_it = [&](const SeenRank& s) { return s.process == process && s.standing == Standing::stopped; };
   return std::ranges::any_of(job.communicators, [&](const Members& m) {

@@ -56,7 +56,7 @@ std::string why_lost(const Transport& t) {
   }
 }
 
-// The ranks that have not finished this rank's collective.
+// The ranks that have not yet finished the collective that this rank is in.
 std::vector<Rank> unfinished(const Transport& t, const Activity& mine) {
   std::vector<Rank> ranks;
   for (Rank r = 0; r < t.ranks() && counted(mine); ++r) {
@@ -96,8 +96,8 @@ std::string why_of(const Wait& w, const Culprit& c, const Activity& mine, double
   return why;
 }
 
-// Data move there, slowly, and are finite: of an operation that this rank is in or has ended, or of a few other calls,
-// where others that it makes for ever would keep this rank waiting.
+// True if data move for that rank, slowly, and must come to an end: they are of an operation that this rank is in or
+// has ended, or of a few other calls. A rank that made other calls for ever would keep this one waiting.
 bool moves_to_an_end(const Transport& t, const Watchdog& watch, const Activity& mine, Rank r, Deadline now,
                      std::chrono::nanoseconds lately) {
   const Activity theirs = t.activity(r);
@@ -105,7 +105,7 @@ bool moves_to_an_end(const Transport& t, const Watchdog& watch, const Activity& 
   return watch.moved(r, now, lately) && (of_past || watch.calls(r) <= most_calls_waited_for);
 }
 
-// A split that this rank has not reached, and that comes before the operation that it is in.
+// True if the other rank is in a split that this rank has not reached, and that comes before this rank's operation.
 bool divides_instead(const Transport& t, const Activity& mine, Rank other) {
   const Activity theirs = t.activity(other);
   if (!theirs.running || static_cast<Notice::Call>(theirs.divides) != Notice::Call::split) return false;
@@ -143,7 +143,7 @@ void check_health(Transport& t, const FlightRecorder& past, const Activity& mine
     if (t.silence(r) > 0ms && t.cut_off())
       lose(t, t.rank(), mine, "is cut off: most of the others do not answer, among them " + who(t, r));
     if (theirs.running) lose(t, r, mine, how_it_went(t, r));
-    // It left between operations. If it has come as far as this rank, it has finished this operation, and its messages
+    // The rank left between operations. If it came as far as this rank, it finished this operation, and its messages
     // are on their way. It is lost if this rank still waits for it after a while.
     if (waited < sure || (theirs.operation >= mine.operation && r != mine.waits_for)) continue;
     lose(t, r, mine, how_it_went(t, r));
@@ -213,7 +213,7 @@ void give_up(Transport& t, const FlightRecorder& past, const FamilyMember& famil
                        fmt::join(circle, ", ")));
     if (waited <= timeout + timeout / 2) return;
     culprit.rank = mine.waits_for < 0 ? t.rank() : mine.waits_for;
-    // Ranks that wait for each other in different communicators, as after a failure in one of them: none is at fault.
+    // Ranks that wait for each other in different communicators, as after a failure in one of them, are not at fault.
     if (const Rank place = t.activity(culprit.rank).elsewhere; place >= 0)
       throw PeerLost(-1, mine.step,
                      fmt::format("{} did not come within {} s: it waits in another communicator, for {}; we wait in {}",

@@ -14,18 +14,18 @@ class FlightRecorder;
 // is waited for is in another operation, once `waited` is long enough to be sure.
 void check_health(Transport&, const FlightRecorder& past, const Activity& mine, std::chrono::nanoseconds waited);
 
-// Where the caller has been interrupted (ccl/interruption.h): tells the other ranks, and throws Aborted.
+// If the caller was interrupted (ccl/interruption.h), tells the other ranks and throws Aborted.
 void heed_interruption(Transport&, const Activity& mine);
 
-// Reports a message that was changed on its way.
+// Throws the error for a message that was damaged on its way.
 [[noreturn]] void explain(const Transport&, const Activity& mine, const Damaged&);
 
-// Reports a message that its sender has withdrawn.
+// Throws the error for a message that its sender has withdrawn.
 [[noreturn]] void explain(Transport&, const Activity& mine, const Withdrawn&);
 
-// This rank has waited for longer than the timeout, or a rank has not come for that long: throws an error that names
-// the rank at the root of the waiting. Returns where none stands still, until half of the timeout more has gone by, and
-// where this rank has waited less than the timeout and nobody has been still for so long.
+// Called when this rank has waited for longer than the timeout, or when a rank has not come for that long: throws an
+// error that names the rank at the root of the waiting. Returns if no rank stands still, until half of the timeout more
+// has gone by, and if this rank has waited less than the timeout and no rank has been still for so long.
 void give_up(Transport&, const FlightRecorder& past, const FamilyMember&, Watchdog&, const Activity& mine,
              std::chrono::milliseconds timeout, std::chrono::nanoseconds waited);
 

@@ -14,7 +14,7 @@ using How = Culprit::How;
 
 constexpr auto patience = 200ms;  // for the answer of a rank that is well, of which another communicator tells
 
-// One that may be at fault.
+// A rank that may be at fault.
 struct Suspect {
   Rank place;
   Rank rank;  // here; -1: it is an outsider
@@ -27,7 +27,7 @@ class Search {
  public:
   explicit Search(const Wait& w) : w_(w), now_(Clock::now()) {}
 
-  // With all that it waits for, and so on, behind it.
+  // Adds a suspect and, after it, all that it waits for, and so on.
   void follow(Rank place, bool former = false) {
     const Rank rank = w_.family.rank_at(place);
     if (rank == w_.transport.rank() || std::ranges::find(suspects_, place, &Suspect::place) != suspects_.end()) return;
@@ -44,7 +44,7 @@ class Search {
     for (const Rank p : next) follow(p, former);
   }
 
-  // Those of whom the suspects have given up that they come, and who are stopped or silent still.
+  // Adds the ranks that the suspects have given up waiting for, if these are still stopped or silent.
   void follow_former() {
     for (std::size_t i = 0; i < suspects_.size(); ++i)
       if (suspects_[i].rank >= 0)

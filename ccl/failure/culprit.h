@@ -1,5 +1,4 @@
-// Finds the rank that is the root cause of a wait, also where the waiting leads through other communicators of the
-// family.
+// Finds the rank that is the root cause of a wait, even if the waiting leads through other communicators of the family.
 #pragma once
 
 #include <span>
@@ -24,16 +23,16 @@ struct Culprit {
   std::vector<Rank> waited_for = {};  // of this communicator: whoever the wait leads to, where none is at fault
 };
 
-// The wait of this rank in a communicator.
+// This rank's wait in a communicator.
 struct Wait {
   const Transport& transport;
   const FamilyMember& family;
   const Watchdog& watch;
 };
 
-// `first`: the rank that is waited for. `needed`: all ranks that may be at fault, though the chain from there need not
-// lead to them: a rank may wait for several and shows one. A process that is stopped comes before a rank that stands
-// still, and that before one that is late. Who has changed lately is not at fault.
+// `first`: the rank that is waited for. `needed`: all ranks that may be at fault; the chain from `first` may not lead
+// to them, as a rank that waits for several shows one. A stopped process is blamed before a rank that stands still, and
+// that before one that is late. A rank that has changed lately is not at fault.
 Culprit culprit_of(const Wait&, Rank first, std::span<const Rank> needed);
 
 // "rank 2", or "rank 2 of the first communicator (not in this one)".

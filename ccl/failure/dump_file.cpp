@@ -20,7 +20,7 @@
 namespace trellis::ccl {
 namespace {
 
-// One per rank and process: a later attempt to create a communicator overwrites it.
+// One path per rank and process: a later attempt to create a communicator overwrites the file.
 std::string making_path(const std::string& folder, Rank rank) {
   return fmt::format("{}/trellis_making_{}_rank{}.json", folder, getpid(), rank);
 }
@@ -50,7 +50,7 @@ SeenRank seen_of(const Activity& a) {
 
 std::string unwritten(const std::exception& e) { return fmt::format("the dump could not be written: {}", e.what()); }
 
-// To a standard error that takes it: a process that was told to end does not wait for who reads there.
+// Writes to standard error if that takes it at once: a process that was told to end does not wait for a reader.
 void tell_at_once(const std::string& text) {
   pollfd error = {.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
   if (poll(&error, 1, 0) != 1 || error.revents != POLLOUT) return;
@@ -140,7 +140,7 @@ RankDump DumpFile::now() const {
   return d;
 }
 
-// A signal is handled some time after it arrived, so the rank may have gone on since.
+// A signal is handled some time after it arrived, so the rank may have gone on in the meantime.
 void DumpFile::decide(bool asked_for, std::vector<Pending>&& pending) {
   const DumpRequest asked = dump_request();
   std::uint64_t moment = failure_ ? failure_->moment : TimestampClock::now();
@@ -179,7 +179,8 @@ void DumpFile::write(std::vector<Pending> pending) {
   store();
 }
 
-// A failure that is being recorded comes first, and this is told with it. A request by a signal has no other answer.
+// If the write fails while a failure is recorded, that failure reports it; after a request by a signal, it goes to
+// standard error.
 void DumpFile::store() {
   try {
     replace_file(fmt::format("{}/trellis_{}_rank{}.json", folder_, told_.communicator, told_.rank),
@@ -212,7 +213,7 @@ RecordedDivision::RecordedDivision(DumpFile& file, FlightRecorder& recorder, con
   file_.dividing_ = true;
 }
 
-// A failed one is left as running.
+// A split that failed is left as running.
 RecordedDivision::~RecordedDivision() {
   const std::lock_guard lock(file_.mutex_);
   file_.dividing_ = false;

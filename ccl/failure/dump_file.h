@@ -25,7 +25,7 @@ class DumpFile {
   void write(std::vector<Pending> pending = {});
   std::string text() const;
 
-  // The failure; with why, if the last file could not be written. That is told once.
+  // Returns the failure. If the last file could not be written, the failure says why, once.
   std::exception_ptr told_of(const std::exception_ptr&);
 
   bool write_if_dividing();  // false: no split or shrink is in progress
@@ -79,8 +79,8 @@ class RecordedDivision {
 // Readers see the old file or the whole new one, which its owner alone can read. Throws system_error.
 void replace_file(const std::string& path, const std::string& text);
 
-// The same for a communicator whose creation failed, since nothing else records it. Returns the failure; with why, if
-// it could not be recorded.
+// The same for a communicator whose creation failed, since nothing else records it. Returns the failure, which says why
+// if it could not be recorded.
 std::exception_ptr write_making_dump(const std::string& folder, Rank rank, Rank ranks, const std::exception_ptr&,
                                      const std::vector<Rank>& absent = {}) noexcept;
 void remove_making_dump(const std::string& folder, Rank rank) noexcept;  // it was created after all

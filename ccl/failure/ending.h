@@ -9,7 +9,8 @@
 
 namespace trellis::ccl {
 
-// Every rank that makes the same call meets this error by itself: a caller's mistake, or what a device can't do.
+// True if every rank that makes the same call meets this error by itself: a caller's mistake, or what a device can't
+// do.
 bool is_found_by_all(const std::exception_ptr&);
 
 std::optional<Rank> lost_rank(const std::exception_ptr&);  // of a PeerLost that names a rank of the communicator

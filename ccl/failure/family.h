@@ -1,5 +1,5 @@
-// Family: the communicators of one rank that were divided from one another. While the rank waits in one of them, it
-// shows that in the others, so that a rank that waits for it there finds the rank at fault.
+// Family: the communicators of one rank that were split from one another. While the rank waits in one of them, it shows
+// that in the others, so that a rank that waits for it there finds the rank at fault.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ class FamilyMember;
 
 class Family {
  public:
-  // What is known of a rank that is not in a communicator, by another one of the family.
+  // What a rank in another communicator of the family knows of a rank that is not in this one.
   struct Outsider {
     bool known = false;  // there is one that has both this rank and that one
     bool stopped = false, answers = false;
@@ -33,7 +33,7 @@ class Family {
 // A communicator in its family. A rank's place is its number in the family's first communicator.
 class FamilyMember {
  public:
-  // `in_parent`: its ranks' numbers in the communicator that it is divided from; no parent: it is a family's first.
+  // `in_parent`: its ranks' numbers in the communicator that it is split from; no parent: it is a family's first.
   FamilyMember(Transport&, const FamilyMember* parent, std::span<const Rank> in_parent);
   ~FamilyMember();
   FamilyMember(const FamilyMember&) = delete;
@@ -42,7 +42,7 @@ class FamilyMember {
   Rank place(Rank r) const { return places_[static_cast<std::size_t>(r)]; }
   Rank rank_at(Rank place) const;  // -1: it is not in this communicator
 
-  // This rank waits here for that one, which it shows in the others until it rests. Call it regularly.
+  // Shows in the other communicators that this rank waits here for that one, until it rests. Call it regularly.
   void waits_for(Rank, const WaitNews& = {});
   void rests() {
     if (shown_) show(-1, {});

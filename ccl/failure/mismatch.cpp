@@ -35,7 +35,7 @@ Mismatch called(Rank other, const Activity& theirs, Rank rank, const Activity& m
   return {other, fmt::format("rank {} called {} where rank {} called {}", other, text_of(theirs), rank, text_of(mine))};
 }
 
-// What this rank called as that operation; none: too much has happened since.
+// This rank's call with that operation number; none: the recorder no longer has it.
 std::optional<Activity> call_of(const FlightRecorder& past, const Activity& mine, std::uint64_t operation) {
   if (counted(mine) && mine.operation == operation) return mine;
   const Recorded* const r = past.collective(operation);
@@ -49,7 +49,7 @@ std::optional<Activity> call_of(const FlightRecorder& past, const Activity& mine
                   .reduction = static_cast<std::uint8_t>(r->op)};
 }
 
-// The same call with the root that gives its messages this mark.
+// The same call with the root whose messages have this mark.
 std::optional<Activity> with_another_root(Activity a, std::uint32_t mark, Rank ranks) {
   Call call{.collective = static_cast<Collective>(a.collective),
             .count = a.count,
@@ -63,8 +63,8 @@ std::optional<Activity> with_another_root(Activity a, std::uint32_t mark, Rank r
   return std::nullopt;
 }
 
-// Between this rank's call and that of a message which it does not expect. Its sender may have gone on, and so sent it
-// in a later operation, while those whose calls differ wait for each other.
+// The difference between this rank's call and that of an unexpected message. The sender may have gone on and sent it in
+// a later operation, while the ranks whose calls differ wait for each other.
 Mismatch difference(const Transport& t, const FlightRecorder& past, const Activity& mine, Rank other,
                     std::uint32_t mark) {
   const Activity theirs = t.activity(other);
@@ -127,7 +127,7 @@ void check_same_call(const Transport& t, const Activity& mine, Rank other) {
   if (const Activity theirs = t.activity(other); differ(mine, theirs)) throw called(other, theirs, t.rank(), mine);
 }
 
-// A later operation's mark looks like an earlier one's where its sender is far ahead; it tells how far it is.
+// Far ahead, a later operation's mark looks like an earlier one's, so the sender's published operation number decides.
 void check_unread(Transport& t, const FlightRecorder& past, const Activity& mine, std::uint64_t ended) {
   for_each_unread(t, [&](Rank from, std::uint32_t mark, bool point) {
     if (point || !is_past(mark, ended) || !t.answers(from, prompt) || t.left(from)) return;

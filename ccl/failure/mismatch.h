@@ -12,11 +12,11 @@ class FlightRecorder;
 std::string text_of(const Activity&);  // "operation 12, all_reduce of 1024 f32, sum", "a split after operation 12"
 bool counted(const Activity&);         // it is a collective; these are numbered, sends and receives are not
 
-// Throws Mismatch where the other rank makes a different call as the operation that this one is in.
+// Throws Mismatch if the other rank's call differs from this rank's in the operation that this rank is in.
 void check_same_call(const Transport&, const Activity& mine, Rank other);
 
-// Throws Mismatch where a message has arrived that this rank did not receive in the collective that it belongs to,
-// which is over here: the last that is has the number `ended`. `past`: this rank's operations.
+// Throws Mismatch if a message has arrived that this rank did not receive in the collective that it belongs to, and
+// that collective is over here; `ended`: the number of the last one that is. `past`: this rank's operations.
 void check_unread(Transport&, const FlightRecorder& past, const Activity& mine, std::uint64_t ended);
 
 // Throws Mismatch when ranks were in different operations, and each finished its own before the other's could be seen.

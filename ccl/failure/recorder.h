@@ -64,12 +64,12 @@ class FlightRecorder {
   }
 
   const Recorded* collective(std::uint64_t operation) const;  // null: it was overwritten, or has not begun
-  // The last one that had started at that moment; null: none had, or it was overwritten.
+  // The last operation that had started at that moment; null: none had, or it was overwritten.
   const Recorded* last_at(std::uint64_t moment) const;
-  // Whether nothing from before that moment that the dump needs was overwritten.
+  // True if the recorder still has everything from before that moment that the dump needs.
   bool tells_of(std::uint64_t moment) const { return begun_ <= kept || ring_[begun_ % kept].began <= moment; }
-  // JSON in the form of PyTorch's flight recorder, with a part `trellis`. It describes that moment, which replaces the
-  // dump's own. The entries are the recorder's.
+  // The dump at that moment, as JSON in the form of PyTorch's flight recorder with a part `trellis`. Its entries are
+  // the recorder's.
   std::string dump(const RankDump&, std::uint64_t moment, std::chrono::milliseconds timeout) const;
   std::size_t memory_bytes() const { return ring_.size() * sizeof(Recorded); }
 

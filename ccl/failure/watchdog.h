@@ -1,5 +1,5 @@
-// Watchdog: for how long nothing has changed of what each rank shows. A rank that waits in an operation or a split, of
-// this communicator or of another one of the family, shows a heartbeat; one that has stopped does not.
+// Watchdog: how long each rank has shown no change. A rank that waits in an operation or a split, of this communicator
+// or of another one of the family, shows a heartbeat; one that has stopped does not.
 #pragma once
 
 #include <array>
@@ -17,19 +17,19 @@ class Watchdog {
   void restart() { ranks_.clear(); }
   void look(const Transport&, Deadline now);      // call it regularly; changes between two calls are missed
   void look_now(const Transport&, Deadline now);  // the same, however short ago the last look was
-  // Data have moved here: whoever is in an operation counts as if it had changed now.
+  // Data have moved here: every rank that is in an operation counts as having changed now.
   void data_moved(Deadline now);
   void excuse(std::chrono::nanoseconds);  // this rank itself has not looked for so long
 
-  // A rank that is well shows a heartbeat within this time, even on an overloaded machine.
+  // The time within which a healthy rank shows a heartbeat, even on an overloaded machine.
   std::chrono::nanoseconds enough() const { return enough_; }
-  // For how long nothing has changed of it, as far as was seen.
+  // For how long this rank has seen no change of that one.
   std::chrono::nanoseconds unchanged(Rank, Deadline now) const;
-  // Data have been seen to move there lately: in the last `time`.
+  // True if this rank has seen data move there in the last `time`.
   bool moved(Rank, Deadline now, std::chrono::nanoseconds time) const;
-  // The calls, of any communicator of the family, in which it has begun to wait since data moved here.
+  // The number of calls, in any communicator of the family, in which it began to wait since data last moved here.
   int calls(Rank) const;
-  // Whom it was seen to wait for in other communicators of the family: places, the last few of them.
+  // The last few ranks for which it was seen to wait in other communicators of the family, as places.
   std::span<const Rank> waited_elsewhere(Rank) const;
   // The longest time for which a rank has been in no operation at all and has not come as far as this one.
   std::chrono::nanoseconds longest_absence(const Transport&, std::uint64_t operation, Deadline now) const;
@@ -52,8 +52,8 @@ class Watchdog {
   std::vector<Seen> ranks_;  // empty: not started
 };
 
-// For how long the calling thread has not come to look at others before this call, though it has waited: it was
-// stopped, or had no core, so that what it has not seen says nothing of them. Zero where that is less than `least`.
+// For how long before this call the waiting thread did not look at others: it was stopped, or had no core, so that what
+// it did not see says nothing about them. Zero if that is less than `least`.
 std::chrono::nanoseconds away_for(Deadline now, std::chrono::nanoseconds least, Deadline waiting_since);
 void looks_now();  // it has looked meanwhile
 

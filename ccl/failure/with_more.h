@@ -1,4 +1,4 @@
-// Adds to what an error says.
+// Adds text to an error.
 #pragma once
 
 #include <exception>
@@ -6,8 +6,8 @@
 
 namespace trellis::ccl {
 
-// An error of the same type and members, whose text goes on with "; MORE", unless it ends so. One of a type that is not
-// known here stays as it is.
+// An error of the same type and members, whose text ends with "; MORE"; it is not added twice. An error of an unknown
+// type stays as it is.
 std::exception_ptr with_more(const std::exception_ptr&, const std::string& more);
 
 }  // namespace trellis::ccl

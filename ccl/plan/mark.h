@@ -20,7 +20,8 @@ inline std::uint32_t mark_of(std::uint64_t of_call, std::uint64_t operation, boo
   return static_cast<std::uint32_t>(hash >> 40 << 8 | (operation & 0xFF));
 }
 
-// The operation of a message with this mark: that of the 256 nearest to `near`, of which most come before it or are it.
+// The number of the operation that a message with this mark belongs to: one of the 256 nearest to `near`, most of them
+// at or before it.
 inline std::uint64_t operation_of(std::uint32_t mark, std::uint64_t near) {
   const auto after = static_cast<std::int8_t>(static_cast<std::uint8_t>(mark - near));
   return near + static_cast<std::uint64_t>(std::int64_t{after});

@@ -56,7 +56,7 @@ class Walk {
   }
 
  private:
-  // By a step of this rank.
+  // What a step of this rank has seen.
   struct Seen {
     std::vector<Value> from, to;
     std::vector<std::vector<Value>> further;
@@ -85,7 +85,7 @@ class Walk {
       step->from = values(rank_, view_.step(receive).from);
   }
 
-  // What is stored is rounded, so what a rank keeps is fresh no more.
+  // What is stored is rounded, so a value that a rank keeps no longer needs rounding.
   void after(StepId id) {
     const Step& step = view_.step(id);
     const Rank r = wiring_.rank(id);

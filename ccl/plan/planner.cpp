@@ -167,7 +167,7 @@ std::string Planner::refusal(const AlgorithmConfig& config, const Call& call, bo
   return divides(schedule::task_of(algorithm, r), {call.count, {}}) ? "" : "the count does not divide into its chunks";
 }
 
-// Ranks of several hosts: first what crosses between hosts is made least, then how often.
+// Ranks on several hosts: prefers configs that move the least between hosts, then those with the fewest messages.
 std::optional<AlgorithmConfig> Planner::choose_by_shape(const Call& call, bool in_place) const {
   if (shape_.dims.size() < 2) return std::nullopt;
   const bool small = larger_bytes(call, ranks_) < least_ring_between_hosts;
@@ -179,7 +179,7 @@ std::optional<AlgorithmConfig> Planner::choose_by_shape(const Call& call, bool i
   return std::nullopt;
 }
 
-// A table that was measured with few cores says little of more of them.
+// A table that was measured with few cores is not used for more of them.
 std::span<const PredictedTime> Planner::predicted(const Call& call) const {
   if (machine_ != Config().machine || shape_.dims.size() > 1 || !chooser_.models(call.collective)) return {};
   const bool has_rules = selections_.nearest(call.collective, ranks_, machine_) != 0 ||

@@ -38,7 +38,7 @@ class Planner {
   const Planned& plan(const Call&, bool in_place, schedule::UnreadableBuffers);
   std::shared_ptr<const Planned> plan(const Call&, bool in_place, const schedule::Schedule&);
   AlgorithmConfig choose(const Call&, bool in_place) const;
-  // By the model of the host, the fastest first; empty where it does not choose.
+  // The host model's configs, fastest first; empty if the model does not choose.
   std::span<const PredictedTime> predicted(const Call&) const;
   kernels::DType wire_of(const Call&) const;  // the type of its messages
   bool traces(const Call&) const;  // values are rounded on their way, by their origins; only with all buffers readable

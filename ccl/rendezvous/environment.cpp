@@ -27,7 +27,7 @@ StoreSearch search_of(const Launched& l) {
                      .secret = secret_of(l),
                      .name = fmt::format("rank 0's store at {}:{}", l.address, l.port),
                      .strangers_end_it = false};
-  // Only the address where rank 0 listens. At the name's other addresses another program may listen.
+  // Only the address where rank 0 listens is used: another program may listen at the name's other addresses.
   const std::string at = listening_address(l.address);
   const std::vector<Endpoint> hosts = endpoints_of(at.empty() ? l.address : at, l.port);
   for (int i = 0; i < ports_of_ranks && l.port + i <= 65535; ++i)

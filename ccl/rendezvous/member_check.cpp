@@ -14,7 +14,7 @@ constexpr const char *all_together = "", *all_apart = "apart";
 
 std::string here(Rank r) { return fmt::format("here/{}", r); }
 
-// The first note gives the terms to the others: "0 2 ranks over loopback".
+// The first note tells the terms to the others: "0 2 ranks over loopback".
 std::string note_of(const MemberCheck& roll) { return fmt::format("{} {}", roll.mine, roll.terms); }
 
 // How the terms differ; empty: they do not.

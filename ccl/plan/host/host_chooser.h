@@ -21,8 +21,8 @@ class HostChooser {
   HostChooser(Rank ranks, int lanes, RankPlaces, const HostCosts& = sapphire_rapids);
 
   bool models(Collective) const;  // and knows where the ranks are
-  // The fastest first. Calls of nearly the same size have one answer, which is kept. It depends on nothing that may
-  // differ between ranks: whether a rank's own buffers can be read counts as often yes as no.
+  // The configs, fastest first. Calls of nearly the same size share one cached answer. It depends on nothing that may
+  // differ between ranks: buffers that peers can read count half.
   const std::vector<PredictedTime>& ranked(const Call&);
   const RankPlaces& places() const { return places_; }
 

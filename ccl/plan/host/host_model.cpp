@@ -199,7 +199,7 @@ double predicted_time(const JoinedPrograms& joined, const Call& call, Rank ranks
   if (larger_bytes(call, ranks) > back_to_back_bytes) return first * us;
   double before = first, last = first;
   for (int i = 1; i < back_to_back_operations; ++i) before = std::exchange(last, walk.operation());
-  // A few in a row: mostly the time of one more, and of the first one a part.
+  // Small operations run back to back: the result is mostly the time of one more, and a part of the first one's.
   return (first + back_to_back_operations * (last - before)) / (back_to_back_operations + 1) * us;
 }
 

@@ -6,7 +6,7 @@
 
 namespace trellis::ccl {
 
-// ns, and ns for a byte.
+// Costs in ns, and in ns per byte.
 struct HostCosts {
   double operation = 0;          // to begin an operation
   double send = 0, receive = 0;  // a message: on the sender's core, on the receiver's
@@ -33,8 +33,8 @@ struct HostCosts {
 // One virtual machine: Xeon (Sapphire Rapids), 16 cores, 2 MiB of L2 each: bench/results/host16.json.
 extern const HostCosts sapphire_rapids;
 
-// Time of one operation in us, on the slowest rank: of several back to back if they are small, as bench measures them.
-// `readable`: peers can read the call's buffers.
+// The time of one operation in us, on the slowest rank. Small operations are timed several back to back, as bench
+// measures them. `readable`: peers can read the call's buffers.
 double predicted_time(const JoinedPrograms&, const Call&, Rank ranks, const RankPlaces&, const HostCosts&,
                       bool readable);
 

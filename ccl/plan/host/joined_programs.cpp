@@ -15,7 +15,7 @@ namespace {
 using schedule::Op;
 using schedule::Program;
 
-// The programs to join: of one rank of each class, or of every rank where no two are alike.
+// The programs to join: one rank's of each class, or every rank's if no two are alike.
 struct Written {
   schedule::Task task;
   schedule::Symmetry symmetry;
@@ -70,7 +70,7 @@ class Joiner {
  private:
   static constexpr std::size_t line_bytes = 64;
 
-  // Where one rank stands for others, all of them are as busy as one that has elements.
+  // If one rank stands for others, all of them are taken to be as busy as one that has elements.
   double bytes_of(std::size_t elements) const {
     return static_cast<double>(std::max<std::size_t>(elements, written_.folded() ? 1 : 0) * size_);
   }

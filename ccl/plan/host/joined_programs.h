@@ -33,8 +33,8 @@ struct JoinedPrograms {
   std::size_t touched_bytes = 0;        // by the busiest rank
 };
 
-// None where the algorithm does not serve the call, or where more than `most_steps` would have to be joined. `hidden`:
-// peers cannot read the call's buffers.
+// None if the algorithm does not serve the call, or if more than `most_steps` would have to be joined. `hidden`: peers
+// cannot read the call's buffers.
 std::optional<JoinedPrograms> join_programs(const schedule::AlgorithmConfig&, const Call&, Rank ranks,
                                             const RankPlaces&, int lanes, bool hidden, std::size_t most_steps);
 

@@ -138,7 +138,7 @@ void StoreLoop::tell_of_limit() {
                   connections_.size(), descriptor_limit()));
 }
 
-// Its hello has probably arrived already; a connection with a hello is not among those that others push out.
+// Reads at once: the hello has probably arrived, and a connection with a hello is not closed in favour of others.
 void StoreLoop::begin(Descriptor socket, const Endpoint& from) {
   if (silent_.size() >= most_silent(descriptor_limit())) push_out(silent_);
   const Id id = next_++;
@@ -154,7 +154,7 @@ void StoreLoop::begin(Descriptor socket, const Endpoint& from) {
   handle(id, EPOLLIN);
 }
 
-// A flood of connections pushes out the oldest of those that have proven nothing.
+// Under a flood of connections, closes the oldest of those that have proven nothing.
 bool StoreLoop::push_out(const std::set<Id>& those) {
   if (those.empty()) return false;
   refuse(*those.begin(), Refused("too many connections, and this one had proven nothing"));
