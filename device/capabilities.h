@@ -1,4 +1,4 @@
-// What a device can do, as bits. What it cannot do, it can say why.
+// What a device can do, as bits; a device can also say why it cannot do something.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A collective that a communicator runs, as its device is told of it: a simulated one says how long it takes.
+// A collective that a communicator runs, as its device sees it: a simulated device answers how long it takes.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace trellis::device {
 
-// Where a rank is, and when: what ranks tell each other before a collective on devices with simulated time.
+// A rank's core and its simulated time: ranks exchange these before a collective on devices with simulated time.
 struct RankClock {
   Time time = 0;
   std::int64_t core = 0;  // of the machine
@@ -26,7 +26,7 @@ struct CollectiveRun {
   int root = 0, peer = -1;
   bool in_place = false;
   std::vector<std::pair<int, int>> pairs = {};
-  // Elements of each block, of the _v forms; of all_to_all_v at source * ranks + target.
+  // The elements of each block, for the _v forms; all_to_all_v has them at source * ranks + target.
   std::vector<std::size_t> counts = {};
   std::vector<RankClock> clocks = {};  // by rank, as the collective began
 };

@@ -59,7 +59,7 @@ class Device {
                       std::size_t n, const kernels::ReduceOptions&) = 0;
   virtual void divide(kernels::DType, void* data, std::size_t n, std::uint32_t divisor) = 0;
   virtual void launch(const Launch&) = 0;
-  // The same as a piece of a stream's work.
+  // Does the same as a piece of a stream's work.
   virtual void copy(Stream&, void* dst, const void* src, std::size_t bytes);
   void fill(Stream&, void* dst, std::byte value, std::size_t bytes);
   void launch(Stream&, Launch);
@@ -67,10 +67,11 @@ class Device {
   // A program in a container of neff/. Throws Unsupported, invalid_argument.
   virtual std::unique_ptr<LoadedProgram> load(std::span<const std::byte> container) = 0;
 
-  // Collectives of the device's own. It joins a world once: the result is the one that it is in, which may be an
-  // earlier one, or none.
+  // Joins the world in which the device does collectives by itself. A device joins once: the result is the world that
+  // it is in, which may be an earlier one, or none.
   virtual NativeWorld join(const NativeWorld&) { return {}; }
-  // Why it does not do this one; empty: it does. All members begin it alike, and then ask until it is done.
+  // Why the device does not do this collective; empty: it does. All members begin it alike, and then ask until it is
+  // done.
   virtual std::string refuses(const NativeCollective&) const { return why_not(Capability::collectives); }
   virtual std::unique_ptr<NativeRun> start(const NativeCollective& c, NativeTurn) { throw Unsupported(refuses(c)); }
   virtual NativeTurn take_native_turn() { return nullptr; }  // null: another has it

@@ -1,5 +1,6 @@
-// Tells whether the process was forked after something was made, without a system call. A forked process has copies of
-// its parent's objects, but none of the threads that work for them, and what they share with others is its parent's.
+// Tells, without a system call, whether the process was forked after an object was made. A forked process has copies of
+// its parent's objects, but none of the threads that work for them, and what they share with others belongs to its
+// parent.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace trellis::device {
 
-// What was made by the process from which this one was forked is used.
+// Thrown if a forked process uses an object that its parent made.
 struct Forked : std::logic_error {
   using std::logic_error::logic_error;
 };
@@ -28,8 +29,8 @@ class ForkMark {
   std::uint32_t at_ = forks();
 };
 
-// Deletes in the process that made the object. A forked one keeps its copy: the destructor would wait for threads that
-// are not there, and tell peers that the parent has left.
+// Deletes the object in the process that made it. A forked process keeps its copy: the destructor would wait for
+// threads that are not there, and tell peers that the parent has left.
 struct DeletedByMaker {
   template <class T>
   void operator()(T* object) const {

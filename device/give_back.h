@@ -1,11 +1,11 @@
-// Memory that a destructor gives back.
+// Releases device memory in a destructor.
 #pragma once
 
 #include "device/device.h"
 
 namespace trellis::device {
 
-// Nobody is left to report a failure to; what cannot be released stays in the device's account.
+// A failure can't be reported to anybody; what cannot be released stays in the device's account.
 inline void give_back(Device& device, void* memory) noexcept {
   try {
     device.release(memory);

@@ -1,4 +1,4 @@
-// The caller's memory where it lies, for devices that reach the host's.
+// Gives devices that can reach host memory the caller's memory in place.
 #pragma once
 
 #include <fmt/format.h>

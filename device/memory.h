@@ -1,4 +1,4 @@
-// A device's memory as others see it: the window, shared, attached and exported memory.
+// A device's memory as other parts of a process see it: the window, shared, attached and exported memory.
 #pragma once
 
 #include <cstddef>

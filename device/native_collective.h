@@ -9,7 +9,7 @@
 
 namespace trellis::device {
 
-// Where devices meet for such collectives. Those of one world have different numbers, below its size.
+// The world in which devices do such collectives. Devices of one world have different numbers, below its size.
 struct NativeWorld {
   std::uint64_t identity = 0;  // 0: none
   std::uint32_t number = 0, size = 1;
@@ -27,11 +27,12 @@ struct NativeCollective {
   std::uint32_t world = 1;                // its size
 };
 
-// The right to begin one. Those of a device run in the order in which they begin, so two that overlap would wait for
-// each other for ever where their members begin them in different orders.
+// The right to begin a native collective. A device runs them in the order in which they begin, so two that overlap
+// would deadlock if their members began them in different orders.
 using NativeTurn = std::shared_ptr<const void>;
 
-// One that has begun. Its memory may be used until it is done; if it is destroyed before, until the device is closed.
+// A native collective that has begun. It may use its memory until it is done or, if this is destroyed before, until the
+// device is closed.
 class NativeRun {
  public:
   virtual ~NativeRun() = default;

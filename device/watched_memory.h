@@ -1,5 +1,5 @@
-// Memory whose end is told before it comes, so that what is known of its pages can be kept until then: a fabric's
-// registration, for instance.
+// Memory whose end is announced, so that what is known of its pages, such as a fabric's registration, can be kept until
+// then.
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@ class WatchedMemory {
 
   // `told` is called before any page of a range is given back or moved elsewhere, until the result is destroyed.
   std::unique_ptr<Watch> watch(Told told);
-  // The range that contains all of this; none: nobody will be told when it ends.
+  // The range that contains all of this; none: its end is not announced.
   std::optional<Range> find(const void* data, std::size_t bytes) const;
 
-  // For those that allocate memory, or move it. Nobody uses it meanwhile.
+  // Called by whoever allocates memory, or moves it. Nobody may use the memory meanwhile.
   void begins(std::byte* begin, std::size_t bytes, Device* exporter = nullptr);
   void ends(std::byte* begin, std::size_t bytes);  // all that began there
   void moves(const std::byte* begin, std::size_t bytes);

@@ -12,7 +12,7 @@
 
 namespace trellis::launch {
 
-// Errors in the part of the environment that ranks will read, if they read it at all.
+// The folder for dumps; empty if the configuration is wrong, which the ranks will report if they read it.
 std::string dump_folder() {
   try {
     return ccl::config_from_environment().dump;

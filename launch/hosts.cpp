@@ -29,7 +29,7 @@ using ccl::Deadline;
 using ccl::Descriptor;
 
 constexpr std::array passed_on = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-// Launches end each other by themselves; this long after the first has failed, those that are left are told to.
+// Launches end each other by themselves; those that are left this long after the first failure are told to end.
 constexpr auto farewell = std::chrono::seconds(5);
 constexpr int shell_failed = 255;  // of ssh, whose launch has not run, perhaps
 
@@ -51,7 +51,7 @@ bool is_passed(std::string_view name, const std::vector<std::string>& more) {
   return std::ranges::find(more, name) != more.end();
 }
 
-// What the host's shell runs. It must be one line without what is not to be seen: other users can read it.
+// The command that the host's shell runs: one line without secrets, as other users can read it.
 std::string command_line(const HostsJob& hosts, int node) {
   const LaunchedJob& job = hosts.job;
   const std::string host = bare_host(hosts.hosts[static_cast<std::size_t>(node)].host);
@@ -139,7 +139,7 @@ class Launches {
   }
 
  private:
-  // A launch that has ended reads nothing, which does not matter.
+  // Writes to a launch; one that has ended reads nothing, which is harmless.
   static void tell(const Remote& r, const std::string& text) {
     if (r.tether) [[maybe_unused]]
       const ssize_t wrote = write(r.tether.number(), text.data(), text.size());
@@ -214,7 +214,7 @@ int launch_on_hosts(HostsJob hosts) {
   sigset_t before;
   sigprocmask(SIG_BLOCK, &watched, &before);
   const int status = Launches(hosts).run(watched);
-  // A launch that had ended was told something, which would end this process now.
+  // A write to a launch that had ended has left a SIGPIPE pending, which would end this process now.
   sigset_t broken;
   sigemptyset(&broken);
   sigaddset(&broken, SIGPIPE);

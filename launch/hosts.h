@@ -21,10 +21,11 @@ std::vector<HostSlots> hosts_in_list(std::string_view list);  // "node0,node1", 
 std::vector<HostSlots> hosts_in_file(
     const std::string& path);  // "node0", "node0:4", "node0 slots=4"; # begins a comment
 
-// Of --hosts or of --hosts-file, whichever is not empty. Throws invalid_argument when both are there.
+// The hosts of --hosts or of --hosts-file, whichever is given. Throws invalid_argument if both are.
 std::vector<HostSlots> hosts_in(std::string_view list, const std::string& path);
 
-// The ranks of each host: `each`, or the slots, where that is 0. Throws invalid_argument: hosts differ, or do not tell.
+// The number of ranks on each host: `each`, or, if that is 0, the slots. Throws invalid_argument if hosts differ, or
+// have no slots.
 int ranks_of_hosts(const std::vector<HostSlots>&, int each);
 
 struct HostsJob {
@@ -42,8 +43,8 @@ int launch_on_hosts(HostsJob);
 
 std::string path_of_this_program();
 
-// On the host: reads the job's secret from standard input, then the names of signals for this process, a line each. The
-// end of the input is SIGTERM. Returns the secret. Standard input is /dev/null after it.
+// Called on the host: reads the job's secret from standard input, then the names of signals for this process, a line
+// each. The end of the input means SIGTERM. Returns the secret. Standard input is /dev/null afterwards.
 std::string follow_tether();
 
 }  // namespace trellis::launch

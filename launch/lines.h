@@ -10,11 +10,11 @@ class Lines {
  public:
   explicit Lines(std::string prefix) : prefix_(std::move(prefix)) {}
 
-  // The complete lines so far. Text that follows a carriage return, as progress output does, is a line of its own. A
-  // line longer than 1 MiB is split.
+  // The complete lines so far. Text after a carriage return, as in progress output, is a line of its own. A line longer
+  // than 1 MiB is split.
   std::string take(std::string_view arrived);
 
-  // What has come since the end of the last line, as a line.
+  // The rest after the last complete line, as a line.
   std::string finish();
 
  private:

@@ -84,8 +84,8 @@ struct Nodes::Shared {
   void lose_node_0(const std::string& why);
 };
 
-// Sends a beat; and the end of the job and of this node, once each. An answer may be lost: who has tried to tell the
-// end tells it again, also if it was the first.
+// Sends a heartbeat, and once each the end of the job and of this node. An answer may be lost, so whoever has tried to
+// report the end reports it again, even if it was the first.
 void Nodes::Shared::tell() {
   JobEnd end;
   bool is_done = false;
@@ -109,7 +109,7 @@ void Nodes::Shared::listen() {
   change([&] { heard = end; });
 }
 
-// Where this process was paused, it has not listened.
+// Ignores a time in which this process was paused and could not listen.
 void Nodes::Shared::look_after_ourselves() {
   const Deadline now = Clock::now();
   if (now - std::exchange(looked, now) < pause_of_ours) return;
@@ -124,7 +124,7 @@ void Nodes::Shared::lose_node_0(const std::string& why) {
   });
 }
 
-// What is not answered is asked for again over a fresh connection: one that was cut stays silent for as long again.
+// Repeats an unanswered request over a fresh connection: one that was cut would stay silent again.
 void Nodes::Shared::turn() {
   try {
     tell();
@@ -220,7 +220,7 @@ void Nodes::watch(Shared& s) {
   }
 }
 
-// The shared state outlives its creator when a call takes long.
+// Shared state outlives its creator if a call takes long.
 void Nodes::run(const std::shared_ptr<Shared>& shared) {
   try {
     meet(*shared);

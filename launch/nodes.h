@@ -1,4 +1,4 @@
-// Messages between the launches of a job's nodes: all are present, the job ends, a node is done.
+// Messages between the launches on a job's nodes: all are present, the job ends, a node is done.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// One of our own outputs, shared by ranks. Never blocks: output that is not accepted waits here.
+// An output of this process that ranks share. It never blocks: output that is not accepted waits here.
 #pragma once
 
 #include <poll.h>

@@ -11,7 +11,7 @@ std::vector<RankPlace> places_for(const TopoMachine& host, int ranks, Pin pin, d
   const auto cores = static_cast<int>(usable_cores(host.whole).size());
   const int each = std::max(1, kernels::within_quota(cores, quota) / std::max(1, ranks));
   std::vector<RankPlace> places;
-  // A single rank is not pinned: pinned to all cores, it would not use cores that are added later.
+  // A single rank is not pinned: if it were pinned to all cores, it would not use cores that are added later.
   if (host.here && pin == Pin::share && ranks > 1 && !(quota < cores))
     for (auto& threads : rank_threads(host, ranks, Share::equal)) places.push_back({std::move(threads), each});
   if (host.here && pin == Pin::core)

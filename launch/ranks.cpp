@@ -187,7 +187,8 @@ class Keeper {
     if (nodes_ && running() > 0) look_after_launch();
   }
 
-  // One that is stopped passes no signal on, and nobody sees the end of the job there. It is continued so that it ends.
+  // Ends the job if the launch process has been stopped for too long: it would pass no signal on, and nobody would see
+  // the end of the job there.
   void look_after_launch() {
     const Deadline now = Clock::now();
     if (!ccl::process_stopped(getppid()))
@@ -202,7 +203,7 @@ class Keeper {
     end_ranks(SIGTERM);
   }
 
-  // Whether there may be more to read.
+  // True if there may be more to read.
   static bool carry(Stream& s) {
     std::array<char, 1 << 16> bytes;
     const ssize_t got = read(s.from.number(), bytes.data(), bytes.size());

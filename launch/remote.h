@@ -13,7 +13,7 @@ std::string shell_word(std::string_view);  // in quotes, so that a shell takes i
 std::vector<std::string> words_on_host(const std::string& shell, const std::string& host, const std::string& command);
 bool is_this_host(const std::string& host);  // by its name, or localhost
 
-// In a child process, in its place; `who` begins the message when the program can't be run, which is status 127.
+// Replaces a child process by the command; `who` begins the message if the program can't be run, which is status 127.
 [[noreturn]] void become(std::vector<std::string> words, const char* who);
 int exit_status(int status);  // of waitpid, as a shell has it: 128 and the number of the signal that killed it
 

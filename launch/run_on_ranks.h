@@ -21,7 +21,7 @@ struct RankContext {
   std::string by;         // the launcher of the job; empty: the ranks were started here
 };
 
-// One for each core that this process may keep busy, and at least two.
+// The usual number of ranks: one for each core that this process may keep busy, and at least two.
 int usual_ranks(int cores, double quota);
 
 struct RankOptions {

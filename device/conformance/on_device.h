@@ -1,4 +1,4 @@
-// What checks are written with: expectations, and memory of a device that is filled and looked at through copies.
+// The tools of conformance checks: expectations, and memory of a device that is filled and read through copies.
 #pragma once
 
 #include <fmt/format.h>

@@ -34,7 +34,7 @@ void stream_copies(Device& d) {
   expect(b.get<unsigned char>()[12345] == 0, "a fill of a stream was not done");
 }
 
-// Each waits for the other, which only streams that run at the same time survive.
+// Each stream waits for the other, which only ends if both run at the same time.
 void overlap(Device& d) {
   std::atomic<bool> first_runs = false, second_runs = false, together = true;
   const auto first = d.stream(), second = d.stream();
@@ -102,7 +102,8 @@ void time_passes(Device& d) {
   expect(stream->now() >= after->time(), "the stream is at {} ps, its last event at {}", stream->now(), after->time());
 }
 
-// The same work takes the same picoseconds, whatever the host does meanwhile; a wait moves the clock of who waits.
+// The same work takes the same picoseconds, whatever the host does meanwhile, and a wait moves the waiting stream's
+// clock.
 void simulated_time(Device& d) {
   OnDevice a(d, 1 << 20), b(d, 1 << 20);
   const auto timed = [&](std::size_t bytes) {

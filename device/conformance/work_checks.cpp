@@ -39,7 +39,7 @@ void arithmetic(Device& d) {
   expect(b.get<float>() == numbers, "x + x, divided by 2, is not x");
 }
 
-// One kernel on the device and on the host, over the same bytes.
+// Runs a kernel on the device and on the host, over the same bytes.
 void compare_kernel(Device& d, const kernels::Kernel& kernel, std::size_t n) {
   Launch here{.kernel = kernel.name, .n = n, .key = {}}, there = here;
   std::vector<std::vector<unsigned char>> host;

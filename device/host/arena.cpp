@@ -36,7 +36,7 @@ Arena::Arena() {
   window_.fd = memfd_create("trellis-device", MFD_CLOEXEC);
   if (window_.fd < 0) fail("device memory: memfd_create");
   void* base = MAP_FAILED;
-  // Take less where address space is limited (ulimit -v).
+  // Takes less if address space is limited (ulimit -v).
   for (; window_.bytes >= least_window && base == MAP_FAILED; window_.bytes /= base == MAP_FAILED ? 2 : 1)
     if (ftruncate(window_.fd, static_cast<off_t>(window_.bytes)) == 0)
       base = mmap(nullptr, window_.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, window_.fd, 0);

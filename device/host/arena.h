@@ -12,9 +12,9 @@
 
 namespace trellis::device {
 
-// How many bytes of addresses the window gets where a process may have so much memory: four times as many, for the
-// holes between allocations, in whole pages. Every process of a host maps the windows of its peers, so that on large
-// machines addresses would run short: there it is 4 TiB, or the memory if that is more.
+// The window's size in addresses if a process may have so much memory: four times as many, for the holes between
+// allocations, in whole pages. As every process of a host maps its peers' windows, addresses would run short on large
+// machines: there it is 4 TiB, or the memory if that is more.
 std::size_t window_bytes(std::uint64_t memory);
 
 class Arena {

@@ -32,7 +32,7 @@ void LiveArenas::remove(Arena& arena) {
   std::erase(all_, &arena);
 }
 
-// In the order in which arenas take their own locks.
+// Locks in the order in which arenas take their own locks.
 void LiveArenas::hold_still() {
   mutex_.lock();
   for (Arena* const arena : all_) {
@@ -53,7 +53,7 @@ void LiveArenas::make_private() {
   for (Arena* const arena : all_) arena->make_private();
 }
 
-// Each page is copied when it is first written. Where the system grants no such mapping, the pages stay shared.
+// Makes each page private when it is first written. If the system grants no such mapping, the pages stay shared.
 void Arena::make_private() {
   const auto map = [&](std::byte* at, std::size_t bytes, std::size_t offset) {
     mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, window_.fd,

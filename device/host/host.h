@@ -1,4 +1,4 @@
-// The host as a device. Others stand on it: a simulated device does what the host does, and adds time.
+// The host as a device. Other devices build on it: a simulated device does what the host does, and adds time.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Handles: numbers in the form of pointers. None is used twice, so one that was freed, or never given out, is known as
-// such; nobody looks behind it.
+// Handles: numbers in the form of pointers. No number is used twice, so a handle that was freed, or never given out, is
+// recognized without reading memory.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Settings that callers make with functions: of inspection, and of system traces.
+// Settings that callers make with functions: for inspection, and for system traces.
 #pragma once
 
 #include <mutex>

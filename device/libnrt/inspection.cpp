@@ -20,7 +20,7 @@ constexpr const char* cores_name = "NEURON_RT_INSPECT_EVENT_FILTER_NC";
 constexpr const char* types_name = "NEURON_RT_INSPECT_EVENT_FILTER_TYPE";
 constexpr const char* most_name = "NEURON_RT_INSPECT_SYS_TRACE_MAX_EVENTS_PER_NC";
 
-// DEVICE_PROFILE has words too: "session".
+// Reads an on/off variable; DEVICE_PROFILE also has words such as "session".
 bool flag(const char* variable, bool otherwise) {
   const std::string value = value_of_variable(variable);
   return value.empty() ? otherwise : value != "0" && value != "false";

@@ -1,4 +1,4 @@
-// Inspection: what the runtime does between two moments, written to a folder at the second.
+// Inspection: records what the runtime does between two moments, and writes it to a folder at the second.
 #pragma once
 
 #include <cstdint>

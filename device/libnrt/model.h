@@ -14,7 +14,7 @@ class Runtime;
 
 class ModelObject {
  public:
-  // Refuses what is no container, and one that holds no program of ours.
+  // Refuses bytes that are no container, and a container without a program of this project.
   ModelObject(std::shared_ptr<Device>, int vnc, std::uint32_t id, std::span<const std::byte> neff);
 
   int vnc() const { return vnc_; }

@@ -10,7 +10,7 @@
 namespace trellis::device::nrt {
 namespace {
 
-// Executions in flight, as documented; other queues are longer.
+// The documented limit of executions in flight; other queues are longer.
 constexpr std::size_t most_executions = 63, most_others = 4096;
 
 // The unit's number in a sequence: core, unit, queue.

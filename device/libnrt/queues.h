@@ -1,4 +1,4 @@
-// Queues of work on execution units: each core has some of each unit, and each keeps its order.
+// Queues of work on execution units: each core has several of each kind of unit, and each runs in order.
 #pragma once
 
 #include <condition_variable>
@@ -60,7 +60,7 @@ class Queue {
   std::unique_ptr<Stream> stream_;                   // last: its work uses all members above
 };
 
-// All queues of the process, made when they are first used. A call may still have one that is closed meanwhile.
+// All queues of the process, made at first use. A call may still hold one that has been closed.
 class Queues {
  public:
   std::shared_ptr<Queue> of(Device&, std::uint32_t vnc, Unit, int queue);  // refuses one that there is not

@@ -67,7 +67,7 @@ InstanceInfo instance_info() {
 
 Runtime::Runtime() { core(0); }
 
-// Work in flight ends first: it uses everything else.
+// Ends the work in flight first, as it uses everything else.
 Runtime::~Runtime() { stop(); }
 
 void Runtime::stop() {

@@ -1,4 +1,4 @@
-// The runtime between nrt_init and nrt_close: the cores that are visible, and everything that handles stand for.
+// The runtime between nrt_init and nrt_close: the visible cores, and the objects behind all handles.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ struct ContextObject {
   CollectiveKind kind = CollectiveKind::all_reduce;
 };
 
-// A message that was posted, and the memory that it arrives in; null: it is sent.
+// A message that was posted, and the memory that it arrives in; null for one that is sent.
 struct Transfer {
   std::shared_ptr<MessageRequest> request;
   std::shared_ptr<Storage> into;
@@ -103,7 +103,7 @@ std::shared_ptr<Runtime> running();        // refuses before nrt_init and after 
 std::shared_ptr<Runtime> start_runtime();  // refuses when one runs
 std::shared_ptr<Runtime> end_runtime();    // the one that ended; null: none ran
 
-// Known without a runtime. They refuse when the environment names something wrong.
+// These are known without a runtime. They refuse an environment that names something wrong.
 std::string machine_name();  // TRELLIS_NRT_MACHINE; trn2.48xlarge
 Topology machine_topology();
 InstanceInfo instance_info();

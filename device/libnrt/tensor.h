@@ -14,7 +14,7 @@
 
 namespace trellis::device::nrt {
 
-// Memory that one tensor, or several slices, look at. One writer or many readers at a time.
+// Memory behind one tensor or several slices. One writer or many readers at a time.
 class Storage {
  public:
   Storage(std::shared_ptr<Device>, int vnc, std::size_t bytes, const std::string& name);  // on a core
@@ -29,7 +29,7 @@ class Storage {
   int vnc() const { return vnc_; }  // -1: the host
   Device* device() const { return device_.get(); }
   std::mutex& in_use() { return in_use_; }
-  // A descriptor of a file that is this memory, from its start. Others may map it.
+  // A file descriptor of this memory, from its start, which others may map.
   int file();
 
  private:
@@ -59,7 +59,7 @@ class TensorObject {
   std::size_t bytes() const;
   void attach(std::shared_ptr<Storage>);
 
-  // Executions that have written this tensor.
+  // Counts an execution that has written this tensor.
   void completed();
   void reset_completions();
   bool wait_for_completions(std::uint64_t count, std::int64_t timeout_us) const;
@@ -102,7 +102,7 @@ class Using {
 
 void copy_from_host(const TensorObject::Place&, const void* host);
 void copy_to_host(const TensorObject::Place&, void* host);
-// Between two cores' memory it refuses, as the headers say.
+// Copies; refuses to copy between two cores' memory, as the headers say.
 void copy_between(const TensorObject::Place& to, const TensorObject::Place& from);
 void fill(const TensorObject::Place&, int value);
 

@@ -82,8 +82,8 @@ std::string chrome_json(const std::vector<TraceEvent>& events) {
   return out + "\n]}\n";
 }
 
-// As clients read Neuron's: a start and a stop of each, with one tracking_id. Nanoseconds are of simulated time, on the
-// host's clock (timestamp_ns) and the core's, which are one here.
+// Writes events in the form of Neuron's, as clients expect: a start and a stop of each, with one tracking_id.
+// Nanoseconds are of simulated time, both on the host's clock (timestamp_ns) and on the core's, which are one here.
 std::string events_json(const std::vector<TraceEvent>& events) {
   std::string out = "{\"events\":[";
   const auto add = [&](const TraceEvent& e, std::string_view phase, Time at) {

@@ -1,4 +1,4 @@
-// What the runtime did, and when in simulated time: written as a trace of Chrome's format, or fetched as JSON.
+// What the runtime did, and when in simulated time: written as a Chrome trace, or fetched as JSON.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ class Recorder {
   void start(TraceSettings);
   void stop();
   void add(TraceEvent);
-  // Takes events out, the oldest first. core below 0: of all.
+  // Takes events out, the oldest first; core below 0: of all cores.
   std::vector<TraceEvent> take(std::uint64_t most_of_core, int core);
 
  private:

@@ -44,7 +44,7 @@ class NeuronMessages::Posted : public Message {
   std::size_t bytes_ = 0;
 };
 
-// The runtime closes an end with its core.
+// One end of a channel; the runtime closes it with its core.
 class NeuronMessages::End : public Channel {
  public:
   End(NeuronMessages& of, nrt::SendRecvComm* comm, bool sends) : of_(of), comm_(comm), sends_(sends) {}

@@ -8,7 +8,7 @@
 
 namespace trellis::device {
 
-// Those of one core, which is opened for messages with its first channel.
+// The messages of one core, which is opened for messages with its first channel.
 class NeuronMessages {
  public:
   NeuronMessages(std::shared_ptr<NeuronRuntime>, const TensorsByAddress&, int core);  // as the machine numbers it

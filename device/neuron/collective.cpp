@@ -24,7 +24,7 @@ std::size_t output_bytes(const NativeCollective& c) {
   return c.kind == NativeCollective::Kind::reduce_scatter ? in / n : in;
 }
 
-// What the runtime uses until it is done.
+// What the runtime uses until the collective is done.
 struct InUse {
   TensorView in, out;
   QueueErrors errors;

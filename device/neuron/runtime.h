@@ -27,18 +27,18 @@ class NeuronRuntime {
   // Throws for everything but success: OutOfMemory is the device's own affair, invalid_argument for what the caller
   // could have known, else system_error.
   void check(nrt::Status, std::string_view function) const;
-  // A function that must be there: check(need(f, "f")(...), "f") in one.
+  // Calls a function that must exist: check(need(f, "f")(...), "f") in one.
   template <class Function, class... Arguments>
   void call(Function function, std::string_view name, Arguments... arguments) const {
     check(library_.need(function, name)(arguments...), name);
   }
 
-  // The devices of a process are in one world. Empty, or why they are not in this one.
+  // Joins a world, which all devices of a process share. Returns why the process cannot be in this one; empty: it is.
   std::string enter(std::uint64_t identity);
-  // The world as the runtime sees it: that of another root, or of a process without one, is another one.
+  // The runtime's name for the world: another root, or a process without one, makes another world.
   static std::uint64_t world_of(std::uint64_t identity);
   NativeTurn take_native_turn(int core);  // null: another has it
-  // What work in flight still uses, until the runtime is closed.
+  // Keeps what work in flight still uses, until the runtime is closed.
   void keep(std::shared_ptr<const void>);
 
   Capabilities capabilities() const;

@@ -41,7 +41,7 @@ class Library {
     if (function == nullptr) refuse(name);
     return function;
   }
-  // The first of these names that it lacks; empty: it has all.
+  // The first of these functions that the library lacks; empty: it has all.
   std::string_view lacks(std::initializer_list<std::string_view> names) const;
   std::string missing_text(std::string_view name) const;
   void* symbol(std::string_view name) const;

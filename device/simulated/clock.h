@@ -29,10 +29,10 @@ class SimulatedClocks : public Clocks {
   void wait_until(Time t) override { current().reach(t); }
   void charge(Time t);  // unless something has taken over the time of this thread's work
 
-  // While a collective runs, whose time is known as a whole, its copies and sums are free.
+  // Makes copies and sums free while a collective runs whose whole time is known.
   static void take_over(bool);
 
-  // For its lifetime the thread works for a stream.
+  // Makes the thread work for a stream, for the lifetime of this object.
   class Working {
    public:
     explicit Working(SimulatedClock&);

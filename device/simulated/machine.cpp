@@ -46,7 +46,7 @@ std::string key_of(const CollectiveRun& run) {
   return key;
 }
 
-// Ports that join two chips by themselves.
+// Adds the ports that each join two chips directly.
 void add_links(const sim::Machine& machine, std::vector<Link>& links) {
   std::vector<sim::Hop> hops;
   for (const auto& fabric : machine.fabrics()) {

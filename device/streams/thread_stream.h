@@ -1,4 +1,4 @@
-// Streams that are threads, and their events. What time it is for a thread's work is up to the device.
+// Streams that are threads, and their events. The device defines the time of a thread's work.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@
 
 namespace trellis::device {
 
-// In a forked process, which has no such thread, its calls throw Forked and it ends without a word.
+// A forked process has no such thread: there, calls throw Forked, and the destructor does nothing.
 class ThreadStream : public Stream {
  public:
   ThreadStream() : queue_(new Queue) {}

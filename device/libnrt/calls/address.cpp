@@ -1,4 +1,4 @@
-// What stands behind a tensor's address: where it lies, a file of it, the interface next to it.
+// Calls about a tensor's address: where it lies, a file of its memory, the nearest interface.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ std::shared_ptr<Storage> expect_storage(Runtime& r, const void* va) {
   return storage;
 }
 
-// A file of the tensor that the range is in. Returns where the range begins.
+// Opens a file of the tensor that holds the range. Returns where the range begins in it.
 std::uint64_t file_of(Runtime& r, std::uint64_t va, std::uint64_t size, int* fd) {
   expect_given(fd, "the descriptor's place");
   *fd = -1;

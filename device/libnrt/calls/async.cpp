@@ -95,7 +95,7 @@ Status nrta_is_completed(Sequence sequence, bool* done) {
   });
 }
 
-// Where nothing was queued yet, nothing is complete.
+// The last sequence that is complete. If nothing was queued yet, none is.
 Status nrta_get_sequence(std::uint32_t core, Unit unit, int queue, Sequence* out) {
   return call("nrta_get_sequence", [&](Runtime& r) {
     expect_given(out, "the sequence's place");

@@ -1,4 +1,4 @@
-// What all devices do together: the communicator, barriers, gathering of small data, host-driven collectives.
+// Calls that all devices make together: communicators, barriers, gathering of small data, host-driven collectives.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -9,7 +9,7 @@
 namespace trellis::device::nrt {
 namespace {
 
-// What a member brings: when and where it is, then its data.
+// A member's contribution: its core and time, then its data.
 Bytes with_clock(const RankClock& clock, std::size_t room) {
   Bytes out;
   out.reserve(sizeof clock + room);
@@ -28,7 +28,7 @@ std::vector<RankClock> clocks_of(const std::vector<Bytes>& all) {
   return out;
 }
 
-// The simulated time of it. Where the machine has fewer cores than there are members, they only wait for each other.
+// Adds the simulated time. If the machine has fewer cores than there are members, they only wait for each other.
 void take_time(Device& device, CollectiveRun run) {
   try {
     device.spend(run);
@@ -103,7 +103,7 @@ void expect_sizes(const ContextObject& c) {
   }
 }
 
-// One tensor of the lists. Sums are in the order of the members, so all get the same bits.
+// Runs the collective on one tensor of the lists. Sums are in the order of the members, so all get the same bits.
 void run_one(Runtime& r, const ContextObject& c, std::size_t i, const std::string& key) {
   Device& device = *c.inputs[i].storage->device();
   const std::size_t element = size_of(type_of(c.element)), head = sizeof(RankClock);
@@ -208,7 +208,7 @@ Status nrta_cc_prepare(Comm* comm, TensorList* inputs, TensorList* outputs, Elem
   });
 }
 
-// The context is used up, also where the queue is full.
+// Uses the context up, even if the queue is full.
 Status nrta_cc_schedule(CollectiveContext** context, int queue, ErrorTracker* tracker, Sequence* out) {
   return call("nrta_cc_schedule", [&](Runtime& r) {
     expect_given(context, "the context's place");

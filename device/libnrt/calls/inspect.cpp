@@ -1,4 +1,4 @@
-// Inspection: settings, and a folder with what the runtime did meanwhile.
+// Inspection: its settings, and the folder with what the runtime did meanwhile.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

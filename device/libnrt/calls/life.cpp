@@ -1,4 +1,4 @@
-// Start and end of the runtime, and what is known of the machine.
+// Start and end of the runtime, and what callers can ask about the machine.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -48,7 +48,7 @@ Status nrt_get_visible_vnc_count(std::uint32_t* out) {
   return guarded("nrt_get_visible_vnc_count", [&] { count(out, true); });
 }
 
-// Callers of older headers have shorter structures; longer ones are filled as far as they are known.
+// Callers built with older headers have shorter structures; longer ones are filled as far as this version knows them.
 Status nrt_get_instance_info(InstanceInfo* out, std::size_t size) {
   return guarded("nrt_get_instance_info", [&] {
     expect_given(out, "the structure");

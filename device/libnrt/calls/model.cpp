@@ -120,7 +120,7 @@ Status nrt_get_tensor_from_tensor_set(TensorSet* set, const char* name, Tensor**
   });
 }
 
-// The number of cores is obsolete and read by nobody.
+// The number of cores is obsolete, and ignored.
 Status nrt_load(const void* neff, std::size_t size, std::int32_t vnc, std::int32_t, Model** out) {
   return call("nrt_load", [&](Runtime& r) { load(r, neff, size, vnc, out); });
 }

@@ -109,7 +109,7 @@ Status nrt_async_sendrecv_recv_tensor(Tensor* tensor, std::size_t offset, std::s
   return post("nrt_async_sendrecv_recv_tensor", false, tensor, offset, bytes, comm, out);
 }
 
-// A request that is done is gone.
+// A completed request no longer exists afterwards.
 Status nrt_async_sendrecv_test_request(SendRecvRequest* request, bool* done, std::size_t* size) {
   return call("nrt_async_sendrecv_test_request", [&](Runtime& r) {
     const auto transfer = r.requests.get(request, Status::invalid_handle);
@@ -130,7 +130,7 @@ Status nrt_async_sendrecv_test_request(SendRecvRequest* request, bool* done, std
   });
 }
 
-// What was received is in memory when its request is done.
+// Only checks the core: received data are already in memory when their request is done.
 Status nrt_async_sendrecv_flush(int core) {
   return call("nrt_async_sendrecv_flush", [&](Runtime& r) { r.send_recv.expect_open(core); });
 }

@@ -1,4 +1,4 @@
-// Traces of the runtime, profiles of models, and what is not there.
+// Traces of the runtime, profiles of models, and functions that have no effect here.
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -144,7 +144,7 @@ Status nrt_profile_continuous_stop() {
   });
 }
 
-// Programs here print nothing, so a stream has no events; it can be polled, and read to learn so.
+// Programs print nothing here, so the descriptor never has events; it can be polled and read to find that out.
 Status nrt_debug_client_connect(int core, int* fd) {
   return call("nrt_debug_client_connect", [&](Runtime& r) {
     expect_given(fd, "the descriptor's place");
@@ -187,7 +187,7 @@ Status nrt_debug_client_read_one_event(int fd, DebugHeader* header, void** paylo
   });
 }
 
-// The plug-in of Neuron's own collectives library, which is not used here.
+// Null: the plug-in of Neuron's own collectives library is not used here.
 void* nrt_get_libnccl_net(int* error, char* message, std::size_t size) {
   constexpr std::string_view why = "collectives here need no network plug-in";
   if (error != nullptr) *error = static_cast<int>(Status::invalid);

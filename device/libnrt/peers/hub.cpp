@@ -16,7 +16,7 @@ struct Hub::Meeting {
   std::condition_variable changed;
 };
 
-// The first meeting of the key that this member has not come to.
+// The first meeting with this key that this member has not come to yet.
 std::shared_ptr<Hub::Meeting> Hub::meeting_for(const Coming& c) {
   auto& turn = meetings_[c.key];
   for (const auto& meeting : turn)

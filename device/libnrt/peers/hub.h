@@ -1,5 +1,5 @@
-// Where the members of a group meet: each brings bytes, and all get everybody's. Members are threads of this process,
-// or of others that reach it by TCP.
+// Hub: a gather of bytes among the members of a group, as each brings bytes and gets those of all. Members are threads
+// of this process, or of others that reach it by TCP.
 #pragma once
 
 #include <atomic>
@@ -29,8 +29,8 @@ struct Coming {
 
 class Hub {
  public:
-  // What each member brought, in their order. Refuses different signatures, and one who comes twice; at the deadline it
-  // names who is missing.
+  // Returns each member's bytes, in the members' order. Refuses different signatures and a member who comes twice; at
+  // the deadline it names who is missing.
   std::vector<Bytes> meet(const Coming&, Deadline);
   void stop();  // meetings for which somebody is missing end, and none begins any more
 

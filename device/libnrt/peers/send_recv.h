@@ -1,4 +1,4 @@
-// Messages between cores, as nrt_async_sendrecv_* has them: a core is opened, its ends are made, and it is closed.
+// Messages between cores, as nrt_async_sendrecv_* has them: open a core, make its ends, close it.
 #pragma once
 
 #include <map>

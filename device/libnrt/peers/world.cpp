@@ -27,7 +27,7 @@ std::chrono::milliseconds timeout_of_environment() {
   return std::chrono::seconds(seconds);
 }
 
-// Where device 0 serves the others. Without a secret that is loopback, whichever own address was named.
+// The address where device 0 serves the others. Without a secret it is loopback, whichever own address was named.
 Address place_of(const std::string& root) {
   Address at = address_of(root);
   const std::string secret = secret_of_job();
@@ -36,7 +36,7 @@ Address place_of(const std::string& root) {
   return at;
 }
 
-// Memory is taken as bytes arrive, not as they are announced.
+// Allocates memory as bytes arrive, not as they are announced.
 void receive_all(Socket& s, Bytes& into, std::uint64_t bytes, Deadline deadline, const std::function<bool()>& go_on) {
   constexpr std::uint64_t piece = 1 << 20;
   while (into.size() < bytes) {
@@ -109,7 +109,7 @@ class World::Server {
       tell(s, Refusal(status, last_error()));
     }
   }
-  // A size that no member can have, then status and text.
+  // Sends a refusal: a size that no member can have, then status and text.
   static void tell(Socket& s, const Refusal& e) noexcept {
     try {
       const Deadline soon = std::chrono::steady_clock::now() + std::chrono::seconds(1);
@@ -166,7 +166,7 @@ std::vector<Bytes> World::meet(const Coming& c) {
   s.send(std::as_bytes(std::span(c.key)), deadline, go_on);
   s.send(std::as_bytes(std::span(c.signature)), deadline, go_on);
   s.send(c.bytes, deadline, go_on);
-  // The server's own deadline comes first, with the names of the missing.
+  // The server's own deadline comes first, as its error names who is missing.
   const Deadline later = deadline + std::chrono::seconds(2);
   const auto number = [&] {
     std::uint64_t value = 0;
