@@ -12,22 +12,22 @@ namespace trellis::kernels {
 
 inline constexpr double unit = 0x1p-24;  // the largest relative error of one f32 operation
 
-struct Array {
+struct StateArray {
   DType type;
   std::vector<std::byte> bytes;
 
-  Array(DType t, std::size_t n, double value = 0) : type(t), bytes(n * size_of(t)) {
+  StateArray(DType t, std::size_t n, double value = 0) : type(t), bytes(n * size_of(t)) {
     for (std::size_t i = 0; i < n; ++i) set(i, value);
   }
   double at(std::size_t i) const { return load(type, bytes.data() + i * size_of(type)); }
   void set(std::size_t i, double value) { store(type, bytes.data() + i * size_of(type), value); }
   void* from(std::size_t i) { return bytes.data() + i * size_of(type); }
-  bool operator==(const Array&) const = default;
+  bool operator==(const StateArray&) const = default;
 };
 
 struct Case {
   Keep keep;
-  Array gradient, values, copy, rest, first, second;
+  StateArray gradient, values, copy, rest, first, second;
 
   Case(Keep k, DType gradient_type, DType moments, std::size_t n)
       : keep(k),

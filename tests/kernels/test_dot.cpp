@@ -9,23 +9,24 @@
 namespace trellis::kernels {
 namespace {
 
-Array numbers(DType type, std::size_t n, std::uint64_t seed) {
+StateArray numbers(DType type, std::size_t n, std::uint64_t seed) {
   Case c(Keep::f32, DType::f32, DType::f32, n);
   c.fill(seed);
-  Array a(type, n);
+  StateArray a(type, n);
   for (std::size_t i = 0; i < n; ++i) a.set(i, c.values.at(i));
   return a;
 }
 
 // The order that dot.h defines, said another way: sum j of a part is a tree over the sums whose numbers end alike.
-double tree(const Array& x, const Array& y, std::size_t begin, std::size_t end, std::size_t j, std::size_t width) {
+double tree(const StateArray& x, const StateArray& y, std::size_t begin, std::size_t end, std::size_t j,
+            std::size_t width) {
   if (width < dot_sums) return tree(x, y, begin, end, j, 2 * width) + tree(x, y, begin, end, j + width, 2 * width);
   double sum = 0;
   for (std::size_t i = begin + j; i < end; i += dot_sums) sum += x.at(i) * y.at(i);
   return sum;
 }
 
-double in_order(const Array& x, const Array& y, std::size_t n) {
+double in_order(const StateArray& x, const StateArray& y, std::size_t n) {
   double sum = 0;
   for (std::size_t begin = 0; begin < n; begin += part_elements)
     sum += tree(x, y, begin, std::min(n, begin + part_elements), 0, 1);
@@ -37,7 +38,7 @@ constexpr DType dot_types[] = {DType::f32, DType::bf16, DType::f16};
 TEST(Dot, IsTheDefinedOrderToTheBit) {
   for (DType type : dot_types)
     for (const std::size_t n : {0, 1, 31, 32, 33, 257, 16383, 16384, 16385, 50000}) {
-      Array x = numbers(type, n, 1), y = numbers(type, n, 2);
+      StateArray x = numbers(type, n, 1), y = numbers(type, n, 2);
       for (const int threads : {1, 2, 5}) {
         ASSERT_EQ(dot(type, x.from(0), y.from(0), n, threads), in_order(x, y, n)) << name(type) << " " << n;
         ASSERT_EQ(sum_of_squares(type, x.from(0), n, threads), in_order(x, x, n)) << name(type) << " " << n;
@@ -49,7 +50,7 @@ TEST(Dot, IsTheDefinedOrderToTheBit) {
 // Products are exact, so only additions round: at most 512 + 5 in a part, and one a part.
 TEST(Dot, IsAsExactAsItsAdditions) {
   constexpr std::size_t n = 100000;
-  Array x = numbers(DType::f32, n, 3), y = numbers(DType::f32, n, 4);
+  StateArray x = numbers(DType::f32, n, 3), y = numbers(DType::f32, n, 4);
   long double exact = 0, size = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const long double product = static_cast<long double>(x.at(i)) * y.at(i);
@@ -61,14 +62,14 @@ TEST(Dot, IsAsExactAsItsAdditions) {
 
 // Sixteen squares of 48 bits add up exactly in 53.
 TEST(Dot, HugeAndTinyElementsNeitherOverflowNorVanish) {
-  Array huge(DType::f32, 16, 0x1.FFFFFEp127);
+  StateArray huge(DType::f32, 16, 0x1.FFFFFEp127);
   EXPECT_EQ(sum_of_squares(DType::f32, huge.from(0), 16), 16 * 0x1.FFFFFEp127 * 0x1.FFFFFEp127);
-  Array tiny(DType::f32, 16, 0x1p-149);
+  StateArray tiny(DType::f32, 16, 0x1p-149);
   EXPECT_EQ(sum_of_squares(DType::f32, tiny.from(0), 16), 0x1p-294);
 }
 
 TEST(Dot, NanAndInfinityShow) {
-  Array x = numbers(DType::bf16, 400, 5);
+  StateArray x = numbers(DType::bf16, 400, 5);
   x.set(399, -INFINITY);
   EXPECT_EQ(sum_of_squares(DType::bf16, x.from(0), 400), INFINITY);
   x.set(7, std::nan("1"));

@@ -79,8 +79,8 @@ TEST(AdamW, DoesNotDependOnThreadsOrShards) {
 // Every step would move a parameter by a sixteenth of bf16's step there.
 Case drifted(Keep keep, int steps) {
   Case c(keep, DType::bf16, DType::f32, 4096);
-  c.gradient = Array(DType::bf16, c.size(), 1);
-  c.values = Array(type_of(keep), c.size(), 0.75);
+  c.gradient = StateArray(DType::bf16, c.size(), 1);
+  c.values = StateArray(type_of(keep), c.size(), 0.75);
   for (int step = 1; step <= steps; ++step) {
     const auto t = static_cast<std::uint64_t>(step);
     adamw(c.weights(), c.gradients(), c.moments(), c.size(),
@@ -109,7 +109,7 @@ TEST(AdamW, SmallUpdatesAddUpUnlessRoundedToNearest) {
 // To nearest, 0.999 of a bf16 number is the same number, and the second moment would never forget.
 TEST(AdamW, SecondMomentsInBf16Decay) {
   Case c(Keep::f32, DType::f32, DType::bf16, 4096);
-  c.second = Array(DType::bf16, c.size(), 1);
+  c.second = StateArray(DType::bf16, c.size(), 1);
   for (std::uint64_t t = 1; t <= 100; ++t)
     adamw(c.weights(), c.gradients(), c.moments(), c.size(), {.step = t, .random = {.seed = 2, .step = t}});
   double sum = 0;
@@ -128,7 +128,7 @@ TEST(AdamW, NanAndInfinityStayInTheirElement) {
     for (Case* one : {&clean, &c}) adamw(one->weights(), one->gradients(), one->moments(), 100, {});
     for (std::size_t i = 0; i < 100; ++i) {
       if (i == 17 || i == 40) {
-        Array nan(type_of(keep), 1, std::numeric_limits<double>::quiet_NaN());
+        StateArray nan(type_of(keep), 1, std::numeric_limits<double>::quiet_NaN());
         EXPECT_EQ(std::memcmp(c.values.from(i), nan.from(0), size_of(nan.type)), 0);  // the one NaN
         EXPECT_TRUE(i == 40 ? c.second.at(i) == INFINITY : std::isnan(c.second.at(i)));
         if (keep == Keep::bf16_kahan) {

@@ -171,7 +171,7 @@ TEST(Lamb, TrustIsOneWithoutALength) {
 
 TEST(Lamb, RefusesBadInput) {
   Case c(Keep::f32, DType::f32, DType::f32, 8);
-  c.gradient = Array(DType::f32, 8, 1);
+  c.gradient = StateArray(DType::f32, 8, 1);
   const auto refuses = [&](const LambOptions& o) {
     EXPECT_THROW(lamb(c.weights(), c.gradients(), c.moments(), 8, o), std::invalid_argument);
   };
@@ -192,7 +192,7 @@ TEST(Lamb, RefusesBadInput) {
   EXPECT_THROW(lamb({.keep = Keep::f32_copy, .values = c.values.from(0), .copy = m.first}, c.gradients(), m, 8, {}),
                std::invalid_argument);
   EXPECT_THROW(lamb_apply(c.weights(), m, -1, 8, {}), std::invalid_argument);
-  EXPECT_EQ(c.first, Array(DType::f32, 8)) << "changed by a call that threw";
+  EXPECT_EQ(c.first, StateArray(DType::f32, 8)) << "changed by a call that threw";
 }
 
 }  // namespace

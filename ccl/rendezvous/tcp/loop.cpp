@@ -253,13 +253,13 @@ Reply StoreLoop::reply_to(KeptStore& store, const Request& r) {
       store.board.set(r.key, r.value);
       return {};
     }
-    if (r.verb == Verb::add) return {Outcome::done, counter_of(store.board.add(r.key, r.amount))};
+    if (r.verb == Verb::add) return {StoreOutcome::done, counter_of(store.board.add(r.key, r.amount))};
     std::optional<Bytes> note = store.board.find(r.key);
-    return note ? Reply{Outcome::done, *std::move(note)} : Reply{Outcome::not_yet};
+    return note ? Reply{StoreOutcome::done, *std::move(note)} : Reply{StoreOutcome::not_yet};
   } catch (const std::invalid_argument& e) {
-    return {Outcome::wrong, text(e)};
+    return {StoreOutcome::wrong, text(e)};
   } catch (const std::system_error& e) {
-    return {Outcome::full, text(e)};
+    return {StoreOutcome::full, text(e)};
   }
 }
 
@@ -270,7 +270,7 @@ void StoreLoop::wake_waiting(KeptStore& store, const std::string& key) {
   if (!note) return;
   const std::set<Id> ids = std::move(found->second);
   store.waiting.erase(found);
-  const Reply reply{Outcome::done, *note};
+  const Reply reply{StoreOutcome::done, *note};
   for (Id id : ids) {
     Connection& c = connections_.at(id);
     c.awaited.clear();
@@ -340,7 +340,7 @@ void StoreLoop::expire() {
       continue;
     }
     wait_no_more(id, c);
-    queue(c, c.session.frame_of(Reply{Outcome::not_yet}));
+    queue(c, c.session.frame_of(Reply{StoreOutcome::not_yet}));
     try {
       serve(id, c);
     } catch (const Refused& reason) {

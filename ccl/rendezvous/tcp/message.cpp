@@ -64,7 +64,7 @@ Reply reply_in(std::span<const std::byte> body) {
   const auto outcome = reader.number<std::uint8_t>("outcome");
   if (outcome < 1 || outcome > 4) throw Refused(fmt::format("a reply with the unknown outcome {}", outcome));
   const auto content = reader.rest();
-  return {static_cast<Outcome>(outcome), Bytes(content.begin(), content.end())};
+  return {static_cast<StoreOutcome>(outcome), Bytes(content.begin(), content.end())};
 }
 
 }  // namespace trellis::ccl

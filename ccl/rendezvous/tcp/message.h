@@ -24,14 +24,14 @@ Bytes body_of(const Request&);
 Request request_in(std::span<const std::byte> body);  // throws Refused
 
 // The reply to every request but leave, which has none.
-enum class Outcome : std::uint8_t {
+enum class StoreOutcome : std::uint8_t {
   done = 1,     // set: no data; get: the value; add: the sum as a counter
   not_yet = 2,  // get: the wait is over
   wrong = 3,    // a text: the caller's mistake
   full = 4      // a text: no room
 };
 struct Reply {
-  Outcome outcome = Outcome::done;
+  StoreOutcome outcome = StoreOutcome::done;
   Bytes content = {};
 };
 Bytes body_of(const Reply&);

@@ -237,10 +237,10 @@ std::optional<Bytes> TcpStore::ask(const Request& request, Deadline deadline) {
     idle_.push_back(std::move(link));
   }
   const std::string text = text_of(reply->content);
-  if (reply->outcome == Outcome::wrong) throw std::invalid_argument(text);
-  if (reply->outcome == Outcome::full)
+  if (reply->outcome == StoreOutcome::wrong) throw std::invalid_argument(text);
+  if (reply->outcome == StoreOutcome::full)
     throw std::system_error(ENOSPC, std::generic_category(), fmt::format("{}: {}", search_.name, text));
-  return reply->outcome == Outcome::not_yet ? std::nullopt : std::optional(reply->content);
+  return reply->outcome == StoreOutcome::not_yet ? std::nullopt : std::optional(reply->content);
 }
 
 std::optional<Reply> TcpStore::exchange(Link& link, const Bytes& request, Deadline deadline) const {
