@@ -1,4 +1,5 @@
 include(${CMAKE_CURRENT_LIST_DIR}/precompile.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/unity.cmake)
 
 # trellis_room(NAME <room> [INTERNAL] [DEPENDS <room>...] [LINK <library>...] [PUBLIC <header>...])
 #
@@ -20,6 +21,7 @@ function(trellis_room)
   else()
     trellis_precompile(room_${room_NAME} rooms)
   endif()
+  trellis_in_groups(room_${room_NAME} ${sources})
 
   set_property(GLOBAL APPEND PROPERTY TRELLIS_ROOMS ${room_NAME})
   if(room_INTERNAL)

@@ -41,15 +41,30 @@ need_packages() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
 }
 
+# Configures a preset; further arguments go to cmake. With TRELLIS_UNITY=1 a new build compiles its sources in groups,
+# which is faster where everything is built.
 configure_preset() {
-  local said
-  said=$(cmake --preset "$1" 2>&1) || { echo "$said" >&2; return 1; }
+  local said groups=()
+  [ -z "${TRELLIS_UNITY-}" ] || [ -e "build/$1/CMakeCache.txt" ] || groups=(-DTRELLIS_UNITY=ON)
+  said=$(cmake --preset "$1" "${groups[@]}" "${@:2}" 2>&1) || { echo "$said" >&2; return 1; }
 }
 
-# Configures and builds a preset; further arguments go to the build (--target NAME).
-build_preset() {
+# Builds a preset that is configured; further arguments go to the build (--target NAME). Groups that do not compile,
+# although cmake/unity.py holds that they do, are noted, and their sources are compiled alone.
+build_configured() {
   local preset=$1
   shift
-  configure_preset "$preset" || return
-  cmake --build --preset "$preset" -j "$(nproc)" "$@"
+  if ! grep -q '^TRELLIS_UNITY:BOOL=ON' "build/$preset/CMakeCache.txt"; then
+    cmake --build --preset "$preset" -j "$(nproc)" "$@"
+    return
+  fi
+  cmake --build --preset "$preset" -j "$(nproc)" "$@" -- -k 0 2>&1 | tee "build/$preset/groups.log" && return
+  sed -n 's/^FAILED: .*unity_\(.*\)_cxx\.cxx\.o.*/\1/p' "build/$preset/groups.log" >>"build/$preset/alone"
+  [ -s "build/$preset/alone" ] || return
+  configure_preset "$preset" && cmake --build --preset "$preset" -j "$(nproc)" "$@"
+}
+
+# Both.
+build_preset() {
+  configure_preset "$1" && build_configured "$@"
 }
