@@ -9,7 +9,7 @@ cores are from each other (cores.py).
 Beside an all_reduce with a core for each rank stands what bounds it: the time in which as many ranks read and write what
 must be read and written, with nobody to wait for (stream_peer.cpp), and the part of it that our time on device memory is.
 
---readme measures all that ccl/README.md shows of it and prints those tables as Markdown; on an idle machine it takes about
+--readme measures all tables of bench/results/ccl_host.json and prints them as Markdown; on an idle machine it takes about
 ten minutes.
 
 Debian: apt install libopenmpi-dev openmpi-bin libmpich-dev mpich libgloo-dev
@@ -184,7 +184,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5, help="of each placement, those between two modes not counted")
     parser.add_argument("--peers", default="gloo,openmpi,mpich", help="those that take part, if installed")
     parser.add_argument("--markdown", action="store_true", help="print a table as Markdown, too")
-    parser.add_argument("--readme", action="store_true", help="measure and print the tables of ccl/README.md")
+    parser.add_argument("--readme", action="store_true", help="measure and print the tables of ccl_host.json")
     options = parser.parse_args()
     try:
         if options.readme:
