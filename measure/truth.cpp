@@ -61,7 +61,7 @@ struct Run {
 void follow(const Schedule& s, Run& run) {
   schedule::Wiring wiring;
   if (const auto fault = schedule::Wiring::connect(s, wiring)) throw std::invalid_argument(fault->text);
-  const schedule::View<Value> view(s, wiring, run.memory);
+  const schedule::ValueView<Value> view(s, wiring, run.memory);
   const auto note_sent = [&](StepId send, StepId receive) {
     if (receive == schedule::Wiring::none) return;
     const Slice& from = view.step(send).from;

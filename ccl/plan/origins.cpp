@@ -114,7 +114,7 @@ class Walk {
   schedule::Memory<Value> memory_ = schedule::memory_of<Value>(schedule_, [](Rank r, std::int64_t chunk) {
     return Value{origin_of(r), static_cast<std::int32_t>(chunk), true};
   });
-  schedule::View<Value> view_{schedule_, wiring_, memory_};
+  schedule::ValueView<Value> view_{schedule_, wiring_, memory_};
   std::vector<Seen> seen_;
   std::vector<std::tuple<std::uint64_t, std::int32_t>> sent_;
 };

@@ -29,11 +29,11 @@ struct RegisteredCheck {
 
 const std::map<std::string, Check, std::less<>>& checks();
 
-enum class Outcome : unsigned char { passed, failed, not_needed };
-struct Verdict {
-  Outcome outcome = Outcome::passed;
+enum class CheckOutcome : unsigned char { passed, failed, not_needed };
+struct CheckVerdict {
+  CheckOutcome outcome = CheckOutcome::passed;
   std::string why;  // of a failure, or what the device lacks
 };
-Verdict run_check(const Check&, Device&);
+CheckVerdict run_check(const Check&, Device&);
 
 }  // namespace trellis::device

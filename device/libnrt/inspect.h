@@ -31,12 +31,12 @@ struct FetchObject {
 };
 
 // They may be made before nrt_init, so they do not belong to a runtime.
-struct Settings {
+struct InspectSettings {
   Handles<InspectObject> inspect{"the inspection's settings"};
   Handles<TraceConfigObject> traces{"the trace's settings"};
   Handles<FetchObject> fetches{"the options"};
 };
-Settings& settings();
+InspectSettings& settings();
 
 // Texts that the caller frees: an array of them, from malloc.
 void give_texts(const std::vector<std::string>&, const char*** out, std::size_t* count);

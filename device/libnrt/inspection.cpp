@@ -88,7 +88,7 @@ InspectionSettings inspection_of_environment() {
   return s;
 }
 
-void Inspection::begin(InspectionSettings settings, Recorder& recorder) {
+void Inspection::begin(InspectionSettings settings, TraceRecorder& recorder) {
   const std::lock_guard lock(mutex_);
   if (on_) refuse(Status::invalid, "an inspection was begun before");
   on_ = true;
@@ -107,7 +107,7 @@ void Inspection::keep_profile_of(const ModelObject& model) {
   if (on_ && settings_.device) profiles_.insert_or_assign(model.id(), model.program().profile());
 }
 
-void Inspection::end(Recorder& recorder, const std::vector<std::shared_ptr<ModelObject>>& loaded) {
+void Inspection::end(TraceRecorder& recorder, const std::vector<std::shared_ptr<ModelObject>>& loaded) {
   for (const auto& model : loaded) keep_profile_of(*model);
   const std::lock_guard lock(mutex_);
   if (!std::exchange(on_, false)) refuse(Status::invalid, "no inspection was begun");

@@ -27,11 +27,11 @@ InspectionSettings inspection_of_environment();
 
 class Inspection {
  public:
-  void begin(InspectionSettings, Recorder&);  // refuses when one runs
+  void begin(InspectionSettings, TraceRecorder&);  // refuses when one runs
   bool is_on() const;
   void keep_profile_of(const ModelObject&);  // of a model that is unloaded
   // Writes FOLDER/session_N_pid_P/; refuses when none runs.
-  void end(Recorder&, const std::vector<std::shared_ptr<ModelObject>>& loaded);
+  void end(TraceRecorder&, const std::vector<std::shared_ptr<ModelObject>>& loaded);
 
  private:
   mutable std::mutex mutex_;

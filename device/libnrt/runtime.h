@@ -32,7 +32,7 @@ struct ContextObject {
 };
 
 // A message that was posted, and the memory that it arrives in; null for one that is sent.
-struct Transfer {
+struct PostedMessage {
   std::shared_ptr<MessageRequest> request;
   std::shared_ptr<Storage> into;
 };
@@ -71,8 +71,8 @@ class Runtime {
   }
 
   World world;
-  SendRecv send_recv;
-  Recorder recorder, system_recorder;
+  PeerSendRecv send_recv;
+  TraceRecorder recorder, system_recorder;
   Inspection inspection;
   Handles<TensorObject> tensors{"the tensor"};
   Handles<TensorSetObject> sets{"the tensor set"};
@@ -80,7 +80,7 @@ class Runtime {
   Handles<TrackerObject> trackers{"the error tracker"};
   Handles<ContextObject> contexts{"the collective's context"};
   Handles<MessageEnd> comms{"the communicator"};
-  Handles<Transfer> requests{"the request"};
+  Handles<PostedMessage> requests{"the request"};
   Handles<ContinuousObject> continuous{"the options"};
   Queues queues;  // last but for the callback: its work uses all above
 

@@ -36,16 +36,16 @@ const std::vector<std::string>& event_types() {
 
 bool is_hardware_event(std::string_view type) { return type == "cc_running" || type == "nc_exec_running"; }
 
-void Recorder::start(TraceSettings settings) {
+void TraceRecorder::start(TraceSettings settings) {
   const std::lock_guard lock(mutex_);
   settings_ = std::move(settings);
   events_.clear();
   on_ = true;
 }
 
-void Recorder::stop() { on_ = false; }
+void TraceRecorder::stop() { on_ = false; }
 
-void Recorder::add(TraceEvent event) {
+void TraceRecorder::add(TraceEvent event) {
   if (!on_) return;
   const std::lock_guard lock(mutex_);
   if (settings_.cores_off.contains(static_cast<std::uint32_t>(event.core)) ||
@@ -57,7 +57,7 @@ void Recorder::add(TraceEvent event) {
   while (all.size() > settings_.most_events) all.pop_front();
 }
 
-std::vector<TraceEvent> Recorder::take(std::uint64_t most_of_core, int core) {
+std::vector<TraceEvent> TraceRecorder::take(std::uint64_t most_of_core, int core) {
   const std::lock_guard lock(mutex_);
   std::vector<TraceEvent> out;
   for (auto& [number, all] : events_) {

@@ -31,7 +31,7 @@ struct TraceSettings {
   std::set<std::string> types_off;
 };
 
-class Recorder {
+class TraceRecorder {
  public:
   bool is_on() const { return on_; }
   void start(TraceSettings);

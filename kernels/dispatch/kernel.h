@@ -39,7 +39,7 @@ using RowBody = void (*)(const Rows&);
 
 // The choice among a kernel's twins.
 template <class K>
-struct Choice {
+struct TwinChoice {
   // The twin for the best set up to this one that there is, or the truth.
   auto twin(Isa isa) const {
     const K& kernel = static_cast<const K&>(*this);
@@ -60,7 +60,7 @@ struct Choice {
   }
 };
 
-struct Kernel : Choice<Kernel> {
+struct Kernel : TwinChoice<Kernel> {
   std::string name = {};           // "cast.f32.bf16.stochastic"
   std::vector<DType> reads = {};   // element type of each read operand
   std::vector<DType> writes = {};  // and of each written one
@@ -83,7 +83,7 @@ struct RowOperand {
   Extent extent;
 };
 
-struct RowKernel : Choice<RowKernel> {
+struct RowKernel : TwinChoice<RowKernel> {
   std::string name = {};  // "rms_norm.bf16"
   std::vector<RowOperand> reads = {};
   std::vector<RowOperand> writes = {};

@@ -8,9 +8,9 @@ namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 template <Reduction op>
-struct Joining {
+struct JoinedUnits {
   F factor, count;
-  explicit Joining(const KernelArguments& s)
+  explicit JoinedUnits(const KernelArguments& s)
       : factor(f_all(static_cast<float>(static_cast<const ReduceSettings*>(s.settings)->factor))),
         count(f_all(static_cast<float>(s.sources))) {}
   TRELLIS_INLINE F taken(F value) const { return op == Reduction::scaled_sum ? value * factor : value; }
@@ -52,7 +52,7 @@ template <DType type, Rounding rounding, bool streaming, int units, class Random
 
 // The same units of one source after the other, while the sums stay in registers.
 template <DType type, Reduction op, int units, bool from_memory, int known>
-TRELLIS_INLINE void join_units(const Sources<known>& sources, const Joining<op>& joining, std::ptrdiff_t at,
+TRELLIS_INLINE void join_units(const Sources<known>& sources, const JoinedUnits<op>& joining, std::ptrdiff_t at,
                                Unit<type>* sums) {
   using One = Unit<type>;
   constexpr auto size = static_cast<std::ptrdiff_t>(size_of(type));

@@ -104,7 +104,7 @@ std::size_t keep_index(std::string_view kernel, Keep k) {
   return number;
 }
 
-void run_update(const Update& u) {
+void run_update(const UpdateCall& u) {
   check_threads(u.optimizer, u.threads);
   check_random(u.optimizer, u.random, u.n);
   std::array<Operand, most_written> written;

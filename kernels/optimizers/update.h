@@ -35,7 +35,7 @@ struct State {
 };
 
 // Checks the memory, the threads and the random indices, then runs the kernel.
-struct Update {
+struct UpdateCall {
   std::string_view optimizer;
   const Kernel& kernel;
   const Weights& weights;
@@ -46,7 +46,7 @@ struct Update {
   int threads;
   const void* settings;
 };
-void run_update(const Update&);
+void run_update(const UpdateCall&);
 
 // f32 is 0 and bf16 1; anything else throws.
 std::size_t narrow_index(std::string_view kernel, std::string_view what, DType);

@@ -11,7 +11,7 @@ namespace {
 
 // A vector, perhaps not a full one.
 template <DType type, Reduction op, Rounding rounding, bool streaming = false>
-TRELLIS_INLINE auto step_of(const KernelArguments& s, const Joining<op>& joining) {
+TRELLIS_INLINE auto step_of(const KernelArguments& s, const JoinedUnits<op>& joining) {
   const void* const* const reads = s.reads;
   void* const dst = s.writes[0];
   return [ =, sources = s.sources ](std::ptrdiff_t at, auto which, U bits) __attribute__((always_inline)) {
@@ -24,7 +24,7 @@ TRELLIS_INLINE auto step_of(const KernelArguments& s, const Joining<op>& joining
 template <DType type, Reduction op, int known>
 void reduce_nearest(const KernelArguments& s) {
   constexpr int vectors = type == DType::bf16 ? 8 : 4;
-  const Joining<op> joining(s);
+  const JoinedUnits<op> joining(s);
   const Sources<known> sources(s);
   void* const dst = s.writes[0];
   const auto step = step_of<type, op, Rounding::nearest>(s, joining);
@@ -52,7 +52,7 @@ template <Reduction op, int known>
 void reduce_bf16_stochastic(const KernelArguments& s) {
   constexpr DType type = DType::bf16;
   constexpr int size = 64, turn = lanes == 16 ? 64 : 32, units = turn / pair_lanes;
-  const Joining<op> joining(s);
+  const JoinedUnits<op> joining(s);
   const Sources<known> sources(s);
   void* const dst = s.writes[0];
   const auto step = step_of<type, op, Rounding::stochastic>(s, joining);
@@ -78,7 +78,7 @@ template <DType type, Reduction op>
 void reduce_stochastic(const KernelArguments& s) {
   if constexpr (type == DType::bf16)
     return by_sources<op>(s, [&](auto known) { reduce_bf16_stochastic<op, decltype(known)::value>(s); });
-  const Joining<op> joining(s);
+  const JoinedUnits<op> joining(s);
   walk<random_bits(type) == 16 ? 4 : 2, true>(s, size_of(type), [&](auto streams) {
     return step_of<type, op, Rounding::stochastic, decltype(streams)::value>(s, joining);
   });

@@ -44,7 +44,7 @@ class Folder {
     gpu_.scratch = program_.scratch;
   }
 
-  msccl::Gpu run(const std::vector<std::int32_t>& order) {
+  msccl::XmlGpu run(const std::vector<std::int32_t>& order) {
     for (const std::int32_t i : order) assign(program_.steps[i]);
     for (const std::int32_t i : order) fold(i);
     return std::move(gpu_);
@@ -106,7 +106,7 @@ class Folder {
     const auto [found, added] = block_.try_emplace({step.channel, use(step), step.end.peer}, -1);
     if (!added) return;
     // The next block of the channel that has no peer for this direction yet.
-    for (msccl::Block& block : gpu_.blocks) {
+    for (msccl::XmlBlock& block : gpu_.blocks) {
       if (block.channel != step.channel || use(step) == Use::local || (block.send < 0 && block.recv < 0)) continue;
       Rank& peer = use(step) == Use::send ? block.send : block.recv;
       if (peer >= 0) continue;
@@ -141,7 +141,7 @@ class Folder {
   std::int32_t& known(std::int32_t block, std::int32_t other) { return known_[block][other]; }
 
   void put(std::int32_t block, Type type, const Slice& source, const Slice& target) {
-    msccl::Step step{.type = type, .source = {source.buffer, source.first}, .target = {target.buffer, target.first}};
+    msccl::XmlStep step{.type = type, .source = {source.buffer, source.first}, .target = {target.buffer, target.first}};
     step.count = source.count;
     step.wait_block = waiting_.block;
     step.wait_step = waiting_.step;
@@ -153,7 +153,7 @@ class Folder {
   const Schedule& s_;
   Rank rank_;
   std::vector<Place> last_;  // per step: the last MSCCL step that it became
-  msccl::Gpu gpu_;
+  msccl::XmlGpu gpu_;
   std::map<std::tuple<std::uint8_t, Use, Rank>, std::int32_t> block_;
   std::vector<std::map<std::int32_t, std::int32_t>> known_;  // per block: steps of other blocks that it waited for
   Place waiting_;

@@ -80,8 +80,8 @@ Where where(const Element& element, const char* buffer, const char* offset, std:
   return {static_cast<Buffer>(found), element.number(offset, 0, most - count)};
 }
 
-Step read_step(const Element& element, const Block& block, std::size_t position) {
-  Step step;
+XmlStep read_step(const Element& element, const XmlBlock& block, std::size_t position) {
+  XmlStep step;
   element.number("s", static_cast<std::int32_t>(position), static_cast<std::int32_t>(position));
   step.type = type_of(element);
   if (step.type != Type::nop) step.count = element.number("cnt", 1, most);
@@ -96,9 +96,9 @@ Step read_step(const Element& element, const Block& block, std::size_t position)
   return step;
 }
 
-Block read_block(const pugi::xml_node& node, const std::string& place, Rank rank, Rank ranks) {
+XmlBlock read_block(const pugi::xml_node& node, const std::string& place, Rank rank, Rank ranks) {
   const Element unnamed(node, place + " tb");
-  Block block;
+  XmlBlock block;
   block.id = unnamed.number("id", 0, most);
   const std::string here = fmt::format("{} tb {}", place, block.id);
   const Element element(node, here);
@@ -113,8 +113,8 @@ Block read_block(const pugi::xml_node& node, const std::string& place, Rank rank
   return block;
 }
 
-Gpu read_gpu(const Element& element, const std::string& place, Rank rank, Rank ranks) {
-  Gpu gpu;
+XmlGpu read_gpu(const Element& element, const std::string& place, Rank rank, Rank ranks) {
+  XmlGpu gpu;
   gpu.inputs = element.number("i_chunks", 0, most, 0);
   gpu.outputs = element.number("o_chunks", 0, most, 0);
   gpu.scratch = element.number("s_chunks", 0, most, 0);
@@ -142,7 +142,7 @@ void append(pugi::xml_node& node, const char* name, std::int32_t value) {
   node.append_attribute(name).set_value(value);
 }
 
-void write_step(pugi::xml_node node, const Step& step, std::size_t position) {
+void write_step(pugi::xml_node node, const XmlStep& step, std::size_t position) {
   const auto buffer = [&](const char* name, Buffer b) {
     node.append_attribute(name).set_value(std::string(1, buffer_names[static_cast<std::size_t>(b)]).c_str());
   };
@@ -178,7 +178,7 @@ File read(std::string_view xml) {
     file->out_of_place = algo.number("outofplace", 0, 1, file->in_place ? 0 : 1) == 1;
     file->channels = algo.number("nchannels", 1, 256);
     const Rank ranks = algo.number("ngpus", 1, most);
-    std::vector<std::optional<Gpu>> gpus;
+    std::vector<std::optional<XmlGpu>> gpus;
     algo.each("gpu", [&](const pugi::xml_node&, std::size_t) { gpus.emplace_back(); });
     if (gpus.size() != static_cast<std::size_t>(ranks))
       algo.fail(fmt::format("has {} gpus: ngpus says {}", gpus.size(), ranks));
@@ -213,7 +213,7 @@ std::string write(const File& file) {
     append(gpu, "i_chunks", file.gpus[r].inputs);
     append(gpu, "o_chunks", file.gpus[r].outputs);
     append(gpu, "s_chunks", file.gpus[r].scratch);
-    for (const Block& block : file.gpus[r].blocks) {
+    for (const XmlBlock& block : file.gpus[r].blocks) {
       pugi::xml_node tb = gpu.append_child("tb");
       append(tb, "id", block.id);
       append(tb, "send", block.send);

@@ -22,7 +22,7 @@ struct Where {
   std::int32_t offset = 0;
 };
 
-struct Step {
+struct XmlStep {
   Type type = Type::nop;
   Where source, target;
   std::int32_t count = 0;
@@ -31,16 +31,16 @@ struct Step {
   bool waited_for = false;
 };
 
-struct Block {
+struct XmlBlock {
   std::int32_t id = 0;
   Rank send = -1, recv = -1;
   std::int32_t channel = 0;
-  std::vector<Step> steps;
+  std::vector<XmlStep> steps;
 };
 
-struct Gpu {
+struct XmlGpu {
   std::int32_t inputs = 0, outputs = 0, scratch = 0;  // in chunks
-  std::vector<Block> blocks;
+  std::vector<XmlBlock> blocks;
 };
 
 struct File {
@@ -48,7 +48,7 @@ struct File {
   std::int32_t channels = 1;
   std::int32_t chunks = 1;  // in the larger buffer
   bool in_place = false, out_of_place = true;
-  std::vector<Gpu> gpus;  // by rank
+  std::vector<XmlGpu> gpus;  // by rank
 };
 
 File read(std::string_view xml);  // throws invalid_argument with the position in the text

@@ -53,7 +53,7 @@ Task task_of(const msccl::File& file, std::optional<bool> in_place) {
 // Merges one gpu's thread blocks into one program.
 class Unroller {
  public:
-  Unroller(const Task& task, Rank rank, const msccl::Gpu& gpu)
+  Unroller(const Task& task, Rank rank, const msccl::XmlGpu& gpu)
       : task_(task),
         rank_(rank),
         gpu_(gpu),
@@ -64,8 +64,8 @@ class Unroller {
     // Each rrs gets scratch chunks of its own. If they were reused, a receive would wait for a send, and a ring of such
     // blocks could deadlock.
     std::int64_t scratch = gpu.scratch;
-    for (const msccl::Block& block : gpu.blocks)
-      for (const msccl::Step& step : block.steps)
+    for (const msccl::XmlBlock& block : gpu.blocks)
+      for (const msccl::XmlStep& step : block.steps)
         if (step.type == Type::rrs) scratch += step.count;
     if (scratch > std::numeric_limits<std::int32_t>::max())
       throw std::invalid_argument(
@@ -75,8 +75,8 @@ class Unroller {
   }
 
   Program run() {
-    one_owner_each(&msccl::Block::send, msccl::sends);
-    one_owner_each(&msccl::Block::recv, msccl::receives);
+    one_owner_each(&msccl::XmlBlock::send, msccl::sends);
+    one_owner_each(&msccl::XmlBlock::recv, msccl::receives);
     for (const StepAt at : order_.steps()) unroll(at);
     return std::move(program_);
   }
@@ -92,10 +92,10 @@ class Unroller {
   };
 
   // Each connection must use one thread block per end; otherwise the order of its data would be undefined.
-  void one_owner_each(Rank msccl::Block::*peer, bool (*uses)(Type)) {
+  void one_owner_each(Rank msccl::XmlBlock::*peer, bool (*uses)(Type)) {
     std::map<std::pair<Rank, std::int32_t>, std::int32_t> owner;
-    for (const msccl::Block& block : gpu_.blocks) {
-      if (std::ranges::none_of(block.steps, [&](const msccl::Step& s) { return uses(s.type); })) continue;
+    for (const msccl::XmlBlock& block : gpu_.blocks) {
+      if (std::ranges::none_of(block.steps, [&](const msccl::XmlStep& s) { return uses(s.type); })) continue;
       const auto [found, added] = owner.emplace(std::pair(block.*peer, block.channel), block.id);
       if (!added)
         throw std::invalid_argument(
@@ -109,8 +109,8 @@ class Unroller {
   }
 
   void unroll(StepAt at) {
-    const msccl::Block& block = gpu_.blocks[at.block];
-    const msccl::Step& step = block.steps[at.step];
+    const msccl::XmlBlock& block = gpu_.blocks[at.block];
+    const msccl::XmlStep& step = block.steps[at.step];
     const Slice source = slice(step.source, step.count), target = slice(step.target, step.count);
     const Slice passing{passing_, step.count, Buffer::scratch};
     if (step.type == Type::rrs) passing_ += step.count;
@@ -164,7 +164,7 @@ class Unroller {
                                             gpu_.blocks[at.block].id, at.step, x.count, name(x.buffer), x.first, size));
   }
 
-  static std::uint8_t channel(const msccl::Block& block) {
+  static std::uint8_t channel(const msccl::XmlBlock& block) {
     return static_cast<std::uint8_t>(std::max(block.channel, 0));
   }
 
@@ -224,8 +224,8 @@ class Unroller {
 
   const Task& task_;
   Rank rank_;
-  const msccl::Gpu& gpu_;
-  msccl::Order order_;
+  const msccl::XmlGpu& gpu_;
+  msccl::XmlOrder order_;
   Program program_;
   std::vector<std::vector<Kept>> kept_;  // per block
   std::int32_t passing_ = 0;             // the next scratch chunk for rrs
@@ -241,10 +241,10 @@ Schedule import_msccl(std::string_view xml, std::optional<bool> in_place) {
   Schedule schedule{.task = task_of(file, in_place), .algorithm = file.name, .programs = {}};
   std::int64_t touches = 0;
   schedule.channels = file.channels;
-  for (const msccl::Gpu& gpu : file.gpus)
-    for (const msccl::Block& block : gpu.blocks) {
+  for (const msccl::XmlGpu& gpu : file.gpus)
+    for (const msccl::XmlBlock& block : gpu.blocks) {
       schedule.channels = std::max(schedule.channels, block.channel + 1);
-      for (const msccl::Step& step : block.steps) touches += step.count;
+      for (const msccl::XmlStep& step : block.steps) touches += step.count;
     }
   if (touches > most_touches)
     throw std::invalid_argument(

@@ -8,21 +8,22 @@
 
 namespace trellis::schedule::msccl {
 
-Order::Order(const Gpu& gpu, Rank rank) : rank_(rank), blocks_(gpu.blocks), index_(gpu.blocks.size()), first_{0} {
+XmlOrder::XmlOrder(const XmlGpu& gpu, Rank rank)
+    : rank_(rank), blocks_(gpu.blocks), index_(gpu.blocks.size()), first_{0} {
   std::iota(index_.begin(), index_.end(), 0);
   std::ranges::sort(index_, {}, [&](std::int32_t i) { return blocks_[i].id; });
-  for (const Block& block : blocks_) first_.push_back(first_.back() + block.steps.size());
+  for (const XmlBlock& block : blocks_) first_.push_back(first_.back() + block.steps.size());
   known_.assign(first_.back() * blocks_.size(), 0);
   sort();
 }
 
-void Order::fail(StepAt at, const std::string& why) const {
+void XmlOrder::fail(StepAt at, const std::string& why) const {
   throw std::invalid_argument(fmt::format("gpu {} tb {} step {} {}", rank_, blocks_[at.block].id, at.step, why));
 }
 
 // A block signals waiting blocks only at steps with hasdep, and never at nops.
-StepAt Order::signal(StepAt waiting) const {
-  const Step& step = blocks_[waiting.block].steps[waiting.step];
+StepAt XmlOrder::signal(StepAt waiting) const {
+  const XmlStep& step = blocks_[waiting.block].steps[waiting.step];
   const auto found =
       std::ranges::lower_bound(index_, step.wait_block, {}, [&](std::int32_t i) { return blocks_[i].id; });
   if (found == index_.end() || blocks_[*found].id != step.wait_block)
@@ -37,7 +38,7 @@ StepAt Order::signal(StepAt waiting) const {
                    step.wait_block, step.wait_step));
 }
 
-void Order::sort() {
+void XmlOrder::sort() {
   // A wait for a step of the same block either holds by the block's own order, or never ends.
   std::vector<StepAt> target(first_.back());
   std::vector<std::vector<StepAt>> waiting(first_.back());  // by the step waited for

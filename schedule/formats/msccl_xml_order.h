@@ -10,9 +10,9 @@ struct StepAt {
   bool operator==(const StepAt&) const = default;
 };
 
-class Order {
+class XmlOrder {
  public:
-  Order(const Gpu&, Rank);  // throws invalid_argument if a wait can never end
+  XmlOrder(const XmlGpu&, Rank);  // throws invalid_argument if a wait can never end
 
   const std::vector<StepAt>& steps() const { return steps_; }  // topological order, without nops
 
@@ -27,7 +27,7 @@ class Order {
   [[noreturn]] void fail(StepAt, const std::string& why) const;
 
   Rank rank_;
-  const std::vector<Block>& blocks_;
+  const std::vector<XmlBlock>& blocks_;
   std::vector<std::int32_t> index_;  // of blocks, sorted by id
   std::vector<std::size_t> first_;   // first step of each block, plus an end mark
   std::vector<StepAt> steps_;

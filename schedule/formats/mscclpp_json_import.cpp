@@ -16,8 +16,8 @@ namespace {
 
 using mscclpp::At;
 using mscclpp::Chunks;
-using mscclpp::Kind;
 using mscclpp::Known;
+using mscclpp::PlanKind;
 using KnownNow = std::shared_ptr<const Known>;
 
 Task task_of(const mscclpp::Plan& plan) {
@@ -30,8 +30,8 @@ Task task_of(const mscclpp::Plan& plan) {
         fmt::format("plan collective: '{}': the plan does not say what must come out, or which gpu is the root",
                     name.substr(0, 40)));
   task.collective = known->collective;
-  const mscclpp::Gpu& first = plan.gpus[0];
-  for (const mscclpp::Gpu& gpu : plan.gpus)
+  const mscclpp::PlanGpu& first = plan.gpus[0];
+  for (const mscclpp::PlanGpu& gpu : plan.gpus)
     if (gpu.inputs != first.inputs || gpu.outputs != first.outputs)
       throw std::invalid_argument(fmt::format("gpus: {} and {} chunks of input and output here, {} and {} there",
                                               first.inputs, first.outputs, gpu.inputs, gpu.outputs));
@@ -75,14 +75,14 @@ class Joiner {
   };
 
   void join(const At& at, const KnownNow& known) {
-    const mscclpp::Operation& op = plan_.gpus[at.rank].blocks[at.block].operations[at.operation];
+    const mscclpp::PlanOperation& op = plan_.gpus[at.rank].blocks[at.block].operations[at.operation];
     const Now now{at, known};
     switch (op.kind) {
-      case Kind::copy:
+      case PlanKind::copy:
         add(now, at.rank, {.op = Op::copy, .to = slice(op.targets[0]), .from = slice(op.sources[0])}, {});
         break;
-      case Kind::put:
-      case Kind::get:
+      case PlanKind::put:
+      case PlanKind::get:
         for (std::size_t i = 0; i < op.sources.size(); ++i)
           transfer(now, op.sources[i], op.targets[i], Op::recv, {}, {});
         break;
@@ -93,7 +93,7 @@ class Joiner {
   }
 
   // Element by element: everything is read before the sum is written, and the sum is written locally before remotely.
-  void reduce(const Now& now, const mscclpp::Operation& op) {
+  void reduce(const Now& now, const mscclpp::PlanOperation& op) {
     const Slice sum = slice(op.targets[0]);
     Slice so_far = slice(op.sources[0]);
     std::vector<std::int32_t> here;                      // the last local step
@@ -183,7 +183,7 @@ class Joiner {
   }
 
   const mscclpp::Plan& plan_;
-  mscclpp::Order order_;
+  mscclpp::PlanOrder order_;
   Schedule schedule_;
   std::vector<std::vector<std::vector<Listed>>> listed_;  // by accessed gpu, then by thread block
   std::map<std::tuple<Rank, Rank, std::size_t>, std::int32_t> tags_;

@@ -13,16 +13,16 @@ constexpr std::size_t most_blocks = 4096;  // of all gpus; each needs a counter 
 
 }  // namespace
 
-Order::Order(const Plan& plan) : plan_(plan), first_{0} {
-  for (const Gpu& gpu : plan.gpus) first_.push_back(first_.back() + gpu.blocks.size());
+PlanOrder::PlanOrder(const Plan& plan) : plan_(plan), first_{0} {
+  for (const PlanGpu& gpu : plan.gpus) first_.push_back(first_.back() + gpu.blocks.size());
   if (first_.back() > most_blocks)
     throw std::invalid_argument(
         fmt::format("plan: {} thread blocks: at most {} can be followed", first_.back(), most_blocks));
   const auto nothing = std::make_shared<const Known>(first_.back(), 0);
   for (Rank r = 0; r < static_cast<Rank>(plan.gpus.size()); ++r) {
-    for (const Block& block : plan.gpus[r].blocks) {
+    for (const PlanBlock& block : plan.gpus[r].blocks) {
       blocks_.push_back({.rank = r, .known = nothing, .learnt = Known(first_.back(), 0)});
-      const auto move = std::ranges::find_if(block.operations, [](const Operation& op) { return moves(op.kind); });
+      const auto move = std::ranges::find_if(block.operations, [](const PlanOperation& op) { return moves(op.kind); });
       first_move_.push_back(static_cast<std::int32_t>(move - block.operations.begin()));
     }
     for (std::size_t i = 0; i < plan.gpus[r].semaphores.size(); ++i)
@@ -45,11 +45,11 @@ Order::Order(const Plan& plan) : plan_(plan), first_{0} {
   }
 }
 
-void Order::fail(const At& at, const std::string& why) const {
+void PlanOrder::fail(const At& at, const std::string& why) const {
   throw std::invalid_argument(fmt::format("{}: {}", place(at.rank, at.block, at.operation), why));
 }
 
-std::pair<Rank, std::int32_t> Order::other_end(const At& at, std::int32_t channel) const {
+std::pair<Rank, std::int32_t> PlanOrder::other_end(const At& at, std::int32_t channel) const {
   const auto end = ends_[at.rank][channel];
   if (end.first < 0)
     fail(at, fmt::format("channel {} has no channel back from gpu {}", channel, plan_.gpus[at.rank].channels[channel]));
@@ -57,24 +57,24 @@ std::pair<Rank, std::int32_t> Order::other_end(const At& at, std::int32_t channe
 }
 
 // With two users, the run would decide which one is served first.
-void Order::only(std::map<std::pair<Rank, std::int32_t>, std::size_t>& users, std::int32_t id, std::size_t block,
-                 const char* what) {
+void PlanOrder::only(std::map<std::pair<Rank, std::int32_t>, std::size_t>& users, std::int32_t id, std::size_t block,
+                     const char* what) {
   const At at = here(block);
   if (const auto [found, added] = users.emplace(std::pair(at.rank, id), block); found->second != block)
     fail(at, fmt::format("{} {} is used by thread block {} too", what, id, found->second - first_[at.rank]));
 }
 
-bool Order::ready(std::size_t block) {
+bool PlanOrder::ready(std::size_t block) {
   const At at = here(block);
   if (at.operation >= plan_.gpus[at.rank].blocks[at.block].operations.size()) return false;
-  const Operation& op = operation(at);
-  const bool waits = op.kind == Kind::wait || op.kind == Kind::relaxed_wait;
-  if (op.kind == Kind::barrier) {
+  const PlanOperation& op = operation(at);
+  const bool waits = op.kind == PlanKind::wait || op.kind == PlanKind::relaxed_wait;
+  if (op.kind == PlanKind::barrier) {
     auto& arrived = arrived_[{at.rank, op.ids[0]}];
     if (std::ranges::find(arrived, block) == arrived.end()) arrived.push_back(block);
     return static_cast<std::int32_t>(arrived.size()) >= op.blocks;
   }
-  if (!waits && op.kind != Kind::acquire) return true;
+  if (!waits && op.kind != PlanKind::acquire) return true;
   for (const std::int32_t id : op.ids) {
     only(waits ? waiters_ : acquirers_, id, block, waits ? "channel" : "semaphore");
     auto& line = (waits ? signals_ : releases_)[{at.rank, id}];
@@ -83,53 +83,53 @@ bool Order::ready(std::size_t block) {
   return true;
 }
 
-void Order::learn(State& state, const Known& more) {
+void PlanOrder::learn(State& state, const Known& more) {
   std::ranges::transform(state.learnt, more, state.learnt.begin(),
                          [](std::int32_t x, std::int32_t y) { return std::max(x, y); });
 }
 
-void Order::meet(State& state, std::size_t block) {
+void PlanOrder::meet(State& state, std::size_t block) {
   learn(state, *state.known);
   state.learnt[block] = static_cast<std::int32_t>(state.next);
   state.known = std::make_shared<const Known>(state.learnt);
 }
 
-bool Order::knows_of_data(std::size_t block) const {
+bool PlanOrder::knows_of_data(std::size_t block) const {
   for (std::size_t b = 0; b < blocks_.size(); ++b)
     if ((*blocks_[block].known)[b] > first_move_[b]) return true;
   return static_cast<std::int32_t>(blocks_[block].next) > first_move_[block];
 }
 
-void Order::pass(std::size_t block) {
+void PlanOrder::pass(std::size_t block) {
   State& state = blocks_[block];
   const At at = here(block);
-  const Operation& op = operation(at);
+  const PlanOperation& op = operation(at);
   switch (op.kind) {
-    case Kind::nop:
+    case PlanKind::nop:
       ++state.next, meet(state, block);
       return;
-    case Kind::barrier:
+    case PlanKind::barrier:
       return pass_barrier(block);
-    case Kind::relaxed_signal:
+    case PlanKind::relaxed_signal:
       if (knows_of_data(block)) fail(at, "a relaxed signal does not promise that what was written before is seen");
       [[fallthrough]];
-    case Kind::signal:
+    case PlanKind::signal:
       for (const std::int32_t id : op.ids) {
         only(signallers_, id, block, "channel");
         signals_[other_end(at, id)].push_back(state.known);
       }
       break;
-    case Kind::release:
+    case PlanKind::release:
       for (const std::int32_t id : op.ids) {
         only(releasers_, id, block, "semaphore");
         releases_[{at.rank, id}].push_back(state.known);
       }
       break;
-    case Kind::wait:
-    case Kind::relaxed_wait:
-    case Kind::acquire:
+    case PlanKind::wait:
+    case PlanKind::relaxed_wait:
+    case PlanKind::acquire:
       for (const std::int32_t id : op.ids) {
-        auto& line = (op.kind == Kind::acquire ? releases_ : signals_)[{at.rank, id}];
+        auto& line = (op.kind == PlanKind::acquire ? releases_ : signals_)[{at.rank, id}];
         learn(state, *line.front());
         line.pop_front();
       }
@@ -140,9 +140,9 @@ void Order::pass(std::size_t block) {
   ++state.next;
 }
 
-void Order::pass_barrier(std::size_t block) {
+void PlanOrder::pass_barrier(std::size_t block) {
   const At at = here(block);
-  const Operation& op = operation(at);
+  const PlanOperation& op = operation(at);
   auto arrived = std::exchange(arrived_[{at.rank, op.ids[0]}], {});
   Known all(blocks_.size(), 0);
   for (const std::size_t b : arrived) {
@@ -159,14 +159,14 @@ void Order::pass_barrier(std::size_t block) {
   }
 }
 
-void Order::check_all_ended() const {
+void PlanOrder::check_all_ended() const {
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     const At at = here(b);
     if (at.operation < plan_.gpus[at.rank].blocks[at.block].operations.size()) fail(at, "waits for what never comes");
   }
 }
 
-Known Order::at_the_end(Rank rank) const {
+Known PlanOrder::at_the_end(Rank rank) const {
   Known all(blocks_.size(), 0);
   for (std::size_t b = first_[rank]; b < first_[rank + 1]; ++b)
     for (std::size_t i = 0; i < all.size(); ++i)

@@ -17,9 +17,9 @@ struct At {
   std::size_t operation = 0;
 };
 
-class Order {
+class PlanOrder {
  public:
-  explicit Order(const Plan&);  // throws invalid_argument if there are too many thread blocks
+  explicit PlanOrder(const Plan&);  // throws invalid_argument if there are too many thread blocks
 
   // Calls visit(at, known) for every operation that moves data, in topological order. Throws invalid_argument if a wait
   // never ends, or if several signals could end it.
@@ -51,7 +51,7 @@ class Order {
   };
   using Line = std::map<std::pair<Rank, std::int32_t>, std::deque<Knowledge>>;  // by receiver
 
-  const Operation& operation(const At& at) const {
+  const PlanOperation& operation(const At& at) const {
     return plan_.gpus[at.rank].blocks[at.block].operations[at.operation];
   }
   At here(std::size_t block) const {

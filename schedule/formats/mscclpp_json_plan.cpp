@@ -92,27 +92,27 @@ struct Names {
 
 struct Known {
   std::string_view name;
-  Kind kind;
+  PlanKind kind;
 };
 constexpr std::array<Known, 15> kinds{{
-    {"nop", Kind::nop},
-    {"barrier", Kind::barrier},
-    {"signal", Kind::signal},
-    {"wait", Kind::wait},
-    {"rlxsignal", Kind::relaxed_signal},
-    {"rlxwait", Kind::relaxed_wait},
-    {"sem_release", Kind::release},
-    {"sem_acquire", Kind::acquire},
-    {"copy", Kind::copy},
-    {"put", Kind::put},
-    {"get", Kind::get},
-    {"re", Kind::reduce},
-    {"res", Kind::reduce},
-    {"rre", Kind::reduce},
-    {"rres", Kind::reduce},
+    {"nop", PlanKind::nop},
+    {"barrier", PlanKind::barrier},
+    {"signal", PlanKind::signal},
+    {"wait", PlanKind::wait},
+    {"rlxsignal", PlanKind::relaxed_signal},
+    {"rlxwait", PlanKind::relaxed_wait},
+    {"sem_release", PlanKind::release},
+    {"sem_acquire", PlanKind::acquire},
+    {"copy", PlanKind::copy},
+    {"put", PlanKind::put},
+    {"get", PlanKind::get},
+    {"re", PlanKind::reduce},
+    {"res", PlanKind::reduce},
+    {"rre", PlanKind::reduce},
+    {"rres", PlanKind::reduce},
 }};
 
-Kind kind_of(const Value& operation) {
+PlanKind kind_of(const Value& operation) {
   const std::string name = operation["name"].text();
   for (const Known& known : kinds)
     if (known.name == name) return known.kind;
@@ -150,20 +150,20 @@ std::vector<Chunks> chunks(const Value& list, const Names& names) {
 }
 
 // Checks that the operation's sources and targets are allowed for its kind.
-void check_shape(const Value& value, const Operation& operation, Rank rank) {
+void check_shape(const Value& value, const PlanOperation& operation, Rank rank) {
   const auto& from = operation.sources;
   const auto& to = operation.targets;
   const auto here = [&](const Chunks& c) { return c.rank == rank; };
   const auto there = [&](const Chunks& c) { return c.rank != rank; };
   bool right = !from.empty() && !to.empty() && from[0].count == to[0].count;
   switch (operation.kind) {
-    case Kind::copy:
+    case PlanKind::copy:
       right = right && from.size() == 1 && to.size() == 1 && here(from[0]) && here(to[0]);
       break;
-    case Kind::put:
+    case PlanKind::put:
       right = right && from.size() == to.size() && std::ranges::all_of(from, here) && std::ranges::all_of(to, there);
       break;
-    case Kind::get:
+    case PlanKind::get:
       right = right && from.size() == to.size() && std::ranges::all_of(from, there) && std::ranges::all_of(to, here);
       break;
     default:
@@ -171,11 +171,11 @@ void check_shape(const Value& value, const Operation& operation, Rank rank) {
       break;
   }
   if (!right) value.fail("its sources and targets don't fit this kind of operation");
-  if (operation.kind == Kind::reduce && value["reduce_op"].text() != "sum") value["reduce_op"].fail("expected sum");
+  if (operation.kind == PlanKind::reduce && value["reduce_op"].text() != "sum") value["reduce_op"].fail("expected sum");
 }
 
-Operation operation(const Value& value, const Names& names) {
-  Operation op;
+PlanOperation operation(const Value& value, const Names& names) {
+  PlanOperation op;
   op.kind = kind_of(value);
   if (value.has("tbg_info")) value.fail("thread block groups cut chunks at run time");
   const auto ids = [&](const char* key, const std::vector<std::int32_t>& list) {
@@ -184,21 +184,21 @@ Operation operation(const Value& value, const Names& names) {
     });
   };
   switch (op.kind) {
-    case Kind::nop:
+    case PlanKind::nop:
       break;
-    case Kind::barrier:
+    case PlanKind::barrier:
       op.ids.push_back(value["barrier_id"].number(0, most));
       op.blocks = value["num_threadblocks"].number(1, most_blocks);
       break;
-    case Kind::signal:
-    case Kind::wait:
-    case Kind::relaxed_signal:
-    case Kind::relaxed_wait:
+    case PlanKind::signal:
+    case PlanKind::wait:
+    case PlanKind::relaxed_signal:
+    case PlanKind::relaxed_wait:
       only_memory(value["channel_type"]);
       ids("channel_ids", names.channels);
       break;
-    case Kind::release:
-    case Kind::acquire:
+    case PlanKind::release:
+    case PlanKind::acquire:
       value["semaphore_ids"].each([&](const Value& id, std::size_t) {
         op.ids.push_back(id.number(0, static_cast<std::int32_t>(names.semaphores) - 1));
       });
@@ -212,7 +212,7 @@ Operation operation(const Value& value, const Names& names) {
   return op;
 }
 
-Block block(const Value& value, const Names& of_gpu, const std::vector<Remote>& remotes) {
+PlanBlock block(const Value& value, const Names& of_gpu, const std::vector<Remote>& remotes) {
   Names names{of_gpu.rank, {}, {}, of_gpu.semaphores};
   value["channels"].each([&](const Value& channel, std::size_t) {
     only_memory(channel["channel_type"]);
@@ -227,18 +227,18 @@ Block block(const Value& value, const Names& of_gpu, const std::vector<Remote>& 
         names.remotes.push_back(remotes.at(id.number(0, static_cast<std::int32_t>(remotes.size()) - 1)));
       });
     });
-  Block block;
+  PlanBlock block;
   value["ops"].each([&](const Value& item, std::size_t) { block.operations.push_back(operation(item, names)); });
   return block;
 }
 
-Gpu gpu(const Value& value, Rank rank, Rank ranks) {
+PlanGpu gpu(const Value& value, Rank rank, Rank ranks) {
   const auto peer = [&](const Value& other) {
     const Rank r = other.number(0, ranks - 1);
     if (r == rank) other.fail("is this gpu itself");
     return r;
   };
-  Gpu gpu;
+  PlanGpu gpu;
   if (value["id"].number(0, ranks - 1) != rank)
     value["id"].fail(fmt::format("expected {}, its place in the list", rank));
   gpu.inputs = value["input_chunks"].number(0, most);

@@ -8,7 +8,7 @@
 
 namespace trellis::schedule::mscclpp {
 
-enum class Kind : std::uint8_t {
+enum class PlanKind : std::uint8_t {
   nop,
   barrier,
   signal,
@@ -23,7 +23,7 @@ enum class Kind : std::uint8_t {
   reduce,  // local data, then local or remote data, summed to local, and from there to remote
 };
 
-constexpr bool moves(Kind k) { return k >= Kind::copy; }
+constexpr bool moves(PlanKind k) { return k >= PlanKind::copy; }
 
 // A run of chunks of this gpu or, in puts, gets and reductions, of another gpu.
 struct Chunks {
@@ -33,28 +33,28 @@ struct Chunks {
   std::int32_t count = 0;
 };
 
-struct Operation {
-  Kind kind = Kind::nop;
+struct PlanOperation {
+  PlanKind kind = PlanKind::nop;
   std::vector<Chunks> sources, targets;  // all have the same length
   std::vector<std::int32_t> ids;         // this gpu's channels to signal or wait on; semaphores; the barrier
   std::int32_t blocks = 0;               // number that meet at the barrier
 };
 
-struct Block {
-  std::vector<Operation> operations;
+struct PlanBlock {
+  std::vector<PlanOperation> operations;
 };
 
-struct Gpu {
+struct PlanGpu {
   std::int32_t inputs = 0, outputs = 0, scratch = 0;  // in chunks
   std::vector<Rank> channels;                         // the peer of each
   std::vector<std::int32_t> semaphores;               // initial value of each
-  std::vector<Block> blocks;
+  std::vector<PlanBlock> blocks;
 };
 
 struct Plan {
   std::string name, collective;
   bool in_place = false;
-  std::vector<Gpu> gpus;  // by rank
+  std::vector<PlanGpu> gpus;  // by rank
 };
 
 Plan read(std::string_view json);  // throws invalid_argument with the place

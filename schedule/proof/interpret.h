@@ -25,9 +25,9 @@ Memory<Value> memory_of(const Schedule& s, Input input) {
 
 // A schedule's memory, by slices of the ranks' chunks.
 template <class Value>
-class View {
+class ValueView {
  public:
-  View(const Schedule& s, const Wiring& wiring, Memory<Value>& memory)
+  ValueView(const Schedule& s, const Wiring& wiring, Memory<Value>& memory)
       : schedule_(s), wiring_(wiring), memory_(memory) {
     for (Rank r = 0; r < s.ranks(); ++r) base_.push_back(cells(s.task, r));
   }
@@ -54,7 +54,7 @@ struct Unwatched {
 template <class Value, class Combine, class Before = Unwatched, class After = Unwatched>
 void interpret(const Schedule& s, const Wiring& wiring, Memory<Value>& memory, Combine combine, Before before = {},
                After after = {}) {
-  const View<Value> view(s, wiring, memory);
+  const ValueView<Value> view(s, wiring, memory);
   std::vector<const Value*> sources;
   const auto local = [&](StepId id) {
     before(id, Wiring::none);

@@ -18,9 +18,9 @@ TEST_P(Conformance, Holds) {
   ASSERT_NE(check, checks().end());
   use_standin();
   listen_at_free_ports();
-  const Verdict verdict = run_check(check->second, *open(device));
-  if (verdict.outcome == Outcome::not_needed) GTEST_SKIP() << verdict.why;
-  EXPECT_EQ(verdict.outcome, Outcome::passed) << check->second.promise << "\n" << verdict.why;
+  const CheckVerdict verdict = run_check(check->second, *open(device));
+  if (verdict.outcome == CheckOutcome::not_needed) GTEST_SKIP() << verdict.why;
+  EXPECT_EQ(verdict.outcome, CheckOutcome::passed) << check->second.promise << "\n" << verdict.why;
 }
 
 std::vector<std::string> devices() {
@@ -109,7 +109,7 @@ TEST(Conformance, EveryCheckFindsAWrongDevice) {
     // A stream that works at once keeps the order of events, and would wait for ever in the other two.
     if (check.name == "events" || check.name == "overlap" || check.name == "failure") continue;
     Wrong wrong(open("sim:trn2.48xlarge"));
-    EXPECT_EQ(run_check(check, wrong).outcome, Outcome::failed) << check.name;
+    EXPECT_EQ(run_check(check, wrong).outcome, CheckOutcome::failed) << check.name;
   }
 }
 

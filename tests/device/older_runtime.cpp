@@ -97,8 +97,8 @@ TEST(OlderRuntime, ConformsWithoutAllThatCameLater) {
   const OlderRuntime runtime(later);
   for (const auto& [name, check] : checks()) {
     const auto d = open("neuron");
-    const Verdict v = run_check(check, *d);
-    EXPECT_NE(v.outcome, Outcome::failed) << check.name << ": " << v.why;
+    const CheckVerdict v = run_check(check, *d);
+    EXPECT_NE(v.outcome, CheckOutcome::failed) << check.name << ": " << v.why;
   }
   EXPECT_EQ(text_of(open("neuron")->capabilities()), "host_access, programs, profile");
 }

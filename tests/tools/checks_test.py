@@ -201,6 +201,26 @@ class Names(Planted):
                 self.assert_caught("names", "says nothing")
                 (self.root / path).unlink()
 
+    def test_two_types_of_one_name(self):
+        self.plant("schedule/part.h", "namespace a {\nstruct Part {\n  enum class Kind { one };\n};\nclass Whole;\n}\n")
+        for text in ["namespace b {\nstruct Other { struct Part {}; };\n}\n", "namespace b {\nstruct Part;\nPart f();\n}\n",
+                     "template <>\nstruct Part<int> {\n};\n", "// struct Part {\n"]:
+            with self.subTest(text=text):
+                self.plant("ccl/other.h", text)
+                self.assert_passes("names")
+        for text in ["struct Part {};\n", "namespace b {\nenum class Part : unsigned char { one };\n}\n",
+                     "namespace b {\nint f();\ntemplate <class T>\nclass Part final : public T {\n};\n}\n"]:
+            with self.subTest(text=text):
+                self.plant("ccl/other.h", text)
+                self.assert_caught("names", "Part is the name of 2 types: rename one of those in ccl/other.h, schedule/part.h")
+        self.plant("tools/check/shared_type_names.txt", "# said why\nPart\n")
+        self.assert_passes("names")
+        self.plant("ccl/other.h", "")
+        self.assert_caught("names", "Part is not the name of two types; take it out")
+        (self.root / "tools/check/shared_type_names.txt").unlink()
+        self.plant("tests/other.h", "struct Part {};\n")
+        self.assert_passes("names")
+
 
 class Ignored(Planted):
     def test_what_git_ignores_is_not_checked(self):

@@ -109,8 +109,8 @@ int test(const TestOptions& o) {
                               {.name = "what every device does", .align = Align::left}});
   bool all = true;
   for (const auto& [name, check] : checks()) {
-    const Verdict v = run_check(check, *d);
-    all = all && v.outcome != Outcome::failed;
+    const CheckVerdict v = run_check(check, *d);
+    all = all && v.outcome != CheckOutcome::failed;
     constexpr std::string_view words[] = {"passed", "FAILED", "skipped"};
     table.add({name, std::string(words[static_cast<std::size_t>(v.outcome)]),
                v.why.empty() ? check.promise : check.promise + ": " + v.why});

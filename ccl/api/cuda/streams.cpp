@@ -20,23 +20,23 @@ int device_count() {
   return count;
 }
 
-void Streams::add(trellis_stream stream, unsigned flags) {
+void CudaStreams::add(trellis_stream stream, unsigned flags) {
   const std::lock_guard lock(mutex_);
   known_.insert_or_assign(stream, Kind{current_device(), flags});
 }
 
-void Streams::remove(trellis_stream stream) {
+void CudaStreams::remove(trellis_stream stream) {
   const std::lock_guard lock(mutex_);
   known_.erase(stream);
 }
 
-unsigned Streams::flags(trellis_stream stream) const {
+unsigned CudaStreams::flags(trellis_stream stream) const {
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(stream);
   return found == known_.end() ? cudaStreamDefault : found->second.flags;
 }
 
-cudaError_t Streams::synchronize(bool blocking_only) {
+cudaError_t CudaStreams::synchronize(bool blocking_only) {
   std::vector<trellis_stream> ours;
   {
     const std::lock_guard lock(mutex_);
@@ -52,8 +52,8 @@ cudaError_t Streams::synchronize(bool blocking_only) {
 }
 
 // Never destroyed, like the streams.
-Streams& streams() {
-  return device::of_this_process([] { return new Streams; });
+CudaStreams& streams() {
+  return device::of_this_process([] { return new CudaStreams; });
 }
 
 bool is_default(cudaStream_t stream) { return stream == nullptr || stream == cudaStreamLegacy; }

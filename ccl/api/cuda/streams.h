@@ -13,7 +13,7 @@ namespace trellis::cuda {
 int& current_device();  // of this thread
 int device_count();     // 0: TRELLIS_DEVICES is invalid
 
-class Streams {
+class CudaStreams {
  public:
   void add(trellis_stream, unsigned flags);  // to the current device
   void remove(trellis_stream);
@@ -28,7 +28,7 @@ class Streams {
   mutable std::mutex mutex_;
   std::map<trellis_stream, Kind> known_;
 };
-Streams& streams();
+CudaStreams& streams();
 
 // The stream of a handle. The handle may be one of CUDA's names for the default stream or the thread's own; these
 // belong to the current device. NULL: no stream could be created.

@@ -23,8 +23,8 @@ Status change(std::string_view function, InspectConfig* config, Change what) {
 
 }  // namespace
 
-Settings& settings() {
-  return of_this_process([] { return new Settings; });
+InspectSettings& settings() {
+  return of_this_process([] { return new InspectSettings; });
 }
 
 void give_texts(const std::vector<std::string>& texts, const char*** out, std::size_t* count) {

@@ -52,7 +52,7 @@ Status post(std::string_view function, bool sends, Tensor* tensor, std::size_t o
     if (object->sends() != sends)
       refuse(Status::invalid_handle, "a communicator that {}", object->sends() ? "sends" : "receives");
     *out = r.requests.add<SendRecvRequest*>(
-        std::make_shared<Transfer>(Transfer{object->add(parcel_of(part)), sends ? nullptr : part.storage}));
+        std::make_shared<PostedMessage>(PostedMessage{object->add(parcel_of(part)), sends ? nullptr : part.storage}));
   });
 }
 

@@ -6,7 +6,7 @@
 
 namespace trellis::device::nrt {
 
-void SendRecv::open(int core, std::chrono::milliseconds timeout) {
+void PeerSendRecv::open(int core, std::chrono::milliseconds timeout) {
   const std::lock_guard lock(mutex_);
   Core& c = cores_[core];
   if (c.failed) refuse(Status::failure, "core {}: its last nrt_async_sendrecv_close failed", core);
@@ -14,7 +14,7 @@ void SendRecv::open(int core, std::chrono::milliseconds timeout) {
   c.messages = std::make_shared<CoreMessages>(core, timeout);
 }
 
-std::shared_ptr<CoreMessages> SendRecv::messages_of(int core) {
+std::shared_ptr<CoreMessages> PeerSendRecv::messages_of(int core) {
   const std::lock_guard lock(mutex_);
   const auto found = cores_.find(core);
   if (found == cores_.end() || !found->second.messages)
@@ -22,13 +22,13 @@ std::shared_ptr<CoreMessages> SendRecv::messages_of(int core) {
   return found->second.messages;
 }
 
-void SendRecv::expect_open(int core) { messages_of(core); }
+void PeerSendRecv::expect_open(int core) { messages_of(core); }
 
-std::shared_ptr<MessageEnd> SendRecv::pair(bool sends, const PeerCore& peer, int core) {
+std::shared_ptr<MessageEnd> PeerSendRecv::pair(bool sends, const PeerCore& peer, int core) {
   return messages_of(core)->pair(sends, peer);
 }
 
-void SendRecv::close(int core) {
+void PeerSendRecv::close(int core) {
   const std::string unfinished = messages_of(core)->unfinished();
   std::shared_ptr<CoreMessages> ended;
   {
@@ -42,7 +42,7 @@ void SendRecv::close(int core) {
   if (!unfinished.empty()) refuse(Status::failure, "core {}: {}", core, unfinished);
 }
 
-void SendRecv::close_all() {
+void PeerSendRecv::close_all() {
   std::map<int, Core> all;
   const std::lock_guard lock(mutex_);
   all.swap(cores_);

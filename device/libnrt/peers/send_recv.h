@@ -9,7 +9,7 @@
 
 namespace trellis::device::nrt {
 
-class SendRecv {
+class PeerSendRecv {
  public:
   void open(int core, std::chrono::milliseconds timeout);
   void close(int core);  // refuses while something is not connected or not done
