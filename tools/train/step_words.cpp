@@ -12,6 +12,7 @@
 #include "sim/hardware/timeline/summary_words.h"
 #include "tools/program/json_text.h"
 #include "tools/program/table.h"
+#include "train/config/experts/experts_check.h"
 
 namespace trellis::tools {
 namespace {
@@ -129,6 +130,8 @@ std::string step_text(const PricedStep& p, const sim::Machine& machine) {
   out += fmt::format("  memory         {}\n", memory_words(p));
   out += fmt::format("  engines        {}\n", engines_words(p));
   out += fmt::format("  model          {}\n", factors_words(p.price.factors));
+  if (const std::string routing = train::routing_words(p.config); !routing.empty())
+    out += fmt::format("  routing        {}\n", routing);
   out += fmt::format("  critical path  {}\n", step_path_words(p));
   if (p.priced < p.micro_batches)
     out += fmt::format("  laid out       {} micro-batches, of which one more repeats\n", p.priced);
@@ -155,6 +158,7 @@ std::string step_json(const PricedStep& p, const sim::Machine& machine) {
                              {"memory_bytes", p.most_memory().bytes},
                              {"memory_of_rank_bytes", p.memory_of_rank},
                              {"fits", p.fits()},
+                             {"routing", train::routing_words(p.config)},
                              {"software_factor", p.price.factors.software},
                              {"hosts_factor", p.price.factors.hosts},
                              {"critical_path", step_path_words(p)}};

@@ -13,6 +13,7 @@
 #include "tools/program/table.h"
 #include "tools/train/config_file.h"
 #include "tools/train/pipeline_page.h"
+#include "train/config/experts/experts_check.h"
 #include "train/pipeline/simulate.h"
 #include "train/whole/chakra.h"
 #include "train/whole/check.h"
@@ -61,13 +62,20 @@ void add_class(Table& table, const train::Step& step, const schedule::RankClass&
   const auto category = [&](train::Category c) {
     return static_cast<double>(peak.by_category[static_cast<std::size_t>(c)]);
   };
-  table.add({std::int64_t{step.place.pipeline}, static_cast<std::int64_t>(of.ranks.size()), parameters,
-             static_cast<double>(peak.bytes), category(train::Category::parameter), category(train::Category::gradient),
-             category(train::Category::master) + category(train::Category::moment),
-             category(train::Category::activation) + category(train::Category::scratch),
-             count_of(bytes, train::Axis::tensor) + count_of(bytes, train::Axis::kv),
-             count_of(bytes, train::Axis::data),
-             count_of(bytes, train::Axis::pipeline) + count_of(bytes, train::Axis::tied), flops});
+  std::vector<Cell> row{std::int64_t{step.place.pipeline},
+                        static_cast<std::int64_t>(of.ranks.size()),
+                        parameters,
+                        static_cast<double>(peak.bytes),
+                        category(train::Category::parameter),
+                        category(train::Category::gradient),
+                        category(train::Category::master) + category(train::Category::moment),
+                        category(train::Category::activation) + category(train::Category::scratch),
+                        count_of(bytes, train::Axis::tensor) + count_of(bytes, train::Axis::kv),
+                        count_of(bytes, train::Axis::data) + count_of(bytes, train::Axis::expert_data),
+                        count_of(bytes, train::Axis::pipeline) + count_of(bytes, train::Axis::tied),
+                        flops};
+  if (step.mesh.shape().expert > 1) row.emplace_back(count_of(bytes, train::Axis::expert_model));
+  table.add(std::move(row));
 }
 
 // The schedule in time, by the FLOPs of its own stages.
@@ -98,18 +106,20 @@ int show(const Options& o) {
   const std::vector<train::Step> classes = train::classes_of(config, world);
   const schedule::ExecutionGraph graph = train::graph_of(classes);
   const std::string fault = train::check_step(config, world, classes, graph);
-  Table table("stages", {{.name = "stage"},
-                         {.name = "ranks"},
-                         {.name = "parameters"},
-                         {.name = "memory", .unit = "B"},
-                         {.name = "weights", .unit = "B"},
-                         {.name = "gradients", .unit = "B"},
-                         {.name = "optimizer", .unit = "B"},
-                         {.name = "activations", .unit = "B"},
-                         {.name = "tensor sent", .unit = "B"},
-                         {.name = "data sent", .unit = "B"},
-                         {.name = "pipeline sent", .unit = "B"},
-                         {.name = "FLOPs"}});
+  std::vector<Column> columns{{.name = "stage"},
+                              {.name = "ranks"},
+                              {.name = "parameters"},
+                              {.name = "memory", .unit = "B"},
+                              {.name = "weights", .unit = "B"},
+                              {.name = "gradients", .unit = "B"},
+                              {.name = "optimizer", .unit = "B"},
+                              {.name = "activations", .unit = "B"},
+                              {.name = "tensor sent", .unit = "B"},
+                              {.name = "data sent", .unit = "B"},
+                              {.name = "pipeline sent", .unit = "B"},
+                              {.name = "FLOPs"}};
+  if (config.strategy.expert > 1) columns.push_back({.name = "experts sent", .unit = "B"});
+  Table table("stages", std::move(columns));
   for (std::size_t c = 0; c < classes.size(); ++c) add_class(table, classes[c], graph.classes[c], graph);
   const train::PipelineSchedule schedule = train::schedule_of(config, train::derive(config, world));
   if (o.json) {
@@ -118,6 +128,8 @@ int show(const Options& o) {
     const train::MeshShape& m = classes[0].mesh.shape();
     std::string notes = train::split_memory(config, world, classes, graph);
     if (!notes.empty()) notes += "\n";
+    if (const std::string routing = train::routing_words(config); !routing.empty())
+      notes += "experts: " + routing + "\n";
     if (!read.notes.empty()) notes += list_of(read.notes) + "\n";
     write_output(
         "", fmt::format(

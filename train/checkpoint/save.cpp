@@ -27,7 +27,7 @@ bool saves(const Step& step, const ParameterState& s, bool parameter) {
   const Parameter& p = *s.parameter;
   if (!p.first_copy) return false;
   const bool sharded = !parameter && step.config.strategy.zero1;
-  return p.owner && (sharded || step.place.data == 0);
+  return p.owner && (sharded || index_of(step.mesh.shape(), data_axis(p), step.place) == 0);
 }
 
 using TensorAt = std::function<const void*(TensorId)>;
@@ -56,7 +56,8 @@ std::string shard_name(const Place& p) {
 
 std::string layout_words(const Step& step) {
   const MeshShape& s = step.mesh.shape();
-  return fmt::format("T{} P{} D{}{}", s.tensor, s.pipeline, s.data, step.config.strategy.zero1 ? " ZeRO-1" : "");
+  return fmt::format("T{} P{} D{}{}{}", s.tensor, s.pipeline, s.data, s.expert > 1 ? fmt::format(" E{}", s.expert) : "",
+                     step.config.strategy.zero1 ? " ZeRO-1" : "");
 }
 
 std::vector<ShardTensor> saved_tensors(const Step& step, bool masters) {

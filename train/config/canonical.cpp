@@ -33,16 +33,25 @@ std::string text(const LoraConfig& l) {
   return fmt::format("lora {} {} {}\n", rank, alpha, targets);
 }
 
+std::string text(const ExpertsConfig& e) {
+  const auto& [experts, top_k, inner, frequency, first, shared, capacity, dropless, score, normalize, scale, groups,
+               top_groups, balanced, balance, bias, rate] = e;
+  return fmt::format("experts {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}\n", experts, top_k, inner, frequency,
+                     first, shared, capacity, dropless, train::name(score), normalize, scale, groups, top_groups,
+                     balanced, balance, bias, rate);
+}
+
 }  // namespace
 
 std::string canonical(const Config& c, Rank world) {
-  const auto& [name, seed, model, strategy, optimizer, schedule, lora, precision, recompute, layers, micro, global,
-               length, wiring, bf16_sums, flash] = c;
+  const auto& [name, seed, model, experts, strategy, optimizer, schedule, lora, precision, recompute, layers, micro,
+               global, length, wiring, bf16_sums, flash] = c;
   // The name, the learning rate's schedule and flash change nothing of what is laid out.
   static_cast<void>(name), static_cast<void>(schedule), static_cast<void>(flash);
-  return fmt::format("ranks {}\n{}{}{}{}precision {}\nrecompute {} {}\nbatch {} {} {}\nwiring {}\nsums {}\nseed {}\n",
-                     world, text(model), text(strategy), text(optimizer), text(lora), train::name(precision),
-                     train::name(recompute), layers, micro, global, length, train::name(wiring), bf16_sums, seed);
+  return fmt::format("ranks {}\n{}{}{}{}{}precision {}\nrecompute {} {}\nbatch {} {} {}\nwiring {}\nsums {}\nseed {}\n",
+                     world, text(model), text(experts), text(strategy), text(optimizer), text(lora),
+                     train::name(precision), train::name(recompute), layers, micro, global, length, train::name(wiring),
+                     bf16_sums, seed);
 }
 
 }  // namespace trellis::train

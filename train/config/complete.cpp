@@ -25,6 +25,11 @@ bool fits(const LayerWords& w, const Described& d) {
          fits(w.bias, d.bias) && fits(w.architecture, d.architecture);
 }
 
+// What Megatron's keys describe as Llama's layers is Mixtral where they have experts.
+std::string with_experts(const JobConfig& c, const std::string& architecture) {
+  return architecture == "llama" && c.step.experts.experts > 0 ? "mixtral" : architecture;
+}
+
 std::string words_of(const LayerWords& w) {
   std::vector<std::string> said;
   for (const auto& [key, value] : {std::pair{"architecture", w.architecture},
@@ -45,9 +50,10 @@ void complete(JobConfig& c) {
         fmt::format("model.sliding_window_size is {}: expected at least data.seq_length, {}; attention sees all "
                     "positions before",
                     w.sliding_window, c.step.seq_length));
+  if (w.architecture.empty()) c.step.model.architecture = with_experts(c, c.step.model.architecture);
   if (w.activation.empty() && w.normalization.empty() && w.positions.empty() && w.bias.empty()) return;
   for (const Described& d : all)
-    if (fits(w, d)) return void(c.step.model.architecture = d.architecture);
+    if (fits(w, d)) return void(c.step.model.architecture = with_experts(c, d.architecture));
   std::vector<std::string> known;
   for (const Described& d : all)
     known.push_back(fmt::format("{} ({}, {}, {}, {})", d.architecture, d.activation, d.normalization, d.positions,

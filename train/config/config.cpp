@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "train/config/experts/experts_check.h"
 #include "train/config/keys.h"
 
 namespace trellis::train {
@@ -123,12 +124,11 @@ Derived derive(const Config& c, Rank world) {
   const StrategyConfig& s = c.strategy;
   expect(s.context == 1, "distributed_strategy.context_parallel_size is {}: ring attention is not built; expected 1",
          s.context);
-  expect(s.expert == 1, "distributed_strategy.expert_model_parallel_size is {}: no model here has experts; expected 1",
-         s.expert);
   expect(world >= 1 && world % (std::int64_t{s.tensor} * s.pipeline) == 0,
          "{} ranks: expected a multiple of tensor x pipeline parallel sizes, {} x {}", world, s.tensor, s.pipeline);
   Derived d;
-  d.mesh = {.pipeline = s.pipeline, .data = world / (s.tensor * s.pipeline), .tensor = s.tensor};
+  d.mesh = {.pipeline = s.pipeline, .data = world / (s.tensor * s.pipeline), .tensor = s.tensor, .expert = s.expert};
+  check_experts(c, d.mesh.data);
   const std::size_t together = c.micro_batch_size * static_cast<std::size_t>(d.mesh.data);
   expect(c.global_batch_size % together == 0,
          "data.global_batch_size is {}: expected a multiple of micro_batch_size x data parallel size, {} x {}",

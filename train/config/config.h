@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "train/config/experts/experts_config.h"
 #include "train/mesh/mesh.h"
 
 namespace trellis::train {
@@ -85,6 +86,7 @@ struct Config {
   std::string name = "run";
   std::uint64_t seed = 1234;
   ModelConfig model;
+  ExpertsConfig experts;
   StrategyConfig strategy;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;

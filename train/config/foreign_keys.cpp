@@ -51,7 +51,6 @@ std::vector<Key> of_data() {
 std::vector<Key> of_model() {
   return {
       also("model.encoder_seq_length", "data.seq_length"),
-      absent("model.moe", "experts are not built"),
       absent("model.kv_channels", "a head has hidden_size / num_attention_heads elements; expected null"),
       only("model.transformer_block_type", {"pre_ln"}, "norms come before attention and perceptron"),
       idle("model.use_cpu_initialization", "a rank makes its own parts of the weights"),

@@ -71,6 +71,7 @@ Key only(std::string name, std::vector<std::string> served, std::string why);  /
 Key absent(std::string name, std::string why);                                 // the whole section is refused
 
 std::vector<Key> model_keys();
+std::vector<Key> experts_keys();
 std::vector<Key> optimizer_keys();
 std::vector<Key> trainer_keys();
 std::vector<Key> experiment_keys();

@@ -14,8 +14,8 @@ namespace {
 const std::vector<Key>& keys() {
   static const std::vector<Key> all = [] {
     std::vector<Key> made;
-    for (const auto& list : {trainer_keys, experiment_keys, strategy_keys, data_keys, model_keys, optimizer_keys,
-                             foreign_keys, other_keys})
+    for (const auto& list : {trainer_keys, experiment_keys, strategy_keys, data_keys, model_keys, experts_keys,
+                             optimizer_keys, foreign_keys, other_keys})
       std::ranges::move(list(), std::back_inserter(made));
     return made;
   }();

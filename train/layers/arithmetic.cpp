@@ -5,27 +5,9 @@
 #include "kernels/layers/matmul.h"
 #include "kernels/reduce/cast.h"
 #include "kernels/reduce/elementwise.h"
-#include "kernels/types/convert.h"
+#include "train/layers/typed.h"
 
 namespace trellis::train {
-namespace {
-
-float get(float v) { return v; }
-float get(std::uint16_t v) { return kernels::widen_bf16(v); }
-void put(float v, float& to) { to = v; }
-void put(float v, std::uint16_t& to) { to = kernels::bf16_nearest(v); }
-
-// body(pointer) with the pointer's type by the tensor's.
-template <class Body>
-void typed(DType type, void* at, const Body& body) {
-  if (type == DType::bf16)
-    body(static_cast<std::uint16_t*>(at));
-  else
-    body(static_cast<float*>(at));
-}
-
-}  // namespace
-
 void product(Writer& w, std::string_view name, Matrix a, Matrix b, TensorId c, const ProductOptions& o) {
   const std::size_t m = a.transposed ? a.columns : a.rows, k = a.transposed ? a.rows : a.columns;
   const std::size_t n = b.transposed ? b.rows : b.columns;

@@ -32,6 +32,8 @@ bool decays(std::string_view name) {
   return low.find("bias") == low.npos && low.find("norm") == low.npos;
 }
 
+Axis data_axis(const Parameter& p) { return p.of_expert ? Axis::expert_data : Axis::data; }
+
 const Parameter* Parameters::find(std::string_view name) const {
   const auto found = std::ranges::find(all_, name, &Parameter::name);
   return found == all_.end() ? nullptr : &*found;
@@ -51,13 +53,15 @@ const Parameter& Parameters::add(Writer& w, const NewParameter& wanted) {
     p.slice.column = part.first, p.slice.column_count = part.count;
   }
   p.initial = wanted.initial, p.partial = wanted.partial, p.owner = wanted.owner, p.first_copy = part.first_copy;
-  p.frozen = types_.none_trained || (types_.adapters_alone && !wanted.adapter);
+  p.frozen = wanted.counted || types_.none_trained || (types_.adapters_alone && !wanted.adapter);
+  p.of_expert = wanted.of_expert && w.shape().expert > 1;
   p.decays = decays(p.name);
   p.share = 1.0 / part.copies;
-  const auto group = static_cast<std::size_t>(types_.zero_group);
+  const auto group = static_cast<std::size_t>(types_.zero ? size_of(w.shape(), data_axis(p)) : 1);
   p.padded_rows = (p.slice.row_count + group - 1) / group * group;
   p.overwritten = wanted.of_products && p.padded_rows == p.slice.row_count;  // padding stays zero
-  p.value = w.tensor(p.name, types_.value, p.padded_rows, p.slice.column_count, Category::parameter);
+  p.value = w.tensor(p.name, wanted.counted ? DType::f32 : types_.value, p.padded_rows, p.slice.column_count,
+                     Category::parameter);
   if (!p.frozen)
     p.gradient =
         w.tensor(p.name + ".gradient", types_.gradient, p.padded_rows, p.slice.column_count, Category::gradient);

@@ -35,6 +35,7 @@ struct Parameter {
   bool decays = true;           // weight decay applies
   bool partial = false;         // with sequence parallelism: the gradient is summed over the tensor axis
   bool frozen = false;          // not trained: no gradient
+  bool of_expert = false;       // one rank of each group of the expert axis has it
   bool owner = true;            // false: the copy of a tied weight that the norm and checkpoints leave out
   double share = 1;             // of its squares in the norm: 1 / (how many tensor ranks hold the same elements)
   bool first_copy = true;       // false: another tensor rank saves the same elements
@@ -46,7 +47,7 @@ struct Parameter {
 struct ParameterTypes {
   DType value = DType::f32;
   DType gradient = DType::f32;
-  Rank zero_group = 1;          // padded_rows is a multiple of it
+  bool zero = false;            // padded_rows is a multiple of the ranks that ZeRO-1 divides it among
   bool adapters_alone = false;  // only what is added as an adapter is trained
   bool none_trained = false;
 };
@@ -68,7 +69,12 @@ struct NewParameter {
   bool owner = true;
   std::optional<TensorPart> part = {};  // none: equal parts
   bool of_products = false;             // its gradient is a sum of products alone
+  bool of_expert = false;               // where experts are shared out, this rank's alone
+  bool counted = false;                 // in f32 and without a gradient: it follows from what is counted
 };
+
+// Ranks that hold the same elements of a parameter, tensor ranks aside, sum its gradients over this axis.
+Axis data_axis(const Parameter&);
 
 class Parameters {
  public:

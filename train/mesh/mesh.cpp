@@ -71,6 +71,49 @@ std::string_view name(Axis a) {
   return names[static_cast<std::size_t>(a)];
 }
 
+Rank size_of(const MeshShape& s, Axis axis) {
+  switch (axis) {
+    case Axis::tensor:
+      return s.tensor;
+    case Axis::data:
+      return s.data;
+    case Axis::pipeline:
+      return s.pipeline;
+    case Axis::context:
+      return s.context;
+    case Axis::expert_model:
+      return s.expert;
+    case Axis::expert_data:
+      return s.data * s.context / s.expert;
+    case Axis::sharding:
+      return s.data * s.context;
+    default:
+      refuse("groups of axis {} depend on the model", name(axis));
+  }
+}
+
+Rank index_of(const MeshShape& s, Axis axis, const Place& p) {
+  const Rank both = p.data * s.context + p.context;
+  switch (axis) {
+    case Axis::tensor:
+      return p.tensor;
+    case Axis::data:
+      return p.data;
+    case Axis::pipeline:
+      return p.pipeline;
+    case Axis::context:
+      return p.context;
+    case Axis::expert_model:
+      return both % s.expert;
+    case Axis::expert_data:
+      return both / s.expert;
+    case Axis::sharding:
+      return both;
+    default:
+      refuse("groups of axis {} depend on the model", name(axis));
+  }
+}
+
 Mesh::Mesh(const MeshShape& shape, Wiring wiring, Rank node) : shape_(shape), wiring_(wiring) {
   check(shape, wiring, node);
   ranks_.resize(static_cast<std::size_t>(shape.ranks()));

@@ -40,6 +40,10 @@ std::string_view name(Wiring);
 enum class Axis : std::uint8_t { tensor, data, pipeline, context, expert_model, expert_data, sharding, kv, tied };
 std::string_view name(Axis);
 
+// Ranks of a group of an axis, and the member that stands at a place. Not of kv and tied.
+Rank size_of(const MeshShape&, Axis);
+Rank index_of(const MeshShape&, Axis, const Place&);
+
 class Mesh {
  public:
   // node: ranks of one node; trn1 needs it. Throws invalid_argument that names the field and what was expected.

@@ -20,6 +20,7 @@ class Block {
   virtual ~Block() = default;
   virtual TensorId forward(Writer&, TensorId x, std::size_t micro) = 0;
   virtual TensorId backward(Writer&, TensorId dy, std::size_t micro) = 0;  // dx
+  virtual void update(Writer&) {}  // after the passes of a step: of what has no gradient
 };
 
 // What blocks are made from.
@@ -46,6 +47,7 @@ struct Model {
   // It reads pairs of stretches, some tokens of which are to be guessed (data/masked_pairs.h): the embedding also reads
   // each token's type, and the head whether the second stretch follows the first.
   bool pairs = false;
+  bool experts = false;  // some of its layers have a mixture of experts
 };
 
 // Defining one at namespace scope registers the model.

@@ -53,7 +53,8 @@ TransformerLayer::TransformerLayer(const BlockContext& b, const TransformerOptio
       attention_(b.writer, b.parameters, o.name + "." + o.attention_name, o.attention),
       second_norm_(b.writer, b.parameters, o.norm, o.name + "." + o.norms[1], o.attention.hidden,
                    static_cast<float>(b.config.model.norm_epsilon), b.scattered()),
-      mlp_(b.writer, b.parameters, o.mlp_name.empty() ? o.name : o.name + "." + o.mlp_name, o.mlp) {}
+      mlp_(b.writer, b.parameters, o.mlp_name.empty() ? o.name : o.name + "." + o.mlp_name,
+           {.mlp = o.experts && o.mlp.inner == 0 ? std::nullopt : std::optional(o.mlp), .experts = o.experts}) {}
 
 std::size_t number_of(const Writer& w, std::size_t micro) {
   return micro * static_cast<std::size_t>(w.shape().data) + static_cast<std::size_t>(w.place().data);

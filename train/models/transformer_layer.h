@@ -5,9 +5,9 @@
 
 #include "train/layers/arithmetic.h"
 #include "train/layers/attention.h"
-#include "train/layers/mlp.h"
 #include "train/layers/norm.h"
 #include "train/models/block.h"
+#include "train/models/perceptron.h"
 
 namespace trellis::train {
 
@@ -17,7 +17,8 @@ struct TransformerOptions {
   std::string norms[2] = {"input_layernorm", "post_attention_layernorm"};
   std::string attention_name = "self_attn", mlp_name = "mlp";
   AttentionOptions attention;
-  MlpOptions mlp;
+  MlpOptions mlp;                        // beside experts: of the one that all tokens go through; inner 0: none
+  std::optional<ExpertOptions> experts;  // in place of the perceptron
   // norms_first: y = x + attention(norm(x)), then y + mlp(norm(y)). beside: x + attention(norm(x)) + mlp(norm'(x)).
   // norms_last: y = norm(x + attention(x)), then norm'(y + mlp(y)).
   enum class Arrangement : std::uint8_t { norms_first, beside, norms_last } arrangement = Arrangement::norms_first;
@@ -48,12 +49,13 @@ class TransformerLayer : public Block {
   TransformerLayer(const BlockContext&, const TransformerOptions&);
   TensorId forward(Writer&, TensorId x, std::size_t micro) override;
   TensorId backward(Writer&, TensorId dy, std::size_t micro) override;
+  void update(Writer& w) override { mlp_.update(w); }
 
  private:
   struct Saved {
     Norm::Saved norms[2];
     Attention::Saved attention;
-    Mlp::Saved mlp;
+    Perceptron::Saved mlp;
   };
   struct Kept {
     TensorId x = no_tensor;
@@ -68,7 +70,7 @@ class TransformerLayer : public Block {
   Norm first_norm_;
   Attention attention_;
   Norm second_norm_;
-  Mlp mlp_;
+  Perceptron mlp_;
   std::map<std::size_t, Kept> kept_;
 };
 

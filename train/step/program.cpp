@@ -9,7 +9,8 @@ std::string_view name(Category c) {
 }
 
 std::string_view name(Exchange::Kind k) {
-  constexpr std::string_view names[] = {"all_reduce", "reduce_scatter", "all_gather", "send", "receive"};
+  constexpr std::string_view names[] = {"all_reduce",   "reduce_scatter", "all_gather", "all_to_all",
+                                        "all_to_all_v", "send",           "receive"};
   return names[static_cast<std::size_t>(k)];
 }
 
@@ -42,6 +43,8 @@ double Program::bytes_touched(const Operation& o) const {
 
 double Program::bytes_exchanged(const Operation& o) const {
   double bytes = 0;
+  if (o.exchange.kind == Exchange::Kind::all_to_all_v)
+    return o.exchange.expected * static_cast<double>(kernels::size_of(o.exchange.transfers.at(0).type));
   for (const Transfer& t : o.exchange.transfers) bytes += static_cast<double>(t.count * kernels::size_of(t.type));
   return bytes;
 }

@@ -7,15 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "kernels/reduce/reduce.h"
 #include "schedule/graph/operation_shape.h"
-#include "train/mesh/mesh.h"
+#include "train/step/exchange.h"
 
 namespace trellis::train {
-
-using kernels::DType;
-using TensorId = std::int32_t;
-inline constexpr TensorId no_tensor = -1;
 
 // What memory is for. The first four live from step to step; the others from their first operation to their last.
 enum class Category : std::uint8_t { parameter, gradient, master, moment, input, activation, scratch };
@@ -29,6 +24,7 @@ struct Tensor {
   DType type = DType::f32;
   std::size_t rows = 0, columns = 1;
   Category category = Category::activation;
+  bool bounded = false;  // room for the most rows that may come; those beyond the ones that came hold nothing
   std::size_t elements() const { return rows * columns; }
   std::size_t bytes() const { return elements() * kernels::size_of(type); }
 };
@@ -51,31 +47,7 @@ class Memory {
   }
 };
 
-// A part of a tensor, in elements; what is communicated.
-struct Part {
-  TensorId tensor = no_tensor;
-  std::size_t first = 0;
-};
-
-// One call of a collective; count as in ccl::Call.
-struct Transfer {
-  Part from, to;
-  std::size_t count = 0;
-  DType type = DType::f32;
-};
-
 enum class Turn : std::uint8_t { none, forward, backward, weight };  // of a pipeline; what a message belongs to
-
-struct Exchange {
-  enum class Kind : std::uint8_t { all_reduce, reduce_scatter, all_gather, send, receive } kind = Kind::all_reduce;
-  Axis axis = Axis::tensor;
-  kernels::Reduction reduction = kernels::Reduction::sum;
-  double factor = 1;  // of scaled_sum
-  Rank peer = 0;      // of send and receive: the other end's place in the group
-  int label = 0;      // of send and receive: both ends must have the same
-  std::vector<Transfer> transfers;
-};
-std::string_view name(Exchange::Kind);
 
 // What a computation is for. recompute: a forward pass made again for the backward one.
 enum class Phase : std::uint8_t { forward, backward, recompute, update };
@@ -108,8 +80,8 @@ struct Program {
 
   const Tensor& tensor(TensorId t) const { return tensors[static_cast<std::size_t>(t)]; }
   double bytes_touched(const Operation&) const;  // read and written
-  double bytes_exchanged(
-      const Operation&) const;  // all transfers' count x size: of a shard, where a group divides them
+  // All transfers' count x size: of a shard, where a group divides them; of all_to_all_v what is expected.
+  double bytes_exchanged(const Operation&) const;
 };
 
 }  // namespace trellis::train

@@ -92,7 +92,7 @@ Runner::Found Runner::first_not_finite(const StepInputs& now) {
 bool Runner::finite(const Operation& o) const {
   for (TensorId id : o.writes) {
     const Tensor& t = program_.tensor(id);
-    if (t.category == Category::scratch || !kernels::is_float(t.type)) continue;
+    if (t.category == Category::scratch || t.bounded || !kernels::is_float(t.type)) continue;
     const auto* const bytes = static_cast<const std::byte*>(at(id));
     for (std::size_t i = 0; i < t.elements(); ++i)
       if (!std::isfinite(kernels::load(t.type, bytes + i * kernels::size_of(t.type)))) return false;
@@ -109,6 +109,7 @@ void Runner::wait(const Operation& o) {
 
 void Runner::exchange(const Operation& o) {
   const Exchange& e = o.exchange;
+  if (e.kind == Exchange::Kind::all_to_all_v) return exchange_uneven(o);
   ccl::Communicator& c = *communicators_.at(e.axis);
   device::Stream* const stream = o.ticket == 0 ? nullptr : streams_.at(e.axis).get();
   std::unique_ptr<ccl::Group> group;
@@ -126,6 +127,11 @@ void Runner::exchange(const Operation& o) {
         break;
       case Exchange::Kind::all_gather:
         c.all_gather(from, to, t.count, t.type, stream);
+        break;
+      case Exchange::Kind::all_to_all:
+        c.all_to_all(from, to, t.count, t.type, stream);
+        break;
+      case Exchange::Kind::all_to_all_v:  // above
         break;
       case Exchange::Kind::send:
         c.send(from, t.count, t.type, e.peer, stream);

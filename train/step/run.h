@@ -46,6 +46,7 @@ class Runner : public Memory {
  private:
   void one(const Operation&, const StepInputs&);
   void exchange(const Operation&);
+  void exchange_uneven(const Operation&);
   void wait(const Operation&);
   bool finite(const Operation&) const;
 

@@ -12,6 +12,12 @@ TensorId Writer::tensor(std::string name, DType type, std::size_t rows, std::siz
   return static_cast<TensorId>(program_.tensors.size() - 1);
 }
 
+TensorId Writer::bounded(std::string name, DType type, std::size_t most_rows, std::size_t columns) {
+  const TensorId t = tensor(std::move(name), type, most_rows, columns);
+  program_.tensors.back().bounded = true;
+  return t;
+}
+
 Operation Writer::made(std::string_view name, Operation::Kind kind) const {
   Operation o;
   o.kind = kind, o.phase = phase_;
@@ -33,6 +39,8 @@ void Writer::add_exchange(Operation& o, Exchange&& e) const {
     if (t.from.tensor != no_tensor) o.reads.push_back(t.from.tensor);
     if (t.to.tensor != no_tensor) o.writes.push_back(t.to.tensor);
   }
+  for (const TensorId rows : {e.sent.rows, e.received.rows})
+    if (rows != no_tensor) o.reads.push_back(rows);
   o.exchange = std::move(e);
 }
 
@@ -94,6 +102,16 @@ void Writer::all_gather(std::string_view name, Axis axis, TensorId from, TensorI
   exchange(name, {.kind = Exchange::Kind::all_gather,
                   .axis = axis,
                   .transfers = {{{from, 0}, {to, 0}, tensor(from).elements(), tensor(from).type}}});
+}
+
+void Writer::all_to_all(std::string_view name, Axis axis, TensorId from, TensorId to, std::size_t calls) {
+  const Tensor& whole = tensor(from);
+  const auto ranks = static_cast<std::size_t>(size_of(shape_, axis));
+  const std::size_t each = whole.elements() / calls;
+  Exchange e{.kind = Exchange::Kind::all_to_all, .axis = axis};
+  for (std::size_t i = 0; i < calls; ++i)
+    e.transfers.push_back({{from, i * each}, {to, i * each}, each / ranks, whole.type});
+  exchange(name, std::move(e));
 }
 
 void Writer::send(std::string_view name, Rank peer, TensorId t, int label) {

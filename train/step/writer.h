@@ -20,6 +20,7 @@ class Writer {
   const Place& place() const { return place_; }
 
   TensorId tensor(std::string name, DType, std::size_t rows, std::size_t columns, Category = Category::activation);
+  TensorId bounded(std::string name, DType, std::size_t most_rows, std::size_t columns);  // an activation
   const Tensor& tensor(TensorId t) const { return program_.tensor(t); }
 
   // Names of operations begin with the scopes that are open.
@@ -38,6 +39,7 @@ class Writer {
     std::size_t before_;
   };
   const std::string& scope() const { return scope_; }
+  Phase phase() const { return phase_; }
 
   // What operations are for, until it ends.
   class For {
@@ -60,6 +62,7 @@ class Writer {
   void all_reduce(std::string_view name, Axis, TensorId, kernels::Reduction = kernels::Reduction::sum);
   void reduce_scatter(std::string_view name, Axis, TensorId from, TensorId to);
   void all_gather(std::string_view name, Axis, TensorId from, TensorId to);
+  void all_to_all(std::string_view name, Axis, TensorId from, TensorId to, std::size_t calls = 1);  // in equal parts
   void send(std::string_view name, Rank peer, TensorId, int label);
   void receive(std::string_view name, Rank peer, TensorId, int label);
   void exchange(std::string_view name, Exchange);

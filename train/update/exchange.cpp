@@ -18,33 +18,33 @@ GradientExchange::GradientExchange(const Config& c, const std::vector<ParameterS
 void GradientExchange::ready(Writer& w, const Parameter& p) {
   const auto found = std::ranges::find(states_, &p, &ParameterState::parameter);
   const auto i = static_cast<std::size_t>(found - states_.begin());
-  if (w.shape().data == 1 || sent_[i] || p.frozen) return;
+  if (size_of(w.shape(), data_axis(p)) == 1 || sent_[i] || p.frozen) return;
   sent_[i] = true;
-  add(w, i);
+  add(w, i, p.of_expert ? of_experts_ : pending_);
 }
 
 // The rules of buckets.h, tensor by tensor: what would flush before this one, flushes.
-void GradientExchange::add(Writer& w, std::size_t i) {
+void GradientExchange::add(Writer& w, std::size_t i, Pending& pending) {
   std::vector<std::size_t> bytes;
-  for (std::size_t each : pending_) bytes.push_back(w.tensor(states_[each].parameter->gradient).bytes());
+  for (std::size_t each : pending) bytes.push_back(w.tensor(states_[each].parameter->gradient).bytes());
   bytes.push_back(w.tensor(states_[i].parameter->gradient).bytes());
   const auto buckets = zero_ ? reduce_scatter_buckets(bytes, cap_) : all_reduce_buckets(bytes, cap_);
   const std::size_t last = bytes.size() - 1;
   const bool joined = buckets.back().front() == 0;
-  if (!joined) flush(w);
-  pending_.push_back(i);
+  if (!joined) flush(w, pending);
+  pending.push_back(i);
   std::size_t total = 0;
   for (std::size_t b : std::span(bytes).subspan(joined ? 0 : last)) total += b;
-  if (zero_ ? total > cap_ : bytes[last] >= cap_) flush(w);
+  if (zero_ ? total > cap_ : bytes[last] >= cap_) flush(w, pending);
 }
 
-void GradientExchange::flush(Writer& w) {
-  if (pending_.empty()) return;
+void GradientExchange::flush(Writer& w, Pending& pending) {
+  if (pending.empty()) return;
   Exchange e;
-  e.axis = Axis::data;
-  if (!zero_) e.reduction = kernels::Reduction::scaled_sum, e.factor = 1.0 / w.shape().data;
+  e.axis = data_axis(*states_[pending[0]].parameter);
+  if (!zero_) e.reduction = kernels::Reduction::scaled_sum, e.factor = 1.0 / size_of(w.shape(), e.axis);
   e.kind = zero_ ? Exchange::Kind::reduce_scatter : Exchange::Kind::all_reduce;
-  for (std::size_t i : pending_) {
+  for (std::size_t i : pending) {
     const ParameterState& s = states_[i];
     const Tensor& whole = w.tensor(s.parameter->gradient);
     if (zero_)
@@ -53,7 +53,7 @@ void GradientExchange::flush(Writer& w) {
       e.transfers.push_back({{s.parameter->gradient, 0}, {s.parameter->gradient, 0}, whole.elements(), whole.type});
   }
   tickets_.push_back(w.begin("sum_gradients", std::move(e)));
-  pending_.clear();
+  pending.clear();
 }
 
 void GradientExchange::finish(Writer& w, const std::vector<const Parameter*>& tied) {
@@ -68,7 +68,8 @@ void GradientExchange::finish(Writer& w, const std::vector<const Parameter*>& ti
     }
   if (!partial.transfers.empty() && w.shape().tensor > 1) w.exchange("sum_partial", std::move(partial));
   for (std::size_t i = states_.size(); i-- > 0;) ready(w, *states_[i].parameter);
-  flush(w);
+  flush(w, pending_);
+  flush(w, of_experts_);
   for (int ticket : tickets_) w.wait(ticket);
 }
 

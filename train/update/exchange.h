@@ -20,13 +20,14 @@ class GradientExchange {
   void finish(Writer&, const std::vector<const Parameter*>& tied);
 
  private:
-  void flush(Writer&);
-  void add(Writer&, std::size_t);
+  using Pending = std::vector<std::size_t>;
+  void flush(Writer&, Pending&);
+  void add(Writer&, std::size_t, Pending&);
   std::size_t cap_;
   bool zero_;
   const std::vector<ParameterState>& states_;
   std::vector<bool> sent_;
-  std::vector<std::size_t> pending_;
+  Pending pending_, of_experts_;  // which are summed over other ranks
   std::vector<int> tickets_;
 };
 

@@ -39,6 +39,19 @@ void write_moments(Writer& w, const Update& u, std::size_t i) {
             });
 }
 
+// Over the ranks that have other rows of the same parameters.
+void sum_shards(Writer& w, const Update& u) {
+  if (w.shape().expert == 1) {
+    if (w.shape().data > 1) w.all_reduce("lamb_sums_data", Axis::data, u.sums);
+    return;
+  }
+  if (size_of(w.shape(), Axis::expert_data) > 1) w.all_reduce("lamb_sums_data", Axis::expert_data, u.sums);
+  Exchange rest{.axis = Axis::expert_model};
+  for (std::size_t i = 0; i < u.states.size(); ++i)
+    if (!u.states[i].parameter->of_expert) rest.transfers.push_back({{u.sums, 2 * i}, {u.sums, 2 * i}, 2, DType::f64});
+  w.exchange("lamb_sums_experts", std::move(rest));
+}
+
 void prepare(Writer& w, Update& u) {
   u.sums = w.tensor("lamb_sums", DType::f64, u.states.size(), 2);
   w.compute("zero_sums", {}, {u.sums}, 0, shape_over("fill", w.tensor(u.sums)),
@@ -51,7 +64,7 @@ void prepare(Writer& w, Update& u) {
     write_moments(w, u, i);
   }
   if (w.shape().tensor > 1) w.all_reduce("lamb_sums_tensor", Axis::tensor, u.sums);
-  if (w.shape().data > 1 && u.config.strategy.zero1) w.all_reduce("lamb_sums_data", Axis::data, u.sums);
+  if (u.config.strategy.zero1) sum_shards(w, u);
 }
 
 void write_lamb(Writer& w, const Update& u, std::size_t i) {

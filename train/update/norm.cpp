@@ -34,13 +34,16 @@ void write_norm(Writer& w, const Config& c, const std::vector<ParameterState>& s
     std::size_t n;
     double share;
   };
+  // Without ZeRO-1, ranks of the expert axis have experts of their own, and the same of everything else.
+  const Rank experts = c.strategy.zero1 ? 1 : w.shape().expert;
   std::vector<Term> terms;
   std::vector<TensorId> reads;
   double flops = 0;
   schedule::OperationShape shape{.kind = "gradient_norm", .columns = 0};
   for (const ParameterState& s : states)
     if (s.parameter->owner && !s.frozen()) {
-      terms.push_back({s.gradient, w.tensor(s.gradient).type, s.slice.elements(), s.parameter->share});
+      terms.push_back({s.gradient, w.tensor(s.gradient).type, s.slice.elements(),
+                       s.parameter->share / (s.parameter->of_expert ? 1 : experts)});
       reads.push_back(s.gradient);
       flops += 2.0 * static_cast<double>(s.slice.elements());
       shape.columns += s.slice.elements(), shape.type = kernels::name(terms.back().type);
@@ -60,6 +63,7 @@ void write_norm(Writer& w, const Config& c, const std::vector<ParameterState>& s
   });
   if (w.shape().tensor > 1) w.all_reduce("norm_tensor", Axis::tensor, norm, join);
   if (w.shape().pipeline > 1) w.all_reduce("norm_pipeline", Axis::pipeline, norm, join);
+  if (experts > 1) w.all_reduce("norm_experts", Axis::expert_model, norm, join);
   if (w.shape().data > 1 && c.strategy.zero1) w.all_reduce("norm_data", Axis::data, norm, join);
   w.compute("norm", {norm}, {norm}, 1, {.kind = "add"}, [=](const Memory& at, const StepInputs&) {
     double& n = *at.as<double>(norm);

@@ -14,10 +14,15 @@ std::vector<ParameterBucket> parameter_buckets(Writer& w, const Config& c, const
   if (!c.strategy.zero1 || w.shape().data == 1) return buckets;
   const std::size_t cap = std::max<std::size_t>(1, bucket_bytes(c) / static_cast<std::size_t>(w.shape().data));
   std::size_t bytes = cap;  // the first one begins a bucket
+  const auto gathered = [&](std::size_t i) {
+    return !states[i].frozen() && size_of(w.shape(), data_axis(*states[i].parameter)) > 1;
+  };
   for (std::size_t i = 0; i < states.size(); ++i) {
     if (std::ranges::find(ends, i) != ends.end()) bytes = cap;
-    if (states[i].frozen()) continue;
-    if (bytes >= cap) buckets.push_back({.ticket = w.ticket_ahead()}), bytes = 0;
+    if (!gathered(i)) continue;
+    const Axis axis = data_axis(*states[i].parameter);
+    if (bytes >= cap || axis != buckets.back().axis)
+      buckets.push_back({.ticket = w.ticket_ahead(), .axis = axis}), bytes = 0;
     buckets.back().states.push_back(i);
     bytes += w.tensor(states[i].parameter->value).bytes();
   }
@@ -39,7 +44,7 @@ void write_update(Writer& w, const Config& c, const std::vector<ParameterState>&
     const Writer::Scope inside(w, s.parameter->name);
     rule.write(w, update, i);
     if (bucket == buckets.size() || buckets[bucket].states.back() != i) continue;
-    Exchange gather{.kind = Exchange::Kind::all_gather, .axis = Axis::data};
+    Exchange gather{.kind = Exchange::Kind::all_gather, .axis = buckets[bucket].axis};
     for (std::size_t member : buckets[bucket].states) {
       const ParameterState& m = states[member];
       const TensorId value = m.parameter->value;

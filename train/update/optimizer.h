@@ -13,6 +13,7 @@ namespace trellis::train {
 struct ParameterBucket {
   std::vector<std::size_t> states;
   int ticket = 0;
+  Axis axis = Axis::data;
 };
 std::vector<ParameterBucket> parameter_buckets(Writer&, const Config&, const std::vector<ParameterState>&,
                                                const std::vector<std::size_t>& ends);

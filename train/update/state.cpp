@@ -8,14 +8,13 @@ namespace trellis::train {
 
 std::vector<ParameterState> make_states(Writer& w, const Parameters& parameters, const Config& config) {
   std::vector<ParameterState> states;
-  const bool zero = config.strategy.zero1 && w.shape().data > 1;
-  const auto group = static_cast<std::size_t>(zero ? w.shape().data : 1);
   const bool two = update_rule_named(config.optimizer.name).second_moment;
   for (const Parameter& p : parameters.all()) {
     ParameterState s;
     s.parameter = &p;
-    s.rows = p.padded_rows / group;
-    s.first_row = zero ? s.rows * static_cast<std::size_t>(w.place().data) : 0;
+    const bool zero = config.strategy.zero1 && size_of(w.shape(), data_axis(p)) > 1;
+    s.rows = p.padded_rows / static_cast<std::size_t>(zero ? size_of(w.shape(), data_axis(p)) : 1);
+    s.first_row = zero ? s.rows * static_cast<std::size_t>(index_of(w.shape(), data_axis(p), w.place())) : 0;
     s.slice = p.slice;
     const std::size_t first = std::min(s.first_row, p.slice.row_count);
     s.slice.row += first;

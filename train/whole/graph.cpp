@@ -22,6 +22,9 @@ schedule::Collective collective_of(Exchange::Kind k) {
       return schedule::Collective::reduce_scatter;
     case Exchange::Kind::all_gather:
       return schedule::Collective::all_gather;
+    case Exchange::Kind::all_to_all:
+    case Exchange::Kind::all_to_all_v:  // its sizes are priced as expected, alike for all ranks
+      return schedule::Collective::all_to_all;
     default:
       return schedule::Collective::all_reduce;
   }
@@ -135,7 +138,7 @@ class Graphing {
     for (const Transfer& each : e.transfers) t.amounts.push_back({each.count, type_of(each.type)});
     t.peer = send || receive ? e.peer : 0, t.label = e.label;
     t.bytes = program.bytes_exchanged(o);
-    if (e.kind == Exchange::Kind::reduce_scatter || e.kind == Exchange::Kind::all_gather)
+    if (t.kind == GraphTask::Kind::collective && e.kind != Exchange::Kind::all_reduce)
       t.bytes *= static_cast<double>(graph_.communicators[t.communicator].groups[0].size());
     return t;
   }

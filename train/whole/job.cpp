@@ -36,6 +36,9 @@ Communicators communicators_for(const Step& step, ccl::Communicator& world) {
   for (const auto& [axis, size] :
        {std::pair{Axis::tensor, shape.tensor}, {Axis::data, shape.data}, {Axis::pipeline, shape.pipeline}})
     if (size > 1) split(axis, step.mesh.group(axis, world.rank()));
+  if (shape.expert > 1)
+    for (Axis axis : {Axis::expert_model, Axis::expert_data})
+      if (size_of(shape, axis) > 1) split(axis, step.mesh.group(axis, world.rank()));
   if (step.kv_copies > 1)
     for (const Group& group : step.mesh.kv_groups(step.kv_copies))
       if (std::ranges::find(group, world.rank()) != group.end()) split(Axis::kv, group);

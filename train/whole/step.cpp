@@ -17,12 +17,12 @@
 namespace trellis::train {
 namespace {
 
-ParameterTypes types_of(const Config& c, const MeshShape& mesh, Purpose purpose) {
+ParameterTypes types_of(const Config& c, Purpose purpose) {
   const bool wide = c.precision == Precision::fp32 || c.precision == Precision::autocast;
   const DType value = wide ? DType::f32 : DType::bf16;
   return {.value = value,
           .gradient = c.optimizer.fp32_gradients ? DType::f32 : value,
-          .zero_group = c.strategy.zero1 ? mesh.data : 1,
+          .zero = c.strategy.zero1,
           .adapters_alone = c.lora.rank > 0,
           .none_trained = purpose == Purpose::evaluate};
 }
@@ -61,7 +61,7 @@ class LayingOut {
         step_{.config = config,
               .mesh = mesh_,
               .place = place_,
-              .parameters = Parameters(types_of(config, derived_.mesh, purpose)),
+              .parameters = Parameters(types_of(config, purpose)),
               .kv_copies = derived_.kv_copies,
               .micro_batches = derived_.micro_batches} {}
 
@@ -79,6 +79,7 @@ class LayingOut {
       pass_forward();
     average_loss();
     if (purpose_ == Purpose::train) {
+      update_blocks();
       if (step_.config.optimizer.clip) step_.norm = writer_.tensor("norm", DType::f64, 1, 1, Category::input);
       write_update(writer_, step_.config, step_.states, step_.norm, gathered_);
     }
@@ -111,6 +112,7 @@ class LayingOut {
     const Model& model = model_named(step_.config.model.architecture);
     const BlockContext context{step_.config,           writer_,     step_.parameters, step_.labels, step_.loss,
                                derived_.micro_batches, step_.types, step_.next,       has_stage(0)};
+    check_experts(model);
     const bool tied = step_.config.model.tie_word_embeddings;
     step_.tied = tied && schedule_.rank_of(0) != schedule_.rank_of(schedule_.shape.stages() - 1);
     for (std::int32_t c = 0; c < schedule_.shape.chunks; ++c) {
@@ -130,6 +132,13 @@ class LayingOut {
     }
     if (tied) shared_ = step_.parameters.find(model.tied);
     if (step_.config.lora.rank > 0) check_adapters();
+  }
+
+  void check_experts(const Model& model) const {
+    const std::size_t experts = step_.config.experts.experts;
+    if (model.experts != (experts > 0))
+      throw std::invalid_argument(fmt::format("model.moe.num_experts is {}: expected {} for architecture {}", experts,
+                                              model.experts ? "1 or more" : "0", model.name));
   }
 
   // Each name fits a projection: every stage has whole layers, so that it knows all of them.
@@ -181,6 +190,13 @@ class LayingOut {
     gradients.finish(writer_, tied);
   }
 
+  void update_blocks() {
+    const Writer::Scope scope(writer_, "balance");
+    const Writer::For what(writer_, Phase::update);
+    for (const Chunk& chunk : chunks_)
+      for (const auto& block : chunk.blocks) block->update(writer_);
+  }
+
   void note_cost(const Slot& slot, double flops) {
     step_.costs.resize(chunks_.size(), {0, 0, 0});
     StageCosts& c = step_.costs[static_cast<std::size_t>(slot.chunk)];
@@ -212,7 +228,7 @@ class LayingOut {
       if (awaited_.contains(bucket.ticket) || std::ranges::none_of(bucket.states, owns)) continue;
       std::vector<TensorId> values;
       for (std::size_t i : bucket.states) values.push_back(step_.states[i].parameter->value);
-      writer_.wait_ahead("gathered_parameters", bucket.ticket, Axis::data, std::move(values));
+      writer_.wait_ahead("gathered_parameters", bucket.ticket, bucket.axis, std::move(values));
       awaited_.insert(bucket.ticket);
     }
   }

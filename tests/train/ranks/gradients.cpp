@@ -91,6 +91,16 @@ TEST(Gradients, BertWithDropoutAndMaskedWords) {
   expect_slopes(c, 3);
 }
 
+// A token goes to all of them, as the loss jumps where it changes its experts.
+TEST(Gradients, OfExperts) {
+  Config c = tiny();
+  c.model.architecture = "mixtral", c.model.intermediate_size = 24;
+  c.experts = {.experts = 3, .top_k = 3, .balance = 0.1};
+  expect_slopes(c);
+  c.experts.capacity_factor = 0.5;
+  expect_slopes(c);
+}
+
 TEST(Gradients, OfAQueryBlockAndMore) {
   Config c = tiny();
   c.seq_length = 150, c.model.num_layers = 1, c.global_batch_size = c.micro_batch_size = 1;

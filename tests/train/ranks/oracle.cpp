@@ -47,6 +47,7 @@ Config config(bool tied, Rank tensor, Rank pipeline, bool zero) {
 
 void expect_gradients(const Job& job, const nlohmann::json& golden) {
   for (const Parameter& p : job.step().parameters.all()) {
+    if (p.frozen) continue;
     const auto& said = golden[p.name];
     double norm = 0, dot = 0;
     const std::vector<float> g = job.gradients(p);
@@ -69,6 +70,7 @@ void expect_like_torch(const nlohmann::json& golden, const Config& c, Rank world
   expect_on_threads(world, [&](ccl::Communicator& w) {
     Job job(c, w);
     job.fill([](const Parameter& p) -> Values {
+      if (p.frozen) return initial_values(p, 0);
       const bool bias = p.name.find("bias") != p.name.npos;
       return [&p, bias](std::uint64_t index) {
         const double v = pseudo_random(p.name, index);
@@ -118,6 +120,58 @@ TEST(Oracle, TenStepsOfBertAreThoseOfPyTorch) {
   EXPECT_EQ(golden["losses"].size(), 10U);
   expect_like_torch(golden, bert(1, 1, false), 1, set_batch);
   expect_like_torch(golden, bert(2, 2, true), 8, set_batch);
+}
+
+// Experts on all layouts: E ranks of the data-parallel ones share them out.
+TEST(Oracle, ThirtyStepsOfMixtralAreThoseOfHuggingFace) {
+  std::ifstream in(std::string(TRELLIS_SOURCE_DIR) + "/tests/oracles/moe_torch.json");
+  const nlohmann::json golden = nlohmann::json::parse(in);
+  const auto with_experts = [](StrategyConfig s, std::size_t layers) {
+    Config c = config(false, 1, 1, false);
+    c.model.architecture = "mixtral", c.model.num_layers = layers;
+    c.experts = {.experts = 4, .top_k = 2, .balance = layers == 1 ? 0.02 : 0};
+    c.strategy = std::move(s);
+    return c;
+  };
+  const auto set_batch = [](Job& job, std::uint32_t step, std::uint32_t m, std::uint32_t number) {
+    const auto tokens = tokens_of(step, number);
+    job.set_batch(m, {tokens.data(), tokens.data() + 1});
+  };
+  EXPECT_EQ(golden["mixtral"]["losses"].size(), 30U);
+  expect_like_torch(golden["mixtral"], with_experts({}, 4), 1, set_batch);
+  expect_like_torch(golden["mixtral"], with_experts({.expert = 2}, 4), 4, set_batch);
+  expect_like_torch(golden["mixtral"], with_experts({.expert = 4, .zero1 = true}, 4), 4, set_batch);
+  expect_like_torch(golden["mixtral"],
+                    with_experts({.tensor = 2, .expert = 2, .sequence_parallel = true, .zero1 = true}, 4), 4,
+                    set_batch);
+  expect_like_torch(golden["mixtral"], with_experts({.tensor = 2, .pipeline = 2, .expert = 2, .zero1 = true}, 4), 8,
+                    set_batch);
+  Config limited = with_experts({.expert = 2}, 4);
+  limited.experts.capacity_factor = 2;  // so that none is dropped
+  expect_like_torch(golden["mixtral"], limited, 2, set_batch);
+  expect_like_torch(golden["balanced"], with_experts({}, 1), 1, set_batch);
+  expect_like_torch(golden["balanced"], with_experts({.tensor = 2, .expert = 2, .sequence_parallel = true}, 1), 4,
+                    set_batch);
+
+  const auto deepseek = [&](StrategyConfig s) {
+    Config c = with_experts(std::move(s), 2);
+    c.model.architecture = "deepseek_moe";
+    c.experts = {.experts = 4,
+                 .top_k = 2,
+                 .inner = 24,
+                 .first_layer = 1,
+                 .shared = 2,
+                 .score = RouterScore::sigmoid,
+                 .scale = 2.5,
+                 .groups = 2,
+                 .top_groups = 1,
+                 .bias = true,
+                 .bias_rate = 0.01};
+    return c;
+  };
+  expect_like_torch(golden["deepseek"], deepseek({}), 1, set_batch);
+  expect_like_torch(golden["deepseek"], deepseek({.tensor = 2, .expert = 2, .sequence_parallel = true, .zero1 = true}),
+                    4, set_batch);
 }
 
 TEST(Oracle, FiftyStepsOfLlamaAreThoseOfPyTorch) {

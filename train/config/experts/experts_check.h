@@ -1,0 +1,14 @@
+// What a configuration with experts must keep to.
+#pragma once
+
+#include "train/config/config.h"
+
+namespace trellis::train {
+
+// data: data-parallel ranks. Throws invalid_argument that names the key, its value and what was expected.
+void check_experts(const Config&, Rank data);
+
+// How tokens are taken to go to experts where memory and time are told before anything runs; empty without experts.
+std::string routing_words(const Config&);
+
+}  // namespace trellis::train

@@ -1,0 +1,45 @@
+// Llama's layers with a mixture of experts in place of perceptrons. mixtral: weights have the names of Hugging Face's
+// MixtralForCausalLM. deepseek_moe: the router and experts of DeepSeek-V3, with its names, behind Llama's attention.
+#include <fmt/format.h>
+
+#include "train/models/ends.h"
+#include "train/models/transformer_layer.h"
+
+namespace trellis::train {
+namespace {
+
+struct ExpertNames {
+  const char *mixture, *gate, *up, *down;
+};
+
+std::unique_ptr<Block> layer(const BlockContext& b, std::size_t number, const ExpertNames& names) {
+  const std::string name = fmt::format("model.layers.{}", number);
+  TransformerOptions o = transformer_options(b, name, number);
+  o.experts = expert_options(b, number);
+  if (o.experts) {
+    o.mlp_name = names.mixture;
+    o.experts->names[0] = names.gate, o.experts->names[1] = names.up, o.experts->names[2] = names.down;
+    o.mlp.inner = b.config.experts.shared * o.experts->inner;
+  }
+  return std::make_unique<TransformerLayer>(b, o);
+}
+
+Model model(const char* name, const ExpertNames& names) {
+  return {.name = name,
+          .embedding = [](const BlockContext& b) { return std::make_unique<EmbeddingBlock>(b, "model.embed_tokens"); },
+          .head =
+              [](const BlockContext& b) {
+                return std::make_unique<HeadBlock>(
+                    b, Norm::Kind::rms, "model.norm",
+                    b.config.model.tie_word_embeddings ? "model.embed_tokens" : "lm_head");
+              },
+          .layer = [names](const BlockContext& b, std::size_t number) { return layer(b, number, names); },
+          .tied = "model.embed_tokens.weight",
+          .experts = true};
+}
+
+const RegisteredModel mixtral(model("mixtral", {"block_sparse_moe", "w1", "w3", "w2"}));
+const RegisteredModel deepseek(model("deepseek_moe", {"mlp", "gate_proj", "up_proj", "down_proj"}));
+
+}  // namespace
+}  // namespace trellis::train

@@ -1,0 +1,38 @@
+// What stands behind attention in a layer: a perceptron, a mixture of experts, or experts and a perceptron that all
+// tokens go through, whose results are added.
+#pragma once
+
+#include <optional>
+
+#include "train/layers/experts/experts.h"
+#include "train/layers/mlp.h"
+#include "train/models/block.h"
+
+namespace trellis::train {
+
+struct PerceptronOptions {
+  std::optional<MlpOptions> mlp;
+  std::optional<ExpertOptions> experts;
+  std::string shared = "shared_experts";  // the perceptron's name, where there are experts too
+};
+
+class Perceptron {
+ public:
+  struct Saved {
+    Mlp::Saved mlp;
+    Experts::Saved experts;
+  };
+  Perceptron(Writer&, Parameters&, const std::string& name, const PerceptronOptions&);
+  TensorId forward(Writer&, TensorId x, Saved&) const;
+  TensorId backward(Writer&, TensorId dy, const Saved&) const;
+  void update(Writer&) const;
+
+ private:
+  std::optional<Experts> experts_;
+  std::optional<Mlp> mlp_;
+};
+
+// What the configuration says of a layer's experts, beside the names: none where it has a perceptron alone.
+std::optional<ExpertOptions> expert_options(const BlockContext&, std::size_t layer);
+
+}  // namespace trellis::train
