@@ -71,21 +71,48 @@ std::vector<Config> layouts(const Config& c) {
   };
 }
 
-void expect_same_on_every_layout(const Config& c, double tolerance) {
-  for (const Config& many : layouts(c)) {
-    Config one = many;
-    one.strategy = {}, one.recompute = Recompute::none;
-    const std::string what = fmt::format("{} {}", many.model.architecture, words(many.strategy));
-    const Trained a = train_threads(many, ranks_of(many), {.steps = 4}), b = train_threads(one, 1, {.steps = 4});
-    ASSERT_EQ(a.fault + b.fault, "") << what;
-    EXPECT_EQ(a.differing, "") << what;
-    for (std::size_t i = 0; i < b.losses.size(); ++i) {
-      EXPECT_NEAR(a.losses[i] / b.losses[i], 1, tolerance) << what << ", step " << i;
-      EXPECT_NEAR(a.norms[i] / b.norms[i], 1, 10 * tolerance) << what << ", step " << i;
-    }
-    const auto [apart, which] = distance(b.parameters, a.parameters);
-    EXPECT_LT(apart, tolerance) << what << ": " << which;
+void expect_same(const Config& many, double tolerance) {
+  Config one = many;
+  one.strategy = {}, one.recompute = Recompute::none;
+  const std::string what =
+      fmt::format("{} {} D{}", many.model.architecture, words(many.strategy), many.global_batch_size / 4);
+  const Trained a = train_threads(many, ranks_of(many), {.steps = 4}), b = train_threads(one, 1, {.steps = 4});
+  ASSERT_EQ(a.fault + b.fault, "") << what;
+  EXPECT_EQ(a.differing, "") << what;
+  for (std::size_t i = 0; i < b.losses.size(); ++i) {
+    EXPECT_NEAR(a.losses[i] / b.losses[i], 1, tolerance) << what << ", step " << i;
+    EXPECT_NEAR(a.norms[i] / b.norms[i], 1, 10 * tolerance) << what << ", step " << i;
   }
+  const auto [apart, which] = distance(b.parameters, a.parameters);
+  EXPECT_LT(apart, tolerance) << what << ": " << which;
+}
+
+void expect_same_on_every_layout(const Config& c, double tolerance) {
+  for (const Config& many : layouts(c)) expect_same(many, tolerance);
+}
+
+// Every combination on up to 16 ranks; tools/soak train runs it.
+TEST(Soak, DISABLED_ExpertsOnEveryLayout) {
+  int done = 0;
+  for (Rank tensor : {1, 2, 4})
+    for (Rank pipeline : {1, 2})
+      for (Rank data : {1, 2, 4, 8})
+        for (Rank expert = 1; expert <= std::min<Rank>(data, 4); expert *= 2)
+          for (int bits = 0; bits < 8; ++bits) {
+            if (tensor * pipeline * data > 16 || ((bits & 1) != 0 && tensor == 1)) continue;
+            Config c = (bits & 4) != 0 ? deepseek() : small_mixtral();
+            c.experts.capacity_factor = (bits & 2) != 0 ? 1.25 : 0;
+            expect_same(laid_out(c,
+                                 {.tensor = tensor,
+                                  .pipeline = pipeline,
+                                  .expert = expert,
+                                  .sequence_parallel = (bits & 1) != 0,
+                                  .zero1 = (bits & 2) == 0},
+                                 data, static_cast<Recompute>(bits % 3)),
+                        1e-5);
+            ++done;
+          }
+  EXPECT_GT(done, 150);
 }
 
 TEST(Experts, TrainAsOnOneRankOnEveryLayout) { expect_same_on_every_layout(small_mixtral(), 1e-5); }
