@@ -102,7 +102,8 @@ void check_optimizer(const OptimizerConfig& o, const ScheduleConfig& s) {
 }  // namespace
 
 std::string_view name(Precision p) {
-  constexpr std::string_view names[] = {"fp32", "bf16SR", "bf16", "mixed_precision", "mixed_precisionSR", "autocast"};
+  constexpr std::string_view names[] = {"fp32",     "bf16SR", "bf16", "mixed_precision", "mixed_precisionSR",
+                                        "autocast", "fp8",    "mxfp8"};
   return names[static_cast<std::size_t>(p)];
 }
 

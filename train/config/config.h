@@ -35,9 +35,11 @@ struct ModelConfig {
 
 // fp32: everything. bf16_sr: parameters in bf16, rounded stochastically, no masters. bf16: the same to nearest.
 // mixed: bf16 parameters beside fp32 masters. mixed_sr: the same; what narrows on its way is rounded stochastically.
-// autocast: fp32 parameters; products in bf16, softmax, norms and losses in fp32, sums in the wider type.
-enum class Precision : std::uint8_t { fp32, bf16_sr, bf16, mixed, mixed_sr, autocast };
+// autocast: fp32 parameters; products in bf16, softmax, norms and losses in fp32, sums in the wider type. fp8, mxfp8:
+// the same, and factors of layers' projections rounded to 8 bits, with a scale a tensor, or for each 32 elements.
+enum class Precision : std::uint8_t { fp32, bf16_sr, bf16, mixed, mixed_sr, autocast, fp8, mxfp8 };
 std::string_view name(Precision);
+constexpr bool casts(Precision p) { return p >= Precision::autocast; }
 constexpr bool has_masters(Precision p) { return p == Precision::mixed || p == Precision::mixed_sr; }
 
 enum class Recompute : std::uint8_t { none, selective, full };  // selective: the attention core

@@ -14,10 +14,14 @@ std::string set_precision(JobConfig& c, const KeyValue& v) {
                                                      {"mixed_precision", Precision::mixed},
                                                      {"mixed_precisionSR", Precision::mixed_sr},
                                                      {"mixed_precision_SR", Precision::mixed_sr},
-                                                     {"autocast", Precision::autocast}};
+                                                     {"autocast", Precision::autocast},
+                                                     {"fp8", Precision::fp8},
+                                                     {"mxfp8", Precision::mxfp8}};
   for (const auto& [name, precision] : known)
     if (word(v) == name) return c.step.precision = precision, "";
-  refuse(v, "fp32, bf16SR, bf16, mixed_precision, mixed_precisionSR or autocast; manual is said by one of these");
+  refuse(
+      v,
+      "fp32, bf16SR, bf16, mixed_precision, mixed_precisionSR, autocast, fp8 or mxfp8; manual is said by one of these");
 }
 
 std::string set_cache(JobConfig& c, const KeyValue& v) {

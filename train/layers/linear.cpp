@@ -1,6 +1,7 @@
 #include "train/layers/linear.h"
 
 #include "train/layers/arithmetic.h"
+#include "train/layers/fp8/quantize.h"
 
 namespace trellis::train {
 namespace {
@@ -12,20 +13,45 @@ Matrix whole(const Parameter& p, bool transposed) {
   return {p.value, p.slice.row_count, p.slice.column_count, transposed};
 }
 
+bool rounds(const LinearOptions& o) { return o.fp8 != Fp8Scaling::none; }
+
+// Of a product's factor that is no weight: of x or dy, of which sums take columns, or rows. split: over tensor ranks.
+TensorId rounded(Writer& w, const LinearOptions& o, std::string_view name, TensorId t, Fp8Format format,
+                 bool along_rows, bool split) {
+  if (!rounds(o)) return t;
+  return quantized(w, name, t,
+                   {.rows = w.tensor(t).rows,
+                    .columns = w.tensor(t).columns,
+                    .format = format,
+                    .scaling = o.fp8,
+                    .along_rows = along_rows,
+                    .split = split});
+}
+
+// What a product of rounded factors is priced as; e4m3 and e5m2 take the same time.
+std::string_view price_type(const LinearOptions& o) { return rounds(o) ? type_name(Fp8Format::e4m3) : ""; }
+
 // The weight in a product; with autocast, a copy in bf16 that lives until then.
-Matrix factor(Writer& w, const Parameter& p, bool transposed, bool narrow) {
+Matrix factor(Writer& w, const Parameter& p, bool transposed, const LinearOptions& o) {
   Matrix m = whole(p, transposed);
-  if (narrow) m.tensor = cast_to(w, "narrow_weight", p.value, DType::bf16);
+  if (rounds(o))
+    m.tensor = quantized(w, "fp8_weight", p.value,
+                         {.rows = p.slice.row_count,
+                          .columns = p.slice.column_count,
+                          .scaling = o.fp8,
+                          .along_rows = !transposed,
+                          .split = true});
+  else if (o.narrow)
+    m.tensor = cast_to(w, "narrow_weight", p.value, DType::bf16);
   return m;
 }
 
 // dW += dy^T x, and db += the sum of dy's rows.
 void weight_gradients(Writer& w, const Parameter& weight, const Parameter* bias, TensorId dy, TensorId x,
-                      TensorId bias_dy) {
-  if (weight.frozen) return;
+                      TensorId bias_dy, std::string_view type) {
   product(w, "dweight", {dy, rows_of(w, dy), weight.slice.row_count, true},
           {x, rows_of(w, x), weight.slice.column_count}, weight.gradient,
-          {.accumulate = !(weight.overwritten && w.first_term(weight.gradient))});
+          {.accumulate = !(weight.overwritten && w.first_term(weight.gradient)), .type = type});
   if (bias != nullptr) add_bias_gradient(w, "dbias", bias_dy, bias->gradient, bias->slice.row_count);
 }
 
@@ -97,19 +123,21 @@ TensorId ColumnParallel::gathered(Writer& w, TensorId x) const {
 
 std::vector<Matrix> ColumnParallel::factors(Writer& w, bool transposed) const {
   std::vector<Matrix> all;
-  for (const Parameter* p : weights_) all.push_back(factor(w, *p, transposed, options_.narrow));
+  for (const Parameter* p : weights_) all.push_back(factor(w, *p, transposed, options_));
   return all;
 }
 
 std::vector<TensorId> ColumnParallel::forward(Writer& w, TensorId x) const {
   const TensorId all = gathered(w, x);
   const std::vector<Matrix> matrices = factors(w, true);
+  const TensorId in = rounded(w, options_, "fp8_x", all, Fp8Format::e4m3, false, false);
   std::vector<TensorId> ys;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     const Writer::Scope scope(w, outputs_[i].name.substr(outputs_[i].name.rfind('.') + 1));
     const DType type = outputs_[i].own_type ? outputs_[i].type : w.tensor(all).type;
     const TensorId y = w.tensor("y", type, rows_of(w, all), local_outputs(i));
-    product(w, "matmul", {all, rows_of(w, all), inputs_}, matrices[i], y, {.again = i > 0});
+    product(w, "matmul", {in, rows_of(w, all), inputs_}, matrices[i], y,
+            {.again = i > 0, .type = price_type(options_)});
     adapters_[i].forward(w, all, y);
     if (biases_[i] != nullptr) add_bias(w, "add_bias", y, biases_[i]->value, local_outputs(i));
     ys.push_back(y);
@@ -129,16 +157,26 @@ TensorId ColumnParallel::backward(Writer& w, const std::vector<TensorId>& from, 
   std::vector<TensorId> narrow;
   for (std::size_t i = 0; i < dys.size(); ++i) {
     const float factor = 1.0F / static_cast<float>(outputs_[i].part ? outputs_[i].part->copies : 1);
-    product(w, "dx", {dys[i], rows, local_outputs(i)}, matrices[i], dx,
-            {.alpha = factor, .accumulate = i > 0, .kept = i + 1 < dys.size(), .joined = i > 0});
+    const TensorId dy = rounded(w, options_, "fp8_dy", dys[i], Fp8Format::e5m2, false, true);
+    product(w, "dx", {dy, rows, local_outputs(i)}, matrices[i], dx,
+            {.alpha = factor,
+             .accumulate = i > 0,
+             .kept = i + 1 < dys.size(),
+             .joined = i > 0,
+             .type = price_type(options_)});
     narrow.push_back(adapters_[i].backward(w, dys[i], dx, factor));
   }
   return summed_parts(w, dx, type, options_.sequence, [&] {
     if (!trained_) return;
     w.weight_gradient([this, dys, x, narrow](Writer& writer) {
       const TensorId all = gathered(writer, x);
+      TensorId in = no_tensor;
       for (std::size_t i = 0; i < dys.size(); ++i) {
-        weight_gradients(writer, *weights_[i], biases_[i], dys[i], all, dys[i]);
+        if (!weights_[i]->frozen) {
+          if (in == no_tensor) in = rounded(writer, options_, "fp8_x", all, Fp8Format::e4m3, true, false);
+          const TensorId dy = rounded(writer, options_, "fp8_dy", dys[i], Fp8Format::e5m2, true, true);
+          weight_gradients(writer, *weights_[i], biases_[i], dy, in, dys[i], price_type(options_));
+        }
         adapters_[i].gradients(writer, dys[i], all, narrow[i]);
       }
     });
@@ -167,8 +205,9 @@ TensorId RowParallel::forward(Writer& w, TensorId given) const {
   const DType type = w.tensor(x).type;
   const TensorId part =
       w.tensor("part", ranks(w) > 1 && !options_.bf16_sums ? DType::f32 : type, rows_of(w, x), outputs_);
-  product(w, "matmul", {x, rows_of(w, x), weight_->slice.column_count}, factor(w, *weight_, true, options_.narrow),
-          part);
+  const Matrix weight = factor(w, *weight_, true, options_);
+  const TensorId in = rounded(w, options_, "fp8_x", x, Fp8Format::e4m3, false, true);
+  product(w, "matmul", {in, rows_of(w, x), weight_->slice.column_count}, weight, part, {.type = price_type(options_)});
   adapter_.forward(w, x, part);
   const TensorId y = summed_parts(w, part, type, options_.sequence);
   if (bias_ != nullptr) add_bias(w, "add_bias", y, bias_->value, outputs_);
@@ -179,10 +218,16 @@ TensorId RowParallel::backward(Writer& w, TensorId given, TensorId x) const {
   const TensorId dy = options_.narrow ? cast_to(w, "narrow_dy", given, DType::bf16) : given;
   const TensorId all = options_.sequence ? gathered_rows(w, dy) : dy;
   const TensorId dx = w.tensor("dx", w.tensor(x).type, rows_of(w, x), weight_->slice.column_count);
-  product(w, "dx", {all, rows_of(w, all), outputs_}, factor(w, *weight_, false, options_.narrow), dx);
+  const Matrix weight = factor(w, *weight_, false, options_);
+  const TensorId from = rounded(w, options_, "fp8_dy", all, Fp8Format::e5m2, false, false);
+  product(w, "dx", {from, rows_of(w, all), outputs_}, weight, dx, {.type = price_type(options_)});
   const TensorId narrow = adapter_.backward(w, all, dx);
   w.weight_gradient([this, all, dy, x, narrow](Writer& writer) {
-    weight_gradients(writer, *weight_, bias_, all, x, dy);
+    if (!weight_->frozen) {
+      const TensorId grad = rounded(writer, options_, "fp8_dy", all, Fp8Format::e5m2, true, false);
+      const TensorId in = rounded(writer, options_, "fp8_x", x, Fp8Format::e4m3, true, true);
+      weight_gradients(writer, *weight_, bias_, grad, in, dy, price_type(options_));
+    }
     adapter_.gradients(writer, all, x, narrow);
   });
   return dx;

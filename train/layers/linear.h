@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "train/layers/arithmetic.h"
+#include "train/layers/fp8/scaling.h"
 #include "train/layers/parameter.h"
 
 namespace trellis::train {
@@ -26,9 +27,10 @@ struct Adapters {
 struct LinearOptions {
   bool sequence = false;  // x of a column-parallel layer, y of a row-parallel one: each rank has its rows of them
   bool bias = false;
-  double deviation = 0.02;  // of the initial weights
-  bool narrow = false;      // autocast: products of f32 values are made in bf16
-  bool bf16_sums = false;   // over the tensor axis, where x is bf16; else in f32
+  double deviation = 0.02;            // of the initial weights
+  bool narrow = false;                // autocast: products of f32 values are made in bf16
+  Fp8Scaling fp8 = Fp8Scaling::none;  // with narrow: factors of the layer's products are rounded to 8 bits
+  bool bf16_sums = false;             // over the tensor axis, where x is bf16; else in f32
   Adapters adapters = {};
 };
 

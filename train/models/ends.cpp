@@ -44,7 +44,7 @@ HeadBlock::HeadBlock(const BlockContext& b, Norm::Kind kind, const std::string& 
                     .owner = b.first_stage || !b.config.model.tie_word_embeddings}},
                   {.sequence = b.scattered(),
                    .deviation = b.config.model.initializer_range,
-                   .narrow = b.config.precision == Precision::autocast}),
+                   .narrow = casts(b.config.precision)}),
       plan_{.classes = b.config.model.vocab_size,
             .label_smoothing = b.config.model.label_smoothing,
             .weight = 1.0 / static_cast<double>(b.micro_batches)},

@@ -54,7 +54,7 @@ std::optional<ExpertOptions> expert_options(const BlockContext& b, std::size_t l
   o.loss = b.loss;
   o.linear = {.sequence = b.scattered(),
               .deviation = m.initializer_range,
-              .narrow = b.config.precision == Precision::autocast,
+              .narrow = casts(b.config.precision),
               .bf16_sums = b.config.bf16_sums};
   o.output_deviation = m.initializer_range / std::sqrt(2.0 * static_cast<double>(m.num_layers));
   return o;

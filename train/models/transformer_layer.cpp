@@ -10,11 +10,20 @@ namespace trellis::train {
 
 using Arrangement = TransformerOptions::Arrangement;
 
+namespace {
+
+Fp8Scaling fp8_scaling(Precision p) {
+  return p == Precision::fp8 ? Fp8Scaling::tensor : p == Precision::mxfp8 ? Fp8Scaling::mx : Fp8Scaling::none;
+}
+
+}  // namespace
+
 TransformerOptions transformer_options(const BlockContext& b, const std::string& name, std::size_t layer) {
   const ModelConfig& m = b.config.model;
   LinearOptions linear{.sequence = b.scattered(),
                        .deviation = m.initializer_range,
-                       .narrow = b.config.precision == Precision::autocast,
+                       .narrow = casts(b.config.precision),
+                       .fp8 = fp8_scaling(b.config.precision),
                        .bf16_sums = b.config.bf16_sums};
   const LoraConfig& lora = b.config.lora;
   if (lora.rank > 0)

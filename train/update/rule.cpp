@@ -20,6 +20,8 @@ kernels::Keep keep_of(Precision p) {
   switch (p) {
     case Precision::fp32:
     case Precision::autocast:
+    case Precision::fp8:
+    case Precision::mxfp8:
       return kernels::Keep::f32;
     case Precision::bf16_sr:
       return kernels::Keep::bf16_stochastic;

@@ -18,7 +18,7 @@ namespace trellis::train {
 namespace {
 
 ParameterTypes types_of(const Config& c, Purpose purpose) {
-  const bool wide = c.precision == Precision::fp32 || c.precision == Precision::autocast;
+  const bool wide = c.precision == Precision::fp32 || casts(c.precision);
   const DType value = wide ? DType::f32 : DType::bf16;
   return {.value = value,
           .gradient = c.optimizer.fp32_gradients ? DType::f32 : value,

@@ -1,0 +1,29 @@
+// Factors of products rounded to 8 bits, as a tensor engine takes them: e4m3 of activations and weights, e5m2 of
+// gradients. Such a value times its scale is a bf16 as well, which is what is kept here and multiplied.
+#pragma once
+
+#include <string_view>
+
+#include "train/layers/fp8/scaling.h"
+#include "train/step/writer.h"
+
+namespace trellis::train {
+
+enum class Fp8Format : std::uint8_t { e4m3, e5m2 };
+
+struct Fp8Factor {
+  std::size_t rows = 0, columns = 0;  // of the tensor, which may have more rows
+  Fp8Format format = Fp8Format::e4m3;
+  Fp8Scaling scaling = Fp8Scaling::tensor;
+  bool along_rows = false;  // of mx: blocks are of 32 rows; else of 32 columns
+  bool split = false;       // each tensor rank has a part of it: the scale is that of the whole
+};
+
+// The scale of a whole tensor is the largest power of two that leaves its largest element within the format. Of mx,
+// scales are OCP's, and what is left of a row or column makes a smaller block.
+TensorId quantized(Writer&, std::string_view name, TensorId, const Fp8Factor&);
+
+// As an element type of the simulator's products.
+std::string_view type_name(Fp8Format);
+
+}  // namespace trellis::train
