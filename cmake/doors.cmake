@@ -8,6 +8,7 @@ set(doors
   schedule schedule/algorithms/algorithm.h
   schedule_text schedule/formats/text.h
   simulate sim/cluster/simulate.h
+  train train/trainer/library.h
   verify schedule/proof/verify.h)
 
 while(doors)

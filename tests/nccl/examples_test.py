@@ -5,6 +5,7 @@ import re
 import shutil
 import socket
 import subprocess
+import tempfile
 import unittest
 
 BUILD = pathlib.Path(os.environ["TRELLIS_BINARY_DIR"])
@@ -14,8 +15,8 @@ PREFIX = PLACE / "prefix"
 SANITIZED = "TRELLIS_SANITIZED:BOOL=ON" in (BUILD / "CMakeCache.txt").read_text()
 
 
-def said(*command, **environment):
-    ran = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300,
+def said(*command, cwd=None, **environment):
+    ran = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300, cwd=cwd,
                          env={**os.environ, **environment})
     assert ran.returncode == 0, f"{command}\n{ran.stdout}{ran.stderr}"
     return ran.stdout
@@ -27,10 +28,10 @@ def free_port():
         return s.getsockname()[1]
 
 
-def as_ranks(program, count, **environment):
+def as_ranks(program, count, cwd=None, **environment):
     """Runs the program as a launcher would: what each rank said, in order."""
     port = str(free_port())
-    started = [subprocess.Popen([str(program)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={
+    started = [subprocess.Popen([str(program)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=cwd, env={
         **os.environ, "RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_RANK": str(rank),
         "LOCAL_WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TRELLIS_SECRET": "examples",
     } | environment) for rank in range(count)]
@@ -81,8 +82,36 @@ class Examples(unittest.TestCase):
 
     def test_a_model_of_ones_own_is_trained(self):
         program = PLACE / "build" / "train_own_model"
-        self.assertRegex(said(program), "loss .* after 60 steps")
-        self.assertRegex(as_ranks(program, 4)[0], "loss .* after 60 steps")
+        losses = lambda text: [float(loss) for loss in re.findall(r"loss ([\d.]+)", text)]
+        with tempfile.TemporaryDirectory() as folder:
+            whole = losses(said(program, cwd=folder))
+            self.assertEqual(len(whole), 6)
+            self.assertLess(whole[-1], 0.2 * whole[0])
+        with tempfile.TemporaryDirectory() as folder:
+            begun = losses(said(program, "30", cwd=folder))
+            resumed = losses(as_ranks(program, 4, cwd=folder)[0])  # two tensor-parallel ranks, twice
+            self.assertEqual(len(resumed), 3)
+            for one, other in zip(begun + resumed, whole):
+                self.assertAlmostEqual(one, other, delta=1e-3)
+
+    def test_a_plug_in_has_parts_that_a_configuration_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "text.txt").write_text("to be or not to be, that is the question\n" * 100)
+            words = [PREFIX / "bin" / "trellis", "train", SOURCE / "examples" / "own_parts.yaml",
+                     "--set", "data.train_path=text.txt"]
+            plugin = ["--plugin", PLACE / "build" / "own_parts.so"]
+            losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", said(*words, *plugin, cwd=folder))]
+            self.assertLess(losses[-1], 0.8 * losses[0])
+            ran = subprocess.run([str(word) for word in words], capture_output=True, text=True, cwd=folder)
+            self.assertIn("model.optim.sched.name is 'inverse_root': expected one of", ran.stderr)
+            ran = subprocess.run([str(word) for word in [*words, *plugin, *plugin]], capture_output=True, text=True,
+                                 cwd=folder)
+            self.assertEqual(ran.returncode, 0, "loading it twice is loading it once: " + ran.stderr)
+            shutil.copy(plugin[1], pathlib.Path(folder) / "other.so")
+            ran = subprocess.run([str(word) for word in [*words, *plugin, "--plugin", "other.so"]], capture_output=True,
+                                 text=True, cwd=folder)
+            self.assertEqual((ran.returncode, ran.stderr),
+                             (1, "trellis: --plugin other.so: model 'perceptrons' is registered twice\n"))
 
     def test_one_thread_drives_all_devices(self):
         self.assertEqual(said(PLACE / "build" / "nccl_one_thread"), "2 devices: 0 wrong\n")

@@ -1,5 +1,5 @@
 // Token files and the sampler; learning rates; event files and metrics.
-#include "train/data/tokens.h"
+#include "train/data/sampler.h"
 
 #include <gtest/gtest.h>
 
@@ -12,31 +12,16 @@
 
 #include "kernels/types/crc32c.h"
 #include "tests/folder.h"
+#include "tests/train/megatron.h"
 #include "tests/why.h"
+#include "train/config/rate_schedule.h"
 #include "train/trainer/events.h"
-#include "train/trainer/learning_rate.h"
 #include "train/trainer/metrics.h"
 
 namespace trellis::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-template <class T>
-std::string bytes_of(std::initializer_list<T> values) {
-  std::string out;
-  for (T v : values) out.append(reinterpret_cast<const char*>(&v), sizeof v);
-  return out;
-}
-
-std::string megatron_index(std::uint8_t type, std::initializer_list<std::int32_t> sizes) {
-  std::string out("MMIDIDX\0\0", 9);
-  out += bytes_of<std::uint64_t>({1}) + bytes_of<std::uint8_t>({type}) +
-         bytes_of<std::uint64_t>({sizes.size(), sizes.size() + 1});
-  out += bytes_of(sizes);
-  for (std::size_t i = 0; i < sizes.size(); ++i) out += bytes_of<std::int64_t>({0});
-  return out;
-}
 
 TEST(Tokens, OfTextAndNumbersAndMegatron) {
   const Folder folder;
@@ -48,13 +33,13 @@ TEST(Tokens, OfTextAndNumbersAndMegatron) {
   EXPECT_THROW(TokenFile(folder.path() / "b.bin", 0), std::invalid_argument);
   EXPECT_THROW(TokenFile(folder.put("c.bin", "abc"), 2), std::invalid_argument);
   folder.put("d.bin", bytes_of<std::int32_t>({5, 6, 7}));
-  folder.put("d.idx", megatron_index(4, {1, 2}));
+  folder.put("d.idx", index_of(4, 4, {1, 2}));
   const TokenFile megatron(folder.path() / "d", 0);
   EXPECT_EQ(megatron.tokens(), 3U);
   EXPECT_EQ(megatron.at(2), 7);
-  folder.put("d.idx", megatron_index(4, {1, 1}));
+  folder.put("d.idx", index_of(4, 4, {1, 1}));
   EXPECT_THROW(TokenFile(folder.path() / "d.bin", 0), std::invalid_argument);
-  folder.put("d.idx", megatron_index(6, {1, 2}));
+  folder.put("d.idx", index_of(6, 4, {1, 2}));
   EXPECT_THROW(TokenFile(folder.path() / "d.bin", 0), std::invalid_argument);
   EXPECT_THROW(TokenFile(folder.path() / "none.txt", 0), std::system_error);
 }
@@ -69,7 +54,7 @@ TEST(Tokens, OtherKindsOfFilesAreNamed) {
                                                      {"an Arrow file", std::string("ARROW1\0\0", 8)},
                                                      {"packed by gzip", "\x1F\x8B\x08"},
                                                      {"a NumPy array", "\x93NUMPY\x01"},
-                                                     {"Megatron's index", megatron_index(4, {1})}};
+                                                     {"Megatron's index", index_of(4, 4, {1})}};
   for (const auto& [words, bytes] : all) {
     const fs::path path = folder.put("data", bytes);
     EXPECT_NE(refusal_of(path).find(path.string() + " is " + words), std::string::npos) << refusal_of(path);
@@ -80,7 +65,7 @@ TEST(Tokens, OtherKindsOfFilesAreNamed) {
             std::string::npos);
   folder.put("empty/x", "x");
   EXPECT_NE(refusal_of(folder.path() / "empty").find("empty is a folder: expected a file"), std::string::npos);
-  folder.put("half.idx", megatron_index(4, {1}));
+  folder.put("half.idx", index_of(4, 4, {1}));
   for (const char* name : {"half", "half.bin"})
     EXPECT_NE(refusal_of(folder.path() / name).find("half.bin is missing: expected the tokens of"), std::string::npos)
         << refusal_of(folder.path() / name);
@@ -95,9 +80,9 @@ TEST(Tokens, AFileThatIsCutShortIsAnError) {
     files.push_back(std::make_unique<TokenFile>(path, width));
     const Sampler sampler(std::move(files), 100, 1);
     fs::resize_file(path, 100);
-    std::vector<std::int32_t> tokens(101);
+    std::vector<std::int32_t> tokens(100);
     const std::string said = why<std::runtime_error>([&] {
-      for (std::uint64_t i = 0; i < sampler.samples(); ++i) sampler.read(i, tokens.data());
+      for (std::uint64_t i = 0; i < sampler.samples(); ++i) sampler.read(i, {.tokens = tokens.data()});
     });
     EXPECT_EQ(said, path.string() + " was cut short while it was in use: it has 100 bytes, and had 40000");
   }
@@ -123,8 +108,8 @@ TEST(Tokens, OfPromptsDoNotCount) {
       0));
   ASSERT_EQ(files[0]->tokens(), 8U);  // abcd, ef, and two ends of lines
   const Sampler sampler(std::move(files), 7, 1);
-  std::int32_t tokens[8], labels[7];
-  sampler.read(0, tokens, labels);
+  std::int32_t tokens[7], labels[7];
+  sampler.read(0, {tokens, labels});
   const std::int32_t expected[7] = {-100, 'c', 'd', '\n', -100, 'f', '\n'};
   for (int i = 0; i < 7; ++i) EXPECT_EQ(labels[i], expected[i]) << i;
   EXPECT_THROW(TokenFile(folder.put("b.jsonl", "{\"prompt\": 3}\n"), 0), std::invalid_argument);
@@ -148,13 +133,13 @@ TEST(Tokens, AnEpochHasEverySampleOnceInAnOrderOfItsOwn) {
     files.push_back(std::make_unique<TokenFile>(folder.put(name, letters), 0));
   const Sampler sampler(std::move(files), 4, 3);
   ASSERT_EQ(sampler.samples(), 20U);
-  std::vector<std::size_t> epochs[2];
+  std::vector<std::uint64_t> epochs[2];
   for (std::uint64_t i = 0; i < 40; ++i) epochs[i / 20].push_back(sampler.place(i));
   EXPECT_NE(epochs[0], epochs[1]);
-  for (auto& epoch : epochs) EXPECT_EQ(std::set<std::size_t>(epoch.begin(), epoch.end()).size(), 20U);
-  std::int32_t sample[5];
-  sampler.read(7, sample);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(sample[i], static_cast<std::int32_t>(sampler.place(7) % 10 * 4) + i);
+  for (auto& epoch : epochs) EXPECT_EQ(std::set<std::uint64_t>(epoch.begin(), epoch.end()).size(), 20U);
+  std::int32_t sample[4];
+  sampler.read(7, {.tokens = sample});
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(sample[i], static_cast<std::int32_t>(sampler.place(7) % 10 * 4) + i);
   sampler.check(41);
   EXPECT_THROW(sampler.check(40), std::invalid_argument);
 }

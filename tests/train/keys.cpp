@@ -189,8 +189,14 @@ TEST(Keys, FusedProjectionsAndWeightedPathsAreReadAsUpstream) {
   EXPECT_EQ(c.step.lora.targets, (std::vector<std::string>{"q_proj", "k_proj", "v_proj", "o_proj"}));
   apply(c, {"data.data_prefix", {"1.0", "/a/text_document"}, true});
   EXPECT_EQ(c.data.train_path, std::vector<std::string>{"/a/text_document"});
-  EXPECT_NE(refusal({"data.data_prefix", {"0.5", "/a", "0.5", "/b"}, true}).find("blends by weights are not built"),
-            std::string::npos);
+  EXPECT_EQ(c.data.weights, std::vector<double>{1});
+  apply(c, {"data.data_prefix", {"0.3", "/a", "1e-1", "/b"}, true});
+  EXPECT_EQ(c.data.train_path, (std::vector<std::string>{"/a", "/b"}));
+  EXPECT_EQ(c.data.weights, (std::vector<double>{0.3, 0.1}));
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"0.5", "/a", "/b"}, {"/a", "0.5"}, {"0.5", "0.5"}})
+    EXPECT_NE(refusal({"data.data_prefix", wrong, true}).find("expected a weight before each path, or before none"),
+              std::string::npos);
 }
 
 Differences changed(const std::function<void(JobConfig&)>& change, bool anew = false) {

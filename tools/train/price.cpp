@@ -8,6 +8,7 @@
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/train/config_file.h"
+#include "tools/train/run/plugins.h"
 #include "tools/train/step_pricing.h"
 #include "tools/train/step_words.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 struct Options {
   std::string config, machine = "trn1.32xlarge", output;
-  std::vector<std::string> changes, what_if;
+  std::vector<std::string> changes, what_if, plugins;
   sim::StepOptions step;
   int ranks = 0;
   bool json = false, whole = false;
@@ -33,6 +34,7 @@ void add(CLI::App& app, Options& o) {
       sim::machine_grammar));
   app.add_option("config", o.config, "The configuration")->required();
   app.add_option("--set", o.changes, "Changes a key: data.seq_length=128");
+  add_plugins(app, o.plugins);
   app.add_option("-m,--machine", o.machine, "The machine")->capture_default_str();
   app.add_option("-n,--ranks", o.ranks, "Ranks in all [all of the machine's]");
   app.add_option("--what-if", o.what_if, sim::change_grammar);
@@ -46,6 +48,7 @@ void add(CLI::App& app, Options& o) {
 int run(const Options& given) {
   Options o = given;
   expect_timeline_file(o.output);
+  load_plugins(o.plugins);
   const ReadConfig read = read_config(o.config, o.changes);
   const sim::Machine machine(asked_machine(o.machine, o.what_if, o.step.era));
   const train::Rank world = o.ranks > 0 ? o.ranks : machine.ranks();

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -13,13 +14,17 @@
 #include "ccl/rendezvous/environment.h"
 #include "text/nearest.h"
 #include "tools/answer/ended_by_signals.h"
+#include "tools/answer/timeline_file.h"
 #include "tools/program/command.h"
 #include "tools/program/interruption.h"
 #include "tools/program/output.h"
+#include "tools/program/progress.h"
 #include "tools/train/config_file.h"
 #include "tools/train/loss_curve.h"
 #include "tools/train/neuron_environment.h"
 #include "tools/train/peak.h"
+#include "tools/train/run/plugins.h"
+#include "tools/train/run/profile.h"
 #include "train/config/keys.h"
 #include "train/trainer/trainer.h"
 
@@ -28,8 +33,9 @@ namespace {
 
 struct Options {
   std::string config;
-  std::vector<std::string> changes;
-  std::string curve, machine;
+  std::vector<std::string> changes, plugins;
+  std::string curve, machine, profile;
+  std::int64_t profile_step = 3;
   bool keys = false;
   bool quiet = false;
   bool retry_failed = false, no_cache = false, force = false;
@@ -46,6 +52,10 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--curve", o.curve, "The loss as SVG [loss.svg in the run's folder]");
   app.add_option("-m,--machine", o.machine,
                  "The machine whose peak MFU is a part of, as of `trellis sim` [trainer.peak_tflops]");
+  add_plugins(app, o.plugins);
+  app.add_option("--profile", o.profile,
+                 fmt::format("When each operation of a step ran, on every rank: {}", timeline_help));
+  app.add_option("--profile-step", o.profile_step, "Which of this run's steps that is")->capture_default_str();
   app.add_flag("--keys", o.keys, "Lists the keys");
   app.add_flag("--retry-failed", o.retry_failed, "Tries again what the cache of steps remembers as failed");
   app.add_flag("--no-cache", o.no_cache, "Neither reads nor writes a cache of steps");
@@ -84,12 +94,33 @@ void write_curve(const std::string& path, const train::JobConfig& job, const std
   write_output(path, loss_curve(fmt::format("loss of {}", job.step.name), lines));
 }
 
+// On rank 0, between the lines of steps.
+class ProgressBar : public train::Callback {
+ public:
+  explicit ProgressBar(bool wanted) : progress_(0, wanted) {}
+  void on_train_start(train::TrainState& state) override {
+    begin_ = state.step;
+    progress_.restart();
+  }
+  void on_train_batch_end(train::TrainState& state, const train::StepRecord& r) override {
+    const std::int64_t all = state.config.trainer.max_steps;
+    progress_.say(fmt::format("step {}/{}, loss {:.4f}", r.step, all, r.loss),
+                  static_cast<double>(r.step - begin_) / static_cast<double>(all - begin_));
+  }
+  void clear() { progress_.clear(); }
+
+ private:
+  Progress progress_;
+  std::int64_t begin_ = 0;
+};
+
 int train_here(const Options& o, const ReadConfig& read) {
   const Interrupts interrupts;
   std::optional<EndedBySignals> before_steps(
       std::in_place);  // until then there is nothing that a checkpoint would keep
   const ccl::Launched launched = ccl::launched_from_environment();
   if (launched.rank == 0 && !o.curve.empty()) expect_writable(o.curve);
+  if (launched.rank == 0) expect_timeline_file(o.profile);
   const ccl::Config config = ccl::config_from_environment();
   const auto store = ccl::store_from_environment(launched, ccl::Clock::now() + config.timeout);
   const auto world = ccl::Communicator::create(store, launched.rank, launched.ranks, config);
@@ -104,16 +135,28 @@ int train_here(const Options& o, const ReadConfig& read) {
   if (!o.machine.empty()) job.trainer.peak_tflops = peak_tflops(o.machine, job.step.precision);
   notes.insert(notes.begin(), read.notes.begin(), read.notes.end());
   if (first && !notes.empty()) print(list_of(notes));
-  const train::TrainingResult result = train::train(job, *world,
-                                                    {.begin = [&](std::int64_t) { before_steps.reset(); },
-                                                     .step =
-                                                         [&](const train::StepRecord& r) {
-                                                           if (!o.quiet) print(line_of(r, job.trainer.max_steps));
-                                                         },
-                                                     .say = print,
-                                                     .stop = [&] { return interrupts.asked(); }});
+  const auto bar = std::make_shared<ProgressBar>(first && !o.quiet);
+  const auto show = [&](const std::string& text) {
+    bar->clear();
+    print(text);
+  };
+  train::TrainerParts parts{.hooks = {.begin = [&](std::int64_t) { before_steps.reset(); },
+                                      .step =
+                                          [&](const train::StepRecord& r) {
+                                            if (!o.quiet) show(line_of(r, job.trainer.max_steps));
+                                          },
+                                      .say = show,
+                                      .stop = [&] { return interrupts.asked(); }}};
+  parts.callbacks.push_back(bar);
+  const auto profile = std::make_shared<Profile>(o.profile, o.profile_step);
+  if (!o.profile.empty()) parts.callbacks.push_back(profile);
+  const train::TrainingResult result = train::Trainer(job, *world, parts).fit();
   world->finalize();
   if (!first) return 0;
+  if (!o.profile.empty() && profile->table().empty())
+    print(fmt::format("--profile-step {}: this run had {} steps", o.profile_step, result.history.size()));
+  else if (!o.profile.empty())
+    print(fmt::format("{}profile: {}", profile->table(), o.profile));
   if (result.stopped) print(fmt::format("stopped after step {}", result.last_step));
   const std::string folder = read.job.experiment.directory;
   const std::string curve =
@@ -125,6 +168,7 @@ int train_here(const Options& o, const ReadConfig& read) {
 }
 
 int run(const Options& o) {
+  load_plugins(o.plugins);
   if (o.keys) {
     std::string text;
     for (const std::string& key : train::known_keys()) text += key + "\n";

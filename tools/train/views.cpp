@@ -13,6 +13,7 @@
 #include "tools/program/table.h"
 #include "tools/train/config_file.h"
 #include "tools/train/pipeline_page.h"
+#include "tools/train/run/plugins.h"
 #include "train/config/experts/experts_check.h"
 #include "train/pipeline/simulate.h"
 #include "train/whole/chakra.h"
@@ -26,7 +27,7 @@ namespace {
 
 struct Options {
   std::string config;
-  std::vector<std::string> changes;
+  std::vector<std::string> changes, plugins;
   int ranks = 0;
   std::string output, chakra;
   bool json = false;
@@ -35,6 +36,7 @@ struct Options {
 void add_job(CLI::App& app, Options& o) {
   app.add_option("config", o.config, "The configuration")->required();
   app.add_option("--set", o.changes, "Changes a key: data.seq_length=128");
+  add_plugins(app, o.plugins);
   app.add_option("-n,--ranks", o.ranks, "Ranks in all [trainer.devices x num_nodes, or tensor x pipeline]");
 }
 
@@ -100,6 +102,7 @@ void add_show(CLI::App& app, Options& o) {
 }
 
 int show(const Options& o) {
+  load_plugins(o.plugins);
   const ReadConfig read = read_config(o.config, o.changes);
   const train::Config& config = read.job.step;
   const train::Rank world = ranks_of(o, read.job);
@@ -154,6 +157,7 @@ void add_draw(CLI::App& app, Options& o) {
 }
 
 int draw_schedule(const Options& o) {
+  load_plugins(o.plugins);
   const ReadConfig read = read_config(o.config, o.changes);
   const train::Derived derived = train::derive(read.job.step, ranks_of(o, read.job));
   const train::PipelineSchedule s = train::schedule_of(read.job.step, derived);
@@ -172,6 +176,7 @@ void add_export(CLI::App& app, Options& o) {
 }
 
 int export_step(const Options& o) {
+  load_plugins(o.plugins);
   const ReadConfig read = read_config(o.config, o.changes);
   if (!o.chakra.empty()) {
     expect_writable(fmt::format("{}.0.et", o.chakra));

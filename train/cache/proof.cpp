@@ -15,6 +15,7 @@
 #include "schedule/graph/print.h"
 #include "train/checkpoint/shard.h"
 #include "train/config/canonical.h"
+#include "train/config/foreign_code.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
 
@@ -131,7 +132,8 @@ std::optional<Proof> ProofCache::find(const fs::path& folder, const std::string&
 
 Proof ProofCache::proof(const Config& config, Rank world, bool again) const {
   const std::string text = canonical(config, world);
-  const fs::path folder = root_ / library_version() / proof_key(text);
+  const std::string foreign = foreign_code();
+  const fs::path folder = root_ / (library_version() + (foreign.empty() ? "" : "-" + foreign)) / proof_key(text);
   if (auto found = find(folder, text); found && (found->fault.empty() || !again)) return *found;
   const Made m = made(config, world);
   keep(folder, m, text, config, world);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "train/config/job_config.h"
-#include "train/data/tokens.h"
+#include "train/data/source.h"
 
 namespace trellis::train {
 

@@ -23,7 +23,8 @@ std::string text(const StrategyConfig& s) {
 
 std::string text(const OptimizerConfig& o) {
   const auto& [name, rate, beta1, beta2, epsilon, decay, momentum, nesterov, last, norms, clip, most, type, fp32,
-               bucket] = o;
+               bucket, group] = o;
+  static_cast<void>(group);  // which lays nothing out
   return fmt::format("optimizer {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}\n", name, rate, beta1, beta2, epsilon,
                      decay, momentum, nesterov, last, norms, clip, most, type, fp32, bucket);
 }
@@ -45,13 +46,13 @@ std::string text(const ExpertsConfig& e) {
 
 std::string canonical(const Config& c, Rank world) {
   const auto& [name, seed, model, experts, strategy, optimizer, schedule, lora, precision, recompute, layers, micro,
-               global, length, wiring, bf16_sums, flash] = c;
+               global, length, wiring, bf16_sums, flash, cut] = c;
   // The name, the learning rate's schedule and flash change nothing of what is laid out.
   static_cast<void>(name), static_cast<void>(schedule), static_cast<void>(flash);
-  return fmt::format("ranks {}\n{}{}{}{}{}precision {}\nrecompute {} {}\nbatch {} {} {}\nwiring {}\nsums {}\nseed {}\n",
-                     world, text(model), text(experts), text(strategy), text(optimizer), text(lora),
-                     train::name(precision), train::name(recompute), layers, micro, global, length, train::name(wiring),
-                     bf16_sums, seed);
+  return fmt::format(
+      "ranks {}\n{}{}{}{}{}precision {}\nrecompute {} {}\nbatch {} {} {}\nwiring {}\nsums {}\nseed {}\ncut {}\n", world,
+      text(model), text(experts), text(strategy), text(optimizer), text(lora), train::name(precision),
+      train::name(recompute), layers, micro, global, length, train::name(wiring), bf16_sums, seed, cut);
 }
 
 }  // namespace trellis::train

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "train/config/experts/experts_config.h"
+#include "train/config/optimizer_config.h"
 #include "train/mesh/mesh.h"
 
 namespace trellis::train {
@@ -54,29 +55,6 @@ struct StrategyConfig {
   std::vector<std::size_t> cuts;  // the last layer of each stage but the last; empty: even parts
 };
 
-struct OptimizerConfig {
-  std::string name = "adamw";  // of an update rule: adamw, lamb, sgd
-  double learning_rate = 1e-3;
-  double beta1 = 0.9, beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0.01;
-  double momentum = 0.9;           // of sgd
-  bool nesterov = false;           // of sgd
-  bool decay_last = false;         // of adamw: the order of Hugging Face's old AdamW
-  bool norm_weight_decay = false;  // do_layer_norm_weight_decay
-  bool clip = true;
-  double max_norm = 1;
-  double norm_type = 2;        // p of the norm; infinity is allowed
-  bool fp32_gradients = true;  // accumulate in f32
-  std::size_t bucket_mb = 0;   // 0: 512 of all_reduce; 130, or 65 with masters, of reduce_scatter
-};
-
-struct ScheduleConfig {
-  std::string name = "constant";  // constant, LinearAnnealingWithWarmUp, CosineAnnealing
-  std::int64_t warmup_steps = 0, max_steps = 0, constant_steps = 0;
-  double min_lr = 0;
-};
-
 // Low-rank adapters: W + alpha / rank x B A for the projections named; nothing else is trained.
 struct LoraConfig {
   std::size_t rank = 0;  // 0: none
@@ -100,6 +78,7 @@ struct Config {
   Wiring wiring = Wiring::plain;
   bool bf16_sums = false;        // over the tensor axis: in bf16, where activations are
   bool flash_attention = false;  // on the accelerator; here only prices depend on it
+  bool cut_attention = false;    // between the documents of a sample
 };
 
 // What follows for a number of ranks. Throws invalid_argument that names the field, its value and what was expected.

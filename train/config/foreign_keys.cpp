@@ -40,9 +40,8 @@ std::vector<Key> of_data() {
       idle("data.validation_drop_last", "a part of a batch is left out"),
       idle("data.dev_choose_samples", "all samples are trained on"),
       idle("data.use_sft_style_data_module", "records of .jsonl files are prompts and responses"),
-      only_false("data.eod_mask_loss", "every token counts for the loss"),
-      only_false("data.reset_position_ids", "positions are counted from the sample's begin"),
-      only_false("data.reset_attention_mask", "attention sees all of the sample before"),
+      only_false("data.reset_position_ids",
+                 "rotary positions are relative: data.reset_attention_mask alone makes documents begin anew"),
       only_false("data.no_seqlen_plus_one_input_tokens", "a sample is one token longer than the sequence"),
       only_false("data.pad_samples_to_global_batch_size", "a part of a batch is left out"),
   };

@@ -22,10 +22,13 @@ struct TrainerConfig {
 
 struct DataConfig {
   std::vector<std::string> train_path;      // token files, one after the other
+  std::vector<double> weights;              // of each, where they are blended; none: all of each in every epoch
   std::vector<std::string> val_path;        // none: there is no validation
   std::size_t token_bytes = 0;              // of a plain .bin: 2 or 4
   std::vector<std::size_t> special_tokens;  // BERT's CLS, SEP, MASK; none: the last three of the vocabulary
   std::size_t prefetch = 2;                 // batches that are read ahead
+  bool mask_ends = false;                   // eod_mask_loss: no document's end predicts the next one's begin
+  bool packing = true;                      // samples are cut from one stream; else each is a document
 };
 
 struct ExperimentConfig {

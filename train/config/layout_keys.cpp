@@ -1,5 +1,6 @@
 // The keys of the parallel layout and of the data.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "train/config/key_list.h"
 
@@ -12,13 +13,29 @@ constexpr double most_batch = 1e12;
 
 // A weight before each path, as Megatron has it.
 std::string set_prefix(JobConfig& c, const KeyValue& v) {
-  const auto is_number = [](const std::string& w) { return w.find_first_not_of("0123456789.") == w.npos; };
-  std::vector<std::string> paths, weights;
-  for (const std::string& w : v.words) (is_number(w) ? weights : paths).push_back(w);
-  if (!weights.empty() && paths.size() > 1)
-    refuse(v, "one path, or several without weights: blends by weights are not built");
-  return c.data.train_path = paths, "";
+  const auto is_number = [](const std::string& w) { return w.find_first_not_of("0123456789.eE+-") == w.npos; };
+  c.data.train_path.clear(), c.data.weights.clear();
+  for (const std::string& w : v.words) {
+    if (!is_number(w))
+      c.data.train_path.push_back(w);
+    else if (c.data.weights.size() == c.data.train_path.size())
+      c.data.weights.push_back(decimal(v, w, above(0)));
+    else
+      refuse(v, "a weight before each path, or before none");
+  }
+  if (!c.data.weights.empty() && c.data.weights.size() != c.data.train_path.size())
+    refuse(v, "a weight before each path, or before none");
+  return "";
 }
+
+// Beside train_path.
+std::string set_weights(JobConfig& c, const KeyValue& v) {
+  c.data.weights.clear();
+  for (const std::string& w : v.words) c.data.weights.push_back(decimal(v, w, above(0)));
+  return "";
+}
+
+std::string weights_text(const JobConfig& c) { return fmt::format("{}", fmt::join(c.data.weights, ", ")); }
 
 }  // namespace
 
@@ -54,6 +71,9 @@ std::vector<Key> data_keys() {
       k("train_path", silent, [](auto& c) { return &c.data.train_path; }),
       also("data.train_dir", "data.train_path"),
       {.name = "data.data_prefix", .apply = set_prefix},
+      {.name = "data.train_weights", .apply = set_weights, .resumed = course, .text = weights_text},
+      k("reset_attention_mask", course, [](auto& c) { return &c.step.cut_attention; }),
+      k("eod_mask_loss", course, [](auto& c) { return &c.data.mask_ends; }),
       k("token_bytes", course, one_of({0, 2, 4}), [](auto& c) { return &c.data.token_bytes; }),
       k("special_tokens", course, between(0, most_side), [](auto& c) { return &c.data.special_tokens; }),
       k("prefetch", silent, between(0, most_batches_ahead), [](auto& c) { return &c.data.prefetch; }),
@@ -61,8 +81,8 @@ std::vector<Key> data_keys() {
       also("data.val_dir", "data.val_path"),
       idle("data.splits_string", "all of the data is for training"),
       idle("data.num_workers", "batches are read ahead by one thread"),
-      idle("data.tokenizer", "text is read as bytes, and token files as they are; tokenize before"),
-      idle("data.packing", "samples are cut from one stream of tokens"),
+      idle("data.tokenizer", "`python3 -m trellis.train prepare` makes tokens; text alone is read as bytes"),
+      k("packing", course, [](auto& c) { return &c.data.packing; }),
   };
 }
 

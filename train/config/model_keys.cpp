@@ -5,6 +5,7 @@
 
 #include "train/config/hf_config.h"
 #include "train/config/key_list.h"
+#include "train/config/rate_schedule.h"
 
 namespace trellis::train {
 namespace {
@@ -60,10 +61,7 @@ void check_betas(const JobConfig& c) {
 }
 
 std::string set_schedule(JobConfig& c, const KeyValue& v) {
-  const std::string& w = word(v);
-  for (const char* known : {"constant", "LinearAnnealingWithWarmUp", "CosineAnnealing"})
-    if (w == known) return c.step.schedule.name = w, "";
-  refuse(v, "LinearAnnealingWithWarmUp, CosineAnnealing or constant");
+  return c.step.schedule.name = rate_schedule_named(word(v)).name, "";
 }
 
 constexpr double most_layers = 4096;  // a pass through a layer takes some 45 KB where a step is laid out

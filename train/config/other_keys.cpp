@@ -82,7 +82,7 @@ std::vector<Key> other_keys() {
           [](auto& c) { return &c.step.optimizer.bucket_mb; }),
       idle("neuron_rt_exec_timeout", "TRELLIS_TIMEOUT is the time that ranks wait for each other"),
       idle("neuron_experimental_compress_rg", "there are no replica groups"),
-      only("model_alignment_strategy.sft.packing", {"true"}, "records of .jsonl files are packed"),
+      also("model_alignment_strategy.sft.packing", "data.packing"),
       absent("model_alignment_strategy.dpo", "not built"),
       absent("model_alignment_strategy.orpo", "not built"),
       key(peft + "lora_rank", model, between(0, most_lora_rank), [](auto& c) { return &c.step.lora.rank; }),

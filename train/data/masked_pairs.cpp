@@ -15,9 +15,9 @@ constexpr std::uint64_t guessed = 15, masked = 80, changed = 90;  // in a hundre
 
 }  // namespace
 
-MaskedPairs::MaskedPairs(const Sampler& sampler, std::size_t length, std::size_t vocabulary,
+MaskedPairs::MaskedPairs(const DataSource& source, std::size_t length, std::size_t vocabulary,
                          const SpecialTokens& special, std::uint64_t seed)
-    : sampler_(sampler), length_(length), vocabulary_(vocabulary), special_(special), seed_(seed) {
+    : source_(source), length_(length), vocabulary_(vocabulary), special_(special), seed_(seed) {
   if (length < marks + 2)
     throw std::invalid_argument(
         fmt::format("data.seq_length is {}: expected {} at least, for two parts and their marks", length, marks + 2));
@@ -31,14 +31,15 @@ bool MaskedPairs::read(std::uint64_t number, std::int32_t* tokens, std::int32_t*
   std::uint64_t drawn = 0;
   const auto draw = [&](std::uint64_t below) { return kernels::random_word(key, drawn++) % below; };
   const std::size_t text = length_ - marks, first = text / 2;
-  std::vector<std::int32_t> stretch(length_ + 1);
-  sampler_.read(number, stretch.data());
+  std::vector<std::int32_t> stretch(length_);
+  source_.read(number, {.tokens = stretch.data()});
   const bool follows = draw(2) == 0;
   const auto put = [&](std::size_t at, std::int32_t token, std::int32_t type) { tokens[at] = token, types[at] = type; };
   put(0, special_.begin, 0);
   for (std::size_t i = 0; i < first; ++i) put(1 + i, stretch[i], 0);
   put(first + 1, special_.separator, 0);
-  if (!follows) sampler_.read(number + 1 + draw(std::max<std::uint64_t>(1, sampler_.samples() - 1)), stretch.data());
+  if (!follows)
+    source_.read(number + 1 + draw(std::max<std::uint64_t>(1, source_.samples() - 1)), {.tokens = stretch.data()});
   for (std::size_t i = first; i < text; ++i) put(2 + i, stretch[i], 1);
   put(length_ - 1, special_.separator, 1);
   for (std::size_t i = 0; i < length_; ++i) {

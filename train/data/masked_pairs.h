@@ -2,7 +2,10 @@
 // follows the first in the text.
 #pragma once
 
-#include "train/data/tokens.h"
+#include <cstddef>
+#include <cstdint>
+
+#include "train/data/source.h"
 
 namespace trellis::train {
 
@@ -13,7 +16,7 @@ struct SpecialTokens {
 class MaskedPairs {
  public:
   // Throws invalid_argument where a sample has no room for two stretches, or a special token is not in the vocabulary.
-  MaskedPairs(const Sampler&, std::size_t length, std::size_t vocabulary, const SpecialTokens&, std::uint64_t seed);
+  MaskedPairs(const DataSource&, std::size_t length, std::size_t vocabulary, const SpecialTokens&, std::uint64_t seed);
 
   // Sample number `number` of the whole training: `length` tokens, types and labels (-100: nothing to guess). Returns
   // whether the second part follows: half of them do. 15% of the tokens are guessed, of which 80% are masked, 10% are
@@ -21,7 +24,7 @@ class MaskedPairs {
   bool read(std::uint64_t number, std::int32_t* tokens, std::int32_t* types, std::int32_t* labels) const;
 
  private:
-  const Sampler& sampler_;
+  const DataSource& source_;
   std::size_t length_, vocabulary_;
   SpecialTokens special_;
   std::uint64_t seed_;

@@ -63,9 +63,9 @@ std::string ReadFile::whole() const {
   return text;
 }
 
-std::uint32_t ReadFile::checksum() const {
+std::uint32_t ReadFile::checksum(std::uint32_t before) const {
   std::vector<std::byte> bytes(std::min(piece, size_));
-  std::uint32_t crc = 0;
+  std::uint32_t crc = before;
   for (std::size_t at = 0; at < size_; at += piece) {
     const std::size_t n = std::min(piece, size_ - at);
     read(at, n, bytes.data());

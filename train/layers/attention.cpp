@@ -48,6 +48,15 @@ std::vector<Output> outputs(const std::string& name, const AttentionOptions& o, 
           {.name = full(2), .outputs = o.heads.kv_heads * o.head_size, .part = kv}};
 }
 
+std::vector<TensorId> with_starts(std::vector<TensorId> reads, const Attention::Saved& s) {
+  if (s.starts != no_tensor) reads.push_back(s.starts);
+  return reads;
+}
+
+const std::int32_t* starts_of(const Memory& at, const Attention::Saved& s) {
+  return s.starts == no_tensor ? nullptr : at.as<std::int32_t>(s.starts);
+}
+
 LinearOptions with_deviation(LinearOptions o, double deviation) {
   o.deviation = deviation;
   return o;
@@ -107,17 +116,18 @@ TensorId Attention::core(Writer& w, const Saved& s) const {
   const Tensor like = w.tensor(s.q);
   const TensorId out = w.tensor("attended", like.type, like.rows, like.columns);
   const TensorId scratch = w.tensor("scores", DType::f32, attention_scratch(shape_), 1, Category::scratch);
-  w.compute("attention", {s.q, s.k, s.v}, {out, scratch}, shape_.flops(), core_shape("attention", like.type),
+  w.compute("attention", with_starts({s.q, s.k, s.v}, s), {out, scratch}, shape_.flops(),
+            core_shape("attention", like.type),
             [=, type = like.type, shape = shape_, d = dropping(s)](const Memory& at, const StepInputs& now) {
               attention(type, shape, at.at(s.q), at.at(s.k), at.at(s.v), at.at(out), at.as<float>(scratch),
-                        at.threads(), d.at(now));
+                        at.threads(), d.at(now), starts_of(at, s));
             });
   return out;
 }
 
 TensorId Attention::forward(Writer& w, TensorId x, Saved& saved) const {
   const auto qkv = qkv_.forward(w, x);
-  saved = {x, qkv[0], qkv[1], qkv[2], no_tensor, saved.number};
+  saved = {x, qkv[0], qkv[1], qkv[2], no_tensor, saved.number, saved.starts};
   turn(w, saved.q, shape_.heads, false);
   turn(w, saved.k, shape_.kv_heads, false);
   const TensorId out = core(w, saved);
@@ -136,11 +146,11 @@ TensorId Attention::backward(Writer& w, TensorId dy, const Saved& s) const {
   const TensorId dq = w.tensor("dq", q.type, q.rows, q.columns);
   TensorId dk = w.tensor("dk", k.type, k.rows, k.columns), dv = w.tensor("dv", k.type, k.rows, k.columns);
   const TensorId scratch = w.tensor("scores", DType::f32, attention_gradient_scratch(shape_), 1, Category::scratch);
-  w.compute("attention_gradient", {dout, s.q, s.k, s.v}, {dq, dk, dv, scratch}, 2.5 * shape_.flops(),
+  w.compute("attention_gradient", with_starts({dout, s.q, s.k, s.v}, s), {dq, dk, dv, scratch}, 2.5 * shape_.flops(),
             core_shape("attention_gradient", q.type),
             [=, type = q.type, shape = shape_, d = dropping(s)](const Memory& at, const StepInputs& now) {
               attention_gradient(type, shape, at.at(dout), at.at(s.q), at.at(s.k), at.at(s.v), at.at(dq), at.at(dk),
-                                 at.at(dv), at.as<float>(scratch), at.threads(), d.at(now));
+                                 at.at(dv), at.as<float>(scratch), at.threads(), d.at(now), starts_of(at, s));
             });
   turn(w, dq, shape_.heads, true);
   turn(w, dk, shape_.kv_heads, true);

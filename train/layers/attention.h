@@ -34,11 +34,12 @@ class Attention {
  public:
   struct Saved {
     TensorId x = no_tensor, q = no_tensor, k = no_tensor, v = no_tensor, out = no_tensor;
-    std::size_t number = 0;  // of the micro-batch among all of the step: which probabilities dropout takes
+    std::size_t number = 0;       // of the micro-batch among all of the step: which probabilities dropout takes
+    TensorId starts = no_tensor;  // where attention is cut: the first position that each row sees
   };
 
   Attention(Writer&, Parameters&, const std::string& name, const AttentionOptions&);
-  TensorId forward(Writer&, TensorId x, Saved&) const;  // Saved has the number
+  TensorId forward(Writer&, TensorId x, Saved&) const;  // Saved has the number and the starts
   TensorId backward(Writer&, TensorId dy, const Saved&) const;
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 
 #include "kernels/dispatch/cpu.h"
 #include "kernels/dispatch/parallel.h"
@@ -69,9 +70,12 @@ void each_block(const AttentionShape& s, int threads, const Body& body) {
 
 // The probabilities of a block, in f32.
 void probabilities(DType type, const AttentionShape& s, const Head& h, const Block& b, const void* q, const void* k,
-                   float* out) {
+                   const std::int32_t* starts, float* out) {
   kernels::matmul({b.queries, b.keys, s.head_size}, type, {element(type, q, h.q + b.first * h.q_stride), h.q_stride},
                   {element(type, k, h.kv), h.kv_stride, true}, DType::f32, out, b.keys);
+  for (std::size_t i = 0; i < b.queries && starts != nullptr; ++i)
+    std::fill_n(out + i * b.keys, starts[(b.first + i) * s.batch + h.sequence],
+                -std::numeric_limits<float>::infinity());
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.head_size)));
   kernels::softmax(DType::f32, out, out, b.queries, b.keys, {.scale = scale, .queries = s.causal ? b.queries : 0});
 }
@@ -111,12 +115,12 @@ std::size_t attention_gradient_scratch(const AttentionShape& s) {
 }
 
 void attention(DType type, const AttentionShape& s, const void* q, const void* k, const void* v, void* out,
-               float* scratch, int threads, const ProbabilityDropout& dropout) {
+               float* scratch, int threads, const ProbabilityDropout& dropout, const std::int32_t* starts) {
   const std::size_t block = query_block * s.sequence;
   each_block(s, threads, [&](std::size_t slot, const Head& h, const Block& b) {
     float* const p = scratch + slot * 2 * block;
     void* const narrow = p + block;
-    probabilities(type, s, h, b, q, k, p);
+    probabilities(type, s, h, b, q, k, starts, p);
     if (dropout.rate > 0) drop(p, p, s, h, b, dropout);
     kernels::matmul({b.queries, s.head_size, b.keys}, type, {as_factor(type, p, b.queries * b.keys, narrow), b.keys},
                     {element(type, v, h.kv), h.kv_stride}, type, element(type, out, h.q + b.first * h.q_stride),
@@ -126,7 +130,7 @@ void attention(DType type, const AttentionShape& s, const void* q, const void* k
 
 void attention_gradient(DType type, const AttentionShape& s, const void* dout, const void* q, const void* k,
                         const void* v, void* dq, void* dk, void* dv, float* scratch, int threads,
-                        const ProbabilityDropout& dropout) {
+                        const ProbabilityDropout& dropout, const std::int32_t* starts) {
   const std::size_t block = query_block * s.sequence, kv = s.rows() * s.kv_heads * s.head_size;
   // Sums of keys' and values' gradients over the heads that they serve, in f32.
   float *const k_sum = scratch + most_attention_threads * 4 * block, *const v_sum = k_sum + kv;
@@ -137,7 +141,7 @@ void attention_gradient(DType type, const AttentionShape& s, const void* dout, c
     void *const p_room = dp + block, *const dp_room = dp + 2 * block;
     const std::size_t n = b.queries * b.keys, at = h.q + b.first * h.q_stride;
     const Factor grad{element(type, dout, at), h.q_stride};
-    probabilities(type, s, h, b, q, k, p);
+    probabilities(type, s, h, b, q, k, starts, p);
     kernels::matmul({b.queries, b.keys, s.head_size}, type, grad, {element(type, v, h.kv), h.kv_stride, true},
                     DType::f32, dp, b.keys);
     // Values were weighted by what dropout left of the probabilities; these were not, when softmax made them.

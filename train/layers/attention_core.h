@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "kernels/types/dtype.h"
 #include "kernels/types/random.h"
@@ -37,12 +38,12 @@ struct ProbabilityDropout {
   std::size_t first_head = 0, heads = 0;
 };
 
-// f32 or bf16, the same for all; sums in f32.
-// Threads share heads of sequences; for the gradient, groups of heads that one head of keys serves.
+// f32 or bf16, the same for all; sums in f32. starts: of causal attention, by row the first position that it sees;
+// null: 0. Threads share heads of sequences; for the gradient, groups of heads that one head of keys serves.
 void attention(kernels::DType, const AttentionShape&, const void* q, const void* k, const void* v, void* out,
-               float* scratch, int threads = 1, const ProbabilityDropout& = {});
+               float* scratch, int threads = 1, const ProbabilityDropout& = {}, const std::int32_t* starts = nullptr);
 void attention_gradient(kernels::DType, const AttentionShape&, const void* dout, const void* q, const void* k,
                         const void* v, void* dq, void* dk, void* dv, float* scratch, int threads = 1,
-                        const ProbabilityDropout& = {});
+                        const ProbabilityDropout& = {}, const std::int32_t* starts = nullptr);
 
 }  // namespace trellis::train

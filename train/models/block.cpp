@@ -1,6 +1,7 @@
 #include "train/models/block.h"
 
 #include "text/registry.h"
+#include "train/config/foreign_code.h"
 
 namespace trellis::train {
 namespace {
@@ -12,7 +13,7 @@ text::Registry<Model>& registry() {
 
 }  // namespace
 
-RegisteredModel::RegisteredModel(Model m) { registry().add(std::move(m)); }
+RegisteredModel::RegisteredModel(Model m) { register_from(__builtin_return_address(0), registry(), std::move(m)); }
 
 const std::map<std::string, Model, std::less<>>& models() { return registry().entries(); }
 

@@ -33,6 +33,7 @@ struct BlockContext {
   std::size_t micro_batches = 1;
   std::vector<TensorId> types = {}, next = {};  // of models of pairs: of the embedding, of the head
   bool first_stage = true;                      // false: the head's copy of a tied weight is not the owner
+  std::vector<TensorId> starts = {};            // of cut attention: the first position that each token's attention sees
 
   std::size_t batch() const { return config.micro_batch_size; }
   bool scattered() const { return config.strategy.sequence_parallel && writer.shape().tensor > 1; }

@@ -57,6 +57,7 @@ TransformerOptions transformer_options(const BlockContext& b, const std::string&
 TransformerLayer::TransformerLayer(const BlockContext& b, const TransformerOptions& o)
     : options_(o),
       drop_(b, o.name),
+      starts_(o.attention.causal ? b.starts : std::vector<TensorId>()),
       first_norm_(b.writer, b.parameters, o.norm, o.name + "." + o.norms[0], o.attention.hidden,
                   static_cast<float>(b.config.model.norm_epsilon), b.scattered()),
       attention_(b.writer, b.parameters, o.name + "." + o.attention_name, o.attention),
@@ -79,6 +80,7 @@ TensorId HiddenDropout::operator()(Writer& w, const char* where, TensorId t, std
 
 TensorId TransformerLayer::through(Writer& w, TensorId x, std::size_t micro, Saved& s) const {
   s.attention.number = number_of(w, micro);
+  if (!starts_.empty()) s.attention.starts = starts_[micro];
   if (options_.arrangement == Arrangement::norms_last) return through_norms_last(w, x, micro, s);
   const auto part = [&](const std::string& name, const Norm& norm, Norm::Saved& kept, TensorId in, const auto& layer,
                         auto& saved, const char* where) {

@@ -67,6 +67,7 @@ class TransformerLayer : public Block {
 
   TransformerOptions options_;
   HiddenDropout drop_;
+  std::vector<TensorId> starts_;  // of cut attention, by micro-batch
   Norm first_norm_;
   Attention attention_;
   Norm second_norm_;

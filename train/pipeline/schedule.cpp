@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "text/registry.h"
+#include "train/config/foreign_code.h"
 #include "train/pipeline/simulate.h"
 
 namespace trellis::train {
@@ -33,7 +34,9 @@ std::int32_t PipelineSchedule::stage_of(std::int32_t rank, std::int32_t chunk) c
   return chunk * shape.ranks + (folded && chunk % 2 == 1 ? shape.ranks - 1 - rank : rank);
 }
 
-RegisteredPipeline::RegisteredPipeline(PipelineRule rule) { registry().add(std::move(rule)); }
+RegisteredPipeline::RegisteredPipeline(PipelineRule rule) {
+  register_from(__builtin_return_address(0), registry(), std::move(rule));
+}
 const std::map<std::string, PipelineRule, std::less<>>& pipeline_rules() { return registry().entries(); }
 
 PipelineSchedule pipeline_schedule(std::string_view wanted, const PipelineShape& shape) {

@@ -69,7 +69,11 @@ void Runner::one(const Operation& o, const StepInputs& now) {
 }
 
 void Runner::run(const StepInputs& now) {
-  for (const Operation& o : program_.operations) one(o, now);
+  for (std::size_t i = 0; i < program_.operations.size(); ++i) {
+    const auto begin = timed_ == nullptr ? std::chrono::steady_clock::time_point() : std::chrono::steady_clock::now();
+    one(program_.operations[i], now);
+    if (timed_ != nullptr) timed_->push_back({i, begin, std::chrono::steady_clock::now()});
+  }
   for (const auto& [axis, stream] : streams_)
     if (stream->idle()) stream->synchronize();  // throws what went wrong beside
 }

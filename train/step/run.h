@@ -1,9 +1,12 @@
 // Runs a program on real memory: kernels on this rank, exchanges through communicators.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ccl/communicator.h"
 #include "train/step/memory_plan.h"
@@ -41,6 +44,12 @@ class Runner : public Memory {
     std::string name = {};
   };
   Found first_not_finite(const StepInputs&);
+  // When each operation of a run began and ended on this thread. Until null is given, runs are added to `to`.
+  struct Timed {
+    std::size_t operation = 0;
+    std::chrono::steady_clock::time_point begin, end;
+  };
+  void time_operations(std::vector<Timed>* to) { timed_ = to; }
   double seconds_exchanging() const { return exchanging_; }  // in exchanges and in waits for them, since the beginning
 
  private:
@@ -59,6 +68,7 @@ class Runner : public Memory {
   std::shared_ptr<device::Device> device_;
   std::byte* memory_ = nullptr;
   double exchanging_ = 0;
+  std::vector<Timed>* timed_ = nullptr;
   int threads_;
 };
 

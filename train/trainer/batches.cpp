@@ -1,6 +1,9 @@
 #include "train/trainer/batches.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <stdexcept>
 
 #include "train/models/block.h"
 
@@ -21,39 +24,59 @@ Batches::~Batches() {
   worker_.join();
 }
 
-Source::Source(std::unique_ptr<Sampler> sampler, const Step& step, const SpecialTokens& special)
-    : sampler_(std::move(sampler)) {
+Source::Source(std::shared_ptr<const DataSource> data, const Step& step, const SpecialTokens& special, bool checked)
+    : data_(std::move(data)), checked_(checked) {
   const Config& c = step.config;
   if (model_named(c.model.architecture).pairs)
-    pairs_ = std::make_unique<MaskedPairs>(*sampler_, c.seq_length, c.model.vocab_size, special, c.seed);
+    pairs_ = std::make_unique<MaskedPairs>(*data_, c.seq_length, c.model.vocab_size, special, c.seed);
+}
+
+// A token that is none would be read beyond the embedding's table.
+void Source::check(const Step& step, const Batch& b) const {
+  const auto vocabulary = static_cast<std::int64_t>(step.config.model.vocab_size);
+  const auto expect = [&](const auto& all, const char* what, std::int64_t from, std::int64_t below) {
+    for (const auto& each : all)
+      for (const std::int32_t value : each)
+        if ((value < from || value >= below) && value != no_label)
+          throw std::invalid_argument(fmt::format("the data source's {} of step {} have {}: expected {} to {}", what,
+                                                  b.step, value, from, below - 1));
+  };
+  expect(b.tokens, "tokens", 0, vocabulary);
+  expect(b.labels, "labels", 0, vocabulary);
+  expect(b.starts, "starts", 0, static_cast<std::int64_t>(step.config.seq_length));
+  for (const auto& each : b.tokens)
+    if (std::ranges::find(each, no_label) != each.end())
+      throw std::invalid_argument(fmt::format("the data source's tokens of step {} have {}", b.step, no_label));
+  for (const auto& each : b.starts)
+    for (std::size_t i = 0; i < each.size(); ++i)
+      if (each[i] < 0 || static_cast<std::size_t>(each[i]) > i % step.config.seq_length)
+        throw std::invalid_argument(fmt::format("the data source's start of position {} in step {} is {}",
+                                                i % step.config.seq_length, b.step, each[i]));
 }
 
 Batch Source::read(const Step& step, std::int64_t number) const {
   const std::size_t batch = step.config.micro_batch_size, length = step.config.seq_length;
   const auto data = static_cast<std::size_t>(step.mesh.shape().data), place = static_cast<std::size_t>(step.place.data);
+  const bool cut = step.config.cut_attention;
   Batch b;
   b.step = number;
-  std::vector<std::int32_t> sample(length + 1), type(length), label(length);
-  const auto append = [](std::vector<std::int32_t>& to, const std::vector<std::int32_t>& from, std::size_t n) {
-    to.insert(to.end(), from.begin(), from.begin() + static_cast<std::ptrdiff_t>(n));
-  };
   for (std::size_t m = 0; m < step.micro_batches; ++m) {
-    b.tokens.emplace_back(), b.labels.emplace_back();
-    if (pairs_) b.types.emplace_back(), b.next.emplace_back();
     // Samples of a step are dealt out micro-batch by micro-batch, and of each to the data-parallel ranks in order.
     const std::size_t whole = step.micro_batches * data * batch;
+    auto& tokens = b.tokens.emplace_back(batch * length);
+    auto& labels = b.labels.emplace_back(batch * length, no_label);
+    if (pairs_) b.types.emplace_back(batch * length), b.next.emplace_back(batch);
+    if (cut) b.starts.emplace_back(batch * length);
     for (std::size_t i = 0; i < batch; ++i) {
       const std::size_t one = static_cast<std::size_t>(number - 1) * whole + (m * data + place) * batch + i;
-      if (pairs_) {
-        b.next[m].push_back(pairs_->read(one, sample.data(), type.data(), label.data()) ? 0 : 1);
-        append(b.types[m], type, length);
-      } else {
-        sampler_->read(one, sample.data(), label.data());
-      }
-      append(b.tokens[m], sample, length);
-      append(b.labels[m], label, length);
+      const std::size_t at = i * length;
+      if (pairs_)
+        b.next[m][i] = pairs_->read(one, &tokens[at], &b.types[m][at], &labels[at]) ? 0 : 1;
+      else
+        data_->read(one, {&tokens[at], &labels[at], cut ? &b.starts[m][at] : nullptr});
     }
   }
+  if (!checked_) check(step, b);
   return b;
 }
 

@@ -11,35 +11,25 @@
 #include <vector>
 
 #include "train/data/masked_pairs.h"
-#include "train/data/tokens.h"
-#include "train/whole/job.h"
+#include "train/data/source.h"
+#include "train/trainer/batch.h"
 
 namespace trellis::train {
 
-// The data of one step: for each micro-batch, its tokens and labels, one sample after the other.
-struct Batch {
-  std::int64_t step = 0;
-  std::vector<std::vector<std::int32_t>> tokens, labels;
-  std::vector<std::vector<std::int32_t>> types, next;  // of models of pairs
-
-  MicroBatch micro(std::size_t m) const {
-    if (types.empty()) return {tokens[m].data(), labels[m].data()};
-    return {tokens[m].data(), labels[m].data(), types[m].data(), next[m].data()};
-  }
-};
-
-// Samples of token files, as the step's model reads them.
+// Samples of a data source, as the step's model reads them.
 class Source {
  public:
-  // Throws what MaskedPairs throws.
-  Source(std::unique_ptr<Sampler>, const Step&, const SpecialTokens&);
+  // checked: its tokens are known to be in the vocabulary. Throws what MaskedPairs throws.
+  Source(std::shared_ptr<const DataSource>, const Step&, const SpecialTokens&, bool checked);
   Batch read(const Step&, std::int64_t number) const;  // of a step, counted from 1, for the place of the step's rank
-  std::size_t samples() const { return sampler_->samples(); }
-  std::vector<DataFile> identity() const { return sampler_->identity(); }
+  std::uint64_t samples() const { return data_->samples(); }
+  std::vector<DataFile> identity() const { return data_->identity(); }
 
  private:
-  std::unique_ptr<Sampler> sampler_;
+  void check(const Step&, const Batch&) const;
+  std::shared_ptr<const DataSource> data_;
   std::unique_ptr<MaskedPairs> pairs_;  // of models of these
+  bool checked_;
 };
 
 class Batches {

@@ -68,4 +68,8 @@ void MetricsLog::add(const StepRecord& r) {
     if (!std::isnan(value)) events_->scalar(tag, r.step, static_cast<float>(value));
 }
 
+void MetricsLog::scalar(const std::string& name, std::int64_t step, double value) {
+  if (events_) events_->scalar(name, step, static_cast<float>(value));
+}
+
 }  // namespace trellis::train

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <memory>
 
+#include "train/trainer/callback.h"
 #include "train/trainer/events.h"
-#include "train/trainer/trainer.h"
 
 namespace trellis::train {
 
@@ -14,6 +14,7 @@ class MetricsLog {
   // Lines and events of steps after `done` are from a run that was cut off; they go.
   MetricsLog(const std::filesystem::path& folder, std::int64_t done, bool tensorboard);
   void add(const StepRecord&);
+  void scalar(const std::string& name, std::int64_t step, double value);  // to TensorBoard alone
 
  private:
   std::filesystem::path csv_;

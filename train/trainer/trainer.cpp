@@ -16,10 +16,11 @@
 #include "kernels/reduce/dot.h"
 #include "train/cache/proof.h"
 #include "train/checkpoint/save.h"
+#include "train/config/foreign_code.h"
 #include "train/config/keys.h"
+#include "train/config/rate_schedule.h"
 #include "train/trainer/agreement.h"
 #include "train/trainer/batches.h"
-#include "train/trainer/learning_rate.h"
 #include "train/trainer/metrics.h"
 #include "train/trainer/own_threads.h"
 #include "train/trainer/resume.h"
@@ -37,8 +38,8 @@ using Seconds = std::chrono::duration<double>;
 
 class Training {
  public:
-  Training(const JobConfig& config, ccl::Communicator& world, const TrainerHooks& hooks)
-      : config_(config), world_(world), hooks_(hooks) {}
+  Training(const JobConfig& config, ccl::Communicator& world, const TrainerParts& parts)
+      : config_(config), world_(world), parts_(parts), hooks_(parts.hooks) {}
 
   TrainingResult run() {
     check();
@@ -46,32 +47,55 @@ class Training {
     prove_step();
     const int threads = config_.trainer.threads < 0 ? own_threads(world_) : config_.trainer.threads;
     job_ = std::make_unique<Job>(config_.step, world_, threads);
-    source_ = source_of(config_.data.train_path, config_, job_->step());
+    source_ = parts_.train_data ? source_of(parts_.train_data, config_, job_->step())
+                                : source_of(config_.data.train_path, config_.data.weights, config_, job_->step());
     count();
     resume();
-    if (validates()) validation_ = std::make_unique<Validation>(config_, *job_);
+    if (validates()) validation_ = std::make_unique<Validation>(config_, *job_, parts_.val_data);
     open_outputs();
     if (config_.trainer.num_sanity_val_steps != 0 && validation_)
       say(fmt::format("validation loss before the first step {:.4f}",
                       validation_->loss(config_.trainer.num_sanity_val_steps)));
+    TrainState state{.config = config_,
+                     .world = world_,
+                     .job = *job_,
+                     .step = result_.last_step,
+                     .log = [&](const auto& name, double v) {
+                       if (metrics_) metrics_->scalar(name, result_.last_step, v);
+                     }};
+    const auto each = [&](auto call, const auto&... of) {
+      state.step = result_.last_step;
+      for (const auto& callback : parts_.callbacks) (callback.get()->*call)(state, of...);
+    };
     if (hooks_.begin) hooks_.begin(result_.last_step + 1);
+    each(&Callback::on_train_start);
     Batches batches(*source_, job_->step(), result_.last_step + 1, config_.data.prefetch);
     while (result_.last_step < config_.trainer.max_steps && !result_.stopped) {
-      StepRecord record = step(batches.next());
-      result_.stopped = any_rank(world_, hooks_.stop && hooks_.stop());
+      const Batch batch = batches.next();
+      each(&Callback::on_train_batch_start, batch);
+      StepRecord record = step(batch);
+      each(&Callback::on_train_batch_end, record);
+      result_.stopped = any_rank(world_, state.stop || (hooks_.stop && hooks_.stop()));
       const bool last = result_.stopped || result_.last_step == config_.trainer.max_steps;
       if (validation_ && due(config_.trainer.val_check_interval, last)) record.validation_loss = validate();
+      if (!std::isnan(record.validation_loss)) each(&Callback::on_validation_end, record.validation_loss);
       note(record, last);
-      if (checkpoints_ && due(config_.experiment.every_n_train_steps, last)) save();
+      if (checkpoints_ && due(config_.experiment.every_n_train_steps, last)) {
+        save();
+        each(&Callback::on_save_checkpoint);
+      }
     }
     if (checkpoints_) checkpoints_->wait();
+    each(&Callback::on_train_end, result_);
     return std::move(result_);
   }
 
  private:
   bool due(std::int64_t every, bool last) const { return last || (every > 0 && result_.last_step % every == 0); }
 
-  bool validates() const { return !config_.data.val_path.empty() && config_.trainer.limit_val_batches != 0; }
+  bool validates() const {
+    return (parts_.val_data || !config_.data.val_path.empty()) && config_.trainer.limit_val_batches != 0;
+  }
 
   double validate() {
     validation_loss_ = validation_->loss(config_.trainer.limit_val_batches, config_.trainer.limit_val_share);
@@ -95,6 +119,7 @@ class Training {
   }
 
   void check() {
+    check_foreign_code();
     check_values(config_);
     const TrainerConfig& t = config_.trainer;
     const Rank asked = t.devices * std::max<Rank>(1, t.num_nodes);
@@ -105,8 +130,13 @@ class Training {
       throw std::invalid_argument(
           fmt::format("trainer.num_nodes is {}: expected a divisor of {}, the ranks that were launched", t.num_nodes,
                       world_.ranks()));
-    if (config_.data.train_path.empty())
+    if (config_.data.train_path.empty() && !parts_.train_data)
       throw std::invalid_argument("data.train_path is missing: expected a file of text or tokens");
+    if (const auto& weights = config_.data.weights;
+        !weights.empty() && weights.size() != config_.data.train_path.size())
+      throw std::invalid_argument(fmt::format("data.train_weights has {} entries: expected {}, one for each train_path",
+                                              weights.size(), config_.data.train_path.size()));
+    rate_schedule_named(config_.step.schedule.name);
     const ExperimentConfig& e = config_.experiment;
     if (e.monitor != "global_step" && e.monitor != "loss" && e.monitor != "val_loss")
       throw std::invalid_argument(fmt::format(
@@ -122,7 +152,8 @@ class Training {
   // What is not there is told before a step is laid out, which may take long.
   void check_files() {
     const auto expect = [](const char* key, const std::string& path) {
-      if (!fs::exists(path) && !fs::exists(fs::path(path).replace_extension(".idx")))  // of tokens named without ending
+      const bool tokens = fs::exists(path + ".idx") || fs::exists(fs::path(path).replace_extension(".idx"));
+      if (!fs::exists(path) && !tokens)
         throw std::system_error(ENOENT, std::generic_category(), fmt::format("{} {}", key, path));
     };
     for (const std::string& path : config_.data.train_path) expect("data.train_path", path);
@@ -234,8 +265,9 @@ class Training {
     for (std::size_t m = 0; m < batch.tokens.size(); ++m) job_->set_batch(m, batch.micro(m));
     const auto begin = std::chrono::steady_clock::now();
     const double waited = job_->runner().seconds_exchanging();
-    const StepInputs now{batch.step, learning_rate(config_.step.optimizer, config_.step.schedule, batch.step,
-                                                   config_.trainer.max_steps)};
+    const StepInputs now{batch.step, parts_.learning_rate ? parts_.learning_rate(batch.step)
+                                                          : learning_rate(config_.step.optimizer, config_.step.schedule,
+                                                                          batch.step, config_.trainer.max_steps)};
     const Job::Result r = job_->run(now);
     if (!std::isfinite(r.loss) || !std::isfinite(r.norm)) not_finite(now, r);
     StepRecord record{.step = batch.step,
@@ -308,6 +340,7 @@ class Training {
 
   const JobConfig& config_;
   ccl::Communicator& world_;
+  const TrainerParts& parts_;
   const TrainerHooks& hooks_;
   std::unique_ptr<RunFolder> folder_;  // of rank 0; first, so that it is locked for as long as files are written
   bool continues_ = false;             // the run that is in the folder
@@ -327,8 +360,17 @@ class Training {
 
 }  // namespace
 
+Trainer::Trainer(JobConfig config, ccl::Communicator& world, TrainerParts parts)
+    : config_(std::move(config)), world_(world), parts_(std::move(parts)) {}
+
+TrainingResult Trainer::fit(const fs::path& from) {
+  JobConfig config = config_;
+  if (!from.empty()) config.experiment.resume_from = from;
+  return Training(config, world_, parts_).run();
+}
+
 TrainingResult train(const JobConfig& config, ccl::Communicator& world, const TrainerHooks& hooks) {
-  return Training(config, world, hooks).run();
+  return Trainer(config, world, {.hooks = hooks}).fit();
 }
 
 }  // namespace trellis::train

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "train/data/blend.h"
+#include "train/data/sampler.h"
+
 namespace trellis::train {
 namespace {
 
@@ -21,16 +24,42 @@ SpecialTokens special_tokens(const JobConfig& config) {
 
 }  // namespace
 
-std::unique_ptr<Source> source_of(const std::vector<std::string>& paths, const JobConfig& config, const Step& step) {
+std::unique_ptr<Source> source_of(const std::vector<std::string>& paths, const std::vector<double>& weights,
+                                  const JobConfig& config, const Step& step) {
+  const SampleOptions options{.whole_documents = !config.data.packing, .mask_ends = config.data.mask_ends};
   std::vector<std::unique_ptr<TokenFile>> files;
-  for (const std::string& path : paths) files.push_back(std::make_unique<TokenFile>(path, config.data.token_bytes));
-  auto sampler = std::make_unique<Sampler>(std::move(files), config.step.seq_length, config.step.seed);
-  sampler->check(config.step.model.vocab_size);
-  return std::make_unique<Source>(std::move(sampler), step, special_tokens(config));
+  std::vector<std::shared_ptr<const DataSource>> parts;
+  const auto sampler = [&](std::uint64_t seed) {
+    auto made = std::make_shared<Sampler>(std::move(files), config.step.seq_length, seed, options);
+    made->check(config.step.model.vocab_size);
+    files.clear();
+    return made;
+  };
+  for (const std::string& path : paths) {
+    files.push_back(std::make_unique<TokenFile>(path, config.data.token_bytes));
+    if (options.whole_documents && files.back()->documents().size() < 3)
+      throw std::invalid_argument(
+          fmt::format("data.packing is false: expected documents in {}, which Megatron's .idx has, or lines of .jsonl",
+                      files.back()->name()));
+    if (!weights.empty()) parts.push_back(sampler(config.step.seed + parts.size()));
+  }
+  std::shared_ptr<const DataSource> data;
+  if (weights.empty())
+    data = sampler(config.step.seed);
+  else
+    data = std::make_shared<Blend>(std::move(parts), weights);
+  return std::make_unique<Source>(std::move(data), step, special_tokens(config), true);
 }
 
-Validation::Validation(const JobConfig& config, Job& job)
-    : job_(job), evaluation_(job), source_(source_of(config.data.val_path, config, job.step())) {
+std::unique_ptr<Source> source_of(std::shared_ptr<const DataSource> data, const JobConfig& config, const Step& step) {
+  return std::make_unique<Source>(std::move(data), step, special_tokens(config), false);
+}
+
+Validation::Validation(const JobConfig& config, Job& job, std::shared_ptr<const DataSource> data)
+    : job_(job),
+      evaluation_(job),
+      source_(data ? source_of(std::move(data), config, job.step())
+                   : source_of(config.data.val_path, {}, config, job.step())) {
   batches_ = static_cast<std::int64_t>(source_->samples() / config.step.global_batch_size);
   if (batches_ == 0)
     throw std::invalid_argument(

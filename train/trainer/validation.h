@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "train/config/job_config.h"
 #include "train/trainer/batches.h"
@@ -11,8 +13,9 @@ namespace trellis::train {
 
 class Validation {
  public:
-  // Every rank makes one. Throws invalid_argument where the data has fewer samples than a batch.
-  Validation(const JobConfig&, Job&);
+  // Every rank makes one. data: a program's own, or null. Throws invalid_argument where the data has fewer samples than
+  // a batch.
+  Validation(const JobConfig&, Job&, std::shared_ptr<const DataSource> data = {});
   // The mean over at most so many batches, the same ones each time; -1: all of the share of those that the data has.
   double loss(std::int64_t most, double share = 1);
 
@@ -23,7 +26,10 @@ class Validation {
   std::int64_t batches_ = 0;
 };
 
-// Reads token files. Throws what TokenFile, Sampler and MaskedPairs throw, and for tokens outside of the vocabulary.
-std::unique_ptr<Source> source_of(const std::vector<std::string>& paths, const JobConfig&, const Step&);
+// Reads token files, blended where there are weights, or a program's own data. Throws what TokenFile, Sampler, Blend
+// and MaskedPairs throw; also for tokens that are not in the vocabulary.
+std::unique_ptr<Source> source_of(const std::vector<std::string>& paths, const std::vector<double>& weights,
+                                  const JobConfig&, const Step&);
+std::unique_ptr<Source> source_of(std::shared_ptr<const DataSource>, const JobConfig&, const Step&);
 
 }  // namespace trellis::train

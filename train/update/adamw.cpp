@@ -12,7 +12,7 @@ void write_adamw(Writer& w, const Update& u, std::size_t state) {
               p.each_run(at, now, [&](const UpdateRun& r) {
                 kernels::adamw(
                     r.weights, r.gradient, {DType::f32, r.first, r.second}, r.n,
-                    {.learning_rate = now.learning_rate,
+                    {.learning_rate = p.learning_rate(now),
                      .beta1 = o.beta1,
                      .beta2 = o.beta2,
                      .epsilon = o.epsilon,

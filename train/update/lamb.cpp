@@ -12,7 +12,7 @@ namespace {
 
 kernels::LambOptions options(const OptimizerConfig& o, const UpdatedParameter& p, const UpdateRun& r, const Memory& at,
                              const StepInputs& now) {
-  return {.learning_rate = now.learning_rate,
+  return {.learning_rate = p.learning_rate(now),
           .beta1 = o.beta1,
           .beta2 = o.beta2,
           .epsilon = o.epsilon,

@@ -1,11 +1,15 @@
 #include "train/update/rule.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "kernels/reduce/clip.h"
 #include "kernels/types/fnv1a.h"
 #include "text/registry.h"
+#include "train/config/foreign_code.h"
 #include "train/update/norm.h"
 
 namespace trellis::train {
@@ -40,7 +44,9 @@ void* shifted(void* p, DType t, std::size_t elements) {
 
 }  // namespace
 
-RegisteredUpdateRule::RegisteredUpdateRule(UpdateRule rule) { registry().add(std::move(rule)); }
+RegisteredUpdateRule::RegisteredUpdateRule(UpdateRule rule) {
+  register_from(__builtin_return_address(0), registry(), std::move(rule));
+}
 
 const UpdateRule& update_rule_named(std::string_view name) { return registry().named(name, "model.optim.name is"); }
 
@@ -52,9 +58,19 @@ UpdatedParameter::UpdatedParameter(const Writer& w, const Update& u, std::size_t
       max_norm_(u.config.optimizer.max_norm),
       weight_decay_(state_.parameter->decays || u.config.optimizer.norm_weight_decay ? u.config.optimizer.weight_decay
                                                                                      : 0),
+      rate_(1),
       norm_(u.norm),
       type_(w.tensor(state_.parameter->value).type),
-      gradient_type_(w.tensor(state_.gradient).type) {}
+      gradient_type_(w.tensor(state_.gradient).type) {
+  if (!u.config.optimizer.group) return;
+  const std::string& name = state_.parameter->name;
+  const ParameterGroup group = u.config.optimizer.group(name);
+  if (!(group.rate >= 0) || !std::isfinite(group.rate) || group.weight_decay < 0)
+    throw std::invalid_argument(fmt::format("the group of {} has rate {} and weight decay {}: expected 0 or more", name,
+                                            group.rate, group.weight_decay));
+  rate_ = group.rate;
+  if (!std::isnan(group.weight_decay)) weight_decay_ = group.weight_decay;
+}
 
 void UpdatedParameter::each_run(const Memory& at, const StepInputs& now,
                                 const std::function<void(const UpdateRun&)>& work) const {

@@ -37,6 +37,18 @@ struct RegisteredUpdateRule {
 // Throws invalid_argument with the names that there are.
 const UpdateRule& update_rule_named(std::string_view name);
 
+// A rule that is a formula of each element, whatever type parameters are kept in and however they are cut up.
+struct ElementUpdate {
+  float* values;          // f32
+  const float* gradient;  // averaged and clipped
+  float *first, *second;  // moments: zeros before the first step; second: null where the rule has none
+  std::size_t n;
+  double learning_rate, weight_decay;  // of this parameter
+  std::int64_t step;                   // counted from 1
+  const OptimizerConfig& config;
+};
+UpdateRule element_rule(std::string name, std::function<void(const ElementUpdate&)>, bool second_moment = true);
+
 // Elements that follow each other here and in the whole tensor, as the kernels take them: random bits are counted in
 // the whole.
 struct UpdateRun {
@@ -57,6 +69,7 @@ class UpdatedParameter {
   void each_run(const Memory&, const StepInputs&, const std::function<void(const UpdateRun&)>& work) const;
 
   double weight_decay() const { return weight_decay_; }
+  double learning_rate(const StepInputs& now) const { return now.learning_rate * rate_; }
   double elements() const { return static_cast<double>(state_.slice.elements()); }
   // The shape of an operation of the rule on these elements.
   schedule::OperationShape shape(std::string_view kind) const;
@@ -67,7 +80,7 @@ class UpdatedParameter {
   ParameterState state_;
   kernels::Keep keep_;
   std::uint64_t seed_;
-  double average_, max_norm_, weight_decay_;
+  double average_, max_norm_, weight_decay_, rate_;
   TensorId norm_;
   DType type_, gradient_type_;
 };

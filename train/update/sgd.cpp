@@ -11,7 +11,7 @@ void write_sgd(Writer& w, const Update& u, std::size_t state) {
             [p, o = u.config.optimizer](const Memory& at, const StepInputs& now) {
               p.each_run(at, now, [&](const UpdateRun& r) {
                 kernels::sgd(r.weights, r.gradient, DType::f32, r.first, r.n,
-                             {.learning_rate = now.learning_rate,
+                             {.learning_rate = p.learning_rate(now),
                               .momentum = o.momentum,
                               .weight_decay = p.weight_decay(),
                               .nesterov = o.nesterov,

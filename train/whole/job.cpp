@@ -57,10 +57,13 @@ Job::Job(const Config& config, ccl::Communicator& world, int threads)
 }
 
 void Job::fill(const std::function<Values(const Parameter&)>& values_of) {
+  for (const ParameterState& s : step_.states) fill(*s.parameter, values_of(*s.parameter));
+}
+
+void Job::fill(const Parameter& p, const Values& value) {
   runner_->settle();
   for (const ParameterState& s : step_.states) {
-    const Parameter& p = *s.parameter;
-    const Values value = values_of(p);
+    if (s.parameter != &p) continue;
     std::vector<float> whole(p.slice.elements());
     for (std::size_t r = 0; r < p.slice.row_count; ++r)
       for (std::size_t c = 0; c < p.slice.column_count; ++c)
@@ -94,6 +97,7 @@ void put_batch(const Step& step, Runner& runner, std::size_t micro, const MicroB
   put(step.types, from.types, length, "types");
   put(step.labels, from.labels, length, "labels");
   put(step.next, from.next, 1, "next");
+  put(step.starts, from.starts, length, "the starts of documents");
 }
 
 Job::Result Job::run(const StepInputs& now) {

@@ -18,6 +18,7 @@ Communicators communicators_for(const Step&, ccl::Communicator& world);
 struct MicroBatch {
   const std::int32_t *tokens = nullptr, *labels = nullptr;
   const std::int32_t *types = nullptr, *next = nullptr;
+  const std::int32_t* starts = nullptr;  // where attention is cut: the first position that each token sees
 };
 void put_batch(const Step&, Runner&, std::size_t micro, const MicroBatch&);
 
@@ -38,6 +39,7 @@ class Job {
 
   // Sets parameters, and masters where there are any.
   void fill(const std::function<Values(const Parameter&)>&);
+  void fill(const Parameter&, const Values&);
   // A parameter's rows here, as f32.
   std::vector<float> values(const Parameter&) const;
   std::vector<float> gradients(const Parameter&) const;

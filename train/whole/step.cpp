@@ -84,6 +84,7 @@ class LayingOut {
       write_update(writer_, step_.config, step_.states, step_.norm, gathered_);
     }
     step_.program = writer_.finish();
+    check_cut();
     return std::move(step_);
   }
 
@@ -101,6 +102,7 @@ class LayingOut {
     for (std::size_t m = 0; m < derived_.micro_batches; ++m) {
       if (has_stage(0)) step_.tokens.push_back(input("tokens", m, rows));
       if (has_stage(0) && pairs) step_.types.push_back(input("types", m, rows));
+      if (step_.config.cut_attention) step_.starts.push_back(input("starts", m, rows));
       if (!has_stage(schedule_.shape.stages() - 1)) continue;
       step_.labels.push_back(input("labels", m, rows));
       if (pairs) step_.next.push_back(input("next", m, step_.config.micro_batch_size));
@@ -111,7 +113,7 @@ class LayingOut {
   void make_blocks() {
     const Model& model = model_named(step_.config.model.architecture);
     const BlockContext context{step_.config,           writer_,     step_.parameters, step_.labels, step_.loss,
-                               derived_.micro_batches, step_.types, step_.next,       has_stage(0)};
+                               derived_.micro_batches, step_.types, step_.next,       has_stage(0), step_.starts};
     check_experts(model);
     const bool tied = step_.config.model.tie_word_embeddings;
     step_.tied = tied && schedule_.rank_of(0) != schedule_.rank_of(schedule_.shape.stages() - 1);
@@ -152,6 +154,15 @@ class LayingOut {
     for (const std::string& target : lora.targets)
       if (std::ranges::find(there, target) == there.end())
         throw std::invalid_argument(fmt::format("{} has '{}': {}", key, target, expected));
+  }
+
+  // A model of somebody's may not know of it.
+  void check_cut() const {
+    const auto reads = [&](const Operation& o) { return std::ranges::find(o.reads, step_.starts[0]) != o.reads.end(); };
+    if (!step_.starts.empty() && std::ranges::none_of(step_.program.operations, reads))
+      throw std::invalid_argument(
+          fmt::format("data.reset_attention_mask is true: expected a model with causal attention, not {}",
+                      step_.config.model.architecture));
   }
 
   void zero_sums() {

@@ -21,6 +21,7 @@ struct Step {
   // Empty on stages that do not read them.
   std::vector<TensorId> tokens, labels;
   std::vector<TensorId> types, next;  // of models of pairs: by token; by sequence
+  std::vector<TensorId> starts;       // of cut attention: the first position that each token sees
   TensorId loss = no_tensor;          // one f64: the mean over all micro-batches and data-parallel ranks, on every rank
   TensorId norm = no_tensor;          // one f64: of the gradients, before clipping; no_tensor where clipping is off
   Rank kv_copies = 1;

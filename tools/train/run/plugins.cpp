@@ -1,0 +1,33 @@
+#include "tools/train/run/plugins.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "train/config/foreign_code.h"
+
+namespace trellis::tools {
+
+void add_plugins(CLI::App& app, std::vector<std::string>& plugins) {
+  app.add_option("--plugin", plugins,
+                 "A shared library whose models, update rules and schedules the configuration may name");
+}
+
+void load_plugins(const std::vector<std::string>& plugins) {
+  for (const std::string& plugin : plugins) {
+    if (!std::filesystem::exists(plugin))
+      throw std::invalid_argument(fmt::format("--plugin {}: there is no such file", plugin));
+    // With its folder: a bare name would be looked for among the system's libraries.
+    if (dlopen(std::filesystem::absolute(plugin).c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr)
+      throw std::invalid_argument(fmt::format("--plugin {}: {}", plugin, dlerror()));
+    try {
+      train::check_foreign_code();
+    } catch (const std::invalid_argument& e) {
+      throw std::invalid_argument(fmt::format("--plugin {}: {}", plugin, e.what()));
+    }
+  }
+}
+
+}  // namespace trellis::tools

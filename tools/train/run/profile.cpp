@@ -1,0 +1,143 @@
+#include "tools/train/run/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "sim/hardware/timeline/timeline.h"
+#include "tools/answer/timeline_file.h"
+#include "tools/program/table.h"
+
+namespace trellis::tools {
+namespace {
+
+using train::Operation;
+
+constexpr train::Rank most_ranks = 16;  // that are shown
+
+// One operation as ranks send it. Ranks of a host have one clock.
+struct Sent {
+  std::int64_t operation = 0, begin_ns = 0, end_ns = 0;
+};
+
+std::vector<Sent> sent(const std::vector<train::Runner::Timed>& timed) {
+  const auto ns = [](std::chrono::steady_clock::time_point t) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count();
+  };
+  std::vector<Sent> all;
+  for (const auto& t : timed) all.push_back({static_cast<std::int64_t>(t.operation), ns(t.begin), ns(t.end)});
+  return all;
+}
+
+// All ranks' operations, of the first ranks, on rank 0.
+std::vector<std::vector<Sent>> gathered(ccl::Communicator& world, std::vector<Sent> mine) {
+  const train::Rank ranks = std::min(world.ranks(), most_ranks);
+  std::vector<std::vector<Sent>> all;
+  for (train::Rank r = 0; r < ranks; ++r) {
+    std::int64_t count = r == world.rank() ? static_cast<std::int64_t>(mine.size()) : 0;
+    world.broadcast(&count, &count, 1, kernels::DType::i64, r);
+    std::vector<Sent> of_rank = r == world.rank() ? mine : std::vector<Sent>(static_cast<std::size_t>(count));
+    world.broadcast(of_rank.data(), of_rank.data(), of_rank.size() * 3, kernels::DType::i64, r);
+    all.push_back(std::move(of_rank));
+  }
+  return all;
+}
+
+std::string kind_of(const Operation& o) {
+  if (o.kind == Operation::Kind::compute) return o.shape.kind;
+  if (o.kind == Operation::Kind::wait) return fmt::format("wait, {}", name(o.exchange.axis));
+  return fmt::format("{}, {}", name(o.exchange.kind), name(o.exchange.axis));
+}
+
+class Drawing {
+ public:
+  explicit Drawing(std::int64_t begin_ns) : begin_(begin_ns) {}
+
+  void rank(train::Rank rank, const train::Step& step, const std::vector<Sent>& ran) {
+    const std::string group = fmt::format("rank {}", rank);
+    const std::uint32_t computing = timeline.track(group, "computes");
+    std::map<train::Axis, std::uint32_t> tracks;
+    std::map<int, std::size_t> begun;  // spans of tickets
+    for (const Sent& s : ran) {
+      const Operation& o = step.program.operations.at(static_cast<std::size_t>(s.operation));
+      std::uint32_t track = computing;
+      if (o.kind == Operation::Kind::exchange) {
+        const auto [found, fresh] = tracks.try_emplace(o.exchange.axis, 0);
+        if (fresh) found->second = timeline.track(group, fmt::format("{} axis", name(o.exchange.axis)));
+        track = found->second;
+      }
+      const bool computes = o.kind == Operation::Kind::compute;
+      const sim::Span span{.track = track,
+                           .label = timeline.label_of(o.name),
+                           .start = time(s.begin_ns),
+                           .end = time(s.end_ns),
+                           .ready = time(s.begin_ns),
+                           .bytes = computes ? step.program.bytes_touched(o) : step.program.bytes_exchanged(o),
+                           .flops = o.flops};
+      const auto at = static_cast<std::size_t>(timeline.add(span));
+      // What runs beside other operations is over by the end of the wait for it.
+      if (o.kind == Operation::Kind::exchange && o.ticket != 0) begun[o.ticket] = at;
+      if (const auto found = begun.find(o.ticket); o.kind == Operation::Kind::wait && found != begun.end())
+        timeline.spans[found->second].end = span.end;
+    }
+  }
+  sim::Timeline timeline;
+
+ private:
+  sim::Time time(std::int64_t ns) const { return (ns - begin_) * sim::ns; }
+  std::int64_t begin_;
+};
+
+std::string table_of(const train::Step& step, const std::vector<Sent>& ran) {
+  struct Sum {
+    std::int64_t count = 0;
+    double seconds = 0, flops = 0;
+  };
+  std::map<std::string, Sum> sums;
+  double whole = 0;
+  for (const Sent& s : ran) {
+    const Operation& o = step.program.operations.at(static_cast<std::size_t>(s.operation));
+    const double seconds = static_cast<double>(s.end_ns - s.begin_ns) / 1e9;
+    Sum& sum = sums[kind_of(o)];
+    ++sum.count, sum.seconds += seconds, sum.flops += o.flops, whole += seconds;
+  }
+  std::vector<std::pair<std::string, Sum>> sorted(sums.begin(), sums.end());
+  std::ranges::sort(sorted, [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  Table table("operations of rank 0", {{.name = "operation", .align = Align::left},
+                                       {.name = "times"},
+                                       {.name = "time", .unit = "s"},
+                                       {.name = "% of the step"},
+                                       {.name = "rate", .unit = "FLOP/s"}});
+  for (const auto& [kind, sum] : sorted)
+    table.add({kind, sum.count, sum.seconds, 100 * sum.seconds / whole, sum.flops / sum.seconds});
+  return table.text();
+}
+
+}  // namespace
+
+void Profile::on_train_batch_start(train::TrainState& state, const train::Batch&) {
+  if (++seen_ == after_) state.job.runner().time_operations(&timed_);
+}
+
+void Profile::on_train_batch_end(train::TrainState& state, const train::StepRecord& record) {
+  if (seen_ != after_) return;
+  state.job.runner().time_operations(nullptr);
+  const auto all = gathered(state.world, sent(timed_));
+  if (state.world.rank() != 0) return;
+  std::int64_t begin = all[0].front().begin_ns;
+  for (const auto& of_rank : all) begin = std::min(begin, of_rank.front().begin_ns);
+  Drawing drawing(begin);
+  for (std::size_t r = 0; r < all.size(); ++r)
+    drawing.rank(
+        static_cast<train::Rank>(r),
+        r == 0 ? state.job.step() : train::lay_out(state.config.step, state.world.ranks(), static_cast<train::Rank>(r)),
+        all[r]);
+  table_ = table_of(state.job.step(), all[0]);
+  write_timeline(
+      path_, drawing.timeline,
+      {.title = fmt::format("step {} of {}, {:.1f} ms", record.step, state.config.step.name, 1e3 * record.seconds)});
+}
+
+}  // namespace trellis::tools

@@ -1,0 +1,27 @@
+// A profile of one step: when each operation ran, on every rank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "train/trainer/callback.h"
+
+namespace trellis::tools {
+
+class Profile : public train::Callback {
+ public:
+  // To `path`, as write_timeline does; after_steps: of the run, so that caches are warm.
+  Profile(std::string path, std::int64_t after_steps) : path_(std::move(path)), after_(after_steps) {}
+
+  void on_train_batch_start(train::TrainState&, const train::Batch&) override;
+  void on_train_batch_end(train::TrainState&, const train::StepRecord&) override;
+  const std::string& table() const { return table_; }  // on rank 0: where the step's time went, by kind of operation
+
+ private:
+  std::string path_, table_;
+  std::int64_t after_, seen_ = 0;
+  std::vector<train::Runner::Timed> timed_;
+};
+
+}  // namespace trellis::tools

@@ -1,0 +1,42 @@
+// How parameters are updated: the rule, its numbers, the learning rate's schedule.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+
+namespace trellis::train {
+
+// How one parameter is updated, where that differs from the others.
+struct ParameterGroup {
+  double rate = 1;                                                 // times the learning rate
+  double weight_decay = std::numeric_limits<double>::quiet_NaN();  // NaN: as the optimizer has it
+};
+
+struct OptimizerConfig {
+  std::string name = "adamw";  // of an update rule: adamw, lamb, sgd
+  double learning_rate = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.01;
+  double momentum = 0.9;           // of sgd
+  bool nesterov = false;           // of sgd
+  bool decay_last = false;         // of adamw: the order of Hugging Face's old AdamW
+  bool norm_weight_decay = false;  // do_layer_norm_weight_decay
+  bool clip = true;
+  double max_norm = 1;
+  double norm_type = 2;        // p of the norm; infinity is allowed
+  bool fp32_gradients = true;  // accumulate in f32
+  std::size_t bucket_mb = 0;   // 0: 512 of all_reduce; 130, or 65 with masters, of reduce_scatter
+  // A program's own groups, by the parameter's name. None: biases and norms do not decay.
+  std::function<ParameterGroup(const std::string& name)> group = {};
+};
+
+struct ScheduleConfig {
+  std::string name = "constant";  // constant, LinearAnnealingWithWarmUp, CosineAnnealing
+  std::int64_t warmup_steps = 0, max_steps = 0, constant_steps = 0;
+  double min_lr = 0;
+};
+
+}  // namespace trellis::train

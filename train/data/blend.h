@@ -1,0 +1,35 @@
+// A blend of sources by weights.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "train/data/source.h"
+
+namespace trellis::train {
+
+// Each source has its share of every 65,536 samples, spread evenly: after n samples it has had its weight's part
+// of n, to within one or so. Its own samples follow its own epochs. Weights are parts of their sum.
+class Blend : public DataSource {
+ public:
+  // Throws invalid_argument: no source, another number of weights, or one that is not above 0 or too small for a sample
+  // of so many.
+  Blend(std::vector<std::shared_ptr<const DataSource>>, const std::vector<double>& weights);
+  ~Blend() override;
+  std::uint64_t samples() const override;  // until every source has had an epoch at least
+  void read(std::uint64_t number, const TokenSample&) const override;
+  std::vector<DataFile> identity() const override;
+
+  struct Choice {
+    std::size_t source;
+    std::uint64_t number;  // of its samples
+  };
+  Choice choice(std::uint64_t number) const;
+
+ private:
+  std::vector<std::shared_ptr<const DataSource>> sources_;
+  std::vector<std::uint32_t> source_, rank_;  // of each place in a round
+  std::vector<std::uint32_t> count_;          // of a round, by source
+};
+
+}  // namespace trellis::train
