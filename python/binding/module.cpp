@@ -12,4 +12,6 @@ NB_MODULE(_native, module) {
   trellis::binding::add_core(module);
   trellis::binding::add_drafts(module);
   trellis::binding::add_kernels(module);
+  trellis::binding::add_train_jobs(module);
+  trellis::binding::add_train_runs(module);
 }

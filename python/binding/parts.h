@@ -30,6 +30,8 @@ void add_operations(nb::module_&);
 void add_core(nb::module_&);
 void add_drafts(nb::module_&);
 void add_kernels(nb::module_&);
+void add_train_jobs(nb::module_&);
+void add_train_runs(nb::module_&);
 
 // Arrays of one piece, read or written.
 using Array = nb::ndarray<nb::device::cpu, nb::c_contig>;

@@ -5,6 +5,7 @@
     trellis.core       programs of one NeuronCore
     trellis.simulate   a PyTorch job's step on a machine that isn't there
     trellis.nki        NKI kernels, computed and timed without hardware
+    trellis.train      the trainer; tokens of data sets
     trellis.torch      torch.distributed's backend "trellis", and an optimizer
     trellis.gallery    pictures of the above
 

@@ -18,6 +18,9 @@ class Package(unittest.TestCase):
         environment.run("pytest", "-q", "tests/python/test_schedule.py", "tests/python/test_sim.py",
                         needs=("pytest", "numpy"))  # fmt: skip
 
+    def test_training(self):
+        environment.run("pytest", "-q", "tests/python/train", needs=("pytest", "numpy"))
+
     def test_times_of_nki_kernels(self):
         environment.run("pytest", "-q", "tests/python/nki", needs=("pytest", "numpy", "ml_dtypes"))
 

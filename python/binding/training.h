@@ -1,0 +1,55 @@
+// What the sources of trellis._native that train share.
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+
+#include "ccl/communicator.h"
+#include "ccl/interruption.h"
+#include "python/binding/parts.h"
+#include "train/config/job_config.h"
+#include "train/whole/job.h"
+
+namespace trellis::binding {
+
+struct TrainConfig {
+  train::JobConfig job;
+  std::vector<std::string> notes;
+};
+
+// This process as a rank of the job that was launched.
+struct WorldOfPython {
+  std::shared_ptr<ccl::Communicator> ranks;
+};
+
+// A job of one's own, or the one that a run trains while it does.
+struct JobOfPython {
+  std::shared_ptr<ccl::Communicator> world;  // outlives the job
+  std::shared_ptr<train::Job> own;
+  train::Job* job = nullptr;
+
+  train::Job& get() const {
+    if (job == nullptr) throw std::runtime_error("the run that trains this job is over");
+    return *job;
+  }
+};
+
+// Python's Ctrl-C ends what waits for other ranks; the call then throws what the handler of the signal threw.
+template <class Call>
+void waiting(const Call& call) {
+  try {
+    const nb::gil_scoped_release others_may_run;
+    const ccl::Interruption by_signals([] {
+      const nb::gil_scoped_acquire for_handlers;
+      return PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0;
+    });
+    call();
+  } catch (const nb::python_error&) {
+    throw;
+  } catch (...) {
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+    throw;
+  }
+}
+
+}  // namespace trellis::binding

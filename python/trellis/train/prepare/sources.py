@@ -1,0 +1,162 @@
+"""Records of files: Parquet, Arrow (files and streams, as Hugging Face's datasets have them), lines of JSON, text.
+
+A place in a file is a number: a row group, a batch, or a byte. Reading goes on from any that was given with a record.
+"""
+
+import gzip
+import json
+import pathlib
+import re
+from collections.abc import Iterator
+from typing import IO, Any
+
+from trellis.train.prepare.wrong import Wrong, needed
+
+__all__ = ["Block", "files_of", "kind_of", "read"]
+
+Record = dict[str, Any]
+# Records that lie together, the place after them, the number of the first, counted from 1, and how much of the file
+# is read then, from 0 to 1.
+Block = tuple[list[Record], int, int, float]
+
+_JSON_BLOCK = 1 << 22  # bytes
+_GZIP = b"\x1f\x8b"
+_ENDINGS = (".parquet", ".arrow", ".jsonl", ".jsonl.gz", ".json", ".json.gz", ".txt")
+_SHARD = re.compile(r"^(.*)-(\d{5})-of-(\d{5})(\..*)$")
+
+
+def kind_of(path: pathlib.Path) -> str:
+    """By what it begins with: parquet, arrow, stream, text or json."""
+    with _opened(path) as file:
+        head = file.read(8)
+    for begin, kind in ((b"PAR1", "parquet"), (b"ARROW1", "arrow"), (b"\xff\xff\xff\xff", "stream")):
+        if head.startswith(begin):
+            return kind
+    if path.name.endswith((".parquet", ".arrow")):
+        raise Wrong(f"{path} is damaged: it does not begin as a {path.suffix} file does")
+    return "text" if path.name.endswith(".txt") else "json"
+
+
+def _opened(path: pathlib.Path) -> IO[bytes]:
+    try:
+        plain = path.open("rb")
+    except OSError as e:
+        raise Wrong(f"{path}: {e.strerror}") from e
+    head = plain.read(2)
+    plain.seek(0)
+    if head != _GZIP:
+        return plain
+    plain.close()
+    return gzip.open(path, "rb")  # type: ignore[return-value]
+
+
+def files_of(source: pathlib.Path, split: str) -> list[pathlib.Path]:
+    """A file is itself; a folder, the files of a data set's split in it."""
+    if not source.exists():
+        raise Wrong(f"{source}: no such file or folder")
+    if not source.is_dir():
+        return [source]
+    if (source / "dataset_dict.json").exists():
+        splits = json.loads((source / "dataset_dict.json").read_text())["splits"]
+        if split not in splits:
+            raise Wrong(f"{source} has no split {split!r}: expected one of {', '.join(splits)}, by --split")
+        return files_of(source / split, split)
+    if (source / "state.json").exists():  # of datasets' save_to_disk
+        named = [source / each["filename"] for each in json.loads((source / "state.json").read_text())["_data_files"]]
+        return _all_there(named, source)
+    found: list[pathlib.Path] = []
+    for ending in _ENDINGS:
+        found = sorted(path for path in source.rglob(f"*{ending}") if not path.name.startswith("."))
+        if found:
+            break
+    if not found:
+        raise Wrong(f"{source} has no files of data: expected some that end in {', '.join(_ENDINGS)}")
+    splits = sorted({match[1] for path in found if (match := _SHARD.match(path.name))})
+    if len(splits) > 1 or splits == [split]:
+        if split not in splits:
+            raise Wrong(f"{source} has no split {split!r}: expected one of {', '.join(splits)}, by --split")
+        found = [path for path in found if path.name.startswith(f"{split}-")]
+    return _all_there(found, source)
+
+
+def _all_there(files: list[pathlib.Path], source: pathlib.Path) -> list[pathlib.Path]:
+    for path in list(files):
+        if match := _SHARD.match(path.name):
+            shards = [f"{match[1]}-{i:05}-of-{match[3]}{match[4]}" for i in range(int(match[3]))]
+            files += [path.parent / name for name in shards if path.parent / name not in files]
+    missing = [path.name for path in files if not path.exists()]
+    if missing:
+        raise Wrong(f"{source}: {', '.join(missing[:3])}{', ...' if len(missing) > 3 else ''} of {len(files)} missing")
+    return files
+
+
+def read(path: pathlib.Path, place: int, first: int) -> Iterator[Block]:
+    """From a place on. first: the number of the record there, counted from 1."""
+    kind = kind_of(path)
+    if kind == "json":
+        yield from _read_json(path, place, first)
+    elif kind == "text":
+        if place == 0:
+            try:
+                yield [{"text": _opened(path).read().decode()}], 1, first, 1
+            except UnicodeDecodeError as e:
+                raise Wrong(f"{path}: byte {e.start} is no UTF-8") from e
+    else:
+        arrow = needed("pyarrow", f"{path}: reading a {'Parquet' if kind == 'parquet' else 'Arrow'} file")
+        try:
+            yield from _read_arrow(path, kind, place, first)
+        except (arrow.ArrowInvalid, OSError) as e:
+            raise Wrong(f"{path} is damaged or was cut short: {str(e).splitlines()[0]}") from e
+
+
+def _read_json(path: pathlib.Path, place: int, first: int) -> Iterator[Block]:
+    size = max(path.stat().st_size, 1)
+    with _opened(path) as file:
+        packed = isinstance(file, gzip.GzipFile)
+        try:
+            file.seek(place)
+            while lines := file.readlines(_JSON_BLOCK):
+                records = []
+                for i, line in enumerate(lines):
+                    if line.strip():
+                        records.append(_parsed(line, path, first + i))
+                place += sum(map(len, lines))
+                done = file.fileobj.tell() if packed else place  # type: ignore[attr-defined]
+                yield records, place, first, min(1, done / size)
+                first += len(lines)
+        except (EOFError, gzip.BadGzipFile) as e:
+            raise Wrong(f"{path} is damaged or was cut short: {e}") from e
+
+
+def _parsed(line: bytes, path: pathlib.Path, number: int) -> Record:
+    try:
+        record = json.loads(line)
+    except ValueError as e:
+        raise Wrong(f"{path}, line {number} is no JSON: {e}") from e
+    if not isinstance(record, dict):
+        raise Wrong(f"{path}, line {number}: expected an object, as {{\"text\": ...}}")
+    return record
+
+
+def _read_arrow(path: pathlib.Path, kind: str, place: int, first: int) -> Iterator[Block]:
+    if kind == "parquet":
+        file = needed("pyarrow.parquet", "").ParquetFile(path)
+        for i in range(place, file.num_row_groups):
+            records = file.read_row_group(i).to_pylist()
+            yield records, i + 1, first, (i + 1) / file.num_row_groups
+            first += len(records)
+        return
+    ipc = needed("pyarrow.ipc", "")
+    if kind == "arrow":
+        batches = ipc.open_file(path)
+        for i in range(place, batches.num_record_batches):
+            records = batches.get_batch(i).to_pylist()
+            yield records, i + 1, first, (i + 1) / batches.num_record_batches
+            first += len(records)
+        return
+    size = max(path.stat().st_size, 1)
+    with path.open("rb") as stream:
+        for i, batch in enumerate(ipc.open_stream(stream)):
+            if i >= place:
+                yield batch.to_pylist(), i + 1, first, min(1, stream.tell() / size)
+                first += batch.num_rows

@@ -1,0 +1,194 @@
+"""`python3 -m trellis.train prepare`: records to tokens, masks, what is refused, going on after an interruption."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+from trellis.train.prepare import command, main
+
+TEXTS = [f"document {i} " + "word " * (i % 7) for i in range(300)]
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def put_lines(path, records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def lengths_of(out):
+    """As Megatron reads an index: the lengths of its sequences."""
+    data = out.read_bytes()
+    assert data[:9] == b"MMIDIDX\0\0"
+    version, code, sequences, documents = struct.unpack_from("<QBQQ", data, 9)
+    assert (version, documents) == (1, sequences + 1)
+    lengths = np.frombuffer(data, np.int32, sequences, 34)
+    pointers = np.frombuffer(data, np.int64, sequences, 34 + 4 * sequences)
+    ends = np.frombuffer(data, np.int64, documents, 34 + 12 * sequences)
+    width = {8: 2, 4: 4}[code]
+    assert pointers.tolist() == [int(at) * width for at in np.cumsum([0, *lengths[:-1]])]
+    assert ends.tolist() == list(range(sequences + 1))
+    return lengths.tolist()
+
+
+def prepared(capsys, *words):
+    """What it says: output, then complaints."""
+    code = main([str(word) for word in words])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_bytes_need_no_package(here, capsys):
+    put_lines(here / "a.jsonl", [{"text": text} for text in TEXTS])
+    code, out, _ = prepared(capsys, "a.jsonl", "--tokenizer", "bytes", "-o", "a")
+    assert code == 0 and "data.train_path=a.bin --set model.vocab_size=257" in out
+    tokens = np.fromfile("a.bin", np.uint16)
+    assert lengths_of(here / "a.idx") == [len(text) + 1 for text in TEXTS]
+    assert bytes(tokens[: len(TEXTS[0])].astype(np.uint8)).decode() == TEXTS[0] and tokens[len(TEXTS[0])] == 256
+    assert not (here / "a.mask").exists() and not (here / "a.parts").exists()
+    assert prepared(capsys, "a.jsonl", "--tokenizer", "bytes", "-o", "a")[1] == "a is made of these already\n"
+    code, _, err = prepared(capsys, "a.jsonl", "--tokenizer", "bytes", "--bos", "-o", "a")
+    assert code == 1 and "--bos: --tokenizer bytes names no bos_token" in err
+    code, _, err = prepared(capsys, "a.jsonl", "--tokenizer", "bytes", "--no-eos", "-o", "a")
+    assert code == 1 and "a.bin is there, of something else: --force replaces it" in err
+
+
+def test_prompts_are_masked(here, capsys):
+    put_lines(here / "a.jsonl", [{"prompt": "ab", "response": "cde"}, {"instruction": "x", "output": "yz"}])
+    assert prepared(capsys, "a.jsonl", "--tokenizer", "bytes", "-o", "a")[0] == 0
+    assert np.fromfile("a.mask", np.uint8).tolist() == [0, 0, 1, 1, 1, 1, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("after", [1, 3])
+def test_an_interrupted_command_goes_on(here, capsys, monkeypatch, after):
+    for name in ("a", "b"):
+        put_lines(here / f"{name}.jsonl", [{"prompt": name, "response": text} for text in TEXTS])
+    words = ["a.jsonl", "b.jsonl", "--tokenizer", "bytes", "-o"]
+    assert prepared(capsys, *words, "whole")[0] == 0
+    monkeypatch.setattr(command, "_TOKENS_OF_PART", 500)
+    monkeypatch.setattr("trellis.train.prepare.sources._JSON_BLOCK", 1000)
+    close, count = command.Parts.close_part, 0
+
+    def interrupted(self, place):
+        nonlocal count
+        if count == after:
+            raise KeyboardInterrupt
+        count += 1
+        close(self, place)
+
+    monkeypatch.setattr(command.Parts, "close_part", interrupted)
+    code, _, err = prepared(capsys, *words, "cut")
+    assert code == 130 and "the same command goes on" in err and not (here / "cut.bin").exists()
+    monkeypatch.setattr(command.Parts, "close_part", close)
+    code, _, err = prepared(capsys, *words, "cut")
+    assert code == 0 and f"{after} parts are done" in err
+    for ending in (".bin", ".idx", ".mask"):
+        assert (here / f"cut{ending}").read_bytes() == (here / f"whole{ending}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"text": 3}\n', "record 1: 'text' is int: expected text"),
+        ('{"text": "a"}\n{"text": \n', "a.jsonl, line 2 is no JSON"),
+        ("[1]\n", "line 1: expected an object"),
+        ('{"txt": "a"}\n', "record 1 has txt: expected text, prompt and response, messages, or input_ids"),
+        ('{"messages": []}\n', "expected a list of messages"),
+        ('{"messages": [{"role": "user", "content": "x"}]}\n', "messages need a chat template"),
+        ('{"input_ids": [1, 300]}\n', "input_ids have 300: the tokenizer has 257 tokens"),
+        ('{"input_ids": "x"}\n', "'input_ids' is str: expected a list of whole numbers"),
+        ("", "no record has a token"),
+        ("PAR1 and no more", "a.jsonl"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(here, capsys, content, words):
+    (here / "a.jsonl").write_text(content)
+    if content.startswith("PAR1"):
+        pytest.importorskip("pyarrow")
+    code, _, err = prepared(capsys, "a.jsonl", "--tokenizer", "bytes", "-o", "a")
+    assert code == 1 and words in err and err.count("\n") == 1
+    assert not (here / "a.bin").exists()
+    (here / "a.jsonl").write_text('{"text": "right now"}\n')  # what was left by the failure is not in the way
+    assert prepared(capsys, "a.jsonl", "--tokenizer", "bytes", "-o", "a")[0] == 0
+
+
+def test_data_sets_of_every_form_are_the_same(here, capsys):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = arrow.table({"text": TEXTS})
+    put_lines(here / "lines.jsonl", [{"text": text} for text in TEXTS])
+    (here / "hub").mkdir()
+    parquet.write_table(table.slice(0, 150), "hub/train-00000-of-00002.parquet", row_group_size=40)
+    parquet.write_table(table.slice(150), "hub/train-00001-of-00002.parquet")
+    parquet.write_table(table.slice(0, 10), "hub/test-00000-of-00001.parquet")
+    (here / "saved").mkdir()
+    with arrow.OSFile("saved/data-00000-of-00001.arrow", "wb") as file, arrow.ipc.new_stream(file, table.schema) as out:
+        out.write_table(table, max_chunksize=70)
+    (here / "saved" / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}))
+    with arrow.OSFile("file.arrow", "wb") as file, arrow.ipc.new_file(file, table.schema) as out:
+        out.write_table(table, max_chunksize=70)
+    made = set()
+    for source in ("lines.jsonl", "hub", "saved", "file.arrow"):
+        assert prepared(capsys, source, "--tokenizer", "bytes", "-o", "out", "--force")[0] == 0
+        made.add((here / "out.bin").read_bytes() + (here / "out.idx").read_bytes())
+    assert len(made) == 1
+    _, _, err = prepared(capsys, "hub", "--split", "val", "--tokenizer", "bytes", "-o", "x")
+    assert "hub has no split 'val': expected one of test, train, by --split" in err
+    (here / "hub" / "train-00000-of-00002.parquet").unlink()
+    _, _, err = prepared(capsys, "hub", "--tokenizer", "bytes", "-o", "x")
+    assert "train-00000-of-00002.parquet of 2 missing" in err
+    for name in ("file.arrow", "saved/data-00000-of-00001.arrow", "hub/train-00001-of-00002.parquet"):
+        path = here / name
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        _, _, err = prepared(capsys, name, "--tokenizer", "bytes", "-o", "x")
+        assert f"{name} is damaged or was cut short" in err, err
+
+
+def test_a_tokenizer_of_hugging_face_and_its_template(here, capsys):
+    tokenizers = pytest.importorskip("tokenizers")
+    pytest.importorskip("jinja2")
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    special = ["</s>", "<|im_start|>", "<|im_end|>"]
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=320, special_tokens=special, initial_alphabet=alphabet)
+    made.train_from_iterator(TEXTS, trainer)
+    (here / "tok").mkdir()
+    made.save("tok/tokenizer.json")
+    (here / "tok" / "tokenizer_config.json").write_text(
+        json.dumps({"eos_token": {"content": "</s>"}, "chat_template": CHATML})
+    )
+    chat = [{"role": "user", "content": "a word?"}, {"role": "assistant", "content": "document"},
+            {"role": "user", "content": "more"}, {"role": "assistant", "content": "no word"}]  # fmt: skip
+    put_lines(here / "chat.jsonl", [{"messages": chat}] * 3)
+    assert prepared(capsys, "chat.jsonl", "--tokenizer", "tok", "-o", "chat")[0] == 0
+    tokens, mask = np.fromfile("chat.bin", np.uint16), np.fromfile("chat.mask", np.uint8)
+    one = len(tokens) // 3
+    decoded = made.decode(tokens[:one].tolist(), skip_special_tokens=False)
+    assert decoded.startswith("<|im_start|>user\na word?<|im_end|>\n<|im_start|>assistant\ndocument<|im_end|>\n")
+    said = made.decode(tokens[:one][mask[:one] == 1].tolist(), skip_special_tokens=False)
+    assert said == "document<|im_end|>\nno word<|im_end|>\n"
+    assert made.token_to_id("<|im_end|>") in tokens
+    (here / "tok" / "tokenizer.json").write_text("{}")
+    assert "tok/tokenizer.json is no tokenizer" in prepared(capsys, "chat.jsonl", "--tokenizer", "tok", "-o", "x")[2]
+
+
+def test_a_tokenizer_of_sentencepiece(here, capsys):
+    sentencepiece = pytest.importorskip("sentencepiece")
+    put_lines(here / "a.jsonl", [{"prompt": "word ", "response": "document"}])
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXTS), model_prefix="tokenizer", vocab_size=45, minloglevel=2)  # fmt: skip
+    code, out, err = prepared(capsys, "a.jsonl", "--tokenizer", ".", "-o", "a")
+    assert code == 0 and "vocab_size=45" in out, err
+    processor = sentencepiece.SentencePieceProcessor(model_file="tokenizer.model")
+    tokens, mask = np.fromfile("a.bin", np.uint16), np.fromfile("a.mask", np.uint8)
+    assert tokens.tolist() == [*processor.encode("word document"), processor.eos_id()]
+    assert processor.decode(tokens[mask == 1].tolist()).strip() == "document"

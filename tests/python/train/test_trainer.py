@@ -1,0 +1,229 @@
+"""trellis.train: the trainer and a job, with data, callbacks, schedules and groups of Python."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from trellis import train
+from trellis._where import PROGRAM
+
+SMALL = {
+    "model": {"architecture": "llama", "vocab_size": 64, "hidden_size": 32, "num_layers": 2, "num_attention_heads": 4,
+              "intermediate_size": 48, "optim": {"lr": 1e-2}},
+    "data": {"seq_length": 16, "global_batch_size": 2},
+}  # fmt: skip
+
+
+class Rows:
+    """As torch.utils.data.Dataset: each token is a function of the one before."""
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, i):
+        row = [i % 64]
+        for _ in range(16):
+            row.append((row[-1] * 5 + 3) % 64)
+        return np.array(row)
+
+
+def losses(history):
+    return [record.loss for record in history]
+
+
+def trainer(**more):
+    return train.Trainer(SMALL, enable_progress_bar=False, **more)
+
+
+def test_every_form_of_a_sample_is_the_same():
+    rows = Rows()
+
+    class HuggingFace(Rows):
+        def __getitem__(self, i):
+            row = rows[i]
+            return {"input_ids": row[:-1], "labels": np.where(np.arange(16) < 1, -100, row[:-1])}
+
+    pairs = [(rows[i][:-1], rows[i][1:]) for i in range(40)]
+    batches = [np.stack([rows[i], rows[i + 1]]) for i in range(0, 40, 2)]
+    expected = losses(trainer(max_steps=25).fit(train_dataloaders=rows))
+    assert expected[-1] < 0.7 * expected[0]
+    for data in (pairs, batches):
+        assert losses(trainer(max_steps=25).fit(train_dataloaders=data)) == expected
+
+    class Stream:
+        def __iter__(self):
+            return iter(pairs)
+
+    assert losses(trainer(max_steps=25).fit(train_dataloaders=Stream())) == expected
+    # The last position has no label, so the mean is of 15.
+    assert losses(trainer(max_steps=1).fit(train_dataloaders=HuggingFace()))[0] == pytest.approx(expected[0], rel=0.05)
+
+
+def test_callbacks_are_told_in_turn_and_runs_go_on(tmp_path):
+    told = []
+
+    class Told(train.Callback):
+        def on_train_start(self, trainer, module):
+            told.append(("start", trainer.global_step))
+
+        def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
+            assert trainer.global_step == batch_idx + 1 == outputs.step
+            assert trainer.callback_metrics["loss"] == outputs.loss
+            module.log("twice", 2 * outputs.loss)
+            name = "model.layers.0.mlp.down_proj.weight"
+            told.append(("end", trainer.global_step, float(np.abs(trainer.job.values(name)).sum()) > 0))
+
+        def on_save_checkpoint(self, trainer, module, checkpoint=None):
+            told.append(("saved", trainer.global_step))
+
+        def on_train_end(self, trainer, module):
+            told.append(("over", trainer.global_step))
+
+    class Stops(train.Callback):
+        def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
+            trainer.should_stop = trainer.global_step == 4
+
+    whole = losses(trainer(max_steps=6).fit(train_dataloaders=Rows()))
+    runs = {"exp_manager.resume_if_exists": True, "name": "run"}
+    first = trainer(max_steps=6, default_root_dir=tmp_path, changes=runs, callbacks=[Told(), Stops()])
+    begun = losses(first.fit(train_dataloaders=Rows()))
+    assert told == [("start", 0), *[("end", i, True) for i in range(1, 5)], ("saved", 4), ("over", 4)]
+    assert first.job is None and first.callback_metrics["twice"] == 2 * begun[-1]
+    checkpoint = tmp_path / "run" / "checkpoints" / "step_00000004"
+    again = trainer(max_steps=6).fit(train_dataloaders=Rows(), ckpt_path=checkpoint)
+    assert begun + losses(again) == whole
+    rest = trainer(max_steps=6, default_root_dir=tmp_path, changes=runs).fit(train_dataloaders=Rows())
+    assert begun + losses(rest) == whole
+    assert list((tmp_path / "run" / "tensorboard").iterdir())
+    with pytest.raises(ValueError, match=r"data.train_path has .*, was .*Rows"):
+        trainer(max_steps=8, default_root_dir=tmp_path, changes=runs).fit(train_dataloaders=[Rows()[3]] * 40)
+
+
+def test_a_module_says_how_it_is_optimized():
+    class Mine(train.Module):
+        def configure_model(self):
+            return {"model.num_layers": 1}
+
+        def configure_optimizers(self):
+            return {"name": "sgd", "momentum": 0.0, "lr_scheduler": lambda step: 0.1 / step,
+                    "groups": lambda name: {"lr_scale": 0} if "mlp" in name else None}  # fmt: skip
+
+        def on_train_start(self, trainer, module):
+            self.first = self.values(trainer)
+
+        def on_train_end(self, trainer, module):
+            self.last = self.values(trainer)
+
+        def values(self, trainer):
+            return {each[0]: trainer.job.values(each[0]) for each in trainer.job.parameters}
+
+    class Data(train.DataModule):
+        def train_dataloader(self):
+            return Rows()
+
+        def val_dataloader(self):
+            return Rows()
+
+    seen = []
+
+    class Validated(train.Callback):
+        def on_validation_end(self, trainer, module):
+            seen.append(trainer.callback_metrics["val_loss"])
+
+    mine = Mine()
+    history = trainer(max_steps=4, val_check_interval=2, limit_val_batches=3, callbacks=[Validated()]).fit(mine, Data())
+    assert [record.learning_rate for record in history] == [0.1 / step for step in range(1, 5)]
+    assert len(seen) == 2 and seen[1] < seen[0]
+    assert "model.layers.1.mlp.up_proj.weight" not in mine.first
+    for name, values in mine.first.items():
+        assert np.array_equal(values, mine.last[name]) == ("mlp" in name), name
+
+
+def test_early_stopping():
+    stopping = train.EarlyStopping("loss", min_delta=100, patience=2)
+    assert len(trainer(max_steps=9, callbacks=[stopping]).fit(train_dataloaders=Rows())) == 3
+
+
+def test_a_job_step_by_step_is_the_trainers(tmp_path):
+    expected = losses(trainer(max_steps=5).fit(train_dataloaders=Rows()))
+    job = train.Job(SMALL)
+    assert job.micro_batches == 2 and job.data_rank == (0, 1)
+
+    def run(job, step):
+        for micro in range(2):
+            row = Rows()[2 * (step - 1) + micro]
+            job.set_batch(micro, row[None, :-1], row[None, 1:])
+        return job.run(step, 1e-2)[0]
+
+    got = [run(job, step) for step in range(1, 4)]
+    saved = job.save(tmp_path, 3)
+    got += [run(job, step) for step in (4, 5)]
+    assert got == expected
+    other = train.Job(SMALL, changes={"seed": 5})
+    assert other.load(saved) == 3
+    assert [run(other, step) for step in (4, 5)] == expected[3:]
+    name = "model.norm.weight"
+    assert job.parameters[name].shape == (32, 1) or job.parameters[name].shape == (1, 32)
+    assert np.abs(job.gradients(name)).sum() > 0
+    job.fill(name, np.full(32, 0.5))
+    assert (job.values(name) == 0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: train.Trainer({"model.hiden_size": 3}), ValueError, "did you mean 'model.hidden_size'"),
+        (lambda: trainer(max_steps=-1), ValueError, "trainer.max_steps"),
+        (lambda: train.Job(SMALL).set_batch(0, [[64] * 16], [[1] * 16]), ValueError, "tokens have 64: expected"),
+        (lambda: train.Job(SMALL).set_batch(2, [[1] * 16], [[1] * 16]), ValueError, "micro-batch 2: expected 0 to 1"),
+        (lambda: train.Job(SMALL).set_batch(0, [[1] * 9], [[1] * 9]), ValueError, "tokens are 1 x 9: expected 1 x 16"),
+        (lambda: train.Job(SMALL).values("none"), ValueError, "this rank has no parameter 'none'"),
+        (lambda: trainer(max_steps=1).fit(train_dataloaders=[]), ValueError, "data has no samples"),
+        (lambda: trainer(max_steps=1).fit(train_dataloaders=[[0.5] * 17]), ValueError, "expected whole numbers"),
+        (lambda: trainer(max_steps=1).fit(train_dataloaders=[[70] * 17]), ValueError, "tokens of step 1 have 70"),
+        (lambda: trainer(max_steps=1).fit(train_dataloaders=[[1] * 40]), ValueError, "at most data.seq_length"),
+        (lambda: trainer(max_steps=1).fit(train_dataloaders=3), TypeError, "expected something to index"),
+        (lambda: trainer(max_steps=1).fit(), ValueError, "data.train_path is missing"),
+    ],
+)
+def test_mistakes(call, error, words):
+    with pytest.raises(error) as raised:
+        made = call()
+        if isinstance(made, train.Trainer):
+            made.fit(train_dataloaders=Rows())
+    assert words in str(raised.value)
+
+
+def test_an_error_of_a_callback_ends_the_run():
+    class Wrong(train.Callback):
+        def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        trainer(max_steps=3, callbacks=[Wrong()]).fit(train_dataloaders=Rows())
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {tests!r})
+from test_trainer import Rows, SMALL, losses
+from trellis import train
+t = train.Trainer(SMALL, max_steps=5, enable_progress_bar=False,
+                  changes={{"distributed_strategy.tensor_model_parallel_size": 2}})
+print(t.world_size, *losses(t.fit(train_dataloaders=Rows()))) if t.is_global_zero else t.fit(train_dataloaders=Rows())
+"""
+
+
+def test_ranks_train_as_one(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(tests=str(pathlib.Path(__file__).parent)))
+    ran = subprocess.run([PROGRAM, "launch", "-n", "2", "--raw", "--", sys.executable, script], text=True,
+                         capture_output=True, timeout=120, env=os.environ)  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    said = ran.stdout.split()
+    assert said[0] == "2"
+    expected = losses(trainer(max_steps=5).fit(train_dataloaders=Rows()))
+    assert [float(loss) for loss in said[1:]] == pytest.approx(expected, rel=1e-5)
