@@ -3,13 +3,13 @@
 import os
 import secrets
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection, Listener
 from typing import Any
+
+from trellis.simulate.ranks.nursery import Forked
 
 __all__ = ["Coordinator", "RankFailed"]
 
@@ -19,20 +19,19 @@ class RankFailed(Exception):
 
 
 class Coordinator:
-    """`started(rank, address, key)` makes the process of a rank. Ranks that others need are started when they do."""
+    """`start(rank, address, key)` makes the process of a rank. Ranks that others need are started when they do."""
 
-    def __init__(self, start: Callable[[int, str, bytes], "subprocess.Popen[bytes]"]) -> None:
+    def __init__(self, start: Callable[[int, str, bytes], Forked]) -> None:
         self._start = start
         self._folder = tempfile.mkdtemp(prefix="trellis-simulate-")
         self._key = secrets.token_bytes(32)
         self._address = os.path.join(self._folder, "line")
         self._listener = Listener(self._address, "AF_UNIX", backlog=64, authkey=self._key)
         self._changed = threading.Condition()
-        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._processes: dict[int, Forked] = {}
         self._posted: dict[Any, bytes] = {}  # keys are used once
         self._waiting: dict[int, tuple[int, str, Any]] = {}  # a rank, what it waits for
         self.records: dict[int, Any] = {}
-        self.peers: set[tuple[int, int]] = set()
         self._connected: set[int] = set()
         self._failure = ""
         self._closing = False
@@ -107,7 +106,6 @@ class Coordinator:
     def _take(self, connection: "Connection[Any, Any]", rank: int, kind: str, told: list[Any]) -> None:
         with self._changed:
             if kind == "need":
-                self.peers.add((rank, told[0]))
                 self._ensure(told[0])
             elif kind == "post":
                 self._posted[told[0]] = told[1]
@@ -131,8 +129,3 @@ class Coordinator:
             self._changed.wait(0.5)
         del self._waiting[rank]
         connection.send(("data", self._posted[key]))
-
-
-def start_rank(rank: int, module: str, environment: dict[str, str]) -> "subprocess.Popen[bytes]":
-    """A process of this interpreter. What it prints goes where this process's goes."""
-    return subprocess.Popen([sys.executable, "-m", module], env={**os.environ, **environment}, stdin=subprocess.DEVNULL)

@@ -1,12 +1,13 @@
 """Records a job: runs its ranks, and puts what they did together."""
 
-import subprocess
 from typing import Any
 
 from trellis.simulate.record import Family, JobRecord, RankRecord
 from trellis.simulate.record.steps import of_json
 from trellis.simulate.ranks.classes import classes, first_ranks, missing_mates
-from trellis.simulate.ranks.coordinator import Coordinator, RankFailed, start_rank
+from trellis.simulate.ranks.coordinator import Coordinator, RankFailed
+from trellis.simulate.ranks.nursery import Forked, Nursery
+from trellis.simulate.world.settings import Settings
 
 __all__ = ["record_job"]
 
@@ -28,11 +29,12 @@ def record_job(command: list[str], world: int, local_world: int, device: str, st
                routing: str = "") -> JobRecord:  # fmt: skip
     """Raises RankFailed with what a rank said."""
 
-    def start(rank: int, address: str, key: bytes) -> "subprocess.Popen[bytes]":
-        from trellis.simulate.world.settings import Settings
+    nursery = Nursery()
 
-        settings = Settings(rank, world, local_world, device, step, memory, command, routing, address, key.hex())
-        return start_rank(rank, "trellis.simulate.world.job", settings.variables())
+    def start(rank: int, address: str, key: bytes) -> Forked:
+        return nursery.start(
+            Settings(rank, world, local_world, device, step, memory, command, routing, address, key.hex()).line()
+        )
 
     coordinator = Coordinator(start)
     try:
@@ -47,6 +49,7 @@ def record_job(command: list[str], world: int, local_world: int, device: str, st
             told = coordinator.run(missing)
     finally:
         coordinator.close()
+        nursery.close()
     for rank, record in records.items():
         if not any(event[0] == "op" for event in record.events):
             raise RankFailed(_nothing_ran(rank, device))

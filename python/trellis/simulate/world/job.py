@@ -1,4 +1,4 @@
-"""One rank of a job, in a process that believes to be in the whole world: `python -m trellis.simulate.world.job`."""
+"""One rank of a job, in a process that believes to be in the whole world."""
 
 import os
 import runpy
@@ -62,8 +62,7 @@ class _Job:
     def _ended(self) -> None:
         session = self._session
         told: dict[str, Any] = {"record": as_json(session.recorder.record), "torch": session.torch_version,
-                                "families": [[f.name, f.groups] for f in session.groups.families()],
-                                "peers": sorted(session.communication.peers)}  # fmt: skip
+                                "families": [[f.name, f.groups] for f in session.groups.families()]}  # fmt: skip
         self._line.tell("record", told)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -98,8 +97,8 @@ def _fault(error: BaseException, settings: Settings) -> str:
     return f"rank {settings.rank} failed:\n{''.join(told[-12:])}"
 
 
-def main() -> None:
-    settings = Settings.of_environment()
+def main(settings: Settings) -> None:
+    """Ends the process."""
     environment(settings)
     line = Line(settings.address, bytes.fromhex(settings.key), settings.rank) if settings.address else NoLine()
     try:
@@ -114,7 +113,3 @@ def main() -> None:
         line.tell("failed", _fault(error, settings))
         sys.stdout.flush()
         os._exit(1)
-
-
-if __name__ == "__main__":
-    main()

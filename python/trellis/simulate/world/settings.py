@@ -1,12 +1,9 @@
 """What a rank is told of the world that it is in."""
 
 import json
-import os
 from dataclasses import asdict, dataclass
 
 __all__ = ["Settings"]
-
-_VARIABLE = "TRELLIS_SIMULATED_RANK"
 
 
 @dataclass
@@ -22,9 +19,9 @@ class Settings:
     address: str = ""  # of the coordinator
     key: str = ""
 
-    def variables(self) -> dict[str, str]:
-        return {_VARIABLE: json.dumps(asdict(self))}
+    def line(self) -> str:
+        return json.dumps(asdict(self))
 
     @staticmethod
-    def of_environment() -> "Settings":
-        return Settings(**json.loads(os.environ[_VARIABLE]))
+    def of_line(line: str) -> "Settings":
+        return Settings(**json.loads(line))
