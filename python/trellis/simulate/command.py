@@ -11,7 +11,8 @@ import json
 import pathlib
 import sys
 
-from trellis.simulate.record import JobRecord, read, write
+from trellis.simulate.record import JobRecord, data_axis, read, resize, write
+from trellis.simulate.routing import exponent
 
 __all__ = ["main"]
 
@@ -34,7 +35,11 @@ def _options() -> argparse.ArgumentParser:
         default=0,
         help="the step to record [2: the first fills caches; 3 with DistributedDataParallel, which arranges buckets]",
     )
-    add("--routing", choices=("uniform",), default="", help="how tokens go to experts: data says, and there is none")
+    add(
+        "--routing",
+        default="",
+        help="how tokens go to experts, which data would say: uniform; or skew=S, expert i as often as (i+1)^-S",
+    )
     add("--era", default="", help="of the machine's software, as in `trellis sim`")
     add(
         "-o",
@@ -45,8 +50,11 @@ def _options() -> argparse.ArgumentParser:
     )
     add("--record", help="file of the record, to price again with --read")
     add("--read", help="a record's file, instead of a command")
+    add("--dp", type=int, default=0, metavar="N", help="as with N ranks along the axis of data parallelism, by rules")
+    add("--resize", action="append", default=[], metavar="AXIS=N", help="the same for another axis; repeatable")
     add("--against", help="a record's file: what changed since then")
     add("--workload", help="file for a workload of `trellis sim`")
+    add("--chakra", help="NAME of Chakra traces, NAME.0.et and so on, one for each rank")
     add("command", nargs=argparse.REMAINDER, help="-- and the job's command: torchrun, python, accelerate launch")
     return options
 
@@ -55,6 +63,8 @@ def _job(given: argparse.Namespace) -> JobRecord:
     from trellis import sim
     from trellis.simulate.ranks.record_job import record_job
 
+    if given.routing:
+        exponent(given.routing)
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
     if given.read and command:
         raise ValueError("--read and a command: expected one of them")
@@ -95,12 +105,21 @@ def _write(out: "object", path: str) -> None:
     pathlib.Path(path).write_text(told)
 
 
+def _resized(job: JobRecord, given: argparse.Namespace) -> JobRecord:
+    asked = [word.partition("=") for word in given.resize]
+    for name, _, size in asked:
+        if not size.isdigit():
+            raise ValueError(f"--resize {name}={size}: expected AXIS=N, as in dp=64")
+        job = resize(job, name, int(size))
+    return resize(job, data_axis(job), given.dp) if given.dp else job
+
+
 def _run(given: argparse.Namespace) -> None:
-    from trellis.simulate.export import workload
+    from trellis.simulate.export import chakra, workload
     from trellis.simulate.price import price
     from trellis.simulate.report import against, text
 
-    job = _job(given)
+    job = _resized(_job(given), given)
     if given.record:
         write(job, given.record)
     out = price(job, given.machine, given.era)
@@ -111,6 +130,9 @@ def _run(given: argparse.Namespace) -> None:
         _write(out, path)
     if given.workload:
         pathlib.Path(given.workload).write_text(workload.workload(out))
+    if given.chakra:
+        for rank, trace in chakra.chakra(out):
+            pathlib.Path(f"{given.chakra}.{rank}.et").write_bytes(trace)
 
 
 def main() -> None:

@@ -131,6 +131,71 @@ def test_flags_beside_is_causal_do_not_halve_attention():
     assert flops.of("aten._scaled_dot_product_flash_attention.default", [0.0, True], shapes, ()) == whole // 2
 
 
+def test_a_norm_of_many_tensors_is_priced_by_what_it_reads():
+    from trellis.simulate.price.rules import rule_of
+
+    norms = Operation("aten._foreach_norm.Scalar", ((512, 1024),) * 8, ((),) * 8, "float32", 0, 8 << 21, 32)
+    shape = rule_of(norms).shape
+    assert shape["rows"] * shape["columns"] == 8 << 19 and shape["inputs"] == 1
+
+
+def test_merging_saves_what_is_neither_written_nor_read_again():
+    from trellis import sim
+    from trellis.simulate.price.merging import merged
+    from trellis.simulate.price.rates import Rates
+
+    shape = (4096, 4096)
+    add = Operation("aten.add.Tensor", (shape, shape), (shape,), "bfloat16", 0, 1 << 26, 1 << 25)
+    silu = Operation("aten.silu.default", (shape,), (shape,), "bfloat16", 0, 1 << 25, 1 << 25)
+    mm = Operation("aten.mm.default", (shape, shape), (shape,), "bfloat16", 2 * 4096**3, 1 << 26, 1 << 25)
+    events = [("op", 0, i, 0, "forward") for i in (0, 1, 0, 2, 0)]
+    record = RankRecord(0, events, [add, silu, mm], list(PLACES), ["compute"], compiled=[0])
+    rates = Rates(sim.Machine("trn2.48xlarge"), [])
+    told = merged(record, rates)
+    apart = 2 * rates.operation(add) + rates.operation(silu)
+    assert (told.before, told.after) == (3, 1) and 0.2 * apart < told.saved < 0.8 * apart
+    record.compiled = []
+    assert merged(record, rates).saved == 0
+
+
+def exported(one, tmp_path):
+    """(the price, what `trellis sim` says of the workload, and of the Chakra traces) in seconds"""
+    import re
+    import subprocess
+
+    from trellis._where import PROGRAM
+    from trellis.simulate.export import as_chakra, as_workload
+    from trellis.simulate.price import price
+
+    out = price(one, "trn2.48xlarge")
+    (tmp_path / "step.txt").write_text(as_workload(out))
+    for rank, trace in as_chakra(out):
+        (tmp_path / f"step.{rank}.et").write_bytes(trace)
+    told = [out.time]
+    for name in ("step.txt", "step.0.et"):
+        done = subprocess.run([PROGRAM, "sim", name, "--machine", "trn2.48xlarge"], cwd=tmp_path, check=False,
+                              capture_output=True, text=True)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        value, unit = re.search(r": ([\d.]+) (\w+)\n", done.stdout).groups()
+        told.append(float(value) * {"us": 1e-6, "ms": 1e-3}[unit])
+    return told
+
+
+@pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "shift"])
+def test_what_is_exported_takes_as_long(kind, tmp_path):
+    """Four ranks, so that a shift takes two rounds; one communication beside the products, one awaited."""
+    root = 1 if kind == "shift" else -1
+    large = ("collective", 1, 0, kind, 0, 1 << 24, "float32", "", root, 0, "forward")
+    steps = [large, *[("op", 0, 0, 0, "forward")] * 50, ("wait", 0, 0), (*large[:2], 1, *large[3:]), ("wait", 0, 1)]
+    product = Operation("aten.mm.default", ((2048, 2048), (2048, 2048)), ((2048, 2048),), "bfloat16", 2 * 2048**3, 0, 0)
+    one = job(*[[*steps, ("op", 0, 0, 0, "forward")]] * 4)
+    classes = [RankClass([0, 1, 2, 3], [0, 3], one.classes[0].record)]
+    classes[0].record.operations[0] = product
+    one.classes = classes
+    price, workload, chakra = exported(one, tmp_path)
+    assert workload == pytest.approx(price, rel=0.05) and chakra == pytest.approx(price, rel=0.05)
+
+
 def test_what_if_of_the_machine_reaches_computation():
     from trellis import sim
     from trellis.simulate.price.rates import Rates

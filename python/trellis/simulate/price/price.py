@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from trellis import sim
 from trellis.simulate.match import Proof, prove
+from trellis.simulate.price.merging import Merged, merged
 from trellis.simulate.price.rates import Rates, peak_flops
 from trellis.simulate.price.timeline import Ends, Timed, timed
 from trellis.simulate.record import JobRecord, RankRecord
@@ -44,6 +45,7 @@ class Priced:
     operators: list[OperatorClass] = field(default_factory=list)
     flops: float = 0.0  # of products, of all ranks
     tokens: int = 0  # of all ranks that read data of their own
+    merged: Merged = field(default_factory=Merged)  # what merging compiled regions would save, of the slowest class
     capacity: float = 0.0  # bytes of a rank's memory
     peak_flops: float = 0.0  # a second, of a rank
 
@@ -108,6 +110,7 @@ def price(job: JobRecord, machine: sim.Machine | str, era: str = "") -> Priced:
     out.peak_flops = peak_flops(machine)
     _waits(out)
     _operators(out)
+    out.merged = merged(out.record, rates)
     out.flops = sum(_flops(one.record) * len(one.ranks) for one in job.classes)
     out.tokens = sum(one.record.tokens * len(one.ranks) for one in job.classes) // _same_data(job)
     return out

@@ -1,12 +1,13 @@
 """Times of single operations and communications on a machine, each asked for once."""
 
+from math import gcd
 from typing import Any
 
 from trellis import sim
 from trellis.simulate.price.rules import Rule, rule_of
 from trellis.simulate.record import Family, Operation
 
-__all__ = ["Rates", "peak_flops", "ranks_words"]
+__all__ = ["Rates", "peak_flops", "ranks_words", "shift_ends"]
 
 
 def ranks_words(group: tuple[int, ...]) -> str:
@@ -15,6 +16,21 @@ def ranks_words(group: tuple[int, ...]) -> str:
     if len(group) > 2 and len(steps) == 1 and (step := steps.pop()) > 0:
         return f"{group[0]}-{group[-1]}" + (f":{step}" if step > 1 else "")
     return ",".join(map(str, group))
+
+
+def shift_ends(groups: tuple[tuple[int, ...], ...], by: int) -> list[tuple[str, str]]:
+    """Who sends, and to whom: to the member of the own group that is `by` places further. In rounds that are begun at
+    once, in each of which a rank stands once: as places along a cycle are even, odd, or the last of an odd number."""
+    size = len(groups[0])
+    cycle = size // gcd(size, by)
+    rounds: dict[int, list[int]] = {}
+    for start in range(size // cycle):
+        for step in range(cycle):
+            which = 2 if step == cycle - 1 and cycle % 2 else step % 2
+            rounds.setdefault(which, []).append((start + step * by) % size)
+    return [(",".join(str(g[p]) for g in groups for p in places),
+             ",".join(str(g[(p + by) % size]) for g in groups for p in places))
+            for places in rounds.values()]  # fmt: skip
 
 
 def _figures(machine: sim.Machine) -> dict[str, float]:
@@ -55,10 +71,10 @@ class Rates:
     def operation(self, o: Operation) -> float:
         if o not in self._operations:
             self.rules[o] = rule_of(o)
-            self._operations[o] = self._time(self.rules[o])
+            self._operations[o] = self.time(self.rules[o])
         return self._operations[o]
 
-    def _time(self, rule: Rule) -> float:
+    def time(self, rule: Rule) -> float:
         return sim.operation_time(rule.kind, chip=self.machine.chip, what_if=self._what_if, **rule.shape).total
 
     def collective(self, kind: str, family: int, size: int, root: int) -> float:
@@ -73,11 +89,19 @@ class Rates:
         groups = self.families[family].groups
         if len(groups[0]) < 2:
             return 0.0, "nothing moves"
+        if kind == "shift":
+            return self._shift(groups, size, root), "messages"
         words = [kind, "c"] + ([f"{max(size, 1)}B"] if kind != "barrier" else [])
         words += ["on", "g"] + (["root", str(root)] if root >= 0 else [])
         text = f"ranks {self._world()}\ngroup g {' '.join(ranks_words(g) for g in groups)}\n{' '.join(words)}\n"
         played = sim.play(text, self.machine, era=self.era)
         return played.time, played.parts[0][4]
+
+    def _shift(self, groups: tuple[tuple[int, ...], ...], size: int, by: int) -> float:
+        lines = [f"ranks {self._world()}"]
+        for number, (source, target) in enumerate(shift_ends(groups, by)):
+            lines.append(f"send_recv m{number} {max(size, 1)}B from {source} to {target} stream s{number}")
+        return sim.play("\n".join(lines) + "\n", self.machine, era=self.era).time
 
     def _world(self) -> int:
         return len(self.families[0].groups[0])
@@ -99,7 +123,8 @@ class Rates:
             size = self.largest.get(key, 1)
             told: dict[str, Any] = {"ranks": self.families[family].size, "explain": False, "era": self.era}
             try:
-                price = sim.price(kind, self.machine, max(size, 1), **told)
+                named = "send_recv" if kind == "shift" else kind
+                price = sim.price(named, self.machine, max(size, 1), **told)
                 low, high = price.interval.low / price.time, price.interval.high / price.time  # type: ignore[union-attr]
             except ValueError:
                 low, high = 1.0, 1.0

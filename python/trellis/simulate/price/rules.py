@@ -68,8 +68,8 @@ def _elementwise(vector: float, scalar: float) -> Callable[[Operation], dict[str
         moved = max(o.read, o.written, element)
         if prod(largest) * element * 2 > moved:
             extents = _extents(largest)
-        else:  # a list of tensors
-            count = max(o.written // element, 1)
+        else:  # a list of tensors; of a norm, what is read counts
+            count = max((o.written if 8 * o.written >= o.read else o.read) // element, 1)
             extents = {"rows": -(-count // _COLUMNS), "columns": min(count, _COLUMNS)}
         size = extents["rows"] * extents["columns"] * element
         return {**extents, "inputs": o.read / size, "outputs": o.written / size, "vector": vector, "scalar": scalar}

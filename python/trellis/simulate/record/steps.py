@@ -46,6 +46,9 @@ class Operation(NamedTuple):
     flops: int  # of products; 0: none
     read: int  # bytes
     written: int
+    # For each family of groups along which fully_shard cuts: its number, which inputs and outputs are shards, and how
+    # many of the bytes read and written are theirs.
+    sharded: tuple[tuple[int, tuple[int, ...], tuple[int, ...], int, int], ...] = ()
 
 
 @dataclass
@@ -68,6 +71,10 @@ class RankRecord:
     assumptions: list[str] = field(default_factory=list)
     tokens: int = 0  # of this rank's input, in the step
     parameters: int = 0  # of this rank's part of the model
+    compiled: list[int] = field(default_factory=list)  # places in regions of torch.compile
+    # Of what fully_shard cut, by family: "weights", how many; and bytes at the peak, by category.
+    sharded: dict[str, dict[str, int]] = field(default_factory=dict)
+    saves: list[tuple[int, int, int]] = field(default_factory=list)  # checkpoints: place, own bytes, bytes of all
 
     def place(self, event: Event) -> Place:
         index = {"op": 3, "collective": 9, "send": 8, "receive": 8, "host": 2}.get(event[0])
@@ -101,6 +108,9 @@ def as_json(record: RankRecord) -> dict[str, Any]:
         "assumptions": record.assumptions,
         "tokens": record.tokens,
         "parameters": record.parameters,
+        "compiled": record.compiled,
+        "saves": record.saves,
+        "sharded": record.sharded,
     }
 
 
@@ -111,11 +121,18 @@ def of_json(told: dict[str, Any]) -> RankRecord:
     return RankRecord(
         rank=told["rank"],
         events=[tuple(event) for event in told["events"]],
-        operations=[Operation(o[0], shapes(o[1]), shapes(o[2]), *o[3:]) for o in told["operations"]],
+        operations=[
+            Operation(o[0], shapes(o[1]), shapes(o[2]), o[3], o[4], o[5], o[6],
+                      tuple((s[0], tuple(s[1]), tuple(s[2]), s[3], s[4]) for s in (o[7] if len(o) > 7 else ())))
+            for o in told["operations"]
+        ],  # fmt: skip
         places=[Place(*place) for place in told["places"]],
         streams=told["streams"],
         memory=Memory(**told["memory"]),
         assumptions=told["assumptions"],
         tokens=told["tokens"],
         parameters=told["parameters"],
+        compiled=told.get("compiled", []),
+        sharded=told.get("sharded", {}),
+        saves=[tuple(one) for one in told.get("saves", [])],
     )

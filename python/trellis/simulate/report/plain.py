@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from trellis.simulate.price import Priced
-from trellis.simulate.report.text import assumptions
+from trellis.simulate.report.text import assumptions, checkpoints
 from trellis.simulate.report.waits import waits
 
 __all__ = ["plain"]
@@ -26,6 +26,8 @@ def plain(out: Priced) -> dict[str, Any]:
         "bubble": out.bubble,
         "operators": [asdict(o) for o in out.operators],
         "on_defaults": out.on_defaults,
+        "compiled": asdict(out.merged),
+        "checkpoints": [{"place": p, "bytes": own, "whole": whole} for p, own, whole in checkpoints(out)],
         "waits": [asdict(w) for w in waits(out, 1000)],
         "classes": [
             {

@@ -5,7 +5,7 @@ from trellis.simulate.price.price import COMPUTE_FACTOR
 from trellis.simulate.report import words
 from trellis.simulate.report.waits import waits
 
-__all__ = ["assumptions", "text"]
+__all__ = ["assumptions", "checkpoints", "text"]
 
 
 def assumptions(out: Priced) -> list[str]:
@@ -58,6 +58,28 @@ def _memory(out: Priced) -> list[str]:
             _line("", parts)]  # fmt: skip
 
 
+def _beside(out: Priced) -> list[str]:
+    """What is no part of the step's time: what a compiler would merge, and checkpoints."""
+    told = []
+    if (m := out.merged).before:
+        told.append(_line("compiled", f"merging {m.before} elementwise operations of compiled regions into {m.after} "
+                                      f"would save at most {words.seconds(m.saved)} of computation"))  # fmt: skip
+    for place, own, whole in checkpoints(out):
+        told.append(_line("checkpoint", f"{words.size(own)} of all ranks' shards and {words.size(whole)} of whole "
+                                        f"tensors are written in {place}; its time is not in the step's"))  # fmt: skip
+    return told
+
+
+def checkpoints(out: Priced) -> list[tuple[str, int, int]]:
+    """(where, bytes of all ranks' shards, bytes of whole tensors, written once) for each save in the step."""
+    first = out.job.classes[0].record
+    told = []
+    for number, (place, _, whole) in enumerate(first.saves):
+        own = sum(c.record.saves[number][1] * len(c.ranks) for c in out.job.classes if number < len(c.record.saves))
+        told.append((str(first.places[place]), own, whole))
+    return told
+
+
 def _rows(out: Priced) -> list[str]:
     whole = sum(o.time for o in out.operators) or 1.0
     told = [_line("operators", ", ".join(f"{o.name} {100 * o.time / whole:.3g}%" for o in out.operators[:7]))]
@@ -81,7 +103,7 @@ def _rows(out: Priced) -> list[str]:
 
 
 def text(out: Priced) -> str:
-    lines = [*_head(out), *_times(out), *_memory(out), *_rows(out)]
+    lines = [*_head(out), *_times(out), *_memory(out), *_beside(out), *_rows(out)]
     for number, one in enumerate(assumptions(out)):
         lines.append(_line("assumed" if not number else "", one))
     return "\n".join(lines) + "\n"

@@ -23,8 +23,11 @@ class Allocations:
         self._before: dict[int, int] = {}  # at the step's begin
         self._category: dict[int, str] = {}
         self._first: dict[int, str] = {}  # by when it was made
+        self.shards: dict[int, frozenset[int]] = {}  # storages that fully_shard cut: along which families of groups
         self._next = 0
         self.events = 0  # of the step so far
+        self.held = 0  # bytes now
+        self.most = 0  # since the program asked to forget its peak
 
     def see(self, tensor: torch.Tensor, phase: str, category: str = "") -> None:
         storage = tensor.untyped_storage()
@@ -50,6 +53,14 @@ class Allocations:
             self._changed(number, storage.size() - before)
             self._category.setdefault(number, "gathered")
 
+    def shard_of(self, tensor: torch.Tensor) -> frozenset[int]:
+        known = self._alive.get(id(tensor.untyped_storage()))
+        return self.shards.get(known[0], frozenset()) if known else frozenset()
+
+    def is_shard(self, tensor: torch.Tensor, families: frozenset[int]) -> None:
+        if families and (known := self._alive.get(id(tensor.untyped_storage()))):
+            self.shards[known[0]] = families
+
     def is_(self, tensor: Any, category: str) -> None:
         local = getattr(tensor, "_local_tensor", tensor)
         if isinstance(local, torch.Tensor) and (known := self._alive.get(id(local.untyped_storage()))):
@@ -61,7 +72,8 @@ class Allocations:
         self._before = dict(self._alive.values())
         self.events = 0
 
-    def peak(self) -> Memory:
+    def peak(self) -> tuple[Memory, dict[str, dict[str, int]]]:
+        """(the peak, and how much of it is shards, by family and category)"""
         now = dict(self._before)
         held = most = sum(now.values())
         where = -1
@@ -72,11 +84,22 @@ class Allocations:
         for number, change in self._log[: where + 1]:
             now[number] = now.get(number, 0) + change
         categories = dict.fromkeys(CATEGORIES, 0)
+        sharded: dict[str, dict[str, int]] = {}
         for number, size in now.items():
-            categories[self._category.get(number) or self._first.get(number, "other")] += size
-        return Memory(most, self._at[where] if where >= 0 else 0, {k: v for k, v in categories.items() if v})
+            category = self._category.get(number) or self._first.get(number, "other")
+            categories[category] += size
+            for family in self.shards.get(number, ()) if size else ():
+                of = sharded.setdefault(str(family), {})
+                of[category] = of.get(category, 0) + size
+        memory = Memory(most, self._at[where] if where >= 0 else 0, {k: v for k, v in categories.items() if v})
+        return memory, sharded
+
+    def forget_peak(self) -> None:
+        self.most = self.held
 
     def _changed(self, number: int, change: int) -> None:
+        self.held += change
+        self.most = max(self.most, self.held)
         self._log.append((number, change))
         self._at.append(self.events)
 

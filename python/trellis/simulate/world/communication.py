@@ -5,6 +5,7 @@ that rank if one runs; in sums and gathers, every rank is taken to have what thi
 """
 
 import io
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +28,8 @@ class _Work(dist._Work):  # type: ignore[name-defined,misc]
 
     def __init__(self, owner: "Communication", number: int, tensors: list[torch.Tensor]) -> None:
         super().__init__()
-        self._owner, self._number, self._tensors = owner, number, tensors
+        self._owner, self._number = owner, number
+        self._tensors = [weakref.ref(t) for t in tensors]  # works outlive their tensors here
 
     def wait(self, timeout: Any = None) -> bool:
         self._owner.waited(self._number)
@@ -49,13 +51,13 @@ class _Work(dist._Work):  # type: ignore[name-defined,misc]
         return None
 
     def result(self) -> list[torch.Tensor]:
-        return self._tensors
+        return [t for ref in self._tensors if (t := ref()) is not None]
 
     def get_future(self) -> Any:
         """The reducer of DistributedDataParallel waits for it in C++, at the end of the backward pass."""
         self._owner.wait_after_backward(self._number)
         future: Any = torch.futures.Future()
-        future.set_result(self._tensors)
+        future.set_result(self.result())
         return future
 
 
@@ -67,7 +69,7 @@ class Communication:
         self._pending: dict[int, int] = {}  # a functional result's storage: the communication
         self._after_backward: list[int] = []
         self._counts: dict[Any, int] = {}
-        self.peers: set[int] = set()
+        self.sharding: set[int] = set()  # families along which fully_shard gathers
         self._works: deque[_Work] = deque(maxlen=1 << 16)
         recorder.before_operation = self._before_operation
         recorder.communicate = {
@@ -117,7 +119,6 @@ class Communication:
 
     def message(self, kind: str, group: str, peer: int, tag: int, tensors: list[torch.Tensor]) -> int:
         family, members = self.groups.of(group)
-        self.peers.add(members[peer])
         self.line.need(members[peer])
         if not self._recorded(tensors):
             return -1
@@ -139,17 +140,20 @@ class Communication:
     def _is_data(self, tensor: torch.Tensor) -> bool:
         return not isinstance(tensor, FakeTensor) and not tensor.dtype.is_floating_point and tensor.device.type == "cpu"
 
+    def _travels(self, tensor: torch.Tensor) -> bool:
+        """Its value goes to other ranks for real: whole numbers of the host, and what is small on the device."""
+        return self._is_data(tensor) or (isinstance(tensor, FakeTensor) and self.recorder.values.small(tensor))
+
     def _exchange(self, key: tuple[Any, ...], source: int, tensor: torch.Tensor) -> None:
-        if not self._is_data(tensor):
-            return
+        fake = isinstance(tensor, FakeTensor)
         if source == self.groups.rank:
-            stream = io.BytesIO()
-            torch.save(tensor.detach().contiguous(), stream)
-            self.line.post(key, stream.getvalue())
-            return
-        data = self.line.fetch(key, source, str(self.recorder.places.now()))
-        if data is not None:
-            tensor.copy_(torch.load(io.BytesIO(data)))
+            value = self.recorder.values.of(tensor) if fake else tensor
+            self.line.post(key, _packed(value))
+        elif isinstance(tensor, FakeTensor):
+            where = str(self.recorder.places.now())
+            self.recorder.values.know_later(tensor, lambda: _unpacked(self.line.fetch(key, source, where)))
+        elif (data := _unpacked(self.line.fetch(key, source, str(self.recorder.places.now())))) is not None:
+            tensor.copy_(data)
 
     # torch's operations
 
@@ -196,7 +200,7 @@ class Communication:
     def _of_root(self, tensors: list[torch.Tensor], group: str, root: int) -> None:
         members = self.groups.of(group)[1]
         for tensor in tensors:
-            if self._is_data(tensor) and len(members) > 1:
+            if self._travels(tensor) and len(members) > 1:
                 self._exchange(("broadcast", members, self._count("broadcast", members)), members[root], tensor)
 
     def _do_reduce(self, given: Any, group: str) -> Any:
@@ -215,6 +219,7 @@ class Communication:
     def _do_allgather_base(self, given: Any, group: str) -> Any:
         out, mine = given["output_tensor"], given["input_tensor"]
         self._gathered(out, mine)
+        self.sharding.add(self.groups.of(group)[0])
         return self.collective("all_gather", group, [mine], _size(out)), out
 
     def _gathered(self, out: torch.Tensor, mine: torch.Tensor) -> None:
@@ -251,6 +256,10 @@ class Communication:
         if not isinstance(out, FakeTensor):
             size = len(self.groups.of(group)[1])
             self._scattered(out, given_in.reshape(size, -1)[self._mine(group)], group)
+        family = self.groups.of(group)[0]
+        if family in self.sharding and isinstance(out, FakeTensor):
+            self.recorder.memory.see(out, self.recorder.now())
+            self.recorder.memory.is_shard(out, frozenset([family]))
         return self.collective("reduce_scatter", group, [out], _size(given_in), _reduction(given["reduce_op"])), out
 
     def _do_reduce_scatter_tensor_coalesced(self, given: Any, group: str) -> Any:
@@ -259,9 +268,36 @@ class Communication:
 
     def _do_alltoall_base(self, given: Any, group: str) -> Any:
         out, mine = given["output"], given["input"]
-        if not isinstance(out, FakeTensor) and out.numel() == mine.numel():
-            out.view(-1).copy_(mine.reshape(-1))
-        return self.collective("all_to_all", group, [out], max(_size(out), _size(mine))), None
+        return self.exchange(out, mine, given.get("output_split_sizes"), given.get("input_split_sizes"), group), None
+
+    def exchange(self, out: torch.Tensor, mine: torch.Tensor, takes: Any, sends: Any, group: str) -> int:
+        """All to all; "shift" where each rank sends all that it has to the one that is `root` places further."""
+        self.exchanged(out, mine, group)
+        size, sends = len(self.groups.of(group)[1]), list(sends or [])
+        to = [place for place, rows in enumerate(sends) if rows]
+        if size > 1 and len(to) == 1:
+            return self.collective("shift", group, [out], _size(mine), root=(to[0] - self._mine(group)) % size)
+        moved = self.exchanged_size(out, mine, [list(takes or []), sends], group)
+        return self.collective("all_to_all", group, [out], moved)
+
+    def exchanged(self, out: torch.Tensor, mine: torch.Tensor, group: str) -> None:
+        """What each rank is taken to have, this one's, cut into equal parts: mine of them comes from each."""
+        value = self.recorder.values.of(mine) if isinstance(mine, FakeTensor) else mine
+        size = len(self.groups.of(group)[1])
+        if value is None or out.numel() != mine.numel() or mine.numel() % size:
+            return
+        parts = value.reshape(size, -1)[self._mine(group)].repeat(size).reshape(out.shape)
+        if isinstance(out, FakeTensor):
+            self.recorder.values.know(out, parts)
+        else:
+            out.copy_(parts)
+
+    def exchanged_size(self, out: torch.Tensor, mine: torch.Tensor, splits: list[list[int]], group: str) -> int:
+        """Bytes of the fullest buffer of all ranks, each of which is taken to send and take what this one does: it
+        decides how long the exchange takes."""
+        row = _size(mine) // mine.shape[0] if mine.dim() and mine.shape[0] else 0
+        size = len(self.groups.of(group)[1])
+        return max(_size(out), _size(mine), *(size * max(one, default=0) * row for one in splits))
 
     def _do_alltoall(self, given: Any, group: str) -> Any:
         outputs, inputs = given["output_tensors"], given["input_tensors"]
@@ -304,7 +340,7 @@ class Communication:
         peer, tag, tensors = given["dst"], given["tag"], given["tensors"]
         members = self.groups.of(group)[1]
         for tensor in tensors:
-            if self._is_data(tensor):
+            if self._travels(tensor):
                 count = self._count("p2p", members, self.groups.rank, members[peer], tag)
                 self._exchange(("p2p", members, self.groups.rank, members[peer], tag, count), self.groups.rank, tensor)
         return self.message("send", group, peer, tag, tensors), None
@@ -313,7 +349,7 @@ class Communication:
         peer, tag, tensors = given["src"], given["tag"], given["tensors"]
         members = self.groups.of(group)[1]
         for tensor in tensors:
-            if self._is_data(tensor):
+            if self._travels(tensor):
                 count = self._count("p2p", members, members[peer], self.groups.rank, tag)
                 self._exchange(("p2p", members, members[peer], self.groups.rank, tag, count), members[peer], tensor)
             elif not isinstance(tensor, FakeTensor):
@@ -336,6 +372,18 @@ class Communication:
     def wait_tensor(self, tensor: torch.Tensor) -> None:
         number = self._pending.pop(id(tensor.untyped_storage()), -1)
         self.waited(number)
+
+
+def _packed(value: torch.Tensor | None) -> bytes:
+    """No bytes: a value that the sender does not know."""
+    stream = io.BytesIO()
+    if value is not None:
+        torch.save(value.detach().contiguous().clone(), stream)
+    return stream.getvalue()
+
+
+def _unpacked(data: bytes | None) -> torch.Tensor | None:
+    return torch.load(io.BytesIO(data)) if data else None
 
 
 def _size(tensor: torch.Tensor) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from trellis.simulate.world import streams
+from trellis.simulate.world.allocations import Allocations
 from trellis.simulate.world.settings import Settings
 
 __all__ = ["install", "rename"]
@@ -52,19 +53,46 @@ def _functions(settings: Settings, all_streams: streams.Streams) -> dict[str, An
         "is_bf16_supported": lambda *_, **__: True, "get_device_name": lambda device=None: settings.device,
         "get_device_capability": lambda device=None: (9, 0),
         "get_device_properties": lambda d=None: _properties(settings),
-        "mem_get_info": lambda device=None: (settings.memory, settings.memory), "memory_stats": lambda d=None: _Zeros(),
-        "device": _DeviceContext, "memory_summary": lambda *_, **__: "", "utilization": zero,
+        "device": _DeviceContext, "utilization": zero, **_memory(settings, all_streams.recorder.memory),
     }  # fmt: skip
-    for name in ("max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved"):
-        told[name] = zero
     for name in ("set_device", "set_rng_state", "set_rng_state_all", "manual_seed", "manual_seed_all", "seed",
-                 "seed_all", "empty_cache", "reset_peak_memory_stats", "init", "_lazy_init", "ipc_collect",
+                 "seed_all", "empty_cache", "init", "_lazy_init", "ipc_collect",
                  "reset_accumulated_memory_stats", "set_per_process_memory_fraction", "_lazy_call"):  # fmt: skip
         told[name] = nothing
     return told
 
 
-class _Zeros(dict[str, int]):
+def _memory(settings: Settings, held: Allocations) -> dict[str, Any]:
+    """What the tensors of the device would hold. Nothing is reserved beyond it: no allocator is modelled."""
+
+    def now(device: Any = None) -> int:
+        return held.held
+
+    def most(device: Any = None) -> int:
+        return held.most
+
+    def stats(device: Any = None) -> dict[str, int]:
+        ends = {"current": held.held, "peak": held.most}
+        told = {f"{kind}_bytes.all.{end}": n for kind in ("allocated", "reserved", "active") for end, n in ends.items()}
+        return _Stats(told)
+
+    def summary(*_: Any, **__: Any) -> str:
+        return f"{settings.device}: {held.held:,} bytes allocated, {held.most:,} at the peak, of {settings.memory:,}"
+
+    def forget(device: Any = None) -> None:
+        held.forget_peak()
+
+    return {
+        "memory_allocated": now, "memory_reserved": now, "max_memory_allocated": most, "max_memory_reserved": most,
+        "memory_stats": stats, "memory_summary": summary, "reset_peak_memory_stats": forget,
+        "reset_max_memory_allocated": forget,
+        "mem_get_info": lambda device=None: (max(settings.memory - held.held, 0), settings.memory),
+    }  # fmt: skip
+
+
+class _Stats(dict[str, int]):
+    """Retries of an allocator, its segments and blocks: there is none, so that there are none."""
+
     def __missing__(self, _: str) -> int:
         return 0
 
@@ -102,6 +130,7 @@ def install(settings: Settings, all_streams: streams.Streams) -> None:
     torch._C._set_only_lift_cpu_tensors(True)  # type: ignore[attr-defined]
     for name, value in told.items():
         setattr(torch.cuda, name, value)
+    torch.cuda.nccl.version = lambda: (2, 27, 0)  # for programs that ask what it can do
     accelerator = torch.accelerator
     device = torch.device("neuron")
     changes = {
@@ -113,11 +142,11 @@ def install(settings: Settings, all_streams: streams.Streams) -> None:
     for name in ("max_memory_allocated", "memory_allocated", "empty_cache", "memory_reserved", "max_memory_reserved",
                  "reset_peak_memory_stats", "memory_stats", "reset_accumulated_memory_stats"):  # fmt: skip
         changes[name] = told[name]
+    changes["get_memory_info"] = told["mem_get_info"]
     for name, value in changes.items():
         setattr(accelerator, name, value)
     torch.Stream = streams.Stream  # type: ignore[misc,assignment]
     torch.Event = streams.Event  # type: ignore[misc,assignment]
-    torch.cuda.memory_stats = told["memory_stats"]
 
 
 def current_of(told: dict[str, Any]) -> Any:

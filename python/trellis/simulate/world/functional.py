@@ -77,7 +77,7 @@ def _one(owner: "Communication", name: str, given: Any, tensor: torch.Tensor, gr
         splits = given.get("output_split_sizes") or []
         rows = sum(splits) if splits else tensor.shape[0]
         out = _result(owner, tensor, [rows, *tensor.shape[1:]])
-        return owner.pending(out, owner.collective("all_to_all", group, [tensor], max(_size(out), _size(tensor))))
+        return owner.pending(out, owner.exchange(out, tensor, splits, given.get("input_split_sizes"), group))
     if base in ("broadcast", "broadcast_"):
         out = tensor if base.endswith("_") else _result(owner, tensor, list(tensor.shape))
         return owner.pending(out, owner.collective("broadcast", group, [tensor], _size(tensor), root=given["src"]))

@@ -44,7 +44,7 @@ class Groups:
         return self._by_name[name]
 
     def families(self) -> list[Family]:
-        return [Family(label, tuple(groups)) for label, groups in self._families]
+        return [Family(label, tuple(sorted(groups))) for label, groups in self._families]
 
 
 def name_of(group: Any) -> str:

@@ -12,6 +12,7 @@ from trellis.simulate.world.recorder import Recorder
 
 __all__ = ["Names", "here"]
 
+_SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 _OTHERS = ("cuda", "xla", "hpu", "xpu", "npu")
 
 
@@ -30,6 +31,17 @@ class Names(TorchFunctionMode):
         self._recorder = recorder
         self._plain_attention = F.scaled_dot_product_attention
 
+    def install(self) -> None:
+        """Attention has torch's name, by which context parallelism puts its own in the place."""
+
+        def scaled_dot_product_attention(*args: Any, **kwargs: Any) -> Any:
+            return self.attention(*args, **kwargs)
+
+        F.scaled_dot_product_attention = scaled_dot_product_attention  # type: ignore[assignment]
+        torch.Tensor.record_stream = lambda *_: None  # type: ignore[method-assign]  # memory has the program's order
+        told: Any = lambda tensor: self._data(torch.Tensor.tolist, (tensor,), {})  # noqa: E731
+        FakeTensor.tolist = told  # type: ignore[method-assign]
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if "device" in kwargs:
@@ -42,6 +54,8 @@ class Names(TorchFunctionMode):
             return self._data(func, args, kwargs)
         elif func is torch.Tensor.pin_memory:
             return args[0]
+        elif func == _SET_DATA and isinstance(args[1], FakeTensor):
+            return self._given(args[0], args[1])
         return func(*args, **kwargs)
 
     def _data(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -50,16 +64,29 @@ class Names(TorchFunctionMode):
         if not isinstance(local, FakeTensor):
             return func(*args, **kwargs)
         value = self._recorder.values.of(local)
-        if value is None and self._recorder.settings.routing == "uniform":
-            value = torch.ones(local.shape, dtype=local.dtype)
-            place = self._recorder.places.now()
-            self._recorder.assume(f"{place} reads {local.numel()} values that depend on data: taken as 1 each")
         if value is None:
+            routed = bool(self._recorder.settings.routing)
             raise CannotRecord(
                 self._recorder.places.now(), f"{local.numel()} values are read that depend on data",
-                "say --routing uniform if they are numbers of tokens for experts",
+                "--routing answers only for what torch.histc and torch.bincount count: count tokens by one of them"
+                if routed else "say --routing uniform or skew=S if they are numbers of tokens for experts",
             )  # fmt: skip
         return func(value, *args[1:], **kwargs)
+
+    def _given(self, parameter: torch.Tensor, data: torch.Tensor) -> None:
+        """`parameter.data = data`: a parameter of the host's becomes one of the device where nobody else holds it."""
+        with torch._C.DisableTorchFunction():
+            if isinstance(parameter.data, FakeTensor) and parameter.device == data.device:
+                parameter.data = data
+                return
+            new: torch.Tensor = data.detach()
+            if isinstance(parameter, torch.nn.Parameter):
+                new = torch.nn.Parameter(new, parameter.requires_grad)
+            try:
+                torch.utils.swap_tensors(parameter, new)
+            except RuntimeError as error:
+                raise CannotRecord(self._recorder.places.now(), f"a parameter's data is replaced by another device's "
+                                   f"({error})", "move its module by module.to(device)") from None  # fmt: skip
 
     def attention(self, query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
                    is_causal: bool = False, scale: Any = None, enable_gqa: bool = False) -> Any:  # fmt: skip

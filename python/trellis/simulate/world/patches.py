@@ -8,6 +8,8 @@ import torch.distributed as dist
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed import distributed_c10d as c10d
 
+from trellis.simulate.record.resize import UNKNOWN
+from trellis.simulate.world import saving
 from trellis.simulate.world.communication import Communication
 from trellis.simulate.world.groups import Groups
 from trellis.simulate.world.names import Names, here
@@ -69,6 +71,21 @@ def _groups(settings: Settings, groups: Groups) -> None:
                 setattr(module, name, value)
     dist.is_nccl_available = lambda: True
     dist.monitored_barrier = c10d.monitored_barrier = lambda *_, **__: None
+
+
+def _objects() -> None:
+    """Python objects travel in tensors of the host, whose data is real, whatever device a script names for them."""
+    pack, host = c10d._object_to_tensor, torch.device("cpu")
+    c10d._object_to_tensor = lambda obj, device, group: pack(obj, host, group)  # type: ignore[assignment]
+    c10d._get_object_coll_device = lambda group=None: "cpu"
+    for name in ("recv_object_list", "broadcast_object_list"):
+        move = getattr(c10d, name)
+
+        def moved(*args: Any, _move: Any = move, **kwargs: Any) -> Any:
+            return _move(*args, **{k: v for k, v in kwargs.items() if k != "device"})
+
+        setattr(c10d, name, moved)
+        setattr(dist, name, moved)
 
 
 def _meshes() -> None:
@@ -143,17 +160,26 @@ def _modules() -> None:
     torch.nn.Module._apply = moved  # type: ignore[method-assign]
 
 
-def _identity(*args: Any, **_: Any) -> Any:
-    return args[0] if args and args[0] is not None else _identity
+def _sharded_at_first(recorder: Recorder) -> None:
+    """FullyShardedDataParallel moves a module's own parameters by their data: here as modules are moved."""
+    from torch.distributed.fsdp import _init_utils
+
+    def move(module: torch.nn.Module, ignored: Any, ignored_buffers: Any, device: Any) -> None:
+        recorder.record.sharded[UNKNOWN] = {}
+        held = [*module.parameters(), *module.buffers()]
+        if device is not None and any(t.device.type == "cpu" for t in held):
+            module.to(here(device))
+
+    _init_utils._move_module_to_device = move  # type: ignore[assignment]
 
 
 def _rest(recorder: Recorder) -> None:
     def compile_nothing(model: Any = None, **_: Any) -> Any:
         recorder.assume("torch.compile is taken as no change: no operations are merged")
-        return _identity if model is None else model
+        return recorder.places.compile if model is None else recorder.places.compile(model)
 
     torch.compile = compile_nothing  # type: ignore[assignment]
-    torch.nn.Module.compile = lambda self, *_, **__: None  # type: ignore[method-assign]
+    torch.nn.Module.compile = lambda self, *_, **__: compile_nothing(self)  # type: ignore[method-assign,return-value]
     resize = torch.UntypedStorage.resize_
 
     def resized(self: Any, size: int) -> Any:
@@ -179,9 +205,12 @@ def _rest(recorder: Recorder) -> None:
 def install(settings: Settings, recorder: Recorder, groups: Groups, communication: Communication, names: Names) -> None:
     _groups(settings, groups)
     if settings.device != "cpu":
+        _objects()
         _meshes()
         _mixed_precision()
         _modules()
-        torch.nn.functional.scaled_dot_product_attention = names.attention  # type: ignore[assignment]
+        _sharded_at_first(recorder)
+        names.install()
     _backward(communication, names, settings.device != "cpu")
     _rest(recorder)
+    saving.install(recorder)

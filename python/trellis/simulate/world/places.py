@@ -1,5 +1,6 @@
 """Where in the job something happens: the module, and the line of the job's own source."""
 
+import functools
 import os
 import sys
 from typing import Any
@@ -13,6 +14,7 @@ __all__ = ["Places"]
 
 _OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _TORCH = os.path.dirname(torch.__file__) + os.sep
+_COMPILED = "_is_compiled_here"
 _WRAPPERS = ("_checkpoint_wrapped_module.", "_orig_mod.", "_fsdp_wrapped_module.")
 
 
@@ -25,6 +27,7 @@ class Places:
         self._forward: dict[int, Place] = {}  # by autograd's sequence number
         self._files: dict[str, str] = {}  # "" for those that are not the job's
         self._last = Place("", "")
+        self.compiled = 0  # regions of torch.compile that run
         self._hooks: list[Any] = []
 
     def start(self) -> None:
@@ -50,15 +53,34 @@ class Places:
     def new_step(self) -> None:
         self._forward.clear()
         self._stack.clear()
+        self.compiled = 0
 
     def _enter(self, module: nn.Module, _: Any) -> None:
         if id(module) not in self._names or not self._stack:
             self._name_all(module)
         self._stack.append(self._names[id(module)])
+        self.compiled += _COMPILED in module.__dict__
 
     def _leave(self, module: nn.Module, _: Any, __: Any) -> None:
         if self._stack:
             self._stack.pop()
+            self.compiled -= _COMPILED in module.__dict__
+
+    def compile(self, what: Any) -> Any:
+        """As torch.compile: it does the same, and what it does is known to be compiled."""
+        if isinstance(what, nn.Module):
+            what.__dict__[_COMPILED] = True
+            return what
+
+        @functools.wraps(what)
+        def compiled(*args: Any, **kwargs: Any) -> Any:
+            self.compiled += 1
+            try:
+                return what(*args, **kwargs)
+            finally:
+                self.compiled -= 1
+
+        return compiled
 
     def _name_all(self, root: nn.Module) -> None:
         if self._names.get(id(root)) is not None:

@@ -1,5 +1,6 @@
 """Records what a rank does: operations of the device in their streams, and what is communicated."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
+from trellis.simulate import routing
 from trellis.simulate.record import Operation, Place, RankRecord
 from trellis.simulate.record.steps import Event
 from trellis.simulate.world import flops
@@ -26,6 +28,9 @@ _LARGE = 1 << 16  # elements: floats of the host that many are not made for real
 _NO_WORK = {"aten::detach", "aten::_unsafe_view", "aten::lift_fresh", "aten::alias", "aten::empty", "aten::new_empty",
             "aten::empty_like", "aten::empty_strided", "aten::new_empty_strided", "aten::set_", "aten::resize_",
             "aten::is_same_size", "aten::record_stream", "aten::_local_scalar_dense", "aten::lift"}  # fmt: skip
+
+_INTO_VIEWS = "fsdp.all_gather_copy_in"  # writes into a part of a tensor that it is given
+_COUNTING = (torch.ops.aten.histc.default, torch.ops.aten.bincount.default)
 
 
 class Recorder(TorchDispatchMode):
@@ -67,6 +72,8 @@ class Recorder(TorchDispatchMode):
         index = self._places.setdefault(place, len(self._places))
         if index == len(self.record.places):
             self.record.places.append(place)
+        if self.places.compiled and index not in self.record.compiled:
+            self.record.compiled.append(index)
         return index
 
     def now(self) -> str:
@@ -74,6 +81,12 @@ class Recorder(TorchDispatchMode):
         if torch._C._current_graph_task_id() != -1:
             return "recompute" if self.places.inside else "backward"
         return "forward" if self.places.inside else self.phase
+
+    def saved(self, own: int, whole: int) -> None:
+        """A checkpoint is written: bytes of this rank's shards, and of tensors that many ranks have."""
+        self.host_waits(-1)
+        if self.on:
+            self.record.saves.append((self.placed(), own, whole))
 
     def assume(self, what: str) -> None:
         self.assumed[what] = None
@@ -85,7 +98,9 @@ class Recorder(TorchDispatchMode):
     def end_step(self) -> RankRecord:
         self.on = False
         self.record.streams = list(self.streams.names)
-        self.record.memory = self.memory.peak()
+        self.record.memory, sharded = self.memory.peak()
+        for family, told in sharded.items():
+            self.record.sharded.setdefault(family, {}).update(told)
         self.record.assumptions = list(self.assumed)
         return self.record
 
@@ -151,9 +166,15 @@ class Recorder(TorchDispatchMode):
     def _on_device(self, func: Any, flat: list[Any], args: Any, kwargs: Any) -> Any:
         if func is torch.ops.aten._local_scalar_dense.default:
             return self._item(args[0])
+        if _is_composed(func):
+            with self:
+                return func.decompose(*args, **kwargs)
         self.on_first()
         try:
-            if not any(isinstance(x, FakeTensor) for x in flat):
+            if func is torch.ops.aten.bincount.default and self.settings.routing and "minlength" in kwargs:
+                with self.fake:
+                    done = args[0].new_empty(kwargs["minlength"], dtype=torch.int64)
+            elif not any(isinstance(x, FakeTensor) for x in flat):
                 with self.fake:
                     done = func(*tree_map(self._copied, args), **tree_map(self._copied, kwargs))
             else:
@@ -176,7 +197,18 @@ class Recorder(TorchDispatchMode):
         outputs = [o for o in tree_flatten(done)[0] if isinstance(o, torch.Tensor)]
         if isinstance(func, torch._ops.OpOverload):
             self.values.follow(func, flat, args, kwargs, outputs)
+            if func in _COUNTING:
+                self._route(args[0], outputs[0])
         return self._arrived(func, flat, done, outputs)
+
+    def _route(self, chosen: torch.Tensor, counted: torch.Tensor) -> None:
+        """How often each expert was chosen, where data would say it."""
+        policy = self.settings.routing
+        if policy and isinstance(counted, FakeTensor) and self.values.of(counted) is None:
+            told = torch.tensor(routing.counts(chosen.numel(), counted.numel(), policy))
+            self.values.know(counted, told.to(counted.dtype))
+            self.assume(f"{self.places.now()} counts what data says: {chosen.numel()} in {counted.numel()} bins taken "
+                        f"as {policy}")  # fmt: skip
 
     def _copied(self, x: Any) -> Any:
         """A fake tensor like a real one of the host."""
@@ -194,6 +226,29 @@ class Recorder(TorchDispatchMode):
         if any(self._here(t) for t in [*outputs, *tensors]):
             self._recorded(func, flat, outputs)
         return done
+
+    def _shards(self, inputs: list[torch.Tensor], outputs: list[torch.Tensor], made: list[torch.Tensor]) -> Any:
+        """Which of an operation's tensors fully_shard cut. What is made of shards, and is as large, is a shard, too."""
+        found = [self.memory.shard_of(t) for t in inputs]
+        families: frozenset[int] = frozenset().union(*found)
+        if not families:
+            return ()
+        sizes = {t.numel() for t, of in zip(inputs, found, strict=True) if of}
+        sizes.add(sum(t.numel() for t, of in zip(inputs, found, strict=True) if of))
+        shards = [bool(o.dim()) and (o.numel() in sizes or bool(self.memory.shard_of(o))) for o in outputs]
+        for output, shard in zip(outputs, shards, strict=True):
+            if shard and any(output is m for m in made) and output.untyped_storage().size() == _dense(output):
+                self.memory.is_shard(output, families)
+        told = []
+        for family in sorted(families):
+            mine = [i for i, of in enumerate(found) if family in of and inputs[i].dim()]
+            theirs = [i for i, shard in enumerate(shards) if shard]
+            written = [outputs[i] for i in theirs if any(outputs[i] is m for m in made)]
+            if not made:  # in place
+                written = [inputs[i] for i in mine] if len(mine) > 1 else [inputs[i] for i in mine if i == 0]
+            told.append((family, tuple(mine), tuple(theirs), sum(_bytes(inputs[i]) for i in mine),
+                         sum(_bytes(t) for t in written)))  # fmt: skip
+        return tuple(told)
 
     def _here(self, tensor: torch.Tensor) -> bool:
         return tensor.device.type == self.device.type
@@ -221,6 +276,8 @@ class Recorder(TorchDispatchMode):
         mutable = not isinstance(func, torch._ops.OpOverload) or func._schema.is_mutable
         held = {id(t.untyped_storage()) for t in inputs}
         made = [o for o in outputs if id(o.untyped_storage()) not in held]
+        if name.startswith(_INTO_VIEWS):
+            made = outputs[:1]
         if not made and not mutable:
             return  # a view
         self.before_operation()
@@ -229,11 +286,23 @@ class Recorder(TorchDispatchMode):
         kind = str((outputs or inputs)[0].dtype).removeprefix("torch.") if outputs or inputs else ""
         written = sum(_bytes(t) for t in made) or sum(_bytes(t) for t in _written(func, flat, inputs))
         operation = Operation(name, shapes, results, kind, flops.of(name, flat, shapes, results),
-                              sum(_bytes(t) for t in inputs), written)  # fmt: skip
+                              sum(_bytes(t) for t in inputs), written, self._shards(inputs, outputs, made))  # fmt: skip
         index = self._operations.setdefault(operation, len(self._operations))
         if index == len(self.record.operations):
             self.record.operations.append(operation)
         self.add(("op", self.streams.current.number, index, self.placed(), phase))
+
+
+def _dense(tensor: torch.Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
+
+
+@functools.cache
+def _is_composed(func: Any) -> bool:
+    """Made of other operators, which it is where autograd is off, too."""
+    composed = "CompositeImplicitAutograd"
+    return isinstance(func, torch._ops.OpOverload) and func.namespace == "aten" and bool(
+        torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), composed))  # fmt: skip
 
 
 def _bytes(tensor: torch.Tensor) -> int:

@@ -30,7 +30,17 @@ class Session:
         self.communication = Communication(self.recorder, self.groups, line)
         self.steps = Steps(self.recorder, settings.step, ended)
         self.communication.reducer = self.steps.has_reducer
+        self.steps.shards_of = self._shards_of
         self._names = Names(self.recorder)
+
+    def _shards_of(self, tensor: Any) -> frozenset[int]:
+        """Families of groups along which fully_shard cuts a distributed tensor."""
+        mesh = getattr(tensor, "device_mesh", None)
+        if mesh is None:
+            return frozenset()
+        families = {self.groups.of(mesh.get_group(i).group_name)[0]
+                    for i, placement in enumerate(tensor.placements) if hasattr(placement, "dim")}  # fmt: skip
+        return frozenset(families & self.communication.sharding)
 
     def __enter__(self) -> "Session":
         if self.settings.device != "cpu":

@@ -23,6 +23,7 @@ class Steps:
         self._depth = 0
         self._done = False
         self._hooks: list[Any] = []
+        self.shards_of: Callable[[Any], frozenset[int]] = lambda tensor: frozenset()  # families that cut it
 
     def start(self) -> None:
         from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
@@ -96,7 +97,13 @@ class Steps:
         for group in optimizer.param_groups:
             for p in group["params"]:
                 r.memory.is_(p, "parameters")
-                count += getattr(p, "_local_tensor", p).numel()
+                local = getattr(p, "_local_tensor", p)
+                count += local.numel()
+                families = self.shards_of(p)
+                r.memory.is_shard(local, families)
+                for family in families if r.on else ():
+                    told = r.record.sharded.setdefault(str(family), {})
+                    told["weights"] = told.get("weights", 0) + local.numel()
                 if p.grad is not None:
                     r.memory.is_(p.grad, "gradients")
         if r.on:
@@ -109,5 +116,6 @@ class Steps:
             for value in state.values() if isinstance(state, dict) else ():
                 if isinstance(value, torch.Tensor):
                     r.memory.is_(value, "optimizer")
+                    r.memory.is_shard(getattr(value, "_local_tensor", value), self.shards_of(value))
         if id(optimizer) == self._first:
             self._over = True

@@ -1,6 +1,7 @@
 """Values of small tensors that are known though the tensors are fake: counters, flags, scales, sizes."""
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch.utils._pytree import tree_map
 
 __all__ = ["Values"]
 
-_MOST = 64  # elements
+_MOST = 512  # elements: numbers of tokens of as many experts
 _UNKNOWN = {"rand", "randn", "randint", "randperm", "bernoulli", "normal", "uniform", "exponential", "empty",
             "empty_like", "empty_strided", "rand_like", "randn_like", "randint_like", "new_empty", "multinomial",
             "new_empty_strided", "native_dropout", "normal_", "uniform_", "bernoulli_", "random_", "exponential_",
@@ -22,9 +23,12 @@ class Values:
 
     def __init__(self) -> None:
         self._known: dict[int, torch.Tensor] = {}
+        self._later: dict[int, Callable[[], torch.Tensor | None]] = {}
 
     def of(self, tensor: Any) -> torch.Tensor | None:
         if isinstance(tensor, FakeTensor):
+            if (later := self._later.pop(id(tensor), None)) is not None and (value := later()) is not None:
+                self.know(tensor, value)
             return self._known.get(id(tensor))
         if isinstance(tensor, torch.Tensor) and tensor.numel() <= _MOST and tensor.device.type == "cpu":
             return tensor
@@ -35,8 +39,18 @@ class Values:
             weakref.finalize(fake, self._known.pop, id(fake), None).atexit = False
         self._known[id(fake)] = value
 
+    def small(self, tensor: torch.Tensor) -> bool:
+        return tensor.numel() <= _MOST
+
+    def know_later(self, fake: FakeTensor, value: Callable[[], torch.Tensor | None]) -> None:
+        """The value is asked for when it is first used, as what another rank sends."""
+        self.forget(fake)
+        weakref.finalize(fake, self._later.pop, id(fake), None).atexit = False
+        self._later[id(fake)] = value
+
     def forget(self, fake: Any) -> None:
         self._known.pop(id(fake), None)
+        self._later.pop(id(fake), None)
 
     def follow(self, func: Any, flat: list[Any], args: Any, kwargs: Any, outputs: list[Any]) -> None:
         """Computes `func` for real where all that goes in is known and what comes out is small."""

@@ -1,0 +1,57 @@
+"""A rank's step as tasks, each after others: streams, events and waits are put into what a task is after."""
+
+from dataclasses import dataclass
+
+from trellis.simulate.record import JobRecord, RankRecord
+from trellis.simulate.record.steps import Event
+
+__all__ = ["Task", "tasks"]
+
+
+@dataclass(frozen=True)
+class Task:
+    number: int  # the index of its event
+    event: Event
+    lane: str  # "s0": a stream; "g2": a family of groups, whose communications are in their order
+    after: tuple[int, ...]  # numbers of tasks, beside the one before it in its lane
+
+
+class _Walk:
+    def __init__(self, job: JobRecord, record: RankRecord) -> None:
+        self.job, self.record = job, record
+        self.told: list[Task] = []
+        self.after: dict[int, list[int]] = {}  # by stream: what its next task waits for
+        self.last: dict[int, int] = {}
+        self.marks: dict[int, list[int]] = {}
+        self.number_of: dict[int, int] = {}  # communications
+
+    def before(self, stream: int) -> list[int]:
+        return [*([self.last[stream]] if stream in self.last else []), *self.after.get(stream, [])]
+
+    def run(self) -> list[Task]:
+        for index, event in enumerate(self.record.events):
+            kind, stream = event[0], event[1]
+            if kind == "op":
+                waits = tuple(dict.fromkeys(self.after.pop(stream, [])))
+                self.told.append(Task(index, event, f"s{stream}", waits))
+                self.last[stream] = index
+            elif kind in ("collective", "send", "receive"):
+                self.communication(index, event)
+            elif kind == "wait" and event[2] in self.number_of:
+                self.after.setdefault(stream, []).append(self.number_of[event[2]])
+            elif kind == "mark":
+                self.marks[event[2]] = self.before(stream)
+            elif kind == "await":
+                self.after.setdefault(stream, []).extend(self.marks.get(event[2], []))
+        return self.told
+
+    def communication(self, index: int, event: Event) -> None:
+        family = event[4] if event[0] == "collective" else event[3]
+        if self.job.families[family].size > 1:
+            lane = f"g{family}" if event[0] == "collective" else f"m{event[0]}{family}.{event[4]}"
+            self.told.append(Task(index, event, lane, tuple(dict.fromkeys(self.before(event[1])))))
+            self.number_of[event[2]] = index
+
+
+def tasks(job: JobRecord, record: RankRecord) -> list[Task]:
+    return _Walk(job, record).run()

@@ -1,0 +1,118 @@
+"""Ways of parallelism that PyTorch offers, each as a small job: what is recorded of it."""
+
+import pathlib
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("torch")
+
+from trellis.simulate.match import prove  # noqa: E402
+from trellis.simulate.ranks.coordinator import RankFailed  # noqa: E402
+from trellis.simulate.ranks.record_job import record_job  # noqa: E402
+
+JOBS = pathlib.Path(__file__).parent / "jobs"
+
+
+def recorded(name, *arguments, world=2, routing=""):
+    return record_job(["torchrun", str(JOBS / f"{name}.py"), *map(str, arguments)], world, world, "neuron", 0, 1 << 34,
+                      routing)  # fmt: skip
+
+
+def kinds(record):
+    return Counter(e[3] if e[0] == "collective" else e[0] for e in record.events if e[0] not in ("mark", "await"))
+
+
+@pytest.mark.parametrize(("schedule", "hops"), [("interleaved", 3), ("zero_bubble", 3), ("zbv", 2)])
+def test_all_messages_of_a_pipeline_fit(schedule, hops):
+    """Eight micro-batches cross each boundary between two ranks' stages forth and back."""
+    job = recorded("pipeline", schedule)
+    assert prove(job).messages == 2 * 2 * 8 * hops
+    first, last = (job.classes[job.class_of(rank)].record for rank in (0, 1))
+    assert kinds(first)["send"] == kinds(last)["receive"] == 8 * hops
+    products = [sum(r.operations[e[2]].flops for e in r.events if e[0] == "op") for r in (first, last)]
+    each = 2 * 32 * 256 * 256
+    assert products == [each * 5, each * 5 if schedule == "zbv" else each * 6] or schedule == "zbv"
+
+
+def test_attention_over_a_shared_sequence_rotates_keys_and_values():
+    """Each of two rings, one forth and one back, goes one place further; scores are of half of the sequence."""
+    job = recorded("context")
+    record = job.classes[0].record
+    assert kinds(record)["shift"] + kinds(record)["all_gather"] >= 2
+    shifts = [e for e in record.events if e[0] == "collective" and e[3] == "shift"]
+    assert {e[8] for e in shifts} <= {1}
+    attention = [record.operations[e[2]] for e in record.events if e[0] == "op"
+                 and "attention" in record.operations[e[2]].name]  # fmt: skip
+    assert attention and all(o.inputs[0][2] <= 1024 for o in attention)
+
+
+def test_experts_without_a_policy_are_an_error_at_the_line_that_reads_counts():
+    with pytest.raises(RankFailed, match=r"experts.py:\d+: \d+ values are read that depend on data; say --routing"):
+        recorded("experts")
+
+
+def test_experts_take_as_many_tokens_as_the_policy_says():
+    job = recorded("experts", world=4, routing="uniform")
+    (one,) = job.classes
+    sizes = [e[5] for e in one.record.events if e[0] == "collective" and e[3] == "all_to_all" and e[6] == "float32"]
+    assert sizes.count(512 * 2 * 256 * 4) == 3 and "uniform" in " ".join(job.assumptions)
+    assert prove(job).collectives
+
+
+def test_with_a_skew_the_fullest_rank_decides_and_all_of_them_agree():
+    job = recorded("experts", world=4, routing="skew=1")
+    assert prove(job).collectives
+    by_rank = {c.recorded[0]: c.record for c in job.classes}
+    rows = {rank: sum(o.flops for o in r.operations) for rank, r in by_rank.items()}
+    assert rows[0] > 2 * rows[3]
+    sizes = {max(e[5] for e in r.events if e[0] == "collective") for r in by_rank.values()}
+    assert len(sizes) == 1 and sizes.pop() > 512 * 2 * 256 * 4 * 2
+
+
+def test_a_policy_that_is_none_is_refused():
+    from trellis.simulate.routing import counts
+
+    assert counts(10, 4, "uniform") == [3, 3, 2, 2] and sum(counts(1000, 16, "skew=0.7")) == 1000
+    with pytest.raises(ValueError, match="--routing skew=x: expected uniform or skew=S"):
+        counts(10, 4, "skew=x")
+
+
+def test_sharding_of_the_first_kind_gathers_and_scatters_each_block():
+    (one,) = recorded("sharded").classes
+    told = kinds(one.record)
+    assert told["all_gather"] == 4 and told["reduce_scatter"] == 2  # the root has no parameters of its own
+    gathered = sum(e[5] for e in one.record.events if e[0] == "collective" and e[3] == "all_gather")
+    assert gathered == 4 * 2 * 1024 * 4096 * 2
+
+
+def test_a_checkpoint_is_counted_and_memory_queries_are_answered(tmp_path):
+    """The job itself asserts what it is told of the device's memory."""
+    (one,) = recorded("sharded", tmp_path / "checkpoint").classes
+    ((_, own, whole),) = one.record.saves
+    assert own == 2 * 2 * 1024 * 4096 * 4 // 2 and whole == 8
+    assert not (tmp_path / "checkpoint" / ".metadata").exists()
+
+
+def test_what_is_compiled_is_known():
+    (one,) = recorded("compiled").classes
+    places = [one.record.places[i] for i in one.record.compiled]
+    assert {p.module for p in places} == {"0", "0.up", "0.down", ""}
+
+
+def test_a_record_that_is_resized_is_the_one_recorded_at_that_size():
+    """fully_shard on 4 ranks made one on 16, with tensor parallelism of 2: hashes, groups, ranks and memory."""
+    from trellis.simulate.record import data_axis, resize
+
+    small, large = recorded("mesh", 2, world=8), recorded("mesh", 2, world=32)
+    assert data_axis(small) == "dp"
+    made = resize(small, "dp", 16)
+    assert made.families == large.families and made.world == large.world
+    for ours, theirs in zip(made.classes, large.classes, strict=True):
+        assert ours.record.hash() == theirs.record.hash()
+        assert (ours.ranks, ours.recorded) == (theirs.ranks, theirs.recorded)
+        assert ours.record.memory == theirs.record.memory and ours.record.parameters == theirs.record.parameters
+    with pytest.raises(ValueError, match="not divided evenly: record the job at that size"):
+        resize(small, "dp", 96)
+    with pytest.raises(ValueError, match="no axis data: expected one of world, dp, tp"):
+        resize(small, "data", 8)
