@@ -16,8 +16,8 @@ namespace {
 
 // All are passed on as they are typed.
 struct Options {
-  std::string machine, device, step, routing, era, world, record, read, against, workload;
-  std::vector<std::string> outputs, job;
+  std::string machine, device, step, routing, era, world, record, read, against, workload, chakra, dp;
+  std::vector<std::string> outputs, resize, job;
 };
 
 void add(CLI::App& app, Options& o) {
@@ -36,7 +36,8 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--step", o.step,
                  "The step to record [2: the first fills caches; 3 with DistributedDataParallel, which arranges "
                  "buckets]");
-  app.add_option("--routing", o.routing, "uniform: how tokens go to experts; data says, and there is none");
+  app.add_option("--routing", o.routing,
+                 "How tokens go to experts, which data would say: uniform; or skew=S, expert i as often as (i+1)^-S");
   app.add_option("--era", o.era, "Of the machine's software, as in trellis sim");
   app.add_option("-o,--output", o.outputs,
                  "File of the answer: .html a page, .json, .trace.json for Perfetto, .txt; repeatable")
@@ -44,7 +45,10 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--record", o.record, "File for the record, to price again with --read");
   app.add_option("--read", o.read, "A record's file, instead of a job");
   app.add_option("--against", o.against, "A record's file: what changed since then");
+  app.add_option("--dp", o.dp, "As with so many ranks along the axis of data parallelism, by rules");
+  app.add_option("--resize", o.resize, "AXIS=N: the same for another axis; repeatable")->allow_extra_args(false);
   app.add_option("--workload", o.workload, "File for a workload of trellis sim");
+  app.add_option("--chakra", o.chakra, "NAME of Chakra traces, NAME.0.et and so on, one for each rank");
   app.add_option("job", o.job, "The job's command, after --: torchrun, python, accelerate launch");
 }
 
