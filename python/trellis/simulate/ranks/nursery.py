@@ -35,7 +35,8 @@ class Forked:
 class Nursery:
     def __init__(self) -> None:
         told, telling = os.pipe()
-        words = [sys.executable, "-m", "trellis.simulate.world.nursery", str(telling)]
+        # -P: a file of the folder that the command stands in, as types.py, is no module here.
+        words = [sys.executable, "-P", "-m", "trellis.simulate.world.nursery", str(telling)]
         self._process = subprocess.Popen(words, stdin=subprocess.PIPE, pass_fds=[telling])
         os.close(telling)
         self._changed = threading.Condition()

@@ -78,7 +78,7 @@ class _Job:
                 sys.path.insert(0, os.getcwd())
                 runpy.run_module(words[0], run_name="__main__", alter_sys=True)
             else:
-                sys.path[0] = os.path.dirname(os.path.abspath(words[0]))
+                sys.path.insert(0, os.path.dirname(os.path.abspath(words[0])))
                 runpy.run_path(words[0], run_name="__main__")
         steps = self._session.steps
         if not steps.finish():
