@@ -76,7 +76,8 @@ def _groups(settings: Settings, groups: Groups) -> None:
 def _objects() -> None:
     """Python objects travel in tensors of the host, whose data is real, whatever device a script names for them."""
     pack, host = c10d._object_to_tensor, torch.device("cpu")
-    c10d._object_to_tensor = lambda obj, device, group: pack(obj, host, group)  # type: ignore[assignment]
+    told: Any = lambda obj, device, *rest, **more: pack(obj, host, *rest, **more)  # noqa: E731
+    c10d._object_to_tensor = told
     c10d._get_object_coll_device = lambda group=None: "cpu"
     for name in ("recv_object_list", "broadcast_object_list"):
         move = getattr(c10d, name)
