@@ -4,7 +4,6 @@ Tensors of the device have no data. Data of the host is real: what a root sends,
 that rank if one runs; in sums and gathers, every rank is taken to have what this one has.
 """
 
-import io
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from trellis.simulate.ranks.line import Line, NoLine
 from trellis.simulate.world.errors import CannotRecord
 from trellis.simulate.world.groups import Groups, name_of
 from trellis.simulate.world.recorder import Recorder
+from trellis.simulate.world.values import packed, unpacked
 
 __all__ = ["Communication"]
 
@@ -148,11 +148,11 @@ class Communication:
         fake = isinstance(tensor, FakeTensor)
         if source == self.groups.rank:
             value = self.recorder.values.of(tensor) if fake else tensor
-            self.line.post(key, _packed(value))
+            self.line.post(key, packed(value))
         elif isinstance(tensor, FakeTensor):
             where = str(self.recorder.places.now())
-            self.recorder.values.know_later(tensor, lambda: _unpacked(self.line.fetch(key, source, where)))
-        elif (data := _unpacked(self.line.fetch(key, source, str(self.recorder.places.now())))) is not None:
+            self.recorder.values.know_later(tensor, lambda: unpacked(self.line.fetch(key, source, where)))
+        elif (data := unpacked(self.line.fetch(key, source, str(self.recorder.places.now())))) is not None:
             tensor.copy_(data)
 
     # torch's operations
@@ -372,18 +372,6 @@ class Communication:
     def wait_tensor(self, tensor: torch.Tensor) -> None:
         number = self._pending.pop(id(tensor.untyped_storage()), -1)
         self.waited(number)
-
-
-def _packed(value: torch.Tensor | None) -> bytes:
-    """No bytes: a value that the sender does not know."""
-    stream = io.BytesIO()
-    if value is not None:
-        torch.save(value.detach().contiguous().clone(), stream)
-    return stream.getvalue()
-
-
-def _unpacked(data: bytes | None) -> torch.Tensor | None:
-    return torch.load(io.BytesIO(data)) if data else None
 
 
 def _size(tensor: torch.Tensor) -> int:

@@ -1,5 +1,6 @@
 """Values of small tensors that are known though the tensors are fake: counters, flags, scales, sizes."""
 
+import io
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_map
 
-__all__ = ["Values"]
+__all__ = ["Values", "packed", "unpacked"]
 
 _MOST = 512  # elements: numbers of tokens of as many experts
 _UNKNOWN = {"rand", "randn", "randint", "randperm", "bernoulli", "normal", "uniform", "exponential", "empty",
@@ -78,3 +79,15 @@ class Values:
         for output, value in zip(outputs, done if isinstance(done, (list, tuple)) else [done], strict=False):
             if isinstance(output, FakeTensor) and isinstance(value, torch.Tensor):
                 self.know(output, value)
+
+
+def packed(value: torch.Tensor | None) -> bytes:
+    """No bytes: a value that the sender does not know."""
+    stream = io.BytesIO()
+    if value is not None:
+        torch.save(value.detach().contiguous().clone(), stream)
+    return stream.getvalue()
+
+
+def unpacked(data: bytes | None) -> torch.Tensor | None:
+    return torch.load(io.BytesIO(data)) if data else None
