@@ -113,14 +113,21 @@ void read_instructions(Draft& d, const Table& t, const std::vector<std::string>&
 Draft draft_of(const std::string& name, std::vector<std::string> names, const Table& buffers, const Table& views,
                const std::vector<std::string>& kinds, const Table& instructions,
                const Column<std::int32_t>& view_numbers, const Column<std::int32_t>& keys, const Column<double>& values,
-               const std::vector<std::pair<std::uint32_t, std::uint32_t>>& follows, std::vector<std::string> lines) {
+               const std::vector<std::pair<std::uint32_t, std::uint32_t>>& follows,
+               const std::vector<std::pair<std::uint32_t, std::uint32_t>>& after, std::vector<std::string> lines) {
   Draft d;
   d.program.name = name;
   if (names.size() != buffers.shape(0)) throw std::invalid_argument("buffers: as many names as rows are expected");
   read_buffers(d, buffers, names);
   read_instructions(d, instructions, kinds, read_views(d, views), {view_numbers, keys, values});
   d.program.lines = std::move(lines);
+  for (const auto* pairs : {&follows, &after})
+    for (const auto& [later, earlier] : *pairs)
+      if (std::max(later, earlier) >= d.program.instructions.size())
+        throw std::invalid_argument("instruction " + std::to_string(std::max(later, earlier)) + " of " +
+                                    std::to_string(d.program.instructions.size()) + " is to keep an order");
   d.follows = follows;
+  d.after = after;
   return d;
 }
 
@@ -180,9 +187,10 @@ TimedRun timed(const Assembled& a, const sim::ChipSpec& chip, bool keep_timeline
     });
   }
   recorder.signals.rethrow();
-  out.start.resize(a.order.size());
-  out.end.resize(a.order.size());
+  out.start.resize(a.written);
+  out.end.resize(a.written);
   for (std::size_t n = 0; n < a.order.size(); ++n) {
+    if (a.order[n] >= a.written) continue;
     out.start[a.order[n]] = recorder.start[n];
     out.end[a.order[n]] = recorder.end[n];
   }
@@ -266,26 +274,29 @@ void add_drafts(nb::module_& m) {
       .def_prop_ro("rings", [](const sim::ChipSpec& c) { return c.dma.rings; });
   nb::class_<Draft>(m, "CoreDraft")
       .def(nb::new_(&draft_of), "name"_a, "buffer_names"_a, "buffers"_a, "views"_a, "kinds"_a, "instructions"_a,
-           "view_numbers"_a, "keys"_a, "values"_a, "follows"_a, "lines"_a)
+           "view_numbers"_a, "keys"_a, "values"_a, "follows"_a, "after"_a, "lines"_a)
       .def(
           "assemble",
-          [](const Draft& d, const sim::ChipSpec& chip, std::uint32_t window, bool critical_path, int copies) {
+          [](const Draft& d, const sim::ChipSpec& chip, std::uint32_t window, bool critical_path, int copies, bool fuse,
+             bool spill) {
             const nb::gil_scoped_release others_may_run;
-            return assemble(d, chip, {window, critical_path, copies});
+            return assemble(d, chip, {window, critical_path, fuse, spill, copies});
           },
-          "chip"_a, "window"_a, "critical_path"_a, "copies"_a);
+          "chip"_a, "window"_a, "critical_path"_a, "copies"_a, "fuse"_a, "spill"_a);
   nb::class_<Assembled>(m, "CoreAssembled")
       .def_prop_ro(
           "order", [](const Assembled& a) { return as_array(a.order); }, nb::rv_policy::move)
       .def_prop_ro(
           "engines",
           [](const Assembled& a) {
-            std::vector<std::int8_t> engines(a.order.size());
+            std::vector<std::int8_t> engines(a.written);
             for (std::size_t n = 0; n < a.order.size(); ++n)
-              engines[a.order[n]] = static_cast<std::int8_t>(a.program.instructions[n].engine);
+              if (a.order[n] < a.written)
+                engines[a.order[n]] = static_cast<std::int8_t>(a.program.instructions[n].engine);
             return as_array(std::move(engines));
           },
           nb::rv_policy::move)
+      .def_prop_ro("spilled_bytes", [](const Assembled& a) { return a.spills.bytes; })
       .def_prop_ro("most_sbuf", [](const Assembled& a) { return a.most[0]; })
       .def_prop_ro("most_psum", [](const Assembled& a) { return a.most[1]; })
       .def_prop_ro("program", [](const Assembled& a) { return a.program; })

@@ -98,7 +98,9 @@ class Trace:
     grid: tuple[int, ...] = ()
     no_reorder: list[tuple[int, int]] = field(default_factory=list)  # instructions [first, last) in the text's order
     skip_middle_end: bool = False
-    depends: list[tuple[int, int]] = field(default_factory=list)  # (later, earlier) instruction
+    depends: list[tuple[int, int]] = field(default_factory=list)  # (later, earlier) instruction: it waits for the result
+    after: list[tuple[int, int]] = field(default_factory=list)  # (later, earlier): only the order in which they are issued
+    labels: dict[tuple[str, int], list[int]] = field(default_factory=dict)  # instructions by their name= and core
     buffers: list[Buffer] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
     lines: list[tuple[str, int, str]] = field(default_factory=lambda: [("", 0, "")])  # file, number, text; 0: unknown

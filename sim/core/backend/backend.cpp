@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 #include "sim/core/backend/order.h"
@@ -19,7 +20,7 @@ std::vector<Instruction> reordered(const Program& p, const std::vector<std::uint
 }
 
 void link(Assembled& a, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& follows, Linker linker) {
-  std::vector<std::uint32_t> number(follows.empty() ? 0 : a.order.size());
+  std::vector<std::uint32_t> number(follows.empty() ? 0 : a.program.instructions.size());
   for (std::uint32_t at = 0; at < a.program.instructions.size(); ++at) {
     linker.add(a.program, at);
     if (follows.empty()) continue;
@@ -31,20 +32,39 @@ void link(Assembled& a, const std::vector<std::pair<std::uint32_t, std::uint32_t
   linker.finish(a.program);
 }
 
+// Where the tiles of SBUF do not fit, they are placed one by one and spilled; PSUM, which DMA does not reach, is
+// packed.
+void place(Assembled& a, Draft& draft, const std::vector<std::uint32_t>& slots, const ChipSpec& chip,
+           const BackEndOptions& options) {
+  const TileGroups tiles(draft, chip, a.order);
+  a.most = {most_bytes(draft, tiles, Space::sbuf), most_bytes(draft, tiles, Space::psum)};
+  if (!options.spill) return place_tiles(draft, tiles, tiles.slots(options.copies, slots), chip);
+  if (a.most[0] <= static_cast<std::int64_t>(chip.memory.sbuf_bytes)) {
+    try {
+      return place_tiles(draft, tiles, tiles.slots(options.copies, slots), chip);
+    } catch (const std::invalid_argument&) {  // room for all, but in pieces
+    }
+  }
+  a.spills = spill_tiles(draft, a.order, chip);
+  const TileGroups left(draft, chip, a.order);
+  place_tiles(draft, left, left.slots(options.copies), chip);
+}
+
 }  // namespace
 
 Assembled assemble(Draft draft, const ChipSpec& chip, const BackEndOptions& options) {
   Assembled a;
   std::vector<std::uint32_t> text(draft.program.instructions.size());
   std::iota(text.begin(), text.end(), 0);
-  const std::vector<bool> unordered = unordered_buffers(draft.program);
+  std::vector<bool> unordered = unordered_buffers(draft.program);
   const DependencyGraph graph = dependency_graph(draft, unordered);
   const TileGroups as_written(draft, chip, text);
   const std::vector<std::uint32_t> slots = as_written.slots(options.copies);
-  a.order = list_schedule(draft, graph, as_written, slots, chip, {options.window, options.critical_path});
-  const TileGroups tiles(draft, chip, a.order);
-  place_tiles(draft, tiles, tiles.slots(options.copies, slots), chip);
-  a.most = {most_bytes(draft, tiles, Space::sbuf), most_bytes(draft, tiles, Space::psum)};
+  a.order = list_schedule(draft, graph, as_written, slots, chip,
+                          {.window = options.window, .fuse = options.fuse, .critical_path = options.critical_path});
+  a.written = static_cast<std::uint32_t>(a.order.size());
+  place(a, draft, slots, chip, options);
+  unordered.resize(draft.program.buffers.size(), false);
   a.program = std::move(draft.program);
   a.program.instructions = reordered(a.program, a.order);
   link(a, draft.follows, Linker(a.program.cores, chip, unordered));

@@ -19,7 +19,8 @@ struct Draft {
   std::vector<EngineSet> engines;    // of each instruction: those that may run it, if more than its own
   std::vector<std::int16_t> queues;  // of each DMA: the ring that is asked for; -1: any
   std::vector<bool> in_order;        // of each instruction: those marked keep the order of the text among themselves
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> follows;  // later, earlier; sorted
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> follows;  // later, earlier; sorted: it waits for the result
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> after;    // the same, but only the order of issue
 };
 
 }  // namespace trellis::sim::core

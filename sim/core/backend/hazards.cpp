@@ -30,13 +30,14 @@ class Hazards {
   DependencyGraph all() {
     const Program& p = draft_.program;
     graph_.first.reserve(p.instructions.size() + 1);
-    auto follow = draft_.follows.begin();
+    auto follow = draft_.follows.begin(), after = draft_.after.begin();
     std::uint32_t kept = none;
     for (std::uint32_t at = 0; at < p.instructions.size(); ++at) {
       graph_.first.push_back(static_cast<std::uint32_t>(graph_.earlier.size()));
       for (const View& v : p.inputs(p.instructions[at])) read(v, at);
       for (const View& v : p.outputs(p.instructions[at])) write(v, at);
       for (; follow != draft_.follows.end() && follow->first == at; ++follow) found(at, follow->second);
+      for (; after != draft_.after.end() && after->first == at; ++after) found(at, after->second);
       if (!draft_.in_order[at]) continue;
       if (kept != none) found(at, kept);
       kept = at;

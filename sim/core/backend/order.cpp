@@ -134,8 +134,12 @@ class ListScheduler {
   }
 
   void admit() {
-    for (; admitted_ < std::min(count_, oldest_ + options_.window); ++admitted_)
-      if (missing_[admitted_] == 0) offer(admitted_);
+    while (admitted_ < std::min(count_, oldest_ + options_.window)) admit_next();
+  }
+
+  void admit_next() {
+    const std::uint32_t at = admitted_++;
+    if (missing_[at] == 0) offer(at);
   }
 
   Server& server_of(std::uint32_t at, Engine engine) {
@@ -200,11 +204,13 @@ class ListScheduler {
     return full;
   }
 
-  // All that could start lacks room: the oldest instruction goes first, as in the text.
+  // All that could start lacks room: the oldest instruction goes first, as in the text. Where the window's wait for
+  // what is behind it, it grows.
   void force() {
     Oldest* least = nullptr;
     for (Oldest& each : blocked_)
       if (!each.empty() && (least == nullptr || each.top() < least->top())) least = &each;
+    if ((least == nullptr || options_.fuse) && admitted_ < count_) return admit_next();
     if (least == nullptr) throw std::invalid_argument("instructions depend on each other in a circle");
     const std::uint32_t at = least->top();
     least->pop();

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <deque>
+#include <functional>
 #include <map>
 #include <stdexcept>
 #include <tuple>
@@ -12,6 +14,8 @@
 
 namespace trellis::sim::core {
 namespace {
+
+constexpr std::int64_t psum_unit = 64;
 
 struct Change {
   std::uint32_t at;
@@ -83,6 +87,13 @@ void place_in_slots(Draft& draft, const TileGroups& tiles, const std::vector<std
       wanted.space == Space::psum ? "PSUM" : "SBUF", wanted.name, wanted.bytes, left.largest(), has, holders));
 }
 
+// Tiles of less than a bank share one, each at a multiple of its size, so that none lies across two.
+std::optional<std::int64_t> take_psum(FreeSpace& space, std::int64_t bytes, std::int64_t bank) {
+  if (bytes > bank) return space.take((bytes + bank - 1) / bank * bank, bank);
+  const auto size = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(bytes, psum_unit))));
+  return space.take(size, size);
+}
+
 // For each space of each core.
 void place_anywhere(Draft& draft, const TileGroups& tiles, const ChipSpec& chip) {
   const auto bank = static_cast<std::int64_t>(chip.memory.psum_bytes) / chip.memory.psum_banks;
@@ -91,7 +102,7 @@ void place_anywhere(Draft& draft, const TileGroups& tiles, const ChipSpec& chip)
   std::map<std::pair<int, Space>, FreeSpace> spaces;
   for (int core = 0; core < draft.program.cores; ++core) {
     spaces.emplace(std::pair(core, Space::sbuf), FreeSpace(sbuf, 64));
-    spaces.emplace(std::pair(core, Space::psum), FreeSpace(psum, bank));
+    spaces.emplace(std::pair(core, Space::psum), FreeSpace(psum, psum_unit));
   }
   for (std::size_t b = 0; b < draft.placed.size(); ++b)
     if (const Buffer& buffer = draft.program.buffers[b]; draft.placed[b] && buffer.space != Space::hbm)
@@ -103,7 +114,7 @@ void place_anywhere(Draft& draft, const TileGroups& tiles, const ChipSpec& chip)
       space.give(buffer.offset);
       continue;
     }
-    const auto at = space.take(buffer.bytes);
+    const auto at = buffer.space == Space::psum ? take_psum(space, buffer.bytes, bank) : space.take(buffer.bytes);
     if (!at) fail_full(draft, tiles, c, space, buffer.space == Space::psum ? psum : sbuf);
     buffer.offset = *at;
   }
@@ -112,9 +123,10 @@ void place_anywhere(Draft& draft, const TileGroups& tiles, const ChipSpec& chip)
 }  // namespace
 
 void place_tiles(Draft& draft, const TileGroups& tiles, std::span<const std::uint32_t> slots, const ChipSpec& chip) {
-  if (const auto starts = tiles.packed(slots); !starts.empty() || tiles.groups().empty())
-    return place_in_slots(draft, tiles, starts, slots, chip);
   const auto least = tiles.least_slots();
+  const bool enough = std::ranges::equal(slots, least, std::ranges::greater_equal());
+  if (const auto starts = tiles.packed(slots); enough && (!starts.empty() || tiles.groups().empty()))
+    return place_in_slots(draft, tiles, starts, slots, chip);
   if (const auto starts = tiles.packed(least); !starts.empty())
     return place_in_slots(draft, tiles, starts, least, chip);
   place_anywhere(draft, tiles, chip);

@@ -116,9 +116,27 @@ std::vector<std::int64_t> TileGroups::packed(std::span<const std::uint32_t> slot
   return at;
 }
 
+// Half as many of what takes most, as often as it takes to fit; as they were where one of each does not.
+std::vector<std::uint32_t> TileGroups::fewer(std::vector<std::uint32_t> slots) const {
+  const std::vector<std::uint32_t> before = slots;
+  while (packed(slots).empty()) {
+    std::size_t most = groups_.size();
+    double share = 0;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const double its =
+          static_cast<double>(groups_[g].bytes * slots[g]) / static_cast<double>(capacity(groups_[g].space, chip_));
+      if (slots[g] > 1 && its > share) std::tie(most, share) = std::pair(g, its);
+    }
+    if (most == groups_.size()) return before;
+    slots[most] /= 2;
+  }
+  return slots;
+}
+
 std::vector<std::uint32_t> TileGroups::slots(int copies, std::span<const std::uint32_t> wanted) const {
   std::vector<std::uint32_t> slots = least_slots();
-  if (groups_.empty() || packed(slots).empty()) return slots;
+  if (groups_.empty()) return slots;
+  if (packed(slots).empty()) return fewer(slots);
   if (!wanted.empty()) {
     std::vector<std::uint32_t> both = slots;
     for (std::size_t g = 0; g < both.size(); ++g) both[g] = std::max(both[g], wanted[g]);

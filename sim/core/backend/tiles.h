@@ -43,11 +43,13 @@ class TileGroups {
   // Where each group's slots begin, if that many slots of each fit; empty if not.
   std::vector<std::int64_t> packed(std::span<const std::uint32_t> slots) const;
   // As many slots for each group as it needs, and up to `copies` times that, as far as they fit; if they fit, not fewer
-  // than `wanted`.
+  // than `wanted`. Fewer than it needs as written where those do not fit.
   std::vector<std::uint32_t> slots(int copies, std::span<const std::uint32_t> wanted = {}) const;
   std::vector<std::uint32_t> least_slots() const;
 
  private:
+  std::vector<std::uint32_t> fewer(std::vector<std::uint32_t> slots) const;
+
   struct Fixed {
     Space space;
     std::uint8_t core;

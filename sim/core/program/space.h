@@ -13,13 +13,16 @@ class FreeSpace {
  public:
   explicit FreeSpace(std::int64_t bytes, std::int64_t unit) : unit_(unit) { free_[0] = bytes; }
 
-  std::optional<std::int64_t> take(std::int64_t bytes) {
+  // At a multiple of `step`.
+  std::optional<std::int64_t> take(std::int64_t bytes, std::int64_t step = 1) {
     bytes = (bytes + unit_ - 1) / unit_ * unit_;
     for (auto piece = free_.begin(); piece != free_.end(); ++piece) {
-      const auto [at, size] = *piece;
-      if (size < bytes) continue;
+      const auto [first, size] = *piece;
+      const std::int64_t at = (first + step - 1) / step * step;
+      if (first + size < at + bytes) continue;
       free_.erase(piece);
-      if (size > bytes) free_[at + bytes] = size - bytes;
+      if (at > first) free_[first] = at - first;
+      if (first + size > at + bytes) free_[at + bytes] = first + size - at - bytes;
       taken_[at] = bytes;
       return at;
     }

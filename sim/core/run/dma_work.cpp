@@ -88,13 +88,17 @@ DmaWork dma_work(const Call& call, const ChipSpec& chip) {
   const int sharing = std::max<int>(call.program.cores, 1) * dma.engines;
   const double stack = chip.memory.hbm_rate / chip.memory.hbm_stacks / sharing;
   const double rate = hbm ? std::min(dma.engine_rate, stack) : dma.engine_rate;
-  const Time moved = std::max(dma.piece, transfer_time(most.bytes / most.pieces * slowness(call, chip), rate));
+  const Time moved =
+      std::max(dma.piece, transfer_time(most.bytes / std::max(1.0, most.pieces) * slowness(call, chip), rate));
   const double time = most.descriptors * static_cast<double>(dma.descriptor) + most.pieces * static_cast<double>(moved);
 
   const std::vector<double> rows = rows_by_engine(call, chip);
   const double all = std::accumulate(rows.begin(), rows.end(), 0.0);
+  const bool nothing = !(most.bytes > 0) || !(all > 0);  // a mask that lets nothing through: it only passes its ring
   for (const double r : rows)
-    work.shares.push_back({static_cast<Time>(std::ceil(r * (time / all))), r * (most.bytes / all)});
+    work.shares.push_back(nothing ? DmaShare{}
+                                  : DmaShare{static_cast<Time>(std::ceil(r * (time / all))), r * (most.bytes / all)});
+  if (nothing) work.shares.front().time = 1;
   work.bytes = most.bytes;
   work.descriptors = static_cast<std::uint64_t>(most.descriptors);
   const bool software = call.instruction.engine == Engine::gpsimd;

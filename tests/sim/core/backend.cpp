@@ -10,6 +10,7 @@
 #include "sim/core/check/check.h"
 #include "sim/core/check/races.h"
 #include "sim/core/program/kind.h"
+#include "sim/core/run/memory.h"
 #include "sim/core/run/run.h"
 #include "tests/why.h"
 
@@ -163,6 +164,74 @@ TEST(CoreBackEnd, SaysWhoFillsMemory) {
   const std::string text = why([&] { assemble(k.draft, chip); });
   EXPECT_NE(text.find("SBUF is full: big needs 229376 bytes a partition"), std::string::npos) << text;
   EXPECT_NE(text.find("most is held by"), std::string::npos) << text;
+}
+
+// All tiles are loaded before the first is stored.
+Kernel kept(int tiles, std::int32_t wide) {
+  Kernel k;
+  const std::int64_t row = std::int64_t{tiles} * wide * 4;
+  const auto from = k.buffer("from", Space::hbm, 128 * row, 0, Role::input);
+  const auto to = k.buffer("to", Space::hbm, 128 * row, 1, Role::output);
+  for (int n = 0; n < tiles; ++n)
+    k.add("dma_copy", Engine::sync, 0, Kernel::view(k.buffer("x", Space::sbuf, wide * 4, 2 + n), 0, wide),
+          Kernel::view(from, std::int64_t{n} * wide * 4, wide, row));
+  for (int n = 0; n < tiles; ++n)
+    k.add("dma_copy", Engine::gpsimd, 0, Kernel::view(to, std::int64_t{n} * wide * 4, wide, row),
+          Kernel::view(2 + n, 0, wide));
+  return k;
+}
+
+TEST(CoreBackEnd, WhatDoesNotFitWaitsInHbm) {
+  const ChipSpec chip = chip_named("trn2");
+  constexpr int tiles = 4;
+  constexpr std::int32_t wide = 20'000;  // 80,000 bytes of 229,376
+  const Draft draft = kept(tiles, wide).draft;
+  EXPECT_NE(why([&] { assemble(draft, chip); }).find("SBUF is full"), std::string::npos);
+  const Assembled a = assemble(draft, chip, {.spill = true});
+  check(a.program, chip);
+  EXPECT_TRUE(races(a.program, chip).empty());
+  EXPECT_EQ(a.written, 2U * tiles);
+  EXPECT_EQ(a.spills.moves, static_cast<std::int64_t>(a.program.instructions.size()) - 2 * tiles);
+  EXPECT_EQ(a.spills.moves, 4);  // two tiles go and come back
+  EXPECT_EQ(a.spills.bytes, a.spills.moves * 128 * wide * 4);
+  Memory memory(a.program, chip);
+  const auto from = memory.hbm_as<float>("from");
+  for (std::size_t n = 0; n < from.size(); ++n) from[n] = static_cast<float>(n % 1'009);
+  run(a.program, chip, {.memory = &memory});
+  EXPECT_TRUE(std::ranges::equal(memory.hbm_as<float>("to"), from));
+}
+
+TEST(CoreBackEnd, SmallTilesShareABank) {
+  const ChipSpec chip = chip_named("trn2");
+  Kernel k = doubled(1);
+  constexpr std::int32_t narrow = 128;
+  for (int n = 0; n < 12; ++n) {  // of 512 bytes each, all needed at the end; there are eight banks
+    const auto z = k.buffer("z", Space::psum, narrow * 4, 20 + n);
+    k.add("activation", Engine::scalar, 0, Kernel::view(z, 0, narrow), Kernel::view(3, 0, narrow));
+  }
+  const auto first = static_cast<std::int32_t>(k.draft.program.buffers.size()) - 12;
+  for (int n = 0; n < 12; ++n)
+    k.add("activation", Engine::scalar, 0, Kernel::view(2, n * narrow * 4, narrow), Kernel::view(first + n, 0, narrow));
+  const Assembled a = assemble(k.draft, chip);
+  check(a.program, chip);
+  EXPECT_TRUE(races(a.program, chip).empty());
+  const auto across = [](const Buffer& b) {
+    return b.space == Space::psum && b.offset / 2048 != (b.offset + b.bytes - 1) / 2048;
+  };
+  EXPECT_TRUE(std::ranges::none_of(a.program.buffers, across));
+}
+
+TEST(CoreBackEnd, AnOrderAgainstTheTextIsKept) {
+  const ChipSpec chip = chip_named("trn2");
+  Kernel k = doubled(2);
+  k.draft.after = {{0, 3}};  // the first load follows the second one
+  for (const std::uint32_t window : {1U, 8U}) {
+    const Assembled a = assemble(k.draft, chip, {.window = window});
+    EXPECT_LT(std::ranges::find(a.order, 3U), std::ranges::find(a.order, 0U));
+    EXPECT_EQ(a.order.size(), 6U);
+  }
+  k.draft.after = {{0, 2}};
+  EXPECT_NE(why([&] { assemble(k.draft, chip); }).find("depend on each other in a circle"), std::string::npos);
 }
 
 TEST(CoreBackEnd, LongKernelsTakeLinearTime) {

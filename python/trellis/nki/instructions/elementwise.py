@@ -4,7 +4,18 @@ from typing import Any
 
 import numpy as np
 
-from trellis.nki.instructions.emit import G, S, V, emit, instruction, operand, refuse, scalar_attribute, session
+from trellis.nki.instructions.emit import (
+    G,
+    S,
+    V,
+    emit,
+    engine_of,
+    instruction,
+    operand,
+    refuse,
+    scalar_attribute,
+    session,
+)
 from trellis.nki.instructions.operators import BITS, UNARY, alu, apply
 from trellis.nki.tensors.tensor import NkiTensor
 from trellis.nki.tensors.types import bits_type, is_integer
@@ -57,7 +68,7 @@ def tensor_tensor(dst: Any, data1: Any, data2: Any, op: Any, engine: Any = None,
             a, b = together(data1.f32(), data2.f32())
         dst.write(apply(word, a, b))
     exact = integers and data1.itemsize == 4 and word not in BITS
-    allowed = (G,) if word == "pow" else (G, V) if exact else (V, G)
+    allowed = (G,) if word == "pow" else (G, V) if exact else (V, G) if engine_of(engine) else (V,)
     if any(t.space == "psum" for t in (dst, data1, data2)):
         allowed = (V,)
     return emit("tensor_tensor", (dst,), (data1, data2), allowed=allowed, name="tensor_tensor", engine=engine,
@@ -115,7 +126,9 @@ def tensor_scalar(dst: Any, data: Any, op0: Any, operand0: Any, reverse0: bool =
             values = values.view(dst.dtype)
         dst.write(values)
     arithmetic = {first, second} <= {"multiply", "add", "subtract", "max", "min", None}
-    allowed = (V,) if first in BITS else (V, S, G) if arithmetic and session().limits.generation > 2 else (V, G)
+    allowed: tuple[str, ...] = (V,) if first in BITS else (V, S, G) if arithmetic and session().limits.generation > 2 else (V, G)
+    if engine_of(engine) is None and "rsqrt" not in (first, second):  # GpSimd's is only asked for, or of rsqrt
+        allowed = tuple(e for e in allowed if e != G)
     return emit("tensor_scalar", (dst,), (data, operand0, operand1), allowed=allowed, name="tensor_scalar",
                 engine=engine, attributes=scalar_attributes(first, operand0, reverse0, second, operand1, reverse1))
 

@@ -32,8 +32,10 @@ class NkiInstruction:
     def __init__(self, index: int) -> None:
         self.index = index
 
-    def depends_on(self, *producers: Any) -> "NkiInstruction":
-        session().trace.depends += [(self.index, p.index) for p in producers]
+    def depends_on(self, *producers: Any, kind: Any = None) -> "NkiInstruction":
+        trace = session().trace
+        pairs = trace.after if name_of(kind) == "schedule" else trace.depends
+        pairs += [(self.index, p.index) for p in producers]
         return self
 
 

@@ -12,7 +12,7 @@ from trellis.nki.tensors.memory import allocate
 from trellis.nki.tensors.tensor import NkiTensor
 from trellis.nki.tensors.types import TYPES, to_dtype
 
-__all__ = ["Arguments"]
+__all__ = ["Absent", "Arguments"]
 
 
 def as_array(x: Any) -> Any:
@@ -38,6 +38,18 @@ def _from_torch(x: Any) -> Any:
         return x.view(bits).numpy().view(TYPES[name][0])
 
 
+@dataclasses.dataclass(frozen=True)
+class Absent:
+    """An array of which only the shape and the type are known. Where its numbers are asked for, they are 0."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
 class Arguments:
     """Arguments as a kernel sees them, and the arrays that they came from."""
 
@@ -52,13 +64,16 @@ class Arguments:
                 return t
         kind = to_dtype(array.dtype)
         memory, strides = allocate(self.session, array.shape, kind, "hbm", name=name, role="input")
-        memory.adopt(np.array(array, order="C", ndmin=1))
+        if isinstance(array, Absent):
+            memory.written = True
+        else:
+            memory.adopt(np.array(array, order="C", ndmin=1))
         t = NkiTensor(memory, kind, tuple(array.shape), strides, 0, name=name, region=MemoryRegion.shared_hbm)
         self.given.append((t, array, owner))
         return t
 
     def convert(self, x: Any, name: str) -> Any:
-        array = as_array(x)
+        array: Any = x if isinstance(x, Absent) else as_array(x)
         if array is not None and array.ndim > 0:
             self.torch = self.torch or not isinstance(x, np.ndarray) and type(x).__module__.startswith("torch")
             return self.tensor(array, x, name)
@@ -84,20 +99,20 @@ class Arguments:
 
     def written_back(self) -> None:
         """Arrays of the caller that the kernel wrote to have its results."""
+        trace = self.session.trace
+        written = {trace.views[v].buffer for views in trace.outputs for v in views}
         for t, array, _ in self.given:
-            if isinstance(array, np.ndarray) and array.flags.writeable and array.shape == t.shape:
-                now = t.array
-                if now.dtype == array.dtype and now.tobytes() != array.tobytes():
-                    array[...] = now
-                    self.session.trace.buffers[t.memory.buffer].role = "output"
+            if t.memory.buffer in written and isinstance(array, np.ndarray) and array.flags.writeable:
+                trace.buffers[t.memory.buffer].role = "output"
+                if self.session.compute and array.shape == t.shape and array.dtype == t.dtype:
+                    array[...] = t.array
 
     def results(self, x: Any) -> Any:
         if isinstance(x, NkiTensor):
             if self.session.trace.buffers[x.memory.buffer].role == "internal":
                 self.session.trace.buffers[x.memory.buffer].role = "output"
             x.memory.read = True
-            out = np.array(x.array)
-            return self._as_given(out)
+            return self._as_given(np.array(x.array) if self.session.compute else x.array)
         if isinstance(x, (list, tuple)) and not hasattr(x, "_fields"):
             return type(x)(self.results(e) for e in x)
         if isinstance(x, dict):

@@ -45,8 +45,8 @@ class BenchmarkResult:
 class Benchmark(Kernel):
     """Runs a kernel, and keeps its time."""
 
-    def launch(self, args: Any, kwargs: Any, *, compute: bool | None = None, chip: str | None = None) -> Any:
-        returned = super().launch(args, kwargs, compute=compute, chip=chip)
+    def launch(self, args: Any, kwargs: Any, **how: Any) -> Any:
+        returned = super().launch(args, kwargs, **how)
         assert self.trace is not None
         self.benchmark_result = BenchmarkResult(self.trace)
         return returned

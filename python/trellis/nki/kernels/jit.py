@@ -10,6 +10,7 @@ from typing import Any
 from trellis.nki.kernels import session as sessions
 from trellis.nki.kernels.arguments import Arguments
 from trellis.nki.kernels.cores import Team
+from trellis.nki.kernels.schedule import keep_schedule, read_schedule
 from trellis.nki.kernels.session import NkiError, Session, new_session
 from trellis.nki.rules.capacity import check_capacity
 from trellis.nki.trace import Trace
@@ -27,6 +28,7 @@ class settings:  # noqa: N801 (a name space)
     compute: bool = True
     prints: bool = True
     watchers: list[Callable[[Trace, Any], None]] = []
+    stand_in: Callable[["Kernel", tuple[Any, ...], dict[str, Any]], Any] | None = None  # called in a kernel's place
 
 
 def chip_for(target: Any = None) -> str:
@@ -64,11 +66,14 @@ class Kernel:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if sessions.active():
             return self.func(*args, **kwargs)
+        if settings.stand_in is not None:
+            return settings.stand_in(self, args, kwargs)
         return self.launch(args, kwargs)
 
-    def with_schedule(self, pairs: Any) -> "Kernel":
-        """Pairs (earlier, later) of instructions' names."""
-        return type(self)(self.func, beta=self.beta, grid=self.grid, **self.options | {"schedule": list(pairs)})
+    def with_schedule(self, pairs: Any, kind: Any = None) -> "Kernel":
+        """Pairs (later, earlier) of the names that instructions have by name=; earlier may be a list of names."""
+        schedule = read_schedule(pairs, kind)
+        return type(self)(self.func, beta=self.beta, grid=self.grid, **self.options | {"schedule": schedule})
 
     def specialize(self, *args: Any, **kwargs: Any) -> "Kernel":
         self.launch(args, kwargs, compute=False)
@@ -94,25 +99,36 @@ class Kernel:
             cores = sizes[0]
         return sizes, cores
 
-    def launch(self, args: Any, kwargs: Any, *, compute: bool | None = None, chip: str | None = None) -> Any:
-        """Runs the kernel's programs; its results, as arrays."""
+    def launch(self, args: Any, kwargs: Any, *, compute: bool | None = None, chip: str | None = None,
+               repeats: bool = True) -> Any:
+        """Runs the kernel's programs; its results, as arrays. `repeats`: without arithmetic, iterations of a loop may
+        be told from some of them."""
         target = chip or chip_for(self.options.get("platform_target"))
         sizes, cores = self.programs()
         s = new_session(self.name, target, compute=settings.compute if compute is None else compute,
                         strict=settings.rules == "strict", beta=self.beta, grid=sizes, prints=settings.prints)
         s.trace.dialect = "beta1" if self.beta else "0.7"
         s.trace.lnc, s.trace.grid = cores, sizes
+        s.repeats = repeats
         s.trace.skip_middle_end = bool(getattr(self.func, "_nki_skip_middle_end", False))
         taken = Arguments(s)
+        again = False
         sessions.enter(s)
         try:
             bound = self._bound(args, kwargs, taken)
             result = self._run(s, bound, sizes)
+            keep_schedule(s.trace, self.options.get("schedule", ()))
             check_capacity(s)
             taken.written_back()
             returned = taken.results(result)
+        except Exception:
+            if not s.repeated:
+                raise
+            again = True  # a list that the loop fills, perhaps: each iteration is traced
         finally:
             sessions.leave()
+        if again:
+            return self.launch(args, kwargs, compute=compute, chip=chip, repeats=False)
         self.trace, self.session = s.trace, s
         for watch in settings.watchers:
             watch(s.trace, returned)

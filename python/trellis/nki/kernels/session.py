@@ -65,6 +65,8 @@ class Session:
     uninitialised: int = 0
     core: int = 0
     team: Any = None
+    repeats: bool = True  # without arithmetic: a loop's iterations may be told from some of them
+    repeated: bool = False  # a loop was
     _shared: dict[Any, Any] = field(default_factory=dict)
     _declared: dict[Any, int] = field(default_factory=dict)
     _lines: dict[tuple[CodeType, int], int] = field(default_factory=dict)

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from trellis.nki.instructions.emit import emit
-from trellis.nki.kernels.session import refuse, session
+from trellis.nki.kernels.session import active, refuse, session
 from trellis.nki.language.functions import function
+from trellis.nki.language.repeats import Repeated
 from trellis.nki.tensors.indexing import DynSlice
 from trellis.nki.tensors.registers import VirtualRegister, number
 
@@ -24,8 +25,14 @@ def _range(start: Any, stop: Any = None, step: Any = 1, **_: Any) -> range:
     return range(number(start), number(stop), number(step))
 
 
-for _name in ("affine_range", "sequential_range", "static_range"):
-    function(_name)(_range)
+def _loop(start: Any, stop: Any = None, step: Any = 1, **_: Any) -> Any:
+    values = _range(start, stop, step)
+    return Repeated(session(), values) if active() and Repeated.wanted(session(), values) else values
+
+
+function("static_range")(_range)
+for _name in ("affine_range", "sequential_range"):
+    function(_name)(_loop)
 
 
 @function("dynamic_range")

@@ -21,6 +21,7 @@ from trellis.nki.instructions import (  # noqa: F401 (each registers its instruc
 from trellis.nki.instructions.emit import IMPLEMENTATIONS, NkiInstruction
 from trellis.nki.instructions.operators import FUNCTIONS
 from trellis.nki.kernels.allocation import Place, par_dim, rotating
+from trellis.nki.kernels.schedule import labelled
 from trellis.nki.kernels.session import NkiError, active, session
 from trellis.nki.language import declarations, grids, indices, loops, sizes  # noqa: F401
 from trellis.nki.language.arithmetic import install
@@ -58,7 +59,7 @@ class NamedModule(types.ModuleType):
             if entry is not None:
                 work = self._wrap(name) if self._wrap and name in self._works else self._works.get(name)
                 if work is not None and table == "isa":
-                    entry, work = with_older(entry, table), accepting(work, ("mask", "dtype", "shape"))
+                    entry, work = with_older(entry, table), labelled(accepting(work, ("mask", "dtype", "shape")))
                 made = make(entry, work or unsupported(entry, self.__name__), self.__name__)
                 self.__dict__[name] = made
                 return made
@@ -78,7 +79,7 @@ def get_nc_version() -> constants.nc_version:
 def _isa(name: str, beta: bool) -> Any:
     tables = ("beta1_isa",) if beta else ("isa",)
     m: Any = NamedModule(name, tables, IMPLEMENTATIONS, returning if beta else None)
-    for word in ("engine", "reduce_cmd", "dge_mode", "oob_mode", "matmul_perf_mode", "nc_version", "dma_engine"):
+    for word in ("engine", "reduce_cmd", "dge_mode", "oob_mode", "matmul_perf_mode", "nc_version", "dma_engine", "dependency"):
         setattr(m, word, getattr(constants, word))
     for e in constants.engine:
         setattr(m, f"{e.name}_engine", e)

@@ -57,6 +57,11 @@ class dma_engine(enum.Enum):  # noqa: N801
     gpsimd_dma = 2
 
 
+class dependency(enum.Enum):  # noqa: N801
+    runtime = "runtime"
+    schedule = "schedule"
+
+
 class MemoryRegion(enum.Enum):
     sbuf = "sbuf"
     psum = "psum"

@@ -203,5 +203,6 @@ def draft_of(trace: Trace, rings: int = 1) -> _native.CoreDraft:
         np.array(columns.keys, np.int32),
         np.array(columns.values, np.float64),
         sorted(trace.depends),
+        sorted(trace.after),
         [label(trace, n) for n in range(len(trace.lines))],
     )

@@ -40,7 +40,7 @@ class Timing:
     hot_lines: tuple[Line, ...]  # the longest on the critical path first
     roofline: dict[str, Any]
     dma: dict[str, Any]
-    memory: dict[str, int]  # bytes of a partition that live tiles take at most
+    memory: dict[str, int]  # bytes of a partition that live tiles take at most; spilled: bytes moved for want of room
     ends: tuple[tuple[str, float], ...]  # scenario, seconds
     hints: tuple[str, ...] = ()
     outcome: model.Outcome | None = field(default=None, repr=False, compare=False)
@@ -172,7 +172,8 @@ def time_of(trace: Trace, chip: str = "", changes: model.Changes = ()) -> Timing
         hot_lines=_lines(trace, first) if keep else (),
         roofline=_roofline(totals),
         dma=_dma(totals),
-        memory={"sbuf": first.assembled.most_sbuf, "psum": first.assembled.most_psum},
+        memory={"sbuf": first.assembled.most_sbuf, "psum": first.assembled.most_psum,
+                "spilled": first.assembled.spilled_bytes},
         ends=tuple((case.name, each.seconds) for case, each in zip(cases, runs, strict=True)),
         outcome=first if keep else None,
     )

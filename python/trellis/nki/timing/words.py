@@ -50,6 +50,9 @@ def waits(outcome: Outcome) -> tuple[str, ...]:
 
 def _hints(t: Timing) -> list[str]:
     hints = []
+    if t.memory["spilled"]:
+        hints.append(f"SBUF is full: {_bytes(t.memory['spilled'])} go to HBM and back for want of room; keep fewer or "
+                     "smaller tiles at once")  # fmt: skip
     if t.dma["bytes"] and t.engines["dma"] > 0.5 and 0 < t.dma["bytes_per_descriptor"] < _PLATEAU:
         size = t.dma["bytes_per_descriptor"]
         slow = ", which is slow" if size < _SHORT else ""
@@ -90,7 +93,8 @@ def report(t: Timing) -> str:
                  f"{100 * roof['mfu']:.1f}% of the peak, {roof['flops_per_byte']:.3g} FLOP a byte")  # fmt: skip
     lines.append(f"  DMA           {_bytes(t.dma['bytes'])} in descriptors of {t.dma['bytes_per_descriptor']:.0f} bytes, "
                  f"at {100 * t.dma['efficiency']:.0f}% of the engines' rate")  # fmt: skip
-    lines.append(f"  on chip       {t.memory['sbuf']} bytes of a partition of SBUF, {t.memory['psum']} of PSUM")
+    lines.append(f"  on chip       {t.memory['sbuf']} bytes of a partition of SBUF, {t.memory['psum']} of PSUM"
+                 + (f"; {_bytes(t.memory['spilled'])} spilled" if t.memory["spilled"] else ""))  # fmt: skip
     lines += [f"  waited for    {each}" for each in t.waits]
     lines += [f"  hot line      {time(each.path)} of the critical path: {each.text}" for each in t.hot_lines[:MOST]]
     lines += [f"  hint          {each}" for each in t.hints]

@@ -1,0 +1,71 @@
+"""What a call of a kernel takes and gives, without data: for programs that price a job which calls it.
+
+>>> import trellis.nki as nki
+>>> from trellis.nki.calls import price_of
+>>> @nki.jit
+... def doubled(x):
+...     out = nki.language.ndarray(x.shape, dtype=x.dtype, buffer=nki.language.shared_hbm)
+...     tile = nki.language.ndarray(x.shape, dtype=x.dtype, buffer=nki.language.sbuf)
+...     nki.isa.dma_copy(dst=tile, src=x)
+...     nki.isa.tensor_scalar(dst=tile, data=tile, op0=nki.language.multiply, operand0=2.0)
+...     nki.isa.dma_copy(dst=out, src=tile)
+...     return out
+>>> price = price_of(doubled, nki.calls.Absent((128, 512), "float32"))
+>>> price.results
+(((128, 512), 'f32'),)
+>>> 0 < price.low < price.seconds < price.high
+True
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from trellis.nki.kernels.arguments import Absent
+from trellis.nki.kernels.jit import Kernel
+from trellis.nki.tensors.types import to_dtype, trellis_name
+
+__all__ = ["Absent", "CallPrice", "price_of"]
+
+
+@dataclass(frozen=True)
+class CallPrice:
+    """Seconds with an interval, the results' shapes and types, and the work."""
+
+    seconds: float
+    low: float
+    high: float
+    results: tuple[tuple[tuple[int, ...], str], ...]
+    flops: float
+    hbm_bytes: float
+    instructions: int
+
+
+_known: dict[Any, CallPrice] = {}
+MOST_KNOWN = 1_000
+
+
+def absent(x: Any) -> Any:
+    """What has a shape and a type, such as a tensor of torch without data, as an argument without data."""
+    if isinstance(x, Absent):
+        return Absent(tuple(x.shape), to_dtype(x.dtype))
+    if isinstance(x, (list, tuple)) and not hasattr(x, "_fields"):
+        return type(x)(absent(e) for e in x)
+    if hasattr(x, "shape") and hasattr(x, "dtype") and len(x.shape) > 0:
+        return Absent(tuple(int(n) for n in x.shape), to_dtype(str(x.dtype).removeprefix("torch.")))
+    return x
+
+
+def price_of(kernel: Kernel, *args: Any, chip: str = "", **kwargs: Any) -> CallPrice:
+    """Traces the kernel without arithmetic, once for each set of shapes and values."""
+    from trellis.nki.timing import time_of
+
+    given, named = tuple(absent(a) for a in args), {k: absent(v) for k, v in kwargs.items()}
+    key = (kernel.func, kernel.grid, chip, repr(given), repr(named))
+    if key not in _known:
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()
+        results = kernel.launch(given, named, compute=False, chip=chip or None)
+        t = time_of(kernel.trace)  # type: ignore[arg-type]
+        shapes = tuple((tuple(r.shape), trellis_name(r.dtype)) for r in (results if isinstance(results, tuple) else (results,)))
+        _known[key] = CallPrice(t.seconds, t.low, t.high, shapes, t.roofline["flops"], t.roofline["hbm_bytes"], t.instructions)
+    return _known[key]
