@@ -46,6 +46,8 @@ const Case cases[] = {
     {"trn1", "tensor_tensor", Engine::vector, {one}, {one, one}, {add}, 64},
     {"trn2", "tensor_tensor", Engine::vector, {half}, {half, half}, {with(AluOp::max)}, 1000},
     {"trn2", "tensor_tensor", Engine::vector, {half}, {from_psum, half}, {add}, 2000},
+    {"trn2", "tensor_tensor", Engine::vector, {wide}, {wide, wide}, {add}, 2000},
+    {"trn2", "tensor_copy_predicated", Engine::vector, {wide}, {plain(DType::u8, 128, 2000), wide}, {}, 2000},
     {"trn1", "tensor_copy", Engine::vector, {half}, {half}, {}, 2000},
     {"trn2", "tensor_copy", Engine::vector, {half}, {half}, {}, 500},
     {"trn2", "tensor_copy", Engine::vector, {half}, {strided}, {}, 1000},
