@@ -87,6 +87,22 @@ def test_compare(file, tmp_path):
     assert (same["faster"], same["ratio"], same["reasons"]) == ("draw", 1.0, [])
 
 
+def test_the_server_says_what_compare_says(file, tmp_path):
+    from trellis.nki.timing.serve import compare_kernels
+
+    other = pathlib.Path(tmp_path) / "other.py"
+    other.write_text(KERNEL.replace("W = 512", "W = 256"))
+    said = compare_kernels(str(file), str(other), "doubled", {"x": "128x4096:f32"})
+    asked = json.loads(nki("compare", f"{file}:doubled", f"{other}:doubled", *ARG, "--json"))
+    assert {k: said[k] for k in ("faster", "ratio", "reasons")} == {k: asked[k] for k in ("faster", "ratio", "reasons")}
+    assert compare_kernels(str(file), str(file), "broken", {"x": "128x4096:f32"})["errors"]
+
+
+def test_run_takes_what_the_others_take(file):
+    assert "12 instructions" in nki("run", file) and "24 instructions" in nki("run", f"{file}:doubled", *ARG)
+    assert "has no tripled; expected one of doubled, broken" in nki("run", f"{file}:tripled", *ARG, status=1)
+
+
 def test_check_against_a_budget(file, tmp_path):
     kept = tmp_path / "baseline.json"
     assert "has none for it" in nki("check", file, "--budget", kept, status=1)

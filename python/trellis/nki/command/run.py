@@ -1,7 +1,6 @@
 """Scripts and kernels from the command line."""
 
 import argparse
-import importlib.util
 import os
 import runpy
 import sys
@@ -11,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from trellis.nki.imports import as_nki
-from trellis.nki.kernels.jit import Kernel
 from trellis.nki.kernels.session import NkiError, NkiWarning
-from trellis.nki.tensors.types import to_dtype, trellis_name
+from trellis.nki.tensors.types import trellis_name
+from trellis.nki.timing import subject, time_of
 from trellis.nki.timing.commands import COMMANDS, run_command
 
-__all__ = ["argument", "main"]
+__all__ = ["main"]
 
 HELP = """NKI kernels without hardware: files that import nki, or neuronxcc.nki, run unmodified.
 
@@ -28,9 +27,6 @@ HELP = """NKI kernels without hardware: files that import nki, or neuronxcc.nki,
 
 Arguments of a kernel are arrays, NAME=DIMxDIM:TYPE, or values in Python's words, NAME=8. Types are numpy's, NKI's
 (bfloat16, float8_e4m3) or Trellis's (bf16, f8e4m3). Before either:"""
-_SHORT = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f8e4m3": "float8_e4m3", "f8e4m3fn": "float8_e4m3fn",
-          "f8e5m2": "float8_e5m2", "i32": "int32", "u32": "uint32", "i8": "int8", "u8": "uint8", "i16": "int16",
-          "u16": "uint16"}  # fmt: skip
 
 
 def parser() -> argparse.ArgumentParser:
@@ -46,82 +42,35 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _kernel_parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser("python -m trellis.nki run")
-    p.add_argument("kernel", metavar="FILE.py:KERNEL")
-    p.add_argument("--arg", action="append", default=[], metavar="NAME=DIMxDIM:TYPE", help="an array, or a value")
-    p.add_argument("--grid", default="", help="the kernel's grid, as 2 or 4x2")
-    p.add_argument("--seed", type=int, default=0)
+    p = argparse.ArgumentParser("python -m trellis.nki run", description=f"Runs a kernel, and says what it did.\n\n{subject.HELP}",
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("kernel", metavar="KERNEL")
+    subject.add_call_options(p)
     return p
 
 
-def argument(text: str, random: Any) -> tuple[str, Any]:
-    """A --arg as its name and value."""
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise ValueError(f"--arg {text}: expected NAME=DIMxDIM:TYPE or NAME=VALUE")
-    shape, colon, kind = value.partition(":")
-    if colon and all(part.isdigit() for part in shape.split("x")):
-        dtype = to_dtype(_SHORT.get(kind, kind))
-        dims = tuple(int(n) for n in shape.split("x"))
-        if dtype.kind in "iu":
-            return name, random.integers(0, 100, dims).astype(dtype)
-        return name, random.standard_normal(dims).astype(np.float32).astype(dtype)
-    import ast
-
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value
-
-
-def load_file(path: str) -> Any:
-    """A file as a module, with its folder on the path."""
-    folder = os.path.dirname(os.path.abspath(path))
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    name = os.path.splitext(os.path.basename(path))[0]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise NkiError(f"{path}: expected a file of Python")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def describe(kernel: Kernel, results: Any) -> list[str]:
+def describe(call: subject.Call) -> list[str]:
     """What a run gave and did."""
-    assert kernel.trace is not None
-    trace = kernel.trace
-    out = []
-    for k, r in enumerate(results if isinstance(results, tuple) else (results,)):
+    trace, out = call.trace, []
+    for k, r in enumerate(call.result if isinstance(call.result, tuple) else (call.result,)):
         if isinstance(r, np.ndarray):
             out.append(f"result {k}: {trellis_name(r.dtype)}{list(r.shape)}, sum {r.astype(np.float64).sum():.6g}")
     counts = ", ".join(f"{n} {kind}" for kind, n in sorted(trace.summary().items(), key=lambda item: -item[1]))
     out.append(f"{trace.name} on {trace.chip}: {len(trace)} instructions: {counts}")
     try:
-        out.append(str(kernel.timing()))
-    except (NkiError, ValueError) as e:
+        out.append(str(time_of(trace)))
+    except ValueError as e:
         out.append(f"no time: {e}")
     return out
 
 
 def run_kernel(words: list[str]) -> int:
     options = _kernel_parser().parse_args(words)
-    path, colon, name = options.kernel.rpartition(":")
-    if not colon:
-        raise NkiError(f"{options.kernel}: expected FILE.py:KERNEL")
-    module = load_file(path)
-    if not hasattr(module, name):
-        kernels = [k for k, v in vars(module).items() if isinstance(v, Kernel)]
-        raise NkiError(f"{path} has no {name}; expected one of {', '.join(kernels) or 'its functions'}")
-    found = getattr(module, name)
-    kernel = found if isinstance(found, Kernel) else Kernel(found, beta="neuronxcc" in open(path).read())
-    random = np.random.default_rng(options.seed)
-    arguments = dict(argument(text, random) for text in options.arg)
-    if options.grid:
-        kernel = kernel[tuple(int(n) for n in options.grid.split("x"))]
-    print("\n".join(describe(kernel, kernel(**arguments))))
+    try:
+        print("\n".join(describe(subject.call_of(options.kernel, options))))
+    except subject.SubjectError as e:
+        print(f"error: {e}", file=sys.stderr)
+        return 1
     return 0
 
 

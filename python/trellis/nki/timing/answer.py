@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.nki.timing import subject
-from trellis.nki.timing.timing import time_of
+from trellis.nki.timing.timing import Timing, time_of
 
-__all__ = ["answer"]
+__all__ = ["answer", "answer_and_timing"]
 
 _TOLERANCE = {2: 2e-2, 1: 2e-1}  # of results of so many bytes; else f32's
 
@@ -55,6 +55,12 @@ def _error(e: BaseException) -> dict[str, Any]:
 
 def answer(which: str, options: argparse.Namespace) -> dict[str, Any]:
     """Never raises for what a kernel's text does: that is in `errors`."""
+    return answer_and_timing(which, options)[0]
+
+
+def answer_and_timing(which: str, options: argparse.Namespace) -> tuple[dict[str, Any], Timing | None]:
+    """The timing is None where the kernel failed."""
+    timing = None
     out: dict[str, Any] = {"kernel": which, "right": None, "errors": []}
     try:
         call = subject.call_of(which, options)
@@ -70,4 +76,4 @@ def answer(which: str, options: argparse.Namespace) -> dict[str, Any]:
         out.update(timing.json())
     except Exception as e:  # whatever the kernel's text raises is its answer
         out["errors"].append(_error(e))
-    return out
+    return out, timing

@@ -1,6 +1,7 @@
 """Which of two kernels is faster, and why."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from trellis.nki.timing import words
 from trellis.nki.timing.timing import Timing
@@ -52,7 +53,7 @@ class Comparison:
                 said.append((size, f"the first {text.format(f'{one:.4g}')}, the second {other:.4g}"))
         return [text for _, text in sorted(said, key=lambda each: -each[0])]
 
-    def json(self) -> dict[str, object]:
+    def json(self) -> dict[str, Any]:
         return {"faster": self.verdict, "ratio": round(self.ratio, 4), "reasons": self.reasons()[: words.MOST],
                 "first": self.first.json(), "second": self.second.json()}  # fmt: skip
 

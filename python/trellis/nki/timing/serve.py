@@ -8,7 +8,9 @@ import sys
 import tempfile
 from typing import Any
 
-from trellis.nki.timing.answer import answer
+from trellis.nki.timing.answer import answer_and_timing
+from trellis.nki.timing.compare import Comparison
+from trellis.nki.timing.timing import Timing
 
 __all__ = ["serve"]
 
@@ -29,6 +31,11 @@ def time_kernel(source: str, kernel: str, arguments: dict[str, str], reference: 
     same arguments. chip: trn1, trn2 or trn3. constants: other values of constants of the file's top level. The answer
     says whether it is right, microseconds with an interval, what it waited for, hints, and errors with lines.
     """
+    return _answered(source, kernel, arguments, reference, chip, constants)[0]
+
+
+def _answered(source: str, kernel: str, arguments: dict[str, str], reference: str = "", chip: str = "",
+              constants: dict[str, str] | None = None) -> tuple[dict[str, Any], Timing | None]:
     from trellis.nki.imports import as_nki
 
     options = options_for(arguments, reference=f":{reference}" if reference else "", chip=chip,
@@ -41,18 +48,19 @@ def time_kernel(source: str, kernel: str, arguments: dict[str, str], reference: 
                 file.write(source)
         # What a kernel prints must not be taken for the protocol's.
         with contextlib.redirect_stdout(sys.stderr), as_nki(chip=chip):
-            return answer(f"{path}:{kernel}", options)
+            return answer_and_timing(f"{path}:{kernel}", options)
 
 
 def compare_kernels(first: str, second: str, kernel: str, arguments: dict[str, str], chip: str = "") -> dict[str, Any]:
-    """Which of two kernels is faster: two texts (or paths) with a function of the same name and arguments."""
-    one, two = (time_kernel(each, kernel, arguments, chip=chip) for each in (first, second))
-    if one["errors"] or two["errors"]:
+    """Which of two kernels is faster: two texts (or paths) with a function of the same name and arguments.
+
+    faster: first or second, where the intervals are apart; likely first or likely second, where they meet and one is
+    faster at both ends; else draw.
+    """
+    (one, its), (two, other) = (_answered(each, kernel, arguments, chip=chip) for each in (first, second))
+    if its is None or other is None:
         return {"faster": None, "errors": one["errors"] + two["errors"]}
-    apart = one["high_us"] < two["low_us"] or two["high_us"] < one["low_us"]
-    faster = "first" if one["us"] < two["us"] else "second"
-    return {"faster": faster if apart else "draw", "central": faster,
-            "ratio": max(one["us"], two["us"]) / min(one["us"], two["us"]), "first": one, "second": two}  # fmt: skip
+    return Comparison(its, other).json()
 
 
 def _server_class() -> Any:

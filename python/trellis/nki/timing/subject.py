@@ -12,12 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from trellis.nki.tensors.types import to_dtype
 from trellis.nki.trace import Trace
 
-__all__ = ["add_options", "Call", "call_of", "figures", "halves", "HELP", "module_of"]
+__all__ = ["add_call_options", "add_options", "argument", "Call", "call_of", "figures", "halves", "HELP", "module_of",
+           "SubjectError"]  # fmt: skip
 
 HELP = """KERNEL is FILE.py:NAME, called with --arg; or FILE.py, a script, whose last kernel counts, or FILE.py:NAME without
 --arg, whose last call of that kernel counts."""
+
+
+class SubjectError(ValueError):
+    """A command's words name nothing that can run."""
 
 
 @dataclass
@@ -29,21 +35,49 @@ class Call:
     result: Any
 
 
-def add_options(p: argparse.ArgumentParser) -> None:
+def add_call_options(p: argparse.ArgumentParser) -> None:
+    """What is called, and with what."""
     p.add_argument("--arg", action="append", default=[], metavar="NAME=DIMxDIM:TYPE", help="an array, or NAME=VALUE")
     p.add_argument("--grid", default="", help="the kernel's grid, as 2 or 4x2")
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                    help="another value of a constant that the file assigns at its top level, such as TILE=256")
+    p.add_argument("--seed", type=int, default=0, help="of random arguments")
+
+
+def add_options(p: argparse.ArgumentParser) -> None:
+    add_call_options(p)
     p.add_argument("--what-if", action="append", default=[], metavar="FIGURE=VALUE",
                    help="another value of a figure of the chip, such as dma.start=2us")
     p.add_argument("--chip", default="", help="trn1, inf2, trn2 or trn3; else what the kernel says, else trn2")
-    p.add_argument("--seed", type=int, default=0, help="of random arguments")
+
+
+_SHORT = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "f8e4m3": "float8_e4m3", "f8e4m3fn": "float8_e4m3fn",
+          "f8e5m2": "float8_e5m2", "i32": "int32", "u32": "uint32", "i8": "int8", "u8": "uint8", "i16": "int16",
+          "u16": "uint16"}  # fmt: skip
+
+
+def argument(text: str, random: Any) -> tuple[str, Any]:
+    """A --arg as its name and value."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise SubjectError(f"--arg {text}: expected NAME=DIMxDIM:TYPE or NAME=VALUE")
+    shape, colon, kind = value.partition(":")
+    if colon and all(part.isdigit() for part in shape.split("x")):
+        dtype = to_dtype(_SHORT.get(kind, kind))
+        dims = tuple(int(n) for n in shape.split("x"))
+        if dtype.kind in "iu":
+            return name, random.integers(0, 100, dims).astype(dtype)
+        return name, random.standard_normal(dims).astype(np.float32).astype(dtype)
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
 
 
 def halves(text: str, option: str, form: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise ValueError(f"{option} {text}: expected {form}")
+        raise SubjectError(f"{option} {text}: expected {form}")
     return name, value
 
 
@@ -72,7 +106,7 @@ def module_of(path: str, sets: Sequence[str], name: str) -> types.ModuleType:
     constants = _Constants(dict(halves(each, "--set", "NAME=VALUE") for each in sets))
     tree.body = [constants.visit(n) if isinstance(n, ast.Assign) else n for n in tree.body]
     if missing := set(constants.values) - constants.found:
-        raise ValueError(f"--set {missing.pop()}: {path} assigns no such constant at its top level")
+        raise SubjectError(f"--set {missing.pop()}: {path} assigns no such constant at its top level")
     module = types.ModuleType(name)
     module.__file__ = path
     sys.modules[name] = module
@@ -102,7 +136,7 @@ def _named(module: types.ModuleType, path: str, name: str) -> Any:
 
     if not hasattr(module, name):
         kernels = [k for k, v in vars(module).items() if isinstance(v, Kernel)]
-        raise ValueError(f"{path} has no {name}; expected one of {', '.join(kernels) or 'its kernels'}")
+        raise SubjectError(f"{path} has no {name}; expected one of {', '.join(kernels) or 'its kernels'}")
     found = getattr(module, name)
     with open(path) as file:
         return found if isinstance(found, Kernel) else Kernel(found, beta="neuronxcc" in file.read())
@@ -110,8 +144,6 @@ def _named(module: types.ModuleType, path: str, name: str) -> Any:
 
 def call_of(subject: str, options: argparse.Namespace) -> Call:
     """Runs the subject. Needs as_nki()."""
-    from trellis.nki.command.run import argument
-
     path, colon, name = subject.partition(".py:")
     path += ".py" if colon else ""
     if not os.path.exists(path):
@@ -124,7 +156,7 @@ def call_of(subject: str, options: argparse.Namespace) -> Call:
         sys.argv = [path]
         if options.arg:
             if not name:
-                raise ValueError(f"{subject}: --arg needs a kernel, FILE.py:KERNEL")
+                raise SubjectError(f"{subject}: --arg needs a kernel, FILE.py:KERNEL")
             kernel = _named(module_of(path, options.set, os.path.basename(path).removesuffix(".py")), path, name)
             if options.grid:
                 kernel = kernel[tuple(int(n) for n in options.grid.split("x"))]
@@ -138,6 +170,6 @@ def call_of(subject: str, options: argparse.Namespace) -> Call:
         sys.argv = before
     calls = [each for each in seen if not name or each[0].name == name]
     if not calls:
-        raise ValueError(f"{subject}: the script ran no kernel{' of that name' if name else ''}; "
+        raise SubjectError(f"{subject}: the script ran no kernel{' of that name' if name else ''}; "
                          "name one as FILE.py:KERNEL and give its arguments with --arg")  # fmt: skip
     return Call(calls[-1][0], {}, calls[-1][1])
