@@ -1,176 +1,130 @@
 """How well the timing of NKI kernels orders versions of one kernel that were measured on hardware.
 
-    python bench/nki_ladders.py --kda PATH --nkibench PATH [--samples PATH] [--only OP]
+    python bench/nki_ladders.py FOLDER [--only NAME] [-o RESULTS.json] [--table TABLE.md]
 
-PATHs are checkouts of public repositories: Jerry2423/kda-for-trainium (versions of 14 operators with measured times),
-zhang677/AccelOpt (their inputs, in NKIBench), aws-neuron/nki-samples (the matmul tutorial, whose times its page
-states). Prints for each ladder Kendall's tau over the pairs whose measured times differ by 10% or more, and of the pairs
-that were ranked with disjoint intervals how many are right.
+FOLDER has checkouts of public repositories: kda-for-trainium, AccelOpt, nki-samples, autocomp, asst4-trainium2-x
+(of xaviergonzalez), trainium-kernel-fusion, nki-autotune. Those that are not there are left out. Prints for each ladder
+Kendall's tau over the pairs whose measured times differ by 10% or more, the same for 20%, and of the pairs that were
+ranked with disjoint intervals how many are right. A version that cannot be timed is listed, and is in no pair.
 """
 
 import argparse
-import csv
-import importlib.util
 import itertools
 import json
 import pathlib
-import re
 import statistics
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
+from nki_cases import ladders
+from nki_cases.ladders import LadderCase, Measured
 
 DIFFERENT = 1.1  # measured times that differ by less are no pair
+CLEARLY = 1.2
+
+SOURCES: dict[str, tuple[tuple[str, ...], Callable[..., Iterator[LadderCase]]]] = {
+    "kda": (("kda-for-trainium", "AccelOpt/NKIBench"), ladders.kda),
+    "nkibench": (("AccelOpt",), ladders.nkibench),
+    "tutorial": (("nki-samples",), ladders.tutorial),
+    "autocomp": (("autocomp",), ladders.autocomp),
+    "cs149": (("asst4-trainium2-x",), ladders.cs149),
+    "fusion": (("trainium-kernel-fusion",), ladders.fusion),
+    "autotune": (("nki-autotune",), ladders.autotune),
+}
+Row = dict[str, Any]
 
 
-@dataclass
-class Version:
-    name: str
-    measured: float  # any unit
-    timing: Any = None
-    fault: str = ""
-
-
-@dataclass
-class Ladder:
-    name: str
-    versions: list[Version] = field(default_factory=list)
-
-    def pairs(self) -> Iterator[tuple[Version, Version]]:
-        """Of timed versions: the slower one first, as measured."""
-        for a, b in itertools.combinations([v for v in self.versions if v.timing], 2):
-            slow, fast = (a, b) if a.measured > b.measured else (b, a)
-            if slow.measured >= DIFFERENT * fast.measured:
-                yield slow, fast
-
-
-def load(path: pathlib.Path) -> Any:
-    spec = importlib.util.spec_from_file_location("version_" + path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def attempt(version: Version, run: Any, chip: str) -> None:
+def timed(version: Measured, chip: str) -> Row:
     from trellis.nki import timing
 
+    row: Row = {"version": version.name, "measured": version.value}
     try:
         begun = time.monotonic()
-        trace = run()
-        traced = time.monotonic()
-        version.timing = timing.time_of(trace, chip)
-        print(f"  {version.name:44} {version.measured:9.4g}  {version.timing.seconds * 1e6:10.1f} us "
-              f"[{version.timing.low * 1e6:.1f}, {version.timing.high * 1e6:.1f}]  {len(trace)} instructions, "
-              f"{traced - begun:.1f} s + {time.monotonic() - traced:.1f} s", flush=True)  # fmt: skip
+        trace = version.run()
+        t = timing.time_of(trace, chip)
+        row |= {"us": round(t.seconds * 1e6, 2), "low_us": round(t.low * 1e6, 2), "high_us": round(t.high * 1e6, 2),
+                "instructions": len(trace)}  # fmt: skip
+        print(f"  {version.name:40} {version.value:9.4g}  {row['us']:10.1f} us [{row['low_us']:.1f}, {row['high_us']:.1f}]  "
+              f"{len(trace)} instructions, {time.monotonic() - begun:.1f} s", flush=True)  # fmt: skip
     except Exception as e:  # a table of what runs: the fault is its row
-        version.fault = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"
-        print(f"  {version.name:44} {version.measured:9.4g}  {version.fault[:140]}", flush=True)
+        row["fault"] = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:200]
+        print(f"  {version.name:40} {version.value:9.4g}  {row['fault'][:140]}", flush=True)
+    return row
 
 
-def kda(root: pathlib.Path, bench: pathlib.Path, only: str) -> Iterator[Ladder]:
-    cases = json.loads((root / "baselines.json").read_text())
-    for case in cases.values():
-        op = case["op"]
-        if only and only not in op:
-            continue
-        stem = case["kernel"].removesuffix("_0.py")
-        reference = load(next((bench / "reference").glob(stem + "_numpy_*.py")))
-        inputs = reference.transform_to_nki_inputs(reference.get_inputs())
-        measured: dict[str, list[float]] = {}
-        with (root / "workspaces" / op / "benchmark.csv").open() as file:
-            for row in csv.DictReader(file):
-                number = re.fullmatch(r"[0-9.]+", row["latency_ms"] or "")
-                if row["passed"] == "true" and number and row["candidate"].startswith("runs/"):
-                    measured.setdefault(row["candidate"], []).append(float(row["latency_ms"]))
-        ladder = Ladder("kda " + op)
-        print(ladder.name, flush=True)
-        texts = [(root / "workspaces" / op / c, statistics.median(times)) for c, times in measured.items()]
-        texts.append((bench / "kernels" / case["kernel"], case["baseline_latency_ms"]))
-        for path, ms in texts:
-            if not path.exists():
-                continue
-
-            def run(path: pathlib.Path = path) -> Any:
-                kernel = load(path).kernel
-                kernel(*inputs)
-                return kernel.trace
-
-            ladder.versions.append(Version(path.stem, ms))
-            attempt(ladder.versions[-1], run, "trn2")
-        yield ladder
+def pairs(rows: list[Row], least: float = DIFFERENT) -> list[tuple[Row, Row]]:
+    """Of timed versions: the slower one first, as measured."""
+    found = []
+    for a, b in itertools.combinations([r for r in rows if "us" in r], 2):
+        slow, fast = (a, b) if a["measured"] > b["measured"] else (b, a)
+        if slow["measured"] >= least * fast["measured"]:
+            found.append((slow, fast))
+    return found
 
 
-TUTORIAL = {"nki_matmul_tiled_": 51.8, "nki_matmul_hoist_load_": 42.96, "nki_matmul_fully_optimized_": 6.97}  # ms, trn1
+def tau(of: list[tuple[Row, Row]]) -> float:
+    signs = [(slow["us"] > fast["us"]) - (slow["us"] < fast["us"]) for slow, fast in of]
+    return statistics.mean(signs) if signs else float("nan")
 
 
-def samples(root: pathlib.Path, only: str) -> Iterator[Ladder]:
-    if only and only not in "tutorial matmul":
-        return
-    import ml_dtypes
-
-    where = root / "src/nki_samples/tutorials/matrix_multiplication/matrix_multiplication_nki_kernels.py"
-    module = load(where)
-    ladder = Ladder("tutorial matmul")
-    print(ladder.name)
-    a, b = np.zeros((8192, 4096), ml_dtypes.bfloat16), np.zeros((8192, 8192), ml_dtypes.bfloat16)
-    for name, ms in TUTORIAL.items():
-
-        def run(name: str = name) -> Any:
-            kernel = getattr(module, name)
-            kernel(a, b)
-            return kernel.trace
-
-        ladder.versions.append(Version(name, ms))
-        attempt(ladder.versions[-1], run, "trn1")
-    yield ladder
+def ranked(of: list[tuple[Row, Row]]) -> tuple[int, int]:
+    """Pairs with disjoint intervals, and how many of them are right."""
+    right = sum(slow["low_us"] > fast["high_us"] for slow, fast in of)
+    return right + sum(fast["low_us"] > slow["high_us"] for slow, fast in of), right
 
 
-def tau(pairs: list[tuple[Version, Version]]) -> float:
-    signs = [np.sign(slow.timing.seconds - fast.timing.seconds) for slow, fast in pairs]
-    return float(np.mean(signs)) if signs else float("nan")
+def summary(name: str, all_rows: list[list[Row]]) -> str:
+    versions = sum(map(len, all_rows))
+    at_all = sum("us" in r for rows in all_rows for r in rows)
+    some = [p for rows in all_rows for p in pairs(rows)]
+    clear = [p for rows in all_rows for p in pairs(rows, CLEARLY)]
+    apart, right = ranked(some)
+    return f"| {name} | {versions} | {at_all} | {len(some)} | {tau(some):.2f} | {tau(clear):.2f} | {apart} | {right} |"
 
 
-def report(ladders: list[Ladder]) -> None:
-    print(f"\n{'ladder':34} versions timed pairs    tau ranked  right  ratio to measured")
-    everything: list[tuple[Version, Version]] = []
-    for ladder in ladders:
-        pairs = list(ladder.pairs())
-        everything += pairs
-        timed = [v for v in ladder.versions if v.timing]
-        ranked = [(s, f) for s, f in pairs if s.timing.low > f.timing.high or f.timing.low > s.timing.high]
-        right = sum(s.timing.low > f.timing.high for s, f in ranked)
-        ratios = [v.timing.seconds * 1e3 / v.measured for v in timed]
-        middle = statistics.median(ratios) if ratios else float("nan")
-        print(f"{ladder.name:34} {len(ladder.versions):8} {len(timed):5} {len(pairs):5} {tau(pairs):6.2f} {len(ranked):6} "
-              f"{right:6}  {middle:.2f}")
-    ranked = [(s, f) for s, f in everything if s.timing.low > f.timing.high or f.timing.low > s.timing.high]
-    right = sum(s.timing.low > f.timing.high for s, f in ranked)
-    print(f"all: {len(everything)} pairs, tau {tau(everything):.2f}; {len(ranked)} ranked, {right} of them right")
+HEAD = ("| ladder | versions | timed | pairs | tau | tau at 20% | ranked | right |", "|---|---|---|---|---|---|---|---|")
+
+
+def table(results: dict[str, list[Row]]) -> list[str]:
+    lines = list(HEAD)
+    for source in SOURCES:
+        mine = {name: rows for name, rows in results.items() if name.split()[0] == source or
+                (source == "autotune" and name.startswith("nki-autotune"))}  # fmt: skip
+        lines += [summary(name, [rows]) for name, rows in mine.items()] if len(mine) < 8 or source == "kda" else []
+        if len(mine) > 1:
+            lines.append(summary(f"**{source}, all**", list(mine.values())))
+    return [*lines, summary("**all**", list(results.values()))]
 
 
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("kda", "nkibench", "samples"):
-        p.add_argument("--" + name, type=pathlib.Path)
-    p.add_argument("--only", default="", help="ladders whose name has this")
+    p.add_argument("folder", type=pathlib.Path)
+    p.add_argument("--only", action="append", default=[], help="ladders whose name has this; more than once: any")
+    p.add_argument("-o", "--output", type=pathlib.Path, help="the results as JSON; ladders that are there stay")
+    p.add_argument("--table", type=pathlib.Path, help="a table of these and of what --output had")
     options = p.parse_args()
-    if options.kda and not options.nkibench:
-        p.error("--kda needs --nkibench, the folder NKIBench of zhang677/AccelOpt, for the kernels' inputs")
     import trellis.nki as nki
 
-    nki.settings.compute = False
-    ladders: list[Ladder] = []
+    nki.settings.compute = nki.settings.prints = False
+    known = json.loads(options.output.read_text()) if options.output and options.output.exists() else {}
+    results: dict[str, list[Row]] = known
     with nki.as_nki():
-        if options.samples:
-            ladders += samples(options.samples, options.only)
-        if options.kda:
-            ladders += kda(options.kda, options.nkibench, options.only)
-    report(ladders)
+        for folders, make in SOURCES.values():
+            roots = [options.folder / f for f in folders]
+            for case in make(*roots) if all(r.exists() for r in roots) else ():
+                if options.only and not any(each in case.name for each in options.only):
+                    continue
+                print(f"{case.name} on {case.chip}", flush=True)
+                nki.settings.chip = case.chip
+                results[case.name] = [timed(v, case.chip) for v in case.versions]
+                if options.output:
+                    options.output.write_text(json.dumps(results, indent=1) + "\n")
+    lines = table(results)
+    print("\n".join(lines))
+    if options.table:
+        options.table.write_text("\n".join(lines) + "\n")
     return 0
 
 
