@@ -39,7 +39,7 @@ def kind_of(path: pathlib.Path) -> str:
 
 def _opened(path: pathlib.Path) -> IO[bytes]:
     try:
-        plain = path.open("rb")
+        plain = path.open("rb")  # noqa: SIM115
     except OSError as e:
         raise Wrong(f"{path}: {e.strerror}") from e
     head = plain.read(2)
@@ -47,7 +47,7 @@ def _opened(path: pathlib.Path) -> IO[bytes]:
     if head != _GZIP:
         return plain
     plain.close()
-    return gzip.open(path, "rb")  # type: ignore[return-value]
+    return gzip.open(path, "rb")  # type: ignore[return-value]  # noqa: SIM115
 
 
 def files_of(source: pathlib.Path, split: str) -> list[pathlib.Path]:
