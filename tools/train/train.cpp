@@ -1,5 +1,6 @@
 // trellis train: trains a model as a configuration says, as one rank of a launched job or alone.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -94,7 +95,7 @@ void write_curve(const std::string& path, const train::JobConfig& job, const std
   write_output(path, loss_curve(fmt::format("loss of {}", job.step.name), lines));
 }
 
-// On rank 0, between the lines of steps.
+// On rank 0's terminal, between the lines of steps. Elsewhere these say enough.
 class ProgressBar : public train::Callback {
  public:
   explicit ProgressBar(bool wanted) : progress_(0, wanted) {}
@@ -135,7 +136,7 @@ int train_here(const Options& o, const ReadConfig& read) {
   if (!o.machine.empty()) job.trainer.peak_tflops = peak_tflops(o.machine, job.step.precision);
   notes.insert(notes.begin(), read.notes.begin(), read.notes.end());
   if (first && !notes.empty()) print(list_of(notes));
-  const auto bar = std::make_shared<ProgressBar>(first && !o.quiet);
+  const auto bar = std::make_shared<ProgressBar>(first && !o.quiet && isatty(STDERR_FILENO) == 1);
   const auto show = [&](const std::string& text) {
     bar->clear();
     print(text);
