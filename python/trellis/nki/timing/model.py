@@ -6,7 +6,7 @@ allows, and one with two of each declaration in flight. A kernel that forbids re
 Figures of the chip that are assumed are at their slow and fast ends there.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trellis import _native
@@ -28,8 +28,8 @@ class Scenario:
 
 
 WINDOW = 256
+NARROWER = (256, 64, 16, 1)  # windows to try where tiles would be spilled
 CENTRE = Scenario("scheduled by critical path", window=WINDOW, critical_path=True, copies=4)
-OLDEST_FIRST = Scenario("scheduled, the oldest first", window=WINDOW, copies=4)
 FAST = Scenario("scheduled, the oldest first, deep rotation, fast figures", window=WINDOW, copies=8, figures=-1)
 SLOW = Scenario("scheduled, the oldest first, two tiles in flight, slow figures", window=WINDOW, copies=2, figures=1)
 AS_WRITTEN = Scenario("order of the text", window=1, copies=4)
@@ -86,11 +86,18 @@ def outcomes(trace: Trace, chip: str, cases: list[Scenario], changes: Changes, k
 
     def all_of(draft: _native.CoreDraft) -> list[Outcome]:
         fuse = trace.dialect == "beta1" and not trace.skip_middle_end
-        found = [outcome(draft, chip, case, changes, keep_timeline and n == 0, fuse) for n, case in enumerate(cases)]
-        if found[0].assembled.spilled_bytes and cases[0] is CENTRE:  # no compiler keeps an order that spills more
-            other = outcome(draft, chip, OLDEST_FIRST, changes, keep_timeline, fuse)
-            found[0] = min(found[0], other, key=lambda each: each.assembled.spilled_bytes)
-        return found
+
+        def least_spilled(case: Scenario, keep: bool) -> Outcome:
+            """A scheduler that would spill looks less far ahead."""
+            found = outcome(draft, chip, case, changes, keep, fuse)
+            for window in NARROWER if case.window > 1 else ():
+                if not found.assembled.spilled_bytes:
+                    break
+                other = outcome(draft, chip, replace(case, window=window, critical_path=False), changes, keep, fuse)
+                found = min(found, other, key=lambda each: each.assembled.spilled_bytes)
+            return found
+
+        return [least_spilled(case, keep_timeline and n == 0) for n, case in enumerate(cases)]
 
     try:
         return all_of(draft_of(trace))
