@@ -195,9 +195,48 @@ TEST(ImportNccl, SwitchesLinksAndPcie) {
   EXPECT_EQ(rate(joined, 1, 3), 40e9);
   const Machine pcie(import_machine("t", nccl(2, [](int) { return ""; })));
   EXPECT_NEAR(rate(pcie, 0, 1), 31.5e9, 0.1e9);
-  EXPECT_EQ(fault(nccl(3, [](int i) { return i == 0 ? "<nvlink target='1' count='1'/>" : ""; })),
-            "net: gpus that reach some others over links and some not: only all alike can be said");
+  EXPECT_EQ(fault(nccl(3, [](int i) { return i == 0 ? "<nvlink target='9' count='1'/>" : ""; })),
+            "net: a link of the gpu at 0 leads to 9: expected another gpu");
   EXPECT_EQ(fault("<system/>"), "net: no <gpu>: expected a topology with its gpus, as NCCL_TOPO_DUMP_FILE writes it");
+}
+
+// Two rings of four, as two hives of GPUs: between these the way is PCIe. Numbers follow the links.
+TEST(ImportNccl, SomeAreJoined) {
+  const auto two_rings = [](int own) {
+    const int first = own / 4 * 4;
+    std::string links;
+    for (int other : {own ^ 1, own ^ 2})
+      links += "<nvlink target='" + std::to_string(other) + "' count='2' tclass='0x030200'/>";
+    return first <= own ? links : "";
+  };
+  const Machine hives(import_machine("t", nccl(8, two_rings)));
+  EXPECT_EQ(hives.ranks(), 8);
+  EXPECT_EQ(rate(hives, 0, 1), 40e9);
+  EXPECT_NEAR(rate(hives, 0, 7), 31.5e9, 0.1e9);
+  EXPECT_NEAR(rate(hives, 1, 2), 31.5e9, 0.1e9);  // opposite corners of a ring
+  const auto chain = [](int own) {
+    std::string links;
+    for (int other : {own - 2, own + 2, own == 0 ? 1 : own == 1 ? 0 : -1, own == 4 ? 5 : own == 5 ? 4 : -1})
+      if (other >= 0 && other < 6) links += "<nvlink target='" + std::to_string(other) + "' count='1'/>";
+    return links;
+  };
+  const Machine ring(import_machine("t", nccl(6, chain)));
+  for (Rank r = 0; r < 6; ++r) EXPECT_EQ(rate(ring, r, (r + 1) % 6), 20e9) << r;
+}
+
+TEST(Links, AreGoneRoundWhereOneIsDead) {
+  const std::string three =
+      "level links wire 3\nwire.rate = 10 GB/s | documented | x\nwire.latency = 1 us | documented | x\n"
+      "wire.join.0.1 = 2 | documented | x\nwire.join.1.2 = 1 | documented | x\n";
+  const Machine line(import_machine("t", three));
+  EXPECT_EQ(rate(line, 0, 1), 20e9);
+  EXPECT_EQ(rate(line, 0, 2), 10e9);
+  EXPECT_EQ(latency(line, 0, 2), 2'000'000);
+  MachineSpec all = import_machine("t", three + "wire.join.0.2 = 1 | documented | x\n");
+  what_if(all, "dead:0-2");
+  EXPECT_EQ(latency(Machine(all), 0, 2), 2'000'000);
+  EXPECT_NE(why([&] { Machine(import_machine("t", three.substr(0, three.rfind("wire")))); }).find("no link leads"),
+            std::string::npos);
 }
 
 TEST(ImportHwloc, DevicesByTheirSlowestLink) {

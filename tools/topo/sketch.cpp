@@ -63,8 +63,9 @@ Sketch Sketcher::unit(std::size_t layers, Chip first, bool full) const {
   const bool chips = layer.inner() == 1, row = layer.fabric->dims().size() == 1;
   const Chip size = layer.fabric->size();
   if (kind == "dragonfly") return dragonfly(layers - 1, first);
-  if (kind == "full" || (kind != "mesh" && chips && row && size > 2 && size <= most_on_circle &&
-                         layer.level.kind != "switch" && plan_.below(layer).empty()))
+  if (kind == "full" || kind == "links" ||
+      (kind != "mesh" && chips && row && size > 2 && size <= most_on_circle && layer.level.kind != "switch" &&
+       plan_.below(layer).empty()))
     return circle(layers - 1, first);
   if (!plan_.below(layer).empty()) return tree(layers - 1, first);
   return chips && layer.fabric->dims().size() == 3 ? cube(layers - 1, first) : torus(layers - 1, first);
@@ -236,10 +237,20 @@ Sketch Sketcher::cube(std::size_t at, Chip first) const {
   return s;
 }
 
-// Rings and full meshes.
+// The link between two chips, both ways; none where their way has more parts.
+std::vector<ResourceId> Sketcher::direct(Chip a, Chip b) const {
+  std::vector<ResourceId> there, back;
+  const sim::Machine& machine = plan_.machine();
+  machine.route(a * machine.cores(), b * machine.cores(), there);
+  machine.route(b * machine.cores(), a * machine.cores(), back);
+  return there.size() == 1 && back.size() == 1 ? std::vector{there[0], back[0]} : std::vector<ResourceId>();
+}
+
+// Rings, full meshes, and what links join.
 Sketch Sketcher::circle(std::size_t at, Chip first) const {
   const Layer& layer = plan_.layers()[at];
-  const bool ring = layer.level.kind != "full", full = all_full(at);
+  const bool by_links = layer.level.kind == "links", ring = layer.level.kind != "full" && !by_links;
+  const bool full = all_full(at);
   const Chip size = layer.fabric->size();
   const std::vector<Chip> shown = kept(size, layer.inner() == 1 ? most_on_circle : 8);
   std::vector<Sketch> units;
@@ -272,6 +283,9 @@ Sketch Sketcher::circle(std::size_t at, Chip first) const {
         const bool round = i == 0 && j + 1 == shown.size() && j > 1;
         wire.resources = neighbours(at, round ? b : a, round ? a : b, 0).resources;
         wire.cut = !round && shown[j] != shown[i] + 1;
+      } else if (by_links) {
+        wire.resources = direct(a, b);
+        if (wire.resources.empty()) continue;
       } else {
         const Chip distance = shown[j] - shown[i];
         for (Chip k = 0; k < layer.inner(); ++k) {

@@ -36,7 +36,7 @@ class Sketcher {
   Sketch placed(std::size_t layer, Grid&) const;
   Sketch torus(std::size_t layer, Chip first) const;   // and rings and meshes
   Sketch cube(std::size_t layer, Chip first) const;    // three dimensions of chips
-  Sketch circle(std::size_t layer, Chip first) const;  // a ring, or a full mesh
+  Sketch circle(std::size_t layer, Chip first) const;  // a ring, a full mesh, or what links join
   Sketch tree(std::size_t layer, Chip first) const;
   Sketch dragonfly(std::size_t layer, Chip first) const;
   Sketch group(std::size_t layer, Chip first) const;  // of a dragonfly
@@ -50,6 +50,7 @@ class Sketcher {
   Node branch(std::size_t layer, Chip first, Chip units, std::size_t height, bool full) const;
   Node joined(std::size_t layer, std::vector<Node>, Chip all, std::size_t height, Chip first) const;
 
+  std::vector<ResourceId> direct(Chip, Chip) const;
   Wire neighbours(std::size_t layer, Chip from, Chip to, std::size_t axis) const;
   std::vector<Chip> strides(const Layer&) const;
 

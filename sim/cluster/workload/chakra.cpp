@@ -27,13 +27,11 @@ struct Merged {
 
 class Merger {
  public:
-  Merger(std::string_view name, std::span<const ChakraFile> files) : files_(files) {
+  Merger(std::string_view name, std::span<const ChakraFile> files, std::vector<std::vector<ChakraNode>> nodes)
+      : files_(files), nodes_(std::move(nodes)) {
     out_.name = name;
     out_.ranks = static_cast<Rank>(files.size());
-    for (Rank r = 0; r < out_.ranks; ++r) {
-      out_.classes.push_back({.ranks = {r}});
-      nodes_.push_back(read_chakra_nodes(files[static_cast<std::size_t>(r)]));
-    }
+    for (Rank r = 0; r < out_.ranks; ++r) out_.classes.push_back({.ranks = {r}});
   }
 
   ExecutionGraph merge() {
@@ -56,9 +54,9 @@ class Merger {
   template <class... T>
   [[noreturn]] void refuse(std::pair<Rank, std::uint32_t> at, fmt::format_string<T...> format, T&&... values) const {
     const ChakraNode& n = node(at);
-    throw std::invalid_argument(fmt::format("{}, byte {}: node {} ({}): {}",
-                                            files_[static_cast<std::size_t>(at.first)].name, n.offset, n.id, n.name,
-                                            fmt::format(format, std::forward<T>(values)...)));
+    const ChakraFile& file = files_[static_cast<std::size_t>(at.first)];
+    throw std::invalid_argument(fmt::format("{}, {} {}: node {} ({}): {}", file.name, file.place, n.offset, n.id,
+                                            n.name, fmt::format(format, std::forward<T>(values)...)));
   }
 
   // The members of a process group are the ranks that name it.
@@ -143,10 +141,10 @@ class Merger {
   void describe(std::pair<Rank, std::uint32_t> at, Part& part) const {
     const ChakraNode& n = node(at);
     part.name = n.name.empty() ? fmt::format("node {}", n.id) : n.name;
-    part.time = static_cast<Time>(n.micros) * us;
+    part.time = static_cast<Time>(n.micros) * us + static_cast<Time>(n.nanos) * ns;
     part.flops = static_cast<double>(n.operations);
     part.bytes = static_cast<double>(n.tensor_bytes);
-    part.stream = n.on_host ? "host" : "compute";
+    part.stream = !n.stream.empty() ? n.stream : n.on_host ? "host" : "compute";
     if (n.type == Type::load || n.type == Type::store) part.stream = "memory";
     if (part.time > 0 || n.type == Type::metadata) part.flops = part.bytes = 0;
     if (n.type == Type::collective) return describe_collective(at, part);
@@ -316,7 +314,14 @@ class Merger {
 
 ExecutionGraph read_chakra(std::string_view name, std::span<const ChakraFile> files) {
   if (files.empty()) throw std::invalid_argument(fmt::format("{}: no file of a rank's", name));
-  return Merger(name, files).merge();
+  std::vector<std::vector<ChakraNode>> nodes;
+  for (const ChakraFile& file : files) nodes.push_back(read_chakra_nodes(file));
+  return Merger(name, files, std::move(nodes)).merge();
+}
+
+ExecutionGraph graph_of_traces(std::string_view name, std::span<const ChakraFile> files,
+                               std::vector<std::vector<ChakraNode>> nodes) {
+  return Merger(name, files, std::move(nodes)).merge();
 }
 
 }  // namespace trellis::sim

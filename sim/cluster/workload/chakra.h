@@ -19,17 +19,20 @@ struct ChakraNode {
   std::uint64_t offset = 0;          // of its message in the file
   std::vector<std::uint64_t> after;  // ids of control and data dependencies
   std::uint64_t micros = 0;          // duration
+  std::uint64_t nanos = 0;           // likewise, added to it: of traces that are finer
   // Attributes; missing ones keep these values.
   bool on_host = false;                                 // is_cpu_op
   std::int64_t comm_type = -1, comm_size = 0, tag = 0;  // comm_type, comm_size, comm_tag
   std::int64_t source = -1, target = -1, root = 0;      // comm_src, comm_dst, root_rank
   std::int64_t operations = 0, tensor_bytes = 0;        // num_ops, tensor_size
   std::string group = {};                               // pg_name
+  std::string stream = {};                              // of computation; empty: by on_host
 };
 
 struct ChakraFile {
   std::string name;  // for error messages
   std::string_view bytes;
+  std::string_view place = "byte";  // what a node's offset is, for the same
 };
 
 // Throws invalid_argument with the file, the byte and what was expected there.
@@ -42,5 +45,9 @@ std::vector<ChakraNode> read_chakra_nodes(const ChakraFile&);
 // rank's input, as in ASTRA-sim: the larger buffer of all_gather and gather has one for each rank. Throws
 // invalid_argument with the file and the node's byte.
 ExecutionGraph read_chakra(std::string_view name, std::span<const ChakraFile>);
+
+// The same of nodes that were read from something else: a list for each rank, with the name of its file.
+ExecutionGraph graph_of_traces(std::string_view name, std::span<const ChakraFile>,
+                               std::vector<std::vector<ChakraNode>>);
 
 }  // namespace trellis::sim

@@ -16,7 +16,8 @@ MachineSpec import_astra(std::string_view name, std::string_view text);
 // the switch's uplink. speed and loopback are not used.
 MachineSpec import_simgrid(std::string_view name, std::string_view text);
 
-// NCCL's topology of a host: GPUs joined by NVLink, through switches or directly, or by PCIe.
+// NCCL's or RCCL's topology of a host: GPUs joined by NVLink or xGMI, through switches, each to each, or some to some
+// (then numbered along a ring of links if there is one); or by PCIe.
 MachineSpec import_nccl(std::string_view name, std::string_view text);
 
 // hwloc's topology of a host. If it has several GPUs or coprocessors, these are the ranks, joined by their

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "sim/cluster/machine/import/import.h"
@@ -19,6 +21,13 @@ double nvlink_rate(std::string_view name, int sm) {
   for (const auto& [from, rate] : rates)
     if (sm >= from) return rate;
   refuse_import(name, "gpu of sm {}: expected 60 or more, which have NVLink", sm);
+}
+
+// Of one xGMI link, by the GPU's gcn ("906", "gfx942"; "910" is gfx90a), as RCCL counts them.
+double xgmi_rate(std::string_view gcn) {
+  if (gcn.starts_with("gfx")) gcn.remove_prefix(3);
+  if (gcn == "910" || gcn == "90a") return 36e9;
+  return text::number<int>(gcn).value_or(942) >= 940 ? 48e9 : 24e9;
 }
 
 // "16.0 GT/s PCIe" and a number of lanes. The first two generations send 10 bits for a byte, later ones 130 bits for 16
@@ -52,11 +61,25 @@ Gpu gpu_of(std::string_view name, const pugi::xml_node& node) {
       gpu.switched += count;
     else
       gpu.direct[link.attribute("target").value()] += count;
-    constexpr double xgmi_rate = 48e9;  // of gfx940 and later, as RCCL counts it
-    gpu.link_rate = nvlink ? nvlink_rate(name, node.attribute("sm").as_int()) : xgmi_rate;
+    gpu.link_rate =
+        nvlink ? nvlink_rate(name, node.attribute("sm").as_int()) : xgmi_rate(node.attribute("gcn").value());
   }
   if (gpu.switched == 0 && gpu.direct.empty()) gpu.pcie = pcie_rate(name, pci);
   return gpu;
+}
+
+// The slowest PCIe link between a GPU and its CPU; 0: the file does not say.
+double way_to_host(std::string_view name, const pugi::xml_document& document, const std::string& place) {
+  double least = 0;
+  for (const pugi::xml_node& node : import_elements(document.document_element(), "pci")) {
+    if (place != node.attribute("busid").value()) continue;
+    for (pugi::xml_node at = node; std::string_view(at.name()) == "pci"; at = at.parent())
+      if (*at.attribute("link_speed").value() != '\0') {
+        const double rate = pcie_rate(name, at);
+        least = least == 0 ? rate : std::min(least, rate);
+      }
+  }
+  return least;
 }
 
 // Whether every GPU has the same number of links to every other.
@@ -70,6 +93,82 @@ bool all_joined(const std::vector<Gpu>& gpus) {
                     return link.first != gpu.place && places.contains(link.first) && link.second == count;
                   });
          });
+}
+
+using Widths = std::vector<std::vector<double>>;  // how many links join two GPUs
+
+Widths widths_of(std::string_view name, const std::vector<Gpu>& gpus) {
+  std::map<std::string_view, std::size_t> numbers;
+  for (const Gpu& gpu : gpus)
+    if (!numbers.try_emplace(gpu.place, numbers.size()).second) refuse_import(name, "two gpus at {}", gpu.place);
+  Widths widths(gpus.size(), std::vector<double>(gpus.size(), 0));
+  for (std::size_t a = 0; a < gpus.size(); ++a)
+    for (const auto& [place, count] : gpus[a].direct) {
+      const auto b = numbers.find(place);
+      if (b == numbers.end() || b->second == a)
+        refuse_import(name, "a link of the gpu at {} leads to {}: expected another gpu", gpus[a].place, place);
+      double &there = widths[a][b->second], &back = widths[b->second][a];
+      there = back = there > 0 ? std::min(there, count) : count;
+    }
+  return widths;
+}
+
+// GPUs in an order in which each has a link to the next, and the last to the first, as the rings of NCCL take them; as
+// they stand in the file where there is no such order, or it is not found soon.
+std::vector<std::size_t> in_a_ring(const Widths& widths) {
+  const std::size_t n = widths.size();
+  std::vector<std::size_t> ring{0};
+  std::vector<bool> used(n, false);
+  std::size_t tries = 100'000;
+  used[0] = true;
+  const std::function<bool()> complete = [&] {
+    if (ring.size() == n) return widths[ring.back()][0] > 0;
+    std::vector<std::size_t> next;
+    for (std::size_t b = 0; b < n; ++b)
+      if (!used[b] && widths[ring.back()][b] > 0) next.push_back(b);
+    std::ranges::stable_sort(next, std::greater<>(), [&](std::size_t b) { return widths[ring.back()][b]; });
+    for (const std::size_t b : next) {
+      if (tries == 0 || --tries == 0) return false;
+      ring.push_back(b), used[b] = true;
+      if (complete()) return true;
+      ring.pop_back(), used[b] = false;
+    }
+    return false;
+  };
+  if (complete()) return ring;
+  ring.resize(n);
+  std::iota(ring.begin(), ring.end(), std::size_t{0});
+  return ring;
+}
+
+// GPUs that are joined to some others: link by link.
+MachineSpec irregular(std::string_view name, const pugi::xml_document& document, const std::vector<Gpu>& gpus) {
+  constexpr std::size_t most = 32;
+  if (gpus.size() > most)
+    refuse_import(name, "{} gpus with links to some others: expected at most {}", gpus.size(), most);
+  const Widths widths = widths_of(name, gpus);
+  const std::vector<std::size_t> order = in_a_ring(widths);
+  double rate = 0, host = 0;
+  bool all_known = true;
+  for (const Gpu& gpu : gpus) {
+    if (gpu.switched > 0)
+      refuse_import(name, "gpus with links to switches and to others: expected one or the other of all");
+    if (gpu.link_rate > 0) rate = rate == 0 ? gpu.link_rate : std::min(rate, gpu.link_rate);
+    const double way = way_to_host(name, document, gpu.place);
+    all_known = all_known && way > 0;
+    host = host == 0 ? way : std::min(host, way);
+  }
+  MachineText machine(name);
+  machine.level("links", "gpus", fmt::format("{}", gpus.size()));
+  machine.rate("gpus.rate", rate, "one link between two gpus");
+  if (all_known) machine.rate("gpus.host.rate", host, "the slowest PCIe link between a gpu and its CPU");
+  for (std::size_t a = 0; a < gpus.size(); ++a)
+    for (std::size_t b = a + 1; b < gpus.size(); ++b)
+      if (const double links = widths[order[a]][order[b]]; links > 0)
+        machine.line(fmt::format("gpus.join.{}.{} = {} | documented | {} to {}", a, b, links, gpus[order[a]].place,
+                                 gpus[order[b]].place));
+  machine.line(assumed_latency);
+  return machine.read();
 }
 
 }  // namespace
@@ -97,7 +196,7 @@ MachineSpec import_nccl(std::string_view name, std::string_view text) {
     machine.level("switch", "gpus", fmt::format("{}", gpus.size()));
     machine.rate("gpus.rate", std::ranges::min_element(gpus, {}, &Gpu::pcie)->pcie, "the slowest PCIe link of a gpu");
   } else {
-    refuse_import(name, "gpus that reach some others over links and some not: only all alike can be said");
+    return irregular(name, document, gpus);
   }
   machine.line(assumed_latency);
   return machine.read();
