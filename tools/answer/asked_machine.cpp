@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "kernels/digest/sha256.h"
@@ -37,7 +38,14 @@ sim::MachineSpec asked_machine(const std::string& typed, const std::vector<std::
     text += fmt::format("{} {} {}\n", level.kind, level.name, fmt::join(level.dims, "x"));
   note("machine", typed, what_if, text);
   note_origin("era", era.empty() ? spec.era : era);
+  note_origin("rests on", rests_on(spec));
   return spec;
+}
+
+std::string rests_on(const sim::MachineSpec& spec) {
+  const auto& figures = spec.figures.all();
+  const bool assumed = std::ranges::all_of(figures, [](const auto& f) { return f.second.mark == sim::Mark::assumed; });
+  return assumed && !figures.empty() ? "assumed figures alone: nothing of this machine was measured" : "";
 }
 
 void note_chip(const std::string& name, const std::vector<std::string>& what_if, const sim::Figures& figures) {

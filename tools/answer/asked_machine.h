@@ -12,6 +12,9 @@ namespace trellis::tools {
 sim::MachineSpec asked_machine(const std::string& typed, const std::vector<std::string>& what_if = {},
                                const std::string& era = "");
 
+// What every answer about such a machine says: that none of its figures was measured; "" where some was.
+std::string rests_on(const sim::MachineSpec&);
+
 void note_chip(const std::string& name, const std::vector<std::string>& what_if, const sim::Figures&);
 
 }  // namespace trellis::tools

@@ -12,7 +12,7 @@ namespace {
 using namespace sim;
 
 constexpr std::string_view style = R"css(<style>
-.answer { max-width: 900px; } .answer table { width: 100%; } .answer td.wide { width: 45%; position: relative; }
+.answer table { width: 100%; } .answer td.wide { width: 45%; position: relative; }
 .answer .place { position: relative; height: 12px; background: var(--panel); border-radius: 3px; }
 .answer .place i { position: absolute; top: 0; height: 12px; border-radius: 3px; min-width: 1px; }
 .answer i.result { background: var(--busy); } .answer i.bound { background: var(--idle); }

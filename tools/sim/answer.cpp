@@ -10,6 +10,7 @@
 #include "sim/cluster/machine/launch.h"
 #include "sim/cluster/price/critical_path.h"
 #include "sim/hardware/timeline/summary_words.h"
+#include "tools/answer/asked_machine.h"
 #include "tools/answer/crossover_chart.h"
 #include "tools/answer/noise.h"
 #include "tools/program/json_text.h"
@@ -125,6 +126,7 @@ std::string sim_text(const SimReport& report, const Machine& machine) {
   };
   if (!a.interrupted.empty()) line("interrupted", a.interrupted);
   if (a.interval.high > 0) line("between", interval_words(a.interval));
+  if (const std::string words = rests_on(machine.spec()); !words.empty()) line("rests on", words);
   if (const std::string words = launch_words(a); !words.empty()) line("launched", words);
   if (!a.draws.empty()) line("a draw with", draw_words(a.draws) + ": their intervals overlap");
   if (!a.noisy.times.empty()) line("with noise", noise_words(a.noisy));

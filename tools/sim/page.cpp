@@ -8,6 +8,7 @@
 #include "sim/hardware/report/parts.h"
 #include "sim/hardware/timeline/summary_words.h"
 #include "sim/hardware/timeline/text_buffer.h"
+#include "tools/answer/asked_machine.h"
 #include "tools/answer/crossover_chart.h"
 #include "tools/answer/page.h"
 #include "tools/sim/answer.h"
@@ -58,6 +59,8 @@ class Page {
     put(text_, "</table>\n");
     if (const std::string words = launch_words(a_); !words.empty())
       put(text_, "<p>launched {}</p>\n", escaped_html(words));
+    if (const std::string words = rests_on(machine_.spec()); !words.empty())
+      put(text_, "<p>rests on {}</p>\n", escaped_html(words));
     if (!a_.draws.empty())
       put(text_, "<p>a draw with {}: their intervals overlap</p>\n", escaped_html(draw_words(a_.draws)));
     const auto& others = a_.choice.others;
@@ -76,7 +79,10 @@ class Page {
         "from "
         "the first one's start to the last one's arrival. Phases of several channels overlap.</p>\n"
         "<table id='phases'><tr><th>phase</th><th>takes</th><th>from start to end</th><th>on the critical path</th>"
-        "<th>transfers</th></tr>\n");
+        "<th>transfers{}</th></tr>\n",
+        a_.price.simulated < report_.ranks
+            ? fmt::format(" <small>of {} of {} ranks</small>", a_.price.simulated, report_.ranks)
+            : "");
     for (const Phase& p : a_.phases)
       put(text_,
           "<tr><td>{}</td><td class='n'>{}</td><td class='wide'><div class='place' title='{} to {}'>{}</div></td>"

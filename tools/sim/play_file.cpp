@@ -13,6 +13,7 @@
 #include "sim/cluster/answer/played.h"
 #include "sim/cluster/machine/import/typed.h"
 #include "sim/cluster/workload/chakra.h"
+#include "sim/cluster/workload/goal.h"
 #include "sim/hardware/figures/figure_units.h"
 #include "sim/hardware/timeline/summary_words.h"
 #include "text/number.h"
@@ -20,6 +21,7 @@
 #include "tools/answer/price_progress.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/program/json_text.h"
+#include "tools/program/origin.h"
 #include "tools/program/output.h"
 #include "tools/program/table.h"
 #include "tools/schedule/subject.h"
@@ -67,6 +69,7 @@ Workload trace(const Playing& o) {
 
 Workload workload_of(const Playing& o) {
   if (std::filesystem::path(o.file.path).extension() == ".et") return trace(o);
+  if (is_goal(o.file.text)) return sim::workload_of(goal_graph(read_goal(o.file.path, o.file.text)));
   return sim::workload_of(read_graph(o.file.path, o.file.text));
 }
 
@@ -128,6 +131,8 @@ std::string text_of(const PlayReport& report) {
   std::string out = fmt::format("{} on {}: {}\n", workload.name, machine.name(), time_words(played.time));
   if (!interrupted.empty()) out += fmt::format("  interrupted    {}\n", interrupted);
   if (interval.high > 0) out += fmt::format("  between        {}\n", interval_words(interval));
+  if (const std::string words = rests_on(machine.spec()); !words.empty())
+    out += fmt::format("  rests on       {}\n", words);
   if (!noisy.times.empty()) out += fmt::format("  with noise     {}\n", noise_words(noisy));
   for (const Sensitivity& s :
        std::span(interval.sensitivities).first(std::min<std::size_t>(3, interval.sensitivities.size())))
@@ -173,10 +178,38 @@ std::string json_of(const PlayReport& report) {
   return json_text(out, 1);
 }
 
+// By LogGOPS parameters, which know of no topology and have no interval.
+int play_loggops(const Playing& o, const LogGops& parameters) {
+  if (!is_goal(o.file.text))
+    throw std::invalid_argument(
+        fmt::format("-m {}: {} is no GOAL file, which begins with num_ranks", o.machine, o.file.path));
+  std::string stranger = !o.algorithm.empty() ? "--algorithm" : !o.era.empty() ? "--era" : "";
+  if (!o.memory.empty() || o.tflops > 0) stranger = o.tflops > 0 ? "--tflops" : "--memory";
+  if (!o.output.empty() || !o.what_if.empty()) stranger = o.output.empty() ? "--what-if" : "--output";
+  if (!stranger.empty())
+    throw std::invalid_argument(
+        fmt::format("{} goes with a machine, and {} are parameters alone", stranger, o.machine));
+  note_origin("machine", o.machine);
+  const std::vector<double> ends = play_goal(read_goal(o.file.path, o.file.text), parameters);
+  const auto [first, last] = std::ranges::minmax(ends);
+  const auto time = [](double nanoseconds) { return static_cast<Time>(nanoseconds * ns); };
+  if (!o.json) {
+    write_output("", fmt::format("{} on {}: {}\n  ranks end      from {} to {}\n", o.file.path, o.machine,
+                                 time_words(time(last)), time_words(time(first)), time_words(time(last))));
+    return 0;
+  }
+  nlohmann::ordered_json out{
+      {"workload", o.file.path}, {"machine", o.machine}, {"ranks", ends.size()}, {"time_ps", time(last)}};
+  for (const double end : ends) out["ends_ps"].push_back(time(end));
+  write_output("", json_text(out, 1));
+  return 0;
+}
+
 }  // namespace
 
 int play_file(const Playing& o) {
   expect_timeline_file(o.output);
+  if (const auto parameters = loggops_named(o.machine)) return play_loggops(o, *parameters);
   PlayOptions options{.era = o.era, .algorithm = o.algorithm, .flops = o.tflops * 1e12};
   if (!o.memory.empty()) options.memory = rate_of(o.memory);
   PriceProgress watch;
@@ -191,7 +224,11 @@ int play_file(const Playing& o) {
   if (!o.output.empty())
     write_timeline(o.output, timeline_of(workload, report.answer.played),
                    {.title = fmt::format("{} on {}", workload.name, priced.machine().name()),
-                    .introduction = is_page(o.output) ? play_page(report) : ""});
+                    .introduction = is_page(o.output) ? play_page(report) : "",
+                    .scope = workload.cells.size() < static_cast<std::size_t>(workload.ranks)
+                                 ? fmt::format("{} of {} ranks", workload.cells.size(), workload.ranks)
+                                 : "",
+                    .path = false});
   write_output("", o.json ? json_of(report) : text_of(report));
   return report.answer.interrupted.empty() ? 0 : 1;
 }

@@ -49,7 +49,8 @@ void add(CLI::App& app, Options& o) {
       "known of the hardware. Uses the fastest algorithm, or that of -a: a name, an algorithm config as tables and\n"
       "searches print it, or file:PATH. A file with a schedule is simulated likewise.\n\n"
       "A workload, or a trace of one, is simulated too: its time, its exposed communication, and its critical path.\n"
-      "Its collectives share the machine with each other while computation goes on.\n\n{}\n\n{}\n\n"
+      "Its collectives share the machine with each other while computation goes on. Files are text as below, Chakra\n"
+      "traces, or GOAL programs; these also on -m loggp:L=2500,o=1500,g=1000,G=6,O=0,S=65535, as LogGOPSim plays them.\n\n{}\n\n{}\n\n"
       "-o writes what ran where and when: rows for each rank's software, bytes and waiting, and for each "
       "link, HBM and\nDMA engine that it used. The page has the result beside its lower bounds, the phases, "
       "the critical path in words and\nthe machine's picture with its links as they were used. Ctrl-C ends a "
@@ -62,7 +63,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("-m,--machine", o.machine, "The machine")->capture_default_str();
   app.add_option("-b,--bytes", o.bytes, "Size of the larger buffer: 8, 64KiB, 1GiB (K, M, G: of 1024)")
       ->capture_default_str();
-  app.add_option("-n,--ranks", o.ranks, "Use only the first N ranks of the machine [all]")->check(at_least_zero());
+  app.add_option("-n,--ranks", o.ranks, "Use only the first N ranks of the machine [all]")->check(above_zero());
   app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
   app.add_option(
          "--launch", o.launch,
@@ -281,7 +282,9 @@ class Pricing {
     const std::string title =
         fmt::format("{} on {} by {}", report.words, machine().name(), report.answer.config.algorithm);
     const std::string page = is_page(o_.output) ? sim_page(report, machine()) : "";
-    write_timeline(o_.output, seen.timeline, {.title = title, .introduction = page});
+    const std::string scope =
+        seen.gone_through < all ? fmt::format("{} of {} ranks", seen.gone_through, all) : std::string();
+    write_timeline(o_.output, seen.timeline, {.title = title, .introduction = page, .scope = scope, .path = false});
   }
 
   const Options& o_;
@@ -310,7 +313,8 @@ constexpr const char* examples =
     "trellis sim all_reduce --machine torus:4x4x4 -a torus --what-if slow:0-1:0.5\n"
     "trellis sim allreduce.xml --machine full:8 --bytes 64MiB\n"
     "trellis sim step.txt --machine torus:4x4 --tflops 80 -o step.html\n"
-    "trellis sim trace.0.et --machine network.yml --json";
+    "trellis sim trace.0.et --machine network.yml --json\n"
+    "trellis sim program.goal --machine loggp:L=2500,o=1500,g=1000,G=6";
 
 const Registered simulate(command("sim", "Prices a collective or a workload on a simulated machine", examples, add,
                                   run));

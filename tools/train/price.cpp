@@ -5,6 +5,7 @@
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
 #include "tools/answer/timeline_file.h"
+#include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/train/config_file.h"
@@ -36,7 +37,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--set", o.changes, "Changes a key: data.seq_length=128");
   add_plugins(app, o.plugins);
   app.add_option("-m,--machine", o.machine, "The machine")->capture_default_str();
-  app.add_option("-n,--ranks", o.ranks, "Ranks in all [all of the machine's]");
+  app.add_option("-n,--ranks", o.ranks, "Ranks in all [all of the machine's]")->check(above_zero());
   app.add_option("--what-if", o.what_if, sim::change_grammar);
   app.add_option("--era", o.step.era, "The software's generation, for collectives [the machine's usual one]");
   app.add_option("--software", o.step.software, "The release that compiled the step, as 2.21 [the newest known]");
@@ -61,7 +62,10 @@ int run(const Options& given) {
   const std::string title = fmt::format("{} on {}", read.job.step.name, machine.name());
   if (!o.output.empty())
     write_timeline(o.output, sim::timeline_of(priced.graph, priced.price),
-                   {.title = title, .introduction = is_page(o.output) ? step_page(priced, machine) : ""});
+                   {.title = title,
+                    .introduction = is_page(o.output) ? step_page(priced, machine) : "",
+                    .scope = fmt::format("{} of {} ranks", priced.graph.classes.size(), priced.graph.ranks),
+                    .path = false});
   write_output("", o.json ? step_json(priced, machine) : step_text(priced, machine));
   return priced.fits() ? 0 : 1;
 }

@@ -30,9 +30,13 @@ class Writer {
   }
 
   Seen write() {
+    find_users();
+    for (const auto& [resource, moves] : users_)  // links come first
+      tracks_[resource] =
+          seen_.timeline.track(std::string(machine_.port_name(resource)), machine_.resource_name(resource));
     for (Rank r : seen_.shown) write_rank(r, owns_.at(r));
     add_causes();
-    write_resources();
+    for (const auto& [resource, moves] : users_) write_resource(tracks_.at(resource), moves);
     seen_.gone_through = static_cast<Rank>(owns_.size());
     return std::move(seen_);
   }
@@ -137,16 +141,14 @@ class Writer {
       if (first_span_[i] >= 0) seen_.timeline.spans[first_span_[i]].cause = shown_cause(run_.traces()[i].cause);
   }
 
-  void write_resources() {
-    std::map<ResourceId, std::vector<std::int64_t>> users;
+  void find_users() {
     std::vector<ResourceId> used;
     for (std::int64_t i = 0; i < std::ssize(run_.traces()); ++i) {
       if (run_.traces()[i].end == run_.traces()[i].begin) continue;
       run_.uses(i, used);
       for (ResourceId r : used)
-        if (belongs_to_shown(r)) users[r].push_back(i);
+        if (belongs_to_shown(r)) users_[r].push_back(i);
     }
-    for (const auto& [resource, moves] : users) write_resource(resource, moves);
   }
 
   bool belongs_to_shown(ResourceId r) const {
@@ -161,9 +163,7 @@ class Writer {
   };
 
   // One row, however many share it: a span for each stretch between changes of who does.
-  void write_resource(ResourceId resource, const std::vector<std::int64_t>& moves) {
-    const std::string_view port = machine_.port_name(resource);
-    const std::uint32_t track = seen_.timeline.track(std::string(port), machine_.resource_name(resource));
+  void write_resource(std::uint32_t track, const std::vector<std::int64_t>& moves) {
     std::vector<Change> changes;
     for (std::int64_t i : moves) {
       changes.push_back({run_.traces()[i].begin, i, true});
@@ -203,6 +203,8 @@ class Writer {
   const Run& run_;
   const Machine& machine_;
   std::map<Rank, Own> owns_;
+  std::map<ResourceId, std::vector<std::int64_t>> users_;  // the moves that use a resource of a shown rank
+  std::map<ResourceId, std::uint32_t> tracks_;
   std::vector<std::int64_t> first_span_, last_span_;  // of each move
   Seen seen_;
 };

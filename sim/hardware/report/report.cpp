@@ -12,10 +12,16 @@
 namespace trellis::sim {
 namespace {
 
-void put_heading(Text& text, const Summary& s, const std::string& title) {
-  put(text, "<header><h1>{}</h1>\n<dl>", escaped_html(title));
+// What is a sum over those who were simulated says who they are.
+std::string of_whom(const ReportOptions& options) {
+  return options.scope.empty() ? "" : fmt::format(" <small>of {}</small>", escaped_html(options.scope));
+}
+
+void put_heading(Text& text, const Summary& s, const ReportOptions& options) {
+  put(text, "<header><h1>{}</h1>\n<dl>", escaped_html(options.title));
+  const std::string whose = of_whom(options);
   const auto fact = [&](std::string_view what, const std::string& value) {
-    put(text, "<div><dt>{}</dt><dd>{}</dd></div>", what, value);
+    put(text, "<div><dt>{}</dt><dd>{}{}</dd></div>", what, value, what == "time" || what == "MFU" ? "" : whose);
   };
   const double seconds = in_seconds(s.end);
   fact("time", time_words(s.end));
@@ -64,7 +70,8 @@ std::string reasons(const TrackUse& use) {
   return text;
 }
 
-void put_tracks(Text& text, const Timeline& timeline, const Summary& s, std::size_t most) {
+void put_tracks(Text& text, const Timeline& timeline, const Summary& s, const ReportOptions& options) {
+  const std::size_t most = options.most_tracks;
   std::vector<TrackUse> shown = s.tracks;
   if (shown.size() > most) {
     std::ranges::stable_sort(shown, std::greater{}, &TrackUse::busy);
@@ -72,8 +79,9 @@ void put_tracks(Text& text, const Timeline& timeline, const Summary& s, std::siz
     std::ranges::sort(shown, {}, &TrackUse::track);
   }
   put(text,
-      "<section><h2>Tracks</h2><table id='tracks'><tr><th>group</th><th>track</th><th>spans</th><th>busy</th>"
-      "<th>stalled</th><th>idle</th><th></th><th>bytes</th><th>flops</th><th>stalled by</th></tr>\n");
+      "<section><h2>Tracks{}</h2><table id='tracks'><tr><th>group</th><th>track</th><th>spans</th><th>busy</th>"
+      "<th>stalled</th><th>idle</th><th></th><th>bytes</th><th>flops</th><th>stalled by</th></tr>\n",
+      of_whom(options));
   for (const TrackUse& use : shown) {
     const Track& track = timeline.tracks[use.track];
     const std::string busy = share_words(use.busy, s.end), stalled = share_words(use.stalled, s.end);
@@ -138,11 +146,11 @@ std::string html_report(const Timeline& timeline, const ReportOptions& options) 
       "style-src 'unsafe-inline'\">\n<meta name='viewport' content='width=device-width'>"
       "<meta name='color-scheme' content='light dark'><title>{}</title>\n<style>{}</style></head>\n<body>\n",
       escaped_html(options.title), report_style);
-  put_heading(text, summary, options.title);
+  put_heading(text, summary, options);
   put(text, "{}{}", options.introduction, report_body);
   put_merged(text, blocks);
-  put_path(text, timeline, summary);
-  put_tracks(text, timeline, summary, options.most_tracks);
+  if (options.path) put_path(text, timeline, summary);
+  put_tracks(text, timeline, summary, options);
   const std::string roofline = roofline_svg(summary);
   if (!roofline.empty()) put(text, "<section><h2>Roofline</h2>\n{}</section>\n", roofline);
   put_origin(text, options);

@@ -52,10 +52,31 @@ Timeline large(std::size_t spans) {
   return t;
 }
 
+// Two links, and forty ranks of three tracks each.
+Timeline many_ranks() {
+  Timeline t;
+  const std::uint32_t links[] = {t.track("wire", "wire of chip 0"), t.track("wire", "wire of chip 1")};
+  for (int r = 0; r < 40; ++r) {
+    const std::string group = "rank " + std::to_string(r);
+    const std::uint32_t software = t.track(group, "software"), moving = t.track(group, "moving");
+    t.track(group, "waiting");
+    for (Time at = r * ns; at < 100 * ns; at += 50 * ns) {
+      t.add({.track = software, .label = t.label_of("to another"), .start = at, .end = at + 10 * ns, .ready = at});
+      Span move{.track = moving, .label = t.label_of("to another"), .start = at + 10 * ns, .end = at + 40 * ns};
+      move.ready = move.start, move.cause = std::ssize(t.spans) - 1, move.bytes = 4096;
+      t.add(move);
+    }
+    t.add(
+        {.track = links[r % 2], .label = t.label_of("0 to 1"), .start = r * ns, .end = (r + 2) * ns, .ready = r * ns});
+  }
+  return t;
+}
+
 // The Python tests look at them with other programs' eyes.
 TEST(Report, WritesItsFiles) {
   write("report_example.perfetto", perfetto(example()));
   write("report_example.html", html_report(example(), options()));
+  write("report_ranks.html", html_report(many_ranks(), {.title = "ranks", .scope = "40 of 80 ranks", .path = false}));
 }
 
 TEST(Report, WritesLargePages) {

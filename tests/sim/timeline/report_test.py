@@ -77,6 +77,16 @@ class Report(unittest.TestCase):
         page.value("byId('find').value = 'MATMUL', byId('find').oninput()")
         self.assertEqual(page.value("byId('found').textContent"), "2 blocks")
 
+    def test_of_many_rows_each_group_is_a_line_at_first(self):
+        page = self.page("report_ranks.html")
+        self.assertEqual(page.value("[folded.has(0), folded.has(data.groups.length - 1)]"), [False, True])
+        self.assertEqual(page.value("document.querySelectorAll('dd small').length"), 2)
+        self.assertIsNone(page.value("byId('path')"))
+        self.assertGreater(page.value(COLORS), 2)  # what a folded group's rows do is seen on its line
+        self.assertEqual(page.value("byId('fold').textContent"), "unfold all")
+        self.assertIn("the critical path", page.value("byId('legend').innerText"))
+        self.assertEqual(page.value("lineOfRow.size"), page.value("data.rows.length"))
+
     def test_200000_spans_are_drawn_in_time(self):
         page = self.page("report_200000.html")
         self.assertEqual(page.value("blocks"), 200000)

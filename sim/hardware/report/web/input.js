@@ -110,6 +110,7 @@ canvas.addEventListener('pointerup', (event) => {
   const line = lineAt(event.offsetY);
   if (line && line.kind === 'group') {
     if (!folded.delete(line.index)) folded.add(line.index);
+    sayFold();
     return layOut();
   }
   const b = blockAt(event.offsetX, event.offsetY);
@@ -139,9 +140,10 @@ byId('in').onclick = () => zoom(2);
 byId('out').onclick = () => zoom(0.5);
 byId('all').onclick = () => show(0, whole);
 byId('critical').onchange = redraw;
+const sayFold = () => { byId('fold').textContent = folded.size ? 'unfold all' : 'fold all'; };
 byId('fold').onclick = () => {
   if (folded.size) folded.clear(); else data.groups.forEach((_, g) => folded.add(g));
-  byId('fold').textContent = folded.size ? 'unfold all' : 'fold all';
+  sayFold();
   layOut();
 };
 byId('find').oninput = () => {
@@ -152,14 +154,19 @@ byId('find').oninput = () => {
   byId('found').textContent = sought ? found + ' blocks' : '';
   redraw();
 };
-for (const w of new Set(data.wait)) {
-  if (!w) continue;
+function explain(background, words) {
   const entry = byId('legend').appendChild(document.createElement('span'));
-  entry.appendChild(document.createElement('i')).style.background = waitColors[w];
-  entry.append('waiting: ' + data.waits[w]);
+  entry.appendChild(document.createElement('i')).style.background = background;
+  entry.append(words);
 }
+explain('linear-gradient(90deg, hsl(210 45% 55%), hsl(120 45% 55%), hsl(30 45% 55%))', 'a colour for each label');
+explain('var(--busy)', 'a folded group: denser where more of its rows are busy; click on its name to unfold it');
+explain('var(--critical)', 'the critical path');
+if (data.counters.length) explain('var(--idle)', 'a counter');
+for (const w of new Set(data.wait)) if (w) explain(waitColors[w], 'waiting: ' + data.waits[w]);
 scroll.addEventListener('scroll', () => { hideTip(); redraw(); });
 addEventListener('resize', layOut);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { readColors(); redraw(); });
 readColors();
+sayFold();
 layOut();

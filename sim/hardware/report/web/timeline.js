@@ -26,9 +26,15 @@ const counterRange = data.counters.map((c) => c.values.reduce(([low, high], v) =
 
 // What is seen: a span of time, lines of which some groups are folded, a selection, labels that are sought.
 const whole = Math.max(data.end, 1), view = {from: 0, to: whole};
+// At first the first groups are open, as far as there is room; the others are a line each.
 const folded = new Set();
+for (let g = 0, room = 48 - data.groups.length; g < data.groups.length && data.groups.length > 1; g++) {
+  room -= rowsIn[g].length + countersIn[g].length;
+  if (room < 0) folded.add(g);
+}
 let lines = [], lineOfRow = new Map(), selected = [], sought = null, wide = 0, high = 0;
-const gutter = 190, ruler = 24, heights = {group: 22, row: 20, counter: 34};
+let gutter = 190;  // of names; less on a small screen
+const ruler = 24, heights = {group: 22, row: 20, counter: 34};
 
 function layOut() {
   lines = [];
@@ -41,8 +47,10 @@ function layOut() {
     countersIn[g].forEach((c) => add('counter', c));
   });
   lineOfRow = new Map(lines.filter((l) => l.kind === 'row').map((l) => [l.index, l]));
+  for (const l of lines) if (l.kind === 'group' && folded.has(l.index)) for (const r of rowsIn[l.index]) lineOfRow.set(r, l);
   high = Math.min(y + 4, Math.max(200, Math.floor(innerHeight * 0.7)));
   wide = scroll.clientWidth;
+  gutter = Math.round(Math.min(190, Math.max(100, 0.27 * wide)));
   const ratio = devicePixelRatio || 1;
   canvas.width = wide * ratio;
   canvas.height = high * ratio;
@@ -66,6 +74,7 @@ function firstWhere(from, to, holds) {
 
 const units = [[1e12, 's'], [1e9, 'ms'], [1e6, 'us'], [1e3, 'ns'], [1, 'ps']];
 function timeWords(t, digits = 4) {
+  if (t === 0) return '0';
   const [size, unit] = units.find(([s]) => Math.abs(t) >= s) || units[4];
   return +(t / size).toPrecision(digits) + ' ' + unit;
 }
@@ -122,9 +131,36 @@ function draw() {
   drawRuler();
 }
 
+// A folded group shows all of its rows on its line: the more of them are busy, the denser.
 function drawGroup(line, y) {
   pen.fillStyle = colors.panel;
   pen.fillRect(0, y, wide, line.height);
+  if (!folded.has(line.index) || !rowsIn[line.index].length) return;
+  const columns = Math.max(1, wide - gutter), pixel = (view.to - view.from) / columns;
+  const busy = new Float64Array(columns + 1), critical = new Uint8Array(columns + 1);
+  let most = 0;
+  for (const r of rowsIn[line.index]) {
+    const last = data.first[r + 1];
+    for (let b = firstWhere(data.first[r], last, (i) => end[i] >= view.from); b < last && begin[b] <= view.to; b++) {
+      const share = merged.has(b) ? merged.get(b).busy / Math.max(1, end[b] - begin[b]) : 1;
+      const from = Math.max(0, (begin[b] - view.from) / pixel), to = Math.min(columns, (end[b] - view.from) / pixel);
+      for (let x = Math.floor(from); x <= to; x++) {
+        busy[x] += share * Math.max(0, Math.min(to, x + 1) - Math.max(from, x));
+        if (isCritical[b]) critical[x] = 1;
+        most = Math.max(most, busy[x]);
+      }
+    }
+  }
+  for (let x = 0; x < columns; x++) {
+    if (busy[x] <= 0) continue;
+    pen.globalAlpha = 0.2 + 0.8 * busy[x] / most;
+    pen.fillStyle = colors.busy;
+    pen.fillRect(gutter + x, y + 4, 1, line.height - 8);
+    pen.globalAlpha = 1;
+    if (!critical[x] || !byId('critical').checked) continue;
+    pen.fillStyle = colors.critical;
+    pen.fillRect(gutter + x, y + 2, 1, 2);
+  }
 }
 
 function drawNames(from, top) {
@@ -136,11 +172,17 @@ function drawNames(from, top) {
     pen.fillRect(0, y, gutter, height);
     pen.fillStyle = kind === 'counter' ? colors.faint : colors.ink;
     const text = kind === 'group' ? (folded.has(index) ? '\u25b8 ' : '\u25be ') + data.groups[index]
-                                  : (kind === 'row' ? data.rows : data.counters)[index].name;
+                                  : ownName((kind === 'row' ? data.rows : data.counters)[index]);
     clipped(text, kind === 'group' ? 6 : 18, y + height / 2, gutter - (kind === 'group' ? 10 : 22));
   }
   pen.fillStyle = colors.line;
   pen.fillRect(gutter - 1, 0, 1, high);
+}
+
+// Below "neuronlink x+" the row "neuronlink x+ of chip 3" is "of chip 3".
+function ownName({group, name}) {
+  const above = data.groups[group] + ' ';
+  return name.startsWith(above) ? name.slice(above.length) : name;
 }
 
 function clipped(text, x, y, room) {
