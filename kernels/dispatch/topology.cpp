@@ -1,8 +1,10 @@
 #include "kernels/dispatch/topology.h"
 
 #include <hwloc.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <new>
 #include <system_error>
 
@@ -16,11 +18,19 @@ namespace {
 void DestroyTopology::operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
 void DestroyTopology::operator()(hwloc_bitmap_s* set) const { hwloc_bitmap_free(set); }
 
+// In a container without /sys hwloc writes to standard error, and then counts the CPUs of the process: the latter is
+// what it is asked for.
+void expect_no_sysfs(hwloc_topology* topology) {
+  if (std::getenv("HWLOC_FSROOT") == nullptr && access("/sys/devices/system/cpu", F_OK) != 0)
+    hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "linux");
+}
+
 // hwloc looks for devices only when it is asked to.
 Topology load_topology() {
   hwloc_topology_t made = nullptr;
   if (hwloc_topology_init(&made) != 0) trouble("cannot describe this machine's cores");
   Topology topology(made);
+  expect_no_sysfs(made);
   if (hwloc_topology_load(made) != 0) trouble("cannot find this machine's cores");
   return topology;
 }

@@ -64,6 +64,14 @@ class Host(Case):
         self.assertRegex(text, r"^host: [^\n]*\bcores?, \d+ threads?[^\n]*\n1 rank, on a core each\n\n")
         self.assertEqual(len(re.findall(r"core \d+: thread[^\n]*  rank 0$", text, re.MULTILINE)), 1)
 
+    def test_nothing_is_said_of_a_sys_that_is_absent(self):
+        hidden = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /sys && exec "$@"', "sh"]
+        if subprocess.run([*hidden, "true"], capture_output=True).returncode:
+            self.skipTest("needs root")
+        ran = subprocess.run([*hidden, TRELLIS, "topo", "show", "--json"], capture_output=True, text=True)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertEqual(sorted(threads(json.loads(ran.stdout)["whole"])), sorted(os.sched_getaffinity(0)))
+
     def test_slips(self):
         for words, arguments in [("did you mean 'host'?", ["hots"]), ("-n goes with host", ["trn2.48xlarge", "-n", "2"]),
                                  ("-n 0: expected 1 to", ["-n", "0"]), ("--equal needs -n", ["--equal"])]:

@@ -44,6 +44,7 @@ kernels::Topology with_devices() {
   hwloc_topology_t made = nullptr;
   if (hwloc_topology_init(&made) != 0) throw std::system_error(errno, std::generic_category(), "hwloc_topology_init");
   kernels::Topology topology(made);
+  kernels::expect_no_sysfs(made);
   if (hwloc_topology_set_io_types_filter(made, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) != 0 || hwloc_topology_load(made) != 0)
     throw std::system_error(errno, std::generic_category(), "hwloc can't find this machine's devices");
   return topology;
