@@ -1,12 +1,15 @@
-"""Gathers the pages of the tree for mkdocs: site.py SOURCE TARGET
+"""Gathers the pages of the tree for mkdocs: site.py SOURCE TARGET [PROGRAM]
 
 Every Markdown file goes to the same place below TARGET/pages, with the pictures and sources that pages link to, and
-README.md becomes the first page; TARGET/mkdocs.yml says in which order they are listed."""
+README.md becomes the first page; the reference is made from the sources (reference.py), that of the commands by
+PROGRAM; TARGET/mkdocs.yml says in which order they are listed."""
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+
+import reference
 
 ORDER = [("Start", ["README.md", "docs/program.md", "docs/library.md"]),
          ("Tutorials", "docs/tutorials/"),
@@ -14,7 +17,7 @@ ORDER = [("Start", ["README.md", "docs/program.md", "docs/library.md"]),
          ("Collectives", ["schedule/README.md", "ccl/README.md", "ccl/api/README.md", "ccl/api/nccl/README.md",
                           "ccl/plan/README.md", "ccl/rendezvous/README.md", "ccl/transports/libfabric/README.md"]),
          ("Train and Python", ["train/README.md", "python/README.md"]),
-         ("Reference", ["docs/errors.md", "docs/glossary.md", "SECURITY.md", "CHANGELOG.md"]),
+         ("Reference", ["docs/environment.md", "docs/errors.md", "docs/glossary.md", "SECURITY.md", "CHANGELOG.md"]),
          ("The source", ["ARCHITECTURE.md", "docs/tree.md", "HACKING.md", "CONTRIBUTING.md"])]
 
 HEAD = """site_name: Trellis
@@ -43,7 +46,7 @@ def title_of(page):
     return re.search(r"^# (.*)", page.read_text(), re.M)[1].replace(":", ",")
 
 
-def main(source, target):
+def main(source, target, program=None):
     tracked = subprocess.run(["git", "-C", str(source), "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
                              capture_output=True, text=True, check=True).stdout.split("\0")
     pages = {name for name in tracked if name.endswith(".md") and not name.startswith("tests/")}
@@ -58,11 +61,15 @@ def main(source, target):
         place = target / "pages" / name
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source / name, place)
+    reference.main(source, target / "pages" / "reference", program)
+    made = sorted((target / "pages" / "reference").glob("*.md"))
     nav = ""
     for part, names in ORDER:
         if isinstance(names, str):
             names = sorted((name for name in pages if name.startswith(names)), key=lambda n: (not n.endswith("README.md"), n))
         nav += f"  - {part}:\n" + "".join(f"      - \"{title_of(source / name)}\": {name}\n" for name in names if name in pages)
+        if part == "Reference":
+            nav += "".join(f"      - \"{title_of(page)}\": reference/{page.name}\n" for page in made)
     rest = sorted(pages - {name for _, names in ORDER for name in (names if isinstance(names, list) else [])}
                   - {name for name in pages if name.startswith("docs/tutorials/")})
     nav += "  - Rooms:\n" + "".join(f"      - \"{title_of(source / name)}\": {name}\n" for name in rest)
@@ -70,4 +77,4 @@ def main(source, target):
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve())
+    main(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), *sys.argv[3:])
