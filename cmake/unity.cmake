@@ -26,7 +26,7 @@ function(trellis_in_groups target)
     endif()
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # which takes what is private to a source of a group for a header's
-    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
-  endif()
+  # What is a source's own affair where it is alone: a local name that another source's header has, too, and private types
+  # in members, which GCC takes for a header's.
+  target_compile_options(${target} PRIVATE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
