@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <stdexcept>
+#include <vector>
 
 #include "kernels/dispatch/parallel.h"
 #include "kernels/types/arguments.h"
@@ -127,7 +128,15 @@ void rotary(DType type, const void* x, void* y, const RotaryShape& shape, const 
 void rotary_table(float* cosines, float* sines, std::size_t first, std::size_t count, std::size_t turned, double base) {
   if (turned % 2 != 0 || !(base > 0))
     throw std::invalid_argument(fmt::format("rotary_table: no angles for {} elements and base {}", turned, base));
-  const std::size_t pairs = turned / 2;
+  std::vector<double> frequencies(turned / 2);
+  for (std::size_t i = 0; i < frequencies.size(); ++i)
+    frequencies[i] = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(turned));
+  rotary_table(cosines, sines, first, count, frequencies);
+}
+
+void rotary_table(float* cosines, float* sines, std::size_t first, std::size_t count,
+                  std::span<const double> frequencies) {
+  const std::size_t pairs = frequencies.size();
   if (count != 0 && first > std::numeric_limits<std::size_t>::max() - count)
     throw std::invalid_argument(
         fmt::format("rotary_table: {} positions from {} on pass the last position", count, first));
@@ -136,9 +145,8 @@ void rotary_table(float* cosines, float* sines, std::size_t first, std::size_t c
                          array_of("rotary_table", "sines", sines, angles)};
   check_operands("rotary_table", out, {}, false);
   for (std::size_t i = 0; i < pairs; ++i) {
-    const double step = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(turned));
     for (std::size_t p = 0; p < count; ++p) {
-      const double angle = static_cast<double>(first + p) * step;
+      const double angle = static_cast<double>(first + p) * frequencies[i];
       cosines[p * pairs + i] = static_cast<float>(std::cos(angle));
       sines[p * pairs + i] = static_cast<float>(std::sin(angle));
     }

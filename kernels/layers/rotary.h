@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kernels/types/dtype.h"
 
@@ -39,7 +40,10 @@ struct RotaryOptions {
 // between the rows are left alone.
 void rotary(DType, const void* x, void* y, const RotaryShape&, const RotaryTable&, const RotaryOptions& = {});
 
-// The angle of pair i at position p is p base^(-2i/turned), in double by libm, and so are its cosine and sine.
+// The angle of pair i at position p is p frequencies[i], in double, and so are its cosine and sine, by libm.
+void rotary_table(float* cosines, float* sines, std::size_t first, std::size_t count,
+                  std::span<const double> frequencies);
+// The same with base^(-2i/turned), by libm.
 void rotary_table(float* cosines, float* sines, std::size_t first, std::size_t count, std::size_t turned,
                   double base = 10000);
 

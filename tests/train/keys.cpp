@@ -8,6 +8,8 @@
 #include "tests/folder.h"
 #include "tests/why.h"
 #include "train/checkpoint/origin.h"
+#include "train/config/canonical.h"
+#include "train/config/hf/hf_config.h"
 
 namespace trellis::train {
 namespace {
@@ -23,8 +25,9 @@ TEST(Keys, SayWhatTheyExpect) {
   EXPECT_EQ(refusal({"distributed_strategy.zero1", {"perhaps"}}),
             "distributed_strategy.zero1 is 'perhaps': expected true or false");
   EXPECT_NE(refusal({"precision.type", {"manual"}}).find("expected fp32, bf16SR"), std::string::npos);
-  EXPECT_NE(refusal({"model_alignment_strategy.dpo", {}}).find("not built"), std::string::npos);
   JobConfig c;
+  EXPECT_NE(apply(c, {"model_alignment_strategy.dpo", {}}).find("and not trained"), std::string::npos);
+  EXPECT_EQ(c.trainer.untrained, "model_alignment_strategy.dpo: losses over pairs of responses are not built");
   for (const char* spelling : {"mixed_precisionSR", "mixed_precision_SR"}) {
     c.step.precision = Precision::fp32;
     apply(c, {"precision.type", {spelling}});
@@ -65,7 +68,7 @@ TEST(Keys, RefuseWhatCannotBeMeant) {
                          {"exp_manager.checkpoint_callback_params.every_n_train_steps", "-1", "a whole number, 0 to"},
                          {"data.prefetch", "1000000", "a whole number, 0 to 1024"},
                          {"data.token_bytes", "3", "a whole number, 0 or 2 or 4"},
-                         {"data.seq_length", "1", "a whole number, 2 to"},
+                         {"data.seq_length", "0", "a whole number, 1 to"},
                          {"data.micro_batch_size", "0", "a whole number, 1 to"},
                          {"bucket_size_collectives", "1e11", "a whole number, 0 to 1048576"},
                          {"model.num_layers", "1000000", "a whole number, 1 to 4096"},
@@ -139,11 +142,6 @@ TEST(Keys, MegatronsWordsNameTheArchitecture) {
                        "rmsnorm, rope, no biases) or "));
   EXPECT_TRUE(described({{"architecture", "gpt3"}, {"normalization", "rmsnorm"}})
                   .starts_with("no architecture has model.architecture gpt3, model.normalization rmsnorm: expected"));
-  JobConfig windowed;
-  windowed.step.seq_length = 64;
-  EXPECT_EQ(described({{"sliding_window_size", "64"}}, windowed), "llama");
-  EXPECT_TRUE(
-      described({{"sliding_window_size", "63"}}, windowed).starts_with("model.sliding_window_size is 63: expected"));
 }
 
 TEST(Keys, HuggingFacesConfigSaysWhatTheModelIs) {
@@ -167,20 +165,83 @@ TEST(Keys, HuggingFacesConfigSaysWhatTheModelIs) {
   EXPECT_TRUE(c.step.model.tie_word_embeddings);
   EXPECT_EQ(read(R"(, "head_dim": 16, "rope_scaling": null, "attention_bias": false)"), "");
   const std::pair<const char*, const char*> refused[] = {
-      {R"(, "rope_scaling": {"factor": 8.0})", R"(rope_scaling is {"factor":8.0}: expected null)"},
-      {R"(, "head_dim": 32)", "head_dim is 32: expected hidden_size / num_attention_heads"},
+      {R"(, "rope_scaling": {"type": "dynamic", "factor": 8.0})",
+       "model.rope_scaling.rope_type is 'dynamic': expected default, linear or llama3"},
+      {R"(, "rope_scaling": {"type": "linear", "factor": 0.5})",
+       "model.rope_scaling.factor is '0.5': expected a number, 1 or more"},
+      {R"(, "rope_scaling": 8)", "rope_scaling is 8: expected fields"},
+      {R"(, "rope_parameters": {"partial_rotary_factor": 0.5})", "partial_rotary_factor is 0.5: expected 1"},
       {R"(, "mlp_bias": true)", "mlp_bias is true: expected false"},
       {R"(, "intermediate_size": -4)", "model.intermediate_size is '-4': expected a whole number, 0 to"},
       {R"(, "attention_dropout": 1)", "model.attention_dropout is '1': expected a number, 0 to below 1"},
       {", ", "config.json: "}};
   for (const auto& [more, words] : refused) EXPECT_NE(read(more).find(words), std::string::npos) << read(more);
-  folder.put("config.json", R"({"model_type": "mixtral"})");
+  folder.put("config.json", R"({"model_type": "mamba"})");
   EXPECT_NE(why([&] {
               apply(c, {"model.model_config", {(folder.path() / "config.json").string()}});
-            }).find("model_type is 'mixtral': expected llama or mistral"),
+            }).find("model_type is 'mamba': expected llama, mistral, qwen2"),
             std::string::npos);
-  EXPECT_EQ(refusal({"model.model_config", {"/nonexistent/config.json"}}),
-            "model.model_config: cannot read /nonexistent/config.json");
+  EXPECT_EQ(refusal({"model.model_config", {"/nonexistent/config.json"}}), "cannot read /nonexistent/config.json");
+}
+
+TEST(Keys, HuggingFacesFamiliesAreReadByTheirOwnNames) {
+  const auto model_of = [](const std::string& fields) {
+    JobConfig c;
+    EXPECT_EQ(why([&] { apply_hf_text(c, "config.json", "{" + fields + "}"); }), "");
+    return c.step.model;
+  };
+  const ModelConfig llama31 = model_of(R"("model_type": "llama", "head_dim": 128, "hidden_size": 2048,
+      "num_attention_heads": 32, "rope_theta": 500000.0, "rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0,
+      "low_freq_factor": 1.0, "original_max_position_embeddings": 4096, "rope_type": "llama3"})");
+  EXPECT_EQ(llama31.head_size(), 128U);
+  EXPECT_EQ(llama31.rope_scaling.type, "llama3");
+  EXPECT_EQ(llama31.rope_scaling.factor, 32);
+  EXPECT_EQ(llama31.rope_scaling.original_positions, 4096U);
+  EXPECT_EQ(model_of(R"("model_type": "mistral", "sliding_window": 4096)").sliding_window, 4096U);
+  EXPECT_EQ(model_of(R"("model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": false)").sliding_window,
+            0U);
+  EXPECT_TRUE(model_of(R"("model_type": "qwen2")").qkv_bias);
+  EXPECT_TRUE(model_of(R"("model_type": "qwen3")").qk_norm);
+  const ModelConfig gpt2 =
+      model_of(R"("model_type": "gpt2", "n_embd": 48, "n_layer": 3, "n_head": 6, "n_inner": null)");
+  EXPECT_EQ(gpt2.architecture, "gpt3");
+  EXPECT_EQ(gpt2.inner(), 192U);
+  EXPECT_TRUE(gpt2.tie_word_embeddings);
+  EXPECT_EQ(model_of(R"("model_type": "gpt_neox")").rotary_percentage, 0.25);
+  EXPECT_FALSE(model_of(R"("model_type": "gpt_neox", "use_parallel_residual": false)").parallel_residual);
+  EXPECT_EQ(model_of(R"("model_type": "bert")").norm_epsilon, 1e-12);
+}
+
+TEST(Keys, AConfigurationOfHuggingFaceIsWrittenAsItIsRead) {
+  const auto again = [](const ModelConfig& m, const std::string& base = "") {
+    JobConfig c;
+    apply_hf_text(c, "config.json", hf_config_text({.model = m}, base, "bfloat16"));
+    return c.step;
+  };
+  ModelConfig m{.vocab_size = 101, .hidden_size = 48, .num_layers = 3, .num_attention_heads = 6};
+  for (const char* architecture : {"llama", "gpt_neox", "gpt3", "bert"}) {
+    m.architecture = architecture;
+    m.num_key_value_heads = m.architecture == "llama" ? 2 : 0;
+    m.intermediate_size = 96, m.head_dim = m.architecture == "llama" ? 16 : 0;
+    m.rotary_percentage = m.architecture == "gpt_neox" ? 0.5 : 1;
+    EXPECT_EQ(canonical(again(m), 1), canonical({.model = m}, 1));
+  }
+  m.architecture = "llama", m.rotary_percentage = 1, m.num_key_value_heads = 6, m.head_dim = 8;
+  m.rope_scaling = {"llama3", 8, 1, 4, 64}, m.sliding_window = 32;
+  for (int kind = 0; kind < 3; ++kind) {
+    m.qkv_bias = kind == 1, m.qk_norm = kind == 2;
+    EXPECT_EQ(canonical(again(m), 1), canonical({.model = m}, 1)) << kind;
+  }
+  const std::string base = R"({"model_type": "llama", "vocab_size": 101, "eos_token_id": 7, "torch_dtype": "float32"})";
+  JobConfig c;
+  apply_hf_text(c, "config.json", base);
+  for (std::size_t layers : {c.step.model.num_layers, std::size_t{5}}) {
+    c.step.model.num_layers = layers;
+    const std::string text = hf_config_text(c.step, base, "bfloat16");
+    EXPECT_NE(text.find("\"eos_token_id\": 7"), std::string::npos) << text;
+    EXPECT_NE(text.find("\"torch_dtype\": \"bfloat16\""), std::string::npos) << text;
+    EXPECT_EQ(again(c.step.model, base).model.num_layers, layers);
+  }
 }
 
 TEST(Keys, FusedProjectionsAndWeightedPathsAreReadAsUpstream) {

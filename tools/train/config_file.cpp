@@ -5,11 +5,13 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <stdexcept>
 
 #include "text/nearest.h"
 #include "tools/program/output.h"
 #include "tools/train/interpolation.h"
+#include "train/config/hf/hf_config.h"
 #include "train/config/keys.h"
 
 namespace trellis::tools {
@@ -79,10 +81,12 @@ class Reading {
     });
   }
 
-  ReadConfig read() {
+  ReadConfig read(const train::JobConfig& begin) {
     ReadConfig out;
+    out.job = begin;
     // Hugging Face's file says what the model is where no other key does.
-    std::ranges::stable_partition(leaves_, [](const Leaf& l) { return l.value.key == "model.model_config"; });
+    std::ranges::stable_partition(
+        leaves_, [](const Leaf& l) { return l.value.key == "model.model_config" || l.value.key == "model.hf"; });
     for (const Leaf& leaf : leaves_)
       note_problem(leaf.place, [&] {
         if (std::string note = train::apply(out.job, interpolated(leaf.value, values_)); !note.empty())
@@ -143,7 +147,8 @@ class Reading {
 
 }  // namespace
 
-ReadConfig parse_config(const std::string& name, const std::string& text, const std::vector<std::string>& changes) {
+ReadConfig parse_config(const std::string& name, const std::string& text, const std::vector<std::string>& changes,
+                        const train::JobConfig& begin) {
   Reading reading(name);
   try {
     const YAML::Node root = YAML::Load(text);
@@ -154,7 +159,7 @@ ReadConfig parse_config(const std::string& name, const std::string& text, const 
     throw std::invalid_argument(fmt::format("{}, line {}: {}", name, e.mark.line + 1, e.msg));
   }
   for (const std::string& change : changes) reading.change(change);
-  return reading.read();
+  return reading.read(begin);
 }
 
 std::string list_of(const std::vector<std::string>& notes) {
@@ -163,7 +168,17 @@ std::string list_of(const std::vector<std::string>& notes) {
 }
 
 ReadConfig read_config(const std::string& path, const std::vector<std::string>& changes) {
-  return parse_config(path, read_input(path), changes);
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return parse_config(path, read_input(path), changes);
+  if (!std::filesystem::exists(std::filesystem::path(path) / "config.json", error))
+    throw std::invalid_argument(
+        fmt::format("{} is a folder without config.json: expected a configuration, or a folder of Hugging Face", path));
+  train::JobConfig of_folder;
+  of_folder.experiment.hf = path;
+  const std::string note = train::apply_hf_config(of_folder, path);
+  ReadConfig read = parse_config(path, "", changes, of_folder);
+  if (!note.empty()) read.notes.insert(read.notes.begin(), note);
+  return read;
 }
 
 }  // namespace trellis::tools

@@ -17,8 +17,10 @@ struct ReadConfig {
 std::string list_of(const std::vector<std::string>& notes);
 
 // changes: "a.b=c"; lists as "[1, 2]". Throws invalid_argument: what is no YAML, with the line; or all mistakes
-// together: unknown keys, with the nearest known ones, and what keys do not take.
+// together: unknown keys, with the nearest known ones, and what keys do not take. path: also a folder of Hugging Face,
+// whose model and weights are meant. begin: what keys change.
 ReadConfig read_config(const std::string& path, const std::vector<std::string>& changes);
-ReadConfig parse_config(const std::string& name, const std::string& text, const std::vector<std::string>& changes);
+ReadConfig parse_config(const std::string& name, const std::string& text, const std::vector<std::string>& changes,
+                        const train::JobConfig& begin = {});
 
 }  // namespace trellis::tools

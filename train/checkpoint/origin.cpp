@@ -42,6 +42,32 @@ Origin origin_of(const JobConfig& config, std::vector<DataFile> data, std::strin
   return o;
 }
 
+JobConfig config_of(const Origin& origin) {
+  JobConfig c;
+  const std::vector<std::string> known = known_keys();
+  const auto put = [&](const std::string& key, const std::string& text) {
+    if (text.empty() || std::ranges::find(known, key) == known.end()) return;
+    KeyValue v{.key = key, .words = {}};
+    for (std::size_t at = 0; at != text.npos;) {
+      const std::size_t comma = text.find(", ", at);
+      v.words.push_back(text.substr(at, comma == text.npos ? comma : comma - at));
+      at = comma == text.npos ? comma : comma + 2;
+    }
+    v.list = v.words.size() > 1;
+    apply(c, v);
+  };
+  // Others come after it, as it sets what they say too.
+  constexpr const char *rule = "model.optim.name", *folder = "model.hf";
+  for (const auto& [key, text] : origin.settings)
+    if (key == rule) put(key, text);
+  for (const auto& [key, text] : origin.settings)
+    if (key == folder)
+      c.experiment.hf = text;  // which may be gone: the model's other keys say what it was
+    else if (key != rule)
+      put(key, text);
+  return c;
+}
+
 Differences differences(const Origin& was, const JobConfig& now, const std::vector<DataFile>& data, bool anew) {
   Differences out;
   for (const Setting& s : settings_of(now)) {

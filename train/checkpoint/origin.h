@@ -18,6 +18,9 @@ struct Origin {
 
 Origin origin_of(const JobConfig&, std::vector<DataFile> data, std::string version);
 
+// The configuration that the settings say; what they leave out is as by default. Keys of other builds are left out.
+JobConfig config_of(const Origin&);
+
 // In sentences, each with key and both values.
 struct Differences {
   std::vector<std::string> refused, said;

@@ -154,18 +154,31 @@ bool has_optimizer_state(const TensorSource& source) {
   });
 }
 
+namespace {
+
+void put(const Step& step, Runner& memory, const TensorSource& source, const std::string& name, const Slice& slice,
+         TensorId to) {
+  std::vector<float> values(slice.elements());
+  source.read(name, slice, values.data());
+  const DType type = step.program.tensor(to).type;
+  if (type == DType::f32)
+    std::ranges::copy(values, memory.as<float>(to));
+  else
+    kernels::cast(DType::f32, values.data(), type, memory.at(to), values.size());
+}
+
+}  // namespace
+
+void load_parameters(const Step& step, Runner& memory, const TensorSource& source) {
+  for (const Parameter& p : step.parameters.all()) put(step, memory, source, p.name, p.slice, p.value);
+}
+
 bool load(Job& job, const TensorSource& source, bool wanted) {
   const Step& step = job.step();
   job.runner().settle();
   Runner& memory = job.runner();
   const auto put = [&](const std::string& name, const Slice& slice, TensorId to) {
-    std::vector<float> values(slice.elements());
-    source.read(name, slice, values.data());
-    const DType type = step.program.tensor(to).type;
-    if (type == DType::f32)
-      std::ranges::copy(values, memory.as<float>(to));
-    else
-      kernels::cast(DType::f32, values.data(), type, memory.at(to), values.size());
+    train::put(step, memory, source, name, slice, to);
   };
   bool state = wanted;
   for (const ParameterState& s : step.states) {
@@ -193,9 +206,6 @@ bool load(Job& job, const TensorSource& source, bool wanted) {
   return state;
 }
 
-namespace {
-
-// Adds alpha / rank x B A of NAME's adapter, if it has one. Returns whether it has.
 bool merge_adapter(const TensorSource& source, const std::string& name, double alpha, std::vector<float>& values) {
   constexpr std::string_view ending = ".weight";
   if (!name.ends_with(ending)) return false;
@@ -213,12 +223,15 @@ bool merge_adapter(const TensorSource& source, const std::string& name, double a
   return true;
 }
 
-}  // namespace
-
-void export_weights(const TensorSource& source, const std::filesystem::path& path, const Merge& merge) {
+double alpha_of(const TensorSource& source, const Merge& merge) {
   const double alpha = merge.alpha != 0 ? merge.alpha : source.info().lora_alpha;
   if (merge.merge && !(alpha > 0))
     throw std::invalid_argument("the checkpoint does not say its adapters' alpha: expected --lora-alpha");
+  return alpha;
+}
+
+void export_weights(const TensorSource& source, const std::filesystem::path& path, const Merge& merge) {
+  const double alpha = alpha_of(source, merge);
   std::vector<ShardTensor> tensors;
   std::vector<std::vector<std::byte>> bytes;
   bool any = false;

@@ -47,6 +47,9 @@ bool has_optimizer_state(const TensorSource&);
 // parameters are. Returns whether there was optimizer state for all that this rank trains.
 bool load(Job&, const TensorSource&, bool state = true);
 
+// The parameters of a step that is not trained.
+void load_parameters(const Step&, Runner&, const TensorSource&);
+
 // What a rank saves, without its bytes; and its file.
 std::vector<ShardTensor> saved_tensors(const Step&, bool masters);
 std::string shard_name(const Place&);
@@ -59,6 +62,9 @@ struct Merge {
   bool merge = false;
   double alpha = 0;  // 0: the checkpoint's
 };
+// Adds alpha / rank x B A of NAME's adapter to its values, if it has one. Returns whether it has.
+bool merge_adapter(const TensorSource&, const std::string& name, double alpha, std::vector<float>& values);
+double alpha_of(const TensorSource&, const Merge&);  // throws where adapters are merged and it is not known
 void export_weights(const TensorSource&, const std::filesystem::path&, const Merge& = {});
 
 }  // namespace trellis::train

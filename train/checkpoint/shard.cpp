@@ -19,9 +19,9 @@ using nlohmann::json;
 constexpr std::uint64_t most_side = std::uint64_t{1}
                                     << 30;  // rows or columns, so that their product's bytes can be counted
 
-const std::pair<const char*, DType> types[] = {{"F64", DType::f64},   {"F32", DType::f32}, {"F16", DType::f16},
-                                               {"BF16", DType::bf16}, {"I64", DType::i64}, {"I32", DType::i32},
-                                               {"I16", DType::i16},   {"I8", DType::i8},   {"U8", DType::u8}};
+const std::pair<const char*, DType> types[] = {
+    {"F64", DType::f64}, {"F32", DType::f32}, {"F16", DType::f16}, {"BF16", DType::bf16}, {"I64", DType::i64},
+    {"I32", DType::i32}, {"I16", DType::i16}, {"I8", DType::i8},   {"U8", DType::u8},     {"BOOL", DType::u8}};
 
 const char* word_for(DType type) {
   for (const auto& [word, each] : types)
@@ -54,12 +54,17 @@ ShardEntry entry_of(const std::string& name, const json& said, const json& meta,
   e.name = name;
   const std::string type = said.at("dtype");
   const auto* const found = std::ranges::find_if(types, [&](const auto& t) { return type == t.first; });
-  if (found == std::end(types)) throw std::invalid_argument(fmt::format("type {}", type));
+  if (found == std::end(types))
+    throw std::invalid_argument(fmt::format("type {}: expected F64, F32, F16, BF16 or whole numbers", type));
   e.type = found->second;
   const auto shape = said.at("shape").get<std::vector<std::uint64_t>>();
-  if (shape.empty() || shape.size() > 2)
-    throw std::invalid_argument(fmt::format("{} dimensions: expected 1 or 2", shape.size()));
-  const std::uint64_t rows = shape[0], columns = shape.size() == 2 ? shape[1] : 1;
+  // More dimensions than two are rows of the last one.
+  const std::uint64_t columns = shape.size() > 1 ? shape.back() : 1;
+  std::uint64_t rows = shape.size() == 1 ? shape[0] : 1;
+  for (std::size_t i = 0; i + 1 < shape.size() && rows <= most_side; ++i) {
+    if (shape[i] > most_side) throw std::invalid_argument(fmt::format("{} elements in a dimension", shape[i]));
+    rows *= shape[i];
+  }
   if (rows > most_side || columns > most_side)
     throw std::invalid_argument(fmt::format("{} x {} elements", rows, columns));
   e.slice = {rows, columns, 0, rows, 0, columns};
@@ -67,8 +72,13 @@ ShardEntry entry_of(const std::string& name, const json& said, const json& meta,
   if (const auto n = numbers(meta, "checksum:" + name, 1); !n.empty()) e.checksum = n[0], e.checked = true;
   const auto where = said.at("data_offsets").get<std::vector<std::uint64_t>>();
   const std::uint64_t bytes = rows * columns * kernels::size_of(e.type);
-  if (where.size() != 2 || where[1] < where[0] || where[1] - where[0] != bytes || where[1] > size - data)
-    throw std::invalid_argument("its bytes are not in the file");
+  if (where.size() != 2 || where[1] < where[0] || where[1] - where[0] != bytes)
+    throw std::invalid_argument(
+        fmt::format("{} x {} elements of {} are not the bytes {}", rows, columns, type, said["data_offsets"].dump()));
+  if (where[1] > size - data)
+    throw std::invalid_argument(
+        fmt::format("its bytes are not in the file, which ends after {} of them; the file was cut short",
+                    where[0] > size - data ? 0 : size - data - where[0]));
   const Slice& s = e.slice;
   if (s.rows > most_side || s.columns > most_side || s.row > most_side || s.column > most_side)
     throw std::invalid_argument("its rectangle does not fit");
@@ -106,7 +116,7 @@ void write_whole(const std::filesystem::path& path, const std::string& text) {
 }
 
 void write_shard(const std::filesystem::path& path, const std::vector<ShardTensor>& tensors) {
-  json header = json::object(), meta = json::object();
+  json header = json::object(), meta{{"format", "pt"}};  // which readers of Hugging Face ask for
   std::uint64_t at = 0;
   for (const ShardTensor& t : tensors) {
     const Slice& s = t.slice;

@@ -10,9 +10,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "kernels/types/convert.h"
 #include "text/number.h"
-#include "train/data/read_file.h"
 
 namespace trellis::train {
 
@@ -140,98 +138,6 @@ void keep_tags(const fs::path& root, const Keep& keep) {
     const std::string name = each.path().filename().string();
     if (step_of(name) && !complete.empty() && is_older(name, complete[0])) remove(each.path());
   }
-}
-
-struct TensorSource::File {
-  explicit File(const fs::path& path) : file(path) {}
-  // As much of it as its tensors' names and places take.
-  std::string header() const {
-    std::uint64_t size = 0;
-    if (file.size() >= sizeof size) file.read(0, sizeof size, &size);
-    std::string text(std::min<std::size_t>(file.size(), std::min(size, most_header) + sizeof size), '\0');
-    file.read(0, text.size(), text.data());
-    return text;
-  }
-  ReadFile file;
-};
-
-TensorSource::TensorSource(const fs::path& path) {
-  std::vector<fs::path> paths;
-  if (fs::is_directory(path)) {
-    info_ = read_done(path);
-    for (const std::string& name : info_.files) paths.push_back(path / name);
-  } else {
-    paths.push_back(path);
-  }
-  for (const fs::path& each : paths) {
-    files_.push_back(std::make_unique<File>(each));
-    for (ShardEntry& entry : shard_entries(each.string(), files_.back()->header(), files_.back()->file.size())) {
-      const std::string name = entry.name;
-      parts_[name].push_back({files_.back().get(), std::move(entry)});
-    }
-  }
-}
-
-TensorSource::~TensorSource() = default;
-
-std::vector<std::string> TensorSource::names() const {
-  std::vector<std::string> all;
-  for (const auto& [name, parts] : parts_) all.push_back(name);
-  return all;
-}
-
-Slice TensorSource::whole(const std::string& name) const {
-  const Slice& s = parts_.at(name).front().entry.slice;
-  return {s.rows, s.columns, 0, s.rows, 0, s.columns};
-}
-
-DType TensorSource::type(const std::string& name) const { return parts_.at(name).front().entry.type; }
-
-std::vector<std::byte> TensorSource::bytes_of(const Part& p) const {
-  std::vector<std::byte> bytes(p.entry.slice.elements() * kernels::size_of(p.entry.type));
-  p.file->file.read(p.entry.first, bytes.size(), bytes.data());
-  if (p.entry.checked && checksum_of(bytes.data(), bytes.size()) != p.entry.checksum)
-    throw std::invalid_argument(fmt::format("{}: the bytes of {} are not those that were written: its checksum differs",
-                                            p.file->file.path().string(), p.entry.name));
-  return bytes;
-}
-
-std::size_t TensorSource::verify() const {
-  std::size_t checked = 0;
-  for (const auto& [name, parts] : parts_)
-    for (const Part& p : parts) bytes_of(p), checked += p.entry.checked;
-  return checked;
-}
-
-void TensorSource::read(const std::string& name, const Slice& wanted, float* out) const {
-  const auto found = parts_.find(name);
-  if (found == parts_.end()) throw std::invalid_argument(fmt::format("the checkpoint has no tensor {}", name));
-  const Slice all = whole(name);
-  if (all.rows != wanted.rows || all.columns != wanted.columns)
-    throw std::invalid_argument(fmt::format("{} is {} x {} in the checkpoint and {} x {} in the model", name, all.rows,
-                                            all.columns, wanted.rows, wanted.columns));
-  std::vector<bool> covered(wanted.elements(), false);
-  std::size_t left = wanted.elements();
-  for (const Part& p : found->second) {
-    const Slice& s = p.entry.slice;
-    const std::size_t row = std::max(s.row, wanted.row),
-                      row_end = std::min(s.row + s.row_count, wanted.row + wanted.row_count);
-    const std::size_t column = std::max(s.column, wanted.column),
-                      column_end = std::min(s.column + s.column_count, wanted.column + wanted.column_count);
-    if (row >= row_end || column >= column_end || left == 0) continue;
-    const std::size_t size = kernels::size_of(p.entry.type);
-    const std::vector<std::byte> bytes = bytes_of(p);
-    for (std::size_t r = row; r < row_end; ++r)
-      for (std::size_t c = column; c < column_end; ++c) {
-        const std::size_t from = (r - s.row) * s.column_count + c - s.column;
-        const std::size_t to = (r - wanted.row) * wanted.column_count + c - wanted.column;
-        out[to] = static_cast<float>(kernels::load(p.entry.type, bytes.data() + from * size));
-        if (!covered[to]) covered[to] = true, --left;
-      }
-  }
-  if (left > 0)
-    throw std::invalid_argument(
-        fmt::format("{}: {} of {} elements are in no file of the checkpoint", name, left, wanted.elements()));
 }
 
 }  // namespace trellis::train

@@ -7,9 +7,11 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "train/checkpoint/hf_index.h"
 #include "train/checkpoint/origin.h"
 #include "train/checkpoint/shard.h"
 
@@ -42,17 +44,18 @@ struct Keep {
 // so that what is left of a removal is incomplete.
 void keep_tags(const std::filesystem::path& root, const Keep&);
 
-// Tensors of a tag, or of files of safetensors, wherever their rectangles are.
+// Tensors of a tag, of a file of safetensors, or of a folder of Hugging Face, wherever their rectangles are.
 class TensorSource {
  public:
-  // A tag's folder, or a .safetensors file. Throws as read_done and shard_entries do.
+  // Throws as read_done, shard_entries and hf_weights do.
   explicit TensorSource(const std::filesystem::path&);
   ~TensorSource();
-  bool has(const std::string& name) const { return parts_.contains(name); }
+  bool has(const std::string& name) const;
   std::vector<std::string> names() const;
   Slice whole(const std::string& name) const;
   DType type(const std::string& name) const;
   const TagInfo& info() const { return info_; }
+  const std::optional<Config>& hf() const { return hf_; }  // of a folder of Hugging Face: the model
 
   // The rectangle as f32, row by row. Throws invalid_argument: there is no such tensor, its size is another one, a part
   // is in no file, or a file's bytes have changed since they were written.
@@ -66,10 +69,18 @@ class TensorSource {
     const File* file;
     ShardEntry entry;
   };
+  void add(const std::filesystem::path& file);
+  void expect_indexed(const HfIndex&) const;
+  const std::vector<Part>& parts(const std::string& name) const;  // by the name in the files
+  Slice stored(const std::string& name) const;
+  void read_stored(const std::string& name, const Slice&, float* out) const;
   std::vector<std::byte> bytes_of(const Part&) const;  // throws where they are not those that were written
+  std::vector<std::byte> rows_of(const Part&, std::size_t first, std::size_t count) const;
   std::vector<std::unique_ptr<File>> files_;
+  std::filesystem::path path_;
   std::map<std::string, std::vector<Part>> parts_;
   TagInfo info_;
+  std::optional<Config> hf_;
 };
 
 }  // namespace trellis::train

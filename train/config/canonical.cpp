@@ -7,12 +7,19 @@ namespace trellis::train {
 namespace {
 
 // Each field is named here once, by a structured binding: a new one does not compile until it is.
+std::string text(const RopeScaling& r) {
+  const auto& [type, factor, low, high, positions] = r;
+  return fmt::format("{} {} {} {} {}", type, factor, low, high, positions);
+}
+
 std::string text(const ModelConfig& m) {
   const auto& [architecture, vocabulary, hidden, layers, heads, kv_heads, inner, positions, epsilon, theta, rotary,
-               deviation, hidden_dropout, attention_dropout, smoothing, tied] = m;
-  return fmt::format("model {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}\n", architecture, vocabulary, hidden,
-                     layers, heads, kv_heads, inner, positions, epsilon, theta, rotary, deviation, hidden_dropout,
-                     attention_dropout, smoothing, tied);
+               deviation, hidden_dropout, attention_dropout, smoothing, tied, head, scaling, window, bias, norm,
+               beside] = m;
+  return fmt::format("model {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}\n", architecture,
+                     vocabulary, hidden, layers, heads, kv_heads, inner, positions, epsilon, theta, rotary, deviation,
+                     hidden_dropout, attention_dropout, smoothing, tied, head, text(scaling), window, bias, norm,
+                     beside);
 }
 
 std::string text(const StrategyConfig& s) {

@@ -45,11 +45,6 @@ std::string words_of(const LayerWords& w) {
 
 void complete(JobConfig& c) {
   const LayerWords& w = c.words;
-  if (w.sliding_window > 0 && c.step.seq_length > w.sliding_window)
-    throw std::invalid_argument(
-        fmt::format("model.sliding_window_size is {}: expected at least data.seq_length, {}; attention sees all "
-                    "positions before",
-                    w.sliding_window, c.step.seq_length));
   if (w.architecture.empty()) c.step.model.architecture = with_experts(c, c.step.model.architecture);
   if (w.activation.empty() && w.normalization.empty() && w.positions.empty() && w.bias.empty()) return;
   for (const Described& d : all)

@@ -34,11 +34,15 @@ void check_passes(const Config& c, std::size_t micro_batches) {
 
 void check_model(const Config& c) {
   const ModelConfig& m = c.model;
-  expect(m.hidden_size % m.num_attention_heads == 0,
-         "model.hidden_size is {}: expected a multiple of num_attention_heads {}", m.hidden_size,
+  expect(m.head_dim > 0 || m.hidden_size % m.num_attention_heads == 0,
+         "model.hidden_size is {}: expected a multiple of num_attention_heads {}, or model.head_dim", m.hidden_size,
          m.num_attention_heads);
-  expect(m.head_size() % 2 == 0, "model.hidden_size / num_attention_heads is {}: expected an even number",
-         m.head_size());
+  expect(m.head_size() % 2 == 0, "{} is {}: expected an even number",
+         m.head_dim > 0 ? "model.head_dim" : "model.hidden_size / num_attention_heads", m.head_size());
+  const RopeScaling& r = m.rope_scaling;
+  expect(r.type != "llama3" || r.low_frequency < r.high_frequency,
+         "model.rope_scaling.low_freq_factor is {}: expected less than high_freq_factor, {}", r.low_frequency,
+         r.high_frequency);
   expect(m.num_attention_heads % m.kv_heads() == 0,
          "model.num_key_value_heads is {}: expected a divisor of num_attention_heads {}", m.kv_heads(),
          m.num_attention_heads);
@@ -56,7 +60,9 @@ void check_split(const Config& c) {
          "model.num_attention_heads is {}: expected at least one for each of tensor_model_parallel_size {}",
          c.model.num_attention_heads, t);
   divides("model.intermediate_size", c.model.inner());
-  divides("model.vocab_size", c.model.vocab_size);
+  expect(c.model.vocab_size >= t,
+         "model.vocab_size is {}: expected at least one for each of tensor_model_parallel_size {}", c.model.vocab_size,
+         t);
   if (c.strategy.sequence_parallel) divides("data.seq_length", c.seq_length);
   const std::size_t kv = c.model.kv_heads();
   expect(kv >= t || t % kv == 0,

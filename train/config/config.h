@@ -7,32 +7,11 @@
 #include <vector>
 
 #include "train/config/experts/experts_config.h"
+#include "train/config/model_config.h"
 #include "train/config/optimizer_config.h"
 #include "train/mesh/mesh.h"
 
 namespace trellis::train {
-
-struct ModelConfig {
-  std::string architecture = "llama";  // a name of models()
-  std::size_t vocab_size = 256;
-  std::size_t hidden_size = 64;
-  std::size_t num_layers = 2;
-  std::size_t num_attention_heads = 4;
-  std::size_t num_key_value_heads = 0;  // 0: as many as heads
-  std::size_t intermediate_size = 0;    // 0: 4 x hidden
-  std::size_t max_position_embeddings = 2048;
-  double norm_epsilon = 1e-5;
-  double rope_theta = 10000;
-  double rotary_percentage = 1;  // of a head's elements
-  double initializer_range = 0.02;
-  double hidden_dropout = 0, attention_dropout = 0;
-  double label_smoothing = 0;
-  bool tie_word_embeddings = false;
-
-  std::size_t kv_heads() const { return num_key_value_heads == 0 ? num_attention_heads : num_key_value_heads; }
-  std::size_t inner() const { return intermediate_size == 0 ? 4 * hidden_size : intermediate_size; }
-  std::size_t head_size() const { return hidden_size / num_attention_heads; }
-};
 
 // fp32: everything. bf16_sr: parameters in bf16, rounded stochastically, no masters. bf16: the same to nearest.
 // mixed: bf16 parameters beside fp32 masters. mixed_sr: the same; what narrows on its way is rounded stochastically.

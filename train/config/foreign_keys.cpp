@@ -50,7 +50,6 @@ std::vector<Key> of_data() {
 std::vector<Key> of_model() {
   return {
       also("model.encoder_seq_length", "data.seq_length"),
-      absent("model.kv_channels", "a head has hidden_size / num_attention_heads elements; expected null"),
       only("model.transformer_block_type", {"pre_ln"}, "norms come before attention and perceptron"),
       idle("model.use_cpu_initialization", "a rank makes its own parts of the weights"),
       idle("model.fuse_qkv", "the projections of queries, keys and values are kept apart"),
@@ -58,7 +57,7 @@ std::vector<Key> of_model() {
       idle("model.apply_query_key_layer_scaling", "scores are summed in fp32 and need no scale by layer"),
       idle("model.use_scaled_init_method", "all weights are drawn with model.initializer_range"),
       idle("model.persist_layer_norm", "norms are kernels of their own"),
-      idle("model.make_vocab_size_divisible_by", "model.vocab_size is taken as it is"),
+      idle("model.make_vocab_size_divisible_by", "tensor ranks share any model.vocab_size, the first having one more"),
       idle("model.ffn_dropout", "what the perceptron adds is dropped by model.hidden_dropout"),
   };
 }

@@ -18,6 +18,7 @@ struct TrainerConfig {
   double peak_tflops = 0;                 // of a rank: what MFU is a part of; 0: no MFU
   int threads = -1;                       // of a rank; 0: one for each core; -1: one for each core that is its own
   Rank devices = 0, num_nodes = 0;        // a node's ranks, and nodes; 0: as launched
+  std::string untrained = "";             // why the run can be laid out alone; empty: it can be trained
 };
 
 struct DataConfig {
@@ -37,6 +38,7 @@ struct ExperimentConfig {
   bool resume = false;         // resume_if_exists
   bool resume_ignore_no_checkpoint = true;
   std::string resume_from = "";          // resume_from_checkpoint: a tag's folder, or a .safetensors file
+  std::string hf = "";                   // model.hf: a folder of Hugging Face, with whose weights a new run begins
   bool weights_only = false;             // weight_init_only: training begins anew with the weights loaded
   bool force = false;                    // resume although the checkpoint is of another configuration or data
   bool checkpoints = true;               // create_checkpoint_callback
@@ -56,7 +58,6 @@ struct ExperimentConfig {
 struct LayerWords {
   std::string architecture = {};  // as it is named
   std::string activation = {}, normalization = {}, positions = {}, bias = {};
-  std::size_t sliding_window = 0;  // positions that attention sees; 0: all before
 };
 
 struct JobConfig {

@@ -36,6 +36,8 @@ std::vector<std::string> known_keys() {
   return names;
 }
 
+std::string canonical_key(std::string_view name) { return named(name).name; }
+
 bool is_section(std::string_view key) {
   return std::ranges::any_of(keys(), [&](const Key& k) {
     return k.name.size() > key.size() && k.name.starts_with(key) && k.name[key.size()] == '.';

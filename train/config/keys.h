@@ -18,7 +18,8 @@ struct KeyValue {
 };
 
 std::vector<std::string> known_keys();
-bool is_section(std::string_view key);  // "data", "model.optim"
+std::string canonical_key(std::string_view);  // the name under which a key's other names are; throws as apply does
+bool is_section(std::string_view key);        // "data", "model.optim"
 
 // Throws invalid_argument: a value that the key does not take, with what was expected; a feature that is not built,
 // with a sentence. Returns what should be said of a key that has no effect here; empty: nothing. The key must be known.

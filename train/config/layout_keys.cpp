@@ -67,7 +67,7 @@ std::vector<Key> data_keys() {
   return {
       k("micro_batch_size", said, between(1, most_side), [](auto& c) { return &c.step.micro_batch_size; }),
       k("global_batch_size", course, between(1, most_batch), [](auto& c) { return &c.step.global_batch_size; }),
-      k("seq_length", course, between(2, most_side), [](auto& c) { return &c.step.seq_length; }),
+      k("seq_length", course, between(1, most_side), [](auto& c) { return &c.step.seq_length; }),
       k("train_path", silent, [](auto& c) { return &c.data.train_path; }),
       also("data.train_dir", "data.train_path"),
       {.name = "data.data_prefix", .apply = set_prefix},

@@ -3,14 +3,19 @@
 #include <algorithm>
 #include <iterator>
 
-#include "train/config/hf_config.h"
+#include "train/config/hf/hf_config.h"
 #include "train/config/key_list.h"
 #include "train/config/rate_schedule.h"
 
 namespace trellis::train {
 namespace {
 
-std::string set_model_config(JobConfig& c, const KeyValue& v) { return apply_hf_config(c, word(v)), ""; }
+std::string set_model_config(JobConfig& c, const KeyValue& v) { return apply_hf_config(c, word(v)); }
+
+std::string set_hf(JobConfig& c, const KeyValue& v) {
+  c.experiment.hf = word(v);
+  return apply_hf_config(c, c.experiment.hf);
+}
 
 std::string set_architecture(JobConfig& c, const KeyValue& v) {
   return c.step.model.architecture = c.words.architecture = word(v), "";
@@ -20,6 +25,12 @@ std::string set_bias(JobConfig& c, const KeyValue& v) {
   bool has = false;
   parse(v, has);
   return c.words.bias = text_of(has), "";
+}
+
+std::string set_scaling(JobConfig& c, const KeyValue& v) {
+  for (const char* known : {"default", "linear", "llama3"})
+    if (word(v) == known) return c.step.model.rope_scaling.type = known, "";
+  refuse(v, "default, linear or llama3; others are not built");
 }
 
 std::string set_recompute(JobConfig& c, const KeyValue& v) {
@@ -75,6 +86,10 @@ std::vector<Key> shape_keys() {
   const Range side = between(1, most_side), side_or_none = between(0, most_side);
   return {
       {.name = "model.model_config", .apply = set_model_config},
+      {.name = "model.hf",
+       .apply = set_hf,
+       .resumed = said,
+       .text = [](const JobConfig& c) { return c.experiment.hf; }},
       {.name = "model.architecture",
        .apply = set_architecture,
        .resumed = model,
@@ -83,7 +98,24 @@ std::vector<Key> shape_keys() {
       k("normalization", silent, [](auto& c) { return &c.words.normalization; }),
       k("position_embedding_type", silent, [](auto& c) { return &c.words.positions; }),
       {.name = "model.has_bias", .apply = set_bias},
-      k("sliding_window_size", silent, side_or_none, [](auto& c) { return &c.words.sliding_window; }),
+      k("sliding_window", model, side_or_none, [](auto& c) { return &c.step.model.sliding_window; }),
+      also("model.sliding_window_size", "model.sliding_window"),
+      k("head_dim", model, side_or_none, [](auto& c) { return &c.step.model.head_dim; }),
+      also("model.kv_channels", "model.head_dim"),
+      k("qkv_bias", model, [](auto& c) { return &c.step.model.qkv_bias; }),
+      k("qk_norm", model, [](auto& c) { return &c.step.model.qk_norm; }),
+      k("use_parallel_residual", model, [](auto& c) { return &c.step.model.parallel_residual; }),
+      {.name = "model.rope_scaling.rope_type",
+       .apply = set_scaling,
+       .resumed = model,
+       .text = [](const JobConfig& c) { return c.step.model.rope_scaling.type; }},
+      k("rope_scaling.factor", model, at_least(1), [](auto& c) { return &c.step.model.rope_scaling.factor; }),
+      k("rope_scaling.low_freq_factor", model, above(0),
+        [](auto& c) { return &c.step.model.rope_scaling.low_frequency; }),
+      k("rope_scaling.high_freq_factor", model, above(0),
+        [](auto& c) { return &c.step.model.rope_scaling.high_frequency; }),
+      k("rope_scaling.original_max_position_embeddings", model, side,
+        [](auto& c) { return &c.step.model.rope_scaling.original_positions; }),
       k("vocab_size", model, between(2, most_side), [](auto& c) { return &c.step.model.vocab_size; }),
       k("hidden_size", model, between(2, most_side), [](auto& c) { return &c.step.model.hidden_size; }),
       k("num_layers", model, between(1, most_layers), [](auto& c) { return &c.step.model.num_layers; }),

@@ -1,4 +1,6 @@
 // The keys of precision, of adapters, and of what has no counterpart here.
+#include <fmt/format.h>
+
 #include "train/config/key_list.h"
 
 namespace trellis::train {
@@ -52,6 +54,15 @@ std::string set_sums(JobConfig& c, const KeyValue& v) {
   return "";
 }
 
+// Such a run can be laid out and priced; training it is refused, as its loss is another one.
+std::string set_preference(JobConfig& c, const KeyValue& v) {
+  c.trainer.untrained = v.key + ": losses over pairs of responses are not built";
+  return fmt::format(
+      "{} is laid out as next-token prediction, and not trained: losses over pairs of responses are not "
+      "built",
+      v.key);
+}
+
 std::string say_dropout(JobConfig&, const KeyValue& v) {
   return decimal(v, word(v), from_below(0, 1)) == 0 ? "" : v.key + " has no effect here: adapters drop nothing";
 }
@@ -83,8 +94,8 @@ std::vector<Key> other_keys() {
       idle("neuron_rt_exec_timeout", "TRELLIS_TIMEOUT is the time that ranks wait for each other"),
       idle("neuron_experimental_compress_rg", "there are no replica groups"),
       also("model_alignment_strategy.sft.packing", "data.packing"),
-      absent("model_alignment_strategy.dpo", "not built"),
-      absent("model_alignment_strategy.orpo", "not built"),
+      {.name = "model_alignment_strategy.dpo", .apply = set_preference},
+      {.name = "model_alignment_strategy.orpo", .apply = set_preference},
       key(peft + "lora_rank", model, between(0, most_lora_rank), [](auto& c) { return &c.step.lora.rank; }),
       key(peft + "lora_alpha", model, above(0), [](auto& c) { return &c.step.lora.alpha; }),
       {.name = peft + "target_modules",

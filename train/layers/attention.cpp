@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "kernels/layers/rotary.h"
 #include "kernels/types/fnv1a.h"
 #include "train/layers/arithmetic.h"
+#include "train/layers/rope.h"
 
 namespace trellis::train {
 
@@ -16,17 +19,21 @@ ProbabilityDropout Attention::Dropping::at(const StepInputs& now) const {
           first_head, heads};
 }
 
-// Made when it is first needed: laying a step out needs none.
+// Made when it is first needed: laying a step out needs none. Of all positions that may come.
 struct Attention::Angles {
   std::once_flag made;
   std::vector<float> cosines, sines;
   std::vector<std::int32_t> positions;  // by row
 
+  static std::size_t positions_of(const AttentionOptions& o) { return o.cached > 0 ? o.cached : o.sequence; }
+
   void make(const AttentionOptions& o) {
     std::call_once(made, [&] {
-      cosines.resize(o.sequence * o.turned / 2), sines.resize(cosines.size());
-      kernels::rotary_table(cosines.data(), sines.data(), 0, o.sequence, o.turned, o.rotary_base);
-      for (std::size_t s = 0; s < o.sequence; ++s)
+      const std::size_t count = positions_of(o);
+      cosines.resize(count * o.turned / 2), sines.resize(cosines.size());
+      kernels::rotary_table(cosines.data(), sines.data(), 0, count,
+                            rope_frequencies(o.turned, o.rotary_base, o.rotary_scaling));
+      for (std::size_t s = 0; s < count; ++s)
         for (std::size_t b = 0; b < o.batch; ++b) positions.push_back(static_cast<std::int32_t>(s));
     });
   }
@@ -57,6 +64,11 @@ const std::int32_t* starts_of(const Memory& at, const Attention::Saved& s) {
   return s.starts == no_tensor ? nullptr : at.as<std::int32_t>(s.starts);
 }
 
+LinearOptions of_inputs(LinearOptions o, bool bias) {
+  o.bias = o.bias || bias;
+  return o;
+}
+
 LinearOptions with_deviation(LinearOptions o, double deviation) {
   o.deviation = deviation;
   return o;
@@ -67,8 +79,9 @@ LinearOptions with_deviation(LinearOptions o, double deviation) {
 Attention::Attention(Writer& w, Parameters& parameters, const std::string& name, const AttentionOptions& o)
     : name_(name),
       options_(o),
+      type_(parameters.types().value),
       share_(head_share(o.heads, w.shape().tensor, w.place().tensor, o.wiring)),
-      qkv_(w, parameters, o.hidden, outputs(name, o, share_), o.linear),
+      qkv_(w, parameters, o.hidden, outputs(name, o, share_), of_inputs(o.linear, o.qkv_bias)),
       output_(w, parameters, name + "." + o.names[3], o.heads.heads * o.head_size, o.hidden,
               with_deviation(o.linear, o.output_deviation), elements(share_.first, share_.count, o)),
       angles_(std::make_shared<Angles>()) {
@@ -77,8 +90,40 @@ Attention::Attention(Writer& w, Parameters& parameters, const std::string& name,
             .heads = share_.count,
             .kv_heads = share_.kv_count,
             .head_size = o.head_size,
-            .causal = o.causal};
+            .causal = o.causal,
+            .window = o.window};
+  if (o.cached > 0) {
+    const auto cache = [&](const char* what) {
+      const DType type = o.linear.narrow ? DType::bf16 : type_;
+      return w.tensor(name + what, type, o.cached * o.batch, share_.kv_count * o.head_size, Category::parameter);
+    };
+    keys_ = cache(".cached_keys"), values_ = cache(".cached_values");
+  }
+  if (!o.qk_norm) return;
+  const bool partial = w.shape().tensor > 1;
+  q_norm_.emplace(w, parameters, Norm::Kind::rms, name + ".q_norm", o.head_size, o.norm_epsilon, partial);
+  k_norm_.emplace(w, parameters, Norm::Kind::rms, name + ".k_norm", o.head_size, o.norm_epsilon, partial);
 }
+
+namespace {
+
+// Norms compute in the type of their weights, which autocast has products leave.
+TensorId normed(Writer& w, const std::optional<Norm>& norm, const char* name, TensorId x, DType wide,
+                Norm::Saved& saved) {
+  if (!norm) return x;
+  const Writer::Scope scope(w, name);
+  return cast_to(w, "narrowed", norm->forward(w, cast_to(w, "widened", x, wide), saved), w.tensor(x).type);
+}
+
+TensorId norm_gradient(Writer& w, const std::optional<Norm>& norm, const char* name, TensorId dy,
+                       const Norm::Saved& saved) {
+  if (!norm) return dy;
+  const Writer::Scope scope(w, name);
+  const TensorId wide = cast_to(w, "widened", dy, w.tensor(saved.x).type);
+  return cast_to(w, "narrowed", norm->backward(w, wide, saved), w.tensor(dy).type);
+}
+
+}  // namespace
 
 void Attention::turn(Writer& w, TensorId t, std::size_t heads, bool back) const {
   if (options_.turned == 0) return;
@@ -86,10 +131,12 @@ void Attention::turn(Writer& w, TensorId t, std::size_t heads, bool back) const 
   const kernels::RotaryShape shape{shape_.rows(), heads, options_.head_size, options_.turned,
                                    heads * options_.head_size};
   w.compute(back ? "turn_back" : "rotary", {t}, {t}, 3.0 * static_cast<double>(w.tensor(t).elements()),
-            fused_over("rotary", w.tensor(t)), [=, a = angles_, o = options_](const Memory& at, const StepInputs&) {
+            fused_over("rotary", w.tensor(t)), [=, a = angles_, o = options_](const Memory& at, const StepInputs& now) {
               a->make(o);
-              kernels::rotary(type, at.at(t), at.at(t), shape, {a->cosines.data(), a->sines.data(), o.sequence},
-                              {.backward = back, .positions = a->positions.data(), .threads = at.threads()});
+              const std::size_t first = o.cached > 0 ? static_cast<std::size_t>(now.step) * o.batch : 0;
+              kernels::rotary(type, at.at(t), at.at(t), shape,
+                              {a->cosines.data(), a->sines.data(), Angles::positions_of(o)},
+                              {.backward = back, .positions = a->positions.data() + first, .threads = at.threads()});
             });
 }
 
@@ -125,12 +172,36 @@ TensorId Attention::core(Writer& w, const Saved& s) const {
   return out;
 }
 
+// What came before is in the cache, to which this run's keys and values are added.
+TensorId Attention::cached_core(Writer& w, const Saved& s) const {
+  const Tensor like = w.tensor(s.q), kv = w.tensor(s.k);
+  for (const auto& [from, to] : {std::pair{s.k, keys_}, {s.v, values_}})
+    w.compute("keep", {from, to}, {to}, 0, shape_over("copy", kv),
+              [=, from = from, to = to, bytes = kv.bytes(), row = shape_.batch * kv.bytes() / kv.rows](
+                  const Memory& at, const StepInputs& now) {
+                std::memcpy(at.as<std::byte>(to) + static_cast<std::size_t>(now.step) * row, at.at(from), bytes);
+              });
+  AttentionShape most = shape_;
+  most.before = options_.cached - shape_.sequence;
+  const TensorId out = w.tensor("attended", like.type, like.rows, like.columns);
+  const TensorId scratch = w.tensor("scores", DType::f32, attention_scratch(most), 1, Category::scratch);
+  w.compute("attention", {s.q, keys_, values_}, {out, scratch}, shape_.flops(), core_shape("attention", like.type),
+            [=, type = like.type, shape = shape_, k = keys_, v = values_](const Memory& at, const StepInputs& now) {
+              AttentionShape here = shape;
+              here.before = static_cast<std::size_t>(now.step);
+              attention(type, here, at.at(s.q), at.at(k), at.at(v), at.at(out), at.as<float>(scratch), at.threads());
+            });
+  return out;
+}
+
 TensorId Attention::forward(Writer& w, TensorId x, Saved& saved) const {
   const auto qkv = qkv_.forward(w, x);
   saved = {x, qkv[0], qkv[1], qkv[2], no_tensor, saved.number, saved.starts};
+  saved.q = normed(w, q_norm_, "q_norm", saved.q, type_, saved.q_norm);
+  saved.k = normed(w, k_norm_, "k_norm", saved.k, type_, saved.k_norm);
   turn(w, saved.q, shape_.heads, false);
   turn(w, saved.k, shape_.kv_heads, false);
-  const TensorId out = core(w, saved);
+  const TensorId out = options_.cached > 0 ? cached_core(w, saved) : core(w, saved);
   if (!options_.recompute_core) saved.out = out;
   return output_.forward(w, out);
 }
@@ -143,7 +214,7 @@ TensorId Attention::backward(Writer& w, TensorId dy, const Saved& s) const {
   }
   const TensorId dout = output_.backward(w, dy, out);
   const Tensor q = w.tensor(s.q), k = w.tensor(s.k);
-  const TensorId dq = w.tensor("dq", q.type, q.rows, q.columns);
+  TensorId dq = w.tensor("dq", q.type, q.rows, q.columns);
   TensorId dk = w.tensor("dk", k.type, k.rows, k.columns), dv = w.tensor("dv", k.type, k.rows, k.columns);
   const TensorId scratch = w.tensor("scores", DType::f32, attention_gradient_scratch(shape_), 1, Category::scratch);
   w.compute("attention_gradient", with_starts({dout, s.q, s.k, s.v}, s), {dq, dk, dv, scratch}, 2.5 * shape_.flops(),
@@ -154,6 +225,9 @@ TensorId Attention::backward(Writer& w, TensorId dy, const Saved& s) const {
             });
   turn(w, dq, shape_.heads, true);
   turn(w, dk, shape_.kv_heads, true);
+  // Before copies are summed: the sum of the norm's gradients is that of the sum.
+  dq = norm_gradient(w, q_norm_, "q_norm", dq, s.q_norm);
+  dk = norm_gradient(w, k_norm_, "k_norm", dk, s.k_norm);
   if (share_.copies > 1)
     for (TensorId* t : {&dk, &dv}) {
       const TensorId wide = cast_to(w, "widened", *t, DType::f32);

@@ -4,10 +4,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
+#include "train/config/config.h"
 #include "train/layers/attention_core.h"
 #include "train/layers/heads.h"
 #include "train/layers/linear.h"
+#include "train/layers/norm.h"
 
 namespace trellis::train {
 
@@ -20,6 +23,11 @@ struct AttentionOptions {
   bool causal = true;
   std::size_t turned = 0;  // elements of a head that rotary positions turn; 0: none
   double rotary_base = 10000;
+  RopeScaling rotary_scaling = {};
+  std::size_t window = 0;  // positions that a query sees, its own too; 0: all before
+  bool qkv_bias = false;   // beside what `linear` says
+  bool qk_norm = false;    // RMSNorm of each head of q and k, before they are turned
+  float norm_epsilon = 1e-5F;
   LinearOptions linear;
   double output_deviation = 0.02;
   // Names of the four projections after the layer's.
@@ -28,6 +36,8 @@ struct AttentionOptions {
   std::uint64_t seed = 0;
   bool flash = false;           // how an accelerator makes the core; only its price depends on it
   bool recompute_core = false;  // keep q, k and v, and make the core's output again
+  std::size_t cached = 0;       // positions whose keys and values stay from run to run; StepInputs::step is the first
+                                // one's of the run; 0: none
 };
 
 class Attention {
@@ -36,6 +46,7 @@ class Attention {
     TensorId x = no_tensor, q = no_tensor, k = no_tensor, v = no_tensor, out = no_tensor;
     std::size_t number = 0;       // of the micro-batch among all of the step: which probabilities dropout takes
     TensorId starts = no_tensor;  // where attention is cut: the first position that each row sees
+    Norm::Saved q_norm = {}, k_norm = {};
   };
 
   Attention(Writer&, Parameters&, const std::string& name, const AttentionOptions&);
@@ -54,13 +65,17 @@ class Attention {
   std::string name_;
   schedule::OperationShape core_shape(const char* kind, DType) const;
   TensorId core(Writer&, const Saved&) const;
+  TensorId cached_core(Writer&, const Saved&) const;
   void turn(Writer&, TensorId, std::size_t heads, bool back) const;
 
   AttentionOptions options_;
+  DType type_;            // of parameters
   HeadShare share_;       // of this rank
   AttentionShape shape_;  // of this rank
   ColumnParallel qkv_;
   RowParallel output_;
+  std::optional<Norm> q_norm_, k_norm_;
+  TensorId keys_ = no_tensor, values_ = no_tensor;  // of all positions so far
   std::shared_ptr<Angles> angles_;
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/layers/cross_entropy.h"
+#include "train/layers/parameter.h"
 
 namespace trellis::train {
 namespace {
@@ -21,7 +22,7 @@ struct Shard {
 
 Shard shard_of(const Writer& w, TensorId logits, const CrossEntropyPlan& plan) {
   const Tensor& t = w.tensor(logits);
-  return {t.rows, t.columns, plan.whole ? 0 : static_cast<std::int64_t>(t.columns) * w.place().tensor,
+  return {t.rows, t.columns, plan.whole ? 0 : static_cast<std::int64_t>(uneven_part(plan.classes, w).first),
           static_cast<std::int64_t>(plan.classes)};
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "kernels/layers/embedding.h"
@@ -25,7 +26,8 @@ Embedding::Embedding(Writer& w, Parameters& parameters, const EmbeddingOptions& 
                                 .rows = o.vocabulary,
                                 .columns = o.hidden,
                                 .split = Split::rows,
-                                .initial = {Initial::Kind::normal, o.deviation}});
+                                .initial = {Initial::Kind::normal, o.deviation},
+                                .part = uneven_part(o.vocabulary, w)});
   if (o.types > 0)
     types_ = &parameters.add(w, {.name = o.type_name + ".weight",
                                  .rows = o.types,
@@ -33,9 +35,10 @@ Embedding::Embedding(Writer& w, Parameters& parameters, const EmbeddingOptions& 
                                  .initial = {Initial::Kind::normal, o.deviation},
                                  .partial = o.scattered});
   if (o.positions == 0) return;
-  if (o.positions < o.sequence)
-    throw std::invalid_argument(
-        fmt::format("max_position_embeddings is {}: expected at least seq_length {}", o.positions, o.sequence));
+  if (o.positions < std::max(o.sequence, o.cached))
+    throw std::invalid_argument(fmt::format("max_position_embeddings is {}: expected at least {} {}", o.positions,
+                                            o.cached > 0 ? "as many positions as are generated," : "seq_length",
+                                            std::max(o.sequence, o.cached)));
   positions_ = &parameters.add(w, {.name = o.position_name + ".weight",
                                    .rows = o.positions,
                                    .columns = o.hidden,
@@ -82,8 +85,10 @@ TensorId Embedding::forward(Writer& w, TensorId tokens, TensorId types) const {
   if (positions_ == nullptr) return x;
   const TensorId places = w.tensor("positions", type, here, options_.hidden);
   w.compute("positions", {positions_->value}, {places}, 0, shape_over("embedding", w.tensor(places)),
-            [=, p = positions_->slice, v = positions_->value, b = options_.batch](const Memory& at, const StepInputs&) {
-              kernels::embedding({type, p.rows, p.columns}, at.at(v), positions_of(first, here, b).data(),
+            [=, p = positions_->slice, v = positions_->value, b = options_.batch, later = options_.cached > 0](
+                const Memory& at, const StepInputs& now) {
+              const std::size_t before = later ? static_cast<std::size_t>(now.step) * b : 0;
+              kernels::embedding({type, p.rows, p.columns}, at.at(v), positions_of(before + first, here, b).data(),
                                  at.at(places), here);
             });
   return added(w, "add_positions", x, places);

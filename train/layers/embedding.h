@@ -11,6 +11,7 @@ struct EmbeddingOptions {
   std::size_t vocabulary = 0, hidden = 0;
   std::size_t sequence = 0, batch = 1;
   std::size_t positions = 0;  // learned ones; 0: none
+  std::size_t cached = 0;     // as of attention: StepInputs::step is the first position of a run; 0: position 0 is
   bool scattered = false;     // sequence parallelism
   double deviation = 0.02;
   std::string name = "model.embed_tokens", position_name = {};

@@ -2,28 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <stdexcept>
-#include <tuple>
-#include <utility>
+
+#include "train/mesh/run_of.h"
 
 namespace trellis::train {
-namespace {
-
-// The i-th of `parts` runs of n, of which the first ones have one more.
-std::pair<std::size_t, std::size_t> run_of(std::size_t n, std::size_t parts, std::size_t i) {
-  const std::size_t rest = n % parts;
-  return {i * (n / parts) + std::min(i, rest), n / parts + (i < rest ? 1 : 0)};
-}
-
-}  // namespace
-
 HeadShare head_share(HeadCounts n, Rank tensor, Rank place, Wiring wiring) {
   const auto ranks = static_cast<std::size_t>(tensor), t = static_cast<std::size_t>(place);
   const std::size_t served = n.heads / n.kv_heads;
   HeadShare s;
   if (n.kv_heads >= ranks) {
-    std::tie(s.kv_first, s.kv_count) = run_of(n.kv_heads, ranks, t);
+    const CountedRun kv = run_of(n.kv_heads, ranks, t);
+    s.kv_first = kv.first, s.kv_count = kv.count;
     s.first = s.kv_first * served, s.count = s.kv_count * served;
     return s;
   }
@@ -40,8 +30,8 @@ HeadShare head_share(HeadCounts n, Rank tensor, Rank place, Wiring wiring) {
   const std::size_t copy = apart ? t / n.kv_heads : t % copies;
   s.kv_first = apart ? t % n.kv_heads : t / copies, s.kv_count = 1;
   s.copies = static_cast<int>(copies), s.first_copy = copy == 0;
-  std::tie(s.first, s.count) = run_of(served, copies, copy);
-  s.first += s.kv_first * served;
+  const CountedRun own = run_of(served, copies, copy);
+  s.first = s.kv_first * served + own.first, s.count = own.count;
   return s;
 }
 

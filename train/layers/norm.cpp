@@ -17,9 +17,10 @@ Norm::Norm(Writer& w, Parameters& parameters, Kind kind, const std::string& name
 }
 
 TensorId Norm::forward(Writer& w, TensorId x, Saved& saved) const {
-  const std::size_t rows = w.tensor(x).rows;
+  const std::size_t rows = w.tensor(x).elements() / columns_;
   const DType type = w.tensor(x).type;
-  const TensorId y = w.tensor("normed", type, rows, columns_), scales = w.tensor("scales", DType::f32, rows, 1);
+  const TensorId y = w.tensor("normed", type, w.tensor(x).rows, w.tensor(x).columns),
+                 scales = w.tensor("scales", DType::f32, rows, 1);
   saved = {x, scales, no_tensor};
   const double flops = 4.0 * static_cast<double>(rows * columns_);
   if (kind_ == Kind::rms) {
@@ -42,9 +43,9 @@ TensorId Norm::forward(Writer& w, TensorId x, Saved& saved) const {
 }
 
 TensorId Norm::backward(Writer& w, TensorId dy, const Saved& s) const {
-  const std::size_t rows = w.tensor(dy).rows;
+  const std::size_t rows = w.tensor(dy).elements() / columns_;
   const DType type = w.tensor(dy).type;
-  const TensorId dx = w.tensor("dx", type, rows, columns_);
+  const TensorId dx = w.tensor("dx", type, w.tensor(dy).rows, w.tensor(dy).columns);
   const TensorId dweight = w.tensor("dweight", DType::f32, 1, columns_, Category::scratch);
   const double flops = 8.0 * static_cast<double>(rows * columns_);
   if (kind_ == Kind::rms) {

@@ -1,4 +1,5 @@
-// RMSNorm and LayerNorm. They communicate nothing; with sequence parallelism their weights' gradients are partial sums.
+// RMSNorm and LayerNorm of runs of `columns` elements: whole rows, or each head of a row. They communicate nothing;
+// where ranks have other rows or heads, their weights' gradients are partial sums.
 #pragma once
 
 #include "train/layers/parameter.h"

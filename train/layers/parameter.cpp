@@ -10,6 +10,7 @@
 
 #include "kernels/types/fnv1a.h"
 #include "kernels/types/random.h"
+#include "train/mesh/run_of.h"
 
 namespace trellis::train {
 namespace {
@@ -25,6 +26,12 @@ TensorPart part_of(const NewParameter& p, std::size_t n, const Writer& w) {
 }
 
 }  // namespace
+
+TensorPart uneven_part(std::size_t n, const Writer& w) {
+  const CountedRun run =
+      run_of(n, static_cast<std::size_t>(w.shape().tensor), static_cast<std::size_t>(w.place().tensor));
+  return {.first = run.first, .count = run.count};
+}
 
 bool decays(std::string_view name) {
   std::string low(name);

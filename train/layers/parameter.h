@@ -59,6 +59,9 @@ struct TensorPart {
   bool first_copy = true;  // this one is the first of them
 };
 
+// What a rank has of n where ranks need not divide them: the first ones have one more.
+TensorPart uneven_part(std::size_t n, const Writer&);
+
 struct NewParameter {
   std::string name;
   std::size_t rows = 1, columns = 1;

@@ -130,6 +130,7 @@ class BertHead : public Block {
         decoder_(b.writer, b.parameters, b.config.model.hidden_size,
                  {{.name = b.config.model.tie_word_embeddings ? words : "cls.predictions.decoder",
                    .outputs = b.config.model.vocab_size,
+                   .part = uneven_part(b.config.model.vocab_size, b.writer),
                    .type = DType::f32,
                    .own_type = true,
                    .owner = b.first_stage || !b.config.model.tie_word_embeddings,

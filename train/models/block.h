@@ -32,6 +32,8 @@ struct BlockContext {
   TensorId loss = no_tensor;
   std::size_t micro_batches = 1;
   std::vector<TensorId> types = {}, next = {};  // of models of pairs: of the embedding, of the head
+  std::size_t cached = 0;                       // of generation: positions that attention keeps; 0: it is none
+  TensorId logits = no_tensor;                  // of generation: of the head, batch x the whole vocabulary
   bool first_stage = true;                      // false: the head's copy of a tied weight is not the owner
   std::vector<TensorId> starts = {};            // of cut attention: the first position that each token's attention sees
 

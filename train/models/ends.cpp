@@ -1,5 +1,8 @@
 #include "train/models/ends.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "train/layers/arithmetic.h"
 
 namespace trellis::train {
@@ -11,6 +14,7 @@ EmbeddingOptions embedding_options(const BlockContext& b, const std::string& nam
           .sequence = b.config.seq_length,
           .batch = b.batch(),
           .positions = positions.empty() ? 0 : m.max_position_embeddings,
+          .cached = b.cached,
           .scattered = b.scattered(),
           .deviation = m.initializer_range,
           .name = name,
@@ -39,6 +43,7 @@ HeadBlock::HeadBlock(const BlockContext& b, Norm::Kind kind, const std::string& 
       projection_(b.writer, b.parameters, b.config.model.hidden_size,
                   {{.name = weight,
                     .outputs = b.config.model.vocab_size,
+                    .part = uneven_part(b.config.model.vocab_size, b.writer),
                     .type = DType::f32,
                     .own_type = true,
                     .owner = b.first_stage || !b.config.model.tie_word_embeddings}},
@@ -49,10 +54,37 @@ HeadBlock::HeadBlock(const BlockContext& b, Norm::Kind kind, const std::string& 
             .label_smoothing = b.config.model.label_smoothing,
             .weight = 1.0 / static_cast<double>(b.micro_batches)},
       labels_(b.labels),
-      loss_(b.loss) {}
+      loss_(b.loss),
+      batch_(b.batch()),
+      logits_(b.logits) {}
+
+// What comes after each sequence's last token: no loss.
+void HeadBlock::write_logits(Writer& w, TensorId x) const {
+  const Tensor all = w.tensor(x);
+  const TensorId last = w.tensor("last", all.type, batch_, all.columns);
+  w.compute(
+      "last", {x}, {last}, 0, shape_over("copy", w.tensor(last)),
+      [=, bytes = w.tensor(last).bytes(), skipped = all.bytes() - w.tensor(last).bytes()](
+          const Memory& at, const StepInputs&) { std::memcpy(at.at(last), at.as<std::byte>(x) + skipped, bytes); });
+  Norm::Saved saved;
+  const TensorId part = projection_.forward(w, norm_.forward(w, last, saved))[0];
+  const std::size_t first = uneven_part(plan_.classes, w).first;
+  w.compute("whole", {part}, {logits_}, 0, shape_over("copy", w.tensor(logits_)),
+            [=, rows = batch_, n = w.tensor(part).columns, classes = plan_.classes, to = logits_](const Memory& at,
+                                                                                                  const StepInputs&) {
+              std::fill_n(at.as<float>(to), rows * classes, 0.0F);
+              for (std::size_t r = 0; r < rows; ++r)
+                std::copy_n(at.as<float>(part) + r * n, n, at.as<float>(to) + r * classes + first);
+            });
+  if (w.shape().tensor > 1) w.all_reduce("sum", Axis::tensor, logits_);
+}
 
 TensorId HeadBlock::forward(Writer& w, TensorId x, std::size_t micro) {
   const Writer::Scope scope(w, "head.forward");
+  if (logits_ != no_tensor) {
+    write_logits(w, x);
+    return no_tensor;
+  }
   Kept& kept = kept_[micro];
   kept.normed = norm_.forward(w, x, kept.norm);
   const TensorId logits = projection_.forward(w, kept.normed)[0];

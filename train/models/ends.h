@@ -40,12 +40,15 @@ class HeadBlock : public Block {
     TensorId normed = no_tensor;
     LossSaved loss;
   };
+  void write_logits(Writer&, TensorId x) const;
   DType type_;
   Norm norm_;
   ColumnParallel projection_;
   CrossEntropyPlan plan_;
   std::vector<TensorId> labels_;
   TensorId loss_;
+  std::size_t batch_;
+  TensorId logits_;  // no_tensor: there is a loss
   std::map<std::size_t, Kept> kept_;
 };
 

@@ -1,5 +1,5 @@
 // Two models of the GPT family, with LayerNorm, biases and GELU. gpt_neox: rotary positions for a part of each head,
-// and attention beside the perceptron. gpt3: learned positions, and one after the other.
+// and attention beside the perceptron or before it. gpt3: learned positions, and one after the other.
 #include <fmt/format.h>
 
 #include "train/models/ends.h"
@@ -30,7 +30,8 @@ const RegisteredModel neox({
     .layer =
         [](const BlockContext& b, std::size_t layer) {
           TransformerOptions o = gpt_options(b, fmt::format("gpt_neox.layers.{}", layer), layer);
-          o.attention_name = "attention", o.arrangement = TransformerOptions::Arrangement::beside;
+          o.attention_name = "attention", o.arrangement = TransformerOptions::Arrangement::norms_first;
+          if (b.config.model.parallel_residual) o.arrangement = TransformerOptions::Arrangement::beside;
           o.attention.turned =
               static_cast<std::size_t>(static_cast<double>(o.attention.head_size) * b.config.model.rotary_percentage) /
               2 * 2;

@@ -1,5 +1,5 @@
-// Llama 2 and 3: RMSNorm, grouped queries, rotary positions in halves, SwiGLU, no biases. Weights have the names of
-// Hugging Face's LlamaForCausalLM.
+// Llama 2 and 3, Mistral, Qwen 2 (qkv_bias) and 3 (qk_norm): RMSNorm, grouped queries, rotary positions in halves,
+// SwiGLU, no other biases. Weights have the names of Hugging Face's LlamaForCausalLM and its kin.
 #include <fmt/format.h>
 
 #include "train/models/ends.h"
@@ -18,8 +18,9 @@ const RegisteredModel llama({
         },
     .layer =
         [](const BlockContext& b, std::size_t layer) {
-          const std::string name = fmt::format("model.layers.{}", layer);
-          return std::make_unique<TransformerLayer>(b, transformer_options(b, name, layer));
+          TransformerOptions o = transformer_options(b, fmt::format("model.layers.{}", layer), layer);
+          o.attention.qkv_bias = b.config.model.qkv_bias, o.attention.qk_norm = b.config.model.qk_norm;
+          return std::make_unique<TransformerLayer>(b, o);
         },
     .tied = "model.embed_tokens.weight",
 });

@@ -41,12 +41,16 @@ TransformerOptions transformer_options(const BlockContext& b, const std::string&
                  .batch = b.batch(),
                  .turned = m.head_size(),
                  .rotary_base = m.rope_theta,
+                 .rotary_scaling = m.rope_scaling,
+                 .window = m.sliding_window,
+                 .norm_epsilon = static_cast<float>(m.norm_epsilon),
                  .linear = linear,
                  .output_deviation = output,
                  .dropout = m.attention_dropout,
                  .seed = b.config.seed,
                  .flash = b.config.flash_attention,
-                 .recompute_core = b.config.recompute == Recompute::selective};
+                 .recompute_core = b.config.recompute == Recompute::selective,
+                 .cached = b.cached};
   o.mlp = {.hidden = m.hidden_size, .inner = m.inner(), .linear = linear, .output_deviation = output};
   const auto& listed = b.config.recompute_layers;
   o.recompute =

@@ -122,6 +122,7 @@ class Training {
     check_foreign_code();
     check_values(config_);
     const TrainerConfig& t = config_.trainer;
+    if (!t.untrained.empty()) throw std::invalid_argument(t.untrained);
     const Rank asked = t.devices * std::max<Rank>(1, t.num_nodes);
     if (t.devices > 0 && asked != world_.ranks())
       throw std::invalid_argument(fmt::format(
@@ -160,6 +161,7 @@ class Training {
     for (const std::string& path : config_.data.val_path) expect("data.val_path", path);
     const std::string& from = config_.experiment.resume_from;
     if (!from.empty()) expect("exp_manager.resume_from_checkpoint", from);
+    if (!config_.experiment.hf.empty()) expect("model.hf", config_.experiment.hf);
   }
 
   // Rank 0 proves the step, or finds it proved; all hear of a fault.
@@ -243,6 +245,7 @@ class Training {
       if (!e.resume_ignore_no_checkpoint)
         throw std::invalid_argument(fmt::format("{}: no complete checkpoint to resume from", own.string()));
     }
+    if (!here && e.resume_from.empty() && !e.hf.empty()) resume.from(e.hf);
     if (result_.last_step >= config_.trainer.max_steps)
       say(fmt::format("nothing is left to train: trainer.max_steps is {}, and step {} is done",
                       config_.trainer.max_steps, result_.last_step));

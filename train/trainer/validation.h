@@ -18,6 +18,7 @@ class Validation {
   Validation(const JobConfig&, Job&, std::shared_ptr<const DataSource> data = {});
   // The mean over at most so many batches, the same ones each time; -1: all of the share of those that the data has.
   double loss(std::int64_t most, double share = 1);
+  std::int64_t batches() const { return batches_; }  // that the data has
 
  private:
   Job& job_;

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "schedule/graph/match.h"
 #include "train/layers/heads.h"
+#include "train/mesh/run_of.h"
 
 namespace trellis::train {
 namespace {
@@ -35,22 +37,33 @@ std::string compared(const Program& a, const Program& b, std::size_t stage, Rank
 
 }  // namespace
 
+// By what a tensor rank has of heads and vocabulary, where these are shared out unevenly; numbered as they come.
 std::size_t class_of(const Config& c, const Mesh& mesh, Rank rank) {
   const Rank tensor = mesh.shape().tensor;
   const HeadCounts heads{c.model.num_attention_heads, c.model.kv_heads()};
   const Place at = mesh.place(rank);
-  const auto share = [&](Rank place) { return head_share(heads, tensor, place, c.wiring).count; };
-  return static_cast<std::size_t>(at.pipeline + (share(at.tensor) < share(0) ? mesh.shape().pipeline : 0));
+  const auto counts = [&](Rank place) {
+    return std::pair(
+        head_share(heads, tensor, place, c.wiring).count,
+        run_of(c.model.vocab_size, static_cast<std::size_t>(tensor), static_cast<std::size_t>(place)).count);
+  };
+  std::vector<std::pair<std::size_t, std::size_t>> kinds;
+  const auto wanted = counts(at.tensor);
+  Rank place = 0;
+  for (auto kind = counts(0); kind != wanted; kind = counts(++place))
+    if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
+  return static_cast<std::size_t>(at.pipeline) + kinds.size() * static_cast<std::size_t>(mesh.shape().pipeline);
 }
 
-std::vector<Step> classes_of(const Config& config, Rank world, Purpose purpose) {
+std::vector<Step> classes_of(const Config& config, Rank world, Purpose purpose, std::size_t cached) {
   const Derived derived = derive(config, world);
   const Mesh mesh(derived.mesh, config.wiring);
   std::vector<Step> classes;
   for (Rank tensor = 0; tensor < derived.mesh.tensor; ++tensor)
     for (Rank p = 0; p < derived.mesh.pipeline; ++p) {
       const Rank rank = mesh.rank({.pipeline = p, .tensor = tensor});
-      if (class_of(config, mesh, rank) == classes.size()) classes.push_back(lay_out(config, world, rank, purpose));
+      if (class_of(config, mesh, rank) == classes.size())
+        classes.push_back(lay_out(config, world, rank, purpose, cached));
     }
   return classes;
 }

@@ -10,9 +10,9 @@
 namespace trellis::train {
 
 // One rank of each class: of each stage the first one and then, where tensor ranks do not all have as many heads, of
-// each stage the first that has fewer. Ranks of a class differ in which part of a tensor they have, not in what they
-// do; check_classes holds the last ranks of classes against this.
-std::vector<Step> classes_of(const Config&, Rank world, Purpose = Purpose::train);
+// each stage the first that has fewer, as of the vocabulary. Ranks of a class differ in which part of a tensor they
+// have, not in what they do; check_classes holds the last ranks of classes against this.
+std::vector<Step> classes_of(const Config&, Rank world, Purpose = Purpose::train, std::size_t cached = 0);
 
 // The index of a rank's class in what classes_of gives.
 std::size_t class_of(const Config&, const Mesh&, Rank);

@@ -24,7 +24,7 @@ ParameterTypes types_of(const Config& c, Purpose purpose) {
           .gradient = c.optimizer.fp32_gradients ? DType::f32 : value,
           .zero = c.strategy.zero1,
           .adapters_alone = c.lora.rank > 0,
-          .none_trained = purpose == Purpose::evaluate};
+          .none_trained = purpose != Purpose::train};
 }
 
 bool is_forward(Action a) { return a == Action::forward || a == Action::send_forward || a == Action::receive_forward; }
@@ -51,8 +51,9 @@ TensorId taken(std::map<std::int32_t, TensorId>& from, std::int32_t micro) {
 
 class LayingOut {
  public:
-  LayingOut(const Config& config, Rank world, Rank rank, Purpose purpose)
+  LayingOut(const Config& config, Rank world, Rank rank, Purpose purpose, std::size_t cached)
       : purpose_(purpose),
+        cached_(cached),
         derived_(derive(config, world)),
         schedule_(schedule_of(config, derived_)),
         mesh_(derived_.mesh, config.wiring),
@@ -68,6 +69,11 @@ class LayingOut {
   Step run() {
     make_inputs();
     make_blocks();
+    if (purpose_ == Purpose::generate) {
+      pass_forward();
+      step_.program = writer_.finish();
+      return std::move(step_);
+    }
     if (purpose_ == Purpose::train) {
       step_.states = make_states(writer_, step_.parameters, step_.config);
       gathered_ = parameter_buckets(writer_, step_.config, step_.states, block_ends_);
@@ -99,6 +105,7 @@ class LayingOut {
       return writer_.tensor(fmt::format("{}.{}", what, m), DType::i32, size, 1, Category::input);
     };
     const bool pairs = model_named(step_.config.model.architecture).pairs;
+    if (purpose_ == Purpose::generate) return make_inputs_of_generation(pairs, rows);
     for (std::size_t m = 0; m < derived_.micro_batches; ++m) {
       if (has_stage(0)) step_.tokens.push_back(input("tokens", m, rows));
       if (has_stage(0) && pairs) step_.types.push_back(input("types", m, rows));
@@ -110,10 +117,21 @@ class LayingOut {
     step_.loss = writer_.tensor("loss", DType::f64, 1, 1, Category::input);
   }
 
+  void make_inputs_of_generation(bool pairs, std::size_t rows) {
+    if (pairs)
+      throw std::invalid_argument(fmt::format("model.architecture is {}: expected a model that predicts the next token",
+                                              step_.config.model.architecture));
+    if (has_stage(0)) step_.tokens.push_back(writer_.tensor("tokens", DType::i32, rows, 1, Category::input));
+    if (has_stage(schedule_.shape.stages() - 1))
+      step_.logits = writer_.tensor("logits", DType::f32, step_.config.micro_batch_size, step_.config.model.vocab_size,
+                                    Category::input);
+  }
+
   void make_blocks() {
     const Model& model = model_named(step_.config.model.architecture);
     const BlockContext context{step_.config,           writer_,     step_.parameters, step_.labels, step_.loss,
-                               derived_.micro_batches, step_.types, step_.next,       has_stage(0), step_.starts};
+                               derived_.micro_batches, step_.types, step_.next,       cached_,      step_.logits,
+                               has_stage(0),           step_.starts};
     check_experts(model);
     const bool tied = step_.config.model.tie_word_embeddings;
     step_.tied = tied && schedule_.rank_of(0) != schedule_.rank_of(schedule_.shape.stages() - 1);
@@ -319,6 +337,7 @@ class LayingOut {
   }
 
   Purpose purpose_;
+  std::size_t cached_;  // of generation
   Derived derived_;
   PipelineSchedule schedule_;
   Mesh mesh_;
@@ -342,8 +361,8 @@ PipelineSchedule schedule_of(const Config& c, const Derived& d) {
   return pipeline_schedule(shape.chunks > 1 ? "interleaved" : "1f1b", shape);
 }
 
-Step lay_out(const Config& config, Rank world, Rank rank, Purpose purpose) {
-  return LayingOut(config, world, rank, purpose).run();
+Step lay_out(const Config& config, Rank world, Rank rank, Purpose purpose, std::size_t cached) {
+  return LayingOut(config, world, rank, purpose, cached).run();
 }
 
 }  // namespace trellis::train

@@ -24,17 +24,21 @@ struct Step {
   std::vector<TensorId> starts;       // of cut attention: the first position that each token sees
   TensorId loss = no_tensor;          // one f64: the mean over all micro-batches and data-parallel ranks, on every rank
   TensorId norm = no_tensor;          // one f64: of the gradients, before clipping; no_tensor where clipping is off
+  TensorId logits = no_tensor;        // of generation, on ranks of the last stage: f32, batch x vocabulary
   Rank kv_copies = 1;
   bool tied = false;  // first and last stage hold copies of a weight
   std::size_t micro_batches = 1;
   std::vector<StageCosts> costs;  // FLOPs of a micro-batch's passes, by chunk
 };
 
-// evaluate: forward passes and the loss alone, without dropout; no parameter has a gradient.
-enum class Purpose : std::uint8_t { train, evaluate };
+// evaluate: forward passes and the loss alone, without dropout; no parameter has a gradient. generate: forward passes
+// alone, of seq_length tokens behind those of earlier runs, of which attention keeps keys and values; StepInputs::step
+// says how many these are, and the result is the logits after the last token.
+enum class Purpose : std::uint8_t { train, evaluate, generate };
 
 // Throws invalid_argument where the configuration does not fit.
-Step lay_out(const Config&, Rank world, Rank rank, Purpose = Purpose::train);
+// cached: of generation, positions at most.
+Step lay_out(const Config&, Rank world, Rank rank, Purpose = Purpose::train, std::size_t cached = 0);
 
 // The schedule that the configuration names or, without a name, 1F1B or its interleaved form.
 PipelineSchedule schedule_of(const Config&, const Derived&);

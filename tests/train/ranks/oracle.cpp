@@ -6,35 +6,14 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/train/ranks/formulas.h"
 #include "tests/train/ranks/runs.h"
 
 namespace trellis::train {
 namespace {
 
-constexpr std::size_t length = 16, micro_batches = 4;
-constexpr std::uint32_t vocabulary = 64;
-
-std::uint32_t mixed(std::uint32_t h) {
-  for (int round = 0; round < 2; ++round) h = (h ^ (h >> 16)) * 0x21F0'AAAD;
-  return h ^ (h >> 15);
-}
-
-double pseudo_random(const std::string& name, std::uint64_t index) {
-  std::uint32_t start = 0;
-  for (std::size_t i = 0; i < name.size(); ++i)
-    start += static_cast<std::uint32_t>(i + 1) * static_cast<std::uint32_t>(name[i]);
-  return mixed(start * 7919 + static_cast<std::uint32_t>(index)) / 4294967296.0 - 0.5;
-}
-
-std::vector<std::int32_t> tokens_of(std::uint32_t step, std::uint32_t number) {
-  std::vector<std::int32_t> tokens;
-  for (std::uint32_t i = 0; i <= length; ++i) {
-    const std::uint32_t b = mixed((step * 1000 + number) * 100 + i);
-    tokens.push_back(static_cast<std::int32_t>(
-        i == 0 || b % 8 == 0 ? b / 8 % vocabulary : (static_cast<std::uint32_t>(tokens.back()) * 5 + 3) % vocabulary));
-  }
-  return tokens;
-}
+constexpr std::size_t length = oracle_length, micro_batches = 4;
+constexpr std::uint32_t vocabulary = oracle_vocabulary;
 
 Config config(bool tied, Rank tensor, Rank pipeline, bool zero) {
   Config c = small_llama();

@@ -1,11 +1,17 @@
 // trellis train checkpoint: what a checkpoint has, whether it is whole, its weights as one file.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <filesystem>
+
+#include "measure/words.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
 #include "tools/program/table.h"
+#include "tools/train/checkpoint/source_config.h"
 #include "tools/train/config_file.h"
+#include "train/checkpoint/hf_export.h"
 #include "train/checkpoint/reshard.h"
 #include "train/checkpoint/save.h"
 
@@ -19,7 +25,7 @@ struct Options {
 };
 
 void add(CLI::App& app, Options& o) {
-  app.add_option("checkpoint", o.path, "A tag's folder, or a .safetensors file")->required();
+  app.add_option("checkpoint", o.path, "A tag's folder, a .safetensors file, or a folder of Hugging Face")->required();
 }
 
 void add_show(CLI::App& app, Options& o) {
@@ -64,6 +70,41 @@ int weights(const Options& o) {
   return 0;
 }
 
+struct HfOptions {
+  std::string from, output, like, config, size = "5GB";
+  std::vector<std::string> changes;
+  train::HfExport to;
+};
+
+void add_hf(CLI::App& app, HfOptions& o) {
+  app.description(
+      "Writes a checkpoint as a folder of Hugging Face, which from_pretrained reads: config.json, weights in files of\n"
+      "safetensors with their index, and the tokenizer's files of the folder that the run began with (model.hf).");
+  app.add_option("checkpoint", o.from, "A tag's folder, a .safetensors file, or a folder of Hugging Face")->required();
+  app.add_option("-o,--output", o.output, "The folder, which is new or empty")->required();
+  app.add_option("--like", o.like, "Whose config.json and tokenizer are carried along [model.hf of the run]");
+  app.add_option("--type", o.to.type, "f32, bf16 or f16; f32 takes the masters where there are any [as saved]");
+  app.add_option("--file-size", o.size, "Of weights in a file at most")->capture_default_str();
+  app.add_flag("--merge", o.to.merge.merge, "Adds adapters (LoRA) to the weights that they stand beside");
+  app.add_option("--lora-alpha", o.to.merge.alpha, "Their alpha, where the checkpoint does not say it");
+  app.add_option("--config", o.config, "The model's configuration, where the checkpoint does not say it");
+  app.add_option("--set", o.changes, "Changes a key of it: model.architecture=gpt_neox");
+}
+
+int hf(const HfOptions& o) {
+  const train::TensorSource source(o.from);
+  const train::JobConfig job = config_of_source(source, o.from, o.config, o.changes).job;
+  train::HfExport to = o.to;
+  to.like = o.like;
+  to.file_bytes = measure::parse_bytes(o.size);
+  if (to.like.empty() && !job.experiment.hf.empty() && std::filesystem::exists(job.experiment.hf))
+    to.like = job.experiment.hf;
+  const std::vector<std::string> files = train::export_hf(source, job.step, o.output, to);
+  write_output("", fmt::format("{}: {}{}\n", o.output, fmt::join(files, ", "),
+                               to.like.empty() ? "; no tokenizer, as --like names no folder" : ""));
+  return 0;
+}
+
 struct ReshardOptions {
   std::string from, config, output;
   std::vector<std::string> changes;
@@ -74,7 +115,7 @@ void add_reshard(CLI::App& app, ReshardOptions& o) {
   app.description(
       "Writes a checkpoint anew, cut for another layout: tensor, pipeline and data-parallel ranks, ZeRO-1, precision.\n"
       "`trellis train` loads any layout by itself; this makes one whose ranks each read their own file alone.");
-  app.add_option("checkpoint", o.from, "A tag's folder, or a .safetensors file")->required();
+  app.add_option("checkpoint", o.from, "A tag's folder, a .safetensors file, or a folder of Hugging Face")->required();
   app.add_option("config", o.config, "The configuration of the new layout")->required();
   app.add_option("--set", o.changes, "Changes a key: distributed_strategy.tensor_model_parallel_size=4");
   app.add_option("-n,--ranks", o.ranks, "Ranks in all")->required();
@@ -101,6 +142,9 @@ const Registered reshards(
             "trellis train checkpoint reshard runs/llama/checkpoints/step_00000100 examples/llama.yaml -n 4 --set "
             "distributed_strategy.tensor_model_parallel_size=4 -o runs/four/checkpoints",
             add_reshard, reshard));
+const Registered hfs(command("train checkpoint hf", "Writes a checkpoint as a folder of Hugging Face",
+                             "trellis train checkpoint hf runs/llama/checkpoints/step_00000100 -o llama-trained",
+                             add_hf, hf));
 const Registered exports(
     command("train checkpoint weights", "Writes the weights as one safetensors file",
             "trellis train checkpoint weights runs/llama/checkpoints/step_00000100 -o llama.safetensors", add_weights,

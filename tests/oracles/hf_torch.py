@@ -1,0 +1,89 @@
+"""Trains small models of Hugging Face's families in f64, generates with them, and writes down what came out:
+
+    python3 tests/oracles/hf_torch.py tests/oracles/hf_torch.json
+
+The tests train.HfOracle.* read the same config.json and weights as a folder, train, generate, and write the folder anew.
+Weights and tokens come from the formulas of llama_torch.py. Needs torch and transformers."""
+import json
+import sys
+
+import torch
+import transformers
+
+import llama_torch
+from llama_torch import VOCABULARY, pseudo_random, sample, text_of, trained
+
+STEPS, NEW_TOKENS, SCALE = 6, 16, 0.8
+WIDE = dict(vocab_size=67, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, max_position_embeddings=128, bos_token_id=None,
+            eos_token_id=None, pad_token_id=None)
+GROUPED = dict(WIDE, intermediate_size=48, num_key_value_heads=2)
+LLAMA3 = dict(rope_type="llama3", rope_theta=5000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+              original_max_position_embeddings=16)
+DRY = dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+
+CONFIGS = {
+    "llama": transformers.LlamaConfig(**GROUPED, head_dim=16, rope_parameters=LLAMA3),
+    "mistral": transformers.MistralConfig(**GROUPED, sliding_window=6),
+    "qwen2": transformers.Qwen2Config(**GROUPED, tie_word_embeddings=True),
+    "qwen3": transformers.Qwen3Config(**GROUPED, head_dim=12),
+    "neox": transformers.GPTNeoXConfig(**WIDE, intermediate_size=64),
+    "neox_sequential": transformers.GPTNeoXConfig(**WIDE, intermediate_size=64, use_parallel_residual=False),
+    "gpt2": transformers.GPT2Config(vocab_size=67, n_embd=32, n_layer=4, n_head=4, n_positions=128, bos_token_id=None, eos_token_id=None,
+                                    pad_token_id=None, **DRY),
+}
+
+
+def is_norm(name):
+    return "norm" in name or ".ln_" in name
+
+
+def saved_name(model, name):
+    """As save_pretrained writes it."""
+    return "embed_out.weight" if model.config.model_type == "gpt_neox" and name == "lm_head.weight" else name
+
+
+def value_of(name, p):
+    values = torch.from_numpy(pseudo_random(name, p.numel())).reshape(p.shape)
+    return (0.1 * values if "bias" in name else 1 + 0.1 * values if is_norm(name) else SCALE * values).float().double()
+
+
+def greedy(model, prompt):
+    """The tokens, and by how much the closest choice was won: f32 has to see the same winner."""
+    out = model.generate(torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt), dtype=torch.long), do_sample=False,
+                         max_new_tokens=NEW_TOKENS, output_scores=True, return_dict_in_generate=True)
+    best = [s[0].topk(2).values for s in out.scores]
+    return {"prompt": prompt, "tokens": out.sequences[0, len(prompt):].tolist(), "margin": min(float(b[0] - b[1]) for b in best)}
+
+
+def run(config):
+    config._attn_implementation = "eager"
+    model = transformers.AutoModelForCausalLM.from_config(config).double().eval()
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            p.copy_(value_of(saved_name(model, name), p))
+    out = {"config": json.loads(config.to_json_string(use_diff=False)),
+           "tensors": {saved_name(model, n): list(p.shape) for n, p in model.named_parameters()}}
+    out["config"]["architectures"] = [type(model).__name__]
+    out["short"] = greedy(model, sample(0, 0)[:5])
+    out["long"] = greedy(model, sum((sample(1, i) for i in range(5)), [])[:81])
+    decayed = [p for n, p in model.named_parameters() if not is_norm(n) and "bias" not in n]
+    others = [p for n, p in model.named_parameters() if is_norm(n) or "bias" in n]
+    optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
+                                  lr=3e-3, betas=(0.9, 0.95), eps=1e-8)
+
+    def loss_of(step, m):
+        tokens = torch.tensor([sample(step, m)])
+        logits = model(tokens[:, :-1]).logits
+        return torch.nn.functional.cross_entropy(logits.reshape(-1, config.vocab_size), tokens[0, 1:])
+
+    done = trained(STEPS, dict(model.named_parameters()), optimizer, loss_of)
+    out["losses"], out["norms"] = done["losses"], done["norms"]
+    return out
+
+
+if __name__ == "__main__":
+    assert llama_torch.VOCABULARY == VOCABULARY < WIDE["vocab_size"]
+    made = {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__, "scale": SCALE}
+    made.update({name: run(config) for name, config in CONFIGS.items()})
+    with open(sys.argv[1], "w") as file:
+        file.write(text_of(made) + "\n")

@@ -1,0 +1,71 @@
+// trellis train eval: the loss of a checkpoint on data.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include "ccl/communicator.h"
+#include "tools/program/command.h"
+#include "tools/program/json_text.h"
+#include "tools/program/output.h"
+#include "tools/train/checkpoint/source_config.h"
+#include "train/trainer/evaluate.h"
+
+namespace trellis::tools {
+namespace {
+
+struct Options {
+  std::string from, config;
+  std::vector<std::string> data, changes;
+  bool json = false;
+};
+
+void add(CLI::App& app, Options& o) {
+  app.description(
+      "The loss of a checkpoint, or of a folder of Hugging Face, on data: of each token that counts, given those "
+      "before\n"
+      "it in its sequence. Sequences are as long as those of training (data.seq_length), or as the model takes, 1,024 "
+      "at\n"
+      "most. Under `trellis launch`, torchrun, mpirun or srun each process is a rank of the layout that --set names.");
+  app.add_option("checkpoint", o.from, "A tag's folder, a .safetensors file, or a folder of Hugging Face")->required();
+  app.add_option("-d,--data", o.data, "Files of text or tokens, as data.val_path has them [the run's data.val_path]");
+  app.add_option("--config", o.config, "The model's configuration, where the checkpoint does not say it");
+  app.add_option("--set", o.changes, "Changes a key: data.seq_length=128, trainer.limit_val_batches=10");
+  app.add_flag("--json", o.json, "Print JSON");
+}
+
+int run(const Options& o) {
+  const train::TensorSource source(o.from);
+  ReadConfig read = config_of_source(source, o.from, o.config, o.changes);
+  train::JobConfig& job = read.job;
+  if (!o.data.empty()) job.data.val_path = o.data;
+  if (job.data.val_path.empty()) throw std::invalid_argument("--data is missing: expected a file of text or tokens");
+  const auto world = ccl::Communicator::from_environment();
+  // A batch for each data-parallel rank.
+  const train::Rank of_model = job.step.strategy.tensor * job.step.strategy.pipeline * job.step.strategy.context;
+  if (world->ranks() % of_model == 0) {
+    const auto together = job.step.micro_batch_size * static_cast<std::size_t>(std::max(1, world->ranks() / of_model));
+    if (job.step.global_batch_size % together != 0) job.step.global_batch_size = together;
+  }
+  const train::Evaluated e = train::evaluate(job, *world, source);
+  const bool first = world->rank() == 0;
+  world->finalize();
+  if (!first) return 0;
+  const std::string files = fmt::format("{}", fmt::join(job.data.val_path, ", "));
+  write_output("", o.json ? json_text(nlohmann::ordered_json{{"loss", e.loss},
+                                                             {"perplexity", std::exp(e.loss)},
+                                                             {"sequences", e.sequences},
+                                                             {"seq_length", job.step.seq_length},
+                                                             {"data", job.data.val_path}})
+                          : fmt::format("loss {:.4f}, perplexity {:.4f}: {} sequences of {} tokens of {}\n", e.loss,
+                                        std::exp(e.loss), e.sequences, job.step.seq_length, files));
+  return 0;
+}
+
+const Registered evaluates(command("train eval", "The loss of a checkpoint on data",
+                                   "trellis train eval runs/llama/checkpoints/step_00000100 --data README.md\n"
+                                   "trellis train eval Llama-3.2-1B --data held_out.bin --set data.token_bytes=4",
+                                   add, run));
+
+}  // namespace
+}  // namespace trellis::tools

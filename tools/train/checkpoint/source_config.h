@@ -1,0 +1,17 @@
+// What a checkpoint, or a folder of Hugging Face, says of its model and of how it was trained.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/train/config_file.h"
+#include "train/checkpoint/tag.h"
+
+namespace trellis::tools {
+
+// The configuration of what is in `path`, or of the file `config` where one is named, changed by KEY=VALUE. On one
+// rank, unless a change says otherwise. Throws invalid_argument where the checkpoint does not say and no file is named.
+ReadConfig config_of_source(const train::TensorSource&, const std::string& path, const std::string& config,
+                            const std::vector<std::string>& changes);
+
+}  // namespace trellis::tools

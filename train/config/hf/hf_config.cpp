@@ -1,0 +1,199 @@
+#include "train/config/hf/hf_config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+#include "train/config/hf/hf_families.h"
+#include "train/config/keys.h"
+
+namespace trellis::train {
+namespace {
+
+using nlohmann::json;
+
+std::string word_of(const json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+bool is_none(const json& said, const char* field) { return !said.contains(field) || said[field].is_null(); }
+
+void put(JobConfig& c, const char* key, const json& value) { apply(c, {.key = key, .words = {word_of(value)}}); }
+
+const HfFamily& family_of(const json& said) {
+  const std::string type = said.value("model_type", "");
+  std::vector<std::string> known;
+  for (const HfFamily& f : hf_families()) {
+    if (f.type == type) return f;
+    known.emplace_back(f.type);
+  }
+  throw std::invalid_argument(fmt::format("model_type is '{}': expected {}", type, fmt::join(known, ", ")));
+}
+
+void check(const json& said, const HfFamily& family) {
+  for (const HfExpected& e : family.expected)
+    if (!is_none(said, e.field) && std::ranges::find(e.served, said[e.field]) == e.served.end())
+      throw std::invalid_argument(
+          fmt::format("{} is {}: expected {}; {}", e.field, said[e.field].dump(), e.served[0].dump(), e.why));
+}
+
+// By rope_parameters, or by rope_scaling with what stands beside it, as files had it before.
+void apply_rope(JobConfig& c, const json& said) {
+  if (!is_none(said, "rope_theta")) put(c, "model.rope_theta", said["rope_theta"]);
+  const char* const section = is_none(said, "rope_parameters") ? "rope_scaling" : "rope_parameters";
+  if (is_none(said, section)) return;
+  const json& rope = said[section];
+  if (!rope.is_object()) throw std::invalid_argument(fmt::format("{} is {}: expected fields", section, rope.dump()));
+  const std::string type = rope.value("rope_type", rope.value("type", "default"));
+  put(c, "model.rope_scaling.rope_type", type);
+  for (const char* field : {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
+    if (!is_none(rope, field)) put(c, fmt::format("model.rope_scaling.{}", field).c_str(), rope[field]);
+  if (!is_none(rope, "rope_theta")) put(c, "model.rope_theta", rope["rope_theta"]);
+  if (!is_none(rope, "partial_rotary_factor")) put(c, "model.rotary_percentage", rope["partial_rotary_factor"]);
+}
+
+// How many positions attention sees: of mistral always, of qwen where it is asked for. Of some layers alone: refused.
+void apply_window(JobConfig& c, const json& said, const std::string& type) {
+  const bool always = type == "mistral" || type == "mixtral";
+  if (is_none(said, "sliding_window") || (!always && !said.value("use_sliding_window", false))) return;
+  bool some = false, others = false;
+  if (!is_none(said, "layer_types")) {
+    for (const json& each : said["layer_types"]) (each == "sliding_attention" ? some : others) = true;
+  } else {
+    const auto first = said.value("max_window_layers", std::int64_t{0});
+    some = first<static_cast<std::int64_t>(c.step.model.num_layers), others = first> 0;
+  }
+  if (always) some = true, others = false;
+  if (some && others)
+    throw std::invalid_argument("use_sliding_window is true for some layers: expected all of them, or none");
+  if (some) put(c, "model.sliding_window", said["sliding_window"]);
+}
+
+std::string apply_json(JobConfig& c, const json& said) {
+  const HfFamily& family = family_of(said);
+  check(said, family);
+  ModelConfig& m = c.step.model;
+  const double smoothing = m.label_smoothing;
+  m = {};
+  m.label_smoothing = smoothing, m.architecture = family.architecture;
+  m.tie_word_embeddings = family.tied, m.norm_epsilon = family.epsilon;
+  m.qkv_bias = std::string_view(family.type) == "qwen2", m.qk_norm = std::string_view(family.type) == "qwen3";
+  if (m.architecture == "mixtral") c.step.experts = {.balanced = false};
+  const bool turns = m.architecture != "bert" && m.architecture != "gpt3";
+  if (m.architecture == "gpt_neox") m.rotary_percentage = 0.25;
+  for (const auto& [theirs, ours] : family.fields)
+    if (!is_none(said, theirs)) put(c, ours, said[theirs]);
+  if (turns) apply_rope(c, said);
+  if (m.architecture == "llama" && m.rotary_percentage != 1)
+    throw std::invalid_argument(fmt::format("partial_rotary_factor is {}: expected 1", m.rotary_percentage));
+  apply_window(c, said, family.type);
+  const double dropped = said.value("embd_pdrop", 0.0);
+  return dropped == 0 ? "" : fmt::format("embd_pdrop {} has no effect here: embeddings are not dropped", dropped);
+}
+
+// A field's value as JSON: of the settings' texts, numbers and truths are such.
+json value_of(const std::string& text) {
+  const json parsed = json::parse(text, nullptr, false);
+  return parsed.is_discarded() ? json(text) : parsed;
+}
+
+json rope_of(const ModelConfig& m) {
+  json rope{{"rope_type", m.rope_scaling.type}};
+  if (m.rope_scaling.type != "default") rope["factor"] = m.rope_scaling.factor;
+  if (m.rope_scaling.type != "llama3") return rope;
+  rope["low_freq_factor"] = m.rope_scaling.low_frequency;
+  rope["high_freq_factor"] = m.rope_scaling.high_frequency;
+  rope["original_max_position_embeddings"] = m.rope_scaling.original_positions;
+  return rope;
+}
+
+// The rope of older readers, and of newer ones.
+void put_rope(json& said, const ModelConfig& m) {
+  json rope = rope_of(m);
+  if (m.architecture == "gpt_neox") {
+    said["rotary_pct"] = m.rotary_percentage, said["rotary_emb_base"] = m.rope_theta;
+    rope["partial_rotary_factor"] = m.rotary_percentage;
+  } else {
+    said["rope_theta"] = m.rope_theta;
+    said["rope_scaling"] = m.rope_scaling.type == "default" ? json() : rope;
+  }
+  rope["rope_theta"] = m.rope_theta;
+  said["rope_parameters"] = rope;
+}
+
+json made(const Config& config) {
+  const HfFamily& family = hf_family_of(config);
+  const ModelConfig& model = config.model;
+  JobConfig c;
+  c.step = config;
+  json said{{"model_type", family.type}, {"architectures", {family.class_name}}};
+  std::map<std::string, std::string> settings;
+  for (const Setting& s : settings_of(c)) settings[s.key] = s.text;
+  for (const auto& [theirs, ours] : family.fields)
+    if (const auto found = settings.find(canonical_key(ours)); found != settings.end())
+      said[theirs] = value_of(found->second);
+  for (const HfExpected& e : family.expected) said[e.field] = e.served[0];
+  said["initializer_range"] = model.initializer_range;
+  // What may be left to others here is a number there.
+  const bool gpt2 = model.architecture == "gpt3";
+  said[gpt2 ? "n_inner" : "intermediate_size"] = model.inner();
+  const bool grouped = model.architecture == "llama" || model.architecture == "mixtral";
+  if (grouped) {
+    said["num_key_value_heads"] = model.kv_heads(), said["head_dim"] = model.head_size();
+    said["sliding_window"] = model.sliding_window > 0 ? json(model.sliding_window) : json();
+    if (model.qkv_bias || model.qk_norm) {
+      said["use_sliding_window"] = model.sliding_window > 0;
+      said["max_window_layers"] = model.sliding_window > 0 ? 0 : model.num_layers;
+    }
+  }
+  if (grouped || model.architecture == "gpt_neox") put_rope(said, model);
+  return said;
+}
+
+std::string text_of_file(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  if (!in) throw std::invalid_argument(fmt::format("cannot read {}", path.string()));
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+std::string apply_hf_text(JobConfig& config, const std::string& name, const std::string& text) {
+  try {
+    const json said = json::parse(text);
+    if (!said.is_object()) throw std::invalid_argument("expected an object");
+    return apply_json(config, said);
+  } catch (const std::exception& e) {
+    throw std::invalid_argument(fmt::format("{}: {}", name, e.what()));
+  }
+}
+
+std::string apply_hf_config(JobConfig& config, const std::filesystem::path& path) {
+  const auto file = std::filesystem::is_directory(path) ? path / "config.json" : path;
+  return apply_hf_text(config, file.string(), text_of_file(file));
+}
+
+std::string hf_config_text(const Config& config, const std::string& base, const std::string& type) {
+  json said = made(config);
+  if (!base.empty()) {
+    json old = json::parse(base);
+    JobConfig theirs;
+    apply_hf_text(theirs, "config.json", base);
+    JobConfig ours;
+    ours.step = config;
+    const auto texts = [](const JobConfig& c) {
+      std::string all;
+      for (const Setting& s : settings_of(c))
+        if (s.resumed == Resumed::model) all += s.key + " " + s.text + "\n";
+      return all;
+    };
+    if (texts(theirs) != texts(ours)) old.update(said);
+    said = std::move(old);
+  }
+  said[said.contains("dtype") ? "dtype" : "torch_dtype"] = type;
+  return said.dump(2) + "\n";
+}
+
+}  // namespace trellis::train

@@ -1,0 +1,22 @@
+// Hugging Face's config.json: what a model is, by the names of each family.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "train/config/job_config.h"
+
+namespace trellis::train {
+
+// The model of FOLDER/config.json, or of the file itself. Returns what should be said of fields without an effect here;
+// empty: nothing. Throws invalid_argument that names file, field, value and what was expected.
+std::string apply_hf_config(JobConfig&, const std::filesystem::path&);
+
+// The same of the file's text, whose name is for errors.
+std::string apply_hf_text(JobConfig&, const std::string& name, const std::string& text);
+
+// The text of a config.json for the model. base: another one, whose other fields stay; empty: none. type: of the
+// weights, "bfloat16".
+std::string hf_config_text(const Config&, const std::string& base, const std::string& type);
+
+}  // namespace trellis::train

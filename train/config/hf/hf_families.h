@@ -1,0 +1,35 @@
+// Families of models by Hugging Face's model_type: how fields of config.json are called there and here.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "train/config/config.h"
+
+namespace trellis::train {
+
+struct HfField {
+  const char *theirs, *ours;  // "n_embd", "model.hidden_size"
+};
+
+// A field that these layers compute with one value alone.
+struct HfExpected {
+  const char* field;
+  std::vector<nlohmann::json> served;  // the first is the default
+  const char* why;
+};
+
+struct HfFamily {
+  const char *type, *architecture;  // model_type, and what it is here
+  const char* class_name;           // of "architectures"
+  std::vector<HfField> fields;
+  std::vector<HfExpected> expected;
+  bool tied;       // word embeddings, where the file does not say
+  double epsilon;  // of norms, where the file does not say
+};
+
+const std::vector<HfFamily>& hf_families();
+const HfFamily& hf_family_of(const Config&);  // throws invalid_argument where there is none
+
+}  // namespace trellis::train

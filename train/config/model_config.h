@@ -1,0 +1,46 @@
+// What a model is.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace trellis::train {
+
+// Positions beyond those of training, as Hugging Face's config.json has them. linear: all frequencies divided by the
+// factor. llama3: low ones are, high ones are not, and those between are mixed.
+struct RopeScaling {
+  std::string type = "default";  // default, linear, llama3
+  double factor = 1;
+  double low_frequency = 1, high_frequency = 4;  // of llama3: turns within the original positions
+  std::size_t original_positions = 8192;         // of llama3
+};
+
+struct ModelConfig {
+  std::string architecture = "llama";  // a name of models()
+  std::size_t vocab_size = 256;
+  std::size_t hidden_size = 64;
+  std::size_t num_layers = 2;
+  std::size_t num_attention_heads = 4;
+  std::size_t num_key_value_heads = 0;  // 0: as many as heads
+  std::size_t intermediate_size = 0;    // 0: 4 x hidden
+  std::size_t max_position_embeddings = 2048;
+  double norm_epsilon = 1e-5;
+  double rope_theta = 10000;
+  double rotary_percentage = 1;  // of a head's elements
+  double initializer_range = 0.02;
+  double hidden_dropout = 0, attention_dropout = 0;
+  double label_smoothing = 0;
+  bool tie_word_embeddings = false;
+  std::size_t head_dim = 0;  // 0: hidden / heads
+  RopeScaling rope_scaling = {};
+  std::size_t sliding_window = 0;  // positions that attention sees, its own too; 0: all before
+  bool qkv_bias = false;           // of llama: biases of queries, keys and values alone
+  bool qk_norm = false;            // of llama: a norm of each head's queries and keys
+  bool parallel_residual = true;   // of gpt_neox: attention beside the perceptron
+
+  std::size_t kv_heads() const { return num_key_value_heads == 0 ? num_attention_heads : num_key_value_heads; }
+  std::size_t inner() const { return intermediate_size == 0 ? 4 * hidden_size : intermediate_size; }
+  std::size_t head_size() const { return head_dim == 0 ? hidden_size / num_attention_heads : head_dim; }
+};
+
+}  // namespace trellis::train

@@ -1,0 +1,28 @@
+#include "train/trainer/evaluate.h"
+
+#include <algorithm>
+
+#include "train/checkpoint/save.h"
+#include "train/trainer/own_threads.h"
+#include "train/trainer/validation.h"
+
+namespace trellis::train {
+
+Evaluated evaluate(const JobConfig& config, ccl::Communicator& world, const TensorSource& source) {
+  JobConfig c = config;
+  // Nothing is updated: a rule without state takes the least memory.
+  c.step.optimizer.name = "sgd", c.step.optimizer.momentum = 0, c.step.optimizer.nesterov = false;
+  c.step.strategy.zero1 = false;
+  const int threads = c.trainer.threads < 0 ? own_threads(world) : c.trainer.threads;
+  Job job(c.step, world, threads);
+  load(job, source, false);
+  Validation validation(c, job);
+  const double loss = validation.loss(c.trainer.limit_val_batches, c.trainer.limit_val_share);
+  const auto share = static_cast<std::int64_t>(c.trainer.limit_val_share * static_cast<double>(validation.batches()));
+  const std::int64_t limit = c.trainer.limit_val_batches < 0
+                                 ? std::max<std::int64_t>(1, share)
+                                 : std::min(c.trainer.limit_val_batches, validation.batches());
+  return {loss, limit * static_cast<std::int64_t>(c.step.global_batch_size)};
+}
+
+}  // namespace trellis::train
