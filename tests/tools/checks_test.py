@@ -165,6 +165,25 @@ class Size(Planted):
         self.plant("schedule/last.h", "")
         self.assert_caught("size", "schedule: 27 sources, the limit is 26")
 
+    def test_members_of_a_class_stand_in_one_source(self):
+        self.plant("ccl/part.cpp", "namespace a {\nvoid Part::f() {}\nPart::~Part() {}\nint Part::Kind::g(int x) { return x; }\n}\n")
+        alike = ["std::vector<int> f(int x) { return {}; }\n", "void Other::f() {}\n",
+                 "namespace { class Part { void f(); };\nvoid Part::f() {} }\n", "std::function<void(int)> g() { return {}; }\n",
+                 "void f() { Part::g(); }\n", "const std::array<int, 2> two{1, 2};\n"]
+        for text in alike:
+            with self.subTest(text=text):
+                self.plant("ccl/other.cpp", text)
+                self.assert_passes("size")
+        for text in ["int Part::g(std::vector<int> x) const { return 0; }\n", "Part::Part() : a_(1), b_{2} {}\n",
+                     "namespace b {\nstd::vector<std::pair<int, int>> Part::all() { return {}; }\n}\n"]:
+            with self.subTest(text=text):
+                self.plant("ccl/other.cpp", text)
+                self.assert_caught("size", "ccl/Part: 2 sources with its members, the limit is 1")
+        self.plant("tools/check/size_exceptions.txt", "ccl/Part 2 said why\n")
+        self.assert_passes("size")
+        self.plant("ccl/other.cpp", "")
+        self.assert_caught("size", "ccl/Part has 1 sources with its members and needs no exception")
+
     def test_exceptions(self):
         exceptions = "tools/check/size_exceptions.txt"
         self.plant("schedule/part.cpp", "\n" * 450)

@@ -13,6 +13,9 @@ NOISE = re.compile(r'''
 # A block that opens with one of these contains functions, and is not a function.
 HOLDS = re.compile(r"^(?:export\s+)?(?:template\s*<.*>\s*)?(?:inline\s+)?(?:typedef\s+)?"
                    r"(?:namespace|class|struct|union|enum)\b", re.DOTALL)
+NAMESPACE = re.compile(r"\bnamespace(?:\s+[\w:]+)?\s*$|\bextern\s*$")
+ARGUMENTS = re.compile(r"<[^<>]*>")
+MEMBER = re.compile(r"(?<![\w:])(\w+(?:::\w+)*)::(?:~?\w+|operator\W*)\s*$")
 ACCESS = re.compile(r"(?:\s*(?:public|private|protected)\s*:(?!:))*\s*")
 
 
@@ -56,6 +59,25 @@ def functions(text):
                 yield name_of(head), code.count("\n", first, at) + 1
             start = before if member else at + 1
         elif char == ";" and not unclosed(code, start, at):
+            start = at + 1
+
+
+def classes_with_members(text):
+    """The classes of a header of which the source defines functions: "A" of A::f(), "A::B" of A::B::f()."""
+    code = blanked(text)
+    inside, start = [], 0  # of each open brace, whether it is a namespace's
+    for at, char in enumerate(code):
+        if char == "{":
+            head = code[start:at].strip()
+            inside.append(NAMESPACE.search(head) is not None)
+            while (plain := ARGUMENTS.sub("", head)) != head:
+                head = plain
+            if is_function(head) and all(inside[:-1]) and (found := MEMBER.search(head.split("(")[0])):
+                if not re.search(rf"\b(?:class|struct)\s+{found[1].split('::')[-1]}\b", code):
+                    yield found[1]
+        elif char == "}" and inside:
+            inside.pop()
+        if char in "{}" or char == ";" and not unclosed(code, start, at):
             start = at + 1
 
 

@@ -14,7 +14,6 @@ NO_PRODUCT = {"tests", "bench", "examples"}
 SHARED = "tools/check/shared_type_names.txt"
 TYPE = re.compile(r"(?:template\s*<.*>\s*)?(?:struct|class|union|enum(?:\s+class|\s+struct)?)\s+"
                   r"(?:alignas\([^)]*\)\s*|\[\[[^\]]*\]\]\s*)*(\w+)(?:\s+final)?\s*(?::[^:].*)?$", re.DOTALL)
-NAMESPACE = re.compile(r"\bnamespace(?:\s+[\w:]+)?\s*$|\bextern\s*$")
 
 
 def names_that_say_nothing(paths):
@@ -34,7 +33,7 @@ def types_in(text):
             head = code[start:at].strip()
             if all(inside) and (found := TYPE.match(head)):
                 yield found[1]
-            inside.append(NAMESPACE.search(head) is not None)
+            inside.append(cpp_functions.NAMESPACE.search(head) is not None)
         elif char == "}" and inside:
             inside.pop()
         if char in "{};":

@@ -1,7 +1,7 @@
-"""Fails when a file, function or folder outgrows its limit: size.py ROOT
+"""Fails when a file, function, folder or class outgrows its limit: size.py ROOT
 
-Files 400 lines, headers 120, functions 60; folders 26 sources. Exceptions to lines stand in size_exceptions.txt, each
-with its reason."""
+Files 400 lines, headers 120, functions 60; folders 26 sources; the members of a class stand in one source. Exceptions to
+lines and classes stand in size_exceptions.txt, each with its reason."""
 import ast
 import collections
 
@@ -10,6 +10,7 @@ import tree
 
 FILE_LINES, HEADER_LINES, FUNCTION_LINES = 400, 120, 60
 FOLDER_FILES = 26
+NO_PRODUCT = {"tests", "bench", "examples"}
 MEASURED = {".h", ".cpp", ".py", ".cmake", ".sh"}
 EXCEPTIONS = "tools/check/size_exceptions.txt"
 
@@ -32,6 +33,17 @@ def sizes_in(root, path):
         yield f"{path}:{name}", lines, FUNCTION_LINES
 
 
+def classes_in(root, paths):
+    """(room/class, the sources that define members of it, 1) of each class of the product."""
+    sources = collections.defaultdict(set)
+    for path in paths:
+        if path.suffix == ".cpp" and path.parts[0] not in NO_PRODUCT:
+            for name in cpp_functions.classes_with_members((root / path).read_text()):
+                sources[f"{path.parts[0]}/{name}"].add(path)
+    for name, found in sorted(sources.items()):
+        yield name, len(found), 1
+
+
 def read_exceptions(root):
     """({what: most lines}, complaints about the file of exceptions itself)"""
     allowed, complaints = {}, []
@@ -49,13 +61,14 @@ def read_exceptions(root):
 
 def check(root, paths):
     allowed, complaints = read_exceptions(root)
-    for path in paths:
-        for what, lines, limit in sizes_in(root, path):
-            exception = allowed.pop(what, None)
-            if exception is not None and lines <= limit:
-                complaints.append(f"{EXCEPTIONS}: {what} has {lines} lines and needs no exception")
-            elif lines > (exception or limit):
-                complaints.append(f"{what}: {lines} lines, the limit is {exception or limit}")
+    measured = [(*size, "lines") for path in paths for size in sizes_in(root, path)]
+    measured += [(*size, "sources with its members") for size in classes_in(root, paths)]
+    for what, size, limit, unit in measured:
+        exception = allowed.pop(what, None)
+        if exception is not None and size <= limit:
+            complaints.append(f"{EXCEPTIONS}: {what} has {size} {unit} and needs no exception")
+        elif size > (exception or limit):
+            complaints.append(f"{what}: {size} {unit}, the limit is {exception or limit}")
     complaints += [f"{EXCEPTIONS}: there is no {what}" for what in allowed]
     complaints += [f"{folder}: {files} sources, the limit is {FOLDER_FILES}: give some a folder of their own"
                    for folder, files in collections.Counter(path.parent for path in paths).items()

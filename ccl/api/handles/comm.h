@@ -34,7 +34,7 @@ class Comm {
   bool stopping() const;             // aborted, and an operation has not ended yet
   std::exception_ptr error() const;  // of its creation, or what ended it
 
-  Registrations& registrations() { return registrations_; }
+  RegisteredBuffers& registrations() { return registrations_; }
 
   // Cancels the job in progress, or aborts running operations. Waits for neither.
   void give_up();
@@ -67,7 +67,7 @@ class Comm {
   bool closed_ = false;
   std::exception_ptr failed_;
   std::unique_ptr<Communicator> communicator_;
-  Registrations registrations_;  // destroyed before the communicator
+  RegisteredBuffers registrations_;  // destroyed before the communicator
   std::thread thread_;
 };
 

@@ -7,20 +7,20 @@
 
 namespace trellis::ccl::api {
 
-void* Registrations::add(std::size_t bytes, std::unique_ptr<Exposed> exposed) {
+void* RegisteredBuffers::add(std::size_t bytes, std::unique_ptr<Exposed> exposed) {
   const std::lock_guard lock(mutex_);
   all_.emplace(next_, One{bytes, std::move(exposed)});
   return reinterpret_cast<void*>(next_++);
 }
 
-void Registrations::remove(const void* handle) {
+void RegisteredBuffers::remove(const void* handle) {
   const std::lock_guard lock(mutex_);
   if (all_.erase(reinterpret_cast<std::uintptr_t>(handle)) == 0)
     throw std::invalid_argument(
         fmt::format("{} is no registration of this communicator, or one that was deregistered", handle));
 }
 
-Registrations::Sum Registrations::sum() const {
+RegisteredBuffers::Sum RegisteredBuffers::sum() const {
   const std::lock_guard lock(mutex_);
   Sum sum;
   for (const auto& [handle, one] : all_) {

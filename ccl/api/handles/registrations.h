@@ -11,7 +11,7 @@
 
 namespace trellis::ccl::api {
 
-class Registrations {
+class RegisteredBuffers {
  public:
   void* add(std::size_t bytes, std::unique_ptr<Exposed>);  // returns its handle
   void remove(const void* handle);                         // throws invalid_argument when there is none
