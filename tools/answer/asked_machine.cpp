@@ -7,8 +7,10 @@
 #include <stdexcept>
 
 #include "kernels/digest/sha256.h"
+#include "sim/cluster/machine/figures_file.h"
 #include "sim/cluster/machine/import/typed.h"
 #include "tools/program/origin.h"
+#include "tools/program/output.h"
 
 namespace trellis::tools {
 namespace {
@@ -25,9 +27,16 @@ void note(const char* what, const std::string& name, const std::vector<std::stri
 
 }  // namespace
 
+sim::MachineSpec machine_with(const std::string& typed, const std::string& figures) {
+  sim::MachineSpec spec = sim::typed_machine(typed);
+  if (!figures.empty()) sim::replace_figures(spec, figures, read_input(figures));
+  return spec;
+}
+
 sim::MachineSpec asked_machine(const std::string& typed, const std::vector<std::string>& what_if,
-                               const std::string& era) {
-  sim::MachineSpec spec = sim::typed_machine(typed, what_if);
+                               const std::string& era, const std::string& figures) {
+  sim::MachineSpec spec = machine_with(typed, figures);
+  for (const std::string& change : what_if) sim::what_if(spec, change);
   try {
     sim::Machine{spec};
   } catch (const std::invalid_argument& error) {  // of a figure or a level: which machine's?

@@ -8,9 +8,16 @@
 
 namespace trellis::tools {
 
-// sim::typed_machine, noted with its what-ifs, its era ("": the usual one) and a digest of its figures.
+// For help texts of --figures.
+inline constexpr const char* figures_help =
+    "A file of figures that replace the machine's, as `trellis calibrate` writes it";
+
+// sim::typed_machine, noted with its what-ifs, its era ("": the usual one) and a digest of its figures. `figures`: a
+// file that replaces figures before anything else changes; empty: none.
 sim::MachineSpec asked_machine(const std::string& typed, const std::vector<std::string>& what_if = {},
-                               const std::string& era = "");
+                               const std::string& era = "", const std::string& figures = "");
+// The same machine, without a note and what-ifs.
+sim::MachineSpec machine_with(const std::string& typed, const std::string& figures);
 
 // What every answer about such a machine says: that none of its figures was measured; "" where some was.
 std::string rests_on(const sim::MachineSpec&);

@@ -36,9 +36,9 @@ FOLDERS = {
     "ccl":      ["rendezvous", "transports", "plan", "failure", "divide", "diagnosis", "run", "api"],
     "train":    ["mesh", "config", "pipeline", "step", "layers", "models", "update", "whole", "data",
                  "checkpoint", "cache", "trainer"],
-    "measure":  ["published"],
+    "measure":  ["published", "calibration"],
     "tools":    ["program", "picture", "answer", "topo", "schedule", "bench", "tune", "core", "doctor", "launch",
-                 "machine", "sim", "device", "neff", "train", "validate", "simulate"],
+                 "machine", "sim", "device", "neff", "train", "layouts", "validate", "calibrate", "simulate"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')

@@ -213,7 +213,7 @@ int play_file(const Playing& o) {
   PlayOptions options{.era = o.era, .algorithm = o.algorithm, .flops = o.tflops * 1e12};
   if (!o.memory.empty()) options.memory = rate_of(o.memory);
   PriceProgress watch;
-  PricedMachine priced(asked_machine(o.machine, o.what_if, o.era), &watch);
+  PricedMachine priced(asked_machine(o.machine, o.what_if, o.era, o.figures), &watch);
   Workload workload = workload_of(o);
   read_schedules(workload, o.algorithm);
   expect_noise(o.noise, priced.machine(), o.era);

@@ -11,7 +11,7 @@ namespace trellis::tools {
 
 struct Playing {
   TypedFile file;  // *.et: a Chakra trace; else a workload
-  std::string machine, algorithm, era, memory, output;
+  std::string machine, algorithm, era, memory, output, figures = {};
   std::vector<std::string> what_if = {};
   double tflops = 0;
   bool json = false;

@@ -33,7 +33,7 @@ namespace {
 using namespace sim;
 
 struct Options {
-  std::string what, machine = "trn2.48xlarge", bytes = "1MiB", era, launch, memory, output, shown;
+  std::string what, machine = "trn2.48xlarge", bytes = "1MiB", era, launch, memory, output, shown, figures;
   RequestOptions request;
   std::vector<std::string> what_if;
   std::optional<double> within;  // percent
@@ -72,6 +72,7 @@ void add(CLI::App& app, Options& o) {
          "of its own; host, a framework's call. Without it (and --era) the answer is given for each")
       ->check(CLI::IsMember({"device", "graph", "host"}));
   app.add_option("--what-if", o.what_if, change_grammar);
+  app.add_option("--figures", o.figures, figures_help);
   app.add_flag("--explain", o.explain, "Also print the critical path, the phases, and the figures that matter most");
   app.add_option("--within", o.within,
                  "Accept an algorithm within this many percent of the fastest: larger is quicker [0.5]")
@@ -118,6 +119,7 @@ int play(const Options& o, const TypedFile& file) {
                     .era = o.era,
                     .memory = o.memory,
                     .output = o.output,
+                    .figures = o.figures,
                     .what_if = o.what_if,
                     .tflops = o.tflops,
                     .json = o.json,
@@ -303,7 +305,7 @@ int run(const Options& o) {
   if (!o.shown.empty() && o.output.empty()) throw std::invalid_argument("--show goes with -o");
   ranks_named(o.shown);  // throws when they are wrong
   expect_timeline_file(o.output);
-  return Pricing(o, asked_machine(o.machine, o.what_if, o.era)).run(file);
+  return Pricing(o, asked_machine(o.machine, o.what_if, o.era, o.figures)).run(file);
 }
 
 constexpr const char* examples =

@@ -1,8 +1,14 @@
 // trellis train price: how long a training step takes on a simulated machine, where the time goes, whether it fits.
 #include <fmt/format.h>
 
+#include <array>
+#include <cmath>
+#include <stdexcept>
+
 #include "sim/cluster/machine/import/typed.h"
+#include "text/number.h"
 #include "tools/answer/asked_machine.h"
+#include "tools/answer/noise.h"
 #include "tools/answer/price_progress.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/program/cli_checks.h"
@@ -17,10 +23,12 @@ namespace trellis::tools {
 namespace {
 
 struct Options {
-  std::string config, machine = "trn1.32xlarge", output;
+  std::string config, figures, machine = "trn1.32xlarge", output;
   std::vector<std::string> changes, what_if, plugins;
   sim::StepOptions step;
   int ranks = 0;
+  std::string order = "data", mtbf, checkpoint, save = "60s", restart = "10min";
+  sim::NoiseRuns noise;
   bool json = false, whole = false;
 };
 
@@ -31,7 +39,7 @@ void add(CLI::App& app, Options& o) {
       "takes;\n"
       "the exchanges; the critical path in words. Each operation has a time by its kind and shape: what Tensor, "
       "Vector,\n"
-      "Scalar and DMA have to do of it (sim/cluster/operation). A pipeline's steady state is priced once.\n\n{}",
+      "Scalar and DMA have to do of it (sim/cluster/operation). Micro-batches that are alike are laid out once.\n\n{}",
       sim::machine_grammar));
   app.add_option("config", o.config, "The configuration")->required();
   app.add_option("--set", o.changes, "Changes a key: data.seq_length=128");
@@ -39,11 +47,55 @@ void add(CLI::App& app, Options& o) {
   app.add_option("-m,--machine", o.machine, "The machine")->capture_default_str();
   app.add_option("-n,--ranks", o.ranks, "Ranks in all [all of the machine's]")->check(above_zero());
   app.add_option("--what-if", o.what_if, sim::change_grammar);
+  app.add_option("--figures", o.figures, figures_help);
   app.add_option("--era", o.step.era, "The software's generation, for collectives [the machine's usual one]");
   app.add_option("--software", o.step.software, "The release that compiled the step, as 2.21 [the newest known]");
-  app.add_flag("--whole", o.whole, "Lay out and price every micro-batch, also where the steady state repeats");
+  app.add_flag("--whole", o.whole, "Lay out and price every micro-batch, also those that are alike");
+  app.add_option(
+         "--order", o.order,
+         "Which axis comes next over the machine's ranks, after the tensor axis: data, as `trellis train` counts\n"
+         "ranks, or pipeline, as a list of hosts may place them")
+      ->check(CLI::IsMember({"data", "pipeline"}))
+      ->capture_default_str();
+  add_noise_options(app, o.noise);
+  app.add_option("--host-mtbf", o.mtbf,
+                 "Mean time between failures of a host, as 3000h: prints which part of a long job's time is steps that "
+                 "count");
+  app.add_option("--checkpoint", o.checkpoint, "Time from a checkpoint to the next one, as 30min [the best]");
+  app.add_option("--save", o.save, "Time that a checkpoint stops the steps")->capture_default_str();
+  app.add_option("--restart", o.restart, "Time from a failure to the first step after it")->capture_default_str();
   app.add_option("-o,--output", o.output, timeline_help);
   app.add_flag("--json", o.json, "Print JSON");
+}
+
+// "30min", "3000h", "45s".
+double seconds_of(const char* option, std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    double seconds;
+  };
+  constexpr std::array units = {Unit{"ms", 1e-3}, Unit{"min", 60}, Unit{"s", 1}, Unit{"h", 3600}, Unit{"d", 86400}};
+  for (const Unit& u : units)
+    if (text.ends_with(u.name))
+      if (const auto value = text::number<double>(text.substr(0, text.size() - u.name.size()), 0, 1e12))
+        return *value * u.seconds;
+  throw std::invalid_argument(fmt::format("{} {}: expected a time, as 45s, 30min, 3000h or 90d", option, text));
+}
+
+std::optional<sim::Failures> failures_of(const Options& o, const sim::Machine& machine, train::Rank world) {
+  if (o.mtbf.empty()) {
+    if (!o.checkpoint.empty()) throw std::invalid_argument("--checkpoint goes with --host-mtbf");
+    return {};
+  }
+  const double hosts = std::ceil(static_cast<double>(world) / static_cast<double>(sim::ranks_of_host(machine)));
+  sim::Failures f{.between = seconds_of("--host-mtbf", o.mtbf) / hosts,
+                  .save = seconds_of("--save", o.save),
+                  .restart = seconds_of("--restart", o.restart)};
+  if (!(f.between > 0)) throw std::invalid_argument(fmt::format("--host-mtbf {}: expected more than 0", o.mtbf));
+  f.interval = o.checkpoint.empty() ? sim::best_interval(f) : seconds_of("--checkpoint", o.checkpoint);
+  if (!(f.interval > 0))
+    throw std::invalid_argument(fmt::format("--checkpoint {}: expected more than 0", o.checkpoint));
+  return f;
 }
 
 int run(const Options& given) {
@@ -51,14 +103,22 @@ int run(const Options& given) {
   expect_timeline_file(o.output);
   load_plugins(o.plugins);
   const ReadConfig read = read_config(o.config, o.changes);
-  const sim::Machine machine(asked_machine(o.machine, o.what_if, o.step.era));
+  const sim::Machine machine(asked_machine(o.machine, o.what_if, o.step.era, o.figures));
   const train::Rank world = o.ranks > 0 ? o.ranks : machine.ranks();
   PriceProgress watch;
   watch.begin("a training step");
   o.step.stopped = [&](sim::Time reached, double done) { return watch.stopped(reached, done); };
-  const PricedStep priced = price_of(read.job.step, world, machine, o.step, o.whole);
+  expect_noise(o.noise, machine, o.step.era);
+  note_seed(o.noise);
+  const std::optional<sim::Failures> failures = failures_of(o, machine, world);
+  StepOnMachine step(
+      read.job.step, world, machine, o.step,
+      {.whole = o.whole, .order = o.order == "data" ? AxisOrder::data_first : AxisOrder::pipeline_first});
+  PricedStep priced = step.price();
+  priced.failures = failures;
+  if (priced.price.time != sim::forever) priced.noisy = step.noisy(o.noise);
   watch.clear();
-  if (priced.time == sim::forever) throw std::runtime_error("interrupted before the step was priced");
+  if (priced.price.time == sim::forever) throw std::runtime_error("interrupted before the step was priced");
   const std::string title = fmt::format("{} on {}", read.job.step.name, machine.name());
   if (!o.output.empty())
     write_timeline(o.output, sim::timeline_of(priced.graph, priced.price),

@@ -4,12 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "schedule/graph/match.h"
 #include "sim/hardware/report/parts.h"
 #include "sim/hardware/timeline/summary_words.h"
+#include "tools/answer/noise.h"
 #include "tools/program/json_text.h"
 #include "tools/program/table.h"
 #include "train/config/experts/experts_check.h"
@@ -28,8 +30,8 @@ Table classes_of(const PricedStep& p) {
   for (const char* what : {"weights", "gradients", "optimizer", "activations"})
     columns.push_back({.name = what, .unit = "B"});
   Table table("classes", std::move(columns));
-  for (std::size_t c = 0; c < p.spent.size(); ++c) {
-    const sim::ClassTime& t = p.spent[c];
+  for (std::size_t c = 0; c < p.price.classes.size(); ++c) {
+    const sim::ClassTime& t = p.price.classes[c];
     std::vector<Cell> row{schedule::ranks_words(p.graph.classes[c].ranks)};
     for (std::size_t i = 0; i < p.graph.phases.size(); ++i) row.emplace_back(sim::in_seconds(t.compute[i]));
     for (Time exposed : t.exposed) row.emplace_back(sim::in_seconds(exposed));
@@ -65,7 +67,7 @@ Table exchanges_of(const PricedStep& p) {
 
 // For the ranks that compute longest: the engines' own times, and the sum that operations take.
 std::string engines_words(const PricedStep& p) {
-  const auto& most = *std::ranges::max_element(p.spent, {}, [](const sim::ClassTime& t) {
+  const auto& most = *std::ranges::max_element(p.price.classes, {}, [](const sim::ClassTime& t) {
     Time sum = 0;
     for (Time each : t.compute) sum += each;
     return sum;
@@ -83,6 +85,21 @@ std::string factors_words(const sim::StepFactors& f) {
   return words;
 }
 
+std::string duration(double seconds) {
+  if (seconds < 120) return fmt::format("{:.3g} s", seconds);
+  return seconds < 7200 ? fmt::format("{:.3g} min", seconds / 60) : fmt::format("{:.4g} h", seconds / 3600);
+}
+
+std::string goodput_words(const sim::Failures& f, double step) {
+  sim::Failures best = f;
+  best.interval = sim::best_interval(f);
+  std::string words = fmt::format("{:.1f}% of the time: a failure each {}, a checkpoint each {}", 100 * sim::goodput(f),
+                                  duration(f.between), duration(f.interval));
+  if (std::abs(best.interval / f.interval - 1) > 0.05)
+    words += fmt::format("; {:.1f}% with one each {}", 100 * sim::goodput(best), duration(best.interval));
+  return words + fmt::format("; {:.0f} steps a day", 86400 * sim::goodput(f) / step);
+}
+
 std::string memory_words(const PricedStep& p) {
   const auto most = static_cast<double>(p.most_memory().bytes);
   return fmt::format("{} of {} a rank{}", sim::bytes_words(most), sim::bytes_words(p.memory_of_rank),
@@ -94,14 +111,20 @@ std::string memory_words(const PricedStep& p) {
 std::string step_path_words(const PricedStep& p) {
   std::map<std::string, Time> parts;
   Time before = 0, waits = 0;
+  const auto phase = [&](std::size_t i) { return i < p.graph.phases.size() ? p.graph.phases[i] : "computation"; };
+  const auto exchanges = [&](std::uint32_t i) { return fmt::format("{} exchanges", p.graph.communicators[i].name); };
   for (const auto& [c, t] : p.price.path) {
     const schedule::GraphTask& task = p.graph.classes[c].tasks[t];
     const sim::StepTask& when = p.price.tasks[c][t];
-    const std::string what = task.kind == schedule::GraphTask::Kind::compute
-                                 ? task.phase < p.graph.phases.size() ? p.graph.phases[task.phase] : "computation"
-                                 : fmt::format("{} exchanges", p.graph.communicators[task.communicator].name);
     waits += std::max<Time>(0, when.start - before);
-    parts[what] += when.end - std::max(when.start, before);
+    if (when.stretch >= 0) {
+      const sim::ClassTime& spent = p.price.stretches[static_cast<std::size_t>(when.stretch)];
+      for (std::size_t i = 0; i < spent.compute.size(); ++i) parts[phase(i)] += spent.compute[i];
+      for (std::uint32_t i = 0; i < spent.exposed.size(); ++i) parts[exchanges(i)] += spent.exposed[i];
+    } else {
+      parts[task.kind == schedule::GraphTask::Kind::compute ? phase(task.phase) : exchanges(task.communicator)] +=
+          when.end - std::max(when.start, before);
+    }
     before = when.end;
   }
   if (waits > 0) parts["waiting"] = waits;
@@ -116,13 +139,13 @@ std::string step_path_words(const PricedStep& p) {
 
 std::string step_text(const PricedStep& p, const sim::Machine& machine) {
   const train::MeshShape& m = p.shape;
-  const double seconds = sim::in_seconds(p.time);
+  const double seconds = sim::in_seconds(p.price.time);
   std::string out = fmt::format("{} on {}: {} ranks, tensor {}, pipeline {}, data {}; {} micro-batches of {}\n",
                                 p.config.name, machine.name(), p.graph.ranks, m.tensor, m.pipeline, m.data,
                                 p.micro_batches, p.config.micro_batch_size);
-  out += fmt::format("  step           {}\n", sim::time_words(p.time));
-  out += fmt::format("  between        {} and {}: four of five published steps are that near\n", sim::time_words(p.low),
-                     sim::time_words(p.high));
+  out += fmt::format("  step           {}\n", sim::time_words(p.price.time));
+  out += fmt::format("  between        {} and {}: four of five published steps are that near\n",
+                     sim::time_words(p.price.low), sim::time_words(p.price.high));
   out += fmt::format("  throughput     {:.4g} sequences/s, {:.4g} tokens/s\n",
                      static_cast<double>(p.sequences()) / seconds, static_cast<double>(p.tokens()) / seconds);
   out += fmt::format("  MFU            {:.1f}% of {:.4g} TFLOP/s; forward and backward, causal halves, nothing twice\n",
@@ -133,15 +156,18 @@ std::string step_text(const PricedStep& p, const sim::Machine& machine) {
   if (const std::string routing = train::routing_words(p.config); !routing.empty())
     out += fmt::format("  routing        {}\n", routing);
   out += fmt::format("  critical path  {}\n", step_path_words(p));
-  if (p.priced < p.micro_batches)
-    out += fmt::format("  laid out       {} micro-batches, of which one more repeats\n", p.priced);
+  if (!p.noisy.times.empty()) out += fmt::format("  with noise     {}\n", noise_words(p.noisy));
+  if (p.failures) out += fmt::format("  goodput        {}\n", goodput_words(*p.failures, seconds));
+  if (p.laid_out < p.micro_batches)
+    out += fmt::format("  laid out       {} of {} micro-batches: those between the first and the last are alike\n",
+                       p.laid_out, p.micro_batches);
   return out + "\n" + classes_of(p).text() + "\n" + exchanges_of(p).text() +
          "proved: communication matches, and nobody waits in a circle\n";
 }
 
 std::string step_json(const PricedStep& p, const sim::Machine& machine) {
   const train::MeshShape& m = p.shape;
-  const double seconds = sim::in_seconds(p.time);
+  const double seconds = sim::in_seconds(p.price.time);
   nlohmann::ordered_json out{{"config", p.config.name},
                              {"machine", machine.name()},
                              {"ranks", p.graph.ranks},
@@ -149,9 +175,9 @@ std::string step_json(const PricedStep& p, const sim::Machine& machine) {
                              {"pipeline", m.pipeline},
                              {"data", m.data},
                              {"micro_batches", p.micro_batches},
-                             {"time_ps", p.time},
-                             {"low_ps", p.low},
-                             {"high_ps", p.high},
+                             {"time_ps", p.price.time},
+                             {"low_ps", p.price.low},
+                             {"high_ps", p.price.high},
                              {"sequences_per_second", static_cast<double>(p.sequences()) / seconds},
                              {"tokens_per_second", static_cast<double>(p.tokens()) / seconds},
                              {"mfu", p.mfu()},
@@ -162,6 +188,12 @@ std::string step_json(const PricedStep& p, const sim::Machine& machine) {
                              {"software_factor", p.price.factors.software},
                              {"hosts_factor", p.price.factors.hosts},
                              {"critical_path", step_path_words(p)}};
+  put_noise(out, p.noisy);
+  if (p.failures)
+    out["goodput"] = {{"part", sim::goodput(*p.failures)},
+                      {"seconds_between_failures", p.failures->between},
+                      {"checkpoint_seconds", p.failures->interval},
+                      {"best_checkpoint_seconds", sim::best_interval(*p.failures)}};
   out["classes"] = classes_of(p).object()["classes"];
   out["exchanges"] = exchanges_of(p).object()["exchanges"];
   return json_text(out, 1);

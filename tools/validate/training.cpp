@@ -3,90 +3,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 
 #include "measure/published/accuracy.h"
-#include "tools/train/config_file.h"
-#include "tools/train/step_pricing.h"
+#include "tools/answer/asked_machine.h"
+#include "tools/validate/training_records.h"
 
 namespace trellis::tools {
 namespace {
 
-using measure::Record;
-using nlohmann::json;
-
-std::string text_of(const Record& r, const char* key) {
-  if (const auto number = r.number(key)) return fmt::format("{}", *number);
-  return r.word(key);
-}
-
-// The keys of the record's configuration: the model's, the setup's, what the record says, and its own corrections.
-std::vector<std::string> keys_of(const json& all, const json& entry, const Record& r) {
-  std::map<std::string, std::string> keys;
-  const auto put = [&](const json& from) {
-    for (const auto& [key, value] : from.items()) keys[key] = value.get<std::string>();
-  };
-  put(all.at("models").at(entry.at("model").get<std::string>()));
-  put(all.at("setups").at(entry.at("setup").get<std::string>()));
-  keys["model.optim.name"] = all.at("optimizers").at(r.word("optimizer")).get<std::string>();
-  keys["data.micro_batch_size"] = text_of(r, "microbatch_per_worker");
-  keys["data.global_batch_size"] = text_of(r, "global_batch");
-  keys["distributed_strategy.tensor_model_parallel_size"] = text_of(r, "tp");
-  keys["distributed_strategy.pipeline_model_parallel_size"] = text_of(r, "pp");
-  if (entry.contains("set")) put(entry.at("set"));
-  std::vector<std::string> changes;
-  for (const auto& [key, value] : keys) changes.push_back(fmt::format("{}={}", key, value));
-  return changes;
-}
-
-// One record's step, as a function of the two figures that are fitted.
-class TrainingStep {
- public:
-  TrainingStep(const json& all, const json& entry, const Record& r)
-      : machine_(sim::machine_named(machine_of(r))),
-        step_(parse_config(r.id, "", keys_of(all, entry, r)).job.step, machine_.ranks(), machine_,
-              {.software = r.word("sdk")}) {
-    several_ = machine_.ranks() > sim::ranks_of_host(machine_);
-    for (const double exposed : {0.0, 1.0})
-      for (const double hosts : {0.0, 1.0}) corners_.push_back(std::log(seconds(exposed, hosts)));
-  }
-
-  double seconds(double exposed, double hosts) {
-    sim::StepFactors f = step_.factors();
-    f.hosts = several_ ? 1 + hosts : 1;
-    for (auto& [communicator, part] : f.exposed) part = exposed;
-    return sim::in_seconds(step_.time(f));
-  }
-  double usual() { return sim::in_seconds(step_.time(step_.factors())); }
-  double spread() const { return step_.factors().spread; }
-  double flops_of_rank() const { return step_.flops() / machine_.ranks(); }
-
-  // Between the corners, times are as good as linear in either figure: a fit needs no more.
-  double about(double exposed, double hosts) const {
-    const double without = std::exp(corners_[0]) * (1 - exposed) + std::exp(corners_[2]) * exposed;
-    const double with = std::exp(corners_[1]) * (1 - exposed) + std::exp(corners_[3]) * exposed;
-    return without * (1 - hosts) + with * hosts;
-  }
-
- private:
-  static std::string machine_of(const Record& r) {
-    const std::string nodes = text_of(r, "nodes");
-    return nodes == "1" ? "trn1.32xlarge" : fmt::format("trn1.32xlarge x {}", nodes);
-  }
-
-  sim::Machine machine_;
-  StepOnMachine step_;
-  bool several_ = false;
-  std::vector<double> corners_;  // log seconds: exposed 0 and 1, hosts 0 and 1
-};
-
+// One record's step. Between the corners, times are as good as linear in either figure: a fit needs no more.
 struct Prepared {
   TrainingLine line;
   std::unique_ptr<TrainingStep> step;
+  std::array<double, 4> corners = {};  // seconds: exposed 0 and 1, hosts 0 and 1
+
+  double about(double exposed, double hosts) const {
+    const double without = corners[0] * (1 - exposed) + corners[2] * exposed;
+    const double with = corners[1] * (1 - exposed) + corners[3] * exposed;
+    return without * (1 - hosts) + with * hosts;
+  }
 };
 
 // The two figures with the least sum of |log| errors of the records that may be fitted to; one of them may be held.
@@ -100,7 +40,7 @@ FittedFigures fitted(const std::vector<Prepared>& all, const std::string& withou
       double sum = 0;
       for (const Prepared& p : all)
         if (p.line.fits && p.line.family != without)
-          sum += std::abs(std::log(p.step->about(exposed, hosts) / p.line.measured));
+          sum += std::abs(std::log(p.about(exposed, hosts) / p.line.measured));
       if (sum < least) least = sum, best.exposed = exposed, best.hosts = hosts;
     }
   return best;
@@ -118,22 +58,17 @@ void add_table(std::vector<Prepared>& all) {
   }
 }
 
-std::vector<Prepared> prepared(const json& all, const std::vector<Record>& records, TrainingAnswer& answer) {
+std::vector<Prepared> prepared(const TrainingRecords& found, const std::string& figures, TrainingAnswer& answer) {
   std::vector<Prepared> steps;
-  for (const json& entry : all.at("records")) {
-    const auto id = entry.at("id").get<std::string>();
-    const auto r = std::ranges::find(records, id, &Record::id);
-    if (r == records.end()) continue;
-    Prepared p{.line = {.id = id,
-                        .family = entry.at("family").get<std::string>(),
-                        .rule = entry.value("rule", ""),
-                        .fits = entry.value("fit", true)}};
+  for (const TrainingRecord& r : found.records) {
+    Prepared p{.line = {.id = r.id, .family = r.family, .rule = r.rule, .fits = r.fits, .measured = r.measured}};
     try {
-      p.line.measured = std::stod(text_of(*r, "global_batch")) / r->value;
-      p.step = std::make_unique<TrainingStep>(all, entry, *r);
+      p.step = std::make_unique<TrainingStep>(r.config, machine_with(r.machine, figures), r.software);
+      for (std::size_t i = 0; i < p.corners.size(); ++i)
+        p.corners[i] = p.step->seconds(static_cast<double>(i / 2), static_cast<double>(i % 2));
       steps.push_back(std::move(p));
     } catch (const std::invalid_argument& e) {
-      answer.faults[id] = e.what();
+      answer.faults[r.id] = e.what();
     }
   }
   return steps;
@@ -163,19 +98,40 @@ void add_errors(TrainingAnswer& answer, std::vector<Prepared>& steps) {
 
 }  // namespace
 
-TrainingAnswer training_answer(const std::string& setups, const std::vector<Record>& records) {
-  TrainingAnswer answer;
-  const json all = json::parse(setups);
-  for (const json& each : all.at("apart"))
-    for (const Record& r : records)
-      if (r.id.starts_with(each.at("begins").get<std::string>()))
-        answer.apart[r.id] = each.at("why").get<std::string>();
-  std::vector<Prepared> steps = prepared(all, records, answer);
+TrainingAnswer training_answer(const std::string& setups, const std::vector<measure::Record>& records,
+                               const std::string& figures) {
+  const TrainingRecords found = training_records(setups, records);
+  TrainingAnswer answer{.apart = found.apart, .faults = found.faults};
+  std::vector<Prepared> steps = prepared(found, figures, answer);
   if (steps.empty()) return answer;
   add_table(steps);
   add_errors(answer, steps);
   for (Prepared& p : steps) answer.lines.push_back(std::move(p.line));
   return answer;
+}
+
+std::map<std::string, measure::Answer> training_answers(const std::string& setups,
+                                                        const std::vector<measure::Record>& records) {
+  using measure::Answer;
+  std::map<std::string, Answer> answers;
+  const TrainingRecords found = training_records(setups, records);
+  for (const measure::Record& r : records)
+    if (r.kind() == "train")
+      answers[r.id] = Answer::no(r.unit == "seq/s" ? "what it was run with is not known"
+                                                   : "it follows from the throughput and the model's operations");
+  for (const auto* why : {&found.apart, &found.faults})
+    for (const auto& [id, words] : *why) answers[id] = Answer::no(words);
+  for (const TrainingRecord& r : found.records) {
+    try {
+      const double step = TrainingStep(r.config, machine_with(r.machine, ""), r.software).usual();
+      answers[r.id] = {.simulated = static_cast<double>(r.config.global_batch_size) / step,
+                       .kind = "train",
+                       .by = fmt::format("a step of {:.3g} s on {}, release {}", step, r.machine, r.software)};
+    } catch (const std::invalid_argument& e) {
+      answers[r.id] = Answer::no(e.what());
+    }
+  }
+  return answers;
 }
 
 std::string training_text(const TrainingAnswer& a) {
@@ -201,6 +157,7 @@ std::string training_text(const TrainingAnswer& a) {
   for (const FittedFigures& f : a.fitted)
     out += fmt::format("fitted {:24} exposed {:.2f}, hosts {:.2f}\n",
                        f.without.empty() ? "to all" : "without " + f.without, f.exposed, f.hosts);
+  for (const auto& [id, why] : a.apart) out += fmt::format("apart: {}: {}\n", id, why);
   for (const auto& [id, why] : a.faults) out += fmt::format("not priced: {}: {}\n", id, why);
   return out;
 }

@@ -35,8 +35,13 @@ struct TrainingAnswer {
   std::map<std::string, std::string> faults;          // that could not be priced
 };
 
-// `setups`: the text of a file like sim/published/training.json.
-TrainingAnswer training_answer(const std::string& setups, const std::vector<measure::Record>&);
+// `setups`: the text of a file like sim/published/training.json. `figures`: a file that replaces a machine's; empty:
+// none.
+TrainingAnswer training_answer(const std::string& setups, const std::vector<measure::Record>&,
+                               const std::string& figures = "");
 std::string training_text(const TrainingAnswer&);
+
+// The answer to every training record, by its id: the priced step in the record's unit, or why there is none.
+std::map<std::string, measure::Answer> training_answers(const std::string& setups, const std::vector<measure::Record>&);
 
 }  // namespace trellis::tools

@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "measure/published/accuracy.h"
+#include "tools/answer/asked_machine.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
@@ -16,7 +19,7 @@ namespace trellis::tools {
 namespace {
 
 struct Options {
-  std::string file, setups, only, output;
+  std::string file, setups, only, output, figures;
   bool json = false;
 };
 
@@ -32,6 +35,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("file", o.file, "Records, as sim/published/measured.json")->required();
   app.add_option("--setups", o.setups, "What they were run with [training.json beside the file]");
   app.add_option("--only", o.only, "Only records whose id begins with this");
+  app.add_option("--figures", o.figures, figures_help);
   app.add_flag("--json", o.json, "Print JSON");
   app.add_option("-o,--output", o.output, "Write here [standard output]")->check(output_file());
 }
@@ -46,10 +50,16 @@ std::string json_of(const TrainingAnswer& training) {
                               {"left_out_s", l.left_out},
                               {"low_s", l.low},
                               {"high_s", l.high},
+                              {"error", l.simulated / l.measured - 1},
+                              {"left_out_error", l.left_out / l.measured - 1},
                               {"inside", l.inside()},
                               {"table_s", l.table},
                               {"fits", l.fits},
                               {"rule", l.rule}});
+  for (const auto& [how, errors] : training.errors) {
+    const auto at = [&](double part) { return std::expm1(measure::value_at(errors, part)); };
+    out["errors"].push_back({{"fitted", how}, {"median", at(0.5)}, {"ninth", at(0.9)}, {"worst", at(1)}});
+  }
   for (const FittedFigures& f : training.fitted)
     out["fitted"].push_back({{"without", f.without}, {"exposed", f.exposed}, {"hosts", f.hosts}});
   for (const auto& [id, why] : training.apart) out["apart"][id] = why;
@@ -62,7 +72,7 @@ int run(const Options& o) {
   std::vector<measure::Record> asked;
   std::ranges::copy_if(measure::read_records(read_input(o.file), o.file), std::back_inserter(asked),
                        [&](const measure::Record& r) { return r.id.starts_with(o.only); });
-  const TrainingAnswer training = training_answer(read_input(o.setups.empty() ? beside : o.setups), asked);
+  const TrainingAnswer training = training_answer(read_input(o.setups.empty() ? beside : o.setups), asked, o.figures);
   if (training.lines.empty())
     throw std::invalid_argument(fmt::format("{}: no record of it is among the setups", o.file));
   write_output(o.output, o.json ? json_of(training) : training_text(training));

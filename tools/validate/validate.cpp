@@ -21,6 +21,7 @@
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
 #include "tools/program/progress.h"
+#include "tools/validate/training.h"
 
 namespace trellis::tools {
 
@@ -174,17 +175,23 @@ std::string report(const std::vector<Compared>& all, const OfRecord& left_out) {
 }
 
 // With fewer of them when the user ends it.
-std::vector<Compared> compared(const std::vector<Record>& records, const std::string& only, bool& interrupted) {
+std::vector<Compared> compared(const std::vector<Record>& records, const std::string& setups, const std::string& only,
+                               bool& interrupted) {
   const std::set<std::string> fitted = fitted_records();
   std::vector<Compared> all;
   const auto wanted = [&](const Record& r) { return r.id.starts_with(only); };
+  // Steps are laid out by train/, which measure/ does not see.
+  std::map<std::string, Answer> steps;
+  const bool any = std::ranges::any_of(records, [&](const Record& r) { return wanted(r) && r.kind() == "train"; });
+  if (any && !setups.empty()) steps = training_answers(setups, records);
   Progress progress(static_cast<std::size_t>(std::ranges::count_if(records, wanted)));
   const Interrupts interrupts;
   for (const Record& r : records) {
     if (!wanted(r)) continue;
     if ((interrupted = interrupts.asked())) break;
     progress.next(r.id);
-    Compared c{&r, answer(r, records), false};
+    const auto step = steps.find(r.id);
+    Compared c{&r, step == steps.end() ? answer(r, records) : step->second, false};
     c.fitted = fitted.contains(r.id) || std::ranges::find(c.answer.fitted_to, r.id) != c.answer.fitted_to.end();
     if (c.answer.simulated && !(std::isfinite(*c.answer.simulated) && *c.answer.simulated > 0 && r.value > 0))
       c.answer = Answer::no("no error can be given: the measured value or the simulated one is not above 0");
@@ -195,12 +202,15 @@ std::vector<Compared> compared(const std::vector<Record>& records, const std::st
 
 int run(const Options& o) {
   std::vector<Record> records;
+  std::string setups;  // of the first file that has some beside it
   for (const std::string& file : record_files(o)) {
+    const auto beside = std::filesystem::path(file).parent_path() / "training.json";
+    if (setups.empty() && std::filesystem::exists(beside)) setups = read_input(beside.string());
     std::vector<Record> more = read_records(read_input(file), file);
     records.insert(records.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }
   bool interrupted = false;
-  const std::vector<Compared> all = compared(records, o.only, interrupted);
+  const std::vector<Compared> all = compared(records, setups, o.only, interrupted);
   if (interrupted) {
     std::string unwritten;
     for (const std::string& file : {o.output, o.fit})

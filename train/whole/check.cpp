@@ -55,7 +55,8 @@ std::size_t class_of(const Config& c, const Mesh& mesh, Rank rank) {
   return static_cast<std::size_t>(at.pipeline) + kinds.size() * static_cast<std::size_t>(mesh.shape().pipeline);
 }
 
-std::vector<Step> classes_of(const Config& config, Rank world, Purpose purpose, std::size_t cached) {
+std::vector<Step> classes_of(const Config& config, Rank world, Purpose purpose, std::size_t cached,
+                             const PipelineSchedule* order) {
   const Derived derived = derive(config, world);
   const Mesh mesh(derived.mesh, config.wiring);
   std::vector<Step> classes;
@@ -63,22 +64,24 @@ std::vector<Step> classes_of(const Config& config, Rank world, Purpose purpose, 
     for (Rank p = 0; p < derived.mesh.pipeline; ++p) {
       const Rank rank = mesh.rank({.pipeline = p, .tensor = tensor});
       if (class_of(config, mesh, rank) == classes.size())
-        classes.push_back(lay_out(config, world, rank, purpose, cached));
+        classes.push_back(lay_out(config, world, rank, purpose, cached, order));
     }
   return classes;
 }
 
-std::string check_classes(const Config& config, Rank world, const std::vector<Step>& classes) {
+std::string check_classes(const Config& config, Rank world, const std::vector<Step>& classes,
+                          const PipelineSchedule* order, const std::vector<std::size_t>& like) {
   const Mesh& mesh = classes[0].mesh;
   for (std::size_t c = 0; c < classes.size(); ++c) {
     const Step& first = classes[c];
     Place place{.pipeline = first.place.pipeline, .data = mesh.shape().data - 1, .tensor = mesh.shape().tensor - 1};
     while (class_of(config, mesh, mesh.rank(place)) != c) --place.tensor;
-    if (place == first.place) continue;
+    const std::size_t model = like.empty() ? c : like[c];
+    if (place == first.place && model == c) continue;
     const Rank last = mesh.rank(place);
-    const Step other = lay_out(config, world, last);
+    const Step other = lay_out(config, world, last, Purpose::train, 0, order);
     const auto stage = static_cast<std::size_t>(place.pipeline);
-    if (std::string fault = compared(first.program, other.program, stage, last); !fault.empty()) return fault;
+    if (std::string fault = compared(classes[model].program, other.program, stage, last); !fault.empty()) return fault;
   }
   return "";
 }

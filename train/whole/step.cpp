@@ -51,11 +51,12 @@ TensorId taken(std::map<std::int32_t, TensorId>& from, std::int32_t micro) {
 
 class LayingOut {
  public:
-  LayingOut(const Config& config, Rank world, Rank rank, Purpose purpose, std::size_t cached)
+  LayingOut(const Config& config, Rank world, Rank rank, Purpose purpose, std::size_t cached,
+            const PipelineSchedule* order)
       : purpose_(purpose),
         cached_(cached),
         derived_(derive(config, world)),
-        schedule_(schedule_of(config, derived_)),
+        schedule_(order != nullptr ? *order : schedule_of(config, derived_)),
         mesh_(derived_.mesh, config.wiring),
         place_(mesh_.place(rank)),
         writer_(derived_.mesh, place_),
@@ -195,6 +196,7 @@ class LayingOut {
     GradientExchange gradients(step_.config, step_.states);
     for (const Slot& slot : schedule_.ranks[static_cast<std::size_t>(place_.pipeline)]) {
       const double before = writer_.flops();
+      const std::size_t first = writer_.operations();
       const char word = slot.action == Action::weight ? 'w' : is_forward(slot.action) ? 'f' : 'b';
       const Writer::Scope scope(writer_, fmt::format("{}{}", word, slot.micro));
       const Writer::For what(writer_, word == 'f' ? Phase::forward : Phase::backward);
@@ -212,6 +214,7 @@ class LayingOut {
         default:
           message(chunk, slot);
       }
+      step_.slots.push_back({slot, first, writer_.operations()});
       if (computes(slot.action) && slot.micro == 0) note_cost(slot, writer_.flops() - before);
     }
     std::vector<const Parameter*> tied;
@@ -361,8 +364,9 @@ PipelineSchedule schedule_of(const Config& c, const Derived& d) {
   return pipeline_schedule(shape.chunks > 1 ? "interleaved" : "1f1b", shape);
 }
 
-Step lay_out(const Config& config, Rank world, Rank rank, Purpose purpose, std::size_t cached) {
-  return LayingOut(config, world, rank, purpose, cached).run();
+Step lay_out(const Config& config, Rank world, Rank rank, Purpose purpose, std::size_t cached,
+             const PipelineSchedule* order) {
+  return LayingOut(config, world, rank, purpose, cached, order).run();
 }
 
 }  // namespace trellis::train

@@ -10,6 +10,12 @@
 
 namespace trellis::train {
 
+// What a slot of the pipeline's schedule became: operations from `first` to before `end`.
+struct SlotOperations {
+  Slot slot;
+  std::size_t first = 0, end = 0;
+};
+
 struct Step {
   Config config;
   Mesh mesh;
@@ -28,7 +34,8 @@ struct Step {
   Rank kv_copies = 1;
   bool tied = false;  // first and last stage hold copies of a weight
   std::size_t micro_batches = 1;
-  std::vector<StageCosts> costs;  // FLOPs of a micro-batch's passes, by chunk
+  std::vector<SlotOperations> slots;  // of a training step, in order
+  std::vector<StageCosts> costs;      // FLOPs of a micro-batch's passes, by chunk
 };
 
 // evaluate: forward passes and the loss alone, without dropout; no parameter has a gradient. generate: forward passes
@@ -36,9 +43,10 @@ struct Step {
 // says how many these are, and the result is the logits after the last token.
 enum class Purpose : std::uint8_t { train, evaluate, generate };
 
-// Throws invalid_argument where the configuration does not fit.
-// cached: of generation, positions at most.
-Step lay_out(const Config&, Rank world, Rank rank, Purpose = Purpose::train, std::size_t cached = 0);
+// Throws invalid_argument where the configuration does not fit. `cached`: the most positions of a generation. `order`:
+// another schedule of as many micro-batches; null: schedule_of the configuration.
+Step lay_out(const Config&, Rank world, Rank rank, Purpose = Purpose::train, std::size_t cached = 0,
+             const PipelineSchedule* order = nullptr);
 
 // The schedule that the configuration names or, without a name, 1F1B or its interleaved form.
 PipelineSchedule schedule_of(const Config&, const Derived&);

@@ -11,15 +11,26 @@ namespace trellis::sim {
 namespace {
 
 using schedule::GraphTask;
-using schedule::TaskEnd;
 
 // A step is not known to a per cent: an algorithm within this much of the fastest serves.
 constexpr double enough = 0.03;
 constexpr std::int64_t most_effort = 500'000;
 
 constexpr std::size_t most_groups = 64;  // simulated beside each other
+constexpr std::uint64_t draws = 16;      // of an exchange with noise
 
 }  // namespace
+
+std::optional<ExchangeBook::Known> ExchangeBook::find(const Key& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(key);
+  return found == known_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void ExchangeBook::note(const Key& key, const Known& known) {
+  const std::lock_guard lock(mutex_);
+  known_.emplace(key, known);
+}
 
 Exchanges::Exchanges(const ExecutionGraph& graph, const schedule::Matched& matched, const Machine& machine,
                      const StepOptions& options)
@@ -27,6 +38,7 @@ Exchanges::Exchanges(const ExecutionGraph& graph, const schedule::Matched& match
       matched_(matched),
       machine_(machine),
       options_{.era = options.era, .within = enough, .most_effort = most_effort, .stopped = options.stopped},
+      book_(options.book),
       choices_(machine, options_),
       host_(ranks_of_host(machine)) {
   for (std::size_t c = 0; c < graph.communicators.size(); ++c) {
@@ -36,9 +48,8 @@ Exchanges::Exchanges(const ExecutionGraph& graph, const schedule::Matched& match
   }
 }
 
-const schedule::CommunicatorClasses& Exchanges::together(TaskEnd e) const {
-  const GraphTask& t = graph_.classes[e.rank_class].tasks[e.task];
-  return matched_.together[t.communicator][in_[t.communicator][e.rank_class]];
+const schedule::CommunicatorClasses& Exchanges::together(std::uint32_t of, const GraphTask& t) const {
+  return matched_.together[t.communicator][in_[t.communicator][of]];
 }
 
 bool Exchanges::shares_hosts(const std::vector<Rank>& a, const std::vector<Rank>& b) const {
@@ -47,8 +58,7 @@ bool Exchanges::shares_hosts(const std::vector<Rank>& a, const std::vector<Rank>
   return std::ranges::any_of(b, [&](Rank r) { return hosts.contains(r / host_); });
 }
 
-std::vector<Rank> Exchanges::members_of(std::uint32_t group, TaskEnd e, const GraphTask& other) const {
-  const GraphTask& t = graph_.classes[e.rank_class].tasks[e.task];
+std::vector<Rank> Exchanges::members_of(std::uint32_t group, const GraphTask& t, const GraphTask& other) const {
   const auto& groups = graph_.communicators[t.communicator].groups;
   std::vector<Rank> members;
   if (groups.empty()) {
@@ -61,21 +71,17 @@ std::vector<Rank> Exchanges::members_of(std::uint32_t group, TaskEnd e, const Gr
   return {members.at(static_cast<std::size_t>(other.peer)), members.at(static_cast<std::size_t>(t.peer))};
 }
 
-ExchangePrice Exchanges::priced(TaskEnd e, const GraphTask& other) {
-  const GraphTask& t = graph_.classes[e.rank_class].tasks[e.task];
+// The end's own groups first; those of other classes do the same at about the same time. `first`: the first one's
+// ranks.
+Workload Exchanges::beside(std::uint32_t of, const GraphTask& t, const GraphTask& other,
+                           std::vector<Rank>& first) const {
   const bool message = t.kind != GraphTask::Kind::collective;
-  ExchangePrice price{.name = message ? "send_recv" : std::string(schedule::name(t.collective)),
-                      .algorithm = {},
-                      .communicator = t.communicator,
-                      .bytes = t.bytes};
   Workload beside{.name = graph_.name, .ranks = graph_.ranks};
-  std::vector<Rank> first;
-  // The end's own groups first; those of other classes do the same at about the same time.
-  std::vector<std::uint32_t> order = together(e).groups;
+  std::vector<std::uint32_t> order = together(of, t).groups;
   for (const schedule::CommunicatorClasses& set : matched_.together[t.communicator])
-    if (&set != &together(e)) order.insert(order.end(), set.groups.begin(), set.groups.end());
+    if (&set != &together(of, t)) order.insert(order.end(), set.groups.begin(), set.groups.end());
   for (std::uint32_t g : order) {
-    const std::vector<Rank> members = members_of(g, e, other);
+    const std::vector<Rank> members = members_of(g, t, other);
     if (members.size() < 2) continue;
     if (first.empty()) first = members;
     if (!shares_hosts(first, members) || beside.parts.size() == most_groups) continue;
@@ -87,36 +93,79 @@ ExchangePrice Exchanges::priced(TaskEnd e, const GraphTask& other) {
     beside.cells.push_back({members});
     beside.parts.push_back(std::move(part));
   }
+  return beside;
+}
+
+ExchangePrice Exchanges::priced(std::uint32_t of, const GraphTask& t, const GraphTask& other) {
+  const bool message = t.kind != GraphTask::Kind::collective;
+  ExchangePrice price{.name = message ? "send_recv" : std::string(schedule::name(t.collective)),
+                      .algorithm = {},
+                      .communicator = t.communicator,
+                      .bytes = t.bytes};
+  std::vector<Rank> first;
+  Workload beside = this->beside(of, t, other, first);
   if (beside.parts.empty()) return price;
+  ExchangeBook::Key key{message ? -1 : static_cast<int>(t.collective), t.bytes, t.root, t.algorithm, options_.era, {}};
+  if (book_) {
+    const Rank base = machine_.spec().defects.empty() ? first.front() / host_ * host_ : 0;
+    for (const Part& part : beside.parts) {
+      std::get<5>(key).push_back(-static_cast<Rank>(part.members.size()));
+      for (Rank r : part.members) std::get<5>(key).push_back(r - base);
+    }
+    if (const auto known = book_->find(key)) {
+      price.algorithm = known->algorithm, price.alone = known->alone, price.together = known->together;
+      return price;
+    }
+  }
   const Chosen& chosen = choices_.choose(beside.parts[0], first);
   price.alone = price.together = chosen.pattern == nullptr ? forever : chosen.alone;
   if (price.alone == forever) return price;
   price.algorithm = chosen.words;
-  if (beside.parts.size() == 1) return price;
-  for (Part& part : beside.parts)
-    if (part.algorithm.empty()) part.algorithm = price.algorithm;
-  price.together = play(beside, machine_, options_).time;
+  if (beside.parts.size() > 1) {
+    for (Part& part : beside.parts)
+      if (part.algorithm.empty()) part.algorithm = price.algorithm;
+    price.together = play(beside, machine_, options_).time;
+  }
+  if (book_ && price.together != forever)
+    book_->note(key, {.algorithm = price.algorithm, .alone = price.alone, .together = price.together});
   return price;
 }
 
-Time Exchanges::time_of(TaskEnd e, const GraphTask& other) {
-  const GraphTask& t = graph_.classes[e.rank_class].tasks[e.task];
+Exchanges::Key Exchanges::key_of(std::uint32_t of, const GraphTask& t, const GraphTask& other) const {
   const bool message = t.kind != GraphTask::Kind::collective;
-  std::vector<Rank> place = members_of(together(e).groups.front(), e, other);
+  std::vector<Rank> place = members_of(together(of, t).groups.front(), t, other);
   if (machine_.spec().defects.empty()) {  // hosts are alike
     const Rank first = place.front() / host_ * host_;
     for (Rank& r : place) r -= first;
   }
-  const Key key{t.communicator, message ? -1 : static_cast<int>(t.collective),
-                t.bytes,        message ? 0 : t.root,
-                t.algorithm,    std::move(place)};
-  auto found = known_.find(key);
-  if (found == known_.end()) found = known_.emplace(key, priced(e, other)).first;
-  ++found->second.count;
-  return found->second.together;
+  return {t.communicator,  message ? -1 : static_cast<int>(t.collective), t.bytes, message ? 0 : t.root, t.algorithm,
+          std::move(place)};
 }
 
-void Exchanges::learn(const Exchanges& other) { known_.insert(other.known_.begin(), other.known_.end()); }
+ExchangePrice& Exchanges::price_of(std::uint32_t of, const GraphTask& t, const GraphTask& other) {
+  const Key key = key_of(of, t, other);
+  auto found = known_.find(key);
+  if (found == known_.end()) found = known_.emplace(key, priced(of, t, other)).first;
+  return found->second;
+}
+
+const std::vector<Time>& Exchanges::noisy(std::uint32_t of, const GraphTask& t, const GraphTask& other) {
+  const auto [found, fresh] = noisy_.try_emplace(key_of(of, t, other));
+  if (!fresh) return found->second;
+  const ExchangePrice& usual = price_of(of, t, other);
+  if (usual.together == 0 || usual.together == forever) return found->second = {usual.together}, found->second;
+  std::vector<Rank> first;
+  Workload all = beside(of, t, other, first);
+  for (Part& part : all.parts)
+    if (part.algorithm.empty()) part.algorithm = usual.algorithm;
+  PlayOptions options = options_;
+  for (std::uint64_t draw = 0; draw < draws; ++draw) {
+    options.noise = draw + 1;
+    found->second.push_back(play(all, machine_, options).time);
+    if (found->second.back() == forever) return found->second = {}, found->second;
+  }
+  return found->second;
+}
 
 void Exchanges::begin() {
   for (auto& [key, price] : known_) price.count = 0;

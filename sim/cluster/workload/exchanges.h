@@ -3,6 +3,8 @@
 #pragma once
 
 #include <map>
+#include <mutex>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -12,35 +14,60 @@
 
 namespace trellis::sim {
 
+// What was found out of exchanges of one machine, by what is exchanged among whom and beside whom. Thread-safe.
+class ExchangeBook {
+ public:
+  struct Known {
+    std::string algorithm;
+    Time alone = 0, together = 0;
+  };
+  // All parts of what goes on at once, the first one's ranks counted from the first rank of its host.
+  using Key = std::tuple<int, double, Rank, std::string, std::string, std::vector<Rank>>;
+
+  std::optional<Known> find(const Key&) const;
+  void note(const Key&, const Known&);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<Key, Known> known_;
+};
+
 class Exchanges {
  public:
   Exchanges(const ExecutionGraph&, const schedule::Matched&, const Machine&, const StepOptions&);
   Exchanges(const Exchanges&) = delete;  // choices refer to its options
   Exchanges& operator=(const Exchanges&) = delete;
 
-  // `forever` if it was stopped. The task is one end of what is exchanged; of a message, the sender's.
-  Time time_of(schedule::TaskEnd, const schedule::GraphTask& other);
-  void learn(const Exchanges&);  // what another graph of the same communicators and machine found out
-  void begin();                  // of another step: nothing is counted yet
+  // Its time together is `forever` if it was stopped. The task is a class's end of what is exchanged; of a message, the
+  // sender's. `other`: the other end; of a collective, likewise the task.
+  ExchangePrice& price_of(std::uint32_t of, const schedule::GraphTask& task, const schedule::GraphTask& other);
+  // Times of it with random delays, drawn once. Empty: it was stopped.
+  const std::vector<Time>& noisy(std::uint32_t of, const schedule::GraphTask& task, const schedule::GraphTask& other);
+  void begin();  // of another step: nothing is counted yet
   std::vector<ExchangePrice> prices() const;
 
  private:
   // What is exchanged, of how many bytes, between which ranks of the first group, counted from its first host.
   using Key = std::tuple<std::uint32_t, int, double, Rank, std::string, std::vector<Rank>>;
 
-  const schedule::CommunicatorClasses& together(schedule::TaskEnd) const;
-  ExchangePrice priced(schedule::TaskEnd, const schedule::GraphTask& other);
-  std::vector<Rank> members_of(std::uint32_t group, schedule::TaskEnd, const schedule::GraphTask& other) const;
+  using Task = schedule::GraphTask;
+  const schedule::CommunicatorClasses& together(std::uint32_t of, const Task&) const;
+  Key key_of(std::uint32_t of, const Task&, const Task& other) const;
+  Workload beside(std::uint32_t of, const Task&, const Task& other, std::vector<Rank>& first) const;
+  ExchangePrice priced(std::uint32_t of, const Task&, const Task& other);
+  std::vector<Rank> members_of(std::uint32_t group, const Task&, const Task& other) const;
   bool shares_hosts(const std::vector<Rank>& a, const std::vector<Rank>& b) const;
 
   const ExecutionGraph& graph_;
   const schedule::Matched& matched_;
   const Machine& machine_;
   PlayOptions options_;
+  std::shared_ptr<ExchangeBook> book_;
   Choices choices_;
   Rank host_;
   std::vector<std::vector<std::uint32_t>> in_;  // by communicator and class: of Matched::together
   std::map<Key, ExchangePrice> known_;
+  std::map<Key, std::vector<Time>> noisy_;
 };
 
 }  // namespace trellis::sim

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "sim/cluster/machine/rank_limits.h"
 #include "sim/cluster/operation/operation.h"
 #include "sim/cluster/price/run.h"
 #include "sim/cluster/workload/choice.h"
@@ -25,11 +26,7 @@ Rates rates_of(const Machine& machine, const PlayOptions& options) {
   const Figures& f = machine.spec().figures;
   const double cores = f.number("cores") / machine.cores();
   if (rates.memory <= 0) rates.memory = EngineRates(f, cores).memory_rate();
-  if (rates.flops <= 0) {
-    const double core = 2 * f.number("tensor.rows") * f.number("tensor.columns") * f.frequency("tensor.clock") /
-                        std::max(f.cycles("tensor.row.16bit"), 1e-9);
-    rates.flops = core * cores;
-  }
+  if (rates.flops <= 0) rates.flops = rank_flops(machine);
   return rates;
 }
 

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <optional>
+#include <random>
 #include <stdexcept>
 
 #include "schedule/graph/match.h"
@@ -27,8 +30,8 @@ std::vector<OperationTime> times_by_shape(const ExecutionGraph& graph, const Mac
 }  // namespace
 
 struct StepPricer::State {
-  State(const ExecutionGraph& g, const Machine& machine, const StepOptions& options)
-      : graph(g), matched(match(g)), exchanges(g, matched, machine, options) {
+  State(const ExecutionGraph& g, const Machine& machine, const StepOptions& options, schedule::Stretches s)
+      : graph(g), stretches(std::move(s)), matched(match(g)), exchanges(g, matched, machine, options) {
     if (!matched.fault.empty()) throw std::invalid_argument(fmt::format("{}: {}", g.name, matched.fault));
     operations = times_by_shape(g, machine);
     for (const schedule::RankClass& c : g.classes) {
@@ -38,6 +41,7 @@ struct StepPricer::State {
   }
 
   const ExecutionGraph& graph;
+  schedule::Stretches stretches;
   schedule::Matched matched;
   Exchanges exchanges;
   std::vector<OperationTime> operations;  // by shape
@@ -50,18 +54,43 @@ namespace {
 template <class State>
 class Walk {
  public:
-  Walk(State& state, const StepFactors& factors)
-      : graph_(state.graph), matched_(state.matched), exchanges_(state.exchanges), operations_(state.operations) {
+  Walk(State& state, const StepFactors& factors, std::optional<std::uint64_t> noise = {})
+      : graph_(state.graph),
+        stretches_(state.stretches),
+        matched_(state.matched),
+        exchanges_(state.exchanges),
+        operations_(state.operations) {
     price_.factors = factors;
+    if (noise) random_.emplace(*noise);
     exchanges_.begin();
     for (std::size_t c = 0; c < graph_.classes.size(); ++c) {
       slowness_.push_back(state.slowness[c] * factors.software * factors.hosts);
       price_.tasks.emplace_back(graph_.classes[c].tasks.size());
       last_.emplace_back(graph_.streams.size(), none);
-      price_.classes.push_back({.compute = std::vector<Time>(graph_.phases.size() + 1, 0),
-                                .exposed = std::vector<Time>(graph_.communicators.size(), 0),
-                                .engines = std::vector<Time>(4, 0)});
+      price_.classes.push_back(nothing());
     }
+    passed_.resize(stretches_.tasks.size());
+  }
+
+  // A lower bound on what each class takes.
+  std::vector<ClassWork> work() {
+    std::vector<ClassWork> all;
+    for (std::uint32_t c = 0; c < graph_.classes.size(); ++c) {
+      ClassWork& own = all.emplace_back();
+      std::map<std::int32_t, Time> once;
+      for (std::uint32_t t = 0; t < graph_.classes[c].tasks.size(); ++t) {
+        const GraphTask& task = graph_.classes[c].tasks[t];
+        if (task.kind != GraphTask::Kind::compute) continue;
+        const std::int32_t stretch = stretches_.at(c, t);
+        const Time took = stretch < 0 ? computed(task, slowness_[c], price_.classes[c]) : passed(c, stretch);
+        if (took == forever) return {};
+        own.all += took;
+        if (stretch < 0) continue;
+        const auto [found, fresh] = once.try_emplace(stretch, took);
+        if (!fresh && found->second > 0) own.each += found->second, found->second = 0;
+      }
+    }
+    return all;
   }
 
   StepPrice run() {
@@ -72,12 +101,27 @@ class Walk {
     price_.low = static_cast<Time>(static_cast<double>(price_.time) / price_.factors.spread);
     price_.high = static_cast<Time>(static_cast<double>(price_.time) * price_.factors.spread);
     price_.exchanges = exchanges_.prices();
+    for (Passed& each : passed_) price_.stretches.push_back(std::move(each.spent));
     find_path();
     return std::move(price_);
   }
 
  private:
   static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
+
+  // A stretch, once it has been gone through.
+  struct Passed {
+    bool known = false;
+    Time time = 0;
+    ClassTime spent;
+    std::vector<ExchangePrice*> exchanges;
+  };
+
+  ClassTime nothing() const {
+    return {.compute = std::vector<Time>(graph_.phases.size() + 1, 0),
+            .exposed = std::vector<Time>(graph_.communicators.size(), 0),
+            .engines = std::vector<Time>(4, 0)};
+  }
 
   const GraphTask& task(TaskEnd e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
   StepTask& placed(TaskEnd e) { return price_.tasks[e.rank_class][e.task]; }
@@ -105,9 +149,7 @@ class Walk {
     return own.start;
   }
 
-  Time computed(TaskEnd e) {
-    const GraphTask& t = task(e);
-    ClassTime& spent = price_.classes[e.rank_class];
+  Time computed(const GraphTask& t, double slowness, ClassTime& spent) const {
     double seconds = 0;
     for (const schedule::ShapedWork& w : t.work) {
       const OperationTime& o = operations_[w.shape];
@@ -115,28 +157,82 @@ class Walk {
       const double parts[] = {o.engines.tensor, o.engines.vector, o.engines.scalar, o.engines.memory};
       for (std::size_t i = 0; i < 4; ++i) spent.engines[i] += transfer_time(parts[i] * w.count, 1.0);
     }
-    const Time time =
-        static_cast<Time>(static_cast<double>(t.time + transfer_time(seconds, 1.0)) * slowness_[e.rank_class]);
+    const Time time = static_cast<Time>(static_cast<double>(t.time + transfer_time(seconds, 1.0)) * slowness);
     const std::size_t phase = t.phase < graph_.phases.size() ? t.phase : graph_.phases.size();
     if (t.stream == 0) spent.compute[phase] += time;
     return time;
   }
 
-  Time exchanged(const std::vector<TaskEnd>& ends) {
-    const GraphTask& t = task(ends[0]);
-    const Time time = exchanges_.time_of(ends[0], task(ends.back()));
+  // What its main stream waits is less where a compiler hides a part of it.
+  Time took(std::uint32_t of, const ExchangePrice& exchange, const GraphTask& t, const GraphTask& other) {
+    Time time = exchange.together;
+    if (random_) {
+      const std::vector<Time>& drawn = exchanges_.noisy(of, t, other);
+      if (drawn.empty()) return forever;
+      time = drawn[(*random_)() % drawn.size()];
+    }
     if (time == forever || t.stream != 0) return time;
     const auto factor = price_.factors.exposed.find(graph_.communicators[t.communicator].name);
     return factor == price_.factors.exposed.end() ? time
                                                   : static_cast<Time>(static_cast<double>(time) * factor->second);
   }
 
+  Time exchanged(const std::vector<TaskEnd>& ends) {
+    const GraphTask& t = task(ends[0]);
+    ExchangePrice& exchange = exchanges_.price_of(ends[0].rank_class, t, task(ends.back()));
+    ++exchange.count;
+    return took(ends[0].rank_class, exchange, t, task(ends.back()));
+  }
+
+  // A stretch's tasks from its start, as place() takes those of the graph. `forever` if it was stopped.
+  Time walk(std::uint32_t of, const std::vector<GraphTask>& tasks, Passed& p) {
+    std::vector<Time> ends, last(graph_.streams.size(), 0);
+    for (const GraphTask& t : tasks) {
+      const Time free = graph_.streams[t.stream].ordered ? last[t.stream] : 0;
+      Time start = free;
+      const GraphTask* awaited = nullptr;
+      for (std::uint32_t before : t.after)
+        if (ends[before] > start) start = ends[before], awaited = &tasks[before];
+      if (t.stream == 0 && awaited != nullptr && awaited->kind != GraphTask::Kind::compute)
+        p.spent.exposed[awaited->communicator] += start - free;
+      Time time = 0;
+      if (t.kind == GraphTask::Kind::compute) {
+        time = computed(t, slowness_[of], p.spent);
+      } else {
+        p.exchanges.push_back(&exchanges_.price_of(of, t, t));
+        time = took(of, *p.exchanges.back(), t, t);
+        if (time == forever) return forever;
+        if (t.stream == 0) p.spent.exposed[t.communicator] += time;
+      }
+      ends.push_back(start + time), last[t.stream] = start + time;
+    }
+    return last[0];
+  }
+
+  // `forever` if it was stopped.
+  Time passed(std::uint32_t of, std::int32_t stretch) {
+    Passed& p = passed_[static_cast<std::size_t>(stretch)];
+    if (!p.known || random_) {
+      p = {.known = true, .spent = nothing()};
+      p.time = walk(of, *stretches_.tasks[static_cast<std::size_t>(stretch)], p);
+    }
+    if (p.time == forever) return forever;
+    price_.classes[of].add(p.spent);
+    for (ExchangePrice* each : p.exchanges) ++each->count;
+    return p.time;
+  }
+
   bool place(const std::vector<TaskEnd>& ends) {
     const GraphTask& t = task(ends[0]);
     if (t.kind == GraphTask::Kind::compute) {
+      const std::uint32_t of = ends[0].rank_class;
+      const std::int32_t stretch = stretches_.at(of, ends[0].task);
       StepTask& own = placed(ends[0]);
+      own.stretch = stretch;
       const Time start = ready(ends[0]);
-      own.end = start + computed(ends[0]);
+      const Time took = stretch < 0 ? computed(t, slowness_[of], price_.classes[of]) : passed(of, stretch);
+      if (took == forever) return false;
+      own.end = start + took;
       price_.time = std::max(price_.time, own.end);
       return true;
     }
@@ -196,10 +292,13 @@ class Walk {
   }
 
   const ExecutionGraph& graph_;
+  const schedule::Stretches& stretches_;
   const schedule::Matched& matched_;
   Exchanges& exchanges_;
   const std::vector<OperationTime>& operations_;
   StepPrice price_;
+  std::optional<std::mt19937_64> random_;         // of a step with noise
+  std::vector<Passed> passed_;                    // by stretch
   std::vector<double> slowness_;                  // by class
   std::vector<std::vector<std::uint32_t>> last_;  // by class and stream
 };
@@ -210,19 +309,26 @@ Time ClassTime::busy() const {
   return std::accumulate(exposed.begin(), exposed.end(), std::accumulate(compute.begin(), compute.end(), Time{0}));
 }
 
-StepPricer::StepPricer(const ExecutionGraph& graph, const Machine& machine, const StepOptions& options) {
+void ClassTime::add(const ClassTime& other) {
+  const auto each = [](std::vector<Time>& to, const std::vector<Time>& more) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] += more[i];
+  };
+  each(compute, other.compute), each(exposed, other.exposed), each(engines, other.engines);
+  idle += other.idle;
+}
+
+StepPricer::StepPricer(const ExecutionGraph& graph, const Machine& machine, const StepOptions& options,
+                       schedule::Stretches stretches) {
   if (machine.spec().chip.empty())
     throw std::invalid_argument(
         fmt::format("{} has no chip: expected a machine whose engines are known, as trn1.32xlarge", machine.name()));
   if (graph.ranks > machine.ranks())
     throw std::invalid_argument(
         fmt::format("{} is for {} ranks: {} has {}", graph.name, graph.ranks, machine.name(), machine.ranks()));
-  state_ = std::make_unique<State>(graph, machine, options);
+  state_ = std::make_unique<State>(graph, machine, options, std::move(stretches));
 }
 StepPricer::~StepPricer() = default;
 StepPricer::StepPricer(StepPricer&&) noexcept = default;
-
-void StepPricer::learn(const StepPricer& other) { state_->exchanges.learn(other.state_->exchanges); }
 
 StepPrice StepPricer::price(const StepFactors& factors) { return Walk(*state_, factors).run(); }
 
@@ -230,18 +336,10 @@ StepPrice price_step(const ExecutionGraph& graph, const Machine& machine, const 
   return StepPricer(graph, machine, options).price(factors_of(graph, machine, options));
 }
 
-std::vector<Time> computation_of(const ExecutionGraph& graph, const Machine& machine, const StepOptions& options) {
-  const std::vector<OperationTime> operations = times_by_shape(graph, machine);
-  const StepFactors factors = factors_of(graph, machine, options);
-  std::vector<Time> all;
-  for (const schedule::RankClass& c : graph.classes) {
-    double seconds = 0;
-    for (const GraphTask& t : c.tasks)
-      if (t.phase >= graph.phases.size() || graph.phases[t.phase] != "update")
-        for (const schedule::ShapedWork& w : t.work) seconds += operations[w.shape].total * w.count;
-    all.push_back(static_cast<Time>(seconds * factors.software * factors.hosts * 1e12));
-  }
-  return all;
+StepPrice StepPricer::noisy(const StepFactors& factors, std::uint64_t seed) {
+  return Walk(*state_, factors, seed).run();
 }
+
+std::vector<ClassWork> StepPricer::work(const StepFactors& factors) { return Walk(*state_, factors).work(); }
 
 }  // namespace trellis::sim

@@ -10,15 +10,19 @@
 #include <string>
 #include <vector>
 
+#include "schedule/graph/stretch.h"
 #include "sim/cluster/machine/machine.h"
 #include "sim/cluster/workload/play.h"
 
 namespace trellis::sim {
 
+class ExchangeBook;
+
 struct StepOptions {
   std::string era = {};       // of the machine's software, for collectives; empty: the usual one
   std::string software = {};  // the release whose compiler made the step, as 2.21; empty: the newest that is known
   std::function<bool(Time, double)> stopped = {};  // as in RunSettings
+  std::shared_ptr<ExchangeBook> book = {};         // of exchanges on this machine, shared by steps; null: its own
 };
 
 // What a figure of the model says of a whole step; each is 1 where a machine's figures do not name it.
@@ -33,6 +37,7 @@ struct StepTask {
   Time start = 0, end = 0;
   std::int32_t cause_class = -1;  // the class and task whose end it waited for last; -1: none
   std::uint32_t cause = 0;
+  std::int32_t stretch = -1;  // that it is a pass of; -1: none
 };
 
 // Where a class's time goes; the parts add up to the step's time.
@@ -42,6 +47,7 @@ struct ClassTime {
   Time idle = 0;              // it waits for other classes, or is done
   std::vector<Time> engines;  // picoseconds of Tensor, Vector, Scalar, memory, were each alone
   Time busy() const;
+  void add(const ClassTime&);
 };
 
 struct ExchangePrice {
@@ -58,8 +64,15 @@ struct StepPrice {
   StepFactors factors;
   std::vector<ClassTime> classes;
   std::vector<std::vector<StepTask>> tasks;  // by class
+  std::vector<ClassTime> stretches;          // where the time of each one goes
   std::vector<ExchangePrice> exchanges;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> path;  // class and task, in order
+};
+
+// What a class does by itself: without messages, and without exchanges of axes that leave a host.
+struct ClassWork {
+  Time all = 0;   // of the graph
+  Time each = 0;  // of stretches that it passes more than once, each once: a micro-batch
 };
 
 // A graph on a machine, to be priced with several factors: what does not depend on them is found out once. The graph
@@ -67,12 +80,14 @@ struct StepPrice {
 class StepPricer {
  public:
   // Throws invalid_argument for a graph that is not proved, that does not fit the machine, or a machine without a chip.
-  StepPricer(const ExecutionGraph&, const Machine&, const StepOptions& = {});
+  StepPricer(const ExecutionGraph&, const Machine&, const StepOptions& = {}, schedule::Stretches = {});
   ~StepPricer();
   StepPricer(StepPricer&&) noexcept;
 
   StepPrice price(const StepFactors&);
-  void learn(const StepPricer&);  // what another graph of the same communicators and machine found out
+  // With random delays of the machine's software: each exchange takes as long as one of some that were drawn.
+  StepPrice noisy(const StepFactors&, std::uint64_t seed);
+  std::vector<ClassWork> work(const StepFactors&);  // by class; empty: it was stopped
 
  private:
   struct State;
@@ -80,9 +95,6 @@ class StepPricer {
 };
 
 StepPrice price_step(const ExecutionGraph&, const Machine&, const StepOptions& = {});
-
-// The computation of each class, exchanges and the phase "update" left out: bounds on what micro-batches take.
-std::vector<Time> computation_of(const ExecutionGraph&, const Machine&, const StepOptions& = {});
 
 StepFactors factors_of(const ExecutionGraph&, const Machine&, const StepOptions&);
 std::vector<std::string> software_releases(const Machine&);

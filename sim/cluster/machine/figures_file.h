@@ -1,0 +1,14 @@
+// Figures of a user's own: a file of lines as in every data file, that replaces those of a machine.
+#pragma once
+
+#include <string_view>
+
+#include "sim/cluster/machine/machine.h"
+
+namespace trellis::sim {
+
+// Throws invalid_argument, with the file and the line, for text that is no list of figures, and for a figure that the
+// machine does not have, or has in another dimension.
+void replace_figures(MachineSpec&, std::string_view file, std::string_view text);
+
+}  // namespace trellis::sim

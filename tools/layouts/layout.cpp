@@ -1,0 +1,87 @@
+#include "tools/layouts/layout.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace trellis::tools {
+namespace {
+
+using train::Config;
+using train::Rank;
+using train::Recompute;
+
+constexpr std::size_t most_micro_batch = 4;
+constexpr Rank most_chunks = 4;
+
+class Listing {
+ public:
+  Listing(const Config& config, Rank world, Rank host) : config_(config), world_(world), host_(host) {}
+
+  std::vector<StepLayout> run() {
+    for (Rank tensor = 1; tensor <= host_ && tensor <= static_cast<Rank>(config_.model.num_attention_heads);
+         tensor *= 2)
+      for (Rank pipeline = 1; pipeline <= static_cast<Rank>(config_.model.num_layers); pipeline *= 2)
+        if (world_ % (tensor * pipeline) == 0) add_batches(tensor, pipeline);
+    return std::move(all_);
+  }
+
+ private:
+  void add_batches(Rank tensor, Rank pipeline) {
+    const Rank data = world_ / (tensor * pipeline);
+    for (std::size_t micro = 1; micro <= most_micro_batch; micro *= 2)
+      for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
+        for (const bool zero1 : {true, false})
+          if (data > 1 || !zero1) add_pipelines(tensor, pipeline, micro, recompute, zero1);
+  }
+
+  void add_pipelines(Rank tensor, Rank pipeline, std::size_t micro, Recompute recompute, bool zero1) {
+    if (pipeline == 1) return add(tensor, pipeline, 1, "", micro, recompute, zero1);
+    for (Rank chunks = 1; chunks <= most_chunks; chunks *= 2)
+      for (const auto& [name, rule] : train::pipeline_rules())
+        add(tensor, pipeline, chunks, name, micro, recompute, zero1);
+  }
+
+  void add(Rank tensor, Rank pipeline, Rank chunks, const std::string& schedule, std::size_t micro, Recompute recompute,
+           bool zero1) {
+    StepLayout l{.strategy = config_.strategy, .recompute = recompute, .micro_batch = micro};
+    l.strategy.tensor = tensor, l.strategy.pipeline = pipeline, l.strategy.virtual_pipeline = chunks;
+    l.strategy.sequence_parallel = tensor > 1, l.strategy.zero1 = zero1;
+    l.strategy.schedule = schedule, l.strategy.cuts.clear();
+    try {
+      const Config c = with(config_, l);
+      const train::Derived derived = train::derive(c, world_);
+      const train::PipelineShape shape{pipeline, chunks, static_cast<std::int32_t>(derived.micro_batches)};
+      if (schedule.empty() || train::pipeline_rules().find(schedule)->second.misfit(shape).empty())
+        all_.push_back(std::move(l));
+    } catch (const std::invalid_argument&) {
+      // The model's numbers do not divide so.
+    }
+  }
+
+  const Config& config_;
+  Rank world_, host_;
+  std::vector<StepLayout> all_;
+};
+
+}  // namespace
+
+std::string words_of(const StepLayout& l) {
+  const train::StrategyConfig& s = l.strategy;
+  return fmt::format("T={} P={} V={}{} micro-batch {}{}{}{}{}", s.tensor, s.pipeline, s.virtual_pipeline,
+                     s.schedule.empty() ? "" : " " + s.schedule, l.micro_batch, s.sequence_parallel ? " SP" : "",
+                     s.zero1 ? " ZeRO-1" : "",
+                     l.recompute == Recompute::none ? "" : fmt::format(" {}", train::name(l.recompute)),
+                     l.order == AxisOrder::data_first ? "" : ", pipeline before data");
+}
+
+Config with(Config c, const StepLayout& l) {
+  c.strategy = l.strategy, c.recompute = l.recompute, c.micro_batch_size = l.micro_batch;
+  return c;
+}
+
+std::vector<StepLayout> layouts_of(const Config& config, Rank world, Rank host) {
+  return Listing(config, world, host).run();
+}
+
+}  // namespace trellis::tools

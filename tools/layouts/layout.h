@@ -1,0 +1,27 @@
+// How a model may be laid out on all ranks of a machine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/cluster/machine/machine.h"
+#include "tools/train/step_pricing.h"
+
+namespace trellis::tools {
+
+struct StepLayout {
+  train::StrategyConfig strategy;
+  train::Recompute recompute = train::Recompute::none;
+  std::size_t micro_batch = 1;
+  AxisOrder order = AxisOrder::data_first;
+};
+std::string words_of(const StepLayout&);  // "T=8 P=4 V=1 1f1b micro-batch 1 SP ZeRO-1 selective"
+
+train::Config with(train::Config, const StepLayout&);
+
+// Every layout of the configuration's model with its global batch: tensor sizes within a host, pipelines, chunks, their
+// schedules, micro-batches, sequence parallelism wherever there is a tensor axis, ZeRO-1, recomputation. Orders of axes
+// apart: they do not change what a rank computes.
+std::vector<StepLayout> layouts_of(const train::Config&, train::Rank world, train::Rank host);
+
+}  // namespace trellis::tools

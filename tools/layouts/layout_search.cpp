@@ -1,0 +1,238 @@
+#include "tools/layouts/layout_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "sim/cluster/machine/rank_limits.h"
+#include "sim/cluster/workload/exchanges.h"
+#include "sim/hardware/thread_pool.h"
+
+namespace trellis::tools {
+namespace {
+
+using train::Config;
+using train::Rank;
+
+// Bounds of a layout, from a step of fewer micro-batches.
+class Bounds {
+ public:
+  Bounds(const Config& config, const sim::Machine& machine, const sim::StepOptions& options)
+      : config_(config), machine_(machine), options_(options) {}
+
+  void find(PricedLayout& l) const {
+    const Config config = with(config_, l.layout);
+    const StepNeeds needs = needs_of(config, machine_.ranks(), machine_, options_);
+    const auto pipeline = static_cast<double>(config.strategy.pipeline);
+    const auto chunks = static_cast<double>(config.strategy.virtual_pipeline);
+    const auto more = static_cast<double>(needs.micro_batches - needs.laid_out);
+    double longest = 0, shortest = 0, least = 0;
+    for (std::size_t c = 0; c < needs.work.size(); ++c) {
+      const double each = static_cast<double>(needs.work[c].each);
+      const double all = static_cast<double>(needs.work[c].all) + more * each;
+      longest = std::max(longest, all);
+      shortest = c == 0 ? all : std::min(shortest, all), least = c == 0 ? each : std::min(least, each);
+    }
+    // Before the last stage begins, and after it has ended, the others have a forward and a backward pass. Where
+    // weights' gradients have slots of their own, these fill it.
+    const bool filled = config.strategy.schedule.starts_with("zb");
+    const double filling = filled ? 0 : (pipeline - 1) * least / chunks;
+    l.bound = static_cast<sim::Time>(std::max(longest, shortest + filling));
+    l.memory = needs.memory;
+  }
+
+ private:
+  const Config& config_;
+  const sim::Machine& machine_;
+  const sim::StepOptions& options_;
+};
+
+void note(PricedLayout& l, const PricedStep& p) {
+  l.time = p.price.time, l.mfu = p.mfu();
+  l.memory = static_cast<double>(p.most_memory().bytes), l.fits = p.fits();
+  const auto whole = static_cast<double>(p.price.time);
+  const auto busiest = std::ranges::min_element(p.price.classes, {}, &sim::ClassTime::idle);
+  for (std::size_t i = 0; i < p.graph.phases.size(); ++i)
+    l.parts[p.graph.phases[i]] = static_cast<double>(busiest->compute[i]) / whole;
+  for (std::size_t i = 0; i < p.graph.communicators.size(); ++i)
+    l.parts[fmt::format("{} exchanges", p.graph.communicators[i].name)] =
+        static_cast<double>(busiest->exposed[i]) / whole;
+  l.parts["idle"] = static_cast<double>(busiest->idle) / whole;
+}
+
+// Priced before unpriced, what fits before what does not, then by time.
+bool before(const PricedLayout& a, const PricedLayout& b) {
+  if ((a.time > 0) != (b.time > 0)) return a.time > 0;
+  if (a.fits != b.fits) return a.fits;
+  return a.time > 0 ? a.time < b.time : a.bound < b.bound;
+}
+
+}  // namespace
+
+double PricedLayout::exposed() const {
+  double sum = 0;
+  for (const auto& [what, part] : parts)
+    if (what.ends_with("exchanges")) sum += part;
+  return sum;
+}
+
+double PricedLayout::idle() const {
+  const auto found = parts.find("idle");
+  return found == parts.end() ? 0 : found->second;
+}
+
+const PricedLayout* LayoutSearch::best() const {
+  return layouts.empty() || layouts[0].time == 0 || !layouts[0].fits ? nullptr : &layouts[0];
+}
+
+std::vector<const PricedLayout*> LayoutSearch::front() const {
+  std::vector<const PricedLayout*> all;
+  for (const PricedLayout& l : layouts)
+    if (l.time > 0) all.push_back(&l);
+  std::ranges::sort(all, {}, &PricedLayout::time);
+  std::vector<const PricedLayout*> front;
+  for (const PricedLayout* l : all)
+    if (front.empty() || l->memory < front.back()->memory) front.push_back(l);
+  return front;
+}
+
+namespace {
+
+// Bounds of all, by as many threads as there are processors. False: it was stopped.
+bool find_bounds(std::vector<PricedLayout>& layouts, const Bounds& bounds, const SearchControl& control) {
+  std::atomic<std::size_t> next = 0, done = 0;
+  std::atomic<bool> ended = false;
+  std::mutex asking;
+  sim::ThreadPool(std::min(sim::processors(), static_cast<int>(layouts.size() + 1))).run([&](int) {
+    for (std::size_t i = next++; i < layouts.size() && !ended; i = next++) {
+      bounds.find(layouts[i]);
+      const std::lock_guard lock(asking);
+      if (control.stopped(++done, 2 * layouts.size())) ended = true;
+    }
+  });
+  return !ended;
+}
+
+// Prices layouts, the lowest bound first, in each order of axes.
+class Pricing {
+ public:
+  Pricing(const Config& config, const sim::Machine& machine, const sim::StepOptions& options,
+          const SearchControl& control, LayoutSearch& search)
+      : config_(config), machine_(machine), options_(options), control_(control), search_(search) {}
+
+  void run() {
+    const std::size_t count = search_.layouts.size();
+    for (std::size_t i = 0; i < count && !search_.stopped; ++i) {
+      if ((search_.stopped = control_.stopped(count + i, 2 * count))) break;
+      PricedLayout& l = search_.layouts[i];
+      if (l.bound >= best_ || l.memory > search_.memory_of_rank) break;
+      const train::StrategyConfig& s = l.layout.strategy;
+      const bool two =
+          s.pipeline > 1 && s.tensor * s.pipeline < machine_.ranks() && machine_.ranks() > sim::ranks_of_host(machine_);
+      PricedLayout other = l;
+      price(l, AxisOrder::data_first);
+      if (!two || search_.stopped) continue;
+      price(other, AxisOrder::pipeline_first);
+      if (other.time > 0) otherwise_.push_back(std::move(other));
+    }
+    search_.layouts.insert(search_.layouts.end(), otherwise_.begin(), otherwise_.end());
+  }
+
+ private:
+  void price(PricedLayout& l, AxisOrder order) {
+    l.layout.order = order;
+    if (control_.known(l)) {
+      ++search_.resumed;
+    } else {
+      const StepWays ways{.check = false, .order = order};
+      const PricedStep priced =
+          StepOnMachine(with(config_, l.layout), machine_.ranks(), machine_, options_, ways).price();
+      if ((search_.stopped = priced.price.time == sim::forever)) return;
+      note(l, priced);
+      control_.found(l);
+    }
+    ++search_.priced;
+    if (l.fits) best_ = std::min(best_, l.time);
+  }
+
+  const Config& config_;
+  const sim::Machine& machine_;
+  const sim::StepOptions& options_;
+  const SearchControl& control_;
+  LayoutSearch& search_;
+  sim::Time best_ = sim::forever;
+  std::vector<PricedLayout> otherwise_;  // in the other order of axes
+};
+
+}  // namespace
+
+LayoutSearch search_layouts(const Config& config, const sim::Machine& machine, const sim::StepOptions& given,
+                            const SearchControl& control) {
+  sim::StepOptions options = given;
+  options.book = std::make_shared<sim::ExchangeBook>();
+  LayoutSearch search{.memory_of_rank = sim::rank_memory(machine)};
+  for (StepLayout& l : layouts_of(config, machine.ranks(), sim::ranks_of_host(machine)))
+    search.layouts.push_back({.layout = std::move(l)});
+  search.stopped = !find_bounds(search.layouts, Bounds(config, machine, options), control);
+  if (search.stopped) return search;
+  const auto is_too_large = [&](const PricedLayout& l) { return l.memory > search.memory_of_rank; };
+  std::ranges::stable_sort(search.layouts, [&](const PricedLayout& a, const PricedLayout& b) {
+    if (is_too_large(a) != is_too_large(b)) return is_too_large(b);
+    return is_too_large(a) ? a.memory < b.memory : a.bound < b.bound;
+  });
+  search.too_large = static_cast<std::size_t>(std::ranges::count_if(search.layouts, is_too_large));
+  Pricing(config, machine, options, control, search).run();
+  std::ranges::stable_sort(search.layouts, before);
+  if (search.best() != nullptr && !search.stopped) {
+    // What was found is proved as well.
+    const StepLayout& first = search.layouts[0].layout;
+    const StepOnMachine proved(with(config, first), machine.ranks(), machine, options, {.order = first.order});
+    search.spread = proved.factors().spread;
+  }
+  return search;
+}
+
+std::vector<std::string> reversals(const Config& config, const sim::Machine& machine, const sim::StepOptions& given,
+                                   const StepLayout& first, const std::vector<StepLayout>& others) {
+  sim::StepOptions options = given;
+  options.book = std::make_shared<sim::ExchangeBook>();
+  std::vector<StepOnMachine> steps;
+  std::vector<const StepLayout*> layouts{&first};
+  for (const StepLayout& l : others) layouts.push_back(&l);
+  for (const StepLayout* l : layouts)
+    steps.emplace_back(with(config, *l), machine.ranks(), machine, options,
+                       StepWays{.check = false, .order = l->order});
+  std::vector<std::string> found;
+  const auto compare = [&](const std::string& key, double value, const auto& change) {
+    std::vector<double> times;
+    for (StepOnMachine& s : steps) {
+      sim::StepFactors f = s.factors();
+      change(f, value);
+      times.push_back(static_cast<double>(s.time(f)));
+    }
+    const auto least = std::ranges::min_element(times) - times.begin();
+    if (least != 0)
+      found.push_back(fmt::format("{} = {:.3g}: {} by {:.1f}%", key, value,
+                                  words_of(*layouts[static_cast<std::size_t>(least)]),
+                                  100 * (times[0] / times[static_cast<std::size_t>(least)] - 1)));
+  };
+  for (const auto& [key, figure] : machine.spec().figures.all()) {
+    constexpr std::string_view exposed = "step.exposed.";
+    if (key.starts_with(exposed))
+      for (const double value : {figure.low, figure.high})
+        compare(key, value, [&](sim::StepFactors& f, double v) {
+          if (const auto one = f.exposed.find(key.substr(exposed.size())); one != f.exposed.end()) one->second = v;
+        });
+    if (key == "step.hosts" && machine.ranks() > sim::ranks_of_host(machine))
+      for (const double value : {figure.low, figure.high})
+        compare(key, value, [](sim::StepFactors& f, double v) { f.hosts = 1 + v; });
+  }
+  return found;
+}
+
+}  // namespace trellis::tools

@@ -1,0 +1,53 @@
+// Layouts of a model on a machine: which are possible, a bound on each one's time, and the prices of those that may
+// win.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/layouts/layout.h"
+
+namespace trellis::tools {
+
+struct PricedLayout {
+  StepLayout layout;
+  sim::Time bound = 0;  // computation and tensor exchanges alone, and the pipeline's filling and draining
+  sim::Time time = 0;   // 0: the bound or memory rules it out, or it was not reached
+  double memory = 0;    // the most of a rank, in bytes; where it was not priced, what it needs at least
+  bool fits = false;
+  double mfu = 0;
+  // Parts of the step, of the class that waits least: each phase, exchanges of each axis, and "idle".
+  std::map<std::string, double> parts = {};
+  double exposed() const;
+  double idle() const;
+};
+
+struct LayoutSearch {
+  std::vector<PricedLayout> layouts;  // that are possible; those priced first, the fastest that fits first
+  double memory_of_rank = 0, spread = 1;
+  std::size_t priced = 0, too_large = 0, resumed = 0;  // too large: not priced; resumed: of those priced, known before
+  bool stopped = false;
+
+  const PricedLayout* best() const;                // that fits; null: none does, or none was reached
+  std::vector<const PricedLayout*> front() const;  // no other is faster in less memory
+};
+
+struct SearchControl {
+  // Asked between layouts, with the number that is done and of all.
+  std::function<bool(std::size_t done, std::size_t of)> stopped;
+  // Whether a layout was priced before, with its time, memory and the rest; and what is told of each that is priced.
+  std::function<bool(PricedLayout&)> known = [](PricedLayout&) { return false; };
+  std::function<void(const PricedLayout&)> found = [](const PricedLayout&) {};
+};
+
+// Every one of layouts_of() on all ranks, each order of axes.
+LayoutSearch search_layouts(const train::Config&, const sim::Machine&, const sim::StepOptions&, const SearchControl&);
+
+// Whether the first layout is still the faster one with the machine's uncertain figures at their ends: the figures with
+// which it is not, "step.exposed.tensor = 0.42: X by 1.2%".
+std::vector<std::string> reversals(const train::Config&, const sim::Machine&, const sim::StepOptions&,
+                                   const StepLayout& first, const std::vector<StepLayout>& others);
+
+}  // namespace trellis::tools

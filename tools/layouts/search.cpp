@@ -1,0 +1,138 @@
+// trellis train search: the layouts of a model on a machine, which fit, which is fastest, and what it costs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "kernels/digest/sha256.h"
+#include "sim/cluster/machine/import/typed.h"
+#include "tools/answer/asked_machine.h"
+#include "tools/answer/price_progress.h"
+#include "tools/layouts/points.h"
+#include "tools/layouts/search_words.h"
+#include "tools/program/cli_checks.h"
+#include "tools/program/command.h"
+#include "tools/program/output.h"
+#include "tools/train/config_file.h"
+#include "train/config/canonical.h"
+
+namespace trellis::tools {
+namespace {
+
+struct Options {
+  std::string config, figures, prices, points, output;
+  std::vector<std::string> changes, what_if, machines = {"trn1.32xlarge"};
+  sim::StepOptions step;
+  std::size_t global_batch = 0, most = 12;
+  bool json = false;
+};
+
+void add(CLI::App& app, Options& o) {
+  app.description(fmt::format(
+      "Tries the layouts of a model on all ranks of a machine: tensor and pipeline sizes, chunks a rank, schedules,\n"
+      "micro-batches, ZeRO-1, recomputation, orders of axes; sequence parallelism wherever there is a tensor axis.\n"
+      "Those that need more memory than a rank has are ruled out, and so are those that cannot win by a bound: a\n"
+      "layout's computation and tensor exchanges, and the filling of its pipeline. The others are priced as\n"
+      "`trellis train price` does, and the best is proved. Prints the fastest that fit, why the first wins, and the\n"
+      "front of time and memory. Ctrl-C prints what is known by then; with --points a later search goes on there.\n"
+      "Several -m are searched one after the other, and with --prices their best layouts are held against each "
+      "other.\n\n"
+      "{}",
+      sim::machine_grammar));
+  app.add_option("config", o.config, "The configuration: its model, sequence length, precision")->required();
+  app.add_option("--set", o.changes, "Changes a key: data.seq_length=128");
+  app.add_option("-m,--machine", o.machines, "The machine, or several")->capture_default_str();
+  app.add_option("-g,--global-batch", o.global_batch, "Sequences a step [the configuration's]");
+  app.add_option("--what-if", o.what_if, sim::change_grammar);
+  app.add_option("--figures", o.figures, figures_help);
+  app.add_option("--software", o.step.software, "The release that compiled the step, as 2.21 [the newest known]");
+  app.add_option("--prices", o.prices,
+                 "A file of prices of a host, a line each: trn1.32xlarge = 21.5 | documented | dollars an hour");
+  app.add_option("--points", o.points, "Keep what is priced in this file, and go on from it");
+  app.add_option("--most", o.most, "Layouts to print")->capture_default_str();
+  app.add_option("-o,--output", o.output, "Draw all that was priced by memory and time, as SVG")->check(svg_file());
+  app.add_flag("--json", o.json, "Print JSON");
+}
+
+// What a host of the machine costs an hour; none where no price is asked for.
+std::optional<double> price_of_host(const Options& o, const std::string& machine) {
+  if (o.prices.empty()) return {};
+  const std::string name = machine.substr(0, machine.find(' '));
+  try {
+    const sim::Figures prices = sim::Figures::read(read_input(o.prices));
+    if (!prices.has(name)) throw std::invalid_argument(fmt::format("no price of {}: expected a line for it", name));
+    return prices.number(name);
+  } catch (const std::invalid_argument& e) {
+    throw std::invalid_argument(fmt::format("{}: {}", o.prices, e.what()));
+  }
+}
+
+std::string fingerprint_of(const train::Config& config, const sim::MachineSpec& spec, const sim::StepOptions& options) {
+  std::string text = train::canonical(config, 1) + spec.name + spec.figures.text() + options.software;
+  for (const sim::Defect& d : spec.defects)
+    text += fmt::format(" {} {} {} {}", static_cast<int>(d.kind), d.from, d.to, d.factor);
+  return kernels::hexadecimal(kernels::sha256(kernels::bytes_of(text))).substr(0, 16);
+}
+
+SearchedMachine searched(const Options& o, const train::Config& config, const std::string& name, PriceProgress& watch) {
+  const sim::Machine machine(asked_machine(name, o.what_if, o.step.era, o.figures));
+  SearchedMachine m{.name = machine.name(), .config = config, .price = price_of_host(o, name)};
+  m.hosts = static_cast<double>(machine.ranks()) / static_cast<double>(sim::ranks_of_host(machine));
+  LayoutPoints points(o.points.empty() || o.machines.size() == 1 ? o.points : fmt::format("{}.{}", o.points, name),
+                      fingerprint_of(config, machine.spec(), o.step));
+  double part = 0;  // of them that are decided
+  const auto stopped = [&] { return watch.stopped(0, part); };
+  sim::StepOptions options = o.step;
+  options.stopped = [&](sim::Time, double) { return stopped(); };
+  watch.begin(fmt::format("layouts on {}", name));
+  m.search = search_layouts(config, machine, options,
+                            {.stopped =
+                                 [&](std::size_t done, std::size_t of) {
+                                   part = static_cast<double>(done) / static_cast<double>(of);
+                                   watch.decided(part);
+                                   return stopped();
+                                 },
+                             .known = [&](PricedLayout& l) { return points.known(l); },
+                             .found = [&](const PricedLayout& l) { points.keep(l); }});
+  if (m.search.best() == nullptr || m.search.stopped) return m;
+  constexpr std::size_t rivals = 4;
+  std::vector<StepLayout> others;
+  for (const PricedLayout& l : m.search.layouts)
+    if (&l != m.search.best() && l.time > 0 && l.fits && others.size() < rivals) others.push_back(l.layout);
+  m.reversals = reversals(config, machine, options, m.search.best()->layout, others);
+  return m;
+}
+
+int run(const Options& o) {
+  const ReadConfig read = read_config(o.config, o.changes);
+  train::Config config = read.job.step;
+  if (o.global_batch > 0) config.global_batch_size = o.global_batch;
+  PriceProgress watch;
+  std::vector<SearchedMachine> all;
+  bool whole = true;
+  for (const std::string& name : o.machines) {
+    all.push_back(searched(o, config, name, watch));
+    whole = whole && all.back().search.best() != nullptr && !all.back().search.stopped;
+    if (all.back().search.stopped) break;
+  }
+  watch.clear();
+  std::string text;
+  if (o.json) {
+    text = search_json(all, o.most);
+  } else {
+    for (const SearchedMachine& m : all) text += (text.empty() ? "" : "\n") + search_text(m, o.most);
+    if (all.size() > 1) text += "\nno other is faster and cheaper where the front is yes:\n" + machines_text(all);
+  }
+  write_output("", text);
+  if (!o.output.empty()) write_output(o.output, front_picture(all));
+  return whole ? 0 : 1;
+}
+
+const Registered searches(command("train search", "Searches the layouts of a model on a simulated machine",
+                                  "trellis train search llama7b.yaml -m \"trn1.32xlarge x 4\" --global-batch 256\n"
+                                  "trellis train search llama7b.yaml -m \"trn1.32xlarge x 4\" -m \"trn1.32xlarge x 8\" "
+                                  "--prices examples/prices.txt -o front.svg",
+                                  add, run));
+
+}  // namespace
+}  // namespace trellis::tools

@@ -1,0 +1,50 @@
+// Published training records with what each was run with: a file beside them says it (sim/published/training.json).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "measure/published/record.h"
+#include "tools/train/step_pricing.h"
+
+namespace trellis::tools {
+
+struct TrainingRecord {
+  std::string id, family, rule;
+  bool fits = true;     // figures may be fitted to it
+  double measured = 0;  // seconds of a step
+  train::Config config;
+  std::string machine, software;
+};
+
+struct TrainingRecords {
+  std::vector<TrainingRecord> records;
+  std::map<std::string, std::string> apart, faults;  // records that are not priced, and that cannot be, and why
+};
+
+// `setups`: the text of a file like sim/published/training.json. Throws invalid_argument for text that is none.
+TrainingRecords training_records(const std::string& setups, const std::vector<measure::Record>&);
+
+// A step on a machine of its own, as a function of the figures that are fitted.
+class TrainingStep {
+ public:
+  TrainingStep(const train::Config&, const sim::MachineSpec&, const std::string& software);
+
+  bool has_exposed() const { return !step_.factors().exposed.empty(); }
+  bool on_several_hosts() const { return several_; }
+  // `exposed`: of every axis that has such a figure. `level`: of computation, against the machine's own.
+  double seconds(double exposed, double hosts, double level = 1);
+  double usual();
+  double spread() const { return step_.factors().spread; }
+  double flops_of_rank() const { return step_.flops() / machine_.ranks(); }
+  const sim::Machine& machine() const { return machine_; }
+
+ private:
+  sim::Machine machine_;
+  StepOnMachine step_;
+  bool several_ = false;
+};
+
+}  // namespace trellis::tools

@@ -1,0 +1,38 @@
+// What a class holds while it passes ranges of its tasks in another order, some of them many times.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "schedule/graph/memory.h"
+
+namespace trellis::train {
+
+struct TaskRange {
+  std::uint32_t first = 0, end = 0;
+};
+
+class SlotMemory {
+ public:
+  SlotMemory(const schedule::ExecutionGraph& graph, const schedule::RankClass& of) : graph_(graph), of_(of) {}
+
+  // `ranges`: all tasks. Of the tensors `repeated`, so many more are there as well.
+  void find(const std::vector<TaskRange>& ranges, const std::vector<std::uint32_t>& repeated, std::size_t more);
+  void pass(std::size_t range, std::uint32_t task);  // `task`: what it is called where the peak is told
+  schedule::PeakMemory peak() const { return peak_; }
+
+ private:
+  using Amounts = std::vector<std::int64_t>;  // by category, and last the sum
+  struct Profile {
+    Amounts most, after;  // against what is there before it
+    std::uint32_t at = 0;
+  };
+
+  const schedule::ExecutionGraph& graph_;
+  const schedule::RankClass& of_;
+  std::vector<Profile> profiles_;
+  Amounts now_;
+  schedule::PeakMemory peak_;
+};
+
+}  // namespace trellis::train
