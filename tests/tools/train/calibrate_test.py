@@ -1,0 +1,103 @@
+"""trellis calibrate: finds the figures that measurements were made with, and refuses what they do not tell."""
+import json
+import pathlib
+import tempfile
+import unittest
+
+import program
+from small_run import CONFIG, sets, trellis
+
+MODEL = {"data__seq_length": 512, "model__hidden_size": 512, "model__num_attention_heads": 8,
+         "model__num_key_value_heads": 8, "model__intermediate_size": 1024, "model__num_layers": 4,
+         "precision__type": "mixed_precision", "distributed_strategy__sequence_parallel": "true",
+         "data__micro_batch_size": 1}
+SIZES = [1 << k for k in range(10, 29, 3)]
+
+
+class Calibrate(program.Case):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, name, text):
+        (self.folder / name).write_text(text)
+        return self.folder / name
+
+    # Rows of steps that take what the program says with these changes.
+    def steps(self, what_if, machines=("trn1.32xlarge", "trn1.32xlarge x 2"), tensors=(2, 8), factor=1.0):
+        keys = {key.replace("__", "."): value for key, value in MODEL.items()}
+        head = ["config", "machine", "step_seconds", *keys, "distributed_strategy.tensor_model_parallel_size",
+                "data.global_batch_size"]
+        rows = [",".join(head)]
+        for machine in machines:
+            for tensor in tensors:
+                for batch in (64, 256):
+                    own = {"distributed_strategy__tensor_model_parallel_size": tensor, "data__global_batch_size": batch}
+                    done = trellis("train", "price", CONFIG, "-m", machine, "--json", *sets(**MODEL, **own),
+                                   *(word for change in what_if for word in ("--what-if", change)))
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    rows.append(",".join(map(str, [CONFIG, machine, json.loads(done.stdout)["time_ps"] * 1e-12 * factor,
+                                                   *keys.values(), tensor, batch])))
+        return self.write("steps.csv", "\n".join(rows) + "\n")
+
+    def test_finds_the_figures_of_steps_and_the_file_makes_prices_with_them(self):
+        figures = self.folder / "mine.figures"
+        rows = self.steps(["step.exposed.tensor=0.6", "step.hosts=0.2"], factor=1.1)
+        done = trellis("calibrate", rows, "--json", "-o", figures)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        by_key = {f["key"]: f for f in found["figures"]}
+        self.assertTrue(all(f["identified"] for f in by_key.values()), by_key)
+        self.assertAlmostEqual(by_key["step.exposed.tensor"]["value"], 0.66, delta=0.12)
+        self.assertAlmostEqual(by_key["step.hosts"]["value"], 0.2, delta=0.05)
+        self.assertLess(found["errors"]["fitted"]["worst"], 0.05)
+        self.assertLess(found["errors"]["fitted"]["median"], found["errors"]["before"]["median"] / 3)
+        self.assertGreaterEqual(found["errors"]["left_out"]["worst"], found["errors"]["fitted"]["worst"])
+        text = figures.read_text()
+        self.assertIn("steps.csv (sha256 ", text)
+        self.assertIn("step.hosts = ", text)
+        again = json.loads(trellis("calibrate", rows, "--json", "--figures", figures).stdout)
+        self.assertLess(again["errors"]["before"]["median"], 0.03)
+        wide = trellis("train", "price", CONFIG, "--figures", self.write("bad", "step.hots = 0.1 0..1 | assumed | x\n"))
+        self.assertEqual(wide.returncode, 2)
+        self.assertIn("did you mean 'step.hosts'?", wide.stderr)
+
+    def test_leaves_what_the_steps_do_not_tell(self):
+        done = trellis("calibrate", self.steps([], machines=["trn1.32xlarge"], tensors=[1]), "--json")
+        found = {f["key"]: f for f in json.loads(done.stdout)["figures"]}
+        self.assertNotIn("step.hosts", found)
+        self.assertNotIn("step.exposed.tensor", found)
+        self.assertTrue(found["step.level"]["identified"])
+
+    def test_reads_what_nccom_test_prints(self):
+        rows = ["    size(B)    count(elems)     type    time:avg(us)    algbw(GB/s)    busbw(GB/s)"]
+        for size in SIZES:
+            done = trellis("sim", "all_reduce", "-m", "trn1.32xlarge", "-b", size, "--json", "--no-interval", "--what-if",
+                           "era.2025.launch=60us")
+            rows.append(f"{size} {size // 4} fp32 {json.loads(done.stdout)['time_us']} 0 0")
+        table = self.write("nccom.txt", "\n".join(rows) + "\nAvg bus bandwidth: 1.0GB/s\n")
+        figures = self.folder / "mine.figures"
+        done = trellis("calibrate", table, "-m", "trn1.32xlarge", "--collective", "all_reduce", "--era", "2025",
+                       "-o", figures)
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+        self.assertIn("left out of the fit", done.stdout)
+        self.assertIn("= ", figures.read_text())
+        used = trellis("sim", "all_reduce", "-m", "trn1.32xlarge", "-b", SIZES[0], "--json", "--no-interval",
+                       "--figures", figures)
+        self.assertEqual(used.returncode, 0, used.stderr)
+        measured = float(rows[1].split()[3])
+        self.assertAlmostEqual(json.loads(used.stdout)["time_us"], measured, delta=0.15 * measured)
+
+    def test_says_which_row_is_wrong(self):
+        for text, said in (("config,step_ms\nx.yaml,12\n", "bad.csv:2: "), ("size(B) time(us)\n1024 soon\n", "bad.csv:2: "),
+                           ("config,step_ms\n", "no row of measurements"), ("bytes,time_us,collective\n64,3,all_reduc\n", "all_reduc"),
+                           ("[{\"id\": 3}]", "bad.csv")):
+            done = trellis("calibrate", self.write("bad.csv", text), "-m", "trn1.32xlarge")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(said, done.stderr, text)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
