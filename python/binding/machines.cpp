@@ -4,6 +4,7 @@
 #include "python/binding/parts.h"
 #include "sim/cluster/machine/import/typed.h"
 #include "sim/cluster/machine/machine.h"
+#include "sim/cluster/machine/rank_limits.h"
 #include "sim/hardware/chip/chip.h"
 #include "sim/hardware/figures/figure_units.h"
 
@@ -77,6 +78,7 @@ void add_machines(nb::module_& m) {
              d["injection"] = machine.injection();
              d["bisection"] = machine.bisection();
              d["eras"] = machine.eras();
+             if (!s.chip.empty()) d["rank_memory"] = rank_memory(machine), d["rank_flops"] = rank_flops(machine);
              return d;
            })
       .def("route", &route_of, "source"_a, "target"_a);

@@ -117,6 +117,21 @@ class Machine:
         return float(self._facts["bisection"])
 
     @property
+    def rank_memory(self) -> float:
+        """Bytes of HBM that a rank has. ValueError: a machine without a chip."""
+        return self._of_chip("rank_memory")
+
+    @property
+    def rank_flops(self) -> float:
+        """A second, of a rank's Tensor engines in products of 16 bits. ValueError: a machine without a chip."""
+        return self._of_chip("rank_flops")
+
+    def _of_chip(self, fact: str) -> float:
+        if fact not in self._facts:
+            raise ValueError(f"{self.name} has no chip: expected one whose engines are known, as trn1.32xlarge")
+        return float(self._facts[fact])
+
+    @property
     def eras(self) -> list[str]:
         return list(self._facts["eras"])
 

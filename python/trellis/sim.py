@@ -25,11 +25,12 @@ from trellis.machine import Figure, Level, Machine, chip_figures, chips, machine
 from trellis.operations import OperationTime, operation_kinds, operation_time
 from trellis.schedule import Schedule
 from trellis.sizes import Size, in_bytes
+from trellis.step import StepPrice, price_step
 
 __all__ = [
     "Bounds", "Figure", "Interval", "Leg", "Level", "Links", "Machine", "OperationTime", "Played", "Price",
-    "Sensitivity", "Timeline", "chip_figures", "chips", "machines", "operation_kinds", "operation_time", "play",
-    "price", "sweep", "timeline",
+    "Sensitivity", "StepPrice", "Timeline", "chip_figures", "chips", "machines", "operation_kinds", "operation_time",
+    "play", "price", "price_step", "sweep", "timeline",
 ]  # fmt: skip
 
 _PS = 1e-12

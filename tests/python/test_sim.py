@@ -287,3 +287,26 @@ def test_one_computation_has_a_time_by_engine():
     assert twice.total == pytest.approx(2 * sim.operation_time("copy", rows=65536, columns=4096).total)
     with pytest.raises(ValueError, match="no kind of operation is called 'prodct'"):
         sim.operation_time("prodct")
+
+
+def test_a_rank_has_its_part_of_a_chip():
+    trn1, trn2 = sim.Machine("trn1.32xlarge"), sim.Machine("trn2.48xlarge")
+    assert trn1.rank_memory == 16 * 2**30 and trn2.rank_memory == 24 * 2**30
+    assert trn1.rank_flops == pytest.approx(91.75e12, rel=1e-3)
+    with pytest.raises(ValueError, match="has no chip"):
+        sim.Machine("ring:4").rank_flops  # noqa: B018
+
+
+def test_a_step_is_priced_as_the_program_prices_it():
+    model = {"model": {"num_layers": 4, "hidden_size": 256, "num_attention_heads": 8}, "data": {"seq_length": 256}}
+    usual = sim.price_step(model, "trn1.2xlarge", set={"data.global_batch_size": 16})
+    assert usual.low < usual.time < usual.high and usual.fits and usual.ranks == 2
+    of = usual.classes[0]
+    parts = [of[k] for k in ("forward", "backward", "recompute", "update", "data", "idle")]
+    assert sum(parts) == pytest.approx(usual.time, rel=1e-5)
+    slow = sim.price_step(model, "trn1.2xlarge", set={"data.global_batch_size": 16}, what_if=["straggler:1:0.5"])
+    assert slow.time > 1.5 * usual.time
+    job = sim.price_step(model, "trn1.2xlarge", set={"data.global_batch_size": 16}, host_mtbf="100h", noise=3)
+    assert 0.9 < job.goodput["part"] < 1 and job.noise["runs"] == 3
+    with pytest.raises(ValueError, match="model.num_layer"):
+        sim.price_step({"model": {"num_layer": 4}}, "trn1.2xlarge")
