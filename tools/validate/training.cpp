@@ -148,6 +148,7 @@ std::string training_text(const TrainingAnswer& a) {
                     l.simulated, 100 * (l.simulated / l.measured - 1), l.left_out, 100 * (l.left_out / l.measured - 1),
                     in ? "inside" : "outside", l.rule.empty() ? "" : (l.fits ? "; " : "; not fitted to: ") + l.rule);
   }
+  for (const auto& [id, why] : a.apart) out += fmt::format("apart: {}: {}\n", id, why);
   out += fmt::format("\ninside the interval, its family left out: {} of {}\n\n{:32} {:>8} {:>9} {:>9}\n", inside, fit,
                      "training", "median", "90%", "worst");
   for (const auto& [how, errors] : a.errors) {
@@ -157,7 +158,6 @@ std::string training_text(const TrainingAnswer& a) {
   for (const FittedFigures& f : a.fitted)
     out += fmt::format("fitted {:24} exposed {:.2f}, hosts {:.2f}\n",
                        f.without.empty() ? "to all" : "without " + f.without, f.exposed, f.hosts);
-  for (const auto& [id, why] : a.apart) out += fmt::format("apart: {}: {}\n", id, why);
   for (const auto& [id, why] : a.faults) out += fmt::format("not priced: {}: {}\n", id, why);
   return out;
 }
