@@ -314,7 +314,7 @@ class Sim(program.Case):
                                  (["sim", "all_reduce", "-m", "ring:4", "-o", "x.png"], ".html or .pftrace"),
                                  (["sim", "all_reduce", "-m", "/nowhere.yml"], "/nowhere.yml"),
                                  (["sim", "all_reduce", "-n", "65"], "65 ranks of trn2.48xlarge: expected 1 to 64"),
-                                 (["sim", "all_reduce", "-n", "-1"], "'-1': expected a number, at least 0"),
+                                 (["sim", "all_reduce", "-n", "-1"], "'-1': expected a number above 0"),
                                  (["sim", str(STEP), "--tflops", "0"], "'0': expected a number above 0"),
                                  (["sim", "all_reduce", "-o", "x.html", "--show", "5-2"], "--show 5-2: expected the"),
                                  (["sim", "all_reduce", "--what-if", "dead:99999999999-1"], "dead:99999999999-1"),
