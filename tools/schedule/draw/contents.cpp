@@ -37,7 +37,7 @@ std::string arrow(const Task& t, const Datum& d) {
 
 Contents::Contents(const Schedule& s, const Wiring& wiring) : first_(wiring.count()), count_(wiring.count()) {
   auto memory = memory_of<Datum>(s, [&](Rank r, std::int64_t chunk) { return input_datum(s.task, r, chunk); });
-  const View<Datum> view(s, wiring, memory);
+  const ValueView<Datum> view(s, wiring, memory);
   const auto record = [&](StepId id, StepId receive) {
     const Slice& from = view.step(id).from;
     first_[id] = data_.size();
