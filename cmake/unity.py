@@ -2,7 +2,7 @@
 
 What a source keeps to itself (an anonymous namespace, static, a macro, an alias) must not mean something else in another
 source of its group. So no such name of one occurs in another, or is declared by a header that the other includes, unless
-both are aliases of the same words.
+both are aliases of the same words. A source that replaces operator new stays alone: others would inline its code.
 """
 import functools
 import pathlib
@@ -20,6 +20,7 @@ ALIAS = re.compile(r"namespace\s+(\w+)\s*=|using\s+[\w:]*::(\w+)$")
 TYPE = re.compile(r"(?:struct|class|enum(?:\s+class)?|union)\s+(\w+)|using\s+(\w+)\s*=")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 NAMESPACE = re.compile(r"(?:namespace(\s+[\w:]+)?|extern)\s*$")
+REPLACED = re.compile(r"^void\s*\*?\s*operator (?:new|delete)", re.MULTILINE)  # for the whole program
 OPENS_FILE_SCOPE = re.compile(r"using\s+namespace\s+(?!.*literals$)")
 
 
@@ -97,6 +98,7 @@ class Source:
         text, includes = read(path)
         self.path = path
         self.kept = {name: "" for name in MACRO.findall(text)}  # and, of aliases, the words
+        self.alone = REPLACED.search(text) is not None
         self.opened = set()
         for said, anonymous in statements(text):
             if OPENS_FILE_SCOPE.match(said):
@@ -110,7 +112,7 @@ class Source:
         return name in self.words and not (words and self.kept.get(name) == words) or not words and name in self.above
 
     def bears(self, other):
-        return self.opened == other.opened and not any(
+        return not (self.alone or other.alone) and self.opened == other.opened and not any(
             two.takes_for_another(name, words)
             for one, two in ((self, other), (other, self)) for name, words in one.kept.items())
 

@@ -52,6 +52,10 @@ class Groups(unittest.TestCase):
         self.assertEqual(self.groups(opened, "int x;\n", opened), ["0;2", "1"])
         self.assertEqual(self.groups("using namespace std::chrono_literals;\n", "int x;\n"), ["0;1"])
 
+    def test_a_source_that_replaces_operator_new_stays_alone(self):
+        self.assertEqual(self.groups("int x;\n", "void* operator new(std::size_t n) { return take(n); }\n", "int y;\n"),
+                         ["0;2", "1"])
+
 
 if __name__ == "__main__":
     unittest.main()
