@@ -111,7 +111,7 @@ class Examples(unittest.TestCase):
             ran = subprocess.run([str(word) for word in [*words, *plugin, "--plugin", "other.so"]], capture_output=True,
                                  text=True, cwd=folder)
             self.assertEqual((ran.returncode, ran.stderr),
-                             (1, "trellis: --plugin other.so: model 'perceptrons' is registered twice\n"))
+                             (2, "trellis: --plugin other.so: model 'perceptrons' is registered twice\n"))
 
     def test_one_thread_drives_all_devices(self):
         self.assertEqual(said(PLACE / "build" / "nccl_one_thread"), "2 devices: 0 wrong\n")

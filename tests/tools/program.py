@@ -29,7 +29,7 @@ def ended(*words, status=0, **how):
 def without_origin(text):
     """Of a picture or a table: without the lines that say what made it."""
     text = re.sub(r"<metadata>\n.*?</metadata>\n", "", text, flags=re.S)
-    return re.sub(r"^# +(program|command|host|date|machine|figures|era|seed|chip): .*\n", "", text, flags=re.M)
+    return re.sub(r"^# +(program|command|host|date|machine|figures|rests on|era|seed|chip): .*\n", "", text, flags=re.M)
 
 
 def await_handler(process, number, patience=120):

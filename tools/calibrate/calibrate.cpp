@@ -258,8 +258,8 @@ class Report {
         continue;
       }
       const sim::Unit& unit = unit_of(f);
-      out += fmt::format("{} = {} {}..{} | fitted {} | was {}\n", f.before.key, with_unit(f.value, unit),
-                         with_unit(f.low, unit), with_unit(f.high, unit), fmt::join(names, " "),
+      out += fmt::format("{} = {} {:.5g}..{} | fitted {} | was {}\n", f.before.key, with_unit(f.value, unit),
+                         f.low / unit.size, with_unit(f.high, unit), fmt::join(names, " "),
                          with_unit(f.before.value, unit));
     }
     if (spread_)

@@ -43,20 +43,22 @@ class Calibrate(program.Case):
 
     def test_finds_the_figures_of_steps_and_the_file_makes_prices_with_them(self):
         figures = self.folder / "mine.figures"
-        rows = self.steps(["step.exposed.tensor=0.6", "step.hosts=0.2"], factor=1.1)
+        rows = self.steps(["step.exposed.tensor=0.4"], tensors=(1, 2, 8), factor=1.1)
         done = trellis("calibrate", rows, "--json", "-o", figures)
         self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads(done.stdout)
         by_key = {f["key"]: f for f in found["figures"]}
-        self.assertTrue(all(f["identified"] for f in by_key.values()), by_key)
-        self.assertAlmostEqual(by_key["step.exposed.tensor"]["value"], 0.66, delta=0.12)
-        self.assertAlmostEqual(by_key["step.hosts"]["value"], 0.2, delta=0.05)
+        self.assertAlmostEqual(by_key["step.level"]["value"], 1.06 * 1.1, delta=0.05)
+        self.assertAlmostEqual(by_key["step.exposed.tensor"]["value"], 0.44, delta=0.12)
+        self.assertTrue(all(by_key[key]["identified"] for key in ("step.level", "step.exposed.tensor")), by_key)
+        self.assertRegex(by_key["step.hosts"]["why_not"], "^its whole range changes times by ")
         self.assertLess(found["errors"]["fitted"]["worst"], 0.05)
         self.assertLess(found["errors"]["fitted"]["median"], found["errors"]["before"]["median"] / 3)
         self.assertGreaterEqual(found["errors"]["left_out"]["worst"], found["errors"]["fitted"]["worst"])
         text = figures.read_text()
         self.assertIn("steps.csv (sha256 ", text)
-        self.assertIn("step.hosts = ", text)
+        self.assertIn("step.exposed.tensor = ", text)
+        self.assertIn("# step.hosts stays as it was: ", text)
         again = json.loads(trellis("calibrate", rows, "--json", "--figures", figures).stdout)
         self.assertLess(again["errors"]["before"]["median"], 0.03)
         wide = trellis("train", "price", CONFIG, "--figures", self.write("bad", "step.hots = 0.1 0..1 | assumed | x\n"))

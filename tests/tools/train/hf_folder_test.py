@@ -85,7 +85,8 @@ class HfFolder(program.Case):
         return ran.stderr
 
     def test_it_is_shown_trained_from_and_written_again(self):
-        self.assertIn("proved", self.right("train", "show", self.folder, "--ranks", "2"))
+        self.assertIn("proved", self.right("train", "show", self.folder, "--ranks", "2", "--set",
+                                           "data.global_batch_size=2"))
         sets = [word for pair in {"data.train_path": TEXT, "data.seq_length": 32, "data.global_batch_size": 4, "trainer.max_steps": 3,
                                   "exp_manager.exp_dir": self.root / "runs", "name": "tuned"}.items() for word in ("--set", f"{pair[0]}={pair[1]}")]
         said = self.right("train", self.folder, *sets)
@@ -113,7 +114,7 @@ class HfFolder(program.Case):
         one = self.right("train", "generate", self.folder, "--tokens", "1 2 3", "-n", "20")
         self.assertEqual(len(one.split()), 20)
         for sets in (["distributed_strategy.tensor_model_parallel_size=2"], ["distributed_strategy.pipeline_model_parallel_size=2"]):
-            launched = trellis("launch", "-n", "2", "--", program.TRELLIS, "train", "generate", self.folder, "--tokens", "1 2 3", "-n", "20",
+            launched = trellis("launch", "--raw", "-n", "2", "--", program.TRELLIS, "train", "generate", self.folder, "--tokens", "1 2 3", "-n", "20",
                                *[word for each in sets for word in ("--set", each)])
             self.assertEqual((launched.returncode, launched.stdout), (0, one), launched.stderr)
         drawn = self.right("train", "generate", self.folder, "-p", "A text", "-n", "8", "--temperature", "1.5", "--seed", "3")

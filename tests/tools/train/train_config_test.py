@@ -12,7 +12,7 @@ class TrainConfig(program.Case):
     def test_mistakes_are_named(self):
         for change, words in {"data.seq_lenth=3": "did you mean 'data.seq_length'?",
                               "trainer.max_steps=soon": "expected a whole number",
-                              "model.vocab_size=10": "token 0 of the data is",
+                              "model.vocab_size=10": "README.md is 35",
                               "model.num_attention_heads=5": "expected a multiple of num_attention_heads 5",
                               "model.num_layers=100000000": "model.num_layers is '100000000': expected a whole number, 1 to 4096",
                               "trainer.max_steps=-5": "trainer.max_steps is '-5': expected a whole number, 1 to",
@@ -68,16 +68,16 @@ precision: {type: mixed_precision, xla_use_bf16: '0', master_weights: False}
         self.assertIn("6 notes on the configuration:\n  ", shown.stdout)
         for key in ("trainer.limit_test_batches", "data.tokenizer", "model.optim.capturable", "precision.master_weights"):
             self.assertIn(f"  {key} has no effect here: ", shown.stdout)
-        experts = trellis("train", "show", str(config), "--set", "model.moe={num_experts: 8, top_k: 2, capacity_factor: 2.0, dropout: 0.0}",
-                          *sets(model__activation="swiglu", model__normalization="rmsnorm", model__position_embedding_type="rope",
+        experts = trellis("train", "show", str(config), *sets(model__moe__num_experts=8, model__moe__top_k=2,
+                                model__moe__capacity_factor=2.0, model__moe__dropout=0.0, model__activation="swiglu", model__normalization="rmsnorm", model__position_embedding_type="rope",
                                 model__has_bias="false", distributed_strategy__expert_model_parallel_size=4))
         self.assertEqual(experts.returncode, 0, experts.stderr)
         self.assertIn("experts sent", experts.stdout)
         self.assertIn("8 experts, 2 for a token, shared out over 4 data-parallel ranks; each takes 2 times its even share", experts.stdout)
-        refused = trellis("train", "show", str(config), "--set", "model_alignment_strategy.dpo={beta: 1}", "--set", "model.activation=swiglu")
+        refused = trellis("train", "show", str(config), "--set", "model.fusions.ring_attention=true", "--set", "model.activation=swiglu")
         self.assertEqual(refused.returncode, 2, refused.stdout)
         self.assertIn("2 mistakes: ", refused.stderr)
-        self.assertIn("model_alignment_strategy.dpo: not built; ", refused.stderr)
+        self.assertIn("context parallelism is not built", refused.stderr)
         self.assertIn("no architecture has model.activation swiglu, model.normalization layernorm", refused.stderr)
 
     def test_a_step_that_no_memory_holds_is_told_with_its_size(self):

@@ -3,9 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "ccl/communicator.h"
 #include "text/number.h"
+#include "text/printable.h"
 #include "text/words.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
@@ -65,6 +67,25 @@ std::vector<std::int32_t> prompt_of(const Options& o) {
   return bytes;
 }
 
+// Bytes of a text as whole characters: a model may write bytes that are no text, which a terminal must not get.
+class Characters {
+ public:
+  std::string add(char byte) {
+    if (!begun_.empty() && (static_cast<unsigned char>(byte) & 0xC0) != 0x80) return rest() + add(byte);
+    begun_ += byte;
+    const auto first = static_cast<unsigned char>(begun_.front());
+    const std::size_t length = first < 0xC2 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 1;
+    return begun_.size() < length ? "" : rest();
+  }
+  std::string rest() {
+    const std::string text = std::exchange(begun_, "");
+    return text == "\n" || text == "\t" ? text : text::printable(text);
+  }
+
+ private:
+  std::string begun_;
+};
+
 int run(const Options& o) {
   const std::vector<std::int32_t> prompt = prompt_of(o), ends = numbers("--end", o.ends);
   o.sampling.check();
@@ -80,12 +101,14 @@ int run(const Options& o) {
   const bool first = world->rank() == 0;
   if (first && text) write_output("", o.prompt);
   std::size_t written = 0;
+  Characters characters;
   generation.generate(prompt, o.count, o.sampling, ends, [&](std::int32_t token) {
     if (!first) return;
-    const char byte = static_cast<char>(token);
-    write_output("", text ? std::string(1, byte) : fmt::format("{}{}", written == 0 ? "" : " ", token));
+    write_output("",
+                 text ? characters.add(static_cast<char>(token)) : fmt::format("{}{}", written == 0 ? "" : " ", token));
     ++written;
   });
+  if (first && text) write_output("", characters.rest());
   if (first) write_output("", "\n");
   world->finalize();
   return 0;
