@@ -249,7 +249,8 @@ class Report {
     std::set<std::string> names;
     for (const MeasuredSubject& s : all_) {
       std::string name = s.measurement.name;
-      std::ranges::replace(name, ' ', '_');
+      for (char& c : name)
+        if (c == ' ' || c == '|' || c == '#') c = '_';
       names.insert(name);
     }
     for (const FittedFigure& f : c_.figures) {
@@ -258,9 +259,8 @@ class Report {
         continue;
       }
       const sim::Unit& unit = unit_of(f);
-      out += fmt::format("{} = {} {:.5g}..{} | fitted {} | was {}\n", f.before.key, with_unit(f.value, unit),
-                         f.low / unit.size, with_unit(f.high, unit), fmt::join(names, " "),
-                         with_unit(f.before.value, unit));
+      out += fmt::format("{} = {} {:.5g}..{:.5g} | fitted {} | was {}\n", f.before.key, with_unit(f.value, unit),
+                         f.low / unit.size, f.high / unit.size, fmt::join(names, " "), with_unit(f.before.value, unit));
     }
     if (spread_)
       out += fmt::format(

@@ -71,7 +71,10 @@ std::vector<std::int32_t> prompt_of(const Options& o) {
 class Characters {
  public:
   std::string add(char byte) {
-    if (!begun_.empty() && (static_cast<unsigned char>(byte) & 0xC0) != 0x80) return rest() + add(byte);
+    if (!begun_.empty() && (static_cast<unsigned char>(byte) & 0xC0) != 0x80) {
+      const std::string broken = rest();
+      return broken + add(byte);
+    }
     begun_ += byte;
     const auto first = static_cast<unsigned char>(begun_.front());
     const std::size_t length = first < 0xC2 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 1;
