@@ -47,8 +47,6 @@ class Memory {
   }
 };
 
-enum class Turn : std::uint8_t { none, forward, backward, weight };  // of a pipeline; what a message belongs to
-
 // What a computation is for. recompute: a forward pass made again for the backward one.
 enum class Phase : std::uint8_t { forward, backward, recompute, update };
 inline constexpr std::size_t phase_count = 4;
