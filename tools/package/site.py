@@ -13,12 +13,13 @@ import reference
 
 ORDER = [("Start", ["README.md", "docs/program.md", "docs/library.md"]),
          ("Tutorials", "docs/tutorials/"),
-         ("Simulate", ["sim/README.md", "sim/machines/README.md", "sim/core/README.md", "sim/published/README.md"]),
+         ("Simulate", ["docs/step.md", "docs/simulate.md", "sim/README.md", "sim/machines/README.md", "sim/core/README.md",
+                       "sim/published/README.md", "docs/nki_faster.md", "docs/nki_order.md", "python/trellis/nki/README.md"]),
          ("Collectives", ["schedule/README.md", "ccl/README.md", "ccl/api/README.md", "ccl/api/nccl/README.md",
                           "ccl/plan/README.md", "ccl/rendezvous/README.md", "ccl/transports/libfabric/README.md"]),
-         ("Train and Python", ["train/README.md", "python/README.md"]),
+         ("Train and Python", ["docs/train.md", "train/README.md", "python/README.md"]),
          ("Reference", ["docs/environment.md", "docs/errors.md", "docs/glossary.md", "SECURITY.md", "CHANGELOG.md"]),
-         ("The source", ["ARCHITECTURE.md", "docs/tree.md", "HACKING.md", "CONTRIBUTING.md"])]
+         ("The source", ["ARCHITECTURE.md", "docs/tree.md", "HACKING.md", "CONTRIBUTING.md", "tests/README.md"])]
 
 HEAD = """site_name: Trellis
 site_description: Collectives as values, written down, proved, priced, run
@@ -37,7 +38,7 @@ theme:
 markdown_extensions: [tables, toc, attr_list]
 plugins: [search]
 validation:
-  links: {not_found: info, anchors: info, unrecognized_links: info}
+  links: {not_found: warn, anchors: warn, unrecognized_links: warn}
 nav:
 """
 
@@ -46,10 +47,20 @@ def title_of(page):
     return re.search(r"^# (.*)", page.read_text(), re.M)[1].replace(":", ",")
 
 
+def without_folders(text, page):
+    """Links to folders: a site has none, so they lead to what the folder's README.md says, or are text."""
+    def led(found):
+        if "://" in found[2] or not (page.parent / found[2]).is_dir():
+            return found[0]
+        readme = page.parent / found[2] / "README.md"
+        return f"[{found[1]}]({found[2].rstrip('/')}/README.md)" if readme.exists() else found[1]
+    return re.sub(r"\[([^\]]*)\]\(([^)#]+)\)", led, text)
+
+
 def main(source, target, program=None):
     tracked = subprocess.run(["git", "-C", str(source), "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
                              capture_output=True, text=True, check=True).stdout.split("\0")
-    pages = {name for name in tracked if name.endswith(".md") and not name.startswith("tests/")}
+    pages = {name for name in tracked if name.endswith(".md") and (not name.startswith("tests/") or name == "tests/README.md")}
     shutil.rmtree(target, ignore_errors=True)
     wanted = set(pages)
     for name in pages:
@@ -60,7 +71,10 @@ def main(source, target, program=None):
     for name in wanted:
         place = target / "pages" / name
         place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source / name, place)
+        if name.endswith(".md"):
+            place.write_text(without_folders((source / name).read_text(), source / name))
+        else:
+            shutil.copy(source / name, place)
     reference.main(source, target / "pages" / "reference", program)
     made = sorted((target / "pages" / "reference").glob("*.md"))
     nav = ""
