@@ -31,4 +31,13 @@ class Channel {
   virtual std::unique_ptr<Message> post(void* data, std::size_t bytes) = 0;
 };
 
+// Opens channels between a device's core and cores of any processes. Neither function waits. Destroy the channels
+// before the device. Throw system_error.
+class Channels {
+ public:
+  virtual ~Channels() = default;
+  virtual std::unique_ptr<Channel> connect(const PeerCore&) = 0;  // to a core that accepts
+  virtual std::unique_ptr<Channel> accept(const PeerCore&) = 0;   // from a core that connects
+};
+
 }  // namespace trellis::device

@@ -56,6 +56,11 @@ std::shared_ptr<Device> host_of_process() {
   return host;
 }
 
+RankClock clock_of(Device& d) {
+  const SimulatedTime* const time = d.simulated_time();
+  return time != nullptr ? time->now() : RankClock{wall_time(), d.topology().core};
+}
+
 std::string Device::why_not(Capability c) const {
   if (capabilities().has(c)) return {};
   return fmt::format("{} lacks {} ({})", name(), device::name(c), meaning(c));

@@ -10,10 +10,10 @@
 #include "device/accounting.h"
 #include "device/capabilities.h"
 #include "device/channel.h"
-#include "device/collective_run.h"
 #include "device/memory.h"
 #include "device/native_collective.h"
 #include "device/program.h"
+#include "device/simulated_time.h"
 #include "device/stream.h"
 #include "device/topology.h"
 #include "kernels/reduce/copy.h"
@@ -67,30 +67,16 @@ class Device {
   // A program in a container of neff/. Throws Unsupported, invalid_argument.
   virtual std::unique_ptr<LoadedProgram> load(std::span<const std::byte> container) = 0;
 
-  // Joins the world in which the device does collectives by itself. A device joins once: the result is the world that
-  // it is in, which may be an earlier one, or none.
-  virtual NativeWorld join(const NativeWorld&) { return {}; }
-  // Why the device does not do this collective; empty: it does. All members begin it alike, and then ask until it is
-  // done.
-  virtual std::string refuses(const NativeCollective&) const { return why_not(Capability::collectives); }
-  virtual std::unique_ptr<NativeRun> start(const NativeCollective& c, NativeTurn) { throw Unsupported(refuses(c)); }
-  virtual NativeTurn take_native_turn() { return nullptr; }  // null: another has it
-
-  // A channel to a core that accepts, and one from a core that connects. Neither waits. Destroy them before the device.
-  // Throw Unsupported, system_error.
-  virtual std::unique_ptr<Channel> connect(const PeerCore&) { throw Unsupported(why_not(Capability::send_recv)); }
-  virtual std::unique_ptr<Channel> accept(const PeerCore&) { throw Unsupported(why_not(Capability::send_recv)); }
-
   virtual std::unique_ptr<Stream> stream() = 0;
   virtual std::unique_ptr<Event> event() = 0;
 
-  // Devices with simulated time override these: clock says where this thread's work is now, spend takes the time of a
-  // whole collective from the latest of its ranks' clocks on, and between hold and release this thread's work is free.
-  virtual RankClock clock() const { return {wall_time(), topology().core}; }
-  virtual void spend(const CollectiveRun&) {}
-  virtual void hold_clock() {}
-  virtual void release_clock() {}
+  // What only some devices have; null where the device lacks it, for the reason that why_not() gives.
+  virtual NativeCollectives* collectives() { return nullptr; }
+  virtual Channels* channels() { return nullptr; }
+  virtual SimulatedTime* simulated_time() { return nullptr; }
 };
+
+RankClock clock_of(Device&);  // the simulated time of this thread's work; else the wall clock's
 
 struct Opening {
   int core = 0;              // among the visible ones

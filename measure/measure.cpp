@@ -189,7 +189,7 @@ Bench::Bench(const BenchSettings& s, const launch::RankContext& context)
 }
 
 double Bench::now_us() const {
-  if (simulated_) return static_cast<double>(device->clock().time) * 1e-6;
+  if (simulated_) return static_cast<double>(clock_of(*device).time) * 1e-6;
   return settings.cpu_time ? cpu_us() : wall_us();
 }
 

@@ -12,12 +12,9 @@
 namespace trellis::ccl {
 namespace {
 
-using device::Capability;
 using device::NativeCollective;
 
 constexpr std::size_t most_reasons = 256;
-
-bool has_collectives(const device::Device& d) { return d.capabilities().has(Capability::collectives); }
 
 std::optional<NativeCollective::Kind> kind_of(Collective c) {
   if (c == Collective::all_gather) return NativeCollective::Kind::all_gather;
@@ -35,8 +32,8 @@ struct Agreement::Told {
   std::uint64_t call = 0, can = 0;
 };
 
-bool agrees_first(const device::Device& d, Rank ranks) {
-  return ranks > 1 && (d.capabilities().has(Capability::simulated_time) || has_collectives(d));
+bool agrees_first(device::Device& d, Rank ranks) {
+  return ranks > 1 && (d.simulated_time() != nullptr || d.collectives() != nullptr);
 }
 
 Agreement::Agreement(device::Device& d, const Config& config, const Transport& transport)
@@ -46,21 +43,22 @@ Agreement::Agreement(device::Device& d, const Config& config, const Transport& t
       rank_(transport.rank()),
       ranks_(transport.ranks()),
       needed_(agrees_first(d, ranks_)),
-      has_collectives_(needed_ && has_collectives(d)) {
-  if (has_collectives_)
-    world_ = d.join({transport.identity(), static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(ranks_)});
+      collectives_(needed_ ? d.collectives() : nullptr) {
+  if (collectives_ != nullptr)
+    world_ = collectives_->join(
+        {transport.identity(), static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(ranks_)});
 }
 
 Call Agreement::exchange(const Call& c, bool supplied) {
   turn_.reset();
-  own_refusal_ = has_collectives_ ? refusal(c, supplied) : "";
-  if (has_collectives_ && own_refusal_.empty()) {
-    turn_ = device_.take_native_turn();
+  own_refusal_ = collectives_ != nullptr ? refusal(c, supplied) : "";
+  if (collectives_ != nullptr && own_refusal_.empty()) {
+    turn_ = collectives_->take_turn();
     if (turn_ == nullptr) own_refusal_ = "another communicator's collective runs on the device";
   }
   const std::uint64_t call = c.count << 24 ^ static_cast<std::uint64_t>(c.collective) << 16 ^
                              static_cast<std::uint64_t>(c.type) << 8 ^ static_cast<std::uint64_t>(c.op.kind);
-  const Told told{device_.clock(), world_, call, has_collectives_ && own_refusal_.empty()};
+  const Told told{clock_of(device_), world_, call, collectives_ != nullptr && own_refusal_.empty()};
   const std::size_t counts = c.collective == Collective::all_to_all_v ? c.counts.size() * sizeof(std::uint64_t) : 0;
   each_ = sizeof told + counts;
   own_.resize(each_);
@@ -94,7 +92,7 @@ std::string Agreement::refusal(const Call& c, bool supplied) {
              .group = std::vector<std::uint32_t>(members),
              .rank = static_cast<std::uint32_t>(rank_),
              .world = world_.size};
-  return device_.refuses(wanted_);
+  return collectives_->refuses(wanted_);
 }
 
 Agreement::Told Agreement::told(Rank r) const {
@@ -104,7 +102,7 @@ Agreement::Told Agreement::told(Rank r) const {
 }
 
 void Agreement::conclude() {
-  if (!has_collectives_) return;
+  if (collectives_ == nullptr) return;
   const std::string why = own_refusal_.empty() ? refusal_of_others() : own_refusal_;
   if (!why.empty()) {
     turn_.reset();

@@ -15,7 +15,7 @@
 
 namespace trellis::ccl {
 
-bool agrees_first(const device::Device&, Rank ranks);  // must be alike on all ranks
+bool agrees_first(device::Device&, Rank ranks);  // must be alike on all ranks
 
 class Agreement {
  public:
@@ -26,7 +26,7 @@ class Agreement {
   Call exchange(const Call&, bool supplied);
   // The rest is of the last exchange.
   bool native() const { return native_.has_value(); }
-  std::unique_ptr<device::NativeRun> start() { return device_.start(*native_, std::move(turn_)); }
+  std::unique_ptr<device::NativeRun> start() { return collectives_->start(*native_, std::move(turn_)); }
   // Why the device does not do it; null: it does, or has no collectives at all.
   const std::string* why_not() const { return why_not_; }
   void conclude();                // once the exchange has ended
@@ -48,7 +48,8 @@ class Agreement {
   const std::string algorithm_;  // that the user has fixed
   const bool plain_;             // neither rounding nor narrow messages that the device does not know
   const Rank rank_, ranks_;
-  const bool needed_, has_collectives_;
+  const bool needed_;
+  device::NativeCollectives* const collectives_;  // null: the device has none, or this rank is alone
   device::NativeWorld world_;
   std::vector<std::byte> own_, all_;
   std::size_t each_ = 0;  // bytes that a rank tells

@@ -1,7 +1,5 @@
 #include "ccl/run/communicator_state.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +9,6 @@
 #include "ccl/failure/mismatch.h"
 #include "ccl/plan/check.h"
 #include "ccl/plan/mark.h"
-#include "ccl/plan/schedule_file.h"
 #include "ccl/run/call_seen.h"
 #include "ccl/run/stores_beside.h"
 #include "ccl/transports/registry.h"
@@ -28,8 +25,8 @@ Config with_machine(Config c, const Transport& t) {
 }
 
 // The times of simulated devices are not those of the host's cores.
-RankPlaces places_of(const Transport& t, const device::Device& d) {
-  return d.capabilities().has(device::Capability::simulated_time) ? RankPlaces{} : t.places();
+RankPlaces places_of(const Transport& t, device::Device& d) {
+  return d.simulated_time() != nullptr ? RankPlaces{} : t.places();
 }
 
 }  // namespace
@@ -49,9 +46,8 @@ Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::uni
       scaled(*device, ScratchPool::of(*device)),
       rank_(transport->rank()),
       ranks_(transport->ranks()),
-      timed_(ranks_ > 1 && device->capabilities().has(device::Capability::simulated_time)),
       agreement_(*device, config, *transport),
-      message_clocks_(*device, rank_),
+      time_(*device, agreement_, rank_, ranks_),
       dumps_(dumps_requested()) {
   bound_.activity = &activity_;
   bound_.how.rounding = config.rounding;
@@ -114,7 +110,7 @@ void Communicator::State::open(const Call& c, bool in_place, const Planned* plan
     if (planned == nullptr) planned = &planner.plan(c, in_place && !scales_first(c), unreadable_of(c));
     show_call(activity_, c, planned->wire, operation());
     bind(c, *planned);
-    if (timed_) spend(c, *planned, in_place);
+    time_.begin(c, *planned, in_place);
   } catch (...) {
     if (agreement_.needed()) leave_agreed();
     throw;
@@ -133,7 +129,7 @@ void Communicator::State::open_agreement(const Call& c, bool supplied) {
     const Planned& planned = planner.plan(exchange, false, unreadable_of(exchange));
     show_call(activity_, c, planner.wire_of(c), operation());
     bind(exchange, planned);
-    if (timed_) hold_clock(true);
+    time_.hold();
   } catch (...) {
     exchanging_ = false;
     agreement_.fail();
@@ -170,7 +166,7 @@ void Communicator::State::record(Recorded& r, const Call& c, const AlgorithmConf
 
 // The ranks have agreed about an operation that this one does not begin.
 void Communicator::State::leave_agreed() {
-  hold_clock(false);
+  time_.end();
   recorder.end();
   transport->rest();
 }
@@ -184,7 +180,7 @@ const Planned& Communicator::State::native_plan(const Call& c) {
 
 void Communicator::State::open(std::span<const SendRecv> all) {
   expect_whole();
-  const std::span<const SendRecv> points = timed_ ? message_clocks_.with_clocks(all) : all;
+  const std::span<const SendRecv> points = time_.with_clocks(all);
   if (!std::ranges::equal(points, compiled_from_)) {
     compiled_from_.clear();  // in case the following code throws
     send_recvs_ = compile_send_recvs(points, rank(), transport->lanes() - 1);
@@ -208,7 +204,7 @@ void Communicator::State::open(std::span<const SendRecv> all) {
   bound_.how.stores = kernels::Stores::cached;
   bound_.mark = send_recv_hash;
   bound_.tokens = true;
-  if (timed_) hold_clock(true);
+  time_.hold();
   begin([&] {
     Recorded& r = recorder.begin();
     r = {.operation = operations,
@@ -228,7 +224,7 @@ void Communicator::State::close() {
   scaled.end();
   if (exchanging_) {
     exchanging_ = false;
-    if (timed_) hold_clock(false);
+    time_.end();
     return agreement_.conclude();
   }
   transport->rest();
@@ -236,24 +232,10 @@ void Communicator::State::close() {
   if (native_) native_.reset();
   if (divided_ != 0)
     device->divide(bound_.type, bound_.at({schedule::Buffer::output}), divided_, static_cast<std::uint32_t>(ranks()));
-  if (timed_) hold_clock(false);
-  if (timed_ && bound_.compiled == &send_recvs_) message_clocks_.spend(agreement_);
-}
-
-// The time of the operation as a whole, instead of that of its copies and sums.
-void Communicator::State::spend(const Call& c, const Planned& planned, bool in_place) {
-  if (planned.config == nullptr || is_file(*planned.config))
-    throw device::Unsupported(
-        fmt::format("{}: the time of a schedule that the caller supplies is not known", device->name()));
-  const std::string algorithm = text_of(*planned.config);
-  device->spend(agreement_.run_of(c, algorithm, in_place));
-  hold_clock(true);
-}
-
-void Communicator::State::hold_clock(bool holds) {
-  if (std::exchange(holding_, holds) == holds) return;
-  if (holds) return device->hold_clock();
-  device->release_clock();
+  if (bound_.compiled == &send_recvs_)
+    time_.end_messages();
+  else
+    time_.end();
 }
 
 bool Communicator::State::move(bool alone, bool& moved) {

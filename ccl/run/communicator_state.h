@@ -14,7 +14,7 @@
 #include "ccl/plan/point_to_point.h"
 #include "ccl/run/agreement.h"
 #include "ccl/run/executor.h"
-#include "ccl/run/message_clocks.h"
+#include "ccl/run/operation_clock.h"
 #include "ccl/run/scratch_pool.h"
 #include "ccl/run/ticket_queue.h"
 #include "ccl/transports/notice.h"
@@ -92,14 +92,11 @@ struct Communicator::State : DumpsOnSignal {
   schedule::UnreadableBuffers unreadable_of(const Call&);  // as far as it matters
 
   const Planned& native_plan(const Call&);
-  void spend(const Call&, const Planned&, bool in_place);
-  void hold_clock(bool);
 
   const Rank rank_, ranks_;
-  const bool timed_;
   Agreement agreement_;
-  bool exchanging_ = false, holding_ = false;  // the agreement; the device's clock
-  MessageClocks message_clocks_;
+  bool exchanging_ = false;  // the agreement
+  OperationClock time_;
   mutable std::mutex error_mutex_;
   std::exception_ptr error_;
   std::atomic<bool> failed_ = false;

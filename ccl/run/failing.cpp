@@ -21,7 +21,7 @@ std::exception_ptr Communicator::State::fail(const std::exception_ptr& e) {
 }
 
 std::exception_ptr Communicator::State::fail_open(const std::exception_ptr& e, bool elsewhere) {
-  hold_clock(false);
+  time_.end();
   exchanging_ = false;
   agreement_.fail();
   transport->withdraw();

@@ -124,7 +124,8 @@ void simulated_time(Device& d) {
   event->wait(second.get());
   second->synchronize();
   expect(second->now() >= event->time(), "a stream is at {} ps after a wait for {} ps", second->now(), event->time());
-  expect(d.clock().time >= event->time(), "the caller is at {} ps after a wait for {}", d.clock().time, event->time());
+  expect(clock_of(d).time >= event->time(), "the caller is at {} ps after a wait for {}", clock_of(d).time,
+         event->time());
 }
 
 const RegisteredCheck all[] = {

@@ -36,10 +36,9 @@ class Host : public Device {
   void divide(kernels::DType, void* data, std::size_t n, std::uint32_t divisor) override;
   void launch(const Launch& what) override { run_launch(what); }
   std::unique_ptr<LoadedProgram> load(std::span<const std::byte>) override;
-  std::unique_ptr<Channel> connect(const PeerCore& peer) override { return messages_.channel(true, peer); }
-  std::unique_ptr<Channel> accept(const PeerCore& peer) override { return messages_.channel(false, peer); }
   std::unique_ptr<Stream> stream() override { return std::make_unique<ThreadStream>(); }
   std::unique_ptr<Event> event() override { return std::make_unique<ThreadEvent>(std::make_shared<Clocks>()); }
+  Channels* channels() override { return &messages_; }
 
  protected:
   Topology topology_;

@@ -63,9 +63,9 @@ class Runtime {
   void timed(std::string_view type, int vnc, std::uint64_t bytes, const std::string& name, Work&& work) {
     if (vnc < 0 || (!recorder.is_on() && !system_recorder.is_on())) return work();
     const auto device = core(vnc);
-    const Time begin = device->clock().time;
+    const Time begin = clock_of(*device).time;
     work();
-    const TraceEvent event{type, vnc, begin, device->clock().time, bytes, name};
+    const TraceEvent event{type, vnc, begin, clock_of(*device).time, bytes, name};
     recorder.add(event);
     system_recorder.add(event);
   }

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "device/channel.h"
-#include "device/collective_run.h"
 #include "device/messages/listener.h"
+#include "device/simulated_time.h"
 
 namespace trellis::device {
 

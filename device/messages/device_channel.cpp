@@ -40,7 +40,7 @@ class TcpChannel : public Channel {
     auto request = end_->add({.bytes = bytes,
                               .read = [=](std::byte* to) { copied(to, data, bytes); },
                               .write = [=](const std::byte* from, std::size_t n) { copied(data, from, n); },
-                              .sent = d->clock()});
+                              .sent = clock_of(*d)});
     return std::make_unique<TcpMessage>(end_->sends() ? nullptr : d, std::move(request));
   }
 
@@ -59,14 +59,16 @@ std::unique_ptr<Channel> DeviceMessages::channel(bool sends, const PeerCore& pee
 }
 
 void spend_message(Device& device, const RankClock& sent, std::size_t bytes) {
-  device.spend({.collective = "send_recv",
-                .rank = 1,
-                .ranks = 2,
-                .bytes = bytes,
-                .element = 1,
-                .root = 0,
-                .peer = 1,
-                .clocks = {sent, device.clock()}});
+  SimulatedTime* const time = device.simulated_time();
+  if (time == nullptr) return;
+  time->spend({.collective = "send_recv",
+               .rank = 1,
+               .ranks = 2,
+               .bytes = bytes,
+               .element = 1,
+               .root = 0,
+               .peer = 1,
+               .clocks = {sent, time->now()}});
 }
 
 }  // namespace trellis::device

@@ -9,12 +9,15 @@
 
 namespace trellis::device {
 
-class DeviceMessages {
+class DeviceMessages : public Channels {
  public:
   explicit DeviceMessages(Device& device) : device_(device) {}
-  std::unique_ptr<Channel> channel(bool sends, const PeerCore&);
+  std::unique_ptr<Channel> connect(const PeerCore& peer) override { return channel(true, peer); }
+  std::unique_ptr<Channel> accept(const PeerCore& peer) override { return channel(false, peer); }
 
  private:
+  std::unique_ptr<Channel> channel(bool sends, const PeerCore&);
+
   Device& device_;
   std::mutex mutex_;
   std::shared_ptr<CoreMessages> messages_;
@@ -23,17 +26,17 @@ class DeviceMessages {
 // Copies for a message take no time of their own: its time is known as a whole.
 class FreeOfTime {
  public:
-  explicit FreeOfTime(Device* device) : device_(device) {
-    if (device_ != nullptr) device_->hold_clock();
+  explicit FreeOfTime(Device* device) : time_(device != nullptr ? device->simulated_time() : nullptr) {
+    if (time_ != nullptr) time_->hold();
   }
   ~FreeOfTime() {
-    if (device_ != nullptr) device_->release_clock();
+    if (time_ != nullptr) time_->release();
   }
   FreeOfTime(const FreeOfTime&) = delete;
   FreeOfTime& operator=(const FreeOfTime&) = delete;
 
  private:
-  Device* const device_;
+  SimulatedTime* const time_;
 };
 
 // A message has arrived: no earlier than it was sent, and after the machine's time between the two cores.

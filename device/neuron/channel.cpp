@@ -81,7 +81,6 @@ NeuronMessages::~NeuronMessages() {
 std::unique_ptr<Channel> NeuronMessages::channel(bool sends, const PeerCore& peer) {
   const NeuronRuntime& r = *runtime_;
   const nrt::Library& l = r.library();
-  if (const std::string why = r.why_not(Capability::send_recv); !why.empty()) throw Unsupported(why);
   if (peer.address.find(':') != std::string::npos)
     throw std::invalid_argument(
         fmt::format("'{}': expected an address without a port: the runtime has ports of its own", peer.address));

@@ -9,17 +9,19 @@
 namespace trellis::device {
 
 // The messages of one core, which is opened for messages with its first channel.
-class NeuronMessages {
+class NeuronMessages : public Channels {
  public:
   NeuronMessages(std::shared_ptr<NeuronRuntime>, const TensorsByAddress&, int core);  // as the machine numbers it
-  ~NeuronMessages();
+  ~NeuronMessages() override;
   NeuronMessages(const NeuronMessages&) = delete;
   NeuronMessages& operator=(const NeuronMessages&) = delete;
-  std::unique_ptr<Channel> channel(bool sends, const PeerCore&);
+  std::unique_ptr<Channel> connect(const PeerCore& peer) override { return channel(true, peer); }
+  std::unique_ptr<Channel> accept(const PeerCore& peer) override { return channel(false, peer); }
 
  private:
   class End;
   class Posted;
+  std::unique_ptr<Channel> channel(bool sends, const PeerCore&);
   void keep(TensorView&&);  // of a message that nobody asks for any more
 
   const std::shared_ptr<NeuronRuntime> runtime_;

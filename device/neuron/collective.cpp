@@ -62,10 +62,8 @@ class QueuedCollective : public NativeRun {
   nrt::Sequence sequence_ = 0;
 };
 
-}  // namespace
-
-std::string why_not_native(const NeuronRuntime& r, const TensorsByAddress& tensors, const NativeCollective& c) {
-  if (std::string why = r.why_not(Capability::collectives); !why.empty()) return why;
+// Why the runtime cannot do the collective in any world; empty: it can.
+std::string refusal(const TensorsByAddress& tensors, const NativeCollective& c) {
   if (c.group.empty() || c.rank >= c.group.size())
     return fmt::format("neuron: rank {} of a group of {}", c.rank, c.group.size());
   if (c.kind != NativeCollective::Kind::all_gather && !kind_of(c.op))
@@ -78,15 +76,40 @@ std::string why_not_native(const NeuronRuntime& r, const TensorsByAddress& tenso
   return {};
 }
 
-std::unique_ptr<NativeRun> start_native(const std::shared_ptr<NeuronRuntime>& runtime, const TensorsByAddress& tensors,
-                                        int core, const NativeCollective& c, NativeTurn turn) {
-  const NeuronRuntime& r = *runtime;
-  const auto vnc = static_cast<std::uint32_t>(core);
+}  // namespace
+
+NativeWorld NeuronCollectives::join(const NativeWorld& proposed) {
+  const std::lock_guard lock(mutex_);
+  if (world_.identity != 0) return world_;
+  no_world_ = runtime_->enter(proposed.identity);
+  if (!no_world_.empty()) return {};
+  try {
+    runtime_->call(runtime_->library().nrt_cc_global_comm_init, "nrt_cc_global_comm_init",
+                   static_cast<std::uint32_t>(core_), proposed.number, proposed.size);
+  } catch (const std::exception& e) {
+    no_world_ = e.what();
+    return {};
+  }
+  world_ = {runtime_->world_of(proposed.identity), proposed.number, proposed.size};
+  return world_;
+}
+
+std::string NeuronCollectives::refuses(const NativeCollective& c) const {
+  if (std::string why = refusal(tensors_, c); !why.empty()) return why;
+  const std::lock_guard lock(mutex_);
+  if (world_.identity != 0) return {};
+  return no_world_.empty() ? fmt::format("neuron core {} has joined no world; call join() first", core_) : no_world_;
+}
+
+std::unique_ptr<NativeRun> NeuronCollectives::start(const NativeCollective& c, NativeTurn turn) {
+  if (const std::string why = refuses(c); !why.empty()) throw Unsupported(why);
+  const NeuronRuntime& r = *runtime_;
+  const auto vnc = static_cast<std::uint32_t>(core_);
   std::vector<std::uint32_t> group = c.group;
   std::shared_ptr<InUse> in_use(
-      new InUse{TensorView(r, tensors, c.input, c.count * size_of(c.type), "input of a collective"),
-                TensorView(r, tensors, c.output, output_bytes(c), "output of a collective"),
-                {r, core},
+      new InUse{TensorView(r, tensors_, c.input, c.count * size_of(c.type), "input of a collective"),
+                TensorView(r, tensors_, c.output, output_bytes(c), "output of a collective"),
+                {r, core_},
                 std::move(turn)});
   nrt::Tensor *in = in_use->in.tensor(), *out = in_use->out.tensor();
   nrt::Comm comm{group.data(), c.rank, static_cast<std::uint32_t>(group.size()), group[c.rank], c.world, vnc};
@@ -94,7 +117,7 @@ std::unique_ptr<NativeRun> start_native(const std::shared_ptr<NeuronRuntime>& ru
   nrt::CollectiveContext* context = nullptr;
   r.call(r.library().nrta_cc_prepare, "nrta_cc_prepare", &comm, &ins, &outs, *element_of(c.type),
          kind_of(c.op).value_or(nrt::ReduceKind::add), static_cast<nrt::CollectiveKind>(c.kind), &context);
-  auto run = std::make_unique<QueuedCollective>(runtime, std::move(in_use));
+  auto run = std::make_unique<QueuedCollective>(runtime_, std::move(in_use));
   run->hand_in(context);
   return run;
 }

@@ -1,12 +1,29 @@
 // Collectives that the Neuron runtime does by itself, driven from the host.
 #pragma once
 
+#include <mutex>
+
 #include "device/neuron/memory.h"
 
 namespace trellis::device {
 
-std::string why_not_native(const NeuronRuntime&, const TensorsByAddress&, const NativeCollective&);  // empty: it can
-std::unique_ptr<NativeRun> start_native(const std::shared_ptr<NeuronRuntime>&, const TensorsByAddress&, int core,
-                                        const NativeCollective&, NativeTurn);
+// Those of one core.
+class NeuronCollectives : public NativeCollectives {
+ public:
+  NeuronCollectives(std::shared_ptr<NeuronRuntime> runtime, const TensorsByAddress& tensors, int core)
+      : runtime_(std::move(runtime)), tensors_(tensors), core_(core) {}
+  NativeWorld join(const NativeWorld& proposed) override;
+  std::string refuses(const NativeCollective&) const override;
+  std::unique_ptr<NativeRun> start(const NativeCollective&, NativeTurn) override;
+  NativeTurn take_turn() override { return runtime_->take_native_turn(core_); }
+
+ private:
+  const std::shared_ptr<NeuronRuntime> runtime_;
+  const TensorsByAddress& tensors_;
+  const int core_;
+  mutable std::mutex mutex_;
+  NativeWorld world_;
+  std::string no_world_;  // why it has none
+};
 
 }  // namespace trellis::device

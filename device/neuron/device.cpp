@@ -29,7 +29,8 @@ class Neuron : public Device {
         name_(fmt::format("neuron core {}", core)),
         core_(core),
         account_(name_),
-        messages_(runtime_, tensors_, topology_.core) {}
+        messages_(runtime_, tensors_, topology_.core),
+        collectives_(runtime_, tensors_, core) {}
   ~Neuron() override {
     for (const void* at : tensors_.all()) give_back(*this, const_cast<void*>(at));
   }
@@ -63,17 +64,12 @@ class Neuron : public Device {
     return std::make_unique<NeuronProgram>(runtime_, tensors_, core_, neff);
   }
   void copy(Stream&, void* dst, const void* src, std::size_t bytes) override;
-  NativeWorld join(const NativeWorld&) override;
-  std::string refuses(const NativeCollective&) const override;
-  std::unique_ptr<NativeRun> start(const NativeCollective& c, NativeTurn turn) override {
-    if (const std::string why = refuses(c); !why.empty()) throw Unsupported(why);
-    return start_native(runtime_, tensors_, core_, c, std::move(turn));
-  }
-  NativeTurn take_native_turn() override { return runtime_->take_native_turn(core_); }
-  std::unique_ptr<Channel> connect(const PeerCore& peer) override { return messages_.channel(true, peer); }
-  std::unique_ptr<Channel> accept(const PeerCore& peer) override { return messages_.channel(false, peer); }
   std::unique_ptr<Stream> stream() override;
   std::unique_ptr<Event> event() override { return std::make_unique<ThreadEvent>(std::make_shared<Clocks>()); }
+  NativeCollectives* collectives() override {
+    return capabilities().has(Capability::collectives) ? &collectives_ : nullptr;
+  }
+  Channels* channels() override { return capabilities().has(Capability::send_recv) ? &messages_ : nullptr; }
 
  private:
   class OnHost;
@@ -84,9 +80,7 @@ class Neuron : public Device {
   Account account_;
   TensorsByAddress tensors_;
   NeuronMessages messages_;
-  mutable std::mutex mutex_;
-  NativeWorld world_;
-  std::string no_world_;  // why it has none
+  NeuronCollectives collectives_;
   std::atomic<int> streams_made_ = 0;
 };
 
@@ -208,29 +202,6 @@ std::unique_ptr<Stream> Neuron::stream() {
   constexpr int queues = 2;  // that a core has for each kind of copy
   if (!capabilities().has(Capability::async_queues)) return std::make_unique<ThreadStream>();
   return std::make_unique<NeuronStream>(runtime_, core_, streams_made_++ % queues);
-}
-
-NativeWorld Neuron::join(const NativeWorld& proposed) {
-  const std::lock_guard lock(mutex_);
-  if (world_.identity != 0) return world_;
-  no_world_ = runtime_->enter(proposed.identity);
-  if (!no_world_.empty()) return {};
-  try {
-    runtime_->call(runtime_->library().nrt_cc_global_comm_init, "nrt_cc_global_comm_init",
-                   static_cast<std::uint32_t>(core_), proposed.number, proposed.size);
-  } catch (const std::exception& e) {
-    no_world_ = e.what();
-    return {};
-  }
-  world_ = {runtime_->world_of(proposed.identity), proposed.number, proposed.size};
-  return world_;
-}
-
-std::string Neuron::refuses(const NativeCollective& c) const {
-  if (std::string why = why_not_native(*runtime_, tensors_, c); !why.empty()) return why;
-  const std::lock_guard lock(mutex_);
-  if (world_.identity != 0) return {};
-  return no_world_.empty() ? name_ + " has joined no world; call join() first" : no_world_;
 }
 
 void Neuron::fill(void* dst, std::byte value, std::size_t bytes) {

@@ -12,12 +12,33 @@ namespace {
 
 constexpr std::string_view prefix = "sim:";
 
+// The time of a core's work, by the clock of the stream that a thread works for.
+class CoreTime : public SimulatedTime {
+ public:
+  CoreTime(const SimulatedMachine& machine, std::int64_t core, SimulatedClocks& clocks)
+      : machine_(machine), core_(core), clocks_(clocks) {}
+  RankClock now() const override { return {clocks_.now(), core_}; }
+  void spend(const CollectiveRun& run) override {
+    const Time took = machine_.collective_time(run);
+    for (const RankClock& c : run.clocks) clocks_.wait_until(c.time);
+    clocks_.charge(took);
+  }
+  void hold() override { SimulatedClocks::take_over(true); }
+  void release() override { SimulatedClocks::take_over(false); }
+
+ private:
+  const SimulatedMachine& machine_;
+  const std::int64_t core_;
+  SimulatedClocks& clocks_;
+};
+
 class Simulated : public Host {
  public:
   Simulated(std::string_view name, std::shared_ptr<const SimulatedMachine> machine, const Opening& opening)
       : Host(fmt::format("{} core {}", name, machine->topology(opening.core).core), machine->core_bytes()),
         machine_(std::move(machine)),
-        timing_only_(opening.timing_only) {
+        timing_only_(opening.timing_only),
+        time_(*machine_, machine_->topology(opening.core).core, *clocks_) {
     topology_ = machine_->topology(opening.core);
   }
 
@@ -60,15 +81,7 @@ class Simulated : public Host {
   }
   std::unique_ptr<Stream> stream() override { return std::make_unique<SimulatedStream>(clocks_); }
   std::unique_ptr<Event> event() override { return std::make_unique<ThreadEvent>(clocks_); }
-
-  RankClock clock() const override { return {clocks_->now(), topology_.core}; }
-  void spend(const CollectiveRun& run) override {
-    const Time took = machine_->collective_time(run);
-    for (const RankClock& c : run.clocks) clocks_->wait_until(c.time);
-    clocks_->charge(took);
-  }
-  void hold_clock() override { SimulatedClocks::take_over(true); }
-  void release_clock() override { SimulatedClocks::take_over(false); }
+  SimulatedTime* simulated_time() override { return &time_; }
 
  private:
   bool is_here(const void* p) const { return find(p, 1).outside == 0; }
@@ -77,6 +90,7 @@ class Simulated : public Host {
   const std::shared_ptr<const SimulatedMachine> machine_;
   const bool timing_only_;
   const std::shared_ptr<SimulatedClocks> clocks_ = std::make_shared<SimulatedClocks>();
+  CoreTime time_;
 };
 
 std::vector<std::string> names() {

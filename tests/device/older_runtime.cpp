@@ -69,11 +69,10 @@ TEST(OlderRuntime, WhatItLacksIsRefusedByName) {
   const OlderRuntime runtime(
       {"nrta_cc_prepare", "nrt_async_sendrecv_init", "nrt_get_dmabuf_fd", "nrt_profile_start", "nrt_load"});
   const auto d = open("neuron");
-  EXPECT_NE(why<std::exception>([&] {
-              d->connect({"127.0.0.1", 1});
-            }).find("nrt_async_sendrecv_init, which SDK 2.27 has"),
-            std::string::npos);
-  EXPECT_NE(d->refuses({}).find("nrta_cc_prepare, which SDK 2.28 has"), std::string::npos) << d->refuses({});
+  EXPECT_EQ(d->channels(), nullptr);
+  EXPECT_NE(d->why_not(Capability::send_recv).find("nrt_async_sendrecv_init, which SDK 2.27 has"), std::string::npos);
+  EXPECT_EQ(d->collectives(), nullptr);
+  EXPECT_NE(d->why_not(Capability::collectives).find("nrta_cc_prepare, which SDK 2.28 has"), std::string::npos);
   void* const data = d->allocate(4096, "exported");
   EXPECT_NE(why<std::exception>([&] { d->export_memory(data, 4096); }).find("nrt_get_dmabuf_fd, which SDK 2.27"),
             std::string::npos);

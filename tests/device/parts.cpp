@@ -127,28 +127,30 @@ TEST(Neuron, CollectivesOfItsOwn) {
       device->copy(data, own.data(), 4000);
       NativeCollective c{
           .input = data, .output = data + 4000, .count = 1000, .group = {0, 1, 2}, .rank = rank, .world = 3};
-      EXPECT_NE(device->refuses(c).find("join"), std::string::npos);
-      EXPECT_NE(device->join({.identity = 77, .number = rank, .size = 3}).identity, 0u);
-      EXPECT_EQ(device->join({.identity = 78, .number = 0, .size = 9}).number, rank) << "the earlier world";
-      EXPECT_EQ(device->refuses(c), "");
-      const auto run = device->start(c, device->take_native_turn());
+      NativeCollectives& native = *device->collectives();
+      EXPECT_NE(native.refuses(c).find("join"), std::string::npos);
+      EXPECT_NE(native.join({.identity = 77, .number = rank, .size = 3}).identity, 0u);
+      EXPECT_EQ(native.join({.identity = 78, .number = 0, .size = 9}).number, rank) << "the earlier world";
+      EXPECT_EQ(native.refuses(c), "");
+      const auto run = native.start(c, native.take_turn());
       while (!run->done()) std::this_thread::yield();
       float sum = 0;
       device->copy(&sum, data + 7996, 4);
       EXPECT_EQ(sum, 6.0F);
       c.op = kernels::Reduction::prod;
-      EXPECT_NE(device->refuses(c).find("prod"), std::string::npos);
-      EXPECT_THROW(device->start(c, device->take_native_turn()), Unsupported);
+      EXPECT_NE(native.refuses(c).find("prod"), std::string::npos);
+      EXPECT_THROW(native.start(c, native.take_turn()), Unsupported);
       c.op = kernels::Reduction::max;
       c.output = data + 9000;
-      EXPECT_THROW(device->start(c, device->take_native_turn()), std::invalid_argument) << "past the end";
+      EXPECT_THROW(native.start(c, native.take_turn()), std::invalid_argument) << "past the end";
       float host[1000];
       c.output = host;
-      EXPECT_NE(device->refuses(c).find("device's memory"), std::string::npos);
+      EXPECT_NE(native.refuses(c).find("device's memory"), std::string::npos);
       device->release(data);
     });
   for (std::thread& t : threads) t.join();
-  EXPECT_NE(open("host")->refuses({}).find("collectives"), std::string::npos);
+  EXPECT_EQ(open("host")->collectives(), nullptr);
+  EXPECT_NE(open("host")->why_not(Capability::collectives).find("collectives"), std::string::npos);
 }
 
 TEST(Neff, WhatIsWrittenIsReadBack) {

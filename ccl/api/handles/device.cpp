@@ -99,7 +99,7 @@ trellis_result trellis_device_name(const char** name) {
 trellis_result trellis_device_time(int64_t* picoseconds) {
   return guarded([&] {
     require(picoseconds, "picoseconds");
-    *picoseconds = device()->clock().time;
+    *picoseconds = clock_of(*device()).time;
   });
 }
 

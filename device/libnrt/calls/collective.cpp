@@ -31,7 +31,7 @@ std::vector<RankClock> clocks_of(const std::vector<Bytes>& all) {
 // Adds the simulated time. If the machine has fewer cores than there are members, they only wait for each other.
 void take_time(Device& device, CollectiveRun run) {
   try {
-    device.spend(run);
+    if (SimulatedTime* const time = device.simulated_time()) time->spend(run);
   } catch (const std::exception& e) {
     warn("collective", e.what());
   }
@@ -40,7 +40,7 @@ void take_time(Device& device, CollectiveRun run) {
 std::vector<Bytes> meet(Runtime& r, Device& device, Coming c, std::string_view collective, std::size_t bytes,
                         std::size_t element) {
   const std::size_t own = c.bytes.size();
-  Bytes whole = with_clock(device.clock(), own);
+  Bytes whole = with_clock(clock_of(device), own);
   whole.insert(whole.end(), c.bytes.begin(), c.bytes.end());
   c.bytes = std::move(whole);
   const auto all = r.world.meet(c);

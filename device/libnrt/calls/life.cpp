@@ -108,7 +108,7 @@ Status nrt_get_vnc_memory_stats(std::uint32_t vnc, MemoryStats* out, std::size_t
 Status trellis_nrt_time(std::uint32_t vnc, std::int64_t* picoseconds) {
   return call("trellis_nrt_time", [&](Runtime& r) {
     expect_given(picoseconds, "the time");
-    *picoseconds = r.core(vnc)->clock().time;
+    *picoseconds = clock_of(*r.core(vnc)).time;
   });
 }
 

@@ -27,7 +27,7 @@ Status pair(std::string_view function, bool sends, const char* ip, int peer, int
 }
 
 Parcel parcel_of(const TensorObject::Place& part) {
-  const Device* const device = part.storage->device();
+  Device* const device = part.storage->device();
   return {.bytes = part.bytes,
           .read =
               [part](std::byte* to) {
@@ -39,7 +39,7 @@ Parcel parcel_of(const TensorObject::Place& part) {
                 const FreeOfTime free(part.storage->device());
                 copy_from_host({part.storage, part.offset, n}, from);
               },
-          .sent = device == nullptr ? RankClock{} : device->clock()};
+          .sent = device == nullptr ? RankClock{} : clock_of(*device)};
 }
 
 Status post(std::string_view function, bool sends, Tensor* tensor, std::size_t offset, std::size_t bytes,

@@ -65,7 +65,7 @@ TEST(Simulated, ACollectiveTakesTheSimulatorsTime) {
                          const auto expected = static_cast<float>(c.ranks() * (c.ranks() + 1) / 2);
                          if (std::count(data, data + count, expected) != count) throw std::runtime_error("a wrong sum");
                          c.run(call);  // in the calling thread
-                         again[rank] = d.clock().time;
+                         again[rank] = clock_of(d).time;
                          d.release(data);
                        }),
               "");
@@ -140,10 +140,10 @@ TEST(Simulated, AMessageArrivesAfterItWasSent) {
                          auto* const data = static_cast<float*>(d.allocate(bytes));
                          if (c.rank() == late) d.fill(data, std::byte{0}, bytes);
                          if (c.rank() == 0) std::fill_n(data, count, 3.0F);
-                         begins[rank] = d.clock().time;
+                         begins[rank] = clock_of(d).time;
                          if (c.rank() == 0) c.send(data, count, kernels::DType::f32, 1);
                          if (c.rank() == 1) c.recv(data, count, kernels::DType::f32, 0);
-                         ends[rank] = d.clock().time;
+                         ends[rank] = clock_of(d).time;
                          if (data[count - 1] != 3.0F) throw std::runtime_error("another message");
                          d.release(data);
                        }),
@@ -170,7 +170,7 @@ TEST(Simulated, MessagesOfAGroupMoveAtOnce) {
                          group.end();
                        }
                        if (out[3 * count - 1] != static_cast<float>(other)) throw std::runtime_error("another message");
-                       ends[static_cast<std::size_t>(c.rank())] = d.clock().time;
+                       ends[static_cast<std::size_t>(c.rank())] = clock_of(d).time;
                      }),
             "");
   EXPECT_EQ(ends[0], 2 * message_time(2 * count * sizeof(float)));
@@ -198,7 +198,7 @@ TEST(Simulated, UnevenBlocksAreTimedByTheirCounts) {
                          }
                          if (me == 0) config = c.algorithm(call);
                          c.run(call);
-                         ends[me] = d.clock().time;
+                         ends[me] = clock_of(d).time;
                        }),
               "");
     std::vector<std::int64_t> blocks;
@@ -224,28 +224,41 @@ constexpr auto held_up = 700ms;
 
 enum class Point { between, within };  // the exchange and its operation; the operation
 
+void wait_at(Point here, std::optional<Point> where) {
+  if (where == here) std::this_thread::sleep_for(held_up);
+}
+
+class SlowTime : public device::SimulatedTime {
+ public:
+  explicit SlowTime(std::optional<Point> point) : point_(point) {}
+  device::RankClock now() const override { return {}; }
+  void spend(const device::CollectiveRun&) override { wait_at(Point::between, point_); }
+  void hold() override {}
+  void release() override {}
+
+ private:
+  const std::optional<Point> point_;
+};
+
 // A host with simulated time that holds up its rank at a point of every operation.
 class Slow : public device::Host {
  public:
-  explicit Slow(std::optional<Point> point) : Host("slow", std::size_t{1} << 20), point_(point) {}
+  explicit Slow(std::optional<Point> point) : Host("slow", std::size_t{1} << 20), point_(point), time_(point) {}
   device::Capabilities capabilities() const override {
     device::Capabilities c = Host::capabilities();
     c.add(device::Capability::simulated_time);
     return c;
   }
-  device::RankClock clock() const override { return {}; }
-  void spend(const device::CollectiveRun&) override { wait_at(Point::between); }
+  device::SimulatedTime* simulated_time() override { return &time_; }
   void reduce(kernels::Reduction op, kernels::DType type, std::span<const void* const> sources, void* dst,
               std::size_t count, const kernels::ReduceOptions& how) override {
-    wait_at(Point::within);
+    wait_at(Point::within, point_);
     Host::reduce(op, type, sources, dst, count, how);
   }
 
  private:
-  void wait_at(Point p) const {
-    if (point_ == p) std::this_thread::sleep_for(held_up);
-  }
   const std::optional<Point> point_;
+  SlowTime time_;
 };
 
 // The last of the ranks is held up.

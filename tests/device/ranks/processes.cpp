@@ -159,25 +159,25 @@ TEST(DeviceProcesses, SendMemoryToEachOther) {
       const auto d = open(name, {.core = host ? 0 : rank});
       const PeerCore other{host ? "127.0.0.1:" + std::to_string(port + 300 * (1 - rank)) : "127.0.0.1",
                            host ? 0 : 1 - rank};
-      const auto channel = rank == 0 ? d->connect(other) : d->accept(other);
+      const auto channel = rank == 0 ? d->channels()->connect(other) : d->channels()->accept(other);
       auto* const data = static_cast<std::byte*>(d->allocate(1 << 20));
       if (rank == 0)
         for (int i = 0; i < 50; ++i) d->fill(data, std::byte{7}, 1 << 20);
       const auto soon = std::chrono::steady_clock::now() + std::chrono::seconds(20);
       while (!channel->connected())
         if (std::chrono::steady_clock::now() > soon) return false;
-      const std::int64_t sent = d->clock().time;
+      const std::int64_t sent = clock_of(*d).time;
       if (rank == 0) d->copy(data, &sent, sizeof sent);
       const auto message = channel->post(data, 1 << 20);
       while (!message->done())
         if (std::chrono::steady_clock::now() > soon) return false;
       std::byte last{};
       std::int64_t told = 0;
-      const std::int64_t now = d->clock().time;
+      const std::int64_t now = clock_of(*d).time;
       d->copy(&last, data + (1 << 20) - 1, 1);
       d->copy(&told, data, sizeof told);
       d->release(data);
-      const bool later = !d->capabilities().has(Capability::simulated_time) || rank == 0 || now > told;
+      const bool later = d->simulated_time() == nullptr || rank == 0 || now > told;
       return last == std::byte{7} && message->bytes() == 1 << 20 && later;
     })) << name;
 }

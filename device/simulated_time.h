@@ -1,4 +1,4 @@
-// A collective that a communicator runs, as its device sees it: a simulated device answers how long it takes.
+// Simulated time of a device, and a collective of a communicator as the device sees it, to say how long it takes.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +29,17 @@ struct CollectiveRun {
   // The elements of each block, for the _v forms; all_to_all_v has them at source * ranks + target.
   std::vector<std::size_t> counts = {};
   std::vector<RankClock> clocks = {};  // by rank, as the collective began
+};
+
+class SimulatedTime {
+ public:
+  virtual ~SimulatedTime() = default;
+  virtual RankClock now() const = 0;  // where this thread's work is
+  // Takes the time of a whole collective, from the latest of its ranks' clocks on.
+  virtual void spend(const CollectiveRun&) = 0;
+  // Between the two, this thread's work is free.
+  virtual void hold() = 0;
+  virtual void release() = 0;
 };
 
 }  // namespace trellis::device

@@ -1,0 +1,44 @@
+// Simulated time of a communicator's operations: each takes the time of the whole, and its copies and sums none. Before
+// each message goes one with its sender's clock. On a device without simulated time, nothing happens here.
+#pragma once
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "ccl/plan/planner.h"
+#include "ccl/plan/point_to_point.h"
+#include "ccl/run/agreement.h"
+
+namespace trellis::ccl {
+
+class OperationClock {
+ public:
+  OperationClock(device::Device&, const Agreement&, Rank rank, Rank ranks);
+
+  // Takes the time of a whole operation, and holds. Throws Unsupported: that time is not known.
+  void begin(const Call&, const Planned&, bool in_place);
+  // The messages of a group, with those that carry clocks.
+  std::span<const SendRecv> with_clocks(std::span<const SendRecv>);
+  // Copies and sums are free from here on, until the end of the operation, or of one that failed or did not begin.
+  void hold() {
+    if (time_ != nullptr && !std::exchange(holding_, true)) time_->hold();
+  }
+  void end() {
+    if (time_ != nullptr && std::exchange(holding_, false)) time_->release();
+  }
+  void end_messages();  // and takes their time
+
+ private:
+  const device::Device& device_;
+  device::SimulatedTime* const time_;  // null: time is real, or this rank is alone
+  const Agreement& agreement_;
+  const Rank rank_;
+  bool holding_ = false;
+  device::RankClock own_;
+  std::vector<device::RankClock> senders_;  // by message
+  std::vector<SendRecv> messages_;
+  SendRecv largest_;  // from == to: none
+};
+
+}  // namespace trellis::ccl
