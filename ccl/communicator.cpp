@@ -129,15 +129,12 @@ std::string Communicator::algorithm(const Call& c) const {
   return text_of(state_->planner.choose(c, check(c, rank(), ranks())));
 }
 
-std::exception_ptr Communicator::error() const {
-  const std::lock_guard lock(state_->error_mutex_);
-  return state_->error_;
-}
+std::exception_ptr Communicator::error() const { return state_->failure.error(); }
 
 void Communicator::run(const Call& call, device::Stream* stream) {
   if (call.collective == Collective::send_recv) return run(send_recv_of(call), stream);
   if (stream != nullptr || Group::open()) {
-    state_->expect_well();
+    state_->failure.expect_well();
     const bool in_place = check(call, state_->rank(), state_->ranks());
     return Group::issue(*state_, Operation{.call = call, .in_place = in_place}, stream);
   }
@@ -149,7 +146,7 @@ void Communicator::run(const Call& call, device::Stream* stream) {
 void Communicator::run(const SendRecv& point, device::Stream* stream) {
   if (!plainly_right(point, state_->rank(), state_->ranks())) check(call_of(point), rank(), ranks());
   if (stream != nullptr || Group::open()) {
-    state_->expect_well();
+    state_->failure.expect_well();
     return Group::issue(*state_, SendRecv(point), stream);
   }
   TicketQueue::Ticket turn(state_->tickets);
@@ -158,7 +155,7 @@ void Communicator::run(const SendRecv& point, device::Stream* stream) {
 }
 
 void Communicator::run(const Call& call, const schedule::Schedule& schedule, device::Stream* stream) {
-  state_->expect_well();
+  state_->failure.expect_well();
   const bool in_place = check(call, rank(), ranks());
   Group::issue(*state_,
                Operation{.call = call, .in_place = in_place, .planned = state_->planner.plan(call, in_place, schedule)},
@@ -231,13 +228,13 @@ std::unique_ptr<Communicator> Communicator::split(std::optional<int> color, int 
     throw std::invalid_argument(fmt::format("split: color {}; expected 0 or more, or none", *color));
   TicketQueue::Ticket turn(state_->tickets);
   turn.wait();
-  state_->check_health();
+  state_->failure.check_health();
   std::vector<Rank> all(static_cast<std::size_t>(ranks()));
   std::iota(all.begin(), all.end(), 0);
   try {
     return state_->divide(Notice::Call::split, std::move(all), {color.value_or(-1), key});
   } catch (...) {
-    std::rethrow_exception(state_->fail(std::current_exception()));
+    std::rethrow_exception(state_->failure.fail(std::current_exception()));
   }
 }
 

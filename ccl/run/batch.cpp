@@ -12,13 +12,13 @@ namespace {
 // failure. What the others wait for never starts, so they are told; why, where this thread has the turn.
 void end(Communicator::State& state, const std::exception_ptr& why, bool elsewhere, bool has_turn) {
   try {
-    state.check_health();
+    state.failure.check_health();
   } catch (...) {
     return;
   }
   const bool tells = !is_found_by_all(why);
-  if (tells && has_turn) state.tell(why, elsewhere);
-  state.fail(why);
+  if (tells && has_turn) state.failure.tell(why, elsewhere);
+  state.failure.fail(why);
   if (tells && !has_turn) state.transport->mark_aborted();
 }
 

@@ -41,6 +41,7 @@ Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::uni
               places_of(*transport, *device)),
       executor(*transport, family, recorder, *device, config.timeout),
       dump_file(config.dump, config.timeout, *transport, recorder),
+      failure(*transport, dump_file, *this),
       check(transport->rank(), transport->ranks()),
       scratch(*device, ScratchPool::of(*device)),
       scaled(*device, ScratchPool::of(*device)),
@@ -95,14 +96,14 @@ void Communicator::State::begin(Record record) {
     executor.begin(bound_);
   } catch (...) {
     record();
-    tell(std::current_exception());
+    failure.tell(std::current_exception());
     std::rethrow_exception(fail_open(std::current_exception()));
   }
   record();
 }
 
 void Communicator::State::open(const Call& c, bool in_place, const Planned* planned) {
-  expect_whole();
+  failure.expect_whole();
   if (!agreement_.needed()) start_operation();
   const bool native = agreement_.native();
   try {
@@ -121,7 +122,7 @@ void Communicator::State::open(const Call& c, bool in_place, const Planned* plan
 // The exchange is the operation's first part: it has the operation's number, and others see the call that the ranks
 // agree about. A fast rank may be in the exchange of one operation while a slow one is still in the operation before.
 void Communicator::State::open_agreement(const Call& c, bool supplied) {
-  expect_whole();
+  failure.expect_whole();
   const Call exchange = agreement_.exchange(c, supplied);
   start_operation();
   exchanging_ = true;
@@ -179,7 +180,7 @@ const Planned& Communicator::State::native_plan(const Call& c) {
 }
 
 void Communicator::State::open(std::span<const SendRecv> all) {
-  expect_whole();
+  failure.expect_whole();
   const std::span<const SendRecv> points = time_.with_clocks(all);
   if (!std::ranges::equal(points, compiled_from_)) {
     compiled_from_.clear();  // in case the following code throws
@@ -266,12 +267,16 @@ void Communicator::State::answer_dumps(const Executor* open) {
   dumps_ = request;  // the process may end after this
 }
 
-bool Communicator::State::keep(const std::exception_ptr& e, bool elsewhere) {
-  const std::lock_guard lock(error_mutex_);
-  if (error_) return false;
-  dump_file.note(e, elsewhere);
-  error_ = e;
-  return failed_ = true;
+std::exception_ptr Communicator::State::fail_open(const std::exception_ptr& e, bool elsewhere) {
+  time_.end();
+  exchanging_ = false;
+  agreement_.fail();
+  transport->withdraw();
+  const bool first = failure.keep(e, elsewhere);
+  if (dump_file.wanted()) dump_file.write(executor.pending());
+  transport->rest();
+  family.rests();
+  return failure.dumped(e, first);
 }
 
 // A running operation fails in its own thread.
@@ -279,10 +284,10 @@ void Communicator::State::abort() {
   transport->withdraw();
   transport->mark_aborted();
   const std::exception_ptr aborted = ended_by(*transport);
-  const bool first = keep(aborted);
+  const bool first = failure.keep(aborted);
   if (!dump_file.wanted()) return;
   dump_if_free();
-  dumped(aborted, first);
+  failure.dumped(aborted, first);
 }
 
 bool Communicator::State::dump_for(std::uint32_t request) {
@@ -299,24 +304,13 @@ bool Communicator::State::dump_if_free() {
 }
 
 void Communicator::State::finish() {
-  check_health();
-  finalize_for_all(*transport, notice);
+  failure.check_health();
+  finalize_for_all(*transport, failure.notice);
   try {
     check_over(*transport, recorder, activity_);
   } catch (...) {
-    std::rethrow_exception(fail(std::current_exception()));
+    std::rethrow_exception(failure.fail(std::current_exception()));
   }
-}
-
-// Messages sent before the failure may still be queued, so no operation may start.
-void Communicator::State::expect_whole() {
-  if (transport->over()) refuse();
-  if (failed_.load(std::memory_order_relaxed)) check_health();
-}
-
-void Communicator::State::refuse() {
-  if (!failed_ && transport->lost() >= 0) fail(std::make_exception_ptr(lost_before(*transport)));
-  check_health();
 }
 
 std::unique_ptr<Communicator> Communicator::State::divide(Notice::Call call, std::vector<Rank> members,
@@ -325,7 +319,7 @@ std::unique_ptr<Communicator> Communicator::State::divide(Notice::Call call, std
   Config same = config;
   same.transport = std::string(transport->name());
   const Joining joining{.config = same, .device = device.get(), .deadline = Clock::now() + config.timeout};
-  const Divided of{*transport, family, notice, activity_, failed_ || transport->over(), [this] {
+  const Divided of{*transport, family, failure.notice, activity_, failure.failed() || transport->over(), [this] {
                      answer_dumps(nullptr);
                      heed_interruption(*transport, activity_);
                    }};
@@ -338,17 +332,6 @@ std::unique_ptr<Communicator> Communicator::State::divide(Notice::Call call, std
 } catch (...) {
   dump_file.division_failed(std::current_exception());
   std::rethrow_exception(dump_file.told_of(std::current_exception()));
-}
-
-void Communicator::State::check_health() {
-  if (transport->aborted()) fail(ended_by(*transport));
-  expect_well();
-}
-
-void Communicator::State::expect_well() const {
-  if (!failed_.load(std::memory_order_relaxed)) return;
-  const std::lock_guard lock(error_mutex_);
-  std::rethrow_exception(error_);
 }
 
 }  // namespace trellis::ccl

@@ -2,11 +2,8 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 
 #include "ccl/communicator.h"
-#include "ccl/failure/dump_file.h"
-#include "ccl/failure/dump_on_signal.h"
 #include "ccl/failure/family.h"
 #include "ccl/failure/recorder.h"
 #include "ccl/plan/check.h"
@@ -14,10 +11,10 @@
 #include "ccl/plan/point_to_point.h"
 #include "ccl/run/agreement.h"
 #include "ccl/run/executor.h"
+#include "ccl/run/failure_state.h"
 #include "ccl/run/operation_clock.h"
 #include "ccl/run/scratch_pool.h"
 #include "ccl/run/ticket_queue.h"
-#include "ccl/transports/notice.h"
 
 namespace trellis::ccl {
 
@@ -40,16 +37,12 @@ struct Communicator::State : DumpsOnSignal {
   // ended. `moved` is set when something happened.
   bool move(bool alone, bool& moved);
   bool agrees_first() const { return agreement_.needed(); }
-  void open_agreement(const Call&, bool supplied);               // before the call itself is opened
-  void idle(std::uint32_t times);                                // number of calls in a row in which nothing moved
-  void tell(const std::exception_ptr&, bool elsewhere = false);  // all ranks, why this one ends it; at its turn
-  std::exception_ptr fail(const std::exception_ptr&);            // returns what to throw; so do the next two
+  void open_agreement(const Call&, bool supplied);  // before the call itself is opened
+  void idle(std::uint32_t times);                   // number of calls in a row in which nothing moved
+  // Ends the communicator and its open operation. Returns what to throw.
   std::exception_ptr fail_open(const std::exception_ptr&, bool elsewhere = false);
-  std::exception_ptr fail_unopened(const std::exception_ptr&);  // ends it if the other ranks can't know why they wait
-  void abort();                                                 // from any thread
-  void check_health();                                          // throws the error that ended the communicator
-  void expect_well() const;                                     // the same, of what this rank knows already
-  void finish();                                                // no more calls will follow
+  void abort();   // from any thread
+  void finish();  // no more calls will follow
 
   Rank rank() const { return rank_; }
   Rank ranks() const { return ranks_; }
@@ -64,11 +57,11 @@ struct Communicator::State : DumpsOnSignal {
   FlightRecorder recorder;
   Executor executor;
   DumpFile dump_file;
+  FailureState failure;
   TicketQueue tickets;
   CallCheck check;                            // used while holding the turn
   BorrowedScratch scratch, scaled;            // for the open operation
   std::atomic<std::uint64_t> operations = 0;  // collectives only, so that all ranks have the same number
-  Notice notice;                              // on this rank's board
   std::vector<SendRecv> gathered;             // buffer for those of a group
 
  private:
@@ -79,11 +72,7 @@ struct Communicator::State : DumpsOnSignal {
   void record(Recorded&, const Call&, const AlgorithmConfig*, bool native);
   void leave_agreed();
   template <class Record>
-  void begin(Record);   // sets up the run of bound_
-  void expect_whole();  // before an operation: no rank is lost and none has aborted
-  [[gnu::cold]] void refuse();
-  std::exception_ptr dumped(const std::exception_ptr&, bool first);
-  bool keep(const std::exception_ptr&, bool elsewhere = false);  // the error that ended it; false: there was one
+  void begin(Record);  // sets up the run of bound_
   bool dump_for(std::uint32_t request) override;
   bool dump_if_free();                      // false: an operation is running
   void answer_dumps(const Executor* open);  // by the operation's thread; null: it is in split or shrink
@@ -97,9 +86,6 @@ struct Communicator::State : DumpsOnSignal {
   Agreement agreement_;
   bool exchanging_ = false;  // the agreement
   OperationClock time_;
-  mutable std::mutex error_mutex_;
-  std::exception_ptr error_;
-  std::atomic<bool> failed_ = false;
   std::atomic<std::uint32_t> dumps_;  // counts of dumps requested and written
 
   // State of the open operation.

@@ -60,10 +60,10 @@ template <class S>
     const bool elsewhere = s.state != at_fault;
     std::exception_ptr of_this = nullptr;
     if (s.open) {
-      s.state->tell(std::current_exception(), elsewhere);
+      s.state->failure.tell(std::current_exception(), elsewhere);
       of_this = s.state->fail_open(std::current_exception(), elsewhere);
     } else if (!elsewhere) {
-      of_this = s.state->fail_unopened(std::current_exception());
+      of_this = s.state->failure.fail_unopened(std::current_exception());
     }
     if (!elsewhere) told = of_this;
   }

@@ -1,0 +1,55 @@
+// How a communicator fails on this rank: the error that ended it, what the others hear of it, and its dump.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+
+#include "ccl/failure/dump_file.h"
+#include "ccl/failure/dump_on_signal.h"
+#include "ccl/transports/notice.h"
+
+namespace trellis::ccl {
+
+class FailureState {
+ public:
+  // `owner`: the communicator's own part of dumps on signals.
+  FailureState(Transport& transport, DumpFile& dump_file, const DumpsOnSignal& owner)
+      : transport_(transport), dump_file_(dump_file), owner_(owner) {}
+
+  bool failed() const { return failed_.load(std::memory_order_relaxed); }
+  std::exception_ptr error() const;  // that ended it; null: it works
+  void expect_well() const {         // throws the error, if this rank knows of one
+    if (failed()) rethrow();
+  }
+  void check_health();   // the same, also where another rank has aborted
+  void expect_whole() {  // before an operation: no rank is lost and none has aborted
+    if (transport_.over()) refuse();
+    if (failed()) check_health();
+  }
+
+  // Tells all ranks why this one ends the communicator, at its turn.
+  void tell(const std::exception_ptr&, bool elsewhere = false);
+  std::exception_ptr fail(const std::exception_ptr&);           // returns what to throw; so does the next
+  std::exception_ptr fail_unopened(const std::exception_ptr&);  // ends it if the other ranks can't know why they wait
+
+  // The error as what ended it; false: there was one before.
+  bool keep(const std::exception_ptr&, bool elsewhere = false);
+  // After the dump of an error, the first one or not: what to throw, which says so if the dump could not be written.
+  std::exception_ptr dumped(const std::exception_ptr&, bool first);
+
+  Notice notice;  // on this rank's board
+
+ private:
+  [[noreturn]] void rethrow() const;
+  [[gnu::cold]] void refuse();
+
+  Transport& transport_;
+  DumpFile& dump_file_;
+  const DumpsOnSignal& owner_;
+  mutable std::mutex mutex_;
+  std::exception_ptr error_;
+  std::atomic<bool> failed_ = false;
+};
+
+}  // namespace trellis::ccl
