@@ -14,9 +14,9 @@
 
 #include "ccl/transports/libfabric/data/known.h"
 #include "ccl/transports/libfabric/data/landings.h"
-#include "ccl/transports/libfabric/data/overdue.h"
-#include "ccl/transports/libfabric/data/rails.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
+#include "ccl/transports/libfabric/rails/overdue.h"
+#include "ccl/transports/libfabric/rails/rails.h"
 
 namespace trellis::ccl::libfabric {
 namespace {

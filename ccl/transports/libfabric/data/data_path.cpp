@@ -49,24 +49,6 @@ std::size_t in_time(std::chrono::milliseconds timeout) {
   return slowest * static_cast<std::size_t>(timeout.count()) / 1000 / parts / page * page;
 }
 
-// The limits that hold for every rail, as any piece may go over any of them.
-WireLimits kept_by_all(const std::vector<std::unique_ptr<Wire>>& rails) {
-  WireLimits all = rails.front()->limits();
-  for (const auto& rail : rails) {
-    const WireLimits& one = rail->limits();
-    all.inject = std::min(all.inject, one.inject);
-    all.message = std::min(all.message, one.message);
-    all.piece = std::min(all.piece, one.piece);
-    all.outstanding = std::min(all.outstanding, one.outstanding);
-    all.places = std::min(all.places, one.places);
-    all.writes = all.writes && one.writes;
-    all.registers_local = all.registers_local || one.registers_local;
-    all.device_memory = all.device_memory && one.device_memory;
-    all.listens = all.listens && one.listens;
-  }
-  return all;
-}
-
 }  // namespace
 
 DataPath::DataPath(const FabricSettings& s, bool device_memory, std::shared_ptr<Presence> p, std::shared_ptr<Control> c,
@@ -81,6 +63,7 @@ DataPath::DataPath(const FabricSettings& s, bool device_memory, std::shared_ptr<
       registrations_(static_cast<std::size_t>(s.registrations),
                      [this](const Registrations::Range& r, bool for_peers) { return registered(r, for_peers); }),
       traffic_(presence_->ranks()),
+      monitor_(*presence_, *control_, rails_, traffic_),
       watch_(device::watched_memory().watch([this](const std::byte* begin, std::size_t bytes) {
         const std::lock_guard lock(mutex_);
         registrations_.end(begin, bytes);
@@ -88,7 +71,7 @@ DataPath::DataPath(const FabricSettings& s, bool device_memory, std::shared_ptr<
   for (int rail = 0; rail < s.rails; ++rail)
     wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail, rail, use_));
   const auto ranks = static_cast<std::size_t>(presence_->ranks());
-  limits_ = kept_by_all(wires_);
+  limits_ = common_limits(wires_);
   rails_ = Rails(s.rails, pieces_of(limits_.outstanding));
   landings_ = Landings(limits_.places, random_number());
   eager_bytes_ = std::min(usual_eager, limits().message - sizeof(Packet));

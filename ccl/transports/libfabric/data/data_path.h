@@ -10,10 +10,11 @@
 #include "ccl/transports/libfabric/data/landings.h"
 #include "ccl/transports/libfabric/data/packet_pool.h"
 #include "ccl/transports/libfabric/data/piece.h"
-#include "ccl/transports/libfabric/data/rails.h"
+#include "ccl/transports/libfabric/data/rail_monitor.h"
 #include "ccl/transports/libfabric/data/registrations.h"
-#include "ccl/transports/libfabric/data/traffic.h"
 #include "ccl/transports/libfabric/presence/presence.h"
+#include "ccl/transports/libfabric/rails/rails.h"
+#include "ccl/transports/libfabric/rails/traffic.h"
 #include "ccl/transports/libfabric/wire/provider.h"
 
 namespace trellis::ccl::libfabric {
@@ -75,8 +76,6 @@ class DataPath {
   void land(std::uint32_t piece, int rail);
   void happened(const Event&, int rail);
   void look_after_rails();
-  int stalled(Deadline now, bool we_paused);  // a rail over which nothing arrives; -1: none
-  void see_whether_stuck(Rank, Deadline now, bool we_paused);
   void leave_rail(int rail);
   void open_pools();
   void move_packets();
@@ -105,7 +104,7 @@ class DataPath {
   std::size_t posted_ = 0, wanted_posted_;  // receives
   std::vector<PacketBuffer*> to_repeat_;
   Rails rails_;
-  Deadline looked_after_ = {}, looked_for_moves_ = {};
+  Deadline looked_for_moves_ = {};
   Pieces<PieceOut> pieces_out_;
   Pieces<PieceIn> pieces_in_;
   Landings landings_;
@@ -114,6 +113,7 @@ class DataPath {
   std::vector<std::unique_ptr<LaneSender>> senders_;
   std::vector<std::unique_ptr<LaneReceiver>> receivers_;
   Traffic traffic_;
+  RailMonitor monitor_;
   std::unique_ptr<device::WatchedMemory::Watch> watch_;
 };
 

@@ -1,5 +1,4 @@
-// What the data path knows of another rank: its wires' addresses, or when to ask for them next, and how fast what is
-// sent to it arrives.
+// What the data path knows of another rank: its wires' addresses, or when to ask for them next.
 #pragma once
 
 #include <algorithm>
@@ -7,15 +6,13 @@
 #include <vector>
 
 #include "ccl/errors.h"
-#include "ccl/transports/libfabric/data/overdue.h"
 #include "ccl/transports/libfabric/wire/library.h"
 
 namespace trellis::ccl::libfabric {
 
 struct Known {
   std::vector<fi_addr_t> addresses = {};  // by rail; FI_ADDR_UNSPEC: it has not told
-  Arriving arriving = {};
-  bool moved = true;  // it receives packets over the same rail as this rank
+  bool moved = true;                      // it receives packets over the same rail as this rank
 
   // Asks less and less often: if all ranks meet all others at once, answers take long on a busy machine, and more
   // requests would delay them.

@@ -16,73 +16,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto between_looks = 20ms;
 constexpr auto between_looks_for_moves = 200us;
-constexpr std::chrono::milliseconds rail_patience = 1000ms;  // a piece takes half of it at 10 Mb/s
-constexpr std::chrono::milliseconds longest_patience = 5000ms;
-constexpr int patiences = 2;         // of the last rail, in the timeout
-constexpr int answers_of_last = 20;  // of a peer to which nothing arrives over the last rail: a full link loses some
 
 }  // namespace
 
 bool DataPath::is_over(Rank to, int rail) const { return has_rail(rail) || presence_->rails_left_by(to).has(rail); }
 
-// Closes a rail, on all ranks, if nothing arrives over it although the receiver answers otherwise. Its pieces are
-// retransmitted once the receiver has closed it too: until then they might still arrive, after their place was reused.
+// Closes a rail that has stopped, on all ranks. Its pieces are retransmitted once the receiver has closed it too: until
+// then they might still arrive, after their place was reused.
 void DataPath::look_after_rails() {
   for (int rail = packet_rail(); rail < rails(); ++rail)  // which may open another
     if (presence_->rails_left().has(rail)) leave_rail(rail);
-  const Deadline now = Clock::now();
-  if (now - looked_after_ < between_looks) return;
-  const bool we_paused = now - looked_after_ > rail_patience / 2;
-  looked_after_ = now;
-  if (const int rail = stalled(now, we_paused); rail >= 0) leave_rail(rail);
-}
-
-// Receivers count arrivals at all times, also while they compute, and report them at least as often as they answer.
-int DataPath::stalled(Deadline now, bool we_paused) {
-  if (!sends_again()) return -1;
-  // Replacing the last rail makes all ranks connect anew, so it is worth a longer wait.
-  const auto patience =
-      rails_.only_one() ? std::clamp(presence_->timeout() / patiences, rail_patience, longest_patience) : rail_patience;
-  bool asks = false;
-  for (Rank r = 0; r < presence_->ranks(); ++r) {
-    const RailCounts& sent = traffic_.sent_to(r);
-    if (sent == RailCounts{} || presence_->left(r)) continue;
-    see_whether_stuck(r, now, we_paused);
-    const RailCounts arrived = presence_->arrived_at(r);
-    const RailSet left = rails_.left() | presence_->rails_left_by(r);
-    for (int rail = packet_rail(); rail < rails(); ++rail) {
-      const std::size_t at = slot_of(rail);
-      if (left.has(rail)) continue;
-      Overdue& one = known(r).arriving.rails[at];
-      const auto is =
-          one.look(sent[at], arrived[at], presence_->heard(r), now, patience, rails_.only_one() ? answers_of_last : 1);
-      if (is == Overdue::Is::stopped) return rail;
-      if (is == Overdue::Is::unsure) presence_->ask(r, between_looks), asks = true;
-    }
-  }
-  if (asks) control_->wake();
-  return -1;
-}
-
-// Data that do not arrive mean as much as silence does, even if the rank answers on the control path. Pieces on a
-// closed rail are not counted: they were retransmitted.
-void DataPath::see_whether_stuck(Rank r, Deadline now, bool we_paused) {
-  const RailSet left = rails_.left() | presence_->rails_left_by(r);
-  const RailCounts& sent = traffic_.sent_to(r);
-  const RailCounts arrived = presence_->arrived_at(r);
-  std::uint64_t all_sent = 0, all_arrived = 0;
-  for (int rail = packet_rail(); rail < rails(); ++rail)
-    if (const std::size_t at = slot_of(rail); !left.has(rail))
-      all_sent += sent[at], all_arrived += std::min(arrived[at], sent[at]);
-  Arriving& a = known(r).arriving;
-  if (all_arrived >= all_sent)
-    a.stuck_since = {};
-  else if (a.stuck_since == Deadline() || a.arrived != all_arrived || we_paused)
-    a.stuck_since = now;
-  a.arrived = all_arrived;
-  presence_->set_stuck(r, a.stuck_since);
+  if (!sends_again()) return;
+  if (const int rail = monitor_.stopped(Clock::now()); rail >= 0) leave_rail(rail);
 }
 
 // Opens a fresh endpoint, which has fresh connections. False: there is none to be had.
@@ -99,7 +45,7 @@ bool DataPath::open_another_rail(int like) {
   rails_.add();
   const int rail = rails() - 1;
   traffic_.begin(rail);
-  for (Known& peer : known_) peer.arriving.rails[slot_of(rail)] = {};
+  monitor_.begin(rail);
   registrations_.add_rail(
       [&](const Registrations::Range& r, bool for_peers) { return register_region(wire, r, for_peers); });
   return true;

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "ccl/errors.h"
-#include "ccl/transports/libfabric/data/rail_set.h"
+#include "ccl/transports/libfabric/rails/rail_set.h"
 #include "ccl/transports/libfabric/wire/message_kind.h"
 
 namespace trellis::ccl::libfabric {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "ccl/transports/libfabric/data/traffic.h"
+#include "ccl/transports/libfabric/rails/traffic.h"
 #include "ccl/transports/liveness.h"
 #include "ccl/transports/outcome.h"
 

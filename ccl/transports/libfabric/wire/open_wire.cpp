@@ -1,5 +1,6 @@
 #include "ccl/transports/libfabric/wire/open_wire.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ccl/transports/libfabric/wire/endpoint.h"
@@ -35,6 +36,23 @@ std::unique_ptr<Wire> open_control_wire(const FabricSettings& s, int rail) {
 
 std::unique_ptr<Wire> open_control_datagrams(const FabricSettings& s, std::span<const std::byte> beside) {
   return wrapped(open_datagram_wire(beside), {.control = true, .number = static_cast<std::uint64_t>(s.rails)});
+}
+
+WireLimits common_limits(std::span<const std::unique_ptr<Wire>> rails) {
+  WireLimits all = rails.front()->limits();
+  for (const auto& rail : rails) {
+    const WireLimits& one = rail->limits();
+    all.inject = std::min(all.inject, one.inject);
+    all.message = std::min(all.message, one.message);
+    all.piece = std::min(all.piece, one.piece);
+    all.outstanding = std::min(all.outstanding, one.outstanding);
+    all.places = std::min(all.places, one.places);
+    all.writes = all.writes && one.writes;
+    all.registers_local = all.registers_local || one.registers_local;
+    all.device_memory = all.device_memory && one.device_memory;
+    all.listens = all.listens && one.listens;
+  }
+  return all;
 }
 
 }  // namespace trellis::ccl::libfabric

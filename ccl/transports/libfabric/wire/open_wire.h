@@ -16,4 +16,7 @@ std::unique_ptr<Wire> open_control_wire(const FabricSettings&, int rail);
 // For control, at the same IP address as a wire for it. Null: that has none.
 std::unique_ptr<Wire> open_control_datagrams(const FabricSettings&, std::span<const std::byte> beside);
 
+// The limits that hold for every rail, as any piece may go over any of them.
+WireLimits common_limits(std::span<const std::unique_ptr<Wire>>);
+
 }  // namespace trellis::ccl::libfabric

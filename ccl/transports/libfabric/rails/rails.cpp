@@ -1,4 +1,4 @@
-#include "ccl/transports/libfabric/data/rails.h"
+#include "ccl/transports/libfabric/rails/rails.h"
 
 #include <algorithm>
 #include <tuple>

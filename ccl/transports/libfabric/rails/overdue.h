@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "ccl/store.h"
-#include "ccl/transports/libfabric/data/packet.h"
+#include "ccl/transports/libfabric/rails/rail_set.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -40,13 +40,6 @@ class Overdue {
   int answers_ = 0;
   Deadline looked_ = {}, heard_ = {};
   Deadline since_ = {};  // when so many had arrived, and more had been sent; none: all had
-};
-
-// How what is sent to a rank arrives there.
-struct Arriving {
-  std::array<Overdue, most_rails> rails;  // by slot
-  std::uint64_t arrived = 0;              // over all of them
-  Deadline stuck_since = {};              // since when no more has; none: all has
 };
 
 }  // namespace trellis::ccl::libfabric

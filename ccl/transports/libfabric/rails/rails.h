@@ -8,7 +8,7 @@
 
 #include "ccl/errors.h"
 #include "ccl/store.h"
-#include "ccl/transports/libfabric/data/rail_set.h"
+#include "ccl/transports/libfabric/rails/rail_set.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -29,7 +29,8 @@ class Rails {
   void add() { rails_.emplace_back(); }
   RailSet left() const { return left_; }
   bool only_one() const { return open() == 1; }
-  int open() const { return static_cast<int>(rails_.size()) - left_.count(); }
+  int all() const { return static_cast<int>(rails_.size()); }  // also those that were left
+  int open() const { return all() - left_.count(); }
   int first() const { return left_.first_outside(); }  // it carries the packets
 
  private:

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ccl/errors.h"
-#include "ccl/transports/libfabric/data/packet.h"
+#include "ccl/transports/libfabric/rails/rail_set.h"
 
 namespace trellis::ccl::libfabric {
 

@@ -1,0 +1,78 @@
+#include "ccl/transports/libfabric/data/rail_monitor.h"
+
+#include <algorithm>
+
+#include "ccl/transports/libfabric/presence/control.h"
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto between_looks = 20ms;
+constexpr std::chrono::milliseconds rail_patience = 1000ms;  // a piece takes half of it at 10 Mb/s
+constexpr std::chrono::milliseconds longest_patience = 5000ms;
+constexpr int patiences = 2;         // of the last rail, in the timeout
+constexpr int answers_of_last = 20;  // of a peer to which nothing arrives over the last rail: a full link loses some
+
+}  // namespace
+
+RailMonitor::RailMonitor(Presence& presence, Control& control, const Rails& rails, const Traffic& traffic)
+    : presence_(presence),
+      control_(control),
+      rails_(rails),
+      traffic_(traffic),
+      arriving_(static_cast<std::size_t>(presence.ranks())) {}
+
+void RailMonitor::begin(int rail) {
+  for (Arriving& one : arriving_) one.rails[slot_of(rail)] = {};
+}
+
+int RailMonitor::stopped(Deadline now) {
+  if (now - looked_ < between_looks) return -1;
+  const bool we_paused = now - looked_ > rail_patience / 2;
+  looked_ = now;
+  // Replacing the last rail makes all ranks connect anew, so it is worth a longer wait.
+  const auto patience =
+      rails_.only_one() ? std::clamp(presence_.timeout() / patiences, rail_patience, longest_patience) : rail_patience;
+  bool asks = false;
+  for (Rank r = 0; r < presence_.ranks(); ++r) {
+    const RailCounts& sent = traffic_.sent_to(r);
+    if (sent == RailCounts{} || presence_.left(r)) continue;
+    see_whether_stuck(r, now, we_paused);
+    const RailCounts arrived = presence_.arrived_at(r);
+    const RailSet left = rails_.left() | presence_.rails_left_by(r);
+    for (int rail = rails_.first(); rail < rails_.all(); ++rail) {
+      const std::size_t at = slot_of(rail);
+      if (left.has(rail)) continue;
+      Overdue& one = arriving_[static_cast<std::size_t>(r)].rails[at];
+      const auto is =
+          one.look(sent[at], arrived[at], presence_.heard(r), now, patience, rails_.only_one() ? answers_of_last : 1);
+      if (is == Overdue::Is::stopped) return rail;
+      if (is == Overdue::Is::unsure) presence_.ask(r, between_looks), asks = true;
+    }
+  }
+  if (asks) control_.wake();
+  return -1;
+}
+
+// Data that do not arrive mean as much as silence does, even if the rank answers on the control path. Pieces on a
+// closed rail are not counted: they were retransmitted.
+void RailMonitor::see_whether_stuck(Rank r, Deadline now, bool we_paused) {
+  const RailSet left = rails_.left() | presence_.rails_left_by(r);
+  const RailCounts& sent = traffic_.sent_to(r);
+  const RailCounts arrived = presence_.arrived_at(r);
+  std::uint64_t all_sent = 0, all_arrived = 0;
+  for (int rail = rails_.first(); rail < rails_.all(); ++rail)
+    if (const std::size_t at = slot_of(rail); !left.has(rail))
+      all_sent += sent[at], all_arrived += std::min(arrived[at], sent[at]);
+  Arriving& a = arriving_[static_cast<std::size_t>(r)];
+  if (all_arrived >= all_sent)
+    a.stuck_since = {};
+  else if (a.stuck_since == Deadline() || a.arrived != all_arrived || we_paused)
+    a.stuck_since = now;
+  a.arrived = all_arrived;
+  presence_.set_stuck(r, a.stuck_since);
+}
+
+}  // namespace trellis::ccl::libfabric

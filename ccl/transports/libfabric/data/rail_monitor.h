@@ -1,0 +1,40 @@
+// Finds rails that have stopped: nothing arrives over them although the receiver answers otherwise. Receivers count
+// arrivals at all times, also while they compute, and report them at least as often as they answer.
+#pragma once
+
+#include <vector>
+
+#include "ccl/transports/libfabric/presence/presence.h"
+#include "ccl/transports/libfabric/rails/overdue.h"
+#include "ccl/transports/libfabric/rails/rails.h"
+#include "ccl/transports/libfabric/rails/traffic.h"
+
+namespace trellis::ccl::libfabric {
+
+class Control;
+
+class RailMonitor {
+ public:
+  RailMonitor(Presence&, Control&, const Rails&, const Traffic&);
+  // To be called often. Asks ranks whose reports are old. -1: no rail has stopped.
+  int stopped(Deadline now);
+  void begin(int rail);  // it is new, and has the slot of one that was left
+
+ private:
+  // How what is sent to a rank arrives there.
+  struct Arriving {
+    std::array<Overdue, most_rails> rails;  // by slot
+    std::uint64_t arrived = 0;              // over all of them
+    Deadline stuck_since = {};              // since when no more has; none: all has
+  };
+  void see_whether_stuck(Rank, Deadline now, bool we_paused);
+
+  Presence& presence_;
+  Control& control_;
+  const Rails& rails_;
+  const Traffic& traffic_;
+  std::vector<Arriving> arriving_;  // by rank
+  Deadline looked_ = {};
+};
+
+}  // namespace trellis::ccl::libfabric
