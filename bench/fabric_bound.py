@@ -51,7 +51,7 @@ class Measured:
                 env = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
                        "MASTER_ADDR": "10.9.0.1", "MASTER_PORT": "29610", "TRELLIS_SECRET": "bound",
                        "TRELLIS_HOST": f"host{rank}", **self.environment}
-                words = [self.trellis, "bench", op, "-b", str(least), "-e", str(most), "-f", str(factor), "--show-algorithm",
+                words = [self.trellis, "bench", op, "-b", str(least), "-e", str(most), "-f", str(factor), "--style", "nccom", "-c", "0", "--show-algorithm",
                          *more, "--json", f"{folder}/{rank}"]
                 jobs.append(subprocess.Popen(["ip", "netns", "exec", name, *words], env=env, stdout=subprocess.DEVNULL))
             try:

@@ -1,4 +1,4 @@
-// What a benchmark is to do, after its flags are read: the same for both grammars.
+// What a benchmark is to do, after its flags are read.
 #pragma once
 
 #include <chrono>

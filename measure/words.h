@@ -10,7 +10,7 @@
 
 namespace trellis::measure {
 
-// Whose flags are read, and whose table is printed.
+// Whose table is printed, and whose words for types are meant.
 enum class Style : std::uint8_t { nccl, nccom };
 
 struct BenchOp {

@@ -81,7 +81,7 @@ class Origin(Case):
         ended("machine", "tune", "ring:4", "--collectives", "all_reduce", "--sizes", "1KB", "--name", "host", "-o", "t.txt",
               cwd=folder)
         self.assertIn("# command: trellis machine tune ring:4", (folder / "t.txt").read_text())
-        ended("bench", "all_reduce", "-r", "4", "-b", "1K", "-e", "1K", "-n", "2", cwd=folder, TRELLIS_SELECTIONS="t.txt")
+        ended("bench", "all_reduce", "--ranks", "4", "-b", "1K", "-e", "1K", "-n", "2", cwd=folder, TRELLIS_SELECTIONS="t.txt")
 
     def test_the_same_command_writes_the_same_bytes(self):
         folder = self.new_folder()

@@ -278,7 +278,7 @@ class Sim(program.Case):
 
     def test_blocks_of_their_own_sizes(self):
         def table(op, *words):
-            return trellis("bench", op, "--on", "sim:trn2.48xlarge", "-r", 4, "-b", "64K", "-e", "4M", "-f", 8,
+            return trellis("bench", op, "--on", "sim:trn2.48xlarge", "--ranks", 4, "-b", "64K", "-e", "4M", "-f", 8,
                            "--algorithm", "direct", *words).stdout
 
         folder = self.new_folder()

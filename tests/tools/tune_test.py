@@ -26,7 +26,7 @@ class Tune(program.Case):
         rules = [line.split() for line in lines[4:-1]]
         self.assertEqual([rule[:3] for rule in rules if rule[2] == "0"], [["all_reduce", "2", "0"], ["barrier", "2", "0"]])
         self.assertLessEqual(len(rules), 3)
-        said = self.printed("bench", "allr", "-r", "2", "-b", "64", "-e", "64", "-n", "2", "--show-algorithm",
+        said = self.printed("bench", "allr", "--ranks", "2", "-b", "64", "-e", "64", "-n", "2", "--style", "nccom", "--show-algorithm",
                             TRELLIS_SELECTIONS=str(path))
         row = program.without_origin(said).splitlines()[1]
         self.assertTrue(row.endswith("  " + " ".join(rules[0][3:])), (row, rules))
@@ -81,7 +81,7 @@ class Tune(program.Case):
     def test_ranks_run_what_the_model_selects_where_a_table_was_measured_with_fewer_cores(self):
         path = self.new_folder() / "table.txt"
         path.write_text("cores 1\nall_reduce 2 0 ring\nend\n")
-        rows = self.printed("bench", "allr", "-r", "4", "-b", "64", "-e", "16K", "-f", "16", "-n", "2", "--check", "1",
+        rows = self.printed("bench", "allr", "--ranks", "4", "-b", "64", "-e", "16K", "-f", "16", "-n", "2", "--style", "nccom",
                             "--show-algorithm", TRELLIS_SELECTIONS=str(path)).splitlines()[1:4]
         names = {row.split()[-1] for row in rows}
         siblings = [pathlib.Path(f"/sys/devices/system/cpu/cpu{c}/topology/thread_siblings_list")
@@ -116,13 +116,13 @@ class Tune(program.Case):
         for text, said in [("", "it is empty"), (whole[:30], "it is cut off after line 2"), ("end\n", "no rule is in it"),
                            (whole + whole[:40], "line 7: ")]:
             path.write_text(text)
-            for words in (["bench", "allr", "-r", "2", "-b", "64", "-e", "64", "-n", "1"],
+            for words in (["bench", "allr", "--ranks", "2", "-b", "64", "-e", "64", "-n", "1"],
                           ["tune", "--explain", "all_reduce", "64", "-n", "2"]):
                 ran = trellis(*words, TRELLIS_SELECTIONS=str(path))
                 self.assertNotEqual(ran.returncode, 0, (text, words))
                 self.assertIn(f"{path}: no selection table: {said}", ran.stderr)
         path.write_text(whole)
-        self.printed("bench", "allr", "-r", "2", "-b", "64", "-e", "64", "-n", "1", TRELLIS_SELECTIONS=str(path))
+        self.printed("bench", "allr", "--ranks", "2", "-b", "64", "-e", "64", "-n", "1", TRELLIS_SELECTIONS=str(path))
 
     def test_it_is_no_rank_itself(self):
         ran = trellis("tune", "-n", "2", RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="29998")

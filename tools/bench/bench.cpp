@@ -244,15 +244,15 @@ int run(const BenchOptions& options) {
 }
 
 const Registered bench_command(command(
-    "bench", "Times and checks collectives between ranks, with the flags of nccl-tests and of nccom-test",
-    "trellis bench all_reduce_perf -b 8 -e 128M -f 2                  # as nccl-tests\n"
-    "trellis bench allr -r 4 -b 1kb -e 1mb -f 4 -d fp32 -t avg p50 p99  # as nccom-test\n"
-    "trellis bench all_gather --ranks 8 -b 64K -e 64K --check --show-algorithm\n"
+    "bench", "Times and checks collectives between ranks, with the flags of nccl-tests",
+    "trellis bench all_reduce_perf -b 8 -e 128M -f 2\n"
+    "trellis bench all_reduce --ranks 4 -b 1K -e 1M -f 4 --style nccom --stats avg p50 p99   # nccom-test's table\n"
+    "trellis bench all_gather --ranks 8 -b 64K -e 64K --show-algorithm\n"
     "trellis bench reduce_scatter_perf -b 1K -e 64M -f 4 -R 2 --plot bandwidth.svg --json results.json\n"
     "trellis bench all_reduce -b 64K -e 64K --algorithm ring*2/4 --streams 2\n"
     "trellis bench all_reduce --on sim:trn2.48xlarge -b 1M -e 64M\n"
-    "trellis bench all_reduce --device sim:trn2.48xlarge --ranks 4 --check   # right values, and simulated time\n"
-    "trellis bench allr -r 16 --hosts node0 node1 -b 1kb -e 1gb -f 4\n"
+    "trellis bench all_reduce --device sim:trn2.48xlarge --ranks 4   # right values, and simulated time\n"
+    "trellis bench all_reduce --ranks 16 --hosts node0 node1 -b 1K -e 1G -f 4\n"
     "trellis launch -n 4 --raw -- trellis bench all_to_all_perf -b 1M -e 1M\n"
     "mpirun -n 4 trellis bench broadcast_perf -b 8 -e 1M -f 8 -r all",
     add_bench_options, run));

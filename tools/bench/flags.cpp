@@ -7,7 +7,7 @@ namespace {
 
 using O = BenchOptions;
 using enum Section;
-using enum Grammar;
+using enum measure::Style;
 
 constexpr std::int64_t most_iterations = 100'000'000, most_cycles = 1 << 30, most_threads = 1024,
                        most_unaligned = 1 << 20;
@@ -15,36 +15,28 @@ constexpr std::int64_t most_repeated = 1'000'000;
 constexpr std::int64_t most_seconds = 10'000'000;  // same limit as TRELLIS_TIMEOUT
 constexpr const char* initial = nullptr;
 
-constexpr const char* several_nodes = "for several nodes, use --hosts, or run it under trellis launch, mpirun or srun";
-constexpr const char* under_srun = "run it under srun, which starts the ranks";
-constexpr const char* under_srun_cpus = "run it under srun, which knows the nodes' CPUs";
 constexpr const char* no_thread_blocks = "there are no thread blocks on this device";
-constexpr const char* by_the_communicator = "results are collected over the communicator itself";
-constexpr const char* one_group = "all ranks form one group";
-constexpr const char* same_buffers = "an operation uses the same buffers each time";
-constexpr const char* flat = "buffers are flat here: use -b and -e";
 
-Flag idle_flag(Grammar grammar, const char* names, std::vector<std::string_view> allowed, const char* why) {
-  return {.section = idle, .names = names, .grammar = grammar, .allowed = std::move(allowed), .why = why};
+Flag idle_flag(const char* names, std::vector<std::string_view> allowed, const char* why) {
+  return {.section = idle, .names = names, .allowed = std::move(allowed), .why = why};
 }
 
 // clang-format off
-// Two rows for a letter with two meanings: that of nccl-tests, then that of nccom-test.
 const std::vector<Flag> all_flags = {
     {measured, "-b,--minbytes", "Smallest size: 8, 64KB, 1M, 2GiB", &O::least, initial},
     {measured, "-e,--maxbytes", "Largest size", &O::most, initial},
-    {measured, "-i,--stepbytes", "Increment between sizes", &O::step, "1M | a tenth of the range"},
+    {measured, "-i,--stepbytes", "Increment between sizes", &O::step, "1M"},
     {measured, "-f,--stepfactor", "Factor between sizes", &O::factor},
-    {measured, "-d,--datatype", "Type, as float, bf16 or int8, or all", &O::type, "float | uint8"},
+    {measured, "-d,--datatype", "Type, as float, bf16 or int8, or all", &O::type, "float"},
     {measured, "-o,--op", "sum, prod, min, max, avg, mulsum, or all", &O::reduction, initial},
-    {measured, "--root", "Root of what has one, or all", &O::root, "0"},
+    {measured, "-r,--root", "Root of what has one, or all", &O::root, "0"},
     {measured, "-n,--iters", "Iterations", &O::iterations, "20 to 1000", 1, most_iterations},
-    {measured, "-w,--warmup_iters", "Iterations before, which do not count", &O::warm_ups, "1 | 5", 0, most_iterations},
+    {measured, "-w,--warmup_iters", "Iterations before, which do not count", &O::warm_ups, initial, 0, most_iterations},
     {measured, "-m,--agg_iters", "Operations in a group", &O::grouped, initial, 1, 4096},
-    {measured, "--inside", "Operations timed as one, as -I of nccom-test", &O::repeated, initial, 1, most_repeated},
-    {measured, "--run_cycles", "Number of times to run the whole benchmark; 0: for ever", &O::cycles, initial, 0, most_cycles},
+    {measured, "--inside", "Operations timed as one", &O::repeated, initial, 1, most_repeated},
+    {measured, "-N,--run_cycles", "Number of times to run the whole benchmark; 0: for ever", &O::cycles, initial, 0, most_cycles},
     {measured, "-R,--local_register", "1, 2: memory of the device, which peers read directly", &O::registered, initial, 0, 2},
-    {measured, "--unalign", "Elements past an aligned address where buffers begin", &O::unaligned, initial, 0, most_unaligned},
+    {measured, "-u,--unalign", "Elements past an aligned address where buffers begin", &O::unaligned, initial, 0, most_unaligned},
     {measured, "--custom-src-target-pairs", "Of permute: 0:1,1:0 or [[0,1],[1,0]]", &O::pairs},
     {measured, "--variable-size-op-metadata", "The name of a file of JSON with the counts of the _v forms, {\"counts\": [1, 2]} or a "
                "list for each sender [[1, 2], [2, 1]]; they are scaled to each size", &O::counts_file},
@@ -58,8 +50,7 @@ const std::vector<Flag> all_flags = {
     {simulated, "--no-interval", "Do not print the interval of each time", &O::no_interval},
 
     {ranks, "--ranks", "Ranks", &O::ranks, "one for each core", 1, most_ranks_asked},
-    {ranks, "--nworkers", "The same", &O::workers, "", 1, most_ranks_asked},
-    {ranks, "--nthreads", "Ranks, as threads", &O::threads_each, initial, 1, most_threads},
+    {ranks, "-t,--nthreads", "Ranks, as threads", &O::threads_each, initial, 1, most_threads},
     {ranks, "-g,--ngpus", "Ranks a thread", &O::devices_each, initial, 1, most_threads},
     {ranks, "--threads", "Ranks are threads of one process", &O::threads},
     {ranks, "--transport", "As TRELLIS_TRANSPORT: shared_memory, libfabric, hybrid", &O::transport},
@@ -72,65 +63,31 @@ const std::vector<Flag> all_flags = {
     {ranks, "--streams", "Operations at a time, each on a stream and communicator of its own", &O::streams, initial, 1, 64},
     {ranks, "-T,--timeout", "Seconds that a rank waits for another, 0: as long as it takes", &O::timeout_s, "TRELLIS_TIMEOUT, or 30", 0, most_seconds},
 
-    {output, "--style", "Whose flags and table: nccl or nccom", &O::style, "nccl for _perf"},
+    {output, "-c,--check", "Passes of checking with random numbers, 0 for none; or all_ones", &O::check, "1"},
+    {output, "--style", "Whose table: nccl, of nccl-tests, or nccom, of nccom-test", &O::style, "nccl"},
     {output, "-a,--average", "An iteration's time: 0 rank 0's, 1 mean, 2 least, 3 most", &O::average, "3", 0, 3},
     {output, "-C,--report_cputime", "1: CPU time instead of time", &O::cpu_time, initial, 0, 1},
-    {output, "--report_timestamps", "1: when each size was done", &O::timestamps, initial, 0, 1, nccl},
+    {output, "-S,--report_timestamps", "1: when each size was done", &O::timestamps, initial, 0, 1, nccl},
     {output, "-M,--memory", "1: memory that communicators use", &O::memory, initial, 0, 1, nccl},
-    {output, "--per_iter_timing", "1: min, max, p99, cv of the iterations", &O::per_iteration, initial, 0, 1, nccl},
+    {output, "-I,--per_iter_timing", "1: min, max, p99, cv of the iterations", &O::per_iteration, initial, 0, 1, nccl},
     {output, "-K,--per_iter_skip", "Iterations to skip in these statistics; fewer than -n", &O::skipped, initial, 0,
              most_iterations, nccl},
     {output, "--seed", "Seed of the random data", &O::seed, initial},
     {output, "--interpret-up-to", "Size that is checked with random numbers", &O::interpret_up_to, initial},
     {output, "--show-algorithm", "A column with the algorithm", &O::show_algorithm},
+    {output, "--stats", "Columns of times: avg, p50, p99", &O::stats, "these three", 0, -1, nccom},
     {output, "--show-input-output-size", "Columns with the bytes of all inputs and outputs", &O::show_sizes, "", 0, -1, nccom},
     {output, "-J,--output_file,--json,--report-to-json-file", "Write results as JSON", &O::json},
     {output, "--csv", "Write results as comma-separated values", &O::csv},
     {output, "--plot", "Draw time and bandwidth against size as SVG", &O::plot},
 
-    {letters, "-r", "root, or all", &O::root, "", 0, -1, nccl},
-    {letters, "-r", "number of ranks", &O::workers, "", 1, most_ranks_asked, nccom},
-    {letters, "-N", "times to go through it, 0: for ever", &O::cycles, "", 0, most_cycles, nccl},
-    {letters, "-N", "number of nodes", {}, "", 0, -1, nccom, {"1"}, several_nodes},
-    {letters, "-I", "1: times of each iteration", &O::per_iteration, "", 0, 1, nccl},
-    {letters, "-I", "operations timed as one", &O::repeated, "", 1, most_repeated, nccom},
-    {letters, "-S", "1: a column of timestamps", &O::timestamps, "", 0, 1, nccl},
-    {letters, "-S", "Slurm mode", {}, "", 0, -1, nccom, {}, under_srun},
-    {letters, "-t,--stats", "ranks, as threads", &O::threads_each, "", 1, most_threads, nccl},
-    {letters, "-t,--stats", "columns: avg, p50, p99 [these three]", &O::stats, "", 0, -1, nccom},
-    {letters, "-u", "elements that buffers are unaligned", &O::unaligned, "", 0, most_unaligned, nccl},
-    {letters, "-u", "CPUs of a Slurm node", {}, "", 0, -1, nccom, {}, under_srun_cpus},
-    {letters, "-c,--check", "passes of checking, 0 for none", &O::passes, "1", 0, 1'000'000, nccl},
-    {letters, "-c,--check", "random (the default) or all_ones", &O::check_data, "none", 0, -1, nccom},
-
-    idle_flag(nccl, "-p,--parallel_init", {"0", "1"}, "ranks always begin side by side"),
-    idle_flag(nccl, "-z,--blocking", {"0", "1"}, "a call without a stream returns when it is done, which is 1"),
-    idle_flag(nccl, "-y,--stream_null", {"0", "1"}, "with one stream it is always the null stream, which is the calling thread"),
-    idle_flag(nccl, "-G,--cudagraph", {"0"}, "there are no graphs: plans are kept by themselves"),
-    idle_flag(nccl, "-x,--cta_policy", {"0"}, no_thread_blocks),
-    idle_flag(nccl, "-D,--device_implementation", {"0"}, "there are no kernels that communicate on this device"),
-    idle_flag(nccl, "-V,--device_cta_count", {"0", "16"}, no_thread_blocks),
-    idle_flag(nccom, "-W,--warmup_inside", {"0"}, "there is no executable to warm up within: use -w"),
-    idle_flag(nccom, "--nnodes", {"1"}, several_nodes),
-    idle_flag(nccom, "--coalesced-cc-size-ratio", {"1"}, "operations of one group have one size: use -m for a group"),
-    idle_flag(nccom, "--data-parallel-dimension", {"1"}, one_group),
-    idle_flag(nccom, "--vcpu-pin-mode", {"0", "none"}, "ranks are pinned when there are cores enough; --no-pin turns it off"),
-    idle_flag(nccom, "--data-collector-port", {"60006"}, by_the_communicator),
-    idle_flag(nccom, "--non-interactive,--debug", {""}, "nothing is ever asked"),
-    idle_flag(nccom, "--data-collector-host", {}, by_the_communicator),
-    idle_flag(nccom, "--mpi-log-dir", {}, "what starts the ranks has their output: mpirun --output-filename"),
-    idle_flag(nccom, "--slurm-mode", {}, under_srun),
-    idle_flag(nccom, "--slurm-vcpus-per-node", {}, under_srun_cpus),
-    idle_flag(nccom, "--slurm-setup-script", {}, "run it under srun, after the script"),
-    idle_flag(nccom, "--slurm-job-id", {}, "run it under srun --jobid"),
-    idle_flag(nccom, "--slurm-use-head-node-neuron-bench", {}, "run it under srun"),
-    idle_flag(nccom, "--streams-json", {}, "streams are alike here: use --streams N"),
-    idle_flag(nccom, "--custom-replica-groups", {}, one_group),
-    idle_flag(nccom, "--unique-buff", {}, same_buffers),
-    idle_flag(nccom, "--shared-output-buff", {}, same_buffers),
-    idle_flag(nccom, "--sb2sb", {}, "there is no SBUF on this device"),
-    idle_flag(nccom, "--input-shape,--output-shape", {}, flat),
-    idle_flag(nccom, "--cc-dim", {}, flat)};
+    idle_flag("-p,--parallel_init", {"0", "1"}, "ranks always begin side by side"),
+    idle_flag("-z,--blocking", {"0", "1"}, "a call without a stream returns when it is done, which is 1"),
+    idle_flag("-y,--stream_null", {"0", "1"}, "with one stream it is always the null stream, which is the calling thread"),
+    idle_flag("-G,--cudagraph", {"0"}, "there are no graphs: plans are kept by themselves"),
+    idle_flag("-x,--cta_policy", {"0"}, no_thread_blocks),
+    idle_flag("-D,--device_implementation", {"0"}, "there are no kernels that communicate on this device"),
+    idle_flag("-V,--device_cta_count", {"0", "16"}, no_thread_blocks)};
 // clang-format on
 
 }  // namespace

@@ -1,8 +1,9 @@
-// Every flag of trellis bench, as one table: in which grammar it has a meaning, what it sets, within which limits. The
-// parser, the readers of both grammars and --help are made of these rows.
+// Every flag of trellis bench, as one table: what it sets, within which limits, or why it has no meaning here. The
+// parser and --help are made of these rows.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,8 +14,7 @@
 
 namespace trellis::tools {
 
-enum class Grammar : std::uint8_t { both, nccl, nccom };
-enum class Section : std::uint8_t { measured, simulated, ranks, output, letters, idle };
+enum class Section : std::uint8_t { measured, simulated, ranks, output, idle };
 
 // The field that a flag sets. None: the flag has no meaning here.
 using Target = std::variant<std::monostate, std::string BenchOptions::*, int BenchOptions::*, bool BenchOptions::*,
@@ -25,10 +25,10 @@ struct Flag {
   const char* names = "";  // "-b,--minbytes"
   const char* help = "";   // with the unit
   Target target = {};
-  // The value without the flag, for --help; of both grammars as "float | uint8". nullptr: what the field begins with.
+  // The value without the flag, for --help. nullptr: what the field begins with.
   const char* standard = "";
   std::int64_t least = 0, most = -1;           // of an int; least > most: checked elsewhere
-  Grammar grammar = Grammar::both;             // a letter with two meanings has a row for each
+  std::optional<measure::Style> table = {};    // of an output that one table alone has
   std::vector<std::string_view> allowed = {};  // values of a flag without a target that are accepted
   std::string_view why = {};                   // why others are refused
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "ccl/config.h"
 #include "ccl/devices.h"
@@ -29,8 +30,7 @@ std::string value_of(const std::vector<std::string>& values) { return values.emp
 // Refuses a flag that has no meaning here, unless its value changes nothing.
 void refuse(std::string_view name, const Flag& f, const std::string& value) {
   if (std::ranges::find(f.allowed, value) != f.allowed.end()) return;
-  const std::string expected = f.allowed.empty() ? "" : fmt::format("expected {}; ", fmt::join(f.allowed, " or "));
-  throw std::invalid_argument(fmt::format("{}{}{}: {}{}", name, value.empty() ? "" : " ", value, expected, f.why));
+  throw std::invalid_argument(fmt::format("{} {}: expected {}; {}", name, value, fmt::join(f.allowed, " or "), f.why));
 }
 
 void refuse_idle(const BenchOptions& o) {
@@ -63,53 +63,31 @@ void set_device(BenchSettings& s, const BenchOptions& o) {
   s.device_memory = true;
 }
 
-// Options that only the other grammar's table has.
+Style style_named(const std::string& name) {
+  if (name.empty() || name == "nccl") return Style::nccl;
+  if (name == "nccom") return Style::nccom;
+  throw std::invalid_argument(fmt::format("--style {}: expected nccl or nccom", name));
+}
+
+// Options that only the other table has.
 void refuse_columns(const BenchOptions& o, Style style) {
   const bool nccl = style == Style::nccl;
   for (const Flag& f : bench_flags())
-    if (f.section == Section::output && f.grammar == (nccl ? Grammar::nccom : Grammar::nccl) &&
-        o.app->count(std::string(f.long_name())) != 0)
+    if (f.table.value_or(style) != style && o.app->count(std::string(f.long_name())) != 0)
       throw std::invalid_argument(fmt::format("{}: the table of {} has it: --style {}", f.long_name(),
                                               nccl ? "nccom-test" : "nccl-tests", nccl ? "nccom" : "nccl"));
 }
 
-void expect_same(const char* flag, int value, const char* other, int of_other) {
-  if (value != of_other)
-    throw std::invalid_argument(fmt::format("{} {} {} {}: expected one of them", flag, value, other, of_other));
-}
-
-// A letter's values, by its row in this grammar.
-void read_letter(BenchOptions& o, const Flag& f, const std::vector<std::string>& values) {
-  const std::string value = value_of(values);
-  if (const auto* list = std::get_if<std::vector<std::string> BenchOptions::*>(&f.target))
-    o.*(*list) = values;
-  else if (std::holds_alternative<std::monostate>(f.target))
-    refuse(f.short_name(), f, value);
-  else if (value.empty())
-    return;
-  else if (const auto* number = std::get_if<int BenchOptions::*>(&f.target))
-    o.*(*number) = static_cast<int>(text::count(f.short_name(), value, f.least, f.most));
-  else
-    o.*std::get<std::string BenchOptions::*>(f.target) = value;
-}
-
-void read_letters(BenchOptions& o, Style style) {
-  const Grammar grammar = style == Style::nccl ? Grammar::nccl : Grammar::nccom;
-  const bool checked = o.app->count("-c") != 0;
-  o.passes = grammar == Grammar::nccl || checked ? 1 : 0;
-  const auto& of_t = o.letters['t'];
-  if (grammar == Grammar::nccl && of_t.size() > 1)
+void set_checks(BenchSettings& s, const std::string& check) {
+  constexpr std::int64_t most_passes = 1'000'000;
+  s.all_ones = check == "all_ones";
+  s.check_passes = 1;
+  if (check.empty() || check == "random" || s.all_ones) return;
+  const auto passes = text::number<std::int64_t>(check, 0, most_passes);
+  if (!passes)
     throw std::invalid_argument(
-        fmt::format("-t {} {}: in the grammar of nccl-tests it takes one number of threads", of_t[0], of_t[1]));
-  const int workers = o.workers;
-  for (const Flag& f : bench_flags())
-    if (f.section == Section::letters && f.grammar == grammar && o.app->count(std::string(f.short_name())) != 0)
-      read_letter(o, f, o.letters[f.names[1]]);
-  if (o.app->count("--nworkers") != 0) expect_same("-r", o.workers, "--nworkers", workers);
-  if (o.check_data == "0") o.passes = 0;
-  for (const char* known : {"", "0", "1", "random", "all_ones"})
-    if (o.check_data == known) return;
-  throw std::invalid_argument(fmt::format("--check {}: expected random or all_ones", o.check_data));
+        fmt::format("--check {}: expected a number of passes from 0 to {}, random or all_ones", check, most_passes));
+  s.check_passes = static_cast<int>(*passes);
 }
 
 std::vector<std::string> stats_of(const std::vector<std::string>& asked, bool simulated) {
@@ -118,7 +96,7 @@ std::vector<std::string> stats_of(const std::vector<std::string>& asked, bool si
   if (asked.empty() && !simulated) stats.insert(stats.end(), {"p50", "p99"});
   for (const std::string& s : stats)
     if (s != "avg" && !(s.starts_with("p") && text::number<int>(std::string_view(s).substr(1), 0, 100)))
-      throw std::invalid_argument(fmt::format("-t {}: expected avg or p0 to p100", s));
+      throw std::invalid_argument(fmt::format("--stats {}: expected avg or p0 to p100", s));
   return stats;
 }
 
@@ -129,9 +107,7 @@ void set_sizes(BenchSettings& s, const BenchOptions& o) {
   if (most > most_bytes) throw std::invalid_argument(fmt::format("-e {}: expected at most 16T", o.most));
   if (o.app->count("-f") != 0 && o.factor < 2)
     throw std::invalid_argument(fmt::format("-f {}: expected at least 2", o.factor));
-  std::uint64_t step =
-      s.style == Style::nccl ? std::uint64_t{1} << 20 : std::max<std::uint64_t>((most - least) / 10, 1);
-  if (!o.step.empty()) step = parse_bytes(o.step);
+  const std::uint64_t step = o.step.empty() ? std::uint64_t{1} << 20 : parse_bytes(o.step);
   if (step == 0) throw std::invalid_argument("-i 0: expected at least 1");
   s.step_text = o.factor != 0 ? fmt::format("step: {}(factor)", o.factor) : fmt::format("step: {}(bytes)", step);
   s.most_bytes = most;
@@ -153,8 +129,7 @@ void set_kinds(BenchSettings& s, const BenchOptions& o) {
   if (o.type == "all")
     s.types.assign(kernels::dtypes().begin(), kernels::dtypes().end());
   else
-    s.types = {o.type.empty() ? (s.style == Style::nccl ? kernels::DType::f32 : kernels::DType::u8)
-                              : bench_type(o.type, s.style)};
+    s.types = {bench_type(o.type, Style::nccl)};
   if (o.reduction == "all" && schedule::reduces(s.op.collective))
     for (std::size_t i = 0; i < kernels::reduction_count; ++i)
       s.reductions.push_back(static_cast<kernels::Reduction>(i));
@@ -171,13 +146,11 @@ void set_kinds(BenchSettings& s, const BenchOptions& o) {
 
 void set_ranks(BenchSettings& s, const BenchOptions& o) {
   const int each = o.threads_each * o.devices_each;
-  if (o.ranks != 0 && o.workers != 0) expect_same("--ranks", o.ranks, "--nworkers", o.workers);
-  s.ranks = o.ranks != 0 ? o.ranks : o.workers;
+  s.ranks = o.ranks;
   if (each > 1 && s.ranks != 0 && s.ranks != each)
     throw std::invalid_argument(fmt::format("{} ranks and {} threads: expected one of them", s.ranks, each));
   // In a launched job, -t 1 -g 1 means one rank in each process. Where no job was launched, there is one process.
-  const bool said =
-      o.app->count("--nthreads") + o.app->count("-g") != 0 || (s.style == Style::nccl && o.app->count("-t") != 0);
+  const bool said = o.app->count("--nthreads") + o.app->count("-g") != 0;
   if (each > 1 || (said && s.ranks == 0 && o.on.empty() && ccl::launched_from_environment().by.empty())) s.ranks = each;
   s.threads = o.threads || each > 1;
   s.streams = o.streams;
@@ -189,7 +162,7 @@ void set_ranks(BenchSettings& s, const BenchOptions& o) {
 void check_numbers(const BenchOptions& o) {
   for (const Flag& f : bench_flags()) {
     const auto* const number = std::get_if<int BenchOptions::*>(&f.target);
-    if (f.section == Section::letters || number == nullptr || f.least > f.most) continue;
+    if (number == nullptr || f.least > f.most) continue;
     const std::string name(f.short_name());
     const std::int64_t value = o.*(*number);
     if (o.app->count(name) != 0 && (value < f.least || value > f.most))
@@ -224,21 +197,15 @@ void set_lists(BenchSettings& s, const BenchOptions& o) {
 
 }  // namespace
 
-Style style_of(const BenchOptions& o) {
-  if (o.style.empty()) return o.op.ends_with("_perf") ? Style::nccl : Style::nccom;
-  if (o.style == "nccl") return Style::nccl;
-  if (o.style == "nccom") return Style::nccom;
-  throw std::invalid_argument(fmt::format("--style {}: expected nccl or nccom", o.style));
-}
-
 void find_op_behind_flags(BenchOptions& o) {
   const auto look = [&](std::vector<std::string>& values) {
     if (!o.op.empty() || values.empty() || !is_bench_op(values.back())) return;
     o.op = values.back();
     values.pop_back();
   };
-  for (auto& [letter, values] : o.letters) look(values);
+  look(o.stats);
   look(o.hosts);
+  if (o.op.empty() && is_bench_op(o.check)) o.op = std::exchange(o.check, "");
 }
 
 BenchSettings bench_settings(BenchOptions o) {
@@ -250,23 +217,21 @@ BenchSettings bench_settings(BenchOptions o) {
     throw std::invalid_argument("no operation: trellis bench all_reduce, trellis bench all_reduce_perf, ...");
   BenchSettings s;
   s.op = bench_op(o.op);
-  s.style = style_of(o);
+  s.style = style_named(o.style);
   refuse_columns(o, s.style);
   check_numbers(o);
-  read_letters(o, s.style);
-  s.all_ones = o.check_data == "all_ones";
+  set_checks(s, o.check);
   set_sizes(s, o);
   set_kinds(s, o);
   set_ranks(s, o);
   s.iterations = o.iterations;
-  s.warm_ups = o.warm_ups >= 0 ? o.warm_ups : s.style == Style::nccl ? 1 : 5;
+  s.warm_ups = o.warm_ups;
   s.grouped = o.grouped;
   s.repeated = o.repeated;
   s.cycles = o.cycles;
   s.merge = o.average < 0 ? Merge::slowest : static_cast<Merge>(o.average);
   s.untouched = o.untouched;
   s.cpu_time = o.cpu_time != 0;
-  s.check_passes = o.passes;
   s.seed = seed_in(o.seed);
   s.interpret_up_to = parse_bytes(o.interpret_up_to);
   s.in_place = s.style == Style::nccl || o.in_place;

@@ -7,9 +7,6 @@
 
 #include "launch/host_machine.h"
 #include "launch/hosts.h"
-#include "measure/words.h"
-#include "text/number.h"
-#include "tools/bench/flags.h"
 #include "tools/program/typed_words.h"
 
 namespace trellis::tools {
@@ -17,21 +14,8 @@ namespace {
 
 using launch::HostSlots;
 
-bool is_nccom(const BenchOptions& o) { return style_of(o) == measure::Style::nccom; }
-
-int count_in(const char* name, const std::string& text) {
-  return static_cast<int>(text::count(name, text, 1, most_ranks_asked));
-}
-
-// The number that a letter of nccom-test's grammar, or a flag of its own, gives; 0: not given.
-int number_typed(const BenchOptions& o, char letter, const char* name, int of_flag) {
-  const auto values = o.letters.find(letter);
-  if (!is_nccom(o) || values == o.letters.end() || values->second.empty()) return of_flag;
-  return count_in(name, values->second.front());
-}
-
 int ranks_of_each(const BenchOptions& o, const std::vector<HostSlots>& hosts) {
-  const int count = static_cast<int>(hosts.size()), all = number_typed(o, 'r', "-r", std::max(o.ranks, o.workers));
+  const int count = static_cast<int>(hosts.size()), all = o.ranks;
   if (all % count != 0)
     throw std::invalid_argument(fmt::format("{} ranks on {} hosts: expected as many on each", all, count));
   if (all == 0 && hosts.front().slots == 0)
@@ -46,7 +30,7 @@ std::vector<std::string> words_for_ranks(const BenchOptions& o) {
   for (std::size_t i = 1; i < typed.size(); ++i) {
     const std::string name = typed[i].substr(0, typed[i].find('='));
     const bool list = name == "--hosts" || name == "-s";
-    const bool one = name == "--hosts-file" || name == "--rsh" || (is_nccom(o) && (name == "-N" || name == "--nnodes"));
+    const bool one = name == "--hosts-file" || name == "--rsh";
     if (!list && !one) kept.push_back(typed[i]);
     if ((!list && !one) || name != typed[i]) continue;
     for (bool more = true; more && i + 1 < typed.size() && (one || !typed[i + 1].starts_with('-')); more = list) {
@@ -63,11 +47,6 @@ int bench_on_hosts(BenchOptions o) {
   find_op_behind_flags(o);
   launch::HostsJob job{.hosts = launch::hosts_in(fmt::format("{}", fmt::join(o.hosts, ",")), o.hosts_file),
                        .shell = o.shell};
-  const auto named = o.idle.find("--nnodes");
-  const bool told = named != o.idle.end() && !named->second.empty();
-  const int nodes = number_typed(o, 'N', "-N", told ? count_in("--nnodes", named->second.front()) : 0);
-  if (nodes != 0 && nodes != static_cast<int>(job.hosts.size()))
-    throw std::invalid_argument(fmt::format("{} nodes, and {} hosts: expected as many", nodes, job.hosts.size()));
   job.job.program = words_for_ranks(o);
   job.job.program.insert(job.job.program.begin(), launch::path_of_this_program());
   job.job.ranks = ranks_of_each(o, job.hosts);

@@ -1,4 +1,4 @@
-// The flags of nccl-tests, of nccom-test, and of our own, as typed, and their meaning together.
+// The flags of nccl-tests and our own, as typed, and their meaning together.
 #pragma once
 
 #include <map>
@@ -13,20 +13,17 @@ namespace trellis::tools {
 struct BenchOptions {
   std::string op, style, on;
 
-  // Values of the letters that mean something else in each grammar, by letter.
-  std::map<char, std::vector<std::string>> letters;
   // Flags that have no meaning here, by long name.
   std::map<std::string, std::vector<std::string>> idle;
 
   std::string least = "32M", most = "32M", step;
   int factor = 0;
-  std::string type, reduction = "sum", root;
-  int iterations = 0, warm_ups = -1, grouped = 1, repeated = 1, cycles = 1, average = -1, skipped = 0;
-  int registered = 0, unaligned = 0, threads_each = 1, devices_each = 1, timeout_s = 0, passes = -1;
+  std::string type = "float", reduction = "sum", root, check = "1";
+  int iterations = 0, warm_ups = 1, grouped = 1, repeated = 1, cycles = 1, average = -1, skipped = 0;
+  int registered = 0, unaligned = 0, threads_each = 1, devices_each = 1, timeout_s = 0;
   int cpu_time = 0, timestamps = 0, memory = 0, per_iteration = 0;
-  int workers = 0, ranks = 0, streams = 1;
+  int ranks = 0, streams = 1;
   std::vector<std::string> stats, hosts;
-  std::string check_data;  // random or all_ones
   std::string pairs, counts_file, algorithm, transport, provider, device = "host", hosts_file, shell = "ssh",
                                                                   seed = "1", interpret_up_to = "64KB";
   std::string json, csv, plot, era;
@@ -37,9 +34,6 @@ struct BenchOptions {
 };
 
 void add_bench_options(CLI::App&, BenchOptions&);
-
-// Whose grammar and table it is. Throws invalid_argument for another --style.
-measure::Style style_of(const BenchOptions&);
 
 // A flag with an optional value, or with several values, swallows the operation that follows it: gives it back.
 void find_op_behind_flags(BenchOptions&);

@@ -52,7 +52,7 @@ class Tune(Case):
         self.assertEqual(lines[-1], "end")
         self.assertEqual({line.split()[1] for line in lines[2:-1]}, {"4"})
         first = next(line for line in lines if line.startswith("all_reduce 4 0 ")).split()[3]
-        row = self.printed("bench", "allr", "-r", "4", "-b", "16", "-e", "16", "-n", "2", "--show-algorithm",
+        row = self.printed("bench", "allr", "--ranks", "4", "-b", "16", "-e", "16", "-n", "2", "--style", "nccom", "--show-algorithm",
                            TRELLIS_SELECTIONS=str(table), TRELLIS_MACHINE="full:4").splitlines()[1]
         self.assertEqual(row.split()[-1], first)
         root = xml.parse(chart).getroot()
@@ -286,7 +286,7 @@ class Search(Case):
             run = self.printed("bench", "all_reduce_perf", "-t", "8", "-b", "64K", "-e", "64K", "-n", "2", "-w", "1",
                                "-c", "1", "--algorithm", f"file:{found}", "--show-algorithm")
             self.assertIn(f"file:{found}", run)
-        ran = trellis("bench", "allr", "-r", "4", "-b", "64", "-e", "64", "--algorithm", f"file:{found}")
+        ran = trellis("bench", "allr", "--ranks", "4", "-b", "64", "-e", "64", "--algorithm", f"file:{found}")
         self.assertNotEqual(ran.returncode, 0)
         self.assertIn("on 8 ranks", ran.stderr)
 
@@ -313,7 +313,7 @@ class Bench(Case):
         self.assertEqual(times, sorted(times))
         for row in rows:
             self.assertAlmostEqual(float(row[6]), int(row[0]) / float(row[5]) * 1e-3, delta=0.02 * float(row[6]) + 0.01)
-        nccom = self.printed("bench", "allr", "--on", "sim:ring:8", "-b", "1kb", "-e", "1kb", "--show-algorithm")
+        nccom = self.printed("bench", "allr", "--on", "sim:ring:8", "-b", "1kb", "-e", "1kb", "--style", "nccom")
         self.assertEqual(nccom.splitlines()[1].split()[0], "1024")
 
     def rows(self, *words):
@@ -333,13 +333,13 @@ class Bench(Case):
             self.assertLess(row["time_low_us"], row["time_high_us"])
 
     def test_intervals_can_be_left_out(self):
-        words = ["allr", "--on", "sim:ring:8", "-b", "1kb", "-e", "1kb"]
+        words = ["allr", "--on", "sim:ring:8", "-b", "1kb", "-e", "1kb", "--style", "nccom"]
         self.assertNotIn("time_low_us", self.rows(*words, "--no-interval")[0])
         self.assertNotIn("low", self.printed("bench", *words, "--no-interval"))
         self.assertIn("time:low(us)    time:high(us)", self.printed("bench", *words))
 
     def test_a_barrier_moves_nothing(self):
-        words = ["bench", "barrier", "--on", "sim:trn2.48xlarge"]
+        words = ["bench", "barrier", "--on", "sim:trn2.48xlarge", "--style", "nccom"]
         text = self.printed(*words, "-b", "1G", "-e", "1G")
         self.assertEqual(text, self.printed(*words, "-b", "8", "-e", "8"))
         self.assertEqual(text.splitlines()[1].split()[:2], ["0", "0"])
@@ -350,7 +350,8 @@ class Bench(Case):
 
     def test_interrupted_it_gives_the_rows_that_are_done(self):
         path = self.folder / "rows.json"
-        words = ["bench", "allr", "--on", "sim:trn2.48xlarge", "-b", "8", "-e", "1G", "-i", "64K", "--json", path]
+        words = ["bench", "allr", "--on", "sim:trn2.48xlarge", "-b", "8", "-e", "1G", "-i", "64K", "--style", "nccom",
+                 "--json", path]
         with subprocess.Popen([TRELLIS, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True) as run:
             rows = [run.stdout.readline() for _ in range(2)][1:]
