@@ -47,7 +47,7 @@ void Account::cancel(std::size_t bytes) {
 
 void Account::hold(const void* at, std::size_t bytes, std::string_view what) {
   const std::lock_guard lock(mutex_);
-  pieces_.insert_or_assign(static_cast<const std::byte*>(at), Piece{bytes, std::string(what)});
+  pieces_.insert_or_assign(static_cast<const std::byte*>(at), MemoryPiece{bytes, std::string(what)});
 }
 
 std::optional<std::size_t> Account::release(const void* at) {

@@ -48,7 +48,7 @@ class Account {
   MemoryUse use() const;
 
  private:
-  struct Piece {
+  struct MemoryPiece {
     std::size_t bytes = 0;
     std::string what;
   };
@@ -58,7 +58,7 @@ class Account {
   const std::size_t limit_;
   mutable std::mutex mutex_;
   std::size_t used_ = 0;
-  std::map<const std::byte*, Piece> pieces_;
+  std::map<const std::byte*, MemoryPiece> pieces_;
 };
 
 }  // namespace trellis::device

@@ -30,7 +30,7 @@ const std::map<std::string, Backend, std::less<>>& backends();
 const Backend& backend_named(std::string_view);  // throws invalid_argument and lists the known ones
 
 // Throws invalid_argument, with the names, unless the bindings are what the operands ask for.
-void check_bindings(const std::string& program, const std::vector<Operand>&, const std::vector<Binding>&);
+void check_bindings(const std::string& program, const std::vector<ProgramOperand>&, const std::vector<Binding>&);
 // The kernel's operands, checked against the launch. Throws invalid_argument.
 const kernels::Kernel& check_launch(const Launch&);
 void run_launch(const Launch&);

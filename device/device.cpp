@@ -83,7 +83,7 @@ Exported::~Exported() {
   if (fd_ >= 0) close(fd_);
 }
 
-void expect_within(std::string_view what, const Piece& range, const Piece* allocated) {
+void expect_within(std::string_view what, const MemoryPiece& range, const MemoryPiece* allocated) {
   if (allocated == nullptr)
     throw std::invalid_argument(fmt::format("{}: {} is not memory of this device", what, fmt::ptr(range.at)));
   const auto before = static_cast<std::size_t>(range.at - allocated->at);

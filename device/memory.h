@@ -60,10 +60,10 @@ class Exported {
 };
 
 // Throws invalid_argument unless the range lies within one piece of `allocated` memory.
-struct Piece {
+struct MemoryPiece {
   const std::byte* at = nullptr;
   std::size_t bytes = 0;
 };
-void expect_within(std::string_view what, const Piece& range, const Piece* allocated);
+void expect_within(std::string_view what, const MemoryPiece& range, const MemoryPiece* allocated);
 
 }  // namespace trellis::device

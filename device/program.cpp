@@ -9,9 +9,9 @@
 
 namespace trellis::device {
 
-void check_bindings(const std::string& program, const std::vector<Operand>& operands,
+void check_bindings(const std::string& program, const std::vector<ProgramOperand>& operands,
                     const std::vector<Binding>& bindings) {
-  for (const Operand& o : operands) {
+  for (const ProgramOperand& o : operands) {
     const auto found = std::ranges::find(bindings, o.name, &Binding::name);
     if (found == bindings.end()) throw std::invalid_argument(fmt::format("{}: {} is not bound", program, o.name));
     if (found->bytes != o.bytes)
@@ -21,7 +21,7 @@ void check_bindings(const std::string& program, const std::vector<Operand>& oper
       throw std::invalid_argument(fmt::format("{}: {} is bound to null", program, o.name));
   }
   for (const Binding& b : bindings)
-    if (std::ranges::find(operands, b.name, &Operand::name) == operands.end())
+    if (std::ranges::find(operands, b.name, &ProgramOperand::name) == operands.end())
       throw std::invalid_argument(fmt::format("{}: it has no operand {}", program, b.name));
 }
 

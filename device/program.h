@@ -24,7 +24,7 @@ struct Launch {
 };
 
 // What a program reads or writes by name.
-struct Operand {
+struct ProgramOperand {
   std::string name;
   std::size_t bytes = 0;
   kernels::DType type = kernels::DType::f32;
@@ -42,7 +42,7 @@ class LoadedProgram {
  public:
   virtual ~LoadedProgram() = default;
   virtual const std::string& name() const = 0;
-  virtual const std::vector<Operand>& operands() const = 0;
+  virtual const std::vector<ProgramOperand>& operands() const = 0;
   // Every operand must be bound, and no other name. The work is done when this returns if the stream is null. Throws
   // invalid_argument for a wrong binding.
   virtual void run(const std::vector<Binding>&, Stream* = nullptr) = 0;

@@ -107,7 +107,7 @@ void Contest::prepare(std::uint64_t bytes) {
   const ccl::Extents e = ccl::extents_of(mine_, bench_.rank(), bench_.ranks());
   buffers_ = std::make_unique<BenchBuffers>(bench_.control->device(), false, e.input, e.output, 0);
   buffers_->place(mine_, bench_.rank(), bench_.ranks(), false);
-  pattern_ = std::make_unique<Pattern>(calls_, bench_.rank(), 1);
+  pattern_ = std::make_unique<DataPattern>(calls_, bench_.rank(), 1);
   output_bytes_ = e.output;
   back_to_back_ = bytes <= back_to_back_bytes;
   for (Entrant& one : entrants_) {
@@ -142,11 +142,11 @@ void Contest::round(const std::vector<Entrant*>& entrants, int samples) {
       const double about = std::max(one->median(), 1e-3);  // infinite at first, which gives one operation
       us.push_back(sample(*one, std::clamp(static_cast<int>(sample_us / about), 1, most_operations)));
     }
-  us = bench_.merged(std::move(us), Merge::slowest);
+  us = bench_.merged(std::move(us), TimeMerge::slowest);
   for (std::size_t i = 0; i < us.size(); ++i) entrants[i % entrants.size()]->samples.push_back(us[i]);
 }
 
-std::vector<Cost> Contest::run(std::uint64_t bytes, const AlgorithmConfig* incumbent) {
+std::vector<ContestCost> Contest::run(std::uint64_t bytes, const AlgorithmConfig* incumbent) {
   prepare(bytes);
   std::vector<Entrant*> alive;
   for (Entrant& one : entrants_)
@@ -171,14 +171,15 @@ std::vector<Cost> Contest::run(std::uint64_t bytes, const AlgorithmConfig* incum
     keep(finalists, hopeless);
     round(alive, final_samples);
   }
-  std::vector<Cost> costs;
+  std::vector<ContestCost> costs;
   for (const Entrant& one : entrants_)
     if (one.serves)
       costs.push_back(
           {one.config, one.samples.empty() ? 0 : one.median(), static_cast<int>(one.samples.size()), one.alive});
   // Candidates that were given up early have fewer samples, and come after the others.
-  std::ranges::stable_sort(
-      costs, [](const Cost& a, const Cost& b) { return std::pair(!a.final, a.time) < std::pair(!b.final, b.time); });
+  std::ranges::stable_sort(costs, [](const ContestCost& a, const ContestCost& b) {
+    return std::pair(!a.final, a.time) < std::pair(!b.final, b.time);
+  });
   return costs;
 }
 

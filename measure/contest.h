@@ -19,7 +19,7 @@ std::vector<ccl::AlgorithmConfig> candidates(schedule::Collective, ccl::Rank ran
 // Whether the config can cut a call of this count into its chunks.
 bool serves_count(const ccl::AlgorithmConfig&, const ccl::Call&, ccl::Rank ranks);
 
-struct Cost {
+struct ContestCost {
   ccl::AlgorithmConfig config;
   double time = 0;    // us, of one operation on the slowest rank: the median of the samples
   int samples = 0;    // 0: it was not measured
@@ -33,7 +33,7 @@ class Contest {
 
   // The costs at so many bytes of the larger buffer, cheapest first. Candidates are measured in turn, so that changes
   // on the machine affect all alike. The slower half is dropped in each round, except `incumbent`.
-  std::vector<Cost> run(std::uint64_t bytes, const ccl::AlgorithmConfig* incumbent);
+  std::vector<ContestCost> run(std::uint64_t bytes, const ccl::AlgorithmConfig* incumbent);
   // What the library selects by itself for the call that was measured last.
   std::string selected() const { return bench_.work.front()->algorithm(mine_); }
 
@@ -57,7 +57,7 @@ class Contest {
   std::vector<ccl::Call> calls_;
   ccl::Call mine_;
   std::unique_ptr<BenchBuffers> buffers_;
-  std::unique_ptr<Pattern> pattern_;
+  std::unique_ptr<DataPattern> pattern_;
   std::size_t output_bytes_ = 0;
   bool back_to_back_ = false;
 };

@@ -46,7 +46,7 @@ int local_rank(const launch::RankContext& context) {
 // This rank's calls of the subject, one for each stream.
 class Work {
  public:
-  Work(Bench& bench, const Subject& subject) : bench_(bench), settings_(bench.settings) {
+  Work(Bench& bench, const BenchSubject& subject) : bench_(bench), settings_(bench.settings) {
     for (const auto& buffers : subject.buffers) {
       calls_.push_back(subject.calls[static_cast<std::size_t>(bench.rank())]);
       buffers->place(calls_.back(), bench.rank(), bench.ranks(), subject.in_place);
@@ -77,7 +77,7 @@ class Work {
   double operations() const { return static_cast<double>(settings_.repeated) * settings_.grouped; }
 
   // What a user does between operations: write the input, read the output.
-  void touch(Pattern& pattern) {
+  void touch(DataPattern& pattern) {
     if (settings_.untouched) return;
     for (const Call& c : calls_) {
       look_through(c.output, extents_.output);
@@ -103,7 +103,7 @@ class Work {
   ccl::Extents extents_;
 };
 
-std::vector<double> times(Bench& bench, Work& work, Pattern& pattern, int iterations, bool back_to_back) {
+std::vector<double> times(Bench& bench, Work& work, DataPattern& pattern, int iterations, bool back_to_back) {
   std::vector<double> us;
   us.reserve(static_cast<std::size_t>(iterations));
   bench.control->barrier();
@@ -121,7 +121,7 @@ std::vector<double> times(Bench& bench, Work& work, Pattern& pattern, int iterat
 }
 
 // The number of iterations, agreed by all ranks.
-int iterations_for(Bench& bench, Work& work, Pattern& pattern, bool back_to_back) {
+int iterations_for(Bench& bench, Work& work, DataPattern& pattern, bool back_to_back) {
   if (bench.settings.iterations != 0) return bench.settings.iterations;
   const std::vector<double> some = times(bench, work, pattern, 3, back_to_back);
   const double one = *std::ranges::min_element(some) * work.operations();
@@ -129,7 +129,7 @@ int iterations_for(Bench& bench, Work& work, Pattern& pattern, bool back_to_back
       std::clamp(enough_us / std::max(one, 1e-3), double{least_iterations}, double{most_iterations}));
 }
 
-std::uint64_t wrong_by_interpreter(Bench& bench, const Subject& subject, Work& work, std::uint64_t seed,
+std::uint64_t wrong_by_interpreter(Bench& bench, const BenchSubject& subject, Work& work, std::uint64_t seed,
                                    const schedule::Schedule& schedule) {
   const auto rank = bench.rank();
   const std::vector<std::byte> input = random_input(work.call(), rank, bench.ranks(), seed);
@@ -151,13 +151,14 @@ std::uint64_t wrong_by_interpreter(Bench& bench, const Subject& subject, Work& w
   return wrong;
 }
 
-std::uint64_t check_pass(Bench& bench, const Subject& subject, Work& work, std::uint64_t seed, const Measured& ran) {
+std::uint64_t check_pass(Bench& bench, const BenchSubject& subject, Work& work, std::uint64_t seed,
+                         const Measured& ran) {
   const std::uint64_t bytes = larger_buffer_bytes(subject.calls);
   if (ran.algorithm != native && !bench.settings.all_ones && bytes <= bench.settings.interpret_up_to) {
     const auto schedule = schedule_of(work.call(), bench.ranks(), subject.in_place, ran.algorithm);
     if (interpretable(schedule)) return wrong_by_interpreter(bench, subject, work, seed, schedule);
   }
-  Pattern pattern(subject.calls, bench.rank(), seed, bench.settings.all_ones);
+  DataPattern pattern(subject.calls, bench.rank(), seed, bench.settings.all_ones);
   for (const Call& c : work.calls()) pattern.fill(const_cast<void*>(c.input));
   work.run_once();
   std::uint64_t wrong = 0;
@@ -198,10 +199,10 @@ void Bench::abort() {
   control->abort();
 }
 
-std::vector<double> Bench::merged(std::vector<double> mine, Merge merge) {
+std::vector<double> Bench::merged(std::vector<double> mine, TimeMerge merge) {
   using kernels::Reduction;
   constexpr Reduction ops[] = {Reduction::sum, Reduction::avg, Reduction::min, Reduction::max};
-  if (merge == Merge::rank_0)
+  if (merge == TimeMerge::rank_0)
     control->broadcast(mine.data(), mine.data(), mine.size(), kernels::DType::f64, 0);
   else
     control->all_reduce(mine.data(), mine.data(), mine.size(), kernels::DType::f64,
@@ -214,7 +215,7 @@ std::uint64_t Bench::sum(std::uint64_t mine) {
   return mine;
 }
 
-std::unique_ptr<Measured> measure(Bench& bench, const Subject& subject) {
+std::unique_ptr<Measured> measure(Bench& bench, const BenchSubject& subject) {
   auto result = std::make_unique<Measured>();
   Work work(bench, subject);
   const bool points = work.call().collective == schedule::Collective::send_recv;
@@ -226,7 +227,7 @@ std::unique_ptr<Measured> measure(Bench& bench, const Subject& subject) {
   }
   const std::uint64_t bytes = larger_buffer_bytes(subject.calls);
   const bool back_to_back = bytes <= back_to_back_bytes;
-  Pattern pattern(subject.calls, bench.rank(), bench.settings.seed, bench.settings.all_ones);
+  DataPattern pattern(subject.calls, bench.rank(), bench.settings.seed, bench.settings.all_ones);
   for (int i = 0; i < bench.settings.warm_ups; ++i) {
     work.touch(pattern);
     work.run();

@@ -21,7 +21,7 @@ struct Bench {
   void abort();
 
   // Merges the ranks' values into one, the same on all ranks.
-  std::vector<double> merged(std::vector<double> mine, Merge);
+  std::vector<double> merged(std::vector<double> mine, TimeMerge);
   std::uint64_t sum(std::uint64_t mine);
 
   double now_us() const;  // by the clock that the settings ask for; of a simulated core, its own
@@ -38,7 +38,7 @@ struct Bench {
 };
 
 // What is measured: the calls of all ranks, and this rank's buffers for each stream.
-struct Subject {
+struct BenchSubject {
   const std::vector<ccl::Call>& calls;
   const std::vector<std::unique_ptr<BenchBuffers>>& buffers;
   bool in_place = false;
@@ -57,7 +57,7 @@ struct Measured {
 inline constexpr std::uint64_t back_to_back_bytes = 4096;
 
 // Collective: all ranks call it alike. Null: no algorithm serves the operation this way.
-std::unique_ptr<Measured> measure(Bench&, const Subject&);
+std::unique_ptr<Measured> measure(Bench&, const BenchSubject&);
 
 struct Statistics {
   double average = 0, least = 0, most = 0, deviation = 0;

@@ -56,7 +56,7 @@ double joined(Reduction op, double x, double y) {
 
 }  // namespace
 
-Pattern::Pattern(std::span<const ccl::Call> calls, Rank rank, std::uint64_t seed, bool ones)
+DataPattern::DataPattern(std::span<const ccl::Call> calls, Rank rank, std::uint64_t seed, bool ones)
     : call_(calls[static_cast<std::size_t>(rank)]),
       rank_(rank),
       ranks_(static_cast<Rank>(calls.size())),
@@ -66,7 +66,7 @@ Pattern::Pattern(std::span<const ccl::Call> calls, Rank rank, std::uint64_t seed
       .collective = call_.collective, .ranks = ranks_, .root = call_.root, .peer = call_.peer, .pairs = call_.pairs};
   const ccl::Counts counts = ccl::counts_of(call_, rank, ranks_);
   const schedule::Program program;
-  const ccl::Layout layout(task, program, rank, counts, 1);
+  const ccl::BlockLayout layout(task, program, rank, counts, 1);
   const auto part = [&](Buffer buffer, std::int64_t chunk, std::int64_t like, Rank source) {
     const auto run = layout.of({static_cast<std::int32_t>(chunk), 1, buffer});
     return Part{run.first, run.elements, static_cast<std::size_t>(like) * 389 % period, source};
@@ -80,7 +80,7 @@ Pattern::Pattern(std::span<const ccl::Call> calls, Rank rank, std::uint64_t seed
   }
 }
 
-double Pattern::value(Rank source, std::size_t index) const {
+double DataPattern::value(Rank source, std::size_t index) const {
   if (ones_) return 1;
   if (!schedule::reduces(call_.collective))
     return static_cast<double>(mixed(seed_ + static_cast<std::uint64_t>(source) + 1, index) % 16);
@@ -88,7 +88,7 @@ double Pattern::value(Rank source, std::size_t index) const {
   return source == p.a ? p.x : source == p.b ? p.y : neutral(call_.op.kind);
 }
 
-double Pattern::total(std::size_t index) const {
+double DataPattern::total(std::size_t index) const {
   const Reduction op = call_.op.kind;
   const double factor = op == Reduction::scaled_sum ? call_.op.factor : 1;
   if (ones_) return op == Reduction::prod || op == Reduction::min || op == Reduction::max ? 1 : factor * ranks_;
@@ -96,7 +96,7 @@ double Pattern::total(std::size_t index) const {
   return factor * (p.a == p.b ? p.x : joined(op, p.x, p.y));
 }
 
-const Pattern::Tile& Pattern::tile(Rank source) {
+const DataPattern::Tile& DataPattern::tile(Rank source) {
   Tile& t = tiles_[source];
   if (!t.empty()) return t;
   const std::size_t size = size_of(call_.type);
@@ -108,7 +108,7 @@ const Pattern::Tile& Pattern::tile(Rank source) {
   return t;
 }
 
-void Pattern::fill(void* input) {
+void DataPattern::fill(void* input) {
   const std::size_t size = size_of(call_.type);
   auto* const bytes = static_cast<std::byte*>(input);
   for (const Part& p : inputs_) {
@@ -121,7 +121,7 @@ void Pattern::fill(void* input) {
   }
 }
 
-std::uint64_t Pattern::wrong(const void* output) {
+std::uint64_t DataPattern::wrong(const void* output) {
   const std::size_t size = size_of(call_.type);
   const auto* const bytes = static_cast<const std::byte*>(output);
   std::uint64_t count = 0;

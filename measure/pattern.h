@@ -13,9 +13,9 @@ namespace trellis::measure {
 
 // The pattern of one operation: `calls` has one call for each rank. At each element two ranks contribute numbers from 1
 // to 3, the others the neutral element, so that sums stay exact in every type and for any number of ranks.
-class Pattern {
+class DataPattern {
  public:
-  Pattern(std::span<const ccl::Call> calls, ccl::Rank rank, std::uint64_t seed, bool ones = false);
+  DataPattern(std::span<const ccl::Call> calls, ccl::Rank rank, std::uint64_t seed, bool ones = false);
 
   void fill(void* input);
   std::uint64_t wrong(const void* output);  // wrong elements of this rank's output

@@ -14,9 +14,9 @@ namespace trellis::measure {
 std::vector<ccl::Rule> rules_for(schedule::Collective collective, ccl::Rank ranks,
                                  const std::vector<SizeCosts>& sizes) {
   std::vector<ccl::Rule> rules;
-  schedule::Tuner<Cost> tuner;
+  schedule::Tuner<ContestCost> tuner;
   for (const SizeCosts& size : sizes) {
-    const Cost* const best = tuner.chosen(size.costs);
+    const ContestCost* const best = tuner.chosen(size.costs);
     if (tuner.changed()) rules.push_back({collective, ranks, rules.empty() ? 0 : size.bytes, best->config});
   }
   return rules;

@@ -12,7 +12,7 @@ namespace trellis::measure {
 
 struct SizeCosts {
   std::uint64_t bytes = 0;
-  std::vector<Cost> costs;  // the cheapest first
+  std::vector<ContestCost> costs;  // the cheapest first
 };
 
 // The rules, for any machine, of ascending sizes. The first begins at 0 bytes. Adjacent sizes with the same winner

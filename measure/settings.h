@@ -12,7 +12,7 @@
 namespace trellis::measure {
 
 // How the times of all ranks for one iteration become one time.
-enum class Merge : std::uint8_t { rank_0, mean, fastest, slowest };
+enum class TimeMerge : std::uint8_t { rank_0, mean, fastest, slowest };
 
 struct BenchSettings {
   Style style = Style::nccom;
@@ -39,7 +39,7 @@ struct BenchSettings {
   int grouped = 1;   // operations in a group
   int repeated = 1;  // groups that are timed as one
   int cycles = 1;    // 0: repeat forever
-  Merge merge = Merge::slowest;
+  TimeMerge merge = TimeMerge::slowest;
   bool untouched = false;
   bool cpu_time = false;
 

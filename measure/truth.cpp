@@ -174,7 +174,7 @@ std::vector<Bytes> true_outputs(const Schedule& s, std::span<const Call> calls, 
   const Call& call = calls.front();
   const auto ranks = static_cast<Rank>(calls.size());
   const std::size_t size = kernels::size_of(call.type);
-  std::vector<ccl::Layout> layouts;
+  std::vector<ccl::BlockLayout> layouts;
   std::vector<ccl::Counts> counts;
   std::vector<Bytes> inputs;
   for (Rank r = 0; r < ranks; ++r) counts.push_back(ccl::counts_of(calls[static_cast<std::size_t>(r)], r, ranks));

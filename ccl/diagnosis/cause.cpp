@@ -81,7 +81,7 @@ class Search {
     if (const std::string text = closed_early(n); !text.empty()) return text;
     if (const std::string text = in_something_else(n); !text.empty()) return text;
     if (d.trouble != Trouble::lost) {
-      const RankPlace& p = waits_.at(n);
+      const RankEvidence& p = waits_.at(n);
       return fmt::format("{} failed {}: {}", words_.ranks({n}), state(n, p), d.error);
     }
     std::vector<Node> from = waits_.waiting();
@@ -92,7 +92,7 @@ class Search {
 
   // Mismatched calls may be of different kinds.
   std::string in_something_else(Node n) const {
-    const RankPlace& p = waits_.at(n);
+    const RankEvidence& p = waits_.at(n);
     if (dump(n).trouble != Trouble::mismatch || !p.last.under_way || p.last.points) return "";
     const std::vector<Node> circle = waits_.circle({n});
     return circle.empty() ? "" : around(circle);
@@ -100,7 +100,7 @@ class Search {
 
   // Differing calls can be detected outside of any operation only when a communicator is closed.
   std::string closed_early(Node n) const {
-    const RankPlace& p = waits_.at(n);
+    const RankEvidence& p = waits_.at(n);
     if (dump(n).trouble != Trouble::mismatch || p.last.under_way) return "";
     const DumpedEntry next = furthest(n.communicator);
     if (!next.collective() || next.operation <= p.last.operation) return "";
@@ -108,12 +108,12 @@ class Search {
                        words_.after(n.communicator, p.last), where(n, next));
   }
 
-  std::string state(Node n, const RankPlace& p) const {
+  std::string state(Node n, const RankEvidence& p) const {
     return p.last.under_way ? "in " + words_.where(n.communicator, p.last) : words_.after(n.communicator, p.last);
   }
 
   std::string aborted(Node aborter) const {
-    const RankPlace& p = waits_.at(aborter);
+    const RankEvidence& p = waits_.at(aborter);
     std::string text = fmt::format("{} aborted the communicator {}", words_.ranks({aborter}), state(aborter, p));
     const std::vector<Node> ends = p.last.under_way ? waits_.ends({aborter}) : std::vector<Node>{};
     if (!ends.empty()) text += fmt::format(", where it waited for {}", words_.ranks(ends));
@@ -125,7 +125,7 @@ class Search {
     const Rank r = dump(n).blamed;
     if (r < 0) return fmt::format("{} failed: {}", words_.ranks({n}), dump(n).error);
     const Node lost{n.communicator, r};
-    const RankPlace& p = waits_.at(lost);
+    const RankEvidence& p = waits_.at(lost);
     const DumpedEntry& in = waits_.at(n).last;
     if (p.own != nullptr && p.own->trouble == Trouble::lost && p.own->blamed == r) return came_late(lost, n);
     if (!p.known()) return fmt::format("{} left no dump, and was lost in {}", words_.ranks({lost}), where(n, in));
@@ -136,7 +136,7 @@ class Search {
   }
 
   std::string came_late(Node lost, Node other) const {
-    const RankPlace& p = waits_.at(lost);
+    const RankEvidence& p = waits_.at(lost);
     const DumpedEntry& theirs = waits_.at(other).last;
     if (!p.last.under_way || lost == other || !p.is_in(theirs))
       return fmt::format("{} came too late: the others had given it up {}", words_.ranks({lost}),
@@ -181,7 +181,7 @@ class Search {
 
   DumpedEntry furthest(std::size_t c) const {
     DumpedEntry last;
-    for (const RankPlace& p : waits_.places(c))
+    for (const RankEvidence& p : waits_.places(c))
       if (p.last.operation > last.operation || (p.last.under_way && p.last.operation == last.operation)) last = p.last;
     return last;
   }
@@ -194,21 +194,21 @@ class Search {
     return "";
   }
 
-  static bool gone(const RankPlace& p) { return p.known() && p.gone(); }
-  static bool stopped(const RankPlace& p) { return p.known() && p.stopped(); }
-  static bool silent(const RankPlace& p) { return p.known() && p.silent(); }
-  static bool idle(const RankPlace& p) { return p.known() && !p.gone() && !p.stopped() && !p.silent(); }
-  static bool unknown(const RankPlace& p) { return !p.known(); }
+  static bool gone(const RankEvidence& p) { return p.known() && p.gone(); }
+  static bool stopped(const RankEvidence& p) { return p.known() && p.stopped(); }
+  static bool silent(const RankEvidence& p) { return p.known() && p.silent(); }
+  static bool idle(const RankEvidence& p) { return p.known() && !p.gone() && !p.stopped() && !p.silent(); }
+  static bool unknown(const RankEvidence& p) { return !p.known(); }
 
   // Among the ranks at which waiting ends, all that are like the first of this kind.
   std::string end_of_kind(const std::vector<Node>& from, const std::vector<Node>& ends,
-                          bool (*kind)(const RankPlace&)) const {
+                          bool (*kind)(const RankEvidence&)) const {
     std::vector<Node> alike;
     for (const Node& n : ends) {
-      const RankPlace& p = waits_.at(n);
+      const RankEvidence& p = waits_.at(n);
       if (!kind(p)) continue;
       if (!alike.empty()) {
-        const RankPlace& first = waits_.at(alike.front());
+        const RankEvidence& first = waits_.at(alike.front());
         if (alike.front().communicator != n.communicator || first.last.operation != p.last.operation ||
             first.last.under_way != p.last.under_way || kind == gone)
           continue;
@@ -236,7 +236,7 @@ class Search {
   }
 
   std::string never_came(const std::vector<Node>& late, Node waiter) const {
-    const RankPlace& p = waits_.at(late.front());
+    const RankEvidence& p = waits_.at(late.front());
     const DumpedEntry& in = waits_.at(waiter).last;
     const std::string who = words_.ranks(late);
     if (p.last.under_way)
@@ -261,7 +261,7 @@ class Search {
 
   // A process that has ended or stopped or does not answer, and the operation that needed it.
   std::string ended(Node n, const DumpedEntry& needed) const {
-    const RankPlace& p = waits_.at(n);
+    const RankEvidence& p = waits_.at(n);
     const LaunchedRank* l = job_.launched(p.process());
     const bool at_work = p.last.under_way;
     std::string text = words_.ranks({n});
@@ -285,7 +285,7 @@ class Search {
     bool points = true;
     for (std::size_t i = 0; i < circle.size(); ++i) {
       const Node n = circle[i], next = circle[(i + 1) % circle.size()];
-      const RankPlace& p = waits_.at(next);
+      const RankEvidence& p = waits_.at(next);
       points = points && waits_.at(n).last.points && waits_.at(n).last.under_way;
       if (waits_.unmatched(n, next) && p.last.under_way && !p.last.points)
         return fmt::format("{} {} {}, which does not {}: it is in {}", words_.ranks({n}),

@@ -7,13 +7,13 @@
 namespace trellis::ccl {
 namespace {
 
-std::string word_of(const RankPlace& p) {
+std::string word_of(const RankEvidence& p) {
   if (p.own != nullptr) return p.own->error.empty() ? "in" : "stuck in";
   return "in";
 }
 
 // What is known of a rank that left no dump.
-std::string without_dump(Rank r, const RankPlace& p) {
+std::string without_dump(Rank r, const RankEvidence& p) {
   const std::string text = fmt::format("rank {} left no dump", r);
   if (p.seen == nullptr) return text + ": killed, frozen, ended before, or never started";
   const std::string last =
@@ -21,7 +21,7 @@ std::string without_dump(Rank r, const RankPlace& p) {
   return fmt::format("{}: another saw it {}, {} {}", text, name(p.standing), p.last.under_way ? "in" : "after", last);
 }
 
-std::string waits_in_words(const RankPlace& p) {
+std::string waits_in_words(const RankEvidence& p) {
   const std::vector<Rank> waits = p.waits();
   std::string text = p.own->step < 0 ? "" : fmt::format(", at step {}", p.own->step);
   if (!waits.empty()) text += fmt::format(", waiting for {}", list_of(waits));
@@ -37,7 +37,7 @@ Diagnosis::Part part_of(std::size_t c, const JobEvidence& job, const Waits& wait
   std::vector<Rank> silent;
   for (Rank r = 0; r < m.ranks; ++r) {
     all.push_back({c, r});
-    const RankPlace& p = waits.at({c, r});
+    const RankEvidence& p = waits.at({c, r});
     if (p.own == nullptr && p.seen == nullptr) silent.push_back(r);
     if (p.own == nullptr && p.seen != nullptr) part.lines.push_back(without_dump(r, p));
     if (p.own == nullptr || m.communicator.empty()) continue;

@@ -13,9 +13,9 @@ std::map<std::uint64_t, Calls> calls_of(const Members& m) {
   for (const auto& [rank, d] : m.dumps)
     for (const DumpedEntry& e : d.entries)
       if (e.collective()) calls[e.operation][e.call].push_back(rank);
-  const std::vector<RankPlace> places = m.places();
+  const std::vector<RankEvidence> places = m.places();
   for (Rank r = 0; r < m.ranks; ++r) {
-    const RankPlace& p = places[static_cast<std::size_t>(r)];
+    const RankEvidence& p = places[static_cast<std::size_t>(r)];
     if (p.own == nullptr && p.last.collective() && !p.last.call.empty())
       calls[p.last.operation][p.last.call].push_back(r);
   }

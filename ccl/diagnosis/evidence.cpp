@@ -28,8 +28,8 @@ const RankDump* best_witness(const std::map<Rank, RankDump>& dumps) {
 bool is_fixed(const RankDump& d) { return d.trouble != Trouble::none || !d.signal.empty(); }
 
 // `seen` is of the best witness, one of `by_others`.
-RankPlace place_of(const RankDump* own, const SeenRank* seen, const std::vector<const SeenRank*>& by_others) {
-  RankPlace p{.own = own, .seen = seen};
+RankEvidence place_of(const RankDump* own, const SeenRank* seen, const std::vector<const SeenRank*>& by_others) {
+  RankEvidence p{.own = own, .seen = seen};
   if (own != nullptr && !own->entries.empty()) p.last = own->entries.back();
   if (own != nullptr)
     p.divisions =
@@ -79,17 +79,17 @@ bool belong_together(const LaunchRecord& a, const LaunchRecord& b) {
 
 }  // namespace
 
-bool RankPlace::is_in(const DumpedEntry& what) const {
+bool RankEvidence::is_in(const DumpedEntry& what) const {
   return last.under_way && last.operation == what.operation && last.points == what.points &&
          last.division == what.division;
 }
 
-std::int64_t RankPlace::process() const {
+std::int64_t RankEvidence::process() const {
   if (own != nullptr && own->process != 0) return own->process;
   return seen == nullptr ? 0 : seen->process;
 }
 
-std::vector<Rank> RankPlace::waits() const {
+std::vector<Rank> RankEvidence::waits() const {
   std::vector<Rank> ranks;
   if (own != nullptr)
     for (const Pending& p : own->pending) ranks.push_back(p.peer);
@@ -106,9 +106,9 @@ std::int64_t Members::moment_ns() const {
   return first;
 }
 
-std::vector<RankPlace> Members::places() const {
+std::vector<RankEvidence> Members::places() const {
   const RankDump* const witness = best_witness(dumps);
-  std::vector<RankPlace> all;
+  std::vector<RankEvidence> all;
   for (Rank r = 0; r < ranks; ++r) {
     const auto found = dumps.find(r);
     std::vector<const SeenRank*> seen;

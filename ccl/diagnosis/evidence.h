@@ -12,7 +12,7 @@
 namespace trellis::ccl {
 
 // The state of one rank in a communicator: from its own dump, or else from what another rank saw of it.
-struct RankPlace {
+struct RankEvidence {
   const RankDump* own = nullptr;
   const SeenRank* seen = nullptr;
   DumpedEntry last = {};
@@ -36,8 +36,8 @@ struct Members {
   std::vector<Rank> in_parent = {};
   std::map<Rank, RankDump> dumps = {};
 
-  std::int64_t moment_ns() const;         // the first that a dump describes
-  std::vector<RankPlace> places() const;  // by rank
+  std::int64_t moment_ns() const;            // the first that a dump describes
+  std::vector<RankEvidence> places() const;  // by rank
   std::uint64_t furthest_operation() const;
 };
 

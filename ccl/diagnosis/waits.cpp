@@ -18,7 +18,7 @@ bool divided_from(const Members& child, Rank in_child, const Members& parent, Ra
 }
 
 // Other hosts learn late what a rank does. No operation calls exit: a process that exits is in its own code.
-void end_as(RankPlace& p, const LaunchedRank& launched) {
+void end_as(RankEvidence& p, const LaunchedRank& launched) {
   p.standing = Standing::ended;
   if (launched.end.starts_with("exited")) p.last.under_way = false;
 }
@@ -36,8 +36,8 @@ bool seen_stopped(const JobEvidence& job, std::int64_t process) {
 Waits::Waits(const JobEvidence& job) : job_(job) {
   for (const Members& m : job.communicators) places_.push_back(m.places());
   const LaunchedRank* const first = job.first_failed();
-  for (std::vector<RankPlace>& all : places_)
-    for (RankPlace& p : all)
+  for (std::vector<RankEvidence>& all : places_)
+    for (RankEvidence& p : all)
       if (first != nullptr && p.own == nullptr && p.known() && p.process() == first->process)
         end_as(p, *first);
       else if (p.silent() && seen_stopped(job, p.process()))
@@ -53,7 +53,7 @@ std::vector<Node> Waits::waiting() const {
 }
 
 bool Waits::unmatched(Node n, Node other) const {
-  const RankPlace &mine = at(n), &theirs = at(other);
+  const RankEvidence &mine = at(n), &theirs = at(other);
   if (n.communicator != other.communicator || !mine.last.points || mine.own == nullptr) return false;
   for (const Pending& p : mine.own->pending) {
     if (p.peer != other.rank) continue;
@@ -66,12 +66,12 @@ bool Waits::unmatched(Node n, Node other) const {
 }
 
 // The ranks that the operation needs to end.
-std::vector<Rank> Waits::missing(const Members& m, const RankPlace& mine, Node n) const {
+std::vector<Rank> Waits::missing(const Members& m, const RankEvidence& mine, Node n) const {
   std::vector<Rank> ranks;
   const std::vector<Rank> awaited_ones = mine.waits();
   const bool tells_messages = mine.own != nullptr && !mine.own->pending.empty();
   for (Rank r = 0; r < m.ranks; ++r) {
-    const RankPlace& p = at({n.communicator, r});
+    const RankEvidence& p = at({n.communicator, r});
     if (r == n.rank) continue;
     const bool awaited = std::ranges::binary_search(awaited_ones, r);
     bool misses = false;
@@ -91,13 +91,13 @@ std::vector<Rank> Waits::missing(const Members& m, const RankPlace& mine, Node n
 std::vector<Node> Waits::elsewhere(Node n) const {
   std::vector<Node> found;
   const Members& here = job_.communicators[n.communicator];
-  const RankPlace& mine = at(n);
+  const RankEvidence& mine = at(n);
   for (Node other{}; other.communicator < places_.size(); ++other.communicator) {
     if (other.communicator == n.communicator) continue;
     const Members& there = job_.communicators[other.communicator];
     for (const auto& [rank, dump] : there.dumps) {
       other.rank = rank;
-      const RankPlace& p = at(other);
+      const RankEvidence& p = at(other);
       if (!p.last.under_way) continue;
       const std::string& process = p.own->process_identity;
       const bool same_process = mine.own != nullptr && !process.empty() && mine.own->process_identity == process &&
@@ -111,7 +111,7 @@ std::vector<Node> Waits::elsewhere(Node n) const {
 }
 
 std::vector<Node> Waits::of(Node n) const {
-  const RankPlace& mine = at(n);
+  const RankEvidence& mine = at(n);
   if (!mine.last.under_way) return elsewhere(n);
   if (mine.gone() || mine.stopped()) return {};
   std::vector<Node> all;

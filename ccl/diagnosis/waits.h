@@ -19,8 +19,8 @@ class Waits {
  public:
   explicit Waits(const JobEvidence&);
 
-  const std::vector<RankPlace>& places(std::size_t communicator) const { return places_[communicator]; }
-  const RankPlace& at(Node n) const { return places_[n.communicator][static_cast<std::size_t>(n.rank)]; }
+  const std::vector<RankEvidence>& places(std::size_t communicator) const { return places_[communicator]; }
+  const RankEvidence& at(Node n) const { return places_[n.communicator][static_cast<std::size_t>(n.rank)]; }
   std::vector<Node> waiting() const;  // all that are in an operation, split or shrink
 
   // The nodes that this one waits for. Nodes in the very same operation are left out: it may wait for them too, but
@@ -36,10 +36,10 @@ class Waits {
   bool unmatched(Node, Node other) const;
 
  private:
-  std::vector<Rank> missing(const Members&, const RankPlace& mine, Node) const;
+  std::vector<Rank> missing(const Members&, const RankEvidence& mine, Node) const;
 
   const JobEvidence& job_;
-  std::vector<std::vector<RankPlace>> places_;
+  std::vector<std::vector<RankEvidence>> places_;
 };
 
 }  // namespace trellis::ccl

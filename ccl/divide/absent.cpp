@@ -16,7 +16,7 @@ using Call = Notice::Call;
 using Stage = Notice::Stage;
 using How = Culprit::How;
 
-const Notice& seen_of(const Known& k, Rank r) { return k.seen[static_cast<std::size_t>(r)]; }
+const Notice& seen_of(const MeetingView& k, Rank r) { return k.seen[static_cast<std::size_t>(r)]; }
 
 std::string ranks_of(std::span<const Rank> ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
@@ -28,7 +28,7 @@ bool leaves_out(const Notice& n, Rank me) {
   return n.call == Call::shrink && !failed && std::ranges::find(n.members, me) == n.members.end();
 }
 
-std::vector<Rank> leaving_out(const Known& k, std::span<const Rank> of) {
+std::vector<Rank> leaving_out(const MeetingView& k, std::span<const Rank> of) {
   std::vector<Rank> ranks;
   for (const Rank r : of)
     if (leaves_out(seen_of(k, r), k.me)) ranks.push_back(r);
@@ -46,7 +46,7 @@ std::string instead(const Transport& t, Rank r) {
 
 // Checks whether another rank has made a communicator without this rank. What it did before this attempt counts only if
 // the communicator had failed, since nobody comes back to it then.
-void check_left_out(const Transport& t, const Known& k, std::span<const Rank> awaited, bool ended) {
+void check_left_out(const Transport& t, const MeetingView& k, std::span<const Rank> awaited, bool ended) {
   std::vector<Rank> others = leaving_out(k, awaited);
   if (!ended) std::erase_if(others, [&](Rank r) { return seen_of(k, r).attempt < k.mine.attempt; });
   if (others.empty()) return;
@@ -56,7 +56,7 @@ void check_left_out(const Transport& t, const Known& k, std::span<const Rank> aw
                   who(t, k.me), ranks_of(others), ranks_of(seen_of(k, others.front()).members)));
 }
 
-void check_given_up(const Transport& t, const Known& k, std::span<const Rank> awaited) {
+void check_given_up(const Transport& t, const MeetingView& k, std::span<const Rank> awaited) {
   for (const Rank r : awaited)
     if (const Notice& n = seen_of(k, r); !divides(n) && n.blames == k.me)
       throw PeerLost(k.me, -1,
@@ -65,7 +65,7 @@ void check_given_up(const Transport& t, const Known& k, std::span<const Rank> aw
 }
 
 // Ranks that wait for nothing, and could come at any moment, are reported before ranks that wait for others.
-Rank absent_of(const Transport& t, const Known& k, std::span<const Rank> awaited) {
+Rank absent_of(const Transport& t, const MeetingView& k, std::span<const Rank> awaited) {
   for (const bool running : {false, true})
     for (const Rank r : awaited)
       if (!divides(seen_of(k, r)) && t.activity(r).running == running) return r;
@@ -77,7 +77,7 @@ std::string place_of(const Transport& t, const Culprit& c) { return c.rank < 0 ?
 
 }  // namespace
 
-void miss(const Wait& w, const Known& k, std::span<const Rank> awaited, bool ended, bool is_long_past) {
+void miss(const RankWait& w, const MeetingView& k, std::span<const Rank> awaited, bool ended, bool is_long_past) {
   const Transport& t = w.transport;
   const std::string call = word(k.mine.call);
   check_left_out(t, k, awaited, ended);
@@ -101,13 +101,13 @@ void miss(const Wait& w, const Known& k, std::span<const Rank> awaited, bool end
                  fmt::format("{}: {} did not join the others in time; {}", call, who(t, absent), instead(t, absent)));
 }
 
-void lose(Transport& t, const Known& k, Rank gone, bool ended) {
+void lose(Transport& t, const MeetingView& k, Rank gone, bool ended) {
   check_left_out(t, k, {&gone, 1}, ended);
   throw PeerLost(gone, -1,
                  fmt::format("{}: {} {}; {}", word(k.mine.call), who(t, gone), how_it_went(t, gone), instead(t, gone)));
 }
 
-PeerLost given_up(const Transport& t, const Known& k, Rank lost) {
+PeerLost given_up(const Transport& t, const MeetingView& k, Rank lost) {
   const std::string call = word(k.mine.call);
   if (lost != k.me) return {lost, -1, fmt::format("{}: {} is lost, as another rank found", call, who(t, lost))};
   const std::vector<Rank> others = leaving_out(k, k.mine.members);

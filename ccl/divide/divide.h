@@ -35,7 +35,7 @@ class Division {
   class Offers;
   std::unique_ptr<Transport> meet();
   std::unique_ptr<Transport> join();  // null: the attempt was dropped
-  Known known() const { return {notice_, me_, seen_, group_}; }
+  MeetingView known() const { return {notice_, me_, seen_, group_}; }
   bool splits() const { return notice_.call == Notice::Call::split; }
   void show(Notice::Stage);
   void begin(std::uint32_t attempt);

@@ -28,15 +28,17 @@ bool has_read(const Notice& n, const Notice& mine) {
   return has_finished(n, mine);
 }
 
-const Notice& seen_of(const Known& k, Rank r) { return k.seen[static_cast<std::size_t>(r)]; }
+const Notice& seen_of(const MeetingView& k, Rank r) { return k.seen[static_cast<std::size_t>(r)]; }
 
-bool parts(const Known& k) { return k.mine.call == Call::split; }
+bool parts(const MeetingView& k) { return k.mine.call == Call::split; }
 
 // A shrink's group is the list of its members.
-std::span<const Rank> group_of(const Known& k) { return parts(k) ? k.group : std::span<const Rank>(k.mine.members); }
+std::span<const Rank> group_of(const MeetingView& k) {
+  return parts(k) ? k.group : std::span<const Rank>(k.mine.members);
+}
 
 // The latest attempt at this call that any other rank is in.
-std::uint32_t latest(const Known& k) {
+std::uint32_t latest(const MeetingView& k) {
   std::uint32_t attempt = k.mine.attempt;
   for (const Rank r : k.mine.members)
     if (const Notice& n = seen_of(k, r); under_way(n) && n.call == k.mine.call && n.members == k.mine.members)
@@ -46,7 +48,7 @@ std::uint32_t latest(const Known& k) {
 
 }  // namespace
 
-std::vector<Rank> awaited(const Known& k) {
+std::vector<Rank> awaited(const MeetingView& k) {
   std::vector<Rank> ranks;
   const bool reading = k.mine.stage == Stage::read;
   if (!reading || k.group.empty())
@@ -58,7 +60,7 @@ std::vector<Rank> awaited(const Known& k) {
   return ranks;
 }
 
-Next next_of(const Known& k) {
+Next next_of(const MeetingView& k) {
   const bool reading = k.mine.stage == Stage::read;
   if (!reading)
     if (const std::uint32_t attempt = latest(k); attempt != k.mine.attempt) return {What::anew, attempt};
@@ -77,7 +79,7 @@ Next next_of(const Known& k) {
 }
 
 // A leader that offers has seen all members in this attempt, so what was seen of a rank before that is outdated.
-Rank gone(const Known& k, std::span<const Rank> missing) {
+Rank gone(const MeetingView& k, std::span<const Rank> missing) {
   const auto found = std::ranges::find_if(missing, [&](Rank r) {
     const Notice& n = seen_of(k, r);
     return n.attempt >= k.mine.attempt && !is_here(n, k.mine) && !has_made(n, k.mine);

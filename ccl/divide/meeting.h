@@ -11,7 +11,7 @@
 namespace trellis::ccl {
 
 // What this rank has read from the boards. It may be out of date, but each board's states are seen in their order.
-struct Known {
+struct MeetingView {
   const Notice& mine;
   Rank me;
   std::span<const Notice> seen;  // by rank, with this rank's own
@@ -33,14 +33,14 @@ struct Next {
   Rank rank = -1;
 };
 
-Next next_of(const Known&);
+Next next_of(const MeetingView&);
 
 // The ranks that it waits for before it joins or offers: the members that are not yet as far as this rank, then the
 // leader.
-std::vector<Rank> awaited(const Known&);
+std::vector<Rank> awaited(const MeetingView&);
 
 // While the group's members join the leader's offer: the first of `missing` that can no longer join; -1: none.
-Rank gone(const Known&, std::span<const Rank> missing);
+Rank gone(const MeetingView&, std::span<const Rank> missing);
 
 // Whether a rank that showed `theirs` has done all that this attempt needs of it, so that an abort that follows does
 // not concern the attempt.

@@ -80,7 +80,7 @@ std::vector<Rank> circle_of(const Transport& t) {
 }
 
 // Why the culprit keeps this rank waiting, as far as it can be told.
-std::string why_of(const Wait& w, const Culprit& c, const Activity& mine, double seconds) {
+std::string why_of(const RankWait& w, const Culprit& c, const Activity& mine, double seconds) {
   const Transport& t = w.transport;
   std::string why = fmt::format("did not move on within {} s", seconds);
   if (c.rank >= 0) {
@@ -197,7 +197,7 @@ void give_up(Transport& t, const FlightRecorder& past, const FamilyMember& famil
   check_health(t, past, mine, waited);
   const Deadline now = Clock::now();
   watch.look_now(t, now);
-  const Wait wait{t, family, watch};
+  const RankWait wait{t, family, watch};
   const std::vector<Rank> needed = unfinished(t, mine);
   Culprit culprit = culprit_of(wait, mine.waits_for, needed);
   const double seconds = std::chrono::duration<double>(timeout).count();

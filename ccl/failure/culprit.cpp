@@ -19,13 +19,13 @@ struct Suspect {
   Rank place;
   Rank rank;  // here; -1: it is an outsider
   Activity here = {};
-  Family::Outsider outside = {};
+  CommunicatorFamily::Outsider outside = {};
   bool former = false;  // who led here has given up waiting for it
 };
 
 class Search {
  public:
-  explicit Search(const Wait& w) : w_(w), now_(Clock::now()) {}
+  explicit Search(const RankWait& w) : w_(w), now_(Clock::now()) {}
 
   // Adds a suspect and, after it, all that it waits for, and so on.
   void follow(Rank place, bool former = false) {
@@ -76,14 +76,14 @@ class Search {
   bool is_unchanged(const Suspect& s) const { return unchanged(s) >= w_.watch.enough(); }
   static Culprit of(How how, const Suspect& s) { return {.how = how, .rank = s.rank, .place = s.place}; }
 
-  const Wait& w_;
+  const RankWait& w_;
   const Deadline now_;
   std::vector<Suspect> suspects_;  // the chain first, in its order
 };
 
 }  // namespace
 
-Culprit culprit_of(const Wait& w, Rank first, std::span<const Rank> needed) {
+Culprit culprit_of(const RankWait& w, Rank first, std::span<const Rank> needed) {
   Search search(w);
   if (first >= 0) search.follow(w.family.place(first));
   for (const Rank r : needed) search.follow(w.family.place(r));
@@ -91,7 +91,7 @@ Culprit culprit_of(const Wait& w, Rank first, std::span<const Rank> needed) {
   return search.found();
 }
 
-std::string name_of(const Wait& w, const Culprit& c) {
+std::string name_of(const RankWait& w, const Culprit& c) {
   if (c.rank >= 0) return who(w.transport, c.rank);
   return fmt::format("rank {} of the first communicator (not in this one)", c.place);
 }

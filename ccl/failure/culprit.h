@@ -24,7 +24,7 @@ struct Culprit {
 };
 
 // This rank's wait in a communicator.
-struct Wait {
+struct RankWait {
   const Transport& transport;
   const FamilyMember& family;
   const Watchdog& watch;
@@ -33,9 +33,9 @@ struct Wait {
 // `first`: the rank that is waited for. `needed`: all ranks that may be at fault; the chain from `first` may not lead
 // to them, as a rank that waits for several shows one. A stopped process is blamed before a rank that stands still, and
 // that before one that is late. A rank that has changed lately is not at fault.
-Culprit culprit_of(const Wait&, Rank first, std::span<const Rank> needed);
+Culprit culprit_of(const RankWait&, Rank first, std::span<const Rank> needed);
 
 // "rank 2", or "rank 2 of the first communicator (not in this one)".
-std::string name_of(const Wait&, const Culprit&);
+std::string name_of(const RankWait&, const Culprit&);
 
 }  // namespace trellis::ccl

@@ -16,7 +16,7 @@ std::vector<Rank> places_of(const Transport& t, const FamilyMember* parent, std:
 }  // namespace
 
 FamilyMember::FamilyMember(Transport& t, const FamilyMember* parent, std::span<const Rank> in_parent)
-    : family_(parent == nullptr ? std::make_shared<Family>() : parent->family_),
+    : family_(parent == nullptr ? std::make_shared<CommunicatorFamily>() : parent->family_),
       transport_(t),
       places_(places_of(t, parent, in_parent)) {
   const std::lock_guard lock(family_->mutex_);
@@ -45,12 +45,12 @@ void FamilyMember::show(Rank place, const WaitNews& news) {
     if (m != this) m->transport_.show_elsewhere(place, news);
 }
 
-Family::Outsider FamilyMember::outsider(Rank place, std::chrono::milliseconds patience) const {
+CommunicatorFamily::Outsider FamilyMember::outsider(Rank place, std::chrono::milliseconds patience) const {
   const std::lock_guard lock(family_->mutex_);
   for (const FamilyMember* m : family_->members_) {
     const Rank r = m->rank_at(place);
     if (m == this || r < 0) continue;
-    Family::Outsider o{.known = true, .stopped = m->transport_.stopped(r)};
+    CommunicatorFamily::Outsider o{.known = true, .stopped = m->transport_.stopped(r)};
     o.answers = !o.stopped && m->transport_.answers(r, patience);
     const Activity a = m->transport_.activity(r);
     o.occupied = a.waits_somewhere();

@@ -14,7 +14,7 @@ namespace trellis::ccl {
 
 class FamilyMember;
 
-class Family {
+class CommunicatorFamily {
  public:
   // What a rank in another communicator of the family knows of a rank that is not in this one.
   struct Outsider {
@@ -47,12 +47,12 @@ class FamilyMember {
   void rests() {
     if (shown_) show(-1, {});
   }
-  Family::Outsider outsider(Rank place, std::chrono::milliseconds patience) const;
+  CommunicatorFamily::Outsider outsider(Rank place, std::chrono::milliseconds patience) const;
 
  private:
   void show(Rank place, const WaitNews&);
 
-  const std::shared_ptr<Family> family_;
+  const std::shared_ptr<CommunicatorFamily> family_;
   Transport& transport_;
   const std::vector<Rank> places_;
   bool shown_ = false;

@@ -42,7 +42,7 @@ Lines lines_of(const Program& program, int lanes) {
 
 class Compiler {
  public:
-  Compiler(const Program& program, const Layout& layout) : program_(program), layout_(layout) {}
+  Compiler(const Program& program, const BlockLayout& layout) : program_(program), layout_(layout) {}
 
   Compiled done(int lanes, const Origins* origins) {
     out_.steps.resize(program_.steps.size());
@@ -63,8 +63,8 @@ class Compiler {
   }
 
  private:
-  Place place(const Slice& slice) const {
-    const Layout::Run run = layout_.of(slice);
+  BufferPlace place(const Slice& slice) const {
+    const BlockLayout::Run run = layout_.of(slice);
     return {slice.buffer, run.first, run.elements};
   }
 
@@ -84,10 +84,10 @@ class Compiler {
     if (local && out_.ahead[i].waits == 0) out_.first.push_back(i);
   }
 
-  schedule::Range runs(const Slice& slice, const std::vector<Origin>& origins) {
+  schedule::Range runs(const Slice& slice, const std::vector<ChunkOrigin>& origins) {
     const auto first = static_cast<std::uint32_t>(out_.runs.size());
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(origins.size()); ++i) {
-      const Origin& origin = origins[static_cast<std::size_t>(i)];
+      const ChunkOrigin& origin = origins[static_cast<std::size_t>(i)];
       OriginRun run{.elements = layout_.of({slice.first + i, 1, slice.buffer}).elements,
                     .of = origin.of,
                     .rounds = origin.rounds};
@@ -128,7 +128,7 @@ class Compiler {
   }
 
   const Program& program_;
-  const Layout& layout_;
+  const BlockLayout& layout_;
   Compiled out_;
 };
 
@@ -136,7 +136,7 @@ class Compiler {
 
 Compiled compile(const schedule::Task& task, const Program& program, Rank rank, const Counts& counts,
                  std::size_t aligned, int lanes, const Origins* origins) {
-  const Layout layout(task, program, rank, counts, aligned);
+  const BlockLayout layout(task, program, rank, counts, aligned);
   return Compiler(program, layout).done(lanes, origins);
 }
 

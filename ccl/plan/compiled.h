@@ -13,7 +13,7 @@ namespace trellis::ccl {
 using Rank = schedule::Rank;
 
 // A range of elements of one buffer.
-struct Place {
+struct BufferPlace {
   schedule::Buffer buffer = schedule::Buffer::input;
   std::size_t first = 0;
   std::size_t elements = 0;
@@ -35,7 +35,7 @@ struct StepRuns {
 
 struct FlatStep {
   schedule::Op op = schedule::Op::copy;
-  Place to = {}, from = {};
+  BufferPlace to = {}, from = {};
   std::uint32_t further = 0;  // index of the first of its places in Compiled::places
   std::uint32_t further_count = 0;
   std::uint32_t follows = 0;  // index in Compiled::followers of the first step that waits for it
@@ -51,7 +51,7 @@ struct Ahead {
 };
 
 // The messages that go one way over one lane, in order.
-struct Line {
+struct PeerLane {
   Rank peer = 0;
   std::int32_t lane = 0;
   bool receives = false;
@@ -62,10 +62,10 @@ struct Line {
 struct Compiled {
   std::vector<FlatStep> steps;
   std::vector<Ahead> ahead;  // one per step; each run starts with its own copy
-  std::vector<Place> places;
+  std::vector<BufferPlace> places;
   std::vector<std::uint32_t> followers;
   std::vector<std::uint32_t> messages;  // step numbers, grouped by line
-  std::vector<Line> lines;              // those that receive come first, as the executor moves them in this order
+  std::vector<PeerLane> lines;          // those that receive come first, as the executor moves them in this order
   std::vector<std::uint32_t> first;     // local steps that wait for nothing
   std::size_t scratch_elements = 0;
   std::size_t input_elements = 0, output_elements = 0;

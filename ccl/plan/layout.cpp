@@ -18,8 +18,8 @@ bool divides(const schedule::Task& task, const Counts& counts) {
   return !task.even || counts.block % static_cast<std::size_t>(task.pieces) == 0;
 }
 
-Layout::Layout(const schedule::Task& task, const schedule::Program& program, schedule::Rank rank, const Counts& counts,
-               std::size_t aligned)
+BlockLayout::BlockLayout(const schedule::Task& task, const schedule::Program& program, schedule::Rank rank,
+                         const Counts& counts, std::size_t aligned)
     : task_(task), counts_(counts), aligned_(aligned) {
   const schedule::Kinds kinds(task, rank, program);
   begins_[index(Buffer::input)] = begins(Buffer::input, schedule::input_chunks(task, rank), kinds);
@@ -27,29 +27,29 @@ Layout::Layout(const schedule::Task& task, const schedule::Program& program, sch
   begins_[index(Buffer::scratch)] = begins(Buffer::scratch, program.scratch, kinds);
 }
 
-std::size_t Layout::piece(std::size_t block, std::int64_t i) const {
+std::size_t BlockLayout::piece(std::size_t block, std::int64_t i) const {
   const auto pieces = static_cast<std::size_t>(task_.pieces);
   std::size_t usual = (block + pieces - 1) / pieces;
   if (usual >= worth_aligning * aligned_) usual = (usual + aligned_ - 1) / aligned_ * aligned_;
   return std::min(usual, block - std::min(block, usual * static_cast<std::size_t>(i)));
 }
 
-std::size_t Layout::size_of(std::int64_t kind) const {
+std::size_t BlockLayout::size_of(std::int64_t kind) const {
   if (task_.even) return counts_.block / static_cast<std::size_t>(task_.pieces);
   if (!schedule::uneven(task_.collective)) return piece(counts_.block, kind % task_.pieces);
   return piece(counts_.blocks.at(static_cast<std::size_t>(kind / task_.pieces)), kind % task_.pieces);
 }
 
-std::vector<std::size_t> Layout::begins(Buffer buffer, std::int64_t chunks, const schedule::Kinds& kinds) const {
+std::vector<std::size_t> BlockLayout::begins(Buffer buffer, std::int64_t chunks, const schedule::Kinds& kinds) const {
   std::vector<std::size_t> all(1, 0);
   all.reserve(static_cast<std::size_t>(chunks) + 1);
   for (std::int64_t i = 0; i < chunks; ++i) all.push_back(all.back() + size_of(kinds.of(buffer, i)));
   return all;
 }
 
-std::size_t Layout::elements(Buffer b) const { return begins_[index(b)].back(); }
+std::size_t BlockLayout::elements(Buffer b) const { return begins_[index(b)].back(); }
 
-Layout::Run Layout::of(const schedule::Slice& slice) const {
+BlockLayout::Run BlockLayout::of(const schedule::Slice& slice) const {
   const std::vector<std::size_t>& begins = begins_[index(slice.buffer)];
   const std::size_t first = begins[static_cast<std::size_t>(slice.first)];
   const std::size_t end = begins[static_cast<std::size_t>(slice.first + slice.count)];

@@ -16,10 +16,10 @@ struct Counts {
   bool operator==(const Counts&) const = default;
 };
 
-class Layout {
+class BlockLayout {
  public:
   // `aligned`: chunks begin at multiples of this many elements, where blocks are large enough for it to matter.
-  Layout(const schedule::Task&, const schedule::Program&, schedule::Rank, const Counts&, std::size_t aligned);
+  BlockLayout(const schedule::Task&, const schedule::Program&, schedule::Rank, const Counts&, std::size_t aligned);
 
   struct Run {
     std::size_t first = 0;  // element of the buffer

@@ -101,10 +101,10 @@ class Walk {
       for (const Slice& also : view_.further(id)) stored(also);
   }
 
-  std::vector<Origin> origins(const std::vector<Value>& values) const {
-    std::vector<Origin> all;
+  std::vector<ChunkOrigin> origins(const std::vector<Value>& values) const {
+    std::vector<ChunkOrigin> all;
     for (const Value& v : values)
-      all.push_back(v.fresh ? Origin{v.of, v.chunk, std::ranges::binary_search(sent_, v.key())} : Origin{});
+      all.push_back(v.fresh ? ChunkOrigin{v.of, v.chunk, std::ranges::binary_search(sent_, v.key())} : ChunkOrigin{});
     return all;
   }
 

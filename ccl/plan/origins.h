@@ -12,22 +12,22 @@ namespace trellis::ccl {
 
 // Describes one chunk whose value is not rounded yet: the caller's, or one that a step has just added up. Other chunks
 // need no origin.
-struct Origin {
+struct ChunkOrigin {
   std::uint64_t of = 0;    // hash of the set of contributing ranks, independent of their order; 0: not known
   std::int32_t chunk = 0;  // chunk of the input of each contributing rank
   bool rounds = false;     // some rank sends it, so it is rounded
-  bool operator==(const Origin&) const = default;
+  bool operator==(const ChunkOrigin&) const = default;
 };
 
 // Origins of the chunks that a step reads, and of those that it makes by adding.
 struct StepOrigins {
-  std::vector<Origin> from, to;
-  std::vector<std::vector<Origin>> further;  // sources of a reduce
+  std::vector<ChunkOrigin> from, to;
+  std::vector<std::vector<ChunkOrigin>> further;  // sources of a reduce
 };
 
 struct Origins {
   std::vector<StepOrigins> steps;
-  std::vector<Origin> output;  // after the last step
+  std::vector<ChunkOrigin> output;  // after the last step
 };
 
 std::uint64_t origin_of(schedule::Rank);  // the hash of that rank's own contribution

@@ -9,7 +9,7 @@
 namespace trellis::ccl {
 namespace {
 
-Place address(const void* data, std::size_t bytes) {
+BufferPlace address(const void* data, std::size_t bytes) {
   return {schedule::Buffer::input, reinterpret_cast<std::uintptr_t>(data), bytes};
 }
 

@@ -22,7 +22,7 @@ struct BoundProgram {
 
   bool rounds() const { return !compiled->step_runs.empty(); }  // values are rounded on their way: see Rounder
   bool narrows() const { return wire != type; }
-  std::byte* at(const Place& p) const {
+  std::byte* at(const BufferPlace& p) const {
     const auto base = reinterpret_cast<std::uintptr_t>(buffers[static_cast<std::size_t>(p.buffer)]);
     return reinterpret_cast<std::byte*>(base + p.first * kernels::size_of(type));
   }

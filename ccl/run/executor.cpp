@@ -55,7 +55,7 @@ void Executor::begin(const BoundProgram& bound) {
   live_.clear();  // in case the following code throws
   fronts_.resize(c.lines.size());
   Front* front = fronts_.data();
-  for (const Line& line : c.lines) {
+  for (const PeerLane& line : c.lines) {
     front->line = &line;
     front->next = 0;
     front->begun = false;
@@ -181,7 +181,7 @@ void Executor::finish(std::uint32_t step) {
 
 void Executor::run_local(std::uint32_t step) {
   const FlatStep& flat = bound_->compiled->steps[step];
-  const Place* const further = bound_->compiled->places.data() + flat.further;
+  const BufferPlace* const further = bound_->compiled->places.data() + flat.further;
   if (flat.to.elements == 0) return;
   if (rounds_) return rounder_.local(step);
   if (flat.op == Op::copy) {

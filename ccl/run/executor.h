@@ -33,7 +33,7 @@ class Executor {
  private:
   // A line in progress.
   struct Front {
-    const Line* line = nullptr;
+    const PeerLane* line = nullptr;
     Sender* sender = nullptr;
     Receiver* receiver = nullptr;
     std::uint32_t next = 0;

@@ -77,7 +77,7 @@ const std::byte* Rounder::widened(const std::byte* piece, std::size_t elements) 
 
 void Rounder::send(std::uint32_t step, std::size_t offset, std::byte* piece, std::size_t bytes) {
   const std::size_t size = kernels::size_of(bound_->wire), first = offset / size;
-  const Place& from = bound_->compiled->steps[step].from;
+  const BufferPlace& from = bound_->compiled->steps[step].from;
   const std::byte* memory = at({from, first, bytes / size});
   each_run(bound_->compiled->step_runs[step].from, first, bytes / size,
            [&](const OriginRun& run, std::size_t skipped, std::size_t n) {
@@ -110,7 +110,7 @@ void Rounder::local(std::uint32_t step) {
 }
 
 void Rounder::copy(const FlatStep& flat, const StepRuns& runs) {
-  const Place* const further = bound_->compiled->places.data() + flat.further;
+  const BufferPlace* const further = bound_->compiled->places.data() + flat.further;
   for (std::size_t done = 0; done < flat.to.elements; done += most) {
     const std::size_t n = std::min(most, flat.to.elements - done), bytes = n * kernels::size_of(bound_->type);
     rooms_used_ = 0;

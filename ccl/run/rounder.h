@@ -26,7 +26,7 @@ class Rounder {
 
   // A part of a place, starting at its element `first`.
   struct Part {
-    Place place;
+    BufferPlace place;
     std::size_t first;
     std::size_t elements;
   };

@@ -18,9 +18,9 @@ namespace trellis::device::nrt {
 std::uintptr_t next_handle();  // of the process
 
 template <class Object>
-class Handles {
+class HandleTable {
  public:
-  explicit Handles(std::string_view what) : what_(what) {}
+  explicit HandleTable(std::string_view what) : what_(what) {}
 
   template <class Pointer>
   Pointer add(std::shared_ptr<Object> object) {

@@ -32,9 +32,9 @@ struct FetchObject {
 
 // They may be made before nrt_init, so they do not belong to a runtime.
 struct InspectSettings {
-  Handles<InspectObject> inspect{"the inspection's settings"};
-  Handles<TraceConfigObject> traces{"the trace's settings"};
-  Handles<FetchObject> fetches{"the options"};
+  HandleTable<InspectObject> inspect{"the inspection's settings"};
+  HandleTable<TraceConfigObject> traces{"the trace's settings"};
+  HandleTable<FetchObject> fetches{"the options"};
 };
 InspectSettings& settings();
 

@@ -12,7 +12,7 @@ ModelObject::Run ModelObject::bind(const std::shared_ptr<ModelObject>& model, co
   Run run{.model = model, .outputs = {}, .places = {}, .fed_back = {}};
   const auto in = inputs.all(), out = outputs.all();
   const auto& operands = model->program_->operands();
-  for (const Operand& o : operands) {
+  for (const ProgramOperand& o : operands) {
     const auto& set = o.output ? out : in;
     const auto found = set.find(o.name);
     if (found == set.end())

@@ -74,14 +74,14 @@ class Runtime {
   PeerSendRecv send_recv;
   TraceRecorder recorder, system_recorder;
   Inspection inspection;
-  Handles<TensorObject> tensors{"the tensor"};
-  Handles<TensorSetObject> sets{"the tensor set"};
-  Handles<ModelObject> models{"the model"};
-  Handles<TrackerObject> trackers{"the error tracker"};
-  Handles<ContextObject> contexts{"the collective's context"};
-  Handles<MessageEnd> comms{"the communicator"};
-  Handles<PostedMessage> requests{"the request"};
-  Handles<ContinuousObject> continuous{"the options"};
+  HandleTable<TensorObject> tensors{"the tensor"};
+  HandleTable<TensorSetObject> sets{"the tensor set"};
+  HandleTable<ModelObject> models{"the model"};
+  HandleTable<TrackerObject> trackers{"the error tracker"};
+  HandleTable<ContextObject> contexts{"the collective's context"};
+  HandleTable<MessageEnd> comms{"the communicator"};
+  HandleTable<PostedMessage> requests{"the request"};
+  HandleTable<ContinuousObject> continuous{"the options"};
   Queues queues;  // last but for the callback: its work uses all above
 
   struct Callback {

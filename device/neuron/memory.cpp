@@ -4,7 +4,7 @@ namespace trellis::device {
 
 void TensorsByAddress::add(void* at, std::size_t bytes, nrt::Tensor* tensor) {
   const std::lock_guard lock(mutex_);
-  pieces_.insert_or_assign(static_cast<const std::byte*>(at), Piece{bytes, tensor});
+  pieces_.insert_or_assign(static_cast<const std::byte*>(at), MemoryPiece{bytes, tensor});
 }
 
 nrt::Tensor* TensorsByAddress::remove(const void* at) {
@@ -29,9 +29,9 @@ std::optional<InTensor> TensorsByAddress::find(const void* at, std::size_t bytes
   const auto after = pieces_.upper_bound(byte);
   if (after == pieces_.begin()) return std::nullopt;
   const auto& [begin, piece] = *std::prev(after);
-  const Piece& p = piece;
+  const MemoryPiece& p = piece;
   if (byte >= begin + p.bytes) return std::nullopt;
-  const device::Piece whole{begin, p.bytes};
+  const device::MemoryPiece whole{begin, p.bytes};
   expect_within("neuron", {byte, bytes}, &whole);
   return InTensor{p.tensor, static_cast<std::size_t>(byte - begin)};
 }

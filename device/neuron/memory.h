@@ -24,12 +24,12 @@ class TensorsByAddress {
   std::optional<InTensor> find(const void* at, std::size_t bytes) const;
 
  private:
-  struct Piece {
+  struct MemoryPiece {
     std::size_t bytes = 0;
     nrt::Tensor* tensor = nullptr;
   };
   mutable std::mutex mutex_;
-  std::map<const std::byte*, Piece> pieces_;
+  std::map<const std::byte*, MemoryPiece> pieces_;
 };
 
 }  // namespace trellis::device

@@ -25,7 +25,7 @@ class NeuronProgram::Sets {
     try {
       runtime_->call(l.nrt_allocate_tensor_set, "nrt_allocate_tensor_set", &inputs);
       runtime_->call(l.nrt_allocate_tensor_set, "nrt_allocate_tensor_set", &outputs);
-      for (const Operand& o : p.operands_) {
+      for (const ProgramOperand& o : p.operands_) {
         const Binding& b = *std::ranges::find(bindings, o.name, &Binding::name);
         views_.emplace_back(*runtime_, p.tensors_, b.data, b.bytes, o.name);
         runtime_->call(l.nrt_add_tensor_to_tensor_set, "nrt_add_tensor_to_tensor_set", o.output ? outputs : inputs,

@@ -15,7 +15,7 @@ class NeuronProgram : public LoadedProgram {
   NeuronProgram& operator=(const NeuronProgram&) = delete;
 
   const std::string& name() const override { return name_; }
-  const std::vector<Operand>& operands() const override { return operands_; }
+  const std::vector<ProgramOperand>& operands() const override { return operands_; }
   void run(const std::vector<Binding>&, Stream*) override;
   Time time() const override { return time_; }
   std::string profile() const override;
@@ -29,7 +29,7 @@ class NeuronProgram : public LoadedProgram {
   const int core_;
   std::string name_;
   nrt::Model* model_ = nullptr;
-  std::vector<Operand> operands_;
+  std::vector<ProgramOperand> operands_;
   std::atomic<Time> time_ = 0;
 };
 

@@ -51,7 +51,7 @@ void SimulatedProgram::compute(const std::vector<Binding>& bindings) {
   }
   sim::core::Memory memory(program_, chip_);
   const auto each = [&](bool outputs, auto copy) {
-    for (const Operand& o : operands_)
+    for (const ProgramOperand& o : operands_)
       if (o.output == outputs && o.bytes != 0)
         copy(memory.hbm(o.name).data(), std::ranges::find(bindings, o.name, &Binding::name)->data, o.bytes);
   };

@@ -17,7 +17,7 @@ class SimulatedProgram : public LoadedProgram {
                    std::shared_ptr<SimulatedClocks>);
 
   const std::string& name() const override { return program_.name; }
-  const std::vector<Operand>& operands() const override { return operands_; }
+  const std::vector<ProgramOperand>& operands() const override { return operands_; }
   void run(const std::vector<Binding>&, Stream*) override;
   Time time() const override { return time_.load(); }
   std::string profile() const override;
@@ -29,7 +29,7 @@ class SimulatedProgram : public LoadedProgram {
   const bool timing_only_;
   const std::shared_ptr<SimulatedClocks> clocks_;
   sim::core::Program program_;
-  std::vector<Operand> operands_;
+  std::vector<ProgramOperand> operands_;
   std::atomic<Time> time_ = 0;
 };
 

@@ -80,7 +80,7 @@ std::string said_of(Scenario scenario, Rules rules) {
 }
 
 TEST(Rendezvous, AttemptsThatAreCountedApartAreFound) {
-  const auto stays = [](const Known& k) {
+  const auto stays = [](const MeetingView& k) {
     const Next next = next_of(k);
     return next.what == Next::What::anew ? Next{} : next;
   };
@@ -88,7 +88,7 @@ TEST(Rendezvous, AttemptsThatAreCountedApartAreFound) {
 }
 
 TEST(Rendezvous, WishesThatAreReadTooEarlyAreFound) {
-  const auto hurries = [](const Known& k) {
+  const auto hurries = [](const MeetingView& k) {
     const Next next = next_of(k);
     const bool waits = next.what == Next::What::wait && k.mine.stage == Notice::Stage::here;
     return waits && k.mine.call == Call::split ? Next{Next::What::read} : next;
@@ -97,7 +97,7 @@ TEST(Rendezvous, WishesThatAreReadTooEarlyAreFound) {
 }
 
 TEST(Rendezvous, OffersThatAreKeptWhenARankHasTurnedAwayAreFound) {
-  const auto keeps = [](const Known&, std::span<const Rank>) { return Rank{-1}; };
+  const auto keeps = [](const MeetingView&, std::span<const Rank>) { return Rank{-1}; };
   EXPECT_NE(said_of(two_that_try_again(), {.gone = keeps}).find("never comes to the others"), std::string::npos);
 }
 

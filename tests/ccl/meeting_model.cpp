@@ -33,7 +33,7 @@ Model::Model(Scenario s, Rules rules)
       ranks_(static_cast<Rank>(scenario_.scripts.size())),
       seen_(scenario_.scripts.size()) {}
 
-Known Model::known(const World& w, Rank r) {
+MeetingView Model::known(const World& w, Rank r) {
   const Process& p = w.ranks[r];
   mine_ = notices_[p.board];
   for (Rank other = 0; other < ranks_; ++other)

@@ -27,8 +27,8 @@ struct Scenario {
 
 // What the ranks decide by: the library's own, but where a test plants a fault.
 struct Rules {
-  Next (*next)(const Known&) = next_of;
-  Rank (*gone)(const Known&, std::span<const Rank> missing) = trellis::ccl::gone;
+  Next (*next)(const MeetingView&) = next_of;
+  Rank (*gone)(const MeetingView&, std::span<const Rank> missing) = trellis::ccl::gone;
 };
 
 class Model {
@@ -72,7 +72,7 @@ class Model {
   const ModelCall& call_of(const Process& p, Rank r) const {
     return scenario_.scripts[static_cast<std::size_t>(r)][p.call];
   }
-  Known known(const World&, Rank);
+  MeetingView known(const World&, Rank);
   void post(Process&, const Notice&);
   void begin(Process&, std::uint32_t attempt);
   void call(Process&, Rank);

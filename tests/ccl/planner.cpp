@@ -17,7 +17,9 @@ namespace {
 
 constexpr int lanes = 4;
 
-std::string text_of(const Place& p) { return fmt::format(" {}{}+{}", static_cast<int>(p.buffer), p.first, p.elements); }
+std::string text_of(const BufferPlace& p) {
+  return fmt::format(" {}{}+{}", static_cast<int>(p.buffer), p.first, p.elements);
+}
 
 // All that is run of it.
 std::string text_of(const Planned& p) {
@@ -32,7 +34,7 @@ std::string text_of(const Planned& p) {
     for (std::uint32_t k = 0; k < s.follow_count; ++k) text += fmt::format(" >{}", c.followers[s.follows + k]);
     text += "\n";
   }
-  for (const Line& l : c.lines) {
+  for (const PeerLane& l : c.lines) {
     text += fmt::format("{} {} {}:", l.peer, l.lane, l.receives);
     for (std::uint32_t k = 0; k < l.count; ++k) text += fmt::format(" {}", c.messages[l.first + k]);
     text += "\n";
@@ -154,7 +156,7 @@ std::size_t crossing(const Call& call, const std::vector<Rank>& host, const Host
   for (Rank rank = 0; rank < ranks; ++rank) {
     Planner planner(rank, ranks, lanes, config, shape);
     const Planned& p = planner.plan(call, false, schedule::UnreadableBuffers{});
-    for (const Line& l : p.compiled.lines)
+    for (const PeerLane& l : p.compiled.lines)
       for (std::uint32_t k = 0; !l.receives && host[l.peer] != host[rank] && k < l.count; ++k)
         elements += p.compiled.steps[p.compiled.messages[l.first + k]].from.elements;
   }

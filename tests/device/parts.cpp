@@ -70,7 +70,7 @@ TEST(Simulated, TimingOnlyTakesTheSameTime) {
     const auto device = open("sim:trn2.48xlarge", {.timing_only = timing_only});
     const auto program = device->load(container);
     std::vector<Binding> bound;
-    for (const Operand& o : program->operands()) bound.push_back({o.name, device->allocate(o.bytes), o.bytes});
+    for (const ProgramOperand& o : program->operands()) bound.push_back({o.name, device->allocate(o.bytes), o.bytes});
     program->run(bound);
     return program->time();
   };

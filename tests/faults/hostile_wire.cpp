@@ -55,42 +55,44 @@ class HostileWire : public Wire {
     peers_[known].number = peer;
     return known;
   }
-  std::unique_ptr<Region> region(const Memory& m, bool for_peers) override { return under_->region(m, for_peers); }
+  std::unique_ptr<MemoryRegion> region(const FabricMemory& m, bool for_peers) override {
+    return under_->region(m, for_peers);
+  }
   bool inject(fi_addr_t to, const void* data, std::size_t bytes) override {
     const auto* const from = static_cast<const std::byte*>(data);
     const auto copy = std::make_shared<std::vector<std::byte>>(from, from + bytes);
     return carry({to, nullptr, Kind::message, {copy->data(), bytes}},
-                 [this, to, copy](const Local& b) { return under_->inject(to, b.data, b.bytes); });
+                 [this, to, copy](const LocalBytes& b) { return under_->inject(to, b.data, b.bytes); });
   }
-  bool send(fi_addr_t to, const Local& b, Operation& op) override {
-    return carry({to, &op, Kind::message, b}, [this, to, &op](const Local& l) { return under_->send(to, l, op); });
+  bool send(fi_addr_t to, const LocalBytes& b, WireOperation& op) override {
+    return carry({to, &op, Kind::message, b}, [this, to, &op](const LocalBytes& l) { return under_->send(to, l, op); });
   }
-  bool write(const Target& to, const Local& b, std::uint32_t immediate, Operation& op) override {
+  bool write(const Target& to, const LocalBytes& b, std::uint32_t immediate, WireOperation& op) override {
     check_outstanding();
     return carry({to.peer, &op, Kind::piece, b},
-                 [this, to, immediate, &op](const Local& l) { return under_->write(to, l, immediate, op); });
+                 [this, to, immediate, &op](const LocalBytes& l) { return under_->write(to, l, immediate, op); });
   }
-  bool send_tagged(fi_addr_t to, const Local& b, std::uint32_t tag, Operation& op) override {
+  bool send_tagged(fi_addr_t to, const LocalBytes& b, std::uint32_t tag, WireOperation& op) override {
     check_outstanding();
     return carry({to, &op, Kind::piece, b},
-                 [this, to, tag, &op](const Local& l) { return under_->send_tagged(to, l, tag, op); });
+                 [this, to, tag, &op](const LocalBytes& l) { return under_->send_tagged(to, l, tag, op); });
   }
   void end() override {
     ended_ = true;
     waiting_.clear();
     under_->end();
   }
-  bool receive(const Local& b, Operation& op) override { return under_->receive(b, op); }
-  bool receive_tagged(const Local& b, std::uint32_t tag, Operation& op) override {
+  bool receive(const LocalBytes& b, WireOperation& op) override { return under_->receive(b, op); }
+  bool receive_tagged(const LocalBytes& b, std::uint32_t tag, WireOperation& op) override {
     return under_->receive_tagged(b, tag, op);
   }
   int refusal() const override { return refused_here_ ? 0 : under_->refusal(); }
   int descriptor() override { return held_.empty() && waiting_.empty() ? under_->descriptor() : busy; }
 
-  std::size_t poll(std::span<Event> events) override {
+  std::size_t poll(std::span<WireEvent> events) override {
     if (!ended_ && Clock::now() < stalled_until_) return 0;
     carry_waiting();
-    std::array<Event, 16> fresh;
+    std::array<WireEvent, 16> fresh;
     const std::size_t count = under_->poll(fresh);
     for (std::size_t i = 0; i < count; ++i)
       if (!is_own(fresh[i])) keep(fresh[i]);
@@ -98,7 +100,7 @@ class HostileWire : public Wire {
   }
 
  private:
-  using Post = std::function<bool(const Local&)>;
+  using Post = std::function<bool(const LocalBytes&)>;
   struct Named {
     std::uint64_t sent = 0;
     int refused = 0;  // tries of the next one
@@ -110,23 +112,23 @@ class HostileWire : public Wire {
   };
   struct Wanted {  // an operation that its user asks for
     fi_addr_t to = FI_ADDR_UNSPEC;
-    Operation* operation = nullptr;  // null: nothing tells of its end
+    WireOperation* operation = nullptr;  // null: nothing tells of its end
     Kind kind = Kind::message;
-    Local local;
+    LocalBytes local;
     std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(local.data), local.bytes}; }
   };
   // A message of this wire's own.
-  struct Own : Operation {
+  struct Own : WireOperation {
     std::vector<std::byte> bytes;
   };
   struct Held {
-    Event event;
+    WireEvent event;
     int polls;
   };
   struct Waiting {
-    Operation* operation;
+    WireOperation* operation;
     Post post;
-    Local local;
+    LocalBytes local;
     int polls;
   };
 
@@ -152,7 +154,7 @@ class HostileWire : public Wire {
     const bool stuck = h_.stick != 0 && peer.sent >= h_.stick;
     const bool fails = fate.fails && w.operation != nullptr;
     const bool now = !stuck && !fails && fate.hold == 0;
-    const Local local = fate.flips ? flipped(w, fate.bit) : w.local;
+    const LocalBytes local = fate.flips ? flipped(w, fate.bit) : w.local;
     if (now && !post(local)) return false;
     ++peer.sent;
     alike = {alike.sent + 1, 0};
@@ -191,15 +193,15 @@ class HostileWire : public Wire {
   void send_own(fi_addr_t to, std::vector<std::byte> bytes) {
     own_.emplace_back().bytes = std::move(bytes);
     Own& one = own_.back();
-    one.what = Operation::What::packet_out;
+    one.what = WireOperation::What::packet_out;
     if (!under_->send(to, {one.bytes.data(), one.bytes.size(), nullptr}, one)) own_.pop_back();
   }
-  bool is_own(const Event& e) const {
+  bool is_own(const WireEvent& e) const {
     return std::ranges::any_of(own_, [&](const Own& one) { return &one == e.operation; });
   }
 
   // With one bit changed. The caller's memory stays as it is.
-  Local flipped(const Wanted& w, std::uint64_t bit) {
+  LocalBytes flipped(const Wanted& w, std::uint64_t bit) {
     if (w.local.bytes == 0) return w.local;
     std::vector<std::byte>& changed = changed_.emplace_back(w.bytes().begin(), w.bytes().end());
     bit %= 8 * changed.size();
@@ -207,25 +209,25 @@ class HostileWire : public Wire {
     return {changed.data(), changed.size(), w.local.descriptor};
   }
 
-  void begins(const Operation& op, int late) {
+  void begins(const WireOperation& op, int late) {
     ++under_way_;
-    pieces_under_way_ += op.what == Operation::What::piece_out ? 1 : 0;
+    pieces_under_way_ += op.what == WireOperation::What::piece_out ? 1 : 0;
     late_[&op] = late;
   }
-  void over(Operation* op, int error) {
-    if (op != nullptr) keep({error == 0 ? Event::What::done : Event::What::failed, op, 0, error});
+  void over(WireOperation* op, int error) {
+    if (op != nullptr) keep({error == 0 ? WireEvent::What::done : WireEvent::What::failed, op, 0, error});
   }
-  void keep(const Event& e) {
+  void keep(const WireEvent& e) {
     int polls = 0;
     if (const auto one = late_.find(e.operation); one != late_.end()) {
       --under_way_;
-      pieces_under_way_ -= e.operation->what == Operation::What::piece_out ? 1 : 0;
+      pieces_under_way_ -= e.operation->what == WireOperation::What::piece_out ? 1 : 0;
       polls = one->second;
       late_.erase(one);
     }
     held_.push_back({e, polls});
   }
-  std::size_t release(std::span<Event> events) {
+  std::size_t release(std::span<WireEvent> events) {
     std::size_t count = 0;
     std::erase_if(held_, [&](Held& one) {
       if ((one.polls-- > 0 && !ended_) || count == events.size()) return false;
@@ -242,9 +244,9 @@ class HostileWire : public Wire {
   Fates* const met_;
   WireLimits limits_;
   std::unordered_map<fi_addr_t, Peer> peers_;
-  std::vector<Waiting> waiting_;                    // to be carried out
-  std::vector<Held> held_;                          // to be told
-  std::unordered_map<const Operation*, int> late_;  // under way: polls before its end is told
+  std::vector<Waiting> waiting_;                        // to be carried out
+  std::vector<Held> held_;                              // to be told
+  std::unordered_map<const WireOperation*, int> late_;  // under way: polls before its end is told
   int under_way_ = 0, pieces_under_way_ = 0;
   bool refused_here_ = false, ended_ = false;
   Clock::time_point stalled_until_ = {};

@@ -49,11 +49,11 @@ Outcome outcome(Collective collective, kernels::DType type, Reduction op, ccl::R
   std::vector<std::vector<std::byte>> inputs;
   for (ccl::Rank r = 0; r < ranks; ++r) {
     inputs.emplace_back(ccl::extents_of(calls[static_cast<std::size_t>(r)], r, ranks).input);
-    Pattern(calls, r, 7, ones).fill(inputs.back().data());
+    DataPattern(calls, r, 7, ones).fill(inputs.back().data());
   }
   Outcome all;
   for (ccl::Rank r = 0; r < ranks; ++r) {
-    Pattern pattern(calls, r, 7, ones);
+    DataPattern pattern(calls, r, 7, ones);
     std::vector<std::byte> output = plainly(calls, inputs, r);
     all.elements += output.size() / size_of(type);
     all.wrong += pattern.wrong(output.data());
@@ -97,11 +97,11 @@ TEST(BenchPattern, TellsRanksApart) {
   std::vector<std::byte> inputs[2];
   for (ccl::Rank r = 0; r < 2; ++r) {
     inputs[r].resize(2048);
-    Pattern(calls, r, 1).fill(inputs[r].data());
+    DataPattern(calls, r, 1).fill(inputs[r].data());
   }
   std::vector<std::byte> swapped = inputs[1];
   swapped.insert(swapped.end(), inputs[0].begin(), inputs[0].end());
-  EXPECT_GT(Pattern(calls, 0, 1).wrong(swapped.data()), 3000u);
+  EXPECT_GT(DataPattern(calls, 0, 1).wrong(swapped.data()), 3000u);
 }
 
 TEST(BenchTruth, AgreesWithPlainSums) {

@@ -12,9 +12,9 @@ namespace {
 
 using schedule::Collective;
 
-std::vector<Cost> costs(std::vector<std::pair<const char*, double>> all) {
+std::vector<ContestCost> costs(std::vector<std::pair<const char*, double>> all) {
   std::ranges::stable_sort(all, {}, &std::pair<const char*, double>::second);
-  std::vector<Cost> found;
+  std::vector<ContestCost> found;
   for (const auto& [name, us] : all) found.push_back({schedule::algorithm_config_named(name), us, 9});
   return found;
 }

@@ -229,7 +229,7 @@ BenchSettings bench_settings(BenchOptions o) {
   s.grouped = o.grouped;
   s.repeated = o.repeated;
   s.cycles = o.cycles;
-  s.merge = o.average < 0 ? Merge::slowest : static_cast<Merge>(o.average);
+  s.merge = o.average < 0 ? TimeMerge::slowest : static_cast<TimeMerge>(o.average);
   s.untouched = o.untouched;
   s.cpu_time = o.cpu_time != 0;
   s.seed = seed_in(o.seed);

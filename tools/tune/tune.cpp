@@ -126,7 +126,7 @@ Measured measured(const RankContext& context, Collective c, kernels::DType type,
   try {
     Contest contest(bench, context, c, type, choices);
     Measured all;
-    schedule::Tuner<Cost> tuner;
+    schedule::Tuner<ContestCost> tuner;
     for (const std::uint64_t bytes : sizes) {
       progress.next(fmt::format("{} on {} ranks, {}", schedule::name(c), context.ranks, bytes_text(bytes)));
       all.costs.push_back({bytes, contest.run(bytes, tuner.held())});
@@ -149,7 +149,7 @@ std::string gain_in_words(Collective c, ccl::Rank ranks, const Measured& all) {
   for (std::size_t i = 0; i < all.costs.size(); ++i) {
     const auto& costs = all.costs[i].costs;
     const auto today =
-        std::ranges::find_if(costs, [&](const Cost& cost) { return text_of(cost.config) == all.selected[i]; });
+        std::ranges::find_if(costs, [&](const ContestCost& cost) { return text_of(cost.config) == all.selected[i]; });
     if (today == costs.end() || today->samples == 0) continue;
     const double gain = std::max(1.0, today->time / costs.front().time);
     logs += std::log(gain);
@@ -277,7 +277,7 @@ std::string by_configuration(const ccl::Config& config) {
 }
 
 void print_explanation(const Options& o, const Bench& bench, const ccl::Call& call, std::uint64_t bytes,
-                       const std::vector<Cost>& costs) {
+                       const std::vector<ContestCost>& costs) {
   const ccl::Config config = ccl::config_from_environment();
   const ccl::AlgorithmConfig selected = schedule::algorithm_config_named(bench.work.front()->algorithm(call));
   std::string why = by_configuration(config);
@@ -290,10 +290,10 @@ void print_explanation(const Options& o, const Bench& bench, const ccl::Call& ca
                         {.name = "of the cheapest"},
                         {.name = "samples"},
                         {.name = "selected"}});
-  std::vector<Cost> sorted = costs;
-  std::ranges::stable_sort(sorted, {}, &Cost::time);
+  std::vector<ContestCost> sorted = costs;
+  std::ranges::stable_sort(sorted, {}, &ContestCost::time);
   std::set<std::string> seen;
-  for (const Cost& c : sorted)
+  for (const ContestCost& c : sorted)
     if (seen.insert(c.config.algorithm).second || o.all || c.config == selected)
       table.add({text_of(c.config), c.time * 1e-6, c.time / sorted.front().time, std::int64_t{c.samples},
                  c.config == selected});
@@ -330,7 +330,7 @@ int explain(const Options& o) {
     Bench bench(s, context);
     try {
       Contest contest(bench, context, c, type_of(o), choices);
-      const std::vector<Cost> costs = contest.run(bytes, nullptr);
+      const std::vector<ContestCost> costs = contest.run(bytes, nullptr);
       ccl::Call call = calls_for(s, bytes, type_of(o), kernels::Reduction::sum, 0, context.ranks).front();
       const ccl::Extents e = ccl::extents_of(call, 0, context.ranks);
       const BenchBuffers buffers(bench.control->device(), false, e.input, e.output, 0);

@@ -99,8 +99,8 @@ ReduceOp plain_reduction_of(trellis_reduction r) {
 }
 Collective collective_of(trellis_collective c) { return numbered<Collective>(c, TRELLIS_COLLECTIVES, "collective"); }
 
-Settings settings_of(const trellis_config* given) {
-  Settings s{config_from_environment()};
+CommSettings settings_of(const trellis_config* given) {
+  CommSettings s{config_from_environment()};
   if (given == nullptr) return s;
   const trellis_config c = checked(given);
   s.nonblocking = c.nonblocking == 1;

@@ -12,11 +12,11 @@ kernels::Reduction reduction_of(trellis_reduction);
 ReduceOp plain_reduction_of(trellis_reduction);  // without a factor
 Collective collective_of(trellis_collective);
 
-struct Settings {
+struct CommSettings {
   Config config;
   bool nonblocking = false;
 };
-Settings settings_of(const trellis_config*);  // null: as the environment says
+CommSettings settings_of(const trellis_config*);  // null: as the environment says
 
 // Whether a child communicator is nonblocking. Null: as its parent.
 bool nonblocking_child(const trellis_config*, bool parent);

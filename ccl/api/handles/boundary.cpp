@@ -76,9 +76,9 @@ trellis_result note_failure(const std::exception_ptr& thrown) noexcept {
     return keep(TRELLIS_ABORTED, e.what());
   } catch (const TimedOut& e) {
     return keep(TRELLIS_TIMED_OUT, e.what());
-  } catch (const Told& e) {
+  } catch (const ReportedFailure& e) {
     return keep(e.result, e.what());
-  } catch (const Usage& e) {
+  } catch (const UsageError& e) {
     return keep(TRELLIS_INVALID_USAGE, e.what());
   } catch (const device::Forked& e) {
     return keep(TRELLIS_INVALID_USAGE, e.what());

@@ -10,13 +10,13 @@
 namespace trellis::ccl::api {
 
 // A valid call at the wrong time.
-struct Usage : std::logic_error {
+struct UsageError : std::logic_error {
   using std::logic_error::logic_error;
 };
 
 // A failure that was returned as a result already.
-struct Told : std::runtime_error {
-  Told(trellis_result r, const char* text) : std::runtime_error(text), result(r) {}
+struct ReportedFailure : std::runtime_error {
+  ReportedFailure(trellis_result r, const char* text) : std::runtime_error(text), result(r) {}
   trellis_result result;
 };
 

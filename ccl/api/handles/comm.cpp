@@ -14,14 +14,15 @@ Comm::~Comm() {
 }
 
 Communicator& Comm::made() const {
-  if (busy()) throw Usage("the communicator is in progress: wait until its async error is no longer 'in progress'");
+  if (busy())
+    throw UsageError("the communicator is in progress: wait until its async error is no longer 'in progress'");
   if (!communicator_) std::rethrow_exception(failed_);
   return *communicator_;
 }
 
 Communicator& Comm::ready() const {
   Communicator& communicator = made();
-  if (finalized_) throw Usage("the communicator was finalized");
+  if (finalized_) throw UsageError("the communicator was finalized");
   return communicator;
 }
 
@@ -76,7 +77,7 @@ void Comm::join_thread() {
 
 void Comm::take(Stage stage) {
   const std::lock_guard lock(mutex_);
-  if (busy()) throw Usage("the communicator is in progress already");
+  if (busy()) throw UsageError("the communicator is in progress already");
   cancelled_ = false;
   grouped_ = stage == Stage::recorded;
   stage_ = stage;

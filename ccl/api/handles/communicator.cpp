@@ -69,7 +69,7 @@ trellis_result trellis_comm_create(trellis_comm* comm, int ranks, const trellis_
     empty(comm, "comm");
     require(id, "id");
     check_ranks(rank, ranks);
-    const Settings s = settings_of(config);
+    const CommSettings s = settings_of(config);
     const auto made = std::make_shared<Comm>(s.nonblocking);
     return begin_for(comm, {.owner = made,
                             .work = [c = made.get(), meeting = rendezvous_by(*id), rank, ranks,
@@ -81,7 +81,7 @@ trellis_result trellis_comm_create(trellis_comm* comm, int ranks, const trellis_
 trellis_result trellis_comm_create_from_environment(trellis_comm* comm, const trellis_config* config) {
   return issued([&] {
     empty(comm, "comm");
-    const Settings s = settings_of(config);
+    const CommSettings s = settings_of(config);
     const trellis::ccl::Launched l = trellis::ccl::launched_from_environment();
     const auto made = std::make_shared<Comm>(s.nonblocking);
     return begin_for(comm, {.owner = made,
@@ -112,7 +112,7 @@ trellis_result trellis_comm_create_all(trellis_comm* comms_out, int ranks, const
   return issued([&] {
     require(comms_out, "comms");
     check_ranks(0, ranks);
-    const Settings s = settings_of(config);
+    const CommSettings s = settings_of(config);
     const std::shared_ptr<trellis::ccl::Store> store = trellis::ccl::memory_store();
     std::vector<AsyncJob> jobs;
     for (Rank rank = 0; rank < ranks; ++rank) {

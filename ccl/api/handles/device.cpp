@@ -25,7 +25,7 @@ struct Working {
 
 void expect_another(const StreamUse& stream, const char* what) {
   if (stream.get() != nullptr && stream.get() == working_for)
-    throw Usage(fmt::format("a stream's own work cannot {} it: it would wait for itself", what));
+    throw UsageError(fmt::format("a stream's own work cannot {} it: it would wait for itself", what));
 }
 
 // One piece of a stream's work. Destroyed with the stream's copy of it, whether or not it has run.

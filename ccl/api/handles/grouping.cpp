@@ -84,7 +84,7 @@ struct OfThread {
   Grouping open = {};
   ~OfThread() {
     try {
-      if (!open.jobs.empty()) drop(open, std::make_exception_ptr(Usage("the thread ended before its group")));
+      if (!open.jobs.empty()) drop(open, std::make_exception_ptr(UsageError("the thread ended before its group")));
     } catch (...) {  // no memory for the reason
       drop(open, std::current_exception());
     }
@@ -98,7 +98,7 @@ Grouping& grouping() {
 
 Grouping closed() {
   Grouping& g = grouping();
-  if (g.depth == 0) throw Usage("no group is open in this thread");
+  if (g.depth == 0) throw UsageError("no group is open in this thread");
   if (--g.depth != 0) return {.depth = g.depth};
   return std::exchange(g, Grouping{});
 }
@@ -178,7 +178,7 @@ using namespace trellis::ccl::api;
 
 trellis_result trellis_note_failure(trellis_result result, const char* text) {
   try {
-    note_group_failure(std::make_exception_ptr(Told(result, text)));
+    note_group_failure(std::make_exception_ptr(ReportedFailure(result, text)));
   } catch (...) {  // no memory: the caller has the result all the same
   }
   return note_failure(result, text);
@@ -221,7 +221,7 @@ trellis_result trellis_group_forget(void) {
   return guarded([] {
     Grouping g = closed();
     if (g.depth != 0) return;
-    drop(g, std::make_exception_ptr(Usage("the group that was to make it was forgotten")));
+    drop(g, std::make_exception_ptr(UsageError("the group that was to make it was forgotten")));
     g.operations.reset();
     close_all(g);
   });

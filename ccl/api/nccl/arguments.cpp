@@ -11,7 +11,7 @@ struct Blocks {
   std::size_t in = 1, out = 1;  // in units of `count` elements, in this rank's buffers; 0: no buffer
 };
 
-Blocks blocks_of(const trellis_call& call, const Place& place) {
+Blocks blocks_of(const trellis_call& call, const NcclPlace& place) {
   const auto ranks = static_cast<std::size_t>(place.ranks);
   const bool root = call.root == place.rank;
   switch (call.collective) {
@@ -40,7 +40,7 @@ bool rooted(trellis_collective c) {
 }
 
 // Size of one block; checks that all of them fit too.
-std::size_t bytes_of(const Function& f, std::size_t count, trellis_type type, std::size_t blocks) {
+std::size_t bytes_of(const NcclFunction& f, std::size_t count, trellis_type type, std::size_t blocks) {
   const std::size_t size = trellis_type_size(type);
   std::size_t all = 0;
   if (!__builtin_mul_overflow(count, size * blocks, &all) && all <= most_bytes) return count * size;
@@ -49,7 +49,7 @@ std::size_t bytes_of(const Function& f, std::size_t count, trellis_type type, st
                               count, size, each));
 }
 
-void check_buffer(const Function& f, const char* name, const void* data, std::size_t bytes) {
+void check_buffer(const NcclFunction& f, const char* name, const void* data, std::size_t bytes) {
   if (bytes == 0) return;
   if (data == nullptr) refuse_argument(fmt::format("{}: {} is NULL", f.name, name));
   if (reinterpret_cast<std::uintptr_t>(data) > UINTPTR_MAX - bytes)
@@ -58,7 +58,7 @@ void check_buffer(const Function& f, const char* name, const void* data, std::si
 }
 
 // In place means that the block that both buffers have in common is at the same address in both.
-void check_overlap(const Function& f, const trellis_call& call, const Place& place, std::size_t in_bytes,
+void check_overlap(const NcclFunction& f, const trellis_call& call, const NcclPlace& place, std::size_t in_bytes,
                    std::size_t out_bytes, std::size_t block) {
   const auto in = reinterpret_cast<std::uintptr_t>(call.in), out = reinterpret_cast<std::uintptr_t>(call.out);
   if (in_bytes == 0 || out_bytes == 0 || in >= out + out_bytes || out >= in + in_bytes) return;
@@ -70,8 +70,8 @@ void check_overlap(const Function& f, const trellis_call& call, const Place& pla
 
 }  // namespace
 
-void check(const Function& f, const trellis_call& call, const NcclComm& nccl_comm) {
-  const Place place = nccl_comm.place();
+void check(const NcclFunction& f, const trellis_call& call, const NcclComm& nccl_comm) {
+  const NcclPlace place = nccl_comm.place();
   if (rooted(call.collective) && (call.root < 0 || call.root >= place.ranks))
     refuse_argument(fmt::format("{}: root {}: expected 0 to {}", f.name, call.root, place.ranks - 1));
   const auto most_blocks = static_cast<std::size_t>(by_block(call.collective) ? place.ranks : 1);
@@ -82,7 +82,7 @@ void check(const Function& f, const trellis_call& call, const NcclComm& nccl_com
   check_overlap(f, call, place, blocks.in * block, blocks.out * block, block);
 }
 
-void check(const Function& f, const char* buffer, const void* data, std::size_t count, trellis_type type, int peer,
+void check(const NcclFunction& f, const char* buffer, const void* data, std::size_t count, trellis_type type, int peer,
            const NcclComm& nccl_comm) {
   check_peer(f.name, peer, nccl_comm);
   check_buffer(f, buffer, data, bytes_of(f, count, type, 1));
@@ -110,7 +110,7 @@ void check_region(const void* buff, std::size_t size) {
 void check_excluded(const int* ranks, int count, const NcclComm& nccl_comm) {
   if (count < 0) refuse_argument(fmt::format("excludeRanksCount {}: expected 0 or more", count));
   if (count > 0) require(ranks, "excludeRanksList");
-  const Place place = nccl_comm.place();
+  const NcclPlace place = nccl_comm.place();
   for (int i = 0; i < count; ++i) {
     if (ranks[i] < 0 || ranks[i] >= place.ranks)
       refuse_argument(

@@ -7,7 +7,7 @@
 namespace trellis::nccl {
 
 // An operation, with its header's names for parameters that other functions name differently.
-struct Function {
+struct NcclFunction {
   const char* name;
   const char* in = "sendbuff";
   const char* out = "recvbuff";
@@ -15,8 +15,8 @@ struct Function {
 };
 
 // All throw Refused. The first is for collectives, the second for sends and receives, which have one buffer.
-void check(const Function&, const trellis_call&, const NcclComm&);
-void check(const Function&, const char* buffer, const void* data, std::size_t count, trellis_type, int peer,
+void check(const NcclFunction&, const trellis_call&, const NcclComm&);
+void check(const NcclFunction&, const char* buffer, const void* data, std::size_t count, trellis_type, int peer,
            const NcclComm&);
 
 void check_peer(const char* function, int peer, const NcclComm&);

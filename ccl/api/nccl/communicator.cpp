@@ -62,7 +62,7 @@ trellis_unique_id id_of(const ncclUniqueId& id) {
 ncclResult_t init(ncclComm_t* comm, int nranks, const ncclUniqueId& id, int rank, const ncclConfig_t* config,
                   const char* rank_name = "rank", const char* comm_name = "comm") {
   return guarded([&] {
-    const Told told(config);
+    const TranslatedConfig told(config);
     check_rank(rank_name, rank, "nranks", nranks);
     const trellis_unique_id same = id_of(id);
     return make(comm, comm_name, current_device(),
@@ -175,7 +175,7 @@ TRELLIS_NCCL_TWIN(ncclCommRevoke);
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config) {
   return guarded([&] {
     const auto nccl_comm = nccl_comms().use(comm);
-    const Told told(config);
+    const TranslatedConfig told(config);
     if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
       refuse_argument(fmt::format("color {}: expected 0 or more, or NCCL_SPLIT_NOCOLOR", color));
     return make(newcomm, "newcomm", nccl_comm->device(), [&](trellis_comm* made) {
@@ -190,7 +190,7 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeR
                             ncclConfig_t* config, int shrinkFlags) {
   return guarded([&] {
     const auto nccl_comm = nccl_comms().use(comm);
-    const Told told(config);
+    const TranslatedConfig told(config);
     if (shrinkFlags != NCCL_SHRINK_DEFAULT && shrinkFlags != NCCL_SHRINK_ABORT)
       refuse_argument(fmt::format("shrinkFlags {}: expected NCCL_SHRINK_DEFAULT or NCCL_SHRINK_ABORT", shrinkFlags));
     require(newcomm, "newcomm");
@@ -212,7 +212,7 @@ TRELLIS_NCCL_TWIN(ncclCommGetUniqueId);
 ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId* uniqueId, int rank, ncclComm_t* newcomm,
                           ncclConfig_t* config) {
   return guarded([&] {
-    const Told told(config);
+    const TranslatedConfig told(config);
     const trellis_unique_id id = uniqueId == nullptr ? trellis_unique_id{} : id_of(*uniqueId);
     trellis_comm parent = nullptr;
     int device = current_device();

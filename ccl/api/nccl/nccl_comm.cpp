@@ -11,7 +11,7 @@ trellis_comm NcclComm::for_operations() const {
   return comm_;
 }
 
-Place NcclComm::place() const {
+NcclPlace NcclComm::place() const {
   int ranks = ranks_, rank = rank_;  // in this order, the opposite of the order of the stores
   if (ranks == 0) {
     checked(trellis_comm_rank(comm_, &rank));
@@ -48,11 +48,11 @@ void* NcclComm::add(void* begin, std::size_t bytes, bool window) {
   trellis_registration registration = nullptr;
   checked(trellis_comm_register(comm_, begin, bytes, &registration));
   const std::lock_guard lock(mutex_);
-  regions_.emplace(next_region_, Region{begin, window, registration});
+  regions_.emplace(next_region_, NcclRegion{begin, window, registration});
   return reinterpret_cast<void*>(next_region_++);
 }
 
-Region NcclComm::region(const void* handle, bool window) const {
+NcclRegion NcclComm::region(const void* handle, bool window) const {
   const std::lock_guard lock(mutex_);
   const auto found = regions_.find(reinterpret_cast<std::uintptr_t>(handle));
   if (found == regions_.end() || found->second.window != window)
@@ -62,7 +62,7 @@ Region NcclComm::region(const void* handle, bool window) const {
 }
 
 void NcclComm::remove(const void* handle, bool window) {
-  const Region known = region(handle, window);
+  const NcclRegion known = region(handle, window);
   {
     const std::lock_guard lock(mutex_);
     if (regions_.erase(reinterpret_cast<std::uintptr_t>(handle)) == 0) return;  // another thread was faster

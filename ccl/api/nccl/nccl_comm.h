@@ -20,13 +20,13 @@ struct Scaling {
   double factor;
 };
 
-struct Region {
+struct NcclRegion {
   void* begin;
   bool window;
   trellis_registration registration;
 };
 
-struct Place {
+struct NcclPlace {
   int rank, ranks;
 };
 
@@ -39,13 +39,13 @@ class NcclComm {
   trellis_comm for_operations() const;  // throws Refused when it was revoked or suspended
   int device() const { return device_; }
   trellis_stream stream_of(cudaStream_t) const;  // default streams are those of the communicator's device
-  Place place() const;                           // throws Refused while it is being created, or if that failed
+  NcclPlace place() const;                       // throws Refused while it is being created, or if that failed
 
   int add(Scaling);
   Scaling scaling(ncclRedOp_t) const;  // throws Refused, as do the next three
   void remove(ncclRedOp_t);
   void* add(void* begin, std::size_t bytes, bool window);
-  Region region(const void* handle, bool window) const;
+  NcclRegion region(const void* handle, bool window) const;
   void remove(const void* handle, bool window);
 
   std::atomic<bool> revoked = false, suspended = false, finalized = false;
@@ -56,7 +56,7 @@ class NcclComm {
   mutable std::atomic<int> rank_ = -1, ranks_ = 0;  // 0: not queried yet
   mutable std::mutex mutex_;
   std::map<int, Scaling> scalings_;
-  std::map<std::uintptr_t, Region> regions_;
+  std::map<std::uintptr_t, NcclRegion> regions_;
   int next_operator_ = ncclNumOps;
   std::uintptr_t next_region_ = 1;
 };

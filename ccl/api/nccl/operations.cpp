@@ -19,7 +19,7 @@ struct Buffers {
 
 // `complete` sets the other arguments; it gets the communicator too.
 template <class Complete>
-ncclResult_t run(const Function& f, trellis_collective collective, const Buffers& b, int root, ncclComm_t comm,
+ncclResult_t run(const NcclFunction& f, trellis_collective collective, const Buffers& b, int root, ncclComm_t comm,
                  cudaStream_t stream, Complete&& complete) {
   return guarded([&] {
     const auto nccl_comm = nccl_comms().use(comm);
@@ -37,12 +37,12 @@ ncclResult_t run(const Function& f, trellis_collective collective, const Buffers
   });
 }
 
-ncclResult_t move(const Function& f, trellis_collective collective, const Buffers& b, int root, ncclComm_t comm,
+ncclResult_t move(const NcclFunction& f, trellis_collective collective, const Buffers& b, int root, ncclComm_t comm,
                   cudaStream_t stream) {
   return run(f, collective, b, root, comm, stream, [](trellis_call&, const NcclComm&) {});
 }
 
-ncclResult_t reduce(const Function& f, trellis_collective collective, const Buffers& b, ncclRedOp_t op, int root,
+ncclResult_t reduce(const NcclFunction& f, trellis_collective collective, const Buffers& b, ncclRedOp_t op, int root,
                     ncclComm_t comm, cudaStream_t stream) {
   return run(f, collective, b, root, comm, stream, [&](trellis_call& call, const NcclComm& nccl_comm) {
     set_reduction(call, op, nccl_comm, b.type, stream);

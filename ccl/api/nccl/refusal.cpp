@@ -31,14 +31,14 @@ ncclResult_t result_of(trellis_result result) {
 }
 
 trellis_result checked(trellis_result result) {
-  if (result != TRELLIS_OK && result != TRELLIS_IN_PROGRESS) throw Refused(result, trellis_last_error());
+  if (result != TRELLIS_OK && result != TRELLIS_IN_PROGRESS) throw RefusedCall(result, trellis_last_error());
   return result;
 }
 
 trellis_result note_thrown() noexcept {
   try {
     throw;
-  } catch (const Refused& e) {
+  } catch (const RefusedCall& e) {
     return trellis_note_failure(e.result, e.what());
   } catch (const std::invalid_argument& e) {
     return trellis_note_failure(TRELLIS_INVALID_ARGUMENT, e.what());

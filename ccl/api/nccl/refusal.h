@@ -11,8 +11,8 @@
 
 namespace trellis::nccl {
 
-struct Refused : std::runtime_error {
-  Refused(trellis_result r, const std::string& text) : std::runtime_error(text), result(r) {}
+struct RefusedCall : std::runtime_error {
+  RefusedCall(trellis_result r, const std::string& text) : std::runtime_error(text), result(r) {}
   trellis_result result;
 };
 
@@ -39,8 +39,8 @@ ncclResult_t guarded(Body&& body) noexcept {
   }
 }
 
-[[noreturn]] inline void refuse_argument(const std::string& text) { throw Refused(TRELLIS_INVALID_ARGUMENT, text); }
-[[noreturn]] inline void refuse_usage(const std::string& text) { throw Refused(TRELLIS_INVALID_USAGE, text); }
+[[noreturn]] inline void refuse_argument(const std::string& text) { throw RefusedCall(TRELLIS_INVALID_ARGUMENT, text); }
+[[noreturn]] inline void refuse_usage(const std::string& text) { throw RefusedCall(TRELLIS_INVALID_USAGE, text); }
 
 inline void require(const void* pointer, const char* name) {
   if (pointer == nullptr) refuse_argument(fmt::format("{} is NULL", name));

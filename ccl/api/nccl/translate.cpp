@@ -120,7 +120,7 @@ void set_reduction(trellis_call& call, ncclRedOp_t op, const NcclComm& nccl_comm
   call.factor = read_scalar(type, scaling.scalar);
 }
 
-Told::Told(const ncclConfig_t* given) : given_(given != nullptr) {
+TranslatedConfig::TranslatedConfig(const ncclConfig_t* given) : given_(given != nullptr) {
   if (!given_) return;
   const ncclConfig_t config = known_part(given);
   for (const auto& [field, value, least, most, since] : ranges) {

@@ -11,9 +11,9 @@ trellis_type type_of(ncclDataType_t);
 void set_reduction(trellis_call&, ncclRedOp_t, const NcclComm&, ncclDataType_t, cudaStream_t);
 
 // Null: no configuration, so the defaults.
-class Told {
+class TranslatedConfig {
  public:
-  explicit Told(const ncclConfig_t*);
+  explicit TranslatedConfig(const ncclConfig_t*);
   const trellis_config* config() const { return given_ ? &config_ : nullptr; }
 
  private:

@@ -68,11 +68,11 @@ class Walk {
     finish(i, clock);
   }
 
-  bool in_cell(const JoinedStep& s) const { return s.bytes <= Cell::room; }
+  bool in_cell(const JoinedStep& s) const { return s.bytes <= LaneCell::room; }
   bool in_place(const JoinedStep& sender) const {
     return sender.bytes >= least_in_place && (how_.readable || sender.from_scratch);
   }
-  double second_line(const JoinedStep& s) const { return s.bytes > Cell::beside ? how_.costs.second_line : 0; }
+  double second_line(const JoinedStep& s) const { return s.bytes > LaneCell::beside ? how_.costs.second_line : 0; }
   double flight(const JoinedStep& receive) const {
     return how_.costs.flight * (receive.far ? how_.costs.far_flight : 1);
   }

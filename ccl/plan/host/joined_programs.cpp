@@ -62,7 +62,7 @@ class Joiner {
   JoinedPrograms joined() {
     for (std::size_t i = 0; i < compiled_.size(); ++i) add(i);
     for (std::size_t i = 0; i < compiled_.size(); ++i)
-      for (const Line& line : compiled_[i].lines)
+      for (const PeerLane& line : compiled_[i].lines)
         if (line.receives) connect(i, line);
     return std::move(out_);
   }
@@ -95,14 +95,14 @@ class Joiner {
         out_.followers.push_back(first + c.followers[flat.follows + k]);
       out_.steps.push_back(std::move(step));
     }
-    for (const Line& line : c.lines)
+    for (const PeerLane& line : c.lines)
       if (!line.receives) sends_[{i, line.peer, line.lane}] = &line;
     out_.lines.push_back(c.lines.size());
     out_.touched_bytes =
         std::max(out_.touched_bytes, (c.input_elements + c.output_elements + c.scratch_elements) * size_);
   }
 
-  void connect(std::size_t i, const Line& line) {
+  void connect(std::size_t i, const PeerLane& line) {
     const Rank me = written_.ranks[i];
     const std::size_t from = written_.place(line.peer);
     const auto found = sends_.find({from, written_.image(line.peer, me), line.lane});
@@ -128,7 +128,7 @@ class Joiner {
   const std::size_t size_;
   std::vector<Compiled> compiled_;
   std::vector<std::uint32_t> firsts_;
-  std::map<std::tuple<std::size_t, Rank, std::int32_t>, const Line*> sends_;
+  std::map<std::tuple<std::size_t, Rank, std::int32_t>, const PeerLane*> sends_;
   JoinedPrograms out_;
 };
 

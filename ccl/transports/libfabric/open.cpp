@@ -157,7 +157,7 @@ Family divided(const Joining& j, const FabricTransport& parent) {
 
 Family first(Store& store, const Joining& j) {
   Family f{.control = std::make_shared<Control>(j.config.fabric)};
-  Origin origin;
+  SealOrigin origin;
   if (j.rank == 0) origin = fresh_origin();
   f.members = exchange_members(store, j.rank, j.ranks, myself(j.config.fabric, *f.control), origin, j.deadline);
   f.identity = origin.identity;

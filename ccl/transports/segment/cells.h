@@ -17,7 +17,7 @@ enum class Carried : std::uint16_t {
 
 // Two cache lines that are fetched together. The sender writes it, `number` last: one more than the cell's position in
 // the lane's sequence.
-struct alignas(128) Cell {
+struct alignas(128) LaneCell {
   std::atomic<std::uint32_t> number;
   std::uint32_t mark;
   std::uint32_t bytes;  // of this piece; unused if the message is in the sender's memory
@@ -33,12 +33,12 @@ struct alignas(128) Cell {
     } lies;
   };
 };
-static_assert(sizeof(Cell) == 128);
+static_assert(sizeof(LaneCell) == 128);
 inline constexpr std::uint32_t ring_cells = 8;
 
 struct alignas(128) Ring {
   std::atomic<std::uint32_t> taken;  // number of cells that the receiver has finished
-  Cell cells[ring_cells];
+  LaneCell cells[ring_cells];
 };
 
 }  // namespace trellis::ccl

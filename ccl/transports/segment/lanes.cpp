@@ -55,7 +55,7 @@ bool SharedTransport::LaneSender::could_advance() const {
   return waiting_ && static_cast<std::int32_t>(ring_.taken.load(std::memory_order_acquire) - wanted_) >= 0;
 }
 
-void SharedTransport::LaneSender::publish(Cell& cell, const Sending& s, std::size_t bytes, Carried carried) {
+void SharedTransport::LaneSender::publish(LaneCell& cell, const Sending& s, std::size_t bytes, Carried carried) {
   cell.mark = s.mark;
   cell.bytes = static_cast<std::uint32_t>(bytes);
   cell.carried = carried;
@@ -77,8 +77,8 @@ bool SharedTransport::LaneSender::advance_now(Sending& s) {
   }
   wanted_ = sent_ - ring_cells + 1;
   if (full()) return false;
-  Cell& cell = ring_.cells[sent_ % ring_cells];
-  if (s.bytes <= Cell::room) {
+  LaneCell& cell = ring_.cells[sent_ % ring_cells];
+  if (s.bytes <= LaneCell::room) {
     if (s.producer != nullptr)
       make(s, cell.state, s.bytes);
     else if (s.bytes != 0)
@@ -122,7 +122,7 @@ SharedTransport::LaneReceiver::LaneReceiver(SharedTransport& t, Rank from, int l
 bool SharedTransport::LaneReceiver::comes(const Receiving& r) const {
   for (int look = 1; !arrived(); ++look) {
     if (look >= r.looks) return false;
-    if (r.bytes > Cell::beside) __builtin_prefetch(next().state + Cell::beside);
+    if (r.bytes > LaneCell::beside) __builtin_prefetch(next().state + LaneCell::beside);
   }
   return true;
 }
@@ -137,12 +137,12 @@ bool SharedTransport::LaneReceiver::advance(Receiving& r) {
   return !waiting_;
 }
 
-void SharedTransport::LaneReceiver::consume(Receiving& r, const Cell& cell) {
+void SharedTransport::LaneReceiver::consume(Receiving& r, const LaneCell& cell) {
   const bool lies = cell.carried == Carried::window || cell.carried == Carried::address;
   const std::size_t bytes = lies ? cell.lies.size : cell.bytes;
   if (cell.mark != r.mark || bytes > r.bytes - r.done || (cell.last != 0) != (bytes == r.bytes - r.done) ||
       (cell.carried == Carried::in_slot && bytes > slot_bytes_) ||
-      (cell.carried == Carried::state && bytes > Cell::room))
+      (cell.carried == Carried::state && bytes > LaneCell::room))
     throw Misfit{.sender = from_,
                  .bytes = r.done + bytes,
                  .due = r.bytes,

@@ -17,7 +17,7 @@ class SharedTransport::LaneSender : public Sender {
   bool advance_now(Sending&);
   bool full() const;
   void look() const;
-  void publish(Cell&, const Sending&, std::size_t bytes, Carried);
+  void publish(LaneCell&, const Sending&, std::size_t bytes, Carried);
 
   const Segment segment_;
   Reach& reach_;
@@ -41,10 +41,10 @@ class SharedTransport::LaneReceiver : public Receiver {
   std::size_t memory_bytes() const { return sizeof *this + bounce_.capacity(); }
 
  private:
-  const Cell& next() const { return ring_.cells[got_ % ring_cells]; }
+  const LaneCell& next() const { return ring_.cells[got_ % ring_cells]; }
   bool comes(const Receiving&) const;  // polls as often as r.looks says
   bool arrived() const { return next().number.load(std::memory_order_acquire) == got_ + 1; }
-  void consume(Receiving&, const Cell&);
+  void consume(Receiving&, const LaneCell&);
   void check_there() const;
   void fetch(Receiving&, const Reach::Place&, std::size_t bytes);
 

@@ -39,7 +39,7 @@ std::size_t SegmentShape::board_words() const {
 }
 
 std::size_t SegmentShape::boards_at() const {
-  return sizeof(Header) + static_cast<std::size_t>(ranks) * sizeof(RankArea);
+  return sizeof(SegmentHeader) + static_cast<std::size_t>(ranks) * sizeof(RankArea);
 }
 
 std::size_t SegmentShape::rings_at() const {
@@ -51,7 +51,7 @@ std::size_t SegmentShape::slots_at() const { return rings_at() + whole_pages(lan
 std::size_t SegmentShape::bytes() const { return slots_at() + lane_index(0, ranks, 0) * ring_cells * slot_bytes; }
 
 void Segment::begin(void* zeroed, const SegmentShape& shape) {
-  Header& header = *static_cast<Header*>(zeroed);
+  SegmentHeader& header = *static_cast<SegmentHeader*>(zeroed);
   header.bytes = shape.bytes();
   header.ranks = shape.ranks;
   header.lanes = shape.lanes;
@@ -63,8 +63,8 @@ void Segment::begin(void* zeroed, const SegmentShape& shape) {
 }
 
 SegmentShape Segment::read(const void* base, std::size_t bytes) {
-  const Header& header = *static_cast<const Header*>(base);
-  if (bytes < sizeof(Header) || header.magic.load(std::memory_order_acquire) != magic)
+  const SegmentHeader& header = *static_cast<const SegmentHeader*>(base);
+  if (bytes < sizeof(SegmentHeader) || header.magic.load(std::memory_order_acquire) != magic)
     throw std::invalid_argument("the shared segment was not made by this version of the library");
   const SegmentShape shape{header.ranks, header.lanes, header.slot_bytes};
   if (shape.ranks < 1 || shape.lanes < 1 || shape.bytes() != bytes || header.bytes != bytes)

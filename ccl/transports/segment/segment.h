@@ -39,7 +39,7 @@ struct alignas(128) RankArea {
                                                    // has the last one
 };
 
-struct alignas(128) Header {
+struct alignas(128) SegmentHeader {
   std::atomic<std::uint64_t> magic;  // stored last
   std::uint64_t bytes;
   std::int32_t ranks;
@@ -79,8 +79,8 @@ class Segment {
   static SegmentShape read(const void* base, std::size_t bytes);
 
   const SegmentShape& shape() const { return shape_; }
-  Header& header() const { return *reinterpret_cast<Header*>(base_); }
-  RankArea& area(Rank r) const { return reinterpret_cast<RankArea*>(base_ + sizeof(Header))[r]; }
+  SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(base_); }
+  RankArea& area(Rank r) const { return reinterpret_cast<RankArea*>(base_ + sizeof(SegmentHeader))[r]; }
   Ring& ring(Rank from, Rank to, int lane) const {
     return reinterpret_cast<Ring*>(base_ + shape_.rings_at())[shape_.lane_index(from, to, lane)];
   }

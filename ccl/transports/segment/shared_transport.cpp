@@ -113,7 +113,7 @@ std::optional<std::uint32_t> SharedTransport::unread(Rank from, int lane) const 
   if (from == rank_) return std::nullopt;
   const auto& end = receivers_[static_cast<std::size_t>(from * lanes() + lane)];
   const std::uint32_t got = end ? end->received() : 0;
-  const Cell& next = segment_.ring(from, rank_, lane).cells[got % ring_cells];
+  const LaneCell& next = segment_.ring(from, rank_, lane).cells[got % ring_cells];
   if (next.number.load(std::memory_order_acquire) != got + 1) return std::nullopt;
   return next.mark;
 }

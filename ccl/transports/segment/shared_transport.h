@@ -77,7 +77,7 @@ class SharedTransport : public Transport {
   Rank aborted_by() const override { return segment_.header().aborted.load(std::memory_order_acquire) - 1; }
   bool aborted_here() const override { return aborted_here_.load(std::memory_order_relaxed); }
   bool over() const override {
-    const Header& h = segment_.header();
+    const SegmentHeader& h = segment_.header();
     return (h.lost.load(std::memory_order_relaxed) | h.aborted.load(std::memory_order_relaxed)) != 0;
   }
   std::int64_t process(Rank r) const override { return segment_.area(r).pid.load(std::memory_order_relaxed); }

@@ -181,7 +181,7 @@ Status nrt_get_model_tensor_info(Model* model, TensorInfoArray** out) {
     if (memory == nullptr) throw std::bad_alloc();
     auto* const head = new (memory) TensorInfoArray{operands.size()};
     for (std::size_t i = 0; i < operands.size(); ++i) {
-      const Operand& o = operands[i];
+      const ProgramOperand& o = operands[i];
       auto* const shape = new (memory + shapes_at + i * sizeof(std::uint32_t))
           std::uint32_t(static_cast<std::uint32_t>(o.bytes / size_of(o.type)));
       auto* const info = new (memory + sizeof(TensorInfoArray) + i * sizeof(TensorInfo))

@@ -40,8 +40,8 @@ struct End {
   void listen() { wire->receive({room.data(), room.size(), nullptr}, in); }
 
   // The next event of an operation: of a receive, or of a send.
-  Event next() {
-    std::array<Event, 1> events;
+  WireEvent next() {
+    std::array<WireEvent, 1> events;
     for (const Deadline end = Clock::now() + far; Clock::now() < end; std::this_thread::sleep_for(1ms))
       if (wire->poll(events) == 1) return events[0];
     ADD_FAILURE() << "nothing happened";
@@ -49,18 +49,18 @@ struct End {
   }
   int send(fi_addr_t to, std::string_view text) {
     EXPECT_TRUE(wire->send(to, {text.data(), text.size(), nullptr}, out));
-    const Event e = next();
+    const WireEvent e = next();
     EXPECT_EQ(e.operation, &out);
     return e.error;
   }
   std::string_view heard() {
-    const Event e = next();
+    const WireEvent e = next();
     EXPECT_EQ(e.operation, &in);
     return {reinterpret_cast<const char*>(room.data())};
   }
 
   std::array<std::byte, 64> room = {};
-  Operation in, out;
+  WireOperation in, out;
   std::unique_ptr<Wire> wire;
 };
 

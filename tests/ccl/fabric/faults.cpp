@@ -27,19 +27,21 @@ class PromptWire : public Wire {
   const WireLimits& limits() const override { return limits_; }
   std::span<const std::byte> address() const override { return {}; }
   fi_addr_t know(std::span<const std::byte>, std::uint32_t) override { return next_++; }
-  std::unique_ptr<Region> region(const Memory&, bool) override { return nullptr; }
+  std::unique_ptr<MemoryRegion> region(const FabricMemory&, bool) override { return nullptr; }
   bool inject(fi_addr_t, const void* data, std::size_t) override {
     carried_.push_back(static_cast<const int*>(data)[token_at / sizeof(int)]);
     return true;
   }
-  bool send(fi_addr_t to, const Local& b, Operation& op) override { return inject(to, b.data, b.bytes) && ends(op); }
-  bool write(const Target&, const Local&, std::uint32_t, Operation& op) override { return ends(op); }
-  bool send_tagged(fi_addr_t, const Local&, std::uint32_t, Operation& op) override { return ends(op); }
-  bool receive(const Local&, Operation&) override { return true; }
-  bool receive_tagged(const Local&, std::uint32_t, Operation&) override { return true; }
+  bool send(fi_addr_t to, const LocalBytes& b, WireOperation& op) override {
+    return inject(to, b.data, b.bytes) && ends(op);
+  }
+  bool write(const Target&, const LocalBytes&, std::uint32_t, WireOperation& op) override { return ends(op); }
+  bool send_tagged(fi_addr_t, const LocalBytes&, std::uint32_t, WireOperation& op) override { return ends(op); }
+  bool receive(const LocalBytes&, WireOperation&) override { return true; }
+  bool receive_tagged(const LocalBytes&, std::uint32_t, WireOperation&) override { return true; }
   void end() override {}
   int refusal() const override { return 0; }
-  std::size_t poll(std::span<Event> events) override {
+  std::size_t poll(std::span<WireEvent> events) override {
     const std::size_t count = std::min(events.size(), ended_.size());
     std::copy_n(ended_.begin(), count, events.begin());
     ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(count));
@@ -48,14 +50,14 @@ class PromptWire : public Wire {
   int descriptor() override { return none; }
 
  private:
-  bool ends(Operation& op) {
-    ended_.push_back({Event::What::done, &op, 0, 0});
+  bool ends(WireOperation& op) {
+    ended_.push_back({WireEvent::What::done, &op, 0, 0});
     return true;
   }
   std::vector<int>& carried_;
   WireLimits limits_;
   fi_addr_t next_ = 40;
-  std::deque<Event> ended_;
+  std::deque<WireEvent> ended_;
 };
 
 struct Outcome {
@@ -74,13 +76,13 @@ Outcome send_all(const FaultInjection& h, int between_polls, bool backwards, boo
     const std::uint32_t peer = backwards ? peers - 1 - i : i;
     known[peer] = wire->know({}, peer);
   }
-  std::deque<Operation> operations;
+  std::deque<WireOperation> operations;
   std::deque<std::array<int, 12>> packets;  // a head with a token, and what follows it
   std::size_t ended = 0;
   const auto poll = [&] {
-    std::array<Event, 4> events;
+    std::array<WireEvent, 4> events;
     const std::size_t count = wire->poll(events);
-    for (std::size_t i = 0; i < count; ++i) all.failed += events[i].what == Event::What::failed ? 1 : 0;
+    for (std::size_t i = 0; i < count; ++i) all.failed += events[i].what == WireEvent::What::failed ? 1 : 0;
     ended += count;
   };
   int taken = 0;
@@ -92,15 +94,15 @@ Outcome send_all(const FaultInjection& h, int between_polls, bool backwards, boo
     for (std::uint32_t i = 0; i < peers; ++i) {
       const std::uint32_t peer = backwards ? peers - 1 - i : i;
       packets.push_back({1, 0, round * 10 + static_cast<int>(peer), 0, 0, round % 7});
-      const Local packet{packets.back().data(), sizeof packets.back(), nullptr};
+      const LocalBytes packet{packets.back().data(), sizeof packets.back(), nullptr};
       until_taken([&] { return wire->inject(known[peer], packet.data, packet.bytes); });
       const std::array<int, 12> credit = {1, 0, 1'000'000, 0, 0, -1, 0, round};
       if (further) until_taken([&] { return wire->inject(known[peer], credit.data(), sizeof credit); });
-      Operation& message = operations.emplace_back();
-      message.what = Operation::What::packet_out;
+      WireOperation& message = operations.emplace_back();
+      message.what = WireOperation::What::packet_out;
       until_taken([&] { return wire->send(known[peer], packet, message); });
-      Operation& piece = operations.emplace_back();
-      piece.what = Operation::What::piece_out;
+      WireOperation& piece = operations.emplace_back();
+      piece.what = WireOperation::What::piece_out;
       until_taken([&] { return wire->write({known[peer], 0, 0}, packet, 0, piece); });
     }
   while (ended < operations.size()) poll();

@@ -17,7 +17,7 @@ Member member(Rank r) {
 
 // "": it has learnt of all.
 std::string heard(Store& store, Rank rank, Rank ranks, Clock::duration patience) {
-  Origin origin{.identity = 7};
+  SealOrigin origin{.identity = 7};
   try {
     exchange_members(store, rank, ranks, member(rank), origin, Clock::now() + patience);
     return "";

@@ -133,7 +133,7 @@ TEST(Packets, AreNotTakenForControlNorControlForThem) {
 }
 
 TEST(Seal, OpensWhatARankOfTheJobHasSealedAndNothingElse) {
-  const Origin origin = fresh_origin();
+  const SealOrigin origin = fresh_origin();
   const Seal mine("secret", origin), theirs("secret", origin);
   const Message m = sealed(mine, 90);
   Message longer = m;
@@ -153,7 +153,7 @@ TEST(Seal, OpensWhatARankOfTheJobHasSealedAndNothingElse) {
 }
 
 TEST(Seal, NeedsTheSecretAndTheOrigin) {
-  const Origin origin = fresh_origin(), other = fresh_origin();
+  const SealOrigin origin = fresh_origin(), other = fresh_origin();
   const Message m = sealed(Seal("secret", origin), 30);
   EXPECT_FALSE(Seal("secret", origin).open(m).empty());
   EXPECT_TRUE(Seal("", origin).open(m).empty());

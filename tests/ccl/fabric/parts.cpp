@@ -276,8 +276,8 @@ TEST(Rails, TakeSoManyPiecesAtATime) {
   EXPECT_FALSE(rails.full(1));
 }
 
-TEST(Known, ARankIsAskedEverLater) {
-  Known known;
+TEST(KnownPeer, ARankIsAskedEverLater) {
+  KnownPeer known;
   const Deadline begun = Deadline() + 1h;
   std::vector<std::int64_t> asked;
   for (auto at = 0ms; at < 10s; at += 10ms)

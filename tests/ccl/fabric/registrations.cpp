@@ -18,7 +18,7 @@ namespace trellis::ccl::libfabric {
 namespace {
 
 // A region that counts how many there are.
-class Counted : public Region {
+class Counted : public MemoryRegion {
  public:
   Counted(const std::byte* at, int& all) : at_(at), all_(all) { ++all_; }
   ~Counted() override { --all_; }
@@ -36,10 +36,10 @@ struct Kept {
       : all(most, [this](const Registrations::Range& r, bool for_peers) {
           ++made;
           if (r.bytes > most_bytes) throw failure(FI_ENOMEM, "fi_mr_regattr");
-          std::vector<std::unique_ptr<Region>> by_rail;
+          std::vector<std::unique_ptr<MemoryRegion>> by_rail;
           by_rail.push_back(std::make_unique<Counted>(r.begin, alive));
           by_rail.push_back(std::make_unique<Counted>(r.begin, alive));
-          return Registered(r, for_peers, std::move(by_rail));
+          return RegisteredMemory(r, for_peers, std::move(by_rail));
         }) {}
   int made = 0, alive = 0;
   std::size_t most_bytes = SIZE_MAX;
@@ -238,7 +238,7 @@ TEST(Keys, BeginElsewhereEachTime) { EXPECT_NE(random_number(), random_number())
 
 constexpr std::uint32_t old = FI_VERSION(1, 17), recent = FI_VERSION(2, 1);
 
-std::string refused(const Memory& m, std::uint64_t caps, std::uint32_t version) {
+std::string refused(const FabricMemory& m, std::uint64_t caps, std::uint32_t version) {
   try {
     const RegistrationRequest request(m, FI_SEND, 1, caps, version);
     return "";
@@ -259,7 +259,7 @@ TEST(RegistrationRequest, OfTheHostsMemoryNamesItsPart) {
 }
 
 TEST(RegistrationRequest, OfANeuronDevicesMemoryNamesTheDevice) {
-  const RegistrationRequest r({.data = memory, .bytes = 10, .of = Memory::Of::neuron, .device = 3}, FI_SEND, 1,
+  const RegistrationRequest r({.data = memory, .bytes = 10, .of = FabricMemory::Of::neuron, .device = 3}, FI_SEND, 1,
                               FI_MSG | FI_HMEM, old);
   EXPECT_EQ(r.attributes.iface, FI_HMEM_NEURON);
   EXPECT_EQ(r.attributes.device.neuron, 3);
@@ -269,7 +269,7 @@ TEST(RegistrationRequest, OfANeuronDevicesMemoryNamesTheDevice) {
 
 TEST(RegistrationRequest, OfExportedMemoryHasTheFile) {
   const RegistrationRequest r(
-      {.data = memory, .bytes = 10, .of = Memory::Of::neuron, .dmabuf = 17, .dmabuf_offset = 4096}, FI_SEND, 1,
+      {.data = memory, .bytes = 10, .of = FabricMemory::Of::neuron, .dmabuf = 17, .dmabuf_offset = 4096}, FI_SEND, 1,
       FI_MSG | FI_HMEM, recent);
   EXPECT_EQ(r.flags, by_dmabuf);
   const auto* const d = reinterpret_cast<const Dmabuf*>(r.attributes.mr_iov);
@@ -280,10 +280,10 @@ TEST(RegistrationRequest, OfExportedMemoryHasTheFile) {
 }
 
 TEST(RegistrationRequest, WhatIsMissingIsNamed) {
-  const Memory neuron = {.data = memory, .bytes = 10, .of = Memory::Of::neuron, .device = 3};
+  const FabricMemory neuron = {.data = memory, .bytes = 10, .of = FabricMemory::Of::neuron, .device = 3};
   EXPECT_EQ(refused(neuron, FI_MSG, recent),
             "10 bytes of Neuron device 3 can't be registered: expected a provider with FI_HMEM, such as efa");
-  Memory exported = neuron;
+  FabricMemory exported = neuron;
   exported.dmabuf = 5;
   EXPECT_EQ(refused(exported, FI_HMEM, old),
             "libfabric 1.17 can't register a DMA-BUF: expected 1.20 or later, such as the EFA installer's");

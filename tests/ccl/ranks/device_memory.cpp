@@ -16,7 +16,7 @@
 namespace trellis::ccl::libfabric {
 namespace {
 
-class NoRegion : public Region {
+class NoRegion : public MemoryRegion {
  public:
   void* descriptor() const override { return nullptr; }
   std::uint64_t key() const override { return 0; }
@@ -27,7 +27,7 @@ class NoRegion : public Region {
 class NotingWire : public Wire {
  public:
   explicit NotingWire(bool device_memory, int error = 0) : error_(error) { limits_.device_memory = device_memory; }
-  std::unique_ptr<Region> region(const Memory& m, bool) override {
+  std::unique_ptr<MemoryRegion> region(const FabricMemory& m, bool) override {
     asked.push_back(m);
     if (m.dmabuf >= 0) {
       const std::size_t page = 4096, from = m.dmabuf_offset / page * page;
@@ -40,21 +40,21 @@ class NotingWire : public Wire {
     }
     return std::make_unique<NoRegion>();
   }
-  std::vector<Memory> asked;
+  std::vector<FabricMemory> asked;
   float first = 0;
 
   const WireLimits& limits() const override { return limits_; }
   std::span<const std::byte> address() const override { return {}; }
   fi_addr_t know(std::span<const std::byte>, std::uint32_t) override { return 0; }
   bool inject(fi_addr_t, const void*, std::size_t) override { return false; }
-  bool send(fi_addr_t, const Local&, Operation&) override { return false; }
-  bool write(const Target&, const Local&, std::uint32_t, Operation&) override { return false; }
-  bool send_tagged(fi_addr_t, const Local&, std::uint32_t, Operation&) override { return false; }
-  bool receive(const Local&, Operation&) override { return false; }
-  bool receive_tagged(const Local&, std::uint32_t, Operation&) override { return false; }
+  bool send(fi_addr_t, const LocalBytes&, WireOperation&) override { return false; }
+  bool write(const Target&, const LocalBytes&, std::uint32_t, WireOperation&) override { return false; }
+  bool send_tagged(fi_addr_t, const LocalBytes&, std::uint32_t, WireOperation&) override { return false; }
+  bool receive(const LocalBytes&, WireOperation&) override { return false; }
+  bool receive_tagged(const LocalBytes&, std::uint32_t, WireOperation&) override { return false; }
   void end() override {}
   int refusal() const override { return 0; }
-  std::size_t poll(std::span<Event>) override { return 0; }
+  std::size_t poll(std::span<WireEvent>) override { return 0; }
   int descriptor() override { return none; }
 
  private:
@@ -75,11 +75,11 @@ class DeviceMemory : public testing::Test {
   ~DeviceMemory() override { core->release(memory); }
 
   // What the wire is asked for a message from the middle of it.
-  Memory asked_of(NotingWire& wire, std::size_t most_kept) const {
+  FabricMemory asked_of(NotingWire& wire, std::size_t most_kept) const {
     Registrations all(most_kept, [&](const Registrations::Range& r, bool for_peers) {
-      std::vector<std::unique_ptr<Region>> regions;
+      std::vector<std::unique_ptr<MemoryRegion>> regions;
       regions.push_back(register_region(wire, r, for_peers));
-      return Registered(r, for_peers, std::move(regions));
+      return RegisteredMemory(r, for_peers, std::move(regions));
     });
     all.of(memory + 1000, 4000, true);
     return wire.asked.back();
@@ -92,8 +92,8 @@ class DeviceMemory : public testing::Test {
 
 TEST_F(DeviceMemory, IsRegisteredAsTheDeviceExportsIt) {
   NotingWire wire(true);
-  const Memory whole = asked_of(wire, 4), part = asked_of(wire, 0);
-  EXPECT_EQ(whole.of, Memory::Of::neuron);
+  const FabricMemory whole = asked_of(wire, 4), part = asked_of(wire, 0);
+  EXPECT_EQ(whole.of, FabricMemory::Of::neuron);
   EXPECT_EQ(whole.device, core->topology().chip_of_core());
   EXPECT_GT(whole.device, 0);
   EXPECT_EQ(whole.data, memory);
@@ -107,8 +107,8 @@ TEST_F(DeviceMemory, IsRegisteredAsTheDeviceExportsIt) {
 TEST_F(DeviceMemory, IsRegisteredByItsAddressWhereTheProviderKnowsNoDevices) {
   NotingWire wire(false), without_neuron(true, ENOSYS);
   for (NotingWire* one : {&wire, &without_neuron}) {
-    const Memory m = asked_of(*one, 4);
-    EXPECT_EQ(m.of, Memory::Of::host);
+    const FabricMemory m = asked_of(*one, 4);
+    EXPECT_EQ(m.of, FabricMemory::Of::host);
     EXPECT_EQ(m.dmabuf, -1);
     EXPECT_EQ(m.data, memory);
   }

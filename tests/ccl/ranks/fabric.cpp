@@ -366,7 +366,7 @@ TEST(Fabric, AProviderHereRefusesDeviceMemory) {
   std::vector<std::byte> memory(4096);
   EXPECT_NE(wire->region({.data = memory.data(), .bytes = 10}, true), nullptr);
   try {
-    wire->region({.data = memory.data(), .bytes = 10, .of = libfabric::Memory::Of::neuron}, true);
+    wire->region({.data = memory.data(), .bytes = 10, .of = libfabric::FabricMemory::Of::neuron}, true);
     FAIL() << "it was registered";
   } catch (const std::invalid_argument& e) {
     EXPECT_NE(std::string(e.what()).find("expected a provider with FI_HMEM"), std::string::npos) << e.what();
@@ -380,7 +380,7 @@ TEST(Fabric, AnEndpointsKeysAreNotThoseOfTheLastOne) {
   std::set<std::uint64_t> keys;
   for (int turn = 0; turn < 3; ++turn) {
     const auto wire = libfabric::open_endpoint(libfabric::chosen({}));
-    std::vector<std::unique_ptr<libfabric::Region>> regions;
+    std::vector<std::unique_ptr<libfabric::MemoryRegion>> regions;
     for (int i = 0; i < 10; ++i) {
       regions.push_back(wire->region({.data = memory.data(), .bytes = memory.size()}, true));
       EXPECT_TRUE(keys.insert(regions.back()->key()).second);

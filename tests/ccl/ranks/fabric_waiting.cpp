@@ -27,11 +27,11 @@ std::unique_ptr<Wire> wire_of(const char* provider) {
 }
 
 // Those of operations; others are dropped.
-int events_of(Wire& wire, Operation::What what) {
-  std::array<Event, 16> events;
+int events_of(Wire& wire, WireOperation::What what) {
+  std::array<WireEvent, 16> events;
   const std::size_t count = wire.poll(events);
-  return static_cast<int>(std::ranges::count_if(std::span(events).first(count), [&](const Event& e) {
-    return e.operation != nullptr && e.operation->what == what && e.what == Event::What::done;
+  return static_cast<int>(std::ranges::count_if(std::span(events).first(count), [&](const WireEvent& e) {
+    return e.operation != nullptr && e.operation->what == what && e.what == WireEvent::What::done;
   }));
 }
 
@@ -51,16 +51,16 @@ class WireDescriptor : public testing::TestWithParam<const char*> {
     while (gone == 0 || (is_taken && arrived == 0)) {
       ASSERT_LT(Clock::now(), deadline_);
       posted = posted || here_->send(to_, {sent_.data(), sent_.size()}, out_);
-      gone += events_of(*here_, Operation::What::packet_out);
-      if (is_taken) arrived += events_of(*there_, Operation::What::packet_in);
+      gone += events_of(*here_, WireOperation::What::packet_out);
+      if (is_taken) arrived += events_of(*there_, WireOperation::What::packet_in);
     }
   }
   void take() {
-    while (events_of(*there_, Operation::What::packet_in) == 0) ASSERT_LT(Clock::now(), deadline_);
+    while (events_of(*there_, WireOperation::What::packet_in) == 0) ASSERT_LT(Clock::now(), deadline_);
   }
   static bool comes_to_sleep(Wire& wire) {
     for (int look = 0; look < 100; ++look) {
-      events_of(wire, Operation::What::packet_in);
+      events_of(wire, WireOperation::What::packet_in);
       if (would_sleep(wire)) return true;
     }
     return false;
@@ -70,7 +70,7 @@ class WireDescriptor : public testing::TestWithParam<const char*> {
   const fi_addr_t to_ = here_ ? here_->know(there_->address(), 1) : FI_ADDR_UNSPEC;
   const Deadline deadline_ = Clock::now() + 60s;
   std::vector<std::byte> sent_ = std::vector<std::byte>(64), got_ = sent_;
-  Operation in_{.what = Operation::What::packet_in}, out_{.what = Operation::What::packet_out};
+  WireOperation in_{.what = WireOperation::What::packet_in}, out_{.what = WireOperation::What::packet_out};
 };
 
 // Providers of sockets left it readable for good after the first event.

@@ -111,8 +111,8 @@ void DataPath::close() {
   wires_.clear();
 }
 
-Registered DataPath::registered(const Registrations::Range& r, bool for_peers) {
-  std::vector<std::unique_ptr<Region>> regions;
+RegisteredMemory DataPath::registered(const Registrations::Range& r, bool for_peers) {
+  std::vector<std::unique_ptr<MemoryRegion>> regions;
   for (const auto& wire : wires_) regions.push_back(wire ? register_region(*wire, r, for_peers) : nullptr);
   return {r, for_peers, std::move(regions)};
 }
@@ -130,7 +130,7 @@ std::vector<std::byte> DataPath::address() const {
 
 // Peers send their wires' addresses when asked; until then the address is unknown.
 fi_addr_t DataPath::address_of(Rank r, int rail) {
-  Known& peer = known(r);
+  KnownPeer& peer = known(r);
   const auto at = static_cast<std::size_t>(rail);
   if (peer.addresses.size() < wires_.size()) peer.addresses.resize(wires_.size(), FI_ADDR_UNSPEC);
   if (peer.addresses[at] != FI_ADDR_UNSPEC) return peer.addresses[at];
@@ -180,7 +180,7 @@ bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_b
     std::memcpy(flat.data(), &packet, sizeof packet);
     if (more_bytes != 0) std::memcpy(flat.data() + sizeof packet, more, more_bytes);
     sent = wire(rail).inject(address, flat.data(), bytes);
-  } else if (PacketBuffer* const b = outgoing_->take(Operation::What::packet_out); b != nullptr) {
+  } else if (PacketBuffer* const b = outgoing_->take(WireOperation::What::packet_out); b != nullptr) {
     std::memcpy(b->data, &packet, sizeof packet);
     if (more_bytes != 0) std::memcpy(b->data + sizeof packet, more, more_bytes);
     b->to = address;
@@ -201,7 +201,7 @@ bool DataPath::send_piece(Rank to, const PieceOut& p) {
   if (address == FI_ADDR_UNSPEC || rails_.full(p.rail) || !p.grant.is_for(p.rail)) return false;  // or anew
   PieceOut& op = pieces_out_.next();
   op = p;
-  op.what = Operation::What::piece_out;
+  op.what = WireOperation::What::piece_out;
   const std::size_t at = slot_of(p.rail);
   const Target target{address, p.grant.address[at] + std::uint64_t{p.piece} * p.grant.piece, p.grant.key[at]};
   const std::uint32_t number = p.grant.first + p.piece;
@@ -217,9 +217,9 @@ bool DataPath::send_piece(Rank to, const PieceOut& p) {
   return true;
 }
 
-bool DataPath::receive_piece(const Local& b, std::uint32_t number) {
+bool DataPath::receive_piece(const LocalBytes& b, std::uint32_t number) {
   PieceIn& op = pieces_in_.next();
-  op.what = Operation::What::piece_in;
+  op.what = WireOperation::What::piece_in;
   op.number = number;
   if (!wire(packet_rail()).receive_tagged(b, number, op)) return false;
   pieces_in_.free.pop_back();
@@ -232,7 +232,7 @@ void DataPath::give(PacketBuffer* b) { b->pool->give(b); }
 void DataPath::post_receives() {
   if (posted_ < wanted_posted_ / 2) wanted_posted_ = std::min(2 * wanted_posted_, most_receives);
   for (; posted_ < wanted_posted_; ++posted_) {
-    PacketBuffer* const b = incoming_->take(Operation::What::packet_in);
+    PacketBuffer* const b = incoming_->take(WireOperation::What::packet_in);
     if (b == nullptr) return;
     b->rail = packet_rail();
     if (wire(packet_rail()).receive({b->data, incoming_->packet_bytes(), b->descriptor}, *b)) continue;
@@ -243,7 +243,7 @@ void DataPath::post_receives() {
 void DataPath::progress() {
   if (closed()) return;
   if (!to_repeat_.empty()) repeat();
-  std::array<Event, 16> events;
+  std::array<WireEvent, 16> events;
   for (int rail = packet_rail(); rail < rails(); ++rail)
     for (int rounds = 0; rounds < 4 && has_rail(rail); ++rounds) {
       const std::size_t count = wire(rail).poll(events);
@@ -255,24 +255,24 @@ void DataPath::progress() {
   if (!all_moved_ || !all_resumed_ || !all_told_) begin_again_with_those_who_moved();
 }
 
-void DataPath::happened(const Event& e, int rail) {
-  if (e.what == Event::What::immediate) return land(e.immediate, rail);
+void DataPath::happened(const WireEvent& e, int rail) {
+  if (e.what == WireEvent::What::immediate) return land(e.immediate, rail);
   if (e.operation == nullptr) return;
-  const bool well = e.what == Event::What::done;
+  const bool well = e.what == WireEvent::What::done;
   switch (e.operation->what) {
-    case Operation::What::packet_in: {
+    case WireOperation::What::packet_in: {
       auto* const b = static_cast<PacketBuffer*>(e.operation);
       --posted_;
       return well ? take(b) : give(b);
     }
-    case Operation::What::packet_out:
+    case WireOperation::What::packet_out:
       return packet_gone(static_cast<PacketBuffer*>(e.operation), well);
-    case Operation::What::piece_in: {
+    case WireOperation::What::piece_in: {
       auto* const in = static_cast<PieceIn*>(e.operation);
       if (well) land(in->number, rail);
       return pieces_in_.free.push_back(in);
     }
-    case Operation::What::piece_out: {
+    case WireOperation::What::piece_out: {
       auto* const out = static_cast<PieceOut*>(e.operation);
       rails_.done(out->rail, out->bytes.bytes, out->posted, well, Clock::now());
       return piece_ended(*out, well);

@@ -61,7 +61,7 @@ class DataPath {
   int rail_for(std::size_t bytes) const;
   // True if a piece that did not complete over this rail can no longer arrive there, so that it may be retransmitted.
   bool is_over(Rank to, int rail) const;
-  bool receive_piece(const Local&, std::uint32_t number);
+  bool receive_piece(const LocalBytes&, std::uint32_t number);
   void give(PacketBuffer*);                           // a packet that was received, after use
   bool checks() const { return settings_.checksum; }  // checksums are sent, and looked at
   void expect_undamaged() const;                      // throws Damaged if a packet was
@@ -70,11 +70,11 @@ class DataPath {
   bool copies() const { return !checks() && !limits_.registers_local; }  // messages that may have to be sent again
 
  private:
-  Registered registered(const Registrations::Range&, bool for_peers);
+  RegisteredMemory registered(const Registrations::Range&, bool for_peers);
   bool open_another_rail(int like);
   void take(PacketBuffer*);
   void land(std::uint32_t piece, int rail);
-  void happened(const Event&, int rail);
+  void happened(const WireEvent&, int rail);
   void look_after_rails();
   void leave_rail(int rail);
   void open_pools();
@@ -85,7 +85,7 @@ class DataPath {
   void piece_ended(PieceOut&, bool well);
   void repeat();
   std::size_t index(Rank, int lane) const;
-  Known& known(Rank r) { return known_[static_cast<std::size_t>(r)]; }
+  KnownPeer& known(Rank r) { return known_[static_cast<std::size_t>(r)]; }
   fi_addr_t address_of(Rank, int rail);  // FI_ADDR_UNSPEC: it has not told it yet
 
   std::mutex mutex_;
@@ -105,11 +105,11 @@ class DataPath {
   std::vector<PacketBuffer*> to_repeat_;
   Rails rails_;
   Deadline looked_for_moves_ = {};
-  Pieces<PieceOut> pieces_out_;
-  Pieces<PieceIn> pieces_in_;
+  PiecePool<PieceOut> pieces_out_;
+  PiecePool<PieceIn> pieces_in_;
   Landings landings_;
   Registrations registrations_;
-  std::vector<Known> known_;  // by rank
+  std::vector<KnownPeer> known_;  // by rank
   std::vector<std::unique_ptr<LaneSender>> senders_;
   std::vector<std::unique_ptr<LaneReceiver>> receivers_;
   Traffic traffic_;

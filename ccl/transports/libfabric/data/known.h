@@ -10,7 +10,7 @@
 
 namespace trellis::ccl::libfabric {
 
-struct Known {
+struct KnownPeer {
   std::vector<fi_addr_t> addresses = {};  // by rail; FI_ADDR_UNSPEC: it has not told
   bool moved = true;                      // it receives packets over the same rail as this rank
 

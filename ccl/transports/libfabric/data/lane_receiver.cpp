@@ -203,8 +203,8 @@ bool LaneReceiver::post_pieces(Opened& o) {
   for (; o.posted < o.pieces; ++o.posted) {
     if (path_.landings().there(o.first + o.posted)) continue;
     const std::size_t at = std::size_t{o.posted} * o.grant.piece;
-    const Local room{o.to + at, std::min<std::size_t>(o.grant.piece, o.bytes - at),
-                     registered ? registered->descriptor(path_.packet_rail()) : nullptr};
+    const LocalBytes room{o.to + at, std::min<std::size_t>(o.grant.piece, o.bytes - at),
+                          registered ? registered->descriptor(path_.packet_rail()) : nullptr};
     if (!path_.receive_piece(room, o.first + o.posted)) return false;
   }
   return true;

@@ -298,9 +298,9 @@ void LaneSender::ask() {
 }
 
 // Where the next bytes are: in the caller's memory, or in a slot into which the producer has put them.
-Local LaneSender::bytes_of(Sending& s, const Grant& g, std::size_t bytes, int rail) {
+LocalBytes LaneSender::bytes_of(Sending& s, const Grant& g, std::size_t bytes, int rail) {
   if (s.producer == nullptr) {
-    Local found{.data = s.data + posted_, .bytes = bytes};
+    LocalBytes found{.data = s.data + posted_, .bytes = bytes};
     describe(found, rail);
     return found;
   }
@@ -318,7 +318,7 @@ Local LaneSender::bytes_of(Sending& s, const Grant& g, std::size_t bytes, int ra
     s.producer->make(s.producer->context, s.message, posted_, slot, bytes);
     made_ = posted_ + bytes;
   }
-  Local found{.data = slot, .bytes = bytes};
+  LocalBytes found{.data = slot, .bytes = bytes};
   describe(found, rail);
   return found;
 }
@@ -327,7 +327,7 @@ std::size_t LaneSender::slots_for(const Grant& g) const {
   return !path_.sends_again() ? staged_pieces : (bytes_ + g.piece - 1) / g.piece;
 }
 
-void LaneSender::describe(Local& b, int rail) const {
+void LaneSender::describe(LocalBytes& b, int rail) const {
   const Registrations::Use& registered = !source_ && staged_ ? staged_->registered : source_;
   b.descriptor = registered ? registered->descriptor(rail) : nullptr;
 }

@@ -37,8 +37,8 @@ class LaneSender : public Sender {
   void end_large();
   bool begin(Sending&);
   bool send_next_piece(Sending&, Offered&);
-  Local bytes_of(Sending&, const Grant&, std::size_t bytes, int rail);
-  void describe(Local&, int rail) const;
+  LocalBytes bytes_of(Sending&, const Grant&, std::size_t bytes, int rail);
+  void describe(LocalBytes&, int rail) const;
   void end_run(const Grant&);
   bool send_sums(const Sending&);
   std::size_t slots_for(const Grant&) const;

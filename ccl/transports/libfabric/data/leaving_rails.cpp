@@ -57,9 +57,9 @@ void DataPath::leave_rail(int rail) {
   const std::unique_ptr<Wire> wire = std::move(wires_[static_cast<std::size_t>(rail)]);
   rails_.leave(rail);
   if (carries_packets)
-    for (Known& peer : known_) peer.moved = all_moved_ = false;
+    for (KnownPeer& peer : known_) peer.moved = all_moved_ = false;
   wire->end();
-  std::array<Event, 16> had_come;
+  std::array<WireEvent, 16> had_come;
   while (const std::size_t count = wire->poll(had_come))
     for (std::size_t i = 0; i < count; ++i) happened(had_come[i], rail);
   for (const auto& end : senders_)

@@ -5,7 +5,7 @@ namespace trellis::ccl::libfabric {
 PacketPool::PacketPool(Wire& wire, std::size_t packet_bytes, std::size_t most)
     : wire_(wire), packet_bytes_((packet_bytes + 63) / 64 * 64), most_(most) {}
 
-PacketBuffer* PacketPool::take(Operation::What what) {
+PacketBuffer* PacketPool::take(WireOperation::What what) {
   if (free_.empty()) {
     if (slabs_.size() * slab_packets >= most_) return nullptr;
     Slab slab;

@@ -12,7 +12,7 @@ namespace trellis::ccl::libfabric {
 
 class PacketPool;
 
-struct PacketBuffer : Operation {
+struct PacketBuffer : WireOperation {
   PacketPool* pool = nullptr;
   std::byte* data = nullptr;
   void* descriptor = nullptr;
@@ -29,7 +29,7 @@ struct PacketBuffer : Operation {
 class PacketPool {
  public:
   PacketPool(Wire&, std::size_t packet_bytes, std::size_t most);
-  PacketBuffer* take(Operation::What);  // null: all are in use
+  PacketBuffer* take(WireOperation::What);  // null: all are in use
   void give(PacketBuffer* b) { free_.push_back(b); }
   // Called when the wire is closed. Buffers in use keep their contents; no buffer is handed out any more.
   void leave_wire();
@@ -40,7 +40,7 @@ class PacketPool {
   static constexpr std::size_t slab_packets = 4;
   struct Slab {
     std::unique_ptr<std::byte[]> memory;
-    std::unique_ptr<Region> region;
+    std::unique_ptr<MemoryRegion> region;
     std::unique_ptr<PacketBuffer[]> buffers;
   };
   Wire& wire_;

@@ -13,22 +13,22 @@ namespace trellis::ccl::libfabric {
 class LaneSender;
 
 // A piece that is sent, with all that is needed to retransmit it.
-struct PieceOut : Operation {
+struct PieceOut : WireOperation {
   LaneSender* sender = nullptr;
   Grant grant = {};
   std::uint32_t piece = 0;
-  Local bytes = {};
+  LocalBytes bytes = {};
   int rail = 0;
   Deadline posted = {};
   bool under_way = false;
 };
-struct PieceIn : Operation {
+struct PieceIn : WireOperation {
   std::uint32_t number = 0;
 };
 
 // A communicator's pieces; one that has completed is reused.
 template <class Piece>
-struct Pieces {
+struct PiecePool {
   std::vector<std::unique_ptr<Piece>> all = {};
   std::vector<Piece*> free = {};
 

@@ -8,12 +8,12 @@ namespace trellis::ccl::libfabric {
 
 // A provider may have FI_HMEM but not this kind of device, if it was built without Neuron's part. Then the mapped
 // address is not used.
-std::unique_ptr<Region> register_region(Wire& wire, const device::WatchedMemory::Range& r, bool for_peers) {
+std::unique_ptr<MemoryRegion> register_region(Wire& wire, const device::WatchedMemory::Range& r, bool for_peers) {
   if (r.exporter != nullptr && wire.limits().device_memory) try {
       const device::Exported e = r.exporter->export_memory(r.begin, r.bytes);
       return wire.region({.data = r.begin,
                           .bytes = r.bytes,
-                          .of = Memory::Of::neuron,
+                          .of = FabricMemory::Of::neuron,
                           .device = r.exporter->topology().chip_of_core(),
                           .dmabuf = e.fd(),
                           .dmabuf_offset = e.offset()},

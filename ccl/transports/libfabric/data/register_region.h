@@ -9,6 +9,6 @@
 
 namespace trellis::ccl::libfabric {
 
-std::unique_ptr<Region> register_region(Wire&, const device::WatchedMemory::Range&, bool for_peers);
+std::unique_ptr<MemoryRegion> register_region(Wire&, const device::WatchedMemory::Range&, bool for_peers);
 
 }  // namespace trellis::ccl::libfabric

@@ -17,7 +17,7 @@ std::byte* writable(const void* data) { return static_cast<std::byte*>(const_cas
 }  // namespace
 
 Registrations::Use Registrations::made(const Range& r, bool for_peers) {
-  auto one = std::make_shared<Registered>(make_(r, for_peers));
+  auto one = std::make_shared<RegisteredMemory>(make_(r, for_peers));
   if (all_.size() == all_.capacity()) std::erase_if(all_, [](const auto& w) { return w.expired(); });
   all_.push_back(one);
   return one;
@@ -73,7 +73,7 @@ void Registrations::end(const std::byte* begin, std::size_t bytes) {
                 [&](const Kept& k) { return k.range.begin < begin + bytes && begin < k.range.begin + k.range.bytes; });
 }
 
-void Registrations::add_rail(const std::function<std::unique_ptr<Region>(const Range&, bool)>& on_it) {
+void Registrations::add_rail(const std::function<std::unique_ptr<MemoryRegion>(const Range&, bool)>& on_it) {
   for (const auto& w : all_)
     if (const Use u = w.lock()) u->add_rail(on_it(u->of(), u->for_peers()));
 }

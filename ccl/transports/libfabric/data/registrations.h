@@ -12,14 +12,14 @@
 
 namespace trellis::ccl::libfabric {
 
-class Registered {
+class RegisteredMemory {
  public:
   using Range = device::WatchedMemory::Range;
-  Registered(const Range& of, bool for_peers, std::vector<std::unique_ptr<Region>> regions)
+  RegisteredMemory(const Range& of, bool for_peers, std::vector<std::unique_ptr<MemoryRegion>> regions)
       : of_(of), for_peers_(for_peers), regions_(std::move(regions)) {}
   const Range& of() const { return of_; }
   bool for_peers() const { return for_peers_; }
-  void add_rail(std::unique_ptr<Region> region) { regions_.push_back(std::move(region)); }
+  void add_rail(std::unique_ptr<MemoryRegion> region) { regions_.push_back(std::move(region)); }
   bool has(int rail) const { return at(rail) != nullptr; }
   void* descriptor(int rail) const { return has(rail) ? at(rail)->descriptor() : nullptr; }
   std::uint64_t key(int rail) const { return at(rail)->key(); }
@@ -29,17 +29,17 @@ class Registered {
   void drop_rail(int rail) { regions_[static_cast<std::size_t>(rail)].reset(); }
 
  private:
-  const std::unique_ptr<Region>& at(int rail) const { return regions_[static_cast<std::size_t>(rail)]; }
+  const std::unique_ptr<MemoryRegion>& at(int rail) const { return regions_[static_cast<std::size_t>(rail)]; }
   Range of_;
   bool for_peers_;
-  std::vector<std::unique_ptr<Region>> regions_;  // by rail; null: it was left
+  std::vector<std::unique_ptr<MemoryRegion>> regions_;  // by rail; null: it was left
 };
 
 class Registrations {
  public:
-  using Use = std::shared_ptr<Registered>;
-  using Range = Registered::Range;
-  using Make = std::function<Registered(const Range&, bool for_peers)>;
+  using Use = std::shared_ptr<RegisteredMemory>;
+  using Range = RegisteredMemory::Range;
+  using Make = std::function<RegisteredMemory(const Range&, bool for_peers)>;
   Registrations(std::size_t most, Make make) : most_(most), make_(std::move(make)) {}
 
   Use of(const void* data, std::size_t bytes, bool for_peers);     // kept, if it can be
@@ -51,7 +51,7 @@ class Registrations {
   void end(const std::byte* begin, std::size_t bytes);  // its pages are given back or moved
   void drop_rail(int);
   // Registers all registered memory with one more rail, too.
-  void add_rail(const std::function<std::unique_ptr<Region>(const Range&, bool for_peers)>&);
+  void add_rail(const std::function<std::unique_ptr<MemoryRegion>(const Range&, bool for_peers)>&);
   void drop() { kept_.clear(); }
   std::size_t kept() const { return kept_.size(); }
 
@@ -68,7 +68,7 @@ class Registrations {
   const Make make_;
   std::vector<Range> exposed_;
   std::list<Kept> kept_;  // the last used first
-  std::vector<std::weak_ptr<Registered>> all_;
+  std::vector<std::weak_ptr<RegisteredMemory>> all_;
 };
 
 }  // namespace trellis::ccl::libfabric

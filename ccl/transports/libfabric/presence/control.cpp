@@ -73,7 +73,7 @@ void Control::begin(std::vector<Member> members, const Seal& seal) {
     Path& p = paths_.emplace_back();
     p.addresses.assign(members_.size(), FI_ADDR_UNSPEC);
     p.pool = std::make_unique<PacketPool>(*wire, bytes, most_packets);
-    for (std::size_t i = 0; i < posted_receives; ++i) p.to_post.push_back(p.pool->take(Operation::What::packet_in));
+    for (std::size_t i = 0; i < posted_receives; ++i) p.to_post.push_back(p.pool->take(WireOperation::What::packet_in));
   }
   post_receives();
   thread_ = thread_without_signals([this] { run(); });
@@ -171,14 +171,14 @@ void Control::move() {
 
 void Control::move(int path) {
   const auto at = static_cast<std::size_t>(path);
-  std::array<Event, 16> events;
+  std::array<WireEvent, 16> events;
   for (;;) {
     const std::size_t count = wires_[at]->poll(events);
     for (std::size_t i = 0; i < count; ++i) {
       auto* const b = static_cast<PacketBuffer*>(events[i].operation);
       if (b == nullptr) continue;
-      if (b->what == Operation::What::packet_in) {
-        if (events[i].what == Event::What::done) take(*b, path);
+      if (b->what == WireOperation::What::packet_in) {
+        if (events[i].what == WireEvent::What::done) take(*b, path);
         paths_[at].to_post.push_back(b);
       } else if (const auto found = sent_.find(b); found != sent_.end()) {
         const auto& [presence, to] = found->second;
@@ -226,7 +226,7 @@ void Control::tell(const std::shared_ptr<Presence>& p, Rank r) {
     }
     to = wire.know(addresses[static_cast<std::size_t>(number)], static_cast<std::uint32_t>(p->place(r)));
   }
-  PacketBuffer* const b = path.pool->take(Operation::What::packet_out);
+  PacketBuffer* const b = path.pool->take(WireOperation::What::packet_out);
   if (b == nullptr) return p->put_off(r);
   constexpr std::size_t sealed = sizeof(Seal::Head);
   const std::size_t room = path.pool->packet_bytes() - sealed;

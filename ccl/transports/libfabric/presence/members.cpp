@@ -78,7 +78,7 @@ void expect_alike(Store& store, Rank rank, const std::vector<Member>& members) {
 std::string note_for_all(Rank part) { return fmt::format("fabric/all/{}", part); }
 
 // Rank 0's list of a part of the members, behind the communicator's origin.
-Bytes gathered(Store& store, Rank part, Rank ranks, const Origin& origin, Deadline deadline) {
+Bytes gathered(Store& store, Rank part, Rank ranks, const SealOrigin& origin, Deadline deadline) {
   Bytes all;
   put(all, std::as_bytes(std::span(&origin, 1)));
   Member before;
@@ -110,7 +110,7 @@ void tell_of_giving_up(Store& store, Rank part, Rank missing, std::string_view w
   refused_together(store, 0);
 }
 
-void gather(Store& store, Rank parts, Rank ranks, const Origin& origin, Deadline deadline) {
+void gather(Store& store, Rank parts, Rank ranks, const SealOrigin& origin, Deadline deadline) {
   for (Rank part = 0; part < parts; ++part) try {
       store.set(note_for_all(part), gathered(store, part, ranks, origin, deadline));
     } catch (const PeerLost& lost) {
@@ -135,7 +135,7 @@ void gather(Store& store, Rank parts, Rank ranks, const Origin& origin, Deadline
 
 }  // namespace
 
-std::vector<Member> exchange_members(Store& store, Rank rank, Rank ranks, const Member& mine, Origin& origin,
+std::vector<Member> exchange_members(Store& store, Rank rank, Rank ranks, const Member& mine, SealOrigin& origin,
                                      Deadline deadline) {
   store.set(fmt::format("fabric/{}", rank), note_of(mine));
   const Rank parts = (ranks + told_at_once - 1) / told_at_once;

@@ -8,20 +8,20 @@ namespace trellis::ccl::libfabric {
 namespace {
 
 // The label keeps a code of the store's protocol, which uses the same secret, from being used as this key.
-Digest key_of(std::string_view secret, const Origin& o) {
+Digest key_of(std::string_view secret, const SealOrigin& o) {
   return HmacKey(bytes_of(secret))
       .of({bytes_of("trellis fabric: control"), std::as_bytes(std::span(&o.identity, 1)), o.nonce});
 }
 
 }  // namespace
 
-Origin fresh_origin() {
-  Origin o{.identity = random_number()};
+SealOrigin fresh_origin() {
+  SealOrigin o{.identity = random_number()};
   fill_random(o.nonce);
   return o;
 }
 
-Seal::Seal(std::string_view secret, const Origin& o) : key_(key_of(secret, o)) {}
+Seal::Seal(std::string_view secret, const SealOrigin& o) : key_(key_of(secret, o)) {}
 
 std::array<std::byte, 16> Seal::code_of(const Head& head, std::span<const std::byte> body) const {
   std::array<std::byte, 16> code;

@@ -11,16 +11,16 @@
 namespace trellis::ccl::libfabric {
 
 // What rank 0 of a new communicator draws at random, and tells the others through the store.
-struct Origin {
+struct SealOrigin {
   std::uint64_t identity = 0;  // of the communicator
   Digest nonce = {};           // goes into the key, so that no two jobs share one
 };
-Origin fresh_origin();
+SealOrigin fresh_origin();
 
 class Seal {
  public:
   // `secret`: that of the store through which the origin came.
-  Seal(std::string_view secret, const Origin&);
+  Seal(std::string_view secret, const SealOrigin&);
 
   // A message is this head and a body.
   struct Head {

@@ -43,9 +43,9 @@ class DatagramWire : public Wire {
     by_address_[key_of(*there)] = peers_.size() - 1;
     return peers_.size() - 1;
   }
-  std::unique_ptr<Region> region(const Memory&, bool) override { return nullptr; }
+  std::unique_ptr<MemoryRegion> region(const FabricMemory&, bool) override { return nullptr; }
 
-  bool send(fi_addr_t to, const Local& b, Operation& op) override {
+  bool send(fi_addr_t to, const LocalBytes& b, WireOperation& op) override {
     const Peer& peer = peers_[to];
     int error = 0;
     // An error of an earlier message, to any peer, is reported by the next call, so try once more.
@@ -54,23 +54,24 @@ class DatagramWire : public Wire {
     refusal_ = 0;
     if (error == EAGAIN || error == ENOBUFS) return false;
     if (error == 0) error = peer.error;
-    events_.push_back({.what = error == 0 ? Event::What::done : Event::What::failed, .operation = &op, .error = error});
+    events_.push_back(
+        {.what = error == 0 ? WireEvent::What::done : WireEvent::What::failed, .operation = &op, .error = error});
     return true;
   }
-  bool receive(const Local& b, Operation& op) override {
+  bool receive(const LocalBytes& b, WireOperation& op) override {
     receives_.push_back({b, &op});
     return true;
   }
   bool inject(fi_addr_t, const void*, std::size_t) override { return unsupported(); }
-  bool write(const Target&, const Local&, std::uint32_t, Operation&) override { return unsupported(); }
-  bool send_tagged(fi_addr_t, const Local&, std::uint32_t, Operation&) override { return unsupported(); }
-  bool receive_tagged(const Local&, std::uint32_t, Operation&) override { return unsupported(); }
+  bool write(const Target&, const LocalBytes&, std::uint32_t, WireOperation&) override { return unsupported(); }
+  bool send_tagged(fi_addr_t, const LocalBytes&, std::uint32_t, WireOperation&) override { return unsupported(); }
+  bool receive_tagged(const LocalBytes&, std::uint32_t, WireOperation&) override { return unsupported(); }
 
   void end() override { socket_ = Descriptor(); }
   int refusal() const override { return refusal_; }
   int descriptor() override { return events_.empty() ? socket_.number() : busy; }
 
-  std::size_t poll(std::span<Event> events) override {
+  std::size_t poll(std::span<WireEvent> events) override {
     take_errors();
     std::size_t count = 0;
     for (; count < events.size() && !events_.empty(); ++count) {
@@ -78,7 +79,7 @@ class DatagramWire : public Wire {
       events_.pop_front();
     }
     while (count < events.size() && !receives_.empty() && take_message())
-      events[count++] = {.what = Event::What::done, .operation = taken_};
+      events[count++] = {.what = WireEvent::What::done, .operation = taken_};
     return count;
   }
 
@@ -88,15 +89,15 @@ class DatagramWire : public Wire {
     int error = 0;  // what became of messages to it, since it was last heard
   };
   struct Receive {
-    Local room;
-    Operation* operation;
+    LocalBytes room;
+    WireOperation* operation;
   };
 
   static std::string key_of(const ccl::Endpoint& e) { return e.text(); }
 
   static bool unsupported() { throw std::logic_error("datagrams carry plain messages alone"); }
 
-  int sent(const Peer& to, const Local& b) const {
+  int sent(const Peer& to, const LocalBytes& b) const {
     const auto* const at = reinterpret_cast<const sockaddr*>(&to.at.address);
     return sendto(socket_.number(), b.data, b.bytes, MSG_DONTWAIT | MSG_NOSIGNAL, at, to.at.length) < 0 ? errno : 0;
   }
@@ -154,9 +155,9 @@ class DatagramWire : public Wire {
   WireLimits limits_;
   std::vector<Peer> peers_;
   std::unordered_map<std::string, std::size_t> by_address_;
-  std::deque<Event> events_;
+  std::deque<WireEvent> events_;
   std::deque<Receive> receives_;
-  Operation* taken_ = nullptr;
+  WireOperation* taken_ = nullptr;
   int refusal_ = 0;
 };
 

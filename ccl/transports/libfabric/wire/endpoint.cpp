@@ -32,9 +32,9 @@ struct Close {
 template <class Object>
 using Owned = std::unique_ptr<Object, Close>;
 
-class MemoryRegion : public Region {
+class ProviderRegion : public MemoryRegion {
  public:
-  MemoryRegion(fid_mr* region, OwnKey key, std::uint64_t address)
+  ProviderRegion(fid_mr* region, OwnKey key, std::uint64_t address)
       : key_(std::move(key)), region_(region), address_(address) {}
   void* descriptor() const override { return fi_mr_desc(region_.get()); }
   std::uint64_t key() const override { return fi_mr_key(region_.get()); }
@@ -97,7 +97,7 @@ class Endpoint : public Wire {
     return known;
   }
 
-  std::unique_ptr<Region> region(const Memory& memory, bool for_peers) override {
+  std::unique_ptr<MemoryRegion> region(const FabricMemory& memory, bool for_peers) override {
     const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
     auto region = registered(memory, for_peers ? FI_REMOTE_WRITE | FI_RECV : FI_SEND | FI_RECV | FI_WRITE,
                              (mode & FI_MR_VIRT_ADDR) != 0 ? reinterpret_cast<std::uint64_t>(memory.data) : 0);
@@ -111,20 +111,20 @@ class Endpoint : public Wire {
   bool inject(fi_addr_t to, const void* data, std::size_t bytes) override {
     return posted(fi_inject(ep_.get(), data, bytes, to), "fi_inject");
   }
-  bool send(fi_addr_t to, const Local& b, Operation& op) override {
+  bool send(fi_addr_t to, const LocalBytes& b, WireOperation& op) override {
     return posted(fi_send(ep_.get(), b.data, b.bytes, b.descriptor, to, &op), "fi_send");
   }
-  bool write(const Target& to, const Local& b, std::uint32_t immediate, Operation& op) override {
+  bool write(const Target& to, const LocalBytes& b, std::uint32_t immediate, WireOperation& op) override {
     return posted(fi_writedata(ep_.get(), b.data, b.bytes, b.descriptor, immediate, to.peer, to.address, to.key, &op),
                   "fi_writedata");
   }
-  bool send_tagged(fi_addr_t to, const Local& b, std::uint32_t tag, Operation& op) override {
+  bool send_tagged(fi_addr_t to, const LocalBytes& b, std::uint32_t tag, WireOperation& op) override {
     return posted(fi_tsend(ep_.get(), b.data, b.bytes, b.descriptor, to, tag, &op), "fi_tsend");
   }
-  bool receive(const Local& b, Operation& op) override {
+  bool receive(const LocalBytes& b, WireOperation& op) override {
     return posted(fi_recv(ep_.get(), const_cast<void*>(b.data), b.bytes, b.descriptor, FI_ADDR_UNSPEC, &op), "fi_recv");
   }
-  bool receive_tagged(const Local& b, std::uint32_t tag, Operation& op) override {
+  bool receive_tagged(const LocalBytes& b, std::uint32_t tag, WireOperation& op) override {
     return posted(fi_trecv(ep_.get(), const_cast<void*>(b.data), b.bytes, b.descriptor, FI_ADDR_UNSPEC, tag, 0, &op),
                   "fi_trecv");
   }
@@ -132,7 +132,7 @@ class Endpoint : public Wire {
   void end() override { ep_.reset(); }
   int refusal() const override { return refusal_; }
 
-  std::size_t poll(std::span<Event> events) override {
+  std::size_t poll(std::span<WireEvent> events) override {
     std::array<fi_cq_data_entry, most_events> entries;
     const std::size_t most = std::min(events.size(), entries.size());
     const ssize_t got = fi_cq_read(queue_.get(), entries.data(), most);
@@ -142,8 +142,8 @@ class Endpoint : public Wire {
     for (std::size_t i = 0; i < count; ++i) {
       const fi_cq_data_entry& e = entries[i];
       const bool written = (e.flags & FI_REMOTE_CQ_DATA) != 0;
-      events[i] = {.what = written ? Event::What::immediate : Event::What::done,
-                   .operation = written ? nullptr : static_cast<Operation*>(e.op_context),
+      events[i] = {.what = written ? WireEvent::What::immediate : WireEvent::What::done,
+                   .operation = written ? nullptr : static_cast<WireOperation*>(e.op_context),
                    .immediate = static_cast<std::uint32_t>(e.data)};
     }
     return count;
@@ -197,7 +197,7 @@ class Endpoint : public Wire {
   }
 
   // A provider may have given a key to memory of its own.
-  std::unique_ptr<MemoryRegion> registered(const Memory& memory, std::uint64_t access, std::uint64_t address) {
+  std::unique_ptr<ProviderRegion> registered(const FabricMemory& memory, std::uint64_t access, std::uint64_t address) {
     for (int turn = 1;; ++turn) {
       OwnKey key(keys_);
       const RegistrationRequest request(memory, access, key.number(), info_->caps, library().version());
@@ -205,7 +205,7 @@ class Endpoint : public Wire {
       const int result = fi_mr_regattr(domain_.get(), &request.attributes, request.flags, &made);
       if (result == -FI_ENOKEY && keys_ && turn < most_key_turns) continue;
       checked(result, "fi_mr_regattr");
-      return std::make_unique<MemoryRegion>(made, std::move(key), address);
+      return std::make_unique<ProviderRegion>(made, std::move(key), address);
     }
   }
 
@@ -217,12 +217,13 @@ class Endpoint : public Wire {
     return std::min(limit, usual);
   }
 
-  std::size_t poll_error(std::span<Event> events) {
+  std::size_t poll_error(std::span<WireEvent> events) {
     fi_cq_err_entry e = {};
     const ssize_t got = fi_cq_readerr(queue_.get(), &e, 0);
     if (got == -FI_EAGAIN) return 0;
     checked(got, "fi_cq_readerr");
-    events[0] = {.what = Event::What::failed, .operation = static_cast<Operation*>(e.op_context), .error = e.err};
+    events[0] = {
+        .what = WireEvent::What::failed, .operation = static_cast<WireOperation*>(e.op_context), .error = e.err};
     return 1;
   }
 

@@ -6,7 +6,7 @@
 
 namespace trellis::ccl::libfabric {
 
-struct Memory {
+struct FabricMemory {
   enum class Of : std::uint8_t { host, neuron };
   void* data = nullptr;
   std::size_t bytes = 0;

@@ -9,8 +9,8 @@ namespace trellis::ccl::libfabric {
 
 static_assert(offsetof(RegistrationRequest, newer) == sizeof(fi_mr_attr));
 
-RegistrationRequest::RegistrationRequest(const Memory& m, std::uint64_t access, std::uint64_t key, std::uint64_t caps,
-                                         std::uint32_t version)
+RegistrationRequest::RegistrationRequest(const FabricMemory& m, std::uint64_t access, std::uint64_t key,
+                                         std::uint64_t caps, std::uint32_t version)
     : part{m.data, m.bytes} {
   attributes.mr_iov = &part;
   attributes.iov_count = 1;
@@ -18,12 +18,12 @@ RegistrationRequest::RegistrationRequest(const Memory& m, std::uint64_t access, 
   attributes.requested_key = key;
   attributes.iface = FI_HMEM_SYSTEM;
   const bool exported = m.dmabuf >= 0;
-  if (m.of == Memory::Of::host && !exported) return;
+  if (m.of == FabricMemory::Of::host && !exported) return;
   if ((caps & FI_HMEM) == 0)
     throw std::invalid_argument(fmt::format(
         "{} bytes {} can't be registered: expected a provider with FI_HMEM, such as efa", m.bytes,
-        m.of == Memory::Of::neuron ? fmt::format("of Neuron device {}", m.device) : "of a DMA-BUF of the host"));
-  if (m.of == Memory::Of::neuron) {
+        m.of == FabricMemory::Of::neuron ? fmt::format("of Neuron device {}", m.device) : "of a DMA-BUF of the host"));
+  if (m.of == FabricMemory::Of::neuron) {
     attributes.iface = FI_HMEM_NEURON;
     attributes.device.neuron = m.device;
   }

@@ -21,7 +21,7 @@ inline constexpr std::uint32_t has_dmabuf = FI_VERSION(1, 20);
 struct RegistrationRequest {
   // Throws invalid_argument when such memory can't be registered with an endpoint of these capabilities by a library of
   // this version.
-  RegistrationRequest(const Memory&, std::uint64_t access, std::uint64_t key, std::uint64_t caps,
+  RegistrationRequest(const FabricMemory&, std::uint64_t access, std::uint64_t key, std::uint64_t caps,
                       std::uint32_t version);
   RegistrationRequest(const RegistrationRequest&) = delete;
   RegistrationRequest& operator=(const RegistrationRequest&) = delete;

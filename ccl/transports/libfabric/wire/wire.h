@@ -13,31 +13,31 @@
 namespace trellis::ccl::libfabric {
 
 // An operation under way. It stays in place until its event, or until its wire is destroyed.
-struct Operation {
+struct WireOperation {
   enum class What : std::uint8_t { packet_in, packet_out, piece_in, piece_out };
   fi_context2 space = {};  // the provider's; first
   What what = What::packet_in;
 };
 
-struct Event {
+struct WireEvent {
   enum class What : std::uint8_t { done, immediate, failed };
   What what = What::done;
-  Operation* operation = nullptr;  // null for an immediate
-  std::uint32_t immediate = 0;     // the data of a peer's write with this number are in place
+  WireOperation* operation = nullptr;  // null for an immediate
+  std::uint32_t immediate = 0;         // the data of a peer's write with this number are in place
   int error = 0;
 };
 
 // Memory as a wire's provider knows it.
-class Region {
+class MemoryRegion {
  public:
-  virtual ~Region() = default;
+  virtual ~MemoryRegion() = default;
   virtual void* descriptor() const = 0;
   virtual std::uint64_t key() const = 0;
   virtual std::uint64_t address() const = 0;  // by which a peer names the first byte
 };
 
 // Memory of this process that an operation reads or fills.
-struct Local {
+struct LocalBytes {
   const void* data = nullptr;
   std::size_t bytes = 0;
   void* descriptor = nullptr;
@@ -69,15 +69,15 @@ class Wire {
   virtual std::span<const std::byte> address() const = 0;
   // `peer`: the number that the caller gives the peer, the same in each run of a program.
   virtual fi_addr_t know(std::span<const std::byte> address, std::uint32_t peer) = 0;
-  virtual std::unique_ptr<Region> region(const Memory&, bool for_peers) = 0;
+  virtual std::unique_ptr<MemoryRegion> region(const FabricMemory&, bool for_peers) = 0;
 
   // False: there is no room now, so try again after a poll; or the peer can't be reached, and refusal() has the error.
   virtual bool inject(fi_addr_t, const void* data, std::size_t bytes) = 0;
-  virtual bool send(fi_addr_t, const Local&, Operation&) = 0;
-  virtual bool write(const Target&, const Local&, std::uint32_t immediate, Operation&) = 0;
-  virtual bool send_tagged(fi_addr_t, const Local&, std::uint32_t tag, Operation&) = 0;
-  virtual bool receive(const Local&, Operation&) = 0;
-  virtual bool receive_tagged(const Local&, std::uint32_t tag, Operation&) = 0;
+  virtual bool send(fi_addr_t, const LocalBytes&, WireOperation&) = 0;
+  virtual bool write(const Target&, const LocalBytes&, std::uint32_t immediate, WireOperation&) = 0;
+  virtual bool send_tagged(fi_addr_t, const LocalBytes&, std::uint32_t tag, WireOperation&) = 0;
+  virtual bool receive(const LocalBytes&, WireOperation&) = 0;
+  virtual bool receive_tagged(const LocalBytes&, std::uint32_t tag, WireOperation&) = 0;
 
   // Nothing is read from or written to this process's memory after this. No other call follows but poll(), which still
   // tells what had come.
@@ -85,7 +85,7 @@ class Wire {
 
   virtual int refusal() const = 0;  // of the last operation that was not taken; 0: there was no room
 
-  virtual std::size_t poll(std::span<Event>) = 0;
+  virtual std::size_t poll(std::span<WireEvent>) = 0;
   // A descriptor that is readable when an event may have come; none: there is no such thing.
   static constexpr int none = -1, busy = -2;  // busy: there are events now
   virtual int descriptor() = 0;
