@@ -219,12 +219,15 @@ std::unique_ptr<Measured> measure(Bench& bench, const BenchSubject& subject) {
   auto result = std::make_unique<Measured>();
   Work work(bench, subject);
   const bool points = work.call().collective == schedule::Collective::send_recv;
+  bool serves = true;
   try {
     result->algorithm = points ? "direct" : bench.work.front()->algorithm(work.call());
   } catch (const std::invalid_argument&) {
-    if (subject.in_place) return nullptr;  // all ranks find this alike
-    throw;
+    if (!subject.in_place) throw;
+    serves = false;
   }
+  // A rank whose call is the same in place, as it is for all but the root of a reduce, finds nothing to refuse.
+  if (subject.in_place && bench.sum(serves ? 0 : 1) != 0) return nullptr;
   const std::uint64_t bytes = larger_buffer_bytes(subject.calls);
   const bool back_to_back = bytes <= back_to_back_bytes;
   DataPattern pattern(subject.calls, bench.rank(), bench.settings.seed, bench.settings.all_ones);

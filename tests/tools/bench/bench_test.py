@@ -153,7 +153,7 @@ class Tables(Case):
     def test_a_terminal_sees_progress(self):
         ran, said = run_on_a_terminal([TRELLIS, "bench", "allr", "--ranks", "2", "-b", "8", "-e", "8", *QUICK])
         self.assertEqual(ran.returncode, 0)
-        self.assertIn("1/1 allr 8 B", said)
+        self.assertIn("1/2 allr 8 B", said)
         self.assertTrue(said.endswith("\r\033[K"), said)
 
 
