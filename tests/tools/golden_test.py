@@ -21,7 +21,7 @@ class Golden(unittest.TestCase):
     def test_every_command_prints_its_golden_text(self):
         for name, arguments in cases():
             with self.subTest(name):
-                ran = trellis(*arguments)
+                ran = trellis(*arguments, cwd=os.environ["TRELLIS_SOURCE_DIR"])
                 self.assertEqual((ran.returncode, ran.stderr), (0, ""))
                 self.assertEqual(ran.stdout, (GOLDEN / name).read_text(), "if it is meant so: tools/regolden")
 
