@@ -9,6 +9,7 @@ tensors that have no data. Its second step is recorded, proved, priced on the ma
 import argparse
 import json
 import pathlib
+import signal
 import sys
 
 from trellis.simulate.record import JobRecord, data_axis, read, resize, write
@@ -139,6 +140,7 @@ def main() -> None:
     from trellis.simulate.ranks.coordinator import RankFailed
 
     given = _options().parse_args()
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # ends the ranks, too
     try:
         _run(given)
     except (ValueError, OSError, RankFailed) as error:

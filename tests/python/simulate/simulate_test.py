@@ -11,7 +11,8 @@ import python_environment as environment  # noqa: E402
 
 class Simulate(unittest.TestCase):
     def test_records(self):
-        environment.run("pytest", "-q", "-x", "tests/python/simulate/test_match.py", needs=("pytest", "numpy"))
+        files = [f"tests/python/simulate/test_{name}.py" for name in ("match", "ends")]
+        environment.run("pytest", "-q", "-x", *files, needs=("pytest", "numpy"))
 
     def test_jobs(self):
         files = [f"tests/python/simulate/test_{name}.py" for name in ("jobs", "gloo", "docs")]

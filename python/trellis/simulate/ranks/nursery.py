@@ -66,7 +66,9 @@ class Nursery:
             self._changed.wait_for(lambda: self._over or pid in self._ended)
 
     def close(self) -> None:
+        """Its ranks have ended. It may still import torch, for which nobody waits."""
         assert self._process.stdin is not None
+        self._process.terminate()
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
         self._process.wait()

@@ -36,6 +36,19 @@ def _rank(line: str) -> NoReturn:
     os._exit(0)
 
 
+def _end(alive: set[int]) -> NoReturn:
+    for pid in alive:
+        os.kill(pid, signal.SIGKILL)
+    os._exit(0)  # modules that were imported have nothing to say at its end
+
+
+def _tell(told: int, what: str, alive: set[int]) -> None:
+    try:
+        os.write(told, f"{what}\n".encode())
+    except BrokenPipeError:  # who started this was killed
+        _end(alive)
+
+
 def _ended(told: int, alive: set[int]) -> None:
     with contextlib.suppress(ChildProcessError):
         while True:
@@ -43,7 +56,7 @@ def _ended(told: int, alive: set[int]) -> None:
             if not pid:
                 return
             alive.discard(pid)
-            os.write(told, f"ended {pid} {os.waitstatus_to_exitcode(status)}\n".encode())
+            _tell(told, f"ended {pid} {os.waitstatus_to_exitcode(status)}", alive)
 
 
 def main() -> NoReturn:
@@ -51,9 +64,9 @@ def main() -> NoReturn:
     os.set_inheritable(told, False)
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: who started this ends it
     _import()
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: who started this ends it
     signal.set_wakeup_fd(woken)
     rest = b""
     alive: set[int] = set()
@@ -64,9 +77,7 @@ def main() -> NoReturn:
                 _ended(told, alive)
                 continue
             if not data:
-                for pid in alive:
-                    os.kill(pid, signal.SIGKILL)
-                os._exit(0)  # modules that were imported have nothing to say at its end
+                _end(alive)
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
                 sys.stdout.flush()
@@ -79,7 +90,7 @@ def main() -> NoReturn:
                         os.close(descriptor)
                     _rank(line.decode())
                 alive.add(pid)
-                os.write(told, f"began {pid}\n".encode())
+                _tell(told, f"began {pid}", alive)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,56 @@
+"""How a simulation ends when one of its processes is killed: without a traceback, and with nothing left behind."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("numpy")
+
+WORDS = [sys.executable, "-m", "trellis.simulate", "--world", "4", "--", "torchrun", "train.py"]
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """(the command, the process that forks ranks) while the latter imports torch, which is slow here."""
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(f"import time; open({str(tmp_path / 'importing')!r}, 'w').close(); "
+                                                    "time.sleep(2)\n")  # fmt: skip
+    (tmp_path / "tmp").mkdir()
+    path = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
+    command = subprocess.Popen(WORDS, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path / "tmp")})  # fmt: skip
+    for _ in range(600):
+        if (tmp_path / "importing").exists():
+            break
+        time.sleep(0.1)
+    children = pathlib.Path(f"/proc/{command.pid}/task/{command.pid}/children").read_text().split()
+    assert len(children) == 1
+    yield command, int(children[0])
+    command.kill()
+    command.wait()
+
+
+def said(command):
+    """All that it and its processes say, which ends when they do."""
+    return command.communicate(timeout=60)[1]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_the_command_is_killed_while_torch_is_imported(begun, tmp_path, how):
+    command, _ = begun
+    os.kill(command.pid, how)
+    assert said(command) == ""
+    assert command.returncode == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[how]
+    assert how == signal.SIGKILL or not list((tmp_path / "tmp").iterdir())
+
+
+def test_the_process_that_forks_ranks_is_killed(begun):
+    command, nursery = begun
+    os.kill(nursery, signal.SIGKILL)
+    told = said(command)
+    assert "no rank can be started" in told and "Traceback" not in told and command.returncode == 1
