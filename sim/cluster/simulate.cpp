@@ -5,6 +5,7 @@
 #include "sim/cluster/answer/answer.h"
 #include "sim/cluster/machine/import/typed.h"
 #include "sim/cluster/price/critical_path.h"
+#include "sim/cluster/workload/play.h"
 
 namespace trellis {
 namespace {
@@ -51,6 +52,10 @@ Simulation simulate(const SimulationQuery& query) {
     result.path.push_back({in_seconds(share.time), share.words});
   result.links = links_of(answer, machine);
   return result;
+}
+
+double workload_seconds(const std::string& workload, const std::string& machine) {
+  return in_seconds(play(workload_of(read_graph("workload", workload)), Machine(typed_machine(machine))).time);
 }
 
 }  // namespace trellis

@@ -21,7 +21,7 @@ MAY_INCLUDE = {
     "launch":   ["text", "schedule", "kernels", "device", "ccl"],
     "measure":  ["text", "schedule", "kernels", "sim", "device", "ccl", "launch"],
 }
-DOORS = {("device", "sim"): ["device/simulated/", "device/libnrt/"]}
+DOORS = {("device", "sim"): ["device/simulated/", "device/libnrt/"], ("ccl", "sim"): ["ccl/api/nccl/estimate.cpp"]}
 ON_TOP = ["bench", "examples", "python", "tests", "tools"]
 
 # The folders of a room or wing, lowest first: each may include those before it. The room's own headers are below all of

@@ -71,7 +71,7 @@ typedef struct ncclSimInfo_v22200 {
   size_t size;
   unsigned int magic;
   unsigned int version;
-  float estimatedTime;  // NCCL_UNDEF_FLOAT: not known
+  float estimatedTime;  // microseconds; NCCL_UNDEF_FLOAT: not known
 } ncclSimInfo_t;
 
 #define NCCL_SIM_INFO_MAGIC 0x74685283

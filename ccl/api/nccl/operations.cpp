@@ -9,6 +9,20 @@ using namespace trellis::nccl;
 
 namespace {
 
+// For ncclGroupSimulateEnd.
+void note(const trellis_call& call, const NcclComm& nccl_comm) {
+  const Place place = nccl_comm.place();
+  const bool whole = call.collective == TRELLIS_ALL_REDUCE || call.collective == TRELLIS_BROADCAST ||
+                     call.collective == TRELLIS_REDUCE;
+  const std::size_t blocks = whole ? 1 : static_cast<std::size_t>(place.ranks);
+  note_in_group(
+      {nccl_comm.comm(), place, call.collective, call.count * blocks * trellis_type_size(call.type), call.root, false});
+}
+
+void note_message(std::size_t count, trellis_type type, int peer, bool sends, const NcclComm& nccl_comm) {
+  note_in_group({nccl_comm.comm(), nccl_comm.place(), TRELLIS_SEND_RECV, count * trellis_type_size(type), peer, sends});
+}
+
 // Arguments that all operations have.
 struct Buffers {
   const void* in;
@@ -33,6 +47,7 @@ ncclResult_t run(const NcclFunction& f, trellis_collective collective, const Buf
     call.root = root;
     check(f, call, *nccl_comm);
     complete(call, *nccl_comm);
+    note(call, *nccl_comm);
     return trellis_run(own, &call, enter(*nccl_comm, stream));
   });
 }
@@ -126,6 +141,7 @@ ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatyp
     const trellis_comm own = nccl_comm->for_operations();
     const trellis_type type = type_of(datatype);
     check({"ncclSend"}, "sendbuff", sendbuff, count, type, peer, *nccl_comm);
+    note_message(count, type, peer, true, *nccl_comm);
     return trellis_send(own, sendbuff, count, type, peer, enter(*nccl_comm, stream));
   });
 }
@@ -138,6 +154,7 @@ ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int
     const trellis_comm own = nccl_comm->for_operations();
     const trellis_type type = type_of(datatype);
     check({"ncclRecv"}, "recvbuff", recvbuff, count, type, peer, *nccl_comm);
+    note_message(count, type, peer, false, *nccl_comm);
     return trellis_recv(own, recvbuff, count, type, peer, enter(*nccl_comm, stream));
   });
 }
@@ -179,7 +196,10 @@ ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo) {
       check(*simInfo);
       simInfo->estimatedTime = NCCL_UNDEF_FLOAT;
     }
-    return forget_group();
+    const std::vector<GroupCall> calls = calls_of_group();
+    const trellis_result result = checked(forget_group());
+    if (simInfo != nullptr) simInfo->estimatedTime = estimate(calls);
+    return result;
   });
 }
 TRELLIS_NCCL_TWIN(ncclGroupSimulateEnd);

@@ -72,8 +72,8 @@ TRELLIS_NCCL(ncclResult_t, ncclWaitSignal, int nDesc, ncclWaitSignalDesc_t* sign
 
 // Between start and the outermost end, this thread's calls are recorded. The end runs them together: first those that
 // create communicators, then sends and receives at once, then each communicator's collectives in order. If a call
-// failed, the end returns that failure and does nothing of the group. SimulateEnd does nothing of it either; the time
-// that it would take is not known here.
+// failed, the end returns that failure and does nothing of the group. SimulateEnd does nothing of it either, and says
+// how many microseconds it would take on the machine that TRELLIS_SIMULATE names; without it, NCCL_UNDEF_FLOAT.
 TRELLIS_NCCL(ncclResult_t, ncclGroupStart, void);
 TRELLIS_NCCL(ncclResult_t, ncclGroupEnd, void);
 TRELLIS_NCCL(ncclResult_t, ncclGroupSimulateEnd, ncclSimInfo_t* simInfo);

@@ -9,10 +9,11 @@
 namespace trellis::nccl {
 namespace {
 
-// Streams that this thread's open groups use.
+// What this thread's open groups use and do.
 struct Used {
   int depth = 0;
   std::vector<trellis_stream> defaults, others;
+  std::vector<GroupCall> calls;
 };
 thread_local Used used;
 
@@ -102,5 +103,11 @@ trellis_result forget_group() {
     --used.depth;
   return trellis_group_forget();
 }
+
+void note_in_group(const GroupCall& call) {
+  if (used.depth != 0) used.calls.push_back(call);
+}
+
+std::vector<GroupCall> calls_of_group() { return used.depth == 1 ? std::move(used.calls) : std::vector<GroupCall>{}; }
 
 }  // namespace trellis::nccl

@@ -3,7 +3,7 @@
 // when the call, or the group's end, returns.
 #pragma once
 
-#include "ccl/api/nccl/nccl_comm.h"
+#include "ccl/api/nccl/estimate.h"
 
 namespace trellis::nccl {
 
@@ -20,5 +20,8 @@ void finish(const NcclComm&, cudaStream_t);
 void open_group();
 trellis_result close_group();   // the outermost one runs the group
 trellis_result forget_group();  // the outermost one discards the group
+
+void note_in_group(const GroupCall&);     // kept while a group is open
+std::vector<GroupCall> calls_of_group();  // of this thread's outermost one; none while another is open within it
 
 }  // namespace trellis::nccl
