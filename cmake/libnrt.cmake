@@ -11,10 +11,8 @@ set_target_properties(trellis_nrt PROPERTIES OUTPUT_NAME nrt VERSION 1.0 SOVERSI
   LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/libnrt LINK_DEPENDS ${standin}/libnrt.map)
 # Its threads, and what it keeps for the process, outlive a dlclose.
 target_link_options(trellis_nrt PRIVATE LINKER:-z,nodelete LINKER:--version-script=${standin}/libnrt.map LINKER:-Bsymbolic)
-if(NOT SKBUILD)  # the wheel does not build it
-  install(TARGETS trellis_nrt LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/trellis OPTIONAL)
-  install(CODE "
-    if(NOT EXISTS \"$<TARGET_FILE:trellis_nrt>\")
-      message(STATUS \"Left out: the stand-in for libnrt.so.1, which is not built (cmake --build ${PROJECT_BINARY_DIR} --target trellis_nrt)\")
-    endif()")
-endif()
+install(TARGETS trellis_nrt LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/trellis OPTIONAL)
+install(CODE "
+  if(NOT EXISTS \"$<TARGET_FILE:trellis_nrt>\")
+    message(STATUS \"Left out: the stand-in for libnrt.so.1, which is not built (cmake --build ${PROJECT_BINARY_DIR} --target trellis_nrt)\")
+  endif()")

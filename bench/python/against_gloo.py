@@ -142,7 +142,7 @@ def main() -> None:
     options.add_argument("--most", default="256MiB")
     options.add_argument("--train", action="store_true")
     given = options.parse_args()
-    trellis.torch.process_group_module()
+    trellis.torch.prepare()
     with tempfile.TemporaryDirectory() as folder:
         context = multiprocessing.get_context("fork")
         arguments = (given.ranks, folder, in_bytes(given.most), given.train)

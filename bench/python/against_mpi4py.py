@@ -44,7 +44,7 @@ class Ours:
     """The C API by ctypes; `seen` is memory that peers read directly."""
 
     def __init__(self, seen: bool) -> None:
-        self.api = ctypes.CDLL(os.path.join(LIBRARY, "libtrellis.so.0"))
+        self.api = ctypes.CDLL(LIBRARY)
         self.comm = ctypes.c_void_p()
         self.check(self.api.trellis_comm_create_from_environment(ctypes.byref(self.comm), None))
         rank, ranks = ctypes.c_int(), ctypes.c_int()

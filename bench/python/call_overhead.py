@@ -43,5 +43,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    trellis.torch.process_group_module()
+    trellis.torch.prepare()
     main()

@@ -26,6 +26,8 @@ def run(*words: str, needs: tuple[str, ...] = ()) -> None:
     for module in needs:
         if subprocess.run([python, "-c", f"import {module}"], capture_output=True, env=environment).returncode:
             raise unittest.SkipTest(f"{module} is not installed for {python}")
+    if "torch" in needs:
+        subprocess.run([python, "-m", "trellis.torch"], check=True, capture_output=True, env=environment)
     done = subprocess.run(
         [python, "-m", *words], cwd=SOURCE, env=environment, capture_output=True, text=True, timeout=1200
     )

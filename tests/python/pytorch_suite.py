@@ -35,7 +35,7 @@ from torch.testing._internal.distributed.distributed_test import DistributedTest
 
 import trellis.torch  # noqa: E402
 
-trellis.torch.process_group_module()
+trellis.torch.prepare()
 torch.set_num_threads(1)
 
 if OPEN:

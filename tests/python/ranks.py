@@ -15,7 +15,8 @@ import torch.distributed as dist
 
 import trellis.torch
 
-trellis.torch.process_group_module()  # compiled before the ranks start, so that no deadline includes it
+trellis.torch.prepare()
+trellis.torch.process_group_module()  # before the ranks start, so that no deadline includes it
 torch.set_num_threads(1)
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("accelerate")
 
 import trellis.torch  # noqa: E402
 
-trellis.torch.process_group_module()
+trellis.torch.prepare()
 
 TRAINS = """
 import torch, torch.distributed as dist

@@ -278,6 +278,7 @@ def test_another_header_of_the_library_compiles_the_backend_anew(tmp_path, monke
     header.parent.mkdir()
     monkeypatch.setattr(compiling._where, "INCLUDE", str(tmp_path))
     header.write_text("struct Config { int timeout; };")
-    before = compiling._fingerprint()
+    torch = compiling.installed()
+    before = compiling._fingerprint(torch)
     header.write_text("struct Config { int ranks, timeout; };")
-    assert compiling._fingerprint() != before
+    assert compiling._fingerprint(torch) != before

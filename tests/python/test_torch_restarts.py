@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import trellis.torch  # noqa: E402
 
-trellis.torch.process_group_module()
+trellis.torch.prepare()
 
 TRAINS = """
 import os, torch, torch.distributed as dist

@@ -80,7 +80,7 @@ def test_a_wait_ends_and_the_operation_goes_on():
 ALONE = """
 import sys, torch.distributed as dist
 import trellis.torch
-trellis.torch.process_group_module()
+trellis.torch.prepare()
 store = dist.FileStore(sys.argv[1], 2)
 print("waits", flush=True)
 try:

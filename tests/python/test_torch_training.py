@@ -59,11 +59,22 @@ print(x[0].item())
 
 
 def test_a_cache_that_cannot_be_made():
-    code = "from trellis.torch.compiling import path; path()"
+    code = "from trellis.torch import prepare; prepare()"
     for folder in ("/proc/nope", "/dev/null"):
         ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                              env={**os.environ, "TRELLIS_CACHE": folder})  # fmt: skip
         assert ran.returncode == 1 and f"TRELLIS_CACHE={folder}" in ran.stderr.splitlines()[-1], ran.stderr
+
+
+def test_a_group_does_not_compile(tmp_path):
+    code = """
+import torch.distributed as dist, trellis.torch
+dist.init_process_group("trellis", store=dist.HashStore(), rank=0, world_size=1)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                         env={**os.environ, "TRELLIS_CACHE": str(tmp_path)})  # fmt: skip
+    assert ran.returncode == 1 and "run `python -m trellis.torch`" in ran.stderr.splitlines()[-1], ran.stderr
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("first", ["", "import trellis.torch"])

@@ -1,7 +1,8 @@
 """PyTorch trains on Trellis: `import trellis.torch`, then ``torch.distributed.init_process_group("trellis")``.
 
 Where the package is installed, torch finds the backend by itself, and the import is not needed. The part in C++ is
-compiled for the torch that is installed, when a group is first made: see `trellis.torch.compiling`.
+compiled for a version of torch: a wheel brings it for some, `prepare` compiles it for others: see
+`trellis.torch.compiling`.
 """
 
 import os
@@ -17,7 +18,7 @@ try:
 except ImportError as missing:
     raise ImportError("trellis.torch needs PyTorch: pip install trellis[torch]") from missing
 
-from trellis.torch.compiling import process_group_module
+from trellis.torch.compiling import prepare, process_group_module
 
 if TYPE_CHECKING:
     from trellis.torch.hooks import Bf16Wire, bf16_stochastic_hook
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdamW", "Bf16Wire", "allocator", "bf16_stochastic_hook", "empty", "flight_record", "flight_trace",
-    "number_parameters",
+    "number_parameters", "prepare",
 ]  # fmt: skip
 
 _LATER = {

@@ -1,5 +1,5 @@
-"""`python -m trellis.torch` compiles the process group ahead of time, and says where it is."""
+"""`python -m trellis.torch` compiles the process group ahead of a job where none came along, and says where it is."""
 
-from trellis.torch.compiling import path
+from trellis.torch.compiling import prepare
 
-print(path())
+print(prepare())
