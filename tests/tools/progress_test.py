@@ -1,12 +1,14 @@
 """Long work says that it goes on, in a log as on a terminal, and ends at once with what it has when it is asked to."""
 import os
 import pty
+import re
 import signal
 import subprocess
 import time
 import unittest
 
-from program import TRELLIS, Case
+import terminal
+from program import TRELLIS, Case, await_handler
 
 LONG = ["schedule", "verify", "--all", "--ranks", "1..64"]
 
@@ -53,6 +55,27 @@ class Progress(Case):
             pass
         self.assertTrue(said.endswith(b"\r\x1b[K"), said)
         os.close(reader)
+
+    def test_a_core_program_says_how_much_it_has_run(self):
+        ran, said = terminal.run_on_a_terminal([TRELLIS, "core", "run", "matmul", "-p", "M=1024", "-p", "K=1024"])
+        self.assertEqual(ran.returncode, 0)
+        self.assertRegex(said, r"matmul: \d+ of \d+ instructions, [\d.]+ us simulated, \d+ s")
+        done = [tuple(map(int, pair)) for pair in re.findall(r"(\d+) of (\d+) instructions", said)]
+        self.assertEqual(len({of for _, of in done}), 1)
+        self.assertTrue(all(number <= of for number, of in done), done)
+
+    def test_a_schedule_that_is_written_out_ends_at_once(self):
+        ran = subprocess.Popen([TRELLIS, "sim", "all_to_all", "-m", "trn2.48xlarge x 32", "--unfolded", "-a", "direct"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(ran.kill)
+        await_handler(ran, signal.SIGINT)
+        time.sleep(1)
+        ran.send_signal(signal.SIGINT)
+        asked = time.monotonic()
+        said = "".join(ran.communicate(timeout=60))
+        self.assertLess(time.monotonic() - asked, 10)  # a second, on a host with nothing else to do
+        self.assertEqual(ran.returncode, 1, said)
+        self.assertIn("interrupted", said)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,59 @@
 #include "tools/answer/price_progress.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include "ccl/tell.h"
 #include "sim/hardware/timeline/summary_words.h"
 
 namespace trellis::tools {
 namespace {
 
-constexpr std::chrono::milliseconds between{200};  // between two looks at what the user wants
+constexpr std::chrono::milliseconds between{200};   // between two looks at what the user wants
+constexpr std::chrono::milliseconds look{50};       // between two at whether work noticed it
+constexpr std::chrono::milliseconds patience{800};  // with work that does not
+constexpr std::chrono::milliseconds telling{5000};  // where there are results to be told
 
 }  // namespace
+
+PromptEnd::PromptEnd(const Interrupts& interrupts) : interrupts_(interrupts), thread_([this] { run(); }) {}
+
+PromptEnd::~PromptEnd() {
+  {
+    const std::lock_guard lock(mutex_);
+    gone_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void PromptEnd::has_results() {
+  const std::lock_guard lock(mutex_);
+  results_ = true;
+}
+
+void PromptEnd::over() {
+  const std::lock_guard lock(mutex_);
+  working_ = false;
+}
+
+void PromptEnd::run() {
+  std::unique_lock lock(mutex_);
+  std::chrono::milliseconds waited{0};
+  while (!changed_.wait_for(lock, look, [this] { return gone_; })) {
+    if (!working_ || !interrupts_.asked()) continue;
+    waited += look;
+    if (waited < (results_ ? telling : patience)) continue;
+    ccl::tell("{}trellis: interrupted before there was a result\n", isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "");
+    _exit(1);
+  }
+}
 
 void PriceProgress::begin(std::string what) {
   const std::lock_guard lock(mutex_);
   what_ = std::move(what);
+  if (began_) prompt_end_.has_results();
+  began_ = true;
   last_ = Clock::now();
   reached_ = 0, done_ = 0, decided_ = -1;
   progress_.restart();
@@ -26,7 +66,10 @@ bool PriceProgress::stopped(sim::Time reached, double done) {
   if (now - last_ < between) return interrupted_;
   last_ = now;
   interrupted_ = interrupted_ || interrupts_.asked();
-  if (interrupted_) return true;
+  if (interrupted_) {
+    prompt_end_.has_results();
+    return true;
+  }
   if (decided_ >= 0)
     progress_.say(fmt::format("{}: {:.0f}% are decided (Ctrl-C: the best of those)", what_, 100 * decided_), decided_);
   else
@@ -34,6 +77,11 @@ bool PriceProgress::stopped(sim::Time reached, double done) {
                               sim::time_words(reached)),
                   done);
   return false;
+}
+
+void PriceProgress::clear() {
+  prompt_end_.over();
+  progress_.clear();
 }
 
 void PriceProgress::decided(double part) {

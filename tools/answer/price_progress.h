@@ -1,14 +1,39 @@
-// Progress of a long pricing, with the estimated time left; Ctrl-C ends the pricing.
+// Progress of a long pricing, with the estimated time left; Ctrl-C ends the pricing, with what there is where the
+// pricing notices it, without where it does not within a second.
 #pragma once
 
+#include <condition_variable>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "sim/cluster/answer/progress_monitor.h"
 #include "tools/program/interruption.h"
 #include "tools/program/progress.h"
 
 namespace trellis::tools {
+
+// Ends the process soon after SIGINT or SIGTERM where work does not notice them: while a schedule of millions of steps
+// is written out, nobody polls.
+class PromptEnd {
+ public:
+  explicit PromptEnd(const Interrupts&);  // must outlive it
+  ~PromptEnd();
+  PromptEnd(const PromptEnd&) = delete;
+  PromptEnd& operator=(const PromptEnd&) = delete;
+
+  void has_results();  // they will be told soon: it is given longer
+  void over();         // from now on the process is not ended
+
+ private:
+  void run();
+
+  const Interrupts& interrupts_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool working_ = true, results_ = false, gone_ = false;
+  std::thread thread_;
+};
 
 class PriceProgress final : public sim::ProgressMonitor {
  public:
@@ -24,15 +49,16 @@ class PriceProgress final : public sim::ProgressMonitor {
   bool interrupted() const override { return interrupted_ || interrupts_.asked(); }
   sim::Time reached() const { return reached_; }
   double done() const { return done_; }  // part of all moves
-  void clear() { progress_.clear(); }    // erases the progress line, before something else is printed
+  void clear();                          // erases the progress line, before something else is printed or written
 
  private:
   using Clock = std::chrono::steady_clock;
 
   std::mutex mutex_;
   Interrupts interrupts_;
+  PromptEnd prompt_end_{interrupts_};
   Progress progress_;
-  bool interrupted_ = false;
+  bool began_ = false, interrupted_ = false;
   std::string what_;
   Clock::time_point last_ = Clock::now();
   sim::Time reached_ = 0;

@@ -4,18 +4,22 @@
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 
 #include "sim/core/check/check.h"
+#include "sim/core/program/kind.h"
 #include "sim/core/run/run.h"
 #include "sim/hardware/figures/error_range.h"
 #include "sim/hardware/timeline/summary.h"
+#include "sim/hardware/timeline/summary_words.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/core/subject.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
 #include "tools/program/origin.h"
 #include "tools/program/output.h"
+#include "tools/program/progress.h"
 
 namespace trellis::tools {
 namespace {
@@ -60,6 +64,49 @@ void add_profile(CLI::App& app, Options& o) {
   app.add_option("-o,--output", o.output, timeline_help);
   app.add_flag("--json", o.json, "Print the summary as JSON");
 }
+
+// How many instructions its engines run: those in loops, as often as the loops go.
+std::uint64_t instructions_to_run(const Program& program) {
+  struct Stream {
+    std::uint64_t times = 1;
+    std::vector<std::uint64_t> outer;  // of the loops around
+  };
+  std::vector<Stream> streams(static_cast<std::size_t>(program.cores) * engine_count);
+  std::uint64_t all = 0;
+  for (const Instruction& i : program.instructions) {
+    Stream& s = streams.at(stream_of(i));
+    all += s.times;
+    if (i.kind->control == Control::loop) {
+      s.outer.push_back(s.times);
+      s.times *= static_cast<std::uint64_t>(std::max(1.0, Call(program, i).number(Key::count)));
+    } else if (i.kind->control == Control::end_loop && !s.outer.empty()) {
+      s.times = s.outer.back();
+      s.outer.pop_back();
+    }
+  }
+  return all;
+}
+
+// Shows how far the run of a long program is, and when it will have ended.
+class RunProgress final : public Observer {
+ public:
+  explicit RunProgress(const Program& program) : name_(program.name), all_(instructions_to_run(program)) {}
+
+  void issued(std::uint32_t, const std::int64_t*, sim::Time now) override {
+    constexpr std::uint64_t seldom = 64;  // a product takes up to a millisecond
+    if (++issued_ % seldom != 0) return;
+    progress_.say(fmt::format("{}: {} of {} instructions, {} simulated", name_, issued_, all_, sim::time_words(now)),
+                  static_cast<double>(issued_) / static_cast<double>(all_));
+  }
+  void finished(std::uint32_t, sim::Time) override {}
+  void compares() { progress_.say(fmt::format("{}: results are held against the host's kernels", name_)); }
+
+ private:
+  const std::string name_;
+  const std::uint64_t all_;
+  std::uint64_t issued_ = 0;
+  Progress progress_;
+};
 
 // The error on a chip that exists. An ideal chip has none.
 sim::ErrorRange error_on(const sim::ChipSpec& chip) {
@@ -170,10 +217,13 @@ int run_program(const Options& o) {
     for (const auto& [name, file] : outputs) memory->hbm(name);  // throws for a name that it has not
   }
   if (memory) note_origin("seed", std::to_string(o.seed));
-  const RunTotals totals = run(program, chip, {.memory = memory.get()});
+  std::optional<RunProgress> progress(program);
+  const RunTotals totals = run(program, chip, {.memory = memory.get(), .observer = &*progress});
+  progress->compares();
   std::vector<Comparison> comparisons;
   if (memory && ships != nullptr && ships->compare != nullptr && o.inputs.empty())
     comparisons = ships->compare(arguments_of(o.subject, *ships), *memory);
+  progress.reset();
   for (const auto& [name, file] : outputs) {
     const std::span<std::byte> bytes = memory->hbm(name);
     write_output(file, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -196,7 +246,9 @@ int profile(const Options& o) {
   const Program program = program_of(o.subject, chip);
   check(program, chip);
   sim::Timeline timeline;
-  const RunTotals totals = run(program, chip, {.timeline = &timeline});
+  std::optional<RunProgress> progress(program);
+  const RunTotals totals = run(program, chip, {.timeline = &timeline, .observer = &*progress});
+  progress.reset();
   const sim::Peaks peaks = peaks_of(chip);
   const std::string title = fmt::format("{} on {}", program.name, chip.name);
   if (!o.output.empty()) write_timeline(o.output, timeline, {.title = title, .peaks = peaks});

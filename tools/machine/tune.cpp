@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
@@ -157,16 +158,18 @@ void add_choices(sim::Sweep& s, Pricer& pricer) {
 
 // Wrong algorithms are left out, with a line in `wrong`; a wrong one that the caller named is refused.
 sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collective, const Group& group,
-                     std::vector<std::string>& wrong) {
+                     std::vector<std::string>& wrong, Progress& progress) {
   sim::Sweep s{group, {.collective = collective, .era = o.era}, {}, sizes_for(o)};
   Pricer pricer(machine, group, s.settings);
   for (const AlgorithmConfig& config : sim::configs_of(pricer, o.algorithms, o.channels, o.segments)) try {
+      progress.say(fmt::format("{} of {}: is {} right?", schedule::name(collective), group.name, text_of(config)));
       pricer.expect_right(config);
       s.configs.push_back(config);
     } catch (const schedule::RefutedAlgorithm& error) {
       if (!o.algorithms.empty()) throw;
       wrong.push_back(fmt::format("left out {}: {}\n", text_of(config), error.what()));
     }
+  progress.say(fmt::format("{} of {}: what sim would choose", schedule::name(collective), group.name));
   if (o.algorithms.empty()) add_choices(s, pricer);
   return s;
 }
@@ -256,11 +259,13 @@ int tune(const Options& o) {
   std::vector<sim::Sweep> sweeps;
   std::vector<std::string> wrong;
   std::size_t all = 0;
+  std::optional<Progress> preparing(std::in_place);
   for (const Group& group : groups_for(o, machine))
     for (const std::string& name : o.collectives) {
-      sweeps.push_back(sweep_for(o, machine, bench_op(name).collective, group, wrong));
+      sweeps.push_back(sweep_for(o, machine, bench_op(name).collective, group, wrong, *preparing));
       all += sweeps.back().points();
     }
+  preparing.reset();
   const ccl::Launched launched = ccl::launched_from_environment();
   if (launched.ranks > 1 && o.points.empty())
     throw std::invalid_argument(fmt::format("{} ranks by {}: --points FILE says where they share what they have done",
@@ -315,7 +320,9 @@ int explain(const Options& o) {
   one.sizes = o.explain[1];
   const Group group = groups_for(o, machine).front();
   std::vector<std::string> wrong;
-  const sim::Sweep s = sweep_for(one, machine, bench_op(o.explain[0]).collective, group, wrong);
+  Progress progress;
+  const sim::Sweep s = sweep_for(one, machine, bench_op(o.explain[0]).collective, group, wrong, progress);
+  progress.clear();
   std::vector<Cost> costs = sim::sweep(machine, s, {.threads = threads_for(o)});
   std::ranges::sort(costs, {}, [](const Cost& c) { return std::pair(c.time, c.config); });  // of any number of threads
   if (costs.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} there", o.explain[0]));

@@ -183,8 +183,8 @@ class Pricing {
     if (a.config.algorithm.empty()) throw std::runtime_error("interrupted before any algorithm was priced");
     if (a.price.time == forever) return tell_of_interruption(report);
     expect_seen(a);
-    if (a.seen) write(report);
     watch_.clear();
+    if (a.seen) write(report);
     write_output("", o_.json ? sim_json(report, machine()) : sim_text(report, machine()));
     return a.interrupted.empty() ? 0 : 1;
   }
