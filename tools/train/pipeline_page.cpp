@@ -7,6 +7,7 @@
 
 #include "tools/picture/palette.h"
 #include "tools/picture/svg.h"
+#include "tools/program/origin.h"
 
 namespace trellis::tools {
 namespace {
@@ -52,6 +53,12 @@ std::string layout(const train::Mesh& mesh) {
   return text;
 }
 
+std::string made_by() {
+  std::string text = "<section id='made_by'><h2>What made this page</h2><table>";
+  for (const auto& [name, value] : origin()) text += row({name, value}, "td");
+  return text + "</table></section>";
+}
+
 }  // namespace
 
 std::string pipeline_picture(const train::PipelineSchedule& s, const train::Timing& t) {
@@ -91,9 +98,9 @@ std::string pipeline_page(const train::PipelineSchedule& s, const train::Timing&
       "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"
       "<meta name='color-scheme' content='light dark'><title>{0}</title><style>{1}</style></head><body>\n"
       "<h1>{0}</h1>\n{2}<div id='picture'>{3}</div>\n<h2>What each rank does</h2>\n{4}\n<h2>Which ranks work "
-      "together</h2>\n{5}\n<script>{6}</script></body></html>\n",
+      "together</h2>\n{5}\n{7}\n<script>{6}</script></body></html>\n",
       draw::escaped(title), pipeline_style, pipeline_controls, pipeline_picture(s, t), figures(s, t), layout(mesh),
-      pipeline_script);
+      pipeline_script, made_by());
 }
 
 }  // namespace trellis::tools

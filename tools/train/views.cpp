@@ -7,6 +7,7 @@
 #include "schedule/graph/memory.h"
 #include "schedule/graph/merge.h"
 #include "schedule/graph/print.h"
+#include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
@@ -37,7 +38,8 @@ void add_job(CLI::App& app, Options& o) {
   app.add_option("config", o.config, "The configuration")->required();
   app.add_option("--set", o.changes, "Changes a key: data.seq_length=128");
   add_plugins(app, o.plugins);
-  app.add_option("-n,--ranks", o.ranks, "Ranks in all [trainer.devices x num_nodes, or tensor x pipeline]");
+  app.add_option("-n,--ranks", o.ranks, "Ranks in all [trainer.devices x num_nodes, or tensor x pipeline]")
+      ->check(above_zero());
 }
 
 train::Rank ranks_of(const Options& o, const train::JobConfig& job) {

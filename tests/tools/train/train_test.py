@@ -261,6 +261,13 @@ class Train(program.Case):
         self.assertEqual(ran.returncode, 1, ran.stdout)
         self.assertRegex(ran.stderr, r"step \d+: the loss is .* the first that is no finite number is .* on rank 0")
 
+    def test_no_ranks_are_no_step(self):
+        for command in ("show", "draw", "export"):
+            for ranks in ("0", "-2"):
+                ran = subprocess.run([TRELLIS, "train", command, CONFIG, "--ranks", ranks], capture_output=True, text=True)
+                self.assertEqual((ran.returncode, ran.stdout), (2, ""), ran.stderr)
+                self.assertRegex(ran.stderr, r"^trellis: --ranks[^\n]*\n$")
+
     def test_a_step_is_shown_drawn_and_priced(self):
         more = sets(distributed_strategy__tensor_model_parallel_size=2, distributed_strategy__pipeline_model_parallel_size=2)
         shown = trellis("train", "show", CONFIG, "--ranks", "8", *more)

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "measure/words.h"
+#include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
@@ -118,7 +119,7 @@ void add_reshard(CLI::App& app, ReshardOptions& o) {
   app.add_option("checkpoint", o.from, "A tag's folder, a .safetensors file, or a folder of Hugging Face")->required();
   app.add_option("config", o.config, "The configuration of the new layout")->required();
   app.add_option("--set", o.changes, "Changes a key: distributed_strategy.tensor_model_parallel_size=4");
-  app.add_option("-n,--ranks", o.ranks, "Ranks in all")->required();
+  app.add_option("-n,--ranks", o.ranks, "Ranks in all")->required()->check(above_zero());
   app.add_option("-o,--output", o.output, "The folder that gets the tag")->required();
 }
 
