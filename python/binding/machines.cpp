@@ -5,6 +5,7 @@
 #include "sim/cluster/machine/import/typed.h"
 #include "sim/cluster/machine/machine.h"
 #include "sim/cluster/machine/rank_limits.h"
+#include "sim/cluster/workload/step_price.h"
 #include "sim/hardware/chip/chip.h"
 #include "sim/hardware/figures/figure_units.h"
 
@@ -74,6 +75,7 @@ void add_machines(nb::module_& m) {
              nb::dict d;
              d["ranks"] = machine.ranks();
              d["chips"] = machine.chips();
+             d["host_ranks"] = ranks_of_host(machine);
              d["dims"] = machine.dims();
              d["injection"] = machine.injection();
              d["bisection"] = machine.bisection();

@@ -33,7 +33,7 @@ void add_workloads(nb::module_& m) {
   m.def(
       "play",
       [](const MachineSpec& spec, const std::string& name, const std::string& text, const std::string& algorithm,
-         const std::string& era, double flops, double memory) {
+         const std::string& era, double flops, double memory, double within, std::int64_t most_effort) {
         Workload workload;
         Played played;
         Signals signals;
@@ -41,17 +41,21 @@ void add_workloads(nb::module_& m) {
           const nb::gil_scoped_release others_may_run;
           signals.watch([&] {
             workload = workload_of(read_graph(name, text));
-            played = play(
-                workload, Machine(spec),
-                {.era = era, .algorithm = algorithm, .flops = flops, .memory = memory, .stopped = [&](Time, double) {
-                   return signals.raised();
-                 }});
+            played = play(workload, Machine(spec),
+                          {.era = era,
+                           .algorithm = algorithm,
+                           .flops = flops,
+                           .memory = memory,
+                           .within = within > 0 ? within : usual_within,
+                           .most_effort = most_effort,
+                           .stopped = [&](Time, double) { return signals.raised(); }});
           });
         }
         signals.rethrow();
         return as_dict(workload, played);
       },
-      "machine"_a, "name"_a, "text"_a, "algorithm"_a = "", "era"_a = "", "flops"_a = 0.0, "memory"_a = 0.0);
+      "machine"_a, "name"_a, "text"_a, "algorithm"_a = "", "era"_a = "", "flops"_a = 0.0, "memory"_a = 0.0,
+      "within"_a = 0.0, "most_effort"_a = 0);
 }
 
 }  // namespace trellis::binding

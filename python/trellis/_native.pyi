@@ -170,6 +170,8 @@ def play(
     era: str = "",
     flops: float = 0.0,
     memory: float = 0.0,
+    within: float = 0.0,
+    most_effort: int = 0,
 ) -> dict[str, Any]: ...
 
 class CoreChip:

@@ -103,6 +103,11 @@ class Machine:
         return int(self._facts["chips"])
 
     @property
+    def host_ranks(self) -> int:
+        """Ranks of one host."""
+        return int(self._facts["host_ranks"])
+
+    @property
     def dims(self) -> tuple[int, ...]:
         return tuple(self._facts["dims"])
 

@@ -220,8 +220,11 @@ def play(
     era: str = "",
     flops: float = 0,
     memory: float = 0,
+    within: float = 0,
+    most_effort: int = 0,
 ) -> Played:
-    """Plays a workload, in the text form of `trellis sim`: a file, or the text itself.
+    """Plays a workload, in the text form of `trellis sim`: a file, or the text itself. An algorithm may take longer
+    than the fastest by the part `within` of the time; `most_effort` limits what is tried to find it. 0: the usual.
 
     >>> play("ranks 16\\ncompute forward 1ms\\nall_reduce sums 64MB after forward", "trn2.48xlarge").time > 1e-3
     True
@@ -229,7 +232,7 @@ def play(
     name, text = "workload", str(workload)
     if isinstance(workload, pathlib.Path) or "\n" not in text:
         name, text = pathlib.Path(workload).name, pathlib.Path(workload).read_text()
-    raw = _native.play(_machine(machine)._spec, name, text, algorithm, era, flops, memory)
+    raw = _native.play(_machine(machine)._spec, name, text, algorithm, era, flops, memory, within, most_effort)
     parts = [(part, stream, a * _PS, b * _PS, config) for part, stream, a, b, config in raw["parts"]]
     cells = [(ranks, *(t * _PS for t in times)) for ranks, *times in raw["cells"]]
     return Played(

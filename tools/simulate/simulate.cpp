@@ -31,8 +31,8 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--world", o.world, "Ranks of the job [as many as the machine has]");
   app.add_option(
       "--device", o.device,
-      "neuron: scripts that say \"neuron\" or \"cuda\"; cpu: scripts that compute on the host, which run for "
-      "real [neuron]");
+      "any: scripts that say \"neuron\" or \"cuda\"; neuron, cuda: where libraries look for one, the other is not "
+      "there;\ncpu: scripts that compute on the host, which run for real [any]");
   app.add_option("--step", o.step,
                  "The step to record [2: the first fills caches; 3 with DistributedDataParallel, which arranges "
                  "buckets]");
@@ -40,7 +40,7 @@ void add(CLI::App& app, Options& o) {
                  "How tokens go to experts, which data would say: uniform; or skew=S, expert i as often as (i+1)^-S");
   app.add_option("--era", o.era, "Of the machine's software, as in trellis sim");
   app.add_option("-o,--output", o.outputs,
-                 "File of the answer: .html a page, .json, .trace.json for Perfetto, .txt; repeatable")
+                 "File of the answer: .html a page, .svg a picture, .json, .trace.json for Perfetto, .txt; repeatable")
       ->allow_extra_args(false);
   app.add_option("--record", o.record, "File for the record, to price again with --read");
   app.add_option("--read", o.read, "A record's file, instead of a job");

@@ -66,6 +66,7 @@ def price_of(kernel: Kernel, *args: Any, chip: str = "", **kwargs: Any) -> CallP
             _known.clear()
         results = kernel.launch(given, named, compute=False, chip=chip or None)
         t = time_of(kernel.trace)  # type: ignore[arg-type]
-        shapes = tuple((tuple(r.shape), trellis_name(r.dtype)) for r in (results if isinstance(results, tuple) else (results,)))
+        given = results if isinstance(results, (tuple, list)) else () if results is None else (results,)
+        shapes = tuple((tuple(r.shape), trellis_name(r.dtype)) for r in given)
         _known[key] = CallPrice(t.seconds, t.low, t.high, shapes, t.roofline["flops"], t.roofline["hbm_bytes"], t.instructions)
     return _known[key]

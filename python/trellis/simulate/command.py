@@ -26,9 +26,10 @@ def _options() -> argparse.ArgumentParser:
     add("--world", type=int, default=0, help="ranks of the job [as many as the machine has]")
     add(
         "--device",
-        choices=("neuron", "cpu"),
-        default="neuron",
-        help='neuron: scripts that say "neuron" or "cuda"; cpu: scripts that compute on the host, which run for real',
+        choices=("any", "neuron", "cuda", "cpu"),
+        default="any",
+        help='any: scripts that say "neuron" or "cuda"; neuron, cuda: where libraries look for one, the other is not '
+        "there; cpu: scripts that compute on the host, which run for real [any]",
     )
     add(
         "--step",
@@ -47,7 +48,7 @@ def _options() -> argparse.ArgumentParser:
         "--output",
         action="append",
         default=[],
-        help="file of the answer: .html a page, .json, .trace.json for Perfetto, .txt; repeatable",
+        help="file of the answer: .html a page, .svg a picture, .json, .trace.json for Perfetto, .txt; repeatable",
     )
     add("--record", help="file of the record, to price again with --read")
     add("--read", help="a record's file, instead of a command")
@@ -90,7 +91,7 @@ def _hosts(machine: str) -> int:
 
 def _write(out: "object", path: str) -> None:
     from trellis.simulate.price import Priced
-    from trellis.simulate.report import page, plain, text, trace
+    from trellis.simulate.report import page, picture, plain, text, trace
 
     assert isinstance(out, Priced)
     if path.endswith(".trace.json"):
@@ -99,10 +100,12 @@ def _write(out: "object", path: str) -> None:
         told = json.dumps(plain.plain(out), indent=1)
     elif path.endswith(".html"):
         told = page.page(out)
+    elif path.endswith(".svg"):
+        told = picture.picture(out)
     elif path.endswith(".txt"):
         told = text.text(out)
     else:
-        raise ValueError(f"-o {path}: expected a name that ends with .html, .json, .trace.json or .txt")
+        raise ValueError(f"-o {path}: expected a name that ends with .html, .svg, .json, .trace.json or .txt")
     pathlib.Path(path).write_text(told)
 
 

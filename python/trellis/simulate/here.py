@@ -39,7 +39,7 @@ class Simulation:
     update, or of the block; `step=2` takes the second one. What is replaced in torch stays so until the process ends.
     """
 
-    def __init__(self, machine: str | sim.Machine, world: int = 0, rank: int = 0, device: str = "neuron",
+    def __init__(self, machine: str | sim.Machine, world: int = 0, rank: int = 0, device: str = "any",
                  step: int = 1, routing: str = "") -> None:  # fmt: skip
         self.machine = machine if isinstance(machine, sim.Machine) else sim.Machine(machine)
         self.world = world or self.machine.ranks

@@ -18,6 +18,11 @@ class Simulate(unittest.TestCase):
         files = [f"tests/python/simulate/test_{name}.py" for name in ("jobs", "gloo", "docs")]
         environment.run("pytest", "-q", "-x", *files, needs=("pytest", "numpy", "torch"))
 
+    def test_what_is_understood(self):
+        names = ("parallelism", "memory", "kernels", "hugging_face")
+        files = [f"tests/python/simulate/test_{name}.py" for name in names]
+        environment.run("pytest", "-q", "-x", *files, needs=("pytest", "numpy", "torch"))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -204,3 +204,26 @@ def test_what_if_of_the_machine_reaches_computation():
     mm = Operation("aten.mm", ((4096, 4096), (4096, 4096)), ((4096, 4096),), "bfloat16", 2 * 4096**3, 1 << 26, 1 << 25)
     usual = Rates(sim.Machine("trn2.48xlarge"), []).operation(mm)
     assert Rates(sim.Machine("trn2.48xlarge").what_if("tensor.clock=1GHz"), []).operation(mm) > 1.5 * usual
+
+
+def test_groups_are_priced_beside_those_that_share_their_hosts():
+    """Tensor parallelism of 8 on 4 hosts of 64 ranks: what other hosts do is nothing to a group."""
+    from trellis import sim
+    from trellis.simulate.price.rates import Rates, ranks_words
+
+    groups = [tuple(range(r, r + 8)) for r in range(0, 256, 8)]
+    data = [tuple(range(r, 256, 8)) for r in range(8)]
+    families = [Family(name, tuple(g)) for name, g in (("world", [tuple(range(256))]), ("tp", groups), ("dp", data))]
+    machine = sim.Machine("trn2.48xlarge x 4")
+    asked = []
+    rates = Rates(machine, families)
+    play = rates._play
+    rates._play = lambda *lines: asked.append(lines) or play(*lines)
+    told = rates.collective("all_gather", 1, 1 << 26, -1)
+    assert [len(lines[0].split()) - 2 for lines in asked] == [1, 8]  # a group alone, then the first host's
+    words = " ".join(ranks_words(g) for g in groups)
+    algorithm = rates.algorithms["all_gather", 1, 1 << 26, -1]
+    every = sim.play(f"ranks 256\ngroup g {words}\nall_gather c {1 << 26}B on g by {algorithm}\n", machine)
+    assert told == pytest.approx(every.time, rel=1e-3)
+    rates.collective("all_gather", 2, 1 << 26, -1)
+    assert [len(lines[0].split()) - 2 for lines in asked[2:]] == [1, 8]  # all of these meet on every host

@@ -11,9 +11,7 @@ from trellis.simulate.price.timeline import Ends, Timed, timed
 from trellis.simulate.record import JobRecord, RankRecord
 from trellis.simulate.record.steps import Event
 
-__all__ = ["COMPUTE_FACTOR", "Priced", "price"]
-
-COMPUTE_FACTOR = 1.25  # published step times lie within it of the model, four of five
+__all__ = ["Priced", "price"]
 
 
 @dataclass
@@ -67,12 +65,12 @@ class Priced:
 class _Durations:
     def __init__(self, job: JobRecord, rates: Rates) -> None:
         self.job, self.rates = job, rates
-        self.compute = 1.0
-        self.side = 0  # -1: the low end of links, 1: the high one
+        self.side = 0  # -1: the low end of what is not known, 1: the high one
 
     def of(self, record: RankRecord, event: Event, ends: Ends) -> float:
         if event[0] == "op":
-            return self.rates.operation(record.operations[event[2]]) * self.compute
+            operation = record.operations[event[2]]
+            return self.rates.operation_end(operation, self.side > 0) if self.side else self.rates.operation(operation)
         if event[0] == "collective":
             time = self.rates.collective(event[3], event[4], event[5], event[8])
             if self.side:
@@ -101,7 +99,7 @@ def price(job: JobRecord, machine: sim.Machine | str, era: str = "") -> Priced:
     durations = _Durations(job, rates)
     middle = _timed(job, durations)
     ends = []
-    for durations.side, durations.compute in ((-1, 1 / COMPUTE_FACTOR), (1, COMPUTE_FACTOR)):
+    for durations.side in (-1, 1):
         ends.append(_timed(job, durations).time)
     slowest = max(range(len(job.classes)), key=lambda i: middle.classes[i].busy)
     out = Priced(job, machine, proof, middle, rates, middle.time, ends[0], ends[1], slowest)

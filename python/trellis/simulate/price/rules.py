@@ -29,6 +29,18 @@ def _product(o: Operation) -> dict[str, Any]:
     return {"batch": a[0] if len(a) == 3 else 1, "rows": a[-2], "inner": a[-1], "columns": b[-1]}
 
 
+def _grouped(o: Operation) -> dict[str, Any]:
+    """A product for each expert, taken to have as many rows as the others. The larger count of axes tells where the
+    experts are: in the weights, or, of their gradient, in the result."""
+    a, b, out = o.inputs[0], o.inputs[1], o.outputs[0]
+    if len(out) == 3 and len(a) == 2:
+        return {"batch": out[0], "rows": a[0], "inner": -(-a[1] // out[0]), "columns": b[-1]}
+    batch = b[0] if len(b) == 3 else a[0]
+    rows = a[-2] if len(a) == 3 else -(-a[0] // batch)
+    times = len([shape for shape in o.outputs if shape])
+    return {"batch": batch * times, "rows": rows, "inner": a[-1], "columns": b[-1]}
+
+
 def _attention(o: Operation) -> dict[str, Any]:
     backward = "backward" in o.name
     query, key, value = o.inputs[1:4] if backward else o.inputs[:3]
@@ -96,6 +108,7 @@ def _rules(kind: str, shape: _Shape, *names: str) -> None:
 
 
 _rules("product", _product, "mm", "addmm", "bmm", "baddbmm")
+_rules("product", _grouped, "_grouped_mm", "grouped_mm_fallback", "grouped_mm_fallback_backward")
 _rules("product", _convolution, "convolution", "convolution_backward")
 _ATTENTION = ("flash_attention", "efficient_attention", "cudnn_attention", "flash_attention_for_cpu")
 _rules("attention", _attention, *(f"_scaled_dot_product_{name}" for name in _ATTENTION))
@@ -141,6 +154,8 @@ _rules("elementwise", _elementwise(0, 0), "zeros", "ones", "full", "zero", "aran
 
 def rule_of(operation: Operation) -> Rule:
     name = operation.name.split(".")[1]
+    if operation.times:
+        return Rule(operation.name, "kernel")
     known = _RULES.get(name) or _RULES.get(name.rstrip("_"))
     kind, shape = known or ("elementwise", _elementwise(0, 0))
     # Numbers of a type that engines do not compute in move as floats of their size.

@@ -19,9 +19,10 @@ def _families(told: dict[str, Any]) -> list[Family]:
 def _nothing_ran(rank: int, device: str) -> str:
     if device == "cpu":
         return f"rank {rank} computed nothing in its step: expected a step with operators"
+    name = "neuron or cuda" if device == "any" else device
     return (
-        f"rank {rank} computed nothing on device {device} in its step: expected a job that puts its model on {device} "
-        "or cuda; one that computes on the host is recorded with --device cpu"
+        f"rank {rank} computed nothing on device {name} in its step: expected a job that puts its model there; one "
+        "that computes on the host is recorded with --device cpu"
     )
 
 

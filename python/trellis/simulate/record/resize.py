@@ -103,6 +103,8 @@ class _Records:
     def operation(self, o: Operation, where: str) -> Operation:
         mine = [one for one in o.sharded if one[0] in self.numbers]
         what = f"{o.name} in {where}"
+        if mine and o.times:
+            raise ValueError(f"{self.axis.name}: {what} is a kernel that works on shards: record the job at that size")
         inputs, outputs = list(o.inputs), list(o.outputs)
         read, written = o.read, o.written
         for _, of_inputs, of_outputs, bytes_read, bytes_written in mine:
@@ -116,7 +118,7 @@ class _Records:
             inputs, outputs = ([self.folded(s, what) for s in shapes] for shapes in (inputs, outputs))
         sharded = tuple((f, i, out, self.less(r, what) if f in self.numbers else r,
                          self.less(w, what) if f in self.numbers else w) for f, i, out, r, w in o.sharded)  # fmt: skip
-        return Operation(o.name, tuple(inputs), tuple(outputs), o.type, o.flops, read, written, sharded)
+        return o._replace(inputs=tuple(inputs), outputs=tuple(outputs), read=read, written=written, sharded=sharded)
 
     def folded(self, shape: tuple[int, ...], what: str) -> tuple[int, ...]:
         if len(shape) == 2 and shape[0] == self.axis.old:

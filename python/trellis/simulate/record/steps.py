@@ -19,7 +19,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["Event", "Memory", "Operation", "PHASES", "Place", "RankRecord", "as_json", "of_json"]
+__all__ = ["Event", "KernelTime", "Memory", "Operation", "PHASES", "Place", "RankRecord", "as_json", "of_json"]
 
 Event = tuple[Any, ...]
 
@@ -36,6 +36,15 @@ class Place(NamedTuple):
         return f"{self.module} at {self.line}" if self.module else self.line
 
 
+class KernelTime(NamedTuple):
+    """How long a kernel of NKI takes on a chip, and the interval."""
+
+    chip: str
+    seconds: float
+    low: float
+    high: float
+
+
 class Operation(NamedTuple):
     """An operator on tensors of certain shapes."""
 
@@ -49,6 +58,7 @@ class Operation(NamedTuple):
     # For each family of groups along which fully_shard cuts: its number, which inputs and outputs are shards, and how
     # many of the bytes read and written are theirs.
     sharded: tuple[tuple[int, tuple[int, ...], tuple[int, ...], int, int], ...] = ()
+    times: tuple[KernelTime, ...] = ()  # of a kernel, "nki.rmsnorm": on each chip that it fits
 
 
 @dataclass
@@ -123,7 +133,8 @@ def of_json(told: dict[str, Any]) -> RankRecord:
         events=[tuple(event) for event in told["events"]],
         operations=[
             Operation(o[0], shapes(o[1]), shapes(o[2]), o[3], o[4], o[5], o[6],
-                      tuple((s[0], tuple(s[1]), tuple(s[2]), s[3], s[4]) for s in (o[7] if len(o) > 7 else ())))
+                      tuple((s[0], tuple(s[1]), tuple(s[2]), s[3], s[4]) for s in (o[7] if len(o) > 7 else ())),
+                      tuple(KernelTime(*t) for t in (o[8] if len(o) > 8 else ())))
             for o in told["operations"]
         ],  # fmt: skip
         places=[Place(*place) for place in told["places"]],

@@ -1,11 +1,11 @@
 """The report as text for a terminal."""
 
 from trellis.simulate.price import Priced
-from trellis.simulate.price.price import COMPUTE_FACTOR
+from trellis.simulate.price.rates import COMPUTE_FACTOR
 from trellis.simulate.report import words
 from trellis.simulate.report.waits import waits
 
-__all__ = ["assumptions", "checkpoints", "text"]
+__all__ = ["assumptions", "checkpoints", "rate_words", "text"]
 
 
 def assumptions(out: Priced) -> list[str]:
@@ -27,9 +27,13 @@ def _head(out: Priced) -> list[str]:
     job = out.job
     told = [f"{' '.join(job.command)} on {out.machine.base}, {job.world} ranks: a step takes {words.seconds(out.time)}",
             _line("between", f"{words.seconds(out.low)} and {words.seconds(out.high)}")]  # fmt: skip
-    rate = f"{words.count(out.tokens / out.time)} tokens/s, {out.tokens:,} a step; " if out.tokens and out.time else ""
-    told.append(_line("rate", f"{rate}{100 * out.mfu:.3g}% of the tensor engines' FLOPs (MFU)"))
+    told.append(_line("rate", rate_words(out)))
     return told
+
+
+def rate_words(out: Priced) -> str:
+    rate = f"{words.count(out.tokens / out.time)} tokens/s, {out.tokens:,} a step; " if out.tokens and out.time else ""
+    return f"{rate}{100 * out.mfu:.3g}% of the tensor engines' FLOPs (MFU)"
 
 
 def _times(out: Priced) -> list[str]:

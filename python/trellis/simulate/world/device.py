@@ -11,13 +11,13 @@ from trellis.simulate.world.settings import Settings
 
 __all__ = ["install", "rename"]
 
-
+_NAME = "neuron"
 _kept: list[Any] = []  # C++ has pointers to them
 
 
 def _properties(settings: Settings) -> Any:
     return types.SimpleNamespace(
-        name=settings.device, total_memory=settings.memory, major=9, minor=0, multi_processor_count=1, warp_size=32,
+        name=_NAME, total_memory=settings.memory, major=9, minor=0, multi_processor_count=1, warp_size=32,
         gcnArchName="", max_threads_per_multi_processor=1, L2_cache_size=0, shared_memory_per_block=0,
         shared_memory_per_multiprocessor=0, regs_per_multiprocessor=0,
     )  # fmt: skip
@@ -50,7 +50,7 @@ def _functions(settings: Settings, all_streams: streams.Streams) -> dict[str, An
         "stream": lambda stream: stream if stream is not None else _Nowhere(), "Stream": streams.Stream,
         "Event": streams.Event, "get_rng_state": get_rng_state, "get_rng_state_all": lambda: [get_rng_state()],
         "get_amp_supported_dtype": lambda: [torch.bfloat16, torch.float16], "initial_seed": zero,
-        "is_bf16_supported": lambda *_, **__: True, "get_device_name": lambda device=None: settings.device,
+        "is_bf16_supported": lambda *_, **__: True, "get_device_name": lambda device=None: _NAME,
         "get_device_capability": lambda device=None: (9, 0),
         "get_device_properties": lambda d=None: _properties(settings),
         "device": _DeviceContext, "utilization": zero, **_memory(settings, all_streams.recorder.memory),
@@ -77,7 +77,7 @@ def _memory(settings: Settings, held: Allocations) -> dict[str, Any]:
         return _Stats(told)
 
     def summary(*_: Any, **__: Any) -> str:
-        return f"{settings.device}: {held.held:,} bytes allocated, {held.most:,} at the peak, of {settings.memory:,}"
+        return f"{_NAME}: {held.held:,} bytes allocated, {held.most:,} at the peak, of {settings.memory:,}"
 
     def forget(device: Any = None) -> None:
         held.forget_peak()
@@ -116,7 +116,7 @@ def rename() -> None:
 
 
 def install(settings: Settings, all_streams: streams.Streams) -> None:
-    """After it, device="neuron" is a device of torch, and torch.cuda says that it is there."""
+    """After it, device="neuron" is a device of torch; torch.cuda says that it is there, unless it is to be absent."""
     streams.use(all_streams)
     told = _functions(settings, all_streams)
     module = types.ModuleType("torch.neuron")
@@ -128,9 +128,10 @@ def install(settings: Settings, all_streams: streams.Streams) -> None:
     _kept.extend((guard, hook))
     backend_registration._setup_privateuseone_for_python_backend("neuron", module, hook, guard)
     torch._C._set_only_lift_cpu_tensors(True)  # type: ignore[attr-defined]
-    for name, value in told.items():
-        setattr(torch.cuda, name, value)
-    torch.cuda.nccl.version = lambda: (2, 27, 0)  # for programs that ask what it can do
+    if settings.device != "neuron":
+        for name, value in told.items():
+            setattr(torch.cuda, name, value)
+        torch.cuda.nccl.version = lambda: (2, 27, 0)  # for programs that ask what it can do
     accelerator = torch.accelerator
     device = torch.device("neuron")
     changes = {

@@ -18,6 +18,17 @@ def _bmm(inputs: Shapes, _: Shapes) -> int:
     return 2 * batch * rows * inner * inputs[-1][2]
 
 
+def _grouped(inputs: Shapes, outputs: Shapes) -> int:
+    """Each row meets one expert's matrix; of two matrices, as for the weights' gradient, all rows count."""
+    a, b = inputs[0], inputs[1]
+    return 2 * prod(a) * b[-1]
+
+
+def _grouped_backward(inputs: Shapes, _: Shapes) -> int:
+    """Of the rows, and of the weights."""
+    return 2 * 2 * prod(inputs[0]) * inputs[1][-1]
+
+
 def _convolution(inputs: Shapes, outputs: Shapes) -> int:
     return 2 * prod(outputs[0]) * prod(inputs[1][1:])
 
@@ -43,6 +54,8 @@ def _attention_backward(inputs: Shapes, _: Shapes) -> int:
 
 _RULES: dict[str, Callable[[Shapes, Shapes], int]] = {
     "aten.mm": _mm, "aten.addmm": _mm, "aten.bmm": _bmm, "aten.baddbmm": _bmm, "aten._scaled_mm": _mm,
+    "aten._grouped_mm": _grouped, "transformers.grouped_mm_fallback": _grouped,
+    "transformers.grouped_mm_fallback_backward": _grouped_backward,
     "aten.convolution": _convolution, "aten.convolution_backward": _convolution_backward,
     "aten._scaled_dot_product_flash_attention": _attention,
     "aten._scaled_dot_product_efficient_attention": _attention,

@@ -9,7 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed import distributed_c10d as c10d
 
 from trellis.simulate.record.resize import UNKNOWN
-from trellis.simulate.world import saving
+from trellis.simulate.world import kernels, saving
 from trellis.simulate.world.communication import Communication
 from trellis.simulate.world.groups import Groups
 from trellis.simulate.world.names import Names, here
@@ -212,6 +212,7 @@ def install(settings: Settings, recorder: Recorder, groups: Groups, communicatio
         _modules()
         _sharded_at_first(recorder)
         names.install()
+        kernels.install(recorder)
     _backward(communication, names, settings.device != "cpu")
     _rest(recorder)
     saving.install(recorder)

@@ -13,6 +13,7 @@ from trellis.simulate.record import Place
 __all__ = ["Places"]
 
 _OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_NKI = os.path.join(os.path.dirname(os.path.dirname(_OWN)), "nki") + os.sep
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _COMPILED = "_is_compiled_here"
 _WRAPPERS = ("_checkpoint_wrapped_module.", "_orig_mod.", "_fsdp_wrapped_module.")
@@ -118,7 +119,9 @@ class Places:
 
 
 def _short(file: str) -> str:
-    if file.startswith((_OWN, _TORCH, "<")) or "/importlib/" in file or file.endswith(("/runpy.py", "/contextlib.py")):
+    if file.startswith((_OWN, _NKI, _TORCH, "<")) or file.endswith(("/runpy.py", "/contextlib.py")):
+        return ""
+    if "/importlib/" in file:
         return ""
     if "site-packages/" in file:
         return file.rpartition("site-packages/")[2]

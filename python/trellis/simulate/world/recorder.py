@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from trellis.simulate import routing
 from trellis.simulate.record import Operation, Place, RankRecord
-from trellis.simulate.record.steps import Event
+from trellis.simulate.record.steps import Event, KernelTime
 from trellis.simulate.world import flops
 from trellis.simulate.world.allocations import Allocations
 from trellis.simulate.world.errors import CannotRecord
@@ -287,6 +287,21 @@ class Recorder(TorchDispatchMode):
         written = sum(_bytes(t) for t in made) or sum(_bytes(t) for t in _written(func, flat, inputs))
         operation = Operation(name, shapes, results, kind, flops.of(name, flat, shapes, results),
                               sum(_bytes(t) for t in inputs), written, self._shards(inputs, outputs, made))  # fmt: skip
+        self._append(operation, phase)
+
+    def kernel(self, name: str, inputs: list[torch.Tensor], outputs: list[torch.Tensor], flops: int,
+               times: tuple[KernelTime, ...]) -> None:  # fmt: skip
+        """A call of a kernel of NKI, which is one operation."""
+        if not self.on:
+            return
+        self.before_operation()
+        shapes, results = (tuple(tuple(t.shape) for t in tensors) for tensors in (inputs, outputs))
+        kind = str((outputs or inputs)[0].dtype).removeprefix("torch.")
+        read, written = (sum(_bytes(t) for t in tensors) for tensors in (inputs, outputs))
+        sharded = self._shards(inputs, outputs, outputs)
+        self._append(Operation(f"nki.{name}", shapes, results, kind, flops, read, written, sharded, times), self.now())
+
+    def _append(self, operation: Operation, phase: str) -> None:
         index = self._operations.setdefault(operation, len(self._operations))
         if index == len(self.record.operations):
             self.record.operations.append(operation)

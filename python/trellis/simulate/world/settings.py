@@ -11,7 +11,8 @@ class Settings:
     rank: int
     world: int
     local_world: int  # ranks of a host
-    device: str  # "neuron": tensors there are fake, and recorded; "cpu": those of the host are recorded, and are real
+    # "any", or "neuron" or "cuda" alone: tensors there are fake, and recorded; "cpu": those of the host, which are real
+    device: str
     step: int  # the one to record, from 1; 0: the first that is like those after it
     memory: int  # bytes of the device
     command: list[str]

@@ -18,6 +18,7 @@ class Steps:
         self._recorder, self._wanted, self._ended = recorder, wanted, ended
         self.step = 1
         self._reducer = False
+        self._awaits_tokens = False
         self._over = False  # the first optimizer has made its update
         self._first: int | None = None  # its id
         self._depth = 0
@@ -78,12 +79,19 @@ class Steps:
         self._ended()
 
     def _called(self, module: nn.Module, inputs: Any) -> None:
-        """Counts the tokens of a model's input: whole numbers of at least two dimensions."""
-        if not self._recorder.on or self._recorder.places.depth != 1 or torch._C._current_graph_task_id() != -1:
+        """Counts the tokens of a model's input: whole numbers of at least two dimensions. Arguments that are named, as
+        Hugging Face's are, are not seen here; then it is what the first embedding within gets."""
+        if not self._recorder.on or torch._C._current_graph_task_id() != -1:
+            return
+        outermost = self._recorder.places.depth == 1
+        if outermost:
+            self._awaits_tokens = True
+        if not self._awaits_tokens or not (outermost or isinstance(module, nn.Embedding)):
             return
         for tensor in inputs:
             if isinstance(tensor, torch.Tensor) and tensor.dtype in (torch.int64, torch.int32) and tensor.dim() > 1:
                 self._recorder.record.tokens += tensor.numel()
+                self._awaits_tokens = False
                 return
 
     def _update_begins(self, optimizer: Any, *_: Any) -> None:

@@ -1,0 +1,73 @@
+"""torchtitan's Llama 3, not changed, on as many ranks as it is trained on: `tools/soak simulate`. What is communicated
+follows from the model's shapes, with fully_shard's padding; a step is priced; nothing takes more than a laptop has."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("torchtitan")
+pytest.importorskip("tokenizers")
+
+import titan  # noqa: E402
+
+# width, layers, width within, of the model
+SHAPES = {"8B": (4096, 32, 14336), "70B": (8192, 80, 28672), "405B": (16384, 126, 53248)}
+VOCABULARY, KEYS = 128_256, 1024  # keys and values are of 8 heads of 128
+
+
+def padded(rows: int, data: int) -> int:
+    return -(-rows // data) * data
+
+
+def sharded(flavor: str) -> tuple[int, int]:
+    """(elements of a block, of the embedding) that a tensor rank has, as fully_shard gathers them."""
+    width, _, within = SHAPES[flavor]
+    ranks, tensor, _, _ = titan.CONFIGS[flavor]
+    data = ranks // tensor
+    rows = {  # of the first axis, by what is cut there, and the length of a row
+        width // tensor: width, KEYS // tensor: 2 * width, within // tensor: 2 * width,
+    }  # fmt: skip
+    block = sum(padded(n, data) * length for n, length in rows.items())
+    block += padded(width, data) * (width + within) // tensor  # products that are cut along the second axis
+    block += 2 * padded(width, data)  # norms
+    return block, padded(VOCABULARY // tensor, data) * width
+
+
+def run(folder, flavor):
+    """(the answer as plain values, seconds, bytes of the largest process)"""
+    titan.prepare(folder)
+    ranks = titan.CONFIGS[flavor][0]
+    machine = f"trn2.48xlarge x {ranks // 64}" if ranks > 64 else "trn2.48xlarge"
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "trellis.simulate", "-m", machine, "-o", str(folder / "answer.json"), "--record",
+         str(folder / "record"), "--", *titan.command(folder, flavor)],
+        capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=3000,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    print(done.stdout)
+    largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    return json.loads((folder / "answer.json").read_text()), time.monotonic() - start, largest
+
+
+@pytest.mark.parametrize("flavor", ["8B", "70B", "405B"])
+def test_llama_is_recorded_and_priced(flavor, tmp_path):
+    answer, seconds, largest = run(tmp_path, flavor)
+    width, layers, _ = SHAPES[flavor]
+    block, embedding = sharded(flavor)
+    told = Counter()
+    for one in answer["communication"]:
+        told[one["kind"], one["group"]] += one["bytes"]
+    norm = padded(width, titan.CONFIGS[flavor][0] // titan.CONFIGS[flavor][1])
+    # Blocks and the embedding are gathered twice, the last norm and the head once.
+    assert told["all_gather", "fsdp"] == 2 * (2 * layers * block + 3 * embedding + norm)
+    assert told["reduce_scatter", "fsdp"] == 4 * (layers * block + 2 * embedding + norm)
+    assert answer["interval"][0] < answer["time"] < answer["interval"][1] and 0.1 < answer["mfu"] < 0.7
+    assert largest < 1.5 * 2**30
+    print(f"{flavor}: {seconds:.0f} s, {largest / 2**30:.2f} GB")
