@@ -265,8 +265,8 @@ class Contest {
 
   // The number of ranks that a price simulates.
   double kinds(const schedule::Symmetry& symmetry, const Pricer& pricer) const {
-    const auto folded = folded_symmetry(symmetry, pricer.machine(), pricer.options(bytes_));
-    return folded ? folded->classes() : pricer.group().ranks();
+    const auto folded = folded_ranks(symmetry, pricer.machine(), pricer.options(bytes_));
+    return folded ? static_cast<double>(folded->size()) : pricer.group().ranks();
   }
 
   bool too_large(const Entry& entry) {

@@ -103,8 +103,8 @@ class PrefixLowerBound {
   void find_kinds() {
     if (symmetry_.classes() == symmetry_.ranks()) {
       for (const Written& w : written_) kinds_[w.rank] = {w.rank};
-    } else if (const auto folded = folded_symmetry(symmetry_, machine_, options_)) {
-      for (const Rank r : folded->representatives()) kinds_[symmetry_.representative(r)].push_back(r);
+    } else if (const auto folded = folded_ranks(symmetry_, machine_, options_)) {
+      for (const Rank r : *folded) kinds_[symmetry_.representative(r)].push_back(r);
     }
   }
 

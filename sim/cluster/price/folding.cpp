@@ -1,6 +1,9 @@
 #include "sim/cluster/price/folding.h"
 
+#include <algorithm>
 #include <cassert>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace trellis::sim {
 namespace {
@@ -11,27 +14,31 @@ using schedule::Symmetry;
 // What one row of ranks allows, in the schedule or in the machine.
 struct Row {
   bool rotate = false, flip = false;
+  bool at_will = false;  // in any order
   Rank size = 1;
 };
 
 Row row_of(const Axis& axis) {
-  return {axis.kind == Axis::Kind::rotate || (axis.kind == Axis::Kind::flip && axis.size <= 2),
-          axis.kind == Axis::Kind::flip || (axis.kind == Axis::Kind::rotate && axis.size <= 2), axis.size};
+  return {.rotate = axis.kind == Axis::Kind::rotate || (axis.kind == Axis::Kind::flip && axis.size <= 2),
+          .flip = axis.kind == Axis::Kind::flip || (axis.kind == Axis::Kind::rotate && axis.size <= 2),
+          .size = axis.size};
 }
 
 Row row_of(const RowSymmetry& alike) {
   const bool any = alike.kind == RowSymmetry::Kind::any;
-  return {any || alike.kind == RowSymmetry::Kind::rotate,
-          any || (alike.kind == RowSymmetry::Kind::rotate && alike.size <= 2), alike.size};
+  return {.rotate = any || alike.kind == RowSymmetry::Kind::rotate,
+          .flip = any || (alike.kind == RowSymmetry::Kind::rotate && alike.size <= 2),
+          .at_will = any,
+          .size = alike.size};
 }
 
 // The innermost part of a row. A row that may be rotated can still be rotated by whole parts, but within a part nothing
 // is alike. A row that may be flipped, or renamed at will, allows the same within each part.
-Row take(Row& row, Rank size, bool at_will) {
+Row take(Row& row, Rank size) {
   Row part = row;
   part.size = size;
   if (row.size != size) {
-    part.rotate = at_will;
+    part.rotate = row.at_will;
     part.flip = row.flip;
     row.size /= size;
     return part;
@@ -42,36 +49,176 @@ Row take(Row& row, Rank size, bool at_will) {
 
 Symmetry distinct(Rank ranks) { return {{{Axis::Kind::distinct, ranks}}}; }
 
+// Row by row, innermost first: a part that is a row of neither is cut off both. `found` is told of each part: its size,
+// what both allow, and the row of ours.
+template <class Found>
+bool share(std::vector<Row> ours, const std::vector<RowSymmetry>& machine, const Found& found) {
+  std::size_t i = 0, j = 0;
+  Row theirs;
+  for (;;) {
+    while (i < ours.size() && ours[i].size == 1) ++i;
+    while (theirs.size == 1 && j < machine.size()) theirs = row_of(machine[j++]);
+    if (i == ours.size() || theirs.size == 1) break;
+    const Rank size = std::min(ours[i].size, theirs.size);
+    if (ours[i].size % size != 0 || theirs.size % size != 0) return false;
+    const Row a = take(ours[i], size), b = take(theirs, size);
+    found(size,
+          a.rotate && b.rotate ? Axis::Kind::rotate
+          : a.flip && b.flip   ? Axis::Kind::flip
+                               : Axis::Kind::distinct,
+          i);
+  }
+  return i == ours.size() && theirs.size == 1 && j == machine.size();
+}
+
 }  // namespace
 
 Symmetry shared_symmetry(const Symmetry& schedule, const std::vector<RowSymmetry>& machine) {
+  std::vector<Row> rows;
+  for (const Axis& axis : schedule.axes) rows.push_back(row_of(axis));
   Symmetry shared;
-  std::size_t i = 0, j = 0;
-  Row ours, theirs;
-  bool at_will = false;
-  for (;;) {
-    while (ours.size == 1 && i < schedule.axes.size()) ours = row_of(schedule.axes[i++]);
-    while (theirs.size == 1 && j < machine.size()) {
-      at_will = machine[j].kind == RowSymmetry::Kind::any;
-      theirs = row_of(machine[j++]);
-    }
-    if (ours.size == 1 || theirs.size == 1) break;
-    const Rank size = std::min(ours.size, theirs.size);
-    if (ours.size % size != 0 || theirs.size % size != 0) return distinct(schedule.ranks());
-    const Row a = take(ours, size, false), b = take(theirs, size, at_will);
-    const Axis::Kind kind = a.rotate && b.rotate ? Axis::Kind::rotate
-                            : a.flip && b.flip   ? Axis::Kind::flip
-                                                 : Axis::Kind::distinct;
+  const bool all = share(rows, machine, [&](Rank size, Axis::Kind kind, std::size_t) {
     shared.axes.push_back({kind, size});
+  });
+  return all && shared.ranks() == schedule.ranks() ? shared : distinct(schedule.ranks());
+}
+
+namespace {
+
+// A row of a group's ranks, or of like groups beside each other, as it lies in the machine.
+struct PlacedRow {
+  Row row;
+  Rank stride = 1;
+  Rank index = 0;  // stride of the ranks' numbers in the group; 0: of groups
+};
+
+// Finds the renamings of the machine's ranks that keep a set of groups and the schedule that each of them runs.
+class GroupFolding {
+ public:
+  GroupFolding(const Symmetry& schedule, const Machine& machine, const std::vector<std::vector<Rank>>& groups)
+      : schedule_(schedule), machine_(machine), groups_(groups) {
+    for (std::size_t g = 0; g < groups.size(); ++g) first_.emplace(groups[g][0], g);
   }
-  if (ours.size != theirs.size || shared.ranks() != schedule.ranks()) return distinct(schedule.ranks());
-  return shared;
+
+  std::optional<Symmetry> run() {
+    if (!apart() || !place_members() || !place_groups()) return {};
+    std::vector<Row> rows;
+    for (const PlacedRow& placed : placed_) rows.push_back(placed.row);
+    Symmetry found;
+    Rank stride = 1;
+    const bool all = share(rows, machine_.alike(), [&](Rank size, Axis::Kind kind, std::size_t i) {
+      const PlacedRow& of = placed_[i];
+      const Rank index = of.index * (stride / of.stride);
+      found.axes.push_back({keeps(kind, size, stride, index) ? kind : Axis::Kind::distinct, size});
+      stride *= size;
+    });
+    if (!all || found.ranks() != machine_.ranks()) return {};
+    return found;
+  }
+
+ private:
+  bool apart() const {
+    std::unordered_set<Rank> all;
+    for (const std::vector<Rank>& group : groups_)
+      for (Rank r : group)
+        if (!all.insert(r).second) return false;
+    return true;
+  }
+
+  // The first group's ranks as rows of even distances, cut where the schedule's rows end. False: they are no such rows.
+  bool place_members() {
+    const std::vector<Rank>& group = groups_[0];
+    const auto ranks = static_cast<Rank>(group.size());
+    const auto at = [&](Rank i) { return group[static_cast<std::size_t>(i)] - group[0]; };
+    std::size_t axis = 0;
+    Row ours;
+    for (Rank done = 1; done < ranks;) {
+      const Rank stride = at(done);
+      Rank size = 2;
+      while (size * done < ranks && at(size * done) == size * stride) ++size;
+      if (stride <= 0 || ranks % (size * done) != 0) return false;
+      for (Rank i = done; i < size * done; ++i)
+        if (at(i) != at(i % done) + i / done * stride) return false;
+      for (Rank left = size, step = stride; left > 1;) {
+        while (ours.size == 1 && axis < schedule_.axes.size()) ours = row_of(schedule_.axes[axis++]);
+        const Rank part = std::min(left, ours.size);
+        if (part == 1 || left % part != 0 || ours.size % part != 0) return false;
+        placed_.push_back({take(ours, part), step, done * (size / left)});
+        left /= part, step *= part;
+      }
+      done *= size;
+    }
+    return true;
+  }
+
+  // What lies between these rows and beyond them.
+  bool place_groups() {
+    std::ranges::sort(placed_, {}, &PlacedRow::stride);
+    std::vector<PlacedRow> all;
+    Rank end = 1;
+    const auto fill = [&](Rank until) {
+      if (until % end != 0) return false;
+      if (until > end) all.push_back({{.rotate = true, .flip = true, .at_will = true, .size = until / end}, end});
+      return true;
+    };
+    for (const PlacedRow& placed : placed_) {
+      if (!fill(placed.stride)) return false;
+      all.push_back(placed);
+      end = placed.stride * placed.row.size;
+    }
+    if (!fill(machine_.ranks())) return false;
+    placed_ = std::move(all);
+    return true;
+  }
+
+  // Whether such a renaming of an axis makes each group another one, rank by rank, or keeps it and turns its schedule.
+  bool keeps(Axis::Kind kind, Rank size, Rank stride, Rank index) const {
+    if (kind == Axis::Kind::distinct) return false;
+    if (kind == Axis::Kind::rotate) return maps(size, stride, index, [&](Rank x) { return x + 1 == size ? 0 : x + 1; });
+    if ((size & (size - 1)) != 0) return false;
+    for (Rank bit = 1; bit < size; bit *= 2)
+      if (!maps(size, stride, index, [&](Rank x) { return x ^ bit; })) return false;
+    return true;
+  }
+
+  template <class Renamed>
+  bool maps(Rank size, Rank stride, Rank index, const Renamed& renamed) const {
+    const auto image = [&](Rank r, Rank step) {
+      const Rank digit = r / step % size;
+      return r + (renamed(digit) - digit) * step;
+    };
+    for (const std::vector<Rank>& group : groups_) {
+      const auto to = index > 0 ? first_.find(group[0]) : first_.find(image(group[0], stride));
+      if (to == first_.end()) return false;
+      const std::vector<Rank>& other = groups_[to->second];
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        const Rank number = index > 0 ? image(static_cast<Rank>(i), index) : static_cast<Rank>(i);
+        if (image(group[i], stride) != other[static_cast<std::size_t>(number)]) return false;
+      }
+    }
+    return true;
+  }
+
+  const Symmetry& schedule_;
+  const Machine& machine_;
+  const std::vector<std::vector<Rank>>& groups_;
+  std::unordered_map<Rank, std::size_t> first_;  // of a group's first rank: its number
+  std::vector<PlacedRow> placed_;
+};
+
+}  // namespace
+
+std::optional<Symmetry> folded_symmetry(const Symmetry& schedule, const Machine& machine) {
+  if (schedule.ranks() != machine.ranks() || !machine.spec().defects.empty()) return {};
+  return shared_symmetry(schedule, machine.alike());
 }
 
 std::optional<Symmetry> folded_symmetry(const Symmetry& schedule, const Machine& machine,
-                                        const std::vector<Rank>& members) {
-  if (!members.empty() || schedule.ranks() != machine.ranks() || !machine.spec().defects.empty()) return {};
-  return shared_symmetry(schedule, machine.alike());
+                                        const std::vector<std::vector<Rank>>& groups) {
+  if (groups.empty() || !machine.spec().defects.empty()) return {};
+  for (const std::vector<Rank>& group : groups)
+    if (static_cast<Rank>(group.size()) != schedule.ranks()) return {};
+  return GroupFolding(schedule, machine, groups).run();
 }
 
 Folding::Folding(const Machine& machine, Symmetry symmetry) : machine_(machine), symmetry_(std::move(symmetry)) {

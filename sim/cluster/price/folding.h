@@ -12,10 +12,13 @@ namespace trellis::sim {
 
 // The renamings that both the schedule and the machine allow.
 schedule::Symmetry shared_symmetry(const schedule::Symmetry&, const std::vector<RowSymmetry>&);
-// The symmetry by which one rank of a class stands for the others. None if `members` are only some of the ranks, or if
-// a defect tells them apart.
+// The symmetry of the machine's ranks by which one of a class stands for the others; none where a defect tells ranks
+// apart. Of a schedule among all ranks:
+std::optional<schedule::Symmetry> folded_symmetry(const schedule::Symmetry&, const Machine&);
+// Of like schedules, begun together in groups of as many ranks: what makes each group another one, or turns the
+// schedule within it. None for groups that are no rows of even distances.
 std::optional<schedule::Symmetry> folded_symmetry(const schedule::Symmetry&, const Machine&,
-                                                  const std::vector<Rank>& members);
+                                                  const std::vector<std::vector<Rank>>& groups);
 
 // A machine in which representatives stand for other ranks: resource names and weights in it.
 class Folding {

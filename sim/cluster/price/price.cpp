@@ -45,15 +45,25 @@ std::unique_ptr<Run> run_of(const CompiledSchedule& pattern, const Machine& mach
 
 }  // namespace
 
-std::optional<schedule::Symmetry> folded_symmetry(const schedule::Symmetry& schedule, const Machine& machine,
-                                                  const PriceOptions& options) {
+std::optional<std::vector<Rank>> folded_ranks(const schedule::Symmetry& schedule, const Machine& machine,
+                                              const PriceOptions& options) {
   if (!options.fold || options.noise) return {};
-  return folded_symmetry(schedule, machine, options.members);
+  if (options.members.empty()) {
+    const auto folded = folded_symmetry(schedule, machine);
+    return folded ? std::optional(folded->representatives()) : std::nullopt;
+  }
+  const auto folded = folded_symmetry(schedule, machine, {options.members});
+  if (!folded) return {};
+  std::vector<Rank> all;
+  for (Rank r = 0; r < schedule.ranks(); ++r)
+    if (folded->representative(options.place(r)) == options.place(r)) all.push_back(r);
+  return all;
 }
 
 double moves_gone_through(const CompiledSchedule& pattern, const Machine& machine, const PriceOptions& options) {
-  const auto folded = folded_symmetry(pattern.symmetry(), machine, options);
-  return static_cast<double>(pattern.moves()) * (folded ? folded->classes() : pattern.ranks()) / pattern.ranks();
+  const auto folded = folded_ranks(pattern.symmetry(), machine, options);
+  return static_cast<double>(pattern.moves()) * (folded ? static_cast<double>(folded->size()) : pattern.ranks()) /
+         pattern.ranks();
 }
 
 std::unique_ptr<Run> run_for(const CompiledSchedule& pattern, const Machine& machine, const PriceOptions& options,

@@ -66,9 +66,9 @@ Price price(const CompiledSchedule&, const Machine&, const PriceOptions&);
 // recorded with `trace`.
 inline constexpr std::int64_t most_traced = 20'000'000;
 double moves_gone_through(const CompiledSchedule&, const Machine&, const PriceOptions&);
-// The symmetry to fold by, see folding.h. None also if every rank is asked for (`fold` is false) or has delays of its
-// own (`noise`).
-std::optional<schedule::Symmetry> folded_symmetry(const schedule::Symmetry&, const Machine&, const PriceOptions&);
+// The schedule's ranks that stand for all of them, see folding.h. None also if every rank is asked for (`fold` is
+// false) or has delays of its own (`noise`).
+std::optional<std::vector<Rank>> folded_ranks(const schedule::Symmetry&, const Machine&, const PriceOptions&);
 std::unique_ptr<Run> run_for(const CompiledSchedule&, const Machine&, const PriceOptions&, bool trace);
 // A lower bound for this pattern: each transfer as if alone, each resource as if never idle. Much cheaper than a price.
 Time least_time(const CompiledSchedule&, const Machine&, const PriceOptions&);

@@ -12,7 +12,7 @@ Run::Run(const Machine& machine, std::vector<SimulatedCollective> collectives, R
 Run::~Run() = default;
 
 Time Run::run() { return engine_->run(); }
-Time Run::ended(std::size_t collective) const { return engine_->ended_.at(collective); }
+Time Run::ended(std::size_t collective) const { return engine_->ended_[engine_->like_.at(collective)]; }
 Time Run::load_ended(std::size_t load) const { return engine_->loads_ended_.at(load); }
 const Folding* Run::folding() const { return engine_->folding_.get(); }
 Rank Run::simulated() const { return static_cast<Rank>(engine_->seats_.size()); }
@@ -23,9 +23,9 @@ const std::vector<Trace>& Run::traces() const { return engine_->traces_; }
 
 double Run::carried(ResourceId r) const {
   const Engine& e = *engine_;
-  if (!e.folding_) return e.network_->carried(r);
-  const auto found = e.folded_.find(e.folding_->representative(r));
-  return found == e.folded_.end() ? 0 : e.network_->carried(found->second);
+  if (!e.few_) return e.network_->carried(r);
+  const auto found = e.numbers_.find(e.folding_ ? e.folding_->representative(r) : r);
+  return found == e.numbers_.end() ? 0 : e.network_->carried(found->second);
 }
 
 Run::Place Run::place(std::int64_t number) const {

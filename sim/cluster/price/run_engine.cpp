@@ -31,14 +31,15 @@ void add_use(std::vector<Use>& uses, std::uint32_t resource, std::uint32_t weigh
 Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> collectives, RunSettings settings)
     : machine_(machine), collectives_(std::move(collectives)), settings_(std::move(settings)) {
   overheads_ = machine_.overheads(settings_.era);
-  if (!settings_.noise && settings_.loads.empty() && collectives_.size() == 1)
-    if (auto folded = folded_symmetry(collectives_[0].pattern->symmetry(), machine_, collectives_[0].members)) {
-      folding_ = std::make_unique<Folding>(machine_, *std::move(folded));
-      if (!folding_->folds()) folding_.reset();
-    }
+  if (auto folded = symmetry()) {
+    folding_ = std::make_unique<Folding>(machine_, *std::move(folded));
+    if (!folding_->folds()) folding_.reset();
+  }
   const bool folds = folding_ != nullptr;
   if (!settings_.fold) folding_.reset();
-  if (!folding_) {
+  const bool some = std::ranges::none_of(collectives_, [](const auto& c) { return c.members.empty(); });
+  few_ = folding_ != nullptr || (some && settings_.loads.empty());
+  if (!few_) {
     capacities_.resize(machine_.resources());
     for (ResourceId r = 0; r < capacities_.size(); ++r) capacities_[r] = rate_of(machine_.rate(r));
     first_load_ = machine_.resources();
@@ -50,15 +51,20 @@ Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> col
   }
   loads_ended_.assign(settings_.loads.size(), 0);
   for (std::uint32_t collective = 0; collective < collectives_.size(); ++collective) {
-    const auto first = static_cast<std::uint32_t>(seats_.size());
     add_seats(collective);
-    add_peers(collective, first);
     const CompiledSchedule& pattern = *collectives_[collective].pattern;
     const double chunk = collectives_[collective].chunk_bytes;
     const auto chunks = static_cast<Work>(std::max<std::int64_t>(1, schedule::data_chunks(pattern.task())));
     chunk_work_.push_back(chunk > 0 ? static_cast<Work>(chunk) * work_of_byte
                                     : static_cast<Work>(collectives_[collective].bytes) * work_of_byte / chunks);
   }
+  for (std::size_t i = 0; i < seats_.size(); ++i) add_peers(seats_[i], own_[i]);
+  for (std::uint32_t i = 0; i < collectives_.size(); ++i) {
+    const auto& members = collectives_[i].members;
+    like_.push_back(folding_ && !members.empty() ? seats_[seat_of_.at(folding_->representative(members[0]))].collective
+                                                 : i);
+  }
+  first_seat_ = {}, own_ = {}, seat_of_ = {};
   for (Seat& seat : seats_) {
     seat.hbm = one_pass(machine_.hbm(seat.rank));
     seat.dma = one_pass(machine_.dma(seat.rank));
@@ -77,11 +83,29 @@ Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> col
   capacities_ = {};
 }
 
+// Like collectives that begin together fold as one.
+std::optional<schedule::Symmetry> Run::Engine::symmetry() const {
+  if (settings_.noise || !settings_.loads.empty() || collectives_.empty()) return {};
+  const SimulatedCollective& one = collectives_[0];
+  if (one.members.empty()) {
+    if (collectives_.size() > 1) return {};
+    return folded_symmetry(one.pattern->symmetry(), machine_);
+  }
+  std::vector<std::vector<Rank>> groups;
+  for (const SimulatedCollective& c : collectives_) {
+    if (c.pattern != one.pattern || c.bytes != one.bytes || c.chunk_bytes != one.chunk_bytes || c.start != one.start ||
+        c.members.empty())
+      return {};
+    groups.push_back(c.members);
+  }
+  return folded_symmetry(one.pattern->symmetry(), machine_, groups);
+}
+
 // The network's number of a resource.
 std::uint32_t Run::Engine::number(ResourceId r) {
-  if (!folding_) return r;
-  const ResourceId one = folding_->representative(r);
-  const auto [at, fresh] = folded_.try_emplace(one, static_cast<std::uint32_t>(capacities_.size()));
+  if (!few_) return r;
+  const ResourceId one = folding_ ? folding_->representative(r) : r;
+  const auto [at, fresh] = numbers_.try_emplace(one, static_cast<std::uint32_t>(capacities_.size()));
   if (fresh) capacities_.push_back(rate_of(machine_.rate(one)));
   return at->second;
 }
@@ -99,20 +123,28 @@ void Run::Engine::add_seats(std::uint32_t collective) {
     throw std::invalid_argument(fmt::format("a schedule for {} ranks on {}: {} has {}", pattern.ranks(),
                                             members.empty() ? "all" : fmt::format("{} members", limit), machine_.name(),
                                             machine_.ranks()));
+  first_seat_.push_back(static_cast<std::uint32_t>(seats_.size()));
   const std::size_t first_row = rows_.size();
   rows_.resize(first_row + pattern.classes().size());
-  std::vector<Rank> ranks;
-  if (folding_) ranks = folding_->representatives();
-  for (Rank i = 0; i < (folding_ ? static_cast<Rank>(ranks.size()) : limit); ++i) {
-    const Rank r = folding_ ? ranks[i] : i;
-    const Rank at = members.empty() ? r : members[r];
-    if (at < 0 || at >= machine_.ranks())
-      throw std::invalid_argument(fmt::format("rank {}: {} has 0 to {}", at, machine_.name(), machine_.ranks() - 1));
+  const auto add = [&](Rank own, Rank at) {
+    const auto number = static_cast<std::uint32_t>(seats_.size());
     seats_.push_back({.collective = collective,
-                      .program = pattern.class_of(r),
+                      .program = pattern.class_of(own),
                       .rank = at,
                       .slowness = static_cast<float>(machine_.slowness(at))});
-    rows_[first_row + seats_.back().program].seats.push_back(static_cast<std::uint32_t>(seats_.size()) - 1);
+    own_.push_back(own);
+    if (folding_) seat_of_.emplace(at, number);
+    rows_[first_row + seats_.back().program].seats.push_back(number);
+  };
+  if (folding_ && members.empty()) {
+    for (Rank r : folding_->representatives()) add(r, r);
+  } else {
+    for (Rank i = 0; i < limit; ++i) {
+      const Rank at = members.empty() ? i : members[i];
+      if (at < 0 || at >= machine_.ranks())
+        throw std::invalid_argument(fmt::format("rank {}: {} has 0 to {}", at, machine_.name(), machine_.ranks() - 1));
+      if (!folding_ || folding_->representative(at) == at) add(i, at);
+    }
   }
   for (std::size_t i = first_row; i < rows_.size(); ++i) {
     rows_[i].first_move = moves_;
@@ -125,40 +157,33 @@ void Run::Engine::add_seats(std::uint32_t collective) {
   }
 }
 
-void Run::Engine::add_peers(std::uint32_t collective, std::uint32_t first_seat) {
-  const CompiledSchedule& pattern = *collectives_[collective].pattern;
-  const auto& members = collectives_[collective].members;
-  std::unordered_map<Rank, std::uint32_t> seat_of_rank;
-  const auto count = static_cast<std::uint32_t>(seats_.size()) - first_seat;
-  const std::vector<Rank> representatives = folding_ ? folding_->representatives() : std::vector<Rank>{};
-  for (std::uint32_t i = 0; i < representatives.size(); ++i) seat_of_rank.emplace(representatives[i], i);
+void Run::Engine::add_peers(Seat& seat, Rank own) {
+  const CompiledSchedule& pattern = *collectives_[seat.collective].pattern;
+  const auto& members = collectives_[seat.collective].members;
   std::vector<ResourceId> way;
   std::vector<Use> uses;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    Seat& seat = seats_[first_seat + i];
-    const Rank own = folding_ ? representatives[i] : static_cast<Rank>(i);
-    seat.first_peer = static_cast<std::uint32_t>(peers_.size());
-    for (Rank named : program(seat).peers) {
-      const Rank r = pattern.peer(own, named);
-      Peer peer{.seat = first_seat + (folding_ ? seat_of_rank.at(folding_->representative(r)) : r),
-                .rank = members.empty() ? r : members[r],
-                .first = static_cast<std::uint32_t>(links_.size())};
-      way.clear();
-      machine_.route(seat.rank, peer.rank, way);
-      uses.clear();
-      for (ResourceId link : way) {
-        peer.latency += machine_.latency(link);
-        peer.away |= machine_.between_hosts(link);
-        const std::uint32_t weight = one_use * (folding_ ? folding_->sharers(link) : 1);
-        if (folding_)
-          add_use(uses, number(link), weight);
-        else
-          uses.push_back({link, weight});
-      }
-      links_.insert(links_.end(), uses.begin(), uses.end());
-      peer.count = static_cast<std::uint32_t>(uses.size());
-      peers_.push_back(peer);
+  seat.first_peer = static_cast<std::uint32_t>(peers_.size());
+  for (Rank named : program(seat).peers) {
+    const Rank r = pattern.peer(own, named), at = members.empty() ? r : members[static_cast<std::size_t>(r)];
+    Peer peer{.seat = folding_ ? seat_of_.at(folding_->representative(at))
+                               : first_seat_[seat.collective] + static_cast<std::uint32_t>(r),
+              .rank = at,
+              .first = static_cast<std::uint32_t>(links_.size())};
+    way.clear();
+    machine_.route(seat.rank, at, way);
+    uses.clear();
+    for (ResourceId link : way) {
+      peer.latency += machine_.latency(link);
+      peer.away |= machine_.between_hosts(link);
+      const Use use = one_pass(link);
+      if (folding_)
+        add_use(uses, use.resource, use.weight);
+      else
+        uses.push_back(use);
     }
+    links_.insert(links_.end(), uses.begin(), uses.end());
+    peer.count = static_cast<std::uint32_t>(uses.size());
+    peers_.push_back(peer);
   }
 }
 

@@ -1,6 +1,7 @@
 // The internal state of a Run. run_loop.cpp has its inner loop.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 
 #include "sim/cluster/price/run.h"
@@ -57,6 +58,7 @@ class Run::Engine {
   RunSettings settings_;
   Overheads overheads_;
   std::unique_ptr<Folding> folding_;  // null: every rank is simulated
+  std::vector<std::uint32_t> like_;   // by collective: the one whose ranks stand for its own
   std::unique_ptr<Network> network_;
   std::vector<Seat> seats_;
   std::vector<Row> rows_;
@@ -68,16 +70,21 @@ class Run::Engine {
   std::vector<Time> ended_;
   std::vector<Time> loads_ended_;
   std::uint32_t first_load_ = 0;  // the network's resource that limits the first load; the others follow
-  std::unordered_map<ResourceId, std::uint32_t> folded_;  // the network's numbers, where they are not the machine's
+  bool few_ = false;              // resources are numbered as they come; else as the machine does
+  std::unordered_map<ResourceId, std::uint32_t> numbers_;
   std::int64_t transfers_ = 0, events_ = 0;
 
  private:
+  std::optional<schedule::Symmetry> symmetry() const;
   void add_seats(std::uint32_t collective);
-  void add_peers(std::uint32_t collective, std::uint32_t first_seat);
+  void add_peers(Seat&, Rank own);
   std::uint32_t number(ResourceId);
   Use one_pass(ResourceId);
 
   std::vector<Rate> capacities_;
+  std::vector<std::uint32_t> first_seat_;            // by collective
+  std::vector<Rank> own_;                            // by seat: the rank's number in its collective
+  std::unordered_map<Rank, std::uint32_t> seat_of_;  // by the machine's rank, where ranks are folded
 };
 
 }  // namespace trellis::sim

@@ -43,7 +43,8 @@ class Loop {
         plain_(o_.handshake + o_.reduce + o_.message + o_.away + o_.dma_start == 0),
         noise_(engine.settings_.noise ? o_.noise : 0),
         chance_(kernels::random_key({.seed = engine.settings_.noise.value_or(0)})) {
-    for (const auto& row : e_.rows_) add_waits(row);
+    for (const auto& row : e_.rows_)
+      if (!row.seats.empty()) add_waits(row);
   }
 
   Time run() {

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <stdexcept>
+
+#include "sim/cluster/price/run.h"
 
 namespace trellis::sim {
 namespace {
@@ -52,10 +53,10 @@ const schedule::CommunicatorClasses& Exchanges::together(std::uint32_t of, const
   return matched_.together[t.communicator][in_[t.communicator][of]];
 }
 
-bool Exchanges::shares_hosts(const std::vector<Rank>& a, const std::vector<Rank>& b) const {
+std::set<Rank> Exchanges::hosts_of(const std::vector<Rank>& members) const {
   std::set<Rank> hosts;
-  for (Rank r : a) hosts.insert(r / host_);
-  return std::ranges::any_of(b, [&](Rank r) { return hosts.contains(r / host_); });
+  for (Rank r : members) hosts.insert(r / host_);
+  return hosts;
 }
 
 std::vector<Rank> Exchanges::members_of(std::uint32_t group, const GraphTask& t, const GraphTask& other) const {
@@ -80,11 +81,13 @@ Workload Exchanges::beside(std::uint32_t of, const GraphTask& t, const GraphTask
   std::vector<std::uint32_t> order = together(of, t).groups;
   for (const schedule::CommunicatorClasses& set : matched_.together[t.communicator])
     if (&set != &together(of, t)) order.insert(order.end(), set.groups.begin(), set.groups.end());
+  std::set<Rank> hosts;
   for (std::uint32_t g : order) {
+    if (beside.parts.size() == most_groups) break;
     const std::vector<Rank> members = members_of(g, t, other);
     if (members.size() < 2) continue;
-    if (first.empty()) first = members;
-    if (!shares_hosts(first, members) || beside.parts.size() == most_groups) continue;
+    if (first.empty()) first = members, hosts = hosts_of(first);
+    if (std::ranges::none_of(members, [&](Rank r) { return hosts.contains(r / host_); })) continue;
     Part part{.kind = Part::Kind::collective, .name = t.name, .stream = "comm"};
     part.bytes = t.bytes, part.root = message ? 0 : t.root, part.peer = message ? 1 : t.peer;
     part.collective = message ? schedule::Collective::send_recv : t.collective;
@@ -121,10 +124,14 @@ ExchangePrice Exchanges::priced(std::uint32_t of, const GraphTask& t, const Grap
   price.alone = price.together = chosen.pattern == nullptr ? forever : chosen.alone;
   if (price.alone == forever) return price;
   price.algorithm = chosen.words;
-  if (beside.parts.size() > 1) {
-    for (Part& part : beside.parts)
-      if (part.algorithm.empty()) part.algorithm = price.algorithm;
-    price.together = play(beside, machine_, options_).time;
+  if (beside.parts.size() > 1) {  // all begin together, and most fold into a few
+    std::vector<SimulatedCollective> all;
+    for (const Part& part : beside.parts)
+      all.push_back({.pattern = chosen.pattern.get(),
+                     .bytes = part.bytes,
+                     .chunk_bytes = chosen.chunk_bytes,
+                     .members = part.members});
+    price.together = Run(machine_, std::move(all), {.era = options_.era, .stopped = options_.stopped}).run();
   }
   if (book_ && price.together != forever)
     book_->note(key, {.algorithm = price.algorithm, .alone = price.alone, .together = price.together});

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -56,7 +57,7 @@ class Exchanges {
   Workload beside(std::uint32_t of, const Task&, const Task& other, std::vector<Rank>& first) const;
   ExchangePrice priced(std::uint32_t of, const Task&, const Task& other);
   std::vector<Rank> members_of(std::uint32_t group, const Task&, const Task& other) const;
-  bool shares_hosts(const std::vector<Rank>& a, const std::vector<Rank>& b) const;
+  std::set<Rank> hosts_of(const std::vector<Rank>& members) const;
 
   const ExecutionGraph& graph_;
   const schedule::Matched& matched_;

@@ -1,0 +1,96 @@
+// Groups of ranks that do the same beside each other: one rank stands for those that nothing tells apart, and takes as
+// long, to the picosecond.
+#include <gtest/gtest.h>
+
+#include "schedule/algorithms/algorithm.h"
+#include "sim/cluster/choose/usual_configs.h"
+#include "sim/cluster/price/run.h"
+
+namespace trellis::sim {
+namespace {
+
+using schedule::Collective;
+
+// Every group of `size` ranks at a distance of `stride`, or the first so many of them.
+std::vector<std::vector<Rank>> groups_of(Rank ranks, Rank size, Rank stride, std::size_t most) {
+  std::vector<std::vector<Rank>> all;
+  for (Rank first = 0; first < ranks && all.size() < most; ++first) {
+    if (first / stride % size != 0) continue;
+    auto& group = all.emplace_back();
+    for (Rank i = 0; i < size; ++i) group.push_back(first + i * stride);
+  }
+  return all;
+}
+
+struct Ran {
+  Time time = 0;
+  Rank simulated = 0;
+  std::vector<Time> ended;
+};
+
+Ran ran(const Machine& machine, const CompiledSchedule& pattern, const std::vector<std::vector<Rank>>& groups,
+        bool fold) {
+  std::vector<SimulatedCollective> all;
+  for (const auto& group : groups) all.push_back({.pattern = &pattern, .bytes = 1'234'567, .members = group});
+  Run run(machine, all, {.fold = fold});
+  Ran result{.time = run.run(), .simulated = run.simulated(), .ended = {}};
+  for (std::size_t i = 0; i < groups.size(); ++i) result.ended.push_back(run.ended(i));
+  return result;
+}
+
+struct Case {
+  const char* machine;
+  Rank size, stride;
+  std::size_t most = 1000;
+};
+
+class GroupFolding : public testing::TestWithParam<Case> {};
+
+TEST_P(GroupFolding, TakesAsLongAsEveryRankDoes) {
+  const Case& c = GetParam();
+  const Machine machine = machine_named(c.machine);
+  const auto groups = groups_of(machine.ranks(), c.size, c.stride, c.most);
+  int folded = 0;
+  for (Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter})
+    for (const auto& [name, algorithm] : schedule::algorithms()) {
+      const schedule::Request request{.collective = collective, .dims = usual_dims(name, machine, c.size)};
+      if (!refusal(algorithm, request).empty()) continue;
+      const CompiledSchedule pattern(algorithm, request);
+      const Ran one = ran(machine, pattern, groups, true), all = ran(machine, pattern, groups, false);
+      EXPECT_EQ(one.time, all.time) << c.machine << ' ' << schedule::name(collective) << ' ' << name;
+      EXPECT_EQ(one.ended, all.ended) << c.machine << ' ' << schedule::name(collective) << ' ' << name;
+      EXPECT_EQ(all.simulated, c.size * static_cast<Rank>(groups.size()));
+      folded += one.simulated < all.simulated;
+    }
+  EXPECT_GT(folded, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, GroupFolding,
+                         testing::Values(Case{"trn1.32xlarge", 8, 1}, Case{"trn1.32xlarge", 4, 8},
+                                         Case{"trn1.32xlarge x 2", 2, 32}, Case{"trn1.32xlarge x 4", 16, 8},
+                                         Case{"trn1.32xlarge x 4", 8, 8, 8}, Case{"trn2.48xlarge", 32, 1},
+                                         Case{"trn2.48xlarge x 2", 4, 32}, Case{"trn2.48xlarge x 4", 8, 32, 1},
+                                         Case{"ring:8", 4, 2}, Case{"torus:4x4", 4, 4}, Case{"switch:16", 4, 4},
+                                         Case{"trn1.32xlarge x 4", 2, 64, 32}));
+
+TEST(GroupFolding, KeepsApartWhatDiffers) {
+  const Machine machine = machine_named("trn1.32xlarge x 2");
+  const CompiledSchedule pattern(schedule::algorithm_named("ring"), {.dims = {4}});
+  const auto simulated = [&](const Machine& on, const std::vector<std::vector<Rank>>& groups) {
+    const Ran one = ran(on, pattern, groups, true), all = ran(on, pattern, groups, false);
+    EXPECT_EQ(one.time, all.time);
+    EXPECT_EQ(one.ended, all.ended);
+    return one.simulated;
+  };
+  EXPECT_LT(simulated(machine, groups_of(64, 4, 16, 100)), 64);
+  EXPECT_EQ(simulated(machine, {{0, 16, 48, 32}}), 4);             // no even distances
+  EXPECT_EQ(simulated(machine, {{0, 1, 2, 3}, {2, 3, 4, 5}}), 8);  // a rank is in both
+  EXPECT_EQ(simulated(machine, {{0, 1, 2, 3}, {5, 6, 7, 8}}), 8);  // no renaming makes one the other
+  EXPECT_EQ(simulated(machine, {{0, 1, 2, 3}, {4, 5, 7, 6}}), 8);  // in another order
+  MachineSpec slow = machine.spec();
+  what_if(slow, "straggler:3:0.5");
+  EXPECT_EQ(simulated(Machine(slow), groups_of(64, 4, 16, 100)), 64);
+}
+
+}  // namespace
+}  // namespace trellis::sim
