@@ -311,7 +311,7 @@ class Reader {
     GraphTask task = line.task;
     task.stream = stream_named(line.stream);
     if (task.kind == GraphTask::Kind::collective) task.communicator = communicator_of(line.groups);
-    if (count_ >= most_parts) refuse("more tasks than {}, counted by ranks", most_parts);
+    if (count_ >= most_parts) refuse_so_many();
     task.number = static_cast<std::uint32_t>(count_++);
     auto& own = tasks_of_[line.task.name];
     std::vector<std::vector<std::uint32_t>> after(classes.size());
@@ -330,7 +330,14 @@ class Reader {
       own.emplace(classes[i], static_cast<std::uint32_t>(tasks.size()));
       tasks.push_back(task);
     }
-    if (waits_ > most_waits) refuse("more tasks than {}, counted by ranks", most_parts);
+    if (waits_ > most_waits) refuse_so_many();
+  }
+
+  [[noreturn]] static void refuse_so_many() {
+    refuse(
+        "more tasks than {}, counted by ranks that do different things: expected a smaller graph. A training step of "
+        "any size is priced from its configuration: trellis train price CONFIG --machine MACHINE",
+        most_parts);
   }
 
   ExecutionGraph out_;
