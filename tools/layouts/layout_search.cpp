@@ -12,45 +12,13 @@
 #include "sim/cluster/machine/rank_limits.h"
 #include "sim/cluster/workload/exchanges.h"
 #include "sim/hardware/thread_pool.h"
+#include "tools/layouts/layout_bounds.h"
 
 namespace trellis::tools {
 namespace {
 
 using train::Config;
 using train::Rank;
-
-// Bounds of a layout, from a step of fewer micro-batches.
-class Bounds {
- public:
-  Bounds(const Config& config, const sim::Machine& machine, const sim::StepOptions& options)
-      : config_(config), machine_(machine), options_(options) {}
-
-  void find(PricedLayout& l) const {
-    const Config config = with(config_, l.layout);
-    const StepNeeds needs = needs_of(config, machine_.ranks(), machine_, options_);
-    const auto pipeline = static_cast<double>(config.strategy.pipeline);
-    const auto chunks = static_cast<double>(config.strategy.virtual_pipeline);
-    const auto more = static_cast<double>(needs.micro_batches - needs.laid_out);
-    double longest = 0, shortest = 0, least = 0;
-    for (std::size_t c = 0; c < needs.work.size(); ++c) {
-      const double each = static_cast<double>(needs.work[c].each);
-      const double all = static_cast<double>(needs.work[c].all) + more * each;
-      longest = std::max(longest, all);
-      shortest = c == 0 ? all : std::min(shortest, all), least = c == 0 ? each : std::min(least, each);
-    }
-    // Before the last stage begins, and after it has ended, the others have a forward and a backward pass. Where
-    // weights' gradients have slots of their own, these fill it.
-    const bool filled = config.strategy.schedule.starts_with("zb");
-    const double filling = filled ? 0 : (pipeline - 1) * least / chunks;
-    l.bound = static_cast<sim::Time>(std::max(longest, shortest + filling));
-    l.memory = needs.memory;
-  }
-
- private:
-  const Config& config_;
-  const sim::Machine& machine_;
-  const sim::StepOptions& options_;
-};
 
 void note(PricedLayout& l, const PricedStep& p) {
   l.time = p.price.time, l.mfu = p.mfu();
@@ -104,13 +72,14 @@ std::vector<const PricedLayout*> LayoutSearch::front() const {
 namespace {
 
 // Bounds of all, by as many threads as there are processors. False: it was stopped.
-bool find_bounds(std::vector<PricedLayout>& layouts, const Bounds& bounds, const SearchControl& control) {
+bool find_bounds(std::vector<PricedLayout>& layouts, const LayoutBounds& bounds, const SearchControl& control) {
   std::atomic<std::size_t> next = 0, done = 0;
   std::atomic<bool> ended = false;
   std::mutex asking;
   sim::ThreadPool(std::min(sim::processors(), static_cast<int>(layouts.size() + 1))).run([&](int) {
     for (std::size_t i = next++; i < layouts.size() && !ended; i = next++) {
-      bounds.find(layouts[i]);
+      const LayoutBound bound = bounds.of(layouts[i].layout);
+      layouts[i].bound = bound.time, layouts[i].memory = bound.memory;
       const std::lock_guard lock(asking);
       if (control.stopped(++done, 2 * layouts.size())) ended = true;
     }
@@ -178,7 +147,7 @@ LayoutSearch search_layouts(const Config& config, const sim::Machine& machine, c
   LayoutSearch search{.memory_of_rank = sim::rank_memory(machine)};
   for (StepLayout& l : layouts_of(config, machine.ranks(), sim::ranks_of_host(machine)))
     search.layouts.push_back({.layout = std::move(l)});
-  search.stopped = !find_bounds(search.layouts, Bounds(config, machine, options), control);
+  search.stopped = !find_bounds(search.layouts, LayoutBounds(config, machine, options), control);
   if (search.stopped) return search;
   const auto is_too_large = [&](const PricedLayout& l) { return l.memory > search.memory_of_rank; };
   std::ranges::stable_sort(search.layouts, [&](const PricedLayout& a, const PricedLayout& b) {

@@ -62,7 +62,15 @@ class LaidOut {
     std::vector<std::uint32_t> inputs;  // of the micro-batch in between: each has its own
     for (const auto* list : {&step.tokens, &step.labels, &step.types, &step.next})
       if (list->size() > 1) inputs.push_back(static_cast<std::uint32_t>((*list)[1]));
+    for (std::uint32_t t : inputs) bytes_.input += static_cast<std::int64_t>(graph.bytes(graph.classes[of].tensors[t]));
     memory_.find(ranges_, inputs, micro_batches - step.micro_batches);
+    bytes_.lasting = memory_.now();
+    for (const Category c : {Category::master, Category::moment})
+      bytes_.optimizer += memory_.now(static_cast<std::size_t>(c));
+    for (const auto& [slot, alike] : of_slots_)
+      if (slot.second == 0)
+        bytes_.slots[slot.first] = {memory_.bytes_of(alike[0]), memory_.bytes_of(alike[alike.size() / 2]),
+                                    memory_.bytes_of(alike.back())};
     main_before_.resize(tasks_.size(), -1);
     for (std::size_t t = 1; t < tasks_.size(); ++t)
       main_before_[t] = tasks_[t - 1].stream == 0 ? static_cast<std::int64_t>(t) - 1 : main_before_[t - 1];
@@ -72,6 +80,7 @@ class LaidOut {
   const std::vector<TaskRange>& ranges() const { return ranges_; }
   const schedule::Stretches::Tasks& stretch_of(std::size_t range) const { return stretches_[range]; }
   const SlotMemory& memory() const { return memory_; }
+  const StageBytes& bytes() const { return bytes_; }
   std::int64_t main_before(std::uint32_t task) const { return main_before_[task]; }  // -1: none
 
   // The range for a slot that a rank comes to for the n-th time, of all its micro-batches.
@@ -111,6 +120,7 @@ class LaidOut {
   std::map<std::pair<Action, std::int32_t>, std::vector<std::size_t>> of_slots_;
   std::vector<schedule::Stretches::Tasks> stretches_;  // by range; null: other classes take part, or it is one task
   SlotMemory memory_;
+  StageBytes bytes_;
   std::vector<std::int64_t> main_before_;  // of each task: the one before it in the main stream
 };
 
@@ -273,6 +283,7 @@ CompactStep compact_step(const Config& config, Rank world, bool check) {
     const Step& step = kinds.classes[like];
     const auto found = laid.try_emplace(like, step, from, like, shared, out.micro_batches).first;
     out.memory.push_back(Writing(found->second, kinds.classes[c].place.pipeline, c, order, out).run());
+    if (turns.shape.chunks == 1) out.stages.push_back(found->second.bytes());
     out.flops += model_flops(step) * static_cast<double>(from.classes[c].ranks.size());
   }
   out.flops *= static_cast<double>(out.micro_batches) / static_cast<double>(out.laid_out);

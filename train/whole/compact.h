@@ -2,15 +2,26 @@
 // between and the last are laid out; all others do what the one in between does.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "schedule/graph/memory.h"
 #include "schedule/graph/stretch.h"
+#include "train/whole/slot_memory.h"
 #include "train/whole/step.h"
 
 namespace trellis::train {
+
+// What a stage that is all of a rank takes of its memory.
+struct StageBytes {
+  std::int64_t lasting = 0;    // through the whole step
+  std::int64_t optimizer = 0;  // of that, what ZeRO-1 shares out
+  std::int64_t input = 0;      // of that, each micro-batch that is neither the first nor the last
+  std::map<Action, std::array<SlotBytes, 3>> slots = {};  // of the first micro-batch, one in between, the last
+};
 
 struct CompactStep {
   schedule::ExecutionGraph graph;  // without tensors
@@ -18,7 +29,8 @@ struct CompactStep {
   std::vector<schedule::PeakMemory> memory;  // by class; `task` is the graph's
   MeshShape shape;
   std::size_t micro_batches = 1, laid_out = 1;
-  double flops = 0;   // of all ranks: the model's own, recomputation left out
+  std::vector<StageBytes> stages;  // likewise, of ranks of one stage
+  double flops = 0;                // of all ranks: the model's own, recomputation left out
   std::string fault;  // of ranks of a class that do not do the same (check_classes); empty: none, or it was not checked
 };
 

@@ -12,6 +12,11 @@ struct TaskRange {
   std::uint32_t first = 0, end = 0;
 };
 
+// Bytes against what is there before a range: at most while it is passed, and after it.
+struct SlotBytes {
+  std::int64_t most = 0, after = 0;
+};
+
 class SlotMemory {
  public:
   SlotMemory(const schedule::ExecutionGraph& graph, const schedule::RankClass& of) : graph_(graph), of_(of) {}
@@ -20,6 +25,9 @@ class SlotMemory {
   void find(const std::vector<TaskRange>& ranges, const std::vector<std::uint32_t>& repeated, std::size_t more);
   void pass(std::size_t range, std::uint32_t task);  // `task`: what it is called where the peak is told
   schedule::PeakMemory peak() const { return peak_; }
+  SlotBytes bytes_of(std::size_t range) const { return {profiles_[range].most.back(), profiles_[range].after.back()}; }
+  std::int64_t now(std::size_t category) const { return now_[category]; }
+  std::int64_t now() const { return now_.back(); }
 
  private:
   using Amounts = std::vector<std::int64_t>;  // by category, and last the sum

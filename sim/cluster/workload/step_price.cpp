@@ -75,6 +75,7 @@ class Walk {
   // A lower bound on what each class takes.
   std::vector<ClassWork> work() {
     std::vector<ClassWork> all;
+    const auto update = static_cast<std::size_t>(std::ranges::find(graph_.phases, "update") - graph_.phases.begin());
     for (std::uint32_t c = 0; c < graph_.classes.size(); ++c) {
       ClassWork& own = all.emplace_back();
       std::map<std::int32_t, Time> once;
@@ -89,6 +90,7 @@ class Walk {
         const auto [found, fresh] = once.try_emplace(stretch, took);
         if (!fresh && found->second > 0) own.each += found->second, found->second = 0;
       }
+      if (update < graph_.phases.size()) own.update = price_.classes[c].compute[update];
     }
     return all;
   }

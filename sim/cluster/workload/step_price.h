@@ -71,8 +71,9 @@ struct StepPrice {
 
 // What a class does by itself: without messages, and without exchanges of axes that leave a host.
 struct ClassWork {
-  Time all = 0;   // of the graph
-  Time each = 0;  // of stretches that it passes more than once, each once: a micro-batch
+  Time all = 0;     // of the graph
+  Time each = 0;    // of stretches that it passes more than once, each once: a micro-batch
+  Time update = 0;  // of all: the phase of that name
 };
 
 // A graph on a machine, to be priced with several factors: what does not depend on them is found out once. The graph
