@@ -1,9 +1,9 @@
-"""Hugging Face's Trainer with a small Llama: trainer.py FOLDER."""
+"""Hugging Face's Trainer with a small Llama, or Mixtral: trainer.py FOLDER [MODEL]."""
 
 import sys
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
+from transformers import LlamaConfig, LlamaForCausalLM, MixtralConfig, MixtralForCausalLM, Trainer, TrainingArguments
 
 SIZES = {"vocab_size": 2048, "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2,
          "num_attention_heads": 8, "num_key_value_heads": 4, "max_position_embeddings": 256}  # fmt: skip
@@ -19,7 +19,10 @@ class Tokens(torch.utils.data.Dataset):
 
 
 def main():
-    model = LlamaForCausalLM(LlamaConfig(**SIZES))
+    if sys.argv[2:] == ["mixtral"]:
+        model = MixtralForCausalLM(MixtralConfig(**SIZES, num_local_experts=8, num_experts_per_tok=2)).bfloat16()
+    else:
+        model = LlamaForCausalLM(LlamaConfig(**SIZES))
     arguments = TrainingArguments(output_dir=sys.argv[1], per_device_train_batch_size=2, max_steps=5, bf16=True,
                                   report_to=[], save_strategy="no", disable_tqdm=True)  # fmt: skip
     Trainer(model=model, args=arguments, train_dataset=Tokens()).train()
