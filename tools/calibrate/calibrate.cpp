@@ -191,6 +191,7 @@ class Report {
       out += fmt::format("{:{}} {:>9.4g} s {:>8} {:>8} {:>8}  {}\n", all_[i].measurement.name, width,
                          all_[i].measurement.seconds, percent(c_.before[i]), percent(c_.after[i]),
                          c_.left_out.empty() ? "" : percent(c_.left_out[i]), all_[i].words);
+    for (const std::string& each : from_.left()) out += fmt::format("not used: {}\n", each);
     out += fmt::format("\n{:28} {:>8} {:>8} {:>8}\n", "errors", "median", "90%", "worst");
     const auto line = [&](const char* what, const std::vector<double>& errors) {
       const Sizes s = sizes_of(errors);
@@ -205,7 +206,6 @@ class Report {
     for (const FittedFigure& f : c_.figures) out += figure_line(f);
     if (spread_)
       out += fmt::format("{:28} {:.3g}: four of five steps left out are that near\n", "step.spread", *spread_);
-    for (const std::string& each : from_.left()) out += fmt::format("not used: {}\n", each);
     return out;
   }
 
