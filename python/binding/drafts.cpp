@@ -239,6 +239,8 @@ std::vector<PathShare> path_of(const TimedRun& r) {
   return all;
 }
 
+using MadeBy = std::vector<std::pair<std::string, std::string>>;
+
 void add_timed_runs(nb::module_& m) {
   nb::class_<TimedRun>(m, "CoreTimedRun")
       .def_prop_ro("totals", &totals_of)
@@ -250,14 +252,18 @@ void add_timed_runs(nb::module_& m) {
       .def("summary", [](const TimedRun& r) { return summary_json(r.timeline, summarize(r.timeline, r.peaks)); })
       .def(
           "html",
-          [](const TimedRun& r, const std::string& title, const std::string& introduction) {
-            return html_report(r.timeline, {.title = title, .introduction = introduction, .peaks = r.peaks});
+          [](const TimedRun& r, const std::string& title, const std::string& introduction, const MadeBy& made_by) {
+            return html_report(r.timeline,
+                               {.title = title, .introduction = introduction, .made_by = made_by, .peaks = r.peaks});
           },
-          "title"_a, "introduction"_a)
-      .def("perfetto", [](const TimedRun& r) {
-        const std::string bytes = sim::perfetto(r.timeline);
-        return nb::bytes(bytes.data(), bytes.size());
-      });
+          "title"_a, "introduction"_a, "made_by"_a)
+      .def(
+          "perfetto",
+          [](const TimedRun& r, const MadeBy& made_by) {
+            const std::string bytes = sim::perfetto(r.timeline, sim::ns, made_by);
+            return nb::bytes(bytes.data(), bytes.size());
+          },
+          "made_by"_a);
 }
 
 }  // namespace

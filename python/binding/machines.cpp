@@ -2,6 +2,7 @@
 #include <nanobind/stl/string_view.h>
 
 #include "python/binding/parts.h"
+#include "sim/cluster/machine/figures_file.h"
 #include "sim/cluster/machine/import/typed.h"
 #include "sim/cluster/machine/machine.h"
 #include "sim/cluster/machine/rank_limits.h"
@@ -60,6 +61,7 @@ void add_machines(nb::module_& m) {
           },
           "level"_a, "dims"_a)
       .def_prop_ro("figures", [](const MachineSpec& s) { return figures_of(s.figures); })
+      .def_prop_ro("digest", [](const MachineSpec& s) { return figures_digest(s); })
       .def(
           "set_figure",
           [](MachineSpec& s, const std::string& key, const std::string& text) { s.figures.set(key, text); }, "key"_a,

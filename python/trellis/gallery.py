@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis import schedule, sim
+from trellis import origin, schedule, sim
 
 try:
     import matplotlib
@@ -85,7 +85,7 @@ def draw(name: str, folder: pathlib.Path) -> pathlib.Path:
     figure, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")
     PICTURES[name](axes)
     path = folder / f"{name}.svg"
-    figure.savefig(path, metadata={"Date": None})
+    figure.savefig(path, metadata={"Date": None, "Description": origin.comment(origin.facts(MACHINE), "")})
     pyplot.close(figure)
     return path
 

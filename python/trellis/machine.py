@@ -148,6 +148,22 @@ class Machine:
     def figures(self) -> dict[str, Figure]:
         return _figures(self._spec.figures)
 
+    @property
+    def digest(self) -> str:
+        """Of figures and levels: results on machines with the same are results on the same machine."""
+        return self._spec.digest
+
+    @property
+    def words(self) -> str:
+        """As the program says it: trn2.48xlarge, what if slow:0-4:0.5."""
+        told = self.base
+        for kind, change in self.changes:
+            if kind == "what_if":
+                told += f", what if {change}"
+            else:
+                told += f", {kind} {change[0]}={change[1]}"
+        return told
+
     def route(self, source: int, target: int) -> list[tuple[str, float, float]]:
         """The links from one rank to another: name, bytes a second, seconds of latency."""
         return [(name, rate, latency * 1e-12) for name, rate, latency in self._spec.route(source, target)]

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from trellis import origin
+
 __all__ = ["main", "workload"]
 
 
@@ -244,7 +246,7 @@ def main() -> None:
     except (ValueError, OSError) as error:
         raise SystemExit(f"trellis.recorded: {error}") from None
     if given.output:
-        pathlib.Path(given.output).write_text(text)
+        pathlib.Path(given.output).write_text(origin.comment(origin.facts()) + text)
     else:
         print(text, end="")
 

@@ -16,7 +16,7 @@ MODULES = ["__init__", "sizes", "schedule", "machine", "sim", "core"]
 class Package(unittest.TestCase):
     def test_pytest(self):
         environment.run("pytest", "-q", "tests/python/test_schedule.py", "tests/python/test_sim.py",
-                        needs=("pytest", "numpy"))  # fmt: skip
+                        "tests/python/test_origin.py", needs=("pytest", "numpy"))  # fmt: skip
 
     def test_training(self):
         environment.run("pytest", "-q", "tests/python/train", needs=("pytest", "numpy"))

@@ -8,6 +8,7 @@ import unittest
 
 from program import TRELLIS, Case, ended, trellis
 
+EXAMPLE = os.path.join(os.environ["TRELLIS_SOURCE_DIR"], "examples", "llama.yaml")
 SIM = ["sim", "all_reduce", "-m", "torus:2x2", "-b", "1KiB"]
 
 
@@ -56,7 +57,8 @@ class Origin(Case):
     def test_files_of_each_kind(self):
         folder = self.new_folder()
         files = {"page.html": [*SIM, "--what-if", "slow:0-1:0.5", "-o"], "trace.pftrace": [*SIM, "-o"],
-                 "core.html": ["core", "profile", "cast", "-o"], "picture.svg": ["topo", "draw", "torus:2x2", "-o"],
+                 "core.html": ["core", "profile", "cast", "-o"],
+                 "pipeline.html": ["train", "draw", EXAMPLE, "-o"], "picture.svg": ["topo", "draw", "torus:2x2", "-o"],
                  "table.txt": ["machine", "tune", "ring:4", "--collectives", "broadcast", "--sizes", "1KB", "-o"]}
         for name, words in files.items():
             with self.subTest(name):

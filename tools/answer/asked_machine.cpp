@@ -1,12 +1,10 @@
 #include "tools/answer/asked_machine.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <stdexcept>
 
-#include "kernels/digest/sha256.h"
 #include "sim/cluster/machine/figures_file.h"
 #include "sim/cluster/machine/import/typed.h"
 #include "tools/program/origin.h"
@@ -15,14 +13,12 @@
 namespace trellis::tools {
 namespace {
 
-constexpr std::size_t digits = 16;  // of a digest: enough to tell two apart
-
-void note(const char* what, const std::string& name, const std::vector<std::string>& what_if, const std::string& text) {
+void note(const char* what, const std::string& name, const std::vector<std::string>& what_if,
+          const std::string& digest) {
   std::string words = name;
   for (const std::string& change : what_if) words += ", what if " + change;
   note_origin(what, words);
-  const auto digest = kernels::sha256(kernels::bytes_of(text));
-  note_origin("figures", "sha256 " + kernels::hexadecimal(digest).substr(0, digits));
+  note_origin("figures", digest);
 }
 
 }  // namespace
@@ -42,10 +38,7 @@ sim::MachineSpec asked_machine(const std::string& typed, const std::vector<std::
   } catch (const std::invalid_argument& error) {  // of a figure or a level: which machine's?
     throw std::invalid_argument(fmt::format("machine {}: {}", typed, error.what()));
   }
-  std::string text = spec.figures.text();
-  for (const sim::Level& level : spec.levels)
-    text += fmt::format("{} {} {}\n", level.kind, level.name, fmt::join(level.dims, "x"));
-  note("machine", typed, what_if, text);
+  note("machine", typed, what_if, sim::figures_digest(spec));
   note_origin("era", era.empty() ? spec.era : era);
   note_origin("rests on", rests_on(spec));
   return spec;
@@ -58,7 +51,7 @@ std::string rests_on(const sim::MachineSpec& spec) {
 }
 
 void note_chip(const std::string& name, const std::vector<std::string>& what_if, const sim::Figures& figures) {
-  note("chip", name, what_if, figures.text());
+  note("chip", name, what_if, sim::digest_words(figures.text()));
 }
 
 }  // namespace trellis::tools

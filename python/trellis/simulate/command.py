@@ -7,6 +7,7 @@ tensors that have no data. Its second step is recorded, proved, priced on the ma
 """
 
 import argparse
+import html
 import json
 import pathlib
 import signal
@@ -90,20 +91,23 @@ def _hosts(machine: str) -> int:
 
 
 def _write(out: "object", path: str) -> None:
+    from trellis import origin
     from trellis.simulate.price import Priced
     from trellis.simulate.report import page, picture, plain, text, trace
 
     assert isinstance(out, Priced)
+    made_by = origin.facts(out.machine)
     if path.endswith(".trace.json"):
-        told = json.dumps(trace.trace(out))
+        told = json.dumps({**trace.trace(out), "otherData": made_by})
     elif path.endswith(".json"):
-        told = json.dumps(plain.plain(out), indent=1)
+        told = json.dumps({**plain.plain(out), "made_by": made_by}, indent=1)
     elif path.endswith(".html"):
-        told = page.page(out)
+        told = page.page(out, origin.section(made_by))
     elif path.endswith(".svg"):
-        told = picture.picture(out)
+        drawn, end, _ = picture.picture(out).rpartition("</svg>")
+        told = f"{drawn}<metadata>\n{html.escape(origin.comment(made_by, ''))}</metadata>{end}"
     elif path.endswith(".txt"):
-        told = text.text(out)
+        told = origin.comment(made_by) + text.text(out)
     else:
         raise ValueError(f"-o {path}: expected a name that ends with .html, .svg, .json, .trace.json or .txt")
     pathlib.Path(path).write_text(told)
@@ -119,6 +123,7 @@ def _resized(job: JobRecord, given: argparse.Namespace) -> JobRecord:
 
 
 def _run(given: argparse.Namespace) -> None:
+    from trellis import origin
     from trellis.simulate.export import chakra, workload
     from trellis.simulate.price import price
     from trellis.simulate.report import against, text
@@ -133,7 +138,7 @@ def _run(given: argparse.Namespace) -> None:
     for path in given.output:
         _write(out, path)
     if given.workload:
-        pathlib.Path(given.workload).write_text(workload.workload(out))
+        pathlib.Path(given.workload).write_text(origin.comment(origin.facts(out.machine)) + workload.workload(out))
     if given.chakra:
         for rank, trace in chakra.chakra(out):
             pathlib.Path(f"{given.chakra}.{rank}.et").write_bytes(trace)

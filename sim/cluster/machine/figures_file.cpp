@@ -1,11 +1,13 @@
 #include "sim/cluster/machine/figures_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "kernels/digest/sha256.h"
 #include "text/nearest.h"
 
 namespace trellis::sim {
@@ -33,6 +35,18 @@ void replace_figures(MachineSpec& spec, std::string_view file, std::string_view 
   } catch (const std::invalid_argument& e) {
     throw std::invalid_argument(fmt::format("{}: {}", file, e.what()));
   }
+}
+
+std::string figures_digest(const MachineSpec& spec) {
+  std::string text = spec.figures.text();
+  for (const Level& level : spec.levels)
+    text += fmt::format("{} {} {}\n", level.kind, level.name, fmt::join(level.dims, "x"));
+  return digest_words(text);
+}
+
+std::string digest_words(std::string_view text) {
+  constexpr std::size_t digits = 16;  // enough to tell two apart
+  return "sha256 " + kernels::hexadecimal(kernels::sha256(kernels::bytes_of(text))).substr(0, digits);
 }
 
 }  // namespace trellis::sim

@@ -97,7 +97,8 @@ def test_a_word_that_the_core_does_not_know():
 def test_pages(tmp_path):
     t = timing.time_of(doubled(4))
     t.page(str(tmp_path / "k.html"))
-    assert "tensor_scalar: k.py:2 double" in (tmp_path / "k.html").read_text()
+    page = (tmp_path / "k.html").read_text()
+    assert "tensor_scalar: k.py:2 double" in page and "What made this page" in page
     t.page(str(tmp_path / "k.pftrace"))
     assert (tmp_path / "k.pftrace").stat().st_size > 1000
     with pytest.raises(ValueError, match="expected a name that ends in"):

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from trellis import origin
 from trellis.nki.timing import budget, subject
 from trellis.nki.timing.answer import answer
 from trellis.nki.timing.compare import Comparison
@@ -36,7 +37,7 @@ def profile(words: list[str]) -> int:
     timing = _timing(options.kernel, options)
     if options.output:
         timing.page(options.output)
-    print(json.dumps(timing.json(), indent=1) if options.json else timing)
+    print(json.dumps({**timing.json(), "made_by": origin.facts(chip=timing.chip)}, indent=1) if options.json else timing)
     return 0
 
 

@@ -5,6 +5,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from trellis import origin
 from trellis.nki.timing import model, words
 from trellis.nki.timing.flatten import label
 from trellis.nki.trace import Trace
@@ -75,14 +76,17 @@ class Timing:
                 file.write(self._html())
         elif path.endswith(".pftrace"):
             with open(path, "wb") as file:
-                file.write(self.outcome.run.perfetto())
+                file.write(self.outcome.run.perfetto(self._made_by()))
         else:
             raise ValueError(f"{path}: expected a name that ends in .html or .pftrace")
 
     def _html(self) -> str:
         assert self.outcome is not None
         introduction = "".join(f"<p>{html.escape(line)}</p>" for line in str(self).splitlines())
-        return self.outcome.run.html(f"{self.name} on {self.chip}", introduction)
+        return self.outcome.run.html(f"{self.name} on {self.chip}", introduction, self._made_by())
+
+    def _made_by(self) -> list[tuple[str, str]]:
+        return list(origin.facts(chip=self.chip).items())
 
     def _repr_html_(self) -> str:
         rows = "".join(

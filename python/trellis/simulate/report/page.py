@@ -65,7 +65,8 @@ def _memory(out: Priced) -> str:
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} 24">{"".join(parts)}</svg>'
 
 
-def page(out: Priced) -> str:
+def page(out: Priced, end: str = "") -> str:
+    """`end`: HTML that comes last."""
     rows = "".join(
         f"<tr><td>{words.seconds(w.seconds)}</td><td>{w.times}</td><td>{html.escape(w.what)}</td>"
         f"<td>{html.escape(w.where)}</td><td>{html.escape(w.why)}</td></tr>"
@@ -89,5 +90,5 @@ def page(out: Priced) -> str:
         f"<h2>What computation waits for</h2><table><tr><th>time</th><th>times</th><th>for</th><th>in</th>"
         f"<th>each takes</th></tr>{rows}</table><h2>Operators, of the slowest ranks</h2><table><tr><th>operator</th>"
         f"<th>times</th><th>time</th><th>priced as</th></tr>{operators}</table>"
-        f"<h2>In words</h2><pre>{html.escape(text(out))}</pre></body></html>\n"
+        f"<h2>In words</h2><pre>{html.escape(text(out))}</pre>{end}</body></html>\n"
     )
