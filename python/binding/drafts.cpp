@@ -7,6 +7,7 @@
 #include "sim/core/program/kind.h"
 #include "sim/core/run/run.h"
 #include "sim/hardware/figures/data.h"
+#include "sim/hardware/figures/error_range.h"
 #include "sim/hardware/report/report.h"
 #include "sim/hardware/timeline/perfetto.h"
 #include "sim/hardware/timeline/summary.h"
@@ -242,6 +243,13 @@ std::vector<PathShare> path_of(const TimedRun& r) {
 using MadeBy = std::vector<std::pair<std::string, std::string>>;
 
 void add_timed_runs(nb::module_& m) {
+  m.def(
+      "widened",
+      [](double middle, double low, double high, const std::string& kind) {
+        const sim::ValueRange range = sim::widened(middle, {low, high}, sim::error_range(kind));
+        return std::pair(range.low, range.high);
+      },
+      "middle"_a, "low"_a, "high"_a, "kind"_a);
   nb::class_<TimedRun>(m, "CoreTimedRun")
       .def_prop_ro("totals", &totals_of)
       .def_prop_ro(

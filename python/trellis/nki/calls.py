@@ -68,5 +68,5 @@ def price_of(kernel: Kernel, *args: Any, chip: str = "", **kwargs: Any) -> CallP
         t = time_of(kernel.trace)  # type: ignore[arg-type]
         given = results if isinstance(results, (tuple, list)) else () if results is None else (results,)
         shapes = tuple((tuple(r.shape), trellis_name(r.dtype)) for r in given)
-        _known[key] = CallPrice(t.seconds, t.low, t.high, shapes, t.roofline["flops"], t.roofline["hbm_bytes"], t.instructions)
+        _known[key] = CallPrice(t.seconds, t.least, t.most, shapes, t.roofline["flops"], t.roofline["hbm_bytes"], t.instructions)
     return _known[key]

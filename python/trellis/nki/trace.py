@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["ENGINES", "Trace", "View"]
+__all__ = ["CollectiveCall", "ENGINES", "Fold", "Trace", "View"]
 
 ENGINES = ("tensor", "vector", "scalar", "gpsimd", "sync")
 
@@ -70,6 +70,25 @@ class View(NamedTuple):
         return n
 
 
+class Fold(NamedTuple):
+    """A loop of which only some iterations are recorded: `kept` of `rows` instructions each, one after the other from
+    `first`. `missing` more would follow these."""
+
+    first: int
+    rows: int
+    kept: int
+    missing: int
+
+
+class CollectiveCall(NamedTuple):
+    """What it takes to price a collective: bytes of the larger buffer on each rank."""
+
+    kind: str
+    bytes: int
+    groups: tuple[tuple[int, ...], ...]
+    pairs: tuple[tuple[int, int], ...] = ()  # of a permutation: source, target
+
+
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One row of the trace's columns, with its views."""
@@ -101,6 +120,8 @@ class Trace:
     depends: list[tuple[int, int]] = field(default_factory=list)  # (later, earlier) instruction: it waits for the result
     after: list[tuple[int, int]] = field(default_factory=list)  # (later, earlier): only the order in which they are issued
     labels: dict[tuple[str, int], list[int]] = field(default_factory=dict)  # instructions by their name= and core
+    collectives: dict[int, CollectiveCall] = field(default_factory=dict)  # by instruction
+    folds: list[Fold] = field(default_factory=list)  # the inner ones first
     buffers: list[Buffer] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
     lines: list[tuple[str, int, str]] = field(default_factory=lambda: [("", 0, "")])  # file, number, text; 0: unknown

@@ -61,6 +61,7 @@ class ListScheduler {
         dma_free_(draft.program.cores, 0),
         ring_free_(static_cast<std::size_t>(draft.program.cores * chip.dma.rings), 0),
         live_(slots.size(), 0),
+        psum_live_(draft.program.cores, 0),
         blocked_(slots.size()) {}
 
   std::vector<std::uint32_t> run() {
@@ -195,13 +196,23 @@ class ListScheduler {
     }
   }
 
-  // A group whose slot the instruction would need, and that has none left; -1: none.
+  // A group whose slot the instruction would need, and that has none left, or for whose tile PSUM, which cannot spill,
+  // has no room; -1: none.
   std::int32_t full_group(std::uint32_t at) const {
     std::int32_t full = -1;
     each_tile(at, [&](std::size_t b, std::size_t g) {
-      if (!begun_[b] && live_[g] >= slots_[g]) full = static_cast<std::int32_t>(g);
+      if (begun_[b]) return;
+      const std::int64_t psum = psum_bytes(b, g);
+      const bool no_room =
+          psum > 0 && psum_live_[tiles_.groups()[g].core] + psum > static_cast<std::int64_t>(chip_.memory.psum_bytes);
+      if (no_room || live_[g] >= slots_[g]) full = static_cast<std::int32_t>(g);
     });
     return full;
+  }
+
+  // What a tile takes of PSUM, where small ones share banks; 0 in SBUF.
+  std::int64_t psum_bytes(std::size_t buffer, std::size_t group) const {
+    return tiles_.groups()[group].space == Space::psum ? psum_piece(draft_.program.buffers[buffer].bytes, chip_) : 0;
   }
 
   // All that could start lacks room: the oldest instruction goes first, as in the text. Where the window's wait for
@@ -228,13 +239,18 @@ class ListScheduler {
     order_.push_back(at);
     started_[at] = true;
     freed_.clear();
+    bool psum_freed = false;
     each_tile(at, [&](std::size_t b, std::size_t g) {
-      if (!begun_[b]) ++live_[g];
+      const std::int64_t psum = psum_bytes(b, g);
+      if (!begun_[b]) ++live_[g], psum_live_[tiles_.groups()[g].core] += psum;
       begun_[b] = true;
       if (--left_[b] != 0) return;
-      --live_[g];
+      --live_[g], psum_live_[tiles_.groups()[g].core] -= psum;
+      psum_freed |= psum > 0;
       freed_.push_back(g);
     });
+    for (std::size_t g = 0; psum_freed && g < blocked_.size(); ++g)
+      if (tiles_.groups()[g].space == Space::psum && std::ranges::find(freed_, g) == freed_.end()) freed_.push_back(g);
     for (std::uint32_t e = later_first_[at]; e < later_first_[at + 1]; ++e) {
       const std::uint32_t later = later_[e];
       ready_[later] = std::max(ready_[later], seen);
@@ -274,7 +290,8 @@ class ListScheduler {
   const std::uint32_t count_;
   std::vector<Server> servers_;
   std::vector<Time> dma_free_, ring_free_;
-  std::vector<std::uint32_t> live_;  // tiles of each group
+  std::vector<std::uint32_t> live_;      // tiles of each group
+  std::vector<std::int64_t> psum_live_;  // bytes of PSUM, of each core
   std::vector<std::uint32_t> missing_, later_first_, later_;
   std::vector<Time> ready_, height_;
   std::vector<Estimate> chosen_;

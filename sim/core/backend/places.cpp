@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <deque>
 #include <functional>
 #include <map>
@@ -14,8 +13,6 @@
 
 namespace trellis::sim::core {
 namespace {
-
-constexpr std::int64_t psum_unit = 64;
 
 struct Change {
   std::uint32_t at;
@@ -87,16 +84,15 @@ void place_in_slots(Draft& draft, const TileGroups& tiles, const std::vector<std
       wanted.space == Space::psum ? "PSUM" : "SBUF", wanted.name, wanted.bytes, left.largest(), has, holders));
 }
 
-// Tiles of less than a bank share one, each at a multiple of its size, so that none lies across two.
-std::optional<std::int64_t> take_psum(FreeSpace& space, std::int64_t bytes, std::int64_t bank) {
-  if (bytes > bank) return space.take((bytes + bank - 1) / bank * bank, bank);
-  const auto size = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(bytes, psum_unit))));
-  return space.take(size, size);
+// Tiles of less than a bank share one, each at a multiple of its size.
+std::optional<std::int64_t> take_psum(FreeSpace& space, std::int64_t bytes, const ChipSpec& chip) {
+  const auto bank = static_cast<std::int64_t>(chip.memory.psum_bytes) / chip.memory.psum_banks;
+  const std::int64_t size = psum_piece(bytes, chip);
+  return space.take(size, std::min(size, bank));
 }
 
 // For each space of each core.
 void place_anywhere(Draft& draft, const TileGroups& tiles, const ChipSpec& chip) {
-  const auto bank = static_cast<std::int64_t>(chip.memory.psum_bytes) / chip.memory.psum_banks;
   const auto sbuf = static_cast<std::int64_t>(chip.memory.sbuf_bytes);
   const auto psum = static_cast<std::int64_t>(chip.memory.psum_bytes);
   std::map<std::pair<int, Space>, FreeSpace> spaces;
@@ -114,7 +110,7 @@ void place_anywhere(Draft& draft, const TileGroups& tiles, const ChipSpec& chip)
       space.give(buffer.offset);
       continue;
     }
-    const auto at = buffer.space == Space::psum ? take_psum(space, buffer.bytes, bank) : space.take(buffer.bytes);
+    const auto at = buffer.space == Space::psum ? take_psum(space, buffer.bytes, chip) : space.take(buffer.bytes);
     if (!at) fail_full(draft, tiles, c, space, buffer.space == Space::psum ? psum : sbuf);
     buffer.offset = *at;
   }

@@ -30,6 +30,12 @@ bool meet(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.
 
 }  // namespace
 
+std::int64_t psum_piece(std::int64_t bytes, const ChipSpec& chip) {
+  const std::int64_t bank = bank_of(chip);
+  if (bytes > bank) return (bytes + bank - 1) / bank * bank;
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(bytes, psum_unit))));
+}
+
 std::vector<Lifetime> lifetimes(const Program& p, std::span<const std::uint32_t> order) {
   std::vector<Lifetime> lives(p.buffers.size());
   for (std::uint32_t at = 0; at < order.size(); ++at) {

@@ -12,6 +12,7 @@
 namespace trellis::sim::core {
 
 inline constexpr std::uint32_t never = ~0U;
+inline constexpr std::int64_t psum_unit = 64;  // bytes of a partition
 
 // From the first to the last instruction that touches a buffer, by their place in an order.
 struct Lifetime {
@@ -31,6 +32,9 @@ struct TileGroup {
   Lifetime span;  // of all its tiles
   std::int32_t example = -1;
 };
+
+// What a tile takes of PSUM: below a bank a power of two, so that none lies across two banks; else whole banks.
+std::int64_t psum_piece(std::int64_t bytes, const ChipSpec&);
 
 class TileGroups {
  public:

@@ -32,7 +32,7 @@ def three_exponentials():
 
 
 def order_of(trace):
-    order = model.outcome(flatten.draft_of(trace), "trn2", model.CENTRE).assembled.order.tolist()
+    order = model.outcome(flatten.draft_of(trace), trace, "trn2", model.CENTRE).assembled.order.tolist()
     return [at for at in order if trace.kind[at] == "activation"]
 
 

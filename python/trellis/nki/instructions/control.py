@@ -1,19 +1,19 @@
-"""Registers, other cores, and collectives. A collective alone on one core has its own data as every rank's."""
+"""Registers, and what the cores of a logical core do together."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from trellis.nki.instructions.dma import copied
-from trellis.nki.instructions.emit import G, SYNC, emit, engine_of, instruction, refuse, session
-from trellis.nki.instructions.operators import alu, apply
+from trellis.nki.instructions.emit import G, SYNC, NkiInstruction, emit, engine_of, instruction, refuse, session
+from trellis.nki.instructions.operators import name_of
+from trellis.nki.kernels.session import Session
 from trellis.nki.tensors.registers import VirtualRegister, number
-from trellis.nki.tensors.types import F32
 
 __all__ = [
-    "ALL", "all_gather", "all_reduce", "all_to_all", "collective_permute", "core_barrier", "current_rank",
-    "rank_id", "reduce_scatter", "register_alloc", "register_load", "register_move", "register_store",
-    "scalar_load", "scalar_store", "sendrecv",
+    "ALL", "core_barrier", "register_alloc", "register_load", "register_move", "register_store", "scalar_load",
+    "scalar_store", "sendrecv",
 ]  # fmt: skip
 
 ALL = (SYNC, "scalar", "gpsimd", "vector", "tensor")
@@ -52,98 +52,59 @@ def scalar_store(dst: Any, src: Any, name: Any = None) -> Any:
     return register_store(dst, src)
 
 
+def _touching(s: Session, buffer: int, first: int) -> list[int]:
+    """The last instruction of each kind and core, from a place of the trace on, that has an operand in the buffer."""
+    t, last = s.trace, {}
+    for at in range(first, len(t)):
+        if any(t.views[v].buffer == buffer for v in (*t.outputs[at], *t.inputs[at])):
+            last[t.kind[at], t.core[at]] = at
+    return sorted(last.values())
+
+
 @instruction("core_barrier")
 def core_barrier(data: Any, cores: Any, engine: Any = None, name: Any = None) -> Any:
-    session().meet()
-    return emit("core_barrier", (), (), allowed=ALL, name="core_barrier", engine=engine_of(engine) or G)
+    """What touched `data` on any core comes before, and what will touch it after. The last core records the barriers of
+    all, so that the records of each are in its order."""
+    s, buffer = session(), data.memory.buffer
+    if s.team is None or s.team.meet():
+        before = _touching(s, buffer, s.barriers.get((buffer, s.core), -1) + 1)
+        own = s.core
+        for core in range(s.trace.lnc):
+            s.core = core
+            made = emit("core_barrier", (), (), allowed=ALL, name="core_barrier", engine=engine_of(engine) or G)
+            s.trace.depends += [(made.index, at) for at in before]
+            s.barriers[buffer, core] = made.index
+        s.core = own
+    return NkiInstruction(s.barriers[buffer, s.core])
+
+
+@dataclass
+class Parcel:
+    """What a core sends, and where it wants what it receives."""
+
+    core: int
+    source: Any
+    target: Any
+    values: Any
+    index: int = -1  # of the instruction, once both cores have come
 
 
 @instruction("sendrecv")
 def sendrecv(src: Any, dst: Any, send_to_rank: Any, recv_from_rank: Any, pipe_id: Any, dma_engine: Any = None,
              name: Any = None) -> Any:
+    """Each core's instruction moves what it sends to the other core's memory. The second core to come records both."""
     s = session()
-    if len(s.grid) == 1 and s.grid[0] == 1:
+    if s.team is None or s.trace.lnc == 1:
         raise refuse("sendrecv in a kernel of one core; expected kernel[2](...) (nki.isa.sendrecv)")
+    mine = Parcel(s.core, src, dst, np.array(copied(dst, src)) if s.compute else None)
+    theirs, second = s.team.exchange(number(send_to_rank), number(recv_from_rank), number(pipe_id), mine)
     if s.compute:
-        sent = np.array(copied(dst, src))
-        dst.write(s.exchange(number(send_to_rank), number(recv_from_rank), pipe_id, sent).reshape(dst.shape))
-    return emit("sendrecv", (dst,), (src,), allowed=(SYNC, "scalar", G), name="sendrecv",
-                attributes={"peer": number(send_to_rank)})
-
-
-@instruction("rank_id")
-def rank_id(name: Any = None) -> int:
-    return 0
-
-
-@instruction("collective_permute_implicit_current_processing_rank_id")
-def current_rank(iteration_id: int, replica_group: Any, channel_id: int = 0, name: Any = None) -> int:
-    return 0
-
-
-def _ranks(group: Any) -> int:
-    lists = getattr(group, "replica_groups", None) or getattr(group, "groups", None) or group
-    return len(lists[0]) if isinstance(lists, (list, tuple)) and lists else 1
-
-
-def _collective(name: str, srcs: Any, dsts: Any, fill: Any) -> Any:
-    done: Any = None
-    for src, dst in zip(srcs, dsts, strict=True):
-        if session().compute:
-            dst.write(fill(src.read(), dst))
-        done = emit(name, (dst,), (src,), allowed=(G, SYNC), name=name, attributes={"ns": 0})
-    return done
-
-
-def _tiled(values: Any, dst: Any, dim: int) -> Any:
-    """Every rank's part is this rank's."""
-    axis = dim % len(dst.shape)
-    repeat = dst.shape[axis] // values.shape[axis] if values.ndim == len(dst.shape) else 1
-    return np.concatenate([values] * repeat, axis=axis) if repeat > 1 else values
-
-
-@instruction("all_gather")
-def all_gather(srcs: Any, dsts: Any, replica_group: Any, collective_dim: int, priority: Any = None,
-               name: Any = None) -> Any:
-    return _collective("all_gather", srcs, dsts, lambda values, dst: _tiled(values, dst, collective_dim))
-
-
-@instruction("all_reduce")
-def all_reduce(srcs: Any, dsts: Any, replica_group: Any, op: Any, priority: Any = None, name: Any = None) -> Any:
-    word, n = alu(op), _ranks(replica_group)
-
-    def fill(values: Any, dst: Any) -> Any:
-        total = values.astype(F32)
-        for _ in range(n - 1):
-            total = apply(word, total, values.astype(F32))
-        return total
-
-    return _collective("all_reduce", srcs, dsts, fill)
-
-
-@instruction("reduce_scatter")
-def reduce_scatter(srcs: Any, dsts: Any, replica_group: Any, collective_dim: int, op: Any, priority: Any = None,
-                   name: Any = None) -> Any:
-    word, n = alu(op), _ranks(replica_group)
-
-    def fill(values: Any, dst: Any) -> Any:
-        part = np.split(values.astype(F32), max(n, 1), axis=collective_dim)[0]
-        total = part
-        for _ in range(n - 1):
-            total = apply(word, total, part)
-        return total
-
-    return _collective("reduce_scatter", srcs, dsts, fill)
-
-
-@instruction("all_to_all")
-def all_to_all(srcs: Any, dsts: Any, replica_group: Any, collective_dim: int, priority: Any = None,
-               name: Any = None) -> Any:
-    n = _ranks(replica_group)
-    return _collective("all_to_all", srcs, dsts, lambda values, dst: np.concatenate(
-        [np.split(values, n, axis=collective_dim)[0]] * n, axis=collective_dim))
-
-
-@instruction("collective_permute")
-def collective_permute(srcs: Any, dsts: Any, source_target_pairs: Any, priority: Any = None, name: Any = None) -> Any:
-    return _collective("collective_permute", srcs, dsts, lambda values, dst: values)
+        dst.write(theirs.values.reshape(dst.shape))
+    if second or theirs is mine:
+        own_dma = dma_engine is not None and name_of(dma_engine) == "gpsimd_dma"
+        kind, engines = ("sendrecv_gpsimd", (G,)) if own_dma else ("sendrecv", (SYNC, "scalar", G))
+        for sender, receiver in ((mine, theirs), (theirs, mine))[: 1 if theirs is mine else 2]:
+            s.core = sender.core
+            sender.index = emit(kind, (receiver.target,), (sender.source,), allowed=engines, name="sendrecv").index
+        s.core = mine.core
+    return NkiInstruction(mine.index)

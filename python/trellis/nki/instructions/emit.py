@@ -8,7 +8,7 @@ from trellis.nki.kernels.session import Session, refuse, session
 from trellis.nki.rules.chips import PARTITIONS
 from trellis.nki.tensors.tensor import NkiTensor
 
-__all__ = ["DMA", "G", "IMPLEMENTATIONS", "NkiInstruction", "PE", "S", "SYNC", "V", "emit", "engine_of", "instruction",
+__all__ = ["COLLECTIVES", "DMA", "G", "IMPLEMENTATIONS", "NkiInstruction", "PE", "S", "SYNC", "V", "emit", "engine_of", "instruction",
            "operand", "refuse", "scalar_attribute", "session"]  # fmt: skip
 V, S, G, PE, SYNC = "vector", "scalar", "gpsimd", "tensor", "sync"
 IMPLEMENTATIONS: dict[str, Callable[..., Any]] = {}
@@ -57,23 +57,28 @@ def emit(kind: str, outputs: tuple[Any, ...], inputs: tuple[Any, ...], *, allowe
     if asked is not None and asked not in allowed:
         _refuse_engine(s, name, asked, allowed)
         asked = None
-    if kind not in DMA:
+    if kind not in DMA and kind not in COLLECTIVES:
         _check_rows(name, outs, ins)
         if asked is None and len(allowed) > 1 and any(t.memory.space == "psum" for t in (*outs, *ins)):
             allowed = tuple(e for e in allowed if e != G) or allowed
     rows = _rows_of(outs, ins) if kind in DMA else None
     if s.team is not None and kind in DMA:
-        s.team.turn_over(s.core)
+        s.team.turn_over()
     for t in ins:
         t.memory.read = True
     index = s.trace.add(kind, tuple(_record(t, rows) for t in outs), tuple(_record(t, rows) for t in ins),
                         allowed=allowed, name=name, engine=asked, attributes=attributes, line=s.line(), queue=queue,
                         core=s.core)
+    if s.barriers:
+        met = {s.barriers.get((t.memory.buffer, s.core)) for t in (*outs, *ins)}
+        s.trace.depends += [(index, at) for at in met if at is not None]
     return NkiInstruction(index)
 
 
 DMA = {"dma_copy", "dma_transpose", "dma_gather", "dma_scatter", "dma_compute", "dma_gather_add", "dma_scatter_add",
        "sendrecv"}  # fmt: skip
+COLLECTIVES = {"all_gather", "all_gather_v", "all_reduce", "all_to_all", "all_to_all_v", "collective_permute",
+               "collective_permute_implicit", "collective_permute_implicit_reduce", "reduce_scatter"}  # fmt: skip
 
 
 def _refuse_engine(s: Session, name: str, asked: str, allowed: tuple[str, ...]) -> None:

@@ -32,9 +32,8 @@ class Latency:
 
     def get_latency_percentile(self, percentile: float) -> float:
         """In microseconds."""
-        t = self.timing
-        seconds = t.low if percentile <= 0 else t.high if percentile >= 100 else t.seconds
-        return float(seconds) * 1e6
+        value, least, most = self.timing.benchmark
+        return float(least if percentile <= 0 else most if percentile >= 100 else value) * 1e6
 
 
 class BenchmarkResult:

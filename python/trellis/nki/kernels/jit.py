@@ -1,18 +1,14 @@
 """Kernels: decorated functions that are run, traced, timed."""
 
 import functools
-import inspect
-import itertools
 import os
 from collections.abc import Callable
 from typing import Any
 
 from trellis.nki.kernels import session as sessions
-from trellis.nki.kernels.arguments import Arguments
-from trellis.nki.kernels.cores import Team
-from trellis.nki.kernels.schedule import keep_schedule, read_schedule
-from trellis.nki.kernels.session import NkiError, Session, new_session
-from trellis.nki.rules.capacity import check_capacity
+from trellis.nki.kernels.launch import Launch
+from trellis.nki.kernels.schedule import read_schedule
+from trellis.nki.kernels.session import NkiError, Session
 from trellis.nki.trace import Trace
 
 __all__ = ["chip_for", "decorator", "Kernel", "settings"]
@@ -103,59 +99,29 @@ class Kernel:
                repeats: bool = True) -> Any:
         """Runs the kernel's programs; its results, as arrays. `repeats`: without arithmetic, iterations of a loop may
         be told from some of them."""
-        target = chip or chip_for(self.options.get("platform_target"))
-        sizes, cores = self.programs()
-        s = new_session(self.name, target, compute=settings.compute if compute is None else compute,
-                        strict=settings.rules == "strict", beta=self.beta, grid=sizes, prints=settings.prints)
-        s.trace.dialect = "beta1" if self.beta else "0.7"
-        s.trace.lnc, s.trace.grid = cores, sizes
-        s.repeats = repeats
-        s.trace.skip_middle_end = bool(getattr(self.func, "_nki_skip_middle_end", False))
-        taken = Arguments(s)
-        again = False
-        sessions.enter(s)
+        launch = self.launched(args, kwargs, compute=compute, chip=chip, repeats=repeats)
         try:
-            bound = self._bound(args, kwargs, taken)
-            result = self._run(s, bound, sizes)
-            keep_schedule(s.trace, self.options.get("schedule", ()))
-            check_capacity(s)
-            taken.written_back()
-            returned = taken.results(result)
+            returned = launch.run()
         except Exception:
-            if not s.repeated:
+            if not launch.session.repeated:
                 raise
-            again = True  # a list that the loop fills, perhaps: each iteration is traced
-        finally:
-            sessions.leave()
-        if again:
+            launch.session.repeats = False
+        if not launch.session.repeats and repeats:  # a list that the loop fills, perhaps: each iteration is traced
             return self.launch(args, kwargs, compute=compute, chip=chip, repeats=False)
-        self.trace, self.session = s.trace, s
-        for watch in settings.watchers:
-            watch(s.trace, returned)
+        self.keep(launch, returned)
         return returned
 
-    def _bound(self, args: Any, kwargs: Any, taken: Arguments) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        try:
-            names = list(inspect.signature(self.func).parameters)
-        except (TypeError, ValueError):
-            names = []
-        label = [*names, *(f"argument{k}" for k in range(len(args)))]
-        return (tuple(taken.convert(a, label[k]) for k, a in enumerate(args)),
-                {k: taken.convert(v, k) for k, v in kwargs.items()})
+    def launched(self, args: Any, kwargs: Any, *, compute: bool | None = None, chip: str | None = None, **more: Any) -> Launch:
+        """A run that is ready to start. `more`: fields of its session."""
+        return Launch(self, args, kwargs, chip or chip_for(self.options.get("platform_target")),
+                      compute=settings.compute if compute is None else compute, strict=settings.rules == "strict",
+                      prints=settings.prints, **more)  # fmt: skip
 
-    def _run(self, s: Session, bound: tuple[tuple[Any, ...], dict[str, Any]], sizes: tuple[int, ...]) -> Any:
-        args, kwargs = bound
-        programs = list(itertools.product(*(range(n) for n in sizes)))
-        if len(programs) == 1:
-            s.program = programs[0]
-            return self.func(*args, **kwargs)
-        if not self.beta:
-            return Team(s, programs).run(lambda: self.func(*args, **kwargs))[0]
-        result: Any = None
-        for p in programs:
-            s.program = p
-            result = self.func(*args, **kwargs)
-        return result
+    def keep(self, launch: Launch, returned: Any) -> None:
+        """As the last run."""
+        self.trace, self.session = launch.session.trace, launch.session
+        for watch in settings.watchers:
+            watch(launch.session.trace, returned)
 
 
 def decorator(beta: bool, kind: type[Kernel] = Kernel) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from trellis.nki.rules.chips import ChipLimits, limits_of
 from trellis.nki.trace import Trace
 
-__all__ = ["active", "new_session", "NkiError", "NkiWarning", "refuse", "Session", "session", "where"]
+__all__ = ["active", "new_session", "NkiError", "NkiWarning", "refuse", "Session", "session", "switch", "where"]
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _ours: dict[CodeType, bool] = {}
@@ -64,7 +64,10 @@ class Session:
     accumulators: dict[str, Any] = field(default_factory=dict)
     uninitialised: int = 0
     core: int = 0
-    team: Any = None
+    team: Any = None  # of the programs that run beside this one
+    world: Any = None  # of the ranks that run beside this one
+    rank: int = 0
+    barriers: dict[tuple[int, int], int] = field(default_factory=dict)  # of a buffer and a core: the last core_barrier
     repeats: bool = True  # without arithmetic: a loop's iterations may be told from some of them
     repeated: bool = False  # a loop was
     _shared: dict[Any, Any] = field(default_factory=dict)
@@ -91,13 +94,6 @@ class Session:
             self._shared[line, count] = make()
         return self._shared[line, count]
 
-    def meet(self) -> None:
-        if self.team is not None:
-            self.team.meet(self.core)
-
-    def exchange(self, to: int, source: int, pipe: Any, values: Any) -> Any:
-        return values if self.team is None else self.team.exchange(self.core, to, source, pipe, values)
-
     def warn(self, rule: str, text: str) -> None:
         """Once for each line and rule."""
         line = self.line()
@@ -123,6 +119,12 @@ def session() -> Session:
 
 def enter(s: Session) -> None:
     _current.append(s)
+
+
+def switch(s: Session) -> Session:
+    """Another session in the place of the one that is running."""
+    _current[-1] = s
+    return s
 
 
 def leave() -> None:

@@ -1,7 +1,9 @@
-"""Loops of neuronxcc's dialect when only the time is wanted: a few iterations are traced, the others follow from them.
+"""Loops when only the time is wanted: a few iterations are traced, the others follow from them.
 
-That compiler reads a loop's body once, with the index as a symbol, so that iterations differ by steps alone. Some are
-traced; what they record has to advance by even steps, also to the last one, which is traced too. Else all are traced.
+neuronxcc's compiler reads a loop's body once, with the index as a symbol, so that iterations differ by steps alone. In
+nki, whose loops are Python's, an index says whether the text asked it for more than that (`counted.py`). Some iterations
+are traced; what they record has to advance by even steps, also to the last one, which is traced too. Else all are traced.
+Of a loop that would record very much, only so many iterations are as it takes to reach a steady state (trace.Fold).
 """
 
 from collections.abc import Iterator
@@ -9,12 +11,17 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from trellis.nki.kernels.session import Session
-from trellis.nki.trace import Trace, View
+from trellis.nki.language.counted import Counted, LoopWatch
+from trellis.nki.trace import Fold, Trace, View
 
 __all__ = ["Repeated"]
 
 SAMPLES = 4  # the first may differ, and from the others come two equal steps
 FEWEST = SAMPLES + 3
+FOLDED_FROM = 100_000  # instructions of a loop
+FOLDED_ROWS = 20_000  # that are recorded of it, and
+FOLDED_KEPT = 4  # iterations at least
+LONG = 64  # iterations from which nki's own dialect, whose indices cost more to watch, is read so
 
 
 class Mark(NamedTuple):
@@ -24,10 +31,12 @@ class Mark(NamedTuple):
     view: int
     buffer: int
     orders: int
+    folds: int
 
     @staticmethod
     def of(t: Trace) -> "Mark":
-        return Mark(len(t), len(t.views), len(t.buffers), len(t.no_reorder) + len(t.depends) + len(t.after) + len(t.labels))
+        orders = len(t.no_reorder) + len(t.depends) + len(t.after) + len(t.labels) + len(t.collectives)
+        return Mark(len(t), len(t.views), len(t.buffers), orders, len(t.folds))
 
 
 class Step(NamedTuple):
@@ -47,7 +56,8 @@ class Body(NamedTuple):
     def same_shape(self, o: "Body") -> bool:
         return (self.end.row - self.begin.row == o.end.row - o.begin.row
                 and self.end.view - self.begin.view == o.end.view - o.begin.view
-                and self.end.buffer - self.begin.buffer == o.end.buffer - o.begin.buffer)
+                and self.end.buffer - self.begin.buffer == o.end.buffer - o.begin.buffer
+                and self.end.folds - self.begin.folds == o.end.folds - o.begin.folds)
 
 
 def _same_rows(t: Trace, a: Body, b: Body) -> bool:
@@ -63,6 +73,9 @@ def _same_rows(t: Trace, a: Body, b: Body) -> bool:
         for mine, other in zip(views[one], views[two], strict=True):
             if tuple(v + shift if v >= first else v for v in mine) != other:
                 return False
+    moved = b.begin.row - a.begin.row
+    if [f._replace(first=f.first + moved) for f in t.folds[a.begin.folds:a.end.folds]] != t.folds[b.begin.folds:b.end.folds]:
+        return False
     kinds = [[(m.space, m.dtype, m.shape, m.site, m.address) for m in t.buffers[body.begin.buffer:body.end.buffer]]
              for body in (a, b)]  # fmt: skip
     return kinds[0] == kinds[1]
@@ -94,6 +107,8 @@ def _append(t: Trace, body: Body, steps: list[Step], times: int) -> None:
         t.views.append(View(buffer, v.first_row + step.row * times, v.rows, v.offset + step.offset * times, v.pattern,
                             v.pitch, v.dtype))  # fmt: skip
     rows = slice(body.begin.row, body.end.row)
+    moved = len(t) - body.begin.row
+    t.folds.extend([f._replace(first=f.first + moved) for f in t.folds[body.begin.folds:body.end.folds]])
     columns: list[list[Any]] = [t.kind, t.engine, t.allowed, t.attributes, t.line, t.names, t.queue, t.core]
     for column in columns:
         column.extend(column[rows])
@@ -101,8 +116,9 @@ def _append(t: Trace, body: Body, steps: list[Step], times: int) -> None:
         views.extend([tuple(v + view_shift if v >= first_view else v for v in each) for each in views[rows]])
 
 
-def _cut(t: Trace, row: int) -> None:
+def _cut(t: Trace, row: int, folds: int) -> None:
     """Drops instructions; views and buffers stay, since tensors may know their numbers."""
+    del t.folds[folds:]
     columns: list[list[Any]] = [t.kind, t.engine, t.allowed, t.outputs, t.inputs, t.attributes, t.line, t.names, t.queue,
                                 t.core]  # fmt: skip
     for column in columns:
@@ -117,7 +133,8 @@ class Repeated:
 
     @staticmethod
     def wanted(s: Session, values: range) -> bool:
-        return s.beta and not s.compute and s.team is None and s.repeats and len(values) >= FEWEST
+        fewest = FEWEST if s.beta else LONG
+        return not s.compute and s.team is None and s.repeats and len(values) >= fewest
 
     def __len__(self) -> int:
         return len(self.values)
@@ -127,26 +144,40 @@ class Repeated:
 
     def __iter__(self) -> Iterator[int]:
         t, values = self.session.trace, self.values
+        watch = None if self.session.beta else LoopWatch(len(values), {*range(SAMPLES), len(values) - 1})
         marks = [Mark.of(t)]
-        for i in values[:SAMPLES]:
-            yield i
+        for k in range(SAMPLES):
+            yield values[k] if watch is None else watch.index(k, values)
             marks.append(Mark.of(t))
         bodies = [Body(a, b) for a, b in zip(marks, marks[1:], strict=False)][1:]
-        steps = self._even_steps(bodies)
+        steps = None if watch is not None and watch.asked else self._even_steps(bodies)
         if steps is None:
             yield from values[SAMPLES:]
             return
         self.session.repeated = True
-        for k in range(SAMPLES, len(values) - 1):
-            _append(t, bodies[-1], steps, k - SAMPLES + 1)
+        last, left = bodies[-1], len(values) - SAMPLES - 1
+        appended = self._kept(last, left)
+        for k in range(appended):
+            _append(t, last, steps, k + 1)
         begin = Mark.of(t)
-        yield values[-1]
-        last = Body(begin, Mark.of(t))
-        far = _steps(t, bodies[-1], last) if _same_rows(t, bodies[-1], last) else None
-        times = len(values) - SAMPLES
-        if far is None or far != [Step(s.buffer * times, s.row * times, s.offset * times) for s in steps]:
-            _cut(t, bodies[-1].end.row)
+        yield values[-1] if watch is None else watch.index(len(values) - 1, values)
+        end = Body(begin, Mark.of(t))
+        far = _steps(t, last, end) if _same_rows(t, last, end) else None
+        times = left + 1
+        wanted = [Step(s.buffer * times, s.row * times, s.offset * times) for s in steps]
+        if far is None or far != wanted or (watch is not None and watch.asked):
+            _cut(t, last.end.row, last.end.folds)
             yield from values[SAMPLES:]
+        elif appended < left:
+            t.folds.append(Fold(last.begin.row, last.end.row - last.begin.row, appended + 2, left - appended))
+
+    @staticmethod
+    def _kept(body: Body, left: int) -> int:
+        """How many of the iterations that are left are recorded."""
+        rows = body.end.row - body.begin.row
+        if rows == 0 or rows * left < FOLDED_FROM:
+            return left
+        return min(left, max(FOLDED_KEPT, -(-FOLDED_ROWS // rows)))
 
     def _even_steps(self, bodies: list[Body]) -> list[Step] | None:
         t = self.session.trace

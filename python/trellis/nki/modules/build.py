@@ -9,7 +9,9 @@ import numpy as np
 
 from trellis.nki.instructions import (  # noqa: F401 (each registers its instructions)
     activation,
+    collectives,
     control,
+    counted,
     dma,
     elementwise,
     products,
@@ -192,7 +194,8 @@ def _compiler(name: str) -> Any:
 @cache
 def modules(beta: bool) -> dict[str, types.ModuleType]:
     """All modules of a dialect, by name."""
-    from trellis.nki.modules.top import collectives, top
+    from trellis.nki.modules.top import collectives as collectives_of
+    from trellis.nki.modules.top import top
 
     root = "neuronxcc.nki" if beta else "nki"
     isa, language = _isa(f"{root}.isa", beta), _language(f"{root}.language", beta)
@@ -202,7 +205,7 @@ def modules(beta: bool) -> dict[str, types.ModuleType]:
     found: dict[str, types.ModuleType] = {
         f"{root}.isa": isa, f"{root}.isa.constants": isa_constants, f"{root}.language": language,
         f"{root}.language.constants": language.constants, f"{root}.typing": _typing(f"{root}.typing"),
-        f"{root}.compiler": _compiler(f"{root}.compiler"), f"{root}.collectives": collectives(f"{root}.collectives"),
+        f"{root}.compiler": _compiler(f"{root}.compiler"), f"{root}.collectives": collectives_of(f"{root}.collectives"),
     }  # fmt: skip
     compiler = found[f"{root}.compiler"]
     found |= {f"{root}.compiler.sbuf": compiler.sbuf, f"{root}.compiler.psum": compiler.psum}

@@ -44,7 +44,7 @@ def _simple(p: Any) -> Any:
     if isinstance(p, DynSlice):
         start = p.start if isinstance(p.start, np.ndarray) and p.start.ndim else number(p.start)
         return slice(start, start + int(p.size) * int(p.step), int(p.step))
-    if isinstance(p, (np.integer, VirtualRegister)):
+    if isinstance(p, (int, np.integer, VirtualRegister)):
         return int(p)
     if isinstance(p, np.ndarray):
         return int(p) if p.ndim == 0 else p.view(np.ndarray)

@@ -75,8 +75,10 @@ class VirtualRegister:
 
 def number(x: Any) -> int:
     """The whole number that a number, a register or a tensor of one element holds."""
-    if isinstance(x, int):
+    if type(x) is int:
         return x
+    if isinstance(x, int):  # a loop's index, too (language/counted.py)
+        return int(x)
     if isinstance(x, VirtualRegister):
         return x.value
     if hasattr(x, "memory"):

@@ -9,8 +9,12 @@ Figures of the chip that are assumed are at their slow and fast ends there.
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from trellis import _native
 from trellis.nki.timing.flatten import draft_of, split_tiles
+from trellis.nki.timing.folds import Unfolded, unfolded
+from trellis.nki.timing.reuse import without_repetition
 from trellis.nki.trace import Trace
 
 __all__ = ["Outcome"]
@@ -25,13 +29,14 @@ class Scenario:
     critical_path: bool = False
     copies: int = 2  # tiles of one declaration in flight
     figures: int = 0  # -1: assumed figures at their fast ends, 1: at their slow ends
+    repeats: bool = False  # neuronxcc's compiler leaves repeated loads and computations as they are written
 
 
 WINDOW = 256
 NARROWER = (256, 64, 16, 1)  # windows to try where tiles would be spilled
 CENTRE = Scenario("scheduled by critical path", window=WINDOW, critical_path=True, copies=4)
 FAST = Scenario("scheduled, the oldest first, deep rotation, fast figures", window=WINDOW, copies=8, figures=-1)
-SLOW = Scenario("scheduled, the oldest first, two tiles in flight, slow figures", window=WINDOW, copies=2, figures=1)
+SLOW = Scenario("scheduled, the oldest first, two tiles in flight, slow figures", window=WINDOW, copies=2, figures=1, repeats=True)
 AS_WRITTEN = Scenario("order of the text", window=1, copies=4)
 AS_WRITTEN_SLOW = Scenario("order of the text, two tiles in flight, slow figures", window=1, copies=2, figures=1)
 AS_WRITTEN_FAST = Scenario("order of the text, deep rotation, fast figures", window=1, copies=8, figures=-1)
@@ -58,9 +63,12 @@ class Outcome:
     run: _native.CoreTimedRun
     totals: dict[str, Any]
 
+    rest: Unfolded  # what the trace leaves out of its loops
+    trace: Trace  # as it was scheduled
+
     @property
     def seconds(self) -> float:
-        return float(self.totals["time_ps"]) * 1e-12
+        return float(self.totals["time_ps"]) * 1e-12 + self.rest.seconds
 
 
 Changes = tuple[tuple[str, str], ...]  # figure, value
@@ -73,35 +81,95 @@ def changes_of(trace: Trace) -> Changes:
     return STATIC_DESCRIPTORS if trace.dialect == "beta1" else ()
 
 
-def outcome(draft: _native.CoreDraft, chip: str, scenario: Scenario, changes: Changes = (),
+def outcome(draft: _native.CoreDraft, trace: Trace, chip: str, scenario: Scenario, changes: Changes = (),
             keep_timeline: bool = False, fuse: bool = False) -> Outcome:
     spec = _native.CoreChip(chip, list(changes), scenario.figures)
     assembled = draft.assemble(spec, scenario.window, scenario.critical_path, scenario.copies, fuse, spill=True)
     run = assembled.time(spec, keep_timeline)
-    return Outcome(scenario, assembled, run, run.totals)
+    rest = unfolded(trace, run.end)
+    return Outcome(scenario, assembled, run, grown(trace, run.totals, rest), rest, trace)
 
 
-def outcomes(trace: Trace, chip: str, cases: list[Scenario], changes: Changes, keep_timeline: bool) -> list[Outcome]:
+_OF_DMA = ("dma_bytes", "hbm_read_bytes", "hbm_written_bytes", "descriptors")
+
+
+def grown(trace: Trace, totals: dict[str, Any], rest: Unfolded) -> dict[str, Any]:
+    """Totals of the whole kernel, by how often the instructions of each engine, products and transfers run; a share of the
+    time stays what it is in the recorded part."""
+    if not trace.folds:
+        return totals
+    dma = np.array([k.startswith("dma_") or k == "sendrecv" for k in trace.kind])
+    products = np.array([k.startswith("nc_matmul") for k in trace.kind])
+
+    def more(which: Any) -> float:
+        return float(rest.times[which].sum() / max(which.sum(), 1)) if which.any() else 1.0
+
+    out = dict(totals) | {key: totals[key] * more(dma) for key in _OF_DMA} | {"flops": totals["flops"] * more(products)}
+    out["whole_ps"] = totals["time_ps"] + rest.seconds * 1e12
+    longer = out["whole_ps"] / max(totals["time_ps"], 1)
+    out["dma_any_ps"], out["dma_busy_ps"] = totals["dma_any_ps"] * longer, [ps * longer for ps in totals["dma_busy_ps"]]
+    out["engines"] = [(core, name, n, ps * longer, waits) for core, name, n, ps, waits in totals["engines"]]
+    return out
+
+
+@dataclass(frozen=True)
+class Network:
+    """Where collectives run, and how long some wait for other ranks besides."""
+
+    machine: str
+    late: dict[int, float]
+
+    def draft(self, trace: Trace, chip: str, end: int) -> _native.CoreDraft:
+        if not trace.collectives:
+            return draft_of(trace)
+        from trellis.nki.timing.collectives import machine_for, priced
+
+        return draft_of(priced(trace, self.machine or machine_for(trace, chip), end, self.late))
+
+
+def outcomes(trace: Trace, chip: str, cases: list[Scenario], changes: Changes, keep_timeline: bool,
+             network: Network) -> list[Outcome]:  # fmt: skip
     """Of each scenario, with the first one's timeline."""
+    frees = trace.dialect == "beta1" and not trace.skip_middle_end  # its compiler fuses loops, and does nothing twice
 
-    def all_of(draft: _native.CoreDraft) -> list[Outcome]:
-        fuse = trace.dialect == "beta1" and not trace.skip_middle_end
+    def all_of(written: Trace) -> list[Outcome]:
+        bare = without_repetition(written, round(_native.CoreChip(chip, list(changes), 0).sbuf_bytes)) if frees and not written.folds \
+            else written  # fmt: skip
+        drafts: dict[tuple[int, bool], _native.CoreDraft] = {}
+
+        def draft(t: Trace, case: Scenario) -> _native.CoreDraft:
+            key = (case.figures if t.collectives else 0, t is written)
+            if key not in drafts:
+                drafts[key] = network.draft(t, chip, key[0])
+            return drafts[key]
 
         def least_spilled(case: Scenario, keep: bool) -> Outcome:
-            """A scheduler that would spill looks less far ahead."""
-            found = outcome(draft, chip, case, changes, keep, fuse)
-            for window in NARROWER if case.window > 1 else ():
+            """A scheduler that would spill, or has no room in PSUM, looks less far ahead."""
+            t = written if case.repeats else bare
+            others = [replace(case, window=window, critical_path=False) for window in NARROWER if case.window > 1]
+            found: Outcome | None = None
+            full: ValueError | None = None
+            for each in (case, *others):
+                try:
+                    other = outcome(draft(t, each), t, chip, each, changes, keep, frees)
+                except ValueError as e:
+                    if " is full: " not in str(e):
+                        raise
+                    full = full or e
+                    continue
+                if found is None or other.assembled.spilled_bytes < found.assembled.spilled_bytes:
+                    found = other
                 if not found.assembled.spilled_bytes:
                     break
-                other = outcome(draft, chip, replace(case, window=window, critical_path=False), changes, keep, fuse)
-                found = min(found, other, key=lambda each: each.assembled.spilled_bytes)
+            if found is None:
+                raise full or ValueError("no scenario")
             return found
 
         return [least_spilled(case, keep_timeline and n == 0) for n, case in enumerate(cases)]
 
     try:
-        return all_of(draft_of(trace))
+        return all_of(trace)
     except ValueError as e:
         if " is full: " not in str(e) or trace.dialect != "beta1":
             raise
-        return all_of(draft_of(split_tiles(trace)))  # its compiler fuses loops
+        return all_of(split_tiles(trace))  # its compiler fuses loops

@@ -5,7 +5,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from trellis import origin
+import numpy as np
+
+from trellis import _native, origin
 from trellis.nki.timing import model, words
 from trellis.nki.timing.flatten import label
 from trellis.nki.trace import Trace
@@ -28,13 +30,17 @@ class Line:
 
 @dataclass(frozen=True)
 class Timing:
-    """A kernel's time on a chip. Seconds; `low` and `high` are the ends of what compiler and chip may do."""
+    """A kernel's time on a chip, in seconds. `low` and `high`: the ends of what compiler and chip may do, for comparing
+    versions, which share the model's own error; `least` and `most`: with that error, as published kernels tell it."""
 
     name: str
     chip: str
     seconds: float
     low: float
     high: float
+    least: float
+    most: float
+    start: tuple[float, float, float]  # and end of a program, which nki.benchmark counts: as assumed, and its range
     instructions: int
     engines: dict[str, float]  # the part of the time that each is busy; "dma": that any DMA engine is
     waits: tuple[str, ...]  # the three things that it waited for most, in words
@@ -46,6 +52,12 @@ class Timing:
     hints: tuple[str, ...] = ()
     outcome: model.Outcome | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def benchmark(self) -> tuple[float, float, float]:
+        """What nki.benchmark would measure, alone on a core: a value, and its range."""
+        value, low, high = self.start
+        return self.seconds + value, self.least + low, self.most + high
+
     def json(self) -> dict[str, Any]:
         """The same as plain values, in microseconds."""
         return {
@@ -54,6 +66,9 @@ class Timing:
             "us": round(self.seconds * 1e6, 3),
             "low_us": round(self.low * 1e6, 3),
             "high_us": round(self.high * 1e6, 3),
+            "least_us": round(self.least * 1e6, 3),
+            "most_us": round(self.most * 1e6, 3),
+            "benchmark_us": [round(each * 1e6, 3) for each in self.benchmark],
             "instructions": self.instructions,
             "engines": {name: round(share, 4) for name, share in self.engines.items()},
             "waits": list(self.waits),
@@ -100,8 +115,13 @@ class Timing:
         return words.report(self)
 
 
+def _whole(totals: dict[str, Any]) -> float:
+    """Picoseconds, with those of iterations that are not recorded."""
+    return max(totals.get("whole_ps", totals["time_ps"]), 1)
+
+
 def _engines(totals: dict[str, Any]) -> dict[str, float]:
-    whole = max(totals["time_ps"], 1)
+    whole = _whole(totals)
     busy: dict[str, float] = {}
     for _, engine, _, ps, _ in totals["engines"]:
         busy[engine] = max(busy.get(engine, 0), ps / whole)
@@ -123,7 +143,7 @@ def _dma(totals: dict[str, Any]) -> dict[str, Any]:
 
 
 def _roofline(totals: dict[str, Any]) -> dict[str, Any]:
-    seconds = max(totals["time_ps"], 1) * 1e-12
+    seconds = _whole(totals) * 1e-12
     through_hbm = totals["hbm_read_bytes"] + totals["hbm_written_bytes"]
     flops = totals["flops"]
     compute, memory = flops / totals["peak_flops"], through_hbm / min(totals["hbm_rate"], totals["dma_rate"])
@@ -143,10 +163,11 @@ def _lines(trace: Trace, result: model.Outcome) -> tuple[Line, ...]:
     """By line of the text. The timeline's labels are "kind: line"."""
     busy: dict[int, float] = {}
     count: dict[int, int] = {}
-    spans = (result.run.end - result.run.start).tolist()
+    spans = ((result.run.end - result.run.start).clip(0) * result.rest.times).tolist()
+    times = result.rest.times.astype(np.int64).tolist()
     for at, line in enumerate(trace.line):
-        busy[line] = busy.get(line, 0) + max(spans[at], 0) * 1e-12
-        count[line] = count.get(line, 0) + 1
+        busy[line] = busy.get(line, 0) + spans[at] * 1e-12
+        count[line] = count.get(line, 0) + times[at]
     path: dict[str, float] = {}
     for _, text, _, ps, _ in result.run.path():
         key = text.partition(": ")[2]
@@ -155,25 +176,37 @@ def _lines(trace: Trace, result: model.Outcome) -> tuple[Line, ...]:
     return tuple(sorted(lines, key=lambda each: (-each.path, -each.busy)))
 
 
-def time_of(trace: Trace, chip: str = "", changes: model.Changes = ()) -> Timing:
-    """Times a kernel's trace; on the chip that it was traced for, if none is named."""
+def _start(chip: str) -> tuple[float, float, float]:
+    value, _, _, low, high, _ = _native.chip_figures(chip)["kernel.start"]
+    return value, low, high
+
+
+def time_of(trace: Trace, chip: str = "", changes: model.Changes = (), machine: str = "",
+            late: dict[int, float] | None = None) -> Timing:
+    """Times a kernel's trace; on the chip that it was traced for, if none is named. Its collectives run on `machine`, else
+    on the chip's largest instances; `late`: seconds that some of them wait for other ranks."""
     chip = chip or trace.chip
     settled = model.changes_of(trace) + tuple(changes)
     cases = model.scenarios(trace)
     keep = 3 * len(trace) < MOST_SPANS
-    runs = model.outcomes(trace, chip, cases, settled, keep)
+    runs = model.outcomes(trace, chip, cases, settled, keep, model.Network(machine, late or {}))
     first, totals = runs[0], runs[0].totals
     seconds = [each.seconds for each in runs]
+    low, high = min(seconds) / DRIFT, max(seconds) * DRIFT
+    least, most = _native.widened(first.seconds, low, high, "kernel")
     timing = Timing(
         name=trace.name,
         chip=chip,
         seconds=first.seconds,
-        low=min(seconds) / DRIFT,
-        high=max(seconds) * DRIFT,
-        instructions=len(trace),
+        low=low,
+        high=high,
+        least=least,
+        most=most,
+        start=_start(chip),
+        instructions=int(first.rest.times.sum()),
         engines=_engines(totals),
         waits=words.waits(first) if keep else (),
-        hot_lines=_lines(trace, first) if keep else (),
+        hot_lines=_lines(first.trace, first) if keep else (),
         roofline=_roofline(totals),
         dma=_dma(totals),
         memory={"sbuf": first.assembled.most_sbuf, "psum": first.assembled.most_psum,

@@ -86,7 +86,9 @@ def with_hints(t: Timing) -> Timing:
 
 
 def report(t: Timing) -> str:
-    lines = [f"{t.name} on {t.chip}: {time(t.seconds)}, between {time(t.low)} and {time(t.high)}; {t.instructions} instructions"]
+    lines = [f"{t.name} on {t.chip}: {time(t.seconds)}, between {time(t.least)} and {time(t.most)}; {t.instructions} instructions",
+             f"  of its own    between {time(t.low)} and {time(t.high)} by order and figures; the rest is the model's own error. "
+             f"nki.benchmark would print {time(t.benchmark[0])}"]  # fmt: skip
     lines.append("  busy          " + ", ".join(f"{name} {100 * share:.0f}%" for name, share in t.engines.items() if share))
     roof = t.roofline
     lines.append(f"  roofline      at least {time(roof['least_us'] * 1e-6)}, bound by {roof['bound']}; "
