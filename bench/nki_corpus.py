@@ -3,10 +3,12 @@
   python bench/nki_corpus.py FOLDER [--only TEXT] [--seconds 120] [-o TABLE.md]
 
 FOLDER has checkouts under their repositories' names, of those that you want: nki-samples, aws-neuron-sdk, AccelOpt,
-kda-for-trainium, autocomp, nki-autotune, asst4-trainium2, nki-library. Nothing of theirs is in this tree. Each kernel runs in
+kda-for-trainium, autocomp, nki-autotune, asst4-trainium2, asst4-trainium2-x (of xaviergonzalez), trainium-kernel-fusion,
+nkipy; nki_library.py runs nki-library's. Nothing of theirs is in this tree. Each kernel runs in
 a process of its own; right: the norm of what differs from a plain numpy answer is within the case's tolerance."""
 
 import argparse
+import json
 import multiprocessing
 import resource
 import sys
@@ -19,69 +21,95 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 
-from nki_cases import benches, library, samples, searched  # noqa: E402
+from nki_cases import benches, others, samples, searched  # noqa: E402
 from nki_cases.case import KernelCase, error  # noqa: E402
 
 
 def cases(root: Path) -> list[KernelCase]:
     makers = {"nki-samples": samples.nki_samples, "aws-neuron-sdk": samples.sdk_examples,
               "asst4-trainium2": samples.cs149, "AccelOpt": benches.nkibench,
-              "autocomp": searched.autocomp, "nki-autotune": searched.autotune, "nki-library": library.nki_library}
+              "autocomp": searched.autocomp, "nki-autotune": searched.autotune, "trainium-kernel-fusion": others.fusion,
+              "asst4-trainium2-x": others.cs149_solution, "nkipy": others.nkipy}
     found = [case for name, make in makers.items() if (root / name).exists() for case in make(root / name)]
     if (root / "kda-for-trainium").exists() and (root / "AccelOpt").exists():
         found += benches.kda(root / "kda-for-trainium", root / "AccelOpt")
     return found
 
 
-def judge(case: KernelCase, answer: Any, chip: str, seconds: float) -> None:
-    """Runs in a process of its own; sends (runs, right, note)."""
+def judge(case: KernelCase, answer: Any, chip: str, seconds: float, times: bool) -> None:
+    """Runs in a process of its own; sends (runs, right, note, time)."""
     import trellis.nki
+    from trellis.nki.kernels.jit import settings
 
     warnings.simplefilter("ignore")
     warnings.simplefilter("always", trellis.nki.NkiWarning)
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
     began = time.process_time()
-    with warnings.catch_warnings(record=True) as heard, trellis.nki.as_nki(chip=chip, rules="device"):
+    traces: list[Any] = []
+    settings.watchers.append(lambda trace, _: traces.append(trace))
+    with warnings.catch_warnings(record=True) as heard, trellis.nki.as_nki(chip=chip or case.chip, rules="device"):
         try:
             pairs = case.run()
         except BaseException as e:  # noqa: BLE001 (whatever a foreign file raises is a line of the table)
             place = traceback.extract_tb(e.__traceback__)[-1]
             answer.send((False, False, f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:400]
-                         + f" [{Path(place.filename).name}:{place.lineno}]"))
+                         + f" [{Path(place.filename).name}:{place.lineno}]", ""))
             return
     worst = max((error(got, wanted) for got, wanted in pairs), default=float("inf"))
     note = f"error {worst:.1e}, {time.process_time() - began:.0f} s"
     if any("bytes a partition" in str(w.message) for w in heard):
         note += "; does not fit (strict refuses it)"
-    answer.send((True, worst <= case.tolerance, note))
+    answer.send((True, worst <= case.tolerance, note, time_words(traces) if times else ""))
 
 
-def run(case: KernelCase, seconds: float, chip: str) -> tuple[bool, bool, str]:
+def time_words(traces: list[Any]) -> str:
+    """Of the last kernel that was called."""
+    from trellis.nki.timing import time_of
+
+    if not traces:
+        return ""
+    try:
+        t = time_of(traces[-1])
+    except ValueError as e:
+        return f"none: {str(e).replace('|', '/')[:80]}"
+    return f"{t.seconds * 1e6:.4g} us ({t.low * 1e6:.4g} to {t.high * 1e6:.4g}), {t.chip}"
+
+
+def read_times(path: Path) -> dict[str, str]:
+    """Of each version, by its name."""
+    return {row["version"]: f"{row['us']:.4g} us ({row['low_us']:.4g} to {row['high_us']:.4g})"
+            for rows in json.loads(path.read_text()).values() for row in rows if "us" in row}
+
+
+Row = tuple[KernelCase, bool, bool, str, str]
+
+
+def run(case: KernelCase, seconds: float, chip: str, times: bool) -> tuple[bool, bool, str, str]:
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=judge, args=(case, theirs, chip, seconds))
+    process = context.Process(target=judge, args=(case, theirs, chip, seconds, times))
     process.start()
     theirs.close()
     try:
         return tuple(ours.recv())
     except EOFError:
-        return (False, False, f"longer than {seconds:.0f} s of a processor")
+        return (False, False, f"longer than {seconds:.0f} s of a processor", "")
     finally:
         process.kill()
         process.join()
 
 
-def table(rows: list[tuple[KernelCase, bool, bool, str]]) -> str:
-    out = ["| kernel | runs | right | note |", "|---|---|---|---|"]
-    for case, runs, right, note in rows:
+def table(rows: list[Row]) -> str:
+    out = ["| kernel | runs | right | note | time | published |", "|---|---|---|---|---|---|"]
+    for case, runs, right, note, us in rows:
         out.append(f"| {case.group}: {case.name} | {'yes' if runs else 'no'} | {'yes' if right else 'no'} | "
-                   f"{note.replace('|', '/')} |")
+                   f"{note.replace('|', '/')} | {us} | {case.published} |")
     groups = dict.fromkeys(case.group for case, *_ in rows)
     out += ["", "| repository | kernels | run | right |", "|---|---|---|---|"]
     for group in groups:
-        mine = [(runs, right) for case, runs, right, _ in rows if case.group == group]
+        mine = [(runs, right) for case, runs, right, *_ in rows if case.group == group]
         out.append(f"| {group} | {len(mine)} | {sum(r for r, _ in mine)} | {sum(r for _, r in mine)} |")
-    out.append(f"| all | {len(rows)} | {sum(r for _, r, _, _ in rows)} | {sum(r for _, _, r, _ in rows)} |")
+    out.append(f"| all | {len(rows)} | {sum(row[1] for row in rows)} | {sum(row[2] for row in rows)} |")
     return "\n".join(out) + "\n"
 
 
@@ -91,17 +119,21 @@ def main() -> int:
     parser.add_argument("--only", default="", help="kernels whose repository or name has this text")
     parser.add_argument("--seconds", type=float, default=120, help="of a processor, for each kernel")
     parser.add_argument("--chip", default="", help="trn1, trn2 or trn3, whatever a kernel says")
+    parser.add_argument("--ladders", type=Path, metavar="RESULTS.json", help="of nki_ladders.py: times are read, not made")
     parser.add_argument("-o", type=Path, metavar="TABLE.md")
     options = parser.parse_args()
+    ladders = read_times(options.ladders) if options.ladders else {}
     chosen = [c for c in cases(options.folder.resolve()) if options.only in f"{c.group}: {c.name}"]
     if not chosen:
         print(f"{options.folder}: no kernel; expected checkouts as --help names them", file=sys.stderr)
         return 1
-    rows = []
+    rows: list[Row] = []
     for case in chosen:
-        rows.append((case, *run(case, options.seconds, options.chip)))
+        rows.append((case, *run(case, options.seconds, options.chip, not options.ladders)))
+        if known := ladders.get(case.name):
+            rows[-1] = (*rows[-1][:4], known)
         print(f"{'right' if rows[-1][2] else 'WRONG' if rows[-1][1] else 'fails':6} {case.group}: {case.name}: "
-              f"{rows[-1][3]}", flush=True)
+              f"{rows[-1][3]}; {rows[-1][4]}", flush=True)
     text = table(rows)
     print(text[text.index("| repository"):])
     if options.o:

@@ -5,13 +5,16 @@
 FOLDER has checkouts of public repositories: kda-for-trainium, AccelOpt, nki-samples, autocomp, asst4-trainium2-x
 (of xaviergonzalez), trainium-kernel-fusion, nki-autotune. Those that are not there are left out. Prints for each ladder
 Kendall's tau over the pairs whose measured times differ by 10% or more, the same for 20%, and of the pairs that were
-ranked with disjoint intervals how many are right. A version that cannot be timed is listed, and is in no pair.
+ranked with disjoint intervals how many are right. A version that cannot be timed is listed, and is in no pair. Where
+published values may be halves of times, pairs are certain whose order holds either way. Then times are compared with
+published ones.
 """
 
 import argparse
 import itertools
 import json
 import pathlib
+import re
 import statistics
 import sys
 import time
@@ -36,20 +39,23 @@ SOURCES: dict[str, tuple[tuple[str, ...], Callable[..., Iterator[LadderCase]]]] 
 Row = dict[str, Any]
 
 
-def timed(version: Measured, chip: str) -> Row:
+def timed(version: Measured, case: LadderCase) -> Row:
     from trellis.nki import timing
 
-    row: Row = {"version": version.name, "measured": version.value}
+    row: Row = {"version": version.name, "measured": version.value, "published_us": version.value * case.us}
     try:
         begun = time.monotonic()
         trace = version.run()
-        t = timing.time_of(trace, chip)
-        row |= {"us": round(t.seconds * 1e6, 2), "low_us": round(t.low * 1e6, 2), "high_us": round(t.high * 1e6, 2),
-                "instructions": len(trace)}  # fmt: skip
+        t = timing.time_of(trace, case.chip)
+        start = t.start[0]
+        row |= {"us": round((t.seconds + start) * 1e6, 2), "low_us": round((t.low + start) * 1e6, 2),
+                "high_us": round((t.high + start) * 1e6, 2), "least_us": round(t.benchmark[1] * 1e6, 2),
+                "most_us": round(t.benchmark[2] * 1e6, 2), "instructions": len(trace)}  # fmt: skip
         print(f"  {version.name:40} {version.value:9.4g}  {row['us']:10.1f} us [{row['low_us']:.1f}, {row['high_us']:.1f}]  "
               f"{len(trace)} instructions, {time.monotonic() - begun:.1f} s", flush=True)  # fmt: skip
     except Exception as e:  # a table of what runs: the fault is its row
-        row["fault"] = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:200]
+        text = re.sub(r"/\S*/(?=[^/\s]+\.py)", "", str(e).splitlines()[0] if str(e) else "")  # files without their folders
+        row["fault"] = f"{type(e).__name__}: {text}"[:200]
         print(f"  {version.name:40} {version.value:9.4g}  {row['fault'][:140]}", flush=True)
     return row
 
@@ -57,11 +63,16 @@ def timed(version: Measured, chip: str) -> Row:
 def pairs(rows: list[Row], least: float = DIFFERENT) -> list[tuple[Row, Row]]:
     """Of timed versions: the slower one first, as measured."""
     found = []
-    for a, b in itertools.combinations([r for r in rows if "us" in r], 2):
+    for a, b in itertools.combinations([r for r in rows if "us" in r and r["alike"]], 2):
         slow, fast = (a, b) if a["measured"] > b["measured"] else (b, a)
         if slow["measured"] >= least * fast["measured"]:
             found.append((slow, fast))
     return found
+
+
+def certain(of: list[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
+    """Those whose order holds whichever of the values are halves."""
+    return [p for p in of if not p[0]["halved"] or p[0]["measured"] >= 2 * DIFFERENT * p[1]["measured"]]
 
 
 def tau(of: list[tuple[Row, Row]]) -> float:
@@ -81,10 +92,41 @@ def summary(name: str, all_rows: list[list[Row]]) -> str:
     some = [p for rows in all_rows for p in pairs(rows)]
     clear = [p for rows in all_rows for p in pairs(rows, CLEARLY)]
     apart, right = ranked(some)
-    return f"| {name} | {versions} | {at_all} | {len(some)} | {tau(some):.2f} | {tau(clear):.2f} | {apart} | {right} |"
+    sure = certain(some)
+    return (f"| {name} | {versions} | {at_all} | {len(some)} | {tau(some):.2f} | {tau(clear):.2f} | {apart} | {right} | "
+            f"{len(sure)} | {tau(sure):.2f} |")  # fmt: skip
 
 
-HEAD = ("| ladder | versions | timed | pairs | tau | tau at 20% | ranked | right |", "|---|---|---|---|---|---|---|---|")
+HEAD = ("| ladder | versions | timed | pairs | tau | tau at 20% | ranked | right | certain | tau of them |",
+        "|---|---|---|---|---|---|---|---|---|---|")  # fmt: skip
+
+
+def error(row: Row) -> float:
+    """Of the time, over what was published."""
+    return abs(row["us"] / row["published_us"] - 1)
+
+
+def times(results: dict[str, list[Row]]) -> list[str]:
+    """Times against published ones, of kernels whose published values are whole times."""
+    lines = ["| kernel | published | time | from | to | error | inside |", "|---|---|---|---|---|---|---|"]
+    found = []
+    for name, rows in results.items():
+        for row in rows:
+            if row["halved"]:
+                continue
+            label = f"| {name}: {row['version']} | {row['published_us']:.4g} us |"
+            if "us" not in row:
+                lines.append(f"{label} {row['fault'].replace('|', '/')[:120]} | | | | |")
+                continue
+            inside = row["least_us"] <= row["published_us"] <= row["most_us"]
+            found.append((error(row), inside))
+            lines.append(f"{label} {row['us']:.4g} us | {row['least_us']:.4g} us | {row['most_us']:.4g} us | "
+                         f"{100 * (row['us'] / row['published_us'] - 1):+.0f}% | {'yes' if inside else 'no'} |")  # fmt: skip
+    if found:
+        errors = [e for e, _ in found]
+        lines += ["", f"{len(found)} kernels: error {100 * statistics.median(errors):.0f}% in the median, {100 * max(errors):.0f}% "
+                  f"at most, {100 * sum(i for _, i in found) / len(found):.0f}% inside the interval"]  # fmt: skip
+    return lines
 
 
 def table(results: dict[str, list[Row]]) -> list[str]:
@@ -95,15 +137,16 @@ def table(results: dict[str, list[Row]]) -> list[str]:
         lines += [summary(name, [rows]) for name, rows in mine.items()] if len(mine) < 8 or source == "kda" else []
         if len(mine) > 1:
             lines.append(summary(f"**{source}, all**", list(mine.values())))
-    return [*lines, summary("**all**", list(results.values()))]
+    return [*lines, summary("**all**", [rows for rows in results.values() if rows and rows[0]["alike"]])]
 
 
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("folder", type=pathlib.Path)
+    p.add_argument("folder", type=pathlib.Path, help="a folder that is not there: only tables of what --output had")
     p.add_argument("--only", action="append", default=[], help="ladders whose name has this; more than once: any")
     p.add_argument("-o", "--output", type=pathlib.Path, help="the results as JSON; ladders that are there stay")
     p.add_argument("--table", type=pathlib.Path, help="a table of these and of what --output had")
+    p.add_argument("--times", type=pathlib.Path, help="a table of times against published ones")
     options = p.parse_args()
     import trellis.nki as nki
 
@@ -118,13 +161,16 @@ def main() -> int:
                     continue
                 print(f"{case.name} on {case.chip}", flush=True)
                 nki.settings.chip = case.chip
-                results[case.name] = [timed(v, case.chip) for v in case.versions]
+                results[case.name] = [timed(v, case) for v in case.versions]
+                for row in results[case.name]:
+                    row |= {"alike": case.alike, "halved": case.halved}
                 if options.output:
                     options.output.write_text(json.dumps(results, indent=1) + "\n")
     lines = table(results)
-    print("\n".join(lines))
-    if options.table:
-        options.table.write_text("\n".join(lines) + "\n")
+    print("\n".join([*lines, "", *times(results)]))
+    for path, text in ((options.table, lines), (options.times, times(results))):
+        if path:
+            path.write_text("\n".join(text) + "\n")
     return 0
 
 

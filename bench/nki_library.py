@@ -36,19 +36,30 @@ class Orchestrator:
         pass
 
     def execute(self, args: Any) -> None:
+        import trellis.nki
         from trellis.nki.kernels.jit import Kernel
 
-        given = dict(args.kernel_input)
-        inputs = {name.split(".must_alias_input")[0]: value for name, value in given.items()}
-        aliased = [name.split(".")[0] for name in given if name.endswith(".must_alias_input")]
         kernel = args.kernel_func if isinstance(args.kernel_func, Kernel) else Kernel(args.kernel_func)
         cores = int(getattr(args.compiler_input, "logical_nc_config", 1) or 1)
-        result = (kernel[cores] if cores > 1 else kernel)(**inputs)
+        kernel = kernel[cores] if cores > 1 else kernel
         golden = getattr(args.validation_args, "golden_output", None)
+        ranks = int(getattr(args.inference_args, "collective_ranks", 1) or 1)
+        if ranks == 1 and not hasattr(args.kernel_input, "for_rank"):
+            given = dict(args.kernel_input)
+            inputs = {name.split(".must_alias_input")[0]: value for name, value in given.items()}
+            aliased = [name.split(".")[0] for name in given if name.endswith(".must_alias_input")]
+            self.compare(kernel(**inputs), golden, [inputs[a] for a in aliased], args.validation_args)
+            return
+        of_rank = getattr(args.kernel_input, "for_rank", lambda _: args.kernel_input)
+        inputs_of = [{name.split(".must_alias_input")[0]: value for name, value in of_rank(r).items()} for r in range(ranks)]
+        for rank, result in enumerate(trellis.nki.on_ranks(kernel, inputs_of).results):
+            self.compare(result, golden.for_rank(rank) if hasattr(golden, "for_rank") else golden, [], args.validation_args)
+
+    def compare(self, result: Any, golden: Any, aliased: list[Any], tolerance: Any) -> None:
         if golden is None:
             return
         outputs = list(result) if isinstance(result, (tuple, list)) else [result]
-        compare(golden, outputs + [inputs[a] for a in aliased if len(outputs) < 1], args.validation_args)
+        compare(golden, outputs or aliased, tolerance)
 
 
 def numbers(x: Any) -> Any:

@@ -1,5 +1,9 @@
 """NKIBench's operators with the references beside them, and the kernels that others wrote for them."""
 
+import csv
+import json
+import re
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,21 +32,24 @@ def _reference(root: Path, operator: str) -> Path | None:
     return found[0] if found else None
 
 
-def _case(group: str, reference: Path, path: Path) -> KernelCase:
+def _case(group: str, reference: Path, path: Path, chip: str = "", ms: float = 0) -> KernelCase:
     def run() -> Any:
         text = path.read_text()
         module = load(path) if "import neuronxcc" in text else load_text(text, BETA_HEAD)
         return _judged(reference, module)
 
-    return KernelCase(group, path.stem, run, 3e-5)
+    return KernelCase(group, path.stem, run, 3e-5, chip, f"{1e3 * ms:.4g} us" if ms else "")
 
 
 def nkibench(root: Path) -> Iterator[KernelCase]:
+    csv.field_size_limit(1 << 30)
+    with (root / "experiments/full_complete_local/profile_results.csv").open() as file:
+        times = {Path(row["kernel"]).name: float(json.loads(row["profile"])["latency"]) for row in csv.DictReader(file)}
     for operator in OPERATORS:
         reference = _reference(root, operator)
         for path in sorted((root / "NKIBench/kernels").glob("*.py")):
             if reference is not None and path.name.rsplit("_", 1)[0] == reference.name.rsplit("_", 2)[0]:
-                yield _case("AccelOpt NKIBench", reference, path)
+                yield _case("AccelOpt NKIBench", reference, path, "trn1", times.get(path.name, 0))
     for name, operator in (("mamba_v1", "mamba"), ("mamba_v2", "mamba"), ("mamba_v3", "mamba"),
                            ("mamba_optimized", "mamba"), ("rope_optimized", "rope")):
         reference = _reference(root, operator)
@@ -53,6 +60,12 @@ def nkibench(root: Path) -> Iterator[KernelCase]:
 def kda(root: Path, nkibench_root: Path) -> Iterator[KernelCase]:
     for workspace in sorted((root / "workspaces").iterdir()):
         reference = _reference(nkibench_root, workspace.name.removesuffix("_single_freq_apply"))
+        measured: dict[str, list[float]] = {}
+        with (workspace / "benchmark.csv").open() as file:
+            for row in csv.DictReader(file):
+                if row["passed"] == "true" and re.fullmatch(r"[0-9.]+", row["latency_ms"] or ""):
+                    measured.setdefault(Path(row["candidate"]).name, []).append(float(row["latency_ms"]))
         for path in sorted((workspace / "runs").glob("*.py")):
-            if reference is not None:
-                yield _case("kda-for-trainium", reference, path)
+            if reference is not None and "def kernel(" in path.read_text():
+                ms = statistics.median(measured[path.name]) if path.name in measured else 0
+                yield _case("kda-for-trainium", reference, path, "trn2", ms)

@@ -17,6 +17,8 @@ class KernelCase:
     name: str
     run: Callable[[], list[tuple[Any, Any]]]  # what came out, and what should
     tolerance: float = 2e-2  # of the error's norm over the answer's
+    chip: str = ""  # that its time is published for
+    published: str = ""  # the time of this call
 
 
 def load(path: Path, folder: Path | None = None) -> Any:

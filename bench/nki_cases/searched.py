@@ -71,6 +71,29 @@ def _rope() -> Any:
     return (x, cos, sin), np.concatenate([e * cos - o * sin, o * cos + e * sin])
 
 
+def _causal(heads: int = 0) -> Any:
+    """The harnesses' random numbers are all positive; without heads, the kernel has none."""
+    n = max(heads, 1)
+    q, k, v = floats(n, 2048, 128), floats(n, 128, 2048, seed=1), floats(n, 2048, 128, seed=2)
+    wanted = np.stack([answers.attention(q[h].T, k[h], v[h], causal=True) for h in range(n)])
+    given = (q, k, v) if heads else (q[0], k[0], v[0])
+    return (*given, _bf16(), np.float32), wanted if heads else wanted[0]
+
+
+def _conv1d() -> Any:
+    x, w = floats(8, 512, 1, 2048), floats(512, 1, 1, 3, seed=1)
+    padded = np.pad(x, ((0, 0), (0, 0), (0, 0), (1, 1)))
+    wanted = sum(padded[..., k:k + 2048] * w[:, 0, 0, k][None, :, None, None] for k in range(3))
+    return (x, w), wanted
+
+
+def _sdattention() -> Any:
+    q, k, v = (floats(4096, 64, seed=s) for s in range(3))
+    return (q, k, v), answers.attention(q.T, k.T, v, scale=0.125)
+
+
+NAMED: dict[str, dict[str, Any]] = {"4_conv1d": {"padding": ((0, 0), (1, 1))}}
+
 # What a harness has above the kernel that it judges.
 ABOVE = """
 def div_ceil(n, d):
@@ -83,8 +106,9 @@ def n_elts(shape):
     return math.prod(shape)
 """
 TUTORIAL: dict[str, Inputs] = {"0_rmsnorm": _rmsnorm, "1_layernorm": _layernorm, "2_gemm": _gemm, "3_mamba": _mamba,
-                               "4_attention": _attention}
-ADVANCED: dict[str, Inputs] = {"0_cumsum": _cumsum, "1_transpose": _transpose, "2_maxpool": _maxpool, "3_rope": _rope}
+                               "4_attention": _attention, "5_sdattention": _sdattention}
+ADVANCED: dict[str, Inputs] = {"0_cumsum": _cumsum, "1_transpose": _transpose, "2_maxpool": _maxpool, "3_rope": _rope,
+                               "4_conv1d": _conv1d, "6_csa_2048": _causal, "8_mha": lambda: _causal(8)}
 
 
 def _steps(path: Path) -> list[str]:
@@ -103,7 +127,7 @@ def _case(group: str, name: str, text: Callable[[], str], head: str, inputs: Inp
         module = load_text(text(), head + ABOVE)
         kernel = getattr(module, "solution", None) or getattr(module, "test", None) or module.optimized
         args, wanted = inputs()
-        out = kernel(*args)
+        out = kernel(*args, **NAMED.get(name.rsplit(" ", 1)[-1], {}))
         return [(out[0] if isinstance(out, tuple) else out, wanted)]
 
     return KernelCase(group, name, run)
