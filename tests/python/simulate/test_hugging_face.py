@@ -1,6 +1,8 @@
 """Hugging Face's Trainer, not changed, where it finds cuda and where it finds neuron; experts of Mixtral."""
 
+import json
 import pathlib
+import subprocess
 from collections import Counter
 
 import pytest
@@ -9,7 +11,10 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
+from trellis import sim  # noqa: E402
+from trellis._where import PROGRAM  # noqa: E402
 from trellis.simulate.match import prove  # noqa: E402
+from trellis.simulate.price.rates import Rates  # noqa: E402
 from trellis.simulate.ranks.record_job import record_job  # noqa: E402
 
 JOB = pathlib.Path(__file__).parent / "jobs" / "trainer.py"
@@ -41,6 +46,37 @@ def test_the_trainer_sums_all_gradients(device, tmp_path):
     weights = 2 * 2048 * HIDDEN + HIDDEN + LAYERS * (attention + 3 * HIDDEN * INNER + 2 * HIDDEN)
     assert one.record.parameters == weights and one.record.tokens == TOKENS
     assert communicated(job)["all_reduce", "float32"] == pytest.approx(4 * weights, abs=64)  # and the loss
+
+
+SAME = """
+name: same
+distributed_strategy: {zero1: false}
+data: {micro_batch_size: 2, global_batch_size: 16, seq_length: 256}
+model:
+  architecture: llama
+  vocab_size: 2048
+  hidden_size: 256
+  num_layers: 2
+  num_attention_heads: 8
+  num_key_value_heads: 4
+  intermediate_size: 512
+  optim: {name: adamw, lr: 1.0e-4}
+precision: {type: mixed_precision}
+"""
+
+
+def test_the_same_model_of_trellis_train_communicates_as_many_bytes_at_the_same_price(tmp_path):
+    (tmp_path / "same.yaml").write_text(SAME)
+    words = [PROGRAM, "train", "price", str(tmp_path / "same.yaml"), "-m", "trn2.48xlarge", "-n", "8", "--json"]
+    told = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["exchanges"]
+    (theirs,) = [e for e in told if e["size_bytes"] > 1024]  # beside it they sum the gradients' norm
+    job = recorded(tmp_path, device="cuda")
+    events = job.classes[0].record.events
+    ours = [e for e in events if e[0] == "collective" and e[5] > 1024]  # buckets of DistributedDataParallel
+    assert {e[3] for e in ours} == {theirs["exchange"]} and sum(e[5] for e in ours) == theirs["size_bytes"]
+    rates = Rates(sim.Machine("trn2.48xlarge"), job.families)
+    seconds = rates.collective(theirs["exchange"], ours[0][4], int(theirs["size_bytes"]), -1)
+    assert seconds == pytest.approx(theirs["together_us"] * 1e-6, rel=0.05)
 
 
 def test_experts_compute_what_is_routed_to_them(tmp_path):
