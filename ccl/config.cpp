@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "ccl/devices.h"
@@ -16,6 +17,7 @@
 #include "ccl/plan/selector.h"
 #include "ccl/rendezvous/pmix.h"
 #include "ccl/transports/registry.h"
+#include "net/address.h"
 #include "schedule/algorithms/algorithm.h"
 #include "text/number.h"
 
@@ -184,12 +186,9 @@ void read_root_address(Launched& l) {
   for (const char* name : {"NEURON_RT_ROOT_COMM_ID", "NCCL_COMM_ID"}) {
     const std::optional<std::string> value = variable(name);
     if (!value) continue;
-    const std::size_t colon = value->rfind(':');
-    const std::optional<int> port =
-        colon == value->npos ? std::nullopt : text::number<int>(value->substr(colon + 1), 1, 65535);
-    if (!port || colon == 0) refuse(name, *value, "HOST:PORT of rank 0");
-    l.address = value->substr(0, colon);
-    l.port = *port;
+    const auto place = net::host_and_port(*value);
+    if (!place) refuse(name, *value, "HOST:PORT of rank 0");
+    std::tie(l.address, l.port) = *place;
     return;
   }
 }

@@ -1,4 +1,5 @@
 #include "ccl/descriptor_limit.h"
+#include "net/descriptor.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -18,7 +19,7 @@ constexpr std::size_t usual = 64, of_each_rank = 3;
 std::size_t in_use() {
   std::error_code unreadable;
   const std::filesystem::directory_iterator all("/proc/self/fd", unreadable);
-  return unreadable ? descriptor_limit() : static_cast<std::size_t>(std::distance(begin(all), end(all)));
+  return unreadable ? net::descriptor_limit() : static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
 std::size_t needed_by(Rank ranks) { return usual + of_each_rank * static_cast<std::size_t>(ranks); }
@@ -35,7 +36,7 @@ bool raise_descriptor_limit() {
 }
 
 void allow_descriptors(Rank ranks) {
-  const std::size_t needed = needed_by(ranks), limit = descriptor_limit();
+  const std::size_t needed = needed_by(ranks), limit = net::descriptor_limit();
   if (needed > limit || in_use() > limit - needed) raise_descriptor_limit();
 }
 
@@ -47,7 +48,7 @@ std::exception_ptr with_descriptor_limit(std::exception_ptr failure, Rank rank, 
     return std::make_exception_ptr(std::system_error(
         e.code(),
         fmt::format("rank {} of {} may have {} descriptors, and has {}: expected room for {} more (ulimit -n {}); {}",
-                    rank, ranks, descriptor_limit(), in_use(), needed_by(ranks), in_use() + needed_by(ranks),
+                    rank, ranks, net::descriptor_limit(), in_use(), needed_by(ranks), in_use() + needed_by(ranks),
                     e.what())));
   } catch (...) {
     return failure;

@@ -6,14 +6,11 @@
 #include <exception>
 
 #include "ccl/errors.h"
-#include "device/messages/descriptors.h"
 
 namespace trellis::ccl {
 
-using device::descriptor_limit;
-using device::most_silent;  // connections that have said nothing yet
-// Connections that have not proven who they are: a larger share, as all ranks of a large job may greet at once; at most
-// 16,384, even where there is no limit.
+// How many of `limit` descriptors may be held by connections that have said hello and not proven who they are: a
+// fourth, as all ranks of a large job may greet at once; at most 16,384, even where there is no limit.
 std::size_t most_greeting(std::size_t limit);
 bool raise_descriptor_limit();  // to the hard limit; false: it is there already
 // Raises it if those in use and what a communicator of so many ranks may need come to more.

@@ -3,7 +3,7 @@ set(standin ${PROJECT_SOURCE_DIR}/device/libnrt)
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${standin}/*.cpp)
 add_library(trellis_nrt SHARED ${sources})
 target_include_directories(trellis_nrt PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(trellis_nrt PRIVATE room_device room_sim_cluster room_sim_core room_sim_hardware room_schedule room_kernels room_text fmt::fmt ${CMAKE_DL_LIBS})
+target_link_libraries(trellis_nrt PRIVATE room_device room_sim_cluster room_sim_core room_sim_hardware room_schedule room_kernels room_net room_text fmt::fmt ${CMAKE_DL_LIBS})
 target_compile_options(trellis_nrt PRIVATE -fvisibility=hidden)
 trellis_precompile(trellis_nrt rooms)
 # In a folder of its own, so that only programs that ask for it see the name.

@@ -16,17 +16,17 @@
 #include <system_error>
 
 #include "ccl/config.h"
-#include "ccl/rendezvous/sha256.h"
-#include "ccl/rendezvous/tcp/socket.h"
+#include "ccl/errors.h"
 #include "ccl/tell.h"
 #include "launch/remote.h"
+#include "net/descriptor.h"
+#include "net/sha256.h"
 
 namespace trellis::launch {
 namespace {
 
 using ccl::Clock;
 using ccl::Deadline;
-using ccl::Descriptor;
 
 constexpr std::array passed_on = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 // Launches end each other by themselves; those that are left this long after the first failure are told to end.
@@ -74,7 +74,7 @@ std::string command_line(const HostsJob& hosts, int node) {
 struct Remote {
   std::string host;
   pid_t pid = -1;
-  Descriptor tether;
+  net::Descriptor tether;
   bool running = true;
 };
 
@@ -84,8 +84,8 @@ Remote start(const HostsJob& hosts, int node) {
   std::array<int, 2> ends;
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), fmt::format("a pipe to host {}", host));
-  const Descriptor input(ends[0]);
-  Remote remote{.host = host, .tether = Descriptor(ends[1])};
+  const net::Descriptor input(ends[0]);
+  Remote remote{.host = host, .tether = net::Descriptor(ends[1])};
   const pid_t parent = getpid();
   remote.pid = fork();
   if (remote.pid < 0)
@@ -116,7 +116,7 @@ class Launches {
     }
   }
   ~Launches() {
-    for (Remote& r : remotes_) r.tether = Descriptor();
+    for (Remote& r : remotes_) r.tether = net::Descriptor();
     for (const Remote& r : remotes_)
       if (r.running) waitpid(r.pid, nullptr, 0);
   }
@@ -133,7 +133,7 @@ class Launches {
         for (Remote& r : remotes_) tell(r, fmt::format("{}\n", signal));
       }
       if (end_at_ && Clock::now() >= *end_at_)
-        for (Remote& r : remotes_) r.tether = Descriptor();
+        for (Remote& r : remotes_) r.tether = net::Descriptor();
     }
     return status_;
   }
@@ -158,7 +158,7 @@ class Launches {
 
   void ended(Remote& r, int status) {
     r.running = false;
-    r.tether = Descriptor();
+    r.tether = net::Descriptor();
     const int code = exit_status(status);
     if (code == 0 || status_ != 0) return;
     status_ = code;
@@ -208,7 +208,7 @@ int launch_on_hosts(HostsJob hosts) {
   if (job.address == "localhost" && hosts.hosts.size() > 1)
     throw std::invalid_argument("the first host is localhost: expected a name by which the others reach it");
   if (job.secret.empty()) job.secret = ccl::secret_from_environment();
-  if (job.secret.empty()) job.secret = ccl::fresh_secret();
+  if (job.secret.empty()) job.secret = net::fresh_secret();
   if (job.port == 0) job.port = usual_port;
   const sigset_t watched = watched_signals();
   sigset_t before;
@@ -234,7 +234,7 @@ std::string follow_tether() {
     if (got <= 0 || c == '\n') break;
     secret += c;
   }
-  const Descriptor tether(fcntl(0, F_DUPFD_CLOEXEC, 3)), nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const net::Descriptor tether(fcntl(0, F_DUPFD_CLOEXEC, 3)), nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!tether || !nothing || dup2(nothing.number(), 0) < 0)
     throw std::system_error(errno, std::generic_category(), "standard input");
   for (const int s : passed_on) std::signal(s, SIG_DFL);  // a remote shell may have been told to ignore some

@@ -14,11 +14,12 @@
 
 #include "ccl/rendezvous/environment.h"
 #include "ccl/rendezvous/member_check.h"
-#include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/tcp/server.h"
-#include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/rendezvous/tcp/store.h"
 #include "ccl/thread_without_signals.h"
+#include "net/address.h"
+#include "net/descriptor.h"
+#include "net/sha256.h"
 
 namespace trellis::launch {
 namespace {
@@ -50,7 +51,7 @@ struct Nodes::Shared {
   int node = 0, nodes = 1, ranks = 1;
   ccl::StoreSearch search;
   std::unique_ptr<ccl::TcpStoreServer> server;  // node 0 has it
-  ccl::Descriptor news = ccl::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  net::Descriptor news = net::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   std::shared_ptr<ccl::Store> store;  // used by the thread alone, as are the members below
 
   struct Beats {
@@ -96,7 +97,7 @@ void Nodes::Shared::tell() {
   }
   if (end.status != 0 && !told_end) {
     if (std::exchange(tells_end, true) || store->add("ends", 1) == 1)
-      store->set("end", ccl::bytes_of(fmt::format("{} {}", end.status, end.why)));
+      store->set("end", net::bytes_of(fmt::format("{} {}", end.status, end.why)));
     told_end = true;
   }
   store->add(beats_of(node), is_done && !told_done ? done_beats : 1);
@@ -180,7 +181,7 @@ Nodes::Nodes(const LaunchedJob& job) : shared_(std::make_shared<Shared>()) {
     throw std::invalid_argument(
         fmt::format("--master-port {}: expected at most {}, as the launches of the nodes meet at the port {} after it",
                     job.port, 65'535 - ccl::ports_of_ranks, ccl::ports_of_ranks));
-  s.search = {.places = ccl::endpoints_of(job.address, port),
+  s.search = {.places = net::addresses_of(job.address, port),
               .secret = "launch " + job.secret,
               .name = fmt::format("the launch of node 0 at {}:{}", job.address, port)};
   if (job.node == 0) {

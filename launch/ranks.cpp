@@ -27,13 +27,13 @@
 #include "launch/places.h"
 #include "launch/remote.h"
 #include "launch/start.h"
+#include "net/socket.h"
 
 namespace trellis::launch {
 namespace {
 
 using ccl::Clock;
 using ccl::Deadline;
-using ccl::Descriptor;
 
 constexpr std::array forwarded = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 constexpr auto drain_time = std::chrono::seconds(1);            // for what is left in the pipes of ranks that ended
@@ -66,7 +66,7 @@ std::string in_words(int status) {
 }
 
 struct Stream {
-  Descriptor from;
+  net::Descriptor from;
   Lines lines;
   Outlet* to;
 };
@@ -86,7 +86,7 @@ class Keeper {
   explicit Keeper(const LaunchedJob& job) : job_(job) {
     if (job.nodes > 1) nodes_.emplace(job);
     const sigset_t watched = watched_signals();
-    signals_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+    signals_ = net::Descriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_) throw std::system_error(errno, std::generic_category(), "signals of ranks");
   }
   ~Keeper() { sweep_processes(); }
@@ -172,7 +172,7 @@ class Keeper {
     const std::size_t first = polled.size();
     for (const Stream& s : streams_) polled.push_back({s.to->full() ? -1 : s.from.number(), POLLIN, 0});
     if (nodes_ && running() > 0) deadline = std::min(deadline, Clock::now() + between_looks);
-    if (poll(polled.data(), polled.size(), ccl::milliseconds_until(deadline)) < 0 && errno != EINTR)
+    if (poll(polled.data(), polled.size(), net::milliseconds_until(deadline)) < 0 && errno != EINTR)
       throw std::system_error(errno, std::generic_category(), "output of ranks");
     for (std::size_t i = 0; i < 2; ++i)
       if (polled[1 + i].revents != 0) {
@@ -327,7 +327,7 @@ class Keeper {
 
   const LaunchedJob& job_;
   std::optional<Nodes> nodes_;  // with several nodes
-  Descriptor signals_;
+  net::Descriptor signals_;
   std::array<Outlet, 2> outlets_ = {Outlet(1), Outlet(2)};
   std::vector<Rank> ranks_;
   std::vector<Stream> streams_;

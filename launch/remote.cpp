@@ -12,12 +12,10 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/tell.h"
+#include "net/descriptor.h"
 
 namespace trellis::launch {
-
-using ccl::Descriptor;
 
 std::string shell_word(std::string_view word) {
   std::string text = "'";
@@ -59,9 +57,9 @@ std::string output_on_host(const std::string& shell, const std::string& host, co
   std::array<int, 2> ends;
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
     throw std::system_error(errno, std::generic_category(), fmt::format("a pipe from host {}", host));
-  const Descriptor from(ends[0]);
-  Descriptor to(ends[1]);
-  const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const net::Descriptor from(ends[0]);
+  net::Descriptor to(ends[1]);
+  const net::Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const pid_t pid = fork();
   if (pid < 0) throw std::system_error(errno, std::generic_category(), fmt::format("a process for host {}", host));
   if (pid == 0) {
@@ -69,7 +67,7 @@ std::string output_on_host(const std::string& shell, const std::string& host, co
     dup2(to.number(), 1);
     become(words, "trellis");
   }
-  to = Descriptor();
+  to = net::Descriptor();
   std::string text;
   std::array<char, 1 << 16> bytes;
   for (ssize_t got = 0; (got = read(from.number(), bytes.data(), bytes.size())) != 0;)

@@ -23,17 +23,16 @@
 #include "ccl/config.h"
 #include "ccl/descriptor_limit.h"
 #include "ccl/rendezvous/environment.h"
-#include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/rendezvous/unique_id.h"
 #include "kernels/dispatch/cpu_quota.h"
 #include "kernels/dispatch/system_files.h"
 #include "launch/host_machine.h"
+#include "net/descriptor.h"
 
 namespace trellis::launch {
 namespace {
 
 using ccl::Clock;
-using ccl::Descriptor;
 using Work = std::function<int(const RankContext&)>;
 
 constexpr std::size_t most_said = 2048;
@@ -130,7 +129,7 @@ std::string said_of(const std::exception& e) {
 }
 
 // The main function of a rank's process.
-[[noreturn]] void live(RankContext c, const Work& work, Meeting& meeting, const Descriptor& errors,
+[[noreturn]] void live(RankContext c, const Work& work, Meeting& meeting, const net::Descriptor& errors,
                        std::chrono::milliseconds timeout) {
   int status = 0;
   try {
@@ -147,13 +146,13 @@ std::string said_of(const std::exception& e) {
 struct Child {
   int rank = 0;
   pid_t pid = -1;
-  Descriptor tells;  // pipe for the failure message; at its end when the process has ended
+  net::Descriptor tells;  // pipe for the failure message; at its end when the process has ended
 };
 
 Child start(const RankContext& c, const Work& work, Meeting& meeting, std::chrono::milliseconds timeout) {
   std::array<int, 2> ends;
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw failure("a pipe for a rank");
-  Descriptor tells(ends[0]), errors(ends[1]);
+  net::Descriptor tells(ends[0]), errors(ends[1]);
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) throw failure("a process for a rank");

@@ -24,14 +24,12 @@
 namespace trellis::launch {
 namespace {
 
-using ccl::Descriptor;
-
 std::system_error failure(const std::string& what) { return {errno, std::generic_category(), what}; }
 
-std::pair<Descriptor, Descriptor> pipe_ends() {
+std::pair<net::Descriptor, net::Descriptor> pipe_ends() {
   std::array<int, 2> ends;
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw failure("a pipe for a rank");
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
+  return {net::Descriptor(ends[0]), net::Descriptor(ends[1])};
 }
 
 std::vector<std::string> environment_of(const LaunchedJob& job, int local_rank, int cores) {
@@ -109,7 +107,7 @@ std::vector<pid_t> children() {
 
 StartedRank start_rank(const LaunchedJob& job, int local_rank, const RankPlace& place) {
   StartedRank rank;
-  Descriptor output, errors;
+  net::Descriptor output, errors;
   if (!job.raw) {
     std::tie(rank.output, output) = pipe_ends();
     std::tie(rank.errors, errors) = pipe_ends();
@@ -118,7 +116,7 @@ StartedRank start_rank(const LaunchedJob& job, int local_rank, const RankPlace& 
   // Only the first rank gets our input: several readers would each get a part of it. No rank reads from a terminal,
   // because ranks are not in its foreground group.
   const bool reads = job.node == 0 && local_rank == 0 && isatty(0) == 0;
-  const Descriptor nothing(reads ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const net::Descriptor nothing(reads ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC));
   std::vector<std::string> environment = environment_of(job, local_rank, place.cores);
   const pid_t parent = getpid();
   rank.pid = fork();
@@ -130,7 +128,7 @@ StartedRank start_rank(const LaunchedJob& job, int local_rank, const RankPlace& 
     _exit(write(tells.number(), &error, sizeof error) > 0 ? 127 : 126);
   }
   setpgid(rank.pid, rank.pid);  // in parent and child, as either may run first
-  tells = Descriptor();
+  tells = net::Descriptor();
   int error = 0;
   ssize_t got = 0;
   while ((got = read(told.number(), &error, sizeof error)) < 0 && errno == EINTR) {

@@ -5,14 +5,14 @@
 
 #include <vector>
 
-#include "ccl/rendezvous/tcp/socket.h"
 #include "launch/ranks.h"
+#include "net/descriptor.h"
 
 namespace trellis::launch {
 
 struct StartedRank {
   pid_t pid = -1;
-  ccl::Descriptor output, errors;  // ends to read from; empty when the rank writes directly
+  net::Descriptor output, errors;  // ends to read from; empty when the rank writes directly
 };
 
 // Where the rank runs.

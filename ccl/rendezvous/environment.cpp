@@ -29,9 +29,9 @@ StoreSearch search_of(const Launched& l) {
                      .strangers_end_it = false};
   // Only the address where rank 0 listens is used: another program may listen at the name's other addresses.
   const std::string at = listening_address(l.address);
-  const std::vector<Endpoint> hosts = endpoints_of(at.empty() ? l.address : at, l.port);
+  const std::vector<net::Address> hosts = net::addresses_of(at.empty() ? l.address : at, l.port);
   for (int i = 0; i < ports_of_ranks && l.port + i <= 65535; ++i)
-    for (Endpoint place : hosts) {
+    for (net::Address place : hosts) {
       place.set_port(l.port + i);
       search.places.push_back(place);
     }

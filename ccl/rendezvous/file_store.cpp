@@ -15,10 +15,10 @@
 #include <thread>
 
 #include "ccl/rendezvous/notes.h"
-#include "ccl/rendezvous/sha256.h"
-#include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/store.h"
 #include "device/fork_mark.h"
+#include "net/sha256.h"
+#include "net/socket.h"
 
 namespace trellis::ccl {
 namespace {
@@ -40,13 +40,13 @@ std::string file_of(std::string_view key) {
   for (char c : key) {
     const bool plain =
         (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-    name += plain ? std::string(1, c) : "%" + hexadecimal(bytes_of({&c, 1}));
+    name += plain ? std::string(1, c) : "%" + net::hexadecimal(net::bytes_of({&c, 1}));
   }
-  if (name.size() > 200) return std::string(note_prefix) + "%%" + hexadecimal(sha256(bytes_of(key)));
+  if (name.size() > 200) return std::string(note_prefix) + "%%" + net::hexadecimal(net::sha256(net::bytes_of(key)));
   return name;
 }
 
-Bytes all_of(const Descriptor& file, const fs::path& path) {
+Bytes all_of(const net::Descriptor& file, const fs::path& path) {
   struct stat about = {};
   if (fstat(file.number(), &about) != 0) throw failure(path.string());
   if (about.st_uid != geteuid())
@@ -65,8 +65,8 @@ Bytes all_of(const Descriptor& file, const fs::path& path) {
   return bytes;
 }
 
-Descriptor opened(const fs::path& path, int flags) {
-  return Descriptor(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600));
+net::Descriptor opened(const fs::path& path, int flags) {
+  return net::Descriptor(open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600));
 }
 
 class FileStore : public Store {
@@ -87,11 +87,11 @@ class FileStore : public Store {
 
   fs::path folder_;
   const device::ForkMark mark_;
-  Descriptor in_use_;  // holds a shared lock while the store is open; the kernel releases it when the process dies
+  net::Descriptor in_use_;  // holds a shared lock while the store is open; the kernel releases it when the process dies
 };
 
 // Waits for the lock. A stopped process may hold it for long.
-bool lock_before(const Descriptor& file, int how, Deadline deadline) {
+bool lock_before(const net::Descriptor& file, int how, Deadline deadline) {
   while (flock(file.number(), how | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) throw failure("locking a file of the store");
     if (Clock::now() >= deadline) return false;
@@ -125,7 +125,7 @@ void FileStore::join(const std::string& job) {
                               fmt::format("the store's folder {} holds notes of a job that is over: remove it, or name "
                                           "another one",
                                           folder_.string()));
-    if (alone && !job.empty()) write(folder_ / "job", bytes_of(job));
+    if (alone && !job.empty()) write(folder_ / "job", net::bytes_of(job));
     if (!lock_before(in_use_, LOCK_SH, deadline))
       throw TimedOut(fmt::format("the store's folder {} is locked by a process that has stopped", folder_.string()));
     // Between the two locks, the last other process may have left and removed the file.
@@ -136,7 +136,7 @@ void FileStore::join(const std::string& job) {
 
 void FileStore::check_job(const std::string& job) const {
   const std::optional<Bytes> there = find(folder_ / "job");
-  if (job.empty() || !there || std::ranges::equal(*there, bytes_of(job))) return;
+  if (job.empty() || !there || std::ranges::equal(*there, net::bytes_of(job))) return;
   throw std::system_error(
       EEXIST, std::generic_category(),
       fmt::format("the store's folder {} is in use by job '{}', and this is job '{}'", folder_.string(),
@@ -169,11 +169,11 @@ void FileStore::sweep() const {
 
 void FileStore::write(const fs::path& note, std::span<const std::byte> value) const {
   std::array<std::byte, 8> random;
-  fill_random(random);
-  const fs::path draft = folder_ / (std::string(draft_prefix) + hexadecimal(random));
+  net::fill_random(random);
+  const fs::path draft = folder_ / (std::string(draft_prefix) + net::hexadecimal(random));
   bool written = false;
   {
-    const Descriptor file = opened(draft, O_WRONLY | O_CREAT | O_EXCL);
+    const net::Descriptor file = opened(draft, O_WRONLY | O_CREAT | O_EXCL);
     if (!file) throw failure(fmt::format("the store's folder {} cannot be written", folder_.string()));
     std::size_t done = 0;
     while (done < value.size()) {
@@ -191,7 +191,7 @@ void FileStore::write(const fs::path& note, std::span<const std::byte> value) co
 }
 
 std::optional<Bytes> FileStore::find(const fs::path& note) const {
-  const Descriptor file = opened(note, O_RDONLY);
+  const net::Descriptor file = opened(note, O_RDONLY);
   if (!file && errno == ENOENT) return std::nullopt;
   if (!file) throw failure(note.string());
   return all_of(file, note);
@@ -208,7 +208,8 @@ Bytes FileStore::get(std::string_view key, Deadline deadline) {
   const Deadline asked_at = Clock::now();
   const fs::path note = folder_ / file_of(key);
   if (std::optional<Bytes> value = find(note)) return *std::move(value);
-  const Descriptor changes(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));  // no inotify instance available: polling must do
+  const net::Descriptor changes(
+      inotify_init1(IN_NONBLOCK | IN_CLOEXEC));  // no inotify instance available: polling must do
   if (changes) inotify_add_watch(changes.number(), folder_.c_str(), IN_MOVED_TO);
   while (true) {
     if (std::optional<Bytes> value = find(note)) return *std::move(value);
@@ -217,7 +218,7 @@ Bytes FileStore::get(std::string_view key, Deadline deadline) {
     std::array<std::byte, 4096> events;
     if (!changes)
       std::this_thread::sleep_until(next);
-    else if (ready_before(changes.number(), POLLIN, next))
+    else if (net::ready_before(changes.number(), POLLIN, next))
       while (read(changes.number(), events.data(), events.size()) > 0) {
       }
   }
@@ -226,7 +227,7 @@ Bytes FileStore::get(std::string_view key, Deadline deadline) {
 std::int64_t FileStore::add(std::string_view key, std::int64_t amount) {
   check_key(key);
   const fs::path note = folder_ / file_of(key);
-  const Descriptor lock = opened(folder_ / "adding", O_RDWR | O_CREAT);
+  const net::Descriptor lock = opened(folder_ / "adding", O_RDWR | O_CREAT);
   if (!lock) throw failure(fmt::format("the store's folder {} cannot be written", folder_.string()));
   if (!lock_before(lock, LOCK_EX, Clock::now() + lock_patience))
     throw TimedOut(fmt::format("a counter in {} is locked by a process that has stopped", folder_.string()));

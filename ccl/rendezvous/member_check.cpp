@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "ccl/rendezvous/sha256.h"
+#include "net/sha256.h"
 #include "text/number.h"
 
 namespace trellis::ccl {
@@ -41,7 +41,7 @@ std::optional<Rank> missing(Store& store, Rank ranks) {
   for (Rank r = 0; r < ranks; ++r) try {
       store.get(here(r), Clock::now());
     } catch (const TimedOut&) {
-      store.set("missing", bytes_of(std::to_string(r)));
+      store.set("missing", net::bytes_of(std::to_string(r)));
       return r;
     }
   return std::nullopt;
@@ -58,16 +58,16 @@ bool check_members(Store& store, const MemberCheck& roll, Deadline deadline) {
   const bool leads = store.add("come", 1) == 1;
   std::string other;
   if (leads) {
-    store.set("place", bytes_of(roll.place));
-    store.set("first", bytes_of(note_of(roll)));
+    store.set("place", net::bytes_of(roll.place));
+    store.set("first", net::bytes_of(note_of(roll)));
   } else {
     other = difference(roll, text_of(store.get("first", deadline)));
     if (text_of(store.get("place", deadline)) != roll.place) store.add("apart", 1);
   }
   if (!other.empty())
-    store.set("all", bytes_of(other));  // wakes the waiting members
+    store.set("all", net::bytes_of(other));  // wakes the waiting members
   else if (store.add("arrived", 1) == roll.members)
-    store.set("all", bytes_of(store.add("apart", 0) == 0 ? all_together : all_apart));
+    store.set("all", net::bytes_of(store.add("apart", 0) == 0 ? all_together : all_apart));
   std::string said;
   try {
     said = text_of(store.get("all", deadline));

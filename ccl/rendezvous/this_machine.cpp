@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "ccl/rendezvous/tcp/socket.h"
+#include "net/descriptor.h"
 
 namespace trellis::ccl {
 namespace {
@@ -21,7 +21,7 @@ std::string nothing_at(const std::string& path) {
 
 std::string boot_id() {
   const std::string path = "/proc/sys/kernel/random/boot_id";
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const net::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::array<char, 64> text;
   const ssize_t got = file ? read(file.number(), text.data(), text.size()) : -1;
   if (got < 0) return nothing_at(path);

@@ -8,11 +8,12 @@
 #include <mutex>
 
 #include "ccl/fabric.h"
+#include "ccl/rendezvous/interface_pattern.h"
 #include "ccl/rendezvous/own_store.h"
-#include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/tcp/store.h"
 #include "ccl/rendezvous/this_machine.h"
 #include "device/of_this_process.h"
+#include "net/sha256.h"
 
 namespace trellis::ccl {
 namespace {
@@ -27,43 +28,22 @@ using Machine = std::array<std::byte, machine_bytes>;
 
 // Equal for all processes that reach each other through the loopback address: one boot, one network namespace.
 Machine this_machine() {
-  const Digest digest = sha256(bytes_of(fmt::format("{} {}", boot_id(), namespace_of("net"))));
+  const net::Digest digest = net::sha256(net::bytes_of(fmt::format("{} {}", boot_id(), namespace_of("net"))));
   Machine machine;
   std::copy_n(digest.begin(), machine.size(), machine.begin());
   return machine;
 }
 
-std::span<const std::byte> raw(const Endpoint& e) {
-  if (e.address.ss_family == AF_INET6)
-    return std::as_bytes(std::span(reinterpret_cast<const sockaddr_in6&>(e.address).sin6_addr.s6_addr));
-  return std::as_bytes(std::span(&reinterpret_cast<const sockaddr_in&>(e.address).sin_addr.s_addr, 1));
-}
-
-Endpoint endpoint_of(std::span<const std::byte> raw, int port) {
-  Endpoint e;
-  if (raw.size() == sizeof(in6_addr)) {
-    auto& address = reinterpret_cast<sockaddr_in6&>(e.address);
-    address.sin6_family = AF_INET6;
-    std::memcpy(&address.sin6_addr, raw.data(), raw.size());
-    e.length = sizeof address;
-  } else {
-    auto& address = reinterpret_cast<sockaddr_in&>(e.address);
-    address.sin_family = AF_INET;
-    std::memcpy(&address.sin_addr, raw.data(), raw.size());
-    e.length = sizeof address;
-  }
-  e.set_port(port);
-  return e;
-}
-
 std::array<std::byte, sum_bytes> checksum(const UniqueId& id) {
-  const Digest digest = sha256(std::span(id.bytes).first(sum_at));
+  const net::Digest digest = net::sha256(std::span(id.bytes).first(sum_at));
   std::array<std::byte, sum_bytes> sum;
   std::copy_n(digest.begin(), sum.size(), sum.begin());
   return sum;
 }
 
-std::string secret_in(const UniqueId& id) { return hexadecimal(std::span(id.bytes).subspan(secret_at, secret_bytes)); }
+std::string secret_in(const UniqueId& id) {
+  return net::hexadecimal(std::span(id.bytes).subspan(secret_at, secret_bytes));
+}
 
 int port_in(const UniqueId& id) {
   return std::to_integer<int>(id.bytes[port_at]) | std::to_integer<int>(id.bytes[port_at + 1]) << 8;
@@ -73,26 +53,27 @@ void check(const UniqueId& id) {
   const std::span<const std::byte> bytes(id.bytes);
   if (std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; }))
     throw std::invalid_argument("the unique id is 128 zeros: it was never made, or never passed to this rank");
-  if (!std::ranges::equal(bytes.first(mark.size()), bytes_of(mark)))
+  if (!std::ranges::equal(bytes.first(mark.size()), net::bytes_of(mark)))
     throw std::invalid_argument(fmt::format("not a unique id of this library: it begins with {} and not with {}",
-                                            hexadecimal(bytes.first(mark.size())), hexadecimal(bytes_of(mark))));
+                                            net::hexadecimal(bytes.first(mark.size())),
+                                            net::hexadecimal(net::bytes_of(mark))));
   if (!std::ranges::equal(bytes.subspan(sum_at, sum_bytes), checksum(id)))
     throw std::invalid_argument(
         "the unique id is damaged: its checksum does not fit; were all of its 128 bytes passed to this rank?");
 }
 
-std::vector<Endpoint> places_in(const UniqueId& id) {
+std::vector<net::Address> places_in(const UniqueId& id) {
   const std::span<const std::byte> bytes(id.bytes);
   const int port = port_in(id);
   if (std::ranges::equal(bytes.subspan(machine_at, machine_bytes), this_machine()))
-    return endpoints_of("127.0.0.1", port);
-  std::vector<Endpoint> places;
+    return net::addresses_of("127.0.0.1", port);
+  std::vector<net::Address> places;
   std::size_t at = addresses_at;
   for (int left = std::to_integer<int>(bytes[count_at]); left > 0; --left) {
     const std::size_t length = at < sum_at ? std::to_integer<std::size_t>(bytes[at]) : 0;
     if ((length != sizeof(in_addr) && length != sizeof(in6_addr)) || at + 1 + length > sum_at)
       throw std::invalid_argument("the unique id is damaged: its addresses do not fit into it");
-    places.push_back(endpoint_of(bytes.subspan(at + 1, length), port));
+    places.push_back(net::address_of(bytes.subspan(at + 1, length), port));
     at += 1 + length;
   }
   if (places.empty())
@@ -104,7 +85,7 @@ std::vector<Endpoint> places_in(const UniqueId& id) {
 
 // Visible to anyone who watches connections, so it reveals nothing of the secret.
 StoreName name_for(const std::string& secret) {
-  const Digest digest = HmacKey(bytes_of(secret)).of({bytes_of("trellis store: name")});
+  const net::Digest digest = net::HmacKey(net::bytes_of(secret)).of({net::bytes_of("trellis store: name")});
   StoreName name;
   std::copy_n(digest.begin(), name.size(), name.begin());
   return name;
@@ -145,13 +126,15 @@ IdServer& id_server() {
 UniqueId make_unique_id() {
   UniqueId id;
   const std::span<std::byte> bytes(id.bytes);
-  std::ranges::copy(bytes_of(mark), bytes.begin());
+  std::ranges::copy(net::bytes_of(mark), bytes.begin());
   std::ranges::copy(this_machine(), bytes.subspan(machine_at).begin());
-  fill_random(bytes.subspan(secret_at, secret_bytes));
+  net::fill_random(bytes.subspan(secret_at, secret_bytes));
   std::size_t at = addresses_at;
   int count = 0;
-  for (const Endpoint& own : own_addresses(sockets_from_environment())) {
-    const std::span<const std::byte> address = raw(own);
+  const std::string interfaces = sockets_from_environment();
+  for (const auto& [interface, own] : net::own_addresses()) {
+    if (own.is_link_local() || !matches_interface(interfaces, interface)) continue;
+    const std::span<const std::byte> address = own.number();
     if (at + 1 + address.size() > sum_at) continue;
     bytes[at] = static_cast<std::byte>(address.size());
     std::ranges::copy(address, bytes.subspan(at + 1).begin());

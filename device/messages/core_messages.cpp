@@ -16,15 +16,20 @@ struct Head {
   RankClock sent;
 };
 
-Address listener_of(const PeerCore& peer, int usual) {
-  const bool has_port = peer.address.find(':') != std::string::npos;
-  Address at = has_port ? address_of(peer.address) : Address{peer.address, static_cast<std::uint16_t>(usual)};
-  if (peer.core < 0 || peer.core > last_port - at.port)
+// Its address is a host, or HOST:PORT with the port of its core 0.
+net::Address listener_of(const PeerCore& peer, int usual_port) {
+  std::pair place(peer.address, usual_port);
+  if (peer.address.find(':') != std::string::npos) {
+    const auto typed = net::host_and_port(peer.address);
+    if (!typed)
+      fail_with(std::errc::invalid_argument, "'{}': expected ADDRESS:PORT, as in 10.0.1.2:46820", peer.address);
+    place = *typed;
+  }
+  const auto& [host, port] = place;
+  if (peer.core < 0 || peer.core > last_port - port)
     fail_with(std::errc::invalid_argument, "core {} of the peer at {}: expected one from 0 on", peer.core,
               peer.address);
-  at.port = static_cast<std::uint16_t>(at.port + peer.core);
-  at.host = canonical(at.host);
-  return at;
+  return canonical(host, port + peer.core);
 }
 
 [[noreturn]] void throw_cannot_listen(const std::system_error& e, int first_port) {
@@ -58,10 +63,8 @@ void MessageRequest::finish(std::exception_ptr failed) {
   failed_ = std::move(failed);
 }
 
-MessageEnd::MessageEnd(bool sends, Address address, int peer, int core, std::chrono::milliseconds timeout)
-    : sends_(sends), address_(std::move(address)), peer_(peer), core_(core), timeout_(timeout), thread_([this] {
-        work();
-      }) {}
+MessageEnd::MessageEnd(bool sends, const net::Address& address, int peer, int core, std::chrono::milliseconds timeout)
+    : sends_(sends), address_(address), peer_(peer), core_(core), timeout_(timeout), thread_([this] { work(); }) {}
 
 MessageEnd::~MessageEnd() {
   stop();
@@ -88,7 +91,7 @@ bool MessageEnd::is_busy() {
 std::shared_ptr<MessageRequest> MessageEnd::add(Parcel parcel) {
   const std::lock_guard lock(mutex_);
   if (broken_) std::rethrow_exception(broken_);
-  if (!connected_) fail_with(std::errc::not_connected, "core {} of {} is not connected yet", peer_, address_.host);
+  if (!connected_) fail_with(std::errc::not_connected, "core {} of {} is not connected yet", peer_, address_.host());
   if (waiting_.size() >= most_pending)
     fail_with(std::errc::no_buffer_space, "{} messages are pending; that is the most", most_pending);
   waiting_.push_back(std::make_shared<MessageRequest>(std::move(parcel)));
@@ -96,7 +99,7 @@ std::shared_ptr<MessageRequest> MessageEnd::add(Parcel parcel) {
   return waiting_.back();
 }
 
-void MessageEnd::give(Socket s) {
+void MessageEnd::give(net::Descriptor s) {
   const std::lock_guard lock(mutex_);
   socket_ = std::move(s);
   connected_ = true;
@@ -104,14 +107,13 @@ void MessageEnd::give(Socket s) {
 }
 
 void MessageEnd::work() {
-  const auto go_on = [this] { return !ending_.load(); };
   std::exception_ptr why;
   try {
-    const Deadline deadline = std::chrono::steady_clock::now() + timeout_;
-    if (sends_) give(call({.from = core_, .to = peer_, .first_port = first_message_port()}, address_, deadline, go_on));
+    const net::WaitLimit wait(net::Clock::now() + timeout_, [this] { return !ending_.load(); });
+    if (sends_) give(call({.from = core_, .to = peer_, .first_port = first_message_port()}, address_, wait));
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_until(lock, deadline, [&] { return connected_ || ending_; }))
-      fail_with(std::errc::timed_out, "core {} of {} has not connected", peer_, address_.host);
+    if (!changed_.wait_until(lock, wait.until, [&] { return connected_ || ending_; }))
+      fail_with(std::errc::timed_out, "core {} of {} has not connected", peer_, address_.host());
     for (;;) {
       changed_.wait(lock, [&] { return ending_ || !waiting_.empty(); });
       if (ending_) fail_with(std::errc::operation_canceled, "it was closed");
@@ -134,22 +136,21 @@ void MessageEnd::work() {
 // A message is its size, when and where it was sent, and its bytes. One that is larger than the request is an error of
 // the request.
 void MessageEnd::move(MessageRequest& request) {
-  const auto go_on = [this] { return !ending_.load(); };
-  const Deadline deadline = std::chrono::steady_clock::now() + timeout_;
+  const net::WaitLimit wait(net::Clock::now() + timeout_, [this] { return !ending_.load(); });
   Parcel& p = request.parcel;
   Head head{p.bytes, p.sent};
   if (sends_) {
     std::vector<std::byte> buffer(p.bytes);
     p.read(buffer.data());
-    socket_.send(bytes_of(head), deadline, go_on);
-    socket_.send(buffer, deadline, go_on);
+    send_all(socket_, bytes_in(head), wait);
+    send_all(socket_, buffer, wait);
     return;
   }
-  socket_.receive(std::as_writable_bytes(std::span(&head, 1)), deadline, go_on);
+  receive_all(socket_, bytes_in(head), wait);
   if (head.bytes > p.bytes)
     fail_with(std::errc::message_size, "a message of {} bytes; {} were asked for", head.bytes, p.bytes);
   std::vector<std::byte> buffer(head.bytes);
-  socket_.receive(buffer, deadline, go_on);
+  receive_all(socket_, buffer, wait);
   p.write(buffer.data(), head.bytes);
   p.bytes = head.bytes, p.sent = head.sent;
 }
@@ -158,7 +159,7 @@ CoreMessages::CoreMessages(int core, std::chrono::milliseconds timeout)
     : core_(core), first_port_(first_message_port()), timeout_(timeout) {
   try {
     listener_ =
-        std::make_unique<CallListener>(Address{loopback, static_cast<std::uint16_t>(first_port_ + core)},
+        std::make_unique<CallListener>(canonical(loopback, first_port_ + core),
                                        CallListener::Answering{.kind = CallKind::messages,
                                                                .to = core,
                                                                .arrived = [this](auto c) { arrived(std::move(c)); },
@@ -176,8 +177,11 @@ CoreMessages::~CoreMessages() {
 void CoreMessages::listen_to_hosts() {
   if (to_hosts_) return;
   try {
-    for (const std::string& own : own_addresses())
-      listener_->listen_at({own, static_cast<std::uint16_t>(first_port_ + core_)});
+    for (auto& [interface, own] : net::own_addresses()) {
+      if (own.family() != AF_INET) continue;
+      own.set_port(first_port_ + core_);
+      listener_->listen_at(own);
+    }
     to_hosts_ = true;
   } catch (const std::system_error& e) {
     throw_cannot_listen(e, first_port_);
@@ -188,24 +192,23 @@ void CoreMessages::listen_to_hosts() {
 void CoreMessages::arrived(CallListener::Call c) {
   const int port = c.hello.from < 0 ? -1 : c.hello.first_port + c.hello.from;
   if (port < 1024 || port > last_port) return;
-  Address from{canonical(c.from), static_cast<std::uint16_t>(port)};
+  net::Address from = canonical(c.from);
+  from.set_port(port);
   const std::lock_guard lock(mutex_);
   if (come_.size() >= most_ends) come_.erase(come_.begin());
-  come_.push_back({std::move(from), c.hello.from, std::move(c.socket)});
+  come_.push_back({from, c.hello.from, std::move(c.socket)});
   match();
 }
 
 void CoreMessages::forget_gone() {
   const std::lock_guard lock(mutex_);
-  std::erase_if(come_, [](const Come& one) { return one.socket.has_gone(); });
+  std::erase_if(come_, [](const Come& one) { return net::has_gone(one.socket); });
 }
 
 void CoreMessages::match() {
   for (auto at = come_.begin(); at != come_.end();) {
     const auto end = std::ranges::find_if(ends_, [&](const auto& one) {
-      if (one->sends() || one->peer_ != at->core || one->address_.host != at->from.host ||
-          one->address_.port != at->from.port)
-        return false;
+      if (one->sends() || one->peer_ != at->core || one->address_ != at->from) return false;
       try {
         return !one->is_connected();
       } catch (const std::system_error&) {
@@ -222,10 +225,10 @@ void CoreMessages::match() {
 }
 
 std::shared_ptr<MessageEnd> CoreMessages::pair(bool sends, const PeerCore& peer) {
-  const Address at = listener_of(peer, first_port_);
-  expect_secret_for(at.host, secret_of_job());
+  const net::Address at = listener_of(peer, first_port_);
+  expect_secret_for(at, secret_of_job());
   const std::lock_guard lock(mutex_);
-  if (at.host != loopback) listen_to_hosts();
+  if (!at.is_loopback()) listen_to_hosts();
   if (ends_.size() >= most_ends)
     fail_with(std::errc::no_buffer_space, "core {} has {} ends; that is the most", core_, most_ends);
   auto end = std::make_shared<MessageEnd>(sends, at, peer.core, core_, timeout_);

@@ -49,7 +49,7 @@ class MessageRequest {
 // One end of a pair. Its thread connects, and then moves messages.
 class MessageEnd {
  public:
-  MessageEnd(bool sends, Address, int peer, int core, std::chrono::milliseconds timeout);
+  MessageEnd(bool sends, const net::Address&, int peer, int core, std::chrono::milliseconds timeout);
   ~MessageEnd();
   MessageEnd(const MessageEnd&) = delete;
   MessageEnd& operator=(const MessageEnd&) = delete;
@@ -63,17 +63,17 @@ class MessageEnd {
 
  private:
   friend class CoreMessages;
-  void give(Socket);  // a peer that has come: of a receiving end
+  void give(net::Descriptor);  // a peer that has come: of a receiving end
   void work();
   void move(MessageRequest&);
 
   const bool sends_;
-  const Address address_;  // where the peer listens
+  const net::Address address_;  // where the peer listens
   const int peer_, core_;
   const std::chrono::milliseconds timeout_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  Socket socket_;
+  net::Descriptor socket_;
   bool connected_ = false;
   std::atomic<bool> ending_ = false;
   std::exception_ptr broken_;
@@ -94,9 +94,9 @@ class CoreMessages {
 
  private:
   struct Come {  // a peer that nobody has accepted yet
-    Address from;
+    net::Address from;
     int core = 0;
-    Socket socket;
+    net::Descriptor socket;
   };
   void arrived(CallListener::Call);
   void match();

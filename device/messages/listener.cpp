@@ -1,71 +1,101 @@
 #include "device/messages/listener.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <iterator>
+#include <cstring>
 #include <utility>
 
 #include "device/environment.h"
-#include "device/messages/descriptors.h"
 #include "device/messages/failure.h"
 
 namespace trellis::device {
 namespace {
 
 using namespace std::chrono_literals;
-using std::chrono::steady_clock;
 
 constexpr auto turn_time = 50ms;
-constexpr auto greeting_time = 5s;
-constexpr int most_accepted = 64;  // in one turn
-constexpr int most_tries = 10;     // of a greeting
-constexpr auto between_tries = 100ms;
-constexpr auto pause_without_descriptors = 100ms;
+constexpr int most_tries = 10;  // of a greeting
+constexpr auto between_tries = 100ms, between_connections = 10ms;
 
-}  // namespace
-
-std::string secret_of_job() { return value_of_variable("TRELLIS_SECRET"); }
-
-void expect_secret_for(const std::string& host, std::string_view secret) {
-  if (secret.empty() && canonical(host) != loopback)
-    fail_with(std::errc::permission_denied,
-              "{} is another host, and without a secret its processes cannot prove that they are of this job: set "
-              "TRELLIS_SECRET, the same for all",
-              host);
+net::Descriptor connection_to(const net::Address& listener, const net::WaitLimit& wait) {
+  for (;;) {
+    net::Descriptor socket = net::connect_before(listener, wait);
+    if (socket) return socket;
+    if (net::Clock::now() >= wait.until)
+      fail_with(std::errc::timed_out, "nobody listens at {}: {}", listener.text(), std::strerror(errno));
+    wait.expect_to_go_on();
+    std::this_thread::sleep_for(between_connections);
+  }
 }
 
-namespace {
-
-void greet(Socket& s, const CallHello& hello, const Address& listener, Deadline deadline,
-           const std::function<bool()>& go_on) {
-  const Calling calling(secret_of_job(), hello);
-  std::array<std::byte, call_answer_bytes> answer;
+void greet(const net::Descriptor& socket, const CallHello& hello, const net::Address& listener,
+           const net::WaitLimit& wait) {
+  net::Calling calling(call_greeting, secret_of_job(), hello.terms());
+  const auto refused = [&] {
+    fail_with(std::errc::permission_denied,
+              "what listens at {} ended the greeting: it is another program's, or a job's with another TRELLIS_SECRET",
+              listener.text());
+  };
   try {
-    s.send(calling.hello(), deadline, go_on);
-    s.receive(answer, deadline, go_on);
-    s.send(calling.proof(answer), deadline, go_on);
-  } catch (const Stranger& e) {
-    fail_with(std::errc::permission_denied, "what listens at {}:{}: {}", listener.host, listener.port, e.what());
+    if (!net::greet(socket, calling, wait)) fail_with(std::errc::timed_out, "nothing comes from a peer");
+  } catch (const net::ProtocolError&) {
+    refused();
   } catch (const std::system_error& e) {
     if (e.code() != std::errc::connection_reset && e.code() != std::errc::broken_pipe) throw;
-    fail_with(std::errc::permission_denied,
-              "what listens at {}:{} ended the greeting: it is another program's, or a job's with another "
-              "TRELLIS_SECRET",
-              listener.host, listener.port);
+    refused();
   }
 }
 
 }  // namespace
 
-Socket call(const CallHello& hello, const Address& listener, Deadline deadline, const std::function<bool()>& go_on) {
+std::string secret_of_job() { return value_of_variable("TRELLIS_SECRET"); }
+
+void expect_secret_for(const net::Address& host, std::string_view secret) {
+  if (secret.empty() && !host.is_loopback())
+    fail_with(std::errc::permission_denied,
+              "{} is another host, and without a secret its processes cannot prove that they are of this job: set "
+              "TRELLIS_SECRET, the same for all",
+              host.host());
+}
+
+net::Address canonical(const std::string& host, int port) try {
+  return canonical(net::addresses_of(host, port, AF_INET).front());
+} catch (const std::system_error& e) {
+  throw std::system_error(std::make_error_code(std::errc::invalid_argument), e.what());
+}
+
+// Only an own address can be bound to.
+net::Address canonical(const net::Address& address) {
+  net::Address any_port = address;
+  any_port.set_port(0);
+  if (!net::bound_to(any_port, SOCK_DGRAM)) return address;
+  return net::addresses_of(loopback, address.port(), AF_INET).front();
+}
+
+net::Bytes CallHello::terms() const {
+  net::Bytes terms;
+  net::put(terms, static_cast<std::uint32_t>(kind));
+  for (const std::int32_t number : {from, to, first_port}) net::put(terms, number);
+  return terms;
+}
+
+CallHello CallHello::in(std::span<const std::byte> terms) {
+  net::WireReader reader(terms);
+  CallHello hello{.kind = static_cast<CallKind>(reader.number<std::uint32_t>("kind"))};
+  for (std::int32_t* const number : {&hello.from, &hello.to, &hello.first_port})
+    *number = reader.number<std::int32_t>("numbers");
+  return hello;
+}
+
+net::Descriptor call(const CallHello& hello, const net::Address& listener, const net::WaitLimit& wait) {
   for (int tries = 1;; ++tries) {
-    Socket s = Socket::connect(listener, deadline, go_on);
+    net::Descriptor socket = connection_to(listener, wait);
     try {
-      greet(s, hello, listener, deadline, go_on);
-      return s;
+      greet(socket, hello, listener, wait);
+      return socket;
     } catch (const std::system_error& e) {
       if (e.code() != std::errc::permission_denied || tries == most_tries) throw;
     }
@@ -73,7 +103,29 @@ Socket call(const CallHello& hello, const Address& listener, Deadline deadline, 
   }
 }
 
-CallListener::CallListener(const Address& at, Answering answering) : answering_(std::move(answering)) {
+void send_all(const net::Descriptor& to, std::span<const std::byte> bytes, const net::WaitLimit& wait) {
+  if (!net::send_before(to, bytes, wait)) fail_with(std::errc::timed_out, "a peer takes nothing");
+}
+
+void receive_all(const net::Descriptor& from, std::span<std::byte> bytes, const net::WaitLimit& wait) {
+  if (!net::receive_before(from, bytes, wait)) fail_with(std::errc::timed_out, "nothing comes from a peer");
+}
+
+CallListener::CallListener(const net::Address& at, Answering answering)
+    : answering_(std::move(answering)),
+      reception_(
+          {.greeting = &call_greeting,
+           .secret =
+               [this](auto terms) {
+                 const CallHello hello = CallHello::in(terms);
+                 if (hello.kind != answering_.kind || hello.to != answering_.to)
+                   throw net::ProtocolError("a caller of another core or meeting", net::Verdict::elsewhere);
+                 return secret_;
+               },
+           .admit =
+               [this](net::ProvenCaller caller) {
+                 answering_.arrived({CallHello::in(caller.greeting.terms()), caller.from, std::move(caller.socket)});
+               }}) {
   listen_at(at);
   thread_ = std::thread([this] { work(); });
 }
@@ -83,81 +135,17 @@ CallListener::~CallListener() {
   thread_.join();
 }
 
-void CallListener::listen_at(const Address& at) {
-  Socket one = Socket::listen(at);
-  const std::lock_guard lock(mutex_);
-  listening_.push_back(std::move(one));
-}
-
 void CallListener::work() {
   while (!ending_) {
     try {
-      turn();
+      const net::Deadline turn = net::Clock::now() + turn_time;
+      net::ready_before(reception_.descriptor(), POLLIN, std::min(turn, reception_.next()));
+      reception_.turn();
       answering_.meanwhile();
     } catch (const std::exception&) {  // no memory or no descriptors at the moment
       std::this_thread::sleep_for(turn_time);
     }
   }
-}
-
-void CallListener::turn() {
-  std::vector<pollfd> all;
-  std::vector<Socket*> listening;
-  {
-    const std::lock_guard lock(mutex_);
-    for (Socket& one : listening_) listening.push_back(&one);
-  }
-  for (const Socket* one : listening) all.push_back({one->fd(), POLLIN, 0});
-  for (const Unproven& one : unproven_) all.push_back({one.socket.fd(), POLLIN, 0});
-  poll(all.data(), all.size(), static_cast<int>(turn_time.count()));
-  const auto now = steady_clock::now();
-  auto polled = all.begin() + static_cast<std::ptrdiff_t>(listening.size());
-  for (auto at = unproven_.begin(); at != unproven_.end(); ++polled) {
-    const bool stays = polled->revents == 0 ? now < at->until : hear(*at);
-    at = stays ? std::next(at) : unproven_.erase(at);
-  }
-  for (std::size_t i = 0; i < listening.size(); ++i)
-    if (all[i].revents != 0) accept(*listening[i]);
-}
-
-bool CallListener::hear(Unproven& one) {
-  try {
-    std::byte bytes[call_hello_bytes];
-    while (!one.greeting.proven()) {
-      const auto got = one.socket.receive_some(std::span(bytes).first(one.greeting.wanted()));
-      if (!got) return true;
-      const CallBytes answer = one.greeting.take(std::span(bytes).first(*got));
-      if (!answer.empty() && !one.socket.send_at_once(answer)) return false;
-    }
-    std::string from = one.socket.peer();
-    answering_.arrived({one.greeting.hello(), std::move(from), std::move(one.socket)});
-  } catch (const std::exception&) {  // a stranger, or one that has gone
-  }
-  return false;
-}
-
-void CallListener::accept(Socket& listening) {
-  for (int i = 0; i < most_accepted; ++i) {
-    Socket s = listening.accept();
-    if (!s) {
-      if (errno == EMFILE || errno == ENFILE) {
-        if (!unproven_.empty()) unproven_.pop_front();
-        std::this_thread::sleep_for(pause_without_descriptors);
-      }
-      return;
-    }
-    make_room();
-    unproven_.push_back(
-        {std::move(s), Welcome(secret_, answering_.kind, answering_.to), steady_clock::now() + greeting_time});
-    if (!hear(unproven_.back())) unproven_.pop_back();
-  }
-}
-
-// The oldest of those that have said nothing valid goes first.
-void CallListener::make_room() {
-  if (unproven_.size() < most_silent(descriptor_limit())) return;
-  const auto silent = std::ranges::find_if(unproven_, [](const Unproven& one) { return !one.greeting.greeted(); });
-  unproven_.erase(silent == unproven_.end() ? unproven_.begin() : silent);
 }
 
 }  // namespace trellis::device

@@ -1,35 +1,64 @@
-// Listens for the job's processes. Who has not proven that it knows the secret costs little: few such connections are
-// kept at a time, for a short time, and one does not wait for another.
+// Connections between the job's processes, at whose ends both have proven that they know its secret (net/greeting.h).
 #pragma once
 
 #include <atomic>
 #include <functional>
-#include <list>
-#include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
 
-#include "device/messages/greeting.h"
-#include "device/messages/socket.h"
+#include "net/reception.h"
 
 namespace trellis::device {
 
+inline constexpr const char* loopback = "127.0.0.1";
+
 std::string secret_of_job();  // TRELLIS_SECRET; empty: none was given, which serves on one host alone
 
+// The IPv4 address of a host; any of this machine's own is the loopback one, so that they compare equal. Throws
+// system_error.
+net::Address canonical(const std::string& host, int port);
+net::Address canonical(const net::Address&);
+
 // Throws system_error for a peer on another host where there is no secret by which it could prove itself.
-void expect_secret_for(const std::string& host, std::string_view secret);
+void expect_secret_for(const net::Address& canonical, std::string_view secret);
 
-// A connection to a listener, at whose ends both have proven that they are of the job. Tries again until the deadline
-// while nobody listens there, and for a second while somebody else does. Throws system_error.
-Socket call(const CallHello&, const Address& listener, Deadline, const std::function<bool()>& go_on);
+// What the connection is for; a listener takes one kind.
+enum class CallKind : std::uint32_t { messages = 1, meeting = 2 };
 
+struct CallHello {
+  CallKind kind = CallKind::messages;
+  std::int32_t from = 0, to = 0, first_port = 0;  // cores, and the port of the caller's core 0; 0 for a meeting
+
+  net::Bytes terms() const;
+  static CallHello in(std::span<const std::byte> terms);
+};
+inline constexpr net::Greeting call_greeting = {.magic = "trellisc", .label = "trellis call", .terms = 16};
+
+// Calls a listener, and greets it. Tries again until the deadline while nobody listens there, and for a second while
+// somebody else does. Throws system_error.
+net::Descriptor call(const CallHello&, const net::Address& listener, const net::WaitLimit&);
+
+// Transfer all of the bytes. Throw system_error: timed_out, operation_canceled, or that of the connection.
+void send_all(const net::Descriptor&, std::span<const std::byte>, const net::WaitLimit&);
+void receive_all(const net::Descriptor&, std::span<std::byte>, const net::WaitLimit&);
+
+// Of a value, as it is sent.
+template <class T>
+std::span<const std::byte> bytes_in(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+template <class T>
+std::span<std::byte> bytes_in(T& value) {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+// Listens in a thread of its own.
 class CallListener {
  public:
   struct Call {
     CallHello hello;
-    std::string from;  // the caller's address
-    Socket socket;
+    net::Address from;
+    net::Descriptor socket;
   };
   struct Answering {
     CallKind kind = CallKind::messages;
@@ -37,30 +66,19 @@ class CallListener {
     std::function<void(Call)> arrived = {};   // a proven caller; called by the listener's thread, as is the next
     std::function<void()> meanwhile = [] {};  // now and then
   };
-  CallListener(const Address&, Answering);  // throws system_error
+  CallListener(const net::Address&, Answering);  // throws system_error
   ~CallListener();
   CallListener(const CallListener&) = delete;
   CallListener& operator=(const CallListener&) = delete;
 
-  void listen_at(const Address&);  // there too
+  void listen_at(const net::Address& at) { reception_.listen(net::listen_at(at)); }  // there too
 
  private:
-  struct Unproven {
-    Socket socket;
-    Welcome greeting;
-    Deadline until;
-  };
   void work();
-  void turn();
-  void accept(Socket& listening);
-  bool hear(Unproven&);  // false: it is not unproven any more
-  void make_room();
 
   const Answering answering_;
   const std::string secret_ = secret_of_job();
-  std::mutex mutex_;
-  std::list<Socket> listening_;   // guarded by the mutex; grows only
-  std::list<Unproven> unproven_;  // the oldest first
+  net::Reception reception_;
   std::atomic<bool> ending_ = false;
   std::thread thread_;  // last: it uses all members above
 };

@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/transports/open.h"
 #include "device/host/host.h"
+#include "net/descriptor.h"
 
 namespace trellis::ccl {
 namespace {
@@ -100,8 +100,8 @@ TEST(JoinWatch, WhoComesAfterRankZeroHasGivenUpIsDropped) {
   };
   EXPECT_THROW(join(0), PeerLost);
   EXPECT_THROW(join(1), Dropped);
-  std::vector<Descriptor> others(64);
-  for (Descriptor& one : others) one = Descriptor(memfd_create("another", MFD_CLOEXEC));
+  std::vector<net::Descriptor> others(64);
+  for (net::Descriptor& one : others) one = net::Descriptor(memfd_create("another", MFD_CLOEXEC));
   EXPECT_THROW(join(1), Dropped);
 }
 

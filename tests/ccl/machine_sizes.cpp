@@ -15,6 +15,7 @@
 #include "ccl/transports/segment/mapping.h"
 #include "ccl/transports/segment/shared_transport.h"
 #include "kernels/dispatch/cpu_quota.h"
+#include "net/descriptor.h"
 
 namespace trellis::ccl {
 namespace {
@@ -24,13 +25,13 @@ using kernels::Stores;
 TEST(MachineSizes, StrangersGetAFewDescriptorsOfAny) {
   for (const std::size_t limit : {std::size_t{0}, std::size_t{16}, std::size_t{64}, std::size_t{256}, std::size_t{1024},
                                   std::size_t{1} << 20, std::numeric_limits<std::size_t>::max()}) {
-    EXPECT_GE(most_silent(limit), 4U) << limit;
-    EXPECT_LE(most_silent(limit), 64U) << limit;
+    EXPECT_GE(net::most_silent(limit), 4U) << limit;
+    EXPECT_LE(net::most_silent(limit), 64U) << limit;
     EXPECT_GE(most_greeting(limit), 4U) << limit;
     if (limit < 16) continue;
-    EXPECT_LE(most_silent(limit) + most_greeting(limit), limit / 2) << limit;
+    EXPECT_LE(net::most_silent(limit) + most_greeting(limit), limit / 2) << limit;
   }
-  EXPECT_EQ(most_silent(256), 8U);
+  EXPECT_EQ(net::most_silent(256), 8U);
   EXPECT_EQ(most_greeting(256), 64U);
   EXPECT_EQ(most_greeting(std::size_t{1} << 20), 16'384U);
   EXPECT_EQ(most_greeting(RLIM_INFINITY), 16'384U);

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "device/messages/core_messages.h"
-#include "device/messages/descriptors.h"
+#include "net/descriptor.h"
 #include "tests/device/standin.h"
 
 namespace trellis::device {
@@ -18,9 +18,8 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 constexpr auto patience = 60s;
-const auto always = [] { return true; };
 
-Deadline far() { return steady_clock::now() + patience; }
+net::Deadline far() { return steady_clock::now() + patience; }
 
 struct Secret {
   explicit Secret(const char* text) { setenv("TRELLIS_SECRET", text, 1); }  // NOLINT(concurrency-mt-unsafe)
@@ -31,70 +30,17 @@ struct Secret {
 
 template <class Ask>
 bool soon(Ask&& ask) {
-  for (const Deadline end = far(); steady_clock::now() < end; std::this_thread::sleep_for(1ms))
+  for (const net::Deadline end = far(); steady_clock::now() < end; std::this_thread::sleep_for(1ms))
     if (ask()) return true;
   return false;
 }
 
-Address listener_of_core(int core) { return {loopback, static_cast<std::uint16_t>(first_message_port() + core)}; }
+net::Address listener_of_core(int core) { return canonical(loopback, first_message_port() + core); }
 
-std::size_t gone_of(const std::vector<Socket>& all) {
-  return static_cast<std::size_t>(std::ranges::count_if(all, [](const Socket& s) { return s.has_gone(); }));
-}
+net::Descriptor connection_to(int core) { return net::connect_before(listener_of_core(core), far()); }
 
-CallBytes answer_of(Welcome& w, const Calling& c) { return w.take(c.hello()); }
-
-TEST(Greeting, ProvesBothEndsToEachOther) {
-  const CallHello hello{.from = 3, .to = 5, .first_port = 2000};
-  Welcome listener("secret", CallKind::messages, 5);
-  const Calling caller("secret", hello);
-  CallBytes answer;
-  for (const std::byte b : caller.hello()) {  // however it is cut
-    EXPECT_TRUE(answer.empty());
-    answer = listener.take({&b, 1});
-  }
-  ASSERT_EQ(answer.size(), call_answer_bytes);
-  EXPECT_TRUE(listener.greeted());
-  EXPECT_FALSE(listener.proven()) << "a hello can be a repetition";
-  listener.take(caller.proof(std::span(answer).first<call_answer_bytes>()));
-  EXPECT_TRUE(listener.proven());
-  EXPECT_EQ(listener.wanted(), 0u) << "what follows is the caller's";
-  EXPECT_EQ(listener.hello().from, 3);
-  EXPECT_EQ(listener.hello().first_port, 2000);
-}
-
-TEST(Greeting, AnotherSecretIsRefusedByBoth) {
-  Welcome listener("secret", CallKind::messages, 0);
-  const Calling other("guess", {});
-  EXPECT_THROW(listener.take(other.hello()), Stranger);
-  Welcome with_guess("guess", CallKind::messages, 0);
-  const Calling caller("secret", {});
-  const CallBytes answer = answer_of(with_guess, other);
-  EXPECT_THROW(caller.proof(std::span(answer).first<call_answer_bytes>()), Stranger);
-}
-
-TEST(Greeting, AnotherKindOrCoreIsRefused) {
-  Welcome meeting("secret", CallKind::meeting, 0), second("secret", CallKind::messages, 1);
-  EXPECT_THROW(answer_of(meeting, Calling("secret", {})), Stranger);
-  EXPECT_THROW(answer_of(second, Calling("secret", {})), Stranger);
-}
-
-TEST(Greeting, AHelloThatIsChangedOrRepeatedProvesNothing) {
-  const Calling caller("secret", {});
-  for (std::size_t i = 0; i < call_hello_bytes; ++i) {
-    CallBytes changed = caller.hello();
-    changed[i] ^= std::byte{1};
-    Welcome listener("secret", CallKind::messages, 0);
-    EXPECT_THROW(listener.take(changed), Stranger) << "byte " << i;
-  }
-  Welcome first("secret", CallKind::messages, 0), again("secret", CallKind::messages, 0);
-  const CallBytes answer = answer_of(first, caller);
-  answer_of(again, caller);
-  EXPECT_THROW(again.take(caller.proof(std::span(answer).first<call_answer_bytes>())), Stranger)
-      << "the proof was for another connection";
-  Welcome reflected("secret", CallKind::messages, 0);
-  const CallBytes mine = answer_of(reflected, caller);
-  EXPECT_THROW(reflected.take(std::span(mine).last(call_proof_bytes)), Stranger) << "the listener's own proof";
+std::size_t gone_of(const std::vector<net::Descriptor>& all) {
+  return static_cast<std::size_t>(std::ranges::count_if(all, net::has_gone));
 }
 
 // A stranger that says all that the peer would, but for the proof.
@@ -104,10 +50,13 @@ TEST(Strangers, AreNotTakenForThePeerThatIsAwaited) {
   CoreMessages receiver(0, patience);
   const auto end = receiver.pair(false, {loopback, 1});
   const CallHello as_peer{.from = 1, .to = 0, .first_port = first_message_port()};
-  const Calling guess("another", as_peer);
-  Socket stranger = Socket::connect(listener_of_core(0), far(), always);
-  stranger.send(guess.hello(), far(), always);
-  EXPECT_TRUE(soon([&] { return stranger.has_gone(); }));
+  const net::Calling guess(call_greeting, "another", as_peer.terms());
+  const net::Descriptor stranger = connection_to(0);
+  send_all(stranger, guess.hello(), far());
+  std::byte verdict{};
+  receive_all(stranger, {&verdict, 1}, far());
+  EXPECT_EQ(static_cast<net::Verdict>(verdict), net::Verdict::other_secret);
+  EXPECT_TRUE(soon([&] { return net::has_gone(stranger); }));
   EXPECT_FALSE(end->is_connected());
   // The peer itself is.
   CoreMessages sender(1, patience);
@@ -140,10 +89,11 @@ TEST(Strangers, AListenerWithAnotherSecretIsSentNothing) {
 TEST(Strangers, SilentConnectionsAreFewAndDelayNobody) {
   listen_at_free_ports();
   CoreMessages receiver(0, patience), sender(1, patience);
-  const std::size_t many = 3 * most_silent(descriptor_limit());
-  std::vector<Socket> silent;
-  for (std::size_t i = 0; i < many; ++i) silent.push_back(Socket::connect(listener_of_core(0), far(), always));
-  EXPECT_TRUE(soon([&] { return gone_of(silent) >= many - most_silent(descriptor_limit()); })) << gone_of(silent);
+  const std::size_t many = 3 * net::most_silent(net::descriptor_limit());
+  std::vector<net::Descriptor> silent;
+  for (std::size_t i = 0; i < many; ++i) silent.push_back(connection_to(0));
+  EXPECT_TRUE(soon([&] { return gone_of(silent) >= many - net::most_silent(net::descriptor_limit()); }))
+      << gone_of(silent);
   const auto to = sender.pair(true, {loopback, 0}), from = receiver.pair(false, {loopback, 1});
   EXPECT_TRUE(soon([&] { return from->is_connected() && to->is_connected(); }));
 }
@@ -151,8 +101,8 @@ TEST(Strangers, SilentConnectionsAreFewAndDelayNobody) {
 TEST(Strangers, SilentConnectionsEndByThemselves) {
   listen_at_free_ports();
   CoreMessages receiver(0, patience);
-  std::vector<Socket> silent;
-  silent.push_back(Socket::connect(listener_of_core(0), far(), always));
+  std::vector<net::Descriptor> silent;
+  silent.push_back(connection_to(0));
   EXPECT_TRUE(soon([&] { return gone_of(silent) == 1; }));
 }
 
@@ -161,9 +111,9 @@ TEST(Strangers, CallersThatNobodyAwaitsAreBounded) {
   listen_at_free_ports();
   CoreMessages receiver(0, patience);
   const auto from_core = [](int core) {
-    return call({.from = core, .to = 0, .first_port = first_message_port()}, listener_of_core(0), far(), always);
+    return call({.from = core, .to = 0, .first_port = first_message_port()}, listener_of_core(0), far());
   };
-  std::vector<Socket> callers;
+  std::vector<net::Descriptor> callers;
   for (int i = 0; i < 2 * most_ends; ++i) callers.push_back(from_core(100 + i));
   EXPECT_TRUE(soon([&] { return gone_of(callers) == most_ends; })) << gone_of(callers);
   callers.clear();
@@ -208,10 +158,14 @@ TEST(Strangers, APortThatIsTakenIsNamedWithItsVariable) {
 }
 
 TEST(Addresses, AnyOfThisHostsOwnIsLoopbacks) {
-  EXPECT_EQ(canonical("127.0.0.1"), loopback);
-  EXPECT_EQ(canonical("localhost"), loopback);
-  for (const std::string& own : own_addresses()) EXPECT_EQ(canonical(own), loopback) << own;
-  EXPECT_EQ(canonical("192.0.2.7"), "192.0.2.7");
+  EXPECT_EQ(canonical("127.0.0.1", 7).text(), "127.0.0.1:7");
+  EXPECT_EQ(canonical("localhost", 7).text(), "127.0.0.1:7");
+  for (const auto& [interface, own] : net::own_addresses()) {
+    if (own.family() == AF_INET) {
+      EXPECT_EQ(canonical(own).host(), loopback) << interface;
+    }
+  }
+  EXPECT_EQ(canonical("192.0.2.7", 7).text(), "192.0.2.7:7");
 }
 
 }  // namespace

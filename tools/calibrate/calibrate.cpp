@@ -9,8 +9,8 @@
 #include <set>
 #include <stdexcept>
 
-#include "kernels/digest/sha256.h"
 #include "measure/published/accuracy.h"
+#include "net/sha256.h"
 #include "sim/hardware/figures/figure_units.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/calibrate/subjects.h"
@@ -91,7 +91,7 @@ class Subjects {
 
  private:
   static std::string digest(const std::string& text) {
-    return kernels::hexadecimal(kernels::sha256(kernels::bytes_of(text))).substr(0, 16);
+    return net::hexadecimal(net::sha256(net::bytes_of(text))).substr(0, 16);
   }
 
   void add_rows(const std::string& file, const std::string& text) {

@@ -10,15 +10,16 @@ import tree
 
 MAY_INCLUDE = {
     "text":     [],
+    "net":      ["text"],
     "kernels":  ["text"],
     "schedule": ["text"],
-    "sim":      ["text", "schedule", "kernels"],
+    "sim":      ["text", "net", "schedule", "kernels"],
     "sim/hardware": ["text", "kernels"],
     "sim/core": ["text", "kernels"],
-    "device":   ["text", "kernels"],
-    "ccl":      ["text", "schedule", "kernels", "device"],
+    "device":   ["text", "net", "kernels"],
+    "ccl":      ["text", "net", "schedule", "kernels", "device"],
     "train":    ["text", "schedule", "kernels", "device", "ccl"],
-    "launch":   ["text", "schedule", "kernels", "device", "ccl"],
+    "launch":   ["text", "net", "schedule", "kernels", "device", "ccl"],
     "measure":  ["text", "schedule", "kernels", "sim", "device", "ccl", "launch"],
 }
 DOORS = {("device", "sim"): ["device/simulated/", "device/libnrt/"], ("ccl", "sim"): ["ccl/api/nccl/estimate.cpp"]}
@@ -28,7 +29,7 @@ ON_TOP = ["bench", "examples", "python", "tests", "tools"]
 # them, the room's own sources above.
 FOLDERS = {
     "schedule": ["builder", "algorithms", "proof", "graph", "formats"],
-    "kernels":  ["types", "digest", "dispatch", "reduce", "optimizers", "layers", "lanes", "twins", "check", "measure"],
+    "kernels":  ["types", "dispatch", "reduce", "optimizers", "layers", "lanes", "twins", "check", "measure"],
     "device":   ["streams", "messages", "host", "neff", "nrt", "simulated", "neuron", "conformance", "libnrt"],
     "sim":      ["hardware", "core", "cluster"],
     "sim/hardware": ["time", "figures", "chip", "timeline", "report"],

@@ -97,7 +97,8 @@ void add_test(CLI::App& app, TestOptions& o) {
 // For messages: the usual port is one for the whole host, and another program may have it.
 void use_free_port(int core) {
   if (!value_of_variable(message_port_variable).empty()) return;
-  const int port = Socket::listen({loopback, 0}).port() - core;    // core n has the n-th after the one that is named
+  const int port = net::local_address(net::listen_at(std::string(loopback), 0)).port() -
+                   core;                                           // core n has the n-th after the one that is named
   setenv(message_port_variable, std::to_string(port).c_str(), 1);  // NOLINT(concurrency-mt-unsafe): none reads it now
 }
 

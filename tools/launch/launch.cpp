@@ -1,6 +1,4 @@
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -8,11 +6,11 @@
 #include <system_error>
 
 #include "ccl/config.h"
-#include "ccl/rendezvous/sha256.h"
-#include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/tell.h"
 #include "launch/hosts.h"
 #include "launch/ranks.h"
+#include "net/sha256.h"
+#include "net/socket.h"
 #include "tools/program/command.h"
 #include "tools/program/typed_words.h"
 
@@ -80,16 +78,10 @@ void add(CLI::App& app, Options& o) {
 
 // Reserves a free port, so that no one else gets it before rank 0 listens. A socket that is bound without listening
 // does not prevent another from listening.
-ccl::Descriptor reserve_port(int& port) {
-  ccl::Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1;
-  sockaddr_in any = {};
-  any.sin_family = AF_INET;
-  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (!socket || setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
-      bind(socket.number(), reinterpret_cast<const sockaddr*>(&any), sizeof any) != 0)
-    throw std::system_error(errno, std::generic_category(), "a free port");
-  port = ccl::local_endpoint(socket).port();
+net::Descriptor reserve_port(int& port) {
+  net::Descriptor socket = net::bound_to(net::addresses_of("127.0.0.1", 0).front(), SOCK_STREAM);
+  if (!socket) throw std::system_error(errno, std::generic_category(), "a free port");
+  port = net::local_address(socket).port();
   return socket;
 }
 
@@ -143,12 +135,12 @@ int run(const Options& o) {
   if (job.nodes > 1 && job.secret.empty())
     throw std::invalid_argument(fmt::format(
         "--nnodes {} needs TRELLIS_SECRET in the environment, the same on each (openssl rand -hex 16)", job.nodes));
-  if (job.secret.empty()) job.secret = ccl::fresh_secret();
+  if (job.secret.empty()) job.secret = net::fresh_secret();
   if (job.address.empty()) job.address = "127.0.0.1";
   if (job.port == 0 && job.nodes > 1) job.port = usual_port;
   const bool any_port = job.port == 0;
   for (;; ++job.restart) {
-    ccl::Descriptor reserved;
+    net::Descriptor reserved;
     if (any_port) reserved = reserve_port(job.port = 0);
     const LaunchEnd end = launch::launch(job);
     if (end.status == 0 || end.told || job.restart == job.most_restarts) return end.status;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "kernels/digest/sha256.h"
+#include "net/sha256.h"
 #include "sim/cluster/machine/import/typed.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
@@ -71,7 +71,7 @@ std::string fingerprint_of(const train::Config& config, const sim::MachineSpec& 
   std::string text = train::canonical(config, 1) + spec.name + spec.figures.text() + options.software;
   for (const sim::Defect& d : spec.defects)
     text += fmt::format(" {} {} {} {}", static_cast<int>(d.kind), d.from, d.to, d.factor);
-  return kernels::hexadecimal(kernels::sha256(kernels::bytes_of(text))).substr(0, 16);
+  return net::hexadecimal(net::sha256(net::bytes_of(text))).substr(0, 16);
 }
 
 SearchedMachine searched(const Options& o, const train::Config& config, const std::string& name, PriceProgress& watch) {

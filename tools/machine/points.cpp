@@ -42,7 +42,7 @@ Points::Points(std::string path, const sim::Machine& machine, const std::string&
     throw std::invalid_argument(fmt::format(
         "--points {}: something else is in this file: expected a new one, or one of an earlier sweep", own_));
   const int named_here = own_ == path_ ? 0 : O_NOFOLLOW;  // the user has not named the others
-  file_ = ccl::Descriptor(open(own_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | named_here, 0666));
+  file_ = net::Descriptor(open(own_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | named_here, 0666));
   if (file_.number() < 0) throw std::system_error(errno, std::generic_category(), own_);
   if (!text.empty() && text.back() != '\n') append("\n");  // ends a line that was cut off
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ccl/config.h"
-#include "ccl/rendezvous/tcp/socket.h"
+#include "net/descriptor.h"
 #include "sim/cluster/tune/sweep.h"
 
 namespace trellis::tools {
@@ -29,7 +29,7 @@ class Points {
   void append(const std::string& line);
 
   std::string path_, own_, fingerprint_;
-  ccl::Descriptor file_;
+  net::Descriptor file_;
 };
 
 // The sweep's costs. Ways are dealt to the ranks in turn. Rank 0, after its own, prices what the others have not

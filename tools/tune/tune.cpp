@@ -12,10 +12,10 @@
 #include "ccl/config.h"
 #include "ccl/plan/check.h"
 #include "ccl/rendezvous/environment.h"
-#include "ccl/rendezvous/tcp/socket.h"
 #include "kernels/dispatch/cpu.h"
 #include "launch/run_on_ranks.h"
 #include "measure/rules.h"
+#include "net/descriptor.h"
 #include "schedule/algorithms/tuner.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
@@ -173,8 +173,8 @@ Tuned tuned(Collective c, ccl::Rank ranks, kernels::DType type, const std::vecto
             Progress& progress) {
   std::array<int, 2> ends;
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "a pipe");
-  const ccl::Descriptor from(ends[0]);
-  ccl::Descriptor to(ends[1]);
+  const net::Descriptor from(ends[0]);
+  net::Descriptor to(ends[1]);
   const std::vector<ccl::AlgorithmConfig> choices = candidates(c, ranks);
   const int status =
       run_on_ranks({.ranks = ranks, .timeout = settings_for(c).timeout}, [&](const RankContext& context) {
@@ -188,7 +188,7 @@ Tuned tuned(Collective c, ccl::Rank ranks, kernels::DType type, const std::vecto
       });
   if (status != 0) throw std::runtime_error(fmt::format("{}: its rules did not arrive", schedule::name(c)));
   progress.skip(sizes.size());
-  to = ccl::Descriptor();
+  to = net::Descriptor();
   std::string text(std::size_t{1} << 16, '\0');
   const ssize_t size = read(from.number(), text.data(), text.size());
   text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));

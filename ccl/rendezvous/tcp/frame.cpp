@@ -1,17 +1,20 @@
 #include "ccl/rendezvous/tcp/frame.h"
 
-#include "ccl/rendezvous/tcp/wire_bytes.h"
+#include "net/wire_bytes.h"
 
 namespace trellis::ccl {
 
+using net::ProtocolError;
+using net::put;
+
 std::size_t body_bytes(std::span<const std::byte, length_bytes> length) {
-  const auto bytes = Reader(length).number<std::uint32_t>("length");
+  const auto bytes = net::WireReader(length).number<std::uint32_t>("length");
   if (bytes == 0 || bytes > most_body_bytes)
-    throw Refused(fmt::format("a frame of {} bytes, where 1 to {} may be", bytes, most_body_bytes));
+    throw ProtocolError(fmt::format("a frame of {} bytes, where 1 to {} may be", bytes, most_body_bytes));
   return bytes;
 }
 
-Digest FrameChain::next_code(std::span<const std::byte> body) {
+net::Digest FrameChain::next_code(std::span<const std::byte> body) {
   Bytes before;
   put(before, frames_++);
   put(before, static_cast<std::uint32_t>(body.size()));
@@ -28,8 +31,8 @@ Bytes FrameChain::frame(std::span<const std::byte> body) {
 }
 
 void FrameChain::check(std::span<const std::byte> body, std::span<const std::byte> code) {
-  if (!equal_in_constant_time(code, next_code(body)))
-    throw Refused("a frame that the other end did not send, or not now: something on the way changed it");
+  if (!net::equal_in_constant_time(code, next_code(body)))
+    throw ProtocolError("a frame that the other end did not send, or not now: something on the way changed it");
 }
 
 }  // namespace trellis::ccl

@@ -17,10 +17,10 @@
 namespace trellis::ccl {
 namespace {
 
-constexpr std::uint64_t listener_id = 0, woken_id = 1;
-constexpr int most_accepted = 16;                         // connections in a row; then earlier ones are served
-constexpr auto patience = std::chrono::seconds(30);       // for a known client in the middle of a frame
-constexpr auto deaf_for = std::chrono::milliseconds(50);  // when no descriptors are left
+using net::ProtocolError;
+
+constexpr std::uint64_t reception_id = 0, woken_id = 1;
+constexpr auto patience = std::chrono::seconds(30);  // for a known client in the middle of a frame
 
 std::system_error failure(const char* what) { return {errno, std::generic_category(), what}; }
 
@@ -28,13 +28,21 @@ std::system_error failure(const char* what) { return {errno, std::generic_catego
 
 StoreLoop::StoreLoop(TcpStoreServing serving, std::optional<std::chrono::milliseconds> linger)
     : serving_(std::move(serving)),
-      listener_(listen_at(serving_.address, serving_.port)),
+      reception_({.greeting = &store_greeting,
+                  .secret = [this](auto terms) { return secret_of(terms); },
+                  .admit = [this](net::ProvenCaller caller) { admit(std::move(caller)); },
+                  .refused = [this](auto& from, auto& why) { tell_of_refusal(from, why); },
+                  .raise_limit = [this] { return raise_limit(); },
+                  .patience = serving_.greeting,
+                  .most_greeting = most_greeting}),
       poll_(epoll_create1(EPOLL_CLOEXEC)),
       woken_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       stores_(linger, [this] { wake(); }) {
   if (!poll_ || !woken_) throw failure("a store's server");
-  port_ = local_endpoint(listener_).port();
-  watch(listener_.number(), listener_id, EPOLLIN, false);
+  net::Descriptor listening = net::listen_at(serving_.address, serving_.port);
+  port_ = net::local_address(listening).port();
+  reception_.listen(std::move(listening));
+  watch(reception_.descriptor(), reception_id, EPOLLIN, false);
   watch(woken_.number(), woken_id, EPOLLIN, false);
 }
 
@@ -51,7 +59,7 @@ void StoreLoop::wake() const {
 void StoreLoop::give_up() {
   stores_.close();
   connections_.clear();
-  listener_ = Descriptor();
+  reception_.close();
 }
 
 void StoreLoop::run() {
@@ -59,26 +67,22 @@ void StoreLoop::run() {
   while (!stopping_.load()) {
     const int count = epoll_wait(poll_.number(), events.data(), events.size(), milliseconds_to_sleep());
     if (count < 0 && errno != EINTR) throw failure("a store's server");
-    bool called = false;
     for (int i = 0; i < count; ++i) {
-      if (events[i].data.u64 == listener_id)
-        called = true;
-      else if (events[i].data.u64 == woken_id)
+      if (events[i].data.u64 == woken_id)
         hear_changes();
-      else
+      else if (events[i].data.u64 != reception_id)
         handle(events[i].data.u64, events[i].events);
     }
-    if (called) accept_some();  // after existing connections
+    reception_.turn();  // after existing connections
     expire();
-    if (stores_.expire([this] { listener_ = Descriptor(); })) return;
+    if (stores_.expire([this] { reception_.close(); })) return;
   }
 }
 
 int StoreLoop::milliseconds_to_sleep() const {
-  Deadline first = stores_.next();
+  Deadline first = std::min(stores_.next(), reception_.next());
   if (!deadlines_.empty()) first = std::min(first, deadlines_.begin()->first);
-  if (deaf_until_ > Deadline::min()) first = std::min(first, deaf_until_);
-  return milliseconds_until(first);
+  return net::milliseconds_until(first);
 }
 
 void StoreLoop::tell(const StoreName& store, std::string_view key) {
@@ -109,75 +113,66 @@ void StoreLoop::watch(int number, Id id, std::uint32_t events, bool known_alread
     throw failure("watching a connection");
 }
 
-void StoreLoop::accept_some() {
-  for (int times = 0; times < most_accepted; ++times) {
-    Endpoint from;
-    from.length = sizeof from.address;
-    Descriptor socket(accept4(listener_.number(), reinterpret_cast<sockaddr*>(&from.address), &from.length,
-                              SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (socket) {
-      begin(std::move(socket), from);
-    } else if (errno == EAGAIN) {
-      return;
-    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      const bool own_limit = errno == EMFILE;
-      if (push_out(silent_) || (own_limit && raise_descriptor_limit())) continue;
-      if (own_limit) tell_of_limit();
-      deaf_until_ = Clock::now() + deaf_for;
-      return watch(listener_.number(), listener_id, 0, true);
-    }  // any other error concerns a connection that has ended
-  }
+// Without the right secret in its hello, a connection is not a user.
+std::string StoreLoop::secret_of(std::span<const std::byte> terms) {
+  const StoreHello hello = StoreHello::in(terms);
+  const std::optional<std::string> secret = stores_.secret_of(hello.store);
+  if (!secret) throw ProtocolError("a client of a store that is not kept here, or no longer", net::Verdict::gone);
+  if (hello.port != port_)
+    throw ProtocolError(fmt::format("a client that has called at port {}, not at {}: something passes connections on",
+                                    hello.port, port_),
+                        net::Verdict::elsewhere);
+  return *secret;
 }
 
-void StoreLoop::tell_of_limit() {
-  if (told_of_limit_ || !serving_.on_refusal) return;
-  told_of_limit_ = true;
-  serving_.on_refusal(
-      fmt::format("a connection besides {} others: this process may have {} descriptors (ulimit -n), expected one for "
-                  "each rank",
-                  connections_.size(), descriptor_limit()));
+bool StoreLoop::raise_limit() {
+  if (raise_descriptor_limit()) return true;
+  if (!std::exchange(told_of_limit_, true) && serving_.on_refusal)
+    serving_.on_refusal(fmt::format(
+        "a connection besides {} others: this process may have {} descriptors (ulimit -n), expected one for "
+        "each rank",
+        connections_.size(), net::descriptor_limit()));
+  return false;
 }
 
-// Reads at once: the hello has probably arrived, and a connection with a hello is not closed in favour of others.
-void StoreLoop::begin(Descriptor socket, const Endpoint& from) {
-  if (silent_.size() >= most_silent(descriptor_limit())) push_out(silent_);
+void StoreLoop::admit(net::ProvenCaller caller) {
+  KeptStores::Use store = stores_.use(StoreHello::in(caller.greeting.terms()).store);
+  if (!store) return tell_of_refusal(caller.from, ProtocolError("a client of a store that has just been left"));
   const Id id = next_++;
-  const int number = socket.number();
-  Connection& c = connections_.emplace(id, Connection{.socket = std::move(socket), .from = from}).first->second;
-  silent_.insert(id);
-  try {
-    watch(number, id, c.watched, false);
-  } catch (const std::system_error&) {
-    return end(id);
-  }
-  set_deadline(id, c, Clock::now() + serving_.greeting);
-  handle(id, EPOLLIN);
+  Connection& c = connections_
+                      .emplace(id, Connection{.socket = std::move(caller.socket),
+                                              .from = caller.from,
+                                              .session = Session(caller.greeting.transcript()),
+                                              .store = std::move(store)})
+                      .first->second;
+  ending_on_failure(id, [&] {
+    watch(c.socket.number(), id, c.watched, false);
+    queue(c, c.session.frame_of(Reply{}));  // tells the client that it is admitted
+    serve(id, c);
+  });
 }
 
-// Under a flood of connections, closes the oldest of those that have proven nothing.
-bool StoreLoop::push_out(const std::set<Id>& those) {
-  if (those.empty()) return false;
-  refuse(*those.begin(), Refused("too many connections, and this one had proven nothing"));
-  return true;
+// Ends the connection if its work fails: it is refused if the client has broken the protocol.
+template <class Work>
+void StoreLoop::ending_on_failure(Id id, Work work) {
+  try {
+    work();
+  } catch (const ProtocolError& reason) {
+    refuse(id, reason);
+  } catch (const std::system_error&) {  // the connection has ended
+    end(id);
+  }
 }
 
 void StoreLoop::handle(Id id, std::uint32_t events) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;  // ended by an earlier event of this round
   Connection& c = found->second;
-  try {
-    if ((events & (EPOLLERR | EPOLLHUP)) != 0 || ((events & EPOLLRDHUP) != 0 && (events & EPOLLIN) == 0)) {
-      if (!c.session.known()) throw Refused("it closed the connection before it had proven itself");
-      end(id);
-      return;
-    }
+  if ((events & (EPOLLERR | EPOLLHUP)) != 0 || ((events & EPOLLRDHUP) != 0 && (events & EPOLLIN) == 0)) return end(id);
+  ending_on_failure(id, [&] {
     if ((events & EPOLLOUT) != 0) serve(id, c);
     if ((events & EPOLLIN) != 0) read_some(id, c);
-  } catch (const Refused& reason) {
-    refuse(id, reason);
-  } catch (const std::system_error&) {  // the connection has ended
-    end(id);
-  }
+  });
 }
 
 void StoreLoop::read_some(Id id, Connection& c) {
@@ -186,34 +181,11 @@ void StoreLoop::read_some(Id id, Connection& c) {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got < 0) throw failure("receiving");
   if (got == 0) {
-    if (!c.session.known()) throw Refused("it closed the connection before it had proven itself");
-    if (c.session.in_the_middle()) throw Refused("it closed the connection in the middle of a message");
-    end(id);
-    return;
+    if (c.session.in_the_middle()) throw ProtocolError("it closed the connection in the middle of a message");
+    return end(id);
   }
   c.session.take({bytes.data(), static_cast<std::size_t>(got)});
-  if (!c.session.greeted()) greet(id, c);
-  if (c.session.known() && greeting_.erase(id) != 0) {
-    set_deadline(id, c, Deadline::max());
-    queue(c, c.session.frame_of(Reply{}));  // tells the client that it is admitted; until then it may be pushed out
-  }
   serve(id, c);
-}
-
-// Without the right secret in its hello, a connection is not a user.
-void StoreLoop::greet(Id id, Connection& c) {
-  const std::optional<Hello> hello = c.session.hello();
-  if (!hello) return;
-  const std::optional<std::string> secret = stores_.secret_of(hello->store);
-  if (!secret) throw Refused("a client of a store that is not kept here, or no longer", Verdict::gone);
-  const Bytes answer = c.session.welcome(*secret, port_);
-  c.store = stores_.use(hello->store);
-  if (!c.store) throw Refused("a client of a store that has just been left", Verdict::gone);
-  silent_.erase(id);
-  if (greeting_.size() >= most_greeting(descriptor_limit())) push_out(greeting_);
-  greeting_.insert(id);
-  tune(c.socket);
-  queue(c, answer);
 }
 
 // Answers complete requests, one at a time: the next one is read after the reply has left.
@@ -245,7 +217,7 @@ void StoreLoop::serve(Id id, Connection& c) {
 
 Reply StoreLoop::reply_to(KeptStore& store, const Request& r) {
   const auto text = [](const std::exception& e) {
-    const auto bytes = bytes_of(e.what());
+    const auto bytes = net::bytes_of(e.what());
     return Bytes(bytes.begin(), bytes.end());
   };
   try {
@@ -275,12 +247,10 @@ void StoreLoop::wake_waiting(KeptStore& store, const std::string& key) {
     Connection& c = connections_.at(id);
     c.awaited.clear();
     queue(c, c.session.frame_of(reply));
-    try {
+    ending_on_failure(id, [&] {
       flush(c);
       settle(id, c);
-    } catch (const std::system_error&) {
-      end(id);
-    }
+    });
   }
 }
 
@@ -314,7 +284,7 @@ void StoreLoop::settle(Id id, Connection& c) {
   const bool reads = c.output.empty() && c.awaited.empty();
   const std::uint32_t events = EPOLLRDHUP | (reads ? EPOLLIN : 0U) | (c.output.empty() ? 0U : EPOLLOUT);
   if (events != c.watched) watch(c.socket.number(), id, c.watched = events, true);
-  if (!c.session.known() || !c.awaited.empty()) return;
+  if (!c.awaited.empty()) return;
   set_deadline(id, c, !reads || c.session.in_the_middle() ? Clock::now() + patience : Deadline::max());
 }
 
@@ -327,27 +297,15 @@ void StoreLoop::set_deadline(Id id, Connection& c, Deadline until) {
 
 void StoreLoop::expire() {
   const Deadline now = Clock::now();
-  if (deaf_until_ > Deadline::min() && now >= deaf_until_) {
-    deaf_until_ = Deadline::min();
-    watch(listener_.number(), listener_id, EPOLLIN, true);
-  }
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     const Id id = deadlines_.begin()->second;
     Connection& c = connections_.at(id);
-    if (c.awaited.empty()) {
-      refuse(id,
-             Refused(c.session.known() ? "it stopped in the middle of a message" : "it has not proven itself in time"));
-      continue;
-    }
-    wait_no_more(id, c);
-    queue(c, c.session.frame_of(Reply{StoreOutcome::not_yet}));
-    try {
+    ending_on_failure(id, [&] {
+      if (c.awaited.empty()) throw ProtocolError("it stopped in the middle of a message");
+      wait_no_more(id, c);
+      queue(c, c.session.frame_of(Reply{StoreOutcome::not_yet}));
       serve(id, c);
-    } catch (const Refused& reason) {
-      refuse(id, reason);
-    } catch (const std::system_error&) {
-      end(id);
-    }
+    });
   }
 }
 
@@ -357,18 +315,17 @@ void StoreLoop::end(Id id) {
   Connection& c = found->second;
   deadlines_.erase({c.until, id});
   wait_no_more(id, c);
-  silent_.erase(id);
-  greeting_.erase(id);
   connections_.erase(found);
 }
 
-void StoreLoop::refuse(Id id, const Refused& why) {
-  Connection& c = connections_.at(id);
-  if (why.verdict != Verdict::none && c.output.empty())  // best effort: it fits, or the other end has gone
-    send(c.socket.number(), &why.verdict, sizeof why.verdict, MSG_NOSIGNAL | MSG_DONTWAIT);
-  refused_.fetch_add(1, std::memory_order_relaxed);
-  if (serving_.on_refusal) serving_.on_refusal(fmt::format("{}: {}", c.from.text(), why.what()));
+void StoreLoop::refuse(Id id, const ProtocolError& why) {
+  tell_of_refusal(connections_.at(id).from, why);
   end(id);  // last, so that a client that is disconnected finds it counted
+}
+
+void StoreLoop::tell_of_refusal(const net::Address& from, const ProtocolError& why) {
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  if (serving_.on_refusal) serving_.on_refusal(fmt::format("{}: {}", from.text(), why.what()));
 }
 
 std::thread serving_thread(std::shared_ptr<StoreLoop> loop) {

@@ -1,5 +1,5 @@
-// Event loop of a TCP store's serving thread, over all connections to the stores that it keeps. Members belong to that
-// thread unless stated otherwise.
+// Event loop of a TCP store's serving thread, over all connections to the stores that it keeps: those of clients that
+// have proven that they know the secret. Members belong to that thread unless stated otherwise.
 #pragma once
 
 #include <sys/epoll.h>
@@ -17,7 +17,7 @@
 #include "ccl/rendezvous/tcp/kept_stores.h"
 #include "ccl/rendezvous/tcp/server.h"
 #include "ccl/rendezvous/tcp/session.h"
-#include "ccl/rendezvous/tcp/socket.h"
+#include "net/reception.h"
 
 namespace trellis::ccl {
 
@@ -38,15 +38,15 @@ class StoreLoop {
  private:
   using Id = std::uint64_t;
   struct Connection {
-    Descriptor socket;
-    Endpoint from;
-    Session session = {};
-    KeptStores::Use store = {};  // set by its hello
+    net::Descriptor socket;
+    net::Address from;
+    Session session;
+    KeptStores::Use store;
     Bytes output = {};
     std::size_t sent = 0;
     std::uint32_t watched = EPOLLIN | EPOLLRDHUP;
     std::string awaited = {};          // the key that its get waits for; empty: none
-    Deadline until = Deadline::max();  // of the greeting, the frame, the get or the reply in progress
+    Deadline until = Deadline::max();  // of the frame, the get or the reply in progress
   };
   struct Change {
     StoreName store;
@@ -56,13 +56,13 @@ class StoreLoop {
   void wake() const;
   void hear_changes();
   void watch(int number, Id id, std::uint32_t events, bool known_already);
-  void accept_some();
-  void tell_of_limit();
-  void begin(Descriptor, const Endpoint& from);
-  bool push_out(const std::set<Id>& those);
+  std::string secret_of(std::span<const std::byte> terms);
+  bool raise_limit();
+  void admit(net::ProvenCaller);
+  template <class Work>
+  void ending_on_failure(Id id, Work work);
   void handle(Id id, std::uint32_t events);
   void read_some(Id id, Connection&);
-  void greet(Id id, Connection&);
   void serve(Id id, Connection&);
   Reply reply_to(KeptStore&, const Request&);
   void wake_waiting(KeptStore&, const std::string& key);
@@ -73,11 +73,13 @@ class StoreLoop {
   void set_deadline(Id id, Connection&, Deadline);
   void expire();
   void end(Id id);
-  void refuse(Id id, const Refused& why);
+  void refuse(Id id, const net::ProtocolError& why);
+  void tell_of_refusal(const net::Address& from, const net::ProtocolError& why);
   int milliseconds_to_sleep() const;
 
   TcpStoreServing serving_;
-  Descriptor listener_, poll_, woken_;
+  net::Reception reception_;
+  net::Descriptor poll_, woken_;
   int port_ = 0;
   std::atomic<std::int64_t> refused_ = 0;
   std::atomic<bool> stopping_ = false;
@@ -87,11 +89,8 @@ class StoreLoop {
 
   Id next_ = 16;  // smaller numbers are not connections
   std::map<Id, Connection> connections_;
-  std::set<Id> silent_;    // connections without a valid hello, the oldest first
-  std::set<Id> greeting_;  // connections that must still prove that the hello was theirs
   std::set<std::pair<Deadline, Id>> deadlines_;
   bool told_of_limit_ = false;
-  Deadline deaf_until_ = Deadline::min();  // out of descriptors: no connection is accepted before this time
 };
 
 // Starts the thread. When the loop fails, everything is closed, and clients get an error.

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 
-#include "ccl/rendezvous/sha256.h"
-#include "ccl/rendezvous/tcp/wire_bytes.h"
+#include "net/sha256.h"
+#include "net/wire_bytes.h"
 
 namespace trellis::ccl {
+
+using net::ProtocolError;
+using net::put;
 
 Bytes body_of(const Request& r) {
   if (r.verb != Verb::leave || !r.key.empty()) check_key(r.key);
@@ -15,7 +18,7 @@ Bytes body_of(const Request& r) {
   body.reserve(16 + r.key.size() + r.value.size());
   put(body, static_cast<std::uint8_t>(r.verb));
   put(body, static_cast<std::uint16_t>(r.key.size()));
-  put(body, bytes_of(r.key));
+  put(body, net::bytes_of(r.key));
   if (r.verb == Verb::set) {
     check_value(r.value);
     put(body, r.value);
@@ -28,26 +31,26 @@ Bytes body_of(const Request& r) {
 }
 
 Request request_in(std::span<const std::byte> body) {
-  Reader reader(body);
+  net::WireReader reader(body);
   Request r;
   const auto verb = reader.number<std::uint8_t>("verb");
-  if (verb < 1 || verb > 4) throw Refused(fmt::format("a request with the unknown verb {}", verb));
+  if (verb < 1 || verb > 4) throw ProtocolError(fmt::format("a request with the unknown verb {}", verb));
   r.verb = static_cast<Verb>(verb);
   const auto key = reader.some(reader.number<std::uint16_t>("key's length"), "key");
   if ((key.empty() && r.verb != Verb::leave) || key.size() > most_key_bytes)
-    throw Refused(fmt::format("a key of {} bytes", key.size()));
+    throw ProtocolError(fmt::format("a key of {} bytes", key.size()));
   r.key.assign(reinterpret_cast<const char*>(key.data()), key.size());
   if (r.verb == Verb::set) {
     const auto value = reader.rest();
-    if (value.size() > most_value_bytes) throw Refused(fmt::format("a value of {} bytes", value.size()));
+    if (value.size() > most_value_bytes) throw ProtocolError(fmt::format("a value of {} bytes", value.size()));
     r.value.assign(value.begin(), value.end());
   } else if (r.verb == Verb::get) {
     r.wait = std::min(std::chrono::milliseconds(reader.number<std::uint32_t>("wait")), Request::longest);
   } else {
     r.amount = reader.number<std::int64_t>("amount");
   }
-  if (r.verb == Verb::leave && r.amount < 1) throw Refused(fmt::format("a leave of {} members", r.amount));
-  if (reader.left() != 0) throw Refused(fmt::format("a request with {} bytes too many", reader.left()));
+  if (r.verb == Verb::leave && r.amount < 1) throw ProtocolError(fmt::format("a leave of {} members", r.amount));
+  if (reader.left() != 0) throw ProtocolError(fmt::format("a request with {} bytes too many", reader.left()));
   return r;
 }
 
@@ -60,9 +63,9 @@ Bytes body_of(const Reply& r) {
 }
 
 Reply reply_in(std::span<const std::byte> body) {
-  Reader reader(body);
+  net::WireReader reader(body);
   const auto outcome = reader.number<std::uint8_t>("outcome");
-  if (outcome < 1 || outcome > 4) throw Refused(fmt::format("a reply with the unknown outcome {}", outcome));
+  if (outcome < 1 || outcome > 4) throw ProtocolError(fmt::format("a reply with the unknown outcome {}", outcome));
   const auto content = reader.rest();
   return {static_cast<StoreOutcome>(outcome), Bytes(content.begin(), content.end())};
 }

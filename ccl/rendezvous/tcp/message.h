@@ -7,7 +7,7 @@
 #include <string>
 
 #include "ccl/rendezvous/notes.h"
-#include "ccl/rendezvous/tcp/refused.h"
+#include "net/protocol_error.h"
 
 namespace trellis::ccl {
 
@@ -21,7 +21,7 @@ struct Request {
   static constexpr std::chrono::milliseconds longest{1u << 31};  // limit of one such wait
 };
 Bytes body_of(const Request&);
-Request request_in(std::span<const std::byte> body);  // throws Refused
+Request request_in(std::span<const std::byte> body);  // throws ProtocolError
 
 // The reply to every request but leave, which has none.
 enum class StoreOutcome : std::uint8_t {
@@ -35,6 +35,6 @@ struct Reply {
   Bytes content = {};
 };
 Bytes body_of(const Reply&);
-Reply reply_in(std::span<const std::byte> body);  // throws Refused
+Reply reply_in(std::span<const std::byte> body);  // throws ProtocolError
 
 }  // namespace trellis::ccl

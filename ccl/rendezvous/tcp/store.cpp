@@ -17,6 +17,7 @@
 namespace trellis::ccl {
 namespace {
 
+using net::ProtocolError;
 using std::chrono::milliseconds;
 
 constexpr milliseconds place_patience{1'000};   // for a place that does not answer, while there are others
@@ -29,7 +30,7 @@ enum class Found { store, nobody, silence, stranger, gone, elsewhere, other_secr
 
 // A connection whose two ends have authenticated each other.
 struct Link {
-  Descriptor socket;
+  net::Descriptor socket;
   FrameChain sent, heard;
 };
 
@@ -43,48 +44,44 @@ struct Attempt {
 // The next reply; empty: none came in time.
 std::optional<Reply> reply_over(Link& link, Deadline deadline) {
   std::array<std::byte, length_bytes> length;
-  if (!receive_before(link.socket, length, deadline)) return {};
+  if (!net::receive_before(link.socket, length, deadline)) return {};
   Bytes body(body_bytes(length));
   std::array<std::byte, code_bytes> code;
-  if (!receive_before(link.socket, body, deadline) || !receive_before(link.socket, code, deadline)) return {};
+  if (!net::receive_before(link.socket, body, deadline) || !net::receive_before(link.socket, code, deadline)) return {};
   link.heard.check(body, code);
   return reply_in(body);
 }
 
-Attempt turned_away(std::byte answer) {
-  switch (static_cast<Verdict>(answer)) {
-    case Verdict::other_secret:
+Attempt turned_away(const ProtocolError& why) {
+  switch (why.verdict) {
+    case net::Verdict::other_secret:
       return {Found::other_secret, "a store with another secret"};
-    case Verdict::elsewhere:
+    case net::Verdict::elsewhere:
       return {Found::elsewhere, "something that passes connections on to a store at another port"};
-    case Verdict::gone:
+    case net::Verdict::gone:
       return {Found::gone, "a process that does not keep this store, or no longer"};
+    case net::Verdict::none:
+      return {Found::stranger, "something that does not know the secret"};
     default:
       return {Found::stranger, "something that is no store of this library"};
   }
 }
 
-Attempt greet(Descriptor socket, const Endpoint& place, const StoreSearch& search, Deadline deadline) {
+Attempt greet(net::Descriptor socket, const net::Address& place, const StoreSearch& search, Deadline deadline) {
   const auto silence = [] { return Attempt{Found::silence, "something that does not answer"}; };
-  Greeting g{.hello = {.store = search.store, .port = static_cast<std::uint16_t>(place.port())}};
-  fill_random(g.hello.nonce);
+  const StoreHello hello{.store = search.store, .port = static_cast<std::uint16_t>(place.port())};
+  net::Calling calling(store_greeting, search.secret, hello.terms());
   try {
-    std::byte verdict{};
-    if (!send_before(socket, bytes_of_hello(g.hello, search.secret), deadline) ||
-        !receive_before(socket, {&verdict, 1}, deadline))
-      return silence();
-    if (verdict != static_cast<std::byte>(Verdict::welcome)) return turned_away(verdict);
-    std::array<std::byte, welcome_bytes> answer;
-    if (!receive_before(socket, answer, deadline)) return silence();
-    std::copy_n(answer.begin(), g.servers.size(), g.servers.begin());
-    if (!equal_in_constant_time(std::span(answer).last<proof_bytes>(), proof(Side::server, search.secret, g)))
-      return {Found::stranger, "something that does not know the secret"};
-    if (!send_before(socket, proof(Side::client, search.secret, g), deadline)) return silence();
-    Link link{std::move(socket), FrameChain(frame_key(Side::client, search.secret, g)),
-              FrameChain(frame_key(Side::server, search.secret, g))};
+    try {
+      if (!net::greet(socket, calling, deadline)) return silence();
+    } catch (const ProtocolError& why) {
+      return turned_away(why);
+    }
+    const net::Transcript& said = calling.transcript();
+    Link link{std::move(socket), FrameChain(said.key(net::Side::caller)), FrameChain(said.key(net::Side::listener))};
     if (!reply_over(link, deadline)) return silence();  // the admission
     return {.found = Found::store, .link = std::move(link)};
-  } catch (const Refused&) {
+  } catch (const ProtocolError&) {
     return {Found::stranger, "something that changes what a store sends"};
   } catch (const std::system_error& error) {
     if (error.code().value() != ECONNRESET && error.code().value() != EPIPE) throw;
@@ -92,8 +89,8 @@ Attempt greet(Descriptor socket, const Endpoint& place, const StoreSearch& searc
   }
 }
 
-Attempt try_place(const Endpoint& place, const StoreSearch& search, Deadline deadline) {
-  Descriptor socket = connect_before(place, deadline);
+Attempt try_place(const net::Address& place, const StoreSearch& search, Deadline deadline) {
+  net::Descriptor socket = net::connect_before(place, deadline);
   const int error = errno;
   if (!socket && error == ECONNREFUSED && search.was_there) return {Found::gone, std::strerror(error)};
   if (!socket) return {error == ETIMEDOUT ? Found::silence : Found::nobody, std::strerror(error), error};
@@ -139,9 +136,9 @@ class TcpStore : public Store {
     const Deadline deadline = Clock::now() + farewell;
     try {
       Link link = this->link(deadline);
-      send_before(link.socket,
-                  link.sent.frame(body_of({.verb = Verb::leave, .key = std::string(prefix), .amount = members})),
-                  deadline);
+      net::send_before(link.socket,
+                       link.sent.frame(body_of({.verb = Verb::leave, .key = std::string(prefix), .amount = members})),
+                       deadline);
       const std::lock_guard lock(mutex_);
       idle_.push_back(std::move(link));
     } catch (const std::exception&) {
@@ -171,7 +168,7 @@ Link TcpStore::find(Deadline deadline) {
   Found ever = Found::store;  // what `told` is of: who was refused is told so, also when the server has ended since
   do {
     Found most = Found::store;  // of this round: a place of another job may be one among several where nobody is
-    for (const Endpoint& place : search_.places) {
+    for (const net::Address& place : search_.places) {
       const bool only = search_.places.size() == 1;
       Attempt a = try_place(place, search_, only ? deadline : std::min(deadline, Clock::now() + place_patience));
       if (a.found == Found::store) {
@@ -245,8 +242,9 @@ std::optional<Bytes> TcpStore::ask(const Request& request, Deadline deadline) {
 
 std::optional<Reply> TcpStore::exchange(Link& link, const Bytes& request, Deadline deadline) const {
   try {
-    return send_before(link.socket, link.sent.frame(request), deadline) ? reply_over(link, deadline) : std::nullopt;
-  } catch (const Refused& reason) {
+    return net::send_before(link.socket, link.sent.frame(request), deadline) ? reply_over(link, deadline)
+                                                                             : std::nullopt;
+  } catch (const ProtocolError& reason) {
     throw std::system_error(EPROTO, std::generic_category(), fmt::format("{} sent {}", search_.name, reason.what()));
   } catch (const std::system_error& error) {
     throw std::system_error(error.code(), fmt::format("{} has ended, or turned this process away", search_.name));
@@ -261,9 +259,10 @@ std::shared_ptr<Store> find_tcp_store(StoreSearch search, Deadline deadline) {
 
 std::shared_ptr<Store> tcp_store(const std::string& host, int port, const std::string& secret, Deadline deadline) {
   if (port < 1 || port > 65535) throw std::invalid_argument(fmt::format("port {}: expected 1 to 65535", port));
-  return find_tcp_store(
-      {.places = endpoints_of(host, port), .secret = secret, .name = fmt::format("the store at {}:{}", host, port)},
-      deadline);
+  return find_tcp_store({.places = net::addresses_of(host, port),
+                         .secret = secret,
+                         .name = fmt::format("the store at {}:{}", host, port)},
+                        deadline);
 }
 
 }  // namespace trellis::ccl

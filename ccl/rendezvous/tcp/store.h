@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "ccl/rendezvous/tcp/greeting.h"
-#include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/store.h"
+#include "net/address.h"
 
 namespace trellis::ccl {
 
 struct StoreSearch {
-  std::vector<Endpoint> places;  // tried in turn, repeatedly, until one answers and knows the secret
+  std::vector<net::Address> places;  // tried in turn, repeatedly, until one answers and knows the secret
   std::string secret;
   std::string name;              // of the store, for messages
   StoreName store = {};          // among the stores of its server

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/this_machine.h"
 #include "ccl/transports/libfabric/presence/members.h"
 #include "ccl/transports/libfabric/presence/neighbours.h"
@@ -15,6 +14,7 @@
 #include "ccl/transports/libfabric/wire/provider.h"
 #include "ccl/transports/registry.h"
 #include "ccl/transports/who.h"
+#include "net/sha256.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -151,7 +151,7 @@ Family divided(const Joining& j, const FabricTransport& parent) {
     f.places.push_back(parent.presence().place(r));
     f.members.push_back(parent.presence().member(r));
   }
-  if (j.rank == 0) f.identity = random_number();
+  if (j.rank == 0) f.identity = net::random_number();
   return f;
 }
 

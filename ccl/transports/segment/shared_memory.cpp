@@ -15,12 +15,12 @@
 #include <system_error>
 #include <utility>
 
-#include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/rendezvous/this_machine.h"
 #include "ccl/transports/process.h"
 #include "ccl/transports/registry.h"
 #include "ccl/transports/segment/joining.h"
 #include "ccl/transports/segment/mapping.h"
+#include "net/descriptor.h"
 
 namespace trellis::ccl {
 namespace {
@@ -44,9 +44,9 @@ constexpr std::size_t least_fetched = std::size_t{256} << 10;
                           fmt::format("{}: opening the memory of rank {}: {}", path, rank, why));
 }
 
-Descriptor open_of(Rank rank, pid_t pid, int fd) {
+net::Descriptor open_of(Rank rank, pid_t pid, int fd) {
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
-  Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  net::Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file && errno == ENOENT) miss(rank, pid, path);
   if (!file) fail(fmt::format("{}: opening the memory of rank {}", path, rank));
   return file;
@@ -85,7 +85,7 @@ class InWindow : public Exposed {
 
 class OtherProcesses : public Reach {
  public:
-  OtherProcesses(Descriptor file, Mapping mapping, const SegmentShape& shape, const Joining& j)
+  OtherProcesses(net::Descriptor file, Mapping mapping, const SegmentShape& shape, const Joining& j)
       : file_(std::move(file)),
         mapping_(std::move(mapping)),
         segment_(mapping_.base(), shape),
@@ -138,7 +138,7 @@ class OtherProcesses : public Reach {
     Peer& p = peer(from);
     if (p.window.base() == nullptr && !p.file) {
       const RankArea& area = segment_.area(from);
-      Descriptor file = open_of(from, area.pid.load(std::memory_order_acquire), area.window_fd.load());
+      net::Descriptor file = open_of(from, area.pid.load(std::memory_order_acquire), area.window_fd.load());
       p.window = Mapping::of(file.number(), area.window_bytes.load(), PROT_READ, &room_for_windows());
       if (p.window.base() == nullptr && errno != ENOMEM) fail(fmt::format("mmap of the window of rank {}", from));
       if (p.window.base() == nullptr) p.file = std::move(file);
@@ -179,7 +179,7 @@ class OtherProcesses : public Reach {
  private:
   struct Peer {
     Mapping window;
-    Descriptor file;  // its window's, where that is not mapped
+    net::Descriptor file;  // its window's, where that is not mapped
     std::shared_ptr<Process> process;
     std::int8_t may_fetch = -1;  // -1: not known yet
   };
@@ -205,7 +205,7 @@ class OtherProcesses : public Reach {
     return p.may_fetch != 0;
   }
 
-  Descriptor file_;
+  net::Descriptor file_;
   Mapping mapping_;
   Segment segment_;
   device::Device& device_;
@@ -214,8 +214,8 @@ class OtherProcesses : public Reach {
   std::vector<Peer> peers_;
 };
 
-std::pair<Descriptor, Mapping> made(Store& store, const SegmentShape& shape, const std::string& host) {
-  Descriptor file(memfd_create("trellis-segment", MFD_CLOEXEC));
+std::pair<net::Descriptor, Mapping> made(Store& store, const SegmentShape& shape, const std::string& host) {
+  net::Descriptor file(memfd_create("trellis-segment", MFD_CLOEXEC));
   if (!file || ftruncate(file.number(), static_cast<off_t>(shape.bytes())) != 0)
     fail(fmt::format("a shared segment of {} bytes", shape.bytes()));
   Mapping mapping(file.number(), shape.bytes(), PROT_READ | PROT_WRITE);
@@ -229,14 +229,14 @@ std::pair<Descriptor, Mapping> made(Store& store, const SegmentShape& shape, con
 // The error for a rank 0 that gave up: it closes its segment, and the descriptor's number may be another file's by now.
 constexpr const char* given_up = "rank 0 no longer has the segment that it announced";
 
-Descriptor open_announced(const Announced& announced) try {
+net::Descriptor open_announced(const Announced& announced) try {
   return open_of(0, announced.pid, announced.fd);
 } catch (const std::system_error& e) {
   if (e.code().value() == ENOENT && access("/proc/self/fd", F_OK) == 0) throw Dropped(e.what());
   throw;
 }
 
-std::pair<Descriptor, Mapping> found(Store& store, Rank rank, const std::string& host, Deadline deadline) {
+std::pair<net::Descriptor, Mapping> found(Store& store, Rank rank, const std::string& host, Deadline deadline) {
   const Bytes bytes = store.get("segment", deadline);
   Announced announced;
   if (bytes.size() != sizeof announced) throw std::invalid_argument("the store's note about the segment is damaged");
@@ -245,7 +245,7 @@ std::pair<Descriptor, Mapping> found(Store& store, Rank rank, const std::string&
   if (host != announced.host)
     throw std::invalid_argument(fmt::format(
         "rank {} runs on another host or in another container than rank 0: shared memory can't join them", rank));
-  Descriptor file = open_announced(announced);
+  net::Descriptor file = open_announced(announced);
   struct stat size = {};
   if (fstat(file.number(), &size) != 0 || static_cast<std::uint64_t>(size.st_size) != announced.bytes)
     throw Dropped(given_up);

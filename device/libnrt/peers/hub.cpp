@@ -29,7 +29,7 @@ std::shared_ptr<Hub::Meeting> Hub::meeting_for(const Coming& c) {
   return meeting;
 }
 
-std::vector<Bytes> Hub::meet(const Coming& c, Deadline deadline) {
+std::vector<Bytes> Hub::meet(const Coming& c, net::Deadline deadline) {
   if (c.members == 0 || c.member >= c.members)
     refuse(Status::invalid, "member {} of {}: expected 0 to {}", c.member, c.members, static_cast<int>(c.members) - 1);
   std::unique_lock lock(mutex_);

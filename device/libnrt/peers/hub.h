@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "device/messages/socket.h"
+#include "net/socket.h"
 
 namespace trellis::device::nrt {
 
@@ -31,7 +31,7 @@ class Hub {
  public:
   // Returns each member's bytes, in the members' order. Refuses different signatures and a member who comes twice; at
   // the deadline it names who is missing.
-  std::vector<Bytes> meet(const Coming&, Deadline);
+  std::vector<Bytes> meet(const Coming&, net::Deadline);
   void stop();  // meetings for which somebody is missing end, and none begins any more
 
  private:

@@ -28,21 +28,22 @@ std::chrono::milliseconds timeout_of_environment() {
 }
 
 // The address where device 0 serves the others. Without a secret it is loopback, whichever own address was named.
-Address place_of(const std::string& root) {
-  Address at = address_of(root);
+net::Address place_of(const std::string& root) {
+  const auto place = net::host_and_port(root);
+  if (!place) refuse(Status::invalid, "'{}': expected ADDRESS:PORT, as in 10.0.1.2:46820", root);
+  const net::Address own = canonical(place->first, place->second);
   const std::string secret = secret_of_job();
-  expect_secret_for(at.host, secret);
-  if (secret.empty()) at.host = loopback;
-  return at;
+  expect_secret_for(own, secret);
+  return secret.empty() ? own : net::addresses_of(place->first, place->second, AF_INET).front();
 }
 
 // Allocates memory as bytes arrive, not as they are announced.
-void receive_all(Socket& s, Bytes& into, std::uint64_t bytes, Deadline deadline, const std::function<bool()>& go_on) {
+void receive_growing(const net::Descriptor& s, Bytes& into, std::uint64_t bytes, const net::WaitLimit& wait) {
   constexpr std::uint64_t piece = 1 << 20;
   while (into.size() < bytes) {
     const std::size_t before = into.size();
     into.resize(before + std::min(piece, bytes - before));
-    s.receive(std::span(into).subspan(before), deadline, go_on);
+    receive_all(s, std::span(into).subspan(before), wait);
   }
 }
 
@@ -55,13 +56,14 @@ struct Head {
 
 class World::Server {
  public:
-  Server(Hub& hub, const Address& a, std::chrono::milliseconds timeout)
+  Server(Hub& hub, const net::Address& a, std::chrono::milliseconds timeout)
       : hub_(hub),
         timeout_(timeout),
         listener_(std::make_unique<CallListener>(
             a, CallListener::Answering{
                    .kind = CallKind::meeting,
-                   .arrived = [this](CallListener::Call c) { begin(std::make_shared<Socket>(std::move(c.socket))); },
+                   .arrived =
+                       [this](CallListener::Call c) { begin(std::make_shared<net::Descriptor>(std::move(c.socket))); },
                    .meanwhile =
                        [this] { std::erase_if(serving_, [](const Serving& one) { return one.done->load(); }); }})) {}
   ~Server() {
@@ -76,31 +78,30 @@ class World::Server {
     std::shared_ptr<std::atomic<bool>> done;
     std::jthread thread;
   };
-  void begin(std::shared_ptr<Socket> s) {
+  void begin(std::shared_ptr<net::Descriptor> s) {
     auto done = std::make_shared<std::atomic<bool>>(false);
     serving_.push_back({done, std::jthread([this, s = std::move(s), done] {
                           serve(*s);
                           *done = true;
                         })});
   }
-  void serve(Socket& s) noexcept {
-    const auto go_on = [this] { return !ending_.load(); };
-    const Deadline deadline = std::chrono::steady_clock::now() + timeout_;
+  void serve(const net::Descriptor& s) noexcept {
+    const net::WaitLimit wait(net::Clock::now() + timeout_, [this] { return !ending_.load(); });
     Head head;
     try {
-      s.receive(std::as_writable_bytes(std::span(&head, 1)), deadline, go_on);
+      receive_all(s, bytes_in(head), wait);
       if (head.magic != Head().magic || head.key > most_text || head.signature > most_text || head.bytes > most_bytes ||
           head.members > most_members)
         return;
       Coming c{std::string(head.key, ' '), std::string(head.signature, ' '), head.member, head.members, {}};
-      s.receive(std::as_writable_bytes(std::span(c.key)), deadline, go_on);
-      s.receive(std::as_writable_bytes(std::span(c.signature)), deadline, go_on);
-      receive_all(s, c.bytes, head.bytes, deadline, go_on);
-      const auto all = hub_.meet(c, deadline);
+      receive_all(s, std::as_writable_bytes(std::span(c.key)), wait);
+      receive_all(s, std::as_writable_bytes(std::span(c.signature)), wait);
+      receive_growing(s, c.bytes, head.bytes, wait);
+      const auto all = hub_.meet(c, wait.until);
       for (const Bytes& one : all) {
         const std::uint64_t size = one.size();
-        s.send(bytes_of(size), deadline, go_on);
-        s.send(one, deadline, go_on);
+        send_all(s, bytes_in(size), wait);
+        send_all(s, one, wait);
       }
     } catch (const Refusal& e) {
       tell(s, e);
@@ -110,16 +111,16 @@ class World::Server {
     }
   }
   // Sends a refusal: a size that no member can have, then status and text.
-  static void tell(Socket& s, const Refusal& e) noexcept {
+  static void tell(const net::Descriptor& s, const Refusal& e) noexcept {
     try {
-      const Deadline soon = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+      const net::Deadline soon = net::Clock::now() + std::chrono::seconds(1);
       const std::uint64_t mark = ~std::uint64_t{0}, status = static_cast<std::uint64_t>(e.status);
       const std::string text = e.what();
       const std::uint64_t size = text.size();
-      s.send(bytes_of(mark), soon, {});
-      s.send(bytes_of(status), soon, {});
-      s.send(bytes_of(size), soon, {});
-      s.send(std::as_bytes(std::span(text)), soon, {});
+      send_all(s, bytes_in(mark), soon);
+      send_all(s, bytes_in(status), soon);
+      send_all(s, bytes_in(size), soon);
+      send_all(s, net::bytes_of(text), soon);
     } catch (...) {  // the peer sees that the connection ends
     }
   }
@@ -148,29 +149,28 @@ void World::stop() {
 }
 
 std::vector<Bytes> World::meet(const Coming& c) {
-  const Deadline deadline = std::chrono::steady_clock::now() + timeout_;
-  const auto go_on = [this] { return !stopped_.load(); };
+  const net::WaitLimit wait(net::Clock::now() + timeout_, [this] { return !stopped_.load(); });
   bool here = root_.empty();
   {
     const std::lock_guard lock(mutex_);
     here = here || server_ != nullptr;
   }
-  if (here) return hub_.meet(c, deadline);
-  Socket s = call({.kind = CallKind::meeting}, place_of(root_), deadline, go_on);
+  if (here) return hub_.meet(c, wait.until);
+  const net::Descriptor s = call({.kind = CallKind::meeting}, place_of(root_), wait);
   const Head head{.key = static_cast<std::uint32_t>(c.key.size()),
                   .signature = static_cast<std::uint32_t>(c.signature.size()),
                   .member = c.member,
                   .members = c.members,
                   .bytes = c.bytes.size()};
-  s.send(bytes_of(head), deadline, go_on);
-  s.send(std::as_bytes(std::span(c.key)), deadline, go_on);
-  s.send(std::as_bytes(std::span(c.signature)), deadline, go_on);
-  s.send(c.bytes, deadline, go_on);
+  send_all(s, bytes_in(head), wait);
+  send_all(s, net::bytes_of(c.key), wait);
+  send_all(s, net::bytes_of(c.signature), wait);
+  send_all(s, c.bytes, wait);
   // The server's own deadline comes first, as its error names who is missing.
-  const Deadline later = deadline + std::chrono::seconds(2);
+  const net::WaitLimit later(wait.until + std::chrono::seconds(2), wait.goes_on);
   const auto number = [&] {
     std::uint64_t value = 0;
-    s.receive(std::as_writable_bytes(std::span(&value, 1)), later, go_on);
+    receive_all(s, bytes_in(value), later);
     return value;
   };
   std::vector<Bytes> all(c.members);
@@ -179,11 +179,11 @@ std::vector<Bytes> World::meet(const Coming& c) {
     if (size == ~std::uint64_t{0}) {
       const auto status = static_cast<Status>(number());
       std::string text(std::min<std::uint64_t>(number(), most_text), ' ');
-      s.receive(std::as_writable_bytes(std::span(text)), later, go_on);
+      receive_all(s, std::as_writable_bytes(std::span(text)), later);
       throw Refusal(status, text);
     }
     if (size > most_bytes) refuse(Status::network_proxy, "a member has {} bytes", size);
-    receive_all(s, one, size, later, go_on);
+    receive_growing(s, one, size, later);
   }
   return all;
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/digest/sha256.h"
+#include "net/sha256.h"
 #include "text/nearest.h"
 
 namespace trellis::sim {
@@ -46,7 +46,7 @@ std::string figures_digest(const MachineSpec& spec) {
 
 std::string digest_words(std::string_view text) {
   constexpr std::size_t digits = 16;  // enough to tell two apart
-  return "sha256 " + kernels::hexadecimal(kernels::sha256(kernels::bytes_of(text))).substr(0, digits);
+  return "sha256 " + net::hexadecimal(net::sha256(net::bytes_of(text))).substr(0, digits);
 }
 
 }  // namespace trellis::sim

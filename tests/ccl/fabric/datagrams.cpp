@@ -15,6 +15,7 @@
 
 #include "ccl/transports/libfabric/presence/knocks.h"
 #include "ccl/transports/libfabric/wire/endpoint.h"
+#include "net/socket.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -118,9 +119,9 @@ std::vector<std::size_t> refused_in_time(Knocks& knocks) {
 }
 
 TEST(Knocks, TellWhereNobodyListens) {
-  Descriptor listens = listen_at("127.0.0.1", 0), ends = listen_at("127.0.0.1", 0);
-  const ccl::Endpoint there = local_endpoint(listens), gone = local_endpoint(ends);
-  ends = Descriptor();
+  net::Descriptor listens = net::listen_at("127.0.0.1", 0), ends = net::listen_at("127.0.0.1", 0);
+  const net::Address there = net::local_address(listens), gone = net::local_address(ends);
+  ends = net::Descriptor();
   Knocks knocks;
   knocks.begin(3, there);  // nobody accepts it: the process may be stopped
   knocks.begin(5, gone);

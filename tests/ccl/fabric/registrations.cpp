@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "ccl/rendezvous/sha256.h"
 #include "ccl/transports/libfabric/data/registrations.h"
 #include "ccl/transports/libfabric/wire/endpoint.h"
 #include "ccl/transports/libfabric/wire/keys.h"
 #include "ccl/transports/libfabric/wire/registration_request.h"
 #include "device/device.h"
+#include "net/sha256.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -234,7 +234,7 @@ TEST(Keys, AreInUseAsLongAsTheirOwner) {
   EXPECT_EQ(OwnKey(nullptr).number(), 0U);
 }
 
-TEST(Keys, BeginElsewhereEachTime) { EXPECT_NE(random_number(), random_number()); }
+TEST(Keys, BeginElsewhereEachTime) { EXPECT_NE(net::random_number(), net::random_number()); }
 
 constexpr std::uint32_t old = FI_VERSION(1, 17), recent = FI_VERSION(2, 1);
 

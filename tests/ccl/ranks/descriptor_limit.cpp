@@ -1,5 +1,6 @@
 // Processes that may have few descriptors: the soft limit is raised where that helps, and else the error tells of it.
 #include "ccl/descriptor_limit.h"
+#include "net/descriptor.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -34,9 +35,9 @@ TEST(DescriptorLimit, IsRaisedForALargeCommunicatorAlone) {
       {
         limit_to(200, 1000);
         allow_descriptors(4);
-        const bool kept = descriptor_limit() == 200;
+        const bool kept = net::descriptor_limit() == 200;
         allow_descriptors(100);
-        _exit(kept && descriptor_limit() == 1000 ? 0 : 1);
+        _exit(kept && net::descriptor_limit() == 1000 ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
 }
@@ -50,7 +51,7 @@ TEST(DescriptorLimit, IsRaisedByAStoreWithManyClients) {
         while (clients.size() < 60) {
           clients.push_back(tcp_store("127.0.0.1", server->port(), "s", Clock::now() + 60s));
         }
-        _exit(descriptor_limit() == 500 ? 0 : 1);
+        _exit(net::descriptor_limit() == 500 ? 0 : 1);
       },
       testing::ExitedWithCode(0), "");
 }

@@ -22,10 +22,10 @@
 #include "ccl/api/c/communicator.h"
 #include "ccl/api/c/operations.h"
 #include "ccl/communicator.h"
-#include "ccl/rendezvous/sha256.h"
-#include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/rendezvous/unique_id.h"
 #include "ccl/transports/open.h"
+#include "net/sha256.h"
+#include "net/socket.h"
 
 namespace trellis::ccl {
 namespace {
@@ -154,7 +154,7 @@ TEST(Descriptors, WithoutOneAHostIsNoOtherHost) {
                          [](Rank, Ids&) {
                            const auto device = device::host_of_process();
                            const auto store = memory_store();
-                           std::vector<Descriptor> all;
+                           std::vector<net::Descriptor> all;
                            while (all.emplace_back(dup(0))) {
                            }
                            const Joining joining{
@@ -171,12 +171,12 @@ TEST(Descriptors, WithoutOneAHostIsNoOtherHost) {
 }
 
 bool anybody_at(int port) {
-  return static_cast<bool>(connect_before(endpoints_of("127.0.0.1", port).front(), Clock::now() + 60s));
+  return static_cast<bool>(net::connect_before(net::addresses_of("127.0.0.1", port).front(), Clock::now() + 60s));
 }
 
 // A job's ranks meet again and again at their address, and between that nobody else is let in there.
 TEST(Descriptors, AJobsMeetingPlaceIsClosedOnceAllHaveMet) {
-  const int port = local_endpoint(listen_at("127.0.0.1", 0)).port();
+  const int port = net::local_address(net::listen_at("127.0.0.1", 0)).port();
   EXPECT_EQ(in_processes(2,
                          [port](Rank rank, Ids&) {
                            setenv("RANK", std::to_string(rank).c_str(), 1);

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "ccl/rendezvous/tcp/socket.h"
+#include "net/descriptor.h"
 #include "tests/ccl/ranks/run.h"
 #include "tests/folder.h"
 
@@ -54,7 +54,7 @@ std::pair<std::string, std::string> asked_in_vain(const Config& c, const std::st
       1,
       [&](Communicator& one) {
         std::filesystem::remove_all(c.dump);
-        const Descriptor file(open(heard.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
+        const net::Descriptor file(open(heard.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
         dup2(file.number(), STDERR_FILENO);
         kill(getpid(), signal);
         for (const auto until = Clock::now() + 60s; std::filesystem::file_size(heard) == 0 && Clock::now() < until;)

@@ -11,10 +11,10 @@
 #include <string>
 #include <thread>
 
-#include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/tcp/greeting.h"
 #include "ccl/rendezvous/tcp/server.h"
-#include "ccl/rendezvous/tcp/socket.h"
+#include "net/sha256.h"
+#include "net/socket.h"
 #include "tests/ccl/rendezvous/relay.h"
 
 namespace trellis::ccl {
@@ -23,8 +23,8 @@ namespace {
 using namespace std::chrono_literals;
 
 int free_port() {
-  const Descriptor socket = listen_at("127.0.0.1", 0);
-  return local_endpoint(socket).port();
+  const net::Descriptor socket = net::listen_at("127.0.0.1", 0);
+  return net::local_address(socket).port();
 }
 
 Launched rank_of(int rank, int ranks, int port) {
@@ -73,13 +73,13 @@ std::vector<Launched> job(int ranks, int port, const std::string& secret = "") {
   return all;
 }
 
-TEST(StoreFromEnvironment, RanksMeetAtTheAddress) { meet(job(4, free_port(), fresh_secret())); }
+TEST(StoreFromEnvironment, RanksMeetAtTheAddress) { meet(job(4, free_port(), net::fresh_secret())); }
 
 TEST(StoreFromEnvironment, WithoutASecretToo) { meet(job(3, free_port())); }
 
 TEST(StoreFromEnvironment, APortThatAnotherProgramHasIsPassedOver) {
-  const Descriptor silent = listen_at("127.0.0.1", 0);
-  meet(job(3, local_endpoint(silent).port()));
+  const net::Descriptor silent = net::listen_at("127.0.0.1", 0);
+  meet(job(3, net::local_address(silent).port()));
 }
 
 TEST(StoreFromEnvironment, TwoJobsSideBySideKeepApart) {
@@ -103,7 +103,8 @@ TEST(StoreFromEnvironment, ASecondCallFindsTheSameStore) {
 TEST(StoreFromEnvironment, AnotherProcessWithTheSameSecretAtTheAddressIsRefused) {
   Launched l = rank_of(0, 2, 0);
   const auto server = tcp_store_server({.address = "127.0.0.1", .secret = "same"});
-  tcp_store("127.0.0.1", server->port(), "same", Clock::now() + 60s)->set("trellis/keeper", bytes_of("not this one"));
+  tcp_store("127.0.0.1", server->port(), "same", Clock::now() + 60s)
+      ->set("trellis/keeper", net::bytes_of("not this one"));
   l.port = server->port();
   l.secret = "same";
   EXPECT_THROW(store_from_environment(l, Clock::now() + 60s), std::system_error);
@@ -147,7 +148,7 @@ TEST(StoreFromEnvironment, ARelayAtTheAddressIsPassedOver) {
   port = relay.port();
   meet(job(3, port, "secret"));
   EXPECT_GT(relay.calls(), 0);
-  EXPECT_LE(relay.carried(), static_cast<std::size_t>(relay.calls()) * (hello_bytes + 1));
+  EXPECT_LE(relay.carried(), static_cast<std::size_t>(relay.calls()) * (store_greeting.hello_bytes() + 1));
 }
 
 // What each process runs that mpirun starts below.

@@ -8,9 +8,9 @@
 #include <string>
 #include <thread>
 
-#include "ccl/rendezvous/sha256.h"
-#include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/rendezvous/tcp/store.h"
+#include "net/sha256.h"
+#include "net/socket.h"
 
 namespace trellis::ccl {
 namespace {
@@ -45,7 +45,9 @@ class OwnStores : public testing::Test {
     return loop;
   }
   std::shared_ptr<Store> from_outside() { return tcp_store("127.0.0.1", port, "s", Clock::now() + 60s); }
-  bool anybody_there() const { return !!connect_before(endpoints_of("127.0.0.1", port).front(), Clock::now() + 60s); }
+  bool anybody_there() const {
+    return !!net::connect_before(net::addresses_of("127.0.0.1", port).front(), Clock::now() + 60s);
+  }
 
   const Held before;
   int port = 0;
@@ -120,7 +122,7 @@ TEST_F(OwnStores, OneServerKeepsManyApart) {
   first[0] = std::byte{1};
   const auto search = [&](const std::string& secret) {
     return find_tcp_store(
-        {.places = endpoints_of("127.0.0.1", port), .secret = secret, .name = "a store", .store = first},
+        {.places = net::addresses_of("127.0.0.1", port), .secret = secret, .name = "a store", .store = first},
         Clock::now() + 60s);
   };
   EXPECT_EQ(search("0")->add("n", 7), 7);

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/rendezvous/tcp/socket.h"
+#include "net/socket.h"
 
 namespace trellis::ccl {
 
@@ -25,18 +25,21 @@ class Relay {
   using Edit = std::function<void(bool from_client, std::span<std::byte>)>;
 
   Relay(const std::string& address, int port, std::function<int()> to, Edit edit = {})
-      : listener_(listen_at(address, port)), to_(std::move(to)), edit_(std::move(edit)), thread_([this] { run(); }) {}
+      : listener_(net::listen_at(address, port)),
+        to_(std::move(to)),
+        edit_(std::move(edit)),
+        thread_([this] { run(); }) {}
   ~Relay() {
     ended_ = true;
     thread_.join();
   }
-  int port() const { return local_endpoint(listener_).port(); }
+  int port() const { return net::local_address(listener_).port(); }
   int calls() const { return calls_; }
   std::size_t carried() const { return carried_; }  // bytes
 
  private:
   void run() {
-    std::vector<std::pair<Descriptor, Descriptor>> pairs;  // the client's, the server's
+    std::vector<std::pair<net::Descriptor, net::Descriptor>> pairs;  // the client's, the server's
     while (!ended_) {
       std::vector<pollfd> polled = {{listener_.number(), POLLIN, 0}};
       for (const auto& [a, b] : pairs) {
@@ -51,15 +54,15 @@ class Relay {
           pairs.erase(pairs.begin() + static_cast<std::ptrdiff_t>(i));
       }
       if (polled[0].revents == 0) continue;
-      Descriptor client(accept(listener_.number(), nullptr, nullptr));
+      net::Descriptor client(accept(listener_.number(), nullptr, nullptr));
       ++calls_;
-      Descriptor server =
-          connect_before(endpoints_of("127.0.0.1", to_()).front(), Clock::now() + std::chrono::seconds(1));
+      net::Descriptor server =
+          net::connect_before(net::addresses_of("127.0.0.1", to_()).front(), Clock::now() + std::chrono::seconds(1));
       if (client && server) pairs.emplace_back(std::move(client), std::move(server));
     }
   }
 
-  bool carry(const Descriptor& from, const Descriptor& to, bool from_client) {
+  bool carry(const net::Descriptor& from, const net::Descriptor& to, bool from_client) {
     std::array<std::byte, 1 << 16> bytes;
     const ssize_t got = recv(from.number(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got <= 0) return got < 0 && errno == EAGAIN;
@@ -67,13 +70,13 @@ class Relay {
     if (edit_) edit_(from_client, part);
     carried_ += part.size();
     try {
-      return send_before(to, part, Clock::now() + std::chrono::seconds(5));
+      return net::send_before(to, part, Clock::now() + std::chrono::seconds(5));
     } catch (const std::system_error&) {
       return false;
     }
   }
 
-  Descriptor listener_;
+  net::Descriptor listener_;
   std::function<int()> to_;
   Edit edit_;
   std::atomic<bool> ended_ = false;

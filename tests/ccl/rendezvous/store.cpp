@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "ccl/rendezvous/notes.h"
-#include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/tcp/server.h"
+#include "net/sha256.h"
 #include "tests/folder.h"
 
 namespace trellis::ccl {
@@ -56,9 +56,9 @@ class EveryStore : public testing::TestWithParam<Kind> {
 };
 
 TEST_P(EveryStore, OneSetsAndAnotherGets) {
-  one->set("key", bytes_of("value"));
+  one->set("key", net::bytes_of("value"));
   EXPECT_EQ(text(other->get("key", in(60s))), "value");
-  one->set("key", bytes_of("a later one"));
+  one->set("key", net::bytes_of("a later one"));
   EXPECT_EQ(text(other->get("key", in(60s))), "a later one");
   other->set("nothing", {});
   EXPECT_TRUE(one->get("nothing", in(60s)).empty());
@@ -67,7 +67,7 @@ TEST_P(EveryStore, OneSetsAndAnotherGets) {
 TEST_P(EveryStore, GetWaitsForTheNote) {
   std::thread late([&] {
     std::this_thread::sleep_for(50ms);
-    one->set("late", bytes_of("here"));
+    one->set("late", net::bytes_of("here"));
   });
   const Deadline began = Clock::now();
   EXPECT_EQ(text(other->get("late", in(60s))), "here");
@@ -86,7 +86,7 @@ TEST_P(EveryStore, GetEndsAtItsDeadline) {
   EXPECT_GE(Clock::now() - began, 60ms);
   EXPECT_LT(Clock::now() - began, 30s);
   EXPECT_THROW(one->get("never", Clock::now() - 1s), TimedOut);
-  one->set("there", bytes_of("x"));
+  one->set("there", net::bytes_of("x"));
   EXPECT_EQ(text(one->get("there", Clock::now() - 1s)), "x") << "what is there needs no time";
 }
 
@@ -95,7 +95,7 @@ TEST_P(EveryStore, CountsFromZero) {
   EXPECT_EQ(other->add("n", -5), -2);
   EXPECT_EQ(one->add("n", 0), -2);
   EXPECT_EQ(other->get("n", in(60s)), counter_of(-2));
-  one->set("text", bytes_of("seven"));
+  one->set("text", net::bytes_of("seven"));
   EXPECT_THROW(other->add("text", 1), std::invalid_argument);
   one->add("large", INT64_MAX);
   EXPECT_THROW(one->add("large", 1), std::invalid_argument);
@@ -120,7 +120,7 @@ TEST_P(EveryStore, ManyAddAtOnce) {
 TEST_P(EveryStore, OneThatWaitsStopsNoOther) {
   std::thread waits([&] { EXPECT_EQ(text(one->get("later", in(60s))), "v"); });
   for (int i = 0; i < 20; ++i) one->add("meanwhile", 1);
-  one->set("later", bytes_of("v"));
+  one->set("later", net::bytes_of("v"));
   waits.join();
 }
 
@@ -136,7 +136,7 @@ TEST_P(EveryStore, KeysAreAnyBytes) {
                                    "job",
                                    std::string(most_key_bytes, 'k'),
                                    std::string(most_key_bytes - 1, 'k') + "l"};
-  for (std::size_t i = 0; i < keys.size(); ++i) one->set(keys[i], bytes_of(std::to_string(i)));
+  for (std::size_t i = 0; i < keys.size(); ++i) one->set(keys[i], net::bytes_of(std::to_string(i)));
   for (std::size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(text(other->get(keys[i], in(60s))), std::to_string(i));
 }
 
@@ -154,8 +154,8 @@ TEST_P(EveryStore, LimitsHold) {
 
 TEST_P(EveryStore, PrefixesKeepKeysApart) {
   PrefixStore a(one, "a"), b(other, "b");
-  a.set("key", bytes_of("of a"));
-  b.set("key", bytes_of("of b"));
+  a.set("key", net::bytes_of("of a"));
+  b.set("key", net::bytes_of("of b"));
   EXPECT_EQ(text(a.get("key", in(60s))), "of a");
   EXPECT_EQ(text(other->get("b/key", in(60s))), "of b");
   EXPECT_EQ(a.add("n", 1) + b.add("n", 1), 2);

@@ -8,8 +8,8 @@
 #include <string>
 #include <system_error>
 
-#include "ccl/rendezvous/sha256.h"
 #include "ccl/store.h"
+#include "net/sha256.h"
 #include "tests/folder.h"
 #include "tests/why.h"
 
@@ -50,7 +50,7 @@ class FileStore : public testing::Test {
 TEST_F(FileStore, TheLastOneOutLeavesAnEmptyFolder) {
   {
     const auto one = file_store(folder, "job");
-    one->set("a", bytes_of("x"));
+    one->set("a", net::bytes_of("x"));
     {
       const auto other = file_store(folder, "job");
       other->add("n", 1);
@@ -64,7 +64,7 @@ TEST_F(FileStore, TheLastOneOutLeavesAnEmptyFolder) {
 }
 
 TEST_F(FileStore, NotesOfAKilledJobAreNamedAndNotRead) {
-  in_a_process_that_is_killed([](Store& store) { store.set("a", bytes_of("old")); });
+  in_a_process_that_is_killed([](Store& store) { store.set("a", net::bytes_of("old")); });
   const std::string said = complaint(folder);
   EXPECT_NE(said.find("notes of a job that is over"), std::string::npos) << said;
   EXPECT_NE(said.find(folder.string()), std::string::npos) << said;
@@ -92,7 +92,7 @@ TEST_F(FileStore, ALinkInPlaceOfANoteIsNotFollowed) {
   const auto store = file_store(folder);
   fs::create_symlink("/etc/hostname", folder / "note.a");
   EXPECT_THROW(store->get("a", Clock::now() + 1s), std::system_error);
-  store->set("a", bytes_of("ours"));
+  store->set("a", net::bytes_of("ours"));
   EXPECT_EQ(store->get("a", Clock::now()).size(), 4U);
 }
 
@@ -103,7 +103,7 @@ TEST_F(FileStore, AmongProcesses) {
     try {
       const auto mine = file_store(folder);
       mine->get("go", Clock::now() + 60s);
-      mine->set("answer", bytes_of("42"));
+      mine->set("answer", net::bytes_of("42"));
       mine->get("end", Clock::now() + 60s);
     } catch (...) {
       _exit(1);

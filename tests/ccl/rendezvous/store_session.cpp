@@ -1,4 +1,4 @@
-// The protocol of TCP stores without connections: who is let in, and that nobody between two ends can change a thing.
+// The protocol of TCP stores without connections: nobody between two ends can change a thing.
 #include "ccl/rendezvous/tcp/session.h"
 
 #include <gtest/gtest.h>
@@ -7,25 +7,20 @@
 #include <string>
 #include <vector>
 
+#include "ccl/rendezvous/tcp/greeting.h"
+
 namespace trellis::ccl {
 namespace {
 
-constexpr int port = 29500;
-
 // A client and a server that have greeted each other.
 struct Pair {
-  explicit Pair(const std::string& secret = "secret") {
-    Greeting g{.hello = {.port = port}};
-    fill_random(g.hello.nonce);
-    server.take(bytes_of_hello(g.hello, secret));
-    const Bytes answer = server.welcome(secret, port);
-    std::copy_n(answer.begin() + 1, g.servers.size(), g.servers.begin());
-    sent = FrameChain(frame_key(Side::client, secret, g));
-    heard = FrameChain(frame_key(Side::server, secret, g));
-    server.take(proof(Side::client, secret, g));
+  static net::Transcript fresh() {
+    return net::Calling(store_greeting, "secret", StoreHello{.port = 29500}.terms()).transcript();
   }
+  explicit Pair(const net::Transcript& said = fresh())
+      : server(said), sent(said.key(net::Side::caller)), heard(said.key(net::Side::listener)) {}
   Session server;
-  FrameChain sent{{}}, heard{{}};
+  FrameChain sent, heard;
 };
 
 Bytes set_of(const std::string& key) {
@@ -38,7 +33,7 @@ std::string heard_of(Session& server, const Bytes& bytes) {
   try {
     server.take(bytes);
     while (const auto request = server.request()) keys += request->key + " ";
-  } catch (const Refused&) {
+  } catch (const net::ProtocolError&) {
     keys += "refused";
   }
   return keys;
@@ -46,7 +41,6 @@ std::string heard_of(Session& server, const Bytes& bytes) {
 
 TEST(Session, FramesComeOutAsTheyWentIn) {
   Pair p;
-  ASSERT_TRUE(p.server.known());
   Bytes all;
   for (const char* key : {"a", "b", "c"}) std::ranges::copy(p.sent.frame(set_of(key)), std::back_inserter(all));
   EXPECT_EQ(heard_of(p.server, all), "a b c ");
@@ -85,38 +79,6 @@ TEST(Session, FramesLeftOutRepeatedSwappedOrSentBackAreNoticed) {
 TEST(Session, FramesOfOneConnectionAreNoneOfAnother) {
   Pair one, other;
   EXPECT_EQ(heard_of(other.server, one.sent.frame(set_of("key"))), "refused");
-}
-
-TEST(Session, TheServerTellsWhyItDoesNotLetIn) {
-  const auto verdict = [](const Hello& hello, const std::string& secret) {
-    Session server;
-    server.take(bytes_of_hello(hello, secret));
-    try {
-      server.welcome("secret", port);
-    } catch (const Refused& refused) {
-      return refused.verdict;
-    }
-    return Verdict::welcome;
-  };
-  EXPECT_EQ(verdict({.port = port}, "secret"), Verdict::welcome);
-  EXPECT_EQ(verdict({.port = port}, "Secret"), Verdict::other_secret);
-  EXPECT_EQ(verdict({.port = port + 1}, "secret"), Verdict::elsewhere);
-}
-
-TEST(Session, AHelloThatWasChangedIsNoHello) {
-  const Bytes good = bytes_of_hello({.port = port}, "secret");
-  for (std::size_t i = 0; i < good.size(); ++i) {
-    Session server;
-    Bytes bad = good;
-    bad[i] ^= std::byte{1};
-    EXPECT_THROW(
-        {
-          server.take(bad);
-          server.welcome("secret", port);
-        },
-        Refused)
-        << i;
-  }
 }
 
 }  // namespace

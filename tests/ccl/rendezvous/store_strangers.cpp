@@ -13,11 +13,11 @@
 #include <system_error>
 #include <thread>
 
-#include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/tcp/frame.h"
 #include "ccl/rendezvous/tcp/greeting.h"
 #include "ccl/rendezvous/tcp/server.h"
 #include "ccl/rendezvous/tcp/store.h"
+#include "net/sha256.h"
 #include "tests/ccl/rendezvous/relay.h"
 #include "tests/why.h"
 
@@ -58,12 +58,12 @@ class Flood {
  private:
   [[noreturn]] static void run(int port, std::size_t held, const Bytes& said) {
     alarm(60);
-    const Endpoint to = endpoints_of("127.0.0.1", port).front();
-    std::vector<Descriptor> sockets(held);
+    const net::Address to = net::addresses_of("127.0.0.1", port).front();
+    std::vector<net::Descriptor> sockets(held);
     for (std::size_t i = 0;; i = (i + 1) % held) try {
-        sockets[i] = Descriptor();
-        sockets[i] = connect_before(to, Clock::now() + 1s);
-        if (sockets[i] && !said.empty()) send_before(sockets[i], said, Clock::now() + 1s);
+        sockets[i] = net::Descriptor();
+        sockets[i] = net::connect_before(to, Clock::now() + 1s);
+        if (sockets[i] && !said.empty()) net::send_before(sockets[i], said, Clock::now() + 1s);
       } catch (const std::system_error&) {
       }
   }
@@ -74,6 +74,10 @@ class Strangers : public testing::Test {
  protected:
   std::shared_ptr<Store> join(Clock::duration patience = 60s) {
     return tcp_store("127.0.0.1", server->port(), "right", Clock::now() + patience);
+  }
+  Bytes hello(const char* secret) {
+    const StoreHello h{.port = static_cast<std::uint16_t>(server->port())};
+    return net::Calling(store_greeting, secret, h.terms()).hello();
   }
   std::unique_ptr<TcpStoreServer> server = tcp_store_server({.address = "127.0.0.1", .secret = "right"});
 };
@@ -93,7 +97,7 @@ TEST_F(Strangers, TakeNoMoreThanASmallShareOfTheDescriptors) {
 // With and without a hello, which they have heard of but can't make.
 TEST_F(Strangers, DoNotKeepOutWhoKnowsTheSecret) {
   const DescriptorLimit limit(256);
-  for (const Bytes& said : {Bytes(), bytes_of_hello({.port = static_cast<std::uint16_t>(server->port())}, "wrong")}) {
+  for (const Bytes& said : {Bytes(), hello("wrong")}) {
     const Flood flood(server->port(), 200, said);
     while (server->refused() == 0) std::this_thread::sleep_for(1ms);
     for (int i = 0; i < 5; ++i) EXPECT_GT(join()->add("n", 1), 0);
@@ -103,7 +107,7 @@ TEST_F(Strangers, DoNotKeepOutWhoKnowsTheSecret) {
 // Whoever has heard a hello can repeat it, and has still proven nothing.
 TEST_F(Strangers, WhoRepeatAHelloDoNotKeepThemOutEither) {
   const DescriptorLimit limit(256);
-  const Bytes heard = bytes_of_hello({.port = static_cast<std::uint16_t>(server->port())}, "right");
+  const Bytes heard = hello("right");
   const Flood flood(server->port(), 200, heard);
   while (server->refused() == 0) std::this_thread::sleep_for(1ms);
   for (int i = 0; i < 5; ++i) EXPECT_GT(join()->add("n", 1), 0);
@@ -111,7 +115,7 @@ TEST_F(Strangers, WhoRepeatAHelloDoNotKeepThemOutEither) {
 
 // Who looks for a job's store may be refused, and look on until the job has ended: the refusal is the reason to tell.
 TEST_F(Strangers, AreToldOfTheirSecretAlsoWhenTheStoreHasEndedSince) {
-  const Endpoint place = endpoints_of("127.0.0.1", server->port()).front();
+  const net::Address place = net::addresses_of("127.0.0.1", server->port()).front();
   std::string told;
   std::thread looking([&] {
     told = why<TimedOut>([&] {
@@ -139,12 +143,12 @@ TEST_F(Strangers, CannotPassConnectionsOnFromAnotherPort) {
 
 // At another address with the same port, which the two ends can't tell apart, they can still change nothing.
 TEST_F(Strangers, WhoPassConnectionsOnChangeNothing) {
-  join()->set("note", bytes_of("said by a rank"));
+  join()->set("note", net::bytes_of("said by a rank"));
   constexpr std::size_t let_in = length_bytes + 1 + code_bytes;
   for (const bool of_client : {true, false}) {
     // In the key of the client's first request, and in what the server replies.
-    const std::size_t target =
-        of_client ? hello_bytes + proof_bytes + length_bytes + 3 : 1 + welcome_bytes + let_in + length_bytes + 1;
+    const std::size_t target = of_client ? store_greeting.hello_bytes() + net::proof_bytes + length_bytes + 3
+                                         : net::answer_bytes + let_in + length_bytes + 1;
     std::size_t seen = 0;
     const Relay relay(
         "127.0.0.2", server->port(), [&] { return server->port(); },

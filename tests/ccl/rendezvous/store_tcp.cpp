@@ -12,13 +12,13 @@
 #include <system_error>
 #include <thread>
 
-#include "ccl/rendezvous/sha256.h"
 #include "ccl/rendezvous/tcp/frame.h"
 #include "ccl/rendezvous/tcp/greeting.h"
 #include "ccl/rendezvous/tcp/message.h"
 #include "ccl/rendezvous/tcp/server.h"
-#include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/store.h"
+#include "net/sha256.h"
+#include "net/socket.h"
 
 namespace trellis::ccl {
 namespace {
@@ -44,44 +44,44 @@ class TcpStore : public testing::Test {
                                                              .greeting = greeting_time});
 
   std::shared_ptr<Store> join() { return tcp_store("127.0.0.1", server->port(), "right", in(60s)); }
-  Descriptor stranger() { return connect_before(endpoints_of("127.0.0.1", server->port()).front(), in(60s)); }
+  net::Descriptor stranger() {
+    return net::connect_before(net::addresses_of("127.0.0.1", server->port()).front(), in(60s));
+  }
 
   // Whether the server hangs up, whatever it says before.
-  bool hangs_up(const Descriptor& socket) {
+  bool hangs_up(const net::Descriptor& socket) {
     const Deadline deadline = in(60s);
     std::byte ignored{};
-    while (ready_before(socket.number(), POLLIN, deadline)) {
+    while (net::ready_before(socket.number(), POLLIN, deadline)) {
       const ssize_t got = recv(socket.number(), &ignored, 1, 0);
       if (got == 0 || (got < 0 && errno == ECONNRESET)) return true;
     }
     return false;
   }
 
-  Greeting greeting() { return {.hello = {.port = static_cast<std::uint16_t>(server->port())}}; }
+  StoreHello hello() { return {.port = static_cast<std::uint16_t>(server->port())}; }
+  static net::Calling calling(const StoreHello& hello) { return {store_greeting, "right", hello.terms()}; }
 
-  // Says hello, and hears the answer.
-  Descriptor greeted(Greeting& g) {
-    Descriptor socket = stranger();
-    std::array<std::byte, 1 + welcome_bytes> answer;
-    EXPECT_TRUE(send_before(socket, bytes_of_hello(g.hello, "right"), in(60s)));
-    EXPECT_TRUE(receive_before(socket, answer, in(60s)));
-    std::copy_n(answer.begin() + 1, g.servers.size(), g.servers.begin());
-    EXPECT_TRUE(std::ranges::equal(std::span(answer).last<proof_bytes>(), proof(Side::server, "right", g)));
-    return socket;
+  // Says hello, and hears the answer. Returns the proof that is to follow.
+  static net::Digest greeted(const net::Descriptor& socket, net::Calling& c) {
+    std::array<std::byte, net::answer_bytes> answer;
+    EXPECT_TRUE(net::send_before(socket, c.hello(), in(60s)));
+    EXPECT_TRUE(net::receive_before(socket, answer, in(60s)));
+    return c.proof(answer);
   }
 
   // A connection that has proven itself, to misbehave with.
   struct Known {
-    Descriptor socket;
+    net::Descriptor socket;
     FrameChain sent;
   };
   Known known() {
-    Greeting g = greeting();
-    Descriptor socket = greeted(g);
-    EXPECT_TRUE(send_before(socket, proof(Side::client, "right", g), in(60s)));
+    net::Descriptor socket = stranger();
+    net::Calling c = calling(hello());
+    EXPECT_TRUE(net::greet(socket, c, in(60s)));
     std::array<std::byte, length_bytes + 1 + code_bytes> let_in;
-    EXPECT_TRUE(receive_before(socket, let_in, in(60s)));
-    return {std::move(socket), FrameChain(frame_key(Side::client, "right", g))};
+    EXPECT_TRUE(net::receive_before(socket, let_in, in(60s)));
+    return {std::move(socket), FrameChain(c.transcript().key(net::Side::caller))};
   }
 
   bool was_refused_for(const std::string& why) {
@@ -109,10 +109,12 @@ TEST_F(TcpStore, AWrongSecretIsToldAtOnceToBothSides) {
 
 // A hello that was heard elsewhere can be said again; what follows it cannot.
 TEST_F(TcpStore, WhoRepeatsAHelloStillHasToProveItself) {
-  Greeting g = greeting();
-  const Descriptor silent = greeted(g), liar = greeted(g);
+  net::Calling c = calling(hello());
+  const net::Descriptor silent = stranger(), liar = stranger();
+  greeted(silent, c);
+  greeted(liar, c);
   // The server's own proof sent back to it is the wrong one: each side's proof says whose it is.
-  ASSERT_TRUE(send_before(liar, proof(Side::server, "right", g), in(60s)));
+  ASSERT_TRUE(net::send_before(liar, c.transcript().proof(net::Side::listener), in(60s)));
   EXPECT_TRUE(hangs_up(liar));
   EXPECT_TRUE(was_refused_for("does not know the secret"));
   EXPECT_TRUE(hangs_up(silent));
@@ -120,24 +122,25 @@ TEST_F(TcpStore, WhoRepeatsAHelloStillHasToProveItself) {
 }
 
 TEST_F(TcpStore, AHelloForAnotherPortOrStoreIsRefused) {
-  Greeting elsewhere = greeting(), other = greeting();
-  ++elsewhere.hello.port;
-  other.hello.store.fill(std::byte{1});
-  for (const auto& [g, verdict] : {std::pair(elsewhere, Verdict::elsewhere), std::pair(other, Verdict::gone)}) {
-    const Descriptor socket = stranger();
+  StoreHello elsewhere = hello(), other = hello();
+  ++elsewhere.port;
+  other.store.fill(std::byte{1});
+  for (const auto& [said, verdict] :
+       {std::pair(elsewhere, net::Verdict::elsewhere), std::pair(other, net::Verdict::gone)}) {
+    const net::Descriptor socket = stranger();
     std::byte answer{};
-    ASSERT_TRUE(send_before(socket, bytes_of_hello(g.hello, "right"), in(60s)));
-    ASSERT_TRUE(receive_before(socket, {&answer, 1}, in(60s)));
-    EXPECT_EQ(static_cast<Verdict>(answer), verdict);
+    ASSERT_TRUE(net::send_before(socket, calling(said).hello(), in(60s)));
+    ASSERT_TRUE(net::receive_before(socket, {&answer, 1}, in(60s)));
+    EXPECT_EQ(static_cast<net::Verdict>(answer), verdict);
     EXPECT_TRUE(hangs_up(socket));
   }
-  EXPECT_TRUE(was_refused_for("has called at port " + std::to_string(elsewhere.hello.port)));
+  EXPECT_TRUE(was_refused_for("has called at port " + std::to_string(elsewhere.port)));
   EXPECT_TRUE(was_refused_for("a store that is not kept here"));
 }
 
 TEST_F(TcpStore, AStrangerIsRefusedAtItsFirstWrongByte) {
-  const Descriptor socket = stranger();
-  ASSERT_TRUE(send_before(socket, bytes_of("GET / HTTP/1.1\r\n"), in(60s)));
+  const net::Descriptor socket = stranger();
+  ASSERT_TRUE(net::send_before(socket, net::bytes_of("GET / HTTP/1.1\r\n"), in(60s)));
   EXPECT_TRUE(hangs_up(socket));
   EXPECT_TRUE(was_refused_for("127.0.0.1:"));
   EXPECT_TRUE(was_refused_for("does not begin with a hello"));
@@ -149,11 +152,11 @@ class ImpatientTcpStore : public TcpStore {
 };
 
 TEST_F(ImpatientTcpStore, WhoComesAndSaysNothingIsClosed) {
-  const Descriptor silent = stranger(), slow = stranger();
+  const net::Descriptor silent = stranger(), slow = stranger();
   std::thread drips([&] {
     try {
-      for (std::byte b : bytes_of_hello({}, "right")) {
-        if (!send_before(slow, {&b, 1}, in(1s))) return;
+      for (std::byte b : calling({}).hello()) {
+        if (!net::send_before(slow, {&b, 1}, in(1s))) return;
         std::this_thread::sleep_for(50ms);
       }
     } catch (const std::system_error&) {  // closed, as it should be
@@ -191,7 +194,7 @@ TEST_F(TcpStore, MalformedFramesEndTheConnectionAndNothingElse) {
   for (const auto& frame : frames) {
     const std::int64_t before = server->refused();
     Known client = known();
-    ASSERT_TRUE(send_before(client.socket, frame(client.sent), in(60s)));
+    ASSERT_TRUE(net::send_before(client.socket, frame(client.sent), in(60s)));
     EXPECT_TRUE(hangs_up(client.socket));
     EXPECT_EQ(server->refused(), before + 1);
     EXPECT_GT(store->add("alive", 1), 0);
@@ -202,11 +205,12 @@ TEST_F(TcpStore, AWaitingClientMayVanish) {
   const auto store = join();
   {
     Known client = known();
-    ASSERT_TRUE(send_before(client.socket, client.sent.frame(body_of(Request{.key = "never", .wait = 1h})), in(60s)));
+    ASSERT_TRUE(
+        net::send_before(client.socket, client.sent.frame(body_of(Request{.key = "never", .wait = 1h})), in(60s)));
     std::this_thread::sleep_for(20ms);
   }
   std::this_thread::sleep_for(20ms);
-  store->set("never", bytes_of("but now"));
+  store->set("never", net::bytes_of("but now"));
   EXPECT_EQ(store->get("never", in(60s)).size(), 7U);
 }
 
@@ -221,9 +225,9 @@ TEST_F(TcpStore, AThousandStrangersDisturbNobody) {
         const auto store = join();
         for (int r = 0; r < rounds; ++r) {
           const auto key = [r](int of) { return std::to_string(r) + "/" + std::to_string(of); };
-          store->set(key(c), bytes_of(key(c)));
+          store->set(key(c), net::bytes_of(key(c)));
           const Bytes got = store->get(key((c + 1) % clients), in(60s));
-          if (!std::ranges::equal(got, bytes_of(key((c + 1) % clients)))) ++failed;
+          if (!std::ranges::equal(got, net::bytes_of(key((c + 1) % clients)))) ++failed;
           store->add("total", 1);
         }
       } catch (const std::exception& e) {
@@ -231,15 +235,16 @@ TEST_F(TcpStore, AThousandStrangersDisturbNobody) {
       }
     });
   std::mt19937 random(7);
-  std::vector<Descriptor> kept;
+  std::vector<net::Descriptor> kept;
   for (int s = 0; s < strangers; ++s) {
-    Descriptor socket = s % 5 == 0 ? known().socket : stranger();
+    net::Descriptor socket = s % 5 == 0 ? known().socket : stranger();
     ASSERT_TRUE(socket);
     Bytes garbage(random() % 300);
     for (std::byte& b : garbage) b = static_cast<std::byte>(random());
-    if (s % 3 == 0) garbage.insert(garbage.begin(), bytes_of(magic).begin(), bytes_of(magic).end());
+    const auto magic = net::bytes_of(store_greeting.magic);
+    if (s % 3 == 0) garbage.insert(garbage.begin(), magic.begin(), magic.end());
     try {
-      send_before(socket, garbage, in(60s));
+      net::send_before(socket, garbage, in(60s));
     } catch (const std::system_error&) {  // turned away while it was still talking
     }
     if (s % 7 == 0) kept.push_back(std::move(socket));
@@ -252,7 +257,7 @@ TEST_F(TcpStore, AThousandStrangersDisturbNobody) {
 
 TEST_F(TcpStore, MoreStrangersThanItKeepsPushOutTheOldestOnly) {
   const auto store = join();
-  std::vector<Descriptor> idle;
+  std::vector<net::Descriptor> idle;
   for (int i = 0; i < 300; ++i) idle.push_back(stranger());
   EXPECT_EQ(store->add("n", 1), 1);
   const auto late = join();
@@ -326,9 +331,9 @@ TEST_F(TcpStore, ServesSixtyFourRanksAtOnce) {
   for (int r = 0; r < clients; ++r)
     ranks.emplace_back([&, r] {
       const auto store = join();
-      store->set(std::to_string(r), bytes_of(std::to_string(r)));
+      store->set(std::to_string(r), net::bytes_of(std::to_string(r)));
       for (int o = 0; o < clients; ++o)
-        met += std::ranges::equal(store->get(std::to_string(o), in(60s)), bytes_of(std::to_string(o)));
+        met += std::ranges::equal(store->get(std::to_string(o), in(60s)), net::bytes_of(std::to_string(o)));
     });
   for (std::thread& t : ranks) t.join();
   EXPECT_EQ(met, clients * clients);

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "ccl/rendezvous/sha256.h"
 #include "ccl/transports/libfabric/data/lane_receiver.h"
 #include "ccl/transports/libfabric/data/lane_sender.h"
 #include "ccl/transports/libfabric/data/register_region.h"
@@ -15,6 +14,7 @@
 #include "ccl/transports/libfabric/wire/address_list.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
 #include "ccl/transports/message.h"
+#include "net/sha256.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -73,7 +73,7 @@ DataPath::DataPath(const FabricSettings& s, bool device_memory, std::shared_ptr<
   const auto ranks = static_cast<std::size_t>(presence_->ranks());
   limits_ = common_limits(wires_);
   rails_ = Rails(s.rails, pieces_of(limits_.outstanding));
-  landings_ = Landings(limits_.places, random_number());
+  landings_ = Landings(limits_.places, net::random_number());
   eager_bytes_ = std::min(usual_eager, limits().message - sizeof(Packet));
   most_piece_ = std::clamp(in_time(presence_->timeout()), least_piece, usual_piece);
   open_pools();

@@ -14,6 +14,7 @@
 #include "ccl/transports/libfabric/wire/address_list.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
 #include "ccl/transports/notice.h"
+#include "net/address.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -205,7 +206,7 @@ void Control::take(const PacketBuffer& b, int path) {
 void Control::knock(std::size_t place) {
   const auto addresses = addresses_in(members_[place].address);
   if (!listens_ || addresses.empty()) return;
-  if (const auto at = ip_address_in(addresses.front())) knocks_.begin(place, *at);
+  if (const auto at = net::address_in(addresses.front())) knocks_.begin(place, *at);
 }
 
 void Control::heed_knocks() {

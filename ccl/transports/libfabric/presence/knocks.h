@@ -6,18 +6,20 @@
 #include <map>
 #include <vector>
 
-#include "ccl/rendezvous/tcp/socket.h"
+#include "ccl/errors.h"
+#include "net/address.h"
+#include "net/descriptor.h"
 
 namespace trellis::ccl::libfabric {
 
 class Knocks {
  public:
-  void begin(std::size_t place, const ccl::Endpoint&);  // unless one is under way there
-  std::vector<std::size_t> refused();                   // places that have refused one since the last call
+  void begin(std::size_t place, const net::Address&);  // unless one is under way there
+  std::vector<std::size_t> refused();                  // places that have refused one since the last call
 
  private:
   struct Knock {
-    Descriptor socket;
+    net::Descriptor socket;
     int error = 0;  // at once
     Deadline begun = {};
   };

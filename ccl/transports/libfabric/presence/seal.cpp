@@ -8,16 +8,16 @@ namespace trellis::ccl::libfabric {
 namespace {
 
 // The label keeps a code of the store's protocol, which uses the same secret, from being used as this key.
-Digest key_of(std::string_view secret, const SealOrigin& o) {
-  return HmacKey(bytes_of(secret))
-      .of({bytes_of("trellis fabric: control"), std::as_bytes(std::span(&o.identity, 1)), o.nonce});
+net::Digest key_of(std::string_view secret, const SealOrigin& o) {
+  return net::HmacKey(net::bytes_of(secret))
+      .of({net::bytes_of("trellis fabric: control"), std::as_bytes(std::span(&o.identity, 1)), o.nonce});
 }
 
 }  // namespace
 
 SealOrigin fresh_origin() {
-  SealOrigin o{.identity = random_number()};
-  fill_random(o.nonce);
+  SealOrigin o{.identity = net::random_number()};
+  net::fill_random(o.nonce);
   return o;
 }
 
@@ -25,7 +25,7 @@ Seal::Seal(std::string_view secret, const SealOrigin& o) : key_(key_of(secret, o
 
 std::array<std::byte, 16> Seal::code_of(const Head& head, std::span<const std::byte> body) const {
   std::array<std::byte, 16> code;
-  const Digest whole = key_.of({std::as_bytes(std::span(&head, 1)).first(offsetof(Head, code)), body});
+  const net::Digest whole = key_.of({std::as_bytes(std::span(&head, 1)).first(offsetof(Head, code)), body});
   std::copy_n(whole.begin(), code.size(), code.begin());
   return code;
 }
@@ -45,7 +45,7 @@ std::span<const std::byte> Seal::open(std::span<const std::byte> message) const 
   const auto rest = message.subspan(sizeof head);
   if (head.bytes > rest.size()) return {};
   const auto body = rest.first(head.bytes);
-  return equal_in_constant_time(head.code, code_of(head, body)) ? body : std::span<const std::byte>{};
+  return net::equal_in_constant_time(head.code, code_of(head, body)) ? body : std::span<const std::byte>{};
 }
 
 }  // namespace trellis::ccl::libfabric

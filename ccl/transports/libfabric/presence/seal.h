@@ -5,15 +5,15 @@
 #include <span>
 #include <string_view>
 
-#include "ccl/rendezvous/sha256.h"
 #include "ccl/transports/libfabric/wire/message_kind.h"
+#include "net/sha256.h"
 
 namespace trellis::ccl::libfabric {
 
 // What rank 0 of a new communicator draws at random, and tells the others through the store.
 struct SealOrigin {
   std::uint64_t identity = 0;  // of the communicator
-  Digest nonce = {};           // goes into the key, so that no two jobs share one
+  net::Digest nonce = {};      // goes into the key, so that no two jobs share one
 };
 SealOrigin fresh_origin();
 
@@ -36,7 +36,7 @@ class Seal {
 
  private:
   std::array<std::byte, 16> code_of(const Head&, std::span<const std::byte> body) const;
-  HmacKey key_;
+  net::HmacKey key_;
 };
 
 }  // namespace trellis::ccl::libfabric

@@ -1,9 +1,5 @@
 #include "ccl/transports/libfabric/wire/address_list.h"
 
-#include <netinet/in.h>
-
-#include <cstring>
-
 namespace trellis::ccl::libfabric {
 
 std::vector<std::byte> address_list(std::span<const std::unique_ptr<Wire>> wires) {
@@ -24,15 +20,6 @@ std::vector<std::span<const std::byte>> addresses_in(std::span<const std::byte> 
     list = list.subspan(1 + bytes);
   }
   return all;
-}
-
-std::optional<ccl::Endpoint> ip_address_in(std::span<const std::byte> address) {
-  sockaddr_storage s = {};
-  if (address.size() < sizeof(sockaddr_in) || address.size() > sizeof s) return {};
-  std::memcpy(&s, address.data(), address.size());
-  const socklen_t bytes = s.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-  if ((s.ss_family != AF_INET && s.ss_family != AF_INET6) || address.size() != bytes) return {};
-  return ccl::Endpoint{.address = s, .length = bytes};
 }
 
 }  // namespace trellis::ccl::libfabric

@@ -3,11 +3,9 @@
 
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "ccl/rendezvous/tcp/socket.h"
 #include "ccl/transports/libfabric/wire/wire.h"
 
 namespace trellis::ccl::libfabric {
@@ -16,8 +14,5 @@ std::vector<std::byte> address_list(std::span<const std::unique_ptr<Wire>>);
 
 // As many as are whole.
 std::vector<std::span<const std::byte>> addresses_in(std::span<const std::byte> list);
-
-// None: it is not one of IP, but of a provider's own kind.
-std::optional<ccl::Endpoint> ip_address_in(std::span<const std::byte> address);
 
 }  // namespace trellis::ccl::libfabric

@@ -17,6 +17,7 @@
 
 #include "ccl/transports/libfabric/wire/address_list.h"
 #include "ccl/transports/libfabric/wire/endpoint.h"
+#include "net/socket.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -27,9 +28,9 @@ constexpr int receive_room = 1 << 20;         // bytes that come while nobody po
 
 class DatagramWire : public Wire {
  public:
-  DatagramWire(Descriptor socket, const ccl::Endpoint& here) : socket_(std::move(socket)) {
-    const auto* const bytes = reinterpret_cast<const std::byte*>(&here.address);
-    address_.assign(bytes, bytes + here.length);
+  DatagramWire(net::Descriptor socket, const net::Address& here) : socket_(std::move(socket)) {
+    const auto bytes = std::as_bytes(std::span(&here.storage, 1)).first(here.length);
+    address_.assign(bytes.begin(), bytes.end());
     limits_ = {.message = usual_message, .outstanding = 4096, .provider = "UDP"};
   }
 
@@ -37,7 +38,7 @@ class DatagramWire : public Wire {
   std::span<const std::byte> address() const override { return address_; }
 
   fi_addr_t know(std::span<const std::byte> address, std::uint32_t) override {
-    const auto there = ip_address_in(address);
+    const auto there = net::address_in(address);
     if (!there) throw std::invalid_argument("a peer's address for datagrams: expected one of IP");
     peers_.push_back({*there});
     by_address_[key_of(*there)] = peers_.size() - 1;
@@ -67,7 +68,7 @@ class DatagramWire : public Wire {
   bool send_tagged(fi_addr_t, const LocalBytes&, std::uint32_t, WireOperation&) override { return unsupported(); }
   bool receive_tagged(const LocalBytes&, std::uint32_t, WireOperation&) override { return unsupported(); }
 
-  void end() override { socket_ = Descriptor(); }
+  void end() override { socket_ = net::Descriptor(); }
   int refusal() const override { return refusal_; }
   int descriptor() override { return events_.empty() ? socket_.number() : busy; }
 
@@ -85,7 +86,7 @@ class DatagramWire : public Wire {
 
  private:
   struct Peer {
-    ccl::Endpoint at;
+    net::Address at;
     int error = 0;  // what became of messages to it, since it was last heard
   };
   struct Receive {
@@ -93,16 +94,16 @@ class DatagramWire : public Wire {
     WireOperation* operation;
   };
 
-  static std::string key_of(const ccl::Endpoint& e) { return e.text(); }
+  static std::string key_of(const net::Address& e) { return e.text(); }
 
   static bool unsupported() { throw std::logic_error("datagrams carry plain messages alone"); }
 
   int sent(const Peer& to, const LocalBytes& b) const {
-    const auto* const at = reinterpret_cast<const sockaddr*>(&to.at.address);
-    return sendto(socket_.number(), b.data, b.bytes, MSG_DONTWAIT | MSG_NOSIGNAL, at, to.at.length) < 0 ? errno : 0;
+    constexpr int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+    return sendto(socket_.number(), b.data, b.bytes, flags, to.at.raw(), to.at.length) < 0 ? errno : 0;
   }
 
-  Peer* peer_at(const ccl::Endpoint& e) {
+  Peer* peer_at(const net::Address& e) {
     const auto found = by_address_.find(key_of(e));
     return found == by_address_.end() ? nullptr : &peers_[found->second];
   }
@@ -111,11 +112,11 @@ class DatagramWire : public Wire {
   bool take_message() {
     const Receive& r = receives_.front();
     for (int turn = 0; turn < most_refused; ++turn) {
-      ccl::Endpoint from;
-      from.length = sizeof from.address;
+      net::Address from;
+      from.length = sizeof from.storage;
       auto* const room = static_cast<std::byte*>(const_cast<void*>(r.room.data));
-      const ssize_t got = recvfrom(socket_.number(), room, r.room.bytes, MSG_DONTWAIT | MSG_TRUNC,
-                                   reinterpret_cast<sockaddr*>(&from.address), &from.length);
+      const ssize_t got =
+          recvfrom(socket_.number(), room, r.room.bytes, MSG_DONTWAIT | MSG_TRUNC, from.raw(), &from.length);
       if (got < 0) return false;
       const auto bytes = static_cast<std::size_t>(got);
       if (bytes == 0 || bytes > r.room.bytes) continue;
@@ -131,11 +132,11 @@ class DatagramWire : public Wire {
   // Takes the errors that routers and peers' hosts report for messages; the addressee comes with each.
   void take_errors() {
     for (;;) {
-      ccl::Endpoint to;
+      net::Address to;
       alignas(cmsghdr) std::array<std::byte, 512> about;
       msghdr m = {};
-      m.msg_name = &to.address;
-      m.msg_namelen = sizeof to.address;
+      m.msg_name = to.raw();
+      m.msg_namelen = sizeof to.storage;
       m.msg_control = about.data();
       m.msg_controllen = about.size();
       if (recvmsg(socket_.number(), &m, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return;
@@ -150,7 +151,7 @@ class DatagramWire : public Wire {
     }
   }
 
-  Descriptor socket_;
+  net::Descriptor socket_;
   std::vector<std::byte> address_;
   WireLimits limits_;
   std::vector<Peer> peers_;
@@ -164,17 +165,16 @@ class DatagramWire : public Wire {
 }  // namespace
 
 std::unique_ptr<Wire> open_datagram_wire(std::span<const std::byte> beside) {
-  auto at = ip_address_in(beside);
+  auto at = net::address_in(beside);
   if (!at) return nullptr;
   at->set_port(0);
-  Descriptor socket(::socket(at->address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket || bind(socket.number(), reinterpret_cast<const sockaddr*>(&at->address), at->length) != 0)
-    return nullptr;
+  net::Descriptor socket = net::bound_to(*at, SOCK_DGRAM);
+  if (!socket) return nullptr;
   const int one = 1;
   setsockopt(socket.number(), IPPROTO_IP, IP_RECVERR, &one, sizeof one);
-  if (at->address.ss_family == AF_INET6) setsockopt(socket.number(), IPPROTO_IPV6, IPV6_RECVERR, &one, sizeof one);
+  if (at->family() == AF_INET6) setsockopt(socket.number(), IPPROTO_IPV6, IPV6_RECVERR, &one, sizeof one);
   setsockopt(socket.number(), SOL_SOCKET, SO_RCVBUF, &receive_room, sizeof receive_room);
-  const ccl::Endpoint here = local_endpoint(socket);
+  const net::Address here = net::local_address(socket);
   return std::make_unique<DatagramWire>(std::move(socket), here);
 }
 

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "ccl/rendezvous/sha256.h"
 #include "ccl/transports/libfabric/wire/keys.h"
 #include "ccl/transports/libfabric/wire/listener.h"
 #include "ccl/transports/libfabric/wire/registration_request.h"
+#include "net/sha256.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -74,7 +74,8 @@ class Endpoint : public Wire {
     checked(fi_getname(&ep->fid, address_.data(), &bytes), "fi_getname");
     accept_only_who_speaks(address_);  // nobody else may take this process's descriptors
     const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
-    if ((mode & FI_MR_PROV_KEY) == 0) keys_ = std::make_shared<Keys>(info_->domain_attr->mr_key_size, random_number());
+    if ((mode & FI_MR_PROV_KEY) == 0)
+      keys_ = std::make_shared<Keys>(info_->domain_attr->mr_key_size, net::random_number());
     const std::size_t message = option(max_message_option, info_->ep_attr->max_msg_size);
     limits_ = {.inject = option(max_inject_option, info_->tx_attr->inject_size),
                .message = std::min(message, usual_piece),

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ccl/descriptor_limit.h"
+#include "net/descriptor.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -53,7 +53,7 @@ bool accept_only_who_speaks(std::span<const std::byte> address) {
   if (address.size() < sizeof family) return false;
   std::memcpy(&family, address.data(), sizeof family);
   if (family != AF_INET && family != AF_INET6) return false;
-  const int end = static_cast<int>(std::min(descriptor_limit(), most_descriptors));
+  const int end = static_cast<int>(std::min(net::descriptor_limit(), most_descriptors));
   for (int descriptor = 0; descriptor < end; ++descriptor)
     if (listens(descriptor) && is_bound_to(descriptor, address))
       return setsockopt(descriptor, IPPROTO_TCP, TCP_DEFER_ACCEPT, &longest_silence_s, sizeof longest_silence_s) == 0;

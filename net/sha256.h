@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace trellis::kernels {
+namespace trellis::net {
 
 using Digest = std::array<std::byte, 32>;
 
@@ -52,4 +52,4 @@ std::string fresh_secret();  // 32 hexadecimal digits: 128 random bits
 std::string hexadecimal(std::span<const std::byte>);
 inline std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-}  // namespace trellis::kernels
+}  // namespace trellis::net

@@ -1,4 +1,4 @@
-#include "kernels/digest/sha256.h"
+#include "net/sha256.h"
 
 #include <sys/random.h>
 
@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <system_error>
 
-#include "kernels/digest/sha256_block.h"
+#include "net/sha256_block.h"
 
-namespace trellis::kernels {
+namespace trellis::net {
 void Sha256::add(std::span<const std::byte> data) {
   total_ += data.size();
   while (!data.empty()) {
@@ -111,4 +111,4 @@ std::string hexadecimal(std::span<const std::byte> bytes) {
   return text;
 }
 
-}  // namespace trellis::kernels
+}  // namespace trellis::net

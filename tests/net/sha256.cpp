@@ -1,5 +1,5 @@
 // The published vectors: FIPS 180-4's examples, RFC 4231 for HMAC.
-#include "kernels/digest/sha256.h"
+#include "net/sha256.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/digest/sha256_block.h"
+#include "net/sha256_block.h"
 
-namespace trellis::kernels {
+namespace trellis::net {
 namespace {
 
 std::string digest(const std::string& text) { return hexadecimal(sha256(bytes_of(text))); }
@@ -87,4 +87,4 @@ TEST(Secrets, FreshOnesDiffer) {
 }
 
 }  // namespace
-}  // namespace trellis::kernels
+}  // namespace trellis::net

@@ -1,10 +1,15 @@
-#include "device/messages/descriptors.h"
+#include "net/descriptor.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 
-namespace trellis::device {
+namespace trellis::net {
+
+Descriptor::~Descriptor() {
+  if (number_ >= 0) close(number_);
+}
 
 std::size_t descriptor_limit() {
   rlimit files = {};
@@ -13,4 +18,4 @@ std::size_t descriptor_limit() {
 
 std::size_t most_silent(std::size_t limit) { return std::clamp<std::size_t>(limit / 32, 4, 64); }
 
-}  // namespace trellis::device
+}  // namespace trellis::net

@@ -1,24 +1,27 @@
-// Any bytes at a listener for the job's processes. The first byte says how far the caller has come, the second into
-// which pieces its bytes are cut. Nobody is taken for one of the job who does not know the secret, and what a caller
-// says comes back the same.
+// Any bytes at a listener that greets its callers. The first byte says how far the caller has come, the second into
+// which pieces its bytes are cut. Nobody is taken for one who knows the secret without it, and what a caller says comes
+// back the same.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
-#include "device/messages/greeting.h"
+#include "net/greeting.h"
 
 namespace {
 
-using namespace trellis::device;
+using namespace trellis::net;
 
 enum class Caller : std::uint8_t { stranger, greeted, changed };
 constexpr int callers = 3;
+constexpr Greeting protocol = {.magic = "trellisc", .label = "trellis fuzz", .terms = 16};
 
-CallBytes in_pieces(Welcome& w, std::span<const std::byte> bytes, std::size_t piece) {
-  CallBytes answer;
+// Returns the answer to a hello among the bytes.
+Bytes in_pieces(Welcome& w, std::span<const std::byte> bytes, std::size_t piece) {
+  Bytes answer;
   while (!bytes.empty() && w.wanted() != 0) {
     const std::size_t taken = std::min({piece, bytes.size(), w.wanted()});
-    for (const std::byte b : w.take(bytes.first(taken))) answer.push_back(b);
+    w.take(bytes.first(taken));
+    if (w.expects_answer()) answer = w.answer("secret");
     bytes = bytes.subspan(taken);
   }
   return answer;
@@ -31,29 +34,28 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(data, size)).subspan(2);
   const auto caller = static_cast<Caller>(data[0] % callers);
   const std::size_t piece = std::size_t{1} + data[1];
-  const CallHello said{.from = 7, .to = 3, .first_port = 2000};
-  const Calling calling("secret", said);
-  Welcome listener("secret", CallKind::messages, 3);
+  const Bytes terms(protocol.terms, std::byte{7});
+  Calling calling(protocol, "secret", terms);
+  Welcome listener(protocol);
   try {
     if (caller == Caller::stranger) {
       in_pieces(listener, bytes, piece);
     } else {
-      CallBytes hello = calling.hello();
+      Bytes hello = calling.hello();
       if (caller == Caller::changed && !bytes.empty())  // at the first byte's place
         hello[std::to_integer<std::size_t>(bytes[0]) % hello.size()] ^= std::byte{1};
-      const CallBytes answer = in_pieces(listener, hello, piece);
+      const Bytes answer = in_pieces(listener, hello, piece);
       if (caller == Caller::changed && !bytes.empty()) std::abort();  // it was taken for a hello
-      if (answer.size() != call_answer_bytes) std::abort();
-      if (listener.hello().from != said.from || listener.hello().first_port != said.first_port) std::abort();
+      if (answer.size() != answer_bytes || !std::ranges::equal(listener.terms(), terms)) std::abort();
       in_pieces(listener, bytes, piece);
     }
     if (listener.proven()) std::abort();  // nobody guesses a proof
-  } catch (const Stranger&) {
+  } catch (const ProtocolError&) {
   }
-  if (bytes.size() >= call_answer_bytes) try {
-      calling.proof(bytes.first<call_answer_bytes>());
+  if (bytes.size() >= answer_bytes) try {
+      calling.proof(bytes.first<answer_bytes>());
       std::abort();
-    } catch (const Stranger&) {
+    } catch (const ProtocolError&) {
     }
   return 0;
 }

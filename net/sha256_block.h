@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-namespace trellis::kernels {
+namespace trellis::net {
 
 using ShaState = std::array<std::uint32_t, 8>;
 using ShaBlock = std::span<const std::byte, 64>;
@@ -15,4 +15,4 @@ void mix_plainly(ShaState&, ShaBlock);
 bool has_sha_instructions();
 void mix_by_instructions(ShaState&, ShaBlock);  // only where there are some
 
-}  // namespace trellis::kernels
+}  // namespace trellis::net

@@ -1,4 +1,4 @@
-// Serialization for TCP stores: numbers (lowest byte first) and bytes.
+// Numbers (lowest byte first) and bytes, as protocols over a connection write and read them.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
-#include "ccl/rendezvous/tcp/refused.h"
-#include "ccl/store.h"
+#include "net/protocol_error.h"
 
-namespace trellis::ccl {
+namespace trellis::net {
+
+using Bytes = std::vector<std::byte>;
 
 template <std::integral Int>
 void put(Bytes& to, Int value) {
@@ -27,10 +29,10 @@ inline void put(Bytes& to, std::span<const std::byte> bytes) {
   std::ranges::copy(bytes, to.begin() + static_cast<std::ptrdiff_t>(before));
 }
 
-// Takes parts off the front. Throws Refused when fewer bytes are left than a part needs.
-class Reader {
+// Takes parts off the front. Throws ProtocolError when fewer bytes are left than a part needs.
+class WireReader {
  public:
-  explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
+  explicit WireReader(std::span<const std::byte> bytes) : rest_(bytes) {}
 
   template <std::integral Int>
   Int number(const char* of) {
@@ -42,7 +44,7 @@ class Reader {
 
   std::span<const std::byte> some(std::size_t count, const char* of) {
     if (rest_.size() < count)
-      throw Refused(fmt::format("a frame that ends within its {}: {} bytes of {}", of, rest_.size(), count));
+      throw ProtocolError(fmt::format("a frame that ends within its {}: {} bytes of {}", of, rest_.size(), count));
     const std::span<const std::byte> part = rest_.first(count);
     rest_ = rest_.subspan(count);
     return part;
@@ -55,4 +57,4 @@ class Reader {
   std::span<const std::byte> rest_;
 };
 
-}  // namespace trellis::ccl
+}  // namespace trellis::net

@@ -1,4 +1,4 @@
-#include "kernels/digest/sha256_block.h"
+#include "net/sha256_block.h"
 
 #include <bit>
 
@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-namespace trellis::kernels {
+namespace trellis::net {
 namespace {
 
 // The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
@@ -91,4 +91,4 @@ void mix_by_instructions(ShaState& state, ShaBlock block) { mix_plainly(state, b
 
 #endif
 
-}  // namespace trellis::kernels
+}  // namespace trellis::net
