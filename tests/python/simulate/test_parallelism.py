@@ -15,7 +15,7 @@ JOBS = pathlib.Path(__file__).parent / "jobs"
 
 
 def recorded(name, *arguments, world=2, routing=""):
-    return record_job(["torchrun", str(JOBS / f"{name}.py"), *map(str, arguments)], world, world, "neuron", 0, 1 << 34,
+    return record_job(["torchrun", str(JOBS / f"{name}.py"), *map(str, arguments)], world, world, "any", 0, 1 << 34,
                       routing)  # fmt: skip
 
 
