@@ -11,7 +11,7 @@ namespace {
 
 // For ncclGroupSimulateEnd.
 void note(const trellis_call& call, const NcclComm& nccl_comm) {
-  const Place place = nccl_comm.place();
+  const NcclPlace place = nccl_comm.place();
   const bool whole = call.collective == TRELLIS_ALL_REDUCE || call.collective == TRELLIS_BROADCAST ||
                      call.collective == TRELLIS_REDUCE;
   const std::size_t blocks = whole ? 1 : static_cast<std::size_t>(place.ranks);
