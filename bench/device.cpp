@@ -74,7 +74,8 @@ void program(benchmark::State& state) {
   const auto device = device::open("sim:trn2.48xlarge");
   const auto loaded = device->load(device::write_neff("matmul", sim::core::print(p), 1));
   std::vector<device::Binding> bound;
-  for (const device::Operand& o : loaded->operands()) bound.push_back({o.name, device->allocate(o.bytes), o.bytes});
+  for (const device::ProgramOperand& o : loaded->operands())
+    bound.push_back({o.name, device->allocate(o.bytes), o.bytes});
   Clock::duration ours{}, theirs{};
   for (auto _ : state) {
     const auto begin = Clock::now();

@@ -52,7 +52,7 @@ struct Side {
         own(wire->region({.data = memory.data(), .bytes = bytes}, false)) {}
   std::unique_ptr<Wire> wire;
   std::vector<std::byte> memory;
-  std::unique_ptr<Region> region, own;
+  std::unique_ptr<MemoryRegion> region, own;
 };
 
 void bare(benchmark::State& state) {
@@ -65,19 +65,19 @@ void bare(benchmark::State& state) {
   std::atomic<bool> over = false;
   std::thread other([&] {
     const OnCore second(1);
-    std::array<Event, 16> events;
+    std::array<WireEvent, 16> events;
     while (!over) {
       const std::size_t count = to.wire->poll(events);
-      for (std::size_t i = 0; i < count; ++i) landed += events[i].what == Event::What::immediate;
+      for (std::size_t i = 0; i < count; ++i) landed += events[i].what == WireEvent::What::immediate;
       if (count == 0) sched_yield();
     }
   });
   const OnCore first(0);
-  std::array<Operation, most_outstanding> operations;
-  std::vector<Operation*> idle;
-  for (Operation& op : operations) idle.push_back(&op);
+  std::array<WireOperation, most_outstanding> operations;
+  std::vector<WireOperation*> idle;
+  for (WireOperation& op : operations) idle.push_back(&op);
   std::uint64_t sent = 0;
-  std::array<Event, 16> events;
+  std::array<WireEvent, 16> events;
   for (auto _ : state) {
     for (std::size_t at = 0; at < bytes || idle.size() != operations.size() || landed != sent;) {
       const std::size_t piece = std::min(piece_bytes, bytes - at);

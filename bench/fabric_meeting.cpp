@@ -11,6 +11,7 @@
 #include "ccl/descriptor_limit.h"
 #include "ccl/rendezvous/tcp/server.h"
 #include "ccl/transports/libfabric/presence/members.h"
+#include "net/descriptor.h"
 
 namespace trellis {
 namespace {
@@ -28,7 +29,8 @@ Member member(Rank r) {
 void meeting(benchmark::State& state) {
   const auto ranks = static_cast<Rank>(state.range(0));
   raise_descriptor_limit();
-  if (descriptor_limit() < 2 * static_cast<std::size_t>(ranks) + 100) return state.SkipWithError("too few descriptors");
+  if (net::descriptor_limit() < 2 * static_cast<std::size_t>(ranks) + 100)
+    return state.SkipWithError("too few descriptors");
   for (auto _ : state) {
     TcpStoreServer server({.address = "127.0.0.1", .secret = "secret"});
     std::atomic<int> wrong = 0;
@@ -37,7 +39,7 @@ void meeting(benchmark::State& state) {
       clients.emplace_back([&, r] {
         try {
           const auto store = tcp_store("127.0.0.1", server.port(), "secret", Clock::now() + 60s);
-          Origin origin{.identity = r == 0 ? 77U : 0U};
+          SealOrigin origin{.identity = r == 0 ? 77U : 0U};
           const auto all = exchange_members(*store, r, ranks, member(r), origin, Clock::now() + 60s);
           wrong += origin.identity != 77 || all.back().process != 999 + ranks;
         } catch (const std::exception&) {

@@ -155,7 +155,8 @@ TEST_F(ImpatientTcpStore, WhoComesAndSaysNothingIsClosed) {
   const net::Descriptor silent = stranger(), slow = stranger();
   std::thread drips([&] {
     try {
-      for (std::byte b : calling({}).hello()) {
+      const net::Calling caller = calling({});
+      for (std::byte b : caller.hello()) {
         if (!net::send_before(slow, {&b, 1}, in(1s))) return;
         std::this_thread::sleep_for(50ms);
       }
