@@ -56,8 +56,8 @@ class Relay {
       if (polled[0].revents == 0) continue;
       net::Descriptor client(accept(listener_.number(), nullptr, nullptr));
       ++calls_;
-      net::Descriptor server =
-          net::connect_before(net::addresses_of("127.0.0.1", to_()).front(), Clock::now() + std::chrono::seconds(1));
+      net::Descriptor server = net::connect_before(net::addresses_of("127.0.0.1", to_()).front(),
+                                                   net::Clock::now() + std::chrono::seconds(1));
       if (client && server) pairs.emplace_back(std::move(client), std::move(server));
     }
   }
@@ -70,7 +70,7 @@ class Relay {
     if (edit_) edit_(from_client, part);
     carried_ += part.size();
     try {
-      return net::send_before(to, part, Clock::now() + std::chrono::seconds(5));
+      return net::send_before(to, part, net::Clock::now() + std::chrono::seconds(5));
     } catch (const std::system_error&) {
       return false;
     }
