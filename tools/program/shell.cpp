@@ -12,6 +12,7 @@
 #include "text/nearest.h"
 #include "text/printable.h"
 #include "tools/program/cli_checks.h"
+#include "tools/program/environment.h"
 #include "tools/program/origin.h"
 #include "tools/program/output.h"
 #include "tools/program/tree/parser_tree.h"
@@ -107,6 +108,7 @@ int parse_and_run(ParserTree& tree, std::vector<std::string> arguments) {
 int run(const std::vector<Command>& commands, const std::string& version, const std::vector<std::string>& arguments) {
   try {
     begin_origin(version, arguments);
+    tell_misspelt_variables();
     ParserTree tree(commands, version);
     return parse_and_run(tree, asked_for_help(arguments));
   } catch (const std::invalid_argument& error) {

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "text/nearest.h"
+#include "text/printable.h"
 #include "tools/program/output.h"
 #include "tools/train/interpolation.h"
 #include "train/config/hf/hf_config.h"
@@ -149,6 +150,7 @@ class Reading {
 
 ReadConfig parse_config(const std::string& name, const std::string& text, const std::vector<std::string>& changes,
                         const train::JobConfig& begin) {
+  text::expect_text(name, text);
   Reading reading(name);
   try {
     const YAML::Node root = YAML::Load(text);

@@ -100,6 +100,11 @@ TEST(ConfigFile, AllMistakesAreToldTogether) {
 }
 
 // Whatever stands first in the file.
+TEST(ConfigFile, IsAText) {
+  const std::string program("\x7f\x45LF\0", 5);
+  EXPECT_EQ(why([&] { parse_config("a.out", program, {}, {}); }), "a.out: not a text file, as byte 5 is zero");
+}
+
 TEST(ConfigFile, OtherKeysComeBeforeHuggingFacesFile) {
   const Folder folder;
   const auto path = folder.put("config.json", R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 12})");
