@@ -2,18 +2,25 @@
 import os
 import pty
 import subprocess
+import threading
 
 
 def run_on_a_terminal(words):
     """Returns the process that ended, and what its terminal was sent."""
     reader, writer = pty.openpty()
+    pieces = []
+
+    def read():  # all the while: a terminal that nobody reads takes little, and then stops the command
+        try:
+            while piece := os.read(reader, 65536):
+                pieces.append(piece)
+        except OSError:  # how a terminal ends that nobody writes to any more
+            pass
+
+    reading = threading.Thread(target=read)
+    reading.start()
     ran = subprocess.run(words, stdout=subprocess.PIPE, stderr=writer)
     os.close(writer)
-    said = b""
-    try:
-        while piece := os.read(reader, 65536):  # the kernel hands it over piece by piece, and ends with EIO
-            said += piece
-    except OSError:
-        pass
+    reading.join()
     os.close(reader)
-    return ran, said.decode()
+    return ran, b"".join(pieces).decode()

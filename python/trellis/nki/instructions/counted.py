@@ -8,7 +8,7 @@ from trellis.nki.instructions.collectives import _checked, _recorded
 from trellis.nki.instructions.emit import instruction, refuse, session
 from trellis.nki.kernels.ranks import Group, group_of
 
-__all__ = ["all_gather_v", "all_to_all_v"]
+__all__ = ["Prepared"]
 
 
 class Prepared:
