@@ -154,3 +154,35 @@ def test_a_time_that_cannot_be_told_says_why(monkeypatch):
     monkeypatch.setitem(sys.modules, "trellis.nki.timing", None)
     with pytest.raises(nki_ours.NkiError, match="needs trellis.nki.timing"):
         copy.benchmark_result.nc_latency.get_latency_percentile(50)
+
+
+def test_a_predicate_in_a_tiles_brackets_masks_it():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.isa as nisa
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def product(a, b, most):
+        out = nl.ndarray((128, 256), dtype=nl.float32, buffer=nl.shared_hbm)
+        left, right = nl.load(a), nl.load(b)
+        place = nl.arange(256)[None, :]
+        total = nl.zeros((128, 256), dtype=nl.float32, buffer=nl.psum)
+        total += nisa.nc_matmul(left, right[place < most])
+        nl.store(out, value=total)
+        return out
+
+    a, b = numbers(128, 128), numbers(128, 256, seed=2)
+    np.testing.assert_allclose(product(a, b, 256), a.T @ b, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(product(a, b, 200), a.T @ np.where(np.arange(256) < 200, b, 0), rtol=1e-4, atol=1e-4)
+
+
+def test_a_tensor_of_a_negative_size_is_refused():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def negative(x):
+        return nl.ndarray((128, x.shape[1] - 65), dtype=x.dtype, buffer=nl.shared_hbm)
+
+    with pytest.raises(nki_ours.NkiError, match=r"test_nki_beta.py:\d+: a tensor of \[128, -1\]"):
+        negative(numbers(128, 64))

@@ -233,3 +233,12 @@ def test_every_documented_instruction_is_computed_or_says_that_it_is_not():
     assert set(entries("beta1_isa")) - set(IMPLEMENTATIONS) - host == {"builtin_custom_op"}
     by_module = {"is_hbm", "is_sbuf", "is_psum", "is_on_chip", "arange"}
     assert set(entries("language")) - set(LANGUAGE) - by_module == set()
+
+
+def test_a_parameter_that_a_function_lacks_is_refused_by_its_name_its_line_and_who_has_it():
+    with pytest.raises(nki.NkiError, match=r"test_nki_names.py:\d+: nki.language.load has no parameter 'mask': neuronxcc.nki.language has"):
+        ran(lambda out, x: nl.load(x, mask=True), X)
+    with pytest.raises(nki.NkiError, match="nki.isa.reciprocal has no parameter 'speed': no release up to 0.7"):
+        ran(lambda out, x: nisa.reciprocal(dst=out, data=x, speed=2), X)
+    with pytest.raises(AttributeError, match="nki.isa.builtin_custom_op: neuronxcc.nki.isa has it"):
+        ran(lambda out, x: nisa.builtin_custom_op(x), X)

@@ -77,6 +77,8 @@ def declare(shape: Any, dtype: Any, buffer: Any = None, name: str = "", address:
     chip = region.space != "hbm"
     partition = _partition(dims, chip)
     sizes = tuple(number(n) for n in dims)
+    if any(n < 0 for n in sizes):
+        raise refuse(f"a tensor of {list(sizes)}; expected dimensions of no less than 0")
     kind = to_dtype(dtype)
     if chip:
         if len(sizes) == 1:

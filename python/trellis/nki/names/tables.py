@@ -1,10 +1,9 @@
 """Functions made from the tables of names: their parameters as documented, their work by our implementations."""
 
+import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from trellis.nki.kernels.session import NkiError, where
 from trellis.nki.names.constants import environment
@@ -14,8 +13,7 @@ __all__ = ["accepting", "entries", "make", "missing", "unsupported", "with_older
 NEWEST = "0.7"
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     name: str
     since: str  # the first release that has it
     until: str  # the last; "": it still has
@@ -25,7 +23,9 @@ class Entry:
 @cache
 def entries(table: str) -> dict[str, Entry]:
     found = {}
-    for line in (Path(__file__).parent / f"{table}.txt").read_text().splitlines():
+    with open(os.path.join(os.path.dirname(__file__), f"{table}.txt")) as file:
+        lines = file.read().splitlines()
+    for line in lines:
         if not line.strip() or line.startswith("#"):
             continue
         cells = [cell.strip() for cell in line.split("|", 2)]
@@ -64,8 +64,12 @@ def make(entry: Entry, work: Callable[..., Any], module: str) -> Callable[..., A
     passed = ", ".join([*(f"{n}={n}" for n in names), *([f"**{extra}"] if extra else [])])
     if any(n.startswith("*") for n in names):
         passed = f"*{names[0][1:]}" + (f", **{extra}" if extra else "")
-    scope = environment() | {"_work": work}
-    exec(compile(f"def {entry.name}({entry.parameters}):\n return _work({passed})", f"<nki {module}>", "exec"), scope)
+    given, check = entry.parameters, ""
+    if not extra:
+        given = f"{given}, **_more" if given else "**_more"
+        check = " if _more: _refuse(_more)\n"
+    scope = environment() | {"_work": work, "_refuse": lambda more: _refuse_parameters(entry.name, module, more)}
+    exec(compile(f"def {entry.name}({given}):\n{check} return _work({passed})", f"<nki {module}>", "exec"), scope)
     made: Callable[..., Any] = scope[entry.name]
     made.__module__, made.__doc__ = module, work.__doc__
     return made
@@ -81,12 +85,23 @@ def _parameter_names(parameters: str) -> tuple[list[str], str]:
     return names, a.kwarg.arg if a.kwarg else ""
 
 
+MODULES = {"isa": "nki.isa", "language": "nki.language", "collectives": "nki.collectives",
+           "beta1_isa": "neuronxcc.nki.isa", "beta1_language": "neuronxcc.nki.language"}  # fmt: skip
+
+
+def _refuse_parameters(name: str, module: str, given: dict[str, Any]) -> None:
+    """Says who has the parameters that a function lacks."""
+    parameter = next(iter(given))
+    have = [label for table, label in MODULES.items()
+            if (entry := entries(table).get(name)) is not None and parameter in _parameter_names(entry.parameters)[0]]
+    has = f"{' and '.join(have)} has it" if have else f"no release up to {NEWEST} that we know has it"
+    raise NkiError(f"{where()}: {module}.{name} has no parameter {parameter!r}: {has}")
+
+
 def missing(module: str, name: str, tables: tuple[str, ...]) -> AttributeError:
     """The error for a name that a module lacks: who has it."""
-    known = {"isa": "nki.isa", "language": "nki.language", "collectives": "nki.collectives",
-             "beta1_isa": "neuronxcc.nki.isa", "beta1_language": "neuronxcc.nki.language"}  # fmt: skip
     have = []
-    for table, label in known.items():
+    for table, label in MODULES.items():
         entry = entries(table).get(name)
         if entry is not None and table not in tables:
             have.append(f"{label}" + (f" {entry.since}" + (f" to {entry.until}" if entry.until else "") if entry.since else ""))

@@ -60,12 +60,30 @@ def _simple(p: Any) -> Any:
 
 def view_at(t: Any, key: Any) -> Any:
     """t[key]."""
+    if isinstance(key, np.ndarray) and key.dtype == bool and session().beta:
+        return _under_mask(t, key.view(np.ndarray))
     parts = [_simple(p) for p in _expanded(t, key)]
     if t.flat is not None:
         return _gathered_at(t, parts)
     if any(isinstance(p, np.ndarray) or hasattr(p, "memory") for p in parts):
         return _by_arrays(t, parts)
     return _by_slices(t, parts)
+
+
+def _under_mask(t: Any, mask: Any) -> Any:
+    """neuronxcc's tile[predicate]: the same tile, of which an instruction takes what the predicate lets through."""
+    if mask.all():
+        return t
+    try:
+        inside = np.broadcast_to(mask, t.shape)
+    except ValueError:
+        raise refuse(f"a predicate of {list(mask.shape)} on {t!r}; expected one that broadcasts to its shape") from None
+    other = t.like(t.shape, t.strides, t.offset, partition=t.partition)
+    other.flat, other.index = t.flat, t.index
+    if other.flat is None:
+        other.flat = t.offset + sum(np.indices(t.shape, sparse=True)[d] * stride for d, stride in enumerate(t.strides))
+    other.valid = inside if t.valid is None else inside & t.valid
+    return other
 
 
 def _slice_of(p: slice, n: int, t: Any, d: int) -> tuple[int, int, int]:
