@@ -2,7 +2,6 @@
 without asking."""
 
 import contextlib
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
@@ -20,13 +19,37 @@ ABSENT = ("torch_xla", "torch_neuronx", "jax", "jax_neuronx", "neuron_dtypes", "
           "neuronx_distributed", "torch", "scipy", "tabulate", "matplotlib", "pandas", "einops")  # fmt: skip
 
 
+def _device(*_: Any, **__: Any) -> Any:
+    import torch  # type: ignore[import-not-found, unused-ignore]
+
+    return torch.device("cpu")
+
+
+def _done(*_: Any, **__: Any) -> None:
+    """What waits for the device: kernels have run when they return."""
+
+
+# What scripts call of torch_xla around a kernel, where it is not installed and torch is: the device is this machine.
+HOST: dict[str, Any] = {
+    "torch_xla.device": _device, "torch_xla.core.xla_model.xla_device": _device,
+    "torch_xla.sync": _done, "torch_xla.core.xla_model.mark_step": _done, "torch_xla.core.xla_model.wait_device_ops": _done,
+    "torch_xla.core.xla_model.master_print": print, "torch_xla.core.xla_model.is_master_ordinal": lambda *_: True,
+    "torch_xla.core.xla_model.get_ordinal": lambda *_: 0, "torch_xla.core.xla_model.xrt_world_size": lambda *_: 1,
+}  # fmt: skip
+
+
+def absent(name: str) -> Any:
+    """Something of a module that is not installed, by its full name."""
+    return HOST[name] if name in HOST else AbsentName(name)
+
+
 class Absent(types.ModuleType):
     """A module that is not installed: it says so when something of it is used."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return AbsentName(f"{self.__name__}.{name}")
+        return absent(f"{self.__name__}.{name}")
 
 
 class AbsentName:
@@ -35,10 +58,10 @@ class AbsentName:
     def __init__(self, name: str) -> None:
         self.__dict__["_name"] = name
 
-    def __getattr__(self, name: str) -> "AbsentName":
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return AbsentName(f"{self._name}.{name}")
+        return absent(f"{self._name}.{name}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         module = self._name.split(".")[0]
@@ -48,13 +71,14 @@ class AbsentName:
         return (object,)
 
 
-class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class AbsentFinder:
     """The last finder: gives stand-ins for the modules in ABSENT."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         root, _, child = name.partition(".")
         if root in ABSENT and (not child or isinstance(sys.modules.get(root), Absent)):
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+            loader: Any = self
+            return importlib.machinery.ModuleSpec(name, loader, is_package=True)
         return None
 
     def create_module(self, spec: Any) -> types.ModuleType:

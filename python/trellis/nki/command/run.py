@@ -12,7 +12,7 @@ import numpy as np
 from trellis.nki.imports import as_nki
 from trellis.nki.kernels.session import NkiError, NkiWarning
 from trellis.nki.tensors.types import trellis_name
-from trellis.nki.timing import subject, time_of
+from trellis.nki.timing import subject
 from trellis.nki.timing.commands import COMMANDS, run_command
 
 __all__ = ["main"]
@@ -58,8 +58,10 @@ def describe(call: subject.Call) -> list[str]:
     counts = ", ".join(f"{n} {kind}" for kind, n in sorted(trace.summary().items(), key=lambda item: -item[1]))
     out.append(f"{trace.name} on {trace.chip}: {len(trace)} instructions: {counts}")
     try:
+        from trellis.nki.timing import time_of
+
         out.append(str(time_of(trace)))
-    except ValueError as e:
+    except (ValueError, ImportError) as e:
         out.append(f"no time: {e}")
     return out
 

@@ -1,16 +1,15 @@
 """What a kernel may use of each chip's core: data, in limits.txt."""
 
-from dataclasses import dataclass
+import os
 from functools import cache
-from pathlib import Path
+from typing import NamedTuple
 
 __all__ = ["ChipLimits", "limits_of", "PARTITIONS"]
 
 PARTITIONS = 128
 
 
-@dataclass(frozen=True)
-class ChipLimits:
+class ChipLimits(NamedTuple):
     chip: str
     generation: int
     sbuf_bytes: int  # in a partition
@@ -27,7 +26,9 @@ class ChipLimits:
 @cache
 def all_limits() -> dict[str, ChipLimits]:
     found = {}
-    for line in (Path(__file__).parent / "limits.txt").read_text().splitlines():
+    with open(os.path.join(os.path.dirname(__file__), "limits.txt")) as file:
+        lines = file.read().splitlines()
+    for line in lines:
         if line.strip() and not line.startswith("#"):
             chip, *numbers, source = [word.strip() for word in line.split("|")]
             generation, sbuf, psum, banks, moving = map(int, numbers)

@@ -1,17 +1,18 @@
 """The commands of python -m trellis.nki that are about time."""
 
+from __future__ import annotations
+
 import argparse
 import json
 import pathlib
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trellis import origin
-from trellis.nki.timing import budget, subject
-from trellis.nki.timing.answer import answer
-from trellis.nki.timing.compare import Comparison
-from trellis.nki.timing.timing import Timing, time_of
+from trellis.nki.timing import subject
+
+if TYPE_CHECKING:
+    from trellis.nki.timing.timing import Timing
 
 __all__ = ["COMMANDS", "run_command"]
 
@@ -24,6 +25,8 @@ def _parser(name: str, text: str) -> argparse.ArgumentParser:
 
 
 def _timing(which: str, options: argparse.Namespace) -> Timing:
+    from trellis.nki.timing.timing import time_of
+
     return time_of(subject.call_of(which, options).trace, options.chip, subject.figures(options))
 
 
@@ -34,6 +37,8 @@ def profile(words: list[str]) -> int:
     p.add_argument("-o", "--output", default="", help="also a timeline: .html, or .pftrace for ui.perfetto.dev")
     p.add_argument("--json", action="store_true")
     options = p.parse_args(words)
+    from trellis import origin
+
     timing = _timing(options.kernel, options)
     if options.output:
         timing.page(options.output)
@@ -48,6 +53,8 @@ def compare(words: list[str]) -> int:
     p.add_argument("second", metavar="KERNEL")
     p.add_argument("--json", action="store_true")
     options = p.parse_args(words)
+    from trellis.nki.timing.compare import Comparison
+
     both = Comparison(_timing(options.first, options), _timing(options.second, options))
     print(json.dumps(both.json(), indent=1) if options.json else both)
     return 0
@@ -61,6 +68,8 @@ def check(words: list[str]) -> int:
     p.add_argument("--budget", type=pathlib.Path, required=True, metavar="FILE.json")
     p.add_argument("--write", action="store_true", help="keep the times of now in the file")
     options = p.parse_args(words)
+    from trellis.nki.timing import budget
+
     timings = {which: _timing(which, options) for which in options.kernels}
     if options.write:
         budget.write(options.budget, timings)
@@ -77,6 +86,8 @@ def one_answer(words: list[str]) -> int:
     p.add_argument("--reference", default="", metavar="FILE.py:FUNCTION",
                    help="in numpy, with the same arguments; :FUNCTION is one of the same file")
     options = p.parse_args(words)
+    from trellis.nki.timing.answer import answer
+
     given: dict[str, Any] = answer(options.kernel, options)
     print(json.dumps(given, indent=1))
     return 1 if given["errors"] or given["right"] is False else 0

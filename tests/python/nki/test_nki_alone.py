@@ -1,0 +1,47 @@
+"""What runs without the package's native part, and without torch_xla."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+nki = pytest.importorskip("trellis.nki", reason="ml_dtypes is not installed")
+EXAMPLES = pathlib.Path(__file__).parents[3] / "examples/nki"
+
+WITHOUT = """import sys
+sys.modules["trellis._native"] = None
+from trellis.nki.command.run import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_kernel_is_computed_without_the_native_part_which_only_times_need():
+    words = ["run", f"{EXAMPLES}/matmul.py:kept", "--arg", "left=128x128:bf16", "--arg", "right=128x512:bf16"]
+    ran = subprocess.run([sys.executable, "-c", WITHOUT, *words], capture_output=True, text=True, check=True)
+    assert "result 0: bf16[128, 512]" in ran.stdout and "no time: " in ran.stdout
+
+
+def test_scripts_that_send_tensors_to_a_device_by_torch_xla_use_this_machine():
+    torch = pytest.importorskip("torch")
+    if nki.imports.installed("torch_xla"):
+        pytest.skip("torch_xla is installed")
+    with nki.as_nki(shadow=True):
+        import nki.isa as nisa
+        import nki.language as nl
+        from torch_xla.core import xla_model as xm
+
+        @nki.jit
+        def twice(x):
+            tile = nl.ndarray(x.shape, x.dtype, buffer=nl.sbuf)
+            out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+            nisa.dma_copy(dst=tile, src=x)
+            nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)
+            nisa.dma_copy(dst=out, src=tile)
+            return out
+
+        x = torch.ones((128, 64), dtype=torch.bfloat16, device=xm.xla_device())
+        assert twice(x).dtype == torch.bfloat16 and bool((twice(x) == 2 * x).all())
+        xm.mark_step()
+        with pytest.raises(ModuleNotFoundError, match="torch_xla.core.xla_model.rendezvous: torch_xla is not installed"):
+            xm.rendezvous("here")
