@@ -18,9 +18,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["CollectiveCall", "ENGINES", "Fold", "Trace", "View"]
+__all__ = ["COLUMNS", "CollectiveCall", "ENGINES", "Fold", "Trace", "View"]
 
 ENGINES = ("tensor", "vector", "scalar", "gpsimd", "sync")
+COLUMNS = ("kind", "engine", "allowed", "attributes", "line", "names", "queue", "core", "partial")  # besides operands
 
 
 @dataclass
@@ -136,6 +137,7 @@ class Trace:
     names: list[str] = field(default_factory=list)
     queue: list[str | None] = field(default_factory=list)
     core: list[int] = field(default_factory=list)
+    partial: list[bool] = field(default_factory=list)  # it may write less than its outputs' views say
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -153,7 +155,7 @@ class Trace:
 
     def add(self, kind: str, outputs: tuple[int, ...], inputs: tuple[int, ...], *, allowed: tuple[str, ...],
             name: str, engine: str | None = None, attributes: dict[str, Any] | None = None, line: int = 0,
-            queue: str | None = None, core: int = 0) -> int:
+            queue: str | None = None, core: int = 0, partial: bool = False) -> int:
         """Appends an instruction; views are indices. Its index."""
         self.kind.append(kind)
         self.engine.append(engine)
@@ -165,6 +167,7 @@ class Trace:
         self.names.append(name)
         self.queue.append(queue)
         self.core.append(core)
+        self.partial.append(partial)
         return len(self.kind) - 1
 
     def instruction(self, i: int) -> Instruction:

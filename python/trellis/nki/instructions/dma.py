@@ -49,16 +49,16 @@ def copied(dst: Any, src: Any) -> Any:
     return values
 
 
-def record_copy(name: str, dst: Any, src: Any, engine: Any = None, dge_mode: Any = None) -> Any:
+def record_copy(name: str, dst: Any, src: Any, engine: Any = None, dge_mode: Any = None, partial: bool = False) -> Any:
     """A copy by DMA, or, where a tensor chooses rows, a gather or a scatter."""
     queue, allowed = _ring(engine, dge_mode)
     if src.index is not None and src.flat is not None and not src.on_chip:
         table = src.like(src.shape, tuple(src.strides), 0)
-        return emit("dma_gather", (dst,), (table, src.index), allowed=(G,), name=name, queue=G)
+        return emit("dma_gather", (dst,), (table, src.index), allowed=(G,), name=name, queue=G, partial=partial)
     if dst.index is not None and dst.flat is not None and not dst.on_chip:
         table = dst.like(dst.shape, tuple(dst.strides), 0)
         return emit("dma_scatter", (table,), (src, dst.index), allowed=(G,), name=name, queue=G)
-    return emit("dma_copy", (dst,), (src,), allowed=allowed, name=name, engine=queue, queue=queue)
+    return emit("dma_copy", (dst,), (src,), allowed=allowed, name=name, engine=queue, queue=queue, partial=partial)
 
 
 @instruction("dma_copy")
@@ -73,7 +73,7 @@ def dma_copy(dst: Any, src: Any, priority: Any = None, oob_mode: Any = None, dge
     check_inside(dst, oob_mode)
     if s.compute:
         _store(dst, src, dst_rmw_op)
-    return record_copy("dma_copy", dst, src, engine, dge_mode)
+    return record_copy("dma_copy", dst, src, engine, dge_mode, partial=dst_rmw_op is not None or src.valid is not None)
 
 
 def _store(dst: Any, src: Any, op: Any) -> None:

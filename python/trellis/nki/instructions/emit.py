@@ -48,8 +48,10 @@ def engine_of(engine: Any) -> str | None:
 
 
 def emit(kind: str, outputs: tuple[Any, ...], inputs: tuple[Any, ...], *, allowed: tuple[str, ...], name: str,
-         engine: Any = None, attributes: dict[str, Any] | None = None, queue: str | None = None) -> NkiInstruction:
-    """Records an instruction on tensors; inputs that are numbers are left out: attributes have them."""
+         engine: Any = None, attributes: dict[str, Any] | None = None, queue: str | None = None,
+         partial: bool = False) -> NkiInstruction:  # fmt: skip
+    """Records an instruction on tensors; inputs that are numbers are left out: attributes have them. `partial`: not all of
+    the outputs may be written, besides what a mask leaves out."""
     s = session()
     asked = engine_of(engine)
     outs = tuple(t for t in outputs if t is not None)
@@ -66,9 +68,10 @@ def emit(kind: str, outputs: tuple[Any, ...], inputs: tuple[Any, ...], *, allowe
         s.team.turn_over()
     for t in ins:
         t.memory.read = True
+    partial = partial or any(t.valid is not None or (s.mask is not None and t.bounds is None) for t in outs)
     index = s.trace.add(kind, tuple(_record(t, rows) for t in outs), tuple(_record(t, rows) for t in ins),
                         allowed=allowed, name=name, engine=asked, attributes=attributes, line=s.line(), queue=queue,
-                        core=s.core)
+                        core=s.core, partial=partial)
     if s.barriers:
         met = {s.barriers.get((t.memory.buffer, s.core)) for t in (*outs, *ins)}
         s.trace.depends += [(index, at) for at in met if at is not None]

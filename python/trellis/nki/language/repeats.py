@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from trellis.nki.kernels.session import Session
 from trellis.nki.language.counted import Counted, LoopWatch
-from trellis.nki.trace import Fold, Trace, View
+from trellis.nki.trace import COLUMNS, Fold, Trace, View
 
 __all__ = ["Repeated"]
 
@@ -60,14 +60,17 @@ class Body(NamedTuple):
                 and self.end.folds - self.begin.folds == o.end.folds - o.begin.folds)
 
 
+def _columns(t: Trace) -> list[list[Any]]:
+    return [getattr(t, name) for name in COLUMNS]
+
+
 def _same_rows(t: Trace, a: Body, b: Body) -> bool:
     """Whether two iterations record the same but for the places of their views."""
     if not a.same_shape(b) or a.begin.orders != b.end.orders:
         return False
     one, two = slice(a.begin.row, a.end.row), slice(b.begin.row, b.end.row)
-    for column in (t.kind, t.line, t.engine, t.allowed, t.queue, t.core, t.attributes, t.names):
-        if column[one] != column[two]:
-            return False
+    if any(column[one] != column[two] for column in _columns(t)):
+        return False
     first, shift = a.begin.view, b.begin.view - a.begin.view
     for views in (t.outputs, t.inputs):
         for mine, other in zip(views[one], views[two], strict=True):
@@ -109,8 +112,7 @@ def _append(t: Trace, body: Body, steps: list[Step], times: int) -> None:
     rows = slice(body.begin.row, body.end.row)
     moved = len(t) - body.begin.row
     t.folds.extend([f._replace(first=f.first + moved) for f in t.folds[body.begin.folds:body.end.folds]])
-    columns: list[list[Any]] = [t.kind, t.engine, t.allowed, t.attributes, t.line, t.names, t.queue, t.core]
-    for column in columns:
+    for column in _columns(t):
         column.extend(column[rows])
     for views in (t.outputs, t.inputs):
         views.extend([tuple(v + view_shift if v >= first_view else v for v in each) for each in views[rows]])
@@ -119,9 +121,7 @@ def _append(t: Trace, body: Body, steps: list[Step], times: int) -> None:
 def _cut(t: Trace, row: int, folds: int) -> None:
     """Drops instructions; views and buffers stay, since tensors may know their numbers."""
     del t.folds[folds:]
-    columns: list[list[Any]] = [t.kind, t.engine, t.allowed, t.outputs, t.inputs, t.attributes, t.line, t.names, t.queue,
-                                t.core]  # fmt: skip
-    for column in columns:
+    for column in (*_columns(t), t.outputs, t.inputs):
         del column[row:]
 
 

@@ -15,6 +15,7 @@ from trellis import _native
 from trellis.nki.timing.flatten import draft_of, split_tiles
 from trellis.nki.timing.folds import Unfolded, unfolded
 from trellis.nki.timing.reuse import without_repetition
+from trellis.nki.timing.rotate import rotated
 from trellis.nki.trace import Trace
 
 __all__ = ["Outcome"]
@@ -34,6 +35,7 @@ class Scenario:
 
 WINDOW = 256
 NARROWER = (256, 64, 16, 1)  # windows to try where tiles would be spilled
+SEARCHED = 20_000  # instructions of a kernel of which more than one order is tried
 CENTRE = Scenario("scheduled by critical path", window=WINDOW, critical_path=True, copies=4)
 FAST = Scenario("scheduled, the oldest first, deep rotation, fast figures", window=WINDOW, copies=8, figures=-1)
 SLOW = Scenario("scheduled, the oldest first, two tiles in flight, slow figures", window=WINDOW, copies=2, figures=1, repeats=True)
@@ -127,45 +129,62 @@ class Network:
         return draft_of(priced(trace, self.machine or machine_for(trace, chip), end, self.late))
 
 
+def _worth(o: Outcome) -> tuple[int, float]:
+    """The least first."""
+    return o.assembled.spilled_bytes, o.seconds
+
+
 def outcomes(trace: Trace, chip: str, cases: list[Scenario], changes: Changes, keep_timeline: bool,
              network: Network) -> list[Outcome]:  # fmt: skip
     """Of each scenario, with the first one's timeline."""
     frees = trace.dialect == "beta1" and not trace.skip_middle_end  # its compiler fuses loops, and does nothing twice
 
     def all_of(written: Trace) -> list[Outcome]:
-        bare = without_repetition(written, round(_native.CoreChip(chip, list(changes), 0).sbuf_bytes)) if frees and not written.folds \
-            else written  # fmt: skip
-        drafts: dict[tuple[int, bool], _native.CoreDraft] = {}
+        bare = written
+        if frees and not written.folds:
+            bare = without_repetition(written, round(_native.CoreChip(chip, list(changes), 0).sbuf_bytes))
+        turning = {False: rotated(bare), True: rotated(written)}  # by whether what repeats is done as written
+        drafts: dict[tuple[int, int], _native.CoreDraft] = {}
 
         def draft(t: Trace, case: Scenario) -> _native.CoreDraft:
-            key = (case.figures if t.collectives else 0, t is written)
+            key = (case.figures if t.collectives else 0, id(t))
             if key not in drafts:
                 drafts[key] = network.draft(t, chip, key[0])
             return drafts[key]
 
-        def least_spilled(case: Scenario, keep: bool) -> Outcome:
-            """A scheduler that would spill, or has no room in PSUM, looks less far ahead."""
-            t = written if case.repeats else bare
-            others = [replace(case, window=window, critical_path=False) for window in NARROWER if case.window > 1]
+        def attempts(case: Scenario, t: Trace) -> tuple[list[Scenario], list[Scenario]]:
+            """Orders of which the shortest is taken; and those that look less far ahead, for want of room."""
+            tries = [case]
+            if case.window > 1 and len(t) <= SEARCHED:
+                tries += [replace(case, window=window) for window in NARROWER[1:3]]
+            further = [replace(case, window=window, critical_path=False) for window in NARROWER if case.window > 1]
+            return tries, [each for each in further if each not in tries]
+
+        def best(case: Scenario, keep: bool) -> Outcome:
+            """A scheduler that would spill, or has no room in PSUM, looks less far ahead, and then keeps tiles where they
+            are; so does one whose order would take longer, as far as it is tried."""
+            turned, kept = turning[case.repeats], written if case.repeats else bare
             found: Outcome | None = None
             full: ValueError | None = None
-            for each in (case, *others):
-                try:
-                    other = outcome(draft(t, each), t, chip, each, changes, keep, frees)
-                except ValueError as e:
-                    if " is full: " not in str(e):
-                        raise
-                    full = full or e
-                    continue
-                if found is None or other.assembled.spilled_bytes < found.assembled.spilled_bytes:
-                    found = other
-                if not found.assembled.spilled_bytes:
-                    break
+            for t in (turned,) if kept is turned else (turned, kept):
+                tries, further = attempts(case, t)
+                for each in (*tries, *further):
+                    if found is not None and not found.assembled.spilled_bytes and (each in further or t is not turned):
+                        break
+                    try:
+                        other = outcome(draft(t, each), t, chip, each, changes, keep, frees)
+                    except ValueError as e:
+                        if " is full: " not in str(e):
+                            raise
+                        full = full or e
+                        continue
+                    if found is None or _worth(other) < _worth(found):
+                        found = other
             if found is None:
                 raise full or ValueError("no scenario")
             return found
 
-        return [least_spilled(case, keep_timeline and n == 0) for n, case in enumerate(cases)]
+        return [best(case, keep_timeline and n == 0) for n, case in enumerate(cases)]
 
     try:
         return all_of(trace)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from trellis.nki.trace import Trace, View
+from trellis.nki.trace import COLUMNS, Trace, View
 
 __all__ = ["without_repetition"]
 
@@ -85,9 +85,8 @@ class Pass:
         t = self.trace
         kept = [at for at in range(len(t)) if at not in self.dropped]
         number = {at: n for n, at in enumerate(kept)}
-        column = {name: [getattr(t, name)[at] for at in kept] for name in
-                  ("kind", "engine", "allowed", "outputs", "inputs", "attributes", "line", "names", "queue", "core")}  # fmt: skip
-        pairs = {name: [(number[a], number[b]) for a, b in getattr(t, name) if a in number and b in number]
+        column: dict[str, Any] = {name: [getattr(t, name)[at] for at in kept] for name in (*COLUMNS, "outputs", "inputs")}
+        pairs: dict[str, Any] = {name: [(number[a], number[b]) for a, b in getattr(t, name) if a in number and b in number]
                  for name in ("depends", "after")}  # fmt: skip
         return replace(t, views=[self.place(v) for v in range(len(t.views))], no_reorder=[],
                        collectives={number[at]: c for at, c in t.collectives.items()}, **column, **pairs)  # fmt: skip
@@ -129,6 +128,13 @@ def _fits(p: Pass, sbuf: int) -> bool:
     return _peak(t, spans, lambda b: 1 if b in kept else ROTATING) <= sbuf
 
 
+def _keeper(known: dict[Any, Result]) -> Callable[[int, Any, Result], None]:
+    def keep(_: int, key: Any, made: Result) -> None:
+        known.setdefault(key, made)
+
+    return keep
+
+
 def _loads(p: Pass, sbuf: int) -> None:
     """Each line's loads by themselves, those that save most first, as far as there is room."""
     t = p.trace
@@ -149,7 +155,7 @@ def _loads(p: Pass, sbuf: int) -> None:
         before = set(p.dropped), dict(p.stands_for)
         first: dict[Any, Result] = {}
         p.run(lambda at, line=line: t.line[at] == line and is_load(at), lambda _, key: first.get(key),  # type: ignore[misc]
-              lambda _, key, made: first.setdefault(key, made))  # fmt: skip
+              _keeper(first))  # fmt: skip
         if not _fits(p, sbuf):
             p.dropped, p.stands_for = before
 
