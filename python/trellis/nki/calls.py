@@ -66,7 +66,7 @@ def price_of(kernel: Kernel, *args: Any, chip: str = "", **kwargs: Any) -> CallP
             _known.clear()
         results = kernel.launch(given, named, compute=False, chip=chip or None)
         t = time_of(kernel.trace)  # type: ignore[arg-type]
-        given = results if isinstance(results, (tuple, list)) else () if results is None else (results,)
-        shapes = tuple((tuple(r.shape), trellis_name(r.dtype)) for r in given)
+        several = results if isinstance(results, (tuple, list)) else () if results is None else (results,)
+        shapes = tuple((tuple(r.shape), trellis_name(r.dtype)) for r in several)
         _known[key] = CallPrice(t.seconds, t.least, t.most, shapes, t.roofline["flops"], t.roofline["hbm_bytes"], t.instructions)
     return _known[key]

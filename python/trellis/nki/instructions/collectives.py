@@ -96,7 +96,7 @@ def _axis(kind: str, values: Any, dim: Any) -> int:
     dim = number(dim)
     if not -values.ndim <= dim < values.ndim:
         raise refuse(f"{kind} along dimension {dim} of a tensor that has {values.ndim} (nki.collectives.{kind})")
-    return dim % values.ndim
+    return int(dim % values.ndim)
 
 
 def _split(kind: str, values: Any, dim: Any, group: Group) -> Parts:

@@ -56,12 +56,12 @@ def _waits(traces: list[Trace], kind_of: list[int], timings: list[Timing]) -> li
             raise ValueError(f"{t.name} on ranks that differ: too many instructions to say which one waits")
         starts.append((t.outcome.run.start * 1e-12).tolist())
     arrival: dict[Any, float] = {}
-    for rank, t in enumerate(traces):
-        for key, at in _meetings(t, rank):
+    for rank, trace in enumerate(traces):
+        for key, at in _meetings(trace, rank):
             arrival[key] = max(arrival.get(key, 0.0), starts[kind_of[rank]][at])
     late: list[dict[int, float]] = [{} for _ in timings]
-    for rank, t in enumerate(traces):
+    for rank, trace in enumerate(traces):
         k = kind_of[rank]
-        for key, at in _meetings(t, rank):
+        for key, at in _meetings(trace, rank):
             late[k][at] = max(late[k].get(at, 0.0), arrival[key] - starts[k][at])
     return late

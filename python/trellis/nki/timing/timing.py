@@ -117,7 +117,7 @@ class Timing:
 
 def _whole(totals: dict[str, Any]) -> float:
     """Picoseconds, with those of iterations that are not recorded."""
-    return max(totals.get("whole_ps", totals["time_ps"]), 1)
+    return float(max(totals.get("whole_ps", totals["time_ps"]), 1))
 
 
 def _engines(totals: dict[str, Any]) -> dict[str, float]:
