@@ -1,6 +1,6 @@
 """Runs public NKI kernels from their authors' repositories, and prints which run and which are right.
 
-  python bench/nki_corpus.py FOLDER [--only TEXT] [--seconds 120] [-o TABLE.md]
+  python bench/nki_corpus.py FOLDER [--only TEXT] [--seconds 120] [--results RESULTS.json] [-o TABLE.md]
 
 FOLDER has checkouts under their repositories' names, of those that you want: nki-samples, aws-neuron-sdk, AccelOpt,
 kda-for-trainium, autocomp, nki-autotune, asst4-trainium2, asst4-trainium2-x (of xaviergonzalez), trainium-kernel-fusion,
@@ -21,7 +21,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 
-from nki_cases import benches, others, samples, searched  # noqa: E402
+from nki_cases import benches, harnesses, others, samples, searched  # noqa: E402
 from nki_cases.case import KernelCase, error  # noqa: E402
 
 
@@ -31,6 +31,8 @@ def cases(root: Path) -> list[KernelCase]:
               "autocomp": searched.autocomp, "nki-autotune": searched.autotune, "trainium-kernel-fusion": others.fusion,
               "asst4-trainium2-x": others.cs149_solution, "nkipy": others.nkipy}
     found = [case for name, make in makers.items() if (root / name).exists() for case in make(root / name)]
+    if (root / "autocomp").exists():
+        found += harnesses.harnesses(root / "autocomp")
     if (root / "kda-for-trainium").exists() and (root / "AccelOpt").exists():
         found += benches.kda(root / "kda-for-trainium", root / "AccelOpt")
     return found
@@ -75,16 +77,25 @@ def time_words(traces: list[Any]) -> str:
     return f"{t.seconds * 1e6:.4g} us ({t.low * 1e6:.4g} to {t.high * 1e6:.4g}), {t.chip}"
 
 
-def read_times(path: Path) -> dict[str, str]:
-    """Of each version, by its name."""
-    return {row["version"]: f"{row['us']:.4g} us ({row['low_us']:.4g} to {row['high_us']:.4g})"
-            for rows in json.loads(path.read_text()).values() for row in rows if "us" in row}
+LADDERS = {"kda": ("kda-for-trainium", "trn2")}  # a ladder's first word: the group of its kernels, and its chip
 
 
+def read_times(path: Path) -> dict[tuple[str, str], str]:
+    """Of each version, by its group and name."""
+    found = {}
+    for ladder, rows in json.loads(path.read_text()).items():
+        group, chip = LADDERS.get(ladder.split()[0], ("", ""))
+        for row in rows if group else ():
+            if "us" in row:
+                found[group, row["version"]] = f"{row['us']:.4g} us ({row['low_us']:.4g} to {row['high_us']:.4g}), {chip}"
+    return found
+
+
+Judged = tuple[bool, bool, str, str]  # runs, right, note, time
 Row = tuple[KernelCase, bool, bool, str, str]
 
 
-def run(case: KernelCase, seconds: float, chip: str, times: bool) -> tuple[bool, bool, str, str]:
+def run(case: KernelCase, seconds: float, chip: str, times: bool) -> Judged:
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=judge, args=(case, theirs, chip, seconds, times))
@@ -119,21 +130,29 @@ def main() -> int:
     parser.add_argument("--only", default="", help="kernels whose repository or name has this text")
     parser.add_argument("--seconds", type=float, default=120, help="of a processor, for each kernel")
     parser.add_argument("--chip", default="", help="trn1, trn2 or trn3, whatever a kernel says")
-    parser.add_argument("--ladders", type=Path, metavar="RESULTS.json", help="of nki_ladders.py: times are read, not made")
+    parser.add_argument("--ladders", type=Path, metavar="LADDERS.json",
+                        help="of nki_ladders.py: times are read where they are there, and none are made")
+    parser.add_argument("--results", type=Path, metavar="RESULTS.json", help="kept; a kernel that is there is not run again")
     parser.add_argument("-o", type=Path, metavar="TABLE.md")
     options = parser.parse_args()
     ladders = read_times(options.ladders) if options.ladders else {}
+    known: dict[str, Judged] = {}
+    if options.results and options.results.exists():
+        known = {name: tuple(row) for name, row in json.loads(options.results.read_text()).items()}
     chosen = [c for c in cases(options.folder.resolve()) if options.only in f"{c.group}: {c.name}"]
     if not chosen:
         print(f"{options.folder}: no kernel; expected checkouts as --help names them", file=sys.stderr)
         return 1
     rows: list[Row] = []
     for case in chosen:
-        rows.append((case, *run(case, options.seconds, options.chip, not options.ladders)))
-        if known := ladders.get(case.name):
-            rows[-1] = (*rows[-1][:4], known)
-        print(f"{'right' if rows[-1][2] else 'WRONG' if rows[-1][1] else 'fails':6} {case.group}: {case.name}: "
-              f"{rows[-1][3]}; {rows[-1][4]}", flush=True)
+        name = f"{case.group}: {case.name}"
+        if name not in known:
+            known[name] = run(case, options.seconds, options.chip, not options.ladders)
+            if options.results:
+                options.results.write_text(json.dumps(known, indent=1) + "\n")
+        runs, right, note, us = known[name]
+        rows.append((case, runs, right, note, ladders.get((case.group, case.name), us)))
+        print(f"{'right' if right else 'WRONG' if runs else 'fails':6} {name}: {note}; {rows[-1][4]}", flush=True)
     text = table(rows)
     print(text[text.index("| repository"):])
     if options.o:

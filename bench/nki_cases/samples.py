@@ -41,7 +41,7 @@ def small(group: str, folder: Path, adds: list[tuple[str, str]]) -> Iterator[Ker
         def run(file: str = file, name: str = name) -> Any:
             a, b = floats(512, 2048), floats(512, 2048, seed=1)
             return [(getattr(load(folder / file), name)(a, b), a + b)]
-        yield KernelCase(group, name, run)
+        yield KernelCase(group, Path(file).stem.removesuffix("_nki_kernels"), run)
 
     def pool() -> Any:
         x = floats(8, 8, 64)
