@@ -41,7 +41,7 @@ def sharded(flavor: str) -> tuple[int, int]:
 
 def run(folder, flavor):
     """(the answer as plain values, seconds, bytes of the largest process)"""
-    titan.prepare(folder)
+    titan.prepare(folder, flavor)
     ranks = titan.CONFIGS[flavor][0]
     machine = f"trn2.48xlarge x {ranks // 64}" if ranks > 64 else "trn2.48xlarge"
     start = time.monotonic()

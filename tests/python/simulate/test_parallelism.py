@@ -14,8 +14,8 @@ from trellis.simulate.ranks.record_job import record_job  # noqa: E402
 JOBS = pathlib.Path(__file__).parent / "jobs"
 
 
-def recorded(name, *arguments, world=2, routing=""):
-    return record_job(["torchrun", str(JOBS / f"{name}.py"), *map(str, arguments)], world, world, "any", 0, 1 << 34,
+def recorded(name, *arguments, world=2, routing="", step=0):
+    return record_job(["torchrun", str(JOBS / f"{name}.py"), *map(str, arguments)], world, world, "any", step, 1 << 34,
                       routing)  # fmt: skip
 
 
@@ -98,6 +98,15 @@ def test_what_is_compiled_is_known():
     (one,) = recorded("compiled").classes
     places = [one.record.places[i] for i in one.record.compiled]
     assert {p.module for p in places} == {"0", "0.up", "0.down", ""}
+
+
+def test_shapes_that_a_distributed_tensor_asks_for_are_no_work():
+    """In the first step it asks, with operators on tensors of the whole model, and keeps the answer."""
+    first, later = (recorded("mesh", 2, world=4, step=step).classes[0].record for step in (1, 2))
+    products = [[r.operations[e[2]] for e in r.events if e[0] == "op" and r.operations[e[2]].flops]
+                for r in (first, later)]  # fmt: skip
+    assert len(products[0]) == len(products[1]) > 0
+    assert max(o.inputs[0][-1] for o in products[0]) == 2048
 
 
 def test_a_record_that_is_resized_is_the_one_recorded_at_that_size():

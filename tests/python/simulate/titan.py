@@ -14,7 +14,7 @@ CONFIGS = {
 }
 
 
-def prepare(folder: pathlib.Path) -> None:
+def prepare(folder: pathlib.Path, flavor: str) -> None:
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     text = ["a schedule says what moves, and a simulator says how long it takes"] * 64
@@ -26,7 +26,7 @@ def prepare(folder: pathlib.Path) -> None:
     told = {"bos_token": "<s>", "eos_token": "</s>", "tokenizer_class": "PreTrainedTokenizerFast"}
     (folder / "tokenizer" / "tokenizer_config.json").write_text(json.dumps(told))
     (folder / "text").mkdir()
-    lines = [json.dumps({"text": " ".join(text)}) for _ in range(256)]
+    lines = [json.dumps({"text": " ".join(text)}) for _ in range(CONFIGS[flavor][0])]
     (folder / "text" / "data.json").write_text("\n".join(lines))
 
 

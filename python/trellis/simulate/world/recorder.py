@@ -107,6 +107,8 @@ class Recorder(TorchDispatchMode):
     # What torch calls
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None:
+            return func(*args, **(kwargs or {}))  # somebody asks for shapes, as DTensor does of whole tensors: no work
         kwargs = {k: v for k, v in (kwargs or {}).items() if k != "pin_memory"}
         if func is torch.ops.prim.device.default:
             return args[0].fake_device if isinstance(args[0], FakeTensor) else func(*args)
