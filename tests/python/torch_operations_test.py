@@ -11,6 +11,9 @@ class Torch(unittest.TestCase):
     def test_operations(self):
         environment.run("pytest", "-q", "-x", "tests/python/test_torch_operations.py", needs=NEEDS)
 
+    def test_estimates(self):
+        environment.run("pytest", "-q", "-x", "tests/python/test_torch_estimate.py", needs=NEEDS)
+
     def test_with_pytorchs_own_ranks(self):
         environment.run("pytest", "-q", "-x", "tests/python/test_torch_continuous.py", needs=(*NEEDS, "expecttest"))
 

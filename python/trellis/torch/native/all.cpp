@@ -3,6 +3,7 @@
 #include "trellis/torch/native/backend.cpp"
 #include "trellis/torch/native/channel.cpp"
 #include "trellis/torch/native/collectives.cpp"
+#include "trellis/torch/native/estimate.cpp"
 #include "trellis/torch/native/gathering.cpp"
 #include "trellis/torch/native/messages.cpp"
 #include "trellis/torch/native/module.cpp"

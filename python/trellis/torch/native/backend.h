@@ -3,6 +3,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "trellis/torch/native/estimate.h"
 #include "trellis/torch/native/point_to_point.h"
 #include "trellis/torch/native/progress/deadlines.h"
 #include "trellis/torch/native/records/recording.h"
@@ -25,6 +26,9 @@ class Trellis : public c10d::Backend {
   bool supportsCoalescing() const override { return true; }
   bool supportsSplitting() const override { return true; }
   bool supportsShrinking() const override { return true; }
+  bool supportsTimeEstimation() const override { return TimeEstimate::machine() != nullptr; }
+  void begin_estimate() { estimate_.begin(); }  // from here on nothing is done, until its end
+  float end_estimate() { return estimate_.end(); }
   bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
   at::Tensor allocateTensor(long size, at::TensorOptions) override;
   std::shared_ptr<c10::Allocator> getMemAllocator() override;
@@ -69,21 +73,13 @@ class Trellis : public c10d::Backend {
   const Membership& group() const { return *group_; }
 
  private:
-  // What a call is, besides its tensors.
-  struct Issue {
-    c10d::OpType type;
-    const char* title;
-    std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
-    bool async = true;
-    Witnessed witnessed = {};
-    const Tensors* inputs = nullptr;  // null: the results
-    bool message = false;
-  };
+  struct Issue;  // see issue.h
   Trellis(c10::intrusive_ptr<c10d::Store>, std::unique_ptr<ccl::Communicator>, c10::intrusive_ptr<Options>);
   ccl::Config config() const;
   void close();
   std::chrono::milliseconds patience(const Issue&) const;
   bool own_patience(const Issue&) const;                    // not the communicator's
+  Work estimated(const Issue&);                             // which is done at once
   std::shared_ptr<ccl::Communicator> communicator() const;  // null: the group has been shut down
   c10::intrusive_ptr<Options> options_of(const c10::intrusive_ptr<Options>& wished,
                                          const std::vector<int>& ranks) const;
@@ -111,6 +107,7 @@ class Trellis : public c10d::Backend {
   std::atomic<std::uint64_t> number_ = 0, monitored_ = 0;
   std::atomic<bool> aborted_ = false, coalescing_ = false;
   std::vector<Work> coalesced_;
+  TimeEstimate estimate_;
   const device::ForkMark mark_;  // a forked process has copies of what follows, but not its threads
   const device::MakersOwn<Worker> completions_{new Worker}, collectives_{new Worker};
   const device::MakersOwn<Deadlines> deadlines_{new Deadlines};

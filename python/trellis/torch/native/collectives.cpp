@@ -76,6 +76,7 @@ Trellis::Work Trellis::allreduce_coalesced(Tensors& tensors, const c10d::Allredu
 Trellis::Work Trellis::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {
   const at::Tensor tensor = only("all_reduce", tensors);
   TORCH_CHECK_VALUE(options.reduceOp == c10d::ReduceOp::SUM, "trellis: sparse tensors can only be summed");
+  TORCH_CHECK_VALUE(!estimate_.on(), "trellis: no estimate of a sparse sum: its size depends on data");
   return issue({OpType::_ALLREDUCE_SPARSE, "trellis:all_reduce", options.timeout, options.asyncOp, {"all_gather"}},
                tensors, [this, tensor](Communicator&, Operation& work) mutable {
                  const at::Tensor own = tensor.coalesce();

@@ -7,6 +7,17 @@
 
 namespace trellis::process_group {
 
+// What a call is, besides its tensors.
+struct Trellis::Issue {
+  c10d::OpType type;
+  const char* title;
+  std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
+  bool async = true;
+  Witnessed witnessed = {};
+  const Tensors* inputs = nullptr;  // null: the results
+  bool message = false;
+};
+
 // Several operations that end as one.
 class Several : public c10d::Work {
  public:
@@ -41,6 +52,7 @@ bool Trellis::now(Run& run) {
 
 template <class Run>
 Trellis::Work Trellis::issue(const Issue& issue, Tensors results, Run run) {
+  if (estimate_.on()) return estimated(issue);
   Pending work = operation(issue, std::move(results));
   auto go = [this, work, run = std::move(run)]() mutable {
     work->perform([&] {

@@ -27,7 +27,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.doc() = "torch.distributed's backend \"trellis\"";
   py::class_<Trellis, c10d::Backend, c10::intrusive_ptr<Trellis>>(module, "ProcessGroupTrellis")
       .def_property_readonly("options", &Trellis::getBackendOptions)
-      .def("dump", &Trellis::dump, py::call_guard<py::gil_scoped_release>());
+      .def("dump", &Trellis::dump, py::call_guard<py::gil_scoped_release>())
+      .def("_start_time_estimate", &Trellis::begin_estimate)
+      .def("_end_time_estimate", &Trellis::end_estimate, py::call_guard<py::gil_scoped_release>());
   module.def("create", &create, py::arg("options"), py::arg("wished").none(true),
              py::call_guard<py::gil_scoped_release>());
   module.def("record_to", &trellis::process_group::record_to, py::arg("folder"), py::arg("rank"), py::arg("ranks"));
