@@ -26,6 +26,19 @@ def ranks_words(group: tuple[int, ...]) -> str:
     return ",".join(map(str, group))
 
 
+def _alike(size: int) -> int:
+    """The size for which an algorithm is chosen: up to it, by a fourth of a power of two, and up to 1 KiB the same."""
+    if size <= 1024:
+        return 1024
+    step = 1 << (size - 1).bit_length() - 3
+    return -(-size // step) * step
+
+
+def _words(kind: str, size: int, root: int) -> str:
+    sized = f" {max(size, 1)}B" if kind != "barrier" else ""
+    return f"{kind} c{sized} on g" + (f" root {root}" if root >= 0 else "")
+
+
 def shift_ends(groups: Sequence[tuple[int, ...]], by: int) -> list[tuple[str, str]]:
     """Who sends, and to whom: to the member of the own group that is `by` places further. In rounds that are begun at
     once, in each of which a rank stands once: as places along a cycle are even, odd, or the last of an odd number."""
@@ -73,7 +86,8 @@ class Rates:
         self.rules: dict[Operation, Rule] = {}
         self._collectives: dict[tuple[str, int, int, int], float] = {}
         self._messages: dict[tuple[int, int, int], float] = {}
-        self._low_high: dict[tuple[str, int], tuple[float, float]] = {}
+        self._low_high: dict[tuple[str, int, int], tuple[float, float]] = {}
+        self._algorithms: dict[tuple[str, tuple[int, ...], int, int], str] = {}
         self.algorithms: dict[tuple[str, int, int, int], str] = {}
         self.largest: dict[tuple[str, int], int] = {}
 
@@ -115,14 +129,17 @@ class Rates:
             return 0.0, "nothing moves"
         if kind == "shift":
             return self._shift(groups, size, root), "messages"
-        words = [kind, "c"] + ([f"{max(size, 1)}B"] if kind != "barrier" else [])
-        words += ["on", "g"] + (["root", str(root)] if root >= 0 else [])
-        alone = self._play(f"group g {ranks_words(groups[0])}", " ".join(words))
-        algorithm = alone.parts[0][4]
-        if len(groups) == 1:
-            return alone.time, algorithm
+        chosen = self._chosen(kind, groups[0], _alike(size), root)
         named = f"group g {' '.join(ranks_words(g) for g in groups)}"
-        return self._play(named, f"{' '.join(words)} by {algorithm}").time, algorithm
+        return self._play(named, f"{_words(kind, size, root)} by {chosen}").time, chosen
+
+    def _chosen(self, kind: str, group: tuple[int, ...], size: int, root: int) -> str:
+        """The algorithm of a group that is alone."""
+        key = (kind, group, size, root)
+        if key not in self._algorithms:
+            alone = self._play(f"group g {ranks_words(group)}", _words(kind, size, root))
+            self._algorithms[key] = alone.parts[0][4]
+        return self._algorithms[key]
 
     def _play(self, *lines: str) -> sim.Played:
         text = "\n".join([f"ranks {self._world()}", *lines, ""])
@@ -153,13 +170,12 @@ class Rates:
 
     def spread(self, kind: str, family: int) -> tuple[float, float]:
         """The ends of the machine's interval as factors of the time, of the largest collective of the kind."""
-        key = (kind, family)
+        key = (kind, self.families[family].size, _alike(self.largest.get((kind, family), 1)))
         if key not in self._low_high:
-            size = self.largest.get(key, 1)
-            told: dict[str, Any] = {"ranks": self.families[family].size, "explain": False, "era": self.era}
+            told: dict[str, Any] = {"ranks": key[1], "explain": False, "era": self.era}
             try:
                 named = "send_recv" if kind == "shift" else kind
-                price = sim.price(named, self.machine, max(size, 1), **told)
+                price = sim.price(named, self.machine, key[2], **told)
                 low, high = price.interval.low / price.time, price.interval.high / price.time  # type: ignore[union-attr]
             except ValueError:
                 low, high = 1.0, 1.0
