@@ -20,6 +20,7 @@ class Groups:
         self.backends: dict[str, str] = {}
         self._open = False
         self._said = ""
+        self._taken: set[int] = set()  # ranks of the last family
 
     def default(self, name: str) -> None:
         self._by_name[name] = (0, self._families[0][1][0])
@@ -28,14 +29,15 @@ class Groups:
         """`name`: torch's, None where this rank is no member."""
         members = tuple(ranks)
         said = (description or "group").removeprefix("mesh_")
-        label, groups = self._families[-1]
-        taken = {rank for group in groups for rank in group}
-        if not self._open or self._said != said or len(groups[0]) != len(members) or taken & set(members):
+        groups = self._families[-1][1]
+        if not self._open or self._said != said or len(groups[0]) != len(members) or self._taken & set(members):
             again = self._counts.get(said, 0)
             self._counts[said] = again + 1
             self._families.append((f"{said}.{again}" if again else said, []))
             self._open, self._said = True, said
+            self._taken.clear()
         self._families[-1][1].append(members)
+        self._taken.update(members)
         if name is not None:
             self._by_name[name] = (len(self._families) - 1, members)
 

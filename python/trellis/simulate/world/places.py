@@ -16,7 +16,7 @@ _OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _NKI = os.path.join(os.path.dirname(os.path.dirname(_OWN)), "nki") + os.sep
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 _COMPILED = "_is_compiled_here"
-_WRAPPERS = ("_checkpoint_wrapped_module.", "_orig_mod.", "_fsdp_wrapped_module.")
+_WRAPPERS = ("_checkpoint_wrapped_module", "_orig_mod", "_fsdp_wrapped_module")
 
 
 class Places:
@@ -87,9 +87,8 @@ class Places:
         if self._names.get(id(root)) is not None:
             return
         for name, module in root.named_modules():
-            for wrapper in _WRAPPERS:
-                name = name.replace(wrapper, "")
-            self._names[id(module)] = name.removeprefix("module.")
+            own = ".".join(word for word in name.split(".") if word not in _WRAPPERS)
+            self._names[id(module)] = own.removeprefix("module.")
         self._keep = getattr(self, "_keep", []) + [root]  # so that no id is used again
 
     def now(self) -> Place:
