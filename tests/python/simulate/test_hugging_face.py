@@ -18,7 +18,8 @@ from trellis.simulate.price.rates import Rates  # noqa: E402
 from trellis.simulate.ranks.record_job import record_job  # noqa: E402
 
 JOB = pathlib.Path(__file__).parent / "jobs" / "trainer.py"
-TOKENS, HIDDEN, INNER, LAYERS = 2 * 256, 256, 512, 2
+ROWS = 1024
+TOKENS, HIDDEN, INNER, LAYERS = 2 * ROWS, 256, 512, 2
 
 
 def recorded(folder, *model, device="any", routing=""):
@@ -46,12 +47,15 @@ def test_the_trainer_sums_all_gradients(device, tmp_path):
     weights = 2 * 2048 * HIDDEN + HIDDEN + LAYERS * (attention + 3 * HIDDEN * INNER + 2 * HIDDEN)
     assert one.record.parameters == weights and one.record.tokens == TOKENS
     assert communicated(job)["all_reduce", "float32"] == pytest.approx(4 * weights, abs=64)  # and the loss
+    attention = [o for o in one.record.operations if "attention" in o.name]
+    half = 2 * 2 * ROWS * ROWS * HIDDEN // 2 * 2  # of two sequences: scores, and what they weigh; causal
+    assert {o.flops for o in attention} == {half, half * 5 // 2}
 
 
 SAME = """
 name: same
 distributed_strategy: {zero1: false}
-data: {micro_batch_size: 2, global_batch_size: 16, seq_length: 256}
+data: {micro_batch_size: 2, global_batch_size: 16, seq_length: 1024}
 model:
   architecture: llama
   vocab_size: 2048

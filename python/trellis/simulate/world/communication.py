@@ -142,7 +142,7 @@ class Communication:
 
     def _travels(self, tensor: torch.Tensor) -> bool:
         """Its value goes to other ranks for real: whole numbers of the host, and what is small on the device."""
-        return self._is_data(tensor) or (isinstance(tensor, FakeTensor) and self.recorder.values.small(tensor))
+        return self._is_data(tensor) or (isinstance(tensor, FakeTensor) and self.recorder.values.travels(tensor))
 
     def _exchange(self, key: tuple[Any, ...], source: int, tensor: torch.Tensor) -> None:
         fake = isinstance(tensor, FakeTensor)

@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from trellis.simulate.record.steps import KernelTime
 from trellis.simulate.world.errors import CannotRecord
+from trellis.simulate.world.imports import when_imported
 from trellis.simulate.world.recorder import Recorder
 
 __all__ = ["install"]
@@ -150,16 +151,13 @@ def _of_torch() -> dict[str, types.ModuleType]:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Gives what is not installed; and has kernels stood in for as soon as trellis.nki is imported."""
+    """Gives what is not installed."""
 
-    def __init__(self, calls: _Calls, device: str) -> None:
-        self._calls = calls
+    def __init__(self, device: str) -> None:
         self._roots = ("nki", "neuronxcc") if device == "cuda" else ("nki", "neuronxcc", "torch_neuronx")
         self._found: dict[str, types.ModuleType] = {}
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name == _JIT:
-            return self._watched(importlib.machinery.PathFinder.find_spec(name, path, target))
         if name in self._roots and not self._found.get(name):
             real = importlib.machinery.PathFinder.find_spec(name, path, target)
             if real is None or real.origin is None:  # a folder without a module of its own is none
@@ -168,20 +166,12 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         return importlib.machinery.ModuleSpec(name, _Given(self._found[name]), is_package=True)
 
-    def _watched(self, spec: Any) -> Any:
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def exec_module(module: types.ModuleType) -> None:
-                execute(module)
-                module.settings.stand_in = self._calls
-
-            spec.loader.exec_module = exec_module
-        return spec
-
 
 def install(recorder: Recorder) -> None:
     calls = _Calls(recorder)
-    if _JIT in sys.modules:
-        sys.modules[_JIT].settings.stand_in = calls
-    sys.meta_path.insert(0, _Finder(calls, recorder.settings.device))
+
+    def stand_in(module: types.ModuleType) -> None:
+        module.settings.stand_in = calls
+
+    when_imported(_JIT, stand_in)
+    sys.meta_path.insert(0, _Finder(recorder.settings.device))

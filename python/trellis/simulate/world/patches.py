@@ -1,6 +1,7 @@
 """What of torch is replaced, so that a script finds the world that it expects."""
 
 import contextlib
+import types
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from trellis.simulate.record.resize import UNKNOWN
 from trellis.simulate.world import kernels, saving
 from trellis.simulate.world.communication import Communication
 from trellis.simulate.world.groups import Groups
+from trellis.simulate.world.imports import when_imported
 from trellis.simulate.world.names import Names, here
 from trellis.simulate.world.recorder import Recorder
 from trellis.simulate.world.settings import Settings
@@ -174,6 +176,11 @@ def _sharded_at_first(recorder: Recorder) -> None:
     _init_utils._move_module_to_device = move  # type: ignore[assignment]
 
 
+def _untraced(module: types.ModuleType) -> None:
+    """transformers masks attention in another way where it takes tensors for those of a tracer."""
+    module.is_fake_tensor = lambda x: False  # type: ignore[attr-defined]
+
+
 def _rest(recorder: Recorder) -> None:
     def compile_nothing(model: Any = None, **_: Any) -> Any:
         recorder.assume("torch.compile is taken as no change: no operations are merged")
@@ -216,3 +223,4 @@ def install(settings: Settings, recorder: Recorder, groups: Groups, communicatio
     _backward(communication, names, settings.device != "cpu")
     _rest(recorder)
     saving.install(recorder)
+    when_imported("transformers.utils.import_utils", _untraced)

@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_map
 __all__ = ["Values", "packed", "unpacked"]
 
 _MOST = 512  # elements: numbers of tokens of as many experts
+_MOST_WHOLE = 1 << 17  # of whole numbers and truths: positions of a sequence, and what is asked of them
 _UNKNOWN = {"rand", "randn", "randint", "randperm", "bernoulli", "normal", "uniform", "exponential", "empty",
             "empty_like", "empty_strided", "rand_like", "randn_like", "randint_like", "new_empty", "multinomial",
             "new_empty_strided", "native_dropout", "normal_", "uniform_", "bernoulli_", "random_", "exponential_",
@@ -31,7 +32,7 @@ class Values:
             if (later := self._later.pop(id(tensor), None)) is not None and (value := later()) is not None:
                 self.know(tensor, value)
             return self._known.get(id(tensor))
-        if isinstance(tensor, torch.Tensor) and tensor.numel() <= _MOST and tensor.device.type == "cpu":
+        if isinstance(tensor, torch.Tensor) and _small(tensor) and tensor.device.type == "cpu":
             return tensor
         return None
 
@@ -40,7 +41,8 @@ class Values:
             weakref.finalize(fake, self._known.pop, id(fake), None).atexit = False
         self._known[id(fake)] = value
 
-    def small(self, tensor: torch.Tensor) -> bool:
+    def travels(self, tensor: torch.Tensor) -> bool:
+        """Small enough for its value to go to another rank."""
         return tensor.numel() <= _MOST
 
     def know_later(self, fake: FakeTensor, value: Callable[[], torch.Tensor | None]) -> None:
@@ -55,7 +57,7 @@ class Values:
 
     def follow(self, func: Any, flat: list[Any], args: Any, kwargs: Any, outputs: list[Any]) -> None:
         """Computes `func` for real where all that goes in is known and what comes out is small."""
-        small = all(o.numel() <= _MOST for o in outputs)
+        small = all(_small(o) for o in outputs)
         tensors = [x for x in flat if isinstance(x, torch.Tensor)]
         name = func._schema.name.partition("::")[2]
         known = small and name not in _UNKNOWN and all(self.of(t) is not None for t in tensors)
@@ -79,6 +81,11 @@ class Values:
         for output, value in zip(outputs, done if isinstance(done, (list, tuple)) else [done], strict=False):
             if isinstance(output, FakeTensor) and isinstance(value, torch.Tensor):
                 self.know(output, value)
+
+
+def _small(tensor: torch.Tensor) -> bool:
+    kind = tensor.dtype
+    return tensor.numel() <= (_MOST if kind.is_floating_point or kind.is_complex else _MOST_WHOLE)
 
 
 def packed(value: torch.Tensor | None) -> bytes:

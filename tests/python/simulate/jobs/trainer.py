@@ -6,7 +6,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, MixtralConfig, MixtralForCausalLM, Trainer, TrainingArguments
 
 SIZES = {"vocab_size": 2048, "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2,
-         "num_attention_heads": 8, "num_key_value_heads": 4, "max_position_embeddings": 256}  # fmt: skip
+         "num_attention_heads": 8, "num_key_value_heads": 4, "max_position_embeddings": 1024}  # fmt: skip
 
 
 class Tokens(torch.utils.data.Dataset):
@@ -14,7 +14,7 @@ class Tokens(torch.utils.data.Dataset):
         return 4096
 
     def __getitem__(self, number):
-        tokens = torch.randint(0, 2048, (256,))
+        tokens = torch.randint(0, 2048, (1024,))
         return {"input_ids": tokens, "labels": tokens}
 
 
