@@ -12,6 +12,7 @@
 #include "kernels/check/trial.h"
 #include "kernels/measure/speed.h"
 #include "kernels/types/mx.h"
+#include "measure/words.h"
 #include "text/nearest.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
@@ -25,7 +26,7 @@ namespace {
 constexpr int rounds = 5, most_threads = 4096;
 
 struct Options {
-  std::string only;
+  std::string only, last_cache;
   bool check = false, speed = false, json = false;
   std::vector<int> threads;  // empty: one, and one for each core
 };
@@ -38,6 +39,10 @@ void add(CLI::App& app, Options& o) {
                  "Time them from memory with so many threads, each beside the loop with as many")
       ->delimiter(',')
       ->check(CLI::Range(1, most_threads))
+      ->needs(speed);
+  app.add_option("--last-cache", o.last_cache,
+                 "Time from memory as if the last cache had this size, 32MiB: a virtual machine may name one that it "
+                 "shares\n[as the system says]")
       ->needs(speed);
   app.add_flag("--json", o.json, "Print JSON, values in SI units");
 }
@@ -144,7 +149,18 @@ Table empty_summary(const std::vector<Timing>& timings, bool by_threads) {
   return {"fractions", columns};
 }
 
-Speeds speeds(const std::vector<kernels::Subject>& subjects, const std::vector<int>& threads_wanted) {
+// This machine's, with the last cache that the user names.
+kernels::Cpu cpu_to_time(const std::string& last_cache) {
+  kernels::Cpu cpu = kernels::cpu();
+  if (!last_cache.empty()) cpu.l3_bytes = measure::parse_bytes(last_cache);
+  if (!last_cache.empty() && cpu.l3_bytes < cpu.l2_bytes)
+    throw std::invalid_argument(fmt::format("--last-cache {}: expected at least the {} KiB of the second cache",
+                                            last_cache, cpu.l2_bytes >> 10));
+  return cpu;
+}
+
+Speeds speeds(const std::vector<kernels::Subject>& subjects, const kernels::Cpu& cpu,
+              const std::vector<int>& threads_wanted) {
   Table all("kernels", {{.name = "name", .align = Align::left},
                         {.name = "sources"},
                         {.name = "regime", .align = Align::left},
@@ -156,7 +172,7 @@ Speeds speeds(const std::vector<kernels::Subject>& subjects, const std::vector<i
   const std::vector<Timing> wanted = timings(threads_wanted);
   const bool by_threads = !threads_wanted.empty();
   Table summary = empty_summary(wanted, by_threads);
-  const kernels::Arena arena(subjects);
+  const kernels::Arena arena(subjects, cpu);
   Progress progress(subjects.size() * wanted.size());
   for (const kernels::Subject& subject : subjects) {
     const std::vector<Cell> begin = {subject.kernel->name, std::int64_t{subject.sources}};
@@ -232,7 +248,7 @@ int run(const Options& o) {
     whole[o.speed ? "checks" : "kernels"] = listing.table.object()["kernels"];
   }
   if (o.speed) {
-    const Speeds table = speeds(subjects, o.threads);
+    const Speeds table = speeds(subjects, cpu_to_time(o.last_cache), o.threads);
     text += o.threads.empty()
                 ? "As a fraction of the best plain loop with the same mix of reads and writes; its own speed is from "
                   "memory\n\n"

@@ -79,6 +79,8 @@ class Check(Case):
 class Speed(Case):
     # The fastest kernel to time. Under a sanitizer the fractions mean nothing, but are printed in the same way.
     ONE = "dot.f32"
+    # What is timed from memory touches six times the last cache, which may be half a gigabyte.
+    SMALL = ("--last-cache", "32MiB")
 
     def assert_speeds(self, rows):
         self.assertEqual([row["regime"] for row in rows if row["threads"] == 1], ["L1", "L2", "memory"])
@@ -88,12 +90,12 @@ class Speed(Case):
             self.assertGreater(row["speed_GBps"], 0)
 
     def test_a_table_and_nothing_on_standard_error(self):
-        text = self.printed(self.ONE, "--speed")
+        text = self.printed(self.ONE, "--speed", *self.SMALL)
         self.assertRegex(text, r"\nname +sources +L1 +L2 +memory.* +loop's speed +loop\n")
         self.assertEqual(len(re.findall(r"^dot\.f32 .*[MG]B/s", text, re.MULTILINE)), text.count("dot.f32"))
 
     def test_each_number_of_threads_beside_a_loop_with_as_many(self):
-        text = self.printed(self.ONE, "--speed", "--threads", "1,2")
+        text = self.printed(self.ONE, "--speed", "--threads", "1,2", *self.SMALL)
         self.assertIn("From memory; the limit is the best plain loop", text)
         self.assertRegex(text, r"\nname +sources +threads +speed +limit +of the limit +loop\n")
         row = r"^dot\.f32 +2 +(\d+) +[\d.]+ [MGT]B/s +[\d.]+ [MGT]B/s +\d+\.\d\d +limit\.read\d?$"
@@ -104,8 +106,13 @@ class Speed(Case):
         self.assert_fails(2, "--threads", self.ONE, "--speed", "--threads", "two")
         self.assert_fails(2, "--speed", self.ONE, "--threads", "2")
 
+    def test_last_caches_that_are_none(self):
+        self.assert_fails(2, "--last-cache 1: expected at least the ", self.ONE, "--speed", "--last-cache", "1")
+        self.assert_fails(2, "'many'", self.ONE, "--speed", "--last-cache", "many")
+        self.assert_fails(2, "--last-cache", self.ONE, "--last-cache", "32MiB")
+
     def test_one_document_also_with_the_check(self):
-        whole = json.loads(self.printed(self.ONE, "--speed", "--check", "--json"))
+        whole = json.loads(self.printed(self.ONE, "--speed", "--check", "--json", *self.SMALL))
         self.assertEqual(set(whole), {"checks", "kernels", "made_by"})
         self.assert_speeds(whole["kernels"])
         self.assertEqual([(row["name"], row["agrees"]) for row in whole["checks"]], [(self.ONE, True)])

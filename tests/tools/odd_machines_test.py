@@ -68,9 +68,9 @@ class Limited(program.Case):
             self.assertEqual(self.limited(*words, NOFILE=64).returncode, 0, words)
 
     def test_little_address_space(self):
-        for mib in (400, 1000, 4000):
+        for mib, cache in ((400, []), (1000, []), (4000, ["--last-cache", "32MiB"])):
             for words in (["bench", "all_reduce", "--ranks", 2, "-b", 8, "-e", 64, "-n", 1],
-                          ["kernels", "squares.bf16", "--speed"], ["sim", "all_reduce", "-m", "ring:4"]):
+                          ["kernels", "squares.bf16", "--speed", *cache], ["sim", "all_reduce", "-m", "ring:4"]):
                 self.assert_told(self.limited(*words, AS=mib << 20), "memory", "allocate", "mmap")
 
     def test_one_core(self):
