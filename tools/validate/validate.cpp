@@ -55,8 +55,7 @@ void add(CLI::App& app, Options& o) {
       ->needs(hold_out);
   app.add_option("--fit", o.fit,
                  "Fit launches and errors to these records, and write the data file: published/fitted.published")
-      ->check(output_file())
-      ->excludes(hold_out);
+      ->check(output_file());
   app.add_flag("--json", o.json, R"(Print {"records":[{"id","measured","simulated","low","high","inside",...}]})");
   app.add_option("-o,--output", o.output, "Write here [standard output]")->check(output_file());
 }
