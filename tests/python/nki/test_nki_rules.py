@@ -1,6 +1,7 @@
 """What kernels may not do: refused with the kernel's own line and the rule's source."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -98,3 +99,34 @@ def test_neither_of_two_real_packages_is_shadowed(monkeypatch, tmp_path):
         import neuronxcc.nki.language as language
 
         assert language.tile_size.pmax == 128
+
+
+def placed(*columns, late):
+    """Doubles an array by two tiles at these columns; `late`: the first one is read after the second is filled."""
+
+    def kernel(x):
+        out = nl.ndarray((len(columns), 128, 64), nl.float32, buffer=nl.shared_hbm)
+        tiles = [nl.ndarray((128, 64), nl.float32, buffer=nl.sbuf, name=f"tile{n}", address=(0, 4 * column))
+                 for n, column in enumerate(columns)]  # fmt: skip
+        for n, tile in enumerate(tiles):
+            nisa.dma_copy(dst=tile, src=x)
+            if not late:
+                nisa.dma_copy(dst=out[n], src=tile)
+        if late:
+            for n, tile in enumerate(tiles):
+                nisa.dma_copy(dst=out[n], src=tile)
+        return out
+
+    return nki.jit(kernel)
+
+
+def test_a_tile_that_is_read_after_another_was_written_over_it():
+    x = np.ones((128, 64), np.float32)
+    with pytest.warns(nki.NkiWarning, match=r"test_nki_rules.py:\d+: tile0 \(partition 0, byte 0 of SBUF\) is read, and tile1 was "
+                      r"written over it in line \d+: their addresses meet") as said:  # fmt: skip
+        placed(0, 32, late=True)(x)
+    assert len(said) == 1
+    for kernel in (placed(0, 64, late=True), placed(0, 32, late=False), placed(0, 0, 0, late=False)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            kernel(x)

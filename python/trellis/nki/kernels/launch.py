@@ -12,6 +12,7 @@ from trellis.nki.kernels.cores import Seat, Team
 from trellis.nki.kernels.schedule import keep_schedule
 from trellis.nki.kernels.session import new_session
 from trellis.nki.rules.capacity import check_capacity
+from trellis.nki.rules.overlaps import check_overlaps
 
 if TYPE_CHECKING:
     from trellis.nki.kernels.jit import Kernel
@@ -71,6 +72,7 @@ class Launch:
         s = self.session
         keep_schedule(s.trace, self.kernel.options.get("schedule", ()))
         check_capacity(s)
+        check_overlaps(s)
         self.taken.written_back()
         return self.taken.results(result)
 

@@ -60,8 +60,8 @@ def _simple(p: Any) -> Any:
 
 def view_at(t: Any, key: Any) -> Any:
     """t[key]."""
-    if isinstance(key, np.ndarray) and key.dtype == bool and session().beta:
-        return _under_mask(t, key.view(np.ndarray))
+    if isinstance(key, (bool, np.bool_, np.ndarray)) and np.asarray(key).dtype == bool and session().beta:
+        return _under_mask(t, np.asarray(key))
     parts = [_simple(p) for p in _expanded(t, key)]
     if t.flat is not None:
         return _gathered_at(t, parts)
