@@ -1,5 +1,6 @@
 """Times of NKI kernels: order of versions, rotation, sizes of transfers, the report."""
 
+import html
 import json
 
 import numpy as np
@@ -48,7 +49,8 @@ def test_time_has_an_interval_and_says_what_it_waited_for():
     assert {line.text for line in t.hot_lines} == {"k.py:1 load", "k.py:2 double", "k.py:3 store"}
     assert sum(line.instructions for line in t.hot_lines) == 48
     assert json.loads(json.dumps(t.json()))["us"] == pytest.approx(t.seconds * 1e6, abs=1e-3)
-    assert "k.py:1 load" in t._repr_html_()
+    drawn = t._repr_html_()  # in a notebook: the lines, and the timeline
+    assert "k.py:1 load" in drawn and html.escape(t._html()) in drawn
 
 
 def test_a_tile_that_cannot_rotate_costs_time():

@@ -15,6 +15,7 @@ from trellis.nki.trace import Trace
 __all__ = ["time_of", "Timing"]
 
 MOST_SPANS = 2_000_000  # of a timeline that is kept
+MOST_DRAWN = 20_000  # instructions of a timeline that a notebook shows
 DRIFT = 1.05  # published times of one configuration differ by this, or more, between releases of the SDK
 
 
@@ -109,7 +110,10 @@ class Timing:
             for each in self.hot_lines[:8]
         )
         head = "".join(f"<p>{html.escape(line)}</p>" for line in str(self).splitlines()[:6])
-        return f"{head}<table><tr><th>line</th><th>critical path</th><th>busy</th></tr>{rows}</table>"
+        table = f"<table><tr><th>line</th><th>critical path</th><th>busy</th></tr>{rows}</table>"
+        if self.outcome is None or self.instructions > MOST_DRAWN:
+            return head + table
+        return f'{head}{table}<iframe srcdoc="{html.escape(self._html())}" style="width:100%;height:32em;border:0"></iframe>'
 
     def __str__(self) -> str:
         return words.report(self)
