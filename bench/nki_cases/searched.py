@@ -92,7 +92,19 @@ def _sdattention() -> Any:
     return (q, k, v), answers.attention(q.T, k.T, v, scale=0.125)
 
 
-NAMED: dict[str, dict[str, Any]] = {"4_conv1d": {"padding": ((0, 0), (1, 1))}}
+def _conv2d(transposed: bool = False) -> Any:
+    x, w = floats(1, 128, 128, 128), floats(512, 128, 3, 3, seed=1)
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    wanted = answers.convolved(padded, w, np.zeros(512, np.float32))
+    return (x, np.ascontiguousarray(w.transpose(1, 2, 3, 0)) if transposed else w), wanted
+
+
+_AS_IS = [0, 1, 2, 3]
+NAMED: dict[str, dict[str, Any]] = {
+    "4_conv1d": {"padding": ((0, 0), (1, 1))},
+    "5_conv2d": {"padding": ((1, 1), (1, 1)), "stride": (1, 1), "rhs_dilation": (1, 1), "in_perm": _AS_IS, "kern_perm": _AS_IS,
+                 "out_perm": _AS_IS}}  # fmt: skip
+OTHER: dict[tuple[str, str], Inputs] = {("3_mamba", "nki2"): lambda: _mamba(True), ("5_conv2d", "nki2"): lambda: _conv2d(True)}
 
 # What a harness has above the kernel that it judges.
 ABOVE = """
@@ -108,7 +120,7 @@ def n_elts(shape):
 TUTORIAL: dict[str, Inputs] = {"0_rmsnorm": _rmsnorm, "1_layernorm": _layernorm, "2_gemm": _gemm, "3_mamba": _mamba,
                                "4_attention": _attention, "5_sdattention": _sdattention}
 ADVANCED: dict[str, Inputs] = {"0_cumsum": _cumsum, "1_transpose": _transpose, "2_maxpool": _maxpool, "3_rope": _rope,
-                               "4_conv1d": _conv1d, "6_csa_2048": _causal, "8_mha": lambda: _causal(8)}
+                               "4_conv1d": _conv1d, "5_conv2d": _conv2d, "6_csa_2048": _causal, "8_mha": lambda: _causal(8)}
 
 
 def _steps(path: Path) -> list[str]:
@@ -138,11 +150,12 @@ def autocomp(root: Path) -> Iterator[KernelCase]:
         for part, table in (("trn-tutorial", TUTORIAL), ("trn-advanced", ADVANCED)):
             for name, inputs in table.items():
                 path = root / f"sols/{part}-{dialect}/{name}_ref.py"
-                given = (lambda: _mamba(True)) if (name, dialect) == ("3_mamba", "nki2") else inputs
+                given = OTHER.get((name, dialect), inputs)
                 if path.exists():
                     yield _case("autocomp", f"{part}-{dialect} {name}", path.read_text, head, given)
     examples = root / "examples/trn-tutorial"
-    for stem, inputs in {"1_gemm": _gemm, "2_gemm": _gemm, "3_mamba": _mamba, "4_attention": _attention}.items():
+    for stem, inputs in {"1_gemm": _gemm, "2_gemm": _gemm, "3_mamba": _mamba, "4_attention": _attention,
+                         "5_sd_attention": _sdattention}.items():  # fmt: skip
         path = examples / f"{stem}_opt.py"
         yield _case("autocomp", f"examples {stem}_opt", path.read_text, BETA_HEAD, inputs)
         try:
