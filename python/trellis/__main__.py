@@ -1,4 +1,4 @@
-"""The program `trellis` of this package: `trellis` and `python -m trellis` start it."""
+"""The program `trellis` of this package: `trellis` and `python -m trellis` start it. `trellis nki` is Python's own."""
 
 import os
 import sys
@@ -9,6 +9,10 @@ __all__ = ["main"]
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["nki"]:
+        from trellis.nki.command.run import main as nki
+
+        sys.exit(nki(sys.argv[2:]))
     os.execv(PROGRAM, [PROGRAM, *sys.argv[1:]])
 
 
