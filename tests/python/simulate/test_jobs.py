@@ -113,6 +113,7 @@ def test_another_run_and_cuda_give_the_same_bytes(tiny, tmp_path):
         ("swapped", "all_reduce of 4096 B of float32 by sum in .*tiny.py:.*; rank .*all_reduce of 8192 B"),
         ("unknown", "0 at .*tiny.py:.*tests.unknown.* has no fake implementation.*torch.library.register_fake"),
         ("data", "0 at .*tiny.py:.*depends on data"),
+        ("large", "tiny.py:.*of the host has no room.*on the device"),
         ("mesh", "tiny.py.*Mesh should not be bigger than default world size 16"),
     ],
 )

@@ -110,12 +110,12 @@ def test_shapes_that_a_distributed_tensor_asks_for_are_no_work():
 
 
 def test_a_record_that_is_resized_is_the_one_recorded_at_that_size():
-    """fully_shard on 4 ranks made one on 16, with tensor parallelism of 2: hashes, groups, ranks and memory."""
+    """64 ranks made 512, of which fully_shard has 8 and then 64, beside tensor parallelism of 8."""
     from trellis.simulate.record import data_axis, resize
 
-    small, large = recorded("mesh", 2, world=8), recorded("mesh", 2, world=32)
+    small, large = recorded("mesh", 8, world=64), recorded("mesh", 8, world=512)
     assert data_axis(small) == "dp"
-    made = resize(small, "dp", 16)
+    made = resize(small, "dp", 64)
     assert made.families == large.families and made.world == large.world
     for ours, theirs in zip(made.classes, large.classes, strict=True):
         assert ours.record.hash() == theirs.record.hash()

@@ -125,10 +125,21 @@ class Recorder(TorchDispatchMode):
             return self._told(lambda: self._on_device(func, flat, args, kwargs))
         if self.settings.device == "cpu":
             self.on_first()
-        done = func(*args, **kwargs)
+        done = self._on_host(func, args, kwargs)
         if self.settings.device == "cpu":
             self._recorded(func, flat, [o for o in tree_flatten(done)[0] if isinstance(o, torch.Tensor)])
         return done
+
+    def _on_host(self, func: Any, args: Any, kwargs: Any) -> Any:
+        try:
+            return func(*args, **kwargs)
+        except RuntimeError as error:
+            if "DefaultCPUAllocator" not in str(error):
+                raise
+            raise CannotRecord(
+                self.places.now(), f"for what {func} makes, the memory of the host has no room",
+                "make it on the device, where tensors have no data",
+            ) from None  # fmt: skip
 
     def _told(self, work: Callable[[], Any]) -> Any:
         """An error in a backward pass would have to go through destructors of torch that end the process."""

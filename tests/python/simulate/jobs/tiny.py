@@ -38,6 +38,8 @@ def swapped(rank: int, device: str) -> None:
 def main() -> None:
     device, what = [*sys.argv[1:], *["neuron", ""][len(sys.argv) - 1 :]][:2]
     dist.init_process_group("nccl" if device == "cuda" else device)
+    if what == "large":
+        torch.arange(1 << 50)
     if what == "mesh":
         dist.init_device_mesh(device, (3, dist.get_world_size() // 3 + 1))
     model = nn.Sequential(Block(what), Block(what)).to(device)
