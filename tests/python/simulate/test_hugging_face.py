@@ -52,6 +52,18 @@ def test_the_trainer_sums_all_gradients(device, tmp_path):
     assert {o.flops for o in attention} == {half, half * 5 // 2}
 
 
+def test_weights_that_modules_share_are_one():
+    """BERT's words, which are large, and the bias of its head, which is not."""
+    command = ["torchrun", str(JOB.with_name("bert.py")), "1"]
+    (one,) = record_job(command, 2, 2, "any", 2, 1 << 34).classes
+    layer = 4 * (1024 * 1024 + 1024) + 2 * 4096 * 1024 + 4096 + 1024 + 4 * 1024
+    words = (30522 + 512 + 2) * 1024 + 2 * 1024
+    heads = 2 * (1024 * 1024 + 1024) + 2 * 1024 + 30522 + 2 * 1024 + 2  # pooler, transform and its norm, bias, two
+    assert one.record.parameters == 24 * layer + words + heads
+    told = [e for e in one.record.events if e[0] == "collective" and e[6] == "bfloat16"]
+    assert sum(e[5] for e in told) == 2 * one.record.parameters
+
+
 SAME = """
 name: same
 distributed_strategy: {zero1: false}

@@ -132,32 +132,35 @@ def _backward(communication: Communication, names: Names, on_device: bool) -> No
 
 
 def _moved(parameter: Any, fn: Any) -> Any:
-    """A parameter that several modules share is moved once."""
+    """What the parameter becomes, if that is fake: it is moved once, however many modules share it. Else None."""
     known = parameter.__dict__.get("_moved_to")
-    if known is not None:
-        return known
-    with torch.no_grad():
-        moved = fn(parameter)
-    if moved is parameter:
-        return parameter
-    parameter._moved_to = torch.nn.Parameter(moved.detach(), parameter.requires_grad)
-    return parameter._moved_to
+    if known is None:
+        with torch.no_grad():
+            moved = fn(parameter)
+        if not isinstance(moved, FakeTensor):
+            return None
+        known = parameter if moved is parameter else torch.nn.Parameter(moved.detach(), parameter.requires_grad)
+        if known is not parameter:
+            parameter._moved_to = known
+    return known
 
 
 def _modules() -> None:
-    """A module whose parameters are fake on the host gets others when it is moved to the device."""
+    """A module whose parameters are fake on the host, or become so, gets others when it is moved to the device."""
     apply = torch.nn.Module._apply
+
+    def moves(parameter: Any) -> bool:
+        return isinstance(parameter, FakeTensor) or (type(parameter) is torch.nn.Parameter and parameter.is_cpu)
 
     def moved(self: torch.nn.Module, fn: Any, recurse: bool = True) -> torch.nn.Module:
         if recurse:
             for child in self.children():
                 child._apply(fn)
-        fakes = {key: p for key, p in self._parameters.items() if isinstance(p, FakeTensor)}
-        for key in fakes:
+        others = {key: other for key, p in self._parameters.items() if moves(p) and (other := _moved(p, fn)) is not None}
+        for key in others:
             self._parameters[key] = None
         apply(self, fn, recurse=False)
-        for key, p in fakes.items():
-            self._parameters[key] = _moved(p, fn)
+        self._parameters.update(others)
         return self
 
     torch.nn.Module._apply = moved  # type: ignore[method-assign]
