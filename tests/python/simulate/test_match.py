@@ -158,6 +158,18 @@ def test_merging_saves_what_is_neither_written_nor_read_again():
     assert merged(record, rates).saved == 0
 
 
+def test_a_loss_that_is_compiled_merges_with_nothing_larger():
+    from trellis import sim
+    from trellis.simulate.price.merging import merged
+    from trellis.simulate.price.rates import Rates
+
+    loss = Operation("aten.nll_loss_forward.default", ((4096, 2048), (4096,)), ((), ()), "float32", 0, 1 << 25, 8)
+    add = Operation("aten.add.Tensor", ((4096, 2048),), ((4096, 2048),), "float32", 0, 1 << 25, 1 << 25)
+    events = [("op", 0, i, 0, "forward") for i in (1, 0, 1)]
+    record = RankRecord(0, events, [loss, add], list(PLACES), ["compute"], compiled=[0])
+    assert merged(record, Rates(sim.Machine("trn2.48xlarge"), [])).before == 0
+
+
 def exported(one, tmp_path):
     """(the price, what `trellis sim` says of the workload, and of the Chakra traces) in seconds"""
     import re

@@ -91,7 +91,7 @@ def _elementwise(vector: float, scalar: float) -> Callable[[Operation], dict[str
 
 def _of_rows(o: Operation) -> dict[str, Any]:
     """One element of each row is read."""
-    return {"columns": max(prod(o.inputs[0][:-1]), 1), "inputs": 2, "outputs": 1, "vector": 1, "scalar": 0}
+    return {"rows": 1, "columns": max(prod(o.inputs[0][:-1]), 1), "inputs": 2, "outputs": 1, "vector": 1, "scalar": 0}
 
 
 def _element(kind: str) -> int:
