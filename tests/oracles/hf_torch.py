@@ -12,6 +12,7 @@ import transformers
 
 import llama_torch
 from llama_torch import VOCABULARY, pseudo_random, sample, text_of, trained
+from moe_torch import parts
 
 STEPS, NEW_TOKENS, SCALE = 6, 16, 0.8
 WIDE = dict(vocab_size=67, hidden_size=32, num_hidden_layers=4, num_attention_heads=4, max_position_embeddings=128, bos_token_id=None,
@@ -26,6 +27,12 @@ CONFIGS = {
     "mistral": transformers.MistralConfig(**GROUPED, sliding_window=6),
     "qwen2": transformers.Qwen2Config(**GROUPED, tie_word_embeddings=True),
     "qwen3": transformers.Qwen3Config(**GROUPED, head_dim=12),
+    # A size of heads with which no token stands between two experts in f32.
+    "mixtral": transformers.MixtralConfig(**GROUPED, head_dim=12, num_local_experts=4, num_experts_per_tok=2, sliding_window=None),
+    "qwen3_moe": transformers.Qwen3MoeConfig(**GROUPED, head_dim=12, num_experts=4, num_experts_per_tok=2,
+                                             moe_intermediate_size=24, norm_topk_prob=True),
+    "qwen3_moe_scores": transformers.Qwen3MoeConfig(**GROUPED, num_experts=4, num_experts_per_tok=2,
+                                                    moe_intermediate_size=24, norm_topk_prob=False),
     "neox": transformers.GPTNeoXConfig(**WIDE, intermediate_size=64),
     "neox_sequential": transformers.GPTNeoXConfig(**WIDE, intermediate_size=64, use_parallel_residual=False),
     "gpt2": transformers.GPT2Config(vocab_size=67, n_embd=32, n_layer=4, n_head=4, n_positions=128, bos_token_id=None, eos_token_id=None,
@@ -37,13 +44,18 @@ def is_norm(name):
     return "norm" in name or ".ln_" in name
 
 
-def saved_name(model, name):
-    """As save_pretrained writes it."""
-    return "embed_out.weight" if model.config.model_type == "gpt_neox" and name == "lm_head.weight" else name
+def saved(model):
+    """Parameters by the names under which save_pretrained writes them."""
+    if model.config.model_type == "mixtral":
+        return {n.replace(".mlp.", ".block_sparse_moe."): p for n, p in parts(model, ("w1", "w3", "w2")).items()}
+    names = parts(model, ("gate_proj", "up_proj", "down_proj"))
+    if model.config.model_type == "gpt_neox":
+        names["embed_out.weight"] = names.pop("lm_head.weight")
+    return names
 
 
-def value_of(name, p):
-    values = torch.from_numpy(pseudo_random(name, p.numel())).reshape(p.shape)
+def value_of(name, n):
+    values = torch.from_numpy(pseudo_random(name, n))
     return (0.1 * values if "bias" in name else 1 + 0.1 * values if is_norm(name) else SCALE * values).float().double()
 
 
@@ -56,13 +68,13 @@ def greedy(model, prompt):
 
 
 def run(config):
-    config._attn_implementation = "eager"
+    config._attn_implementation = config._experts_implementation = "eager"
     model = transformers.AutoModelForCausalLM.from_config(config).double().eval()
     with torch.no_grad():
-        for name, p in model.named_parameters():
-            p.copy_(value_of(saved_name(model, name), p))
+        for name, p in saved(model).items():
+            p.fill(value_of(name, p.numel()))
     out = {"config": json.loads(config.to_json_string(use_diff=False)),
-           "tensors": {saved_name(model, n): list(p.shape) for n, p in model.named_parameters()}}
+           "tensors": {n: list(p.shape) for n, p in saved(model).items()}}
     out["config"]["architectures"] = [type(model).__name__]
     out["short"] = greedy(model, sample(0, 0)[:5])
     out["long"] = greedy(model, sum((sample(1, i) for i in range(5)), [])[:81])
@@ -76,7 +88,7 @@ def run(config):
         logits = model(tokens[:, :-1]).logits
         return torch.nn.functional.cross_entropy(logits.reshape(-1, config.vocab_size), tokens[0, 1:])
 
-    done = trained(STEPS, dict(model.named_parameters()), optimizer, loss_of)
+    done = trained(STEPS, saved(model), optimizer, loss_of)
     out["losses"], out["norms"] = done["losses"], done["norms"]
     return out
 

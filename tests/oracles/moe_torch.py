@@ -20,17 +20,17 @@ class Part:
     """A part of a parameter, as if it were one of its own."""
 
     def __init__(self, whole, *index):
-        self.whole, self.index = whole, index
+        self.whole, self.index, self.shape = whole, index, whole[index].shape
 
     @property
     def grad(self):
         return self.whole.grad[self.index]
 
     def fill(self, values):
-        self.whole.data[self.index].copy_(values.reshape(self.whole[self.index].shape))
+        self.whole.data[self.index].copy_(values.reshape(self.shape))
 
     def numel(self):
-        return self.whole[self.index].numel()
+        return self.shape.numel()
 
 
 def parts(model, names):
@@ -40,11 +40,11 @@ def parts(model, names):
         stem = name.rsplit(".", 1)[0]
         if name.endswith("experts.gate_up_proj"):
             inner = p.shape[1] // 2
-            for e in range(EXPERTS):
+            for e in range(p.shape[0]):
                 out[f"{stem}.{e}.{names[0]}.weight"] = Part(p, e, slice(0, inner))
                 out[f"{stem}.{e}.{names[1]}.weight"] = Part(p, e, slice(inner, None))
         elif name.endswith("experts.down_proj"):
-            out.update({f"{stem}.{e}.{names[2]}.weight": Part(p, e) for e in range(EXPERTS)})
+            out.update({f"{stem}.{e}.{names[2]}.weight": Part(p, e) for e in range(p.shape[0])})
         else:
             out[name] = Part(p, slice(None))
     return out

@@ -1,6 +1,7 @@
 // Keys of configurations: what each takes and refuses, whoever sets it, and what a resumed run may change.
 #include "train/config/keys.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -202,6 +203,7 @@ TEST(Keys, HuggingFacesFamiliesAreReadByTheirOwnNames) {
             0U);
   EXPECT_TRUE(model_of(R"("model_type": "qwen2")").qkv_bias);
   EXPECT_TRUE(model_of(R"("model_type": "qwen3")").qk_norm);
+  EXPECT_TRUE(model_of(R"("model_type": "qwen3_moe")").qk_norm);
   const ModelConfig gpt2 =
       model_of(R"("model_type": "gpt2", "n_embd": 48, "n_layer": 3, "n_head": 6, "n_inner": null)");
   EXPECT_EQ(gpt2.architecture, "gpt3");
@@ -210,6 +212,27 @@ TEST(Keys, HuggingFacesFamiliesAreReadByTheirOwnNames) {
   EXPECT_EQ(model_of(R"("model_type": "gpt_neox")").rotary_percentage, 0.25);
   EXPECT_FALSE(model_of(R"("model_type": "gpt_neox", "use_parallel_residual": false)").parallel_residual);
   EXPECT_EQ(model_of(R"("model_type": "bert")").norm_epsilon, 1e-12);
+}
+
+TEST(Keys, ExpertsOfHuggingFaceAreRead) {
+  const auto experts_of = [](const std::string& fields) {
+    JobConfig job;
+    apply_hf_text(job, "config.json", R"({"hidden_size": 64, "num_attention_heads": 4, )" + fields + "}");
+    return job.step.experts;
+  };
+  const ExpertsConfig mixtral = experts_of(R"("model_type": "mixtral", "num_local_experts": 8)");
+  EXPECT_EQ(mixtral.experts, 8U);
+  EXPECT_TRUE(mixtral.normalize);
+  for (const char* number : {"num_experts", "num_local_experts"}) {  // before transformers 5, and since
+    const ExpertsConfig qwen = experts_of(fmt::format(
+        R"("model_type": "qwen3_moe", "{}": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768)", number));
+    EXPECT_EQ(qwen.experts, 128U);
+    EXPECT_EQ(qwen.top_k, 8U);
+    EXPECT_EQ(qwen.inner, 768U);
+    EXPECT_FALSE(qwen.normalize) << "what Hugging Face takes where norm_topk_prob is not said";
+  }
+  EXPECT_EQ(why([&] { experts_of(R"("model_type": "qwen3_moe", "mlp_only_layers": [0])"); }),
+            "config.json: mlp_only_layers is [0]: expected []; all layers have experts");
 }
 
 TEST(Keys, AConfigurationOfHuggingFaceIsWrittenAsItIsRead) {

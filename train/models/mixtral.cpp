@@ -1,5 +1,6 @@
-// Llama's layers with a mixture of experts in place of perceptrons. mixtral: weights have the names of Hugging Face's
-// MixtralForCausalLM. deepseek_moe: the router and experts of DeepSeek-V3, with its names, behind Llama's attention.
+// Llama's layers with a mixture of experts in place of perceptrons. mixtral, qwen3_moe: weights have the names of
+// Hugging Face's MixtralForCausalLM and Qwen3MoeForCausalLM, of which the latter norms queries and keys. deepseek_moe:
+// the router and experts of DeepSeek-V3, with its names, behind Llama's attention.
 #include <fmt/format.h>
 
 #include "train/models/ends.h"
@@ -8,23 +9,25 @@
 namespace trellis::train {
 namespace {
 
-struct ExpertNames {
-  const char *mixture, *gate, *up, *down;
+struct Family {
+  const char *mixture, *gate, *up, *down;  // names of weights
+  bool qk_norm = false;
 };
 
-std::unique_ptr<Block> layer(const BlockContext& b, std::size_t number, const ExpertNames& names) {
+std::unique_ptr<Block> layer(const BlockContext& b, std::size_t number, const Family& family) {
   const std::string name = fmt::format("model.layers.{}", number);
   TransformerOptions o = transformer_options(b, name, number);
+  o.attention.qk_norm = family.qk_norm;
   o.experts = expert_options(b, number);
   if (o.experts) {
-    o.mlp_name = names.mixture;
-    o.experts->names[0] = names.gate, o.experts->names[1] = names.up, o.experts->names[2] = names.down;
+    o.mlp_name = family.mixture;
+    o.experts->names[0] = family.gate, o.experts->names[1] = family.up, o.experts->names[2] = family.down;
     o.mlp.inner = b.config.experts.shared * o.experts->inner;
   }
   return std::make_unique<TransformerLayer>(b, o);
 }
 
-Model model(const char* name, const ExpertNames& names) {
+Model model(const char* name, const Family& family) {
   return {.name = name,
           .embedding = [](const BlockContext& b) { return std::make_unique<EmbeddingBlock>(b, "model.embed_tokens"); },
           .head =
@@ -33,12 +36,13 @@ Model model(const char* name, const ExpertNames& names) {
                     b, Norm::Kind::rms, "model.norm",
                     b.config.model.tie_word_embeddings ? "model.embed_tokens" : "lm_head");
               },
-          .layer = [names](const BlockContext& b, std::size_t number) { return layer(b, number, names); },
+          .layer = [family](const BlockContext& b, std::size_t number) { return layer(b, number, family); },
           .tied = "model.embed_tokens.weight",
           .experts = true};
 }
 
 const RegisteredModel mixtral(model("mixtral", {"block_sparse_moe", "w1", "w3", "w2"}));
+const RegisteredModel qwen3_moe(model("qwen3_moe", {"mlp", "gate_proj", "up_proj", "down_proj", true}));
 const RegisteredModel deepseek(model("deepseek_moe", {"mlp", "gate_proj", "up_proj", "down_proj"}));
 
 }  // namespace

@@ -104,14 +104,16 @@ void expect_losses(const std::string& family, Rank tensor, Rank pipeline, bool z
 }
 
 TEST(HfOracle, LossesAreThoseOfTransformers) {
-  EXPECT_EQ(families().size(), 7U);
+  EXPECT_EQ(families().size(), 10U);
   for (const std::string& family : families()) {
     expect_losses(family, 1, 1, false, 1);
     expect_losses(family, 2, 2, true, 8);  // a vocabulary of 67 on two ranks
   }
 }
 
-TEST(HfOracle, QueriesThatShareKeysAreNormedOnEachRank) { expect_losses("qwen3", 4, 1, false, 4); }
+TEST(HfOracle, QueriesThatShareKeysAreNormedOnEachRank) {
+  for (const char* family : {"qwen3", "qwen3_moe"}) expect_losses(family, 4, 1, false, 4);
+}
 
 TEST(HfOracle, GreedyTokensAreThoseOfTransformers) {
   const Folder folder;

@@ -39,6 +39,11 @@ void check(const json& said, const HfFamily& family) {
           fmt::format("{} is {}: expected {}; {}", e.field, said[e.field].dump(), e.served[0].dump(), e.why));
 }
 
+bool has_experts(const ModelConfig& m) { return m.architecture == "mixtral" || m.architecture == "qwen3_moe"; }
+
+// Grouped queries, all of a head turned.
+bool is_llama_like(const ModelConfig& m) { return m.architecture == "llama" || has_experts(m); }
+
 // By rope_parameters, or by rope_scaling with what stands beside it, as files had it before.
 void apply_rope(JobConfig& c, const json& said) {
   if (!is_none(said, "rope_theta")) put(c, "model.rope_theta", said["rope_theta"]);
@@ -79,14 +84,15 @@ std::string apply_json(JobConfig& c, const json& said) {
   m = {};
   m.label_smoothing = smoothing, m.architecture = family.architecture;
   m.tie_word_embeddings = family.tied, m.norm_epsilon = family.epsilon;
-  m.qkv_bias = std::string_view(family.type) == "qwen2", m.qk_norm = std::string_view(family.type) == "qwen3";
-  if (m.architecture == "mixtral") c.step.experts = {.balanced = false};
+  const std::string_view type = family.type;
+  m.qkv_bias = type == "qwen2", m.qk_norm = type == "qwen3" || type == "qwen3_moe";
+  if (has_experts(m)) c.step.experts = {.normalize = type == "mixtral", .balanced = false};
   const bool turns = m.architecture != "bert" && m.architecture != "gpt3";
   if (m.architecture == "gpt_neox") m.rotary_percentage = 0.25;
   for (const auto& [theirs, ours] : family.fields)
     if (!is_none(said, theirs)) put(c, ours, said[theirs]);
   if (turns) apply_rope(c, said);
-  if (m.architecture == "llama" && m.rotary_percentage != 1)
+  if (is_llama_like(m) && m.rotary_percentage != 1)
     throw std::invalid_argument(fmt::format("partial_rotary_factor is {}: expected 1", m.rotary_percentage));
   apply_window(c, said, family.type);
   const double dropped = said.value("embd_pdrop", 0.0);
@@ -139,7 +145,9 @@ json made(const Config& config) {
   // What may be left to others here is a number there.
   const bool gpt2 = model.architecture == "gpt3";
   said[gpt2 ? "n_inner" : "intermediate_size"] = model.inner();
-  const bool grouped = model.architecture == "llama" || model.architecture == "mixtral";
+  const bool grouped = is_llama_like(model);
+  if (said.contains("moe_intermediate_size") && config.experts.inner == 0)
+    said["moe_intermediate_size"] = model.inner();
   if (grouped) {
     said["num_key_value_heads"] = model.kv_heads(), said["head_dim"] = model.head_size();
     said["sliding_window"] = model.sliding_window > 0 ? json(model.sliding_window) : json();

@@ -36,14 +36,32 @@ HfFamily of_llama(const char* type, const char* class_name) {
   return {type, "llama", class_name, joined({common, wide, grouped}), {silu, without_bias, plain_mlp}, false, 1e-6};
 }
 
+// Of Llama's kin, with experts in place of perceptrons. theirs: the names of how many there are.
+HfFamily with_experts(const char* type, const char* class_name, Fields theirs) {
+  HfFamily f = of_llama(type, class_name);
+  f.architecture = type;
+  f.fields = joined({f.fields,
+                     theirs,
+                     {{"num_experts_per_tok", "model.moe.top_k"},
+                      {"output_router_logits", "model.moe.output_router_logits"},
+                      {"router_aux_loss_coef", "model.moe.router_aux_loss_coef"}}});
+  return f;
+}
+
 HfFamily of_mixtral() {
-  HfFamily f = of_llama("mixtral", "MixtralForCausalLM");
-  f.architecture = "mixtral", f.epsilon = 1e-5;
-  const Fields experts{{"num_local_experts", "model.moe.num_experts"},
-                       {"num_experts_per_tok", "model.moe.top_k"},
-                       {"output_router_logits", "model.moe.output_router_logits"},
-                       {"router_aux_loss_coef", "model.moe.router_aux_loss_coef"}};
-  f.fields.insert(f.fields.end(), experts.begin(), experts.end());
+  HfFamily f = with_experts("mixtral", "MixtralForCausalLM", {{"num_local_experts", "model.moe.num_experts"}});
+  f.epsilon = 1e-5;
+  return f;
+}
+
+HfFamily of_qwen3_moe() {
+  HfFamily f = with_experts("qwen3_moe", "Qwen3MoeForCausalLM",
+                            {{"num_experts", "model.moe.num_experts"},
+                             {"num_local_experts", "model.moe.num_experts"},  // since transformers 5
+                             {"moe_intermediate_size", "model.moe.intermediate_size"},
+                             {"norm_topk_prob", "model.moe.normalize_top_k_affinities"}});
+  f.expected.push_back({"decoder_sparse_step", {1}, "all layers have experts"});
+  f.expected.push_back({"mlp_only_layers", {nlohmann::json::array()}, "all layers have experts"});
   return f;
 }
 
@@ -111,6 +129,7 @@ const std::vector<HfFamily>& hf_families() {
                                          of_llama("qwen2", "Qwen2ForCausalLM"),
                                          of_llama("qwen3", "Qwen3ForCausalLM"),
                                          of_mixtral(),
+                                         of_qwen3_moe(),
                                          of_neox(),
                                          of_gpt2(),
                                          of_bert()};
