@@ -180,7 +180,20 @@ ReadConfig read_config(const std::string& path, const std::vector<std::string>& 
   const std::string note = train::apply_hf_config(of_folder, path);
   ReadConfig read = parse_config(path, "", changes, of_folder);
   if (!note.empty()) read.notes.insert(read.notes.begin(), note);
+  read.says_batch = std::ranges::any_of(
+      changes, [](const std::string& change) { return change.starts_with("data.global_batch_size="); });
   return read;
+}
+
+void complete_batch(ReadConfig& read, train::Rank ranks) {
+  train::Config& c = read.job.step;
+  const train::Rank of_model = c.strategy.tensor * c.strategy.pipeline * c.strategy.context;
+  if (read.says_batch || of_model < 1 || ranks % of_model != 0) return;  // the latter is refused elsewhere
+  c.global_batch_size = c.micro_batch_size * static_cast<std::size_t>(ranks / of_model);
+  if (c.global_batch_size > 1)
+    read.notes.push_back(
+        fmt::format("data.global_batch_size is {}, a micro-batch for each data-parallel rank, as nothing says it",
+                    c.global_batch_size));
 }
 
 }  // namespace trellis::tools

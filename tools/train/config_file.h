@@ -11,6 +11,7 @@ namespace trellis::tools {
 struct ReadConfig {
   train::JobConfig job;
   std::vector<std::string> notes;  // keys that have no effect here, and why
+  bool says_batch = true;          // false: data.global_batch_size is the default one
 };
 
 // The notes as one list; empty where there are none.
@@ -22,5 +23,9 @@ std::string list_of(const std::vector<std::string>& notes);
 ReadConfig read_config(const std::string& path, const std::vector<std::string>& changes);
 ReadConfig parse_config(const std::string& name, const std::string& text, const std::vector<std::string>& changes,
                         const train::JobConfig& begin = {});
+
+// A folder of Hugging Face says nothing of batches: where none was set, each data-parallel rank of so many ranks gets
+// one micro-batch, and a note says so.
+void complete_batch(ReadConfig&, train::Rank ranks);
 
 }  // namespace trellis::tools

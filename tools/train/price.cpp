@@ -102,9 +102,10 @@ int run(const Options& given) {
   Options o = given;
   expect_timeline_file(o.output);
   load_plugins(o.plugins);
-  const ReadConfig read = read_config(o.config, o.changes);
+  ReadConfig read = read_config(o.config, o.changes);
   const sim::Machine machine(asked_machine(o.machine, o.what_if, o.step.era, o.figures));
   const train::Rank world = o.ranks > 0 ? o.ranks : machine.ranks();
+  complete_batch(read, world);
   PriceProgress watch;
   watch.begin("a training step");
   o.step.stopped = [&](sim::Time reached, double done) { return watch.stopped(reached, done); };

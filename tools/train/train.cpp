@@ -115,7 +115,7 @@ class ProgressBar : public train::Callback {
   std::int64_t begin_ = 0;
 };
 
-int train_here(const Options& o, const ReadConfig& read) {
+int train_here(const Options& o, ReadConfig read) {
   const Interrupts interrupts;
   std::optional<EndedBySignals> before_steps(
       std::in_place);  // until then there is nothing that a checkpoint would keep
@@ -126,6 +126,7 @@ int train_here(const Options& o, const ReadConfig& read) {
   const auto store = ccl::store_from_environment(launched, ccl::Clock::now() + config.timeout);
   const auto world = ccl::Communicator::create(store, launched.rank, launched.ranks, config);
   const bool first = launched.rank == 0;
+  complete_batch(read, world->ranks());
   train::JobConfig job = read.job;
   std::vector<std::string> notes = apply_neuron_environment(job, [](const char* name) { return std::getenv(name); });
   if (job.experiment.cache.empty() && !job.experiment.directory.empty())

@@ -48,6 +48,13 @@ train::Rank ranks_of(const Options& o, const train::JobConfig& job) {
   return job.step.strategy.tensor * job.step.strategy.pipeline;
 }
 
+ReadConfig read_job(const Options& o) {
+  load_plugins(o.plugins);
+  ReadConfig read = read_config(o.config, o.changes);
+  complete_batch(read, ranks_of(o, read.job));
+  return read;
+}
+
 double count_of(const std::map<train::Axis, double>& bytes, train::Axis axis) {
   const auto found = bytes.find(axis);
   return found == bytes.end() ? 0 : found->second;
@@ -104,8 +111,7 @@ void add_show(CLI::App& app, Options& o) {
 }
 
 int show(const Options& o) {
-  load_plugins(o.plugins);
-  const ReadConfig read = read_config(o.config, o.changes);
+  const ReadConfig read = read_job(o);
   const train::Config& config = read.job.step;
   const train::Rank world = ranks_of(o, read.job);
   const std::vector<train::Step> classes = train::classes_of(config, world);
@@ -159,8 +165,7 @@ void add_draw(CLI::App& app, Options& o) {
 }
 
 int draw_schedule(const Options& o) {
-  load_plugins(o.plugins);
-  const ReadConfig read = read_config(o.config, o.changes);
+  const ReadConfig read = read_job(o);
   const train::Derived derived = train::derive(read.job.step, ranks_of(o, read.job));
   const train::PipelineSchedule s = train::schedule_of(read.job.step, derived);
   const train::Timing timing = train::simulate(s, {}, train::Messages::buffered);
@@ -178,8 +183,7 @@ void add_export(CLI::App& app, Options& o) {
 }
 
 int export_step(const Options& o) {
-  load_plugins(o.plugins);
-  const ReadConfig read = read_config(o.config, o.changes);
+  const ReadConfig read = read_job(o);
   if (!o.chakra.empty()) {
     expect_writable(fmt::format("{}.0.et", o.chakra));
     const std::vector<train::Step> classes = train::classes_of(read.job.step, ranks_of(o, read.job));

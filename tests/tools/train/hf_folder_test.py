@@ -85,8 +85,11 @@ class HfFolder(program.Case):
         return ran.stderr
 
     def test_it_is_shown_trained_from_and_written_again(self):
-        self.assertIn("proved", self.right("train", "show", self.folder, "--ranks", "2", "--set",
-                                           "data.global_batch_size=2"))
+        shown = self.right("train", "show", self.folder, "--ranks", "2")
+        self.assertIn("proved", shown)
+        self.assertIn("data.global_batch_size is 2, a micro-batch for each data-parallel rank", shown)
+        shown = self.right("train", "show", self.folder, "--ranks", "2", "--set", "data.global_batch_size=4")
+        self.assertNotIn("global_batch_size", shown)
         sets = [word for pair in {"data.train_path": TEXT, "data.seq_length": 32, "data.global_batch_size": 4, "trainer.max_steps": 3,
                                   "exp_manager.exp_dir": self.root / "runs", "name": "tuned"}.items() for word in ("--set", f"{pair[0]}={pair[1]}")]
         said = self.right("train", self.folder, *sets)
