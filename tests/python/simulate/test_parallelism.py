@@ -35,6 +35,13 @@ def test_all_messages_of_a_pipeline_fit(schedule, hops):
     assert products == [each * 5, each * 5 if schedule == "zbv" else each * 6] or schedule == "zbv"
 
 
+@pytest.mark.parametrize(("schedule", "stages"), [("1f1b", 4), ("interleaved", 8)])
+def test_messages_of_four_ranks_fit(schedule, stages):
+    job = recorded("pipeline", schedule, world=4)
+    assert [c.ranks for c in job.classes] == [[0], [1], [2], [3]]
+    assert prove(job).messages == 2 * 2 * 8 * (stages - 1)
+
+
 def test_attention_over_a_shared_sequence_rotates_keys_and_values():
     """Each of two rings, one forth and one back, goes one place further; scores are of half of the sequence."""
     job = recorded("context")
