@@ -80,3 +80,24 @@ def test_what_does_not_depend_on_the_inner_loop_is_computed_once():
     left = without_repetition(written, SBUF)
     assert written.kind.count("tensor_tensor") == 32 and left.kind.count("tensor_tensor") == 25
     assert len(left) == len(written) - 7
+
+
+def test_two_lines_that_load_the_same_load_it_once():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.isa as nisa
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def turned(x, y):
+        out = nl.ndarray((2, *x.shape), x.dtype, buffer=nl.shared_hbm)
+        first = nisa.tensor_tensor(nl.load(x), nl.load(y), op=nl.multiply)
+        second = nisa.tensor_tensor(nl.load(x), nl.load(y), op=nl.add)
+        nl.store(out[0], first)
+        nl.store(out[1], second)
+        return out
+
+    x = np.zeros((128, 512), np.float32)
+    written = traced(turned, x, x + 1)
+    left = without_repetition(written, SBUF)
+    assert loads(written) == 4 and loads(left) == 2
+    assert left.kind.count("tensor_tensor") == 2

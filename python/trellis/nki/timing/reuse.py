@@ -57,7 +57,7 @@ class Pass:
         t = self.trace
         out = t.views[t.outputs[at][0]]
         b = t.buffers[out.buffer]
-        return (t.kind[at], t.line[at], t.core[at], tuple(sorted(t.attributes[at].items())), tuple(map(self.place, t.inputs[at])),
+        return (t.kind[at], t.core[at], tuple(sorted(t.attributes[at].items())), tuple(map(self.place, t.inputs[at])),
                 out[1:], b.rows, b.row_bytes, b.dtype)  # fmt: skip
 
     def run(self, wanted: Callable[[int], bool], results: Callable[[int, Any], Result | None],
@@ -71,7 +71,7 @@ class Pass:
             if buffer is not None:
                 key = self.key(at)
                 before = results(at, key)
-                inputs = [view.buffer for view in key[4]]
+                inputs = [view.buffer for view in key[3]]
                 if before is not None and all(self.last_write.get(b, -1) < before.at for b in inputs):
                     self.dropped.add(at)
                     self.stands_for[buffer] = before.buffer
@@ -136,26 +136,29 @@ def _keeper(known: dict[Any, Result]) -> Callable[[int, Any, Result], None]:
 
 
 def _loads(p: Pass, sbuf: int) -> None:
-    """Each line's loads by themselves, those that save most first, as far as there is room."""
+    """Each tensor's loads by themselves, those that save most first, as far as there is room."""
     t = p.trace
     again: dict[int, int] = {}
     seen: set[Any] = set()
     read_only = [b.role == "input" and p.writers.get(b.index, 0) == 0 for b in t.buffers]
 
-    def is_load(at: int) -> bool:
-        return t.kind[at] == "dma_copy" and len(t.inputs[at]) == 1 and read_only[t.views[t.inputs[at][0]].buffer]
+    def source(at: int) -> int:
+        """The tensor that an instruction loads from; -1: it is no load."""
+        if t.kind[at] != "dma_copy" or len(t.inputs[at]) != 1:
+            return -1
+        b = t.views[t.inputs[at][0]].buffer
+        return b if read_only[b] else -1
 
     for at in range(len(t)):
-        if is_load(at) and p.made(at) is not None:
+        if (tensor := source(at)) >= 0 and p.made(at) is not None:
             key = p.key(at)
             if key in seen:
-                again[t.line[at]] = again.get(t.line[at], 0) + t.buffers[t.views[t.outputs[at][0]].buffer].row_bytes
+                again[tensor] = again.get(tensor, 0) + t.buffers[t.views[t.outputs[at][0]].buffer].row_bytes
             seen.add(key)
-    for line in sorted(again, key=lambda n: -again[n]):
+    for tensor in sorted(again, key=lambda n: -again[n]):
         before = set(p.dropped), dict(p.stands_for)
         first: dict[Any, Result] = {}
-        p.run(lambda at, line=line: t.line[at] == line and is_load(at), lambda _, key: first.get(key),  # type: ignore[misc]
-              _keeper(first))  # fmt: skip
+        p.run(lambda at, tensor=tensor: source(at) == tensor, lambda _, key: first.get(key), _keeper(first))  # type: ignore[misc]
         if not _fits(p, sbuf):
             p.dropped, p.stands_for = before
 
@@ -170,7 +173,7 @@ def _invariants(trace: Trace, sbuf: int) -> Pass:
         known: dict[Any, tuple[Any, Result]] = {}
 
         def place(at: int, key: Any, all_of: bool = all_of) -> Any:
-            return key if all_of else (t.line[at], t.core[at])
+            return (t.line[at], key) if all_of else (t.line[at], t.core[at])
 
         def before(at: int, key: Any, known: Any = known, place: Any = place) -> Result | None:
             found = known.get(place(at, key))
