@@ -73,7 +73,7 @@ def time_words(traces: list[Any]) -> str:
     try:
         t = time_of(traces[-1])
     except ValueError as e:
-        return f"none: {str(e).replace('|', '/')[:80]}"
+        return f"none: {str(e).partition(':')[0]}"
     return f"{t.seconds * 1e6:.4g} us ({t.low * 1e6:.4g} to {t.high * 1e6:.4g}), {t.chip}"
 
 
