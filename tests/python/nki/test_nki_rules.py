@@ -130,3 +130,17 @@ def test_a_tile_that_is_read_after_another_was_written_over_it():
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             kernel(x)
+
+
+def test_a_large_transpose_on_vector_is_refused_or_warned_of():
+    def turned(x):
+        tile, done = nl.ndarray((128, 64), nl.float32), nl.ndarray((64, 128), nl.float32)
+        nisa.dma_copy(dst=tile, src=x)
+        nisa.nc_transpose(dst=done, data=tile, engine=nisa.engine.vector)
+
+    x = np.ones((128, 64), np.float32)
+    assert "on the vector engine; expected at most 32 x 32" in refused(turned, x)
+    with nki.as_nki(rules="device"), pytest.warns(nki.NkiWarning, match="expected at most 32 x 32"):
+        kernel = nki.jit(turned)
+        kernel(x)
+    assert kernel.trace.engine[1] == "vector"
