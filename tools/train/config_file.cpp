@@ -177,6 +177,7 @@ ReadConfig read_config(const std::string& path, const std::vector<std::string>& 
         fmt::format("{} is a folder without config.json: expected a configuration, or a folder of Hugging Face", path));
   train::JobConfig of_folder;
   of_folder.experiment.hf = path;
+  of_folder.step.name = std::filesystem::canonical(path).filename().string();
   const std::string note = train::apply_hf_config(of_folder, path);
   ReadConfig read = parse_config(path, "", changes, of_folder);
   if (!note.empty()) read.notes.insert(read.notes.begin(), note);

@@ -90,6 +90,8 @@ class HfFolder(program.Case):
         self.assertIn("data.global_batch_size is 2, a micro-batch for each data-parallel rank", shown)
         shown = self.right("train", "show", self.folder, "--ranks", "2", "--set", "data.global_batch_size=4")
         self.assertNotIn("global_batch_size", shown)
+        priced = self.right("train", "price", self.folder, "-m", "trn1.2xlarge")
+        self.assertTrue(priced.startswith(f"{self.folder.name} on trn1.2xlarge: 2 ranks"), priced)
         sets = [word for pair in {"data.train_path": TEXT, "data.seq_length": 32, "data.global_batch_size": 4, "trainer.max_steps": 3,
                                   "exp_manager.exp_dir": self.root / "runs", "name": "tuned"}.items() for word in ("--set", f"{pair[0]}={pair[1]}")]
         said = self.right("train", self.folder, *sets)
