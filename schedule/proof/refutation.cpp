@@ -4,6 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <tuple>
 
 #include "schedule/proof/small_form.h"
 #include "schedule/proof/verify.h"
@@ -39,15 +43,48 @@ Request form_of(const Algorithm& algorithm, const Request& request) {
   return refusal(algorithm, few).empty() ? few : form;
 }
 
+std::string proved(const Algorithm& algorithm, const Request& form) try {
+  const Report report = verify(make(algorithm, form));
+  if (report.ok()) return "";
+  return fmt::format("{} does {} wrong: on {} {}", algorithm.name, name(form.collective), fmt::join(form.dims, "x"),
+                     report.fault->text);
+} catch (const std::invalid_argument& error) {
+  return fmt::format("{} is not proved to do {}: {}", algorithm.name, name(form.collective), error.what());
+}
+
+// Answers by what was proved: requests of one form share it.
+class Answers {
+ public:
+  std::string of(const Algorithm& algorithm, const Request& form) {
+    if (!form.pairs.empty()) return proved(algorithm, form);
+    Key key{algorithm.name,  reinterpret_cast<std::uintptr_t>(algorithm.build),
+            form.collective, form.dims,
+            form.root,       form.peer,
+            form.in_place,   form.channels,
+            form.segments,   form.levels,
+            form.order};
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    }
+    std::string answer = proved(algorithm, form);
+    const std::lock_guard lock(mutex_);
+    return known_.emplace(std::move(key), std::move(answer)).first->second;
+  }
+
+ private:
+  using Key = std::tuple<std::string, std::uintptr_t, Collective, std::vector<Rank>, Rank, Rank, bool, std::int32_t,
+                         std::int32_t, std::vector<std::string>, std::vector<std::int32_t>>;
+  std::mutex mutex_;
+  std::map<Key, std::string> known_;
+};
+
 }  // namespace
 
 std::string refutation(const Algorithm& algorithm, const Request& request) {
+  static Answers answers;
   try {
-    const Request form = form_of(algorithm, request);
-    const Report report = verify(make(algorithm, form));
-    if (report.ok()) return "";
-    return fmt::format("{} does {} wrong: on {} {}", algorithm.name, name(request.collective),
-                       fmt::join(form.dims, "x"), report.fault->text);
+    return answers.of(algorithm, form_of(algorithm, request));
   } catch (const std::invalid_argument& error) {
     return fmt::format("{} is not proved to do {}: {}", algorithm.name, name(request.collective), error.what());
   }

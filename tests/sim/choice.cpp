@@ -93,7 +93,9 @@ TEST(Choice, NoPriceIsBelowWhatAWayTakesAtLeast) {
           const Time time = pricer.price(config, bytes).time;
           EXPECT_LE(pricer.least(config, bytes), time) << place.machine << " " << text_of(config) << " " << bytes;
           for (const std::int64_t steps : {8, 64, 1024})
-            EXPECT_LE(prefix_lower_bound(algorithm, pricer.request(config), machine, pricer.options(bytes), steps),
+            EXPECT_LE(prefix_lower_bound(
+                          algorithm, pricer.request(config), machine, pricer.options(bytes),
+                          [&](Rank rank, std::size_t least) { return pricer.steps(config, rank, least); }, steps),
                       time)
                 << place.machine << " " << text_of(config) << " " << bytes << " " << steps << " steps";
           const auto task = task_of(algorithm, pricer.request(config));
@@ -119,10 +121,65 @@ TEST(Choice, AFewStepsShowLongChains) {
   const auto& ring = schedule::algorithm_named("ring");
   const schedule::Request request{.dims = {64}};
   const PriceOptions options{.bytes = 256};
+  const Pricer pricer(machine, groups_of(machine).front(), {});
+  const auto steps = [&](Rank rank, std::size_t least) { return pricer.steps({.algorithm = "ring"}, rank, least); };
   const Time all = price(ring, request, machine, options).time;
-  const Time some = prefix_lower_bound(ring, request, machine, options, 128);
+  const Time some = prefix_lower_bound(ring, request, machine, options, steps, 128);
   EXPECT_GT(some, all / 4);
-  EXPECT_EQ(prefix_lower_bound(ring, request, machine, options, 128, some - 1), forever);
+  EXPECT_EQ(prefix_lower_bound(ring, request, machine, options, steps, 128, some - 1), forever);
+}
+
+// The obvious way: the rank's program is written out anew each time, to where the bound ends.
+Pricer::Outline outlined_anew(Pricer& pricer, const AlgorithmConfig& config, double bytes, std::int64_t most,
+                              Time limit) {
+  const auto& algorithm = schedule::algorithm_named(config.algorithm);
+  const schedule::Request request = pricer.request(config);
+  RankRoutes routes(pricer.machine(), 0);
+  ResourceLoads loads(pricer.machine());
+  const schedule::Task task = task_of(algorithm, request);
+  RankLowerBound bound(0, task, pricer.machine(), pricer.options(bytes), routes, loads);
+  const bool whole = watch_program(algorithm, request, 0, [&](const schedule::Program& p) {
+    bound.add(p, p.steps.back());
+    return bound.steps() < most && (limit == forever || bound.least() <= limit);
+  });
+  return {bound.least(), bound.moves() * task.ranks, bound.steps(), whole};
+}
+
+TEST(Choice, WhatIsKeptOfProgramsGivesTheSameBounds) {
+  const Machine machine = machine_named("trn2.48xlarge");
+  Pricer pricer(machine, first_ranks(machine, 32), {.collective = all_reduce});
+  for (const AlgorithmConfig& config : usual_configs(pricer, 1e8))
+    for (const std::int64_t most : {std::int64_t{16}, std::int64_t{4096}, std::int64_t{7}, Pricer::any_steps})
+      for (const Time limit : {forever, 300 * us}) {
+        const Pricer::Outline kept = pricer.outline(config, 1e8, most, limit),
+                              anew = outlined_anew(pricer, config, 1e8, most, limit);
+        EXPECT_EQ(kept.least, anew.least) << text_of(config) << " " << most;
+        EXPECT_EQ(kept.steps, anew.steps) << text_of(config) << " " << most;
+        EXPECT_EQ(kept.moves, anew.moves) << text_of(config) << " " << most;
+        EXPECT_EQ(kept.whole, anew.whole) << text_of(config) << " " << most;
+      }
+}
+
+// Of several sizes, with what was written out kept, and with none of it.
+TEST(Choice, WhatIsKeptOfSchedulesChangesNoChoice) {
+  for (const char* name : {"trn2.3xlarge x 2", "trn1.2xlarge x 4"}) {
+    const Machine machine = machine_named(name);
+    for (const auto collective : {all_reduce, all_gather, reduce_scatter}) {
+      const auto shelf = std::make_shared<ScheduleShelf>();
+      for (const double bytes : {8.0, 1e5, 1e8, 1e5}) {
+        const auto chosen = [&](const std::shared_ptr<ScheduleShelf>& from) {
+          Pricer pricer(machine, groups_of(machine).front(), {.collective = collective, .shelf = from});
+          return choose(pricer, usual_configs(pricer, bytes), bytes, {.within = 0.03, .most_effort = 500'000});
+        };
+        const Choice kept = chosen(shelf), anew = chosen(nullptr);
+        ASSERT_FALSE(kept.best.empty());
+        EXPECT_EQ(text_of(kept.best[0].config), text_of(anew.best[0].config)) << name << " " << bytes;
+        EXPECT_EQ(kept.best[0].time, anew.best[0].time);
+        EXPECT_EQ(kept.priced, anew.priced);
+        EXPECT_EQ(kept.others.size(), anew.others.size());
+      }
+    }
+  }
 }
 
 TEST(Choice, FewWaysArePricedToTheEnd) {

@@ -246,8 +246,10 @@ class Contest {
     else
       entry.moves = effort_ * (known.whole ? 4 : std::clamp(still_to_go(pricer, known.least, look.limit), 4.0, 64.0));
     if (look.limit == forever || past_prefixes || used_up()) return;
-    const Time prefix_bound = prefix_lower_bound(algorithm, request, pricer.machine(), pricer.options(bytes_),
-                                                 static_cast<std::int64_t>(effort_), look.limit);
+    const Time prefix_bound = prefix_lower_bound(
+        algorithm, request, pricer.machine(), pricer.options(bytes_),
+        [&](Rank rank, std::size_t least) { return pricer.steps(config, rank, least); },
+        static_cast<std::int64_t>(effort_), look.limit);
     look.moves += effort_;
     if (prefix_bound == entry.prefix_bound && entry.known == Entry::Known::nothing && effort_ < longest_prefix)
       entry.moves = std::max(entry.moves, longest_prefix);  // a look between the two would hardly say more

@@ -17,9 +17,9 @@ using schedule::Step;
 class PrefixLowerBound {
  public:
   PrefixLowerBound(const schedule::Algorithm& algorithm, const schedule::Request& request, const Machine& machine,
-                   const PriceOptions& options, std::int64_t steps, Rank programs, bool far)
-      : algorithm_(algorithm),
-        request_(request),
+                   const PriceOptions& options, const StepsOfRank& steps_of, std::int64_t steps, Rank programs,
+                   bool far)
+      : steps_of_(steps_of),
         machine_(machine),
         options_(options),
         overheads_(machine.overheads(options.era)),
@@ -53,7 +53,8 @@ class PrefixLowerBound {
   };
   struct Written {
     Rank rank = 0;  // the lowest of its class
-    Program program = {};
+    std::shared_ptr<const WrittenSteps> written = {};
+    std::span<const Step> steps = {};  // the first ones
     std::vector<Node> nodes = {};
     std::vector<std::vector<std::uint32_t>> followers = {};
     std::map<Rank, std::pair<Time, double>> ways = {};  // by sender: least latency and highest rate; 0: no bytes
@@ -76,17 +77,11 @@ class PrefixLowerBound {
       const Rank rank = symmetry_.representative(wanted.back());
       wanted.pop_back();
       if (!numbers_.emplace(rank, written_.size()).second) continue;
-      written_.push_back({.rank = rank});
-      Program& kept = written_.back().program;
-      watch_program(algorithm_, request_, rank, [&](const Program& p) {
-        Step step = p.steps.back();
-        kept.set_after(step, p.after(step));
-        kept.steps.push_back(step);
-        if (kept.steps.size() % 1024 == 0 && options_.stopped && options_.stopped(0, 0)) throw CompilationStopped();
-        return kept.steps.size() < steps_wanted_;
-      });
+      Written& own = written_.emplace_back(Written{.rank = rank, .written = steps_of_(rank, steps_wanted_)});
+      const std::vector<Step>& all = own.written->program.steps;
+      own.steps = std::span(all).first(std::min(all.size(), steps_wanted_));
       const auto first = std::ssize(wanted);
-      for (const Step& s : kept.steps)
+      for (const Step& s : own.steps)
         if (receives(s.op) && (wanted.empty() || wanted.back() != s.end.peer)) wanted.push_back(s.end.peer);
       if (far) sort_by_distance(rank, std::span(wanted).subspan(static_cast<std::size_t>(first)));
     }
@@ -137,19 +132,19 @@ class PrefixLowerBound {
     arrivals_.clear();
     for (std::size_t i = 0; i < written_.size(); ++i) {
       Written& w = written_[i];
-      w.nodes.resize(w.program.steps.size());
-      w.followers.resize(w.program.steps.size());
-      for (std::size_t s = 0; s < w.program.steps.size(); ++s) {
-        const Step& step = w.program.steps[s];
+      w.nodes.resize(w.steps.size());
+      w.followers.resize(w.steps.size());
+      for (std::size_t s = 0; s < w.steps.size(); ++s) {
+        const Step& step = w.steps[s];
         w.nodes[s].waits = step.after.count;
-        for (const std::int32_t before : w.program.after(step))
+        for (const std::int32_t before : w.written->program.after(step))
           w.followers[static_cast<std::size_t>(before)].push_back(static_cast<std::uint32_t>(s));
         if (receives(step.op)) arrivals_.push_back({{w.rank, step.end.peer, step.channel, step.end.tag}, {i, s}});
       }
     }
     std::ranges::sort(arrivals_, {}, &Arrival::transfer);
     for (std::size_t i = 0; i < written_.size(); ++i)
-      for (std::size_t s = 0; s < written_[i].program.steps.size(); ++s) join_send({i, s});
+      for (std::size_t s = 0; s < written_[i].steps.size(); ++s) join_send({i, s});
     for (std::size_t i = 0; i < written_.size(); ++i)
       for (std::size_t s = 0; s < written_[i].nodes.size(); ++s)
         if (written_[i].nodes[s].waits == 0) ready_.push_back({i, s});
@@ -157,7 +152,7 @@ class PrefixLowerBound {
 
   void join_send(Place at) {
     const Written& w = written_[at.program];
-    const Step& step = w.program.steps[at.step];
+    const Step& step = w.steps[at.step];
     if (!sends(step.op)) return;
     for (const schedule::End& end : {step.end, step.second}) {
       if (end.peer < 0) continue;
@@ -179,7 +174,7 @@ class PrefixLowerBound {
   // A send releases its arrival when it begins. The arrival is what takes the time.
   void follow(Place at) {
     Written& w = written_[at.program];
-    const Step& step = w.program.steps[at.step];
+    const Step& step = w.steps[at.step];
     const Time ready = w.nodes[at.step].ready;
     Time end = ready + overheads_.semaphore;
     if (sends(step.op) || receives(step.op)) end += overheads_.message + overheads_.handshake;
@@ -197,8 +192,7 @@ class PrefixLowerBound {
       let_go(sent->to, ready);
   }
 
-  const schedule::Algorithm& algorithm_;
-  const schedule::Request& request_;
+  const StepsOfRank& steps_of_;
   const Machine& machine_;
   const PriceOptions& options_;
   const Overheads overheads_;
@@ -220,12 +214,13 @@ class PrefixLowerBound {
 }  // namespace
 
 Time prefix_lower_bound(const schedule::Algorithm& algorithm, const schedule::Request& request, const Machine& machine,
-                        const PriceOptions& options, std::int64_t steps, Time limit) {
+                        const PriceOptions& options, const StepsOfRank& steps_of, std::int64_t steps, Time limit) {
   // Chains through many ranks with a few steps each, and chains that begin late in long programs.
   constexpr std::int64_t short_program = 32, most_programs = 1024;
   const auto many = static_cast<Rank>(std::clamp<std::int64_t>(steps / 2 / short_program, 2, most_programs));
   const auto chain = [&](Rank programs, bool far) {
-    return PrefixLowerBound(algorithm, request, machine, options, steps / 2, programs, far).longest_chain(limit);
+    return PrefixLowerBound(algorithm, request, machine, options, steps_of, steps / 2, programs, far)
+        .longest_chain(limit);
   };
   const Time least = chain(many, false);
   if (least > limit) return forever;

@@ -3,13 +3,20 @@
 // size shows after few steps.
 #pragma once
 
+#include <functional>
+#include <memory>
+
+#include "sim/cluster/choose/schedule_shelf.h"
 #include "sim/cluster/price/price.h"
 
 namespace trellis::sim {
 
+// Of a rank, at least so many of its first steps, or all.
+using StepsOfRank = std::function<std::shared_ptr<const WrittenSteps>(Rank, std::size_t)>;
+
 // `steps`: how many steps are written out in all. Returns `forever` if the bound exceeds the limit.
 // Throws CompilationStopped where the options say stop.
 Time prefix_lower_bound(const schedule::Algorithm&, const schedule::Request&, const Machine&, const PriceOptions&,
-                        std::int64_t steps, Time limit = forever);
+                        const StepsOfRank&, std::int64_t steps, Time limit = forever);
 
 }  // namespace trellis::sim

@@ -82,7 +82,9 @@ Group group_named(const Machine& machine, std::string_view name) {
 }
 
 Pricer::Pricer(const Machine& machine, Group group, Settings settings)
-    : machine_(machine), group_(std::move(group)), settings_(std::move(settings)) {}
+    : machine_(machine), group_(std::move(group)), settings_(std::move(settings)) {
+  if (!settings_.shelf) settings_.shelf = std::make_shared<ScheduleShelf>();
+}
 
 schedule::Request Pricer::request(const AlgorithmConfig& w) const {
   const bool peers = settings_.collective == schedule::Collective::send_recv;
@@ -124,6 +126,21 @@ CompiledSchedule::Stopped Pricer::poll() const {
   return [this] { return stopped(); };
 }
 
+std::shared_ptr<const CompiledSchedule> Pricer::compiled(const AlgorithmConfig& config) const {
+  std::shared_ptr<const CompiledSchedule> known = settings_.shelf->compiled(config);
+  if (known) return known;
+  known =
+      std::make_shared<const CompiledSchedule>(schedule::algorithm_named(config.algorithm), request(config), poll());
+  settings_.shelf->keep(config, known);
+  return known;
+}
+
+std::shared_ptr<const WrittenSteps> Pricer::steps(const AlgorithmConfig& config, Rank rank, std::size_t least) const {
+  return settings_.shelf->steps(config, schedule::algorithm_named(config.algorithm), request(config), rank, least, [&] {
+    if (stopped()) throw CompilationStopped();
+  });
+}
+
 // The pattern depends on the size only where there are fewer elements than chunks.
 const CompiledSchedule& Pricer::pattern(const AlgorithmConfig& config, double bytes) {
   const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
@@ -131,16 +148,14 @@ const CompiledSchedule& Pricer::pattern(const AlgorithmConfig& config, double by
   const bool few = bytes < settings_.element * static_cast<double>(schedule::data_chunks(task_of(algorithm, wanted)));
   Made& kept = patterns_[config];
   if (!kept.pattern || ((few || kept.pattern->sized()) && kept.bytes != bytes))
-    kept = {bytes, std::make_unique<CompiledSchedule>(few ? pattern_for(algorithm, wanted, options(bytes))
-                                                          : CompiledSchedule(algorithm, wanted, poll()))};
+    kept = {bytes, few ? std::make_shared<const CompiledSchedule>(pattern_for(algorithm, wanted, options(bytes)))
+                       : compiled(config)};
   return *kept.pattern;
 }
 
 const CompiledSchedule& Pricer::uncounted(const AlgorithmConfig& config) {
   Made& kept = patterns_[config];
-  if (!kept.pattern || kept.pattern->sized())
-    kept = {0,
-            std::make_unique<CompiledSchedule>(schedule::algorithm_named(config.algorithm), request(config), poll())};
+  if (!kept.pattern || kept.pattern->sized()) kept = {0, compiled(config)};
   return *kept.pattern;
 }
 
@@ -158,11 +173,25 @@ Time Pricer::least(const AlgorithmConfig& config, double bytes, Time limit) {
 // Returns whether all its steps were looked at.
 bool Pricer::look_at(Rank rank, const AlgorithmConfig& config, RankLowerBound& bound, std::int64_t most_steps,
                      Time limit) {
+  constexpr std::int64_t few = 1 << 12, many = 1 << 16;  // steps: a limit that is reached soon leaves others unwritten
+  const auto goes_on = [&] { return bound.steps() < most_steps && (limit == forever || bound.least() <= limit); };
+  for (std::int64_t wanted = few; wanted <= many; wanted *= 4) {
+    const auto written = steps(config, rank, static_cast<std::size_t>(std::min(wanted, most_steps)));
+    const schedule::Program& program = written->program;
+    for (auto i = static_cast<std::size_t>(bound.steps()); i < program.steps.size(); ++i) {
+      bound.add(program, program.steps[i]);
+      if (!goes_on()) return false;
+    }
+    if (written->whole) return true;
+  }
+  // More are not kept.
+  std::int64_t seen = 0;
   return watch_program(schedule::algorithm_named(config.algorithm), request(config), rank,
                        [&](const schedule::Program& p) {
+                         if (++seen <= bound.steps()) return true;
                          bound.add(p, p.steps.back());
                          if (bound.steps() % 1024 == 0 && stopped()) throw CompilationStopped();
-                         return bound.steps() < most_steps && (limit == forever || bound.least() <= limit);
+                         return goes_on();
                        });
 }
 

@@ -6,11 +6,11 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "schedule/algorithms/algorithm_config.h"
 #include "sim/cluster/choose/rank_lower_bound.h"
+#include "sim/cluster/choose/schedule_shelf.h"
 #include "sim/cluster/price/price.h"
 
 namespace trellis::sim {
@@ -57,11 +57,11 @@ class Pricer {
     bool in_place = false;
     bool fold = true;
     std::function<bool(Time, double)> stopped = {};  // as in RunSettings
+    std::shared_ptr<ScheduleShelf> shelf = {};       // of this collective, ranks and root; null: its own
   };
   Pricer(const Machine&, Group, Settings);
 
-  // Why the algorithm cannot be used this way; empty if it can.
-  std::string refusal(const AlgorithmConfig&) const;
+  std::string refusal(const AlgorithmConfig&) const;  // why the algorithm cannot be used this way; empty if it can
   // Throws RefutedAlgorithm (schedule/proof/refutation.h) where the algorithm's schedules are wrong. Each config is
   // proved once.
   void expect_right(const AlgorithmConfig&);
@@ -76,6 +76,7 @@ class Pricer {
     bool whole = true;       // false: there are more steps than were looked at
   };
   static constexpr std::int64_t any_steps = std::numeric_limits<std::int64_t>::max();
+  std::shared_ptr<const WrittenSteps> steps(const AlgorithmConfig&, Rank, std::size_t least) const;
   // A cheaper lower bound, from one rank's steps. Stops after `most_steps`, or once the bound exceeds the limit.
   Outline outline(const AlgorithmConfig&, double bytes, std::int64_t most_steps = any_steps, Time limit = forever);
   // A lower bound from all moves of the ranks of the first rank's chip. Returns `forever` if it exceeds the limit.
@@ -98,7 +99,7 @@ class Pricer {
   Settings settings_;
   struct Made {
     double bytes = 0;
-    std::unique_ptr<CompiledSchedule> pattern = {};
+    std::shared_ptr<const CompiledSchedule> pattern = {};
   };
   std::map<AlgorithmConfig, Made> patterns_;
   std::map<AlgorithmConfig, std::string> refutations_;  // empty: it is right
@@ -106,6 +107,7 @@ class Pricer {
 
   bool look_at(Rank, const AlgorithmConfig&, RankLowerBound&, std::int64_t most_steps, Time limit);
   RankRoutes& routes_from(Rank);
+  std::shared_ptr<const CompiledSchedule> compiled(const AlgorithmConfig&) const;
   CompiledSchedule::Stopped poll() const;
 };
 

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <set>
 #include <stdexcept>
 
@@ -19,15 +18,16 @@ std::vector<std::string> Machine::eras() const {
 Overheads Machine::overheads(std::string_view era) const {
   if (spec_.chip.empty() && era.empty()) return {};
   const std::string name(era.empty() ? std::string_view(spec_.era) : era);
-  const auto known = eras();
   if (name.empty())
     throw std::invalid_argument(fmt::format("{} has a chip and says no era: expected a line `era NAME`, of {}",
-                                            spec_.name, fmt::join(known, ", ")));
-  if (std::ranges::find(known, name) == known.end())
+                                            spec_.name, fmt::join(eras(), ", ")));
+  const Figures& f = spec_.figures;
+  if (!f.has(fmt::format("era.{}.launch", name))) {
+    const auto known = eras();
     throw std::invalid_argument(fmt::format(
         "{} has no era '{}': {}", spec_.name, name,
         known.empty() ? "it has no chip, and no software" : fmt::format("expected {}", fmt::join(known, ", "))));
-  const Figures& f = spec_.figures;
+  }
   const auto of_era = [&](const char* key) { return f.time(fmt::format("era.{}.{}", name, key)); };
   return {.launch = of_era("launch"),
           .handshake = of_era("handshake"),

@@ -38,7 +38,8 @@ Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const
                  .era = options_.era,
                  .element = options_.element,
                  .root = two ? 0 : part.root,
-                 .stopped = options_.stopped});
+                 .stopped = options_.stopped,
+                 .shelf = shelves_->of(part.collective, ranks, two ? 0 : part.root)});
   if (part.schedule) {
     if (part.schedule->task.ranks != ranks)
       throw std::invalid_argument(

@@ -5,9 +5,11 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sim/cluster/choose/choice.h"
+#include "sim/cluster/choose/schedule_shelf.h"
 #include "sim/cluster/workload/play.h"
 #include "sim/cluster/workload/workload.h"
 
@@ -22,7 +24,11 @@ struct Chosen {
 
 class Choices {
  public:
-  Choices(const Machine& machine, const PlayOptions& options) : machine_(machine), options_(options) {}
+  // `shelves`: what other choices wrote out of schedules, on any machine; null: its own.
+  Choices(const Machine& machine, const PlayOptions& options, std::shared_ptr<ScheduleShelves> shelves = {})
+      : machine_(machine),
+        options_(options),
+        shelves_(shelves ? std::move(shelves) : std::make_shared<ScheduleShelves>()) {}
 
   // The named config; or the best by price, of all algorithms or of the named one. Groups that lie alike get the same.
   // `members`: never empty. Throws invalid_argument.
@@ -35,6 +41,7 @@ class Choices {
 
   const Machine& machine_;
   const PlayOptions& options_;
+  std::shared_ptr<ScheduleShelves> shelves_;
   std::map<Key, Chosen> chosen_;
 };
 

@@ -40,7 +40,7 @@ Exchanges::Exchanges(const ExecutionGraph& graph, const schedule::Matched& match
       machine_(machine),
       options_{.era = options.era, .within = enough, .most_effort = most_effort, .stopped = options.stopped},
       book_(options.book),
-      choices_(machine, options_),
+      choices_(machine, options_, book_ ? book_->shelves() : nullptr),
       host_(ranks_of_host(machine)) {
   for (std::size_t c = 0; c < graph.communicators.size(); ++c) {
     in_.emplace_back(graph.classes.size(), 0);

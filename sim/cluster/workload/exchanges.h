@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -27,10 +28,12 @@ class ExchangeBook {
 
   std::optional<Known> find(const Key&) const;
   void note(const Key&, const Known&);
+  const std::shared_ptr<ScheduleShelves>& shelves() const { return shelves_; }
 
  private:
   mutable std::mutex mutex_;
   std::map<Key, Known> known_;
+  std::shared_ptr<ScheduleShelves> shelves_ = std::make_shared<ScheduleShelves>();
 };
 
 class Exchanges {

@@ -1,0 +1,51 @@
+// What was written out of schedules, by config: choices of one collective among so many ranks, wherever they lie and of
+// whatever size, share it. Thread-safe, and of limited size.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+
+#include "schedule/algorithms/algorithm_config.h"
+#include "sim/cluster/price/compiled_schedule.h"
+
+namespace trellis::sim {
+
+// The first steps of one rank's program.
+struct WrittenSteps {
+  schedule::Program program;
+  bool whole = false;  // there are no more
+};
+
+class ScheduleShelf {
+ public:
+  using Config = schedule::AlgorithmConfig;
+
+  // At least so many of the rank's steps, or all that there are. `poll` is called now and then, and may throw.
+  std::shared_ptr<const WrittenSteps> steps(const Config&, const schedule::Algorithm&, const schedule::Request&, Rank,
+                                            std::size_t least, const std::function<void()>& poll);
+  std::shared_ptr<const CompiledSchedule> compiled(const Config&) const;  // null: there is none
+  void keep(const Config&, const std::shared_ptr<const CompiledSchedule>&);
+
+ private:
+  bool takes(std::int64_t more);
+
+  mutable std::mutex mutex_;
+  std::map<std::pair<Config, Rank>, std::shared_ptr<const WrittenSteps>> steps_;
+  std::map<Config, std::shared_ptr<const CompiledSchedule>> compiled_;
+  std::int64_t kept_ = 0;  // steps and moves
+};
+
+// A shelf for each collective among so many ranks.
+class ScheduleShelves {
+ public:
+  std::shared_ptr<ScheduleShelf> of(schedule::Collective, Rank ranks, Rank root);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::tuple<schedule::Collective, Rank, Rank>, std::shared_ptr<ScheduleShelf>> shelves_;
+};
+
+}  // namespace trellis::sim
