@@ -13,7 +13,9 @@
 #include "net/sha256.h"
 #include "sim/hardware/figures/figure_units.h"
 #include "tools/answer/asked_machine.h"
+#include "tools/answer/price_progress.h"
 #include "tools/calibrate/subjects.h"
+#include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/interruption.h"
 #include "tools/program/json_text.h"
@@ -58,7 +60,8 @@ void add(CLI::App& app, Options& o) {
   app.add_option("records", o.files, "Tables or JSON of measurements")->required();
   app.add_option("-m,--machine", o.usual.machine, "The machine, where a row does not say it");
   app.add_option("--collective", o.usual.collective, "The collective, where a row does not say it");
-  app.add_option("-n,--ranks", o.usual.ranks, "Ranks of a collective, where a row does not say it [all]");
+  app.add_option("-n,--ranks", o.usual.ranks, "Ranks of a collective, where a row does not say it [all]")
+      ->check(above_zero());
   app.add_option("--era", o.usual.era, "The software's generation, for collectives [the machine's usual one]");
   app.add_option("--config", o.usual.config, "The configuration of a step, where a row does not say it");
   app.add_option("--software", o.usual.software, "The release that compiled a step, where a row does not say it");
@@ -227,6 +230,7 @@ class Report {
                                 {"value", f.value},
                                 {"low", f.low},
                                 {"high", f.high},
+                                {"outside_assumed", is_outside(f)},
                                 {"why_not", f.why_not}});
     const auto put = [&](const char* what, const std::vector<double>& errors) {
       if (errors.empty()) return;
@@ -282,8 +286,15 @@ class Report {
     const sim::Unit& unit = unit_of(f);
     if (!f.identified())
       return fmt::format("{:28} stays {}: {}\n", f.before.key, with_unit(f.before.value, unit), f.why_not);
-    return fmt::format("{:28} {} -> {}, between {} and {}\n", f.before.key, with_unit(f.before.value, unit),
-                       with_unit(f.value, unit), with_unit(f.low, unit), with_unit(f.high, unit));
+    return fmt::format("{:28} {} -> {}, between {} and {}{}\n", f.before.key, with_unit(f.before.value, unit),
+                       with_unit(f.value, unit), with_unit(f.low, unit), with_unit(f.high, unit),
+                       is_outside(f) ? fmt::format(": outside of the {} to {} that was assumed",
+                                                   with_unit(f.before.low, unit), with_unit(f.before.high, unit))
+                                     : "");
+  }
+
+  static bool is_outside(const FittedFigure& f) {
+    return f.identified() && (f.value < f.before.low || f.value > f.before.high);
   }
 
   const Options& o_;
@@ -297,6 +308,7 @@ class Report {
 int run(const Options& o) {
   Subjects from(o);
   const Interrupts interrupts;
+  PromptEnd prompt_end(interrupts);
   const std::vector<MeasuredSubject> all = from.read();
   const std::vector<FreeFigure> free = free_in(all, o.only);
   std::vector<measure::Measurement> measured;
@@ -310,6 +322,7 @@ int run(const Options& o) {
         for (std::size_t k = 0; k < free.size(); ++k) given[free[k].key] = values[k];
         return all[i].seconds(given);
       });
+  prompt_end.over();
   progress.clear();
   if (fitted.stopped) throw std::runtime_error("interrupted: no figure was fitted, and nothing written");
   const Report report(o, all, fitted, from);

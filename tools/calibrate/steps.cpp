@@ -34,8 +34,10 @@ std::vector<measure::FreeFigure> free_in(TrainingStep& step) {
 }
 
 MeasuredSubject subject_of(std::string place, std::string group, double seconds, const train::Config& config,
-                           const std::string& machine, const std::string& software, const Usual& usual) {
-  const auto step = std::make_shared<TrainingStep>(config, machine_with(machine, usual.figures), software);
+                           const std::string& machine, const std::string& software, train::Rank ranks,
+                           const Usual& usual) {
+  const auto step = std::make_shared<TrainingStep>(config, machine_with(machine, usual.figures),
+                                                   sim::StepOptions{.software = software}, ranks);
   const auto value = [step](const FigureValues& given, const std::string& key, double other) {
     if (const auto found = given.find(key); found != given.end()) return found->second;
     const sim::Figures& f = step->machine().spec().figures;
@@ -55,7 +57,7 @@ MeasuredSubject subject_of(std::string place, std::string group, double seconds,
 }  // namespace
 
 MeasuredSubject step_of_record(const TrainingRecord& r, const Usual& usual) {
-  return subject_of(r.id, r.family, r.measured, r.config, r.machine, r.software, usual);
+  return subject_of(r.id, r.family, r.measured, r.config, r.machine, r.software, r.ranks, usual);
 }
 
 MeasuredSubject step_of_row(const measure::TableRow& row, const std::string& file, const Usual& usual) {
@@ -89,7 +91,7 @@ MeasuredSubject step_of_row(const measure::TableRow& row, const std::string& fil
     const std::string* software = row.find("software");
     const std::string* family = row.find("family");
     return subject_of(row.place, family != nullptr ? *family : row.place, seconds, config, machine,
-                      software != nullptr ? *software : usual.software, usual);
+                      software != nullptr ? *software : usual.software, 0, usual);
   } catch (const std::exception& e) {
     const std::string_view why = e.what();
     throw std::invalid_argument(why.starts_with(row.place) ? std::string(why) : fmt::format("{}: {}", row.place, why));

@@ -58,14 +58,26 @@ void add_table(std::vector<Prepared>& all) {
   }
 }
 
-std::vector<Prepared> prepared(const TrainingRecords& found, const std::string& figures, TrainingAnswer& answer) {
+sim::StepOptions options_of(const TrainingRecord& r, const std::function<bool()>& stopped) {
+  return {.software = r.software, .stopped = [stopped](sim::Time, double) { return stopped(); }};
+}
+
+std::vector<Prepared> prepared(const TrainingRecords& found, const std::string& figures, const TrainingControl& control,
+                               TrainingAnswer& answer) {
   std::vector<Prepared> steps;
   for (const TrainingRecord& r : found.records) {
+    if (control.stopped()) throw StepStopped();
+    control.next(r.id);
     Prepared p{.line = {.id = r.id, .family = r.family, .rule = r.rule, .fits = r.fits, .measured = r.measured}};
     try {
-      p.step = std::make_unique<TrainingStep>(r.config, machine_with(r.machine, figures), r.software);
-      for (std::size_t i = 0; i < p.corners.size(); ++i)
-        p.corners[i] = p.step->seconds(static_cast<double>(i / 2), static_cast<double>(i % 2));
+      p.step = std::make_unique<TrainingStep>(r.config, machine_with(r.machine, figures),
+                                              options_of(r, control.stopped), r.ranks);
+      p.line.simulated = p.step->usual();
+      p.line.low = p.line.simulated / p.step->spread(), p.line.high = p.line.simulated * p.step->spread();
+      answer.lines.push_back(p.line);
+      if (r.fits)
+        for (std::size_t i = 0; i < p.corners.size(); ++i)
+          p.corners[i] = p.step->seconds(static_cast<double>(i / 2), static_cast<double>(i % 2));
       steps.push_back(std::move(p));
     } catch (const std::invalid_argument& e) {
       answer.faults[r.id] = e.what();
@@ -85,7 +97,6 @@ void add_errors(TrainingAnswer& answer, std::vector<Prepared>& steps) {
   for (const std::string& family : families) answer.fitted.push_back(fitted(steps, family, true));
   for (Prepared& p : steps) {
     const auto& own = *std::ranges::find(answer.fitted, p.line.family, &FittedFigures::without);
-    p.line.simulated = p.step->usual();
     p.line.left_out = p.step->seconds(own.exposed, own.hosts);
     p.line.low = p.line.left_out / p.step->spread(), p.line.high = p.line.left_out * p.step->spread();
     note("0 figures", p, p.step->seconds(1, 0));
@@ -98,44 +109,92 @@ void add_errors(TrainingAnswer& answer, std::vector<Prepared>& steps) {
 
 }  // namespace
 
-TrainingAnswer training_answer(const std::string& setups, const std::vector<measure::Record>& records,
-                               const std::string& figures) {
-  const TrainingRecords found = training_records(setups, records);
+TrainingAnswer training_answer(const TrainingRecords& found, const std::string& figures,
+                               const TrainingControl& control) {
   TrainingAnswer answer{.apart = found.apart, .faults = found.faults};
-  std::vector<Prepared> steps = prepared(found, figures, answer);
-  if (steps.empty()) return answer;
-  add_table(steps);
-  add_errors(answer, steps);
-  for (Prepared& p : steps) answer.lines.push_back(std::move(p.line));
+  try {
+    std::vector<Prepared> steps = prepared(found, figures, control, answer);
+    if (std::ranges::none_of(steps, [](const Prepared& p) { return p.line.fits; })) return answer;
+    add_table(steps);
+    add_errors(answer, steps);
+    answer.lines.clear();
+    for (Prepared& p : steps) answer.lines.push_back(std::move(p.line));
+  } catch (const StepStopped&) {
+    answer.stopped = true, answer.fitted.clear(), answer.errors.clear();
+  }
   return answer;
 }
 
-std::map<std::string, measure::Answer> training_answers(const std::string& setups,
-                                                        const std::vector<measure::Record>& records) {
+TrainingAnswers::TrainingAnswers(const std::string& setups, const std::vector<measure::Record>& records)
+    : found_(training_records(setups, records)) {}
+
+std::optional<measure::Answer> TrainingAnswers::of(const measure::Record& record,
+                                                   const std::function<bool()>& stopped) const {
   using measure::Answer;
-  std::map<std::string, Answer> answers;
-  const TrainingRecords found = training_records(setups, records);
-  for (const measure::Record& r : records)
-    if (r.kind() == "train")
-      answers[r.id] = Answer::no(r.unit == "seq/s" ? "what it was run with is not known"
-                                                   : "it follows from the throughput and the model's operations");
-  for (const auto* why : {&found.apart, &found.faults})
-    for (const auto& [id, words] : *why) answers[id] = Answer::no(words);
-  for (const TrainingRecord& r : found.records) {
-    try {
-      const double step = TrainingStep(r.config, machine_with(r.machine, ""), r.software).usual();
-      answers[r.id] = {.simulated = static_cast<double>(r.config.global_batch_size) / step,
-                       .kind = "train",
-                       .by = fmt::format("a step of {:.3g} s on {}, release {}", step, r.machine, r.software)};
-    } catch (const std::invalid_argument& e) {
-      answers[r.id] = Answer::no(e.what());
-    }
+  if (record.kind() != "train") return {};
+  for (const auto* why : {&found_.apart, &found_.faults})
+    if (const auto said = why->find(record.id); said != why->end()) return Answer::no(said->second);
+  const auto r = std::ranges::find(found_.records, record.id, &TrainingRecord::id);
+  if (r == found_.records.end())
+    return Answer::no(record.unit == "%" ? "it follows from the throughput and the model's operations"
+                                         : "what it was run with is not known");
+  try {
+    const double step =
+        TrainingStep(r->config, machine_with(r->machine, ""), options_of(*r, stopped), r->ranks).usual();
+    const double factor = measure::seconds_of(record.unit) ? step / r->measured : r->measured / step;
+    return Answer{.simulated = record.value * factor,
+                  .kind = "train",
+                  .by = fmt::format("a step of {:.3g} s on {}, release {}", step, r->machine, r->software)};
+  } catch (const std::invalid_argument& e) {
+    return Answer::no(e.what());
   }
-  return answers;
 }
 
-std::string training_text(const TrainingAnswer& a) {
-  if (a.lines.empty()) return "";
+namespace {
+
+std::string apart_text(const TrainingAnswer& a) {
+  std::string out;
+  for (const auto& [id, why] : a.apart) out += fmt::format("apart: {}: {}\n", id, why);
+  return out;
+}
+
+// Errors by family, of records that nothing was fitted to.
+std::string families_text(const TrainingAnswer& a) {
+  std::map<std::string, std::vector<const TrainingLine*>> families;
+  for (const TrainingLine& l : a.lines) families[l.family].push_back(&l);
+  std::size_t width = 8;
+  for (const auto& [name, of] : families) width = std::max(width, name.size());
+  std::string out = fmt::format("\n{:{}} {:>7} {:>8} {:>8} {:>8} {:>7}\n", "family", width, "records", "signed",
+                                "median", "worst", "inside");
+  for (const auto& [name, of] : families) {
+    std::vector<double> ratios, sizes;
+    std::size_t inside = 0;
+    for (const TrainingLine* l : of) {
+      ratios.push_back(l->simulated / l->measured);
+      sizes.push_back(std::abs(std::log(ratios.back())));
+      inside += l->inside() ? 1 : 0;
+    }
+    out += fmt::format("{:{}} {:>7} {:>+7.1f}% {:>7.1f}% {:>7.1f}% {:>4}/{}\n", name, width, of.size(),
+                       100 * (measure::value_at(ratios, 0.5) - 1), 100 * std::expm1(measure::value_at(sizes, 0.5)),
+                       100 * std::expm1(measure::value_at(sizes, 1)), inside, of.size());
+  }
+  return out;
+}
+
+std::string unfitted_text(const TrainingAnswer& a) {
+  std::size_t width = 0;
+  for (const TrainingLine& l : a.lines) width = std::max(width, l.id.size());
+  std::string out = fmt::format("\n{:{}} {:>9} {:>9} {:>8} {:>17}\n", "training: a step, in s", width, "measured",
+                                "simulated", "error", "between");
+  for (const TrainingLine& l : a.lines)
+    out += fmt::format("{:{}} {:>9.4g} {:>9.4g} {:>+7.1f}% {:>8.4g} {:>8.4g} {}{}\n", l.id, width, l.measured,
+                       l.simulated, 100 * (l.simulated / l.measured - 1), l.low, l.high,
+                       l.inside() ? "inside" : "outside", l.rule.empty() ? "" : "; " + l.rule);
+  return out;
+}
+
+// With what the figures were fitted to left out, record by record and in sum.
+std::string fitted_text(const TrainingAnswer& a) {
   std::size_t width = 0, inside = 0, fit = 0;
   for (const TrainingLine& l : a.lines) width = std::max(width, l.id.size());
   std::string out = fmt::format("\n{:{}} {:>9} {:>9} {:>8} {:>9} {:>8} {}\n", "training: a step, in s", width,
@@ -148,7 +207,7 @@ std::string training_text(const TrainingAnswer& a) {
                     l.simulated, 100 * (l.simulated / l.measured - 1), l.left_out, 100 * (l.left_out / l.measured - 1),
                     in ? "inside" : "outside", l.rule.empty() ? "" : (l.fits ? "; " : "; not fitted to: ") + l.rule);
   }
-  for (const auto& [id, why] : a.apart) out += fmt::format("apart: {}: {}\n", id, why);
+  out += apart_text(a);
   out += fmt::format("\ninside the interval, its family left out: {} of {}\n\n{:32} {:>8} {:>9} {:>9}\n", inside, fit,
                      "training", "median", "90%", "worst");
   for (const auto& [how, errors] : a.errors) {
@@ -158,6 +217,13 @@ std::string training_text(const TrainingAnswer& a) {
   for (const FittedFigures& f : a.fitted)
     out += fmt::format("fitted {:24} exposed {:.2f}, hosts {:.2f}\n",
                        f.without.empty() ? "to all" : "without " + f.without, f.exposed, f.hosts);
+  return out;
+}
+
+}  // namespace
+
+std::string training_text(const TrainingAnswer& a) {
+  std::string out = !a.fitted.empty() ? fitted_text(a) : unfitted_text(a) + apart_text(a) + families_text(a);
   for (const auto& [id, why] : a.faults) out += fmt::format("not priced: {}: {}\n", id, why);
   return out;
 }

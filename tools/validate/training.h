@@ -2,12 +2,14 @@
 // contradict themselves too; figures are fitted again with each family of models left out.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "measure/published/record.h"
+#include "tools/validate/training_records.h"
 
 namespace trellis::tools {
 
@@ -16,7 +18,7 @@ struct TrainingLine {
   bool fits = true;      // figures may be fitted to it
   double measured = 0;   // seconds of a step
   double simulated = 0;  // with the machine's figures
-  double left_out = 0;   // with those fitted to the other families
+  double left_out = 0;   // with those fitted to the other families; 0: nothing was fitted
   double low = 0, high = 0;
   double table = 0;  // by one MFU of its family: the baseline
   bool inside() const { return low <= measured && measured <= high; }
@@ -29,19 +31,32 @@ struct FittedFigures {
 
 struct TrainingAnswer {
   std::vector<TrainingLine> lines;
-  std::vector<FittedFigures> fitted;
+  std::vector<FittedFigures> fitted;                  // empty: no record may be fitted to, or it was stopped
   std::map<std::string, std::vector<double>> errors;  // |log| errors, by how many figures were fitted
   std::map<std::string, std::string> apart;           // records that are not priced, and why
   std::map<std::string, std::string> faults;          // that could not be priced
+  bool stopped = false;                               // then these are the records priced by then
 };
 
-// `setups`: the text of a file like sim/published/training.json. `figures`: a file that replaces a machine's; empty:
-// none.
-TrainingAnswer training_answer(const std::string& setups, const std::vector<measure::Record>&,
-                               const std::string& figures = "");
+// Of a long answer: told each record's id before it is priced, and asked whether the user wants to stop.
+struct TrainingControl {
+  std::function<void(const std::string&)> next = [](const std::string&) {};
+  std::function<bool()> stopped = [] { return false; };
+};
+
+// `figures`: a file that replaces a machine's; empty: none.
+TrainingAnswer training_answer(const TrainingRecords&, const std::string& figures = "", const TrainingControl& = {});
 std::string training_text(const TrainingAnswer&);
 
-// The answer to every training record, by its id: the priced step in the record's unit, or why there is none.
-std::map<std::string, measure::Answer> training_answers(const std::string& setups, const std::vector<measure::Record>&);
+// Answers to training records one by one: the priced step in the record's unit, or why there is none.
+class TrainingAnswers {
+ public:
+  TrainingAnswers(const std::string& setups, const std::vector<measure::Record>&);
+  // None for other records. Throws StepStopped.
+  std::optional<measure::Answer> of(const measure::Record&, const std::function<bool()>& stopped) const;
+
+ private:
+  TrainingRecords found_;
+};
 
 }  // namespace trellis::tools

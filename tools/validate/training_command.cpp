@@ -9,6 +9,7 @@
 
 #include "measure/published/accuracy.h"
 #include "tools/answer/asked_machine.h"
+#include "tools/answer/price_progress.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
@@ -31,7 +32,8 @@ void add(CLI::App& app, Options& o) {
       "itself. Prints each record's step measured, simulated, and simulated with the two fitted figures as the other\n"
       "families of models give them; whether the interval around that holds it; errors with 0, 1 and 2 figures "
       "fitted,\n"
-      "and with each family left out; and the baseline to beat, a table of one MFU a family.");
+      "and with each family left out; and the baseline to beat, a table of one MFU a family. Where the file beside\n"
+      "them says that no figure may be fitted to any, errors by family instead.");
   app.add_option("file", o.file, "Records, as sim/published/measured.json")->required();
   app.add_option("--setups", o.setups, "What they were run with [training.json beside the file]");
   app.add_option("--only", o.only, "Only records whose id begins with this");
@@ -43,19 +45,20 @@ void add(CLI::App& app, Options& o) {
 std::string json_of(const TrainingAnswer& training) {
   nlohmann::ordered_json out{{"records", nlohmann::ordered_json::array()}};
   for (const TrainingLine& l : training.lines)
-    out["records"].push_back({{"id", l.id},
-                              {"family", l.family},
-                              {"measured_s", l.measured},
-                              {"simulated_s", l.simulated},
-                              {"left_out_s", l.left_out},
-                              {"low_s", l.low},
-                              {"high_s", l.high},
-                              {"error", l.simulated / l.measured - 1},
-                              {"left_out_error", l.left_out / l.measured - 1},
-                              {"inside", l.inside()},
-                              {"table_s", l.table},
-                              {"fits", l.fits},
-                              {"rule", l.rule}});
+    out["records"].push_back(
+        {{"id", l.id},
+         {"family", l.family},
+         {"measured_s", l.measured},
+         {"simulated_s", l.simulated},
+         {"left_out_s", l.left_out > 0 ? nlohmann::ordered_json(l.left_out) : nullptr},
+         {"low_s", l.low},
+         {"high_s", l.high},
+         {"error", l.simulated / l.measured - 1},
+         {"left_out_error", l.left_out > 0 ? nlohmann::ordered_json(l.left_out / l.measured - 1) : nullptr},
+         {"inside", l.inside()},
+         {"table_s", l.table > 0 ? nlohmann::ordered_json(l.table) : nullptr},
+         {"fits", l.fits},
+         {"rule", l.rule}});
   for (const auto& [how, errors] : training.errors) {
     const auto at = [&](double part) { return std::expm1(measure::value_at(errors, part)); };
     out["errors"].push_back({{"fitted", how}, {"median", at(0.5)}, {"ninth", at(0.9)}, {"worst", at(1)}});
@@ -72,16 +75,33 @@ int run(const Options& o) {
   std::vector<measure::Record> asked;
   std::ranges::copy_if(measure::read_records(read_input(o.file), o.file), std::back_inserter(asked),
                        [&](const measure::Record& r) { return r.id.starts_with(o.only); });
-  const TrainingAnswer training = training_answer(read_input(o.setups.empty() ? beside : o.setups), asked, o.figures);
-  if (training.lines.empty())
+  const TrainingRecords found = training_records(read_input(o.setups.empty() ? beside : o.setups), asked);
+  if (found.records.empty() && found.faults.empty())
     throw std::invalid_argument(fmt::format("{}: no record of it is among the setups", o.file));
+  const Interrupts interrupts;
+  PromptEnd prompt_end(interrupts);
+  Progress progress(found.records.size());
+  const TrainingAnswer training = training_answer(
+      found, o.figures,
+      {.next = [&](const std::string& id) { progress.next(id); }, .stopped = [&] { return interrupts.asked(); }});
+  prompt_end.over();
+  progress.clear();
+  if (training.stopped) {
+    write_output(
+        "", training_text(training) + fmt::format("interrupted: {} of {} records are there{}\n", training.lines.size(),
+                                                  found.records.size(),
+                                                  o.output.empty() ? "" : ", and " + o.output + " was not written"));
+    return 1;
+  }
   write_output(o.output, o.json ? json_of(training) : training_text(training));
   return 0;
 }
 
 const Registered registered(command("train validate", "Hold priced training steps against published records",
                                     "trellis train validate sim/published/measured.json\n"
-                                    "trellis train validate sim/published/measured.json --only train.bert",
+                                    "trellis train validate sim/published/measured.json --only train.bert\n"
+                                    "trellis train validate sim/published/repositories.json --setups "
+                                    "sim/published/training_others.json",
                                     add, run));
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "text/number.h"
 #include "tools/train/config_file.h"
 
 namespace trellis::tools {
@@ -27,15 +29,36 @@ std::vector<std::string> keys_of(const json& all, const json& entry, const Recor
   };
   put(all.at("models").at(entry.at("model").get<std::string>()));
   put(all.at("setups").at(entry.at("setup").get<std::string>()));
-  keys["model.optim.name"] = all.at("optimizers").at(r.word("optimizer")).get<std::string>();
-  keys["data.micro_batch_size"] = text_of(r, "microbatch_per_worker");
-  keys["data.global_batch_size"] = text_of(r, "global_batch");
-  keys["distributed_strategy.tensor_model_parallel_size"] = text_of(r, "tp");
-  keys["distributed_strategy.pipeline_model_parallel_size"] = text_of(r, "pp");
+  if (const std::string named = r.word("optimizer"); all.at("optimizers").contains(named))
+    keys["model.optim.name"] = all.at("optimizers").at(named).get<std::string>();
+  const auto say = [&](const char* key, std::initializer_list<const char*> names) {
+    for (const char* name : names)
+      if (const std::string said = text_of(r, name); text::number<double>(said)) keys[key] = said;
+  };
+  say("data.seq_length", {"seq_len"});
+  say("data.micro_batch_size", {"microbatch_per_worker", "micro_batch"});
+  say("data.global_batch_size", {"global_batch"});
+  say("distributed_strategy.tensor_model_parallel_size", {"tp"});
+  say("distributed_strategy.pipeline_model_parallel_size", {"pp"});
   if (entry.contains("set")) put(entry.at("set"));
   std::vector<std::string> changes;
   for (const auto& [key, value] : keys) changes.push_back(fmt::format("{}={}", key, value));
   return changes;
+}
+
+double seconds_of(const Record& r, const train::Config& config) {
+  const auto sequences = static_cast<double>(config.global_batch_size);
+  if (r.unit == "seq/s") return sequences / r.value;
+  if (r.unit == "tokens/s") return sequences * static_cast<double>(config.seq_length) / r.value;
+  if (r.unit == "step/s") return 1 / r.value;
+  if (const auto unit = measure::seconds_of(r.unit)) return r.value * *unit;
+  throw std::invalid_argument(fmt::format("{}: expected seq/s, tokens/s, step/s or a time", r.unit));
+}
+
+std::string machine_of(const json& entry, const Record& r) {
+  if (entry.contains("machine")) return entry.at("machine").get<std::string>();
+  const std::string nodes = text_of(r, "nodes");
+  return nodes == "1" ? "trn1.32xlarge" : fmt::format("trn1.32xlarge x {}", nodes);
 }
 
 }  // namespace
@@ -51,15 +74,17 @@ TrainingRecords training_records(const std::string& setups, const std::vector<Re
     const auto r = std::ranges::find(records, id, &Record::id);
     if (r == records.end()) continue;
     try {
-      const std::string nodes = text_of(*r, "nodes");
+      train::Config config = parse_config(id, "", keys_of(all, entry, *r)).job.step;
+      const double seconds = seconds_of(*r, config);
       found.records.push_back({.id = id,
                                .family = entry.at("family").get<std::string>(),
                                .rule = entry.value("rule", ""),
                                .fits = entry.value("fit", true),
-                               .measured = std::stod(text_of(*r, "global_batch")) / r->value,
-                               .config = parse_config(id, "", keys_of(all, entry, *r)).job.step,
-                               .machine = nodes == "1" ? "trn1.32xlarge" : fmt::format("trn1.32xlarge x {}", nodes),
-                               .software = r->word("sdk")});
+                               .measured = seconds,
+                               .config = std::move(config),
+                               .machine = machine_of(entry, *r),
+                               .software = entry.value("software", r->word("sdk")),
+                               .ranks = entry.value("ranks", 0)});
     } catch (const std::invalid_argument& e) {
       found.faults[id] = e.what();
     }
@@ -69,9 +94,17 @@ TrainingRecords training_records(const std::string& setups, const std::vector<Re
   throw std::invalid_argument(fmt::format("what training records were run with: {}", e.what()));
 }
 
-TrainingStep::TrainingStep(const train::Config& config, const sim::MachineSpec& spec, const std::string& software)
-    : machine_(spec), step_(config, machine_.ranks(), machine_, {.software = software}) {
-  several_ = machine_.ranks() > sim::ranks_of_host(machine_);
+TrainingStep::TrainingStep(const train::Config& config, const sim::MachineSpec& spec, const sim::StepOptions& options,
+                           train::Rank ranks)
+    : machine_(spec),
+      ranks_(ranks > 0 ? ranks : machine_.ranks()),
+      step_(config, ranks_, machine_, options),
+      several_(ranks_ > sim::ranks_of_host(machine_)) {}
+
+double TrainingStep::seconds_with(const sim::StepFactors& factors) {
+  const sim::Time time = step_.time(factors);
+  if (time == sim::forever) throw StepStopped();
+  return sim::in_seconds(time);
 }
 
 double TrainingStep::seconds(double exposed, double hosts, double level) {
@@ -79,9 +112,9 @@ double TrainingStep::seconds(double exposed, double hosts, double level) {
   f.hosts = several_ ? 1 + hosts : 1;
   f.software *= level;
   for (auto& [communicator, part] : f.exposed) part = exposed;
-  return sim::in_seconds(step_.time(f));
+  return seconds_with(f);
 }
 
-double TrainingStep::usual() { return sim::in_seconds(step_.time(step_.factors())); }
+double TrainingStep::usual() { return seconds_with(step_.factors()); }
 
 }  // namespace trellis::tools

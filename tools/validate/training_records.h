@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct TrainingRecord {
   double measured = 0;  // seconds of a step
   train::Config config;
   std::string machine, software;
+  train::Rank ranks = 0;  // that take part; 0: all of the machine's
 };
 
 struct TrainingRecords {
@@ -24,25 +26,37 @@ struct TrainingRecords {
   std::map<std::string, std::string> apart, faults;  // records that are not priced, and that cannot be, and why
 };
 
-// `setups`: the text of a file like sim/published/training.json. Throws invalid_argument for text that is none.
+// `setups`: the text of a file like sim/published/training.json. What a record says of itself (sizes of axes and
+// batches, the release, the hosts) is taken from it, unless the entry says otherwise. Throws invalid_argument for text
+// that is none.
 TrainingRecords training_records(const std::string& setups, const std::vector<measure::Record>&);
+
+class StepStopped : public std::runtime_error {
+ public:
+  StepStopped() : std::runtime_error("interrupted before the step was priced") {}
+};
 
 // A step on a machine of its own, as a function of the figures that are fitted.
 class TrainingStep {
  public:
-  TrainingStep(const train::Config&, const sim::MachineSpec&, const std::string& software);
+  // `ranks`: 0: all of the machine's.
+  TrainingStep(const train::Config&, const sim::MachineSpec&, const sim::StepOptions&, train::Rank ranks = 0);
 
   bool has_exposed() const { return !step_.factors().exposed.empty(); }
   bool on_several_hosts() const { return several_; }
-  // `exposed`: of every axis that has such a figure. `level`: of computation, against the machine's own.
+  // `exposed`: of every axis that has such a figure. `level`: of computation, against the machine's own. Throws
+  // StepStopped where the options say stop.
   double seconds(double exposed, double hosts, double level = 1);
   double usual();
   double spread() const { return step_.factors().spread; }
-  double flops_of_rank() const { return step_.flops() / machine_.ranks(); }
+  double flops_of_rank() const { return step_.flops() / ranks_; }
   const sim::Machine& machine() const { return machine_; }
 
  private:
+  double seconds_with(const sim::StepFactors&);
+
   sim::Machine machine_;
+  train::Rank ranks_;
   StepOnMachine step_;
   bool several_ = false;
 };

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -15,6 +16,7 @@
 #include "measure/published/record.h"
 #include "sim/hardware/figures/data.h"
 #include "sim/hardware/figures/figures.h"
+#include "tools/answer/price_progress.h"
 #include "tools/program/command.h"
 #include "tools/program/interruption.h"
 #include "tools/program/json_text.h"
@@ -180,22 +182,33 @@ std::vector<Compared> compared(const std::vector<Record>& records, const std::st
   std::vector<Compared> all;
   const auto wanted = [&](const Record& r) { return r.id.starts_with(only); };
   // Steps are laid out by train/, which measure/ does not see.
-  std::map<std::string, Answer> steps;
-  const bool any = std::ranges::any_of(records, [&](const Record& r) { return wanted(r) && r.kind() == "train"; });
-  if (any && !setups.empty()) steps = training_answers(setups, records);
-  Progress progress(static_cast<std::size_t>(std::ranges::count_if(records, wanted)));
+  std::optional<TrainingAnswers> steps;
+  if (!setups.empty()) steps.emplace(setups, records);
+  const auto answered = [&](const Record& r, const std::function<bool()>& stopped) {
+    const std::optional<Answer> step = steps ? steps->of(r, stopped) : std::nullopt;
+    return step ? *step : answer(r, records);
+  };
   const Interrupts interrupts;
+  PromptEnd prompt_end(interrupts);
+  Progress progress(static_cast<std::size_t>(std::ranges::count_if(records, wanted)));
   for (const Record& r : records) {
     if (!wanted(r)) continue;
     if ((interrupted = interrupts.asked())) break;
     progress.next(r.id);
-    const auto step = steps.find(r.id);
-    Compared c{&r, step == steps.end() ? answer(r, records) : step->second, false};
+    Compared c{&r, {}, false};
+    try {
+      c.answer = answered(r, [&] { return interrupts.asked(); });
+    } catch (const StepStopped&) {
+      interrupted = true;
+      break;
+    }
     c.fitted = fitted.contains(r.id) || std::ranges::find(c.answer.fitted_to, r.id) != c.answer.fitted_to.end();
     if (c.answer.simulated && !(std::isfinite(*c.answer.simulated) && *c.answer.simulated > 0 && r.value > 0))
       c.answer = Answer::no("no error can be given: the measured value or the simulated one is not above 0");
     all.push_back(std::move(c));
+    prompt_end.has_results();
   }
+  prompt_end.over();
   return all;
 }
 

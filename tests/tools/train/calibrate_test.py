@@ -65,6 +65,15 @@ class Calibrate(program.Case):
         self.assertEqual(wide.returncode, 2)
         self.assertIn("did you mean 'step.hosts'?", wide.stderr)
 
+    def test_says_which_figure_lies_outside_of_what_was_assumed(self):
+        rows = self.steps([], machines=["trn1.32xlarge"], tensors=[1], factor=2.0)
+        found = {f["key"]: f for f in json.loads(trellis("calibrate", rows, "--json").stdout)["figures"]}
+        self.assertTrue(found["step.level"]["outside_assumed"], found)
+        self.assertRegex(trellis("calibrate", rows).stdout, r"step\.level .*: outside of the [\d.]+ to [\d.]+ that was assumed")
+        usual = {f["key"]: f for f in json.loads(
+            trellis("calibrate", self.steps([], machines=["trn1.32xlarge"], tensors=[1]), "--json").stdout)["figures"]}
+        self.assertFalse(usual["step.level"]["outside_assumed"])
+
     def test_leaves_what_the_steps_do_not_tell(self):
         done = trellis("calibrate", self.steps([], machines=["trn1.32xlarge"], tensors=[1]), "--json")
         found = {f["key"]: f for f in json.loads(done.stdout)["figures"]}
@@ -90,6 +99,11 @@ class Calibrate(program.Case):
         self.assertEqual(used.returncode, 0, used.stderr)
         measured = float(rows[1].split()[3])
         self.assertAlmostEqual(json.loads(used.stdout)["time_us"], measured, delta=0.15 * measured)
+
+    def test_so_few_ranks_are_refused(self):
+        table = self.write("one.csv", "bytes,time_us,collective\n1024,30,all_reduce\n")
+        for ranks in ("0", "-1"):
+            self.assert_fails(2, "--ranks", "calibrate", table, "-m", "trn1.32xlarge", "-n", ranks)
 
     def test_says_which_row_is_wrong(self):
         for text, said in (("config,step_ms\nx.yaml,12\n", "bad.csv:2: "), ("size(B) time(us)\n1024 soon\n", "bad.csv:2: "),

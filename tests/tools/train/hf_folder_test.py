@@ -131,6 +131,8 @@ class HfFolder(program.Case):
         self.assertIn("'x' is no token's number", self.wrong(*generate, "1 x"))
         self.assertIn("top-p is 2", self.wrong(*generate, "1", "--top-p", "2"))
         self.assertIn("expected --prompt TEXT, or --tokens NUMBERS", self.wrong("train", "generate", self.folder))
+        for count in ("0", "-1"):
+            self.assertIn("--count", self.wrong(*generate, "1 2", "-n", count))
         self.assertIn("--data is missing", self.wrong("train", "eval", self.folder))
         self.assertIn("is a folder without config.json", self.wrong("train", "show", self.root))
         self.assertIn("is there already", self.wrong("train", "checkpoint", "hf", self.folder, "-o", self.root))

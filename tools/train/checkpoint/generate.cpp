@@ -9,6 +9,7 @@
 #include "text/number.h"
 #include "text/printable.h"
 #include "text/words.h"
+#include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/train/checkpoint/source_config.h"
@@ -37,7 +38,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("checkpoint", o.from, "A tag's folder, a .safetensors file, or a folder of Hugging Face")->required();
   app.add_option("-p,--prompt", o.prompt, "Text, as bytes");
   app.add_option("--tokens", o.tokens, "Or the prompt's tokens by number: \"1 15043 29892\"; then numbers are printed");
-  app.add_option("-n,--count", o.count, "New tokens at most")->capture_default_str();
+  app.add_option("-n,--count", o.count, "New tokens at most")->check(above_zero())->capture_default_str();
   app.add_option("--temperature", o.sampling.temperature, "0: always the most probable token")->capture_default_str();
   app.add_option("--top-k", o.sampling.top_k, "Of so many of the most probable tokens; 0: of all")
       ->capture_default_str();
