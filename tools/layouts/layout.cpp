@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace trellis::tools {
@@ -32,26 +33,29 @@ class Listing {
     for (std::size_t micro = 1; micro <= most_micro_batch; micro *= 2)
       for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
         for (const bool zero1 : {true, false})
-          if (data > 1 || !zero1) add_pipelines(tensor, pipeline, micro, recompute, zero1);
+          for (Rank expert = 1; expert <= std::min<Rank>(data, most_expert_ranks()); expert *= 2) {
+            if (data == 1 && zero1) continue;
+            StepLayout l{.strategy = config_.strategy, .recompute = recompute, .micro_batch = micro};
+            l.strategy.tensor = tensor, l.strategy.pipeline = pipeline, l.strategy.expert = expert;
+            l.strategy.sequence_parallel = tensor > 1, l.strategy.zero1 = zero1, l.strategy.cuts.clear();
+            add_pipelines(l);
+          }
   }
 
-  void add_pipelines(Rank tensor, Rank pipeline, std::size_t micro, Recompute recompute, bool zero1) {
-    if (pipeline == 1) return add(tensor, pipeline, 1, "", micro, recompute, zero1);
+  Rank most_expert_ranks() const { return std::max<Rank>(1, static_cast<Rank>(config_.experts.experts)); }
+
+  void add_pipelines(const StepLayout& l) {
+    if (l.strategy.pipeline == 1) return add(l, 1, "");
     for (Rank chunks = 1; chunks <= most_chunks; chunks *= 2)
-      for (const auto& [name, rule] : train::pipeline_rules())
-        add(tensor, pipeline, chunks, name, micro, recompute, zero1);
+      for (const auto& [name, rule] : train::pipeline_rules()) add(l, chunks, name);
   }
 
-  void add(Rank tensor, Rank pipeline, Rank chunks, const std::string& schedule, std::size_t micro, Recompute recompute,
-           bool zero1) {
-    StepLayout l{.strategy = config_.strategy, .recompute = recompute, .micro_batch = micro};
-    l.strategy.tensor = tensor, l.strategy.pipeline = pipeline, l.strategy.virtual_pipeline = chunks;
-    l.strategy.sequence_parallel = tensor > 1, l.strategy.zero1 = zero1;
-    l.strategy.schedule = schedule, l.strategy.cuts.clear();
+  void add(StepLayout l, Rank chunks, const std::string& schedule) {
+    l.strategy.virtual_pipeline = chunks, l.strategy.schedule = schedule;
     try {
       const Config c = with(config_, l);
       const train::Derived derived = train::derive(c, world_);
-      const train::PipelineShape shape{pipeline, chunks, static_cast<std::int32_t>(derived.micro_batches)};
+      const train::PipelineShape shape{l.strategy.pipeline, chunks, static_cast<std::int32_t>(derived.micro_batches)};
       if (schedule.empty() || train::pipeline_rules().find(schedule)->second.misfit(shape).empty())
         all_.push_back(std::move(l));
     } catch (const std::invalid_argument&) {
@@ -68,9 +72,9 @@ class Listing {
 
 std::string words_of(const StepLayout& l) {
   const train::StrategyConfig& s = l.strategy;
-  return fmt::format("T={} P={} V={}{} micro-batch {}{}{}{}{}", s.tensor, s.pipeline, s.virtual_pipeline,
-                     s.schedule.empty() ? "" : " " + s.schedule, l.micro_batch, s.sequence_parallel ? " SP" : "",
-                     s.zero1 ? " ZeRO-1" : "",
+  return fmt::format("T={} P={} V={}{}{} micro-batch {}{}{}{}{}", s.tensor, s.pipeline, s.virtual_pipeline,
+                     s.expert > 1 ? fmt::format(" E={}", s.expert) : "", s.schedule.empty() ? "" : " " + s.schedule,
+                     l.micro_batch, s.sequence_parallel ? " SP" : "", s.zero1 ? " ZeRO-1" : "",
                      l.recompute == Recompute::none ? "" : fmt::format(" {}", train::name(l.recompute)),
                      l.order == AxisOrder::data_first ? "" : ", pipeline before data");
 }

@@ -21,7 +21,9 @@ constexpr Rank ends_and_middle = 4;  // ranks of a pipeline that has every kind 
 
 // Whether all layers are alike, and nothing else tells the ranks of a stage apart.
 bool is_even(const Config& c) {
-  return c.experts.experts == 0 && c.recompute_layers.empty() && c.strategy.context == 1 && c.strategy.cuts.empty();
+  const bool experts_everywhere = c.experts.frequency == 1 && c.experts.first_layer == 0;
+  return (c.experts.experts == 0 || experts_everywhere) && c.recompute_layers.empty() && c.strategy.context == 1 &&
+         c.strategy.cuts.empty();
 }
 
 }  // namespace
@@ -69,9 +71,11 @@ class LayoutBounds::Known {
     Entry* entry = nullptr;
     {
       const std::lock_guard lock(mutex_);
-      entry = &entries_[{l.strategy.tensor, l.micro_batch, l.recompute, ranks, split}];
+      entry = &entries_[{l.strategy.tensor, l.strategy.expert, l.micro_batch, l.recompute, ranks, split}];
     }
     std::call_once(entry->once, [&] {
+      // Fewer stages have more data-parallel ranks, and more of them fewer, which may not share out the experts.
+      if (machine.ranks() / l.strategy.tensor / ranks % l.strategy.expert != 0) return;
       StepLayout small = l;
       small.strategy.pipeline = ranks, small.strategy.virtual_pipeline = 1, small.strategy.zero1 = false;
       small.strategy.schedule = ranks == 1 ? "" : split ? "zb-h1" : "1f1b";
@@ -135,7 +139,7 @@ class LayoutBounds::Known {
   }
 
   std::mutex mutex_;
-  std::map<std::tuple<Rank, std::size_t, train::Recompute, Rank, bool>, Entry> entries_;
+  std::map<std::tuple<Rank, Rank, std::size_t, train::Recompute, Rank, bool>, Entry> entries_;
   std::map<std::tuple<std::string, Rank, Rank, std::size_t>, std::optional<train::PipelineSchedule>> schedules_;
 };
 

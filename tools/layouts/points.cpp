@@ -34,7 +34,7 @@ LayoutPoints::LayoutPoints(std::string path, const std::string& fingerprint) : p
     const json j = json::parse(line, nullptr, false);
     if (number++ == 0) {
       if (!j.is_object() || !j.contains(key)) refuse("something else is in this file");
-      if (j[key] != fingerprint) refuse("it is of another model, machine or software");
+      if (j[key] != fingerprint) refuse("it is of another model, machine, software or build of trellis");
       continue;
     }
     // A line that was cut off is priced again.

@@ -14,6 +14,7 @@
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/train/config_file.h"
+#include "train/cache/proof.h"
 #include "train/config/canonical.h"
 
 namespace trellis::tools {
@@ -30,7 +31,8 @@ struct Options {
 void add(CLI::App& app, Options& o) {
   app.description(fmt::format(
       "Tries the layouts of a model on all ranks of a machine: tensor and pipeline sizes, chunks a rank, schedules,\n"
-      "micro-batches, ZeRO-1, recomputation, orders of axes; sequence parallelism wherever there is a tensor axis.\n"
+      "micro-batches, ZeRO-1, recomputation, experts' ranks, orders of axes; sequence parallelism wherever there is a\n"
+      "tensor axis.\n"
       "Those that need more memory than a rank has are ruled out, and so are those that cannot win by a bound: a\n"
       "layout's computation and tensor exchanges, and the filling of its pipeline. The others are priced as\n"
       "`trellis train price` does, and the best is proved. Prints the fastest that fit, why the first wins, and the\n"
@@ -68,17 +70,24 @@ std::optional<double> price_of_host(const Options& o, const std::string& machine
 }
 
 std::string fingerprint_of(const train::Config& config, const sim::MachineSpec& spec, const sim::StepOptions& options) {
-  std::string text = train::canonical(config, 1) + spec.name + spec.figures.text() + options.software;
+  std::string text =
+      train::canonical(config, 1) + spec.name + spec.figures.text() + options.software + train::library_version();
   for (const sim::Defect& d : spec.defects)
     text += fmt::format(" {} {} {} {}", static_cast<int>(d.kind), d.from, d.to, d.factor);
   return net::hexadecimal(net::sha256(net::bytes_of(text))).substr(0, 16);
+}
+
+// Of one of several machines; a machine's file may lie in another folder.
+std::string points_of(const std::string& points, std::string machine) {
+  std::ranges::replace(machine, '/', '_');
+  return fmt::format("{}.{}", points, machine);
 }
 
 SearchedMachine searched(const Options& o, const train::Config& config, const std::string& name, PriceProgress& watch) {
   const sim::Machine machine(asked_machine(name, o.what_if, o.step.era, o.figures));
   SearchedMachine m{.name = machine.name(), .config = config, .price = price_of_host(o, name)};
   m.hosts = static_cast<double>(machine.ranks()) / static_cast<double>(sim::ranks_of_host(machine));
-  LayoutPoints points(o.points.empty() || o.machines.size() == 1 ? o.points : fmt::format("{}.{}", o.points, name),
+  LayoutPoints points(o.points.empty() || o.machines.size() == 1 ? o.points : points_of(o.points, name),
                       fingerprint_of(config, machine.spec(), o.step));
   double part = 0;  // of them that are decided
   const auto stopped = [&] { return watch.stopped(0, part); };

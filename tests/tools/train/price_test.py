@@ -1,10 +1,14 @@
 """trellis train price and search: a step's time, where it goes, what fits; a pipeline's repetition; a search's winner."""
 import json
+import os
+import pathlib
+import re
 import unittest
 
 import program
 from small_run import CONFIG, sets, trellis
 
+MIXTRAL = str(pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "examples" / "mixtral.yaml")
 MODEL = {"data__seq_length": 512, "model__hidden_size": 512, "model__num_attention_heads": 8,
          "model__num_key_value_heads": 8, "model__intermediate_size": 1024, "model__num_layers": 8,
          "precision__type": "mixed_precision"}
@@ -84,6 +88,62 @@ class Price(program.Case):
         self.assertLessEqual(max(l["memory_bytes"] for l in fitting), most)
         self.assertLessEqual(min(l["step_us"] for l in fitting),
                              min(l["step_us"] for l in free["layouts"] if l["memory_bytes"] <= most))
+
+    def test_a_search_shares_out_experts(self):
+        large = ["--set", "model.intermediate_size=4096", "--set", "model.num_layers=2"]  # experts are most of it
+        done = trellis("train", "search", MIXTRAL, "-m", "trn1.2xlarge", "-g", "16", "--json", "--most", "1000", *large)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)["layouts"]
+        self.assertTrue(any(" E=2 " in l["layout"] for l in found), found)
+        for l in found:
+            self.assertLessEqual(l["bound_us"], l["step_us"])
+            price = trellis("train", "price", MIXTRAL, "-m", "trn1.2xlarge", "--json", *large,
+                            *self.keys_of(l["layout"]))
+            self.assertAlmostEqual(json.loads(price.stdout)["time_ps"] * 1e-6, l["step_us"], delta=1e-6 * l["step_us"])
+
+    # The words of a layout as keys of the configuration.
+    def keys_of(self, words):
+        names = {"T": "tensor", "P": "pipeline", "V": "virtual_pipeline", "E": "expert"}
+        strategy = "distributed_strategy."
+        keys = {"data.global_batch_size": 16, strategy + "zero1": str("ZeRO-1" in words).lower(),
+                strategy + "sequence_parallel": str("SP" in words).lower(),
+                "model.activations_checkpoint_granularity":
+                    next((w for w in ("selective", "full") if w in words.split()), "none")}
+        for letter, size in re.findall(r"\b([TPVE])=(\d+)", words):
+            keys[f"{strategy}{names[letter]}_model_parallel_size"] = size
+        keys["data.micro_batch_size"] = re.search(r"micro-batch (\d+)", words)[1]
+        schedule = re.search(r"V=\d+(?: E=\d+)? ([\w-]+) micro-batch", words)
+        if schedule:
+            keys[strategy + "pipeline_schedule"] = schedule[1]
+        return [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
+
+    def test_a_search_goes_on_where_it_ended(self):
+        points = self.new_folder() / "points"
+        words = ["train", "search", CONFIG, "-m", "trn1.2xlarge", "-g", "16", "--json", *sets(**MODEL)]
+        def found(*more):
+            answer = json.loads(trellis(*words, *more).stdout)
+            del answer["made_by"]
+            return answer
+
+        whole, first = found(), found("--points", points)
+        self.assertEqual(first, whole)
+        lines = points.read_text().splitlines()
+        self.assertEqual(len(lines), 1 + first["priced"])
+        points.write_text("\n".join(lines[:-1]) + "\n" + lines[-1][:20])  # cut off while it was written
+        again = found("--points", points)
+        self.assertEqual(again["resumed"], first["priced"] - 1)
+        self.assertEqual({**again, "resumed": 0}, whole)
+        other = trellis(*words, "--points", points, "--what-if", "tensor.clock=2GHz")
+        self.assertEqual(other.returncode, 2)
+        self.assertIn("of another model, machine", other.stderr)
+
+    def test_points_of_several_machines_lie_beside_each_other(self):
+        folder = self.new_folder()
+        (folder / "mine.machine").write_text("like trn1.2xlarge\n")
+        done = trellis("train", "search", CONFIG, "-m", "trn1.2xlarge", "-m", folder / "mine.machine", "-g", "16", "--points",
+                       folder / "points", *sets(**MODEL))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(list(folder.glob("points.*"))), 2)
 
 
 if __name__ == "__main__":
