@@ -156,7 +156,8 @@ def _modules() -> None:
         if recurse:
             for child in self.children():
                 child._apply(fn)
-        others = {key: other for key, p in self._parameters.items() if moves(p) and (other := _moved(p, fn)) is not None}
+        told = {key: _moved(p, fn) for key, p in self._parameters.items() if moves(p)}
+        others = {key: other for key, other in told.items() if other is not None}
         for key in others:
             self._parameters[key] = None
         apply(self, fn, recurse=False)
