@@ -66,7 +66,7 @@ class Calibrate(program.Case):
         self.assertIn("did you mean 'step.hosts'?", wide.stderr)
 
     def test_says_which_figure_lies_outside_of_what_was_assumed(self):
-        rows = self.steps([], machines=["trn1.32xlarge"], tensors=[1], factor=2.0)
+        rows = self.steps([], tensors=(1, 2, 8), factor=1.3)
         found = {f["key"]: f for f in json.loads(trellis("calibrate", rows, "--json").stdout)["figures"]}
         self.assertTrue(found["step.level"]["outside_assumed"], found)
         self.assertRegex(trellis("calibrate", rows).stdout, r"step\.level .*: outside of the [\d.]+ to [\d.]+ that was assumed")
