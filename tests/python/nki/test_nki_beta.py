@@ -186,3 +186,20 @@ def test_a_tensor_of_a_negative_size_is_refused():
 
     with pytest.raises(nki_ours.NkiError, match=r"test_nki_beta.py:\d+: a tensor of \[128, -1\]"):
         negative(numbers(128, 64))
+
+
+def test_vector_transposes_what_is_larger_than_its_blocks():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.isa as nisa
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def turned(x):
+        out = nl.ndarray((x.shape[1], x.shape[0]), dtype=x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nisa.nc_transpose(nl.load(x), engine=nisa.vector_engine))
+        return out
+
+    x = numbers(128, 64)
+    with pytest.warns(nki_ours.NkiWarning, match="on the vector engine; expected at most 32 x 32"):
+        np.testing.assert_array_equal(turned(x), x.T)
+    assert turned.trace.engine[turned.trace.kind.index("nc_transpose")] == "vector"

@@ -121,9 +121,9 @@ def nc_transpose(dst: Any, data: Any, engine: Any = None, name: Any = None) -> A
     allowed = (PE,) if not small else (V,) if dst.space == "sbuf" else (PE, V)
     if engine is not None and name_of(engine) in ("vector", "vector_engine") and not small:
         text = f"nc_transpose of {data!r} on the vector engine; expected at most 32 x 32 (nki.isa.nc_transpose)"
-        if s.strict:
+        if s.strict and not s.beta:
             raise refuse(text)
-        s.warn("transpose", text)  # public kernels that ran do so
+        s.warn("transpose", text)  # neuronxcc's compiler takes it: a public kernel that was measured does so
         allowed = (V,)
     if dst.space == "sbuf" and not small and s.strict and not s.beta:
         raise refuse(f"nc_transpose of {data!r} into SBUF; expected PSUM beyond 32 x 32 (nki.isa.nc_transpose)")
