@@ -104,6 +104,7 @@ NAMED: dict[str, dict[str, Any]] = {
     "4_conv1d": {"padding": ((0, 0), (1, 1))},
     "5_conv2d": {"padding": ((1, 1), (1, 1)), "stride": (1, 1), "rhs_dilation": (1, 1), "in_perm": _AS_IS, "kern_perm": _AS_IS,
                  "out_perm": _AS_IS}}  # fmt: skip
+UNSAID = {("6_csa_2048", "nki2"), ("8_mha", "nki2")}  # they take a mask whose form their harnesses alone say
 OTHER: dict[tuple[str, str], Inputs] = {("3_mamba", "nki2"): lambda: _mamba(True), ("5_conv2d", "nki2"): lambda: _conv2d(True)}
 
 # What a harness has above the kernel that it judges.
@@ -140,9 +141,11 @@ def _case(group: str, name: str, text: Callable[[], str], head: str, inputs: Inp
         kernel = getattr(module, "solution", None) or getattr(module, "test", None) or module.optimized
         args, wanted = inputs()
         out = kernel(*args, **NAMED.get(name.rsplit(" ", 1)[-1], {}))
+        if isinstance(out, tuple) and len(out) == 3:  # attention without its divisor, the sums' logarithms, the largest scores
+            out = out[0].astype(np.float32) / np.exp(out[1] - out[2])
         return [(out[0] if isinstance(out, tuple) else out, wanted)]
 
-    return KernelCase(group, name, run)
+    return KernelCase(group, name, run, 0.15 if name.endswith("8_mha") else 2e-2)  # its sums' logarithms are bf16, near 40
 
 
 def autocomp(root: Path) -> Iterator[KernelCase]:
@@ -151,6 +154,8 @@ def autocomp(root: Path) -> Iterator[KernelCase]:
             for name, inputs in table.items():
                 path = root / f"sols/{part}-{dialect}/{name}_ref.py"
                 given = OTHER.get((name, dialect), inputs)
+                if (name, dialect) in UNSAID:
+                    continue
                 if path.exists():
                     yield _case("autocomp", f"{part}-{dialect} {name}", path.read_text, head, given)
     examples = root / "examples/trn-tutorial"
