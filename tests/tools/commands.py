@@ -16,7 +16,7 @@ import time
 SOURCE = pathlib.Path(os.environ.get("TRELLIS_SOURCE_DIR") or pathlib.Path(__file__).resolve().parents[2])
 APART = pathlib.Path(__file__).with_name("commands_apart.txt")
 OURS = re.compile(r"^(?:\$ )?((?:[A-Z_]+=\S+ )*(?:mpirun [^|]*|torchrun [^|]*)?(?:build/(?:dev|release)/)?trellis .+)$")
-PROSE = re.compile(r"(?:\s{2,}#|\s{3,}| {2,}(?=[a-z][a-z,]* [a-z])).*$")
+PROSE = re.compile(r"(?:\s{2,}#|\s{3,}| {2,}(?=[a-z][a-z,'-]* [a-z])).*$")
 
 
 def pages():

@@ -51,8 +51,8 @@ class DocumentsTest(unittest.TestCase):
         shown = 0
         for page in PAGES:
             for words, wanted in () if page.parent.name == "tutorials" else shown_commands(page.read_text()):
-                with self.subTest(page=page.name, command=" ".join(words)):
-                    ran = program.trellis(*words, cwd=SOURCE, timeout=900)
+                with self.subTest(page=page.name, command=" ".join(words)), commands.Folder(program.TRELLIS) as folder:
+                    ran = program.trellis(*words, cwd=folder.place, timeout=900)
                     printed = [line.rstrip() for line in ran.stdout.splitlines()]
                     self.assertEqual(left_out(printed, wanted), wanted, ran.stderr)
                     shown += 1
