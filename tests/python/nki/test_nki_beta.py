@@ -203,3 +203,16 @@ def test_vector_transposes_what_is_larger_than_its_blocks():
     with pytest.warns(nki_ours.NkiWarning, match="on the vector engine; expected at most 32 x 32"):
         np.testing.assert_array_equal(turned(x), x.T)
     assert turned.trace.engine[turned.trace.kind.index("nc_transpose")] == "vector"
+
+
+def test_a_slice_that_begins_before_a_tensor_is_refused():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def last(x, columns):
+        tile = nl.ndarray((128, columns), dtype=x.dtype, buffer=nl.sbuf)
+        return tile[:, columns - 1:columns]
+
+    with pytest.raises(nki_ours.NkiError, match=r"test_nki_beta.py:\d+: \[-1:0\] of dimension 1 .* out of bounds"):
+        last(numbers(128, 64), 0)

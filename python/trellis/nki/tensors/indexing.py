@@ -93,7 +93,7 @@ def _slice_of(p: slice, n: int, t: Any, d: int) -> tuple[int, int, int]:
     stop = n if p.stop is None else number(p.stop)
     first = first + n if first < 0 else first
     stop = stop + n if stop < 0 else stop
-    if stop > n and session().beta is False:
+    if first < 0 or (stop > n and session().beta is False):
         raise refuse(f"[{first}:{stop}] of dimension {d} of {t!r}, which has {n} elements: out of bounds")
     count = max(0, -(-(stop - first) // step))
     return first, count, step
