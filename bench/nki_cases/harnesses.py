@@ -13,13 +13,15 @@ from nki_cases.case import KernelCase, load_text
 
 PARTS = ("trn-internal", "trn-e2e")  # searched.py calls the others with smaller arrays
 
+NEEDED = ("# SUBSTITUTE HERE", "\ndef ref(", "\ndef test_nki(")  # the others judge a whole layer
+
 
 def harnesses(root: Path) -> Iterator[KernelCase]:
     for part in PARTS:
         for harness in sorted((root / "harnesses" / part).glob("*.py")):
             stem = harness.stem.removesuffix("_test")
             found = [p for p in ((root / "sols" / part / f"{stem}{end}.py") for end in ("_ref", "")) if p.exists()]
-            if not found or "# SUBSTITUTE HERE" not in harness.read_text():
+            if not found or any(part not in harness.read_text() for part in NEEDED):
                 continue
 
             def run(harness: Path = harness, solution: Path = found[0]) -> Any:
