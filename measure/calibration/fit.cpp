@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 namespace trellis::measure {
 namespace {
@@ -20,6 +21,21 @@ constexpr double little = 0.01;  // of a time: what changes it less is not seen
 
 using Vector = std::vector<double>;
 using Matrix = std::vector<Vector>;
+
+double median_of(Vector values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+// What errors have in common is no noise: a figure may explain it. Of one or two, nothing tells.
+double noise_of(const Vector& errors) {
+  if (errors.size() < 3) return usual_noise;
+  const double common = median_of(errors);
+  Vector sizes;
+  for (double e : errors) sizes.push_back(std::abs(e - common));
+  return std::max(least_noise, by_median * median_of(std::move(sizes)));
+}
 
 // Symmetric and positive.
 Matrix inverse(Matrix a) {
@@ -169,10 +185,7 @@ class Fitting {
         x_ = std::move(other), residual_ = std::move(there);
         break;
       }
-      Vector sizes;
-      for (double e : residual_) sizes.push_back(std::abs(e));
-      std::ranges::nth_element(sizes, sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2));
-      noise_ = std::max(least_noise, by_median * sizes[sizes.size() / 2]);
+      noise_ = noise_of(residual_);
       if (moved < 1e-3) break;
     }
     if (free_.empty() || stopped_) return;

@@ -71,6 +71,19 @@ TEST(Calibration, LeavesOneOfTwoThatChangeTheSameTimesAlike) {
   EXPECT_NE(left.why_not.find("do not tell it from"), std::string::npos) << left.why_not;
 }
 
+// Two or more that are all half as long again say that a figure is, and not that they are noise.
+TEST(Calibration, WhatAllErrorsHaveInCommonIsFitted) {
+  const std::vector<FreeFigure> level{{"level", 1, 1 / 1.22, 1.22, 0, 0}};
+  for (const std::vector<double>& sizes : {std::vector<double>{1e8, 1e9}, {1e8, 3e8, 1e9, 3e9}}) {
+    const Made m = made(sizes, 0, 50e9, 0.01);
+    const Calibration c = calibrate(
+        level, m.measured, [&](std::size_t i, const std::vector<double>& v) { return m.bytes[i] / 50e9 / 1.5 * v[0]; });
+    EXPECT_TRUE(c.figures[0].identified()) << c.figures[0].why_not;
+    EXPECT_GT(c.figures[0].value, 1.22);
+    EXPECT_LT(c.figures[0].value, 1.55);
+  }
+}
+
 TEST(Calibration, AnOutlierPullsLittle) {
   Made m = made({1e7, 3e7, 1e8, 3e8, 1e9, 3e9, 1e10}, 20e-6, 90e9, 0.02);
   m.measured[3].seconds *= 5;
