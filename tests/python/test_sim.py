@@ -234,7 +234,8 @@ import numpy as np
 from trellis import core, schedule, sim
 print("begins", flush=True)
 try:
-    {calls[asks]}
+    while True:
+        {calls[asks]}
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 """

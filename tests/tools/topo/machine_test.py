@@ -141,8 +141,7 @@ class Tune(Case):
         self.assertEqual([line for line in lines if "  from" in line],
                          [line for line in alone.splitlines() if "  from" in line])
         parts = [self.folder / name for name in ("points", "points.1", "points.2")]
-        for part in parts:
-            self.assertGreater(part.stat().st_size, 0, part)
+        self.assertEqual([part for part in parts if not part.exists()], [])  # a rank that comes late has nothing to price
         size = points.stat().st_size
         self.assertEqual(self.printed(*words, "--points", points), alone)
         self.assertEqual(points.stat().st_size, size)  # nothing was left to price, or to join
