@@ -144,3 +144,104 @@ def test_a_large_transpose_on_vector_is_refused_or_warned_of():
         kernel = nki.jit(turned)
         kernel(x)
     assert kernel.trace.engine[1] == "vector"
+
+
+def heard(kernel, *arrays):
+    """The warnings of a call, without file and line."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", nki.NkiWarning)
+        kernel(*arrays)
+    texts = [str(w.message) for w in said if issubclass(w.category, nki.NkiWarning)]
+    found = [re.fullmatch(rf"{re.escape(__file__)}:\d+: (.*)", t) for t in texts]
+    assert all(found), texts
+    return [m[1] for m in found]
+
+
+def in_two_halves(first, second, barrier=True, late=True, whole=False):
+    """Each core writes columns of a tensor that both share, from `first` or `second` on, and then reads them all, or the
+    other's alone."""
+
+    def kernel(x):
+        out = nl.ndarray((2, 128, 64), nl.float32, buffer=nl.shared_hbm)
+        shared = nl.ndarray((128, 64), nl.float32, buffer=nl.shared_hbm, name="shared")
+        core = nl.program_id(0)
+        begin = (first, second)[core]
+        tile, other = nl.ndarray((128, 32), nl.float32), nl.ndarray((128, 64), nl.float32)
+        nisa.dma_copy(dst=tile, src=x[:, begin : begin + 32])
+        nisa.dma_copy(dst=shared[:, begin : begin + 32], src=tile)
+        if barrier:
+            nisa.core_barrier(shared, (0, 1))
+        if late:
+            nisa.dma_copy(dst=other, src=shared)
+            nisa.dma_copy(dst=out[core], src=other)
+        if whole:
+            nisa.dma_copy(dst=shared[:, begin : begin + 32], src=tile)
+        return out
+
+    return nki.jit(kernel)[2]
+
+
+def test_two_cores_that_touch_hbm_without_a_barrier():
+    x = np.ones((128, 64), np.float32)
+    (text,) = heard(in_two_halves(0, 32, barrier=False), x)
+    assert re.match(r"core [01] (reads|writes) what core [01] (writes|reads) in line \d+ of shared in HBM, with no barrier on "
+                    r"it in between; expected nisa.core_barrier\(shared, \(0, 1\)\) \(nki.isa.core_barrier\)", text)  # fmt: skip
+    (text,) = heard(in_two_halves(0, 16, late=False), x)  # columns 16 to 32 are of both
+    assert "core 1 writes what core 0 writes" in text or "core 0 writes what core 1 writes" in text
+    (text,) = heard(in_two_halves(0, 32, whole=True), x)  # a core writes again what the other may still read
+    assert "writes what" in text and "reads in line" in text
+    alike = in_two_halves(0, 0, late=False)  # both do all of it
+    for kernel in (in_two_halves(0, 32), in_two_halves(0, 32, late=False), alike):
+        assert heard(kernel, x) == []
+
+
+def filled(shape, rows=slice(None), **where):
+    """Fills partitions of a tile."""
+
+    def kernel(x):
+        tile = nl.ndarray(shape, nl.float32, name="tile", **where)
+        nisa.memset(tile[rows], 0.0)
+
+    return nki.jit(kernel)
+
+
+X = np.ones((2, 2), np.float32)
+
+
+@pytest.mark.parametrize("shape, first", [((32, 4), 16), ((64, 4), 32), ((65, 4), 32)])
+def test_a_tile_at_partitions_that_no_engine_reaches(shape, first):
+    text = heard(filled(shape, address=(first, 0)), X)[0]
+    assert f"tile takes {shape[0]} partitions from {first} on; expected to begin at 0" in text and "start_partition" in text
+
+
+def test_operands_begin_where_engines_reach():
+    assert heard(filled((128, 4), slice(40, 60)), X) == [
+        "memset of tile: 20 partitions from 40 on; expected to begin at 0 or 32 or 64 or 96 "
+        "(nki/guides/architecture/trainium_inferentia2_arch.rst, start_partition)"]  # fmt: skip
+    assert "48 partitions from 32 on; expected to begin at 0 or 64" in heard(filled((128, 4), slice(32, 80)), X)[0]
+    for rows in (slice(None), slice(96, 128), slice(64, 128), slice(0, 100), slice(32, 33)):
+        assert heard(filled((128, 4), rows), X) == []
+    assert heard(filled((32, 4), address=(96, 64)), X) == []
+
+
+def test_a_tile_of_psum_begins_at_a_bank():
+    assert heard(filled((128, 4), buffer=nl.psum, address=(0, 1024)), X) == [
+        "tile begins at byte 1,024 of PSUM; expected the beginning of a bank, a multiple of 2,048 (nki/migration/index.rst, "
+        "allocation)"]  # fmt: skip
+    assert heard(filled((128, 4), buffer=nl.psum, address=(0, 4096)), X) == []
+
+
+def test_a_product_fits_into_one_bank():
+    def product(first):
+        def kernel(x):
+            a, b = nl.zeros((128, 128), nl.float32), nl.zeros((128, 512), nl.float32)
+            out = nl.ndarray((128, 2048), nl.float32, buffer=nl.psum, name="out")
+            nisa.nc_matmul(out[:, first : first + 512], a, b)
+
+        return nki.jit(kernel)
+
+    assert heard(product(512), X) == []
+    (text,) = heard(product(256), X)
+    assert "nc_matmul to bytes 1,024 to 3,072 of out; expected to fit into one bank of 2,048 bytes" in text
+    with nki.as_nki(chip="trn3"):
+        assert heard(product(256), X) == []

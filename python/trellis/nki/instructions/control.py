@@ -74,6 +74,7 @@ def core_barrier(data: Any, cores: Any, engine: Any = None, name: Any = None) ->
             made = emit("core_barrier", (), (), allowed=ALL, name="core_barrier", engine=engine_of(engine) or G)
             s.trace.depends += [(made.index, at) for at in before]
             s.barriers[buffer, core] = made.index
+            s.meetings.add((buffer, made.index))
         s.core = own
     return NkiInstruction(s.barriers[buffer, s.core])
 

@@ -13,6 +13,8 @@ from trellis.nki.kernels.schedule import keep_schedule
 from trellis.nki.kernels.session import new_session
 from trellis.nki.rules.capacity import check_capacity
 from trellis.nki.rules.overlaps import check_overlaps
+from trellis.nki.rules.placement import check_placement
+from trellis.nki.rules.races import check_races
 
 if TYPE_CHECKING:
     from trellis.nki.kernels.jit import Kernel
@@ -73,6 +75,8 @@ class Launch:
         keep_schedule(s.trace, self.kernel.options.get("schedule", ()))
         check_capacity(s)
         check_overlaps(s)
+        check_placement(s)
+        check_races(s)
         self.taken.written_back()
         return self.taken.results(result)
 

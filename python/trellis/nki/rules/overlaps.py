@@ -12,15 +12,19 @@ from trellis.nki.kernels.session import NkiWarning, Session
 from trellis.nki.tensors.types import TYPES
 from trellis.nki.trace import Buffer, Trace, View
 
-__all__ = ["check_overlaps"]
+__all__ = ["box_in", "check_overlaps", "element_bytes"]
 
 MOST_PLACES = 1_000  # different ones of a kernel; beyond, nothing is looked for
 
 
 @cache
 def _sizes() -> dict[str, int]:
-    """Bytes of an element, by the type's name in a trace."""
     return {name: np.dtype(dtype).itemsize for dtype, name in TYPES.values()}
+
+
+def element_bytes(name: str) -> int:
+    """By the type's name in a trace."""
+    return _sizes().get(name, 1)
 
 
 class Box(NamedTuple):
@@ -43,18 +47,18 @@ class Box(NamedTuple):
 
 
 def _place(b: Buffer) -> Box:
-    assert b.address is not None
-    row, byte = b.address
+    """Of a tile without an address: as if it began at the first byte of the first partition."""
+    row, byte = b.address or (0, 0)
     return Box(b.space, b.core, row, row + b.rows, byte, byte + b.row_bytes)
 
 
-def _box(view: View, b: Buffer) -> Box:
-    """What a view touches of a placed tile."""
+def box_in(view: View, b: Buffer) -> Box:
+    """What a view touches of a tile."""
     whole = _place(b)
     low = high = view.offset
     for count, stride in view.pattern:
         low, high = low + min(0, (count - 1) * stride), high + max(0, (count - 1) * stride)
-    size = _sizes().get(view.dtype, 1)
+    size = element_bytes(view.dtype)
     row = whole.row + view.first_row
     return Box(b.space, b.core, row, row + view.rows, whole.byte + low * size, whole.byte + (high + 1) * size)
 
@@ -81,7 +85,7 @@ class Places:
         lost = self.lost.get(view.buffer)
         if not lost:
             return None
-        box = _box(view, self.t.buffers[view.buffer])
+        box = box_in(view, self.t.buffers[view.buffer])
         return next((each for each in lost if each.box.meets(box)), None)
 
     def write(self, v: int, at: int) -> None:
@@ -89,7 +93,7 @@ class Places:
         mine = view.buffer
         if mine not in self.placed:
             return
-        box = _box(view, self.t.buffers[mine])
+        box = box_in(view, self.t.buffers[mine])
         for place in self.near[self.placed[mine]]:
             for other in [o for o in self.holding[place] if o != mine and box.meets(place)]:
                 self.lost.setdefault(other, []).append(Overwritten(box, mine, at))
