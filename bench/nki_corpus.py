@@ -1,6 +1,6 @@
 """Runs public NKI kernels from their authors' repositories, and prints which run and which are right.
 
-  python bench/nki_corpus.py FOLDER [--only TEXT] [--seconds 120] [--results RESULTS.json] [-o TABLE.md]
+  python bench/nki_corpus.py FOLDER [--only TEXT] [--seconds 300] [--results RESULTS.json] [-o TABLE.md]
 
 FOLDER has checkouts under their repositories' names, of those that you want: nki-samples, aws-neuron-sdk, AccelOpt,
 kda-for-trainium, autocomp, nki-autotune, asst4-trainium2, asst4-trainium2-x (of xaviergonzalez), trainium-kernel-fusion,
@@ -10,6 +10,7 @@ a process of its own; right: the norm of what differs from a plain numpy answer 
 import argparse
 import json
 import multiprocessing
+import re
 import resource
 import sys
 import time
@@ -54,8 +55,9 @@ def judge(case: KernelCase, answer: Any, chip: str, seconds: float, times: bool)
             pairs = case.run()
         except BaseException as e:  # noqa: BLE001 (whatever a foreign file raises is a line of the table)
             place = traceback.extract_tb(e.__traceback__)[-1]
-            answer.send((False, False, f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:400]
-                         + f" [{Path(place.filename).name}:{place.lineno}]", ""))
+            text = re.sub(r"/\S*/(?=[^/\s]+\.py)", "", str(e).splitlines()[0] if str(e) else "")  # files without their folders
+            file = Path(place.filename).name.replace("<frozen importlib._bootstrap>", "import")
+            answer.send((False, False, f"{type(e).__name__}: {text}"[:200] + f" [{file}:{place.lineno}]", ""))
             return
     worst = max((error(got, wanted) for got, wanted in pairs), default=float("inf"))
     note = f"error {worst:.1e}, {time.process_time() - began:.0f} s"
@@ -78,6 +80,7 @@ def time_words(traces: list[Any]) -> str:
 
 
 LADDERS = {"kda": ("kda-for-trainium", "trn2")}  # a ladder's first word: the group of its kernels, and its chip
+FULL_SIZE = ("kda-for-trainium", "AccelOpt NKIBench", "AccelOpt samples")  # groups whose times nki_ladders.py makes
 
 
 def read_times(path: Path) -> dict[tuple[str, str], str]:
@@ -91,11 +94,13 @@ def read_times(path: Path) -> dict[tuple[str, str], str]:
     return found
 
 
+HEAD = "| kernel | runs | right | note | time | published |"
 Judged = tuple[bool, bool, str, str]  # runs, right, note, time
 Row = tuple[KernelCase, bool, bool, str, str]
 
 
 def run(case: KernelCase, seconds: float, chip: str, times: bool) -> Judged:
+    case.prepare()
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=judge, args=(case, theirs, chip, seconds, times))
@@ -111,7 +116,7 @@ def run(case: KernelCase, seconds: float, chip: str, times: bool) -> Judged:
 
 
 def table(rows: list[Row]) -> str:
-    out = ["| kernel | runs | right | note | time | published |", "|---|---|---|---|---|---|"]
+    out = [HEAD, "|---|---|---|---|---|---|"]
     for case, runs, right, note, us in rows:
         out.append(f"| {case.group}: {case.name} | {'yes' if runs else 'no'} | {'yes' if right else 'no'} | "
                    f"{note.replace('|', '/')} | {us} | {case.published} |")
@@ -124,16 +129,32 @@ def table(rows: list[Row]) -> str:
     return "\n".join(out) + "\n"
 
 
+def keep(known: dict[str, Judged], path: Path) -> None:
+    path.write_text("{\n" + ",\n".join(f" {json.dumps(name)}: {json.dumps(row)}" for name, row in known.items()) + "\n}\n")
+
+
+def put(text: str, left: list[str], path: Path) -> None:
+    """Where a file has a table already, in its place: what is before it and from the next heading on stays."""
+    if left:
+        text += f"\nNot run: {'; '.join(left)}.\n"
+    old = path.read_text() if path.exists() else ""
+    first = old.find(HEAD)
+    last = old.find("\n## ", first)
+    before, after = (old[:first], old[last:] if last >= 0 else "") if first >= 0 else ("", "")
+    path.write_text(before + text + after)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="", help="kernels whose repository or name has this text")
-    parser.add_argument("--seconds", type=float, default=120, help="of a processor, for each kernel")
+    parser.add_argument("--seconds", type=float, default=300, help="of a processor, for each kernel")
     parser.add_argument("--chip", default="", help="trn1, trn2 or trn3, whatever a kernel says")
     parser.add_argument("--ladders", type=Path, metavar="LADDERS.json",
-                        help="of nki_ladders.py: times are read where they are there, and none are made")
+                        help="of nki_ladders.py: the times of KDA's kernels, and none are made of those of full size")
     parser.add_argument("--results", type=Path, metavar="RESULTS.json", help="kept; a kernel that is there is not run again")
-    parser.add_argument("-o", type=Path, metavar="TABLE.md")
+    parser.add_argument("--kept", action="store_true", help="nothing is run: the table of what RESULTS.json has")
+    parser.add_argument("-o", type=Path, metavar="TABLE.md", help="a table that is there is replaced, and text around it stays")
     options = parser.parse_args()
     ladders = read_times(options.ladders) if options.ladders else {}
     known: dict[str, Judged] = {}
@@ -144,19 +165,23 @@ def main() -> int:
         print(f"{options.folder}: no kernel; expected checkouts as --help names them", file=sys.stderr)
         return 1
     rows: list[Row] = []
+    left: list[str] = []
     for case in chosen:
         name = f"{case.group}: {case.name}"
+        if name not in known and options.kept:
+            left.append(name)
+            continue
         if name not in known:
-            known[name] = run(case, options.seconds, options.chip, not options.ladders)
+            known[name] = run(case, options.seconds, options.chip, not (options.ladders and case.group in FULL_SIZE))
             if options.results:
-                options.results.write_text(json.dumps(known, indent=1) + "\n")
+                keep(known, options.results)
         runs, right, note, us = known[name]
         rows.append((case, runs, right, note, ladders.get((case.group, case.name), us)))
         print(f"{'right' if right else 'WRONG' if runs else 'fails':6} {name}: {note}; {rows[-1][4]}", flush=True)
     text = table(rows)
     print(text[text.index("| repository"):])
     if options.o:
-        options.o.write_text(text)
+        put(text, left, options.o)
     return 0
 
 

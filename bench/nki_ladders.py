@@ -16,6 +16,7 @@ import json
 import pathlib
 import re
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -140,10 +141,18 @@ def table(results: dict[str, list[Row]]) -> list[str]:
     return [*lines, summary("**all**", [rows for rows in results.values() if rows and rows[0]["alike"]])]
 
 
+def model_version() -> str:
+    """Of what makes the times: rows of one version can be compared."""
+    at = subprocess.run(["git", "rev-parse", "--short=10", "HEAD:python/trellis/nki"], cwd=pathlib.Path(__file__).parent,
+                        capture_output=True, text=True, check=False)  # fmt: skip
+    return at.stdout.strip() if at.returncode == 0 else ""
+
+
 def main() -> int:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("folder", type=pathlib.Path, help="a folder that is not there: only tables of what --output had")
     p.add_argument("--only", action="append", default=[], help="ladders whose name has this; more than once: any")
+    p.add_argument("--missing", action="store_true", help="versions that --output has are not timed again")
     p.add_argument("-o", "--output", type=pathlib.Path, help="the results as JSON; ladders that are there stay")
     p.add_argument("--table", type=pathlib.Path, help="a table of these and of what --output had")
     p.add_argument("--times", type=pathlib.Path, help="a table of times against published ones")
@@ -153,6 +162,7 @@ def main() -> int:
     nki.settings.compute = nki.settings.prints = False
     known = json.loads(options.output.read_text()) if options.output and options.output.exists() else {}
     results: dict[str, list[Row]] = known
+    model = model_version()
     with nki.as_nki():
         for folders, make in SOURCES.values():
             roots = [options.folder / f for f in folders]
@@ -161,11 +171,14 @@ def main() -> int:
                     continue
                 print(f"{case.name} on {case.chip}", flush=True)
                 nki.settings.chip = case.chip
-                results[case.name] = [timed(v, case) for v in case.versions]
-                for row in results[case.name]:
-                    row |= {"alike": case.alike, "halved": case.halved}
-                if options.output:
-                    options.output.write_text(json.dumps(results, indent=1) + "\n")
+                before = {row["version"]: row for row in results.get(case.name, ())} if options.missing else {}
+                results[case.name] = rows = [before[v.name] for v in case.versions if v.name in before]
+                for version in case.versions:
+                    if version.name in before:
+                        continue
+                    rows.append(timed(version, case) | {"alike": case.alike, "halved": case.halved, "model": model})
+                    if options.output:
+                        options.output.write_text(json.dumps(results, indent=1) + "\n")
     lines = table(results)
     print("\n".join([*lines, "", *times(results)]))
     for path, text in ((options.table, lines), (options.times, times(results))):

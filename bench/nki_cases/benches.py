@@ -5,6 +5,7 @@ import json
 import re
 import statistics
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,17 @@ OPERATORS = ("adamw", "add_rmsnorm_matmul", "bmm_softmax", "bmm", "gqa_full", "l
              "transpose_matmul", "rmsnorm_matmul", "matmul", "rope", "silu", "swiglu")
 
 
-def _judged(reference: Path, module: Any) -> list[tuple[Any, Any]]:
+@lru_cache(maxsize=1)
+def _answers(reference: Path) -> tuple[Any, Any, Any]:
+    """The module, its inputs, and what it gives: versions of an operator share them."""
     r = load(reference)
     np.random.seed(0)
     inputs = r.get_inputs()
-    wanted = r.forward(*inputs)
+    return r, inputs, r.forward(*inputs)
+
+
+def _judged(reference: Path, module: Any) -> list[tuple[Any, Any]]:
+    r, inputs, wanted = _answers(reference)
     outputs = r.transform_nki_outputs(module.kernel(*r.transform_to_nki_inputs(inputs)), wanted)
     return list(zip(outputs, wanted if isinstance(wanted, tuple) else (wanted,), strict=False))
 
@@ -38,7 +45,8 @@ def _case(group: str, reference: Path, path: Path, chip: str = "", ms: float = 0
         module = load(path) if "import neuronxcc" in text else load_text(text, BETA_HEAD)
         return _judged(reference, module)
 
-    return KernelCase(group, path.stem, run, 3e-5, chip, f"{1e3 * ms:.4g} us" if ms else "")
+    published = f"{1e3 * ms:.4g} us" if ms else ""
+    return KernelCase(group, path.stem, run, 3e-5, chip, published, lambda: _answers(reference))
 
 
 def nkibench(root: Path) -> Iterator[KernelCase]:

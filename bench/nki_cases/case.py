@@ -19,6 +19,7 @@ class KernelCase:
     tolerance: float = 2e-2  # of the error's norm over the answer's
     chip: str = ""  # that its time is published for
     published: str = ""  # the time of this call
+    prepare: Callable[[], Any] = lambda: None  # what the runs of several share, before each has a process of its own
 
 
 def load(path: Path, folder: Path | None = None) -> Any:
