@@ -216,3 +216,28 @@ def test_a_slice_that_begins_before_a_tensor_is_refused():
 
     with pytest.raises(nki_ours.NkiError, match=r"test_nki_beta.py:\d+: \[-1:0\] of dimension 1 .* out of bounds"):
         last(numbers(128, 64), 0)
+
+
+@pytest.mark.parametrize("dtype, width, kinds", [
+    ("float32", 512, {"nc_matmul": 1}),  # who multiplies reads it in PSUM
+    ("float32", 1280, {"nc_matmul": 3, "tensor_copy": 3}),  # more than a bank
+    ("bfloat16", 64, {"nc_matmul": 1, "tensor_copy": 1}),  # PSUM has f32
+])  # fmt: skip
+@pytest.mark.parametrize("method", [True, False])
+def test_a_row_is_broadcast_over_partitions_by_products(dtype, width, kinds, method):
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.isa as nisa
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def kernel(x, row):
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        tile = nl.load(row)
+        rows = tile.broadcast_to(x.shape) if method else nl.broadcast_to(tile, shape=x.shape)
+        nl.store(out, nisa.tensor_tensor(nl.load(x), rows, op=np.multiply))
+        return out
+
+    x, row = (numbers(rows, width).astype(getattr(nl, dtype)) for rows in (96, 1))
+    np.testing.assert_array_equal(kernel(x, row), x * row)
+    made = kernel.trace.summary()
+    assert made == kinds | {"dma_copy": 3, "tensor_tensor": 1}

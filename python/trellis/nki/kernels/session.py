@@ -69,6 +69,7 @@ class Session:
     rank: int = 0
     barriers: dict[tuple[int, int], int] = field(default_factory=dict)  # of a buffer and a core: the last core_barrier
     meetings: set[tuple[int, int]] = field(default_factory=set)  # a buffer, and a core_barrier on it of any core
+    ones: Any = None  # a row of them, by which others are broadcast
     repeats: bool = True  # without arithmetic: a loop's iterations may be told from some of them
     repeated: bool = False  # a loop was
     _shared: dict[Any, Any] = field(default_factory=dict)

@@ -6,12 +6,13 @@ import numpy as np
 
 from trellis.nki.instructions.activation import activation
 from trellis.nki.instructions.elementwise import tensor_copy, tensor_scalar, tensor_tensor
-from trellis.nki.instructions.emit import G, emit
+from trellis.nki.instructions.emit import PE, G, emit
 from trellis.nki.instructions.operators import BITS, FUNCTIONS, UNARY
 from trellis.nki.kernels.allocation import fresh
 from trellis.nki.kernels.session import refuse, session
 from trellis.nki.language.assign import assign, in_place
 from trellis.nki.language.indices import mask_of
+from trellis.nki.rules.chips import PARTITIONS
 from trellis.nki.tensors.tensor import NkiTensor
 from trellis.nki.tensors.types import F32, U8, is_float, to_dtype
 
@@ -59,10 +60,32 @@ def _is_column(x: NkiTensor, of: NkiTensor) -> bool:
     return x.size == x.shape[0] and x.shape[0] == of.shape[0] and of.size > of.shape[0]
 
 
+def _by_products(x: NkiTensor, rows: int) -> NkiTensor:
+    """A row times a column of ones, as neuronxcc's compiler does it (trainium_inferentia2_arch.rst, Partition Broadcast). What
+    does not fit into one bank of PSUM is gathered in SBUF."""
+    s = session()
+    ones = s.ones = s.ones or fresh((1, PARTITIONS), F32)
+    width, most = x.shape[1], s.limits.bank_bytes // F32.itemsize
+    alone = width <= most and x.dtype == F32
+    tile = fresh((rows, width), x.dtype, "psum" if alone else "sbuf")
+    for first in range(0, width, most):
+        part = slice(first, min(first + most, width))
+        bank = tile if alone else fresh((rows, part.stop - first), F32, "psum")
+        if s.compute:
+            bank.write(x[:, part].read())
+        emit("nc_matmul", (bank,), (ones[:, 0:rows], x[:, part]), allowed=(PE,), name="broadcast", attributes={"accumulate": 0})
+        bank.memory.written = True
+        if not alone:
+            tensor_copy(tile[:, part], bank)
+    return tile
+
+
 def spread(x: NkiTensor, rows: int) -> NkiTensor:
     """A row for every partition."""
     if x.shape[0] == rows or x.shape[0] != 1:
         return x
+    if session().beta and x.ndim == 2 and x.space == "sbuf":
+        return _by_products(x, rows)
     tile = fresh((rows, *x.shape[1:]), x.dtype)
     if session().compute:
         tile.write(x.read())
@@ -136,6 +159,15 @@ def unary(word: str, x: NkiTensor, dtype: Any = None, mask: Any = None) -> NkiTe
     return finish(dst, made, kept)
 
 
+_viewed_as = NkiTensor.broadcast_to
+
+
+def _broadcast_to(self: NkiTensor, shape: Any) -> Any:
+    """A tile's rows are views; its only partition for all of them is work, in neuronxcc's dialect."""
+    beta = self.on_chip and session().beta and len(shape) == self.ndim == 2
+    return _viewed_as(spread(self, int(shape[0])) if beta else self, shape)
+
+
 def _operator(op: str, swapped: bool = False) -> Any:
     def method(self: NkiTensor, other: Any) -> NkiTensor:
         return binary(op, other, self) if swapped else binary(op, self, other)
@@ -163,7 +195,8 @@ def install() -> None:
     for word, op in (("eq", "is_equal"), ("ne", "not_equal")):
         setattr(NkiTensor, f"__{word}__", _equality(op))
     others = {"__neg__": lambda self: unary("negative", self), "__invert__": lambda self: unary("bitwise_not", self),
-              "__abs__": lambda self: unary("abs", self), "__setitem__": assign, "__array_ufunc__": None}  # fmt: skip
+              "__abs__": lambda self: unary("abs", self), "__setitem__": assign, "__array_ufunc__": None,
+              "broadcast_to": _broadcast_to}  # fmt: skip
     for name, method in others.items():
         setattr(NkiTensor, name, method)
 
