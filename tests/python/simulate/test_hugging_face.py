@@ -95,6 +95,14 @@ def test_the_same_model_of_trellis_train_communicates_as_many_bytes_at_the_same_
     assert seconds == pytest.approx(theirs["together_us"] * 1e-6, rel=0.05)
 
 
+def test_gradients_are_read_once_and_written_once_into_buckets(tmp_path):
+    record = recorded(tmp_path).classes[0].record
+    told = {e[2] for e in record.events if e[0] == "op"}
+    copies = [record.operations[i] for i in told if record.operations[i].name in ("aten.mul.out", "aten.copy_")]
+    assert {o.name for o in copies} == {"aten.mul.out", "aten.copy_"}
+    assert all(o.read == o.written for o in copies)
+
+
 def test_experts_compute_what_is_routed_to_them(tmp_path):
     job = recorded(tmp_path, "mixtral", routing="uniform")
     record = job.classes[0].record

@@ -63,6 +63,19 @@ def test_prefetching_runs_on_streams_of_its_own(tiny):
     assert on["all_gather"] == 4 and on["reduce_scatter"] == 2
 
 
+def test_what_is_written_over_is_not_read(tiny):
+    """Weights that are gathered are copied to where products read them, gradients to where they are scattered from."""
+    told = {o.name: o for o in read(tiny / "record").classes[0].record.operations}
+    for name in ("fsdp.split_with_sizes_copy", "fsdp.chunk_cat"):
+        assert told[name].read == told[name].written > 0, told[name]
+
+
+def test_an_optimizer_reads_lists_and_writes_one(tiny):
+    told = {o.name: o for o in read(tiny / "record").classes[0].record.operations}
+    assert told["aten._foreach_lerp_.Scalar"].read == 2 * told["aten._foreach_lerp_.Scalar"].written
+    assert told["aten._foreach_addcmul_.Scalar"].read == 3 * told["aten._foreach_addcmul_.Scalar"].written
+
+
 def test_places_are_the_jobs_own_modules_and_lines(tiny):
     record = read(tiny / "record").classes[0].record
     products = [record.place(e) for e in record.events if e[0] == "op" and record.operations[e[2]].flops]

@@ -139,6 +139,15 @@ def test_a_norm_of_many_tensors_is_priced_by_what_it_reads():
     assert shape["rows"] * shape["columns"] == 8 << 19 and shape["inputs"] == 1
 
 
+def test_of_the_gradient_of_a_loss_nothing_is_read():
+    from trellis.simulate.price.rules import rule_of
+
+    loss = Operation("aten.nll_loss_backward.default", ((), (64, 2048), (64,)), ((64, 2048),), "float32", 0, 1 << 19,
+                     1 << 19)  # fmt: skip
+    shape = rule_of(loss).shape
+    assert (shape["rows"], shape["columns"], shape["inputs"], shape["outputs"]) == (64, 2048, 0, 1)
+
+
 def test_merging_saves_what_is_neither_written_nor_read_again():
     from trellis import sim
     from trellis.simulate.price.merging import merged

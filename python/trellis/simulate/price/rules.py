@@ -94,6 +94,11 @@ def _of_rows(o: Operation) -> dict[str, Any]:
     return {"rows": 1, "columns": max(prod(o.inputs[0][:-1]), 1), "inputs": 2, "outputs": 1, "vector": 1, "scalar": 0}
 
 
+def _fills(o: Operation) -> dict[str, Any]:
+    """Of its inputs hardly anything is read."""
+    return {**_of_output(o), "inputs": 0, "outputs": 1, "vector": 0, "scalar": 0}
+
+
 def _element(kind: str) -> int:
     return _BYTES.get(kind) or {"bf16": 2, "f16": 2, "f32": 4}.get(_TYPES.get(kind, ""), 1)
 
@@ -126,6 +131,7 @@ _rules("gelu_gradient", _of_output, "gelu_backward", "silu_backward", "tanh_back
        "threshold_backward")  # fmt: skip
 _rules("embedding", _of_output, "embedding", "index_select", "gather", "index")
 _rules("elementwise", _of_rows, "nll_loss_forward")
+_rules("elementwise", _fills, "nll_loss_backward")
 _rules("embedding_gradient", _of_first_input, "embedding_dense_backward", "index_add", "index_put", "scatter_add")
 _rules("elementwise", _elementwise(1, 0), "add", "sub", "rsub", "mul", "div", "neg", "pow", "where", "maximum",
        "minimum", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "bitwise_and",
@@ -134,12 +140,12 @@ _rules("elementwise", _elementwise(1, 0), "add", "sub", "rsub", "mul", "div", "n
        "triu", "tril", "_foreach_add", "_foreach_sub", "_foreach_mul", "_foreach_div", "_foreach_lerp",
        "_foreach_addcmul", "_foreach_addcdiv", "_foreach_neg", "_foreach_pow", "native_dropout",
        "native_dropout_backward", "isnan", "isinf", "sign", "fmod", "remainder", "sgn", "_foreach_clamp_max",
-       "_foreach_maximum", "nll_loss_backward", "mse_loss", "mse_loss_backward", "fill",
+       "_foreach_maximum", "mse_loss", "mse_loss_backward", "fill",
        "_weight_norm_interface", "view_as_real", "view_as_complex", "polar", "roll", "cumsum")  # fmt: skip
 _rules("elementwise", _elementwise(1, 1), "sqrt", "rsqrt", "reciprocal", "_foreach_sqrt", "_foreach_reciprocal",
        "_foreach_rsqrt")  # fmt: skip
-# Twelve passes over a parameter; four lists of elements are counted: it, its gradient and two moments.
-_rules("elementwise", _elementwise(3, 0.25), "_fused_adamw", "_fused_adam")
+# Twelve passes over a parameter; three lists of elements are counted: it and two moments, which are written.
+_rules("elementwise", _elementwise(4, 1 / 3), "_fused_adamw", "_fused_adam")
 _rules("elementwise", _elementwise(2, 0), "_fused_sgd", "normal", "uniform", "bernoulli", "random")
 _rules("elementwise", _elementwise(1, 0), "sum", "mean", "amax", "amin", "max", "min", "prod", "any", "all", "var",
        "linalg_vector_norm", "_foreach_norm", "var_mean", "argmax", "topk", "sort")  # fmt: skip

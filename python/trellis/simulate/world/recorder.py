@@ -29,6 +29,8 @@ _NO_WORK = {"aten::detach", "aten::_unsafe_view", "aten::lift_fresh", "aten::ali
             "aten::empty_like", "aten::empty_strided", "aten::new_empty_strided", "aten::set_", "aten::resize_",
             "aten::is_same_size", "aten::record_stream", "aten::_local_scalar_dense", "aten::lift"}  # fmt: skip
 
+_REPLACING = {"aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::bernoulli_",
+              "aten::random_", "aten::exponential_", "aten::_foreach_copy_", "aten::_foreach_zero_"}  # fmt: skip
 _INTO_VIEWS = "fsdp.all_gather_copy_in"  # writes into a part of a tensor that it is given
 _COUNTING = (torch.ops.aten.histc.default, torch.ops.aten.bincount.default)
 
@@ -127,7 +129,7 @@ class Recorder(TorchDispatchMode):
             self.on_first()
         done = self._on_host(func, args, kwargs)
         if self.settings.device == "cpu":
-            self._recorded(func, flat, [o for o in tree_flatten(done)[0] if isinstance(o, torch.Tensor)])
+            self._recorded(func, flat, args, kwargs, [o for o in tree_flatten(done)[0] if isinstance(o, torch.Tensor)])
         return done
 
     def _on_host(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -212,7 +214,7 @@ class Recorder(TorchDispatchMode):
             self.values.follow(func, flat, args, kwargs, outputs)
             if func in _COUNTING:
                 self._route(args[0], outputs[0])
-        return self._arrived(func, flat, done, outputs)
+        return self._arrived(func, flat, args, kwargs, done, outputs)
 
     def _route(self, chosen: torch.Tensor, counted: torch.Tensor) -> None:
         """How often each expert was chosen, where data would say it."""
@@ -229,7 +231,8 @@ class Recorder(TorchDispatchMode):
             return x
         return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)
 
-    def _arrived(self, func: Any, flat: list[Any], done: Any, outputs: list[torch.Tensor]) -> Any:
+    def _arrived(self, func: Any, flat: list[Any], args: Any, kwargs: Any, done: Any,
+                 outputs: list[torch.Tensor]) -> Any:  # fmt: skip
         tensors = [x for x in flat if isinstance(x, torch.Tensor)]
         to_host = outputs and not any(self._here(o) for o in outputs) and any(self._here(t) for t in tensors)
         if to_host and not any(x is True for x in flat if func is torch.ops.aten._to_copy.default):
@@ -237,10 +240,11 @@ class Recorder(TorchDispatchMode):
         if to_host and (value := self.values.of(outputs[0])) is not None and len(outputs) == 1:
             return value
         if any(self._here(t) for t in [*outputs, *tensors]):
-            self._recorded(func, flat, outputs)
+            self._recorded(func, flat, args, kwargs, outputs)
         return done
 
-    def _shards(self, inputs: list[torch.Tensor], outputs: list[torch.Tensor], made: list[torch.Tensor]) -> Any:
+    def _shards(self, inputs: list[torch.Tensor], outputs: list[torch.Tensor], read: list[torch.Tensor],
+                written: list[torch.Tensor]) -> Any:  # fmt: skip
         """Which of an operation's tensors fully_shard cut. What is made of shards, and is as large, is a shard, too."""
         found = [self.memory.shard_of(t) for t in inputs]
         families: frozenset[int] = frozenset().union(*found)
@@ -249,18 +253,18 @@ class Recorder(TorchDispatchMode):
         sizes = {t.numel() for t, of in zip(inputs, found, strict=True) if of}
         sizes.add(sum(t.numel() for t, of in zip(inputs, found, strict=True) if of))
         shards = [bool(o.dim()) and (o.numel() in sizes or bool(self.memory.shard_of(o))) for o in outputs]
+        made, given = {id(t) for t in written}, {id(t) for t in inputs}
         for output, shard in zip(outputs, shards, strict=True):
-            if shard and any(output is m for m in made) and output.untyped_storage().size() == _dense(output):
+            if shard and id(output) in made - given and output.untyped_storage().size() == _dense(output):
                 self.memory.is_shard(output, families)
+        reads = {id(t) for t in read}
         told = []
         for family in sorted(families):
             mine = [i for i, of in enumerate(found) if family in of and inputs[i].dim()]
             theirs = [i for i, shard in enumerate(shards) if shard]
-            written = [outputs[i] for i in theirs if any(outputs[i] is m for m in made)]
-            if not made:  # in place
-                written = [inputs[i] for i in mine] if len(mine) > 1 else [inputs[i] for i in mine if i == 0]
-            told.append((family, tuple(mine), tuple(theirs), sum(_bytes(inputs[i]) for i in mine),
-                         sum(_bytes(t) for t in written)))  # fmt: skip
+            changed = {id(t): t for t in [*(outputs[i] for i in theirs), *(inputs[i] for i in mine)] if id(t) in made}
+            told.append((family, tuple(mine), tuple(theirs), sum(_bytes(inputs[i]) for i in mine if id(inputs[i]) in reads),
+                         sum(map(_bytes, changed.values()))))  # fmt: skip
         return tuple(told)
 
     def _here(self, tensor: torch.Tensor) -> bool:
@@ -277,7 +281,7 @@ class Recorder(TorchDispatchMode):
         self.assume(f"{place} reads a value that depends on data: taken as {taken}")
         return taken
 
-    def _recorded(self, func: Any, flat: list[Any], outputs: list[torch.Tensor]) -> None:
+    def _recorded(self, func: Any, flat: list[Any], args: Any, kwargs: Any, outputs: list[torch.Tensor]) -> None:
         phase = self.now()
         for output in outputs:
             if self._here(output):
@@ -297,9 +301,12 @@ class Recorder(TorchDispatchMode):
         shapes = tuple(tuple(t.shape) for t in inputs)
         results = tuple(tuple(t.shape) for t in outputs)
         kind = str((outputs or inputs)[0].dtype).removeprefix("torch.") if outputs or inputs else ""
-        written = sum(_bytes(t) for t in made) or sum(_bytes(t) for t in _written(func, flat, inputs))
+        written = made or _written(func, args, kwargs) or inputs[:1]
+        unread = {id(t) for t in _unread(func, args, kwargs)}
+        read = [t for t in inputs if id(t) not in unread]
         operation = Operation(name, shapes, results, kind, flops.of(name, flat, shapes, results),
-                              sum(_bytes(t) for t in inputs), written, self._shards(inputs, outputs, made))  # fmt: skip
+                              sum(map(_bytes, read)), sum(map(_bytes, written)),
+                              self._shards(inputs, outputs, read, written))  # fmt: skip
         self._append(operation, phase)
 
     def kernel(self, name: str, inputs: list[torch.Tensor], outputs: list[torch.Tensor], flops: int,
@@ -311,7 +318,7 @@ class Recorder(TorchDispatchMode):
         shapes, results = (tuple(tuple(t.shape) for t in tensors) for tensors in (inputs, outputs))
         kind = str((outputs or inputs)[0].dtype).removeprefix("torch.")
         read, written = (sum(_bytes(t) for t in tensors) for tensors in (inputs, outputs))
-        sharded = self._shards(inputs, outputs, outputs)
+        sharded = self._shards(inputs, outputs, inputs, outputs)
         self._append(Operation(f"nki.{name}", shapes, results, kind, flops, read, written, sharded, times), self.now())
 
     def _append(self, operation: Operation, phase: str) -> None:
@@ -341,11 +348,16 @@ def _bytes(tensor: torch.Tensor) -> int:
     return count * tensor.element_size()
 
 
-def _written(func: Any, flat: list[Any], inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Of an operator in place: its first argument, or the lists that it changes."""
-    if not inputs:
-        return []
-    if not isinstance(func, torch._ops.OpOverload):
-        return inputs[:1]
-    changed = [a for a in func._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
-    return inputs if len(changed) > 1 or "foreach" in func.name() or "fused" in func.name() else inputs[:1]
+def _unread(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
+    """Tensors whose values are replaced and do not matter: what is copied to, filled, or given as `out`."""
+    replaced = args[:1] if isinstance(func, torch._ops.OpOverload) and func._schema.name in _REPLACING else ()
+    return [t for t in tree_flatten((replaced, kwargs.get("out")))[0] if isinstance(t, torch.Tensor)]
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
+    """Of an operator in place: what it changes. A fused optimizer may scale gradients, and does not."""
+    told: list[Any] = []
+    for index, one in enumerate(func._schema.arguments if isinstance(func, torch._ops.OpOverload) else ()):
+        if one.alias_info is not None and one.alias_info.is_write and one.name != "grads":
+            told.append(args[index] if index < len(args) else kwargs.get(one.name))
+    return [t for t in tree_flatten(told)[0] if isinstance(t, torch.Tensor)]
