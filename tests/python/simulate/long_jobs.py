@@ -1,6 +1,8 @@
-"""torchtitan's Llama 3, not changed, on as many ranks as it is trained on: `tools/soak simulate`. What is communicated
-follows from the model's shapes, with fully_shard's padding; a step is priced; nothing takes more than a laptop has."""
+"""Models of the size that is trained, held against what others say of them: `tools/soak simulate`. Of torchtitan's Llama 3,
+not changed, what is communicated follows from the model's shapes, with fully_shard's padding; a step is priced; nothing
+takes more than a laptop has."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -12,13 +14,18 @@ from collections import Counter
 
 import pytest
 
-pytest.importorskip("torchtitan")
-pytest.importorskip("tokenizers")
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
 
 import titan  # noqa: E402
 
+from trellis._where import PROGRAM  # noqa: E402
 from trellis.simulate.price import price  # noqa: E402
 from trellis.simulate.ranks.record_job import record_job  # noqa: E402
+
+# torchtitan imports triton, which torch for the host alone does not bring.
+MISSING = [name for name in ("torchtitan", "tokenizers", "triton") if importlib.util.find_spec(name) is None]
+of_torchtitan = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
 # width, layers, width within, of the model
 SHAPES = {"8B": (4096, 32, 14336), "70B": (8192, 80, 28672), "405B": (16384, 126, 53248)}
@@ -60,6 +67,7 @@ def run(folder, flavor):
     return json.loads((folder / "answer.json").read_text()), time.monotonic() - start, largest
 
 
+@of_torchtitan
 @pytest.mark.parametrize("flavor", ["8B", "70B", "405B"])
 def test_llama_is_recorded_and_priced(flavor, tmp_path):
     answer, seconds, largest = run(tmp_path, flavor)
@@ -82,6 +90,7 @@ def test_llama_is_recorded_and_priced(flavor, tmp_path):
 PUBLISHED = {8: 82.4, 128: 67.0}
 
 
+@of_torchtitan
 @pytest.mark.parametrize("ranks", PUBLISHED)
 def test_tensors_hold_a_little_less_than_an_allocator_was_seen_to_reserve(ranks, tmp_path, monkeypatch):
     monkeypatch.setitem(titan.CONFIGS, "8B", (ranks, 1, 2, "selective"))
@@ -103,3 +112,15 @@ def test_published_steps_of_bert_lie_in_the_interval():
     out = price(record_job(command, 32, 32, "any", 2, 1 << 34), "trn1.32xlarge")
     print(f"BERT: {out.low:.2f} to {out.high:.2f} s, published {[round(16384 / each, 2) for each in BERT]}")
     assert all(out.low < 16384 / each < out.high for each in BERT)
+
+
+def test_a_compiled_job_is_priced_as_trellis_train_prices_the_same_model():
+    """Where AdamW goes over what it has once: it reads four arrays and writes three, and a pass of `trellis train` reads
+    two and writes one."""
+    jobs = pathlib.Path(__file__).parent / "jobs"
+    out = price(record_job(["torchrun", str(jobs / "same.py")], 8, 8, "any", 0, 1 << 35), "trn2.48xlarge")
+    words = [PROGRAM, "train", "price", str(jobs / "same.yaml"), "-m", "trn2.48xlarge", "-n", "8", "--json",
+             "--what-if", f"operation.update.adamw={7 / 3:.6f}"]  # fmt: skip
+    told = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    print(f"same: {out.time} s, merged {out.merged.time} s, trellis train {told['time_ps'] * 1e-12} s")
+    assert out.merged.time == pytest.approx(told["time_ps"] * 1e-12, rel=0.05)

@@ -139,6 +139,27 @@ def test_a_norm_of_many_tensors_is_priced_by_what_it_reads():
     assert shape["rows"] * shape["columns"] == 8 << 19 and shape["inputs"] == 1
 
 
+def compiled(*names):
+    """(a record of these operations on (4096, 4096), all compiled, the machine's rates)"""
+    from trellis import sim
+    from trellis.simulate.price.rates import Rates
+
+    shape = (4096, 4096)
+    told = {
+        "mm": Operation("aten.mm.default", (shape, shape), (shape,), "bfloat16", 2 * 4096**3, 1 << 26, 1 << 25),
+        "add": Operation("aten.add.Tensor", (shape, shape), (shape,), "bfloat16", 0, 1 << 26, 1 << 25),
+        "silu": Operation("aten.silu.default", (shape,), (shape,), "bfloat16", 0, 1 << 25, 1 << 25),
+        "clone": Operation("aten.clone.default", (shape,), (shape,), "bfloat16", 0, 1 << 25, 1 << 25),
+        "out": Operation("aten.mul.out", (shape, shape), (shape,), "bfloat16", 0, 1 << 25, 1 << 25),
+        "softmax": Operation("aten._softmax.default", (shape,), (shape,), "bfloat16", 0, 1 << 25, 1 << 25),
+        "unknown": Operation("mine.other", (shape,), (shape,), "bfloat16", 0, 1 << 25, 1 << 25),
+    }
+    operations = list(told.values())
+    events = [("op", 0, list(told).index(name), 0, "forward") for name in names]
+    return RankRecord(0, events, operations, list(PLACES), ["compute"], compiled=[0]), Rates(
+        sim.Machine("trn2.48xlarge"), [])  # fmt: skip
+
+
 def test_of_the_gradient_of_a_loss_nothing_is_read():
     from trellis.simulate.price.rules import rule_of
 
@@ -148,35 +169,49 @@ def test_of_the_gradient_of_a_loss_nothing_is_read():
     assert (shape["rows"], shape["columns"], shape["inputs"], shape["outputs"]) == (64, 2048, 0, 1)
 
 
-def test_merging_saves_what_is_neither_written_nor_read_again():
+def test_what_merges_takes_what_its_passes_take():
+    """As operations that a compiler fuses in `trellis train price`: of a copy nothing is left."""
     from trellis import sim
-    from trellis.simulate.price.merging import merged
-    from trellis.simulate.price.rates import Rates
+    from trellis.simulate.price.merging import merged_times
 
-    shape = (4096, 4096)
-    add = Operation("aten.add.Tensor", (shape, shape), (shape,), "bfloat16", 0, 1 << 26, 1 << 25)
-    silu = Operation("aten.silu.default", (shape,), (shape,), "bfloat16", 0, 1 << 25, 1 << 25)
-    mm = Operation("aten.mm.default", (shape, shape), (shape,), "bfloat16", 2 * 4096**3, 1 << 26, 1 << 25)
-    events = [("op", 0, i, 0, "forward") for i in (0, 1, 0, 2, 0)]
-    record = RankRecord(0, events, [add, silu, mm], list(PLACES), ["compute"], compiled=[0])
-    rates = Rates(sim.Machine("trn2.48xlarge"), [])
-    told = merged(record, rates)
-    apart = 2 * rates.operation(add) + rates.operation(silu)
-    assert (told.before, told.after) == (3, 1) and 0.2 * apart < told.saved < 0.8 * apart
+    record, rates = compiled("mm", "add", "clone", "silu", "softmax", "unknown", "mm")
+    times = merged_times(record, rates)
+    assert set(times) == {1, 2, 3} and times[2] == 0
+    shape = {"rows": 4096, "columns": 4096, "type": "bf16", "chip": "trn2", "cores": rates._cores}
+    add = sim.operation_time("elementwise", inputs=2, outputs=1, vector=1, scalar=0, fused=True, **shape)
+    assert times[1] == add.total == add.vector < rates.operation(record.operations[1])
+    assert times[3] == sim.operation_time("gelu", fused=True, **shape).total
+
+
+def test_what_a_region_begins_and_ends_with_goes_through_memory():
+    from trellis.simulate.price.merging import merged_times
+
+    record, rates = compiled("add", "silu", "add")
+    whole = rates.operation(record.operations[1])
+    times = merged_times(record, rates)
+    assert times[1] < times[2] < times[0] < whole  # two operands are read, one is written
+    record, rates = compiled("add")
+    assert merged_times(record, rates) == {}
+    record, rates = compiled("mm", "add", "mm")
     record.compiled = []
-    assert merged(record, rates).saved == 0
+    assert merged_times(record, rates) == {}
 
 
-def test_a_loss_that_is_compiled_merges_with_nothing_larger():
-    from trellis import sim
-    from trellis.simulate.price.merging import merged
-    from trellis.simulate.price.rates import Rates
+def test_what_is_written_to_an_out_is_no_part_of_a_region():
+    from trellis.simulate.price.merging import merged_times
 
-    loss = Operation("aten.nll_loss_forward.default", ((4096, 2048), (4096,)), ((), ()), "float32", 0, 1 << 25, 8)
-    add = Operation("aten.add.Tensor", ((4096, 2048),), ((4096, 2048),), "float32", 0, 1 << 25, 1 << 25)
-    events = [("op", 0, i, 0, "forward") for i in (1, 0, 1)]
-    record = RankRecord(0, events, [loss, add], list(PLACES), ["compute"], compiled=[0])
-    assert merged(record, Rates(sim.Machine("trn2.48xlarge"), [])).before == 0
+    record, rates = compiled("mm", "add", "out", "add", "mm")
+    assert set(merged_times(record, rates)) == {1, 3}
+
+
+def test_a_step_whose_regions_are_merged_is_shorter_by_what_is_saved():
+    from trellis.simulate.price import price
+
+    record, _ = compiled("mm", "add", "silu", "mm")
+    told = price(JobRecord(1, "2.13.0", "neuron", ["train.py"], [Family("world", ((0,),))],
+                           [RankClass([0], [0], record)]), "trn2.48xlarge")  # fmt: skip
+    assert told.merged.operations == 2 and told.merged.saved > 0
+    assert told.merged.time == pytest.approx(told.time - told.merged.saved)
 
 
 def exported(one, tmp_path):

@@ -1,84 +1,82 @@
-"""What a compiler would save by merging elementwise operations: a statement beside the price, not a part of it.
+"""What a compiler would save by merging operations: a statement beside the price, not a part of it.
 
-Neighbours on a stream, all in regions of torch.compile, that go over tensors of the same extents are one operation:
-the first operand of each is what the one before it made, so that it is neither written nor read again. Functions of one
-tensor (gelu, silu, exp) merge as well. What a backward pass needs has to be written all the same, so this is the most
-that merging saves.
+In regions of torch.compile, elementwise operations and norms are taken as `trellis train price` takes what a compiler
+fuses: they find in SBUF what their neighbours left there, so that what Vector and Scalar do counts, and of their arrays
+only the part that the figure `operation.spill` says passes through memory. At a region's ends, what an elementwise
+operation reads or writes counts whole. What a backward pass needs has to be written all the same, so this is the most that
+merging saves.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import Any
 
 from trellis.simulate.price.rates import Rates
 from trellis.simulate.price.rules import Rule
 from trellis.simulate.record import RankRecord
+from trellis.simulate.record.steps import Event
 
-__all__ = ["Merged", "merged"]
+__all__ = ["Merged", "merged_times"]
 
-_PASSES: dict[str, dict[str, float]] = {
+_PASSES: dict[str, dict[str, float]] = {  # as an elementwise operation
     "elementwise": {},
     "gelu": {"inputs": 1, "outputs": 1, "vector": 0, "scalar": 1},
 }
+_MERGE = {*_PASSES, "gelu_gradient", "layer_norm", "layer_norm_gradient", "rms_norm", "rms_norm_gradient"}
 
 
 @dataclass
 class Merged:
-    before: int = 0  # operations that have a neighbour to merge with
-    after: int = 0
-    saved: float = 0.0  # seconds
+    operations: int = 0  # that merge with their neighbours
+    saved: float = 0.0  # seconds of computation
+    time: float = 0.0  # of a step
 
 
-def _extents(rule: Rule) -> tuple[Any, ...] | None:
-    if rule.kind not in _PASSES or rule.default:
-        return None
-    return rule.shape["rows"] * rule.shape["columns"], rule.shape["type"]
-
-
-def _chains(record: RankRecord, rates: Rates) -> Iterator[list[Rule]]:
+def _regions(record: RankRecord) -> list[list[int]]:
+    """Operations that follow each other on a stream, and are compiled. What is written to an `out` is done beside them,
+    by DistributedDataParallel."""
     compiled = set(record.compiled)
-    chain: list[Rule] = []
-    stream = -1
-    for event in record.events:
-        rule = None
-        if event[0] == "op" and event[3] in compiled:
-            rates.operation(record.operations[event[2]])
-            rule = rates.rules[record.operations[event[2]]]
-            if _extents(rule) is None:
-                rule = None
-        if chain and (rule is None or event[1] != stream or _extents(rule) != _extents(chain[0])):
-            yield chain
-            chain = []
-        if rule is not None:
-            chain.append(rule)
-            stream = event[1]
-    if chain:
-        yield chain
-
-
-def _one(chain: list[Rule]) -> Rule:
-    shapes = [{**rule.shape, **_PASSES[rule.kind]} for rule in chain]
-    shape = {
-        **shapes[0],
-        "inputs": max(sum(s["inputs"] for s in shapes) - (len(chain) - 1), 0),
-        "outputs": shapes[-1]["outputs"],
-        "vector": sum(s["vector"] for s in shapes),
-        "scalar": sum(s["scalar"] for s in shapes),
-    }
-    return replace(chain[0], kind="elementwise", shape=shape)
-
-
-def merged(record: RankRecord, rates: Rates) -> Merged:
-    out = Merged()
-    known: dict[tuple[str, ...], float] = {}
-    for chain in _chains(record, rates):
-        if len(chain) < 2:
+    regions: list[list[int]] = []
+    begun: dict[int, list[int]] = defaultdict(list)
+    for index, event in enumerate(record.events):
+        if event[0] != "op" or record.operations[event[2]].name.endswith(".out"):
             continue
-        key = tuple(repr(rule) for rule in chain)
-        if key not in known:
-            apart = sum(rates.time(rule) for rule in chain)
-            known[key] = max(apart - rates.time(_one(chain)), 0.0)
-        out.before += len(chain)
-        out.after += 1
-        out.saved += known[key]
-    return out
+        if event[3] in compiled:
+            begun[event[1]].append(index)
+        elif event[1] in begun:
+            regions.append(begun.pop(event[1]))
+    return [*regions, *begun.values()]
+
+
+def _rule(record: RankRecord, rates: Rates, event: Event) -> Rule:
+    operation = record.operations[event[2]]
+    rates.operation(operation)
+    return rates.rules[operation]
+
+
+def _within(rule: Rule, first: bool, last: bool) -> tuple[str, dict[str, Any]] | None:
+    """The kind and the shape of what is left of an operation; None: all of it."""
+    if rule.kind not in _MERGE or rule.default:
+        return None
+    if not first and not last:
+        return rule.kind, {**rule.shape, "fused": True}
+    if rule.kind not in _PASSES or (first and last):
+        return None
+    shape = {**rule.shape, **_PASSES[rule.kind]}
+    return "elementwise", {**shape, "outputs" if first else "inputs": 0}
+
+
+def merged_times(record: RankRecord, rates: Rates) -> dict[int, float]:
+    """Seconds of each operation that merges, by the index of its event."""
+    known: dict[str, float] = {}
+    times: dict[int, float] = {}
+    for region in _regions(record):
+        for index in region:
+            rule = _rule(record, rates, record.events[index])
+            left = _within(rule, index == region[0], index == region[-1])
+            if left is not None:
+                key = repr(left)
+                if key not in known:
+                    known[key] = min(rates.time(Rule(rule.name, *left)), rates.time(rule))
+                times[index] = known[key]
+    return times

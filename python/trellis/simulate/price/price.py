@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from trellis import sim
 from trellis.simulate.match import Proof, prove
-from trellis.simulate.price.merging import Merged, merged
+from trellis.simulate.price.merging import Merged, merged_times
 from trellis.simulate.price.rates import Rates, peak_flops
 from trellis.simulate.price.timeline import Ends, Timed, timed
 from trellis.simulate.record import JobRecord, RankRecord
@@ -66,10 +66,13 @@ class _Durations:
     def __init__(self, job: JobRecord, rates: Rates) -> None:
         self.job, self.rates = job, rates
         self.side = 0  # -1: the low end of what is not known, 1: the high one
+        self.merged: dict[int, float] = {}  # of operations that take less, by the event's identity
 
     def of(self, record: RankRecord, event: Event, ends: Ends) -> float:
         if event[0] == "op":
             operation = record.operations[event[2]]
+            if id(event) in self.merged:
+                return self.merged[id(event)]
             return self.rates.operation_end(operation, self.side > 0) if self.side else self.rates.operation(operation)
         if event[0] == "collective":
             time = self.rates.collective(event[3], event[4], event[5], event[8])
@@ -101,6 +104,7 @@ def price(job: JobRecord, machine: sim.Machine | str, era: str = "") -> Priced:
     ends = []
     for durations.side in (-1, 1):
         ends.append(_timed(job, durations).time)
+    durations.side = 0
     slowest = max(range(len(job.classes)), key=lambda i: middle.classes[i].busy)
     out = Priced(job, machine, proof, middle, rates, middle.time, ends[0], ends[1], slowest)
     figures = machine.figures
@@ -108,10 +112,21 @@ def price(job: JobRecord, machine: sim.Machine | str, era: str = "") -> Priced:
     out.peak_flops = peak_flops(machine)
     _waits(out)
     _operators(out)
-    out.merged = merged(out.record, rates)
+    out.merged = _merged(out, durations)
     out.flops = sum(_flops(one.record) * len(one.ranks) for one in job.classes)
     out.tokens = sum(one.record.tokens * len(one.ranks) for one in job.classes) // _same_data(job)
     return out
+
+
+def _merged(out: Priced, durations: _Durations) -> Merged:
+    times = [merged_times(one.record, out.rates) for one in out.job.classes]
+    if not any(times):
+        return Merged()
+    for one, seconds in zip(out.job.classes, times, strict=True):
+        durations.merged.update({id(one.record.events[index]): each for index, each in seconds.items()})
+    record, mine = out.record, times[out.slowest]
+    apart = sum(out.rates.operation(record.operations[record.events[index][2]]) for index in mine)
+    return Merged(len(mine), apart - sum(mine.values()), _timed(out.job, durations).time)
 
 
 def _flops(record: RankRecord) -> int:

@@ -65,9 +65,10 @@ def _memory(out: Priced) -> list[str]:
 def _beside(out: Priced) -> list[str]:
     """What is no part of the step's time: what a compiler would merge, and checkpoints."""
     told = []
-    if (m := out.merged).before:
-        told.append(_line("compiled", f"merging {m.before} elementwise operations of compiled regions into {m.after} "
-                                      f"would save at most {words.seconds(m.saved)} of computation"))  # fmt: skip
+    if (m := out.merged).operations:
+        told.append(_line("compiled", f"merging {m.operations} elementwise operations and norms of compiled regions with "
+                                      f"their neighbours would save at most {words.seconds(m.saved)} of computation: a "
+                                      f"step of {words.seconds(m.time)}"))  # fmt: skip
     for place, own, whole in checkpoints(out):
         told.append(_line("checkpoint", f"{words.size(own)} of all ranks' shards and {words.size(whole)} of whole "
                                         f"tensors are written in {place}; its time is not in the step's"))  # fmt: skip
