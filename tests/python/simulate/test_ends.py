@@ -22,6 +22,7 @@ def begun(tmp_path):
                                                     "time.sleep(2)\n")  # fmt: skip
     (tmp_path / "tmp").mkdir()
     path = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
     command = subprocess.Popen(WORDS, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path / "tmp")})  # fmt: skip
     for _ in range(600):
