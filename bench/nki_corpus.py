@@ -24,6 +24,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 
 from nki_cases import benches, harnesses, others, samples, searched  # noqa: E402
 from nki_cases.case import KernelCase, error  # noqa: E402
+from nki_cases.page import put  # noqa: E402
 
 
 def cases(root: Path) -> list[KernelCase]:
@@ -133,17 +134,6 @@ def keep(known: dict[str, Judged], path: Path) -> None:
     path.write_text("{\n" + ",\n".join(f" {json.dumps(name)}: {json.dumps(row)}" for name, row in known.items()) + "\n}\n")
 
 
-def put(text: str, left: list[str], path: Path) -> None:
-    """Where a file has a table already, in its place: what is before it and from the next heading on stays."""
-    if left:
-        text += f"\nNot run: {'; '.join(left)}.\n"
-    old = path.read_text() if path.exists() else ""
-    first = old.find(HEAD)
-    last = old.find("\n## ", first)
-    before, after = (old[:first], old[last:] if last >= 0 else "") if first >= 0 else ("", "")
-    path.write_text(before + text + after)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
@@ -181,7 +171,7 @@ def main() -> int:
     text = table(rows)
     print(text[text.index("| repository"):])
     if options.o:
-        put(text, left, options.o)
+        put([*text.splitlines(), *(["", f"Not run: {'; '.join(left)}."] if left else [])], options.o)
     return 0
 
 

@@ -24,6 +24,7 @@ from typing import Any
 
 from nki_cases import ladders
 from nki_cases.ladders import LadderCase, Measured
+from nki_cases.page import put
 
 DIFFERENT = 1.1  # measured times that differ by less are no pair
 CLEARLY = 1.2
@@ -154,8 +155,8 @@ def main() -> int:
     p.add_argument("--only", action="append", default=[], help="ladders whose name has this; more than once: any")
     p.add_argument("--missing", action="store_true", help="versions that --output has are not timed again")
     p.add_argument("-o", "--output", type=pathlib.Path, help="the results as JSON; ladders that are there stay")
-    p.add_argument("--table", type=pathlib.Path, help="a table of these and of what --output had")
-    p.add_argument("--times", type=pathlib.Path, help="a table of times against published ones")
+    p.add_argument("--table", type=pathlib.Path, help="a table of these and of what --output had; in a page that has one, in its place")
+    p.add_argument("--times", type=pathlib.Path, help="a table of times against published ones, likewise")
     options = p.parse_args()
     import trellis.nki as nki
 
@@ -183,7 +184,7 @@ def main() -> int:
     print("\n".join([*lines, "", *times(results)]))
     for path, text in ((options.table, lines), (options.times, times(results))):
         if path:
-            path.write_text("\n".join(text) + "\n")
+            put(text, path)
     return 0
 
 
