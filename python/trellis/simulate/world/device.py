@@ -53,7 +53,8 @@ def _functions(settings: Settings, all_streams: streams.Streams) -> dict[str, An
         "is_bf16_supported": lambda *_, **__: True, "get_device_name": lambda device=None: _NAME,
         "get_device_capability": lambda device=None: (9, 0),
         "get_device_properties": lambda d=None: _properties(settings),
-        "device": _DeviceContext, "utilization": zero, **_memory(settings, all_streams.recorder.memory),
+        "device": _DeviceContext, "utilization": zero, "is_current_stream_capturing": lambda: False,
+        **_memory(settings, all_streams.recorder.memory),
     }  # fmt: skip
     for name in ("set_device", "set_rng_state", "set_rng_state_all", "manual_seed", "manual_seed_all", "seed",
                  "seed_all", "empty_cache", "init", "_lazy_init", "ipc_collect",
