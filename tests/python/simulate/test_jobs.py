@@ -142,3 +142,23 @@ def test_a_job_that_computes_on_the_host_is_told_how_it_is_recorded():
     said = simulate("--world", 8, "--", "torchrun", ddp, wrong=True)
     assert "computed nothing on device neuron or cuda" in said and "--device cpu" in said
     assert "all_reduce" in simulate("--world", 8, "--device", "cpu", "--", "torchrun", ddp, "--steps", 3)
+
+
+COLLECTOR = """
+import gc
+import torch
+gc.disable()
+assert gc.isenabled()
+model = torch.nn.Linear(64, 64).to("neuron")
+optimizer = torch.optim.SGD(model.parameters())
+for _ in range(4):
+    model(torch.randn(64, 64, device="neuron")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_a_job_does_not_turn_the_collector_off(tmp_path):
+    """Fake tensors leave cycles, 2 KB for each of the 512 pieces that fully_shard cuts a weight into."""
+    (tmp_path / "train.py").write_text(COLLECTOR)
+    simulate("--world", 2, "--", "torchrun", tmp_path / "train.py")

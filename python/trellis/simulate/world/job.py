@@ -1,5 +1,6 @@
 """One rank of a job, in a process that believes to be in the whole world."""
 
+import gc
 import os
 import runpy
 import sys
@@ -73,6 +74,7 @@ class _Job:
         if not words:
             raise SystemExit("no script in the command")
         sys.argv = list(words)
+        gc.disable = lambda: None  # fake tensors leave cycles: what costs a job time would here cost memory
         with self._session:
             if module:
                 sys.path.insert(0, os.getcwd())
