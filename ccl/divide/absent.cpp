@@ -72,6 +72,12 @@ Rank absent_of(const Transport& t, const MeetingView& k, std::span<const Rank> a
   return awaited.front();
 }
 
+// Whether a shrink leaves that rank out. Who waits for such a rank elsewhere gives it up at its own deadline, and
+// comes.
+bool is_left_out(const MeetingView& k, Rank r) {
+  return r >= 0 && std::ranges::find(k.mine.members, r) == k.mine.members.end();
+}
+
 // What a culprit in this communicator is doing.
 std::string place_of(const Transport& t, const Culprit& c) { return c.rank < 0 ? "" : "; " + instead(t, c.rank); }
 
@@ -83,7 +89,8 @@ void miss(const RankWait& w, const MeetingView& k, std::span<const Rank> awaited
   check_left_out(t, k, awaited, ended);
   check_given_up(t, k, awaited);
   const Rank first = awaited.front();
-  const Culprit c = culprit_of(w, first, awaited);
+  Culprit c = culprit_of(w, first, awaited);
+  if (is_left_out(k, c.rank)) c = {};
   const std::string stopped = c.how == How::stopped ? ", by a signal or a debugger" : "";
   if (c.how == How::stopped || c.how == How::still)
     throw PeerLost(c.rank, -1, fmt::format("{}: {} stands still{}{}", call, name_of(w, c), stopped, place_of(t, c)));

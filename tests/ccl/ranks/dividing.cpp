@@ -130,6 +130,26 @@ TEST(Dividing, WhoIsLeftOutOfAShrinkHearsIt) {
   EXPECT_EQ(said, "");
 }
 
+// Who waits for it elsewhere gives it up a little later, and comes.
+TEST(Dividing, WhoIsLeftOutOfAShrinkIsNotNamedByIt) {
+  const std::string said = run_ranks(
+      "shared_memory", 4,
+      [&](Communicator& c) {
+        float x[4] = {};
+        c.barrier();
+        if (c.rank() == 1) raise(SIGSTOP);
+        if (c.rank() == 0) {
+          std::this_thread::sleep_for(timeout / 4);
+          expect_named(loss_in([&] { c.recv(x, 4, DType::f32, 1); }), 1);
+        }
+        const auto rest = c.shrink(std::array{1});
+        expect(rest->ranks() == 3 && sum_over(*rest, 1) == 3, "the others' sum");
+        rest->barrier();
+      },
+      by_the_deadline);
+  EXPECT_EQ(said, "rank 1: signal 9\n");
+}
+
 TEST(Dividing, AShrinksLeaderKeepsTheDeadlineToo) {
   std::atomic<int>& told = seen_by_all();
   const std::string said = run_ranks(
