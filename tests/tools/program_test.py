@@ -73,6 +73,19 @@ class Mistakes(unittest.TestCase):
             with self.subTest(path=path):
                 self.assert_one_line(trellis(*path, "--hepl"), 2, "did you mean '--help'?")
 
+    def test_a_repeatable_option_takes_one_word(self):
+        for words in (["train"], ["train", "show"], ["train", "price"], ["train", "search"]):
+            ran = trellis(*words, "--set", "model.hidden_size=-3", "/nosuch.yaml")
+            self.assertEqual((ran.returncode, ran.stdout), (1, ""), ran.stderr)
+            self.assertIn("cannot read '/nosuch.yaml'", ran.stderr)
+
+    def test_a_command_of_the_python_package_says_what_is_missing(self):
+        for words in (["nki", "run", "kernels.py:matmul"], ["nki", "--chip", "trn2", "k.py", "--any"], ["simulate", "--", "python", "x"]):
+            ran = subprocess.run([TRELLIS, *words], env={**os.environ, "TRELLIS_PYTHON": "/nosuch/python"},
+                                 capture_output=True, text=True)
+            self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+            self.assertIn("'/nosuch/python' is no interpreter that has the packages trellis and", ran.stderr)
+
     def test_a_number_of_more_than_64_bits_is_not_taken_for_another(self):
         for words in (["core", "run", "cast", "--seed"], ["machine", "search", "ring:4", "all_reduce", "--moves"]):
             for number in ("99999999999999999999", "-99999999999999999999"):

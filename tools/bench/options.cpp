@@ -41,8 +41,7 @@ const char* title(Section section) {
 void add_idle(CLI::App& app, BenchOptions& o, const Flag& f) {
   app.add_option(f.names, o.idle[std::string(f.long_name())], fmt::format("Only what it is by default: {}", f.why))
       ->group(title(f.section))
-      ->expected(1)
-      ->allow_extra_args(false);
+      ->expected(1);
 }
 
 void add(CLI::App& app, BenchOptions& o, const Flag& f) {
@@ -54,7 +53,7 @@ void add(CLI::App& app, BenchOptions& o, const Flag& f) {
   else if (const auto* number = std::get_if<int BenchOptions::*>(&f.target))
     option = app.add_option(f.names, o.*(*number), text);
   else if (const auto* list = std::get_if<std::vector<std::string> BenchOptions::*>(&f.target))
-    option = app.add_option(f.names, o.*(*list), text);
+    option = app.add_option(f.names, o.*(*list), text)->allow_extra_args(f.section != Section::simulated);
   else
     option = app.add_option(f.names, o.*std::get<std::string BenchOptions::*>(f.target), text);
   if (f.standard == nullptr) option->capture_default_str();

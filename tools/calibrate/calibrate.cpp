@@ -12,6 +12,7 @@
 #include "measure/published/accuracy.h"
 #include "net/sha256.h"
 #include "sim/hardware/figures/figure_units.h"
+#include "text/printable.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
 #include "tools/calibrate/subjects.h"
@@ -79,6 +80,7 @@ class Subjects {
   std::vector<MeasuredSubject> read() {
     for (const std::string& file : o_.files) {
       const std::string text = read_input(file);
+      text::expect_text(file, text);
       sources_.push_back(fmt::format("{} (sha256 {})", file, digest(text)));
       const std::size_t begins = text.find_first_not_of(" \t\r\n");
       if (begins != text.npos && (text[begins] == '[' || text[begins] == '{'))

@@ -39,7 +39,7 @@ FOLDERS = {
                  "checkpoint", "cache", "trainer"],
     "measure":  ["published", "calibration"],
     "tools":    ["program", "picture", "answer", "topo", "schedule", "bench", "tune", "core", "doctor", "launch",
-                 "machine", "sim", "device", "neff", "train", "layouts", "validate", "calibrate", "simulate"],
+                 "machine", "sim", "device", "neff", "train", "layouts", "validate", "calibrate", "python_commands"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')

@@ -50,9 +50,8 @@ void add_run(CLI::App& app, Options& o) {
       ->check(CLI::IsMember({"lanes", "sequential"}))
       ->capture_default_str();
   app.add_option("--seed", o.seed, "Seed of the random inputs")->capture_default_str();
-  app.add_option("--input", o.inputs, "NAME=FILE: the bytes of an HBM buffer; several times")->allow_extra_args(false);
-  app.add_option("--save", o.outputs, "NAME=FILE: where an HBM buffer's bytes go; several times")
-      ->allow_extra_args(false);
+  app.add_option("--input", o.inputs, "NAME=FILE: the bytes of an HBM buffer; several times");
+  app.add_option("--save", o.outputs, "NAME=FILE: where an HBM buffer's bytes go; several times");
   app.add_flag("--json", o.json, "Print JSON");
 }
 

@@ -25,10 +25,8 @@ std::pair<std::string, std::string> halves(const std::string& text, std::string_
 void add_core_subject(CLI::App& app, CoreSubject& s) {
   app.add_option("program", s.program, "One that ships (trellis core list), or a text file with one")->required();
   app.add_option("--chip", s.chip, "trn1, inf2, trn2, trn3 or ideal")->capture_default_str();
-  app.add_option("-p,--parameter", s.parameters, "NAME=VALUE, of a program that ships; several times")
-      ->allow_extra_args(false);
-  app.add_option("--what-if", s.what_if, "FIGURE=VALUE: another value of a figure of the chip, such as dma.start=2us")
-      ->allow_extra_args(false);
+  app.add_option("-p,--parameter", s.parameters, "NAME=VALUE, of a program that ships; several times");
+  app.add_option("--what-if", s.what_if, "FIGURE=VALUE: another value of a figure of the chip, such as dma.start=2us");
 }
 
 sim::ChipSpec chip_of(const CoreSubject& s) {

@@ -65,7 +65,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--hostfile,--hosts-file", o.hosts_file,
                  "A file of them: a line node0, node0:4 or node0 slots=4 each");
   app.add_option("--rsh", o.shell, "Command that runs a program on another host")->capture_default_str();
-  app.add_option("-x", o.passed, "A further variable that ranks on hosts get; repeatable")->allow_extra_args(false);
+  app.add_option("-x", o.passed, "A further variable that ranks on hosts get; repeatable");
   app.add_flag("--tether", o.tether, "Of a launch that another one started")->group("");
   app.add_flag("--raw", o.job.raw, "Ranks print by themselves, without prefixes");
   auto* const pin = app.add_flag("--pin", o.pin, "Each rank stays on one core, in the order of trellis topo show -n");

@@ -44,7 +44,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("config", o.config, "The configuration: its model, sequence length, precision")->required();
   app.add_option("--set", o.changes, "Changes a key: data.seq_length=128");
   app.add_option("-m,--machine", o.machines, "The machine, or several")->capture_default_str();
-  app.add_option("-g,--global-batch", o.global_batch, "Sequences a step [the configuration's]");
+  app.add_option("-g,--global-batch", o.global_batch, "Sequences a step [the configuration's]")->check(above_zero());
   app.add_option("--what-if", o.what_if, sim::change_grammar);
   app.add_option("--figures", o.figures, figures_help);
   app.add_option("--software", o.step.software, "The release that compiled the step, as 2.21 [the newest known]");

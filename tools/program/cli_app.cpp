@@ -70,7 +70,10 @@ App::App(cli11::App& whole) : whole_(&whole, [](cli11::App*) {}) {}
 
 template <class Value>
 Option* App::add_option(const std::string& names, Value& value, const std::string& text) {
-  return &options_.emplace_back(*whole_->add_option(names, value, text));
+  cli11::Option* whole = whole_->add_option(names, value, text);
+  // A word after the value of `--set a=b` is the command's own, as in `train --set a=b FILE`
+  if (!whole->get_positional()) whole->allow_extra_args(false);
+  return &options_.emplace_back(*whole);
 }
 
 template Option* App::add_option(const std::string&, int&, const std::string&);
@@ -87,6 +90,8 @@ template Option* App::add_option(const std::string&, std::vector<std::string>&, 
 Option* App::add_flag(const std::string& names, bool& value, const std::string& text) {
   return &options_.emplace_back(*whole_->add_flag(names, value, text));
 }
+
+void App::pass_words_on() { whole_->prefix_command(); }
 
 void App::description(const std::string& text) { whole_->description(text); }
 

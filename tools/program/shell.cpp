@@ -90,7 +90,12 @@ int parse_and_run(ParserTree& tree, std::vector<std::string> arguments) {
   } catch (const cli11::ParseError& error) {
     return fail(2, complaint(tree.root, error));
   }
-  const auto run = tree.runs.find(deepest(&tree.root));
+  const cli11::App* asked = deepest(&tree.root);
+  if (asked->get_prefix_command()) {  // its own options come first, and are all known
+    const std::vector<std::string> passed_on = asked->remaining();
+    if (!passed_on.empty() && passed_on.front().starts_with("-")) return fail(2, unexpected(asked, passed_on.front()));
+  }
+  const auto run = tree.runs.find(asked);
   // A command that is a group as well says what there is when it is given nothing.
   const bool bare = run != tree.runs.end() && !command_names(run->first).empty() && run->first->count_all() <= 1;
   if (run == tree.runs.end() || bare) {

@@ -1,0 +1,70 @@
+#include "tools/python_commands/python_command.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "ccl/tell.h"
+#include "tools/program/typed_words.h"
+
+namespace trellis::tools {
+namespace {
+
+// The package of a build tree stands beside the program.
+void find_package(const std::string& command) {
+  std::error_code absent;
+  const auto beside = std::filesystem::read_symlink("/proc/self/exe", absent).parent_path() / "python";
+  if (absent || !std::filesystem::exists(beside / "trellis" / command, absent)) return;
+  const char* path = std::getenv("PYTHONPATH");
+  setenv("PYTHONPATH", (beside.string() + (path != nullptr ? std::string(":") + path : "")).c_str(), 1);
+}
+
+bool has_packages(const std::string& python, const std::vector<std::string>& packages) {
+  std::string code =
+      "import sys; from importlib.util import find_spec as f; sys.exit(not (f('trellis') and f('trellis._native')";
+  for (const std::string& package : packages) code += fmt::format(" and f('{}')", package);
+  code += "))";
+  const pid_t child = fork();
+  if (child == 0) {
+    if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(127);
+    execlp(python.c_str(), python.c_str(), "-c", code.c_str(), nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace
+
+int run_python_command(const std::string& command, const std::string& extra, const std::vector<std::string>& packages) {
+  find_package(command);
+  const char* named = std::getenv("TRELLIS_PYTHON");
+  const bool is_named = named != nullptr && *named != '\0';
+  std::vector<std::string> candidates{"python3", "python"};
+  if (is_named) candidates = {named};
+  for (const std::string& python : candidates) {
+    if (!has_packages(python, packages)) continue;
+    std::vector<std::string> words{python, "-m", "trellis." + command};
+    const std::vector<std::string> typed = typed_words();
+    const auto own = std::ranges::find(typed, command);
+    words.insert(words.end(), own == typed.end() ? own : own + 1, typed.end());
+    if (typed.size() > 1 && typed[1] == "help") words.emplace_back("--help");
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    execvp(python.c_str(), arguments.data());
+  }
+  ccl::tell(
+      "trellis {}: {} has the packages trellis and {}: pip install 'trellis[{}]', or set TRELLIS_PYTHON to an "
+      "interpreter that has them\n",
+      command, is_named ? fmt::format("'{}' is no interpreter that", named) : "neither python3 nor python",
+      fmt::join(packages, ", "), extra);
+  return 2;
+}
+
+}  // namespace trellis::tools
