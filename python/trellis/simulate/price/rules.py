@@ -62,6 +62,19 @@ def _of_first_input(o: Operation) -> dict[str, Any]:
     return _extents(o.inputs[0] if o.inputs else o.outputs[0])
 
 
+def _of_touched(o: Operation) -> dict[str, Any]:
+    """In place: what indices do not name stays where it is. Of the first operand, as much as each index tensor names, on
+    the axes that have none; what is put there is the last operand."""
+    if not o.name.split(".")[1].endswith("_"):
+        return _of_first_input(o)
+    into, given = o.inputs[0], o.inputs[1:]
+    indices = max(len(given) - 1, 1)
+    named = max((prod(shape) for shape in given[:indices]), default=1) * prod(into[indices:])
+    touched = min(max(named, prod(given[-1])), prod(into))
+    columns = into[-1] if into and touched % into[-1] == 0 else 1
+    return {"rows": touched // columns, "columns": columns}
+
+
 def _of_output(o: Operation) -> dict[str, Any]:
     return _extents(o.outputs[0] if o.outputs else o.inputs[0])
 
@@ -132,7 +145,8 @@ _rules("gelu_gradient", _of_output, "gelu_backward", "silu_backward", "tanh_back
 _rules("embedding", _of_output, "embedding", "index_select", "gather", "index")
 _rules("elementwise", _of_rows, "nll_loss_forward")
 _rules("elementwise", _fills, "nll_loss_backward")
-_rules("embedding_gradient", _of_first_input, "embedding_dense_backward", "index_add", "index_put", "scatter_add")
+_rules("embedding_gradient", _of_first_input, "embedding_dense_backward", "index_add", "scatter_add")
+_rules("embedding_gradient", _of_touched, "index_put")
 _rules("elementwise", _elementwise(1, 0), "add", "sub", "rsub", "mul", "div", "neg", "pow", "where", "maximum",
        "minimum", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "bitwise_and",
        "bitwise_or",

@@ -21,6 +21,7 @@ class Groups:
         self._open = False
         self._said = ""
         self._taken: set[int] = set()  # ranks of the last family
+        self._axes: dict[str, None] = {}  # of meshes, that are the whole world
 
     def default(self, name: str) -> None:
         self._by_name[name] = (0, self._families[0][1][0])
@@ -45,8 +46,15 @@ class Groups:
         """(its family, its members)"""
         return self._by_name[name]
 
+    def axis(self, name: str, size: int) -> None:
+        """An axis of a mesh. One that is the whole world has its group, and is a family by another name."""
+        if size == self.world > 1:
+            self._axes[name] = None
+
     def families(self) -> list[Family]:
-        return [Family(label, tuple(sorted(groups))) for label, groups in self._families]
+        told = [Family(label, tuple(sorted(groups))) for label, groups in self._families]
+        names = {family.name for family in told}
+        return told + [Family(name, told[0].groups) for name in self._axes if name not in names]
 
 
 def name_of(group: Any) -> str:

@@ -91,7 +91,7 @@ def _objects() -> None:
         setattr(dist, name, moved)
 
 
-def _meshes() -> None:
+def _meshes(groups: Groups) -> None:
     from torch.distributed import device_mesh
 
     init, mesh = device_mesh.init_device_mesh, device_mesh.DeviceMesh.__init__
@@ -101,6 +101,8 @@ def _meshes() -> None:
 
     def of_device(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
         mesh(self, here(device_type), *args, **kwargs)
+        for name, size in zip(self.mesh_dim_names or (), self.shape, strict=False):
+            groups.axis(name, size)
 
     device_mesh.init_device_mesh = dist.init_device_mesh = init_device_mesh
     device_mesh.DeviceMesh.__init__ = of_device  # type: ignore[method-assign]
@@ -218,7 +220,7 @@ def install(settings: Settings, recorder: Recorder, groups: Groups, communicatio
     _groups(settings, groups)
     if settings.device != "cpu":
         _objects()
-        _meshes()
+        _meshes(groups)
         _mixed_precision()
         _modules()
         _sharded_at_first(recorder)

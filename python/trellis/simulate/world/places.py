@@ -1,5 +1,6 @@
 """Where in the job something happens: the module, and the line of the job's own source."""
 
+import bisect
 import functools
 import os
 import sys
@@ -26,6 +27,7 @@ class Places:
         self._stack: list[str] = []
         self._names: dict[int, str] = {}
         self._forward: dict[int, Place] = {}  # by autograd's sequence number
+        self._numbers: list[int] = []  # those, ascending
         self._files: dict[str, str] = {}  # "" for those that are not the job's
         self._last = Place("", "")
         self.compiled = 0  # regions of torch.compile that run
@@ -53,6 +55,7 @@ class Places:
 
     def new_step(self) -> None:
         self._forward.clear()
+        self._numbers.clear()
         self._stack.clear()
         self.compiled = 0
 
@@ -96,13 +99,23 @@ class Places:
         if node is None:
             place = Place(self._stack[-1] if self._stack else "", self._line())
             if torch.is_grad_enabled():
-                self._forward.setdefault(torch.autograd._get_sequence_nr() - 1, place)
+                self._made(torch.autograd._get_sequence_nr() - 1, place)
         else:
-            place = self._forward.get(node._sequence_nr(), self._last)
+            place = self._forward.get(node._sequence_nr()) or self._before(node._sequence_nr())
             if self._stack:  # what is computed again
                 place = Place(self._stack[-1], place.line)
         self._last = place
         return place
+
+    def _made(self, number: int, place: Place) -> None:
+        if self._forward.setdefault(number, place) is place and number > (self._numbers[-1] if self._numbers else -1):
+            self._numbers.append(number)
+
+    def _before(self, number: int) -> Place:
+        """Where autograd's last node before it was made: of a node whose operations made others, as a loss on distributed
+        tensors does, nothing else is known."""
+        at = bisect.bisect_right(self._numbers, number)
+        return self._forward[self._numbers[at - 1]] if at else self._last
 
     def _line(self) -> str:
         frame = sys._getframe(2)
