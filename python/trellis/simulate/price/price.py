@@ -13,6 +13,10 @@ from trellis.simulate.record.steps import Event
 
 __all__ = ["Priced", "price"]
 
+# Code of the runtime on each physical core, as Neuron's documentation of device memory says. Of `collectives`, which it names
+# beside it, no size is documented.
+_RUNTIME = 96 << 20
+
 
 @dataclass
 class OperatorClass:
@@ -45,11 +49,16 @@ class Priced:
     tokens: int = 0  # of all ranks that read data of their own
     merged: Merged = field(default_factory=Merged)  # what merging compiled regions would save, of the slowest class
     capacity: float = 0.0  # bytes of a rank's memory
+    runtime: int = 0  # of those, what the runtime takes
     peak_flops: float = 0.0  # a second, of a rank
 
     @property
     def mfu(self) -> float:
         return self.flops / (self.time * self.peak_flops * self.job.world) if self.time else 0.0
+
+    @property
+    def fits(self) -> bool:
+        return max(c.record.memory.peak for c in self.job.classes) + self.runtime <= self.capacity
 
     @property
     def on_defaults(self) -> float:
@@ -109,6 +118,7 @@ def price(job: JobRecord, machine: sim.Machine | str, era: str = "") -> Priced:
     out = Priced(job, machine, proof, middle, rates, middle.time, ends[0], ends[1], slowest)
     figures = machine.figures
     out.capacity = figures["hbm.bytes"].value * machine.chips / machine.ranks
+    out.runtime = int(_RUNTIME * figures["cores"].value * machine.chips / machine.ranks) if machine.chip else 0
     out.peak_flops = peak_flops(machine)
     _waits(out)
     _operators(out)

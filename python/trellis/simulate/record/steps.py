@@ -68,6 +68,8 @@ class Memory:
     peak: int = 0
     at: int = 0  # the event before which it is reached
     categories: dict[str, int] = field(default_factory=dict)
+    # What torch.cuda's caching allocator would have reserved by then, since the job's begin; 0: not known.
+    reserved: int = field(default=0, compare=False)
 
 
 @dataclass
@@ -114,7 +116,8 @@ def as_json(record: RankRecord) -> dict[str, Any]:
         "places": record.places,
         "operations": record.operations,
         "events": record.events,
-        "memory": {"peak": record.memory.peak, "at": record.memory.at, "categories": record.memory.categories},
+        "memory": {"peak": record.memory.peak, "at": record.memory.at, "categories": record.memory.categories,
+                   "reserved": record.memory.reserved},
         "assumptions": record.assumptions,
         "tokens": record.tokens,
         "parameters": record.parameters,

@@ -53,9 +53,10 @@ def picture(out: Priced) -> str:
 
 def _memory(out: Priced) -> str:
     one = max(out.job.classes, key=lambda c: c.record.memory.peak).record.memory
-    whole = max(out.capacity, one.peak, 1)
+    whole = max(out.capacity, one.peak + out.runtime, 1)
     x, parts = 0.0, []
-    for index, (name, size) in enumerate(sorted(one.categories.items(), key=lambda item: -item[1])):
+    held = [*sorted(one.categories.items(), key=lambda item: -item[1]), ("runtime", out.runtime)]
+    for index, (name, size) in enumerate(held):
         width = size / whole * _WIDTH
         parts.append(f'<rect x="{x:.2f}" y="0" width="{width:.2f}" height="24" fill="{_COLORS[index % 7]}">'
                      f"<title>{name} {words.size(size)}</title></rect>")  # fmt: skip

@@ -94,8 +94,9 @@ def picture(out: Priced) -> str:
     shown.bar("the step", _waits(out), out.time or 1.0, "")
     shown.lanes(out)
     memory = [(name, float(n), words.size(n)) for name, n in sorted(most.categories.items(), key=lambda x: -x[1])]
-    fits = "fits" if most.peak <= out.capacity else "does not fit"
-    shown.bar("memory of a rank", memory, max(out.capacity, most.peak, 1.0), f"of {words.size(out.capacity)}: {fits}")
+    memory.append(("runtime", float(out.runtime), words.size(out.runtime)))
+    fits = "fits" if out.fits else "does not fit"
+    shown.bar("memory of a rank", memory, max(out.capacity, most.peak + out.runtime, 1.0), f"of {words.size(out.capacity)}: {fits}")
     size = f'width="{_WIDTH}" height="{shown.y}"'
     head = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {_WIDTH} {shown.y}" role="img">',
             f"<title>{html.escape(name)}</title>", f"<style>\n{_STYLE}\n</style>",

@@ -36,7 +36,8 @@ def plain(out: Priced) -> dict[str, Any]:
                 "hash": one.record.hash(),
                 "compute": times.busy,
                 "end": times.end,
-                "memory": {"peak": one.record.memory.peak, "capacity": out.capacity, **one.record.memory.categories},
+                "memory": {"peak": one.record.memory.peak, "capacity": out.capacity, **one.record.memory.categories,
+                           "reserved": one.record.memory.reserved, "runtime": out.runtime, "communicators": 0},
             }
             for one, times in zip(out.job.classes, out.timed.classes, strict=True)
         ],

@@ -56,10 +56,15 @@ def _memory(out: Priced) -> list[str]:
     most = max(out.job.classes, key=lambda c: c.record.memory.peak)
     memory = most.record.memory
     parts = ", ".join(f"{name} {words.size(n)}" for name, n in sorted(memory.categories.items(), key=lambda x: -x[1]))
-    fits = "fits" if memory.peak <= out.capacity else "DOES NOT FIT"
-    return [_line("memory", f"{words.size(memory.peak)} at the peak of rank {most.recorded[0]}, of "
+    fits = "fits" if out.fits else "DOES NOT FIT"
+    told = [_line("memory", f"{words.size(memory.peak)} at the peak of rank {most.recorded[0]}, of "
                             f"{words.size(out.capacity)}: {fits}"),
-            _line("", parts)]  # fmt: skip
+            _line("", parts),
+            _line("", f"beside them the runtime's code {words.size(out.runtime)}; communicators' buffers 0 B, for no size "
+                      "is documented")]  # fmt: skip
+    if memory.reserved:
+        told.append(_line("", f"torch.cuda's caching allocator would have reserved {words.size(memory.reserved)}"))
+    return told
 
 
 def _beside(out: Priced) -> list[str]:

@@ -1,11 +1,13 @@
 """What the device's memory holds, by category, as storages come and go."""
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from trellis.simulate.record import Memory
+from trellis.simulate.world.caching import Caching
 
 __all__ = ["Allocations"]
 
@@ -28,6 +30,9 @@ class Allocations:
         self.events = 0  # of the step so far
         self.held = 0  # bytes now
         self.most = 0  # since the program asked to forget its peak
+        self.caching = Caching()
+        self.stream: Callable[[], int] = lambda: 0  # the current one
+        self._blocks: dict[int, Any] = {}  # of the caching allocator, by number
 
     def see(self, tensor: torch.Tensor, phase: str, category: str = "") -> None:
         storage = tensor.untyped_storage()
@@ -37,6 +42,7 @@ class Allocations:
             self._next += 1
             size = storage.size()
             self._alive[key] = (number, size)
+            self._blocks[number] = self.caching.allocate(size, self.stream())
             self._changed(number, size)
             self._first[number] = category or ("activations" if phase in ("forward", "recompute") else "other")
             weakref.finalize(storage, self._gone, key).atexit = False
@@ -50,6 +56,9 @@ class Allocations:
         if (known := self._alive.get(id(storage))) is not None:
             number, before = known
             self._alive[id(storage)] = (number, storage.size())
+            block = self._blocks[number]
+            self._blocks[number] = self.caching.allocate(storage.size(), self.stream())
+            self.caching.free(block)
             self._changed(number, storage.size() - before)
             self._category.setdefault(number, "gathered")
 
@@ -91,11 +100,13 @@ class Allocations:
             for family in self.shards.get(number, ()) if size else ():
                 of = sharded.setdefault(str(family), {})
                 of[category] = of.get(category, 0) + size
-        memory = Memory(most, self._at[where] if where >= 0 else 0, {k: v for k, v in categories.items() if v})
+        memory = Memory(most, self._at[where] if where >= 0 else 0, {k: v for k, v in categories.items() if v},
+                        self.caching.most_reserved)  # fmt: skip
         return memory, sharded
 
     def forget_peak(self) -> None:
         self.most = self.held
+        self.caching.forget_peak()
 
     def _changed(self, number: int, change: int) -> None:
         self.held += change
@@ -105,4 +116,5 @@ class Allocations:
 
     def _gone(self, key: int) -> None:
         number, size = self._alive.pop(key)
+        self.caching.free(self._blocks.pop(number))
         self._changed(number, -size)

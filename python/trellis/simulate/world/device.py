@@ -57,14 +57,14 @@ def _functions(settings: Settings, all_streams: streams.Streams) -> dict[str, An
         **_memory(settings, all_streams.recorder.memory),
     }  # fmt: skip
     for name in ("set_device", "set_rng_state", "set_rng_state_all", "manual_seed", "manual_seed_all", "seed",
-                 "seed_all", "empty_cache", "init", "_lazy_init", "ipc_collect",
+                 "seed_all", "init", "_lazy_init", "ipc_collect",
                  "reset_accumulated_memory_stats", "set_per_process_memory_fraction", "_lazy_call"):  # fmt: skip
         told[name] = nothing
     return told
 
 
 def _memory(settings: Settings, held: Allocations) -> dict[str, Any]:
-    """What the tensors of the device would hold. Nothing is reserved beyond it: no allocator is modelled."""
+    """What the tensors of the device would hold, and what torch.cuda's caching allocator would reserve for them."""
 
     def now(device: Any = None) -> int:
         return held.held
@@ -72,10 +72,16 @@ def _memory(settings: Settings, held: Allocations) -> dict[str, Any]:
     def most(device: Any = None) -> int:
         return held.most
 
+    def reserved(device: Any = None) -> int:
+        return held.caching.reserved
+
+    def most_reserved(device: Any = None) -> int:
+        return held.caching.most_reserved
+
     def stats(device: Any = None) -> dict[str, int]:
         ends = {"current": held.held, "peak": held.most}
-        told = {f"{kind}_bytes.all.{end}": n for kind in ("allocated", "reserved", "active") for end, n in ends.items()}
-        return _Stats(told)
+        told = {f"{kind}_bytes.all.{end}": n for kind in ("allocated", "active") for end, n in ends.items()}
+        return _Stats({**told, "reserved_bytes.all.current": reserved(), "reserved_bytes.all.peak": most_reserved()})
 
     def summary(*_: Any, **__: Any) -> str:
         return f"{_NAME}: {held.held:,} bytes allocated, {held.most:,} at the peak, of {settings.memory:,}"
@@ -84,15 +90,16 @@ def _memory(settings: Settings, held: Allocations) -> dict[str, Any]:
         held.forget_peak()
 
     return {
-        "memory_allocated": now, "memory_reserved": now, "max_memory_allocated": most, "max_memory_reserved": most,
+        "memory_allocated": now, "memory_reserved": reserved, "max_memory_allocated": most,
+        "max_memory_reserved": most_reserved, "empty_cache": lambda: held.caching.empty(),
         "memory_stats": stats, "memory_summary": summary, "reset_peak_memory_stats": forget,
         "reset_max_memory_allocated": forget,
-        "mem_get_info": lambda device=None: (max(settings.memory - held.held, 0), settings.memory),
+        "mem_get_info": lambda device=None: (max(settings.memory - reserved(), 0), settings.memory),
     }  # fmt: skip
 
 
 class _Stats(dict[str, int]):
-    """Retries of an allocator, its segments and blocks: there is none, so that there are none."""
+    """Of an allocator's retries, segments and blocks nothing is told."""
 
     def __missing__(self, _: str) -> int:
         return 0

@@ -48,6 +48,7 @@ class Recorder(TorchDispatchMode):
         self.places = Places()
         self.values = Values()
         self.memory = Allocations()
+        self.memory.stream = lambda: self.streams.current.number
         self.phase = "other"  # beside forward and backward, which are seen
         self.on = False  # this step is recorded
         self.on_first = lambda: None  # called before an operation that may begin a step
