@@ -241,3 +241,86 @@ def test_a_row_is_broadcast_over_partitions_by_products(dtype, width, kinds, met
     np.testing.assert_array_equal(kernel(x, row), x * row)
     made = kernel.trace.summary()
     assert made == kinds | {"dma_copy": 3, "tensor_tensor": 1}
+
+
+@pytest.mark.parametrize("columns", [1, 8])
+def test_a_number_that_is_broadcast_keeps_its_bits(columns):
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def cleared(x, bits):
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.bitwise_and(nl.load(x), nl.invert(nl.load(bits))))
+        return out
+
+    x, bits = np.arange(128 * columns, dtype=np.uint32).reshape(128, columns), np.array([[2]], np.uint32)
+    np.testing.assert_array_equal(cleared(x, bits), x & ~bits)  # ~2 is no f32
+
+
+def test_a_sum_that_was_added_to_is_assigned_to_other_tiles():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def sums(x):
+        out = nl.ndarray((2, *x.shape), x.dtype, buffer=nl.shared_hbm)
+        both = nl.ndarray((nl.par_dim(64), 2, x.shape[1]), dtype=x.dtype, buffer=nl.sbuf)
+        tile = nl.load(x)
+        for k in nl.static_range(2):
+            total = nl.zeros(x.shape, nl.float32, buffer=nl.psum)
+            for _ in nl.static_range(k + 1):
+                total += nl.matmul(tile, tile, transpose_x=True)
+            both[:, k, :] = total
+            nl.store(out[k], both[:, k, :])
+        return out
+
+    x = numbers(64, 64)
+    np.testing.assert_allclose(sums(x), [x.T @ x, 2 * x.T @ x], rtol=1e-5)
+
+
+def test_tiles_have_the_methods_of_neuronxcc():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.language as nl
+    import neuronxcc.nki.typing as nt
+
+    @nki.jit(experimental_flags="enable-mutable-parameter")
+    def narrowed(x, kept: nt.tensor[nt.mutable]):
+        out = nl.ndarray(x.shape, nl.bfloat16, buffer=nl.shared_hbm)
+        tile = nl.load(x).assert_shape((128, 2, 8)).reshape(shape=(128, 16))
+        narrow = tile.astype(nl.bfloat16)
+        tile[...] = 0
+        nl.store(out.reshape(shape=(128, 16)), narrow.as_tile())
+        nl.store(kept, tile)
+        return out
+
+    x, kept = numbers(128, 2, 8), numbers(128, 16)
+    np.testing.assert_array_equal(narrowed(x, kept), x.astype(nl.bfloat16))
+    assert not kept.any()
+
+
+def test_a_place_is_computed_by_a_function_of_named_parameters():
+    import functools
+
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.compiler as ncc
+    import neuronxcc.nki.language as nl
+
+    asked = []
+
+    def bank(banks, idx, pdim_size, fdim_size):
+        asked.append((idx, pdim_size, fdim_size))
+        return banks[idx], 0, 0
+
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        tiles = nl.ndarray((2, nl.par_dim(64), 64), dtype=np.float32,
+                           buffer=ncc.psum.alloc(functools.partial(bank, banks={(0,): 1, (1,): 5})))  # fmt: skip
+        tiles[1] = nl.matmul(nl.load(x), nl.load(x), transpose_x=True)
+        nl.store(out, nl.copy(tiles[1]))
+        return out
+
+    x = numbers(64, 64)
+    np.testing.assert_allclose(kernel(x), x.T @ x, rtol=1e-5)
+    assert ((1,), 64, 256) in asked

@@ -1,5 +1,6 @@
 """Declarations of tensors: their memory, place and first contents."""
 
+import inspect
 from typing import Any
 
 from trellis.nki.kernels.session import NkiError, refuse, session
@@ -23,7 +24,11 @@ class Place:
 
     def address(self, block: tuple[int, ...], partitions: int, each: int) -> tuple[int, int]:
         """Of a block, by its indices."""
-        got = [int(n) for n in self.function(block or (0,), partitions, each)]
+        named = {"idx": block or (0,), "pdim_size": partitions, "fdim_size": each}  # as the compiler calls it
+        if not named.keys() <= inspect.signature(self.function).parameters.keys():
+            got = [int(n) for n in self.function(*named.values())]
+        else:
+            got = [int(n) for n in self.function(**named)]
         if self.region is MemoryRegion.psum and len(got) == 3:
             return got[1], got[0] * session().limits.bank_bytes + got[2]
         return got[0], got[-1]

@@ -14,7 +14,7 @@ from trellis.nki.language.assign import assign, in_place
 from trellis.nki.language.indices import mask_of
 from trellis.nki.rules.chips import PARTITIONS
 from trellis.nki.tensors.tensor import NkiTensor
-from trellis.nki.tensors.types import F32, U8, is_float, to_dtype
+from trellis.nki.tensors.types import F32, U8, is_float, is_integer, to_dtype
 
 __all__ = ["binary", "binary_into", "finish", "install", "promoted", "spread", "unary"]
 
@@ -84,7 +84,7 @@ def spread(x: NkiTensor, rows: int) -> NkiTensor:
     """A row for every partition."""
     if x.shape[0] == rows or x.shape[0] != 1:
         return x
-    if session().beta and x.ndim == 2 and x.space == "sbuf":
+    if session().beta and x.ndim == 2 and x.space == "sbuf" and not is_integer(x.dtype):
         return _by_products(x, rows)
     tile = fresh((rows, *x.shape[1:]), x.dtype)
     if session().compute:
@@ -196,7 +196,7 @@ def install() -> None:
         setattr(NkiTensor, f"__{word}__", _equality(op))
     others = {"__neg__": lambda self: unary("negative", self), "__invert__": lambda self: unary("bitwise_not", self),
               "__abs__": lambda self: unary("abs", self), "__setitem__": assign, "__array_ufunc__": None,
-              "broadcast_to": _broadcast_to}  # fmt: skip
+              "broadcast_to": _broadcast_to, "astype": lambda self, dtype: unary("copy", self, dtype)}  # fmt: skip
     for name, method in others.items():
         setattr(NkiTensor, name, method)
 

@@ -21,8 +21,7 @@ def assign(self: NkiTensor, key: Any, value: Any) -> None:
     """self[key] = value."""
     dst = self[key]
     if isinstance(value, NkiTensor):
-        if value.settled or value.same_place(dst):
-            value.settled = False
+        if value.same_place(dst) or (value.settled and value.same_elements(dst)):
             return
         _from_tensor(dst, value)
     elif isinstance(value, (np.ndarray, list)):

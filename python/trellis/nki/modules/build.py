@@ -151,6 +151,7 @@ def _typing(name: str) -> Any:
     m: Any = types.ModuleType(name)
     for word in ("tensor", "mutable_tensor", "Tensor", "scalar"):
         setattr(m, word, type(word, (TensorAnnotation,), {}))
+    m.mutable = "mutable"  # nt.tensor[nt.mutable]: an argument that the kernel writes, as any may
     return m
 
 

@@ -29,7 +29,7 @@ class NkiTensor(Access):
         self.index: Any = None  # the tensor whose numbers chose the places
         self.born: int | None = None  # the instruction that made it, whose result no one has named yet
         self.mask: Any = None  # what that instruction left alone
-        self.settled = False
+        self.settled = False  # by `tensor[key] += value`, after which Python assigns it to tensor[key] once more
         self.bounds: Any = None
         self._view: Any = None
         self._array: Any = None
@@ -59,6 +59,15 @@ class NkiTensor(Access):
     @property
     def on_chip(self) -> bool:
         return bool(self.memory.space != "hbm")
+
+    def assert_shape(self, shape: Any) -> "NkiTensor":
+        if self.shape != tuple(shape):
+            raise refuse(f"{self!r} has not the asserted shape {list(shape)}")
+        return self
+
+    def as_tile(self) -> "NkiTensor":
+        """neuronxcc tells a view from the tile that it is; here they are one."""
+        return self
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -175,6 +184,11 @@ class NkiTensor(Access):
     def same_place(self, other: "NkiTensor") -> bool:
         return (self.memory is other.memory and self.offset == other.offset and self.shape == other.shape
                 and self.strides == other.strides and self.flat is None and other.flat is None)
+
+    def same_elements(self, other: "NkiTensor") -> bool:
+        """As same_place, of elements that indices chose one by one."""
+        return (self.memory is other.memory and self.flat is not None and other.flat is not None
+                and np.array_equal(self.flat, other.flat))
 
 
 def broadcasts(mask: Any, shape: tuple[int, ...]) -> bool:

@@ -87,8 +87,9 @@ class Reshaping:
         t.valid = None if self.valid is None else transform(np.broadcast_to(self.valid, self.shape))
         return t
 
-    def reshape(self, *shape: Any) -> Any:
-        to = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], (int, np.integer)) else shape
+    def reshape(self, *sizes: Any, shape: Any = ()) -> Any:
+        sizes = sizes or (shape,)
+        to = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], (int, np.integer)) else sizes
         total = prod(self.shape)
         to = tuple(int(n) for n in to)
         if -1 in to:
