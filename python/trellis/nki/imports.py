@@ -1,12 +1,16 @@
 """Lets files that import nki, or neuronxcc.nki, run unmodified. What is installed under these names is not shadowed
 without asking."""
 
+import ast
 import contextlib
+import functools
 import importlib.machinery
 import importlib.util
 import sys
+import sysconfig
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from trellis.nki.kernels.jit import settings
@@ -14,7 +18,9 @@ from trellis.nki.kernels.jit import settings
 __all__ = ["as_nki"]
 
 ROOTS = ("nki", "neuronxcc")
-# What kernels import at the top of a file, and often do not use.
+# Of neuronxcc: the vendor's own kernels, which files import beside those that they define.
+KERNELS = ("neuronxcc.nki.kernels", "neuronxcc.nki._private_kernels", "neuronxcc.nki._pre_prod_kernels")
+# What kernels import at the top of a file, and often do not use. These have stand-ins wherever they are imported.
 ABSENT = ("torch_xla", "torch_neuronx", "jax", "jax_neuronx", "neuron_dtypes", "transformers", "libneuronxla",
           "neuronx_distributed", "torch", "scipy", "tabulate", "matplotlib", "pandas", "einops")  # fmt: skip
 
@@ -71,12 +77,44 @@ class AbsentName:
         return (object,)
 
 
+@functools.cache
+def unguarded(file: str) -> frozenset[int]:
+    """The lines of the imports in a file that no `try` is prepared for."""
+
+    def imports(node: ast.AST) -> Iterator[int]:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        for child in ast.iter_child_nodes(node):
+            if not (isinstance(node, ast.Try) and child in node.body):
+                yield from imports(child)
+
+    try:
+        return frozenset(imports(ast.parse(Path(file).read_bytes())))
+    except (OSError, SyntaxError, ValueError):
+        return frozenset()
+
+
+LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
+
+
+def needs_stand_in() -> bool:
+    """Whether a file of the user's own imports now, and would end if the module were not there."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and (frame.f_code.co_filename == __file__ or "importlib" in frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None or frame.f_code.co_filename.startswith(LIBRARIES):
+        return False
+    return frame.f_lineno in unguarded(frame.f_code.co_filename)
+
+
 class AbsentFinder:
-    """The last finder: gives stand-ins for the modules in ABSENT."""
+    """The last finder: gives stand-ins for the modules in ABSENT, and for others that a file imports without a `try`."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         root, _, child = name.partition(".")
-        if root in ABSENT and (not child or isinstance(sys.modules.get(root), Absent)):
+        if name.startswith(KERNELS):
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+        if isinstance(sys.modules.get(root), Absent) if child else root in ABSENT or (root not in ROOTS and needs_stand_in()):
             loader: Any = self
             return importlib.machinery.ModuleSpec(name, loader, is_package=True)
         return None
@@ -122,7 +160,7 @@ def as_nki(*, shadow: bool = False, chip: str = "", rules: str = "", compute: bo
     finally:
         settings.chip, settings.rules, settings.compute = kept
         sys.meta_path.remove(finder)
-        for name in [n for n in sys.modules if n.split(".")[0] in (*ROOTS, *ABSENT)]:
-            if name.split(".")[0] in ROOTS or isinstance(sys.modules[name], Absent):
+        for name, module in list(sys.modules.items()):
+            if name.split(".")[0] in ROOTS or isinstance(module, Absent):
                 del sys.modules[name]
         sys.modules.update(before)

@@ -52,3 +52,27 @@ def test_trellis_nki_is_the_same_command():
     code = "import sys, types; sys.modules['trellis._where'] = types.SimpleNamespace(PROGRAM='false'); from trellis.__main__ import main; main()"
     ran = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
     assert "kept on trn2: " in ran.stdout
+
+
+FILE = """import nki
+import not_there.at_all as absent
+from neuronxcc.nki._private_kernels import attention
+try:
+    import not_there_either
+    HAS = True
+except ImportError:
+    HAS = False
+
+
+def use():
+    return absent.thing(1)
+"""
+
+
+def test_what_a_kernels_file_imports_may_be_absent_until_it_is_used(tmp_path):
+    (tmp_path / "kernels_of_someone.py").write_text(FILE)
+    code = ("import sys, trellis.nki as nki; sys.path.insert(0, sys.argv[1])\n"
+            "with nki.as_nki():\n    import kernels_of_someone as file\n    print(file.HAS)\n    file.use()")  # fmt: skip
+    ran = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
+    assert ran.stdout == "False\n"
+    assert "not_there.at_all.thing: not_there is not installed; expected it for what this line does" in ran.stderr
