@@ -4,7 +4,7 @@
 
 FOLDER has checkouts under their repositories' names, of those that you want: nki-samples, aws-neuron-sdk, AccelOpt,
 kda-for-trainium, autocomp, nki-autotune, asst4-trainium2, asst4-trainium2-x (of xaviergonzalez), trainium-kernel-fusion,
-nkipy; nki_library.py runs nki-library's. Nothing of theirs is in this tree. Each kernel runs in
+nkipy, and owner+asst4-trainium of others; nki_library.py runs nki-library's. Nothing of theirs is in this tree. Each kernel runs in
 a process of its own; right: the norm of what differs from a plain numpy answer is within the case's tolerance."""
 
 import argparse
@@ -12,6 +12,7 @@ import json
 import multiprocessing
 import re
 import resource
+import signal
 import sys
 import time
 import traceback
@@ -22,7 +23,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 
-from nki_cases import benches, harnesses, others, samples, searched  # noqa: E402
+from nki_cases import benches, harnesses, others, samples, searched, students  # noqa: E402
 from nki_cases.case import KernelCase, error  # noqa: E402
 from nki_cases.page import put  # noqa: E402
 
@@ -37,7 +38,7 @@ def cases(root: Path) -> list[KernelCase]:
         found += harnesses.harnesses(root / "autocomp")
     if (root / "kda-for-trainium").exists() and (root / "AccelOpt").exists():
         found += benches.kda(root / "kda-for-trainium", root / "AccelOpt")
-    return found
+    return found + list(students.students(root))
 
 
 def judge(case: KernelCase, answer: Any, chip: str, seconds: float, times: bool) -> None:
@@ -110,7 +111,9 @@ def run(case: KernelCase, seconds: float, chip: str, times: bool) -> Judged:
     try:
         return tuple(ours.recv())
     except EOFError:
-        return (False, False, f"longer than {seconds:.0f} s of a processor", "")
+        process.join()
+        ended = "longer than" if process.exitcode == -signal.SIGXCPU else f"ended with {process.exitcode} within"
+        return (False, False, f"{ended} {seconds:.0f} s of a processor", "")
     finally:
         process.kill()
         process.join()
