@@ -45,9 +45,11 @@ RankEvidence place_of(const RankDump* own, const SeenRank* seen, const std::vect
   return p;
 }
 
+// The launch started the process, or a script that started it.
 bool has(const LaunchRecord& record, const RankDump& d) {
-  return d.moment_ns >= record.began_ns && d.moment_ns <= record.written_ns + slack_ns &&
-         std::ranges::any_of(record.ranks, [&](const LaunchedRank& r) { return r.process == d.process; });
+  if (d.moment_ns < record.began_ns || d.moment_ns > record.written_ns + slack_ns) return false;
+  if (!d.job_identity.empty() && !record.job_identity.empty()) return d.job_identity == record.job_identity;
+  return std::ranges::any_of(record.ranks, [&](const LaunchedRank& r) { return r.process == d.process; });
 }
 
 // Groups numbers that belong together (union-find).
@@ -74,7 +76,8 @@ bool belong_together(const Members& a, const Members& b) {
 }
 
 bool belong_together(const LaunchRecord& a, const LaunchRecord& b) {
-  return a.nodes == b.nodes && a.node != b.node && a.began_ns <= b.written_ns && b.began_ns <= a.written_ns;
+  return a.nodes == b.nodes && a.node != b.node && a.job_identity == b.job_identity && a.began_ns <= b.written_ns &&
+         b.began_ns <= a.written_ns;
 }
 
 }  // namespace

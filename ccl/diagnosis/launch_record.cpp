@@ -33,6 +33,7 @@ std::string text_of(const LaunchRecord& record) {
   const json all = {{part_name,
                      {{"node", record.node},
                       {"nodes", record.nodes},
+                      {"job_identity", record.job_identity},
                       {"began_ns", record.began_ns},
                       {"written_ns", record.written_ns},
                       {"told", record.told},
@@ -52,6 +53,7 @@ LaunchRecord launch_record_in(std::string_view text) {
   LaunchRecord record;  // assigned field by field, as in rank_dump.cpp
   record.nodes = static_cast<int>(own.number("nodes", 1, most_int));
   record.node = static_cast<int>(own.number("node", 0, record.nodes - 1));
+  if (own.has("job_identity")) record.job_identity = own.words("job_identity");
   record.began_ns = own.number("began_ns", 0);
   record.written_ns = own.number("written_ns", 0);
   record.told = own.words("told");

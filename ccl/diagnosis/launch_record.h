@@ -22,6 +22,7 @@ struct LaunchedRank {
 struct LaunchRecord {
   int node = 0;
   int nodes = 1;
+  std::string job_identity = {};  // as its ranks' dumps have; empty: not recorded
   std::int64_t began_ns = 0;
   std::int64_t written_ns = 0;
   std::string told = {};   // the signal that told the launch to end: "INT"; empty: none

@@ -13,6 +13,7 @@
 
 #include "ccl/failure/dump_on_signal.h"
 #include "ccl/failure/with_more.h"
+#include "ccl/job_identity.h"
 #include "ccl/new_file.h"
 #include "ccl/transports/notice.h"
 #include "device/of_this_process.h"
@@ -128,7 +129,8 @@ RankDump DumpFile::now() const {
              .parent = parent_,
              .in_parent = in_parent_,
              .process = getpid(),
-             .process_identity = process_identity()};
+             .process_identity = process_identity(),
+             .job_identity = job_identity_from_environment()};
   const Activity mine = transport_.activity(d.rank);
   d.waits_for = mine.waits_for;
   d.step = mine.step;
@@ -250,6 +252,7 @@ std::exception_ptr write_making_dump(const std::string& folder, Rank rank, Rank 
                .ranks = ranks,
                .process = getpid(),
                .process_identity = process_identity(),
+               .job_identity = job_identity_from_environment(),
                .trouble = Trouble::own,
                .absent = absent};
     try {

@@ -121,6 +121,7 @@ RankDump rank_dump_in(std::string_view text) {
   d.error = own.words("error");
   if (own.has("process")) d.process = own.number("process", 0);
   if (own.has("process_identity")) d.process_identity = own.words("process_identity");
+  if (own.has("job_identity")) d.job_identity = own.words("job_identity");
   if (own.has("signal")) d.signal = own.words("signal");
   d.trouble = own.has("trouble") ? one_of<Trouble>(own, "trouble", troubles)
               : d.error.empty()  ? Trouble::none

@@ -67,6 +67,7 @@ struct RankDump {
   std::vector<Rank> in_parent = {};   // its ranks' numbers in the parent
   std::int64_t process = 0;           // process id on the host; 0: not recorded
   std::string process_identity = {};  // unique to this process; empty: not recorded
+  std::string job_identity = {};      // of the launch's secret; empty: there was none, or not recorded
   std::int64_t moment_ns = 0;         // the described moment, since 1970; 0: not recorded
   Trouble trouble = Trouble::none;
   Rank blamed = -1;                     // the rank that was lost, made a different call, or aborted

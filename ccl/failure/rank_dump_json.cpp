@@ -24,6 +24,7 @@ json part_of(const RankDump& d) {
           {"in_parent", d.in_parent},
           {"process", d.process},
           {"process_identity", d.process_identity},
+          {"job_identity", d.job_identity},
           {"error", d.error},
           {"trouble", name(d.trouble)},
           {"blamed", d.blamed},

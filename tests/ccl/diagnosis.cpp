@@ -147,6 +147,26 @@ TEST(Diagnosis, ASilentRankIsWhatItsHostKnowsOfIt) {
   EXPECT_NE(cause_in(launched).find("it exited with status 3"), std::string::npos) << cause_in(launched);
 }
 
+TEST(Diagnosis, AScriptMayStandBetweenTheLaunchAndARank) {
+  const auto jobs_of = [](const std::string& identity) {
+    RankDump d = waits_for_one_that_is(Standing::stopped, 170);
+    d.process = 169;
+    d.job_identity = identity;
+    Evidence evidence;
+    evidence.add(d);
+    evidence.add(
+        LaunchRecord{.job_identity = "one",
+                     .written_ns = 9,
+                     .ranks = {{.rank = 0, .process = 69, .end = "exited with status 1", .failed = true},
+                               {.rank = 1, .process = 70, .end = "was killed", .failed = true, .told = true}}});
+    return diagnose(evidence);
+  };
+  const std::vector<Diagnosis> same = jobs_of("one");
+  ASSERT_EQ(same.size(), 1U);
+  EXPECT_NE(same[0].cause.find("rank 1 stands still"), std::string::npos) << same[0].cause;
+  EXPECT_EQ(jobs_of("another").size(), 2U);
+}
+
 TEST(Diagnosis, WhatAnotherCommunicatorsRanksDidIsAJobOfItsOwn) {
   Evidence evidence;
   evidence.add(idle(0, 1, 7));
@@ -169,6 +189,7 @@ TEST(LaunchRecord, ComesBackAsItWasWritten) {
   const LaunchRecord record{
       .node = 1,
       .nodes = 2,
+      .job_identity = "0123456789abcdef",
       .began_ns = 5,
       .written_ns = 9,
       .told = "INT",
