@@ -1,16 +1,22 @@
-"""The examples, started by torchrun, against gloo."""
+"""The examples, started by torchrun, against gloo; and the tutorial."""
 
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import unittest
 
 import pytest
 
 pytest.importorskip("torch")
 
-EXAMPLES = pathlib.Path(__file__).parents[2] / "examples" / "torch"
+from trellis._where import PROGRAM  # noqa: E402
+
+SOURCE = pathlib.Path(__file__).parents[2]
+EXAMPLES = SOURCE / "examples" / "torch"
+sys.path.insert(0, str(SOURCE / "tests" / "tools" / "documents"))
+import followed  # noqa: E402
 
 
 def torchrun(name, count, *arguments, **environment):
@@ -70,3 +76,11 @@ def test_four_ranks_are_equal_from_run_to_run():
 def test_none_is_forgotten():
     """All of the folder run above; test_torch_launch.py takes them from the folder."""
     assert {name for name, _ in WITH_TWO_RANKS} | {"mesh"} == {path.stem for path in EXAMPLES.glob("*.py")}
+
+
+def test_the_tutorial_does_what_it_shows(tmp_path):
+    page = SOURCE / "docs" / "tutorials" / "pytorch.md"
+    programs = f"{pathlib.Path(sys.executable).parent}:{pathlib.Path(PROGRAM).parent}"
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+                   "TRELLIS_PYTHON": sys.executable}  # fmt: skip
+    assert followed.follow(unittest.TestCase(), page, tmp_path / "page", environment) == 6

@@ -13,6 +13,7 @@ import reference
 
 ORDER = [("Start", ["README.md", "docs/program.md", "docs/library.md"]),
          ("Tutorials", "docs/tutorials/"),
+         ("How to", "docs/howto/"),
          ("Simulate", ["docs/step.md", "docs/simulate.md", "sim/README.md", "sim/machines/README.md", "sim/core/README.md",
                        "sim/published/README.md", "docs/nki_faster.md", "docs/nki_order.md", "python/trellis/nki/README.md"]),
          ("Collectives", ["schedule/README.md", "ccl/README.md", "ccl/api/README.md", "ccl/api/nccl/README.md",
@@ -84,8 +85,9 @@ def main(source, target, program=None):
         nav += f"  - {part}:\n" + "".join(f"      - \"{title_of(source / name)}\": {name}\n" for name in names if name in pages)
         if part == "Reference":
             nav += "".join(f"      - \"{title_of(page)}\": reference/{page.name}\n" for page in made)
+    folders = tuple(names for _, names in ORDER if isinstance(names, str))
     rest = sorted(pages - {name for _, names in ORDER for name in (names if isinstance(names, list) else [])}
-                  - {name for name in pages if name.startswith("docs/tutorials/")})
+                  - {name for name in pages if name.startswith(folders)})
     nav += "  - Rooms:\n" + "".join(f"      - \"{title_of(source / name)}\": {name}\n" for name in rest)
     (target / "mkdocs.yml").write_text(HEAD + nav)
 

@@ -1,8 +1,8 @@
 """Every command of our program that a README or a page of docs/ shows, as a reader would type it: commands.py [PAGE...]
 
 Prints a line for each, and ends with status 1 when one failed that commands_apart.txt does not name. The commands of a
-page run one after the other in one folder, in which the tree's files are found. Those of docs/tutorials are tested by
-tutorials_test.py, which also compares what they print."""
+page run one after the other in one folder, in which the tree's files are found. Those of docs/tutorials, and those that
+a page of docs/howto shows with their output, are tested by tutorials_test.py, which also compares what they print."""
 import os
 import pathlib
 import re
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-SOURCE = pathlib.Path(os.environ.get("TRELLIS_SOURCE_DIR") or pathlib.Path(__file__).resolve().parents[2])
+SOURCE = pathlib.Path(os.environ.get("TRELLIS_SOURCE_DIR") or pathlib.Path(__file__).resolve().parents[3])
 APART = pathlib.Path(__file__).with_name("commands_apart.txt")
 OURS = re.compile(r"^(?:\$ )?((?:[A-Z_]+=\S+ )*(?:mpirun [^|]*|torchrun [^|]*)?(?:build/(?:dev|release)/)?trellis .+)$")
 PROSE = re.compile(r"(?:\s{2,}#|\s{3,}| {2,}(?=[a-z][a-z,'-]* [a-z])).*$")
@@ -21,7 +21,8 @@ PROSE = re.compile(r"(?:\s{2,}#|\s{3,}| {2,}(?=[a-z][a-z,'-]* [a-z])).*$")
 
 def pages():
     listed = subprocess.run(["git", "-C", SOURCE, "ls-files", "*.md"], capture_output=True, text=True, check=True).stdout
-    return [name for name in listed.split() if not name.startswith(("docs/tutorials/", "tests/", "CHANGELOG"))]
+    return [name for name in listed.split() if not name.startswith(("docs/tutorials/", "tests/", "CHANGELOG"))
+            and not (name.startswith("docs/howto/") and "\n    $ " in (SOURCE / name).read_text())]
 
 
 def commands(text):
