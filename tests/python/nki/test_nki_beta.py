@@ -324,3 +324,43 @@ def test_a_place_is_computed_by_a_function_of_named_parameters():
     x = numbers(64, 64)
     np.testing.assert_allclose(kernel(x), x.T @ x, rtol=1e-5)
     assert ((1,), 64, 256) in asked
+
+
+def test_addresses_that_a_loops_body_counts_up_are_counted_once():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.compiler as ncc
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        at = 0
+        for i in nl.affine_range(x.shape[0]):
+            tiles = []
+            for _ in nl.affine_range(2):
+                tiles.append(nl.ndarray((nl.par_dim(128), 64), dtype=x.dtype, buffer=ncc.sbuf.mod_alloc(base_addr=at)))
+                at += 256
+            tiles[0][...] = nl.load(x[i])
+            last = nl.ndarray((nl.par_dim(128), 64), dtype=x.dtype, buffer=ncc.sbuf.mod_alloc(base_addr=at))
+            last[...] = nl.copy(tiles[0])
+            nl.store(out[i], last)
+        return out
+
+    x = numbers(4, 128, 64)
+    np.testing.assert_array_equal(kernel(x), x)
+    assert {b.address[1] for b in kernel.trace.buffers if b.address is not None} <= {0, 256, 512}
+
+
+def test_integers_are_divided_as_numpys():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.isa as nisa
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def rows(x):
+        out = nl.ndarray((128, 1), np.int32, buffer=nl.shared_hbm)
+        places = nisa.iota(nl.arange(128)[:, None], dtype=nl.int32)
+        nl.store(out, nl.floor(places / 10, dtype=nl.int32))
+        return out
+
+    np.testing.assert_array_equal(rows(numbers(1, 1)), np.arange(128)[:, None] // 10)

@@ -3,7 +3,7 @@
 import inspect
 from typing import Any
 
-from trellis.nki.kernels.session import NkiError, refuse, session
+from trellis.nki.kernels.session import NkiError, active, refuse, session
 from trellis.nki.names.constants import MemoryRegion
 from trellis.nki.rules.chips import PARTITIONS
 from trellis.nki.tensors.memory import allocate
@@ -32,6 +32,31 @@ class Place:
         if self.region is MemoryRegion.psum and len(got) == 3:
             return got[1], got[0] * session().limits.bank_bytes + got[2]
         return got[0], got[-1]
+
+
+class LoopPlaces:
+    """The places that a loop's first iteration asked for: the others have them again."""
+
+    def __init__(self) -> None:
+        self.places: list[Place] = []
+        self.next: int | None = None  # in a later iteration: which of them comes next
+
+    def turn(self) -> None:
+        self.next = 0
+
+    def again(self, place: Place) -> Place:
+        if self.next is None:
+            self.places.append(place)
+            return place
+        self.next += 1
+        return self.places[self.next - 1] if self.next <= len(self.places) else place
+
+
+def placed(place: Place) -> Place:
+    """A place, or the one that the outermost loop's first iteration had in its stead."""
+    for loop in reversed(session().loops if active() else []):
+        place = loop.again(place)
+    return place
 
 
 def rotating(region: MemoryRegion, base_addr: int = 0, base_bank: int = 0, num_bank_tiles: Any = (),
@@ -138,4 +163,4 @@ def fresh(shape: tuple[int, ...], dtype: Any, space: str = "sbuf") -> NkiTensor:
     return NkiTensor(memory, dtype, shape, strides, 0, region=region)
 
 
-__all__ = ["NkiError", "Place", "declare", "fresh", "par_dim", "region_of"]
+__all__ = ["LoopPlaces", "NkiError", "Place", "declare", "fresh", "par_dim", "placed", "region_of"]

@@ -70,6 +70,7 @@ class Session:
     barriers: dict[tuple[int, int], int] = field(default_factory=dict)  # of a buffer and a core: the last core_barrier
     meetings: set[tuple[int, int]] = field(default_factory=set)  # a buffer, and a core_barrier on it of any core
     ones: Any = None  # a row of them, by which others are broadcast
+    loops: list[Any] = field(default_factory=list)  # that are running, the outermost first: LoopPlaces
     repeats: bool = True  # without arithmetic: a loop's iterations may be told from some of them
     repeated: bool = False  # a loop was
     _shared: dict[Any, Any] = field(default_factory=dict)

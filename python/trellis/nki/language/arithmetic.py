@@ -128,6 +128,8 @@ def binary(op: str, x: Any, y: Any, dtype: Any = None, mask: Any = None) -> NkiT
         raise refuse(f"{op} of two numbers, {x!r} and {y!r}; expected a tile")
     s = session()
     kind = to_dtype(dtype) if dtype is not None else U8 if op in COMPARISONS and s.beta else promoted(x, y)
+    if op == "divide" and dtype is None and s.beta and is_integer(kind):
+        kind = F32  # as numpy's division, which neuronxcc's own kernels take the floor of
     dst = fresh(_shape_of(x, y), kind)
     s.mask = mask_of(mask)
     try:

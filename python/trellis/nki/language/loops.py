@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from trellis.nki.instructions.emit import emit
-from trellis.nki.kernels.session import active, refuse, session
+from trellis.nki.kernels.allocation import LoopPlaces
+from trellis.nki.kernels.session import Session, active, refuse, session
 from trellis.nki.language.functions import function
 from trellis.nki.language.repeats import Repeated
 from trellis.nki.tensors.indexing import DynSlice
@@ -27,7 +28,23 @@ def _range(start: Any, stop: Any = None, step: Any = 1, **_: Any) -> range:
 
 def _loop(start: Any, stop: Any = None, step: Any = 1, **_: Any) -> Any:
     values = _range(start, stop, step)
-    return Repeated(session(), values) if active() and Repeated.wanted(session(), values) else values
+    if not active():
+        return values
+    s = session()
+    found: Any = Repeated(s, values) if Repeated.wanted(s, values) else values
+    return _placing(s, found) if s.beta else found
+
+
+def _placing(s: Session, values: Any) -> Iterator[Any]:
+    """neuronxcc reads a loop's body once: what it counts up to compute addresses is counted once."""
+    loop = LoopPlaces()
+    s.loops.append(loop)
+    try:
+        for value in values:
+            yield value
+            loop.turn()
+    finally:
+        s.loops.remove(loop)
 
 
 function("static_range")(_range)

@@ -22,7 +22,7 @@ from trellis.nki.instructions import (  # noqa: F401 (each registers its instruc
 )
 from trellis.nki.instructions.emit import IMPLEMENTATIONS, NkiInstruction
 from trellis.nki.instructions.operators import FUNCTIONS
-from trellis.nki.kernels.allocation import Place, par_dim, rotating
+from trellis.nki.kernels.allocation import Place, par_dim, placed, rotating
 from trellis.nki.kernels.schedule import labelled
 from trellis.nki.kernels.session import NkiError, active, session
 from trellis.nki.language import declarations, grids, indices, loops, sizes  # noqa: F401
@@ -163,10 +163,10 @@ class _Memory(types.ModuleType):
         self.region, self.value = region, region.value
 
     def alloc(self, function: Any = None, **_: Any) -> Place:
-        return Place(self.region, function)
+        return placed(Place(self.region, function))
 
     def mod_alloc(self, **given: Any) -> Place:
-        return rotating(self.region, **given)
+        return placed(rotating(self.region, **given))
 
     def auto_alloc(self, **_: Any) -> Place:
         return Place(self.region)
