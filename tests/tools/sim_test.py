@@ -84,6 +84,7 @@ class Sim(program.Case):
 
     def test_damage_costs_time(self):
         self.assertGreater(priced(*RING, "--what-if", "slow:0-1:0.5")["time_us"], priced(*RING)["time_us"] * 1.5)
+        self.assertEqual(priced(*RING, "--what-if", "slow:0-1:0.5")["what_if"], ["slow:0-1:0.5"])
 
     def test_explains(self):
         self.assertIn("time goes to", trellis(*RING, "--explain").stdout)
@@ -229,6 +230,7 @@ class Sim(program.Case):
 
     def test_a_page_stands_alone_and_says_it_in_words(self):
         page = self.written("ring.html", *RING, "--what-if", "slow:2-3:0.1", "--explain").decode()
+        self.assertRegex(page, r"<title>[^<]* with slow:2-3:0.1")
         tags = Tags(page)
         self.assertEqual((tags.open, tags.loads), ([], []))
         text = re.sub(r"<[^>]+>", " ", page.split("<script")[0])

@@ -120,7 +120,7 @@ std::string sim_text(const SimReport& report, const Machine& machine) {
   const Answer& a = report.answer;
   const Price& p = a.price;
   std::string text =
-      fmt::format("{} on {}: {} by {}\n", report.words, machine.name(), sim_time_text(p.time), config_words(a.config));
+      fmt::format("{} on {}: {} by {}\n", report.words, machine.title(), sim_time_text(p.time), config_words(a.config));
   const auto line = [&](std::string_view what, const std::string& value) {
     text += fmt::format("  {:13} {}\n", what, value);
   };
@@ -155,6 +155,7 @@ std::string sim_json(const SimReport& report, const Machine& machine) {
   const Price& p = a.price;
   nlohmann::ordered_json j{{"collective", report.collective},
                            {"machine", machine.name()},
+                           {"what_if", machine.spec().changes},
                            {"algorithm", a.config.algorithm},
                            {"config", config_words(a.config)},
                            {"dims", a.config.dims},

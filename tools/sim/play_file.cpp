@@ -128,7 +128,7 @@ Table rows_of(const Workload& workload, const Played& played) {
 std::string text_of(const PlayReport& report) {
   const auto& [workload, machine, answer] = report;
   const auto& [played, interval, noisy, interrupted] = answer;
-  std::string out = fmt::format("{} on {}: {}\n", workload.name, machine.name(), time_words(played.time));
+  std::string out = fmt::format("{} on {}: {}\n", workload.name, machine.title(), time_words(played.time));
   if (!interrupted.empty()) out += fmt::format("  interrupted    {}\n", interrupted);
   if (interval.high > 0) out += fmt::format("  between        {}\n", interval_words(interval));
   if (const std::string words = rests_on(machine.spec()); !words.empty())
@@ -154,6 +154,7 @@ std::string json_of(const PlayReport& report) {
   const auto& [played, interval, noisy, interrupted] = answer;
   nlohmann::ordered_json out{{"workload", workload.name},
                              {"machine", machine.name()},
+                             {"what_if", machine.spec().changes},
                              {"ranks", workload.ranks},
                              {"time_us", in_us(played.time)},
                              {"time_ps", played.time},
@@ -223,7 +224,7 @@ int play_file(const Playing& o) {
   watch.clear();
   if (!o.output.empty())
     write_timeline(o.output, timeline_of(workload, report.answer.played),
-                   {.title = fmt::format("{} on {}", workload.name, priced.machine().name()),
+                   {.title = fmt::format("{} on {}", workload.name, priced.machine().title()),
                     .introduction = is_page(o.output) ? play_page(report) : "",
                     .scope = workload.cells.size() < static_cast<std::size_t>(workload.ranks)
                                  ? fmt::format("{} of {} ranks", workload.cells.size(), workload.ranks)

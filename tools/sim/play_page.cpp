@@ -61,7 +61,7 @@ std::string play_page(const PlayReport& report) {
   AnswerPage page(std::max({a.interval.high, played.time, a.noisy.most()}));
   put(page.text(),
       "<section class='answer'><h2>Result</h2>\n<p class='lead'>{} for {} on {}</p>\n<table id='result'>\n",
-      time_words(played.time), escaped_html(workload.name), escaped_html(report.machine.name()));
+      time_words(played.time), escaped_html(workload.name), escaped_html(report.machine.title()));
   page.put_result_row(played.time, a.interval);
   page.put_noise(a.noisy);
   const Busy mean = busy(workload, played);

@@ -283,7 +283,7 @@ class Pricing {
                       "chooses others.",
                       seen.shown.size(), seen.gone_through));
     const std::string title =
-        fmt::format("{} on {} by {}", report.words, machine().name(), report.answer.config.algorithm);
+        fmt::format("{} on {} by {}", report.words, machine().title(), report.answer.config.algorithm);
     const std::string page = is_page(o_.output) ? sim_page(report, machine()) : "";
     const std::string scope =
         seen.gone_through < all ? fmt::format("{} of {} ranks", seen.gone_through, all) : std::string();

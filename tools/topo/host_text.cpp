@@ -164,7 +164,7 @@ int PlacedRanks::rank_on(const Part& p) const {
 
 std::string PlacedRanks::sentence() const {
   const std::string who = fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
-  if (threads.empty()) return who + ": more than cores, so none is kept on one";
+  if (threads.empty()) return who + ": more than there are cores, so that none is bound to one";
   return who + (share == Share::one ? ", on a core each" : ", on equal parts of the cores");
 }
 

@@ -120,7 +120,7 @@ int run(const Options& given) {
   if (priced.price.time != sim::forever) priced.noisy = step.noisy(o.noise);
   watch.clear();
   if (priced.price.time == sim::forever) throw std::runtime_error("interrupted before the step was priced");
-  const std::string title = fmt::format("{} on {}", read.job.step.name, machine.name());
+  const std::string title = fmt::format("{} on {}", read.job.step.name, machine.title());
   if (!o.output.empty())
     write_timeline(o.output, sim::timeline_of(priced.graph, priced.price),
                    {.title = title,

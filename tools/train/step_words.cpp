@@ -141,7 +141,7 @@ std::string step_text(const PricedStep& p, const sim::Machine& machine) {
   const train::MeshShape& m = p.shape;
   const double seconds = sim::in_seconds(p.price.time);
   std::string out = fmt::format("{} on {}: {} ranks, tensor {}, pipeline {}, data {}; {} micro-batches of {}\n",
-                                p.config.name, machine.name(), p.graph.ranks, m.tensor, m.pipeline, m.data,
+                                p.config.name, machine.title(), p.graph.ranks, m.tensor, m.pipeline, m.data,
                                 p.micro_batches, p.config.micro_batch_size);
   out += fmt::format("  step           {}\n", sim::time_words(p.price.time));
   out += fmt::format("  between        {} and {}: four of five published steps are that near\n",
@@ -170,6 +170,7 @@ std::string step_json(const PricedStep& p, const sim::Machine& machine) {
   const double seconds = sim::in_seconds(p.price.time);
   nlohmann::ordered_json out{{"config", p.config.name},
                              {"machine", machine.name()},
+                             {"what_if", machine.spec().changes},
                              {"ranks", p.graph.ranks},
                              {"tensor", m.tensor},
                              {"pipeline", m.pipeline},

@@ -54,6 +54,10 @@ Machine::Machine(MachineSpec spec) : spec_(std::move(spec)) {
   add_defects();
 }
 
+std::string Machine::title() const {
+  return spec_.changes.empty() ? spec_.name : fmt::format("{} with {}", spec_.name, fmt::join(spec_.changes, " and "));
+}
+
 bool Machine::between_hosts(ResourceId r) const {
   const auto port = static_cast<std::int32_t>(r / static_cast<ResourceId>(ranks_));
   for (std::size_t i = 0; i < fabrics_.size(); ++i) {

@@ -8,40 +8,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "schedule/collective.h"
 #include "sim/cluster/machine/fabric.h"
+#include "sim/cluster/machine/spec.h"
 
 namespace trellis::sim {
-
-using schedule::Rank;
 
 // Anything with a rate that transfers share: a link, a network interface, an HBM stack, a rank's DMA engines.
 using ResourceId = std::uint32_t;
 inline constexpr ResourceId no_resource = static_cast<ResourceId>(-1);
-
-// One level of the topology: how chips, or groups of chips, are joined. A MachineSpec lists the innermost level first.
-struct Level {
-  std::string kind;  // a FabricKind
-  std::string name;  // prefix of the keys of its figures
-  std::vector<Chip> dims;
-};
-
-// A degraded part. `factor` is what remains of the rate; 0: dead.
-struct Defect {
-  enum class Kind : std::uint8_t { link, nic, hbm, rank } kind = Kind::link;
-  Rank from = 0, to = 0;  // link: the first link of the route from one rank to the other; else the rank, twice
-  double factor = 1;
-};
-
-struct MachineSpec {
-  std::string name;
-  std::string chip;  // empty: ranks have no memory, engines or overheads
-  std::string era;   // the usual one
-  Level cluster;     // joins several such machines; its dims are not used
-  std::vector<Level> levels;
-  Figures figures;
-  std::vector<Defect> defects;
-};
 
 // Software overheads of one generation of the software: figures era.NAME.*, and the chip's.
 struct Overheads {
@@ -62,6 +36,7 @@ class Machine {
 
   const MachineSpec& spec() const { return spec_; }
   const std::string& name() const { return spec_.name; }
+  std::string title() const;  // the name, and what was changed
   Rank ranks() const { return ranks_; }
   Rank cores() const { return cores_; }  // ranks of a chip
   Chip chips() const { return ranks_ / cores_; }

@@ -116,6 +116,7 @@ void what_if(MachineSpec& spec, std::string_view text) {
     spec.figures.set(text.substr(0, sign), text.substr(sign + 1));
   else
     spec.defects.push_back(defect(text));
+  spec.changes.emplace_back(text);
 }
 
 }  // namespace trellis::sim
