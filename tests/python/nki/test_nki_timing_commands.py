@@ -72,6 +72,41 @@ def test_a_script_and_its_constants(file):
     assert "assigns no such constant" in nki("profile", file, "--set", "V=64", status=1)
 
 
+CONSTANTS = """import numpy as np
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+ROWS, WIDTH = 128, 512
+STEP: int = 512
+
+
+@nki.jit
+def copied(x):
+    out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+    TILE = 512
+    for at in range(0, WIDTH, min(STEP, TILE)):
+        width = min(STEP, TILE)
+        tile = nl.ndarray((ROWS, width), x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[:, at:at + width])
+        nisa.dma_copy(dst=out[:, at:at + width], src=tile)
+    return out
+"""
+
+
+@pytest.mark.parametrize("name, value, instructions", [
+    ("WIDTH", 1024, 4), ("STEP", 128, 8), ("TILE", 64, 16), ("width", 64, None),
+])  # fmt: skip
+def test_constants_in_a_row_with_a_type_and_of_a_function(tmp_path, name, value, instructions):
+    path = tmp_path / "constants.py"
+    path.write_text(CONSTANTS)
+    words = ("profile", f"{path}:copied", "--arg", f"x=128x{value if name == 'WIDTH' else 512}:f32", "--set", f"{name}={value}")
+    if instructions is None:  # computed, not a constant
+        assert "assigns no such constant" in nki(*words, status=1)
+    else:
+        assert json.loads(nki(*words, "--json"))["instructions"] == instructions
+
+
 def test_what_if(file):
     fast, slow = (json.loads(nki("profile", file, "--what-if", f"dma.engine.rate={rate} GB/s", "--json")) for rate in (23, 2))
     assert slow["us"] > 2 * fast["us"]

@@ -42,6 +42,6 @@ def verdicts(path: pathlib.Path, timings: dict[str, Timing]) -> tuple[list[str],
             continue
         slower = us > SLOWER * known[name]
         good = good and not slower
-        change = 100 * (us / known[name] - 1)
+        change = round(100 * (us / known[name] - 1), 1) or 0.0  # no -0.0
         lines.append(f"{name}: {us:.3f} us, {change:+.1f}% of {known[name]:.3f} us{': too slow' if slower else ''}")
     return lines, good

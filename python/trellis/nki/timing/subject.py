@@ -40,7 +40,7 @@ def add_call_options(p: argparse.ArgumentParser) -> None:
     p.add_argument("--arg", action="append", default=[], metavar="NAME=DIMxDIM:TYPE", help="an array, or NAME=VALUE")
     p.add_argument("--grid", default="", help="the kernel's grid, as 2 or 4x2")
     p.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
-                   help="another value of a constant that the file assigns at its top level, such as TILE=256")
+                   help="another value of a constant that the file or one of its functions assigns, such as TILE=256")
     p.add_argument("--seed", type=int, default=0, help="of random arguments")
 
 
@@ -86,17 +86,39 @@ def figures(options: argparse.Namespace) -> tuple[tuple[str, str], ...]:
 
 
 class _Constants(ast.NodeTransformer):
-    """Assignments at the top level with other values."""
+    """Assignments with other values: at the top level, and where a function assigns a literal, as `TILE = 128`."""
 
     def __init__(self, values: dict[str, str]) -> None:
         self.values, self.found = values, set[str]()
+        self.inside = False  # a function
 
-    def visit_Assign(self, node: ast.Assign) -> ast.Assign:  # noqa: N802 (ast's name)
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # noqa: N802 (ast's name)
+        before, self.inside = self.inside, True
+        made = self.generic_visit(node)
+        self.inside = before
+        return made
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:  # noqa: N802
         for target in node.targets:
-            if isinstance(target, ast.Name) and target.id in self.values:
-                self.found.add(target.id)
-                node.value = ast.copy_location(ast.parse(self.values[target.id], mode="eval").body, node.value)
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) and len(target.elts) == len(node.value.elts):
+                for k, each in enumerate(target.elts):
+                    node.value.elts[k] = self._value(each, node.value.elts[k])
+            else:
+                node.value = self._value(target, node.value)
         return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign:  # noqa: N802
+        if node.value is not None:
+            node.value = self._value(node.target, node.value)
+        return node
+
+    def _value(self, target: ast.expr, value: ast.expr) -> ast.expr:
+        if not isinstance(target, ast.Name) or target.id not in self.values:
+            return value
+        if self.inside and not isinstance(value, ast.Constant):
+            return value
+        self.found.add(target.id)
+        return ast.copy_location(ast.parse(self.values[target.id], mode="eval").body, value)
 
 
 def module_of(path: str, sets: Sequence[str], name: str) -> types.ModuleType:
@@ -104,9 +126,10 @@ def module_of(path: str, sets: Sequence[str], name: str) -> types.ModuleType:
     with open(path) as file:
         tree = ast.parse(file.read(), path)
     constants = _Constants(dict(halves(each, "--set", "NAME=VALUE") for each in sets))
-    tree.body = [constants.visit(n) if isinstance(n, ast.Assign) else n for n in tree.body]
+    if constants.values:
+        constants.visit(tree)
     if missing := set(constants.values) - constants.found:
-        raise SubjectError(f"--set {missing.pop()}: {path} assigns no such constant at its top level")
+        raise SubjectError(f"--set {missing.pop()}: {path} assigns no such constant")
     module = types.ModuleType(name)
     module.__file__ = path
     sys.modules[name] = module
