@@ -8,6 +8,7 @@
 
 #include "sim/cluster/choose/prefix_lower_bound.h"
 #include "sim/cluster/choose/rank_lower_bound.h"
+#include "sim/cluster/choose/schedule_shelf.h"
 
 namespace trellis::sim {
 namespace {
@@ -237,6 +238,21 @@ TEST(Choice, LeavesOutWhatCannotBeWrittenDown) {
   EXPECT_EQ(choice.best.front().config.algorithm, "torus");
   ASSERT_EQ(choice.left_out.size(), 1u);
   EXPECT_NE(choice.left_out.front().why.find("chunks of tmp"), std::string::npos) << choice.left_out.front().why;
+}
+
+// Steps that take the place of fewer steps do not fill the shelf.
+TEST(ScheduleShelf, KeepsWhatIsWrittenAgainLonger) {
+  constexpr Rank ranks = 512;
+  const AlgorithmConfig ring{.algorithm = "ring", .dims = {ranks}};
+  const schedule::Request request = schedule::request_by(ring, {.collective = all_reduce, .dims = {ranks}});
+  const auto first_steps = [&](ScheduleShelf& shelf, std::size_t least) {
+    return shelf.steps(ring, schedule::algorithm_named("ring"), request, 0, least, [] {});
+  };
+  ScheduleShelf shelf;
+  std::size_t written = 0;
+  for (std::size_t least = 1; least <= 1000; ++least) written += first_steps(shelf, least)->program.steps.size();
+  ASSERT_GT(written, 400'000u);  // more than a shelf keeps
+  EXPECT_EQ(first_steps(shelf, 1000), first_steps(shelf, 1000));
 }
 
 TEST(Choice, EndsSoonAfterItIsToldTo) {

@@ -29,7 +29,9 @@ std::shared_ptr<const WrittenSteps> ScheduleShelf::steps(const Config& config, c
     return kept.steps.size() < least;
   });
   const std::lock_guard lock(mutex_);
-  if (takes(std::ssize(written->program.steps))) steps_[key] = written;
+  const auto shorter = steps_.find(key);
+  const std::int64_t kept = shorter == steps_.end() ? 0 : std::ssize(shorter->second->program.steps);
+  if (takes(std::ssize(written->program.steps) - kept)) steps_[key] = written;
   return written;
 }
 
@@ -43,7 +45,7 @@ void ScheduleShelf::keep(const Config& config, const std::shared_ptr<const Compi
   std::int64_t moves = 0;
   for (const PatternClass& c : schedule->classes()) moves += std::ssize(c.moves);
   const std::lock_guard lock(mutex_);
-  if (takes(moves)) compiled_.emplace(config, schedule);
+  if (!compiled_.contains(config) && takes(moves)) compiled_.emplace(config, schedule);
 }
 
 bool ScheduleShelf::takes(std::int64_t more) {
