@@ -178,7 +178,8 @@ int draw_schedule(const Options& o) {
 void add_export(CLI::App& app, Options& o) {
   app.description("Writes the step as a workload that `trellis sim` prices on a simulated machine.");
   add_job(app, o);
-  app.add_option("--chakra", o.chakra, "Instead: traces for ASTRA-sim, one a rank: NAME.0.et and so on");
+  app.add_option("--chakra", o.chakra,
+                 "Instead: traces for ASTRA-sim, one a rank, NAME.0.et and so on, and their groups, NAME.groups.json");
   app.add_option("-o,--output", o.output, "A file [standard output]")->check(output_file());
 }
 
@@ -189,6 +190,7 @@ int export_step(const Options& o) {
     const std::vector<train::Step> classes = train::classes_of(read.job.step, ranks_of(o, read.job));
     for (train::Rank r = 0; r < classes[0].mesh.ranks(); ++r)
       write_output(fmt::format("{}.{}.et", o.chakra, r), train::chakra_trace(classes, r));
+    write_output(fmt::format("{}.groups.json", o.chakra), train::chakra_groups(classes));
     return 0;
   }
   write_output(
