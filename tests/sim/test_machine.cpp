@@ -91,7 +91,8 @@ TEST(Machine, SaysWhatIsWrong) {
   EXPECT_THROW(machine_named("trn2.48xlarge").overheads("1999"), std::invalid_argument);
   for (const char* name : {"torus:20000x20000/switch:20000", "cores:2000000000/ring:4", "ring:3000000000"})
     EXPECT_THROW(machine_named(name), std::invalid_argument) << name;
-  for (const char* text : {"cores=4294967298", "hbm.stacks=1000000000000", "efa.group=2147483647", "efa.group=0"}) {
+  for (const char* text : {"cores=4294967298", "hbm.stacks=1000000000000", "efa.group=2147483647", "efa.group=0",
+                           "hbm.rate=0GB/s", "dma.engine.rate=0GB/s", "efa.rate=1e-300GB/s"}) {
     MachineSpec spec = machine_spec("trn1.32xlarge x 4");
     what_if(spec, text);
     EXPECT_THROW(Machine{spec}, std::invalid_argument) << text;

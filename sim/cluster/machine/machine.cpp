@@ -37,9 +37,9 @@ Machine::Machine(MachineSpec spec) : spec_(std::move(spec)) {
   for (const auto& fabric : fabrics_) {
     first_port_.push_back(static_cast<std::int32_t>(ports_.size()));
     for (Port port : fabric->ports()) {
-      if (port.rate <= 0)
+      if (port.rate < 1)
         throw std::invalid_argument(
-            fmt::format("{}: {} carries nothing: expected a rate above 0, and for a dead link "
+            fmt::format("{}: {} carries nothing: expected at least a byte a second, and for a dead link "
                         "a defect, as dead:0-1",
                         spec_.name, port.name));
       if (std::int64_t{port.span} * cores_ > std::numeric_limits<Rank>::max())
@@ -72,6 +72,10 @@ bool Machine::between_hosts(ResourceId r) const {
 void Machine::add_engines() {
   const Figures& f = spec_.figures;
   if (spec_.chip.empty()) return;
+  for (const char* key : {"hbm.rate", "dma.engine.rate"})
+    if (!(f.rate(key) >= 1))
+      throw std::invalid_argument(
+          fmt::format("{}: {} is {}: expected at least a byte a second", spec_.name, key, f.rate(key)));
   if (const double rate = f.rate("hbm.rate"); rate < boundless) {
     const Rank span = std::max<Rank>(1, cores_ / std::max(1, f.count("hbm.stacks")));
     hbm_port_ = static_cast<std::int32_t>(ports_.size());
