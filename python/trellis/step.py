@@ -13,7 +13,7 @@ import pathlib
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from trellis._where import PROGRAM
@@ -25,7 +25,9 @@ __all__ = ["StepPrice", "price_step"]
 class StepPrice:
     """Seconds and bytes. low, high: the interval. classes: of ranks that do the same, where their time goes in seconds
     and what their memory holds in bytes. exchanges: what is communicated, on which axis, alone and all groups together.
-    noise: times with random delays, goodput: what failures leave, where they were asked for."""
+    noise: times with random delays, goodput: what failures leave, where they were asked for. operations: of the ranks
+    that compute longest, what each kind takes, and how much of that by programs of sim/core. times: formulas or
+    programs, as asked."""
 
     config: str
     machine: str
@@ -47,6 +49,8 @@ class StepPrice:
     exchanges: list[dict[str, Any]]
     noise: dict[str, Any] | None = None
     goodput: dict[str, Any] | None = None
+    times: str = "formulas"
+    operations: list[dict[str, Any]] = field(default_factory=list)
 
 
 def _yaml(value: Mapping[str, Any]) -> str:
@@ -79,6 +83,8 @@ def _read(p: dict[str, Any]) -> StepPrice:
         exchanges=[_in_seconds(row) for row in p["exchanges"]],
         noise=p.get("noise"),
         goodput=p.get("goodput"),
+        times=p["times"],
+        operations=[_in_seconds(row) for row in p["operations"]],
     )
 
 
@@ -92,6 +98,7 @@ def price_step(
     figures: str | os.PathLike[str] = "",
     software: str = "",
     order: str = "data",
+    times: str = "formulas",
     noise: int = 0,
     host_mtbf: str = "",
     checkpoint: str = "",
@@ -102,7 +109,7 @@ def price_step(
 
     ValueError: what the program says of a configuration, a machine or an option that is wrong.
     """
-    words = ["-m", machine, "--order", order]
+    words = ["-m", machine, "--order", order, "--times", times]
     for option, given in (("--figures", figures), ("--software", software), ("--host-mtbf", host_mtbf),
                           ("--checkpoint", checkpoint)):  # fmt: skip
         words += [option, str(given)] if given else []

@@ -309,5 +309,12 @@ def test_a_step_is_priced_as_the_program_prices_it():
     assert slow.time > 1.5 * usual.time
     job = sim.price_step(model, "trn1.2xlarge", set={"data.global_batch_size": 16}, host_mtbf="100h", noise=3)
     assert 0.9 < job.goodput["part"] < 1 and job.noise["runs"] == 3
+    programs = sim.price_step(model, "trn1.2xlarge", set={"data.global_batch_size": 16}, times="programs")
+    assert (usual.times, programs.times) == ("formulas", "programs")
+    assert all(each["by_programs"] == 0 for each in usual.operations)
+    product = next(each for each in programs.operations if each["operation"] == "product")
+    assert 0 < product["by_programs"] < product["time"]  # small ones waste more of their tiles than a program may
+    with pytest.raises(ValueError, match="--times"):
+        sim.price_step(model, "trn1.2xlarge", times="guesses")
     with pytest.raises(ValueError, match="model.num_layer"):
         sim.price_step({"model": {"num_layer": 4}}, "trn1.2xlarge")

@@ -72,12 +72,37 @@ TEST(Operation, EveryKindHasATimeOnEveryChip) {
     }
 }
 
+// Fewer bytes are read where heads share their keys; nothing else changes.
+TEST(Operation, HeadsThatShareKeysTakeNoLonger) {
+  for (const char* chip : {"trn1", "trn2"})
+    for (const char* kind : {"attention", "attention_gradient"})
+      for (const bool flash : {false, true})
+        for (const std::uint64_t length : {512, 2048, 8192}) {
+          OperationShape s{.kind = kind, .rows = length, .columns = length, .inner = 128, .batch = 32, .flash = flash};
+          const EngineRates e = rates_of(chip);
+          double before = operation_time(s, e).total;
+          for (s.shared = 2; s.shared <= 32; s.shared *= 2) {
+            const double took = operation_time(s, e).total;
+            EXPECT_LE(took, before) << chip << " " << kind << " " << length << " shared " << s.shared;
+            before = took;
+          }
+        }
+}
+
 TEST(Operation, RefusesWhatItDoesNotKnow) {
   const EngineRates e = rates_of("trn1");
   EXPECT_NE(why([&] { operation_time({.kind = "prodct"}, e); }).find("no kind of operation is called 'prodct'"),
             std::string::npos);
   EXPECT_EQ(why([&] { operation_time({.kind = "add", .rows = 0}, e); }), "add: rows is 0: expected at least 1");
   EXPECT_THROW(operation_time({.kind = "add", .type = "bf17"}, e), std::invalid_argument);
+}
+
+TEST(Operation, RefusesFiguresWithWhichNothingEnds) {
+  for (const char* key : {"tensor.clock", "vector.clock", "hbm.rate", "dma.engine.rate", "sbuf.partition"}) {
+    Figures figures = chip_named("trn1").figures();
+    figures.set(key, 0.0);
+    EXPECT_EQ(why([&] { EngineRates{figures}; }), std::string(key) + " is 0: expected more than 0");
+  }
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/train/config_file.h"
+#include "tools/train/operation_times.h"
 #include "train/cache/proof.h"
 #include "train/config/canonical.h"
 
@@ -21,7 +22,7 @@ namespace trellis::tools {
 namespace {
 
 struct Options {
-  std::string config, figures, prices, points, output;
+  std::string config, figures, prices, points, output, times = by_formulas;
   std::vector<std::string> changes, what_if, machines = {"trn1.32xlarge"};
   sim::StepOptions step;
   std::size_t global_batch = 0, most = 12;
@@ -48,6 +49,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--what-if", o.what_if, sim::change_grammar);
   app.add_option("--figures", o.figures, figures_help);
   app.add_option("--software", o.step.software, "The release that compiled the step, as 2.21 [the newest known]");
+  add_times_option(app, o.times);
   app.add_option("--prices", o.prices,
                  "A file of prices of a host, a line each: trn1.32xlarge = 21.5 | documented | dollars an hour");
   app.add_option("--points", o.points, "Keep what is priced in this file, and go on from it");
@@ -72,6 +74,7 @@ std::optional<double> price_of_host(const Options& o, const std::string& machine
 std::string fingerprint_of(const train::Config& config, const sim::MachineSpec& spec, const sim::StepOptions& options) {
   std::string text =
       train::canonical(config, 1) + spec.name + spec.figures.text() + options.software + train::library_version();
+  if (options.programs) text += " programs";
   for (const sim::Defect& d : spec.defects)
     text += fmt::format(" {} {} {} {}", static_cast<int>(d.kind), d.from, d.to, d.factor);
   return net::hexadecimal(net::sha256(net::bytes_of(text))).substr(0, 16);
@@ -87,11 +90,12 @@ SearchedMachine searched(const Options& o, const train::Config& config, const st
   const sim::Machine machine(asked_machine(name, o.what_if, o.step.era, o.figures));
   SearchedMachine m{.name = machine.name(), .config = config, .price = price_of_host(o, name)};
   m.hosts = static_cast<double>(machine.ranks()) / static_cast<double>(sim::ranks_of_host(machine));
+  sim::StepOptions options = o.step;
+  options.programs = programs_for(o.times, machine);
   LayoutPoints points(o.points.empty() || o.machines.size() == 1 ? o.points : points_of(o.points, name),
-                      fingerprint_of(config, machine.spec(), o.step));
+                      fingerprint_of(config, machine.spec(), options));
   double part = 0;  // of them that are decided
   const auto stopped = [&] { return watch.stopped(0, part); };
-  sim::StepOptions options = o.step;
   options.stopped = [&](sim::Time, double) { return stopped(); };
   watch.begin(fmt::format("layouts on {}", name));
   m.search = search_layouts(config, machine, options,

@@ -15,6 +15,7 @@
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/train/config_file.h"
+#include "tools/train/operation_times.h"
 #include "tools/train/run/plugins.h"
 #include "tools/train/step_pricing.h"
 #include "tools/train/step_words.h"
@@ -23,7 +24,7 @@ namespace trellis::tools {
 namespace {
 
 struct Options {
-  std::string config, figures, machine = "trn1.32xlarge", output;
+  std::string config, figures, machine = "trn1.32xlarge", output, times = by_formulas;
   std::vector<std::string> changes, what_if, plugins;
   sim::StepOptions step;
   int ranks = 0;
@@ -50,6 +51,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--figures", o.figures, figures_help);
   app.add_option("--era", o.step.era, "The software's generation, for collectives [the machine's usual one]");
   app.add_option("--software", o.step.software, "The release that compiled the step, as 2.21 [the newest known]");
+  add_times_option(app, o.times);
   app.add_flag("--whole", o.whole, "Lay out and price every micro-batch, also those that are alike");
   app.add_option(
          "--order", o.order,
@@ -106,6 +108,7 @@ int run(const Options& given) {
   const sim::Machine machine(asked_machine(o.machine, o.what_if, o.step.era, o.figures));
   const train::Rank world = o.ranks > 0 ? o.ranks : machine.ranks();
   complete_batch(read, world);
+  o.step.programs = programs_for(o.times, machine);
   PriceProgress watch;
   watch.begin("a training step");
   o.step.stopped = [&](sim::Time reached, double done) { return watch.stopped(reached, done); };

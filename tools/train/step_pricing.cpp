@@ -1,6 +1,7 @@
 #include "tools/train/step_pricing.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 
@@ -17,6 +18,7 @@ using train::Rank;
 struct StepOnMachine::Laid {
   train::CompactStep step;
   std::optional<sim::StepPricer> pricer;
+  bool by_programs = false;
 };
 
 namespace {
@@ -60,6 +62,7 @@ StepOnMachine::StepOnMachine(const Config& config, Rank world, const sim::Machin
   laid_->step = ways.whole ? whole_step(config, world) : train::compact_step(config, world, ways.check);
   if (!laid_->step.fault.empty()) throw std::logic_error(laid_->step.fault);
   if (ways.order == AxisOrder::pipeline_first) put_pipeline_first(laid_->step.graph, laid_->step.shape);
+  laid_->by_programs = options.programs != nullptr;
   laid_->pricer.emplace(laid_->step.graph, machine, options, std::move(laid_->step.stretches));
   factors_ = sim::factors_of(laid_->step.graph, machine, options);
 }
@@ -83,7 +86,9 @@ PricedStep StepOnMachine::price() {
                .memory = step.memory,
                .memory_of_rank = sim::rank_memory(machine_),
                .flops = step.flops,
-               .peak = sim::rank_flops(machine_) * step.graph.ranks};
+               .peak = sim::rank_flops(machine_) * step.graph.ranks,
+               .by_programs = laid_->by_programs};
+  p.kinds = laid_->pricer->kinds(factors_, p.busiest());
   return p;
 }
 
@@ -103,6 +108,13 @@ StepNeeds needs_of(const Config& config, Rank world, const sim::Machine& machine
 }
 
 bool PricedStep::fits() const { return static_cast<double>(most_memory().bytes) <= memory_of_rank; }
+
+std::uint32_t PricedStep::busiest() const {
+  const auto most = std::ranges::max_element(price.classes, {}, [](const sim::ClassTime& t) {
+    return std::accumulate(t.compute.begin(), t.compute.end(), sim::Time{0});
+  });
+  return static_cast<std::uint32_t>(most - price.classes.begin());
+}
 
 const schedule::PeakMemory& PricedStep::most_memory() const {
   return *std::ranges::max_element(memory, {}, &schedule::PeakMemory::bytes);

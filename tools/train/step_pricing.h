@@ -36,12 +36,15 @@ struct PricedStep {
   double peak = 0;                              // FLOP/s of all ranks' Tensor engines in 16 bits
   sim::Noisy noisy = {};                        // its time with random delays, where they were asked for
   std::optional<sim::Failures> failures = {};   // likewise
+  std::vector<sim::KindTime> kinds = {};        // of the class that computes longest
+  bool by_programs = false;                     // where there is one of core/, and not by formulas alone
 
   std::size_t sequences() const { return config.global_batch_size; }  // of a step
   std::size_t tokens() const { return sequences() * config.seq_length; }
   double mfu() const { return flops / (peak * sim::in_seconds(price.time)); }
   bool fits() const;
   const schedule::PeakMemory& most_memory() const;
+  std::uint32_t busiest() const;  // the class that computes longest
 };
 
 // A step on a machine, to be priced with several factors: it is laid out, proved, and its exchanges simulated, once.

@@ -67,14 +67,46 @@ Table exchanges_of(const PricedStep& p) {
 
 // For the ranks that compute longest: the engines' own times, and the sum that operations take.
 std::string engines_words(const PricedStep& p) {
-  const auto& most = *std::ranges::max_element(p.price.classes, {}, [](const sim::ClassTime& t) {
-    Time sum = 0;
-    for (Time each : t.compute) sum += each;
-    return sum;
-  });
+  const sim::ClassTime& most = p.price.classes[p.busiest()];
   return fmt::format("Tensor {}, Vector {}, Scalar {}, DMA {}, each alone", sim::time_words(most.engines[0]),
                      sim::time_words(most.engines[1]), sim::time_words(most.engines[2]),
                      sim::time_words(most.engines[3]));
+}
+
+double sum_of(const std::vector<sim::KindTime>& kinds, double sim::KindTime::*part) {
+  double sum = 0;
+  for (const sim::KindTime& k : kinds) sum += k.*part;
+  return sum;
+}
+
+// Of the same ranks: what each kind of operation takes, and by which way that was found.
+Table kinds_of(const PricedStep& p) {
+  Table table("operations", {{.name = "operation", .align = Align::left},
+                             {.name = "time", .unit = "s"},
+                             {.name = "part"},
+                             {.name = "by", .align = Align::left}});
+  const double all = sum_of(p.kinds, &sim::KindTime::seconds);
+  for (const sim::KindTime& k : p.kinds) {
+    const double programs = k.by_programs / k.seconds;
+    table.add({k.kind, k.seconds, fmt::format("{:.1f}%", 100 * k.seconds / all),
+               programs == 0   ? "formulas"
+               : programs == 1 ? "programs"
+                               : fmt::format("programs, {:.0f}% of it formulas", 100 * (1 - programs))});
+  }
+  return table;
+}
+
+nlohmann::ordered_json kinds_json(const PricedStep& p) {
+  auto all = nlohmann::ordered_json::array();
+  for (const sim::KindTime& k : p.kinds)
+    all.push_back({{"operation", k.kind}, {"time_us", k.seconds * 1e6}, {"by_programs_us", k.by_programs * 1e6}});
+  return all;
+}
+
+std::string ways_words(const PricedStep& p) {
+  if (!p.by_programs) return "by formulas";
+  return fmt::format("{:.1f}% of computation by programs of sim/core, the rest by formulas",
+                     100 * sum_of(p.kinds, &sim::KindTime::by_programs) / sum_of(p.kinds, &sim::KindTime::seconds));
 }
 
 std::string factors_words(const sim::StepFactors& f) {
@@ -152,6 +184,7 @@ std::string step_text(const PricedStep& p, const sim::Machine& machine) {
                      100 * p.mfu(), p.peak * 1e-12);
   out += fmt::format("  memory         {}\n", memory_words(p));
   out += fmt::format("  engines        {}\n", engines_words(p));
+  out += fmt::format("  operations     {}\n", ways_words(p));
   out += fmt::format("  model          {}\n", factors_words(p.price.factors));
   if (const std::string routing = train::routing_words(p.config); !routing.empty())
     out += fmt::format("  routing        {}\n", routing);
@@ -161,7 +194,7 @@ std::string step_text(const PricedStep& p, const sim::Machine& machine) {
   if (p.laid_out < p.micro_batches)
     out += fmt::format("  laid out       {} of {} micro-batches: those between the first and the last are alike\n",
                        p.laid_out, p.micro_batches);
-  return out + "\n" + classes_of(p).text() + "\n" + exchanges_of(p).text() +
+  return out + "\n" + classes_of(p).text() + "\n" + exchanges_of(p).text() + "\n" + kinds_of(p).text() +
          "proved: communication matches, and nobody waits in a circle\n";
 }
 
@@ -188,6 +221,7 @@ std::string step_json(const PricedStep& p, const sim::Machine& machine) {
                              {"routing", train::routing_words(p.config)},
                              {"software_factor", p.price.factors.software},
                              {"hosts_factor", p.price.factors.hosts},
+                             {"times", p.by_programs ? "programs" : "formulas"},
                              {"critical_path", step_path_words(p)}};
   put_noise(out, p.noisy);
   if (p.failures)
@@ -197,6 +231,7 @@ std::string step_json(const PricedStep& p, const sim::Machine& machine) {
                       {"best_checkpoint_seconds", sim::best_interval(*p.failures)}};
   out["classes"] = classes_of(p).object()["classes"];
   out["exchanges"] = exchanges_of(p).object()["exchanges"];
+  out["operations"] = kinds_json(p);
   return json_text(out, 1);
 }
 

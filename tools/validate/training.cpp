@@ -62,16 +62,18 @@ sim::StepOptions options_of(const TrainingRecord& r, const std::function<bool()>
   return {.software = r.software, .stopped = [stopped](sim::Time, double) { return stopped(); }};
 }
 
-std::vector<Prepared> prepared(const TrainingRecords& found, const std::string& figures, const TrainingControl& control,
-                               TrainingAnswer& answer) {
+std::vector<Prepared> prepared(const TrainingRecords& found, const std::string& figures, const std::string& times,
+                               const TrainingControl& control, TrainingAnswer& answer) {
   std::vector<Prepared> steps;
   for (const TrainingRecord& r : found.records) {
     if (control.stopped()) throw StepStopped();
     control.next(r.id);
     Prepared p{.line = {.id = r.id, .family = r.family, .rule = r.rule, .fits = r.fits, .measured = r.measured}};
     try {
-      p.step = std::make_unique<TrainingStep>(r.config, machine_with(r.machine, figures),
-                                              options_of(r, control.stopped), r.ranks);
+      const sim::MachineSpec spec = machine_with(r.machine, figures);
+      sim::StepOptions options = options_of(r, control.stopped);
+      options.programs = programs_for(times, sim::Machine(spec));
+      p.step = std::make_unique<TrainingStep>(r.config, spec, options, r.ranks);
       p.line.simulated = p.step->usual();
       p.line.low = p.line.simulated / p.step->spread(), p.line.high = p.line.simulated * p.step->spread();
       answer.lines.push_back(p.line);
@@ -109,11 +111,11 @@ void add_errors(TrainingAnswer& answer, std::vector<Prepared>& steps) {
 
 }  // namespace
 
-TrainingAnswer training_answer(const TrainingRecords& found, const std::string& figures,
+TrainingAnswer training_answer(const TrainingRecords& found, const std::string& figures, const std::string& times,
                                const TrainingControl& control) {
   TrainingAnswer answer{.apart = found.apart, .faults = found.faults};
   try {
-    std::vector<Prepared> steps = prepared(found, figures, control, answer);
+    std::vector<Prepared> steps = prepared(found, figures, times, control, answer);
     if (std::ranges::none_of(steps, [](const Prepared& p) { return p.line.fits; })) return answer;
     add_table(steps);
     add_errors(answer, steps);

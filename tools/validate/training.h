@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "measure/published/record.h"
+#include "tools/train/operation_times.h"
 #include "tools/validate/training_records.h"
 
 namespace trellis::tools {
@@ -44,8 +45,9 @@ struct TrainingControl {
   std::function<bool()> stopped = [] { return false; };
 };
 
-// `figures`: a file that replaces a machine's; empty: none.
-TrainingAnswer training_answer(const TrainingRecords&, const std::string& figures = "", const TrainingControl& = {});
+// `figures`: a file that replaces a machine's; empty: none. `times`: as of --times.
+TrainingAnswer training_answer(const TrainingRecords&, const std::string& figures = "",
+                               const std::string& times = by_formulas, const TrainingControl& = {});
 std::string training_text(const TrainingAnswer&);
 
 // Answers to training records one by one: the priced step in the record's unit, or why there is none.

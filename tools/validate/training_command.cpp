@@ -20,7 +20,7 @@ namespace trellis::tools {
 namespace {
 
 struct Options {
-  std::string file, setups, only, output, figures;
+  std::string file, setups, only, output, figures, times = by_formulas;
   bool json = false;
 };
 
@@ -38,6 +38,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--setups", o.setups, "What they were run with [training.json beside the file]");
   app.add_option("--only", o.only, "Only records whose id begins with this");
   app.add_option("--figures", o.figures, figures_help);
+  add_times_option(app, o.times);
   app.add_flag("--json", o.json, "Print JSON");
   app.add_option("-o,--output", o.output, "Write here [standard output]")->check(output_file());
 }
@@ -82,7 +83,7 @@ int run(const Options& o) {
   PromptEnd prompt_end(interrupts);
   Progress progress(found.records.size());
   const TrainingAnswer training = training_answer(
-      found, o.figures,
+      found, o.figures, o.times,
       {.next = [&](const std::string& id) { progress.next(id); }, .stopped = [&] { return interrupts.asked(); }});
   prompt_end.over();
   progress.clear();

@@ -1,7 +1,10 @@
 #include "sim/cluster/operation/engine_rates.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "kernels/types/dtype.h"
 
@@ -10,6 +13,16 @@ namespace {
 
 double cycles_or(const Figures& f, std::string_view key, double otherwise) {
   return f.has(key) ? f.cycles(key) : otherwise;
+}
+
+// With one of them at 0 an engine never ends, or takes no time.
+void expect_above_zero(const Figures& f) {
+  for (const char* key : {"cores", "tensor.rows", "tensor.columns", "tensor.moving.most", "tensor.clock",
+                          "tensor.row.16bit", "tensor.row.f32", "tensor.row.f8", "vector.clock", "scalar.clock",
+                          "sbuf.partitions", "sbuf.partition", "hbm.rate", "dma.engines", "dma.engine.rate",
+                          "cost.tensor_tensor.vector.element", "cost.activation.scalar.element"})
+    if (!(f.at(key).value > 0))
+      throw std::invalid_argument(fmt::format("{} is {}: expected more than 0", key, f.at(key).value));
 }
 
 }  // namespace
@@ -28,6 +41,7 @@ EngineRates::EngineRates(const Figures& f, double cores)
       row_32_(f.cycles("tensor.row.f32")),
       row_8_(f.cycles("tensor.row.f8")),
       autocast_(f.number("operation.autocast") > 0) {
+  expect_above_zero(f);
   const double partitions = f.number("sbuf.partitions");
   const double wide = f.cycles("cost.tensor_tensor.vector.element");
   const double narrow =
@@ -41,6 +55,8 @@ EngineRates::EngineRates(const Figures& f, double cores)
   spill_ = f.number("operation.spill");
   sbuf_ = cores_ * partitions * f.bytes("sbuf.partition");
 }
+
+bool EngineRates::narrowed(std::string_view type) const { return autocast_ && bytes_of(type) > 2; }
 
 double EngineRates::row_cycles(std::string_view type) const {
   const double bytes = bytes_of(type);

@@ -28,6 +28,7 @@ class EngineRates {
   double lanes() const { return array_rows_; }    // rows and columns of the array
   const Figures& figures() const { return figures_; }
   double cores() const { return cores_; }
+  bool narrowed(std::string_view type) const;  // products of it are made in 16 bits
 
  private:
   double row_cycles(std::string_view type) const;

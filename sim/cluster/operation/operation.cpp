@@ -45,7 +45,7 @@ OperationTime operation_time(const OperationShape& shape, const EngineRates& rat
   double sum = 0;
   for (double each : all) sum += each;
   const double most = *std::ranges::max_element(all);
-  const double moved = time.engines.memory * rates.memory_rate();
+  const double moved = (time.engines.memory + time.engines.shared) * rates.memory_rate();
   const double turns = moved <= rates.sbuf() ? 1 : rates.sbuf() / moved;
   time.overlap = 1 - turns;
   time.total = most + turns * (sum - most);

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "schedule/graph/operation_shape.h"
+#include "sim/cluster/operation/core_program.h"
 #include "sim/cluster/operation/engine_rates.h"
 #include "text/registry.h"
 
@@ -19,12 +21,15 @@ using schedule::OperationShape;
 struct EngineTimes {
   double tensor = 0, vector = 0, scalar = 0, memory = 0;
   double bytes = 0, flops = 0;
+  double shared =
+      0;  // seconds of memory that another one of the same tiles has had: rows that are loaded once for several
 };
 
 struct OperationTime {
   EngineTimes engines;
   double overlap = 0;  // of the engines: 1 where the longest one's time is the operation's, 0 where they take turns
   double total = 0;    // seconds
+  bool by_program = false;           // the total is that of a program of core/, and not by the formula
   std::string_view longest() const;  // "tensor", "vector", "scalar" or "memory"
 };
 
@@ -33,6 +38,8 @@ struct OperationKind {
   std::string summary;
   std::string extents;  // what rows, columns and so on are of it
   std::function<EngineTimes(const OperationShape&, const EngineRates&)> work;
+  // The program of core/ that does it; none for shapes that it does not do.
+  std::function<std::optional<CoreProgram>(const OperationShape&, const EngineRates&)> program = {};
 
   struct Registered {
     explicit Registered(OperationKind);
@@ -42,9 +49,9 @@ struct OperationKind {
 const text::Registry<OperationKind>& operation_kinds();
 
 // What is loaded into SBUF, computed and stored in one piece leaves engines waiting for each other; what does not fit
-// is cut into tiles, and engines work on several of them. An operation that moves B bytes takes max + x (sum - max) of
-// its engines' times, with x = min(1, SBUF / B). Throws invalid_argument for an unknown kind or type, or an extent of
-// 0.
+// is cut into tiles, and engines work on several of them. An operation whose tiles have B bytes takes max + x (sum -
+// max) of its engines' times, with x = min(1, SBUF / B). Throws invalid_argument for an unknown kind or type, or an
+// extent of 0.
 OperationTime operation_time(const OperationShape&, const EngineRates&);
 
 }  // namespace trellis::sim

@@ -13,7 +13,17 @@ struct Passes {
 
 EngineTimes passes_over(const OperationShape&, const EngineRates&, const Passes&);
 
+using ProgramOf = std::function<std::optional<CoreProgram>(const OperationShape&, const EngineRates&)>;
+
 // A kind whose work is the same passes whatever the shape.
-OperationKind kind_of_passes(std::string name, std::string summary, const Passes&);
+OperationKind kind_of_passes(std::string name, std::string summary, const Passes&, ProgramOf = {});
+
+// Programs of core/ that load what is in memory and store results there: none where neighbours hand arrays on. One that
+// takes rows and columns, and one that takes a number of elements.
+ProgramOf program_of_rows(std::string name);
+ProgramOf program_of_elements(std::string name, std::uint64_t piece, std::string type_parameter = "type");
+
+// "bf16" or "f32", which programs of core/ are of; none for others.
+std::optional<std::string> program_type(const OperationShape&);
 
 }  // namespace trellis::sim

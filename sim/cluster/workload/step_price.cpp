@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -10,7 +11,7 @@
 #include <stdexcept>
 
 #include "schedule/graph/match.h"
-#include "sim/cluster/operation/operation.h"
+#include "sim/cluster/operation/program_times.h"
 #include "sim/cluster/workload/exchanges.h"
 
 namespace trellis::sim {
@@ -19,11 +20,15 @@ namespace {
 using schedule::GraphTask;
 using schedule::TaskEnd;
 
-std::vector<OperationTime> times_by_shape(const ExecutionGraph& graph, const Machine& machine) {
+std::vector<OperationTime> times_by_shape(const ExecutionGraph& graph, const Machine& machine, ProgramTimes* programs) {
   const Figures& f = machine.spec().figures;
   const EngineRates engines(f, f.number("cores") / machine.cores());
   std::vector<OperationTime> times;
-  for (const schedule::OperationShape& s : graph.shapes) times.push_back(operation_time(s, engines));
+  for (const schedule::OperationShape& s : graph.shapes) {
+    const auto by_program = programs == nullptr ? std::nullopt : programs->of(s, engines);
+    times.push_back(by_program ? *by_program : operation_time(s, engines));
+  }
+  if (programs != nullptr) programs->keep();
   return times;
 }
 
@@ -33,7 +38,7 @@ struct StepPricer::State {
   State(const ExecutionGraph& g, const Machine& machine, const StepOptions& options, schedule::Stretches s)
       : graph(g), stretches(std::move(s)), matched(match(g)), exchanges(g, matched, machine, options) {
     if (!matched.fault.empty()) throw std::invalid_argument(fmt::format("{}: {}", g.name, matched.fault));
-    operations = times_by_shape(g, machine);
+    operations = times_by_shape(g, machine, options.programs.get());
     for (const schedule::RankClass& c : g.classes) {
       slowness.push_back(1);
       for (Rank r : c.ranks) slowness.back() = std::max(slowness.back(), machine.slowness(r));
@@ -340,6 +345,34 @@ StepPrice price_step(const ExecutionGraph& graph, const Machine& machine, const 
 
 StepPrice StepPricer::noisy(const StepFactors& factors, std::uint64_t seed) {
   return Walk(*state_, factors, seed).run();
+}
+
+std::vector<KindTime> StepPricer::kinds(const StepFactors& factors, std::uint32_t of) const {
+  const State& s = *state_;
+  std::vector<double> counts(s.graph.shapes.size(), 0);
+  const auto count = [&](const GraphTask& t) {
+    for (const schedule::ShapedWork& w : t.work) counts[w.shape] += w.count;
+  };
+  const std::vector<GraphTask>& tasks = s.graph.classes[of].tasks;
+  for (std::uint32_t t = 0; t < tasks.size(); ++t) {
+    const std::int32_t stretch = s.stretches.at(of, t);
+    if (stretch < 0)
+      count(tasks[t]);
+    else
+      for (const GraphTask& each : *s.stretches.tasks[static_cast<std::size_t>(stretch)]) count(each);
+  }
+  std::map<std::string, KindTime> kinds;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] == 0) continue;
+    KindTime& kind = kinds[s.graph.shapes[i].kind];
+    const double seconds = s.operations[i].total * counts[i] * s.slowness[of] * factors.software * factors.hosts;
+    kind.kind = s.graph.shapes[i].kind, kind.seconds += seconds;
+    if (s.operations[i].by_program) kind.by_programs += seconds;
+  }
+  std::vector<KindTime> all;
+  for (auto& [name, kind] : kinds) all.push_back(std::move(kind));
+  std::ranges::stable_sort(all, std::greater{}, &KindTime::seconds);
+  return all;
 }
 
 std::vector<ClassWork> StepPricer::work(const StepFactors& factors) { return Walk(*state_, factors).work(); }

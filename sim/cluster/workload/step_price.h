@@ -17,12 +17,14 @@
 namespace trellis::sim {
 
 class ExchangeBook;
+class ProgramTimes;
 
 struct StepOptions {
   std::string era = {};       // of the machine's software, for collectives; empty: the usual one
   std::string software = {};  // the release whose compiler made the step, as 2.21; empty: the newest that is known
   std::function<bool(Time, double)> stopped = {};  // as in RunSettings
   std::shared_ptr<ExchangeBook> book = {};         // of exchanges on this machine, shared by steps; null: its own
+  std::shared_ptr<ProgramTimes> programs = {};     // of its chip, for operations that have one; null: formulas alone
 };
 
 // What a figure of the model says of a whole step; each is 1 where a machine's figures do not name it.
@@ -76,6 +78,12 @@ struct ClassWork {
   Time update = 0;  // of all: the phase of that name
 };
 
+// What operations of one kind take a class, and which part of that is the time of programs of core/.
+struct KindTime {
+  std::string kind;
+  double seconds = 0, by_programs = 0;
+};
+
 // A graph on a machine, to be priced with several factors: what does not depend on them is found out once. The graph
 // and the machine must outlive it.
 class StepPricer {
@@ -88,7 +96,8 @@ class StepPricer {
   StepPrice price(const StepFactors&);
   // With random delays of the machine's software: each exchange takes as long as one of some that were drawn.
   StepPrice noisy(const StepFactors&, std::uint64_t seed);
-  std::vector<ClassWork> work(const StepFactors&);  // by class; empty: it was stopped
+  std::vector<ClassWork> work(const StepFactors&);                          // by class; empty: it was stopped
+  std::vector<KindTime> kinds(const StepFactors&, std::uint32_t of) const;  // of a class, the longest first
 
  private:
   struct State;

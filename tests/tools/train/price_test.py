@@ -53,6 +53,64 @@ class Price(program.Case):
         self.assertLess(self.price(more=["--what-if", "tensor.clock=5GHz"], **keys)["time_ps"], usual)
         self.assertGreater(self.price(more=["--software", "2.3"], **keys)["time_ps"], usual)
 
+    # Each by the command of docs/step.md. Two hosts, whose data-parallel groups meet over EFA.
+    def test_each_what_if_changes_the_answer_in_its_direction(self):
+        words = {"data__global_batch_size": 64, "distributed_strategy__tensor_model_parallel_size": 8,
+                 "distributed_strategy__sequence_parallel": "true", "data__micro_batch_size": 2}
+        def priced(*changes):
+            return self.price("trn1.32xlarge x 2", [word for change in changes for word in ("--what-if", change)], **words)
+
+        usual = priced()
+        for slower in ("efa.rate=7GB/s", "nic:0:0.5", "straggler:3:0.5", "dead:0-4", "slow:0-4:0.5", "hbm.rate=200GB/s"):
+            self.assertGreater(priced(slower)["time_ps"], usual["time_ps"], slower)
+        for faster in ("efa.rate=28GB/s", "tensor.clock=5.6GHz", "dma.engine.rate=34GB/s"):
+            self.assertLess(priced(faster)["time_ps"], usual["time_ps"], faster)
+        self.assertLessEqual(priced("hbm.rate=1640GB/s")["time_ps"], usual["time_ps"])  # DMA engines are slower than either
+        twice = priced("hbm.bytes=64GiB")
+        self.assertEqual((twice["time_ps"], twice["memory_of_rank_bytes"]),
+                         (usual["time_ps"], 2 * usual["memory_of_rank_bytes"]))
+        both = priced("straggler:3:0.5", "efa.rate=7GB/s")
+        self.assertGreater(both["time_ps"], priced("straggler:3:0.5")["time_ps"])
+
+    def test_what_ifs_that_make_no_sense_are_refused_by_name(self):
+        for change, said in (("tensor.clok=3GHz", "no figure 'tensor.clok'"), ("nic:999:0.5", "rank 999"),
+                             ("straggler:3:0", "a straggler's speed"), ("efa.rate=0GB/s", "efa out carries nothing"),
+                             ("hbm.rate=0GB/s", "hbm.rate is 0"), ("dma.engine.rate=0GB/s", "dma.engine.rate is 0"),
+                             ("tensor.clock=0GHz", "tensor.clock is 0"), ("efa.rate=3", "efa.rate cannot be '3'"),
+                             ("dead:5", "'dead:5'"), ("hbm.bytes=-1GiB", "hbm.bytes cannot be")):
+            done = trellis("train", "price", CONFIG, "-m", "trn1.32xlarge x 2", "--what-if", change,
+                           *sets(data__global_batch_size=256))
+            self.assertEqual(done.returncode, 2, (change, done.stdout[:200], done.stderr[-200:]))
+            self.assertIn(said, done.stderr)
+
+    def test_operations_by_programs_are_said_and_kept(self):
+        folder = self.new_folder()
+        def priced(*more):
+            done = trellis("train", "price", CONFIG, "-m", "trn1.2xlarge", "--json", "--times", "programs", *more,
+                           *sets(**MODEL), TRELLIS_CACHE=str(folder))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout), done.stderr
+
+        formulas = self.price("trn1.2xlarge")
+        self.assertEqual(formulas["times"], "formulas")
+        self.assertTrue(all(o["by_programs_us"] == 0 for o in formulas["operations"]))
+        first, said = priced()
+        self.assertEqual((first["times"], said), ("programs", ""))
+        product = next(o for o in first["operations"] if o["operation"] == "product")
+        self.assertAlmostEqual(product["by_programs_us"], product["time_us"], delta=1e-6 * product["time_us"])
+        self.assertNotEqual(first["time_ps"], formulas["time_ps"])
+        kept, = (folder / "times").glob("trn1-*.times")
+        whole = kept.read_bytes()
+        self.assertEqual(priced()[0], first)
+        self.assertEqual(kept.read_bytes(), whole)
+        kept.write_bytes(whole[:-5])
+        again, said = priced()
+        self.assertEqual(again, first)
+        self.assertIn("not as it was written", said)
+        self.assertEqual(kept.read_bytes(), whole)
+        self.assertEqual(priced("--what-if", "tensor.clock=5.6GHz")[0]["times"], "programs")
+        self.assertEqual(len(list((folder / "times").glob("*.times"))), 2)
+
     def test_what_does_not_fit_is_said(self):
         p = self.price(returncode=1, more=["--what-if", "hbm.bytes=0.01GiB"], **self.piped(12))
         self.assertFalse(p["fits"])

@@ -3,7 +3,7 @@
 // over pairs holds a tile of 128 keys and moves all queries; a head that is narrower than the array wastes the rest.
 #include <cmath>
 
-#include "sim/cluster/operation/operation.h"
+#include "sim/cluster/operation/passes.h"
 
 namespace trellis::sim {
 namespace {
@@ -25,11 +25,13 @@ EngineTimes core(const OperationShape& s, const EngineRates& e, const CoreWork& 
   t.tensor = w.tensor * share * heads * e.tile_passes(tiles, queries, s.type);
   t.vector = e.vector(w.vector * pairs, s.type);
   t.scalar = e.scalar(w.scalar * pairs);
-  const double own = heads * head * bytes * (w.reads * queries + w.writes * keys / static_cast<double>(s.shared));
+  const double of_keys = heads * head * bytes * w.writes * keys, once = of_keys / static_cast<double>(s.shared);
+  const double own = heads * head * bytes * w.reads * queries + once;
   const double spilled = w.spilled * pairs * bytes;
   t.bytes = own + spilled;
   t.memory =
       e.memory(own, row * heads) + e.memory(spilled, keys * heads * bytes);  // scores lie as the next pass wants them
+  t.shared = e.memory(of_keys - once, row * heads);
   t.flops = 2 * w.products * (s.causal ? 0.5 : 1) * heads * queries * keys * head;
   return t;
 }
@@ -58,6 +60,27 @@ EngineTimes backward(const OperationShape& s, const EngineRates& e) {
                .products = 5});
 }
 
+// A program of core/ for heads of 128 elements, with flash: a narrower head wastes the rest of the array there, too.
+ProgramOf program_of_heads(std::string name) {
+  return [name = std::move(name)](const OperationShape& s, const EngineRates& e) -> std::optional<CoreProgram> {
+    constexpr std::uint64_t head = 128, block = 128;
+    if (!s.flash || s.rows != s.columns || s.inner > head) return {};
+    OperationShape plain = s;
+    plain.inner = head, plain.shared = 1, plain.result = "", plain.dropout = false;
+    plain.rows = plain.columns = (s.rows + block - 1) / block * block;
+    if (e.narrowed(s.type)) plain.type = "bf16";
+    const auto type = program_type(plain);
+    if (!type) return {};
+    return CoreProgram{
+        .name = name,
+        .parameters = {{"seq_len", std::to_string(plain.rows)}, {"type", *type}, {"causal", s.causal ? "yes" : "no"}},
+        .grows = "heads",
+        .extent = s.batch,
+        .most = 4,
+        .does = std::move(plain)};
+  };
+}
+
 constexpr const char* extents =
     "rows queries by columns keys of heads with inner elements, batch of them; shared heads "
     "to one of keys";
@@ -65,9 +88,13 @@ using Registered = OperationKind::Registered;
 const Registered attention({.name = "attention",
                             .summary = "softmax(q k) v, with flash or through memory",
                             .extents = extents,
-                            .work = forward});
-const Registered gradient(
-    {.name = "attention_gradient", .summary = "of attention: of q, k and v", .extents = extents, .work = backward});
+                            .work = forward,
+                            .program = program_of_heads("flash_attention")});
+const Registered gradient({.name = "attention_gradient",
+                           .summary = "of attention: of q, k and v",
+                           .extents = extents,
+                           .work = backward,
+                           .program = program_of_heads("flash_attention_backward")});
 
 }  // namespace
 }  // namespace trellis::sim

@@ -6,9 +6,9 @@ namespace {
 
 using Registered = OperationKind::Registered;
 const Registered rms(kind_of_passes("rms_norm", "each row by its root mean square, times a weight",
-                                    {.vector = 4, .flops = 4}));
+                                    {.vector = 4, .flops = 4}, program_of_rows("rms_norm")));
 const Registered layer(kind_of_passes("layer_norm", "each row less its mean, by its deviation; weight and bias",
-                                      {.vector = 5, .flops = 5}));
+                                      {.vector = 5, .flops = 5}, program_of_rows("layer_norm")));
 const Registered rms_gradient(kind_of_passes("rms_norm_gradient", "of rms_norm: of its input and its weight",
                                              {.vector = 8, .reads = 2, .flops = 8}));
 const Registered layer_gradient(kind_of_passes("layer_norm_gradient", "of layer_norm: of its input, weight and bias",

@@ -1,5 +1,8 @@
 // Products of matrices. Results leave PSUM through one pass of the Scalar engine, which adds a bias on the way.
-#include "sim/cluster/operation/operation.h"
+#include <algorithm>
+#include <tuple>
+
+#include "sim/cluster/operation/passes.h"
 
 namespace trellis::sim {
 namespace {
@@ -19,10 +22,55 @@ EngineTimes product(const OperationShape& s, const EngineRates& e) {
   return t;
 }
 
+// Tiles of one extent: blocks are of up to `most` of them, and one of less than half of that would keep the array
+// waiting for what is loaded, so that a few more tiles of zeros cost less.
+std::uint64_t tiles_of(std::uint64_t extent, std::uint64_t tile, std::uint64_t most) {
+  const auto has_block = [&](std::uint64_t tiles) {
+    if (tiles <= most) return true;
+    for (std::uint64_t block = most; 2 * block >= most; --block)
+      if (tiles % block == 0) return true;
+    return false;
+  };
+  std::uint64_t tiles = (extent + tile - 1) / tile;
+  while (!has_block(tiles)) ++tiles;
+  return tiles;
+}
+
+// c = a^T b with rows or columns as the moving ones, whichever way wastes less of its tiles.
+std::optional<CoreProgram> program(const OperationShape& s, const EngineRates& e) {
+  constexpr std::uint64_t narrow = 128, wide = 512;
+  constexpr std::uint64_t products_timed = 65536, fewest_timed = 8;  // of tiles; columns of tiles
+  OperationShape plain = s;
+  plain.result = "", plain.accumulate = false, plain.inputs = plain.outputs = -1;
+  if (e.narrowed(s.type)) plain.type = "bf16";
+  const auto type = program_type(plain);
+  if (!type) return {};
+  const std::uint64_t k = tiles_of(s.inner, narrow, 8);
+  const auto tiles = [&](std::uint64_t held, std::uint64_t moving) {
+    return std::tuple(tiles_of(held, narrow, 16), tiles_of(moving, wide, 2));
+  };
+  const auto one = tiles(s.columns, s.rows), other = tiles(s.rows, s.columns);
+  const auto wasted = [](const auto& t) { return std::get<0>(t) * std::get<1>(t); };
+  const auto [m, n] = wasted(other) < wasted(one) ? other : one;
+  const double padded = static_cast<double>(m * narrow * n * wide * k * narrow);
+  constexpr double most_wasted = 1.25;
+  if (padded > most_wasted * s.elements() / static_cast<double>(s.batch) * static_cast<double>(s.inner)) return {};
+  const std::uint64_t timed = std::max(fewest_timed, products_timed / (m * k) / 4 * 4);
+  return CoreProgram{
+      .name = "matmul",
+      .parameters = {{"M", std::to_string(m * narrow)}, {"K", std::to_string(k * narrow)}, {"type", *type}},
+      .grows = "N",
+      .extent = n * wide,
+      .most = timed * wide,
+      .times = static_cast<double>(s.batch),
+      .does = std::move(plain)};
+}
+
 const OperationKind::Registered registered({.name = "product",
                                             .summary = "a product of matrices",
                                             .extents = "rows x inner by inner x columns, batch times",
-                                            .work = product});
+                                            .work = product,
+                                            .program = program});
 
 }  // namespace
 }  // namespace trellis::sim

@@ -7,19 +7,22 @@
 namespace trellis::sim {
 namespace {
 
-OperationKind update(std::string rule) {
+OperationKind update(std::string rule, ProgramOf program = {}) {
   return {.name = rule,
           .summary = fmt::format("an {} update of so many parameters", rule),
           .extents = "rows x columns parameters, of the states' type",
-          .work = [key = "operation.update." + rule](const OperationShape& s, const EngineRates& e) {
-            const double operations = e.figures().number(key);
-            return passes_over(
-                s, e, {.vector = operations, .reads = 2 * operations, .writes = operations, .flops = operations});
-          }};
+          .work =
+              [key = "operation.update." + rule](const OperationShape& s, const EngineRates& e) {
+                const double operations = e.figures().number(key);
+                return passes_over(
+                    s, e, {.vector = operations, .reads = 2 * operations, .writes = operations, .flops = operations});
+              },
+          .program = std::move(program)};
 }
 
 using Registered = OperationKind::Registered;
-const Registered adamw(update("adamw")), lamb(update("lamb")), lamb_apply(update("lamb_apply")), sgd(update("sgd"));
+const Registered adamw(update("adamw", program_of_elements("adamw", std::uint64_t{128} * 1024, "parameters")));
+const Registered lamb(update("lamb")), lamb_apply(update("lamb_apply")), sgd(update("sgd"));
 const Registered norm({.name = "gradient_norm",
                        .summary = "the sum of squares of gradients, and their scaling to clip it",
                        .extents = "rows x columns gradients",

@@ -1,0 +1,41 @@
+// Times of programs on disk: a file for each chip, set of figures and build of the library, a line for each program at
+// a size. Many processes may read and write it at once.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "sim/hardware/time/units.h"
+
+namespace trellis::sim {
+
+class KeptTimes {
+ public:
+  static constexpr std::size_t most_times = 4096, most_files = 32;
+
+  // Reads FOLDER/NAME.times if it is there. An empty folder: nothing is kept.
+  KeptTimes(std::filesystem::path folder, const std::string& name);
+
+  std::optional<Time> find(const std::string& run) const;
+  void add(const std::string& run, Time);
+  // Writes what was added, together with what others have written since; the file is replaced as a whole. What is
+  // beyond most_times, and the files of the folder that were not used for longest, go. A disk that cannot be written is
+  // no fault: then times are found again.
+  void save();
+
+  const std::string& damage() const { return damage_; }  // a sentence, where the file was not as it was written
+
+ private:
+  void read();
+
+  std::filesystem::path folder_, path_;
+  std::map<std::string, Time> times_, fresh_;
+  std::string damage_;
+};
+
+// TRELLIS_CACHE/times, or else that of XDG_CACHE_HOME/trellis or ~/.cache/trellis; empty: there is none of these.
+std::filesystem::path times_folder();
+
+}  // namespace trellis::sim

@@ -1,0 +1,47 @@
+// The second way to an operation's time: a program of core/ that does it, simulated instruction by instruction at the
+// operation's shape, once. A kind of operation says in its file which program that is.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "sim/cluster/machine/machine.h"
+#include "sim/cluster/operation/kept_times.h"
+#include "sim/cluster/operation/operation.h"
+#include "sim/hardware/chip/chip.h"
+
+namespace trellis::sim {
+
+class ProgramTimes {
+ public:
+  // `folder`: times are kept there; empty: nowhere.
+  explicit ProgramTimes(ChipSpec, const std::filesystem::path& folder = {});
+
+  // Of a rank whose cores share the work evenly. None where no program does it: then `by_program` of operation_time()
+  // is false, too.
+  std::optional<OperationTime> of(const OperationShape&, const EngineRates&);
+  void keep();  // on disk, what was timed since
+
+  std::size_t timed() const;   // programs that were simulated, and not found on disk
+  std::string damage() const;  // as of KeptTimes
+  const ChipSpec& chip() const { return chip_; }
+
+ private:
+  std::optional<Time> time(const CoreProgram&, std::uint64_t extent);
+  std::optional<double> seconds(const CoreProgram&);
+
+  const ChipSpec chip_;
+  mutable std::mutex mutex_;
+  KeptTimes kept_;
+  std::size_t timed_ = 0;
+  std::map<std::pair<OperationShape, double>, std::optional<OperationTime>> known_;  // by shape and cores of a rank
+};
+
+// A machine's chip: its figures are the machine's, where that has others. Throws invalid_argument where it has none.
+ChipSpec chip_of(const Machine&);
+
+}  // namespace trellis::sim

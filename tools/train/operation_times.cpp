@@ -1,0 +1,22 @@
+#include "tools/train/operation_times.h"
+
+#include "ccl/tell.h"
+
+namespace trellis::tools {
+
+void add_times_option(CLI::App& app, std::string& times) {
+  app.add_option("--times", times,
+                 "How an operation's time is found: by formulas; or by programs, one of sim/core where there is one,\n"
+                 "simulated instruction by instruction at its shape and kept on disk, and formulas for the others")
+      ->check(CLI::IsMember({by_formulas, "programs"}))
+      ->capture_default_str();
+}
+
+std::shared_ptr<sim::ProgramTimes> programs_for(const std::string& times, const sim::Machine& machine) {
+  if (times == by_formulas) return nullptr;
+  auto programs = std::make_shared<sim::ProgramTimes>(sim::chip_of(machine), sim::times_folder());
+  if (const std::string damage = programs->damage(); !damage.empty()) ccl::tell("trellis: {}\n", damage);
+  return programs;
+}
+
+}  // namespace trellis::tools
