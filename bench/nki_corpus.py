@@ -4,7 +4,7 @@
 
 FOLDER has checkouts under their repositories' names, of those that you want: nki-samples, aws-neuron-sdk, AccelOpt,
 kda-for-trainium, autocomp, nki-autotune, asst4-trainium2, asst4-trainium2-x (of xaviergonzalez), trainium-kernel-fusion,
-nkipy, and owner+asst4-trainium of others; nki_library.py runs nki-library's. Nothing of theirs is in this tree. Each kernel runs in
+nkipy, and owner+repository of others (students.py, wider.py); nki_library.py runs nki-library's. Nothing of theirs is in this tree. Each kernel runs in
 a process of its own; right: the norm of what differs from a plain numpy answer is within the case's tolerance."""
 
 import argparse
@@ -23,7 +23,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 
-from nki_cases import benches, harnesses, others, samples, searched, students  # noqa: E402
+from nki_cases import benches, harnesses, others, samples, searched, students, wider  # noqa: E402
 from nki_cases.case import KernelCase, error  # noqa: E402
 from nki_cases.page import put  # noqa: E402
 
@@ -38,7 +38,7 @@ def cases(root: Path) -> list[KernelCase]:
         found += harnesses.harnesses(root / "autocomp")
     if (root / "kda-for-trainium").exists() and (root / "AccelOpt").exists():
         found += benches.kda(root / "kda-for-trainium", root / "AccelOpt")
-    return found + list(students.students(root))
+    return found + list(students.students(root)) + list(wider.wider(root))
 
 
 def judge(case: KernelCase, answer: Any, chip: str, seconds: float, times: bool) -> None:
