@@ -364,3 +364,21 @@ def test_integers_are_divided_as_numpys():
         return out
 
     np.testing.assert_array_equal(rows(numbers(1, 1)), np.arange(128)[:, None] // 10)
+
+
+def test_an_element_of_a_tile_is_a_number_as_an_index():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def chosen(weights, columns, places):
+        out = nl.ndarray((128, 4), weights.dtype, buffer=nl.shared_hbm)
+        place = nl.load(places)
+        one, column = nl.load(weights[place[0, 1], :, :]), nl.load(columns[:, place[0, 1]])
+        assert one.shape == (128, 32) and column.shape == (128, 1)
+        nl.store(out, nl.matmul(one, nl.load(weights[place[0, 0], 0:32, 0:4])) + column)
+        return out
+
+    weights, columns = numbers(8, 128, 32), numbers(128, 8)
+    np.testing.assert_allclose(chosen(weights, columns, np.array([[2, 5]], np.int32)),
+                               weights[5] @ weights[2, :32, :4] + columns[:, 5:6], atol=1e-4)  # fmt: skip

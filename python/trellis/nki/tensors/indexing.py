@@ -134,6 +134,7 @@ def _by_slices(t: Any, parts: list[Any]) -> Any:
     if not shape:
         shape, strides = [1], [1]
     found = t.like(tuple(shape), tuple(strides), offset, partition=partition)
+    found.element = all(type(p) is int for p in parts)
     if beyond:
         return _beyond(t, parts, found)
     return found
@@ -177,7 +178,7 @@ def _arrays_of(t: Any, parts: list[Any]) -> tuple[list[Any], Any]:
         if hasattr(p, "memory"):
             index = p
             values = p.read().astype(np.int64)
-            chosen.append(values)
+            chosen.append(values.reshape(()) if p.element else values)
         else:
             chosen.append(p)
     parts = chosen

@@ -18,7 +18,7 @@ class NkiTensor(Access):
     """Elements of a memory: by strides, or, where indices follow no stride, one by one (`flat`)."""
 
     __slots__ = ("memory", "dtype", "shape", "strides", "offset", "partition", "flat", "valid", "index", "born",
-                 "mask", "_view", "_array", "name", "region", "settled", "bounds")
+                 "mask", "_view", "_array", "name", "region", "settled", "bounds", "element")
 
     def __init__(self, memory: Memory, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0,
                  *, partition: int = 0, name: str = "", region: Any = None) -> None:
@@ -31,6 +31,7 @@ class NkiTensor(Access):
         self.mask: Any = None  # what that instruction left alone
         self.settled = False  # by `tensor[key] += value`, after which Python assigns it to tensor[key] once more
         self.bounds: Any = None
+        self.element = False  # chosen by a number for each dimension: as an index, a number itself
         self._view: Any = None
         self._array: Any = None
         self.name, self.region = name, region
