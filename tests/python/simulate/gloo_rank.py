@@ -17,9 +17,11 @@ KINDS = {
     "allreduce_": "all_reduce", "_allgather_base_": "all_gather", "_reduce_scatter_base_": "reduce_scatter",
     "broadcast_": "broadcast", "all_reduce": "all_reduce", "all_gather_into_tensor": "all_gather",
     "reduce_scatter_tensor": "reduce_scatter", "send": "send", "recv_": "receive", "allgather_": "all_gather",
+    "barrier": "barrier",
 }  # fmt: skip
 LOG: list[list[object]] = []
 STEPS = [0]
+FIRST: list[int] = []  # the optimizer whose updates end steps
 
 
 def size(tensors):
@@ -45,14 +47,19 @@ class Log(TorchDispatchMode):
         else:
             at = 2 if name in ("_allgather_base_", "_reduce_scatter_base_", "allgather_") else 1
             group = dist.ProcessGroup.unbox(args[at])
-            larger = max(size(args[0]), size(args[1]) if at == 2 else 0)
+            larger = 0 if name == "barrier" else max(size(args[0]), size(args[1]) if at == 2 else 0)
         peer = args[2] if name in ("send", "recv_") else -1
         return larger, dist.get_process_group_ranks(group), peer
 
 
+def updated(optimizer, *_):
+    FIRST.append(id(optimizer))
+    STEPS[0] += id(optimizer) == FIRST[0]
+
+
 def main():
     output, script, *arguments = sys.argv[1:]
-    register_optimizer_step_post_hook(lambda *_: STEPS.__setitem__(0, STEPS[0] + 1))
+    register_optimizer_step_post_hook(updated)
     sys.argv = [script, *arguments]
     sys.path[0] = os.path.dirname(script)
     torch.autograd.set_multithreading_enabled(False)

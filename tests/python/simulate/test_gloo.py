@@ -1,5 +1,6 @@
 """What a simulated rank records is what a rank of a real job over gloo does: operations, order, bytes, groups."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -9,6 +10,8 @@ import sys
 import pytest
 
 pytest.importorskip("torch")
+
+import titan  # noqa: E402
 
 from trellis.simulate.ranks.record_job import record_job  # noqa: E402
 
@@ -24,15 +27,15 @@ JOBS = [  # an example, its ranks and arguments, the step
 ]
 
 
-def by_gloo(folder, name, ranks, arguments, step):
+def by_gloo(folder, script, ranks, arguments, step):
     """Of each rank: what it communicated after its first `step - 1` updates, until the next one was made."""
     output = folder / "log"
-    subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}",
-         str(HERE / "gloo_rank.py"), str(output), str(EXAMPLES / f"{name}.py"), "--steps", "4", "--backend", "gloo",
-         *arguments],
-        check=True, capture_output=True, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"},
+         str(HERE / "gloo_rank.py"), str(output), str(script), *arguments],
+        capture_output=True, text=True, timeout=400, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
     logs = {rank: json.loads(output.with_name(f"log.{rank}").read_text()) for rank in range(ranks)}
     return {
         rank: [(kind, size, tuple(group), peer) for at, kind, size, group, peer in log if at == step - 1]
@@ -40,9 +43,8 @@ def by_gloo(folder, name, ranks, arguments, step):
     }
 
 
-def simulated(name, ranks, arguments, step):
-    command = ["torchrun", str(EXAMPLES / f"{name}.py"), "--steps", "4", *arguments]
-    job = record_job(command, ranks, ranks, "cpu", step, 1 << 34)
+def simulated(command, ranks, step, device):
+    job = record_job(command, ranks, ranks, device, step, 1 << 34)
     told = {}
     for rank in range(ranks):
         record = job.classes[job.class_of(rank)].record
@@ -57,7 +59,43 @@ def simulated(name, ranks, arguments, step):
 
 @pytest.mark.parametrize("job", JOBS, ids=[f"{name}-{ranks}" for name, ranks, _, _ in JOBS])
 def test_a_record_equals_what_gloo_does(tmp_path, job):
-    real, ours = by_gloo(tmp_path, *job), simulated(*job)
+    name, ranks, arguments, step = job
+    script, words = EXAMPLES / f"{name}.py", ["--steps", "4", *arguments]
+    real = by_gloo(tmp_path, script, ranks, [*words, "--backend", "gloo"], step)
+    ours = simulated(["torchrun", str(script), *words], ranks, step, "cpu")
     assert any(real.values())
     for rank in real:
         assert ours[rank] == real[rank], f"rank {rank}"
+
+
+# Of torchtitan's Llama 3, the debug model: ranks, options, the step.
+TITANS = {
+    "ddp": (4, ["--parallelism.data-parallel-replicate-degree", "4",
+                          "--parallelism.data-parallel-shard-degree", "1"], 3),
+    "fsdp2": (4, [], 2),
+    "tensor": (4, ["--parallelism.tensor-parallel-degree", "2"], 2),
+    "pipeline": (4, ["--parallelism.pipeline-parallel-degree", "4",
+                               "--parallelism.pipeline-parallel-schedule", "1F1B"], 2),
+    "all": (8, ["--parallelism.pipeline-parallel-degree", "2", "--parallelism.tensor-parallel-degree", "2",
+                          "--parallelism.pipeline-parallel-schedule", "Interleaved1F1B"], 2),
+}  # fmt: skip
+MISSING = [name for name in ("torchtitan", "tokenizers") if importlib.util.find_spec(name) is None]
+
+
+@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+@pytest.mark.parametrize("name", TITANS)
+def test_a_record_of_torchtitan_equals_what_gloo_does(tmp_path, name):
+    """As it computes on the host; and where triton is, which torchtitan imports, as it is, on the device."""
+    ranks, options, step = TITANS[name]
+    titan.prepare(tmp_path, "debugmodel")
+    words = titan.arguments(tmp_path, "debugmodel", "--training.seq-len", "64", *options)
+    script = HERE / "titan_on_host.py"
+    real = by_gloo(tmp_path, script, ranks, words, step)
+    assert any(real.values())
+    commands = {"cpu": ["torchrun", str(script), *words]}
+    if importlib.util.find_spec("triton"):
+        commands["any"] = ["torchrun", "-m", "torchtitan.train", *words]
+    for device, command in commands.items():
+        ours = simulated(command, ranks, step, device)
+        for rank in real:
+            assert ours[rank] == real[rank], f"rank {rank}, {device}"

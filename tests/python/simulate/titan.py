@@ -11,6 +11,7 @@ CONFIGS = {
     "8B": (64, 8, 1, "selective"),  # ranks, tensor parallelism, sequences of a rank, recomputation
     "70B": (512, 8, 8, "full"),
     "405B": (4096, 8, 2, "full"),
+    "debugmodel": (8, 1, 4, "none"),
 }
 
 
@@ -31,8 +32,12 @@ def prepare(folder: pathlib.Path, flavor: str) -> None:
 
 
 def command(folder: pathlib.Path, flavor: str, *more: str) -> list[str]:
+    return ["torchrun", "-m", "torchtitan.train", *arguments(folder, flavor, *more)]
+
+
+def arguments(folder: pathlib.Path, flavor: str, *more: str) -> list[str]:
     _, tensor, sequences, recompute = CONFIGS[flavor]
-    return ["torchrun", "-m", "torchtitan.train", "--model.name", "llama3", "--model.flavor", flavor,
+    return ["--model.name", "llama3", "--model.flavor", flavor,
             "--model.hf-assets-path", str(folder / "tokenizer"), "--training.dataset-path", str(folder / "text"),
             "--job.dump-folder", str(folder / "out"), "--training.seq-len", "8192",
             "--training.local-batch-size", str(sequences), "--training.steps", "5", "--metrics.log-freq", "1",
