@@ -21,12 +21,13 @@ except ImportError as missing:
 from trellis.torch.compiling import prepare, process_group_module
 
 if TYPE_CHECKING:
+    from trellis.torch.estimates import runtime_estimation
     from trellis.torch.hooks import Bf16Wire, bf16_stochastic_hook
     from trellis.torch.optimizer import AdamW, number_parameters
 
 __all__ = [
     "AdamW", "Bf16Wire", "allocator", "bf16_stochastic_hook", "empty", "flight_record", "flight_trace",
-    "number_parameters", "prepare",
+    "number_parameters", "prepare", "runtime_estimation",
 ]  # fmt: skip
 
 _LATER = {
@@ -34,6 +35,7 @@ _LATER = {
     "Bf16Wire": "trellis.torch.hooks",
     "bf16_stochastic_hook": "trellis.torch.hooks",
     "number_parameters": "trellis.torch.optimizer",
+    "runtime_estimation": "trellis.torch.estimates",
 }
 
 
