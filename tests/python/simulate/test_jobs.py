@@ -11,7 +11,11 @@ import pytest
 
 pytest.importorskip("torch")
 
-from trellis.simulate.record import read  # noqa: E402
+from trellis import sim  # noqa: E402
+from trellis.simulate.price.rates import Rates  # noqa: E402
+from trellis.simulate.ranks.coordinator import TooShort  # noqa: E402
+from trellis.simulate.ranks.record_job import record_job  # noqa: E402
+from trellis.simulate.record import Operation, read  # noqa: E402
 
 TINY = pathlib.Path(__file__).parent / "jobs" / "tiny.py"
 WIDTH = 1024
@@ -162,3 +166,58 @@ def test_a_job_does_not_turn_the_collector_off(tmp_path):
     """Fake tensors leave cycles, 2 KB for each of the 512 pieces that fully_shard cuts a weight into."""
     (tmp_path / "train.py").write_text(COLLECTOR)
     simulate("--world", 2, "--", "torchrun", tmp_path / "train.py")
+
+
+def test_a_step_begins_within_a_model_whose_rows_the_host_draws():
+    (one,) = record_job(["torchrun", str(TINY.with_name("prefetch.py"))], 2, 2, "any", 0, 1 << 34).classes
+    record = one.record
+    assert record.tokens == 2 * 256
+    used = [record.operations[e[2]] for e in record.events if e[0] == "op"]
+    assert [o.outputs[0] for o in used if o.name == "aten.embedding"] == [(2, 256, 128)]
+    assert {record.places[i].module for i in record.compiled} >= {"words", "up", "head"}
+
+
+def test_what_has_no_elements_takes_no_time():
+    rates = Rates(sim.Machine("trn2.48xlarge"), [])
+    shapes = ((0, 64), (64, 32)), ((0, 32),)
+    assert rates.operation(Operation("aten.mm", *shapes, "bfloat16", 0, 64 * 32 * 2, 0)) == 0
+
+
+SHORT = """
+import sys, torch, torch.multiprocessing as mp, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+def main(rank, updates, path):
+    dist.init_process_group("nccl", rank=rank, world_size=2)
+    model = DistributedDataParallel(torch.nn.Linear(1024, 1024).to(rank), device_ids=[rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(updates):
+        model(torch.rand(8, 1024, device=rank)).sum().backward()
+        optimizer.step()
+        if rank == 0:
+            torch.save({"model": model.module.state_dict(), "optimizer": optimizer.state_dict()}, path)
+
+if __name__ == "__main__":
+    mp.spawn(main, args=(int(sys.argv[1]), sys.argv[2]), nprocs=2)
+    sys.exit(0)
+"""
+
+
+def test_a_script_that_spawns_its_ranks_and_makes_one_update(tmp_path):
+    """What it saves is counted, as the first rank writes it, and nothing is written."""
+    (tmp_path / "short.py").write_text(SHORT)
+    words = ["python", str(tmp_path / "short.py"), "1", str(tmp_path / "saved.pt")]
+    job = record_job(words, 2, 2, "any", 0, 1 << 34)
+    assert [c.ranks for c in job.classes] == [[0], [1]]
+    assert [[save[1:] for save in c.record.saves] for c in job.classes] == [[(0, 2 * 1025 * 1024 * 4)], []]
+    assert not (tmp_path / "saved.pt").exists()
+    assert any("makes 1 updates: its step 1 is recorded" in told for told in job.assumptions)
+
+
+def test_a_job_that_is_over_too_early_says_what_to_do(tmp_path):
+    (tmp_path / "short.py").write_text(SHORT)
+    words = ["python", str(tmp_path / "short.py"), "2", str(tmp_path / "saved.pt")]
+    with pytest.raises(TooShort, match="ended after 2 updates by its optimizer, .* ask for an earlier one with --step"):
+        record_job(words, 2, 2, "any", 5, 1 << 34)
+    with pytest.raises(TooShort, match="ended without an update by an optimizer of torch"):
+        record_job([*words[:2], "0", words[3]], 2, 2, "any", 0, 1 << 34)

@@ -9,6 +9,7 @@ pytest.importorskip("ml_dtypes")
 
 from trellis.simulate.price import price  # noqa: E402
 from trellis.simulate.ranks.coordinator import RankFailed  # noqa: E402
+from trellis.simulate.price.rules import rule_of  # noqa: E402
 from trellis.simulate.ranks.record_job import record_job  # noqa: E402
 from trellis.simulate.record import read, write  # noqa: E402
 
@@ -78,3 +79,31 @@ def test_a_gradient_that_is_not_registered_is_an_error():
 def test_a_kernel_that_no_chip_runs_is_an_error_at_its_line():
     with pytest.raises(RankFailed, match=r"kernel.py:\d+: the kernel too_large runs on no chip: .*256"):
         recorded("chip")
+
+
+TRITON = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def twice(x, out, n: tl.constexpr):
+    at = tl.arange(0, n)
+    tl.store(out + at, 2 * tl.load(x + at))
+
+weight = torch.nn.Parameter(torch.rand(1024, 1024, device="cuda"))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for _ in range(3):
+    out = torch.empty(1024, 1024, device="cuda")
+    twice[(1024,)](weight.detach(), out, 1024)
+    (weight * out).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_kernel_of_triton_moves_its_tensors(tmp_path):
+    pytest.importorskip("triton")
+    (tmp_path / "job.py").write_text(TRITON)
+    job = record_job(["python", str(tmp_path / "job.py")], 1, 1, "any", 0, 1 << 34)
+    record = job.classes[0].record
+    (used,) = [o for o in record.operations if o.name == "triton.twice"]
+    assert used.read == 2 * 1024 * 1024 * 4 and rule_of(used).default
+    assert any("the triton kernel twice" in told for told in job.assumptions)

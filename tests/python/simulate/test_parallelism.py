@@ -132,3 +132,15 @@ def test_a_record_that_is_resized_is_the_one_recorded_at_that_size():
         resize(small, "dp", 96)
     with pytest.raises(ValueError, match="no axis data: expected one of world, dp, tp"):
         resize(small, "data", 8)
+
+
+def test_attention_of_narrow_values_and_by_flex_attention():
+    job = recorded("masked", world=1)
+    record = job.classes[0].record
+    used = [record.operations[e[2]] for e in record.events if e[0] == "op"]
+    ways = {o.name.removeprefix("aten._scaled_dot_product_"): o for o in used if "attention" in o.name}
+    assert {name.split("_attention")[0] for name in ways} == {"efficient", "flash"}
+    pairs = 2 * 2 * 4 * 256 * 256 // 2  # causal halves
+    assert [o.flops for name, o in ways.items() if "backward" not in name] == [pairs * (48 + 32), pairs * (32 + 32)]
+    assert ways["efficient_attention"].outputs[0] == (2, 4, 256, 32)
+    assert any("flex_attention's mask is taken as causal" in told for told in job.assumptions)

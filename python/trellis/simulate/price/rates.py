@@ -112,6 +112,9 @@ class Rates:
         return found
 
     def time(self, rule: Rule) -> float:
+        """Of tensors without elements, as an expert's that gets no tokens: nothing is done."""
+        if any(rule.shape.get(name) == 0 for name in ("batch", "rows", "columns", "inner")):
+            return 0.0
         return sim.operation_time(rule.kind, chip=self.machine.chip, cores=self._cores, what_if=self._what_if,
                                   **rule.shape).total
 

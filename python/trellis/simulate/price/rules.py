@@ -177,6 +177,8 @@ def rule_of(operation: Operation) -> Rule:
     if operation.times:
         return Rule(operation.name, "kernel")
     known = _RULES.get(name) or _RULES.get(name.rstrip("_"))
+    if operation.name.startswith("triton."):
+        known = None
     kind, shape = known or ("elementwise", _elementwise(0, 0))
     # Numbers of a type that engines do not compute in move as floats of their size.
     word = _TYPES.get(operation.type) or {1: "f8e4m3", 2: "bf16"}.get(_element(operation.type), "f32")

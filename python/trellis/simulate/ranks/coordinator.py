@@ -11,11 +11,24 @@ from typing import Any
 
 from trellis.simulate.ranks.nursery import Forked
 
-__all__ = ["Coordinator", "RankFailed"]
+__all__ = ["Coordinator", "RankFailed", "TooShort"]
 
 
 class RankFailed(Exception):
     """A rank's process ended without a record; the text says what it said."""
+
+
+class TooShort(RankFailed):
+    """The job was over before the step that is recorded."""
+
+    def __init__(self, rank: int, updates: int) -> None:
+        super().__init__(
+            f"rank {rank}: the job ended after {updates} updates by its optimizer, before a step that can be recorded was "
+            "over: let it run for more steps, or ask for an earlier one with --step"
+            if updates
+            else f"rank {rank}: the job ended without an update by an optimizer of torch: a step is what lies between two"
+        )
+        self.updates = updates
 
 
 class Coordinator:
@@ -34,6 +47,7 @@ class Coordinator:
         self.records: dict[int, Any] = {}
         self._connected: set[int] = set()
         self._failure = ""
+        self._short: tuple[int, int] | None = None
         self._closing = False
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -44,6 +58,8 @@ class Coordinator:
                 self._ensure(rank)
         while True:
             with self._changed:
+                if self._short:
+                    raise TooShort(*self._short)
                 if self._failure:
                     raise RankFailed(self._failure)
                 if self._processes.keys() <= self.records.keys():
@@ -115,6 +131,9 @@ class Coordinator:
                 self.records[rank] = told[0]
             elif kind == "failed" and not self._failure:
                 self._failure = told[0]
+            elif kind == "short" and not self._failure:
+                self._short = told[0]
+                self._failure = "it is over"
             self._changed.notify_all()
 
     def _answer(self, connection: "Connection[Any, Any]", rank: int, key: Any, source: int, where: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from trellis.simulate.record import Family, JobRecord, RankRecord
 from trellis.simulate.record.steps import of_json
 from trellis.simulate.ranks.classes import classes, first_ranks, missing_mates
-from trellis.simulate.ranks.coordinator import Coordinator, RankFailed
+from trellis.simulate.ranks.coordinator import Coordinator, RankFailed, TooShort
 from trellis.simulate.ranks.nursery import Forked, Nursery
 from trellis.simulate.world.settings import Settings
 
@@ -28,8 +28,21 @@ def _nothing_ran(rank: int, device: str) -> str:
 
 def record_job(command: list[str], world: int, local_world: int, device: str, step: int, memory: int,
                routing: str = "") -> JobRecord:  # fmt: skip
-    """Raises RankFailed with what a rank said."""
+    """Raises RankFailed with what a rank said. Where no step is asked for and the job has too few for one that is like those
+    after it, it runs again, and its last is recorded."""
+    try:
+        return _recorded(command, world, local_world, device, step, memory, routing)
+    except TooShort as error:
+        if step or not error.updates:
+            raise
+        job = _recorded(command, world, local_world, device, error.updates, memory, routing)
+        job.assumptions.append(f"the job makes {error.updates} updates: its step {error.updates} is recorded, in which "
+                               "caches are filled and buckets arranged")  # fmt: skip
+        return job
 
+
+def _recorded(command: list[str], world: int, local_world: int, device: str, step: int, memory: int,
+              routing: str) -> JobRecord:  # fmt: skip
     nursery = Nursery()
 
     def start(rank: int, address: str, key: bytes) -> Forked:

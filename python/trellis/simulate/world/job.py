@@ -76,18 +76,25 @@ class _Job:
         sys.argv = list(words)
         gc.disable = lambda: None  # fake tensors leave cycles: what costs a job time would here cost memory
         with self._session:
-            if module:
-                sys.path.insert(0, os.getcwd())
-                runpy.run_module(words[0], run_name="__main__", alter_sys=True)
-            else:
-                sys.path.insert(0, os.path.dirname(os.path.abspath(words[0])))
-                runpy.run_path(words[0], run_name="__main__")
+            try:
+                _run(words, module)
+            except SystemExit as error:
+                if error.code not in (None, 0):
+                    raise
         steps = self._session.steps
         if not steps.finish():
-            raise RuntimeError(
-                f"the job ended in its step {steps.step}, before a step that can be recorded was over: let it run for "
-                "more steps, or ask for an earlier one with --step"
-            )
+            self._line.tell("short", (self._session.settings.rank, steps.step - 1))
+            sys.stdout.flush()
+            os._exit(1)
+
+
+def _run(words: list[str], module: bool) -> None:
+    if module:
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(words[0])))
+        runpy.run_path(words[0], run_name="__main__")
 
 
 def _fault(error: BaseException, settings: Settings) -> str:
@@ -106,10 +113,7 @@ def main(settings: Settings) -> None:
     try:
         _Job(settings, line).run(settings.command)
     except SystemExit as error:
-        if error.code not in (None, 0):
-            line.tell("failed", f"rank {settings.rank}: the script ended with status {error.code}")
-            os._exit(1)
-        line.tell("failed", f"rank {settings.rank}: the script ended before its step was recorded")
+        line.tell("failed", f"rank {settings.rank}: the script ended with status {error.code}")
         os._exit(1)
     except BaseException as error:
         line.tell("failed", _fault(error, settings))

@@ -1,4 +1,5 @@
-"""NKI kernels that a job calls: priced by their shapes on every chip that they fit, and recorded as one operation each.
+"""Kernels that a job calls. Those of NKI are priced by their shapes on every chip that they fit, and recorded as one
+operation each; those of triton are one operation that moves its tensors.
 
 Where neither nki, neuronxcc nor torch_neuronx is installed, a job that imports them gets ours: of torch_neuronx, what
 calls kernels.
@@ -167,6 +168,30 @@ class _Finder(importlib.abc.MetaPathFinder):
         return importlib.machinery.ModuleSpec(name, _Given(self._found[name]), is_package=True)
 
 
+def _of_triton(recorder: Recorder) -> None:
+    """A kernel of triton's that a job calls with tensors that have no data."""
+
+    def over(launcher: Any) -> None:
+        run = launcher.run
+
+        def launched(self: Any, *args: Any, **kwargs: Any) -> Any:
+            tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+            if not any(isinstance(t, FakeTensor) for t in tensors):
+                return run(self, *args, **kwargs)
+            kernel: Any = self
+            while not isinstance(getattr(kernel, "__name__", None), str):
+                kernel = kernel.fn
+            recorder.on_first()
+            recorder.assume(f"{recorder.places.now()}: what the triton kernel {kernel.__name__} computes is not known; each "
+                            "tensor that it gets is taken to move once")  # fmt: skip
+            recorder.launched(kernel.__name__, tensors)
+
+        launcher.run = launched
+
+    when_imported("triton.runtime.jit", lambda module: over(module.JITFunction))  # type: ignore[attr-defined]
+    when_imported("triton.runtime.autotuner", lambda module: over(module.Autotuner))  # type: ignore[attr-defined]
+
+
 def install(recorder: Recorder) -> None:
     calls = _Calls(recorder)
 
@@ -174,4 +199,5 @@ def install(recorder: Recorder) -> None:
         module.settings.stand_in = calls
 
     when_imported(_JIT, stand_in)
+    _of_triton(recorder)
     sys.meta_path.insert(0, _Finder(recorder.settings.device))

@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 from trellis.simulate.world.errors import CannotRecord
 from trellis.simulate.world.recorder import Recorder
 
-__all__ = ["Names", "here"]
+__all__ = ["Names", "here", "shared_heads"]
 
 _SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 _OTHERS = ("cuda", "xla", "hpu", "xpu", "npu")
@@ -96,19 +96,20 @@ class Names(TorchFunctionMode):
                                                   enable_gqa=enable_gqa)  # fmt: skip
         if enable_gqa and key.shape[1] != query.shape[1]:
             times = query.shape[1] // key.shape[1]
-            key, value = (_shared(t, times) for t in (key, value))
-        if attn_mask is None:
+            key, value = (shared_heads(t, times) for t in (key, value))
+        if attn_mask is None and value.shape[-1] == query.shape[-1]:
             return torch.ops.aten._scaled_dot_product_flash_attention(
                 query, key, value, dropout_p, is_causal, scale=scale)[0]  # fmt: skip
-        if attn_mask.dtype == torch.bool:
+        if attn_mask is not None and attn_mask.dtype == torch.bool:
             attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype)
-        mask = attn_mask.expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
+        whole = (query.shape[0], query.shape[1], query.shape[2], key.shape[2])
+        mask = attn_mask.expand(whole) if attn_mask is not None else None
         needed = torch.is_grad_enabled() and query.requires_grad
         return torch.ops.aten._scaled_dot_product_efficient_attention(
             query, key, value, mask, needed, dropout_p, is_causal, scale=scale)[0]  # fmt: skip
 
 
-def _shared(tensor: Any, times: int) -> Any:
+def shared_heads(tensor: Any, times: int) -> Any:
     """Heads that several queries share, without a copy: what is read stays what it is."""
     batch, heads, rows, width = tensor.shape
     return tensor[:, :, None].expand(batch, heads, times, rows, width).flatten(1, 2)

@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed import distributed_c10d as c10d
 
 from trellis.simulate.record.resize import UNKNOWN
-from trellis.simulate.world import kernels, saving
+from trellis.simulate.world import flex, kernels, saving
 from trellis.simulate.world.communication import Communication
 from trellis.simulate.world.groups import Groups
 from trellis.simulate.world.imports import when_imported
@@ -182,6 +182,17 @@ def _sharded_at_first(recorder: Recorder) -> None:
     _init_utils._move_module_to_device = move  # type: ignore[assignment]
 
 
+def _spawned(settings: Settings) -> None:
+    """A script that starts the ranks of its host by itself: this process is one of them."""
+    import torch.multiprocessing as mp
+
+    def spawn(fn: Any, args: Any = (), nprocs: int = 1, *_: Any, **__: Any) -> None:
+        fn(settings.rank % max(nprocs, 1), *args)
+
+    mp.spawn = spawn  # type: ignore[assignment]
+    mp.start_processes = spawn  # type: ignore[assignment]
+
+
 def _untraced(module: types.ModuleType) -> None:
     """transformers masks attention in another way where it takes tensors for those of a tracer."""
     module.is_fake_tensor = lambda x: False  # type: ignore[attr-defined]
@@ -226,7 +237,9 @@ def install(settings: Settings, recorder: Recorder, groups: Groups, communicatio
         _sharded_at_first(recorder)
         names.install()
         kernels.install(recorder)
+        flex.install(recorder)
     _backward(communication, names, settings.device != "cpu")
     _rest(recorder)
+    _spawned(settings)
     saving.install(recorder)
     when_imported("transformers.utils.import_utils", _untraced)

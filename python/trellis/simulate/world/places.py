@@ -54,10 +54,9 @@ class Places:
         return len(self._stack)
 
     def new_step(self) -> None:
+        """A step may begin within a module, which is still running."""
         self._forward.clear()
         self._numbers.clear()
-        self._stack.clear()
-        self.compiled = 0
 
     def _enter(self, module: nn.Module, _: Any) -> None:
         if id(module) not in self._names or not self._stack:

@@ -1,6 +1,7 @@
 """Records what a rank does: operations of the device in their streams, and what is communicated."""
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -124,7 +125,7 @@ class Recorder(TorchDispatchMode):
         if handler is not None:
             return self._told(lambda: handler(func, args, kwargs))
         flat = tree_flatten((args, kwargs))[0]
-        if self._is_fake(func, flat, kwargs):
+        if self._is_fake(func, flat, args, kwargs):
             return self._told(lambda: self._on_device(func, flat, args, kwargs))
         if self.settings.device == "cpu":
             self.on_first()
@@ -153,7 +154,7 @@ class Recorder(TorchDispatchMode):
                 self.failed(error)
             raise
 
-    def _is_fake(self, func: Any, flat: list[Any], kwargs: dict[str, Any]) -> bool:
+    def _is_fake(self, func: Any, flat: list[Any], args: Any, kwargs: dict[str, Any]) -> bool:
         if self.settings.device == "cpu":
             return False
         tensors = [x for x in flat if isinstance(x, torch.Tensor)]
@@ -162,22 +163,20 @@ class Recorder(TorchDispatchMode):
         device = kwargs.get("device")
         if device is not None and device.type == self.device.type:
             return True
-        if not tensors and self.places_large(func, flat, kwargs):
+        if not tensors and self.places_large(func, args, kwargs):
             return True
         return any(t.device.type == "meta" for t in tensors) and device is not None and device.type != "meta"
 
-    def places_large(self, func: Any, flat: list[Any], kwargs: dict[str, Any]) -> bool:
+    def places_large(self, func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
         """Makes floats of the host that are many: a model, before it is moved to the device."""
-        kind, device = kwargs.get("dtype") or torch.get_default_dtype(), kwargs.get("device")
-        if not kind.is_floating_point or (device is not None and device.type != "cpu"):
+        if getattr(func, "namespace", "") != "aten":
             return False
-        size = flat[0] if flat and isinstance(flat[0], int) else 0
-        shape = [x for x in flat if isinstance(x, int) and not isinstance(x, bool)]
-        count = 1
-        for extent in shape:
-            count *= max(extent, 1)
-        return size > 0 and count >= _LARGE and getattr(func, "namespace", "") == "aten" and any(
-            a.name == "size" for a in func._schema.arguments)  # fmt: skip
+        given = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | kwargs
+        device, size = given.get("device"), given.get("size")
+        kind = given.get("dtype") or _kind_of(func, given)
+        if size is None or not kind.is_floating_point or (device is not None and device.type != "cpu"):
+            return False
+        return math.prod(size) >= _LARGE
 
     def _on_device(self, func: Any, flat: list[Any], args: Any, kwargs: Any) -> Any:
         if func is torch.ops.aten._local_scalar_dense.default:
@@ -185,7 +184,8 @@ class Recorder(TorchDispatchMode):
         if _is_composed(func):
             with self:
                 return func.decompose(*args, **kwargs)
-        self.on_first()
+        if func.name().partition(".")[0] not in _NO_WORK:
+            self.on_first()
         try:
             if func is torch.ops.aten.bincount.default and self.settings.routing and "minlength" in kwargs:
                 with self.fake:
@@ -197,6 +197,8 @@ class Recorder(TorchDispatchMode):
                 with self.fake:
                     done = func(*args, **kwargs)
         except fake_tensor.DynamicOutputShapeException:
+            if (known := self._computed(func, args, kwargs)) is not None:
+                return known
             raise CannotRecord(
                 self.places.now(),
                 f"the shape of what {func} gives depends on data, and there is no data here",
@@ -216,6 +218,19 @@ class Recorder(TorchDispatchMode):
             if func in _COUNTING:
                 self._route(args[0], outputs[0])
         return self._arrived(func, flat, args, kwargs, done, outputs)
+
+    def _computed(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """What an operator gives whose shape depends on data, if that is known: a tensor of the device with these values."""
+        real = {id(t): self.values.of(t) for t in tree_flatten((args, kwargs))[0] if isinstance(t, torch.Tensor)}
+        if any(value is None for value in real.values()):
+            return None
+        told = func(*tree_map(lambda x: real.get(id(x), x), args), **tree_map(lambda x: real.get(id(x), x), kwargs))
+        if not isinstance(told, torch.Tensor):
+            return None
+        with self.fake:
+            made = torch.empty_strided(told.shape, told.stride(), dtype=told.dtype, device=self.device)
+        self.values.know(made, told)
+        return self._arrived(func, tree_flatten((args, kwargs))[0], args, kwargs, made, [made])
 
     def _route(self, chosen: torch.Tensor, counted: torch.Tensor) -> None:
         """How often each expert was chosen, where data would say it."""
@@ -322,11 +337,28 @@ class Recorder(TorchDispatchMode):
         sharded = self._shards(inputs, outputs, inputs, outputs)
         self._append(Operation(f"nki.{name}", shapes, results, kind, flops, read, written, sharded, times), self.now())
 
+    def launched(self, name: str, tensors: list[torch.Tensor]) -> None:
+        """A kernel that writes to what it is given."""
+        for tensor in tensors:
+            self.values.forget(tensor)
+        if not self.on:
+            return
+        self.before_operation()
+        kind = str(tensors[0].dtype).removeprefix("torch.")
+        shapes = tuple(tuple(t.shape) for t in tensors)
+        self._append(Operation(f"triton.{name}", shapes, (), kind, 0, sum(map(_bytes, tensors)), 0), self.now())
+
     def _append(self, operation: Operation, phase: str) -> None:
         index = self._operations.setdefault(operation, len(self._operations))
         if index == len(self.record.operations):
             self.record.operations.append(operation)
         self.add(("op", self.streams.current.number, index, self.placed(), phase))
+
+
+def _kind_of(func: Any, given: dict[str, Any]) -> torch.dtype:
+    """Of what is made, where no type is given."""
+    whole = isinstance(given.get("fill_value"), int) or func._schema.name in ("aten::randint", "aten::randperm")
+    return torch.int64 if whole else torch.get_default_dtype()
 
 
 def _dense(tensor: torch.Tensor) -> int:

@@ -1,10 +1,13 @@
-"""Distributed checkpoints: what a rank would write is counted, and nothing is written."""
+"""Checkpoints: what a rank would write of the device's tensors is counted, and nothing is written."""
 
 from concurrent.futures import Future
 from math import prod
 from typing import Any
 
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed.checkpoint import state_dict_saver as saver
+from torch.utils._pytree import tree_leaves
 
 from trellis.simulate.world.recorder import Recorder
 
@@ -26,7 +29,32 @@ def _counted(plan: Any) -> tuple[int, int]:
     return own, whole
 
 
+def _held(given: Any) -> int:
+    """Bytes of the device's tensors that an object holds."""
+    leaves = tree_leaves(given)
+    for module in [x for x in leaves if isinstance(x, torch.nn.Module)]:
+        leaves += [*module.parameters(), *module.buffers()]
+    tensors = [getattr(x, "_local_tensor", x) for x in leaves if isinstance(x, torch.Tensor)]
+    storages = {id(s): s.size() for t in tensors if isinstance(t, FakeTensor) for s in [t.untyped_storage()]}
+    return sum(storages.values())
+
+
+def _alone(recorder: Recorder) -> None:
+    """torch.save, where there are tensors without data."""
+    plain = torch.save
+
+    def save(obj: Any, *args: Any, **kwargs: Any) -> None:
+        size = _held(obj)
+        if size:
+            recorder.saved(0, size)
+        else:
+            plain(obj, *args, **kwargs)
+
+    torch.save = save
+
+
 def install(recorder: Recorder) -> None:
+    _alone(recorder)
     from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
     from torch.distributed.checkpoint.metadata import Metadata
 

@@ -81,9 +81,11 @@ class Steps:
     def _called(self, module: nn.Module, inputs: Any) -> None:
         """Counts the tokens of a model's input: whole numbers of at least two dimensions. Arguments that are named, as
         Hugging Face's are, are not seen here; then it is what the first embedding within gets."""
+        outermost = self._recorder.places.depth == 1
+        if outermost and self._over:
+            self._before()
         if not self._recorder.on or torch._C._current_graph_task_id() != -1:
             return
-        outermost = self._recorder.places.depth == 1
         if outermost:
             self._awaits_tokens = True
         if not self._awaits_tokens or not (outermost or isinstance(module, nn.Embedding)):
