@@ -47,7 +47,7 @@ def _kernels(file: Path) -> dict[str, Callable[[str], Iterator[KernelCase]]]:
 
     def transposed(kernel: str) -> Callable[[str], Iterator[KernelCase]]:
         def run() -> Any:
-            x = floats(1024, 1024)
+            x = floats(2048, 2048)
             return [(getattr(load(file), kernel)(x), x.T)]
 
         return lambda name: iter([KernelCase("students", name, run)])
