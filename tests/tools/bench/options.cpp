@@ -50,7 +50,8 @@ TEST(BenchOptions, SizesStep) {
 }
 
 TEST(BenchOptions, WhatGoesWithASimulatedMachine) {
-  const BenchSettings s = read({"all_reduce", "--on", "sim:ring:4", "--era", "2023", "--what-if", "a=1", "b=2"});
+  const BenchSettings s =
+      read({"all_reduce", "--on", "sim:ring:4", "--era", "2023", "--what-if", "a=1", "--what-if", "b=2"});
   EXPECT_EQ(s.era, "2023");
   EXPECT_EQ(s.what_if, (Words{"a=1", "b=2"}));
   EXPECT_TRUE(s.interval);
