@@ -9,6 +9,7 @@ of its own, which takes what `runtime_estimation` gives:
 """
 
 import functools
+import importlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -34,8 +35,7 @@ def _bytes(value: Any) -> int:
 
 def _instead_of_a_gpu(simulated: sim.Machine) -> None:
     """torch's own estimates ask for a GPU's rates: where there is none, they get those of a rank's memory and engines."""
-    from torch.utils import _runtime_estimation as asked
-
+    asked: Any = importlib.import_module("torch.utils._runtime_estimation")
     if not torch.cuda.is_available():
         memory = simulated.figures["hbm.rate"].value * simulated.chips / simulated.ranks * 1e-9
         asked.get_gpu_dram_gbps = lambda: memory
@@ -85,7 +85,8 @@ def runtime_estimation(machine: str = "", world: int = 0) -> Callable[..., float
         if kind is None:
             return None
         given = dict(zip((a.name for a in target._schema.arguments), node.args, strict=False)) | dict(node.kwargs)
-        members = dist.get_process_group_ranks(dist.distributed_c10d._resolve_process_group(given["group_name"]))
+        groups: Any = dist.distributed_c10d
+        members = dist.get_process_group_ranks(groups._resolve_process_group(given["group_name"]))
         if len(members) < 2:
             return 0.0
         size = override_size

@@ -81,7 +81,7 @@ def test_llama_is_recorded_and_priced(flavor, tmp_path):
     assert told["all_gather", "fsdp"] == 2 * (2 * layers * block + 3 * embedding + norm)
     assert told["reduce_scatter", "fsdp"] == 4 * (layers * block + 2 * embedding + norm)
     assert answer["interval"][0] < answer["time"] < answer["interval"][1] and 0.1 < answer["mfu"] < 0.7
-    assert largest < 2 * 2**30  # 405B takes 1.65, the others 0.65
+    assert largest < 1.5 * 2**30  # 405B takes 0.85, the others 0.65
     print(f"{flavor}: {seconds:.0f} s, {largest / 2**30:.2f} GB")
 
 

@@ -228,7 +228,7 @@ class Recorder(TorchDispatchMode):
         if not isinstance(told, torch.Tensor):
             return None
         with self.fake:
-            made = torch.empty_strided(told.shape, told.stride(), dtype=told.dtype, device=self.device)
+            made: Any = torch.empty_strided(told.shape, told.stride(), dtype=told.dtype, device=self.device)
         self.values.know(made, told)
         return self._arrived(func, tree_flatten((args, kwargs))[0], args, kwargs, made, [made])
 
