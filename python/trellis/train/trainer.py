@@ -1,6 +1,7 @@
 """The trainer: `trellis train`'s, with data, callbacks and schedules of one's own."""
 
 import atexit
+import inspect
 import math
 import os
 import pathlib
@@ -12,7 +13,7 @@ from trellis import _native
 from trellis.train.callbacks import Callback, Lines
 from trellis.train.config import Config, as_config
 from trellis.train.data import DataModule, Samples
-from trellis.train.module import Module, grouped
+from trellis.train.module import Module, grouped, optimizers_of
 
 __all__ = ["Trainer", "world"]
 
@@ -32,6 +33,17 @@ def _leave(ranks: _native.World) -> None:
     """All ranks leave together, unless this one ends with an error: others then hear of it."""
     if not hasattr(sys, "last_value"):
         ranks.finalize()
+
+
+def _tell(hook: Callable[..., None], trainer: "Trainer", module: Module, arguments: tuple[Any, ...]) -> None:
+    """As a callback's, or, where a module's hook takes no trainer and module, as that of Lightning's module."""
+    whole = (trainer, module, *arguments)
+    if getattr(hook, "__self__", None) is module:
+        try:
+            inspect.signature(hook).bind(*whole)
+        except TypeError:
+            whole = arguments
+    hook(*whole)
 
 
 class Trainer:
@@ -117,6 +129,8 @@ class Trainer:
         ranks = world()
         for note in config.notes:
             self._say(note)
+        if hasattr(module, "training_step"):
+            self._say(f"{type(module).__name__}.training_step is not called: a step is laid out and proved as a whole")
         try:
             self.history = _native.train_fit(
                 config, ranks, self._event(module), self._say, data, val, rate, os.fspath(ckpt_path or ""))  # fmt: skip
@@ -129,7 +143,7 @@ class Trainer:
             print(text, flush=True)
 
     def _configured(self, module: Module) -> tuple[Config, Callable[[int], float] | None]:
-        optimizers = dict(module.configure_optimizers() or {})
+        optimizers = optimizers_of(module.configure_optimizers())
         rate, groups = optimizers.pop("lr_scheduler", None), optimizers.pop("groups", None)
         of_module = dict(module.configure_model()) | {f"model.optim.{key}": v for key, v in optimizers.items()}
         config = as_config(self._config, of_module, self._changes)
@@ -149,7 +163,7 @@ class Trainer:
                 self.callback_metrics["val_loss"] = what
             arguments = {"on_train_batch_start": (None, step), "on_train_batch_end": (what, None, step - 1)}
             for each in told:
-                getattr(each, name)(self, module, *arguments.get(name, ()))
+                _tell(getattr(each, name), self, module, arguments.get(name, ()))
             wrong = [figure for figure, value in self._figures if not math.isfinite(value)]
             if wrong:
                 raise ValueError(f"{wrong[0]} of step {step} is no finite number")

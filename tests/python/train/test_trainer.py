@@ -62,6 +62,52 @@ def test_every_form_of_a_sample_is_the_same():
     assert losses(trainer(max_steps=1).fit(train_dataloaders=HuggingFace()))[0] == pytest.approx(expected[0], rel=0.05)
 
 
+def test_a_module_of_lightnings_shape(capsys):
+    told = []
+
+    class Guide(train.Module):
+        def training_step(self, batch, batch_idx):
+            raise AssertionError("there is none to call")
+
+        def configure_optimizers(self):
+            return [{"name": "adamw", "lr": 1.0}], [{"scheduler": lambda step: 1e-2 / step, "interval": "step"}]
+
+        def on_train_start(self):
+            told.append("start")
+
+        def on_train_batch_end(self, outputs, batch, batch_idx):
+            self.log("loss_again", outputs.loss, prog_bar=True)
+            told.append((batch_idx, self.global_step, outputs.learning_rate))
+
+        def on_train_end(self):
+            told.append("end")
+
+    class Rest(train.DataModule):
+        def train_dataloader(self):
+            return Rows()
+
+    made = train.Trainer(SMALL, max_steps=2)
+    made.fit(model=Guide(), datamodule=Rest(), ckpt_path=None)
+    assert told == ["start", (0, 1, 1e-2), (1, 2, 5e-3), "end"]
+    assert made.callback_metrics["loss_again"] == made.callback_metrics["loss"]
+    assert "Guide.training_step is not called" in capsys.readouterr().out
+
+
+def test_what_is_no_optimizer_of_the_librarys_is_refused():
+    class Several(train.Module):
+        def configure_optimizers(self):
+            return [{"lr": 1e-3}, {"lr": 1e-4}], []
+
+    class Foreign(train.Module):
+        def configure_optimizers(self):
+            return object()
+
+    with pytest.raises(ValueError, match="several optimizers"):
+        trainer(max_steps=1).fit(Several())
+    with pytest.raises(TypeError, match="returned object: expected a dict of keys of model.optim"):
+        trainer(max_steps=1).fit(Foreign())
+
+
 def test_callbacks_are_told_in_turn_and_runs_go_on(tmp_path):
     told = []
 
