@@ -38,8 +38,8 @@ FOLDERS = {
     "train":    ["mesh", "config", "pipeline", "step", "layers", "models", "update", "whole", "data",
                  "checkpoint", "cache", "trainer"],
     "measure":  ["published", "calibration"],
-    "tools":    ["program", "picture", "answer", "topo", "schedule", "bench", "tune", "core", "doctor", "launch",
-                 "machine", "sim", "device", "neff", "train", "layouts", "validate", "calibrate", "python_commands"],
+    "tools":    ["program", "python_commands", "picture", "answer", "topo", "schedule", "bench", "tune", "core", "doctor",
+                 "launch", "machine", "sim", "device", "neff", "train", "layouts", "validate", "calibrate"],
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')

@@ -39,16 +39,34 @@ bool has_packages(const std::string& python, const std::vector<std::string>& pac
   return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+std::string named_python() {
+  const char* named = std::getenv("TRELLIS_PYTHON");
+  return named == nullptr ? "" : named;
+}
+
 }  // namespace
 
-int run_python_command(const std::string& command, const std::string& extra, const std::vector<std::string>& packages) {
+std::string python_with(const std::string& command, const std::vector<std::string>& packages) {
   find_package(command);
-  const char* named = std::getenv("TRELLIS_PYTHON");
-  const bool is_named = named != nullptr && *named != '\0';
   std::vector<std::string> candidates{"python3", "python"};
-  if (is_named) candidates = {named};
-  for (const std::string& python : candidates) {
-    if (!has_packages(python, packages)) continue;
+  if (const std::string named = named_python(); !named.empty()) candidates = {named};
+  const auto found =
+      std::ranges::find_if(candidates, [&](const std::string& python) { return has_packages(python, packages); });
+  return found == candidates.end() ? "" : *found;
+}
+
+std::string missing_words(const std::string& extra, const std::vector<std::string>& packages) {
+  const std::string named = named_python();
+  return fmt::format(
+      "{} has the packages trellis and {}: pip install 'trellis[{}]', or set TRELLIS_PYTHON to an interpreter that has "
+      "them",
+      named.empty() ? "neither python3 nor python" : fmt::format("'{}' is no interpreter that", named),
+      fmt::join(packages, ", "), extra);
+}
+
+int run_python_command(const std::string& command, const std::string& extra, const std::vector<std::string>& packages) {
+  const std::string python = python_with(command, packages);
+  if (!python.empty()) {
     std::vector<std::string> words{python, "-m", "trellis." + command};
     const std::vector<std::string> typed = typed_words();
     const auto own = std::ranges::find(typed, command);
@@ -59,11 +77,7 @@ int run_python_command(const std::string& command, const std::string& extra, con
     arguments.push_back(nullptr);
     execvp(python.c_str(), arguments.data());
   }
-  ccl::tell(
-      "trellis {}: {} has the packages trellis and {}: pip install 'trellis[{}]', or set TRELLIS_PYTHON to an "
-      "interpreter that has them\n",
-      command, is_named ? fmt::format("'{}' is no interpreter that", named) : "neither python3 nor python",
-      fmt::join(packages, ", "), extra);
+  ccl::tell("trellis {}: {}\n", command, missing_words(extra, packages));
   return 2;
 }
 

@@ -1,12 +1,15 @@
-"""The command: `python3 -m trellis.train prepare`."""
+"""The commands `python3 -m trellis.train prepare`, and `tokens` for `trellis train generate`."""
 
 import sys
 
+from trellis.train import tokens
 from trellis.train.prepare import main
 
 __all__ = ["main"]
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["tokens"] and len(sys.argv) == 3:
+        sys.exit(tokens.main(sys.argv[2:]))
     if sys.argv[1:2] != ["prepare"]:
         wanted = sys.argv[1:2] not in ([], ["-h"], ["--help"])
         print(

@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "ccl/communicator.h"
@@ -13,6 +15,7 @@
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/train/checkpoint/source_config.h"
+#include "tools/train/checkpoint/tokenizer_process.h"
 #include "train/checkpoint/save.h"
 #include "train/trainer/own_threads.h"
 #include "train/whole/generation.h"
@@ -21,7 +24,7 @@ namespace trellis::tools {
 namespace {
 
 struct Options {
-  std::string from, config, prompt, tokens, ends;
+  std::string from, config, prompt, tokens, ends, tokenizer;
   std::vector<std::string> changes;
   std::size_t count = 64;
   train::Sampling sampling;
@@ -31,12 +34,15 @@ void add(CLI::App& app, Options& o) {
   app.description(
       "Continues a prompt with a checkpoint, or a folder of Hugging Face: keys and values of what came before are "
       "kept,\n"
-      "so that each new token takes one pass. Text is read and written as bytes, as training reads it; of a model "
-      "with\n"
-      "a tokenizer, give and get tokens by number. Under `trellis launch` and the like each process is a rank of the\n"
-      "layout that --set names: tensor and pipeline parallel.");
+      "so that each new token takes one pass. Text is read and written by the folder's tokenizer, as --tokenizer "
+      "names\n"
+      "it or the checkpoint has it (tokenizer.json or sentencepiece's, by the Python package), or as bytes, as "
+      "training\n"
+      "reads it. Under `trellis launch` and the like each process is a rank of the layout that --set names: tensor "
+      "and\n"
+      "pipeline parallel.");
   app.add_option("checkpoint", o.from, "A tag's folder, a .safetensors file, or a folder of Hugging Face")->required();
-  app.add_option("-p,--prompt", o.prompt, "Text, as bytes");
+  app.add_option("-p,--prompt", o.prompt, "Text");
   app.add_option("--tokens", o.tokens, "Or the prompt's tokens by number: \"1 15043 29892\"; then numbers are printed");
   app.add_option("-n,--count", o.count, "New tokens at most")->check(above_zero())->capture_default_str();
   app.add_option("--temperature", o.sampling.temperature, "0: always the most probable token")->capture_default_str();
@@ -44,7 +50,8 @@ void add(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--top-p", o.sampling.top_p, "Of the fewest that are so probable together")->capture_default_str();
   app.add_option("--seed", o.sampling.seed, "What is drawn is decided by it")->capture_default_str();
-  app.add_option("--end", o.ends, "Tokens by number, of which any ends the text: \"2\"");
+  app.add_option("--end", o.ends, "Tokens by number, of which any ends the text: \"2\" [the tokenizer's]");
+  app.add_option("--tokenizer", o.tokenizer, "A folder with tokenizer.json or tokenizer.model [the checkpoint's]");
   app.add_option("--config", o.config, "The model's configuration, where the checkpoint does not say it");
   app.add_option("--set", o.changes, "Changes a key: distributed_strategy.tensor_model_parallel_size=2");
 }
@@ -60,12 +67,32 @@ std::vector<std::int32_t> numbers(const char* option, std::string text) {
   return all;
 }
 
-std::vector<std::int32_t> prompt_of(const Options& o) {
-  if (o.prompt.empty() == o.tokens.empty()) throw std::invalid_argument("expected --prompt TEXT, or --tokens NUMBERS");
-  if (!o.tokens.empty()) return numbers("--tokens", o.tokens);
-  std::vector<std::int32_t> bytes;
-  for (unsigned char c : o.prompt) bytes.push_back(c);
-  return bytes;
+// The folder whose tokenizer reads the prompt; empty, where text is bytes.
+std::string tokenizer_folder(const Options& o, const train::JobConfig& job) {
+  if (!o.tokenizer.empty() && !has_tokenizer(o.tokenizer))
+    throw std::invalid_argument(
+        fmt::format("--tokenizer {}: expected tokenizer.json or tokenizer.model in the folder", o.tokenizer));
+  if (!o.tokenizer.empty()) return o.tokenizer;
+  for (const std::string& folder : {o.from, job.experiment.hf})
+    if (!folder.empty() && has_tokenizer(folder)) return folder;
+  constexpr std::size_t bytes = 256;
+  if (job.step.model.vocab_size > bytes)
+    throw std::invalid_argument(fmt::format(
+        "the vocabulary has {} tokens, which are no bytes: expected --tokenizer FOLDER, or --tokens NUMBERS",
+        job.step.model.vocab_size));
+  return "";
+}
+
+// What a terminal may get.
+std::string shown(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find_first_of("\n\t", at), text.size());
+    out += text::printable(text.substr(at, end - at));
+    out += text.substr(end, 1);
+    at = end + 1;
+  }
+  return out;
 }
 
 // Bytes of a text as whole characters: a model may write bytes that are no text, which a terminal must not get.
@@ -81,38 +108,85 @@ class Characters {
     const std::size_t length = first < 0xC2 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 1;
     return begun_.size() < length ? "" : rest();
   }
-  std::string rest() {
-    const std::string text = std::exchange(begun_, "");
-    return text == "\n" || text == "\t" ? text : text::printable(text);
-  }
+  std::string rest() { return shown(std::exchange(begun_, "")); }
 
  private:
   std::string begun_;
 };
 
+// The text of tokens as it grows. What may still change with the next token - a part of a character - waits.
+class Growing {
+ public:
+  Growing(TokenizerProcess& tokenizer, std::vector<std::int32_t> prompt)
+      : tokenizer_(tokenizer), tokens_(std::move(prompt)), said_(tokenizer.text(tokens_)) {}
+  std::string add(std::int32_t token) {
+    tokens_.push_back(token);
+    constexpr std::string_view broken = "\xEF\xBF\xBD";
+    return tokenizer_.text(tokens_).ends_with(broken) ? "" : rest();
+  }
+  std::string rest() {
+    const std::string all = tokenizer_.text(tokens_);
+    if (!all.starts_with(said_)) return "";
+    const std::string more = all.substr(said_.size());
+    said_ = all;
+    return shown(more);
+  }
+
+ private:
+  TokenizerProcess& tokenizer_;
+  std::vector<std::int32_t> tokens_;
+  std::string said_;
+};
+
+// What one rank has is given to all.
+std::vector<std::int32_t> of_first_rank(ccl::Communicator& world, std::vector<std::int32_t> tokens) {
+  auto n = static_cast<std::int32_t>(tokens.size());
+  if (world.ranks() == 1) return tokens;
+  world.broadcast(&n, &n, 1, kernels::DType::i32, 0);
+  tokens.resize(static_cast<std::size_t>(n));
+  if (n > 0) world.broadcast(tokens.data(), tokens.data(), tokens.size(), kernels::DType::i32, 0);
+  return tokens;
+}
+
+std::vector<std::int32_t> prompt_of(const Options& o, TokenizerProcess* tokenizer) {
+  if (!o.tokens.empty()) return numbers("--tokens", o.tokens);
+  if (tokenizer != nullptr) return tokenizer->prompt(o.prompt);
+  std::vector<std::int32_t> bytes;
+  for (unsigned char c : o.prompt) bytes.push_back(c);
+  return bytes;
+}
+
 int run(const Options& o) {
-  const std::vector<std::int32_t> prompt = prompt_of(o), ends = numbers("--end", o.ends);
+  if (o.prompt.empty() == o.tokens.empty()) throw std::invalid_argument("expected --prompt TEXT, or --tokens NUMBERS");
   o.sampling.check();
   const train::TensorSource source(o.from);
   const train::JobConfig job = config_of_source(source, o.from, o.config, o.changes).job;
   const bool text = o.tokens.empty();
-  if (text && job.step.model.vocab_size > 256)
-    throw std::invalid_argument(fmt::format(
-        "the vocabulary has {} tokens, which are no bytes: expected --tokens NUMBERS", job.step.model.vocab_size));
+  const std::string folder = text ? tokenizer_folder(o, job) : "";
   const auto world = ccl::Communicator::from_environment();
+  const bool first = world->rank() == 0;
+  std::unique_ptr<TokenizerProcess> tokenizer;
+  if (first && !folder.empty()) tokenizer = std::make_unique<TokenizerProcess>(folder);
+  const bool known = first || folder.empty();
+  const std::vector<std::int32_t> prompt =
+      of_first_rank(*world, known ? prompt_of(o, tokenizer.get()) : std::vector<std::int32_t>());
+  const std::vector<std::int32_t> ends =
+      of_first_rank(*world, tokenizer && o.ends.empty() ? tokenizer->ends() : numbers("--end", o.ends));
   train::Generation generation(job.step, *world, prompt.size() + o.count, train::own_threads(*world));
   train::load_parameters(generation.step(), generation.runner(), source);
-  const bool first = world->rank() == 0;
   if (first && text) write_output("", o.prompt);
   std::size_t written = 0;
   Characters characters;
+  std::optional<Growing> growing;
+  if (tokenizer) growing.emplace(*tokenizer, prompt);
   generation.generate(prompt, o.count, o.sampling, ends, [&](std::int32_t token) {
     if (!first) return;
-    write_output("",
-                 text ? characters.add(static_cast<char>(token)) : fmt::format("{}{}", written == 0 ? "" : " ", token));
+    write_output("", growing ? growing->add(token)
+                     : text  ? characters.add(static_cast<char>(token))
+                             : fmt::format("{}{}", written == 0 ? "" : " ", token));
     ++written;
   });
-  if (first && text) write_output("", characters.rest());
+  if (first && text) write_output("", growing ? growing->rest() : characters.rest());
   if (first) write_output("", "\n");
   world->finalize();
   return 0;
@@ -121,8 +195,8 @@ int run(const Options& o) {
 const Registered generates(
     command("train generate", "Continues a prompt with a checkpoint",
             "trellis train generate runs/llama/checkpoints/step_00000100 -p \"A collective is\"\n"
-            "trellis train generate Llama-3.2-1B --tokens \"128000 791 6864\" -n 32 --temperature "
-            "0.7 --top-p 0.9",
+            "trellis train generate Llama-3.2-1B -p \"The capital\" -n 32 --temperature 0.7 --top-p 0.9\n"
+            "trellis train generate Llama-3.2-1B --tokens \"128000 791 6864\"",
             add, run));
 
 }  // namespace

@@ -40,6 +40,14 @@ class Tokenizer:
     def encode(self, texts: list[str]) -> list[Spans]:
         return [[(byte, i, i + 1) for i, letter in enumerate(text) for byte in letter.encode()] for text in texts]
 
+    def prompt(self, text: str) -> list[int]:
+        """With the special tokens before it that a model expects."""
+        return list(text.encode())
+
+    def decode(self, tokens: list[int]) -> str:
+        """Without special tokens."""
+        return bytes(token for token in tokens if token < 256).decode(errors="replace")
+
 
 class _HuggingFace(Tokenizer):
     def __init__(self, path: pathlib.Path) -> None:
@@ -76,6 +84,12 @@ class _HuggingFace(Tokenizer):
             for each in self._tokenizer.encode_batch(texts, add_special_tokens=False)
         ]
 
+    def prompt(self, text: str) -> list[int]:
+        return list(self._tokenizer.encode(text).ids)
+
+    def decode(self, tokens: list[int]) -> str:
+        return str(self._tokenizer.decode(tokens, skip_special_tokens=True))
+
 
 class _SentencePiece(Tokenizer):
     def __init__(self, path: pathlib.Path) -> None:
@@ -90,6 +104,7 @@ class _SentencePiece(Tokenizer):
         self.end, self.begin = self._processor.eos_id(), self._processor.bos_id()
         settings = _settings(path.parent)
         self.template = str(settings.get("chat_template") or "")
+        self._begins = bool(settings.get("add_bos_token", True))
         for name, number in (("bos_token", self.begin), ("eos_token", self.end)):
             self.words[name] = _word(settings.get(name)) or (self._processor.id_to_piece(number) if number >= 0 else "")
 
@@ -99,6 +114,13 @@ class _SentencePiece(Tokenizer):
             return [[(piece.id, piece.begin, piece.end) for piece in each.pieces] for each in encoded]
         encoded = self._processor.encode(texts, out_type="offset_mapping")
         return [[(token, *at) for token, at in zip(each["ids"], each["offsets"], strict=True)] for each in encoded]
+
+    def prompt(self, text: str) -> list[int]:
+        begins = self._begins and self.begin >= 0
+        return ([self.begin] if begins else []) + list(self._processor.encode(text))
+
+    def decode(self, tokens: list[int]) -> str:
+        return str(self._processor.decode(tokens))
 
 
 def tokenizer_of(where: str) -> Tokenizer:
