@@ -20,10 +20,15 @@ WIDE = dict(vocab_size=67, hidden_size=32, num_hidden_layers=4, num_attention_he
 GROUPED = dict(WIDE, intermediate_size=48, num_key_value_heads=2)
 LLAMA3 = dict(rope_type="llama3", rope_theta=5000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
               original_max_position_embeddings=16)
+YARN = dict(rope_type="yarn", rope_theta=5000.0, factor=4.0, original_max_position_embeddings=32)
+TUNED_YARN = dict(YARN, beta_fast=8.0, beta_slow=2.0, mscale=0.8, mscale_all_dim=0.5, truncate=False)
+DYNAMIC = dict(rope_type="dynamic", rope_theta=5000.0, factor=3.0)
 DRY = dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
 
 CONFIGS = {
     "llama": transformers.LlamaConfig(**GROUPED, head_dim=16, rope_parameters=LLAMA3),
+    "llama_yarn": transformers.LlamaConfig(**GROUPED, head_dim=16, rope_parameters=YARN),
+    "qwen2_yarn": transformers.Qwen2Config(**GROUPED, rope_parameters=TUNED_YARN),
     "mistral": transformers.MistralConfig(**GROUPED, sliding_window=6),
     "qwen2": transformers.Qwen2Config(**GROUPED, tie_word_embeddings=True),
     "qwen3": transformers.Qwen3Config(**GROUPED, head_dim=12),
@@ -93,9 +98,18 @@ def run(config):
     return out
 
 
+def dynamic_frequencies(length):
+    """Of a model for 16 positions, with so many of them."""
+    config = transformers.LlamaConfig(**dict(GROUPED, max_position_embeddings=16), head_dim=16, rope_parameters=DYNAMIC)
+    frequencies, factor = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS["dynamic"](config, seq_len=length)
+    assert factor == 1
+    return frequencies.tolist()
+
+
 if __name__ == "__main__":
     assert llama_torch.VOCABULARY == VOCABULARY < WIDE["vocab_size"]
     made = {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__, "scale": SCALE}
+    made["dynamic_rope"] = dynamic_frequencies(64)
     made.update({name: run(config) for name, config in CONFIGS.items()})
     with open(sys.argv[1], "w") as file:
         file.write(text_of(made) + "\n")

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "train/layers/attention_core.h"
+#include "train/layers/attention/attention_core.h"
 
 namespace trellis::train {
 namespace {

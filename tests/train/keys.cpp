@@ -166,8 +166,8 @@ TEST(Keys, HuggingFacesConfigSaysWhatTheModelIs) {
   EXPECT_TRUE(c.step.model.tie_word_embeddings);
   EXPECT_EQ(read(R"(, "head_dim": 16, "rope_scaling": null, "attention_bias": false)"), "");
   const std::pair<const char*, const char*> refused[] = {
-      {R"(, "rope_scaling": {"type": "dynamic", "factor": 8.0})",
-       "model.rope_scaling.rope_type is 'dynamic': expected default, linear or llama3"},
+      {R"(, "rope_scaling": {"type": "longrope", "factor": 8.0})",
+       "model.rope_scaling.rope_type is 'longrope': expected default, linear, dynamic, llama3 or yarn"},
       {R"(, "rope_scaling": {"type": "linear", "factor": 0.5})",
        "model.rope_scaling.factor is '0.5': expected a number, 1 or more"},
       {R"(, "rope_scaling": 8)", "rope_scaling is 8: expected fields"},

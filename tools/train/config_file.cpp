@@ -188,9 +188,9 @@ ReadConfig read_config(const std::string& path, const std::vector<std::string>& 
 
 void complete_batch(ReadConfig& read, train::Rank ranks) {
   train::Config& c = read.job.step;
-  const train::Rank of_model = c.strategy.tensor * c.strategy.pipeline * c.strategy.context;
-  if (read.says_batch || of_model < 1 || ranks % of_model != 0) return;  // the latter is refused elsewhere
-  c.global_batch_size = c.micro_batch_size * static_cast<std::size_t>(ranks / of_model);
+  const std::size_t together = c.sequences_together(ranks);
+  if (read.says_batch || together == 0) return;  // the latter is refused elsewhere
+  c.global_batch_size = together;
   if (c.global_batch_size > 1)
     read.notes.push_back(
         fmt::format("data.global_batch_size is {}, a micro-batch for each data-parallel rank, as nothing says it",

@@ -30,26 +30,29 @@ std::string figures(const train::PipelineSchedule& s, const train::Timing& t) {
   return text + "</table>";
 }
 
-// For each pipeline rank, its ranks: a row a data-parallel place, a column a tensor-parallel one.
+// For each pipeline rank, its ranks: a row a place of the data and context axes, a column a tensor-parallel one.
 std::string layout(const train::Mesh& mesh) {
   const train::MeshShape& shape = mesh.shape();
   constexpr train::Rank most = 64;  // columns and rows that are listed
   std::string text = "<table>";
   std::vector<std::string> head{"pipeline", "data"};
-  const train::Rank columns = std::min(most, shape.tensor), rows = std::min(most, shape.data);
+  if (shape.context > 1) head.emplace_back("context");
+  const train::Rank all = shape.data * shape.context;
+  const train::Rank columns = std::min(most, shape.tensor), rows = std::min(most, all);
   for (train::Rank t = 0; t < columns; ++t) head.push_back(fmt::format("tensor {}", t));
   text += row(head, "th");
   for (train::Rank p = 0; p < shape.pipeline; ++p)
-    for (train::Rank d = 0; d < rows; ++d) {
+    for (train::Rank r = 0; r < rows; ++r) {
+      const train::Rank d = r / shape.context, c = r % shape.context;
       std::vector<std::string> cells{std::to_string(p), std::to_string(d)};
+      if (shape.context > 1) cells.push_back(std::to_string(c));
       for (train::Rank t = 0; t < columns; ++t)
-        cells.push_back(std::to_string(mesh.rank({.pipeline = p, .data = d, .tensor = t})));
+        cells.push_back(std::to_string(mesh.rank({.pipeline = p, .data = d, .context = c, .tensor = t})));
       text += row(cells, "td");
     }
   text += "</table>";
-  if (columns < shape.tensor || rows < shape.data)
-    text += fmt::format("<p>The first {} x {} of {} x {} ranks of each stage.</p>", rows, columns, shape.data,
-                        shape.tensor);
+  if (columns < shape.tensor || rows < all)
+    text += fmt::format("<p>The first {} x {} of {} x {} ranks of each stage.</p>", rows, columns, all, shape.tensor);
   return text;
 }
 

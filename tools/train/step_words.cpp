@@ -172,9 +172,9 @@ std::string step_path_words(const PricedStep& p) {
 std::string step_text(const PricedStep& p, const sim::Machine& machine) {
   const train::MeshShape& m = p.shape;
   const double seconds = sim::in_seconds(p.price.time);
-  std::string out = fmt::format("{} on {}: {} ranks, tensor {}, pipeline {}, data {}; {} micro-batches of {}\n",
+  std::string out = fmt::format("{} on {}: {} ranks, tensor {}, pipeline {}, data {}{}; {} micro-batches of {}\n",
                                 p.config.name, machine.title(), p.graph.ranks, m.tensor, m.pipeline, m.data,
-                                p.micro_batches, p.config.micro_batch_size);
+                                train::context_words(p.config), p.micro_batches, p.config.micro_batch_size);
   out += fmt::format("  step           {}\n", sim::time_words(p.price.time));
   out += fmt::format("  between        {} and {}: four of five published steps are that near\n",
                      sim::time_words(p.price.low), sim::time_words(p.price.high));

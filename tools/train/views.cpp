@@ -38,14 +38,14 @@ void add_job(CLI::App& app, Options& o) {
   app.add_option("config", o.config, "The configuration")->required();
   app.add_option("--set", o.changes, "Changes a key: data.seq_length=128");
   add_plugins(app, o.plugins);
-  app.add_option("-n,--ranks", o.ranks, "Ranks in all [trainer.devices x num_nodes, or tensor x pipeline]")
+  app.add_option("-n,--ranks", o.ranks, "Ranks in all [trainer.devices x num_nodes, or tensor x context x pipeline]")
       ->check(above_zero());
 }
 
 train::Rank ranks_of(const Options& o, const train::JobConfig& job) {
   if (o.ranks > 0) return o.ranks;
   if (job.trainer.devices > 0) return job.trainer.devices * std::max<train::Rank>(1, job.trainer.num_nodes);
-  return job.step.strategy.tensor * job.step.strategy.pipeline;
+  return job.step.strategy.ranks_of_model();
 }
 
 ReadConfig read_job(const Options& o) {
@@ -73,18 +73,20 @@ void add_class(Table& table, const train::Step& step, const schedule::RankClass&
   const auto category = [&](train::Category c) {
     return static_cast<double>(peak.by_category[static_cast<std::size_t>(c)]);
   };
-  std::vector<Cell> row{std::int64_t{step.place.pipeline},
-                        static_cast<std::int64_t>(of.ranks.size()),
-                        parameters,
-                        static_cast<double>(peak.bytes),
-                        category(train::Category::parameter),
-                        category(train::Category::gradient),
-                        category(train::Category::master) + category(train::Category::moment),
-                        category(train::Category::activation) + category(train::Category::scratch),
-                        count_of(bytes, train::Axis::tensor) + count_of(bytes, train::Axis::kv),
-                        count_of(bytes, train::Axis::data) + count_of(bytes, train::Axis::expert_data),
-                        count_of(bytes, train::Axis::pipeline) + count_of(bytes, train::Axis::tied),
-                        flops};
+  std::vector<Cell> row{
+      std::int64_t{step.place.pipeline},
+      static_cast<std::int64_t>(of.ranks.size()),
+      parameters,
+      static_cast<double>(peak.bytes),
+      category(train::Category::parameter),
+      category(train::Category::gradient),
+      category(train::Category::master) + category(train::Category::moment),
+      category(train::Category::activation) + category(train::Category::scratch),
+      count_of(bytes, train::Axis::tensor) + count_of(bytes, train::Axis::kv),
+      count_of(bytes, train::replica_axis(step.mesh.shape())) + count_of(bytes, train::Axis::expert_data),
+      count_of(bytes, train::Axis::pipeline) + count_of(bytes, train::Axis::tied),
+      flops};
+  if (step.mesh.shape().context > 1) row.emplace_back(count_of(bytes, train::Axis::context));
   if (step.mesh.shape().expert > 1) row.emplace_back(count_of(bytes, train::Axis::expert_model));
   table.add(std::move(row));
 }
@@ -129,6 +131,7 @@ int show(const Options& o) {
                               {.name = "data sent", .unit = "B"},
                               {.name = "pipeline sent", .unit = "B"},
                               {.name = "FLOPs"}};
+  if (config.strategy.context > 1) columns.push_back({.name = "context sent", .unit = "B"});
   if (config.strategy.expert > 1) columns.push_back({.name = "experts sent", .unit = "B"});
   Table table("stages", std::move(columns));
   for (std::size_t c = 0; c < classes.size(); ++c) add_class(table, classes[c], graph.classes[c], graph);
@@ -143,13 +146,14 @@ int show(const Options& o) {
       notes += "experts: " + routing + "\n";
     if (!read.notes.empty()) notes += list_of(read.notes) + "\n";
     write_output(
-        "", fmt::format(
-                "{} ranks: tensor {}, pipeline {}, data {}; {} micro-batches; {}\nbubble: {:.1f}%, idle over busy time "
-                "by the stages' FLOPs; {:.1f}% were the stages equal\n{}{}{}\n",
-                world, m.tensor, m.pipeline, m.data, classes[0].micro_batches, schedule.name,
-                100 * timing_of(schedule, classes).bubble(),
-                100 * train::simulate(schedule, {}, train::Messages::buffered).bubble(), table.text(), notes,
-                fault.empty() ? "proved: communication matches, and nobody waits in a circle" : "FAULT: " + fault));
+        "",
+        fmt::format(
+            "{} ranks: tensor {}, pipeline {}, data {}{}; {} micro-batches; {}\nbubble: {:.1f}%, idle over busy time "
+            "by the stages' FLOPs; {:.1f}% were the stages equal\n{}{}{}\n",
+            world, m.tensor, m.pipeline, m.data, train::context_words(config), classes[0].micro_batches, schedule.name,
+            100 * timing_of(schedule, classes).bubble(),
+            100 * train::simulate(schedule, {}, train::Messages::buffered).bubble(), table.text(), notes,
+            fault.empty() ? "proved: communication matches, and nobody waits in a circle" : "FAULT: " + fault));
   }
   return fault.empty() ? 0 : 1;
 }

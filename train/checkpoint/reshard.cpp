@@ -56,7 +56,7 @@ std::filesystem::path reshard(const TensorSource& source, const Config& config, 
           read_as(source, found_in(source, t.name).empty() ? t.name : found_in(source, t.name), t.slice, t.type));
       t.data = bytes.back().data();
     }
-    info.files.push_back(shard_name(step.place));
+    info.files.push_back(shard_name(step.mesh.shape(), step.place));
     info.layout = layout_words(step);
     write_shard(tag / info.files.back(), tensors);
   }

@@ -27,7 +27,7 @@ bool saves(const Step& step, const ParameterState& s, bool parameter) {
   const Parameter& p = *s.parameter;
   if (!p.first_copy) return false;
   const bool sharded = !parameter && step.config.strategy.zero1;
-  return p.owner && (sharded || index_of(step.mesh.shape(), data_axis(p), step.place) == 0);
+  return p.owner && (sharded || index_of(step.mesh.shape(), data_axis(step.mesh.shape(), p), step.place) == 0);
 }
 
 using TensorAt = std::function<const void*(TensorId)>;
@@ -50,14 +50,16 @@ std::vector<ShardTensor> tensors_of(const Step& step, bool masters, const Tensor
 
 }  // namespace
 
-std::string shard_name(const Place& p) {
-  return fmt::format("dp_rank_{:02}_tp_rank_{:02}_pp_rank_{:02}.safetensors", p.data, p.tensor, p.pipeline);
+std::string shard_name(const MeshShape& s, const Place& p) {
+  return fmt::format("dp_rank_{:02}_tp_rank_{:02}_pp_rank_{:02}.safetensors", index_of(s, Axis::sharding, p), p.tensor,
+                     p.pipeline);
 }
 
 std::string layout_words(const Step& step) {
   const MeshShape& s = step.mesh.shape();
-  return fmt::format("T{} P{} D{}{}{}", s.tensor, s.pipeline, s.data, s.expert > 1 ? fmt::format(" E{}", s.expert) : "",
-                     step.config.strategy.zero1 ? " ZeRO-1" : "");
+  return fmt::format("T{} P{} D{}{}{}{}", s.tensor, s.pipeline, s.data,
+                     s.context > 1 ? fmt::format(" C{}", s.context) : "",
+                     s.expert > 1 ? fmt::format(" E{}", s.expert) : "", step.config.strategy.zero1 ? " ZeRO-1" : "");
 }
 
 std::vector<ShardTensor> saved_tensors(const Step& step, bool masters) {
@@ -103,14 +105,15 @@ void Checkpoints::save(Job& job, std::int64_t step, double monitored, bool stays
     at += t.bytes();
   }
   copy->tag = root_ / tag_name(step);
-  copy->file = shard_name(job.step().place);
+  copy->file = shard_name(job.step().mesh.shape(), job.step().place);
   copy->info = {.step = step, .files = {}, .layout = layout_words(job.step())};
   copy->info.monitor = options_.keep.monitor, copy->info.monitored = monitored;
   copy->info.origin = options_.origin;
   copy->keep = options_.keep;
   copy->keep.newest = copy->keep.newest || stays;
   if (job.step().config.lora.rank > 0) copy->info.lora_alpha = job.step().config.lora.alpha;
-  for (Rank r = 0; r < job.step().mesh.ranks(); ++r) copy->info.files.push_back(shard_name(job.step().mesh.place(r)));
+  for (Rank r = 0; r < job.step().mesh.ranks(); ++r)
+    copy->info.files.push_back(shard_name(job.step().mesh.shape(), job.step().mesh.place(r)));
   if (!options_.asynchronous) return write(*copy);
   worker_ = std::thread([this, copy] {
     try {

@@ -52,7 +52,7 @@ void load_parameters(const Step&, Runner&, const TensorSource&);
 
 // What a rank saves, without its bytes; and its file.
 std::vector<ShardTensor> saved_tensors(const Step&, bool masters);
-std::string shard_name(const Place&);
+std::string shard_name(const MeshShape&, const Place&);
 std::string layout_words(const Step&);  // "T2 P1 D2 ZeRO-1"
 
 // Weights alone, whole and by their own names, as a safetensors file. merge: W + alpha / rank x B A instead of weights

@@ -8,8 +8,9 @@ namespace {
 
 // Each field is named here once, by a structured binding: a new one does not compile until it is.
 std::string text(const RopeScaling& r) {
-  const auto& [type, factor, low, high, positions] = r;
-  return fmt::format("{} {} {} {} {}", type, factor, low, high, positions);
+  const auto& [type, factor, low, high, positions, fast, slow, attention, mscale, mscale_all, truncate] = r;
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", type, factor, low, high, positions, fast, slow, attention,
+                     mscale, mscale_all, truncate);
 }
 
 std::string text(const ModelConfig& m) {
@@ -23,9 +24,9 @@ std::string text(const ModelConfig& m) {
 }
 
 std::string text(const StrategyConfig& s) {
-  const auto& [tensor, pipeline, virtual_pipeline, context, expert, sequence, zero1, kv, schedule, cuts] = s;
-  return fmt::format("strategy {} {} {} {} {} {} {} {} '{}' {}\n", tensor, pipeline, virtual_pipeline, context, expert,
-                     sequence, zero1, kv, schedule, cuts);
+  const auto& [tensor, pipeline, virtual_pipeline, context, expert, sequence, zero1, kv, schedule, cuts, ring] = s;
+  return fmt::format("strategy {} {} {} {} {} {} {} {} '{}' {} {}\n", tensor, pipeline, virtual_pipeline, context,
+                     expert, sequence, zero1, kv, schedule, cuts, ring);
 }
 
 std::string text(const OptimizerConfig& o) {

@@ -43,6 +43,12 @@ void check_model(const Config& c) {
   expect(r.type != "llama3" || r.low_frequency < r.high_frequency,
          "model.rope_scaling.low_freq_factor is {}: expected less than high_freq_factor, {}", r.low_frequency,
          r.high_frequency);
+  expect(r.type != "yarn" || r.beta_slow < r.beta_fast,
+         "model.rope_scaling.beta_slow is {}: expected less than beta_fast, {}", r.beta_slow, r.beta_fast);
+  expect((r.type != "yarn" && r.type != "dynamic") || m.rope_theta > 1,
+         "model.rope_theta is {}: expected more than 1 with rope_scaling of type {}", m.rope_theta, r.type);
+  expect(r.type != "dynamic" || m.head_size() > 2,
+         "model.head_dim is {}: expected more than 2 with dynamic rope_scaling", m.head_size());
   expect(m.num_attention_heads % m.kv_heads() == 0,
          "model.num_key_value_heads is {}: expected a divisor of num_attention_heads {}", m.kv_heads(),
          m.num_attention_heads);
@@ -63,10 +69,25 @@ void check_split(const Config& c) {
   expect(c.model.vocab_size >= t,
          "model.vocab_size is {}: expected at least one for each of tensor_model_parallel_size {}", c.model.vocab_size,
          t);
-  if (c.strategy.sequence_parallel) divides("data.seq_length", c.seq_length);
+  if (c.strategy.sequence_parallel)
+    divides(c.strategy.context > 1 ? "data.seq_length / context_parallel_size" : "data.seq_length", c.positions_here());
   const std::size_t kv = c.model.kv_heads();
   expect(kv >= t || t % kv == 0,
          "model.num_key_value_heads is {}: expected a divisor of tensor_model_parallel_size {}, or no less", kv, t);
+}
+
+void check_context(const Config& c) {
+  const auto ranks = static_cast<std::size_t>(c.strategy.context);
+  if (ranks == 1) return;
+  expect(
+      c.seq_length % (2 * ranks) == 0,
+      "data.seq_length is {}: expected a multiple of 2 x context_parallel_size, 2 x {}: each rank has a stretch from "
+      "the front and one from the back",
+      c.seq_length, ranks);
+  expect(c.experts.experts == 0 || c.experts.capacity() == 0,
+         "distributed_strategy.context_parallel_size is {}: expected 1 with model.moe.capacity_factor {}, as what an "
+         "expert drops depends on which tokens a rank has; or model.moe.dropless",
+         ranks, c.experts.capacity());
 }
 
 std::vector<std::size_t> stages(const Config& c) {
@@ -118,6 +139,17 @@ std::string_view name(Recompute r) {
   return names[static_cast<std::size_t>(r)];
 }
 
+std::string context_words(const Config& c) {
+  if (c.strategy.context == 1) return "";
+  return fmt::format(", context {} ({})", c.strategy.context,
+                     c.strategy.ring_attention ? "a ring of keys and values" : "keys and values gathered");
+}
+
+std::size_t Config::sequences_together(Rank world) const {
+  const std::int64_t of_model = std::int64_t{strategy.tensor} * strategy.context * strategy.pipeline;
+  return of_model < 1 || world % of_model != 0 ? 0 : micro_batch_size * static_cast<std::size_t>(world / of_model);
+}
+
 std::vector<std::size_t> auto_partition(std::size_t layers, std::size_t stages) {
   std::vector<std::size_t> sizes(stages, layers / stages);
   for (std::size_t s = stages - layers % stages; s < stages; ++s) ++sizes[s];
@@ -129,14 +161,18 @@ Derived derive(const Config& c, Rank world) {
   check_model(c);
   check_optimizer(c.optimizer, c.schedule);
   const StrategyConfig& s = c.strategy;
-  expect(s.context == 1, "distributed_strategy.context_parallel_size is {}: ring attention is not built; expected 1",
-         s.context);
-  expect(world >= 1 && world % (std::int64_t{s.tensor} * s.pipeline) == 0,
-         "{} ranks: expected a multiple of tensor x pipeline parallel sizes, {} x {}", world, s.tensor, s.pipeline);
+  const std::size_t together = c.sequences_together(world);
+  expect(world >= 1 && together > 0, "{} ranks: expected a multiple of tensor x pipeline{} parallel sizes, {} x {}{}",
+         world, s.context > 1 ? " x context" : "", s.tensor, s.pipeline,
+         s.context > 1 ? fmt::format(" x {}", s.context) : "");
   Derived d;
-  d.mesh = {.pipeline = s.pipeline, .data = world / (s.tensor * s.pipeline), .tensor = s.tensor, .expert = s.expert};
-  check_experts(c, d.mesh.data);
-  const std::size_t together = c.micro_batch_size * static_cast<std::size_t>(d.mesh.data);
+  d.mesh = {.pipeline = s.pipeline,
+            .data = world / s.ranks_of_model(),
+            .context = s.context,
+            .tensor = s.tensor,
+            .expert = s.expert};
+  check_context(c);
+  check_experts(c, d.mesh.data * d.mesh.context);
   expect(c.global_batch_size % together == 0,
          "data.global_batch_size is {}: expected a multiple of micro_batch_size x data parallel size, {} x {}",
          c.global_batch_size, c.micro_batch_size, d.mesh.data);

@@ -32,6 +32,9 @@ struct StrategyConfig {
   Rank kv_replicator = 0;         // 0: what the heads need
   std::string schedule = "";      // a name of pipeline_schedules(); empty: 1f1b, or interleaved
   std::vector<std::size_t> cuts;  // the last layer of each stage but the last; empty: even parts
+  bool ring_attention = true;     // over the context axis keys and values go round; false: they are gathered
+
+  Rank ranks_of_model() const { return tensor * context * pipeline; }  // of which one data-parallel rank consists
 };
 
 // Low-rank adapters: W + alpha / rank x B A for the projections named; nothing else is trained.
@@ -58,6 +61,11 @@ struct Config {
   bool bf16_sums = false;        // over the tensor axis: in bf16, where activations are
   bool flash_attention = false;  // on the accelerator; here only prices depend on it
   bool cut_attention = false;    // between the documents of a sample
+
+  // Positions of a sequence that a rank has.
+  std::size_t positions_here() const { return seq_length / static_cast<std::size_t>(strategy.context); }
+  // Sequences of a micro-batch of all data-parallel ranks; 0, where so many ranks have no such layout.
+  std::size_t sequences_together(Rank world) const;
 };
 
 // What follows for a number of ranks. Throws invalid_argument that names the field, its value and what was expected.
@@ -68,6 +76,9 @@ struct Derived {
   Rank kv_copies = 1;
 };
 Derived derive(const Config&, Rank world);
+
+// ", context 2 (a ring of keys and values)", behind the other axes; empty without one.
+std::string context_words(const Config&);
 
 // Layers over stages: equal parts, the last ones get one more. Returns the size of each.
 std::vector<std::size_t> auto_partition(std::size_t layers, std::size_t stages);

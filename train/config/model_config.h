@@ -7,12 +7,17 @@
 namespace trellis::train {
 
 // Positions beyond those of training, as Hugging Face's config.json has them. linear: all frequencies divided by the
-// factor. llama3: low ones are, high ones are not, and those between are mixed.
+// factor. llama3, yarn: low ones are, high ones are not, and those between are mixed; yarn scales what is turned, too.
+// dynamic: a larger base where sequences are longer than max_position_embeddings.
 struct RopeScaling {
-  std::string type = "default";  // default, linear, llama3
+  std::string type = "default";  // default, linear, dynamic, llama3, yarn
   double factor = 1;
   double low_frequency = 1, high_frequency = 4;  // of llama3: turns within the original positions
-  std::size_t original_positions = 8192;         // of llama3
+  std::size_t original_positions = 0;            // of llama3, yarn; 0: 8192, max_position_embeddings
+  double beta_fast = 32, beta_slow = 1;          // of yarn: turns within the original positions
+  double attention_factor = 0;                   // of yarn: by which both q and k are scaled; 0: by its rule
+  double mscale = 0, mscale_all_dim = 0;         // of that rule
+  bool truncate = true;  // of yarn: whether pairs where mixing begins and ends are whole numbers
 };
 
 struct ModelConfig {

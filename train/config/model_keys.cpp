@@ -28,9 +28,9 @@ std::string set_bias(JobConfig& c, const KeyValue& v) {
 }
 
 std::string set_scaling(JobConfig& c, const KeyValue& v) {
-  for (const char* known : {"default", "linear", "llama3"})
+  for (const char* known : {"default", "linear", "dynamic", "llama3", "yarn"})
     if (word(v) == known) return c.step.model.rope_scaling.type = known, "";
-  refuse(v, "default, linear or llama3; others are not built");
+  refuse(v, "default, linear, dynamic, llama3 or yarn; others are not built");
 }
 
 std::string set_recompute(JobConfig& c, const KeyValue& v) {
@@ -77,6 +77,32 @@ std::string set_schedule(JobConfig& c, const KeyValue& v) {
 
 constexpr double most_layers = 4096;  // a pass through a layer takes some 45 KB where a step is laid out
 
+// How positions turn heads where there are more of them than a model was made for.
+std::vector<Key> rope_keys() {
+  using enum Resumed;
+  const auto k = [](const char* name, auto... rest) {
+    return key(fmt::format("model.rope_scaling.{}", name), Resumed::model, std::move(rest)...);
+  };
+  return {
+      {.name = "model.rope_scaling.rope_type",
+       .apply = set_scaling,
+       .resumed = model,
+       .text = [](const JobConfig& c) { return c.step.model.rope_scaling.type; }},
+      k("factor", at_least(1), [](auto& c) { return &c.step.model.rope_scaling.factor; }),
+      k("low_freq_factor", above(0), [](auto& c) { return &c.step.model.rope_scaling.low_frequency; }),
+      k("high_freq_factor", above(0), [](auto& c) { return &c.step.model.rope_scaling.high_frequency; }),
+      k("original_max_position_embeddings", between(0, most_side),
+        [](auto& c) { return &c.step.model.rope_scaling.original_positions; }),
+      also("model.rope_scaling.type", "model.rope_scaling.rope_type"),
+      k("beta_fast", above(0), [](auto& c) { return &c.step.model.rope_scaling.beta_fast; }),
+      k("beta_slow", above(0), [](auto& c) { return &c.step.model.rope_scaling.beta_slow; }),
+      k("attention_factor", at_least(0), [](auto& c) { return &c.step.model.rope_scaling.attention_factor; }),
+      k("mscale", at_least(0), [](auto& c) { return &c.step.model.rope_scaling.mscale; }),
+      k("mscale_all_dim", at_least(0), [](auto& c) { return &c.step.model.rope_scaling.mscale_all_dim; }),
+      k("truncate", [](auto& c) { return &c.step.model.rope_scaling.truncate; }),
+  };
+}
+
 // What the model is.
 std::vector<Key> shape_keys() {
   using enum Resumed;
@@ -105,17 +131,6 @@ std::vector<Key> shape_keys() {
       k("qkv_bias", model, [](auto& c) { return &c.step.model.qkv_bias; }),
       k("qk_norm", model, [](auto& c) { return &c.step.model.qk_norm; }),
       k("use_parallel_residual", model, [](auto& c) { return &c.step.model.parallel_residual; }),
-      {.name = "model.rope_scaling.rope_type",
-       .apply = set_scaling,
-       .resumed = model,
-       .text = [](const JobConfig& c) { return c.step.model.rope_scaling.type; }},
-      k("rope_scaling.factor", model, at_least(1), [](auto& c) { return &c.step.model.rope_scaling.factor; }),
-      k("rope_scaling.low_freq_factor", model, above(0),
-        [](auto& c) { return &c.step.model.rope_scaling.low_frequency; }),
-      k("rope_scaling.high_freq_factor", model, above(0),
-        [](auto& c) { return &c.step.model.rope_scaling.high_frequency; }),
-      k("rope_scaling.original_max_position_embeddings", model, side,
-        [](auto& c) { return &c.step.model.rope_scaling.original_positions; }),
       k("vocab_size", model, between(2, most_side), [](auto& c) { return &c.step.model.vocab_size; }),
       k("hidden_size", model, between(2, most_side), [](auto& c) { return &c.step.model.hidden_size; }),
       k("num_layers", model, between(1, most_layers), [](auto& c) { return &c.step.model.num_layers; }),
@@ -165,6 +180,7 @@ std::vector<Key> course_keys() {
 
 std::vector<Key> model_keys() {
   std::vector<Key> all = shape_keys();
+  std::ranges::move(rope_keys(), std::back_inserter(all));
   std::ranges::move(course_keys(), std::back_inserter(all));
   return all;
 }

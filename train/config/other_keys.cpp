@@ -76,7 +76,7 @@ std::vector<Key> other_keys() {
       idle("model.activations_checkpoint_recompute", "the granularity decides"),
       idle("model.fusions.softmax", "softmax is one kernel"),
       key("model.fusions.flash_attention", silent, [](auto& c) { return &c.step.flash_attention; }),
-      only("model.fusions.ring_attention", {"false"}, "context parallelism is not built"),
+      key("model.fusions.ring_attention", said, [](auto& c) { return &c.step.strategy.ring_attention; }),
       idle("model.transpose_nki_inputs", "there are no NKI kernels"),
       {.name = "precision.type",
        .apply = set_precision,

@@ -118,15 +118,17 @@ TensorId dropped(Writer& w, std::string_view name, TensorId t, const Dropout& d)
   const TensorId to = w.tensor(std::string(name), like.type, like.rows, like.columns);
   const auto below = static_cast<std::uint32_t>(d.rate * 65536);
   w.compute(name, {t}, {to}, static_cast<double>(like.elements()), fused_over("dropout", like),
-            [=, n = like.elements(), type = like.type, first = d.row * like.columns](const Memory& at,
-                                                                                     const StepInputs& now) {
+            [=, type = like.type, rows = like.rows, columns = like.columns](const Memory& at, const StepInputs& now) {
               const kernels::RandomKey key =
                   kernels::random_key({.seed = d.seed, .step = static_cast<std::uint64_t>(now.step), .tensor = d.site});
               const float scale = static_cast<float>(1 / (1 - d.rate));
               typed(type, at.at(to), [&](auto* out) {
                 const auto* in = static_cast<decltype(out)>(at.at(t));
-                for (std::size_t i = 0; i < n; ++i)
-                  put(kernels::random16(key, first + i) < below ? 0.0F : get(in[i]) * scale, out[i]);
+                for (std::size_t r = d.row; r < d.row + rows; ++r) {
+                  const std::size_t first = (d.part.position(r / d.batch) * d.batch + r % d.batch) * columns;
+                  for (std::size_t c = 0; c < columns; ++c, ++in, ++out)
+                    put(kernels::random16(key, first + c) < below ? 0.0F : get(*in) * scale, *out);
+                }
               });
             });
   return to;

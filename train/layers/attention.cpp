@@ -10,7 +10,7 @@
 #include "kernels/layers/rotary.h"
 #include "kernels/types/fnv1a.h"
 #include "train/layers/arithmetic.h"
-#include "train/layers/rope.h"
+#include "train/layers/attention/context_attention.h"
 
 namespace trellis::train {
 
@@ -27,14 +27,17 @@ struct Attention::Angles {
 
   static std::size_t positions_of(const AttentionOptions& o) { return o.cached > 0 ? o.cached : o.sequence; }
 
-  void make(const AttentionOptions& o) {
+  void make(const AttentionOptions& o, SequencePart part) {
     std::call_once(made, [&] {
+      if (o.cached > 0) part.whole = o.cached;
       const std::size_t count = positions_of(o);
-      cosines.resize(count * o.turned / 2), sines.resize(cosines.size());
-      kernels::rotary_table(cosines.data(), sines.data(), 0, count,
-                            rope_frequencies(o.turned, o.rotary_base, o.rotary_scaling));
-      for (std::size_t s = 0; s < count; ++s)
-        for (std::size_t b = 0; b < o.batch; ++b) positions.push_back(static_cast<std::int32_t>(s));
+      cosines.resize(count * o.rope.turned / 2), sines.resize(cosines.size());
+      kernels::rotary_table(cosines.data(), sines.data(), 0, count, rope_frequencies(o.rope, count));
+      const double factor = rope_factor(o.rope);
+      for (auto* const table : {&cosines, &sines})
+        for (float& value : *table) value = static_cast<float>(factor * static_cast<double>(value));
+      for (std::size_t s = 0; s < part.count(); ++s)
+        for (std::size_t b = 0; b < o.batch; ++b) positions.push_back(static_cast<std::int32_t>(part.position(s)));
     });
   }
 };
@@ -64,6 +67,10 @@ const std::int32_t* starts_of(const Memory& at, const Attention::Saved& s) {
   return s.starts == no_tensor ? nullptr : at.as<std::int32_t>(s.starts);
 }
 
+ContextAttention over_context(const AttentionOptions& o, const AttentionShape& shape, const SequencePart& part) {
+  return {.shape = shape, .own = part, .ring = o.ring, .flash = o.flash, .dropout = o.dropout};
+}
+
 LinearOptions of_inputs(LinearOptions o, bool bias) {
   o.bias = o.bias || bias;
   return o;
@@ -81,11 +88,12 @@ Attention::Attention(Writer& w, Parameters& parameters, const std::string& name,
       options_(o),
       type_(parameters.types().value),
       share_(head_share(o.heads, w.shape().tensor, w.place().tensor, o.wiring)),
+      part_(sequence_part(o.sequence, w.shape(), w.place())),
       qkv_(w, parameters, o.hidden, outputs(name, o, share_), of_inputs(o.linear, o.qkv_bias)),
       output_(w, parameters, name + "." + o.names[3], o.heads.heads * o.head_size, o.hidden,
               with_deviation(o.linear, o.output_deviation), elements(share_.first, share_.count, o)),
       angles_(std::make_shared<Angles>()) {
-  shape_ = {.sequence = o.sequence,
+  shape_ = {.sequence = part_.count(),
             .batch = o.batch,
             .heads = share_.count,
             .kv_heads = share_.kv_count,
@@ -126,13 +134,14 @@ TensorId norm_gradient(Writer& w, const std::optional<Norm>& norm, const char* n
 }  // namespace
 
 void Attention::turn(Writer& w, TensorId t, std::size_t heads, bool back) const {
-  if (options_.turned == 0) return;
+  if (options_.rope.turned == 0) return;
   const DType type = w.tensor(t).type;
-  const kernels::RotaryShape shape{shape_.rows(), heads, options_.head_size, options_.turned,
+  const kernels::RotaryShape shape{shape_.rows(), heads, options_.head_size, options_.rope.turned,
                                    heads * options_.head_size};
   w.compute(back ? "turn_back" : "rotary", {t}, {t}, 3.0 * static_cast<double>(w.tensor(t).elements()),
-            fused_over("rotary", w.tensor(t)), [=, a = angles_, o = options_](const Memory& at, const StepInputs& now) {
-              a->make(o);
+            fused_over("rotary", w.tensor(t)),
+            [=, a = angles_, o = options_, part = part_](const Memory& at, const StepInputs& now) {
+              a->make(o, part);
               const std::size_t first = o.cached > 0 ? static_cast<std::size_t>(now.step) * o.batch : 0;
               kernels::rotary(type, at.at(t), at.at(t), shape,
                               {a->cosines.data(), a->sines.data(), Angles::positions_of(o)},
@@ -159,13 +168,16 @@ schedule::OperationShape Attention::core_shape(const char* kind, DType type) con
           .dropout = options_.dropout > 0};
 }
 
-TensorId Attention::core(Writer& w, const Saved& s) const {
+TensorId Attention::core(Writer& w, Saved& s) const {
+  if (part_.ranks > 1)
+    return over_context(options_, shape_, part_)
+        .forward(w, {s.q, s.k, s.v, s.starts, [d = dropping(s)](const StepInputs& now) { return d.at(now); }}, s.logs);
   const Tensor like = w.tensor(s.q);
   const TensorId out = w.tensor("attended", like.type, like.rows, like.columns);
   const TensorId scratch = w.tensor("scores", DType::f32, attention_scratch(shape_), 1, Category::scratch);
   w.compute("attention", with_starts({s.q, s.k, s.v}, s), {out, scratch}, shape_.flops(),
             core_shape("attention", like.type),
-            [=, type = like.type, shape = shape_, d = dropping(s)](const Memory& at, const StepInputs& now) {
+            [=, s = s, type = like.type, shape = shape_, d = dropping(s)](const Memory& at, const StepInputs& now) {
               attention(type, shape, at.at(s.q), at.at(s.k), at.at(s.v), at.at(out), at.as<float>(scratch),
                         at.threads(), d.at(now), starts_of(at, s));
             });
@@ -196,7 +208,7 @@ TensorId Attention::cached_core(Writer& w, const Saved& s) const {
 
 TensorId Attention::forward(Writer& w, TensorId x, Saved& saved) const {
   const auto qkv = qkv_.forward(w, x);
-  saved = {x, qkv[0], qkv[1], qkv[2], no_tensor, saved.number, saved.starts};
+  saved = {.x = x, .q = qkv[0], .k = qkv[1], .v = qkv[2], .number = saved.number, .starts = saved.starts};
   saved.q = normed(w, q_norm_, "q_norm", saved.q, type_, saved.q_norm);
   saved.k = normed(w, k_norm_, "k_norm", saved.k, type_, saved.k_norm);
   turn(w, saved.q, shape_.heads, false);
@@ -206,16 +218,14 @@ TensorId Attention::forward(Writer& w, TensorId x, Saved& saved) const {
   return output_.forward(w, out);
 }
 
-TensorId Attention::backward(Writer& w, TensorId dy, const Saved& s) const {
-  TensorId out = s.out;
-  if (out == no_tensor) {
-    const Writer::For what(w, Phase::recompute);
-    out = core(w, s);
-  }
-  const TensorId dout = output_.backward(w, dy, out);
+std::array<TensorId, 3> Attention::core_gradient(Writer& w, TensorId dout, TensorId out, const Saved& s) const {
+  if (part_.ranks > 1)
+    return over_context(options_, shape_, part_)
+        .backward(w, {s.q, s.k, s.v, s.starts, [d = dropping(s)](const StepInputs& now) { return d.at(now); }}, dout,
+                  out, s.logs);
   const Tensor q = w.tensor(s.q), k = w.tensor(s.k);
-  TensorId dq = w.tensor("dq", q.type, q.rows, q.columns);
-  TensorId dk = w.tensor("dk", k.type, k.rows, k.columns), dv = w.tensor("dv", k.type, k.rows, k.columns);
+  const TensorId dq = w.tensor("dq", q.type, q.rows, q.columns);
+  const TensorId dk = w.tensor("dk", k.type, k.rows, k.columns), dv = w.tensor("dv", k.type, k.rows, k.columns);
   const TensorId scratch = w.tensor("scores", DType::f32, attention_gradient_scratch(shape_), 1, Category::scratch);
   w.compute("attention_gradient", with_starts({dout, s.q, s.k, s.v}, s), {dq, dk, dv, scratch}, 2.5 * shape_.flops(),
             core_shape("attention_gradient", q.type),
@@ -223,6 +233,16 @@ TensorId Attention::backward(Writer& w, TensorId dy, const Saved& s) const {
               attention_gradient(type, shape, at.at(dout), at.at(s.q), at.at(s.k), at.at(s.v), at.at(dq), at.at(dk),
                                  at.at(dv), at.as<float>(scratch), at.threads(), d.at(now), starts_of(at, s));
             });
+  return {dq, dk, dv};
+}
+
+TensorId Attention::backward(Writer& w, TensorId dy, const Saved& saved) const {
+  Saved s = saved;
+  if (s.out == no_tensor) {
+    const Writer::For what(w, Phase::recompute);
+    s.out = core(w, s);
+  }
+  auto [dq, dk, dv] = core_gradient(w, output_.backward(w, dy, s.out), s.out, s);
   turn(w, dq, shape_.heads, true);
   turn(w, dk, shape_.kv_heads, true);
   // Before copies are summed: the sum of the norm's gradients is that of the sum.
@@ -232,7 +252,7 @@ TensorId Attention::backward(Writer& w, TensorId dy, const Saved& s) const {
     for (TensorId* t : {&dk, &dv}) {
       const TensorId wide = cast_to(w, "widened", *t, DType::f32);
       w.all_reduce("sum_copies", Axis::kv, wide);
-      *t = cast_to(w, "narrowed", wide, q.type);
+      *t = cast_to(w, "narrowed", wide, w.tensor(s.q).type);
     }
   return qkv_.backward(w, {dq, dk, dv}, s.x);
 }

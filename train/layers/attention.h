@@ -1,16 +1,20 @@
 // Self-attention with grouped queries: q, k, v projections, rotary positions, the core, and the output projection.
 // Communicates in the projections. Where there are more tensor ranks than heads of keys, several ranks hold copies of
-// these: the gradients of k and v are then summed over the kv axis, so that the copies stay equal.
+// these: the gradients of k and v are then summed over the kv axis, so that the copies stay equal. With a context axis
+// a rank has some of a sequence's positions, and the core communicates too (attention/context_attention.h).
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 
 #include "train/config/config.h"
-#include "train/layers/attention_core.h"
+#include "train/layers/attention/attention_core.h"
 #include "train/layers/heads.h"
 #include "train/layers/linear.h"
 #include "train/layers/norm.h"
+#include "train/layers/rope.h"
+#include "train/mesh/sequence_part.h"
 
 namespace trellis::train {
 
@@ -19,11 +23,9 @@ struct AttentionOptions {
   HeadCounts heads;
   Wiring wiring = Wiring::plain;
   std::size_t head_size = 0;
-  std::size_t sequence = 0, batch = 1;
+  std::size_t sequence = 0, batch = 1;  // positions of the whole
   bool causal = true;
-  std::size_t turned = 0;  // elements of a head that rotary positions turn; 0: none
-  double rotary_base = 10000;
-  RopeScaling rotary_scaling = {};
+  Rope rope = {};
   std::size_t window = 0;  // positions that a query sees, its own too; 0: all before
   bool qkv_bias = false;   // beside what `linear` says
   bool qk_norm = false;    // RMSNorm of each head of q and k, before they are turned
@@ -35,6 +37,7 @@ struct AttentionOptions {
   double dropout = 0;  // of the probabilities
   std::uint64_t seed = 0;
   bool flash = false;           // how an accelerator makes the core; only its price depends on it
+  bool ring = true;             // over the context axis
   bool recompute_core = false;  // keep q, k and v, and make the core's output again
   std::size_t cached = 0;       // positions whose keys and values stay from run to run; StepInputs::step is the first
                                 // one's of the run; 0: none
@@ -47,6 +50,7 @@ class Attention {
     std::size_t number = 0;       // of the micro-batch among all of the step: which probabilities dropout takes
     TensorId starts = no_tensor;  // where attention is cut: the first position that each row sees
     Norm::Saved q_norm = {}, k_norm = {};
+    TensorId logs = no_tensor;  // of a context axis: as ContextAttention has them
   };
 
   Attention(Writer&, Parameters&, const std::string& name, const AttentionOptions&);
@@ -64,7 +68,8 @@ class Attention {
   Dropping dropping(const Saved&) const;
   std::string name_;
   schedule::OperationShape core_shape(const char* kind, DType) const;
-  TensorId core(Writer&, const Saved&) const;
+  TensorId core(Writer&, Saved&) const;
+  std::array<TensorId, 3> core_gradient(Writer&, TensorId dout, TensorId out, const Saved&) const;
   TensorId cached_core(Writer&, const Saved&) const;
   void turn(Writer&, TensorId, std::size_t heads, bool back) const;
 
@@ -72,6 +77,7 @@ class Attention {
   DType type_;            // of parameters
   HeadShare share_;       // of this rank
   AttentionShape shape_;  // of this rank
+  SequencePart part_;     // the positions that it has
   ColumnParallel qkv_;
   RowParallel output_;
   std::optional<Norm> q_norm_, k_norm_;

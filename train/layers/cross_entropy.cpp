@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "kernels/layers/cross_entropy.h"
 #include "train/layers/parameter.h"
@@ -26,8 +27,10 @@ Shard shard_of(const Writer& w, TensorId logits, const CrossEntropyPlan& plan) {
           static_cast<std::int64_t>(plan.classes)};
 }
 
-std::size_t counted(const std::int32_t* labels, std::size_t rows) {
-  return rows - static_cast<std::size_t>(std::count(labels, labels + rows, ignored));
+// Of all rows that the loss is a mean over.
+std::size_t counted(const Memory& at, const LossSaved& s, std::size_t rows) {
+  if (s.counted != no_tensor) return static_cast<std::size_t>(*at.as<std::int32_t>(s.counted));
+  return counted_labels(at.as<std::int32_t>(s.labels), rows);
 }
 
 // What smoothing puts on the label beyond the rest's share a': 1 - a'; and a' itself, spread over all classes.
@@ -75,13 +78,17 @@ void join(Writer& w, TensorId largest, TensorId sums, TensorId targets, std::siz
 
 }  // namespace
 
+std::size_t counted_labels(const std::int32_t* labels, std::size_t n) {
+  return n - static_cast<std::size_t>(std::count(labels, labels + n, ignored));
+}
+
 void cross_entropy(Writer& w, TensorId logits, TensorId labels, TensorId loss, const CrossEntropyPlan& plan,
                    LossSaved& saved) {
   const Shard s = shard_of(w, logits, plan);
   const auto one_a_row = [&](const char* what) { return w.tensor(what, DType::f32, s.rows, 1); };
   const TensorId largest = one_a_row("largest"), sums = one_a_row("sums"), targets = one_a_row("targets");
   const TensorId log_sums = one_a_row("log_sums");
-  saved = {logits, labels, log_sums};
+  saved = {logits, labels, log_sums, saved.counted};
   w.compute("cross_entropy_parts", {logits, labels}, {largest, sums, targets},
             4.0 * static_cast<double>(s.rows * s.columns), shape_over("cross_entropy", w.tensor(logits)),
             [=](const Memory& at, const StepInputs&) {
@@ -91,6 +98,7 @@ void cross_entropy(Writer& w, TensorId logits, TensorId labels, TensorId loss, c
             });
   if (w.shape().tensor > 1 && !plan.whole) join(w, largest, sums, targets, s.rows);
   std::vector<TensorId> reads{labels, largest, sums, targets, loss};
+  if (saved.counted != no_tensor) reads.push_back(saved.counted);
   TensorId totals = no_tensor;
   if (plan.label_smoothing > 0) {
     totals = one_a_row("totals");
@@ -101,9 +109,9 @@ void cross_entropy(Writer& w, TensorId logits, TensorId labels, TensorId loss, c
     reads.push_back(totals);
   }
   w.compute("cross_entropy", reads, {log_sums, loss}, static_cast<double>(s.rows),
-            shape_over("add", w.tensor(log_sums)), [=](const Memory& at, const StepInputs&) {
+            shape_over("add", w.tensor(log_sums)), [=, saved = saved](const Memory& at, const StepInputs&) {
               const auto* const label = at.as<std::int32_t>(labels);
-              const std::size_t n = counted(label, s.rows);
+              const std::size_t n = counted(at, saved, s.rows);
               double sum =
                   kernels::cross_entropy_finish(label, at.as<float>(largest), at.as<float>(sums), at.as<float>(targets),
                                                 nullptr, at.as<float>(log_sums), s.rows, s.options(at.threads()))
@@ -122,11 +130,12 @@ void cross_entropy(Writer& w, TensorId logits, TensorId labels, TensorId loss, c
 
 TensorId cross_entropy_gradient(Writer& w, const LossSaved& saved, const CrossEntropyPlan& plan) {
   const Shard s = shard_of(w, saved.logits, plan);
-  w.compute("cross_entropy_gradient", {saved.logits, saved.labels, saved.log_sums}, {saved.logits},
-            3.0 * static_cast<double>(s.rows * s.columns), shape_over("cross_entropy_gradient", w.tensor(saved.logits)),
-            [=](const Memory& at, const StepInputs&) {
+  std::vector<TensorId> reads{saved.logits, saved.labels, saved.log_sums};
+  if (saved.counted != no_tensor) reads.push_back(saved.counted);
+  w.compute("cross_entropy_gradient", std::move(reads), {saved.logits}, 3.0 * static_cast<double>(s.rows * s.columns),
+            shape_over("cross_entropy_gradient", w.tensor(saved.logits)), [=](const Memory& at, const StepInputs&) {
               const auto* const label = at.as<std::int32_t>(saved.labels);
-              const std::size_t n = counted(label, s.rows);
+              const std::size_t n = counted(at, saved, s.rows);
               const auto factor = static_cast<float>(n == 0 ? 0 : plan.weight / static_cast<double>(n));
               auto* const logits = at.as<float>(saved.logits);
               kernels::cross_entropy_gradient(DType::f32, logits, label, at.as<float>(saved.log_sums), logits, s.rows,

@@ -9,17 +9,21 @@ namespace trellis::train {
 struct CrossEntropyPlan {
   std::size_t classes = 0;     // of the whole
   double label_smoothing = 0;  // 0 to below 1
-  double weight = 1;           // of the mean loss of these rows: 1 / the number of micro-batches
+  double weight = 1;           // of the mean loss: 1 / the number of micro-batches, times the ranks of the context axis
   bool whole = false;          // every tensor rank has all classes
 };
 
 struct LossSaved {
   TensorId logits = no_tensor, labels = no_tensor, log_sums = no_tensor;
+  TensorId counted = no_tensor;  // one i32: of how many rows the loss is a mean, where other ranks have some of them
 };
 
+// How many labels count for the loss.
+std::size_t counted_labels(const std::int32_t* labels, std::size_t n);
+
 // logits: f32, rows x this rank's classes. Adds the weighted mean over the rows that count to `loss` (one f64), on
-// every tensor rank the same. With smoothing a, the target is (1 - a) at the label and a / (K - 1) elsewhere, K
-// classes.
+// every tensor rank the same. LossSaved has `counted`. With smoothing a, the target is (1 - a) at the label and a / (K
+// - 1) elsewhere, K classes.
 void cross_entropy(Writer&, TensorId logits, TensorId labels, TensorId loss, const CrossEntropyPlan&, LossSaved&);
 
 // The gradient, in the logits' memory.

@@ -12,16 +12,20 @@
 namespace trellis::train {
 namespace {
 
-// Row r of a rank's part is row `first` + r of all rows, and stands at that one's position.
-std::vector<std::int32_t> positions_of(std::size_t first, std::size_t rows, std::size_t batch) {
+// Row r of a tensor rank's part is row `first` + r of all its rows, and stands at that one's position.
+std::vector<std::int32_t> positions_of(const SequencePart& part, std::size_t first, std::size_t rows,
+                                       std::size_t batch) {
   std::vector<std::int32_t> ids(rows);
-  for (std::size_t r = 0; r < rows; ++r) ids[r] = static_cast<std::int32_t>((first + r) / batch);
+  for (std::size_t r = 0; r < rows; ++r) ids[r] = static_cast<std::int32_t>(part.position((first + r) / batch));
   return ids;
 }
 
 }  // namespace
 
-Embedding::Embedding(Writer& w, Parameters& parameters, const EmbeddingOptions& o) : options_(o) {
+Embedding::Embedding(Writer& w, Parameters& parameters, const EmbeddingOptions& o)
+    : options_(o), part_(sequence_part(o.sequence, w.shape(), w.place())) {
+  // Of generation, any position may be the first.
+  if (o.cached > 0) part_.whole = o.cached;
   weight_ = &parameters.add(w, {.name = o.name + ".weight",
                                 .rows = o.vocabulary,
                                 .columns = o.hidden,
@@ -46,8 +50,13 @@ Embedding::Embedding(Writer& w, Parameters& parameters, const EmbeddingOptions& 
                                    .partial = o.scattered});
 }
 
+// Of all tensor ranks.
+std::size_t Embedding::rows_of_all(const Writer& w) const {
+  return options_.sequence * options_.batch / static_cast<std::size_t>(w.shape().context);
+}
+
 std::size_t Embedding::rows_here(const Writer& w) const {
-  return options_.sequence * options_.batch / (options_.scattered ? static_cast<std::size_t>(w.shape().tensor) : 1);
+  return rows_of_all(w) / (options_.scattered ? static_cast<std::size_t>(w.shape().tensor) : 1);
 }
 
 std::size_t Embedding::first_here(const Writer& w) const {
@@ -55,7 +64,7 @@ std::size_t Embedding::first_here(const Writer& w) const {
 }
 
 TensorId Embedding::forward(Writer& w, TensorId tokens, TensorId types) const {
-  const std::size_t rows = options_.sequence * options_.batch;
+  const std::size_t rows = rows_of_all(w);
   const DType type = w.tensor(weight_->value).type;
   const Slice s = weight_->slice;
   TensorId x = w.tensor("embedded", type, rows, options_.hidden);
@@ -85,11 +94,11 @@ TensorId Embedding::forward(Writer& w, TensorId tokens, TensorId types) const {
   if (positions_ == nullptr) return x;
   const TensorId places = w.tensor("positions", type, here, options_.hidden);
   w.compute("positions", {positions_->value}, {places}, 0, shape_over("embedding", w.tensor(places)),
-            [=, p = positions_->slice, v = positions_->value, b = options_.batch, later = options_.cached > 0](
-                const Memory& at, const StepInputs& now) {
+            [=, p = positions_->slice, v = positions_->value, b = options_.batch, later = options_.cached > 0,
+             part = part_](const Memory& at, const StepInputs& now) {
               const std::size_t before = later ? static_cast<std::size_t>(now.step) * b : 0;
-              kernels::embedding({type, p.rows, p.columns}, at.at(v), positions_of(before + first, here, b).data(),
-                                 at.at(places), here);
+              kernels::embedding({type, p.rows, p.columns}, at.at(v),
+                                 positions_of(part, before + first, here, b).data(), at.at(places), here);
             });
   return added(w, "add_positions", x, places);
 }
@@ -106,13 +115,14 @@ void Embedding::backward(Writer& w, TensorId dy, TensorId tokens, TensorId types
                                             at.at(g), here, {.dy = type, .accumulate = true});
               });
   if (positions_ != nullptr) {
-    w.compute(
-        "positions_gradient", {dy, positions_->gradient}, {positions_->gradient}, 0,
-        shape_over("embedding_gradient", w.tensor(dy)),
-        [=, p = positions_->slice, g = positions_->gradient, b = options_.batch](const Memory& at, const StepInputs&) {
-          kernels::embedding_gradient({sum, p.rows, p.columns}, at.at(dy), positions_of(first, here, b).data(),
-                                      at.at(g), here, {.dy = type, .accumulate = true});
-        });
+    w.compute("positions_gradient", {dy, positions_->gradient}, {positions_->gradient}, 0,
+              shape_over("embedding_gradient", w.tensor(dy)),
+              [=, p = positions_->slice, g = positions_->gradient, b = options_.batch, part = part_](
+                  const Memory& at, const StepInputs&) {
+                kernels::embedding_gradient({sum, p.rows, p.columns}, at.at(dy),
+                                            positions_of(part, first, here, b).data(), at.at(g), here,
+                                            {.dy = type, .accumulate = true});
+              });
   }
   const TensorId all = options_.scattered ? gathered_rows(w, dy) : dy;
   const std::size_t rows = w.tensor(all).rows;

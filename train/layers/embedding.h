@@ -4,15 +4,16 @@
 #pragma once
 
 #include "train/layers/parameter.h"
+#include "train/mesh/sequence_part.h"
 
 namespace trellis::train {
 
 struct EmbeddingOptions {
   std::size_t vocabulary = 0, hidden = 0;
-  std::size_t sequence = 0, batch = 1;
-  std::size_t positions = 0;  // learned ones; 0: none
-  std::size_t cached = 0;     // as of attention: StepInputs::step is the first position of a run; 0: position 0 is
-  bool scattered = false;     // sequence parallelism
+  std::size_t sequence = 0, batch = 1;  // positions of the whole
+  std::size_t positions = 0;            // learned ones; 0: none
+  std::size_t cached = 0;  // as of attention: StepInputs::step is the first position of a run; 0: position 0 is
+  bool scattered = false;  // sequence parallelism
   double deviation = 0.02;
   std::string name = "model.embed_tokens", position_name = {};
   std::size_t types = 0;  // of tokens, of which each has a row that is added; 0: none
@@ -27,9 +28,11 @@ class Embedding {
   const Parameter& weight() const { return *weight_; }
 
  private:
+  std::size_t rows_of_all(const Writer&) const;
   std::size_t rows_here(const Writer&) const;
   std::size_t first_here(const Writer&) const;
   EmbeddingOptions options_;
+  SequencePart part_;  // the positions of this rank
   const Parameter* weight_;
   const Parameter* positions_ = nullptr;
   const Parameter* types_ = nullptr;

@@ -39,7 +39,7 @@ bool decays(std::string_view name) {
   return low.find("bias") == low.npos && low.find("norm") == low.npos;
 }
 
-Axis data_axis(const Parameter& p) { return p.of_expert ? Axis::expert_data : Axis::data; }
+Axis data_axis(const MeshShape& s, const Parameter& p) { return p.of_expert ? Axis::expert_data : replica_axis(s); }
 
 const Parameter* Parameters::find(std::string_view name) const {
   const auto found = std::ranges::find(all_, name, &Parameter::name);
@@ -64,7 +64,7 @@ const Parameter& Parameters::add(Writer& w, const NewParameter& wanted) {
   p.of_expert = wanted.of_expert && w.shape().expert > 1;
   p.decays = decays(p.name);
   p.share = 1.0 / part.copies;
-  const auto group = static_cast<std::size_t>(types_.zero ? size_of(w.shape(), data_axis(p)) : 1);
+  const auto group = static_cast<std::size_t>(types_.zero ? size_of(w.shape(), data_axis(w.shape(), p)) : 1);
   p.padded_rows = (p.slice.row_count + group - 1) / group * group;
   p.overwritten = wanted.of_products && p.padded_rows == p.slice.row_count;  // padding stays zero
   p.value = w.tensor(p.name, wanted.counted ? DType::f32 : types_.value, p.padded_rows, p.slice.column_count,

@@ -77,7 +77,7 @@ struct NewParameter {
 };
 
 // Ranks that hold the same elements of a parameter, tensor ranks aside, sum its gradients over this axis.
-Axis data_axis(const Parameter&);
+Axis data_axis(const MeshShape&, const Parameter&);
 
 class Parameters {
  public:

@@ -71,6 +71,8 @@ std::string_view name(Axis a) {
   return names[static_cast<std::size_t>(a)];
 }
 
+Axis replica_axis(const MeshShape& s) { return s.context > 1 ? Axis::sharding : Axis::data; }
+
 Rank size_of(const MeshShape& s, Axis axis) {
   switch (axis) {
     case Axis::tensor:

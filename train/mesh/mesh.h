@@ -40,6 +40,9 @@ std::string_view name(Wiring);
 enum class Axis : std::uint8_t { tensor, data, pipeline, context, expert_model, expert_data, sharding, kv, tied };
 std::string_view name(Axis);
 
+// Along which ranks stand that have the same weights and other tokens: data, or data and context together.
+Axis replica_axis(const MeshShape&);
+
 // Ranks of a group of an axis, and the member that stands at a place. Not of kv and tied.
 Rank size_of(const MeshShape&, Axis);
 Rank index_of(const MeshShape&, Axis, const Place&);

@@ -216,7 +216,7 @@ const RegisteredModel bert({
           o.norms[0] = "attention.output.LayerNorm", o.norms[1] = "output.LayerNorm";
           o.attention_name = "attention", o.mlp_name = "";
           o.attention.linear.bias = o.mlp.linear.bias = true;
-          o.attention.causal = false, o.attention.turned = 0;
+          o.attention.causal = false, o.attention.rope.turned = 0;
           o.attention.names[0] = "self.query", o.attention.names[1] = "self.key";
           o.attention.names[2] = "self.value", o.attention.names[3] = "output.dense";
           o.attention.output_deviation = o.mlp.output_deviation = b.config.model.initializer_range;

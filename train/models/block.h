@@ -36,6 +36,7 @@ struct BlockContext {
   TensorId logits = no_tensor;                  // of generation: of the head, batch x the whole vocabulary
   bool first_stage = true;                      // false: the head's copy of a tied weight is not the owner
   std::vector<TensorId> starts = {};            // of cut attention: the first position that each token's attention sees
+  std::vector<TensorId> counted = {};           // of a context axis: of the head
 
   std::size_t batch() const { return config.micro_batch_size; }
   bool scattered() const { return config.strategy.sequence_parallel && writer.shape().tensor > 1; }

@@ -52,8 +52,9 @@ HeadBlock::HeadBlock(const BlockContext& b, Norm::Kind kind, const std::string& 
                    .narrow = casts(b.config.precision)}),
       plan_{.classes = b.config.model.vocab_size,
             .label_smoothing = b.config.model.label_smoothing,
-            .weight = 1.0 / static_cast<double>(b.micro_batches)},
+            .weight = static_cast<double>(b.config.strategy.context) / static_cast<double>(b.micro_batches)},
       labels_(b.labels),
+      counted_(b.counted),
       loss_(b.loss),
       batch_(b.batch()),
       logits_(b.logits) {}
@@ -88,6 +89,7 @@ TensorId HeadBlock::forward(Writer& w, TensorId x, std::size_t micro) {
   Kept& kept = kept_[micro];
   kept.normed = norm_.forward(w, x, kept.norm);
   const TensorId logits = projection_.forward(w, kept.normed)[0];
+  if (!counted_.empty()) kept.loss.counted = counted_.at(micro);
   cross_entropy(w, logits, labels_.at(micro), loss_, plan_, kept.loss);
   return no_tensor;
 }

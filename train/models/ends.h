@@ -45,7 +45,7 @@ class HeadBlock : public Block {
   Norm norm_;
   ColumnParallel projection_;
   CrossEntropyPlan plan_;
-  std::vector<TensorId> labels_;
+  std::vector<TensorId> labels_, counted_;
   TensorId loss_;
   std::size_t batch_;
   TensorId logits_;  // no_tensor: there is a loss

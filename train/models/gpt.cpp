@@ -32,7 +32,7 @@ const RegisteredModel neox({
           TransformerOptions o = gpt_options(b, fmt::format("gpt_neox.layers.{}", layer), layer);
           o.attention_name = "attention", o.arrangement = TransformerOptions::Arrangement::norms_first;
           if (b.config.model.parallel_residual) o.arrangement = TransformerOptions::Arrangement::beside;
-          o.attention.turned =
+          o.attention.rope.turned =
               static_cast<std::size_t>(static_cast<double>(o.attention.head_size) * b.config.model.rotary_percentage) /
               2 * 2;
           o.mlp.names = {"dense_h_to_4h", "dense_4h_to_h"};
@@ -49,7 +49,7 @@ const RegisteredModel gpt3({
         [](const BlockContext& b, std::size_t layer) {
           TransformerOptions o = gpt_options(b, fmt::format("gpt.h.{}", layer), layer);
           o.norms[0] = "norm_1", o.norms[1] = "norm_2", o.attention_name = "attn";
-          o.attention.turned = 0;
+          o.attention.rope.turned = 0;
           o.mlp.activation = kernels::Activation::gelu_tanh;
           o.mlp.names = {"c_fc", "c_proj"};
           return std::make_unique<TransformerLayer>(b, o);

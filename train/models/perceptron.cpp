@@ -45,10 +45,13 @@ std::optional<ExpertOptions> expert_options(const BlockContext& b, std::size_t l
             .groups = e.groups,
             .top_groups = e.top_groups};
   o.hidden = m.hidden_size, o.inner = e.inner == 0 ? m.inner() : e.inner;
-  o.tokens = b.config.seq_length * b.batch();
+  o.tokens = b.config.positions_here() * b.batch();
   o.capacity_factor = e.capacity();
   // The mean over layers and micro-batches, as the loss is; evaluation tells the loss of tokens alone.
-  if (trains && e.balanced) o.balance = e.balance / static_cast<double>(layers * b.micro_batches);
+  if (trains && e.balanced) {
+    const auto parts = static_cast<std::size_t>(b.config.strategy.context);
+    o.balance = e.balance / static_cast<double>(layers * b.micro_batches * parts);
+  }
   o.bias = e.bias, o.bias_rate = trains ? e.bias_rate : 0;
   o.mean_gradients = !b.config.strategy.zero1;
   o.loss = b.loss;

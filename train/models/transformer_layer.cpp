@@ -39,9 +39,7 @@ TransformerOptions transformer_options(const BlockContext& b, const std::string&
                  .head_size = m.head_size(),
                  .sequence = b.config.seq_length,
                  .batch = b.batch(),
-                 .turned = m.head_size(),
-                 .rotary_base = m.rope_theta,
-                 .rotary_scaling = m.rope_scaling,
+                 .rope = {m.head_size(), m.rope_theta, m.rope_scaling, m.max_position_embeddings},
                  .window = m.sliding_window,
                  .norm_epsilon = static_cast<float>(m.norm_epsilon),
                  .linear = linear,
@@ -49,6 +47,7 @@ TransformerOptions transformer_options(const BlockContext& b, const std::string&
                  .dropout = m.attention_dropout,
                  .seed = b.config.seed,
                  .flash = b.config.flash_attention,
+                 .ring = b.config.strategy.ring_attention,
                  .recompute_core = b.config.recompute == Recompute::selective,
                  .cached = b.cached};
   o.mlp = {.hidden = m.hidden_size, .inner = m.inner(), .linear = linear, .output_deviation = output};
@@ -75,11 +74,22 @@ std::size_t number_of(const Writer& w, std::size_t micro) {
 }
 
 HiddenDropout::HiddenDropout(const BlockContext& b, std::string name)
-    : name_(std::move(name)), rate_(b.config.model.hidden_dropout), seed_(b.config.seed), scattered_(b.scattered()) {}
+    : name_(std::move(name)),
+      rate_(b.config.model.hidden_dropout),
+      seed_(b.config.seed),
+      sequence_(b.config.seq_length),
+      batch_(b.batch()),
+      scattered_(b.scattered()) {}
 
 TensorId HiddenDropout::operator()(Writer& w, const char* where, TensorId t, std::size_t micro) const {
   const std::size_t row = scattered_ ? w.tensor(t).rows * static_cast<std::size_t>(w.place().tensor) : 0;
-  return dropped(w, where, t, {rate_, seed_, kernels::fnv1a(name_ + where) + number_of(w, micro), row});
+  return dropped(w, where, t,
+                 {.rate = rate_,
+                  .seed = seed_,
+                  .site = kernels::fnv1a(name_ + where) + number_of(w, micro),
+                  .row = row,
+                  .part = sequence_part(sequence_, w.shape(), w.place()),
+                  .batch = batch_});
 }
 
 TensorId TransformerLayer::through(Writer& w, TensorId x, std::size_t micro, Saved& s) const {

@@ -35,6 +35,7 @@ class HiddenDropout {
   std::string name_;
   double rate_;
   std::uint64_t seed_;
+  std::size_t sequence_, batch_;
   bool scattered_;
 };
 

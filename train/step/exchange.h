@@ -41,6 +41,7 @@ struct Exchange {
     all_gather,
     all_to_all,
     all_to_all_v,
+    shift,  // each rank's elements go to the next one of the group, the last one's to the first
     send,
     receive
   } kind = Kind::all_reduce;

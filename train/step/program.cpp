@@ -10,7 +10,7 @@ std::string_view name(Category c) {
 
 std::string_view name(Exchange::Kind k) {
   constexpr std::string_view names[] = {"all_reduce",   "reduce_scatter", "all_gather", "all_to_all",
-                                        "all_to_all_v", "send",           "receive"};
+                                        "all_to_all_v", "shift",          "send",       "receive"};
   return names[static_cast<std::size_t>(k)];
 }
 

@@ -117,7 +117,7 @@ void Runner::exchange(const Operation& o) {
   ccl::Communicator& c = *communicators_.at(e.axis);
   device::Stream* const stream = o.ticket == 0 ? nullptr : streams_.at(e.axis).get();
   std::unique_ptr<ccl::Group> group;
-  if (e.transfers.size() > 1) group = std::make_unique<ccl::Group>();
+  if (e.transfers.size() > 1 || e.kind == Exchange::Kind::shift) group = std::make_unique<ccl::Group>();
   for (const Transfer& t : e.transfers) {
     const void* const from = t.from.tensor == no_tensor ? nullptr : shifted(at(t.from.tensor), t, t.from.first);
     void* const to = t.to.tensor == no_tensor ? nullptr : shifted(at(t.to.tensor), t, t.to.first);
@@ -136,6 +136,10 @@ void Runner::exchange(const Operation& o) {
         c.all_to_all(from, to, t.count, t.type, stream);
         break;
       case Exchange::Kind::all_to_all_v:  // above
+        break;
+      case Exchange::Kind::shift:
+        c.send(from, t.count, t.type, (c.rank() + 1) % c.ranks(), stream);
+        c.recv(to, t.count, t.type, (c.rank() + c.ranks() - 1) % c.ranks(), stream);
         break;
       case Exchange::Kind::send:
         c.send(from, t.count, t.type, e.peer, stream);

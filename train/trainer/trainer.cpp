@@ -321,7 +321,7 @@ class Training {
       const Tensor& t = job_->step().program.tensor(p.value);
       if (p.owner) sum += p.share * kernels::sum_of_squares(t.type, job_->runner().at(p.value), p.slice.elements());
     }
-    sum /= job_->step().mesh.shape().data;
+    sum /= size_of(job_->step().mesh.shape(), Axis::sharding);
     world_.all_reduce(&sum, &sum, 1, kernels::DType::f64);
     return std::sqrt(sum);
   }

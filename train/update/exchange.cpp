@@ -18,7 +18,7 @@ GradientExchange::GradientExchange(const Config& c, const std::vector<ParameterS
 void GradientExchange::ready(Writer& w, const Parameter& p) {
   const auto found = std::ranges::find(states_, &p, &ParameterState::parameter);
   const auto i = static_cast<std::size_t>(found - states_.begin());
-  if (size_of(w.shape(), data_axis(p)) == 1 || sent_[i] || p.frozen) return;
+  if (size_of(w.shape(), data_axis(w.shape(), p)) == 1 || sent_[i] || p.frozen) return;
   sent_[i] = true;
   add(w, i, p.of_expert ? of_experts_ : pending_);
 }
@@ -41,7 +41,7 @@ void GradientExchange::add(Writer& w, std::size_t i, Pending& pending) {
 void GradientExchange::flush(Writer& w, Pending& pending) {
   if (pending.empty()) return;
   Exchange e;
-  e.axis = data_axis(*states_[pending[0]].parameter);
+  e.axis = data_axis(w.shape(), *states_[pending[0]].parameter);
   if (!zero_) e.reduction = kernels::Reduction::scaled_sum, e.factor = 1.0 / size_of(w.shape(), e.axis);
   e.kind = zero_ ? Exchange::Kind::reduce_scatter : Exchange::Kind::all_reduce;
   for (std::size_t i : pending) {

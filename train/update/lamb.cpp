@@ -42,7 +42,7 @@ void write_moments(Writer& w, const Update& u, std::size_t i) {
 // Over the ranks that have other rows of the same parameters.
 void sum_shards(Writer& w, const Update& u) {
   if (w.shape().expert == 1) {
-    if (w.shape().data > 1) w.all_reduce("lamb_sums_data", Axis::data, u.sums);
+    if (size_of(w.shape(), Axis::sharding) > 1) w.all_reduce("lamb_sums_data", replica_axis(w.shape()), u.sums);
     return;
   }
   if (size_of(w.shape(), Axis::expert_data) > 1) w.all_reduce("lamb_sums_data", Axis::expert_data, u.sums);

@@ -25,7 +25,9 @@ double powers(DType type, const void* x, std::size_t n, double p, int threads) {
 
 }  // namespace
 
-double average(const Writer& w, const Config& c) { return c.strategy.zero1 ? 1.0 / w.shape().data : 1; }
+double average(const Writer& w, const Config& c) {
+  return c.strategy.zero1 ? 1.0 / size_of(w.shape(), Axis::sharding) : 1;
+}
 
 void write_norm(Writer& w, const Config& c, const std::vector<ParameterState>& states, TensorId norm) {
   struct Term {
@@ -64,7 +66,8 @@ void write_norm(Writer& w, const Config& c, const std::vector<ParameterState>& s
   if (w.shape().tensor > 1) w.all_reduce("norm_tensor", Axis::tensor, norm, join);
   if (w.shape().pipeline > 1) w.all_reduce("norm_pipeline", Axis::pipeline, norm, join);
   if (experts > 1) w.all_reduce("norm_experts", Axis::expert_model, norm, join);
-  if (w.shape().data > 1 && c.strategy.zero1) w.all_reduce("norm_data", Axis::data, norm, join);
+  if (size_of(w.shape(), Axis::sharding) > 1 && c.strategy.zero1)
+    w.all_reduce("norm_data", replica_axis(w.shape()), norm, join);
   w.compute("norm", {norm}, {norm}, 1, {.kind = "add"}, [=](const Memory& at, const StepInputs&) {
     double& n = *at.as<double>(norm);
     n = scale * (std::isinf(p) ? n : std::pow(n, 1 / p));

@@ -11,16 +11,17 @@ namespace trellis::train {
 std::vector<ParameterBucket> parameter_buckets(Writer& w, const Config& c, const std::vector<ParameterState>& states,
                                                const std::vector<std::size_t>& ends) {
   std::vector<ParameterBucket> buckets;
-  if (!c.strategy.zero1 || w.shape().data == 1) return buckets;
-  const std::size_t cap = std::max<std::size_t>(1, bucket_bytes(c) / static_cast<std::size_t>(w.shape().data));
+  const Rank ranks = size_of(w.shape(), Axis::sharding);
+  if (!c.strategy.zero1 || ranks == 1) return buckets;
+  const std::size_t cap = std::max<std::size_t>(1, bucket_bytes(c) / static_cast<std::size_t>(ranks));
   std::size_t bytes = cap;  // the first one begins a bucket
   const auto gathered = [&](std::size_t i) {
-    return !states[i].frozen() && size_of(w.shape(), data_axis(*states[i].parameter)) > 1;
+    return !states[i].frozen() && size_of(w.shape(), data_axis(w.shape(), *states[i].parameter)) > 1;
   };
   for (std::size_t i = 0; i < states.size(); ++i) {
     if (std::ranges::find(ends, i) != ends.end()) bytes = cap;
     if (!gathered(i)) continue;
-    const Axis axis = data_axis(*states[i].parameter);
+    const Axis axis = data_axis(w.shape(), *states[i].parameter);
     if (bytes >= cap || axis != buckets.back().axis)
       buckets.push_back({.ticket = w.ticket_ahead(), .axis = axis}), bytes = 0;
     buckets.back().states.push_back(i);

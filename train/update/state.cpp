@@ -12,9 +12,9 @@ std::vector<ParameterState> make_states(Writer& w, const Parameters& parameters,
   for (const Parameter& p : parameters.all()) {
     ParameterState s;
     s.parameter = &p;
-    const bool zero = config.strategy.zero1 && size_of(w.shape(), data_axis(p)) > 1;
-    s.rows = p.padded_rows / static_cast<std::size_t>(zero ? size_of(w.shape(), data_axis(p)) : 1);
-    s.first_row = zero ? s.rows * static_cast<std::size_t>(index_of(w.shape(), data_axis(p), w.place())) : 0;
+    const bool zero = config.strategy.zero1 && size_of(w.shape(), data_axis(w.shape(), p)) > 1;
+    s.rows = p.padded_rows / static_cast<std::size_t>(zero ? size_of(w.shape(), data_axis(w.shape(), p)) : 1);
+    s.first_row = zero ? s.rows * static_cast<std::size_t>(index_of(w.shape(), data_axis(w.shape(), p), w.place())) : 0;
     s.slice = p.slice;
     const std::size_t first = std::min(s.first_row, p.slice.row_count);
     s.slice.row += first;

@@ -74,7 +74,10 @@ std::string check_classes(const Config& config, Rank world, const std::vector<St
   const Mesh& mesh = classes[0].mesh;
   for (std::size_t c = 0; c < classes.size(); ++c) {
     const Step& first = classes[c];
-    Place place{.pipeline = first.place.pipeline, .data = mesh.shape().data - 1, .tensor = mesh.shape().tensor - 1};
+    Place place{.pipeline = first.place.pipeline,
+                .data = mesh.shape().data - 1,
+                .context = mesh.shape().context - 1,
+                .tensor = mesh.shape().tensor - 1};
     while (class_of(config, mesh, mesh.rank(place)) != c) --place.tensor;
     const std::size_t model = like.empty() ? c : like[c];
     if (place == first.place && model == c) continue;

@@ -60,7 +60,7 @@ class LaidOut {
     for (std::size_t i = 0; i < ranges_.size(); ++i)
       stretches_.push_back(i > 0 && i + 1 < ranges_.size() ? stretch(i) : nullptr);
     std::vector<std::uint32_t> inputs;  // of the micro-batch in between: each has its own
-    for (const auto* list : {&step.tokens, &step.labels, &step.types, &step.next})
+    for (const auto* list : {&step.tokens, &step.labels, &step.types, &step.next, &step.starts, &step.counted})
       if (list->size() > 1) inputs.push_back(static_cast<std::uint32_t>((*list)[1]));
     for (std::uint32_t t : inputs) bytes_.input += static_cast<std::int64_t>(graph.bytes(graph.classes[of].tensors[t]));
     memory_.find(ranges_, inputs, micro_batches - step.micro_batches);

@@ -21,7 +21,7 @@ Config of_generation(Config c, Rank world) {
     throw std::invalid_argument(
         fmt::format("{} ranks generate: expected distributed_strategy's tensor x pipeline parallel sizes, {} x {}",
                     world, s.tensor, s.pipeline));
-  c.strategy.sequence_parallel = c.strategy.zero1 = false;
+  c.strategy.sequence_parallel = c.strategy.zero1 = false, c.strategy.context = 1;
   c.model.hidden_dropout = c.model.attention_dropout = 0;
   c.recompute = Recompute::none;
   c.cut_attention = false;
@@ -43,6 +43,13 @@ Generation::Generation(const Config& config, ccl::Communicator& world, std::size
       world_(world),
       capacity_(std::max<std::size_t>(1, capacity)),
       threads_(threads) {
+  const ModelConfig& m = config_.model;
+  if (m.rope_scaling.type == "dynamic" && capacity_ > m.max_position_embeddings)
+    throw std::invalid_argument(
+        fmt::format("{} positions with dynamic rope_scaling: expected at most max_position_embeddings {}, as all keys "
+                    "would turn anew "
+                    "with each one more",
+                    capacity_, m.max_position_embeddings));
   make(one_, 1);
 }
 

@@ -25,6 +25,8 @@ schedule::Collective collective_of(Exchange::Kind k) {
     case Exchange::Kind::all_to_all:
     case Exchange::Kind::all_to_all_v:  // its sizes are priced as expected, alike for all ranks
       return schedule::Collective::all_to_all;
+    case Exchange::Kind::shift:
+      return schedule::Collective::permute;
     default:
       return schedule::Collective::all_reduce;
   }
@@ -138,7 +140,9 @@ class Graphing {
     for (const Transfer& each : e.transfers) t.amounts.push_back({each.count, type_of(each.type)});
     t.peer = send || receive ? e.peer : 0, t.label = e.label;
     t.bytes = program.bytes_exchanged(o);
-    if (t.kind == GraphTask::Kind::collective && e.kind != Exchange::Kind::all_reduce)
+    // The larger buffer: of one rank, or of all.
+    const bool of_one = e.kind == Exchange::Kind::all_reduce || e.kind == Exchange::Kind::shift;
+    if (t.kind == GraphTask::Kind::collective && !of_one)
       t.bytes *= static_cast<double>(graph_.communicators[t.communicator].groups[0].size());
     return t;
   }

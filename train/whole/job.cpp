@@ -6,6 +6,8 @@
 #include <stdexcept>
 
 #include "kernels/reduce/cast.h"
+#include "train/layers/cross_entropy.h"
+#include "train/mesh/sequence_part.h"
 
 namespace trellis::train {
 namespace {
@@ -33,9 +35,8 @@ Communicators communicators_for(const Step& step, ccl::Communicator& world) {
         world.split(member ? std::optional<int>(group.front()) : std::nullopt, static_cast<int>(found - group.begin()));
     if (member) made[axis] = std::shared_ptr<ccl::Communicator>(std::move(c));
   };
-  for (const auto& [axis, size] :
-       {std::pair{Axis::tensor, shape.tensor}, {Axis::data, shape.data}, {Axis::pipeline, shape.pipeline}})
-    if (size > 1) split(axis, step.mesh.group(axis, world.rank()));
+  for (Axis axis : {Axis::tensor, Axis::context, replica_axis(shape), Axis::pipeline})
+    if (size_of(shape, axis) > 1) split(axis, step.mesh.group(axis, world.rank()));
   if (shape.expert > 1)
     for (Axis axis : {Axis::expert_model, Axis::expert_data})
       if (size_of(shape, axis) > 1) split(axis, step.mesh.group(axis, world.rank()));
@@ -82,22 +83,26 @@ void Job::fill(const Parameter& p, const Values& value) {
 }
 
 void put_batch(const Step& step, Runner& runner, std::size_t micro, const MicroBatch& from) {
-  const std::size_t batch = step.config.micro_batch_size, length = step.config.seq_length;
-  // Sequences of so many numbers, put down position by position.
-  const auto put = [&](const std::vector<TensorId>& to, const std::int32_t* numbers, std::size_t each,
+  const std::size_t batch = step.config.micro_batch_size;
+  const SequencePart all = sequence_part(step.config.seq_length, step.mesh.shape(), step.place), one{.whole = 1};
+  // Sequences of numbers, of which the rank's are put down position by position.
+  const auto put = [&](const std::vector<TensorId>& to, const std::int32_t* numbers, const SequencePart& part,
                        const char* what) {
     if (to.empty()) return;
     if (numbers == nullptr)
       throw std::invalid_argument(fmt::format("a micro-batch of {} without {}", step.config.model.architecture, what));
     auto* const out = runner.as<std::int32_t>(to.at(micro));
     for (std::size_t b = 0; b < batch; ++b)
-      for (std::size_t s = 0; s < each; ++s) out[s * batch + b] = numbers[b * each + s];
+      for (std::size_t s = 0; s < part.count(); ++s) out[s * batch + b] = numbers[b * part.whole + part.position(s)];
   };
-  put(step.tokens, from.tokens, length, "tokens");
-  put(step.types, from.types, length, "types");
-  put(step.labels, from.labels, length, "labels");
-  put(step.next, from.next, 1, "next");
-  put(step.starts, from.starts, length, "the starts of documents");
+  put(step.tokens, from.tokens, all, "tokens");
+  put(step.types, from.types, all, "types");
+  put(step.labels, from.labels, all, "labels");
+  put(step.next, from.next, one, "next");
+  put(step.starts, from.starts, all, "the starts of documents");
+  if (!step.counted.empty())
+    *runner.as<std::int32_t>(step.counted.at(micro)) =
+        static_cast<std::int32_t>(counted_labels(from.labels, batch * all.whole));
 }
 
 Job::Result Job::run(const StepInputs& now) {

@@ -92,6 +92,7 @@ class LayingOut {
     }
     step_.program = writer_.finish();
     check_cut();
+    check_context();
     return std::move(step_);
   }
 
@@ -101,7 +102,7 @@ class LayingOut {
   Chunk& chunk_with(std::int32_t stage) { return chunks_[static_cast<std::size_t>(schedule_.chunk_of(stage))]; }
 
   void make_inputs() {
-    const std::size_t rows = step_.config.seq_length * step_.config.micro_batch_size;
+    const std::size_t rows = step_.config.positions_here() * step_.config.micro_batch_size;
     const auto input = [&](const char* what, std::size_t m, std::size_t size) {
       return writer_.tensor(fmt::format("{}.{}", what, m), DType::i32, size, 1, Category::input);
     };
@@ -113,6 +114,7 @@ class LayingOut {
       if (step_.config.cut_attention) step_.starts.push_back(input("starts", m, rows));
       if (!has_stage(schedule_.shape.stages() - 1)) continue;
       step_.labels.push_back(input("labels", m, rows));
+      if (mesh_.shape().context > 1) step_.counted.push_back(input("counted", m, 1));
       if (pairs) step_.next.push_back(input("next", m, step_.config.micro_batch_size));
     }
     step_.loss = writer_.tensor("loss", DType::f64, 1, 1, Category::input);
@@ -130,9 +132,9 @@ class LayingOut {
 
   void make_blocks() {
     const Model& model = model_named(step_.config.model.architecture);
-    const BlockContext context{step_.config,           writer_,     step_.parameters, step_.labels, step_.loss,
-                               derived_.micro_batches, step_.types, step_.next,       cached_,      step_.logits,
-                               has_stage(0),           step_.starts};
+    const BlockContext context{step_.config,           writer_,      step_.parameters, step_.labels, step_.loss,
+                               derived_.micro_batches, step_.types,  step_.next,       cached_,      step_.logits,
+                               has_stage(0),           step_.starts, step_.counted};
     check_experts(model);
     const bool tied = step_.config.model.tie_word_embeddings;
     step_.tied = tied && schedule_.rank_of(0) != schedule_.rank_of(schedule_.shape.stages() - 1);
@@ -182,6 +184,20 @@ class LayingOut {
       throw std::invalid_argument(
           fmt::format("data.reset_attention_mask is true: expected a model with causal attention, not {}",
                       step_.config.model.architecture));
+  }
+
+  // Likewise, and models whose loss is no mean over positions.
+  void check_context() const {
+    if (mesh_.shape().context == 1) return;
+    const auto exchanges = [](const Operation& o) {
+      return o.kind == Operation::Kind::exchange && o.exchange.axis == Axis::context;
+    };
+    const std::string& name = step_.config.model.architecture;
+    if (model_named(name).pairs || std::ranges::none_of(step_.program.operations, exchanges))
+      throw std::invalid_argument(
+          fmt::format("distributed_strategy.context_parallel_size is {}: expected 1 for {}; models of next tokens with "
+                      "the library's attention may have more",
+                      mesh_.shape().context, name));
   }
 
   void zero_sums() {
@@ -321,7 +337,7 @@ class LayingOut {
     const Rank peer = schedule_.rank_of(other);
     if (send) return writer_.send("send", peer, taken(forward ? chunk.out : chunk.gradient_out, slot.micro), label);
     const auto cut = static_cast<std::size_t>(step_.config.strategy.sequence_parallel ? mesh_.shape().tensor : 1);
-    const std::size_t rows = step_.config.seq_length * step_.config.micro_batch_size / cut;
+    const std::size_t rows = step_.config.positions_here() * step_.config.micro_batch_size / cut;
     const TensorId t = writer_.tensor(forward ? "received" : "received_gradient", step_.parameters.types().value, rows,
                                       step_.config.model.hidden_size);
     writer_.receive("receive", peer, t, label);
@@ -331,11 +347,11 @@ class LayingOut {
   void average_loss() {
     const Writer::Scope scope(writer_, "loss");
     const std::vector<Transfer> one{{{step_.loss, 0}, {step_.loss, 0}, 1, DType::f64}};
-    if (mesh_.shape().data > 1)
-      writer_.exchange("average", {.axis = Axis::data,
-                                   .reduction = kernels::Reduction::scaled_sum,
-                                   .factor = 1.0 / mesh_.shape().data,
-                                   .transfers = one});
+    const Axis replicas = replica_axis(mesh_.shape());
+    if (const Rank ranks = size_of(mesh_.shape(), replicas); ranks > 1)
+      writer_.exchange(
+          "average",
+          {.axis = replicas, .reduction = kernels::Reduction::scaled_sum, .factor = 1.0 / ranks, .transfers = one});
     if (mesh_.shape().pipeline > 1) writer_.exchange("to_all_stages", {.axis = Axis::pipeline, .transfers = one});
   }
 

@@ -23,10 +23,11 @@ struct Step {
   Program program;
   Parameters parameters;
   std::vector<ParameterState> states;
-  // For each micro-batch, i32, sequence x batch: the first positions of all sequences, then the second ones, and so on.
-  // Empty on stages that do not read them.
+  // For each micro-batch, i32, positions x batch: the first positions of all sequences, then the second ones, and so
+  // on; of a context axis the rank's own positions. Empty on stages that do not read them.
   std::vector<TensorId> tokens, labels;
   std::vector<TensorId> types, next;  // of models of pairs: by token; by sequence
+  std::vector<TensorId> counted;      // of a context axis: labels that count, of all its ranks; one i32
   std::vector<TensorId> starts;       // of cut attention: the first position that each token sees
   TensorId loss = no_tensor;          // one f64: the mean over all micro-batches and data-parallel ranks, on every rank
   TensorId norm = no_tensor;          // one f64: of the gradients, before clipping; no_tensor where clipping is off

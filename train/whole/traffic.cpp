@@ -21,6 +21,7 @@ double bytes_sent(const Step& step, const Operation& o) {
   const auto members = static_cast<double>(group_of(step, o.exchange.axis, step.mesh.rank(step.place)).size());
   switch (o.exchange.kind) {
     case Exchange::Kind::send:
+    case Exchange::Kind::shift:
       return bytes;
     case Exchange::Kind::receive:
       return 0;

@@ -9,7 +9,7 @@ namespace trellis::train {
 Group group_of(const Step&, Axis, Rank rank);
 
 // Bytes that the step's rank puts on the wire: of reduce_scatter and all_gather a shard for each other member of the
-// group, of all_reduce both of these, of a pipeline's message all of it at the end that sends.
+// group, of all_reduce both of these, of a shift all of it, of a pipeline's message all of it at the end that sends.
 double bytes_sent(const Step&, const Operation&);
 
 }  // namespace trellis::train

@@ -28,6 +28,13 @@ std::vector<AlgorithmConfig> configs_for(const Pricer& pricer, const std::string
   return configs;
 }
 
+// Of a graph, where each rank of the group sends to the next one.
+std::vector<schedule::Pair> to_the_next(schedule::Collective c, Rank ranks) {
+  std::vector<schedule::Pair> pairs;
+  for (Rank r = 0; c == schedule::Collective::permute && r < ranks; ++r) pairs.push_back({r, (r + 1) % ranks});
+  return pairs;
+}
+
 }  // namespace
 
 Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const try {
@@ -38,6 +45,7 @@ Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const
                  .era = options_.era,
                  .element = options_.element,
                  .root = two ? 0 : part.root,
+                 .pairs = to_the_next(part.collective, ranks),
                  .stopped = options_.stopped,
                  .shelf = shelves_->of(part.collective, ranks, two ? 0 : part.root)});
   if (part.schedule) {

@@ -159,8 +159,7 @@ class Reader {
       part.kind = GraphTask::Kind::collective;
       line.stream = "comm";
       part.collective = schedule::collective_named(words[0]);
-      if (uneven(part.collective) || part.collective == schedule::Collective::permute)
-        refuse("{}: its counts differ by rank, which this form has no words for", words[0]);
+      if (uneven(part.collective)) refuse("{}: its counts differ by rank, which this form has no words for", words[0]);
       if (carries_data(part.collective)) {
         if (at == words.size()) refuse("{} {}: expected bytes, as in 64MB", words[0], words[1]);
         part.bytes = typed_bytes(words[at++]);

@@ -64,6 +64,7 @@ Workload workload_of(const ExecutionGraph&);
 //   all_reduce NAME 64MB on tp by ring        any collective of schedule/; bytes of the larger buffer; by an algorithm
 //                                             with as many channels as suit it best, else by the best of all
 //   broadcast NAME 1MiB on tp root 2          root and peer count within the group
+//   permute NAME 8MB on pp                    each rank of the group sends 8MB to the next one, the last to the first
 //   send_recv NAME 8MB from 3 to 7            between these two; from 0-3 to 4-7: from 0 to 4, from 1 to 5, and so on
 // All tasks may end with any of: `on GROUP` (a group's name, or ranks; else all ranks take part), `after NAME...`
 // (earlier tasks: each rank waits for its own part in them), `stream NAME` (a rank does the tasks of one stream in

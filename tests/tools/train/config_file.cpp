@@ -86,14 +86,14 @@ TEST(ConfigFile, AllMistakesAreToldTogether) {
   const std::string text =
       "trainer:\n  max_steps: -1\n  max_stepz: 4\n"
       "data: 3\n"
-      "model:\n  vocab_size: ${nowhere}\n  fusions: {ring_attention: true}\n";
+      "model:\n  vocab_size: ${nowhere}\n  fusions: {ring_attention: 7}\n";
   const std::string said = why([&] { parse_config("x.yaml", text, {"modl.x=1", "seed"}); });
   for (const char* words :
        {"7 mistakes: ", "x.yaml, line 2: trainer.max_steps is '-1': expected a whole number, 1 to",
         "x.yaml, line 3: no key 'trainer.max_stepz'; did you mean 'trainer.max_steps'?",
         "x.yaml, line 4: data is a section", "x.yaml, line 6: model.vocab_size: ${nowhere}: there is no 'nowhere'",
-        "x.yaml, line 7: model.fusions.ring_attention is 'true': expected false", "--set modl.x=1: no key 'modl.x'",
-        "--set seed: expected KEY=VALUE"})
+        "x.yaml, line 7: model.fusions.ring_attention is '7': expected true or false",
+        "--set modl.x=1: no key 'modl.x'", "--set seed: expected KEY=VALUE"})
     EXPECT_NE(said.find(words), said.npos) << words << "\n" << said;
   EXPECT_EQ(why([&] { parse_config("x.yaml", "seed: many\n", {}); }),
             "x.yaml, line 1: seed is 'many': expected a whole number, 0 or more");

@@ -24,7 +24,7 @@ class TrainConfig(program.Case):
                               "model.activations_checkpoint_layers=[99]": "model.activations_checkpoint_layers has 99: expected layers 0 to 1",
                               "data.global_batch_size=100000000": "in 100000000 micro-batches: expected at most 65536",
                               "model.vocab_size=1000000000000": "model.vocab_size is '1000000000000': expected a whole number, 2 to",
-                              "distributed_strategy.context_parallel_size=2": "ring attention is not built"}.items():
+                              "distributed_strategy.context_parallel_size=2": "1 ranks: expected a multiple of tensor x pipeline x context"}.items():
             with self.subTest(change):
                 ran = trellis("train", CONFIG, *sets(exp_manager__exp_dir=self.root), "--set", change)
                 self.assertEqual(ran.returncode, 2, ran.stderr)
@@ -74,10 +74,12 @@ precision: {type: mixed_precision, xla_use_bf16: '0', master_weights: False}
         self.assertEqual(experts.returncode, 0, experts.stderr)
         self.assertIn("experts sent", experts.stdout)
         self.assertIn("8 experts, 2 for a token, shared out over 4 data-parallel ranks; each takes 2 times its even share", experts.stdout)
-        refused = trellis("train", "show", str(config), "--set", "model.fusions.ring_attention=true", "--set", "model.activation=swiglu")
+        shared = trellis("train", "show", str(config), "--set", "model.fusions.ring_attention=true", "--set", "distributed_strategy.context_parallel_size=2")
+        self.assertIn("8 ranks: tensor 2, pipeline 1, data 2, context 2 (a ring of keys and values); 4 micro-batches", shared.stdout)
+        refused = trellis("train", "show", str(config), "--set", "model.rope_scaling.rope_type=longrope", "--set", "model.activation=swiglu")
         self.assertEqual(refused.returncode, 2, refused.stdout)
         self.assertIn("2 mistakes: ", refused.stderr)
-        self.assertIn("context parallelism is not built", refused.stderr)
+        self.assertIn("expected default, linear, dynamic, llama3 or yarn; others are not built", refused.stderr)
         self.assertIn("no architecture has model.activation swiglu, model.normalization layernorm", refused.stderr)
 
     def test_a_step_that_no_memory_holds_is_told_with_its_size(self):

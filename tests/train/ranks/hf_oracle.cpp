@@ -12,6 +12,7 @@
 #include "train/checkpoint/hf_export.h"
 #include "train/checkpoint/reshard.h"
 #include "train/config/hf/hf_config.h"
+#include "train/layers/rope.h"
 #include "train/whole/generation.h"
 
 namespace trellis::train {
@@ -70,24 +71,30 @@ fs::path put_folder(const Folder& folder, const std::string& family, std::size_t
   return path;
 }
 
-Config config_of(const fs::path& folder, Rank tensor, Rank pipeline, bool zero) {
+Config config_of(const fs::path& folder, Rank tensor, Rank pipeline, bool zero, Rank context = 1, bool ring = true) {
   JobConfig job;
   apply_hf_config(job, folder);
   Config c = job.step;
-  c.strategy = {.tensor = tensor, .pipeline = pipeline, .sequence_parallel = tensor > 1, .zero1 = zero};
+  c.strategy = {.tensor = tensor,
+                .pipeline = pipeline,
+                .context = context,
+                .sequence_parallel = tensor > 1,
+                .zero1 = zero,
+                .ring_attention = ring};
   c.seq_length = oracle_length, c.global_batch_size = 4;
   c.optimizer.beta2 = 0.95, c.optimizer.epsilon = 1e-8, c.optimizer.weight_decay = 0.1;
   return c;
 }
 
-void expect_losses(const std::string& family, Rank tensor, Rank pipeline, bool zero, Rank world) {
-  SCOPED_TRACE(fmt::format("{} T{} P{} on {}", family, tensor, pipeline, world));
+void expect_losses(const std::string& family, Rank tensor, Rank pipeline, bool zero, Rank world, Rank context = 1,
+                   bool ring = true) {
+  SCOPED_TRACE(fmt::format("{} T{} P{} C{} on {}", family, tensor, pipeline, context, world));
   const Folder folder;
   const fs::path path = put_folder(folder, family);
   const auto losses = golden()[family]["losses"].get<std::vector<double>>();
   const auto norms = golden()[family]["norms"].get<std::vector<double>>();
   expect_on_threads(world, [&](ccl::Communicator& w) {
-    Job job(config_of(path, tensor, pipeline, zero), w);
+    Job job(config_of(path, tensor, pipeline, zero, context, ring), w);
     EXPECT_FALSE(load(job, TensorSource(path)));
     for (std::uint32_t step = 0; step < losses.size(); ++step) {
       const auto data = static_cast<std::uint32_t>(job.step().mesh.shape().data),
@@ -104,11 +111,27 @@ void expect_losses(const std::string& family, Rank tensor, Rank pipeline, bool z
 }
 
 TEST(HfOracle, LossesAreThoseOfTransformers) {
-  EXPECT_EQ(families().size(), 10U);
+  EXPECT_EQ(families().size(), 12U);
   for (const std::string& family : families()) {
     expect_losses(family, 1, 1, false, 1);
     expect_losses(family, 2, 2, true, 8);  // a vocabulary of 67 on two ranks
   }
+}
+
+TEST(HfOracle, LossesOfSequencesThatRanksShareOutToo) {
+  for (const std::string& family : families()) {
+    expect_losses(family, 1, 1, true, 4, 4);
+    expect_losses(family, 2, 1, true, 8, 2, false);
+  }
+}
+
+TEST(HfOracle, ADynamicBaseIsThatOfTransformers) {
+  const auto expected = golden()["dynamic_rope"].get<std::vector<double>>();
+  const Rope rope{.turned = 16, .theta = 5000, .scaling = {.type = "dynamic", .factor = 3}, .positions = 16};
+  const std::vector<double> got = rope_frequencies(rope, 64);
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i] / expected[i], 1, 1e-6) << i;
+  EXPECT_EQ(rope_frequencies(rope, 16), rope_frequencies({.turned = 16, .theta = 5000}, 64));
 }
 
 TEST(HfOracle, QueriesThatShareKeysAreNormedOnEachRank) {

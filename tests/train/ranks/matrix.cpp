@@ -21,16 +21,21 @@ struct Layout {
   Recompute recompute = Recompute::none;
   std::size_t accumulated = 2;  // micro-batches of a data-parallel rank, at least
   std::string schedule = "";
+  Rank context = 1;
+  bool ring = true;
+  Rank ranks() const { return tensor * pipeline * data * context; }
 };
 
 std::string words(const Layout& l) {
-  return fmt::format("T{} P{} V{} D{}{}{} {} M{} {}", l.tensor, l.pipeline, l.chunks, l.data, l.sequence ? " SP" : "",
-                     l.zero ? " ZeRO" : "", name(l.recompute), l.accumulated, l.schedule);
+  return fmt::format("T{} P{} V{} D{}{}{}{} {} M{} {}", l.tensor, l.pipeline, l.chunks, l.data,
+                     l.context == 1 ? "" : fmt::format(" C{} {}", l.context, l.ring ? "ring" : "gathered"),
+                     l.sequence ? " SP" : "", l.zero ? " ZeRO" : "", name(l.recompute), l.accumulated, l.schedule);
 }
 
 Config laid_out(Config c, const Layout& l) {
   c.strategy.tensor = l.tensor, c.strategy.pipeline = l.pipeline, c.strategy.virtual_pipeline = l.chunks;
   c.strategy.sequence_parallel = l.sequence, c.strategy.zero1 = l.zero, c.strategy.schedule = l.schedule;
+  c.strategy.context = l.context, c.strategy.ring_attention = l.ring;
   c.recompute = l.recompute;
   c.global_batch_size = l.accumulated * static_cast<std::size_t>(l.data);
   return c;
@@ -86,21 +91,31 @@ std::vector<Layout> pairwise() {
       {1, 2, 2, 1, false, false, full, 4, "zb-v"},
       {2, 2, 2, 4, true, false, selective, 2},
       {1, 1, 1, 4, false, false, full, 1},
+      {1, 1, 1, 4, false, false, none, 2, "", 2},
+      {2, 1, 1, 2, true, true, full, 2, "", 2},
+      {4, 2, 1, 1, true, false, selective, 4, "", 2, false},
+      {1, 4, 1, 2, false, true, none, 4, "", 2, false},
+      {2, 2, 2, 1, false, false, full, 4, "", 2},
+      {1, 1, 1, 4, false, true, full, 1, "", 4},
+      {2, 2, 1, 1, true, false, none, 4, "zb-h1", 4},
+      {4, 1, 1, 1, true, true, selective, 2, "", 4},
+      {1, 4, 1, 1, false, false, full, 4, "", 4, false},
+      {1, 2, 2, 2, false, true, none, 4, "", 4, false},
   };
 }
 
 // A layout's values by number, and whether there is such a layout of 4 layers on 16 ranks.
-using Chosen = std::array<int, 7>;
+using Chosen = std::array<int, 8>;
 Chosen values_of(const Layout& l) {
-  return {l.tensor, l.pipeline, l.chunks, l.data, l.sequence, l.zero, static_cast<int>(l.recompute)};
+  return {l.tensor, l.pipeline, l.chunks, l.data, l.sequence, l.zero, static_cast<int>(l.recompute), l.context};
 }
 bool possible(const Chosen& v) {
-  return v[0] * v[1] * v[3] <= 16 && (v[2] == 1 || v[1] == 2) && (v[4] == 0 || v[0] > 1);
+  return v[0] * v[1] * v[3] * v[7] <= 16 && (v[2] == 1 || v[1] == 2) && (v[4] == 0 || v[0] > 1);
 }
 using Pairs = std::set<std::array<int, 4>>;
 void add_pairs(Pairs& pairs, const Chosen& v) {
-  for (int i = 0; i < 7; ++i)
-    for (int j = i + 1; j < 7; ++j)
+  for (int i = 0; i < 8; ++i)
+    for (int j = i + 1; j < 8; ++j)
       pairs.insert({i, v[static_cast<std::size_t>(i)], j, v[static_cast<std::size_t>(j)]});
 }
 
@@ -109,9 +124,10 @@ TEST(Matrix, LayoutsCoverEveryPairOfValues) {
   for (int t : {1, 2, 4})
     for (int p : {1, 2, 4})
       for (int d : {1, 2, 4})
-        for (int rest = 0; rest < 24; ++rest)
-          if (const Chosen v{t, p, 1 + rest / 12, d, rest / 6 % 2, rest / 3 % 2, rest % 3}; possible(v))
-            add_pairs(all, v);
+        for (int c : {1, 2, 4})
+          for (int rest = 0; rest < 24; ++rest)
+            if (const Chosen v{t, p, 1 + rest / 12, d, rest / 6 % 2, rest / 3 % 2, rest % 3, c}; possible(v))
+              add_pairs(all, v);
   for (const Layout& l : pairwise()) {
     EXPECT_TRUE(possible(values_of(l))) << words(l);
     add_pairs(covered, values_of(l));
@@ -120,8 +136,32 @@ TEST(Matrix, LayoutsCoverEveryPairOfValues) {
 }
 
 TEST(Matrix, EveryLayoutTrainsAsOneRank) {
-  for (const Layout& l : pairwise())
-    expect_same(laid_out(small_llama(), l), l.tensor * l.pipeline * l.data, words(l), 1e-5, {.steps = 4});
+  for (const Layout& l : pairwise()) expect_same(laid_out(small_llama(), l), l.ranks(), words(l), 1e-5, {.steps = 4});
+}
+
+// The same with a context axis of 2 or 4 ranks.
+TEST(Soak, DISABLED_ContextOnEveryLayout) {
+  int done = 0;
+  for (Rank tensor : {1, 2, 4})
+    for (Rank pipeline : {1, 2, 4})
+      for (Rank data : {1, 2, 4})
+        for (Rank context : {2, 4})
+          for (int bits = 0; bits < 24; ++bits) {
+            const Layout l{.tensor = tensor,
+                           .pipeline = pipeline,
+                           .chunks = pipeline == 2 && (bits & 4) != 0 ? 2 : 1,
+                           .data = data,
+                           .sequence = (bits & 1) != 0,
+                           .zero = (bits & 2) != 0,
+                           .recompute = static_cast<Recompute>(bits / 8),
+                           .accumulated = 4,
+                           .context = context,
+                           .ring = (bits & 4) == 0};
+            if (l.ranks() > 16 || (l.sequence && tensor == 1)) continue;
+            expect_same(laid_out(small_llama(), l), l.ranks(), words(l), 1e-5, {.steps = 4});
+            ++done;
+          }
+  EXPECT_GT(done, 300);
 }
 
 // Every combination on up to 16 ranks; tools/soak train runs it.
@@ -164,8 +204,8 @@ TEST(Matrix, HeadsThatRanksDoNotDivide) {
     c.model.num_attention_heads = heads, c.model.num_key_value_heads = kv, c.model.hidden_size = 8 * heads;
     for (const Layout& l : {Layout{.tensor = 4, .sequence = true, .zero = true},
                             Layout{.tensor = 4, .pipeline = 2, .data = 2, .zero = true, .accumulated = 2}})
-      expect_same(laid_out(c, l), l.tensor * l.pipeline * l.data,
-                  fmt::format("{} heads, {} of keys, {}", heads, kv, words(l)), 1e-5, {.steps = 4});
+      expect_same(laid_out(c, l), l.ranks(), fmt::format("{} heads, {} of keys, {}", heads, kv, words(l)), 1e-5,
+                  {.steps = 4});
   }
 }
 
@@ -182,7 +222,7 @@ TEST(Matrix, TiedWeightsOnEveryPipeline) {
   for (const Layout& l : {Layout{.accumulated = 4}, Layout{.pipeline = 2, .data = 2, .zero = true, .accumulated = 4},
                           Layout{.tensor = 2, .pipeline = 4, .sequence = true, .accumulated = 4},
                           Layout{.pipeline = 2, .chunks = 2, .accumulated = 4, .schedule = "zb-v"}})
-    expect_same(laid_out(c, l), l.tensor * l.pipeline * l.data, "tied " + words(l));
+    expect_same(laid_out(c, l), l.ranks(), "tied " + words(l));
 }
 
 TEST(Matrix, OtherModelsToo) {
@@ -192,7 +232,7 @@ TEST(Matrix, OtherModelsToo) {
     c.model.tie_word_embeddings = std::string(model) == "gpt3";
     for (const Layout& l : {Layout{.tensor = 2, .data = 2, .sequence = true, .zero = true},
                             Layout{.tensor = 2, .pipeline = 2, .accumulated = 4}})
-      expect_same(laid_out(c, l), l.tensor * l.pipeline * l.data, fmt::format("{} {}", model, words(l)));
+      expect_same(laid_out(c, l), l.ranks(), fmt::format("{} {}", model, words(l)));
   }
 }
 
@@ -203,7 +243,7 @@ TEST(Matrix, BertOnEveryLayout) {
   for (const Layout& l : {Layout{.tensor = 2, .data = 2, .sequence = true, .zero = true},
                           Layout{.tensor = 2, .pipeline = 2, .recompute = Recompute::full, .accumulated = 4},
                           Layout{.pipeline = 2, .chunks = 2, .accumulated = 4, .schedule = "zb-v"}})
-    expect_same(laid_out(c, l), l.tensor * l.pipeline * l.data, "bert " + words(l), 1e-5, {.ignored_every = 3});
+    expect_same(laid_out(c, l), l.ranks(), "bert " + words(l), 1e-5, {.ignored_every = 3});
 }
 
 // Products in bf16: sums differ by layout and from f32's, but not by much, and replicas stay equal.
@@ -230,7 +270,7 @@ TEST(Matrix, AdaptersTrainAloneOnEveryLayout) {
   for (const Layout& l : {Layout{.tensor = 4, .data = 2, .zero = true},
                           Layout{.tensor = 2, .pipeline = 2, .sequence = true, .accumulated = 4},
                           Layout{.pipeline = 2, .chunks = 2, .accumulated = 4, .schedule = "zb-v"}})
-    expect_same(laid_out(c, l), l.tensor * l.pipeline * l.data, "LoRA " + words(l));
+    expect_same(laid_out(c, l), l.ranks(), "LoRA " + words(l));
   const Trained before = train_threads(c, 1, {.steps = 0}), after = train_threads(c, 1, {.steps = 10});
   for (const auto& [name, values] : before.parameters)
     EXPECT_EQ(values == after.parameters.at(name), name.find(".lora_") == name.npos) << name;
@@ -282,7 +322,7 @@ TEST(Matrix, NarrowTypesKeepReplicasEqual) {
                             Layout{.tensor = 4, .data = 2, .zero = false}}) {
       const std::string what = fmt::format("{} {}", name(p), words(l));
       const Config many = laid_out(c, l);
-      const Trained a = train_threads(many, l.tensor * l.pipeline * l.data), b = train_threads(alone(many), 1);
+      const Trained a = train_threads(many, l.ranks()), b = train_threads(alone(many), 1);
       ASSERT_EQ(a.fault + b.fault, "") << what;
       EXPECT_EQ(a.differing, "") << what;
       for (std::size_t i = 0; i < a.losses.size(); ++i) EXPECT_NEAR(a.losses[i] / b.losses[i], 1, 0.02) << what;

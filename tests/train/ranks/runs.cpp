@@ -84,7 +84,10 @@ void set_batches(Job& job, std::size_t step, std::int32_t ignored_every) {
     std::vector<std::int32_t> types(tokens.size()), next(batch);
     for (std::size_t i = 0; i < types.size(); ++i) types[i] = i % s.config.seq_length < s.config.seq_length / 2 ? 0 : 1;
     for (std::size_t b = 0; b < batch; ++b) next[b] = tokens[b * s.config.seq_length] % 2;
-    job.set_batch(m, {tokens.data(), labels.data(), types.data(), next.data()});
+    std::vector<std::int32_t> starts(tokens.size());  // documents of seven tokens
+    for (std::size_t i = 0; i < starts.size(); ++i)
+      starts[i] = static_cast<std::int32_t>(i % s.config.seq_length / 7 * 7);
+    job.set_batch(m, {tokens.data(), labels.data(), types.data(), next.data(), starts.data()});
   }
 }
 

@@ -42,11 +42,8 @@ int run(const Options& o) {
   if (job.data.val_path.empty()) throw std::invalid_argument("--data is missing: expected a file of text or tokens");
   const auto world = ccl::Communicator::from_environment();
   // A batch for each data-parallel rank.
-  const train::Rank of_model = job.step.strategy.tensor * job.step.strategy.pipeline * job.step.strategy.context;
-  if (world->ranks() % of_model == 0) {
-    const auto together = job.step.micro_batch_size * static_cast<std::size_t>(std::max(1, world->ranks() / of_model));
-    if (job.step.global_batch_size % together != 0) job.step.global_batch_size = together;
-  }
+  const std::size_t together = job.step.sequences_together(world->ranks());
+  if (together > 0 && job.step.global_batch_size % together != 0) job.step.global_batch_size = together;
   const train::Evaluated e = train::evaluate(job, *world, source);
   const bool first = world->rank() == 0;
   world->finalize();

@@ -44,6 +44,11 @@ bool has_experts(const ModelConfig& m) { return m.architecture == "mixtral" || m
 // Grouped queries, all of a head turned.
 bool is_llama_like(const ModelConfig& m) { return m.architecture == "llama" || has_experts(m); }
 
+constexpr const char* rope_fields[] = {
+    "factor",         "low_freq_factor", "high_freq_factor", "original_max_position_embeddings",
+    "beta_fast",      "beta_slow",       "attention_factor", "mscale",
+    "mscale_all_dim", "truncate"};
+
 // By rope_parameters, or by rope_scaling with what stands beside it, as files had it before.
 void apply_rope(JobConfig& c, const json& said) {
   if (!is_none(said, "rope_theta")) put(c, "model.rope_theta", said["rope_theta"]);
@@ -53,8 +58,13 @@ void apply_rope(JobConfig& c, const json& said) {
   if (!rope.is_object()) throw std::invalid_argument(fmt::format("{} is {}: expected fields", section, rope.dump()));
   const std::string type = rope.value("rope_type", rope.value("type", "default"));
   put(c, "model.rope_scaling.rope_type", type);
-  for (const char* field : {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
+  for (const char* field : rope_fields)
     if (!is_none(rope, field)) put(c, fmt::format("model.rope_scaling.{}", field).c_str(), rope[field]);
+  // Without one, yarn's is how much longer sequences are than they were.
+  RopeScaling& scaling = c.step.model.rope_scaling;
+  if (type == "yarn" && is_none(rope, "factor") && scaling.original_positions > 0)
+    scaling.factor =
+        static_cast<double>(c.step.model.max_position_embeddings) / static_cast<double>(scaling.original_positions);
   if (!is_none(rope, "rope_theta")) put(c, "model.rope_theta", rope["rope_theta"]);
   if (!is_none(rope, "partial_rotary_factor")) put(c, "model.rotary_percentage", rope["partial_rotary_factor"]);
 }
@@ -106,12 +116,16 @@ json value_of(const std::string& text) {
 }
 
 json rope_of(const ModelConfig& m) {
-  json rope{{"rope_type", m.rope_scaling.type}};
-  if (m.rope_scaling.type != "default") rope["factor"] = m.rope_scaling.factor;
-  if (m.rope_scaling.type != "llama3") return rope;
-  rope["low_freq_factor"] = m.rope_scaling.low_frequency;
-  rope["high_freq_factor"] = m.rope_scaling.high_frequency;
-  rope["original_max_position_embeddings"] = m.rope_scaling.original_positions;
+  const RopeScaling& s = m.rope_scaling;
+  json rope{{"rope_type", s.type}};
+  if (s.type != "default") rope["factor"] = s.factor;
+  if (s.type == "llama3") rope["low_freq_factor"] = s.low_frequency, rope["high_freq_factor"] = s.high_frequency;
+  if (s.original_positions > 0) rope["original_max_position_embeddings"] = s.original_positions;
+  if (s.type != "yarn") return rope;
+  rope["beta_fast"] = s.beta_fast, rope["beta_slow"] = s.beta_slow, rope["truncate"] = s.truncate;
+  for (const auto& [field, value] :
+       {std::pair{"attention_factor", s.attention_factor}, {"mscale", s.mscale}, {"mscale_all_dim", s.mscale_all_dim}})
+    if (value > 0) rope[field] = value;
   return rope;
 }
 

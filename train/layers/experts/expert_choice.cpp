@@ -22,6 +22,15 @@ void Experts::choose(Writer& w, TensorId logits, Saved& s) const {
               count_chosen(rule, n, chosen, at.as<std::int32_t>(s.counts));
               slots_of(rule, slot, n, chosen, at.as<std::int32_t>(s.counts), at.as<std::int32_t>(s.slots));
             });
+  s.totals = s.counts;
+  if (w.shape().context > 1 && options_.balance > 0) {
+    s.totals = w.tensor("totals", DType::i32, experts, 1);
+    w.compute("keep_counts", {s.counts}, {s.totals}, 0, shape_over("copy", w.tensor(s.totals)),
+              [=, s = s](const Memory& at, const StepInputs&) {
+                std::copy_n(at.as<std::int32_t>(s.counts), experts, at.as<std::int32_t>(s.totals));
+              });
+    w.all_reduce("totals", Axis::context, s.totals);
+  }
   s.arriving = s.counts;
   if (limited() || ranks_ == 1) return;
   s.arriving = w.tensor("arriving", DType::i32, experts, 1);
@@ -32,12 +41,12 @@ void Experts::choose(Writer& w, TensorId logits, Saved& s) const {
 void Experts::add_balance(Writer& w, const Saved& s) const {
   const std::size_t n = options_.tokens;
   if (options_.balance > 0)
-    w.compute("balance", {s.scores, s.counts, options_.loss}, {options_.loss},
+    w.compute("balance", {s.scores, s.totals, options_.loss}, {options_.loss},
               2.0 * static_cast<double>(w.tensor(s.scores).elements()), fused_over("reduce", w.tensor(s.scores)),
               [=, rule = options_.rule, factor = options_.balance, loss = options_.loss](const Memory& at,
                                                                                          const StepInputs&) {
                 *at.as<double>(loss) +=
-                    factor * imbalance(rule, n, at.as<float>(s.scores), at.as<std::int32_t>(s.counts));
+                    factor * imbalance(rule, n, at.as<float>(s.scores), at.as<std::int32_t>(s.totals));
               });
   if (load_ == no_tensor) return;
   const bool first = w.first_term(load_);
@@ -117,11 +126,11 @@ TensorId Experts::router_gradient(Writer& w, TensorId dweights, const Saved& s) 
   const auto tokens = static_cast<double>(n);
   const double factor =
       options_.balance * static_cast<double>(experts) / tokens / tokens / static_cast<double>(w.shape().tensor);
-  w.compute("route_gradient", {s.scores, s.chosen, s.counts, dweights}, {dlogits},
+  w.compute("route_gradient", {s.scores, s.chosen, s.totals, dweights}, {dlogits},
             6.0 * static_cast<double>(n * experts), shape_over("route_gradient", w.tensor(dlogits)),
             [=, rule = options_.rule](const Memory& at, const StepInputs&) {
               std::vector<double> balance(experts);
-              for (std::size_t e = 0; e < experts; ++e) balance[e] = factor * at.as<std::int32_t>(s.counts)[e];
+              for (std::size_t e = 0; e < experts; ++e) balance[e] = factor * at.as<std::int32_t>(s.totals)[e];
               route_gradient(rule, n, at.as<float>(s.scores), at.as<std::int32_t>(s.chosen), at.as<float>(dweights),
                              factor > 0 ? balance.data() : nullptr, at.as<float>(dlogits));
             });
@@ -150,8 +159,7 @@ void Experts::gathered_gradient(Writer& w, TensorId from, TensorId dx, const Sav
 void Experts::update(Writer& w) const {
   if (load_ == no_tensor) return;
   const Writer::Scope scope(w, bias_->name);
-  if (size_of(w.shape(), Axis::sharding) > 1)
-    w.all_reduce("load", w.shape().context > 1 ? Axis::sharding : Axis::data, load_);
+  if (size_of(w.shape(), Axis::sharding) > 1) w.all_reduce("load", replica_axis(w.shape()), load_);
   w.compute("bias", {load_, bias_->value}, {bias_->value}, 2.0 * static_cast<double>(options_.rule.experts),
             fused_over("add", w.tensor(load_)),
             [load = load_, bias = bias_->value, n = options_.rule.experts,

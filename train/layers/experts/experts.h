@@ -22,7 +22,7 @@ namespace trellis::train {
 struct ExpertOptions {
   RoutingRule rule;
   std::size_t hidden = 0, inner = 0;
-  std::size_t tokens = 0;      // of a micro-batch
+  std::size_t tokens = 0;      // of a micro-batch, that this rank has
   double capacity_factor = 0;  // an expert takes so many times its even share of tokens; 0: all that come
   double balance = 0;          // of imbalance() in the loss, of each micro-batch
   bool bias = false;           // of experts, where they are chosen
@@ -40,6 +40,7 @@ class Experts {
   struct Saved {
     TensorId x = no_tensor, scores = no_tensor, chosen = no_tensor, weights = no_tensor, slots = no_tensor,
              counts = no_tensor, arriving = no_tensor;
+    TensorId totals = no_tensor;  // counts of all ranks of the context axis, which have the micro-batch together
     TensorId rows = no_tensor, gate = no_tensor, up = no_tensor, inner = no_tensor, returned = no_tensor;
   };
 

@@ -1,0 +1,48 @@
+// The attention core where ranks of the context axis share out a sequence's positions: every rank's queries see the
+// keys of all. As a ring, keys and values go from rank to rank while the ones that are there are computed with, and
+// their gradients go round behind them; or they are gathered, and their gradients summed and scattered. Both join the
+// parts in the order of the ring (attention_parts.h).
+#pragma once
+
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "train/layers/attention/attention_parts.h"
+#include "train/step/writer.h"
+
+namespace trellis::train {
+
+struct ContextAttention {
+  AttentionShape shape;  // its sequence: positions of a rank
+  SequencePart own;
+  bool ring = true, flash = false;
+  double dropout = 0;
+
+  // Of a micro-batch: q, k and v of this rank's positions, turned.
+  struct Inputs {
+    TensorId q, k, v, starts;
+    std::function<ProbabilityDropout(const StepInputs&)> drops;
+  };
+  // The result, and in `logs` what the backward pass needs of it.
+  TensorId forward(Writer&, const Inputs&, TensorId& logs) const;
+  // dq, dk, dv
+  std::array<TensorId, 3> backward(Writer&, const Inputs&, TensorId dout, TensorId out, TensorId logs) const;
+
+ private:
+  struct Gathered {
+    TensorId k, v;
+  };
+  AttentionPart part(Rank step) const;
+  std::size_t ranks() const { return static_cast<std::size_t>(own.ranks); }
+  schedule::OperationShape operation(const char* kind, DType, std::size_t parts) const;
+  double flops(std::size_t parts) const;
+  Gathered gathered(Writer&, const Inputs&) const;
+  int pass_on(Writer&, const char* name, const std::array<TensorId, 2>& from, std::array<TensorId, 2>& to) const;
+  void attend(Writer&, const Inputs&, TensorId k, TensorId v, Rank first, Rank parts, TensorId out,
+              TensorId logs) const;
+  void differentiate(Writer&, const Inputs&, TensorId k, TensorId v, Rank first, Rank parts,
+                     const std::array<TensorId, 3>& known, const std::array<TensorId, 3>& to) const;
+};
+
+}  // namespace trellis::train
