@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <stdexcept>
 
 #include "text/protobuf.h"
 #include "train/whole/check.h"
@@ -101,8 +102,15 @@ class Trace {
       return;
     }
     const Group group = group_of(step_, e.axis, rank_);
-    const std::int64_t type = e.kind == Exchange::Kind::all_reduce ? 0 : e.kind == Exchange::Kind::all_gather ? 2 : 7;
-    if (e.kind == Exchange::Kind::reduce_scatter) bytes *= static_cast<std::int64_t>(group.size());
+    if (e.kind == Exchange::Kind::shift)
+      throw std::invalid_argument(
+          "a ring of keys and values is no collective of such traces: expected model.fusions.ring_attention false");
+    const bool to_all = e.kind == Exchange::Kind::all_to_all || e.kind == Exchange::Kind::all_to_all_v;
+    const std::int64_t type = e.kind == Exchange::Kind::all_reduce   ? 0
+                              : e.kind == Exchange::Kind::all_gather ? 2
+                              : to_all                               ? 6
+                                                                     : 7;
+    if (to_all || e.kind == Exchange::Kind::reduce_scatter) bytes *= static_cast<std::int64_t>(group.size());
     node.number(3, static_cast<std::uint64_t>(NodeType::collective));
     put_attribute(node, "comm_type", type);
     put_attribute(node, "comm_size", bytes);
