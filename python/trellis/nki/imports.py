@@ -73,6 +73,16 @@ class AbsentName:
         module = self._name.split(".")[0]
         raise ModuleNotFoundError(f"{self._name}: {module} is not installed; expected it for what this line does")
 
+    # In an annotation it stands for any type.
+    def __getitem__(self, _: Any) -> Any:
+        return self
+
+    def __or__(self, _: Any) -> Any:
+        return self
+
+    __ror__ = __or__
+    __iter__ = None  # else it would have elements without end
+
     def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
         return (object,)
 

@@ -64,15 +64,24 @@ except ImportError:
     HAS = False
 
 
+def annotated(x: absent.Thing | None, y: None | absent.Thing = None) -> absent.Float[absent.Array, "rows columns"]:
+    return x
+
+
 def use():
     return absent.thing(1)
+
+
+def walk():
+    return list(absent.things)
 """
 
 
 def test_what_a_kernels_file_imports_may_be_absent_until_it_is_used(tmp_path):
     (tmp_path / "kernels_of_someone.py").write_text(FILE)
     code = ("import sys, trellis.nki as nki; sys.path.insert(0, sys.argv[1])\n"
-            "with nki.as_nki():\n    import kernels_of_someone as file\n    print(file.HAS)\n    file.use()")  # fmt: skip
+            "with nki.as_nki():\n    import kernels_of_someone as file\n    print(file.HAS, file.annotated(3))\n"
+            "try:\n    file.walk()\nexcept TypeError as e:\n    print(e)\nfile.use()")  # fmt: skip
     ran = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
-    assert ran.stdout == "False\n"
+    assert ran.stdout == "False 3\n'AbsentName' object is not iterable\n"
     assert "not_there.at_all.thing: not_there is not installed; expected it for what this line does" in ran.stderr
