@@ -13,7 +13,7 @@
 #include "schedule/graph/print.h"
 #include "sim/cluster/workload/chakra.h"
 #include "sim/cluster/workload/play.h"
-#include "text/number.h"
+#include "tests/train/pipelined.h"
 #include "train/step/memory_plan.h"
 #include "train/update/buckets.h"
 #include "train/update/exchange.h"
@@ -25,25 +25,6 @@
 
 namespace trellis::train {
 namespace {
-
-Config pipelined(Rank tensor, Rank pipeline, Rank chunks, const char* schedule = "") {
-  Config c;
-  c.model = {.vocab_size = 64,
-             .hidden_size = 32,
-             .num_layers = 8,
-             .num_attention_heads = 4,
-             .num_key_value_heads = 2,
-             .intermediate_size = 48,
-             .tie_word_embeddings = true};
-  c.strategy = {.tensor = tensor,
-                .pipeline = pipeline,
-                .virtual_pipeline = chunks,
-                .sequence_parallel = tensor > 1,
-                .zero1 = true,
-                .schedule = schedule};
-  c.seq_length = 16, c.global_batch_size = 16;
-  return c;
-}
 
 TEST(StepValue, EverySortIsProved) {
   for (const auto& [chunks, schedule] :
@@ -228,31 +209,6 @@ TEST(StepValue, IsAWorkloadAsTextAndAsChakraTraces) {
     const sim::Played direct = sim::price(graph, machine), read = sim::play(text, machine);
     EXPECT_EQ(direct.time, read.time) << schedule;
     EXPECT_EQ(direct.parts.size(), read.parts.size());
-  }
-}
-
-// Chakra's own reader takes each attribute from one field of a message, waits for data_deps alone, and has process
-// groups by number, whose ranks stand in a file beside the traces.
-TEST(StepValue, IsAsAstraSimReadsTraces) {
-  const std::vector<Step> stages = classes_of(pipelined(4, 2, 1, "1f1b"), 16);
-  const std::string trace = chakra_trace(stages, 5), groups = chakra_groups(stages);
-  const auto attribute = [](std::string_view name, std::uint32_t field) {
-    return fmt::format("\x0a{}{}{}", static_cast<char>(name.size()), name, static_cast<char>(field << 3));
-  };
-  EXPECT_NE(trace.find(attribute("num_ops", 9)), trace.npos);
-  EXPECT_NE(trace.find(attribute("tensor_size", 13)), trace.npos);
-  EXPECT_NE(trace.find(attribute("comm_src", 7)), trace.npos);
-  EXPECT_NE(trace.find(attribute("comm_dst", 7)), trace.npos);
-  EXPECT_NE(trace.find(attribute("comm_tag", 7)), trace.npos);
-  for (const sim::ChakraNode& n : sim::read_chakra_nodes({"a", trace})) {
-    if (n.type != sim::ChakraNode::Type::collective) continue;
-    const auto number = text::number<int>(n.group, 1, 1000);
-    ASSERT_TRUE(number) << n.group;
-    const std::size_t at = groups.find(fmt::format("\"{}\": [", *number));
-    ASSERT_NE(at, groups.npos) << groups;
-    const std::size_t begin = groups.find('[', at) + 1;
-    const std::string ranks = fmt::format(" {},", groups.substr(begin, groups.find(']', at) - begin));
-    EXPECT_NE(ranks.find(" 5,"), ranks.npos) << ranks;
   }
 }
 
