@@ -38,7 +38,8 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--dp", o.dp, "As with so many ranks along the axis of data parallelism, by rules");
   app.add_option("--resize", o.resize, "AXIS=N: the same for another axis; repeatable");
   app.add_option("--workload", o.workload, "File for a workload of trellis sim");
-  app.add_option("--chakra", o.chakra, "NAME of Chakra traces, NAME.0.et and so on, one for each rank");
+  app.add_option("--chakra", o.chakra,
+                 "NAME of Chakra traces, NAME.0.et and so on, one for each rank, with NAME.groups.json");
   app.add_option("job", o.job, "The job's command, after --: torchrun, python, accelerate launch");
 }
 

@@ -57,7 +57,7 @@ def _options() -> argparse.ArgumentParser:
     add("--resize", action="append", default=[], metavar="AXIS=N", help="the same for another axis; repeatable")
     add("--against", help="a record's file: what changed since then")
     add("--workload", help="file for a workload of `trellis sim`")
-    add("--chakra", help="NAME of Chakra traces, NAME.0.et and so on, one for each rank")
+    add("--chakra", help="NAME of Chakra traces, NAME.0.et and so on, one for each rank, with NAME.groups.json")
     add("command", nargs=argparse.REMAINDER, help="-- and the job's command: torchrun, python, accelerate launch")
     return options
 
@@ -142,6 +142,7 @@ def _run(given: argparse.Namespace) -> None:
     if given.chakra:
         for rank, trace in chakra.chakra(out):
             pathlib.Path(f"{given.chakra}.{rank}.et").write_bytes(trace)
+        pathlib.Path(f"{given.chakra}.groups.json").write_text(chakra.chakra_groups(out))
 
 
 def main() -> None:

@@ -252,6 +252,29 @@ def test_what_is_exported_takes_as_long(kind, tmp_path):
     assert workload == pytest.approx(price, rel=0.05) and chakra == pytest.approx(price, rel=0.05)
 
 
+def test_traces_are_as_astra_sim_reads_them(tmp_path):
+    """Its reader takes each attribute from one field of the message, and process groups by number."""
+    import json
+    import re
+
+    from trellis.simulate.export.chakra import chakra, chakra_groups
+    from trellis.simulate.price import price
+
+    one = job(*[[("collective", 1, 0, "all_reduce", 0, 1 << 20, "float32", "sum", -1, 0, "forward"), ("wait", 0, 0),
+                 ("op", 0, 0, 0, "forward")]] * 4)  # fmt: skip
+    out = price(one, "trn2.3xlarge")
+    traces = dict(chakra(out))
+    groups = json.loads(chakra_groups(out))
+
+    def has(trace, name, field):
+        return bytes([10, len(name)]) + name.encode() + bytes([field << 3]) in trace
+
+    for rank, trace in traces.items():
+        assert has(trace, "num_ops", 9) and has(trace, "comm_size", 9) and has(trace, "tensor_size", 13)
+        number = re.search(rb"\x0a\x07pg_name\xea\x01.(\d+)", trace, re.DOTALL)[1].decode()
+        assert rank in groups[number]
+
+
 def test_what_if_of_the_machine_reaches_computation():
     from trellis import sim
     from trellis.simulate.price.rates import Rates

@@ -1,17 +1,21 @@
 """A job as Chakra execution traces (length-delimited protobuf messages, schema 0.0.4), one for each rank."""
 
+import json
 from collections.abc import Iterator
 
 from trellis.simulate.export.tasks import Task, tasks
 from trellis.simulate.price import Priced
 from trellis.simulate.record.steps import Event
 
-__all__ = ["chakra"]
+__all__ = ["chakra", "chakra_groups"]
 
 _COMPUTE, _SEND, _RECEIVE, _COLLECTIVE = 4, 5, 6, 7
 _SHIFTED = 1 << 20  # a tag that programs hardly have
 _TYPES = {"all_reduce": 0, "reduce": 1, "all_gather": 2, "gather": 3, "scatter": 4, "broadcast": 5, "all_to_all": 6,
           "reduce_scatter": 7, "barrier": 9}  # fmt: skip
+# Chakra's own reader looks into one field for each name, and takes what is in another one for 0.
+_STRING, _INT64 = 29, 9
+_FIELDS = {"tensor_size": 13, "comm_src": 7, "comm_dst": 7, "comm_tag": 7}
 
 
 def _varint(value: int) -> bytes:
@@ -31,8 +35,13 @@ def _bytes(field: int, value: bytes) -> bytes:
 
 
 def _attribute(name: str, value: int | str) -> bytes:
-    told = _number(9, value) if isinstance(value, int) else _bytes(29, value.encode())
+    told = _number(_FIELDS.get(name, _INT64), value) if isinstance(value, int) else _bytes(_STRING, value.encode())
     return _bytes(10, _bytes(1, name.encode()) + told)
+
+
+def _group_number(out: Priced, family: int, group: tuple[int, ...]) -> int:
+    """ASTRA-sim wants a number: of a family and the group's first rank."""
+    return family * out.job.world + group[0] + 1
 
 
 class _Trace:
@@ -75,8 +84,8 @@ class _Trace:
         return self._communication(event, tail)
 
     def _communication(self, event: Event, tail: bytes) -> bytes:
-        family = self.out.job.families[event[4] if event[0] == "collective" else event[3]]
-        group = family.of(self.rank) or ()
+        which = event[4] if event[0] == "collective" else event[3]
+        group = self.out.job.families[which].of(self.rank) or ()
         if event[0] != "collective":
             sends, other = event[0] == "send", group[event[4]]
             ends = (self.rank, other) if sends else (other, self.rank)
@@ -86,7 +95,7 @@ class _Trace:
         size = event[5] // len(group) if event[3] in ("all_gather", "gather") else event[5]
         return (_bytes(2, event[3].encode()) + _number(3, _COLLECTIVE) + tail
                 + _attribute("comm_type", _TYPES[event[3]]) + _attribute("comm_size", size)
-                + _attribute("pg_name", f"{family.name}_{group[0]}")
+                + _attribute("pg_name", str(_group_number(self.out, which, group)))
                 + _attribute("root_rank", max(event[8], 0)))  # fmt: skip
 
 
@@ -97,3 +106,10 @@ def chakra(out: Priced) -> Iterator[tuple[int, bytes]]:
     for rank in range(out.job.world):
         which = class_of[rank]
         yield rank, _Trace(out, which, rank).encoded(told[which])
+
+
+def chakra_groups(out: Priced) -> str:
+    """The process groups that traces name by numbers, and their ranks: JSON, as ASTRA-sim reads it beside them."""
+    groups = {str(_group_number(out, which, group)): list(group)
+              for which, family in enumerate(out.job.families) for group in family.groups}  # fmt: skip
+    return json.dumps(groups) + "\n"
