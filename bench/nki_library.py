@@ -231,10 +231,10 @@ class Plugin:
 
     def pytest_runtest_call(self, item: Any) -> Any:
         def late(*_: Any) -> None:
-            raise Slow(f"longer than {self.seconds:.0f} s")
+            raise Slow(f"longer than {self.seconds:.0f} s of a processor")
 
-        signal.signal(signal.SIGALRM, late)
-        signal.alarm(int(self.seconds))
+        signal.signal(signal.SIGPROF, late)
+        signal.setitimer(signal.ITIMER_PROF, self.seconds)
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
@@ -244,7 +244,7 @@ class Plugin:
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.when == "call" or report.failed:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             text = ""
             if report.failed:
                 crash = getattr(report.longrepr, "reprcrash", None)
@@ -270,7 +270,7 @@ def main() -> int:
     parser.add_argument("checkout", type=Path)
     parser.add_argument("--only", default="", help="tests whose name has this text (pytest's -k)")
     parser.add_argument("--folder", default="test/integration/nkilib/core")
-    parser.add_argument("--seconds", type=float, default=120, help="for each test")
+    parser.add_argument("--seconds", type=float, default=120, help="of a processor, for each test")
     parser.add_argument("--each", type=int, default=10**9, help="at most so many cases of each test")
     parser.add_argument("-o", type=Path, metavar="TABLE.md")
     options = parser.parse_args()

@@ -136,6 +136,9 @@ def test_grids_and_arguments_that_are_written():
     x, out = numbers(4, 8, 8), np.zeros((4, 8, 8), np.float32)
     nki.simulate_kernel(copy[4], x, out)
     np.testing.assert_array_equal(out, x)
+    for grid, said in ((0, "0"), ((2, 0), "2x0"), (-1, "-1")):
+        with pytest.raises(nki_ours.NkiError, match=f"test_nki_beta.py:[0-9]+: copy on a grid of {said}; expected 1 or more of each"):
+            nki.simulate_kernel(copy[grid], x, out)
 
 
 def test_a_time_that_cannot_be_told_says_why(monkeypatch):

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -176,3 +177,40 @@ def test_serve_speaks_the_protocol(file):
     names, given = asyncio.run(ask())
     assert names == {"time_kernel", "compare_kernels"}
     assert given["right"] is True and given["us"] > 0
+
+
+SPEAKS = """import os
+import sys
+
+read, written = os.pipe()
+if len(sys.argv) > 1:
+    os.close(read)
+    os.write(written, b"x")
+for k in range(20000):
+    print("line", k)
+"""
+
+
+@pytest.mark.parametrize(("words", "unbuffered"), ((["FILE"], ""), (["FILE"], "1"), (["run", "KERNEL"], ""),
+                                                   (["profile", "KERNEL"], "1"), (["--help"], "")))  # fmt: skip
+def test_output_that_nobody_reads_ends_the_program_without_a_word(file, tmp_path, words, unbuffered):
+    (tmp_path / "speaks.py").write_text(SPEAKS)
+    named = {"FILE": [str(tmp_path / "speaks.py")], "KERNEL": [f"{file}:doubled", "--arg", "x=128x512:f32"]}
+    command = [sys.executable, "-m", "trellis.nki", *(w for word in words for w in named.get(word, [word]))]
+    reader, writer = os.pipe()
+    os.close(reader)
+    ran = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": unbuffered})
+    os.close(writer)
+    assert (ran.returncode, ran.stderr) == (128 + signal.SIGPIPE, "")
+
+
+def test_a_pipe_of_the_script_itself_is_the_scripts(tmp_path):
+    (tmp_path / "speaks.py").write_text(SPEAKS)
+    ran = nki(tmp_path / "speaks.py", "its own", status=1)
+    assert ran.splitlines()[-1].startswith("BrokenPipeError")
+
+
+@pytest.mark.parametrize("grid", ("2x0", "2,2"))
+def test_a_grid_is_of_one_program_or_more(file, grid):
+    ran = nki("run", f"{file}:doubled", "--arg", "x=128x512:f32", f"--grid={grid}", status=1)
+    assert ran == f"error: --grid {grid}: expected numbers of programs of 1 or more, as 2 or 4x2\n"

@@ -1,10 +1,14 @@
 """Scripts and kernels from the command line."""
 
 import argparse
+import contextlib
 import os
 import runpy
+import select
+import signal
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -88,7 +92,29 @@ def _shown(message: Any, category: Any, *_: Any) -> str:
     return f"warning: {message}\n"
 
 
+@contextlib.contextmanager
+def while_read() -> Iterator[None]:
+    """Where who reads the output has gone, as `head` has, the program ends without a word, like one that SIGPIPE ends."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        reader = select.poll()
+        reader.register(sys.stdout, 0)  # it is told that the other end is closed, and of nothing else
+        if not reader.poll(0):
+            raise  # a script's own pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written at the end of the interpreter
+        raise SystemExit(128 + signal.SIGPIPE) from None
+
+
 def main(argv: list[str]) -> int:
+    with while_read():
+        return command(argv)
+
+
+def command(argv: list[str]) -> int:
     options = parser().parse_args(argv)
     if not options.words:
         parser().print_help()

@@ -88,6 +88,8 @@ class Kernel:
     def programs(self) -> tuple[tuple[int, ...], int]:
         """The grid's dimensions, and how many cores they are spread over."""
         sizes = tuple(int(d) for d in self.grid) or (1,)
+        if min(sizes) < 1:
+            raise NkiError(f"{sessions.where()}: {self.name} on a grid of {'x'.join(map(str, sizes))}; expected 1 or more of each")
         cores = 1
         for d in self.grid:
             cores = max(cores, getattr(d, "cores", 1))

@@ -113,6 +113,8 @@ COMMANDS: dict[str, tuple[Callable[[list[str]], int], str]] = {
 def run_command(name: str, words: list[str]) -> int:
     try:
         return COMMANDS[name][0](words)
+    except BrokenPipeError:
+        raise
     except (ValueError, OSError) as e:
         print(f"error: {e}", file=sys.stderr)
         return 1

@@ -165,6 +165,16 @@ def _named(module: types.ModuleType, path: str, name: str) -> Any:
         return found if isinstance(found, Kernel) else Kernel(found, beta="neuronxcc" in file.read())
 
 
+def _grid(text: str) -> tuple[int, ...]:
+    try:
+        sizes = tuple(int(n) for n in text.split("x"))
+    except ValueError:
+        sizes = (0,)
+    if min(sizes) < 1:
+        raise SubjectError(f"--grid {text}: expected numbers of programs of 1 or more, as 2 or 4x2")
+    return sizes
+
+
 def call_of(subject: str, options: argparse.Namespace) -> Call:
     """Runs the subject. Needs as_nki()."""
     path, colon, name = subject.partition(".py:")
@@ -182,7 +192,7 @@ def call_of(subject: str, options: argparse.Namespace) -> Call:
                 raise SubjectError(f"{subject}: --arg needs a kernel, FILE.py:KERNEL")
             kernel = _named(module_of(path, options.set, os.path.basename(path).removesuffix(".py")), path, name)
             if options.grid:
-                kernel = kernel[tuple(int(n) for n in options.grid.split("x"))]
+                kernel = kernel[_grid(options.grid)]
             random = np.random.default_rng(options.seed)
             arguments = dict(argument(text, random) for text in options.arg)
             result = kernel(**arguments)
