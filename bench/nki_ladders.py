@@ -50,9 +50,9 @@ def timed(version: Measured, case: LadderCase) -> Row:
         trace = version.run()
         t = timing.time_of(trace, case.chip)
         start = t.start[0]
-        row |= {"us": round((t.seconds + start) * 1e6, 2), "low_us": round((t.low + start) * 1e6, 2),
-                "high_us": round((t.high + start) * 1e6, 2), "least_us": round(t.benchmark[1] * 1e6, 2),
-                "most_us": round(t.benchmark[2] * 1e6, 2), "instructions": len(trace)}  # fmt: skip
+        seconds = {"us": t.seconds + start, "low_us": t.low + start, "high_us": t.high + start, "least_us": t.benchmark[1],
+                   "most_us": t.benchmark[2]}  # fmt: skip
+        row |= {name: round(1e6 * float(s), 2) for name, s in seconds.items()} | {"instructions": len(trace)}
         print(f"  {version.name:40} {version.value:9.4g}  {row['us']:10.1f} us [{row['low_us']:.1f}, {row['high_us']:.1f}]  "
               f"{len(trace)} instructions, {time.monotonic() - begun:.1f} s", flush=True)  # fmt: skip
     except Exception as e:  # a table of what runs: the fault is its row

@@ -1,5 +1,6 @@
 """nl's element-wise functions and a tile's operators, as instructions; results are new tiles."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,8 @@ def unary(word: str, x: NkiTensor, dtype: Any = None, mask: Any = None) -> NkiTe
     """A function of each element: Scalar's, or an operator of Vector's."""
     s = session()
     if not isinstance(x, NkiTensor):
-        raise refuse(f"{word} of {x!r}; expected a tile")
+        python = f", or math.{word} of a number" if hasattr(math, word) else ""
+        raise refuse(f"{word} of {x!r}; expected a tile{python}")
     kind = to_dtype(dtype) if dtype is not None else U8 if word == "logical_not" else x.dtype
     dst = fresh(x.shape, kind)
     s.mask = mask_of(mask)

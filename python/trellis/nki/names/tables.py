@@ -89,13 +89,18 @@ MODULES = {"isa": "nki.isa", "language": "nki.language", "collectives": "nki.col
            "beta1_isa": "neuronxcc.nki.isa", "beta1_language": "neuronxcc.nki.language"}  # fmt: skip
 
 
+# What to write where a parameter is no more.
+INSTEAD = {"mask": "nki takes slices that end inside, min(end, size) (nki/migration/index.rst, Deprecation of masking)"}
+
+
 def _refuse_parameters(name: str, module: str, given: dict[str, Any]) -> None:
     """Says who has the parameters that a function lacks."""
     parameter = next(iter(given))
     have = [label for table, label in MODULES.items()
             if (entry := entries(table).get(name)) is not None and parameter in _parameter_names(entry.parameters)[0]]
     has = f"{' and '.join(have)} has it" if have else f"no release up to {NEWEST} that we know has it"
-    raise NkiError(f"{where()}: {module}.{name} has no parameter {parameter!r}: {has}")
+    instead = f"; {INSTEAD[parameter]}" if parameter in INSTEAD and have else ""
+    raise NkiError(f"{where()}: {module}.{name} has no parameter {parameter!r}: {has}{instead}")
 
 
 def missing(module: str, name: str, tables: tuple[str, ...]) -> AttributeError:
