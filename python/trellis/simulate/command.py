@@ -79,15 +79,8 @@ def _job(given: argparse.Namespace) -> JobRecord:
     world = given.world or machine.ranks
     if world > machine.ranks:
         raise ValueError(f"--world {world}: {given.machine} has {machine.ranks} ranks")
-    hosts = _hosts(given.machine)
-    memory = int(machine.figures["hbm.bytes"].value * machine.chips / machine.ranks)
-    local = min(world, machine.ranks // hosts)
-    return record_job(command, world, local, given.device, given.step, memory, given.routing)
-
-
-def _hosts(machine: str) -> int:
-    count = machine.rpartition(" x ")[2].strip()
-    return int(count) if " x " in machine and count.isdigit() else 1
+    local = min(world, machine.host_ranks)
+    return record_job(command, world, local, given.device, given.step, int(machine.rank_memory), given.routing)
 
 
 def _write(out: "object", path: str) -> None:

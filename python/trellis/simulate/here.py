@@ -56,7 +56,7 @@ class Simulation:
         from trellis.simulate.world.session import Session
         from trellis.simulate.world.settings import Settings
 
-        memory = int(self.machine.figures["hbm.bytes"].value * self.machine.chips / self.machine.ranks)
+        memory = int(self.machine.rank_memory)
         settings = Settings(self.rank, self.world, self.world, self.device, self.step, memory, ["step"],
                             self.routing)  # fmt: skip
         environment(settings)

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 
 from trellis import sim
-from trellis.simulate.price.rates import Rates, peak_flops
+from trellis.simulate.price.rates import Rates
 from trellis.simulate.price.rules import rule_of
 from trellis.simulate.record import Operation
 
@@ -39,7 +39,7 @@ def _instead_of_a_gpu(simulated: sim.Machine) -> None:
     if not torch.cuda.is_available():
         memory = simulated.figures["hbm.rate"].value * simulated.chips / simulated.ranks * 1e-9
         asked.get_gpu_dram_gbps = lambda: memory
-        asked.get_device_tflops = lambda dtype: peak_flops(simulated) * 1e-12
+        asked.get_device_tflops = lambda dtype: simulated.rank_flops * 1e-12
 
 
 def _product(node: Any, rates: Rates) -> float | None:

@@ -306,3 +306,20 @@ def test_groups_are_priced_beside_those_that_share_their_hosts():
     assert told == pytest.approx(every.time, rel=1e-3)
     rates.collective("all_gather", 2, 1 << 26, -1)
     assert [len(lines[0].split()) - 2 for lines in asked[2:]] == [1, 8]  # all of these meet on every host
+
+
+def test_a_machine_without_figures_of_its_chips_is_refused():
+    from trellis.simulate.price import price
+
+    work = [("op", 0, 0, 0, "forward")]
+    with pytest.raises(ValueError, match=r"gpu\.hgx has no chip: expected one .*as trn1\.32xlarge"):
+        price(job(work, work), "gpu.hgx")
+
+
+def test_the_command_refuses_it_as_well(monkeypatch, capsys):
+    from trellis.simulate import command
+
+    monkeypatch.setattr("sys.argv", ["simulate", "-m", "gpu.hgx", "--", "torchrun", "train.py"])
+    with pytest.raises(SystemExit, match="2"):
+        command.main()
+    assert "gpu.hgx has no chip" in capsys.readouterr().err

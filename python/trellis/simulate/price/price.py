@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from trellis import sim
 from trellis.simulate.match import Proof, prove
 from trellis.simulate.price.merging import Merged, merged_times
-from trellis.simulate.price.rates import Rates, peak_flops
+from trellis.simulate.price.rates import Rates
 from trellis.simulate.price.timeline import Ends, Timed, timed
 from trellis.simulate.record import JobRecord, RankRecord
 from trellis.simulate.record.steps import Event
@@ -50,11 +50,10 @@ class Priced:
     merged: Merged = field(default_factory=Merged)  # what merging compiled regions would save, of the slowest class
     capacity: float = 0.0  # bytes of a rank's memory
     runtime: int = 0  # of those, what the runtime takes
-    peak_flops: float = 0.0  # a second, of a rank
 
     @property
     def mfu(self) -> float:
-        return self.flops / (self.time * self.peak_flops * self.job.world) if self.time else 0.0
+        return self.flops / (self.time * self.machine.rank_flops * self.job.world) if self.time else 0.0
 
     @property
     def fits(self) -> bool:
@@ -106,6 +105,7 @@ def price(job: JobRecord, machine: sim.Machine | str, era: str = "") -> Priced:
     machine = sim.Machine(machine) if isinstance(machine, str) else machine
     if job.world > machine.ranks:
         raise ValueError(f"the job has {job.world} ranks, {machine.base} has {machine.ranks}")
+    capacity = machine.rank_memory  # raises where the machine has no chip
     proof = prove(job)
     rates = Rates(machine, job.families, era)
     durations = _Durations(job, rates)
@@ -115,11 +115,8 @@ def price(job: JobRecord, machine: sim.Machine | str, era: str = "") -> Priced:
         ends.append(_timed(job, durations).time)
     durations.side = 0
     slowest = max(range(len(job.classes)), key=lambda i: middle.classes[i].busy)
-    out = Priced(job, machine, proof, middle, rates, middle.time, ends[0], ends[1], slowest)
-    figures = machine.figures
-    out.capacity = figures["hbm.bytes"].value * machine.chips / machine.ranks
-    out.runtime = int(_RUNTIME * figures["cores"].value * machine.chips / machine.ranks) if machine.chip else 0
-    out.peak_flops = peak_flops(machine)
+    out = Priced(job, machine, proof, middle, rates, middle.time, ends[0], ends[1], slowest, capacity=capacity)
+    out.runtime = int(_RUNTIME * machine.figures["cores"].value * machine.chips / machine.ranks)
     _waits(out)
     _operators(out)
     out.merged = _merged(out, durations)

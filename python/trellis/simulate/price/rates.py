@@ -9,7 +9,7 @@ from trellis.simulate.price.rules import Rule, rule_of
 from trellis.simulate.record import Family, Operation
 from trellis.simulate.record.steps import KernelTime
 
-__all__ = ["COMPUTE_FACTOR", "Rates", "peak_flops", "ranks_words", "shift_ends"]
+__all__ = ["COMPUTE_FACTOR", "Rates", "ranks_words", "shift_ends"]
 
 COMPUTE_FACTOR = 1.25  # published step times lie within it of the model, four of five
 
@@ -56,13 +56,6 @@ def shift_ends(groups: Sequence[tuple[int, ...]], by: int) -> list[tuple[str, st
 
 def _figures(machine: sim.Machine) -> dict[str, float]:
     return {name: figure.value for name, figure in machine.figures.items()}
-
-
-def peak_flops(machine: sim.Machine) -> float:
-    """A second, of a rank's tensor engines in bf16."""
-    f = _figures(machine)
-    core = 2 * f["tensor.rows"] * f["tensor.columns"] * f["tensor.clock"] / f["tensor.row.16bit"]
-    return core * f["cores"] * machine.chips / machine.ranks
 
 
 _UNITS = {"rate": "B/s", "frequency": "Hz", "time": "s", "bytes": "B", "cycles": "cycles"}
