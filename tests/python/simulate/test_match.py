@@ -6,8 +6,11 @@ pytest.importorskip("numpy")
 
 from trellis.simulate.match import Mismatch, prove  # noqa: E402
 from trellis.simulate.price.timeline import timed  # noqa: E402
-from trellis.simulate.record import Family, JobRecord, Operation, Place, RankClass, RankRecord, read, write  # noqa: E402
+from trellis.simulate.record import (  # noqa: E402
+    Family, JobRecord, Memory, Operation, Place, RankClass, RankRecord, read, write,
+)  # fmt: skip
 
+GIB = 1 << 30
 PLACES = [Place("layers.0", "train.py:10"), Place("layers.1", "train.py:20")]
 PRODUCT = Operation("aten.mm", ((128, 64), (64, 32)), ((128, 32),), "bfloat16", 2 * 128 * 64 * 32, 20480, 8192)
 
@@ -306,6 +309,52 @@ def test_groups_are_priced_beside_those_that_share_their_hosts():
     assert told == pytest.approx(every.time, rel=1e-3)
     rates.collective("all_gather", 2, 1 << 26, -1)
     assert [len(lines[0].split()) - 2 for lines in asked[2:]] == [1, 8]  # all of these meet on every host
+
+
+def priced(device="cuda", **memory):
+    from trellis.simulate.price import price
+
+    work = [("op", 0, 0, 0, "forward")]
+    one = job(work, work)
+    one.device = device
+    for each in one.classes:
+        each.record.memory = Memory(16 * GIB, 0, {"activations": 16 * GIB}, 20 * GIB)
+    for name, value in memory.items():
+        setattr(one.classes[1].record.memory, name, value * GIB)
+    return price(one, "trn2.48xlarge")
+
+
+@pytest.mark.parametrize(("device", "memory", "verdict", "line"), [
+    ("cuda", {}, ": fits", "allocator would have reserved 20 GiB"),
+    ("cuda", {"reserved": 25}, ": fits in tensors, DOES NOT FIT as reserved",
+     "allocator would have reserved 25 GiB of rank 1, more than there is"),
+    ("cuda", {"peak": 25, "reserved": 26}, ": DOES NOT FIT", "would have reserved 26 GiB of rank 1, more than there is"),
+    ("any", {}, ": fits", "allocator would have reserved 20 GiB; Neuron's has its own rules"),
+    ("any", {"reserved": 25}, ": fits", "would have reserved 25 GiB of rank 1, more than there is; Neuron's has its own"),
+    ("neuron", {"reserved": 25}, ": fits", None),
+])  # fmt: skip
+def test_what_would_be_reserved_counts_where_the_job_is_for_cuda(device, memory, verdict, line):
+    from trellis.simulate.report import picture, plain, text
+
+    out = priced(device, **memory)
+    told = text.text(out).splitlines()
+    (head,) = (row for row in told if row.startswith("  memory "))
+    assert head.endswith(f"of 24 GiB{verdict}")
+    assert f"of 24 GiB{verdict.lower()}" in picture.picture(out)
+    about = [row for row in told if "reserved" in row and row is not head]
+    assert len(about) == (line is not None) and (line is None or line in about[0])
+    values = plain.plain(out)
+    assert values["fits"] == ("peak" not in memory)
+    assert values["cuda_reserved_fits"] == ("reserved" not in memory)
+
+
+def test_of_a_record_that_does_not_know_what_is_reserved_nothing_is_told():
+    from trellis.simulate.report import plain, text
+
+    one = priced()
+    for each in one.job.classes:
+        each.record.memory.reserved = 0  # as in a resized record
+    assert plain.plain(one)["cuda_reserved_fits"] is None and "reserved" not in text.text(one)
 
 
 def test_a_machine_without_figures_of_its_chips_is_refused():

@@ -8,7 +8,7 @@ from trellis.simulate.match import Proof, prove
 from trellis.simulate.price.merging import Merged, merged_times
 from trellis.simulate.price.rates import Rates
 from trellis.simulate.price.timeline import Ends, Timed, timed
-from trellis.simulate.record import JobRecord, RankRecord
+from trellis.simulate.record import JobRecord, RankClass, RankRecord
 from trellis.simulate.record.steps import Event
 
 __all__ = ["Priced", "price"]
@@ -58,6 +58,16 @@ class Priced:
     @property
     def fits(self) -> bool:
         return max(c.record.memory.peak for c in self.job.classes) + self.runtime <= self.capacity
+
+    @property
+    def most_reserved(self) -> RankClass:
+        return max(self.job.classes, key=lambda c: c.record.memory.reserved)
+
+    @property
+    def cuda_reserved_fits(self) -> bool | None:
+        """Whether what torch.cuda's caching allocator would have reserved does; None: not known."""
+        reserved = self.most_reserved.record.memory.reserved
+        return reserved + self.runtime <= self.capacity if reserved else None
 
     @property
     def on_defaults(self) -> float:

@@ -5,7 +5,7 @@ import os
 
 from trellis.simulate.price import Priced
 from trellis.simulate.report import words
-from trellis.simulate.report.text import rate_words
+from trellis.simulate.report.text import fits_words, rate_words
 
 __all__ = ["picture"]
 
@@ -95,8 +95,8 @@ def picture(out: Priced) -> str:
     shown.lanes(out)
     memory = [(name, float(n), words.size(n)) for name, n in sorted(most.categories.items(), key=lambda x: -x[1])]
     memory.append(("runtime", float(out.runtime), words.size(out.runtime)))
-    fits = "fits" if out.fits else "does not fit"
-    shown.bar("memory of a rank", memory, max(out.capacity, most.peak + out.runtime, 1.0), f"of {words.size(out.capacity)}: {fits}")
+    shown.bar("memory of a rank", memory, max(out.capacity, most.peak + out.runtime, 1.0),
+              f"of {words.size(out.capacity)}: {fits_words(out).lower()}")  # fmt: skip
     size = f'width="{_WIDTH}" height="{shown.y}"'
     head = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {_WIDTH} {shown.y}" role="img">',
             f"<title>{html.escape(name)}</title>", f"<style>\n{_STYLE}\n</style>",

@@ -22,6 +22,8 @@ def plain(out: Priced) -> dict[str, Any]:
         "tokens": out.tokens,
         "tokens_per_second": out.tokens / out.time if out.tokens and out.time else None,
         "mfu": out.mfu,
+        "fits": out.fits,  # what tensors hold, and the runtime
+        "cuda_reserved_fits": out.cuda_reserved_fits,
         "exposed": out.exposed,
         "bubble": out.bubble,
         "operators": [asdict(o) for o in out.operators],

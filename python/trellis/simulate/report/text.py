@@ -5,7 +5,7 @@ from trellis.simulate.price.rates import COMPUTE_FACTOR
 from trellis.simulate.report import words
 from trellis.simulate.report.waits import waits
 
-__all__ = ["assumptions", "checkpoints", "rate_words", "text"]
+__all__ = ["assumptions", "checkpoints", "fits_words", "rate_words", "text"]
 
 
 def assumptions(out: Priced) -> list[str]:
@@ -56,15 +56,32 @@ def _memory(out: Priced) -> list[str]:
     most = max(out.job.classes, key=lambda c: c.record.memory.peak)
     memory = most.record.memory
     parts = ", ".join(f"{name} {words.size(n)}" for name, n in sorted(memory.categories.items(), key=lambda x: -x[1]))
-    fits = "fits" if out.fits else "DOES NOT FIT"
     told = [_line("memory", f"{words.size(memory.peak)} at the peak of rank {most.recorded[0]}, of "
-                            f"{words.size(out.capacity)}: {fits}"),
+                            f"{words.size(out.capacity)}: {fits_words(out)}"),
             _line("", parts),
             _line("", f"beside them the runtime's code {words.size(out.runtime)}; communicators' buffers 0 B, for no size "
                       "is documented")]  # fmt: skip
-    if memory.reserved:
-        told.append(_line("", f"torch.cuda's caching allocator would have reserved {words.size(memory.reserved)}"))
+    if out.cuda_reserved_fits is not None and out.job.device != "neuron":
+        told.append(_line("", _reserved(out)))
     return told
+
+
+def fits_words(out: Priced) -> str:
+    if not out.fits:
+        return "DOES NOT FIT"
+    by_cuda = out.job.device == "cuda"
+    return "fits in tensors, DOES NOT FIT as reserved" if by_cuda and out.cuda_reserved_fits is False else "fits"
+
+
+def _reserved(out: Priced) -> str:
+    """A job for any device may be one for Neuron, whose allocator reserves by other rules."""
+    most = out.most_reserved
+    told = f"torch.cuda's caching allocator would have reserved {words.size(most.record.memory.reserved)}"
+    if not out.cuda_reserved_fits:
+        told += f" of rank {most.recorded[0]}, more than there is"
+        if out.job.device == "cuda":
+            told += " (expandable_segments:True may keep it lower)"
+    return told if out.job.device == "cuda" else told + "; Neuron's has its own rules, which are not documented"
 
 
 def _beside(out: Priced) -> list[str]:
