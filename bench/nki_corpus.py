@@ -42,7 +42,7 @@ def cases(root: Path) -> list[KernelCase]:
 
 
 def judge(case: KernelCase, answer: Any, chip: str, seconds: float, times: bool) -> None:
-    """Runs in a process of its own; sends (runs, right, note, time)."""
+    """Runs in a process of its own; sends (runs, right, note), and then the time."""
     import trellis.nki
     from trellis.nki.kernels.jit import settings
 
@@ -59,13 +59,15 @@ def judge(case: KernelCase, answer: Any, chip: str, seconds: float, times: bool)
             place = traceback.extract_tb(e.__traceback__)[-1]
             text = re.sub(r"/\S*/(?=[^/\s]+\.py)", "", str(e).splitlines()[0] if str(e) else "")  # files without their folders
             file = Path(place.filename).name.replace("<frozen importlib._bootstrap>", "import")
-            answer.send((False, False, f"{type(e).__name__}: {text}"[:200] + f" [{file}:{place.lineno}]", ""))
+            answer.send((False, False, f"{type(e).__name__}: {text}"[:200] + f" [{file}:{place.lineno}]"))
+            answer.send("")
             return
     worst = max((error(got, wanted) for got, wanted in pairs), default=float("inf"))
     note = f"error {worst:.1e}, {time.process_time() - began:.0f} s"
     if any("bytes a partition" in str(w.message) for w in heard):
         note += "; does not fit (strict refuses it)"
-    answer.send((True, worst <= case.tolerance, note, time_words(traces) if times else ""))
+    answer.send((True, worst <= case.tolerance, note))
+    answer.send(time_words(traces) if times else "")
 
 
 def time_words(traces: list[Any]) -> str:
@@ -108,12 +110,15 @@ def run(case: KernelCase, seconds: float, chip: str, times: bool) -> Judged:
     process = context.Process(target=judge, args=(case, theirs, chip, seconds, times))
     process.start()
     theirs.close()
+    found: Any = (False, False, "")
     try:
-        return tuple(ours.recv())
+        found = ours.recv()
+        return (*found, ours.recv())
     except EOFError:
         process.join()
         ended = "longer than" if process.exitcode == -signal.SIGXCPU else f"ended with {process.exitcode} within"
-        return (False, False, f"{ended} {seconds:.0f} s of a processor", "")
+        ended += f" {seconds:.0f} s of a processor"
+        return (*found, f"none: {ended}") if found[0] else (False, False, ended, "")
     finally:
         process.kill()
         process.join()
