@@ -92,5 +92,16 @@ class Groups(StandIns):
         self.assertNotIn("built", ran.stdout)
 
 
+
+class MissingLibraries(unittest.TestCase):
+    def test_all_are_named_at_once_by_debians_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ran = subprocess.run(
+                ["cmake", "-S", SETUP.parents[1], "-B", folder, "-DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON",
+                 "-DCMAKE_DISABLE_FIND_PACKAGE_CLI11=ON"], capture_output=True, text=True)
+            self.assertNotEqual(ran.returncode, 0)
+            self.assertIn("libraries are missing; on Debian: apt-get install libfmt-dev libcli11-dev\n", ran.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()
