@@ -1,6 +1,7 @@
 """Prices, machines, workloads and core programs from Python, held against the program `trellis`."""
 
 import json
+import os
 import pathlib
 import pickle
 import signal
@@ -318,3 +319,13 @@ def test_a_step_is_priced_as_the_program_prices_it():
         sim.price_step(model, "trn1.2xlarge", times="guesses")
     with pytest.raises(ValueError, match="model.num_layer"):
         sim.price_step({"model": {"num_layer": 4}}, "trn1.2xlarge")
+
+
+def test_the_program_hands_over_to_the_interpreter_that_started_it():
+    """Also where no python is in PATH, as in a virtual environment that is not activated."""
+    environment = {**os.environ, "PATH": "/nosuch"}
+    environment.pop("TRELLIS_PYTHON", None)
+    ran = subprocess.run([sys.executable, "-m", "trellis", "simulate", "--read", "/nosuch"], capture_output=True, text=True,
+                         env=environment)  # fmt: skip
+    assert ran.returncode != 0
+    assert "neither python3 nor python" not in ran.stderr
