@@ -11,6 +11,8 @@ if(TARGET trellis)
   set(TRELLIS_SELF ${PROJECT_BINARY_DIR}/self_description)
   file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/self_description.cmake CONTENT
 "# Run by an installation before the files that this makes are copied.
+# An installation that runs at the same time waits until this one has copied them.
+file(LOCK ${TRELLIS_SELF}.lock GUARD PROCESS TIMEOUT 600 RESULT_VARIABLE ignored)
 file(REMOVE_RECURSE ${TRELLIS_SELF})
 file(MAKE_DIRECTORY ${TRELLIS_SELF})
 execute_process(COMMAND $<TARGET_FILE:trellis> manual ${TRELLIS_SELF}/man1 OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
