@@ -111,4 +111,9 @@ std::string hexadecimal(std::span<const std::byte> bytes) {
   return text;
 }
 
+std::string short_digest(std::string_view text) {
+  constexpr std::size_t digits = 16;
+  return hexadecimal(sha256(bytes_of(text))).substr(0, digits);
+}
+
 }  // namespace trellis::net

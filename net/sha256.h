@@ -51,5 +51,6 @@ std::string fresh_secret();  // 32 hexadecimal digits: 128 random bits
 
 std::string hexadecimal(std::span<const std::byte>);
 inline std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::string short_digest(std::string_view text);  // the first 16 hexadecimal digits: enough to tell two texts apart
 
 }  // namespace trellis::net

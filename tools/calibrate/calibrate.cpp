@@ -81,7 +81,7 @@ class Subjects {
     for (const std::string& file : o_.files) {
       const std::string text = read_input(file);
       text::expect_text(file, text);
-      sources_.push_back(fmt::format("{} (sha256 {})", file, digest(text)));
+      sources_.push_back(fmt::format("{} (sha256 {})", file, net::short_digest(text)));
       const std::size_t begins = text.find_first_not_of(" \t\r\n");
       if (begins != text.npos && (text[begins] == '[' || text[begins] == '{'))
         add_records(file, text);
@@ -95,10 +95,6 @@ class Subjects {
   const std::vector<std::string>& left() const { return left_; }  // records that cannot be used, and why
 
  private:
-  static std::string digest(const std::string& text) {
-    return net::hexadecimal(net::sha256(net::bytes_of(text))).substr(0, 16);
-  }
-
   void add_rows(const std::string& file, const std::string& text) {
     for (const measure::TableRow& row : measure::read_table(text, file).rows) {
       const bool sized = row.find("size(b)") != nullptr || row.find("bytes") != nullptr || row.find("size") != nullptr;

@@ -77,7 +77,7 @@ std::string fingerprint_of(const train::Config& config, const sim::MachineSpec& 
   if (options.programs) text += " programs";
   for (const sim::Defect& d : spec.defects)
     text += fmt::format(" {} {} {} {}", static_cast<int>(d.kind), d.from, d.to, d.factor);
-  return net::hexadecimal(net::sha256(net::bytes_of(text))).substr(0, 16);
+  return net::short_digest(text);
 }
 
 // Of one of several machines; a machine's file may lie in another folder.

@@ -44,9 +44,6 @@ std::string figures_digest(const MachineSpec& spec) {
   return digest_words(text);
 }
 
-std::string digest_words(std::string_view text) {
-  constexpr std::size_t digits = 16;  // enough to tell two apart
-  return "sha256 " + net::hexadecimal(net::sha256(net::bytes_of(text))).substr(0, digits);
-}
+std::string digest_words(std::string_view text) { return "sha256 " + net::short_digest(text); }
 
 }  // namespace trellis::sim

@@ -22,17 +22,12 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view head = "trellis times 1 ", between = " = ";
 
-std::string digest_of(std::string_view text) {
-  constexpr std::size_t digits = 16;
-  return net::hexadecimal(net::sha256(net::bytes_of(text))).substr(0, digits);
-}
-
 // None: the text is not as it was written.
 std::optional<std::map<std::string, Time>> times_of(std::string_view text) {
   const std::size_t end = text.find('\n');
   if (!text.starts_with(head) || end == text.npos) return {};
   const std::string_view body = text.substr(end + 1);
-  if (text.substr(head.size(), end - head.size()) != digest_of(body)) return {};
+  if (text.substr(head.size(), end - head.size()) != net::short_digest(body)) return {};
   std::map<std::string, Time> times;
   for (const std::string_view line : text::split(body, '\n')) {
     const std::size_t at = line.find(between);
@@ -47,7 +42,7 @@ std::optional<std::map<std::string, Time>> times_of(std::string_view text) {
 std::string text_of(const std::map<std::string, Time>& times) {
   std::string body;
   for (const auto& [run, time] : times) body += fmt::format("{}{}{}\n", run, between, time);
-  return fmt::format("{}{}\n{}", head, digest_of(body), body);
+  return fmt::format("{}{}\n{}", head, net::short_digest(body), body);
 }
 
 // Removes the files that were not used for longest; drafts of processes that were killed are among them.

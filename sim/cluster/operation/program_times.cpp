@@ -13,9 +13,7 @@ namespace trellis::sim {
 namespace {
 
 std::string name_of(const ChipSpec& chip) {
-  constexpr std::size_t digits = 16;
-  const std::string of = chip.figures().text() + kernels::build_id();
-  return fmt::format("{}-{}", chip.name, net::hexadecimal(net::sha256(net::bytes_of(of))).substr(0, digits));
+  return fmt::format("{}-{}", chip.name, net::short_digest(chip.figures().text() + kernels::build_id()));
 }
 
 }  // namespace
