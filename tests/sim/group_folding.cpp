@@ -92,5 +92,37 @@ TEST(GroupFolding, KeepsApartWhatDiffers) {
   EXPECT_EQ(simulated(Machine(slow), groups_of(64, 4, 16, 100)), 64);
 }
 
+// Sums along one axis while others go along another, or along the same one later.
+TEST(GroupFolding, KindsBesideEachOtherFoldByWhatAllAllow) {
+  int less = 0;
+  for (const char* name : {"trn1.32xlarge x 4", "ring:16", "torus:8x8", "trn2.48xlarge"}) {
+    const Machine machine = machine_named(name);
+    const Rank ranks = machine.ranks();
+    const CompiledSchedule inner(schedule::algorithm_named("ring"), {.dims = {4}});
+    const CompiledSchedule outer(schedule::algorithm_named("ring"), {.dims = {ranks / 8}});
+    std::vector<SimulatedCollective> all;
+    for (const auto& group : groups_of(ranks, 4, 1, 1000))
+      all.push_back({.pattern = &inner, .bytes = 4'000'000, .members = group});
+    for (const auto& group : groups_of(ranks, ranks / 8, 8, 1000))
+      all.push_back({.pattern = &outer, .bytes = 9'000'000, .members = group, .start = 3 * us});
+    for (const auto& group : groups_of(ranks, 4, 1, 1000))
+      if (group[0] < ranks / 2) all.push_back({.pattern = &inner, .bytes = 555'555, .members = group, .start = 9 * us});
+    sim::Run folded(machine, all, {}), whole(machine, all, {.fold = false});
+    EXPECT_EQ(folded.run(), whole.run()) << name;
+    for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(folded.ended(i), whole.ended(i)) << name << ' ' << i;
+    less += 2 * folded.simulated() <= whole.simulated();
+  }
+  EXPECT_EQ(less, 3);  // half of a ring's groups are turned into no others
+}
+
+// Half of the hosts: a row in any order is cut where they end.
+TEST(GroupFolding, APartOfARowFolds) {
+  const Machine machine = machine_named("trn1.32xlarge x 4");
+  const CompiledSchedule pattern(schedule::algorithm_named("ring"), {.dims = {32}});
+  const Ran one = ran(machine, pattern, groups_of(128, 32, 1, 2), true);
+  EXPECT_EQ(one.ended, ran(machine, pattern, groups_of(128, 32, 1, 2), false).ended);
+  EXPECT_LE(one.simulated, 32);
+}
+
 }  // namespace
 }  // namespace trellis::sim

@@ -49,26 +49,33 @@ Row take(Row& row, Rank size) {
 
 Symmetry distinct(Rank ranks) { return {{{Axis::Kind::distinct, ranks}}}; }
 
-// Row by row, innermost first: a part that is a row of neither is cut off both. `found` is told of each part: its size,
-// what both allow, and the row of ours.
+// Row by row, innermost first: a part that is a row of neither is cut off both. `found` is told of each part what
+// both allow.
 template <class Found>
-bool share(std::vector<Row> ours, const std::vector<RowSymmetry>& machine, const Found& found) {
+bool share(std::vector<Row> ours, const std::vector<Row>& others, const Found& found) {
   std::size_t i = 0, j = 0;
   Row theirs;
   for (;;) {
     while (i < ours.size() && ours[i].size == 1) ++i;
-    while (theirs.size == 1 && j < machine.size()) theirs = row_of(machine[j++]);
+    while (theirs.size == 1 && j < others.size()) theirs = others[j++];
     if (i == ours.size() || theirs.size == 1) break;
     const Rank size = std::min(ours[i].size, theirs.size);
     if (ours[i].size % size != 0 || theirs.size % size != 0) return false;
     const Row a = take(ours[i], size), b = take(theirs, size);
-    found(size,
-          a.rotate && b.rotate ? Axis::Kind::rotate
-          : a.flip && b.flip   ? Axis::Kind::flip
-                               : Axis::Kind::distinct,
-          i);
+    found(
+        Row{.rotate = a.rotate && b.rotate, .flip = a.flip && b.flip, .at_will = a.at_will && b.at_will, .size = size});
   }
-  return i == ours.size() && theirs.size == 1 && j == machine.size();
+  return i == ours.size() && theirs.size == 1 && j == others.size();
+}
+
+std::vector<Row> rows_of(const std::vector<RowSymmetry>& machine) {
+  std::vector<Row> rows;
+  for (const RowSymmetry& alike : machine) rows.push_back(row_of(alike));
+  return rows;
+}
+
+Axis axis_of(const Row& row) {
+  return {row.rotate ? Axis::Kind::rotate : row.flip ? Axis::Kind::flip : Axis::Kind::distinct, row.size};
 }
 
 }  // namespace
@@ -77,9 +84,7 @@ Symmetry shared_symmetry(const Symmetry& schedule, const std::vector<RowSymmetry
   std::vector<Row> rows;
   for (const Axis& axis : schedule.axes) rows.push_back(row_of(axis));
   Symmetry shared;
-  const bool all = share(rows, machine, [&](Rank size, Axis::Kind kind, std::size_t) {
-    shared.axes.push_back({kind, size});
-  });
+  const bool all = share(rows, rows_of(machine), [&](const Row& row) { shared.axes.push_back(axis_of(row)); });
   return all && shared.ranks() == schedule.ranks() ? shared : distinct(schedule.ranks());
 }
 
@@ -100,20 +105,21 @@ class GroupFolding {
     for (std::size_t g = 0; g < groups.size(); ++g) first_.emplace(groups[g][0], g);
   }
 
-  std::optional<Symmetry> run() {
-    if (!apart() || !place_members() || !place_groups()) return {};
-    std::vector<Row> rows;
-    for (const PlacedRow& placed : placed_) rows.push_back(placed.row);
-    Symmetry found;
-    Rank stride = 1;
-    const bool all = share(rows, machine_.alike(), [&](Rank size, Axis::Kind kind, std::size_t i) {
-      const PlacedRow& of = placed_[i];
-      const Rank index = of.index * (stride / of.stride);
-      found.axes.push_back({keeps(kind, size, stride, index) ? kind : Axis::Kind::distinct, size});
-      stride *= size;
-    });
-    if (!all || found.ranks() != machine_.ranks()) return {};
-    return found;
+  // Cuts the rows where these groups' end, and says of each part what is allowed. False: it can't be cut so.
+  bool cut(std::vector<Row>& rows) {
+    if (!apart() || !place_members() || !place_groups()) return false;
+    std::vector<Row> ours, found;
+    for (const PlacedRow& placed : placed_) ours.push_back(placed.row);
+    if (!share(ours, rows, [&](const Row& row) { found.push_back(row); })) return false;
+    rows = std::move(found);
+    return true;
+  }
+
+  // Whether such a renaming of an axis makes each group another one, rank by rank, or keeps it and turns its schedule.
+  bool keeps(const Axis& axis, Rank stride) const {
+    const auto of = std::ranges::find_if(
+        placed_, [&](const PlacedRow& p) { return stride >= p.stride && stride < p.stride * p.row.size; });
+    return of != placed_.end() && keeps(axis.kind, axis.size, stride, of->index * (stride / of->stride));
   }
 
  private:
@@ -171,7 +177,6 @@ class GroupFolding {
     return true;
   }
 
-  // Whether such a renaming of an axis makes each group another one, rank by rank, or keeps it and turns its schedule.
   bool keeps(Axis::Kind kind, Rank size, Rank stride, Rank index) const {
     if (kind == Axis::Kind::distinct) return false;
     if (kind == Axis::Kind::rotate) return maps(size, stride, index, [&](Rank x) { return x + 1 == size ? 0 : x + 1; });
@@ -213,12 +218,35 @@ std::optional<Symmetry> folded_symmetry(const Symmetry& schedule, const Machine&
   return shared_symmetry(schedule, machine.alike());
 }
 
-std::optional<Symmetry> folded_symmetry(const Symmetry& schedule, const Machine& machine,
-                                        const std::vector<std::vector<Rank>>& groups) {
-  if (groups.empty() || !machine.spec().defects.empty()) return {};
-  for (const std::vector<Rank>& group : groups)
-    if (static_cast<Rank>(group.size()) != schedule.ranks()) return {};
-  return GroupFolding(schedule, machine, groups).run();
+std::optional<Symmetry> folded_symmetry(const Machine& machine, const std::vector<LikeGroups>& kinds) {
+  if (kinds.empty() || !machine.spec().defects.empty()) return {};
+  std::vector<Row> rows = rows_of(machine.alike());
+  std::vector<GroupFolding> each;
+  for (const LikeGroups& kind : kinds) {
+    for (const std::vector<Rank>& group : kind.groups)
+      if (static_cast<Rank>(group.size()) != kind.schedule->ranks()) return {};
+    if (!each.emplace_back(*kind.schedule, machine, kind.groups).cut(rows)) return {};
+  }
+  Symmetry found;
+  Rank stride = 1;
+  const auto add = [&](Axis axis) {
+    const bool kept = std::ranges::all_of(each, [&](const GroupFolding& kind) { return kind.keeps(axis, stride); });
+    if (!kept) axis.kind = Axis::Kind::distinct;
+    found.axes.push_back(axis);
+    stride *= axis.size;
+    return kept;
+  };
+  for (const Row& row : rows) {
+    if (add(axis_of(row)) || !row.at_will) continue;
+    // Where groups are not all along the row, they may yet be along a part of it.
+    found.axes.pop_back(), stride /= row.size;
+    for (Rank left = row.size, part = 2; left > 1; left /= part) {
+      while (left % part != 0) ++part;
+      add({Axis::Kind::rotate, part});
+    }
+  }
+  if (found.ranks() != machine.ranks()) return {};
+  return found;
 }
 
 Folding::Folding(const Machine& machine, Symmetry symmetry) : machine_(machine), symmetry_(std::move(symmetry)) {

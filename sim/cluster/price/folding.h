@@ -15,10 +15,14 @@ schedule::Symmetry shared_symmetry(const schedule::Symmetry&, const std::vector<
 // The symmetry of the machine's ranks by which one of a class stands for the others; none where a defect tells ranks
 // apart. Of a schedule among all ranks:
 std::optional<schedule::Symmetry> folded_symmetry(const schedule::Symmetry&, const Machine&);
-// Of like schedules, begun together in groups of as many ranks: what makes each group another one, or turns the
-// schedule within it. None for groups that are no rows of even distances.
-std::optional<schedule::Symmetry> folded_symmetry(const schedule::Symmetry&, const Machine&,
-                                                  const std::vector<std::vector<Rank>>& groups);
+// Schedules of one kind, begun together in groups of as many ranks. No rank is in two of the groups.
+struct LikeGroups {
+  const schedule::Symmetry* schedule = nullptr;
+  std::vector<std::vector<Rank>> groups = {};
+};
+// Of all of them beside each other: what makes each group another one of its kind, or turns the schedule within it.
+// None for groups that are no rows of even distances.
+std::optional<schedule::Symmetry> folded_symmetry(const Machine&, const std::vector<LikeGroups>&);
 
 // A machine in which representatives stand for other ranks: resource names and weights in it.
 class Folding {

@@ -52,7 +52,7 @@ std::optional<std::vector<Rank>> folded_ranks(const schedule::Symmetry& schedule
     const auto folded = folded_symmetry(schedule, machine);
     return folded ? std::optional(folded->representatives()) : std::nullopt;
   }
-  const auto folded = folded_symmetry(schedule, machine, {options.members});
+  const auto folded = folded_symmetry(machine, {{&schedule, {options.members}}});
   if (!folded) return {};
   std::vector<Rank> all;
   for (Rank r = 0; r < schedule.ranks(); ++r)

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
+#include <tuple>
 
 #include "sim/cluster/network/flow_network.h"
 #include "sim/cluster/network/hybrid_flow_network.h"
@@ -61,10 +63,9 @@ Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> col
   for (std::size_t i = 0; i < seats_.size(); ++i) add_peers(seats_[i], own_[i]);
   for (std::uint32_t i = 0; i < collectives_.size(); ++i) {
     const auto& members = collectives_[i].members;
-    like_.push_back(folding_ && !members.empty() ? seats_[seat_of_.at(folding_->representative(members[0]))].collective
-                                                 : i);
+    like_.push_back(folding_ && !members.empty() ? seats_[seat_of(i, members[0])].collective : i);
   }
-  first_seat_ = {}, own_ = {}, seat_of_ = {};
+  first_seat_ = {}, own_ = {}, seat_of_ = {}, kind_ = {};
   for (Seat& seat : seats_) {
     seat.hbm = one_pass(machine_.hbm(seat.rank));
     seat.dma = one_pass(machine_.dma(seat.rank));
@@ -83,22 +84,22 @@ Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> col
   capacities_ = {};
 }
 
-// Like collectives that begin together fold as one.
-std::optional<schedule::Symmetry> Run::Engine::symmetry() const {
+// Like collectives that begin together fold as one, and others beside them by what all allow.
+std::optional<schedule::Symmetry> Run::Engine::symmetry() {
   if (settings_.noise || !settings_.loads.empty() || collectives_.empty()) return {};
-  const SimulatedCollective& one = collectives_[0];
-  if (one.members.empty()) {
-    if (collectives_.size() > 1) return {};
-    return folded_symmetry(one.pattern->symmetry(), machine_);
-  }
-  std::vector<std::vector<Rank>> groups;
+  if (collectives_[0].members.empty() && collectives_.size() == 1)
+    return folded_symmetry(collectives_[0].pattern->symmetry(), machine_);
+  std::map<std::tuple<const CompiledSchedule*, double, double, Time>, std::uint32_t> numbers;
+  std::vector<LikeGroups> kinds;
   for (const SimulatedCollective& c : collectives_) {
-    if (c.pattern != one.pattern || c.bytes != one.bytes || c.chunk_bytes != one.chunk_bytes || c.start != one.start ||
-        c.members.empty())
-      return {};
-    groups.push_back(c.members);
+    if (c.members.empty()) return {};
+    const auto [found, fresh] =
+        numbers.try_emplace({c.pattern, c.bytes, c.chunk_bytes, c.start}, static_cast<std::uint32_t>(kinds.size()));
+    if (fresh) kinds.push_back({.schedule = &c.pattern->symmetry()});
+    kinds[found->second].groups.push_back(c.members);
+    kind_.push_back(found->second);
   }
-  return folded_symmetry(one.pattern->symmetry(), machine_, groups);
+  return folded_symmetry(machine_, kinds);
 }
 
 // The network's number of a resource.
@@ -133,7 +134,7 @@ void Run::Engine::add_seats(std::uint32_t collective) {
                       .rank = at,
                       .slowness = static_cast<float>(machine_.slowness(at))});
     own_.push_back(own);
-    if (folding_) seat_of_.emplace(at, number);
+    if (folding_) seat_of_.emplace(seat_key(collective, at), number);
     rows_[first_row + seats_.back().program].seats.push_back(number);
   };
   if (folding_ && members.empty()) {
@@ -165,10 +166,10 @@ void Run::Engine::add_peers(Seat& seat, Rank own) {
   seat.first_peer = static_cast<std::uint32_t>(peers_.size());
   for (Rank named : program(seat).peers) {
     const Rank r = pattern.peer(own, named), at = members.empty() ? r : members[static_cast<std::size_t>(r)];
-    Peer peer{.seat = folding_ ? seat_of_.at(folding_->representative(at))
-                               : first_seat_[seat.collective] + static_cast<std::uint32_t>(r),
-              .rank = at,
-              .first = static_cast<std::uint32_t>(links_.size())};
+    Peer peer{
+        .seat = folding_ ? seat_of(seat.collective, at) : first_seat_[seat.collective] + static_cast<std::uint32_t>(r),
+        .rank = at,
+        .first = static_cast<std::uint32_t>(links_.size())};
     way.clear();
     machine_.route(seat.rank, at, way);
     uses.clear();

@@ -75,16 +75,25 @@ class Run::Engine {
   std::int64_t transfers_ = 0, events_ = 0;
 
  private:
-  std::optional<schedule::Symmetry> symmetry() const;
+  std::optional<schedule::Symmetry> symmetry();
   void add_seats(std::uint32_t collective);
   void add_peers(Seat&, Rank own);
   std::uint32_t number(ResourceId);
   Use one_pass(ResourceId);
 
   std::vector<Rate> capacities_;
-  std::vector<std::uint32_t> first_seat_;            // by collective
-  std::vector<Rank> own_;                            // by seat: the rank's number in its collective
-  std::unordered_map<Rank, std::uint32_t> seat_of_;  // by the machine's rank, where ranks are folded
+  std::vector<std::uint32_t> first_seat_;  // by collective
+  std::vector<Rank> own_;                  // by seat: the rank's number in its collective
+  std::vector<std::uint32_t> kind_;        // by collective: of those that are alike and begin together
+  // Where ranks are folded, by a collective's kind and the machine's rank.
+  std::uint32_t seat_of(std::uint32_t collective, Rank r) const {
+    return seat_of_.at(seat_key(collective, folding_->representative(r)));
+  }
+  std::uint64_t seat_key(std::uint32_t collective, Rank r) const {
+    const std::uint64_t kind = kind_.empty() ? 0 : kind_[collective];
+    return kind << 32 | static_cast<std::uint32_t>(r);
+  }
+  std::unordered_map<std::uint64_t, std::uint32_t> seat_of_;
 };
 
 }  // namespace trellis::sim
