@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +47,12 @@ std::vector<ChakraNode> read_chakra_nodes(const ChakraFile&);
 // rank's input, as in ASTRA-sim: the larger buffer of all_gather and gather has one for each rank. Throws
 // invalid_argument with the file and the node's byte.
 ExecutionGraph read_chakra(std::string_view name, std::span<const ChakraFile>);
+
+// The same of ranks of which many do the same: files whose traces differ in nothing but the names of groups and the
+// other ends of messages are written down once. `bytes` reads the file of a rank; none is kept. None where nothing is
+// gained or a trace has a fault, which read_chakra tells.
+std::optional<ExecutionGraph> read_alike_chakra(std::string_view name, std::span<const std::string> names,
+                                                const std::function<std::string(std::size_t)>& bytes);
 
 // The same of nodes that were read from something else: a list for each rank, with the name of its file.
 ExecutionGraph graph_of_traces(std::string_view name, std::span<const ChakraFile>,

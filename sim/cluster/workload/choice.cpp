@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 
@@ -86,11 +87,35 @@ Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const
   return {};
 }
 
+// As the machine may rename ranks: along a row that may be turned, they are counted from the first one; along a row in
+// any order, as they come.
+void Choices::rename(std::vector<Rank>& place) const {
+  std::vector<Rank> renamed(place.size(), 0);
+  Rank stride = 1;
+  for (const RowSymmetry& row : alike_) {
+    std::vector<Rank> seen;
+    const auto digit = [&](Rank r) { return r / stride % row.size; };
+    for (std::size_t i = 0; i < place.size(); ++i) {
+      Rank d = digit(place[i]);
+      if (row.kind == RowSymmetry::Kind::rotate) d = (d - digit(place[0]) + row.size) % row.size;
+      if (row.kind == RowSymmetry::Kind::any) {
+        const auto found = std::ranges::find(seen, d);
+        d = static_cast<Rank>(found - seen.begin());
+        if (found == seen.end()) seen.push_back(digit(place[i]));
+      }
+      renamed[i] += d * stride;
+    }
+    stride *= row.size;
+  }
+  if (stride == machine_.ranks()) place = std::move(renamed);
+}
+
 // Without defects, groups with the same spacing and the same offset from an aligned group cost about the same.
 const Chosen& Choices::choose(const Part& part, const std::vector<Rank>& members) {
   std::vector<Rank> place = members;
   if (machine_.spec().defects.empty()) {
-    const Rank first = members[0], size = static_cast<Rank>(members.size());
+    rename(place);
+    const Rank first = place[0], size = static_cast<Rank>(members.size());
     for (Rank& r : place) r -= first - first % size;
   }
   Key key{part.collective, part.bytes, part.root, part.peer, part.algorithm, part.schedule.get(), std::move(place)};

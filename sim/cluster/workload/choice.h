@@ -28,7 +28,8 @@ class Choices {
   Choices(const Machine& machine, const PlayOptions& options, std::shared_ptr<ScheduleShelves> shelves = {})
       : machine_(machine),
         options_(options),
-        shelves_(shelves ? std::move(shelves) : std::make_shared<ScheduleShelves>()) {}
+        shelves_(shelves ? std::move(shelves) : std::make_shared<ScheduleShelves>()),
+        alike_(machine.alike()) {}
 
   // The named config; or the best by price, of all algorithms or of the named one. Groups that lie alike get the same.
   // `members`: never empty. Throws invalid_argument.
@@ -38,10 +39,12 @@ class Choices {
   using Key = std::tuple<schedule::Collective, double, Rank, Rank, std::string, const void*, std::vector<Rank>>;
 
   Chosen chosen(const Part&, const std::vector<Rank>& members) const;
+  void rename(std::vector<Rank>& place) const;
 
   const Machine& machine_;
   const PlayOptions& options_;
   std::shared_ptr<ScheduleShelves> shelves_;
+  std::vector<RowSymmetry> alike_;
   std::map<Key, Chosen> chosen_;
 };
 

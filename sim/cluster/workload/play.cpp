@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <stdexcept>
+#include <tuple>
 
 #include "sim/cluster/machine/rank_limits.h"
 #include "sim/cluster/operation/operation.h"
@@ -58,6 +59,8 @@ class Player {
       throw std::invalid_argument(
           fmt::format("{} is for {} ranks: {} has {}", workload.name, workload.ranks, machine.name(), machine.ranks()));
     machine.overheads(options.era);
+    if (workload.folded && (options.noise || !machine.spec().defects.empty()))
+      throw NotAlike(options.noise ? "noise" : "a defect of " + machine.name());
     everyone_.resize(static_cast<std::size_t>(workload.ranks));
     std::iota(everyone_.begin(), everyone_.end(), 0);
     set_durations();
@@ -95,7 +98,7 @@ class Player {
         durations_[i] = compute_time(part, rates);
         if (part.bytes > 0 && durations_[i] > 0 && machine_.hbm(0) != no_resource) sharing_.push_back(i);
       } else if (runs(part, members(part).size())) {
-        chosen_[i] = &choices_.choose(part, members(part));
+        chosen_[i] = &chosen(part);
         durations_[i] = chosen_[i]->alone;
         stopped_ = stopped_ || chosen_[i]->pattern == nullptr || durations_[i] == forever;
         if (stopped_) return;
@@ -103,6 +106,19 @@ class Player {
       }
     }
     alone_ = durations_;
+  }
+
+  const Chosen& chosen(const Part& part) {
+    if (!part.groups) return choices_.choose(part, members(part));
+    auto& known = chosen_of_groups_[{part.groups.get(), part.collective, part.bytes, part.root, part.peer,
+                                     part.algorithm, part.schedule.get()}];
+    if (known == nullptr) {
+      known = &choices_.choose(part, part.members);
+      for (const std::vector<Rank>& group : *part.groups)
+        if (&choices_.choose(part, group) != known)
+          throw NotAlike(part.name + ", of which groups have different algorithms");
+    }
+    return *known;
   }
 
   // Computes the time of each shape, in seconds. Rates that the caller states replace those of a chip's engines.
@@ -224,7 +240,7 @@ class Player {
     Key key;
     for (std::size_t i = 0; i < period.parts.size(); ++i) {
       const Part& part = workload_.parts[period.parts[i]];
-      key.emplace_back(chosen_[period.parts[i]]->pattern.get(), part.bytes, number_of(members(part)), period.starts[i]);
+      key.emplace_back(chosen_[period.parts[i]]->pattern.get(), part.bytes, number_of(part), period.starts[i]);
     }
     for (const Rest& rest : period.rests) {
       const auto& cells = workload_.parts[sharing_[rest.part]].cells;
@@ -235,36 +251,55 @@ class Player {
     if (options_.noise) key.emplace_back(nullptr, 0, period.parts.front(), 0);
     const auto found = took_.find(key);
     if (found != took_.end()) return found->second;
-    std::vector<SimulatedCollective> collectives;
-    for (std::size_t i = 0; i < period.parts.size(); ++i) {
-      const Part& part = workload_.parts[period.parts[i]];
-      const Chosen& choice = *chosen_[period.parts[i]];
-      SimulatedCollective collective{
-          .pattern = choice.pattern.get(), .bytes = part.bytes, .chunk_bytes = choice.chunk_bytes};
-      if (static_cast<Rank>(members(part).size()) != machine_.ranks() || !part.members.empty())
-        collective.members = members(part);
-      collective.start = period.starts[i];
-      collectives.push_back(std::move(collective));
-    }
-    Run run(machine_, std::move(collectives),
+    Run run(machine_, collectives_of(period),
             {.era = options_.era, .loads = loads_of(period), .noise = noise(period), .stopped = options_.stopped});
     stopped_ = run.run() == forever;
     Took took;
-    for (std::size_t i = 0; i < period.parts.size(); ++i) took.collectives.push_back(run.ended(i) - period.starts[i]);
-    std::size_t load = 0;
+    std::size_t collective = 0, load = 0;
+    for (std::size_t i = 0; i < period.parts.size(); ++i) {
+      took.collectives.push_back(run.ended(collective) - period.starts[i]);
+      for (std::size_t g = groups_of(period.parts[i]); g > 0; --g, ++collective)
+        if (!stopped_ && run.ended(collective) - period.starts[i] != took.collectives.back())
+          throw NotAlike(workload_.parts[period.parts[i]].name);
+    }
     for (const Rest& rest : period.rests) {
-      Time last = 0;
+      Time first = forever, last = 0;
       for (std::uint32_t cell : workload_.parts[sharing_[rest.part]].cells)
-        for (std::size_t r = 0; r < workload_.cells[cell].ranks.size(); ++r)
-          last = std::max(last, run.load_ended(load++));
+        for (std::size_t r = 0; r < workload_.cells[cell].ranks.size(); ++r, ++load)
+          first = std::min(first, run.load_ended(load)), last = std::max(last, run.load_ended(load));
+      if (workload_.folded && first != last && !stopped_) throw NotAlike(workload_.parts[sharing_[rest.part]].name);
       took.delays.push_back(delay(rest, last));
     }
     ++simulated_;
     return took_.emplace(std::move(key), std::move(took)).first->second;
   }
 
-  std::size_t number_of(const std::vector<Rank>& ranks) {
-    return numbers_.try_emplace(ranks, numbers_.size()).first->second;
+  std::size_t groups_of(std::uint32_t part) const {
+    const auto& groups = workload_.parts[part].groups;
+    return groups ? groups->size() : 1;
+  }
+
+  std::vector<SimulatedCollective> collectives_of(const Period& period) const {
+    std::vector<SimulatedCollective> collectives;
+    for (std::size_t i = 0; i < period.parts.size(); ++i) {
+      const Part& part = workload_.parts[period.parts[i]];
+      const Chosen& choice = *chosen_[period.parts[i]];
+      SimulatedCollective collective{
+          .pattern = choice.pattern.get(), .bytes = part.bytes, .chunk_bytes = choice.chunk_bytes};
+      collective.start = period.starts[i];
+      if (static_cast<Rank>(members(part).size()) != machine_.ranks() || !part.members.empty())
+        collective.members = members(part);
+      if (!part.groups) collectives.push_back(collective);
+      for (std::size_t g = 0; part.groups && g < part.groups->size(); ++g) {
+        collective.members = (*part.groups)[g];
+        collectives.push_back(collective);
+      }
+    }
+    return collectives;
+  }
+
+  std::size_t number_of(const Part& part) {
+    return numbers_.try_emplace({part.groups.get(), members(part)}, numbers_.size()).first->second;
   }
 
   using Key = std::vector<std::tuple<const CompiledSchedule*, double, std::size_t, Time>>;
@@ -278,7 +313,10 @@ class Player {
   std::vector<Time> durations_;
   std::vector<const Chosen*> chosen_;
   std::vector<std::uint32_t> collectives_;
-  std::map<std::vector<Rank>, std::size_t> numbers_;
+  using Groups = std::vector<std::vector<Rank>>;
+  std::map<std::pair<const Groups*, std::vector<Rank>>, std::size_t> numbers_;
+  std::map<std::tuple<const Groups*, schedule::Collective, double, Rank, Rank, std::string, const void*>, const Chosen*>
+      chosen_of_groups_;
   std::map<std::vector<std::uint32_t>, std::size_t> cell_numbers_;
   std::map<Key, Took> took_;
   std::vector<std::uint32_t> sharing_;  // computations with memory traffic

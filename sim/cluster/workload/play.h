@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -51,8 +52,16 @@ struct Played {
   int rounds = 0;                   // until every collective began when its predecessors had ended
 };
 
+// Thrown where cells of a folded workload, or groups of one of its parts, take different times on the machine: expected
+// the workload with a cell for each.
+struct NotAlike : std::runtime_error {
+  explicit NotAlike(const std::string& what)
+      : std::runtime_error(what + ": expected like times of ranks that do the same") {}
+};
+
 // A collective begins when all its members have reached it and ends with the last of them. Throws invalid_argument for
-// a workload that does not fit the machine, an unsuitable algorithm, or unknown rates.
+// a workload that does not fit the machine, an unsuitable algorithm, or unknown rates. A folded workload takes as long
+// as the whole one, to the picosecond, or throws NotAlike.
 Played play(const Workload&, const Machine&, const PlayOptions& = {});
 Played price(const ExecutionGraph&, const Machine&, const PlayOptions& = {});  // of workload_of(graph)
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <stdexcept>
+#include <tuple>
+#include <utility>
 
 #include "schedule/graph/match.h"
 #include "sim/hardware/figures/figure_units.h"
@@ -22,15 +24,48 @@ class Spreading {
   }
 
   Workload run() {
-    out_.name = graph_.name, out_.ranks = graph_.ranks, out_.shapes = graph_.shapes;
     find_cells();
+    return spread();
+  }
+
+  // Classes are cells.
+  std::optional<Workload> folded() {
+    if (graph_.classes.size() == static_cast<std::size_t>(graph_.ranks)) return {};
+    out_.folded = true;
+    cell_of_.assign(static_cast<std::size_t>(graph_.ranks), 0);
+    for (std::uint32_t c = 0; c < graph_.classes.size(); ++c) {
+      out_.cells.push_back({graph_.classes[c].ranks});
+      cells_of_.push_back({c}), class_of_cell_.push_back(c), local_.push_back(0);
+      for (Rank r : graph_.classes[c].ranks) cell_of_[static_cast<std::size_t>(r)] = c;
+    }
+    if (!groups_are_alike()) return {};
+    return spread();
+  }
+
+ private:
+  Workload spread() {
+    out_.name = graph_.name, out_.ranks = graph_.ranks, out_.shapes = graph_.shapes;
     for (std::size_t c = 0; c < graph_.classes.size(); ++c)
       part_of_.emplace_back(cells_of_[c].size() * graph_.classes[c].tasks.size());
     for (const auto& ends : matched_.order) place(ends);
     return std::move(out_);
   }
 
- private:
+  // Whether groups that come to things together are of the same classes, rank by rank.
+  bool groups_are_alike() const {
+    for (std::size_t c = 0; c < graph_.communicators.size(); ++c) {
+      const auto& groups = graph_.communicators[c].groups;
+      for (const schedule::CommunicatorClasses& set : matched_.together[c])
+        for (const std::uint32_t g : set.groups)
+          if (!groups.empty() && !std::ranges::equal(
+                                     groups[g], groups[set.groups.front()], {}, [&](Rank r) { return class_of(r); },
+                                     [&](Rank r) { return class_of(r); }))
+            return false;
+    }
+    return true;
+  }
+  std::uint32_t class_of(Rank r) const { return cell_of_[static_cast<std::size_t>(r)]; }
+
   const GraphTask& task(TaskEnd e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
 
   // Ranks of one class in the same groups form a cell.
@@ -81,20 +116,49 @@ class Spreading {
     part.collective = t.collective, part.root = t.root, part.peer = t.peer;
     const bool message = t.kind != GraphTask::Kind::collective;
     if (message) part.collective = schedule::Collective::send_recv, part.root = 0, part.peer = 1;
+    if (out_.folded) {
+      part.groups = groups_of(ends, message);
+      if (!part.groups->front().empty()) part.members = part.groups->front();
+      if (part.groups->size() == 1) part.groups = nullptr;
+      return place_among(ends, std::move(part));
+    }
     const auto& groups = graph_.communicators[t.communicator].groups;
     for (std::uint32_t g : groups_of(ends[0])) {
       part.members = groups.empty() ? std::vector<Rank>{} : groups[g];
-      if (message) part.members = {member(part.members, task(ends[1]).peer), member(part.members, t.peer)};
-      part.cells.clear();
-      if (part.members.empty()) {
-        for (std::uint32_t c = 0; c < out_.cells.size(); ++c) part.cells.push_back(c);
-      } else {
-        for (Rank r : part.members) part.cells.push_back(cell_of_[static_cast<std::size_t>(r)]);
-        std::ranges::sort(part.cells);
-        part.cells.erase(std::unique(part.cells.begin(), part.cells.end()), part.cells.end());
-      }
-      add(ends, part);
+      if (message) part.members = ends_of(ends, part.members);
+      place_among(ends, part);
     }
+  }
+
+  void place_among(const std::vector<TaskEnd>& ends, Part part) {
+    part.cells.clear();
+    if (part.members.empty()) {
+      for (std::uint32_t c = 0; c < out_.cells.size(); ++c) part.cells.push_back(c);
+    } else {
+      for (Rank r : part.members) part.cells.push_back(cell_of_[static_cast<std::size_t>(r)]);
+      std::ranges::sort(part.cells);
+      part.cells.erase(std::unique(part.cells.begin(), part.cells.end()), part.cells.end());
+    }
+    add(ends, std::move(part));
+  }
+
+  // The ranks of each group that come to it together; those of one communicator are kept once.
+  std::shared_ptr<const std::vector<std::vector<Rank>>> groups_of(const std::vector<TaskEnd>& ends, bool message) {
+    const GraphTask& t = task(ends[0]);
+    const std::vector<std::uint32_t>& numbers = groups_of(ends[0]);
+    auto& known = groups_kept_[{t.communicator, numbers.front(), message ? task(ends[1]).peer : -1, t.peer}];
+    if (known) return known;
+    const auto& groups = graph_.communicators[t.communicator].groups;
+    auto all = std::make_shared<std::vector<std::vector<Rank>>>();
+    for (const std::uint32_t g : numbers) {
+      all->push_back(groups.empty() ? std::vector<Rank>{} : groups[g]);
+      if (message) all->back() = ends_of(ends, all->back());
+    }
+    return known = std::move(all);
+  }
+
+  std::vector<Rank> ends_of(const std::vector<TaskEnd>& ends, const std::vector<Rank>& group) const {
+    return {member(group, task(ends[1]).peer), member(group, task(ends[0]).peer)};
   }
 
   static Rank member(const std::vector<Rank>& group, Rank place) {
@@ -135,11 +199,16 @@ class Spreading {
   std::vector<std::uint32_t> class_of_cell_, local_;  // its class, and its number there
   std::vector<std::vector<std::uint32_t>> part_of_;   // by class; by task and the class's cell
   std::map<std::pair<std::uint32_t, std::uint16_t>, std::uint32_t> last_of_stream_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, Rank, Rank>,
+           std::shared_ptr<const std::vector<std::vector<Rank>>>>
+      groups_kept_;  // by communicator, its first group, and a message's ends
 };
 
 }  // namespace
 
 Workload workload_of(const ExecutionGraph& graph) { return Spreading(graph).run(); }
+
+std::optional<Workload> folded_workload_of(const ExecutionGraph& graph) { return Spreading(graph).folded(); }
 
 std::string text(const Workload& workload, const Part& part) {
   if (part.kind == Part::Kind::compute) return part.name;

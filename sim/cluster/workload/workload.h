@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,7 +37,9 @@ struct Part {
   double flops = 0;
   double bytes = 0;  // of the collective's larger buffer, or read and written by compute
   schedule::Collective collective = schedule::Collective::all_reduce;
-  std::vector<Rank> members = {};                           // in the order of the collective's ranks; empty: all
+  std::vector<Rank> members = {};  // in the order of the collective's ranks; empty: all
+  // Groups each of which does the same by itself, the members first; null: the members alone.
+  std::shared_ptr<const std::vector<std::vector<Rank>>> groups = {};
   Rank root = 0, peer = 0;                                  // indices among the members
   std::string algorithm = {};                               // empty: the best
   std::shared_ptr<const schedule::Schedule> schedule = {};  // used instead of an algorithm
@@ -48,10 +51,14 @@ struct Workload {
   std::vector<schedule::OperationShape> shapes;
   std::vector<Cell> cells;
   std::vector<Part> parts;  // each comes after those that it waits for
+  bool folded = false;      // a cell stands for ranks that do the same in groups of their own
 };
 
 // Throws invalid_argument with the fault of a graph that is not proved.
 Workload workload_of(const ExecutionGraph&);
+// Each class as one cell, and collectives of all groups of a communicator as one part; none where a class's groups
+// differ in who is in them, or nothing is gained.
+std::optional<Workload> folded_workload_of(const ExecutionGraph&);
 
 // One task a line, words separated by spaces; '#' begins a comment:
 //   ranks 16                                  first of all: the number of ranks, here 0 to 15

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "sim/cluster/workload/chakra.h"
+#include "sim/cluster/workload/traces/frames.h"
 
 namespace trellis::sim {
 namespace {
@@ -196,25 +197,44 @@ void read_metadata(Fields fields) {
       fields.refuse(fields.start(), "version '{}': expected 0.0.4", fields.text());
 }
 
+// The next message; advances to what follows it.
+ChakraFrame next_frame(Fields& whole, const ChakraFile& file) {
+  const std::size_t at = whole.at();
+  const std::uint64_t size = whole.varint();
+  const std::size_t begin = whole.at();
+  if (size > file.bytes.size() - begin)
+    whole.refuse(at, "a message of {} bytes where {} are left", size, file.bytes.size() - begin);
+  whole = Fields(file, begin + size, file.bytes.size());
+  return {begin, begin + size};
+}
+
+void expect_some(const ChakraFile& file) {
+  if (file.bytes.empty()) Fields(file, 0, 0).refuse(0, "nothing there: expected a trace's metadata");
+}
+
 }  // namespace
+
+void find_frames(const ChakraFile& file, std::vector<ChakraFrame>& frames) {
+  expect_some(file);
+  frames.clear();
+  for (Fields whole(file, 0, file.bytes.size()); !whole.done();) frames.push_back(next_frame(whole, file));
+}
+
+ChakraNode read_node(const ChakraFile& file, ChakraFrame frame) {
+  return read_node(Fields(file, frame.begin, frame.end));
+}
 
 std::vector<ChakraNode> read_chakra_nodes(const ChakraFile& file) {
   std::vector<ChakraNode> nodes;
   Fields whole(file, 0, file.bytes.size());
   for (bool first = true; !whole.done(); first = false) {
-    const std::size_t at = whole.at();
-    const std::uint64_t size = whole.varint();
-    const std::size_t begin = whole.at();
-    if (size > file.bytes.size() - begin)
-      whole.refuse(at, "a message of {} bytes where {} are left", size, file.bytes.size() - begin);
-    const std::size_t end = begin + size;
+    const ChakraFrame frame = next_frame(whole, file);
     if (first)
-      read_metadata({file, begin, end});
+      read_metadata({file, frame.begin, frame.end});
     else
-      nodes.push_back(read_node({file, begin, end}));
-    whole = Fields(file, end, file.bytes.size());
+      nodes.push_back(read_node(file, frame));
   }
-  if (file.bytes.empty()) whole.refuse(0, "nothing there: expected a trace's metadata");
+  expect_some(file);
   return nodes;
 }
 

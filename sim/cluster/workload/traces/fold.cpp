@@ -1,0 +1,263 @@
+// Folds traces while they are read: a rank's file is held against those of the kinds of traces that are known, message
+// by message, and what is its own is noted alone: its groups, and who is at the other end of its messages.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "sim/cluster/workload/traces/frames.h"
+#include "sim/cluster/workload/traces/merge.h"
+
+namespace trellis::sim {
+namespace {
+
+using Type = ChakraNode::Type;
+
+constexpr std::size_t most_kinds = 256;  // each file is held against them one after the other
+constexpr std::uint32_t unknown = static_cast<std::uint32_t>(-1);
+
+bool is_message(const ChakraNode& n) { return n.type == Type::send || n.type == Type::receive; }
+
+// Traces that differ in no more than what their groups and peers are called.
+struct TraceKind {
+  std::string bytes;
+  std::vector<ChakraFrame> frames;
+  std::vector<ChakraNode> nodes;
+  std::vector<std::uint32_t> slots;  // by node: which of its own groups or peers it is with
+};
+
+// What is a rank's own, in the order in which its trace comes to it.
+struct OwnNames {
+  std::uint32_t kind = 0;
+  std::vector<std::uint32_t> groups;
+  std::vector<Rank> peers;
+};
+
+bool alike_but_for_names(const ChakraNode& a, const ChakraNode& b) {
+  return a.id == b.id && a.name == b.name && a.type == b.type && a.after == b.after && a.micros == b.micros &&
+         a.on_host == b.on_host && a.comm_type == b.comm_type && a.comm_size == b.comm_size && a.tag == b.tag &&
+         a.root == b.root && a.operations == b.operations && a.tensor_bytes == b.tensor_bytes &&
+         a.group.empty() == b.group.empty();
+}
+
+class TraceFolding {
+ public:
+  TraceFolding(std::span<const std::string> names, const std::function<std::string(std::size_t)>& bytes)
+      : names_(names), bytes_(bytes) {}
+
+  // False: nothing is gained.
+  bool run() {
+    for (std::size_t r = 0; r < names_.size(); ++r)
+      if (!add(static_cast<Rank>(r))) return false;
+    return kinds_.size() < names_.size() && refine() && find_meetings();
+  }
+
+  std::vector<ChakraActor> actors() {
+    std::vector<ChakraActor> all;
+    for (const std::vector<Rank>& ranks : members_) {
+      const TraceKind& kind = kinds_[own_[at(ranks.front())].kind];
+      all.push_back({.ranks = ranks, .nodes = kind.nodes});
+      for (std::uint32_t i = 0; i < kind.nodes.size(); ++i) {
+        const std::uint32_t meeting = meeting_of(ranks.front(), kind, i);
+        all.back().meetings.push_back(meeting);
+        // A stream of its own for what is done together, whatever each rank's group is called.
+        ChakraNode& node = all.back().nodes[i];
+        if (node.type == Type::collective && !node.group.empty()) node.group = std::to_string(meeting);
+      }
+    }
+    return all;
+  }
+  std::vector<ChakraMeeting> meetings() { return std::move(meetings_); }
+
+ private:
+  static std::size_t at(Rank r) { return static_cast<std::size_t>(r); }
+
+  bool add(Rank r) {
+    std::string bytes = bytes_(at(r));
+    const ChakraFile file{names_[at(r)], bytes};
+    find_frames(file, frames_);
+    for (std::uint32_t k = 0; k < kinds_.size(); ++k)
+      if (OwnNames own{.kind = k}; is_of(kinds_[k], r, file, own)) return own_.push_back(std::move(own)), true;
+    if (kinds_.size() == most_kinds || 2 * kinds_.size() > names_.size()) return false;
+    TraceKind kind{.nodes = read_chakra_nodes(file)};
+    kind.bytes = std::move(bytes), kind.frames = frames_;
+    std::map<std::pair<bool, std::string>, std::uint32_t> slots;
+    std::uint32_t counts[2] = {0, 0};
+    for (const ChakraNode& n : kind.nodes) {
+      kind.slots.push_back(unknown);
+      if (!is_message(n) && (n.type != Type::collective || n.group.empty())) continue;
+      const auto [found, fresh] = slots.try_emplace(
+          {is_message(n), is_message(n) ? std::to_string(n.type == Type::send ? n.target : n.source) : n.group},
+          counts[is_message(n)]);
+      counts[is_message(n)] += fresh;
+      kind.slots.back() = found->second;
+    }
+    kinds_.push_back(std::move(kind));
+    OwnNames own{.kind = static_cast<std::uint32_t>(kinds_.size() - 1)};
+    if (!is_of(kinds_.back(), r, {names_[at(r)], kinds_.back().bytes}, own)) return false;
+    own_.push_back(std::move(own));
+    return true;
+  }
+
+  bool is_of(const TraceKind& kind, Rank r, const ChakraFile& file, OwnNames& own) {
+    if (frames_.size() != kind.frames.size()) return false;
+    const auto part = [](std::string_view bytes, ChakraFrame f) { return bytes.substr(f.begin, f.end - f.begin); };
+    for (std::size_t i = 0; i < frames_.size(); ++i) {
+      const bool same = part(file.bytes, frames_[i]) == part(kind.bytes, kind.frames[i]);
+      if (i == 0) {
+        if (!same) return false;
+        continue;
+      }
+      const ChakraNode& known = kind.nodes[i - 1];
+      if (same && kind.slots[i - 1] == unknown) continue;
+      if (same) {
+        if (!name(r, known, kind.slots[i - 1], own)) return false;
+        continue;
+      }
+      const ChakraNode node = read_node(file, frames_[i]);
+      if (kind.slots[i - 1] == unknown || !alike_but_for_names(known, node) || !name(r, node, kind.slots[i - 1], own))
+        return false;
+    }
+    return differ(own.groups) && differ(own.peers);
+  }
+
+  template <class T>
+  static bool differ(std::vector<T> all) {
+    std::ranges::sort(all);
+    return std::ranges::adjacent_find(all) == all.end();
+  }
+
+  // Notes with whom the rank's node is; false if one of its kind is with another there.
+  bool name(Rank r, const ChakraNode& n, std::uint32_t slot, OwnNames& own) {
+    const auto note = [slot](auto& all, auto value) {
+      if (slot == all.size()) all.push_back(value);
+      return slot < all.size() && all[slot] == value;
+    };
+    if (!is_message(n)) {
+      auto found = groups_.find(n.group);
+      if (found == groups_.end()) found = groups_.emplace(n.group, static_cast<std::uint32_t>(groups_.size())).first;
+      return note(own.groups, found->second);
+    }
+    const std::int64_t self = n.type == Type::send ? n.source : n.target,
+                       peer = n.type == Type::send ? n.target : n.source;
+    if ((self >= 0 && self != r) || peer == r || peer < 0 || peer >= std::ssize(names_)) return false;
+    return note(own.peers, static_cast<Rank>(peer));
+  }
+
+  // Splits kinds until ranks of one are with like ones in all that they do.
+  bool refine() {
+    group_ranks_.resize(groups_.size());
+    for (std::size_t r = 0; r < own_.size(); ++r) {
+      colours_.push_back(own_[r].kind);
+      for (std::uint32_t slot = 0; slot < own_[r].groups.size(); ++slot)
+        group_ranks_[own_[r].groups[slot]].emplace_back(static_cast<Rank>(r), slot);
+    }
+    for (std::size_t before = 0, count = kinds_.size(); before != count; count = split()) before = count;
+    for (std::size_t r = 0; r < colours_.size(); ++r) {
+      if (colours_[r] == members_.size()) members_.emplace_back();
+      members_[colours_[r]].push_back(static_cast<Rank>(r));
+    }
+    return 2 * members_.size() <= own_.size();
+  }
+
+  // The number of colours there are now, by their lowest ranks.
+  std::size_t split() {
+    std::map<std::vector<std::uint32_t>, std::uint32_t> like, signs;
+    like_.clear();
+    for (const auto& ranks : group_ranks_) {
+      std::vector<std::uint32_t> sign;
+      for (const auto& [r, slot] : ranks) sign.push_back(colours_[at(r)]), sign.push_back(slot);
+      like_.push_back(like.try_emplace(std::move(sign), static_cast<std::uint32_t>(like.size())).first->second);
+    }
+    std::vector<std::uint32_t> next;
+    for (std::size_t r = 0; r < own_.size(); ++r) {
+      std::vector<std::uint32_t> sign{colours_[r]};
+      for (const std::uint32_t g : own_[r].groups) sign.push_back(like_[g]);
+      for (const Rank peer : own_[r].peers)
+        sign.push_back(colours_[at(peer)]), sign.push_back(slot_of(peer, static_cast<Rank>(r)));
+      next.push_back(signs.try_emplace(std::move(sign), static_cast<std::uint32_t>(signs.size())).first->second);
+    }
+    colours_ = std::move(next);
+    return signs.size();
+  }
+
+  // Which of the rank's peers the other one is; unknown: none.
+  std::uint32_t slot_of(Rank r, Rank other) const {
+    const auto& peers = own_[at(r)].peers;
+    const auto found = std::ranges::find(peers, other);
+    return found == peers.end() ? unknown : static_cast<std::uint32_t>(found - peers.begin());
+  }
+
+  bool find_meetings() {
+    meetings_.push_back({.actors = members_.size()});
+    like_meetings_.assign(group_ranks_.size(), unknown);
+    for (std::uint32_t g = 0; g < group_ranks_.size(); ++g) {
+      if (group_ranks_[g].empty()) continue;  // of a trace that is of no kind
+      auto& meeting = like_meetings_[like_[g]];
+      if (meeting == unknown) {
+        meeting = static_cast<std::uint32_t>(meetings_.size());
+        std::set<std::uint32_t> colours;
+        for (const auto& [r, slot] : group_ranks_[g]) colours.insert(colours_[at(r)]);
+        meetings_.push_back({.actors = colours.size()});
+      }
+      auto& ranks = meetings_[meeting].groups.emplace_back();
+      for (const auto& [r, slot] : group_ranks_[g]) ranks.push_back(r);
+    }
+    for (const std::vector<Rank>& ranks : members_)
+      for (std::uint32_t slot = 0; slot < own_[at(ranks.front())].peers.size(); ++slot) {
+        messages_[{colours_[at(ranks.front())], slot}] = static_cast<std::uint32_t>(meetings_.size());
+        auto& groups = meetings_.emplace_back().groups;
+        for (Rank r : ranks) groups.push_back({r, own_[at(r)].peers[slot]});
+      }
+    for (ChakraMeeting& m : meetings_) {
+      std::vector<Rank> all;
+      for (const auto& group : m.groups) all.insert(all.end(), group.begin(), group.end());
+      if (!differ(all)) return false;
+      if (m.actors > 0 && all.size() == own_.size() && m.groups.size() == 1) m.groups.clear();
+    }
+    return true;
+  }
+
+  std::uint32_t meeting_of(Rank r, const TraceKind& kind, std::uint32_t node) const {
+    const ChakraNode& n = kind.nodes[node];
+    if (!is_message(n) && n.type != Type::collective) return ChakraActor::no_meeting;
+    if (!is_message(n)) return n.group.empty() ? 0 : like_meetings_[like_[own_[at(r)].groups[kind.slots[node]]]];
+    const Rank peer = own_[at(r)].peers[kind.slots[node]];
+    if (n.type == Type::send) return messages_.at({colours_[at(r)], kind.slots[node]});
+    const auto sends = messages_.find({colours_[at(peer)], slot_of(peer, r)});
+    if (sends == messages_.end()) throw std::invalid_argument("nobody sends it");
+    return sends->second;
+  }
+
+  std::span<const std::string> names_;
+  const std::function<std::string(std::size_t)>& bytes_;
+  std::vector<ChakraFrame> frames_;  // of the rank that is read
+  std::vector<TraceKind> kinds_;
+  std::vector<OwnNames> own_;  // by rank
+  std::map<std::string, std::uint32_t, std::less<>> groups_;
+  std::vector<std::vector<std::pair<Rank, std::uint32_t>>> group_ranks_;  // with what the group is among each one's own
+  std::vector<std::uint32_t> colours_, like_;                             // by rank; of groups that are alike, by group
+  std::vector<std::vector<Rank>> members_;                                // by colour
+  std::vector<ChakraMeeting> meetings_;
+  std::vector<std::uint32_t> like_meetings_;                                   // by like_
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> messages_;  // by the sender's colour and slot
+};
+
+}  // namespace
+
+std::optional<ExecutionGraph> read_alike_chakra(std::string_view name, std::span<const std::string> names,
+                                                const std::function<std::string(std::size_t)>& bytes) try {
+  if (names.size() < 2) return {};
+  TraceFolding folding(names, bytes);
+  if (!folding.run()) return {};
+  std::vector<ChakraActor> actors = folding.actors();
+  std::vector<ChakraFile> files;
+  for (const std::string& each : names) files.push_back({each, {}});
+  return merged_traces(name, files, std::move(actors), folding.meetings());
+} catch (const std::invalid_argument&) {
+  return {};  // read_chakra says what it is
+}
+
+}  // namespace trellis::sim
