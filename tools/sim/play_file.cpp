@@ -58,6 +58,14 @@ std::vector<std::string> trace_paths(const std::string& path) {
   return paths.empty() ? std::vector<std::string>{path} : paths;
 }
 
+// None: nothing is gained by folding, or it is not wanted.
+std::optional<Workload> folded_trace(const Playing& o) {
+  if (o.unfolded || o.noise.runs > 0) return {};
+  const std::vector<std::string> paths = trace_paths(o.file.path);
+  const auto graph = read_alike_chakra(o.file.path, paths, [&](std::size_t r) { return read_input(paths[r]); });
+  return graph ? folded_workload_of(*graph) : std::nullopt;
+}
+
 Workload trace(const Playing& o) {
   std::vector<std::string> texts;
   const std::vector<std::string> paths = trace_paths(o.file.path);
@@ -67,8 +75,10 @@ Workload trace(const Playing& o) {
   return sim::workload_of(read_chakra(o.file.path, files));
 }
 
+bool is_trace(const Playing& o) { return std::filesystem::path(o.file.path).extension() == ".et"; }
+
 Workload workload_of(const Playing& o) {
-  if (std::filesystem::path(o.file.path).extension() == ".et") return trace(o);
+  if (is_trace(o)) return trace(o);
   if (is_goal(o.file.text)) return sim::workload_of(goal_graph(read_goal(o.file.path, o.file.text)));
   return sim::workload_of(read_graph(o.file.path, o.file.text));
 }
@@ -94,6 +104,13 @@ struct Row {
   Time first = forever, last = 0, path = 0;
 };
 
+// How often it is done: by each group, and each rank that a folded cell stands for.
+std::int64_t times_of(const Workload& workload, const Part& part) {
+  if (part.groups) return std::ssize(*part.groups);
+  if (part.kind == Part::Kind::collective || !workload.folded) return 1;
+  return std::ssize(workload.cells[part.cells.front()].ranks);
+}
+
 Table rows_of(const Workload& workload, const Played& played) {
   std::map<std::string, Row> by_name;
   for (std::size_t i = 0; i < workload.parts.size(); ++i) {
@@ -101,7 +118,7 @@ Table rows_of(const Workload& workload, const Played& played) {
     Row& row = by_name[part.name];
     row.what = part.kind == Part::Kind::compute ? "compute" : sim::text(workload, part);
     row.algorithm = played.parts[i].algorithm;
-    ++row.parts;
+    row.parts += times_of(workload, part);
     row.first = std::min(row.first, played.parts[i].start);
     row.last = std::max(row.last, played.parts[i].end);
   }
@@ -125,6 +142,22 @@ Table rows_of(const Workload& workload, const Played& played) {
   return table;
 }
 
+// What is done, and what of it is on the critical path.
+struct Counts {
+  std::int64_t computations = 0, exchanges = 0;
+  Time computing = 0, exchanging = 0;
+};
+
+Counts counts_of(const Workload& workload, const Played& played) {
+  Counts counts;
+  for (const Part& part : workload.parts)
+    (part.kind == Part::Kind::compute ? counts.computations : counts.exchanges) += times_of(workload, part);
+  for (std::uint32_t i : played.path)
+    (workload.parts[i].kind == Part::Kind::compute ? counts.computing : counts.exchanging) +=
+        played.parts[i].end - played.parts[i].start;
+  return counts;
+}
+
 std::string text_of(const PlayReport& report) {
   const auto& [workload, machine, answer] = report;
   const auto& [played, interval, noisy, interrupted] = answer;
@@ -137,19 +170,16 @@ std::string text_of(const PlayReport& report) {
   for (const Sensitivity& s :
        std::span(interval.sensitivities).first(std::min<std::size_t>(3, interval.sensitivities.size())))
     out += fmt::format("  sensitive to   {}\n", sensitivity_words(s));
-  Time on_path = 0;
-  for (std::uint32_t i : played.path)
-    if (workload.parts[i].kind == Part::Kind::collective) on_path += played.parts[i].end - played.parts[i].start;
   const auto mean = static_cast<Time>(played.exposed_mean);
   out += fmt::format("  communication  exposed for {} in the mean ({}), {} at most ({})\n", time_words(mean),
                      share_words(mean, played.time), time_words(played.exposed_most),
                      share_words(played.exposed_most, played.time));
   out += fmt::format("  critical path  {} tasks, {} of it communication\n", played.path.size(),
-                     share_words(on_path, played.time));
+                     share_words(counts_of(workload, played).exchanging, played.time));
   return out + "\n" + rows_of(workload, played).text();
 }
 
-std::string json_of(const PlayReport& report) {
+std::string json_of(const PlayReport& report, bool tasks) {
   const auto& [workload, machine, answer] = report;
   const auto& [played, interval, noisy, interrupted] = answer;
   nlohmann::ordered_json out{{"workload", workload.name},
@@ -163,6 +193,10 @@ std::string json_of(const PlayReport& report) {
                              {"interrupted", interrupted}};
   put_interval(out, interval);
   put_noise(out, noisy);
+  const Counts counts = counts_of(workload, played);
+  out["computations"] = counts.computations, out["exchanges"] = counts.exchanges;
+  out["path_us"] = {{"computation", in_us(counts.computing)}, {"communication", in_us(counts.exchanging)}};
+  if (!tasks) return json_text(out, 1);
   out["tasks"] = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < workload.parts.size(); ++i) {
     const Part& part = workload.parts[i];
@@ -170,6 +204,7 @@ std::string json_of(const PlayReport& report) {
     nlohmann::ordered_json task{{"task", part.name},
                                 {"what", compute ? "compute" : name(part.collective)},
                                 {"rank", workload.cells[part.cells.front()].ranks.front()},
+                                {"times", times_of(workload, part)},
                                 {"start_ps", played.parts[i].start},
                                 {"end_ps", played.parts[i].end}};
     if (!compute) task["bytes"] = part.bytes, task["algorithm"] = played.parts[i].algorithm;
@@ -215,11 +250,21 @@ int play_file(const Playing& o) {
   if (!o.memory.empty()) options.memory = rate_of(o.memory);
   PriceProgress watch;
   PricedMachine priced(asked_machine(o.machine, o.what_if, o.era, o.figures), &watch);
-  Workload workload = workload_of(o);
-  read_schedules(workload, o.algorithm);
   expect_noise(o.noise, priced.machine(), o.era);
   note_seed(o.noise);
-  const PlayReport report{workload, priced.machine(), answer(workload, options, o.noise, priced)};
+  PlayReport report{.machine = priced.machine()};
+  const auto play = [&](Workload w) {
+    report.workload = std::move(w);
+    read_schedules(report.workload, o.algorithm);
+    report.answer = answer(report.workload, options, o.noise, priced);
+  };
+  try {
+    auto folded = is_trace(o) ? folded_trace(o) : std::nullopt;
+    play(folded ? *std::move(folded) : workload_of(o));
+  } catch (const NotAlike&) {
+    play(workload_of(o));
+  }
+  const Workload& workload = report.workload;
   if (report.answer.played.time == forever) throw std::runtime_error("interrupted before the end was reached");
   watch.clear();
   if (!o.output.empty())
@@ -230,7 +275,7 @@ int play_file(const Playing& o) {
                                  ? fmt::format("{} of {} ranks", workload.cells.size(), workload.ranks)
                                  : "",
                     .path = false});
-  write_output("", o.json ? json_of(report) : text_of(report));
+  write_output("", o.json ? json_of(report, o.tasks) : text_of(report));
   return report.answer.interrupted.empty() ? 0 : 1;
 }
 

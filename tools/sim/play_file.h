@@ -14,7 +14,7 @@ struct Playing {
   std::string machine, algorithm, era, memory, output, figures = {};
   std::vector<std::string> what_if = {};
   double tflops = 0;
-  bool json = false;
+  bool json = false, tasks = false, unfolded = false;
   sim::NoiseRuns noise = {};
 };
 

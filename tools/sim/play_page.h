@@ -9,9 +9,9 @@
 namespace trellis::tools {
 
 struct PlayReport {
-  const sim::Workload& workload;
+  sim::Workload workload = {};
   const sim::Machine& machine;
-  sim::PlayedAnswer answer;
+  sim::PlayedAnswer answer = {};
 };
 
 std::string play_page(const PlayReport&);

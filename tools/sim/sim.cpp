@@ -40,7 +40,7 @@ struct Options {
   double tflops = 0;
   NoiseRuns noise;
   int ranks = 0;
-  bool json = false, explain = false, no_fold = false, no_interval = false;
+  bool json = false, explain = false, tasks = false, no_fold = false, no_interval = false;
 };
 
 void add(CLI::App& app, Options& o) {
@@ -88,6 +88,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--memory", o.memory,
                  "For a workload: memory bandwidth of a rank, such as 700GB/s [its share of the HBM]");
   app.add_flag("--json", o.json, "Print JSON");
+  app.add_flag("--tasks", o.tasks, "For a workload: with --json, when each of its tasks ran");
   add_request_options(app, o.request);
 }
 
@@ -106,7 +107,6 @@ int play(const Options& o, const TypedFile& file) {
   std::string stranger = first_given(rest);
   if (o.ranks > 0) stranger = "--ranks";
   if (o.explain) stranger = "--explain";
-  if (o.no_fold) stranger = "--unfolded";
   if (!o.shown.empty()) stranger = "--show";
   if (o.within) stranger = "--within";
   if (o.no_interval) stranger = "--no-interval";
@@ -123,6 +123,8 @@ int play(const Options& o, const TypedFile& file) {
                     .what_if = o.what_if,
                     .tflops = o.tflops,
                     .json = o.json,
+                    .tasks = o.tasks,
+                    .unfolded = o.no_fold,
                     .noise = o.noise});
 }
 
@@ -300,7 +302,8 @@ class Pricing {
 int run(const Options& o) {
   const std::optional<TypedFile> file = given_file(o);
   if (file && !collective_meant(o.what) && !holds_schedule(*file)) return play(o, *file);
-  for (const auto& [given, option] : {std::pair(o.tflops > 0, "--tflops"), {!o.memory.empty(), "--memory"}})
+  for (const auto& [given, option] :
+       {std::pair(o.tflops > 0, "--tflops"), {!o.memory.empty(), "--memory"}, {o.tasks, "--tasks"}})
     if (given) throw std::invalid_argument(fmt::format("{} goes with a file, and {} is a collective", option, o.what));
   if (!o.shown.empty() && o.output.empty()) throw std::invalid_argument("--show goes with -o");
   ranks_named(o.shown);  // throws when they are wrong
