@@ -17,26 +17,29 @@ constexpr Rank most_chunks = 4;
 
 class Listing {
  public:
-  Listing(const Config& config, Rank world, Rank host) : config_(config), world_(world), host_(host) {}
+  Listing(const Config& config, Rank world, Rank host, Rank most_context)
+      : config_(config), world_(world), host_(host), most_context_(most_context) {}
 
   std::vector<StepLayout> run() {
     for (Rank tensor = 1; tensor <= host_ && tensor <= static_cast<Rank>(config_.model.num_attention_heads);
          tensor *= 2)
       for (Rank pipeline = 1; pipeline <= static_cast<Rank>(config_.model.num_layers); pipeline *= 2)
-        if (world_ % (tensor * pipeline) == 0) add_batches(tensor, pipeline);
+        for (Rank context = 1; context <= most_context_; context *= 2)
+          if (world_ % (tensor * pipeline * context) == 0) add_batches(tensor, pipeline, context);
     return std::move(all_);
   }
 
  private:
-  void add_batches(Rank tensor, Rank pipeline) {
-    const Rank data = world_ / (tensor * pipeline);
+  void add_batches(Rank tensor, Rank pipeline, Rank context) {
+    const Rank replicas = world_ / (tensor * pipeline);  // of the weights: of data and context together
     for (std::size_t micro = 1; micro <= most_micro_batch; micro *= 2)
       for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
         for (const bool zero1 : {true, false})
-          for (Rank expert = 1; expert <= std::min<Rank>(data, most_expert_ranks()); expert *= 2) {
-            if (data == 1 && zero1) continue;
+          for (Rank expert = 1; expert <= std::min<Rank>(replicas, most_expert_ranks()); expert *= 2) {
+            if (replicas == 1 && zero1) continue;
             StepLayout l{.strategy = config_.strategy, .recompute = recompute, .micro_batch = micro};
             l.strategy.tensor = tensor, l.strategy.pipeline = pipeline, l.strategy.expert = expert;
+            l.strategy.context = context;
             l.strategy.sequence_parallel = tensor > 1, l.strategy.zero1 = zero1, l.strategy.cuts.clear();
             add_pipelines(l);
           }
@@ -64,7 +67,7 @@ class Listing {
   }
 
   const Config& config_;
-  Rank world_, host_;
+  Rank world_, host_, most_context_;
   std::vector<StepLayout> all_;
 };
 
@@ -72,8 +75,9 @@ class Listing {
 
 std::string words_of(const StepLayout& l) {
   const train::StrategyConfig& s = l.strategy;
-  return fmt::format("T={} P={} V={}{}{} micro-batch {}{}{}{}{}", s.tensor, s.pipeline, s.virtual_pipeline,
-                     s.expert > 1 ? fmt::format(" E={}", s.expert) : "", s.schedule.empty() ? "" : " " + s.schedule,
+  return fmt::format("T={} P={} V={}{}{}{} micro-batch {}{}{}{}{}", s.tensor, s.pipeline, s.virtual_pipeline,
+                     s.expert > 1 ? fmt::format(" E={}", s.expert) : "",
+                     s.context > 1 ? fmt::format(" C={}", s.context) : "", s.schedule.empty() ? "" : " " + s.schedule,
                      l.micro_batch, s.sequence_parallel ? " SP" : "", s.zero1 ? " ZeRO-1" : "",
                      l.recompute == Recompute::none ? "" : fmt::format(" {}", train::name(l.recompute)),
                      l.order == AxisOrder::data_first ? "" : ", pipeline before data");
@@ -84,8 +88,8 @@ Config with(Config c, const StepLayout& l) {
   return c;
 }
 
-std::vector<StepLayout> layouts_of(const Config& config, Rank world, Rank host) {
-  return Listing(config, world, host).run();
+std::vector<StepLayout> layouts_of(const Config& config, Rank world, Rank host, Rank most_context) {
+  return Listing(config, world, host, most_context).run();
 }
 
 }  // namespace trellis::tools

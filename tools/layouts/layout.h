@@ -21,7 +21,9 @@ train::Config with(train::Config, const StepLayout&);
 
 // Every layout of the configuration's model with its global batch: tensor sizes within a host, pipelines, chunks, their
 // schedules, micro-batches, sequence parallelism wherever there is a tensor axis, ZeRO-1, recomputation,
-// of a model with experts how many ranks share them out. Orders of axes apart: they do not change what a rank computes.
-std::vector<StepLayout> layouts_of(const train::Config&, train::Rank world, train::Rank host);
+// of a model with experts how many ranks share them out, and how many share a sequence, at most `most_context`. Orders
+// of axes apart: they do not change what a rank computes.
+std::vector<StepLayout> layouts_of(const train::Config&, train::Rank world, train::Rank host,
+                                   train::Rank most_context = 1);
 
 }  // namespace trellis::tools

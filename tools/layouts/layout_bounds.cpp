@@ -22,8 +22,7 @@ constexpr Rank ends_and_middle = 4;  // ranks of a pipeline that has every kind 
 // Whether all layers are alike, and nothing else tells the ranks of a stage apart.
 bool is_even(const Config& c) {
   const bool experts_everywhere = c.experts.frequency == 1 && c.experts.first_layer == 0;
-  return (c.experts.experts == 0 || experts_everywhere) && c.recompute_layers.empty() && c.strategy.context == 1 &&
-         c.strategy.cuts.empty();
+  return (c.experts.experts == 0 || experts_everywhere) && c.recompute_layers.empty() && c.strategy.cuts.empty();
 }
 
 }  // namespace
@@ -64,14 +63,16 @@ class LayoutBounds::Known {
 
   const std::optional<Kinds>& kinds(const StepLayout& l, const Config& config, const sim::Machine& machine,
                                     const sim::StepOptions& options) {
-    const Rank ranks = l.strategy.pipeline == 1                                       ? 1
-                       : machine.ranks() % (l.strategy.tensor * ends_and_middle) == 0 ? ends_and_middle
-                                                                                      : 2;
+    const Rank of_stage = l.strategy.tensor * l.strategy.context;
+    const Rank ranks = l.strategy.pipeline == 1                              ? 1
+                       : machine.ranks() % (of_stage * ends_and_middle) == 0 ? ends_and_middle
+                                                                             : 2;
     const bool split = l.strategy.schedule.starts_with("zb");
     Entry* entry = nullptr;
     {
       const std::lock_guard lock(mutex_);
-      entry = &entries_[{l.strategy.tensor, l.strategy.expert, l.micro_batch, l.recompute, ranks, split}];
+      entry = &entries_[{l.strategy.tensor, l.strategy.context, l.strategy.expert, l.micro_batch, l.recompute, ranks,
+                         split}];
     }
     std::call_once(entry->once, [&] {
       // Fewer stages have more data-parallel ranks, and more of them fewer, which may not share out the experts.
@@ -108,7 +109,7 @@ class LayoutBounds::Known {
                    const sim::StepOptions& options) {
     const Rank world = machine.ranks(), pipeline = config.strategy.pipeline;
     config.model.num_layers = layers * static_cast<std::size_t>(pipeline);
-    const auto data = static_cast<std::size_t>(world / config.strategy.tensor / pipeline);
+    const auto data = static_cast<std::size_t>(world / config.strategy.ranks_of_model());
     config.global_batch_size = few * config.micro_batch_size * data;
     train::CompactStep step = train::compact_step(config, world, false);
     if (step.graph.classes.size() != static_cast<std::size_t>(pipeline) ||
@@ -139,7 +140,7 @@ class LayoutBounds::Known {
   }
 
   std::mutex mutex_;
-  std::map<std::tuple<Rank, Rank, std::size_t, train::Recompute, Rank, bool>, Entry> entries_;
+  std::map<std::tuple<Rank, Rank, Rank, std::size_t, train::Recompute, Rank, bool>, Entry> entries_;
   std::map<std::tuple<std::string, Rank, Rank, std::size_t>, std::optional<train::PipelineSchedule>> schedules_;
 };
 
@@ -152,7 +153,7 @@ class RankBound {
   using Amounts = Known::Amounts;
   using Kinds = Known::Kinds;
   RankBound(const Kinds& kinds, const train::Derived& derived, const train::PipelineSchedule& schedule, Rank rank)
-      : schedule_(schedule), rank_(rank), data_(derived.mesh.data) {
+      : schedule_(schedule), rank_(rank), replicas_(derived.mesh.data * derived.mesh.context) {
     const std::int32_t stages = schedule.shape.stages();
     for (std::int32_t c = 0; c < schedule.shape.chunks; ++c) {
       const std::int32_t stage = schedule.stage_of(rank, c);
@@ -170,13 +171,13 @@ class RankBound {
   }
 
   double all(std::size_t micro_batches, bool zero1) const {
-    const double update = zero1 ? all_[Amounts::update] * (1 - 1.0 / data_) : 0;
+    const double update = zero1 ? all_[Amounts::update] * (1 - 1.0 / replicas_) : 0;
     return all_[Amounts::all] - update + static_cast<double>(micro_batches - few) * all_[Amounts::each];
   }
   double each() const { return all_[Amounts::each]; }
 
   double memory(std::size_t micro_batches, bool zero1) const {
-    const double optimizer = zero1 ? all_[Amounts::optimizer] * (1 - 1.0 / data_) : 0;
+    const double optimizer = zero1 ? all_[Amounts::optimizer] * (1 - 1.0 / replicas_) : 0;
     double now = all_[Amounts::lasting] - optimizer + static_cast<double>(micro_batches - few) * all_[Amounts::input];
     double most = now;
     const std::int32_t end = schedule_.shape.micro_batches - 1;
@@ -193,7 +194,7 @@ class RankBound {
  private:
   const train::PipelineSchedule& schedule_;
   Rank rank_;
-  double data_;
+  double replicas_;
   std::vector<Amounts> chunks_;
   Amounts all_;
 };
@@ -258,7 +259,7 @@ LayoutBound LayoutBounds::of(const StepLayout& l) const {
   }
   found.time = bound.time(config);
   if (schedule.folded) {  // stages of one rank hand each other what others send
-    const std::size_t rows = config.seq_length * config.micro_batch_size /
+    const std::size_t rows = config.positions_here() * config.micro_batch_size /
                              static_cast<std::size_t>(config.strategy.sequence_parallel ? config.strategy.tensor : 1);
     found.memory -= 2.0 * sizeof(float) * static_cast<double>(rows * config.model.hidden_size);
   }

@@ -145,7 +145,7 @@ LayoutSearch search_layouts(const Config& config, const sim::Machine& machine, c
   sim::StepOptions options = given;
   options.book = std::make_shared<sim::ExchangeBook>();
   LayoutSearch search{.memory_of_rank = sim::rank_memory(machine)};
-  for (StepLayout& l : layouts_of(config, machine.ranks(), sim::ranks_of_host(machine)))
+  for (StepLayout& l : layouts_of(config, machine.ranks(), sim::ranks_of_host(machine), control.most_context))
     search.layouts.push_back({.layout = std::move(l)});
   search.stopped = !find_bounds(search.layouts, LayoutBounds(config, machine, options), control);
   if (search.stopped) return search;
@@ -195,7 +195,8 @@ std::vector<std::string> reversals(const Config& config, const sim::Machine& mac
     if (key.starts_with(exposed))
       for (const double value : {figure.low, figure.high})
         compare(key, value, [&](sim::StepFactors& f, double v) {
-          if (const auto one = f.exposed.find(key.substr(exposed.size())); one != f.exposed.end()) one->second = v;
+          for (auto& [name, part] : f.exposed)
+            if (sim::exposed_figure_of(name, machine) == key) part = v;
         });
     if (key == "step.hosts" && machine.ranks() > sim::ranks_of_host(machine))
       for (const double value : {figure.low, figure.high})

@@ -35,6 +35,7 @@ struct LayoutSearch {
 };
 
 struct SearchControl {
+  train::Rank most_context = 1;  // ranks that share a sequence
   // Asked between layouts, with the number that is done and of all.
   std::function<bool(std::size_t done, std::size_t of)> stopped;
   // Whether a layout was priced before, with its time, memory and the rest; and what is told of each that is priced.

@@ -26,14 +26,15 @@ struct Options {
   std::vector<std::string> changes, what_if, machines = {"trn1.32xlarge"};
   sim::StepOptions step;
   std::size_t global_batch = 0, most = 12;
+  train::Rank most_context = 8;
   bool json = false;
 };
 
 void add(CLI::App& app, Options& o) {
   app.description(fmt::format(
       "Tries the layouts of a model on all ranks of a machine: tensor and pipeline sizes, chunks a rank, schedules,\n"
-      "micro-batches, ZeRO-1, recomputation, experts' ranks, orders of axes; sequence parallelism wherever there is a\n"
-      "tensor axis.\n"
+      "micro-batches, ZeRO-1, recomputation, experts' ranks, ranks that share a sequence, orders of axes; sequence\n"
+      "parallelism wherever there is a tensor axis.\n"
       "Those that need more memory than a rank has are ruled out, and so are those that cannot win by a bound: a\n"
       "layout's computation and tensor exchanges, and the filling of its pipeline. The others are priced as\n"
       "`trellis train price` does, and the best is proved. Prints the fastest that fit, why the first wins, and the\n"
@@ -46,6 +47,10 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--set", o.changes, "Changes a key: data.seq_length=128");
   app.add_option("-m,--machine", o.machines, "The machine, or several")->capture_default_str();
   app.add_option("-g,--global-batch", o.global_batch, "Sequences a step [the configuration's]")->check(above_zero());
+  app.add_option("--most-context", o.most_context,
+                 "Ranks that share a sequence, at most (context_parallel_size); 1: each has sequences of its own")
+      ->capture_default_str()
+      ->check(above_zero());
   app.add_option("--what-if", o.what_if, sim::change_grammar);
   app.add_option("--figures", o.figures, figures_help);
   app.add_option("--software", o.step.software, "The release that compiled the step, as 2.21 [the newest known]");
@@ -99,7 +104,8 @@ SearchedMachine searched(const Options& o, const train::Config& config, const st
   options.stopped = [&](sim::Time, double) { return stopped(); };
   watch.begin(fmt::format("layouts on {}", name));
   m.search = search_layouts(config, machine, options,
-                            {.stopped =
+                            {.most_context = o.most_context,
+                             .stopped =
                                  [&](std::size_t done, std::size_t of) {
                                    part = static_cast<double>(done) / static_cast<double>(of);
                                    watch.decided(part);

@@ -56,6 +56,14 @@ std::vector<std::string> software_releases(const Machine& machine) {
   return all;
 }
 
+// Gradients go over data and context together where there is a context axis: as over the data axis.
+std::string exposed_figure_of(std::string_view communicator, const Machine& machine) {
+  for (const std::string_view name : {communicator, std::string_view(communicator == "sharding" ? "data" : "")})
+    if (const std::string key = fmt::format("{}{}", exposed, name); !name.empty() && machine.spec().figures.has(key))
+      return key;
+  return "";
+}
+
 Rank ranks_of_host(const Machine& machine) {
   std::vector<ResourceId> route;
   for (Rank r = machine.cores(); r < machine.ranks(); r += machine.cores()) {
@@ -72,7 +80,7 @@ StepFactors factors_of(const ExecutionGraph& graph, const Machine& machine, cons
   factors.software = software_factor(machine, options.software);
   if (graph.ranks > ranks_of_host(machine) && f.has("step.hosts")) factors.hosts = 1 + f.number("step.hosts");
   for (const schedule::Communicator& c : graph.communicators)
-    if (const std::string key = fmt::format("{}{}", exposed, c.name); f.has(key))
+    if (const std::string key = exposed_figure_of(c.name, machine); !key.empty())
       factors.exposed[c.name] = f.number(key);
   factors.spread = or_one(f, "step.spread");
   return factors;

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "schedule/graph/stretch.h"
@@ -107,6 +108,8 @@ class StepPricer {
 StepPrice price_step(const ExecutionGraph&, const Machine&, const StepOptions& = {});
 
 StepFactors factors_of(const ExecutionGraph&, const Machine&, const StepOptions&);
+// The figure of how much of a communicator's exchanges is exposed; empty: the machine has none.
+std::string exposed_figure_of(std::string_view communicator, const Machine&);
 std::vector<std::string> software_releases(const Machine&);
 Rank ranks_of_host(const Machine&);
 

@@ -9,6 +9,7 @@ import program
 from small_run import CONFIG, sets, trellis
 
 MIXTRAL = str(pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "examples" / "mixtral.yaml")
+LONG = str(pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "examples" / "long_context.yaml")
 MODEL = {"data__seq_length": 512, "model__hidden_size": 512, "model__num_attention_heads": 8,
          "model__num_key_value_heads": 8, "model__intermediate_size": 1024, "model__num_layers": 8,
          "precision__type": "mixed_precision"}
@@ -159,18 +160,41 @@ class Price(program.Case):
                             *self.keys_of(l["layout"]))
             self.assertAlmostEqual(json.loads(price.stdout)["time_ps"] * 1e-6, l["step_us"], delta=1e-6 * l["step_us"])
 
+    def test_a_search_shares_out_sequences(self):
+        # Of five sequences no two ranks have as many.
+        words = ["train", "search", LONG, "-m", "trn1.2xlarge", "-g", "5", "--json", "--most", "1000", "--set",
+                 "data.seq_length=4096"]
+        done = trellis(*words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shared = [l for l in json.loads(done.stdout)["layouts"] if " C=2 " in l["layout"]]
+        self.assertTrue(shared)
+        for l in shared:
+            self.assertLessEqual(l["bound_us"], l["step_us"])
+            price = json.loads(trellis("train", "price", LONG, "-m", "trn1.2xlarge", "--json", "--set", "data.seq_length=4096",
+                                       *self.keys_of(l["layout"], 5)).stdout)
+            self.assertAlmostEqual(price["time_ps"] * 1e-6, l["step_us"], delta=1e-6 * l["step_us"])
+            self.assertEqual(price["memory_bytes"], l["memory_bytes"])
+            # What it needs is known before it is priced: with a little less, it is left out.
+            for part, fits in ((1.001, True), (0.999, False)):
+                memory = f"hbm.bytes={2 * part * l['memory_bytes']:.0f}B"
+                tight = json.loads(trellis(*words, "--what-if", memory).stdout)["layouts"]
+                self.assertEqual(l["layout"] in [o["layout"] for o in tight if o["fits"]], fits, l)
+        without = json.loads(trellis(*words, "--most-context", "1").stdout)
+        self.assertFalse([l for l in without["layouts"] if " C=" in l["layout"]])
+
     # The words of a layout as keys of the configuration.
-    def keys_of(self, words):
-        names = {"T": "tensor", "P": "pipeline", "V": "virtual_pipeline", "E": "expert"}
+    def keys_of(self, words, batch=16):
+        names = {"T": "tensor_model", "P": "pipeline_model", "V": "virtual_pipeline_model", "E": "expert_model",
+                 "C": "context"}
         strategy = "distributed_strategy."
-        keys = {"data.global_batch_size": 16, strategy + "zero1": str("ZeRO-1" in words).lower(),
+        keys = {"data.global_batch_size": batch, strategy + "zero1": str("ZeRO-1" in words).lower(),
                 strategy + "sequence_parallel": str("SP" in words).lower(),
                 "model.activations_checkpoint_granularity":
                     next((w for w in ("selective", "full") if w in words.split()), "none")}
-        for letter, size in re.findall(r"\b([TPVE])=(\d+)", words):
-            keys[f"{strategy}{names[letter]}_model_parallel_size"] = size
+        for letter, size in re.findall(r"\b([TPVEC])=(\d+)", words):
+            keys[f"{strategy}{names[letter]}_parallel_size"] = size
         keys["data.micro_batch_size"] = re.search(r"micro-batch (\d+)", words)[1]
-        schedule = re.search(r"V=\d+(?: E=\d+)? ([\w-]+) micro-batch", words)
+        schedule = re.search(r"V=\d+(?: [EC]=\d+)* ([\w-]+) micro-batch", words)
         if schedule:
             keys[strategy + "pipeline_schedule"] = schedule[1]
         return [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
