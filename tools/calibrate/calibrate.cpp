@@ -66,6 +66,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--era", o.usual.era, "The software's generation, for collectives [the machine's usual one]");
   app.add_option("--config", o.usual.config, "The configuration of a step, where a row does not say it");
   app.add_option("--software", o.usual.software, "The release that compiled a step, where a row does not say it");
+  add_times_option(app, o.usual.times);
   app.add_option("--setups", o.setups, "What training records of JSON were run with [training.json beside the file]");
   app.add_option("--figures", o.usual.figures, "Figures to begin with, as this command writes them");
   app.add_option("--only", o.only, "Fit these figures alone: step.level,step.hosts")->delimiter(',');
@@ -243,10 +244,11 @@ class Report {
 
   std::string file() const {
     std::string out = fmt::format(
-        "# Written by trellis calibrate from {} measurements: {}.\n"
+        "# Written by trellis calibrate from {} measurements: {}{}.\n"
         "# Errors: median {:.1f}% before, {:.1f}% fitted{}. Ranges hold four values in five.\n",
-        all_.size(), fmt::join(from_.sources(), ", "), 100 * sizes_of(c_.before).median,
-        100 * sizes_of(c_.after).median,
+        all_.size(), fmt::join(from_.sources(), ", "),
+        o_.usual.times == by_formulas ? "" : "; steps' operations by programs, as --times has it",
+        100 * sizes_of(c_.before).median, 100 * sizes_of(c_.after).median,
         c_.left_out.empty() ? "" : fmt::format(", {:.1f}% left out of the fit", 100 * sizes_of(c_.left_out).median));
     std::set<std::string> names;
     for (const MeasuredSubject& s : all_) {

@@ -36,8 +36,9 @@ std::vector<measure::FreeFigure> free_in(TrainingStep& step) {
 MeasuredSubject subject_of(std::string place, std::string group, double seconds, const train::Config& config,
                            const std::string& machine, const std::string& software, train::Rank ranks,
                            const Usual& usual) {
-  const auto step = std::make_shared<TrainingStep>(config, machine_with(machine, usual.figures),
-                                                   sim::StepOptions{.software = software}, ranks);
+  const sim::MachineSpec spec = machine_with(machine, usual.figures);
+  const sim::StepOptions options{.software = software, .programs = programs_for(usual.times, sim::Machine(spec))};
+  const auto step = std::make_shared<TrainingStep>(config, spec, options, ranks);
   const auto value = [step](const FigureValues& given, const std::string& key, double other) {
     if (const auto found = given.find(key); found != given.end()) return found->second;
     const sim::Figures& f = step->machine().spec().figures;

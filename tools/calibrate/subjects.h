@@ -11,6 +11,7 @@
 #include "measure/calibration/table.h"
 #include "measure/published/record.h"
 #include "sim/cluster/machine/machine.h"
+#include "tools/train/operation_times.h"
 #include "tools/validate/training_records.h"
 
 namespace trellis::tools {
@@ -28,6 +29,7 @@ struct MeasuredSubject {
 // What rows and records leave open.
 struct Usual {
   std::string machine, figures, era, collective, config, software;
+  std::string times = by_formulas;  // of a step's operations
   int ranks = 0;
 };
 

@@ -65,6 +65,19 @@ class Calibrate(program.Case):
         self.assertEqual(wide.returncode, 2)
         self.assertIn("did you mean 'step.hosts'?", wide.stderr)
 
+    # Steps that were priced by programs are met by programs, and not by formulas.
+    def test_operations_by_programs(self):
+        keys = {**MODEL, "distributed_strategy__tensor_model_parallel_size": 2, "data__global_batch_size": 64}
+        price = trellis("train", "price", CONFIG, "-m", "trn1.32xlarge", "--json", "--times", "programs", *sets(**keys))
+        seconds = json.loads(price.stdout)["time_ps"] * 1e-12
+        head, cells = ",".join(key.replace("__", ".") for key in keys), ",".join(map(str, keys.values()))
+        rows = self.write("steps.csv", f"config,machine,step_seconds,{head}\n{CONFIG},trn1.32xlarge,{seconds},{cells}\n")
+        def before(*more):
+            done = trellis("calibrate", rows, "--json", *more)
+            return json.loads(done.stdout)["measurements"][0]["error_before"]
+        self.assertAlmostEqual(before("--times", "programs"), 0, delta=1e-9)
+        self.assertGreater(abs(before()), 0.01)
+
     def test_says_which_figure_lies_outside_of_what_was_assumed(self):
         rows = self.steps([], tensors=(1, 2, 8), factor=1.3)
         found = {f["key"]: f for f in json.loads(trellis("calibrate", rows, "--json").stdout)["figures"]}
