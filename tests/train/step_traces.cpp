@@ -64,5 +64,44 @@ TEST(StepTraces, HaveTheExchangesOfExperts) {
   EXPECT_TRUE(std::ranges::any_of(written, [](const auto& e) { return std::get<0>(e) == Collective::all_to_all; }));
 }
 
+// A ring's shift is a send to the next rank and a receipt from the one before, beside computation: as many bytes as the
+// step's text says, and no process group of its own.
+TEST(StepTraces, HaveARingsShiftsAsMessages) {
+  for (const Rank context : {2, 4}) {
+    Config c = pipelined(1, 1, 1);
+    c.strategy.context = context, c.seq_length = 32;
+    const std::vector<Step> stages = classes_of(c, context);
+    double shifted = 0;
+    std::size_t shifts = 0;
+    for (const Operation& o : stages[0].program.operations)
+      if (o.kind == Operation::Kind::exchange && o.exchange.kind == Exchange::Kind::shift)
+        shifted += stages[0].program.bytes_exchanged(o), ++shifts;
+    ASSERT_GT(shifts, 0U);
+    std::vector<std::string> traces, names;
+    for (Rank r = 0; r < context; ++r) traces.push_back(chakra_trace(stages, r)), names.push_back(std::to_string(r));
+    std::vector<sim::ChakraFile> files;
+    for (std::size_t r = 0; r < traces.size(); ++r) files.push_back({names[r], traces[r]});
+    std::size_t messages_read = 0;
+    double read = 0;
+    const schedule::ExecutionGraph graph = sim::read_chakra("step", files);
+    for (const schedule::RankClass& each : graph.classes)
+      for (const schedule::GraphTask& t : each.tasks)
+        if (t.kind == schedule::GraphTask::Kind::collective && t.collective == schedule::Collective::send_recv)
+          ++messages_read, read += t.bytes;
+    EXPECT_EQ(messages_read, 2 * shifts * traces.size()) << "at both ends";
+    EXPECT_EQ(read, 2 * shifted * context);
+    EXPECT_EQ(schedule::match(graph).fault, "");
+    bool beside = false;  // a message goes on while others are computed with
+    std::set<std::uint64_t> messages;
+    for (const sim::ChakraNode& n : sim::read_chakra_nodes({"0", traces[0]})) {
+      const bool message = n.type == sim::ChakraNode::Type::send || n.type == sim::ChakraNode::Type::receive;
+      if (message) messages.insert(n.id);
+      if (n.type == sim::ChakraNode::Type::compute && !messages.empty())
+        beside = beside || std::ranges::none_of(n.after, [&](auto id) { return messages.contains(id); });
+    }
+    EXPECT_TRUE(beside);
+  }
+}
+
 }  // namespace
 }  // namespace trellis::train

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <map>
-#include <stdexcept>
+#include <vector>
 
 #include "text/protobuf.h"
 #include "train/whole/check.h"
@@ -16,7 +16,8 @@ namespace {
 
 using Node = text::ProtobufMessage;
 
-constexpr std::uint32_t data_deps = 5;  // ASTRA-sim does not wait for what is among ctrl_deps
+constexpr std::uint32_t data_deps = 5;         // ASTRA-sim does not wait for what is among ctrl_deps
+constexpr std::int32_t first_shift = 1 << 20;  // tags of shifts come after those of the pipeline's messages
 enum class NodeType : std::uint8_t { compute = 4, send = 5, receive = 6, collective = 7 };
 
 // AttributeProto: a name, and a value in the field of its type. Chakra's own reader looks into one field for each name
@@ -58,29 +59,67 @@ class Trace {
     for (const Operation& o : step_.program.operations) {
       if (o.kind == Operation::Kind::wait) {
         if (o.ahead) continue;  // for what the step before began
-        after_.push_back(tickets_.at(o.ticket));
+        const std::vector<std::uint64_t>& begun = tickets_.at(o.ticket);
+        after_.insert(after_.end(), begun.begin(), begun.end());
         continue;
       }
-      const std::uint64_t id = ++count_;
-      Node node;
-      node.number(1, id);
-      node.text(2, o.name);
-      describe(node, o);
-      // What runs beside other operations follows the one before it; the rest also follow what was waited for.
-      if (last_ != 0) node.number(data_deps, last_);
+      const std::vector<std::uint64_t> ids = write(o);
       if (o.ticket != 0) {
-        tickets_[o.ticket] = id;
+        tickets_[o.ticket] = ids;
       } else {
-        for (std::uint64_t before : after_) node.number(data_deps, before);
+        last_ = ids;
         after_.clear();
-        last_ = id;
       }
-      out_.after_its_size(node.bytes());
     }
     return out_.take();
   }
 
  private:
+  // An operation is a node. A shift is two, a send and a receive, which do not wait for each other.
+  std::vector<std::uint64_t> write(const Operation& o) {
+    std::vector<std::uint64_t> ids;
+    if (o.kind != Operation::Kind::exchange || o.exchange.kind != Exchange::Kind::shift) {
+      Node node = begin(o, ids);
+      describe(node, o);
+      end(node, o);
+      return ids;
+    }
+    const Group group = group_of(step_, o.exchange.axis, rank_);
+    const auto place = static_cast<std::size_t>(std::find(group.begin(), group.end(), rank_) - group.begin());
+    const Rank next = group[(place + 1) % group.size()], before = group[(place + group.size() - 1) % group.size()];
+    const std::int32_t tag = first_shift + shifts_++;
+    for (const bool send : {true, false}) {
+      Node node = begin(o, ids);
+      message(node, o, send, send ? next : before, tag);
+      end(node, o);
+    }
+    return ids;
+  }
+
+  Node begin(const Operation& o, std::vector<std::uint64_t>& ids) {
+    ids.push_back(++count_);
+    Node node;
+    node.number(1, count_);
+    node.text(2, o.name);
+    return node;
+  }
+
+  // What runs beside other operations follows the one before it; the rest also follow what was waited for.
+  void end(Node& node, const Operation& o) {
+    for (std::uint64_t before : last_) node.number(data_deps, before);
+    if (o.ticket == 0)
+      for (std::uint64_t before : after_) node.number(data_deps, before);
+    out_.after_its_size(node.bytes());
+  }
+
+  void message(Node& node, const Operation& o, bool send, Rank other, std::int32_t tag) const {
+    node.number(3, static_cast<std::uint64_t>(send ? NodeType::send : NodeType::receive));
+    put_attribute(node, "comm_size", static_cast<std::int64_t>(step_.program.bytes_exchanged(o)));
+    put_attribute(node, "comm_tag", tag);
+    put_attribute(node, "comm_src", std::int32_t{send ? rank_ : other});
+    put_attribute(node, "comm_dst", std::int32_t{send ? other : rank_});
+  }
+
   void describe(Node& node, const Operation& o) const {
     if (o.kind == Operation::Kind::compute) {
       node.number(3, static_cast<std::uint64_t>(NodeType::compute));
@@ -89,27 +128,19 @@ class Trace {
       return;
     }
     const Exchange& e = o.exchange;
-    auto bytes = static_cast<std::int64_t>(step_.program.bytes_exchanged(o));
     if (e.kind == Exchange::Kind::send || e.kind == Exchange::Kind::receive) {
-      const bool send = e.kind == Exchange::Kind::send;
       Place other = mesh_.place(rank_);
       other.pipeline = e.peer;
-      node.number(3, static_cast<std::uint64_t>(send ? NodeType::send : NodeType::receive));
-      put_attribute(node, "comm_size", bytes);
-      put_attribute(node, "comm_tag", std::int32_t{e.label});
-      put_attribute(node, "comm_src", std::int32_t{send ? rank_ : mesh_.rank(other)});
-      put_attribute(node, "comm_dst", std::int32_t{send ? mesh_.rank(other) : rank_});
+      message(node, o, e.kind == Exchange::Kind::send, mesh_.rank(other), e.label);
       return;
     }
     const Group group = group_of(step_, e.axis, rank_);
-    if (e.kind == Exchange::Kind::shift)
-      throw std::invalid_argument(
-          "a ring of keys and values is no collective of such traces: expected model.fusions.ring_attention false");
     const bool to_all = e.kind == Exchange::Kind::all_to_all || e.kind == Exchange::Kind::all_to_all_v;
     const std::int64_t type = e.kind == Exchange::Kind::all_reduce   ? 0
                               : e.kind == Exchange::Kind::all_gather ? 2
                               : to_all                               ? 6
                                                                      : 7;
+    auto bytes = static_cast<std::int64_t>(step_.program.bytes_exchanged(o));
     if (to_all || e.kind == Exchange::Kind::reduce_scatter) bytes *= static_cast<std::int64_t>(group.size());
     node.number(3, static_cast<std::uint64_t>(NodeType::collective));
     put_attribute(node, "comm_type", type);
@@ -121,9 +152,10 @@ class Trace {
   const Mesh& mesh_;
   Rank rank_;
   Node out_;
-  std::uint64_t count_ = 0, last_ = 0;  // ids begin at 1
-  std::vector<std::uint64_t> after_;
-  std::map<int, std::uint64_t> tickets_;
+  std::uint64_t count_ = 0;  // ids begin at 1
+  std::int32_t shifts_ = 0;
+  std::vector<std::uint64_t> last_, after_;
+  std::map<int, std::vector<std::uint64_t>> tickets_;
 };
 
 }  // namespace
@@ -139,7 +171,7 @@ std::string chakra_groups(const std::vector<Step>& classes) {
     const Step& step = classes[class_of(classes[0].config, mesh, rank)];
     for (const Operation& o : step.program.operations) {
       if (o.kind != Operation::Kind::exchange || o.exchange.kind == Exchange::Kind::send ||
-          o.exchange.kind == Exchange::Kind::receive)
+          o.exchange.kind == Exchange::Kind::receive || o.exchange.kind == Exchange::Kind::shift)
         continue;
       Group group = group_of(step, o.exchange.axis, rank);
       const std::int64_t number = number_of(o.exchange.axis, group, mesh);
