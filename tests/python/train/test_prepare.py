@@ -6,6 +6,7 @@ import struct
 import numpy as np
 import pytest
 from trellis.train.prepare import command, main
+from trellis.train.prepare.tokenizer import tokenizer_of
 
 TEXTS = [f"document {i} " + "word " * (i % 7) for i in range(300)]
 CHATML = (
@@ -192,3 +193,40 @@ def test_a_tokenizer_of_sentencepiece(here, capsys):
     tokens, mask = np.fromfile("a.bin", np.uint16), np.fromfile("a.mask", np.uint8)
     assert tokens.tolist() == [*processor.encode("word document"), processor.eos_id()]
     assert processor.decode(tokens[mask == 1].tolist()).strip() == "document"
+
+
+def test_sentencepiece_knows_special_and_added_tokens(here, capsys):
+    """A chat's template writes them as text; a folder says of what was added to the model beside it."""
+    sentencepiece = pytest.importorskip("sentencepiece")
+    pytest.importorskip("jinja2")
+    (here / "words.txt").write_text("\n".join(TEXTS))
+    sentencepiece.SentencePieceTrainer.train(
+        input="words.txt", model_prefix="tokenizer", vocab_size=290, model_type="bpe", byte_fallback=True, minloglevel=2,
+        character_coverage=1.0, remove_extra_whitespaces=False, hard_vocab_limit=False)  # fmt: skip
+    plain = sentencepiece.SentencePieceProcessor(model_file="tokenizer.model")
+    size = plain.vocab_size()
+    start, end = size, size + 1
+    (here / "added_tokens.json").write_text(json.dumps({"<|im_start|>": start, "<|im_end|>": end}))
+    (here / "special_tokens_map.json").write_text(json.dumps({"eos_token": {"content": "<|im_end|>"}, "pad_token": None}))
+    (here / "tokenizer_config.json").write_text(json.dumps({"chat_template": CHATML, "added_tokens_decoder": {
+        str(start): {"content": "<|im_start|>", "special": True},
+        str(end): {"content": "<|im_end|>", "special": True, "rstrip": True}}}))  # fmt: skip
+    made = tokenizer_of(str(here))
+    assert (made.size, made.end, made.begin) == (size + 2, end, plain.bos_id())
+    text = "<|im_start|>word 🙂 <|im_end|> \nword</s>"
+    spans = made.encode([text, "word 3"])
+    tokens = [token for token, _, _ in spans[0]]
+    # Behind a special token no blank is put before a word, as at the beginning of a text.
+    assert tokens[0] == start and tokens.count(end) == 1 and tokens[-1] == plain.eos_id()
+    behind = [text[a:b] for _, a, b in spans[0] if b > a]
+    assert "".join(behind) == text and "<|im_end|> \n" in behind
+    assert [token for token, _, _ in spans[1]] == plain.encode("word 3") and made.prompt("word 3")[0] == plain.bos_id()
+    assert made.decode(tokens) == "word 🙂 word"
+    assert made.decode([*plain.encode("word"), size + 7]) == "word"  # of a vocabulary that was padded
+    chat = [{"role": "user", "content": "word?"}, {"role": "assistant", "content": "document 5"}]
+    put_lines(here / "chats.jsonl", [{"messages": chat}])
+    code, _, err = prepared(capsys, "chats.jsonl", "--tokenizer", ".", "-o", "chats")
+    assert code == 0, err
+    told, mask = np.fromfile("chats.bin", np.uint16), np.fromfile("chats.mask", np.uint8)
+    assert told.tolist().count(start) == 2 and told.tolist().count(end) == 2
+    assert made.decode(told[mask == 1].tolist()) == "document 5"

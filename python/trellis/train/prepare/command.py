@@ -156,7 +156,9 @@ class _Preparing:
     def _masked(self, spans: Spans, document: Document) -> tuple[list[int], list[int] | None]:
         tokens = [token for token, _, _ in spans]
         counted = document.counted
-        mask = None if counted is None else [int(any(a <= at < b for a, b in counted)) for _, at, _ in spans]
+        # A token that begins before a stretch and reaches into it is predicted: it has the first letters of an answer.
+        mask = None if counted is None else [
+            int(any(at < b and (at >= a or end > a) for a, b in counted)) for _, at, end in spans]  # fmt: skip
         if not tokens:
             return tokens, mask
         if self.given.bos and tokens[0] != self.tokenizer.begin:
