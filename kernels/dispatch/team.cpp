@@ -1,9 +1,190 @@
 #include "kernels/dispatch/team.h"
 
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "kernels/dispatch/cpu.h"
+#include "text/number.h"
+
 namespace trellis::kernels {
+namespace {
+
+std::atomic<TeamWait> wanted{TeamWait::long_time};
+std::atomic<int> alive{0};  // threads of all teams, those that call too
+std::atomic<int> forks{0};  // a child process has none of its parent's threads
+
+const TeamSpins& spins_here() {
+  static const TeamSpins here =
+      team_spins_of(std::getenv("OMP_WAIT_POLICY"), std::getenv("GOMP_SPINCOUNT"));  // NOLINT(concurrency-mt-unsafe)
+  return here;
+}
+
+void rest() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ __volatile__("yield");
+#endif
+}
+
+// A number that threads wait for. They sleep by the system's own call: the library's wait yields the core a few times
+// first, and each time a busy machine gives it to others for a time slice.
+class Awaited {
+ public:
+  std::uint32_t now() const { return value_.load(std::memory_order_acquire); }
+  void set(std::uint32_t value) { value_.store(value, std::memory_order_relaxed); }
+
+  // Returns what it was before.
+  std::uint32_t add(std::uint32_t change) { return value_.fetch_add(change, std::memory_order_seq_cst); }
+  void wake() {
+    if (sleepers_.load(std::memory_order_seq_cst) > 0) futex(FUTEX_WAKE_PRIVATE, INT_MAX);
+  }
+
+  void wait_while(std::uint32_t is) {
+    const long long spins = team_wait() == TeamWait::long_time ? spins_here().with_cores : spins_here().without;
+    for (long long i = 0; i < spins; ++i) {
+      if (now() != is) return;
+      rest();
+    }
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    while (value_.load(std::memory_order_seq_cst) == is) futex(FUTEX_WAIT_PRIVATE, is);
+    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+ private:
+  void futex(int operation, std::uint32_t argument) {
+    static_assert(sizeof value_ == sizeof(std::uint32_t));
+    syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&value_), operation, argument, nullptr, nullptr, 0);
+  }
+
+  std::atomic<std::uint32_t> value_{0};
+  std::atomic<int> sleepers_{0};
+};
+
+thread_local bool inside = false;  // of a team's work
+
+// The threads of one that calls.
+class Team {
+ public:
+  Team() { alive.fetch_add(1, std::memory_order_relaxed); }
+  ~Team() {
+    for (const auto& each : others_) {
+      each->ends = true;
+      each->go();
+    }
+    for (const auto& each : others_) each->thread.join();
+    alive.fetch_sub(1 + static_cast<int>(others_.size()), std::memory_order_relaxed);
+  }
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  void run(int threads, void (*work)(void*, int, int), void* context) {
+    grow(threads - 1);
+    work_ = work, context_ = context, threads_ = threads;
+    left_.set(static_cast<std::uint32_t>(threads - 1));
+    for (int i = 0; i < threads - 1; ++i) others_[static_cast<std::size_t>(i)]->go();
+    inside = true;
+    work(context, 0, threads);
+    inside = false;
+    while (const std::uint32_t left = left_.now()) left_.wait_while(left);
+  }
+
+  const int of_fork = forks.load(std::memory_order_relaxed);
+
+ private:
+  struct alignas(64) Other {
+    Awaited turn;
+    bool ends = false;
+    std::thread thread = {};
+
+    void go() {
+      turn.add(1);
+      turn.wake();
+    }
+  };
+
+  void grow(int others) {
+    while (static_cast<int>(others_.size()) < others) {
+      auto& each = *others_.emplace_back(std::make_unique<Other>());
+      const int number = static_cast<int>(others_.size());
+      try {
+        each.thread = std::thread([this, &each, number] { serve(each, number); });
+      } catch (...) {
+        others_.pop_back();
+        throw;
+      }
+      alive.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+
+  void serve(Other& self, int number) {
+    inside = true;
+    for (std::uint32_t turn = 0;; ++turn) {
+      self.turn.wait_while(turn);
+      if (self.ends) return;
+      work_(context_, number, threads_);
+      if (left_.add(-1U) == 1) left_.wake();
+    }
+  }
+
+  std::vector<std::unique_ptr<Other>> others_;
+  void (*work_)(void*, int, int) = nullptr;
+  void* context_ = nullptr;
+  int threads_ = 0;
+  alignas(64) Awaited left_;
+};
+
+Team& own_team() {
+  thread_local std::unique_ptr<Team> team;
+  static const int noted = pthread_atfork(nullptr, nullptr, [] {
+    forks.fetch_add(1, std::memory_order_relaxed);
+    alive.store(0, std::memory_order_relaxed);
+  });
+  static_cast<void>(noted);
+  if (team && team->of_fork != forks.load(std::memory_order_relaxed))
+    static_cast<void>(team.release());  // its threads are the parent's, and cannot be joined here
+  if (!team) team = std::make_unique<Team>();
+  return *team;
+}
+
+}  // namespace
+
+// As GCC's OpenMP has it where a core is there: some 3 ms unless something is said, minutes by an active policy.
+TeamSpins team_spins_of(const char* policy, const char* count) {
+  constexpr long long forever = 30'000'000'000;
+  if (count != nullptr) {
+    const std::string_view said = count;
+    if (said == "infinite" || said == "infinity") return {forever, forever};
+    if (const auto n = text::number<long long>(said, 0)) return {*n, *n};
+  }
+  const auto is = [&](std::string_view upper, std::string_view lower) {
+    return policy != nullptr && (policy == upper || policy == lower);
+  };
+  if (is("PASSIVE", "passive")) return {0, 0};
+  if (is("ACTIVE", "active")) return {forever, 1'000};
+  return {300'000, 100};
+}
+
+void set_team_wait(TeamWait wait) { wanted.store(wait, std::memory_order_relaxed); }
+
+TeamWait team_wait() {
+  if (alive.load(std::memory_order_relaxed) > cpu().cores) return TeamWait::short_time;
+  return wanted.load(std::memory_order_relaxed);
+}
 
 void run_team(int threads, void (*work)(void*, int, int), void* context) {
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  if (threads > 1 && !inside) return own_team().run(threads, work, context);
   for (int thread = 0; thread < threads; ++thread) work(context, thread, threads);
 }
 

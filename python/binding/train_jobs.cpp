@@ -4,6 +4,7 @@
 #include "train/checkpoint/save.h"
 #include "train/config/keys.h"
 #include "train/data/source.h"
+#include "train/trainer/own_threads.h"
 
 namespace trellis::binding {
 namespace {
@@ -36,7 +37,9 @@ void set_groups(TrainConfig& c, nb::callable group) {
 
 JobOfPython make_job(const TrainConfig& c, const WorldOfPython& world, int threads) {
   JobOfPython made{.world = world.ranks};
-  waiting([&] { made.own = std::make_shared<train::Job>(c.job.step, *world.ranks, threads); });
+  waiting([&] {
+    made.own = std::make_shared<train::Job>(c.job.step, *world.ranks, train::compute_threads(*world.ranks, threads));
+  });
   made.job = made.own.get();
   return made;
 }

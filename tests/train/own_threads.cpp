@@ -56,6 +56,19 @@ TEST(OwnThreads, AreNoMoreThanAQuotaKeepsBusy) {
   }
 }
 
+TEST(OwnThreads, HaveCoresOfTheirOwnOrNot) {
+  const std::vector apart{on(0, 8), on(8, 16)}, together(3, on(0, 8));
+  EXPECT_TRUE(has_own_cores(apart, 0, 8));
+  EXPECT_FALSE(has_own_cores(apart, 0, 9));
+  EXPECT_TRUE(has_own_cores(together, 0, 2));
+  EXPECT_FALSE(has_own_cores(together, 0, 3)) << "9 threads on 8 cores";
+  EXPECT_FALSE(has_own_cores(std::vector(4, on(0, 2)), 0, 1)) << "more ranks than cores";
+  CoresOfRank granted = on(0, 64);
+  granted.granted = 4;
+  EXPECT_TRUE(has_own_cores(std::vector{granted}, 0, 4));
+  EXPECT_FALSE(has_own_cores(std::vector{granted}, 0, 5));
+}
+
 TEST(OwnThreads, AreOneWhereNoCoreIsKnown) { EXPECT_EQ(own_threads(std::vector(2, CoresOfRank()), 0), 1); }
 
 // Both may run where this process may.
@@ -65,7 +78,7 @@ TEST(OwnThreads, OfTwoRanksHereAreHalfOfTheCores) {
   const auto rank = [&](int r) {
     const auto world =
         ccl::Communicator::create(store, r, 2, {.timeout = std::chrono::minutes(5), .transport = "loopback"});
-    found[static_cast<std::size_t>(r)] = own_threads(*world);
+    found[static_cast<std::size_t>(r)] = compute_threads(*world, -1);
   };
   std::thread other(rank, 1);
   rank(0);

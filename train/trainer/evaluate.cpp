@@ -13,7 +13,7 @@ Evaluated evaluate(const JobConfig& config, ccl::Communicator& world, const Tens
   // Nothing is updated: a rule without state takes the least memory.
   c.step.optimizer.name = "sgd", c.step.optimizer.momentum = 0, c.step.optimizer.nesterov = false;
   c.step.strategy.zero1 = false;
-  const int threads = c.trainer.threads < 0 ? own_threads(world) : c.trainer.threads;
+  const int threads = compute_threads(world, c.trainer.threads);
   Job job(c.step, world, threads);
   load(job, source, false);
   Validation validation(c, job);

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "ccl/rendezvous/this_machine.h"
+#include "kernels/dispatch/cpu.h"
 #include "kernels/dispatch/cpu_quota.h"
 #include "kernels/dispatch/system_files.h"
+#include "kernels/dispatch/team.h"
 
 namespace trellis::train {
 namespace {
@@ -33,7 +35,10 @@ void CoresOfRank::add(int core) {
   cores[bit / 64] |= std::uint64_t{1} << bit % 64;
 }
 
-int own_threads(std::span<const CoresOfRank> all, std::size_t rank) {
+namespace {
+
+// The cores that a rank has, those in part that it shares.
+double own_cores(std::span<const CoresOfRank> all, std::size_t rank) {
   const CoresOfRank& mine = all[rank];
   std::vector<const CoresOfRank*> here;
   int within = 0;  // the container
@@ -48,14 +53,28 @@ int own_threads(std::span<const CoresOfRank> all, std::size_t rank) {
           1.0 / static_cast<double>(std::ranges::count_if(here, [&](const auto* other) { return has(*other, bit); }));
   if (mine.granted != 0) own = std::min(own, static_cast<double>(mine.granted) / within);
   constexpr double rounding = 1e-6;  // of sums of thirds
-  return std::max(1, static_cast<int>(own + rounding));
+  return own + rounding;
 }
 
-int own_threads(ccl::Communicator& world) {
+}  // namespace
+
+int own_threads(std::span<const CoresOfRank> all, std::size_t rank) {
+  return std::max(1, static_cast<int>(own_cores(all, rank)));
+}
+
+bool has_own_cores(std::span<const CoresOfRank> all, std::size_t rank, int threads) {
+  return threads <= own_cores(all, rank);
+}
+
+int compute_threads(ccl::Communicator& world, int wanted) {
   const CoresOfRank mine = cores_here(world);
   std::vector<CoresOfRank> all(static_cast<std::size_t>(world.ranks()));
   world.all_gather(&mine, all.data(), sizeof mine, kernels::DType::u8);
-  return own_threads(all, static_cast<std::size_t>(world.rank()));
+  const auto rank = static_cast<std::size_t>(world.rank());
+  const int threads = wanted < 0 ? own_threads(all, rank) : wanted == 0 ? kernels::cpu().cores : wanted;
+  using enum kernels::TeamWait;
+  kernels::set_team_wait(has_own_cores(all, rank, threads) ? long_time : short_time);
+  return threads;
 }
 
 }  // namespace trellis::train

@@ -1,4 +1,4 @@
-// How many threads a rank computes with: one for each core that is its own.
+// How many threads a rank computes with - one for each core that is its own - and how they wait for each other.
 #pragma once
 
 #include <array>
@@ -24,7 +24,11 @@ static_assert(std::is_trivially_copyable_v<CoresOfRank>);
 // its ranks. At least 1.
 int own_threads(std::span<const CoresOfRank> all, std::size_t rank);
 
-// Asks all ranks: each of them calls it.
-int own_threads(ccl::Communicator&);
+// Whether a rank that computes with so many threads has a core for each of them.
+bool has_own_cores(std::span<const CoresOfRank> all, std::size_t rank, int threads);
+
+// The threads of this rank: as many as are wanted; 0: one for each core; less: one for each core that is its own. Where
+// they have no cores of their own, they leave them soon when they wait. Asks all ranks: each of them calls it.
+int compute_threads(ccl::Communicator&, int wanted);
 
 }  // namespace trellis::train

@@ -45,7 +45,7 @@ class Training {
     check();
     own_folder();
     prove_step();
-    const int threads = config_.trainer.threads < 0 ? own_threads(world_) : config_.trainer.threads;
+    const int threads = compute_threads(world_, config_.trainer.threads);
     job_ = std::make_unique<Job>(config_.step, world_, threads);
     source_ = parts_.train_data ? source_of(parts_.train_data, config_, job_->step())
                                 : source_of(config_.data.train_path, config_.data.weights, config_, job_->step());

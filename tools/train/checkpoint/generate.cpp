@@ -172,7 +172,8 @@ int run(const Options& o) {
       of_first_rank(*world, known ? prompt_of(o, tokenizer.get()) : std::vector<std::int32_t>());
   const std::vector<std::int32_t> ends =
       of_first_rank(*world, tokenizer && o.ends.empty() ? tokenizer->ends() : numbers("--end", o.ends));
-  train::Generation generation(job.step, *world, prompt.size() + o.count, train::own_threads(*world));
+  train::Generation generation(job.step, *world, prompt.size() + o.count,
+                               train::compute_threads(*world, job.trainer.threads));
   train::load_parameters(generation.step(), generation.runner(), source);
   if (first && text) write_output("", o.prompt);
   std::size_t written = 0;
