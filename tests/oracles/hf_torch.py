@@ -23,11 +23,19 @@ LLAMA3 = dict(rope_type="llama3", rope_theta=5000.0, factor=8.0, low_freq_factor
 YARN = dict(rope_type="yarn", rope_theta=5000.0, factor=4.0, original_max_position_embeddings=32)
 TUNED_YARN = dict(YARN, beta_fast=8.0, beta_slow=2.0, mscale=0.8, mscale_all_dim=0.5, truncate=False)
 DYNAMIC = dict(rope_type="dynamic", rope_theta=5000.0, factor=3.0)
+# Factors of 8 and of 3 pairs. Sequences of 16 are trained on: longer than 4 positions, and no longer than 24.
+LONGROPE = dict(rope_type="longrope", rope_theta=5000.0, factor=4.0, original_max_position_embeddings=24,
+                short_factor=[1.0, 1.1, 1.3, 1.7, 2.0, 2.5, 3.0, 3.5], long_factor=[1.0, 1.5, 2.0, 4.0, 6.0, 9.0, 15.0, 30.0])
+PHI_ROPE = dict(rope_type="longrope", rope_theta=5000.0, original_max_position_embeddings=4, partial_rotary_factor=0.75,
+                short_factor=[1.0, 1.1, 1.3], long_factor=[1.0, 2.5, 9.0])
 DRY = dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
 
 CONFIGS = {
     "llama": transformers.LlamaConfig(**GROUPED, head_dim=16, rope_parameters=LLAMA3),
     "llama_yarn": transformers.LlamaConfig(**GROUPED, head_dim=16, rope_parameters=YARN),
+    "llama_longrope": transformers.LlamaConfig(**GROUPED, head_dim=16, rope_parameters=LONGROPE),
+    "phi3": transformers.Phi3Config(**dict(GROUPED, max_position_embeddings=32), original_max_position_embeddings=4,
+                                    rope_parameters=PHI_ROPE),
     "qwen2_yarn": transformers.Qwen2Config(**GROUPED, rope_parameters=TUNED_YARN),
     "mistral": transformers.MistralConfig(**GROUPED, sliding_window=6),
     "qwen2": transformers.Qwen2Config(**GROUPED, tie_word_embeddings=True),

@@ -166,8 +166,8 @@ TEST(Keys, HuggingFacesConfigSaysWhatTheModelIs) {
   EXPECT_TRUE(c.step.model.tie_word_embeddings);
   EXPECT_EQ(read(R"(, "head_dim": 16, "rope_scaling": null, "attention_bias": false)"), "");
   const std::pair<const char*, const char*> refused[] = {
-      {R"(, "rope_scaling": {"type": "longrope", "factor": 8.0})",
-       "model.rope_scaling.rope_type is 'longrope': expected default, linear, dynamic, llama3 or yarn"},
+      {R"(, "rope_scaling": {"type": "mrope", "factor": 8.0})",
+       "model.rope_scaling.rope_type is 'mrope': expected default, linear, dynamic, llama3, yarn or longrope"},
       {R"(, "rope_scaling": {"type": "linear", "factor": 0.5})",
        "model.rope_scaling.factor is '0.5': expected a number, 1 or more"},
       {R"(, "rope_scaling": 8)", "rope_scaling is 8: expected fields"},
@@ -212,6 +212,17 @@ TEST(Keys, HuggingFacesFamiliesAreReadByTheirOwnNames) {
   EXPECT_EQ(model_of(R"("model_type": "gpt_neox")").rotary_percentage, 0.25);
   EXPECT_FALSE(model_of(R"("model_type": "gpt_neox", "use_parallel_residual": false)").parallel_residual);
   EXPECT_EQ(model_of(R"("model_type": "bert")").norm_epsilon, 1e-12);
+  const ModelConfig phi3 = model_of(R"("model_type": "phi3", "hidden_size": 64, "num_attention_heads": 4,
+      "max_position_embeddings": 64, "original_max_position_embeddings": 16, "partial_rotary_factor": 0.75,
+      "sliding_window": 32, "rope_scaling": {"type": "su", "short_factor": [1, 1.5, 2, 2, 2, 3],
+      "long_factor": [1, 2, 4, 8, 16, 32.5]})");
+  EXPECT_EQ(phi3.architecture, "phi3");
+  EXPECT_EQ(phi3.rope_scaling.type, "longrope");
+  EXPECT_EQ(phi3.rope_scaling.factor, 4);
+  EXPECT_EQ(phi3.rope_scaling.original_positions, 16U);
+  EXPECT_EQ(phi3.rope_scaling.long_factors, (std::vector<double>{1, 2, 4, 8, 16, 32.5}));
+  EXPECT_EQ(phi3.turned(), 12U);
+  EXPECT_EQ(phi3.sliding_window, 32U);
 }
 
 TEST(Keys, ExpertsOfHuggingFaceAreRead) {

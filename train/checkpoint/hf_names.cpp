@@ -1,6 +1,7 @@
 #include "train/checkpoint/hf_names.h"
 
-#include <array>
+#include <fmt/format.h>
+
 #include <string_view>
 #include <utility>
 
@@ -9,8 +10,27 @@ namespace {
 
 using Words = std::pair<std::string_view, std::string_view>;  // here, there
 
-constexpr std::array<std::string_view, 3> projections{"query", "key", "value"};
-constexpr std::string_view fused_neox = "query_key_value", fused_gpt2 = "c_attn";
+// A tensor of theirs that has the rows of several of ours, one after the other; of each head, or of all together.
+struct Fused {
+  std::string_view theirs;
+  std::vector<std::string_view> ours;
+  bool by_head = false;
+};
+
+const std::vector<Fused>& fused_of(const Config& c) {
+  static const std::vector<Fused> none, neox{{"query_key_value", {"query", "key", "value"}, true}},
+      gpt2{{"c_attn", {"query", "key", "value"}}},
+      phi3{{"qkv_proj", {"q_proj", "k_proj", "v_proj"}}, {"gate_up_proj", {"gate_proj", "up_proj"}}};
+  const std::string& name = c.model.architecture;
+  return name == "gpt_neox" ? neox : name == "gpt3" ? gpt2 : name == "phi3" ? phi3 : none;
+}
+
+// Rows of one of ours: of queries, keys, values, or of a perceptron's inner layer.
+std::size_t rows_of(const Config& c, const Fused& fused, std::size_t which) {
+  const ModelConfig& m = c.model;
+  if (fused.ours.size() == 2) return m.inner();
+  return (which == 0 ? m.num_attention_heads : m.kv_heads()) * m.head_size();
+}
 
 constexpr Words of_gpt2[] = {{"gpt.norm_f.", "transformer.ln_f."},
                              {"gpt.", "transformer."},
@@ -38,22 +58,12 @@ std::string renamed_back(const Config& c, std::string name) {
   return name;
 }
 
-// The projection of "...attention.key.weight", of which the fused tensor has all three; -1: it is none.
-int projection_of(std::string_view name) {
-  const std::size_t last = name.rfind('.');
-  if (last == name.npos || last == 0) return -1;
-  const std::size_t before = name.rfind('.', last - 1);
-  if (before == name.npos) return -1;
-  const std::string_view word = name.substr(before + 1, last - before - 1);
-  for (std::size_t i = 0; i < projections.size(); ++i)
-    if (word == projections[i]) return static_cast<int>(i);
-  return -1;
-}
-
-std::string_view fused_of(const Config& c) {
-  return c.model.architecture == "gpt_neox" ? fused_neox
-         : c.model.architecture == "gpt3"   ? fused_gpt2
-                                            : std::string_view();
+// Of "...attention.key.weight" the last word but one; an adapter of it has a name of its own.
+bool replace_layer(std::string& name, std::string_view from, std::string_view to) {
+  const std::string word = fmt::format(".{}.", from);
+  const std::size_t at = name.find(word);
+  if (at == name.npos || name.find('.', at + word.size()) != name.npos) return false;
+  return replace(name, word, fmt::format(".{}.", to));
 }
 
 // GPT-2 keeps the weights of its projections transposed.
@@ -78,28 +88,28 @@ Slice HfPlace::theirs(const Slice& whole) const {
 
 HfPlace hf_place(const Config& c, const std::string& parameter) {
   HfPlace p{.name = renamed(c, parameter)};
-  const std::string_view fused = fused_of(c);
-  if (const int which = fused.empty() ? -1 : projection_of(p.name); which >= 0) {
-    const auto i = static_cast<std::size_t>(which);
-    replace(p.name, "." + std::string(projections[i]) + ".", "." + std::string(fused) + ".");
-    // NeoX has q, k and v of a head together, GPT-2 those of all heads.
-    p.run = fused == fused_neox ? c.model.head_size() : c.model.num_attention_heads * c.model.head_size();
-    p.stride = 3 * p.run, p.first = i * p.run;
-  }
+  for (const Fused& fused : fused_of(c))
+    for (std::size_t i = 0, before = 0; i < fused.ours.size(); before += rows_of(c, fused, i), ++i) {
+      if (!replace_layer(p.name, fused.ours[i], fused.theirs)) continue;
+      p.run = fused.by_head ? c.model.head_size() : rows_of(c, fused, i);
+      p.first = fused.by_head ? i * p.run : before;
+      for (std::size_t each = 0; each < fused.ours.size(); ++each)
+        p.stride += fused.by_head ? p.run : rows_of(c, fused, each);
+      break;
+    }
   p.transposed = is_transposed(c, p.name);
   return p;
 }
 
 std::vector<std::string> parameters_of_hf(const Config& c, const std::string& theirs) {
-  const std::string fused = "." + std::string(fused_of(c)) + ".";
-  std::string name = renamed_back(c, theirs);
-  if (fused.size() == 2 || name.find(fused) == name.npos) return {name};
-  std::vector<std::string> all;
-  for (const std::string_view each : projections) {
-    all.push_back(name);
-    replace(all.back(), fused, "." + std::string(each) + ".");
+  const std::string name = renamed_back(c, theirs);
+  for (const Fused& fused : fused_of(c)) {
+    std::vector<std::string> all;
+    for (const std::string_view each : fused.ours)
+      if (std::string own = name; replace_layer(own, fused.theirs, each)) all.push_back(own);
+    if (!all.empty()) return all;
   }
-  return all;
+  return {name};
 }
 
 std::string hf_name_today(const Config& c, const std::string& theirs) {

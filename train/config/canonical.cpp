@@ -8,9 +8,10 @@ namespace {
 
 // Each field is named here once, by a structured binding: a new one does not compile until it is.
 std::string text(const RopeScaling& r) {
-  const auto& [type, factor, low, high, positions, fast, slow, attention, mscale, mscale_all, truncate] = r;
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", type, factor, low, high, positions, fast, slow, attention,
-                     mscale, mscale_all, truncate);
+  const auto& [type, factor, low, high, positions, fast, slow, attention, mscale, mscale_all, truncate, shorts, longs] =
+      r;
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", type, factor, low, high, positions, fast, slow,
+                     attention, mscale, mscale_all, truncate, shorts, longs);
 }
 
 std::string text(const ModelConfig& m) {

@@ -32,8 +32,21 @@ void check_passes(const Config& c, std::size_t micro_batches) {
          c.model.num_layers, layers, c.global_batch_size, micro_batches, most_passes);
 }
 
+void check_longrope(const ModelConfig& m) {
+  const RopeScaling& r = m.rope_scaling;
+  if (r.type != "longrope") return;
+  expect(r.original_positions > 1,
+         "model.rope_scaling.original_max_position_embeddings is {}: expected more than 1 with longrope",
+         r.original_positions);
+  for (const auto& [name, factors] : {std::pair{"short_factor", &r.short_factors}, {"long_factor", &r.long_factors}})
+    expect(factors->size() == m.turned() / 2,
+           "model.rope_scaling.{} has {} factors: expected {}, one for each pair that is turned", name, factors->size(),
+           m.turned() / 2);
+}
+
 void check_model(const Config& c) {
   const ModelConfig& m = c.model;
+  check_longrope(m);
   expect(m.head_dim > 0 || m.hidden_size % m.num_attention_heads == 0,
          "model.hidden_size is {}: expected a multiple of num_attention_heads {}, or model.head_dim", m.hidden_size,
          m.num_attention_heads);

@@ -31,7 +31,8 @@ struct Key {
 template <class Get>
 using SettingOf = std::remove_pointer_t<std::invoke_result_t<Get, JobConfig&>>;
 template <class T>
-concept Numeric = (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) || std::is_same_v<T, std::vector<std::size_t>>;
+concept Numeric = (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) ||
+                  std::is_same_v<T, std::vector<std::size_t>> || std::is_same_v<T, std::vector<double>>;
 
 // get: the address of the setting in a JobConfig, constant or not.
 template <class Get>

@@ -3,21 +3,25 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace trellis::train {
 
 // Positions beyond those of training, as Hugging Face's config.json has them. linear: all frequencies divided by the
 // factor. llama3, yarn: low ones are, high ones are not, and those between are mixed; yarn scales what is turned, too.
-// dynamic: a larger base where sequences are longer than max_position_embeddings.
+// dynamic: a larger base where sequences are longer than max_position_embeddings. longrope: a factor for each
+// frequency, one where sequences are longer than the original positions and one where they are not; scales what is
+// turned, too.
 struct RopeScaling {
-  std::string type = "default";  // default, linear, dynamic, llama3, yarn
+  std::string type = "default";  // default, linear, dynamic, llama3, yarn, longrope
   double factor = 1;
   double low_frequency = 1, high_frequency = 4;  // of llama3: turns within the original positions
-  std::size_t original_positions = 0;            // of llama3, yarn; 0: 8192, max_position_embeddings
+  std::size_t original_positions = 0;            // of llama3, yarn, longrope; 0: 8192, max_position_embeddings
   double beta_fast = 32, beta_slow = 1;          // of yarn: turns within the original positions
-  double attention_factor = 0;                   // of yarn: by which both q and k are scaled; 0: by its rule
+  double attention_factor = 0;                   // of yarn, longrope: by which q and k are scaled; 0: by its rule
   double mscale = 0, mscale_all_dim = 0;         // of that rule
   bool truncate = true;  // of yarn: whether pairs where mixing begins and ends are whole numbers
+  std::vector<double> short_factors = {}, long_factors = {};  // of longrope: of each pair that is turned
 };
 
 struct ModelConfig {
@@ -46,6 +50,9 @@ struct ModelConfig {
   std::size_t kv_heads() const { return num_key_value_heads == 0 ? num_attention_heads : num_key_value_heads; }
   std::size_t inner() const { return intermediate_size == 0 ? 4 * hidden_size : intermediate_size; }
   std::size_t head_size() const { return head_dim == 0 ? hidden_size / num_attention_heads : head_dim; }
+  std::size_t turned() const {  // of a head's elements, by rotary positions
+    return static_cast<std::size_t>(static_cast<double>(head_size()) * rotary_percentage) / 2 * 2;
+  }
 };
 
 }  // namespace trellis::train

@@ -28,9 +28,9 @@ std::string set_bias(JobConfig& c, const KeyValue& v) {
 }
 
 std::string set_scaling(JobConfig& c, const KeyValue& v) {
-  for (const char* known : {"default", "linear", "dynamic", "llama3", "yarn"})
+  for (const char* known : {"default", "linear", "dynamic", "llama3", "yarn", "longrope"})
     if (word(v) == known) return c.step.model.rope_scaling.type = known, "";
-  refuse(v, "default, linear, dynamic, llama3 or yarn; others are not built");
+  refuse(v, "default, linear, dynamic, llama3, yarn or longrope; others are not built");
 }
 
 std::string set_recompute(JobConfig& c, const KeyValue& v) {
@@ -100,6 +100,8 @@ std::vector<Key> rope_keys() {
       k("mscale", at_least(0), [](auto& c) { return &c.step.model.rope_scaling.mscale; }),
       k("mscale_all_dim", at_least(0), [](auto& c) { return &c.step.model.rope_scaling.mscale_all_dim; }),
       k("truncate", [](auto& c) { return &c.step.model.rope_scaling.truncate; }),
+      k("short_factor", above(0), [](auto& c) { return &c.step.model.rope_scaling.short_factors; }),
+      k("long_factor", above(0), [](auto& c) { return &c.step.model.rope_scaling.long_factors; }),
   };
 }
 

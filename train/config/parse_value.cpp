@@ -67,6 +67,10 @@ void parse(const KeyValue& v, std::int64_t& to, const Range& r) {
   to = whole_in<std::int64_t>(v, word(v), r, whole_words(r));
 }
 void parse(const KeyValue& v, Rank& to, const Range& r) { to = whole_in<Rank>(v, word(v), r, whole_words(r)); }
+void parse(const KeyValue& v, std::vector<double>& to, const Range& r) {
+  to.clear();
+  for (const std::string& w : v.words) to.push_back(decimal(v, w, r));
+}
 void parse(const KeyValue& v, std::vector<std::size_t>& to, const Range& r) {
   to.clear();
   for (const std::string& w : v.words) {
@@ -85,11 +89,18 @@ std::string misfit(std::int64_t value, const Range& r) {
   return r.has(static_cast<double>(value)) ? "" : whole_words(r);
 }
 std::string misfit(Rank value, const Range& r) { return misfit(std::int64_t{value}, r); }
-std::string misfit(const std::vector<std::size_t>& values, const Range& r) {
-  for (std::size_t each : values)
+
+namespace {
+template <class T>
+std::string misfit_of_list(const std::vector<T>& values, const Range& r) {
+  for (const T each : values)
     if (std::string wrong = misfit(each, r); !wrong.empty()) return wrong;
   return "";
 }
+}  // namespace
+
+std::string misfit(const std::vector<std::size_t>& values, const Range& r) { return misfit_of_list(values, r); }
+std::string misfit(const std::vector<double>& values, const Range& r) { return misfit_of_list(values, r); }
 
 std::string text_of(bool value) { return value ? "true" : "false"; }
 std::string text_of(double value) { return fmt::format("{}", value); }
@@ -98,6 +109,7 @@ std::string text_of(std::int64_t value) { return fmt::format("{}", value); }
 std::string text_of(Rank value) { return fmt::format("{}", value); }
 std::string text_of(const std::string& value) { return value; }
 std::string text_of(const std::vector<std::string>& values) { return fmt::format("{}", fmt::join(values, ", ")); }
+std::string text_of(const std::vector<double>& values) { return fmt::format("{}", fmt::join(values, ", ")); }
 std::string text_of(const std::vector<std::size_t>& values) { return fmt::format("{}", fmt::join(values, ", ")); }
 
 }  // namespace trellis::train

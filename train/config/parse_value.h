@@ -25,6 +25,7 @@ void parse(const KeyValue&, double&, const Range&);
 void parse(const KeyValue&, std::size_t&, const Range&);
 void parse(const KeyValue&, std::int64_t&, const Range&);
 void parse(const KeyValue&, Rank&, const Range&);
+void parse(const KeyValue&, std::vector<double>&, const Range&);
 void parse(const KeyValue&, std::vector<std::size_t>&, const Range&);  // layers, by number or name
 
 // The same of what a program set: the expected range where the value is not in it, or an empty text.
@@ -33,6 +34,7 @@ std::string misfit(std::size_t, const Range&);
 std::string misfit(std::int64_t, const Range&);
 std::string misfit(Rank, const Range&);
 std::string misfit(const std::vector<std::size_t>&, const Range&);
+std::string misfit(const std::vector<double>&, const Range&);
 
 // As a file would have it.
 std::string text_of(bool);
@@ -43,5 +45,6 @@ std::string text_of(Rank);
 std::string text_of(const std::string&);
 std::string text_of(const std::vector<std::string>&);
 std::string text_of(const std::vector<std::size_t>&);
+std::string text_of(const std::vector<double>&);
 
 }  // namespace trellis::train

@@ -52,6 +52,8 @@ std::vector<double> rope_frequencies(const Rope& r, std::size_t length) {
     all[i] = frequency;
     if (s.type == "llama3") all[i] = llama3(frequency, s);
     if (s.type == "linear") all[i] = frequency / s.factor;
+    if (s.type == "longrope")
+      all[i] = frequency / (length > s.original_positions ? s.long_factors : s.short_factors).at(i);
     if (s.type == "yarn") {
       const double share = yarn_share(i, r);
       all[i] = share * frequency / s.factor + (1 - share) * frequency;
@@ -62,8 +64,10 @@ std::vector<double> rope_frequencies(const Rope& r, std::size_t length) {
 
 double rope_factor(const Rope& r) {
   const RopeScaling& s = r.scaling;
-  if (s.type != "yarn") return 1;
+  if (s.type != "yarn" && s.type != "longrope") return 1;
   if (s.attention_factor > 0) return s.attention_factor;
+  if (s.type == "longrope")
+    return s.factor <= 1 ? 1 : std::sqrt(1 + std::log(s.factor) / std::log(static_cast<double>(s.original_positions)));
   const auto by = [&](double scale) { return s.factor <= 1 ? 1 : 0.1 * scale * std::log(s.factor) + 1; };
   return s.mscale > 0 && s.mscale_all_dim > 0 ? by(s.mscale) / by(s.mscale_all_dim) : by(1);
 }

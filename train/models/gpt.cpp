@@ -32,9 +32,6 @@ const RegisteredModel neox({
           TransformerOptions o = gpt_options(b, fmt::format("gpt_neox.layers.{}", layer), layer);
           o.attention_name = "attention", o.arrangement = TransformerOptions::Arrangement::norms_first;
           if (b.config.model.parallel_residual) o.arrangement = TransformerOptions::Arrangement::beside;
-          o.attention.rope.turned =
-              static_cast<std::size_t>(static_cast<double>(o.attention.head_size) * b.config.model.rotary_percentage) /
-              2 * 2;
           o.mlp.names = {"dense_h_to_4h", "dense_4h_to_h"};
           return std::make_unique<TransformerLayer>(b, o);
         },

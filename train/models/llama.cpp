@@ -1,5 +1,6 @@
 // Llama 2 and 3, Mistral, Qwen 2 (qkv_bias) and 3 (qk_norm): RMSNorm, grouped queries, rotary positions in halves,
-// SwiGLU, no other biases. Weights have the names of Hugging Face's LlamaForCausalLM and its kin.
+// SwiGLU, no other biases. Weights have the names of Hugging Face's LlamaForCausalLM and its kin. Phi-3 is the same, of
+// which Hugging Face's files fuse weights, and a part of each head may be turned.
 #include <fmt/format.h>
 
 #include "train/models/ends.h"
@@ -8,22 +9,25 @@
 namespace trellis::train {
 namespace {
 
-const RegisteredModel llama({
-    .name = "llama",
-    .embedding = [](const BlockContext& b) { return std::make_unique<EmbeddingBlock>(b, "model.embed_tokens"); },
-    .head =
-        [](const BlockContext& b) {
-          return std::make_unique<HeadBlock>(b, Norm::Kind::rms, "model.norm",
-                                             b.config.model.tie_word_embeddings ? "model.embed_tokens" : "lm_head");
-        },
-    .layer =
-        [](const BlockContext& b, std::size_t layer) {
-          TransformerOptions o = transformer_options(b, fmt::format("model.layers.{}", layer), layer);
-          o.attention.qkv_bias = b.config.model.qkv_bias, o.attention.qk_norm = b.config.model.qk_norm;
-          return std::make_unique<TransformerLayer>(b, o);
-        },
-    .tied = "model.embed_tokens.weight",
-});
+Model model(const char* name) {
+  return {.name = name,
+          .embedding = [](const BlockContext& b) { return std::make_unique<EmbeddingBlock>(b, "model.embed_tokens"); },
+          .head =
+              [](const BlockContext& b) {
+                return std::make_unique<HeadBlock>(
+                    b, Norm::Kind::rms, "model.norm",
+                    b.config.model.tie_word_embeddings ? "model.embed_tokens" : "lm_head");
+              },
+          .layer =
+              [](const BlockContext& b, std::size_t layer) {
+                TransformerOptions o = transformer_options(b, fmt::format("model.layers.{}", layer), layer);
+                o.attention.qkv_bias = b.config.model.qkv_bias, o.attention.qk_norm = b.config.model.qk_norm;
+                return std::make_unique<TransformerLayer>(b, o);
+              },
+          .tied = "model.embed_tokens.weight"};
+}
+
+const RegisteredModel llama(model("llama")), phi3(model("phi3"));
 
 }  // namespace
 }  // namespace trellis::train

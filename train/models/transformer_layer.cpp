@@ -39,7 +39,7 @@ TransformerOptions transformer_options(const BlockContext& b, const std::string&
                  .head_size = m.head_size(),
                  .sequence = b.config.seq_length,
                  .batch = b.batch(),
-                 .rope = {m.head_size(), m.rope_theta, m.rope_scaling, m.max_position_embeddings},
+                 .rope = {m.turned(), m.rope_theta, m.rope_scaling, m.max_position_embeddings},
                  .window = m.sliding_window,
                  .norm_epsilon = static_cast<float>(m.norm_epsilon),
                  .linear = linear,

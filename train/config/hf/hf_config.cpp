@@ -20,7 +20,12 @@ std::string word_of(const json& value) { return value.is_string() ? value.get<st
 
 bool is_none(const json& said, const char* field) { return !said.contains(field) || said[field].is_null(); }
 
-void put(JobConfig& c, const char* key, const json& value) { apply(c, {.key = key, .words = {word_of(value)}}); }
+void put(JobConfig& c, const char* key, const json& value) {
+  KeyValue said{.key = key};
+  said.list = value.is_array();
+  for (const json& each : said.list ? value : json::array({value})) said.words.push_back(word_of(each));
+  apply(c, said);
+}
 
 const HfFamily& family_of(const json& said) {
   const std::string type = said.value("model_type", "");
@@ -41,28 +46,34 @@ void check(const json& said, const HfFamily& family) {
 
 bool has_experts(const ModelConfig& m) { return m.architecture == "mixtral" || m.architecture == "qwen3_moe"; }
 
-// Grouped queries, all of a head turned.
-bool is_llama_like(const ModelConfig& m) { return m.architecture == "llama" || has_experts(m); }
+bool is_phi(const ModelConfig& m) { return m.architecture == "phi3"; }
+
+// Grouped queries.
+bool is_llama_like(const ModelConfig& m) { return m.architecture == "llama" || is_phi(m) || has_experts(m); }
 
 constexpr const char* rope_fields[] = {
     "factor",         "low_freq_factor", "high_freq_factor", "original_max_position_embeddings",
     "beta_fast",      "beta_slow",       "attention_factor", "mscale",
-    "mscale_all_dim", "truncate"};
+    "mscale_all_dim", "truncate",        "short_factor",     "long_factor"};
 
 // By rope_parameters, or by rope_scaling with what stands beside it, as files had it before.
 void apply_rope(JobConfig& c, const json& said) {
   if (!is_none(said, "rope_theta")) put(c, "model.rope_theta", said["rope_theta"]);
+  if (!is_none(said, "partial_rotary_factor")) put(c, "model.rotary_percentage", said["partial_rotary_factor"]);
   const char* const section = is_none(said, "rope_parameters") ? "rope_scaling" : "rope_parameters";
   if (is_none(said, section)) return;
   const json& rope = said[section];
   if (!rope.is_object()) throw std::invalid_argument(fmt::format("{} is {}: expected fields", section, rope.dump()));
-  const std::string type = rope.value("rope_type", rope.value("type", "default"));
+  std::string type = rope.value("rope_type", rope.value("type", "default"));
+  if (is_phi(c.step.model) && (type == "su" || type == "yarn")) type = "longrope";  // as older files of Phi-3 call it
   put(c, "model.rope_scaling.rope_type", type);
   for (const char* field : rope_fields)
     if (!is_none(rope, field)) put(c, fmt::format("model.rope_scaling.{}", field).c_str(), rope[field]);
-  // Without one, yarn's is how much longer sequences are than they were.
+  // Without one, it is how much longer sequences are than they were.
   RopeScaling& scaling = c.step.model.rope_scaling;
-  if (type == "yarn" && is_none(rope, "factor") && scaling.original_positions > 0)
+  if (type == "longrope" && !is_none(said, "original_max_position_embeddings"))
+    put(c, "model.rope_scaling.original_max_position_embeddings", said["original_max_position_embeddings"]);
+  if ((type == "yarn" || type == "longrope") && is_none(rope, "factor") && scaling.original_positions > 0)
     scaling.factor =
         static_cast<double>(c.step.model.max_position_embeddings) / static_cast<double>(scaling.original_positions);
   if (!is_none(rope, "rope_theta")) put(c, "model.rope_theta", rope["rope_theta"]);
@@ -71,7 +82,7 @@ void apply_rope(JobConfig& c, const json& said) {
 
 // How many positions attention sees: of mistral always, of qwen where it is asked for. Of some layers alone: refused.
 void apply_window(JobConfig& c, const json& said, const std::string& type) {
-  const bool always = type == "mistral" || type == "mixtral";
+  const bool always = type == "mistral" || type == "mixtral" || type == "phi3";
   if (is_none(said, "sliding_window") || (!always && !said.value("use_sliding_window", false))) return;
   bool some = false, others = false;
   if (!is_none(said, "layer_types")) {
@@ -102,7 +113,7 @@ std::string apply_json(JobConfig& c, const json& said) {
   for (const auto& [theirs, ours] : family.fields)
     if (!is_none(said, theirs)) put(c, ours, said[theirs]);
   if (turns) apply_rope(c, said);
-  if (is_llama_like(m) && m.rotary_percentage != 1)
+  if (is_llama_like(m) && !is_phi(m) && m.rotary_percentage != 1)
     throw std::invalid_argument(fmt::format("partial_rotary_factor is {}: expected 1", m.rotary_percentage));
   apply_window(c, said, family.type);
   const double dropped = said.value("embd_pdrop", 0.0);
@@ -121,6 +132,8 @@ json rope_of(const ModelConfig& m) {
   if (s.type != "default") rope["factor"] = s.factor;
   if (s.type == "llama3") rope["low_freq_factor"] = s.low_frequency, rope["high_freq_factor"] = s.high_frequency;
   if (s.original_positions > 0) rope["original_max_position_embeddings"] = s.original_positions;
+  if (s.type == "longrope") rope["short_factor"] = s.short_factors, rope["long_factor"] = s.long_factors;
+  if (s.type == "longrope" && s.attention_factor > 0) rope["attention_factor"] = s.attention_factor;
   if (s.type != "yarn") return rope;
   rope["beta_fast"] = s.beta_fast, rope["beta_slow"] = s.beta_slow, rope["truncate"] = s.truncate;
   for (const auto& [field, value] :
@@ -132,6 +145,10 @@ json rope_of(const ModelConfig& m) {
 // The rope of older readers, and of newer ones.
 void put_rope(json& said, const ModelConfig& m) {
   json rope = rope_of(m);
+  if (is_phi(m)) {
+    rope["partial_rotary_factor"] = said["partial_rotary_factor"] = m.rotary_percentage;
+    if (m.rope_scaling.type == "longrope") said["original_max_position_embeddings"] = m.rope_scaling.original_positions;
+  }
   if (m.architecture == "gpt_neox") {
     said["rotary_pct"] = m.rotary_percentage, said["rotary_emb_base"] = m.rope_theta;
     rope["partial_rotary_factor"] = m.rotary_percentage;

@@ -36,6 +36,13 @@ HfFamily of_llama(const char* type, const char* class_name) {
   return {type, "llama", class_name, joined({common, wide, grouped}), {silu, without_bias, plain_mlp}, false, 1e-6};
 }
 
+HfFamily of_phi3() {
+  HfFamily f = of_llama("phi3", "Phi3ForCausalLM");
+  f.architecture = "phi3", f.epsilon = 1e-5;
+  f.fields.push_back({"resid_pdrop", "model.hidden_dropout"});
+  return f;
+}
+
 // Of Llama's kin, with experts in place of perceptrons. theirs: the names of how many there are.
 HfFamily with_experts(const char* type, const char* class_name, Fields theirs) {
   HfFamily f = of_llama(type, class_name);
@@ -128,6 +135,7 @@ const std::vector<HfFamily>& hf_families() {
                                          of_llama("mistral", "MistralForCausalLM"),
                                          of_llama("qwen2", "Qwen2ForCausalLM"),
                                          of_llama("qwen3", "Qwen3ForCausalLM"),
+                                         of_phi3(),
                                          of_mixtral(),
                                          of_qwen3_moe(),
                                          of_neox(),
