@@ -73,6 +73,24 @@ Time Streams::start_of(Stream& s, const Instruction& i, const Prepared& p, Time 
   return start;
 }
 
+// An instruction's interval on Tensor, whose rate is limited while its array was used too little in the window before:
+// at first, after a gap, and for as long as too few of its rows hold weights.
+Time Streams::limited(Stream& s, const Prepared& p, Time start) const {
+  const TensorSpec& t = chip_.tensor;
+  const Time since = start - t.ramp;
+  const auto work = [](const ArrayWork& w, Time from) { return static_cast<double>(w.end - from) * w.rows; };
+  for (; !s.recent.empty() && s.recent.front().end <= since; s.recent.pop_front())
+    s.recent_work -= work(s.recent.front(), s.recent.front().start);
+  double used = s.recent_work;
+  if (!s.recent.empty() && s.recent.front().start < since)
+    used += work(s.recent.front(), since) - work(s.recent.front(), s.recent.front().start);
+  const double rate = used < t.ramp_least * static_cast<double>(t.ramp) * t.rows ? t.ramp_rate : 1;
+  const auto interval = static_cast<Time>(static_cast<double>(p.cost.interval) / rate);
+  s.recent.push_back({start, start + interval, p.rows * rate});
+  s.recent_work += work(s.recent.back(), start);
+  return interval;
+}
+
 void Streams::begin(std::uint16_t number, std::uint32_t at, Time from) {
   Stream& s = streams_[number];
   const Instruction& i = program_.instructions[at];
@@ -81,11 +99,8 @@ void Streams::begin(std::uint16_t number, std::uint32_t at, Time from) {
   const Time start = start_of(s, i, p, from, why);
   if (options_.observer != nullptr) options_.observer->issued(at, s.registers.data(), start);
 
-  Time interval = p.cost.interval;
-  if (i.engine == Engine::tensor && chip_.tensor.ramp > 0) {
-    if (s.totals.instructions == 0 || start - s.free >= chip_.tensor.ramp) s.slow_until = start + chip_.tensor.ramp;
-    if (start < s.slow_until) interval = static_cast<Time>(static_cast<double>(interval) / chip_.tensor.ramp_rate);
-  }
+  const bool ramps = i.engine == Engine::tensor && chip_.tensor.ramp > 0;
+  const Time interval = ramps ? limited(s, p, start) : p.cost.interval;
   const Time end = start + interval;
   const std::int64_t span = note(s, p, start, end, why);
   s.done = std::max(s.done, end + p.cost.latency - p.cost.interval);

@@ -1,6 +1,7 @@
 // One run of a program: the instruction streams of its engines, and the semaphores between them.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ class Streams {
     Cost cost;
     std::int32_t work = -1;   // of a DMA
     std::int16_t table = -1;  // of Scalar's functions
+    std::int16_t rows = 0;    // of Tensor's array
     std::uint32_t label = 0;
   };
   struct Loop {
@@ -28,15 +30,20 @@ class Streams {
     double step;
     std::size_t target;
   };
+  struct ArrayWork {  // an instruction of Tensor
+    Time start, end;
+    double rows;  // of the array, that it uses at its rate
+  };
   struct Stream {
     std::vector<std::uint32_t> order;  // its instructions
     std::size_t next = 0;
-    Time free = 0;            // when it can start another
-    Time done = 0;            // end of the last one, as results come in order
-    Wait why = Wait::none;    // why it was blocked last
-    std::int64_t cause = -1;  // the span that ended that, or the one before
-    std::int16_t table = -1;  // that Scalar holds
-    Time slow_until = 0;      // Tensor's ramp
+    Time free = 0;                      // when it can start another
+    Time done = 0;                      // end of the last one, as results come in order
+    Wait why = Wait::none;              // why it was blocked last
+    std::int64_t cause = -1;            // the span that ended that, or the one before
+    std::int16_t table = -1;            // that Scalar holds
+    std::deque<ArrayWork> recent = {};  // Tensor's, of its last window
+    double recent_work = 0;
     std::vector<Loop> loops = {};
     std::vector<std::int64_t> registers = {};
     std::uint32_t track = 0;
@@ -62,6 +69,7 @@ class Streams {
   void issue(std::uint16_t stream);
   const WaitFor* unmet(const Stream&, const Instruction&) const;
   Time start_of(Stream&, const Instruction&, const Prepared&, Time from, Wait& why);
+  Time limited(Stream&, const Prepared&, Time start) const;
   void begin(std::uint16_t stream, std::uint32_t instruction, Time from);
   void trigger(std::uint16_t stream, std::uint32_t instruction, std::int64_t span);
   void control(Stream&, const Call&);

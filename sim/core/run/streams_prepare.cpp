@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <utility>
@@ -42,6 +43,8 @@ void Streams::prepare() {
       }
       p.cost = cost_of(call, chip_, row);
       p.table = table_of(call);
+      if (i.engine == Engine::tensor && !call.inputs.empty())
+        p.rows = static_cast<std::int16_t>(std::min<std::int64_t>(chip_.tensor.rows, call.in(0).rows));
     }
     if (options_.timeline != nullptr) {
       p.label = options_.timeline->label_of(label_of(i));

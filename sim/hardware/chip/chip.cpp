@@ -81,7 +81,8 @@ void ChipSpec::read_tensor() {
             .load_exposed = f.cycles("tensor.load.exposed"),
             .moving_most = f.count("tensor.moving.most"),
             .ramp = f.time("tensor.ramp"),
-            .ramp_rate = f.number("tensor.ramp.rate")};
+            .ramp_rate = f.number("tensor.ramp.rate"),
+            .ramp_least = f.number("tensor.ramp.least")};
   if (tensor.load_rows <= 0 || tensor.load_rows_f32 <= 0 || tensor.ramp_rate <= 0)
     throw std::invalid_argument(fmt::format("{}: tensor.load.rows and tensor.ramp.rate must be above 0", name));
 }

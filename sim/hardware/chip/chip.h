@@ -29,8 +29,9 @@ struct TensorSpec {
   int passes_f32 = 1;       // loads and products that make up one in f32
   double load_exposed = 0;  // cycles of a load that no earlier product hides
   int moving_most = 0;      // most moving rows of one instruction
-  Time ramp = 0;            // after being idle this long it starts slowly, for as long
-  double ramp_rate = 1;
+  Time ramp = 0;            // the window in which its use decides whether its rate is limited; 0: it never is
+  double ramp_rate = 1;     // that limit
+  double ramp_least = 0;    // the part of the array's rows and time below which it holds
 };
 
 struct DmaSpec {

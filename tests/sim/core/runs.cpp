@@ -76,6 +76,35 @@ TEST_P(OnEveryChip, ATimelineChangesNoTime) {
 
 INSTANTIATE_TEST_SUITE_P(Chips, OnEveryChip, testing::Values("trn1", "inf2", "trn2", "trn3", "ideal"));
 
+// How long `count` products of `rows` x 128 and `rows` x 512 take, and one of them.
+std::pair<Time, Time> products(const ChipSpec& chip, int rows, int count) {
+  Builder b("products", chip);
+  const Operand stationary = b.tile("stationary", DType::bf16, rows, 128),
+                moving = b.tile("moving", DType::bf16, rows, 512);
+  for (int i = 0; i < count; ++i)
+    b.add("nc_matmul", Engine::tensor, {b.psum("product" + std::to_string(i), DType::f32, 128, 512)},
+          {stationary, moving});
+  const Program p = b.finish();
+  const Cost one = cost_of(Call(p, p.instructions.back()), chip);
+  return {run(p, chip).time - (one.latency - one.interval), one.interval};
+}
+
+TEST(CoreRuns, TensorStartsAtHalfItsRateUntilAWindowIsFull) {
+  const ChipSpec chip = chip_named("trn2");
+  const auto [time, one] = products(chip, 128, 8);
+  const auto slow =
+      static_cast<Time>(static_cast<double>(chip.tensor.ramp) * 2 * chip.tensor.ramp_least) / (2 * one) + 1;
+  ASSERT_LT(slow, 8);
+  EXPECT_EQ(time, (8 + slow) * one);
+}
+
+TEST(CoreRuns, TensorStaysAtHalfItsRateWhereHalfOfItsRowsAreIdle) {
+  const auto [time, one] = products(chip_named("trn2"), 64, 8);
+  EXPECT_EQ(time, 2 * 8 * one);
+  const auto [older, each] = products(chip_named("trn1"), 64, 8);
+  EXPECT_EQ(older, 8 * each);
+}
+
 TEST(CoreRuns, WithoutPrefetchARingRestsBetweenTransfers) {
   const ChipSpec chip = chip_named("trn1");
   const auto time_of = [&](int loads) {
