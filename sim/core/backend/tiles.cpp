@@ -16,10 +16,9 @@ std::int64_t bank_of(const ChipSpec& chip) {
   return static_cast<std::int64_t>(chip.memory.psum_bytes) / chip.memory.psum_banks;
 }
 
-// In PSUM a tile takes whole banks, since a product may not cross into another one.
 std::int64_t dealt(const Buffer& b, const ChipSpec& chip) {
-  const std::int64_t unit = b.space == Space::psum ? bank_of(chip) : sbuf_unit;
-  return (b.bytes + unit - 1) / unit * unit;
+  if (b.space == Space::psum) return psum_piece(b.bytes, chip);
+  return (b.bytes + sbuf_unit - 1) / sbuf_unit * sbuf_unit;
 }
 
 std::int64_t capacity(Space space, const ChipSpec& chip) {
@@ -110,7 +109,8 @@ std::vector<std::int64_t> TileGroups::packed(std::span<const std::uint32_t> slot
     for (const Fixed& f : fixed_)
       if (f.space == groups_[g].space && f.core == groups_[g].core) held.emplace_back(f.first, f.last);
     std::ranges::sort(held);
-    const std::int64_t unit = groups_[g].space == Space::psum ? bank_of(chip_) : sbuf_unit;
+    const bool psum = groups_[g].space == Space::psum;
+    const std::int64_t unit = psum ? std::min(groups_[g].bytes, bank_of(chip_)) : sbuf_unit;
     std::int64_t place = 0;
     for (const auto& [first, last] : held) {
       if (first - place >= size(g)) break;
