@@ -48,7 +48,7 @@ def timed(version: Measured, case: LadderCase) -> Row:
     try:
         begun = time.monotonic()
         trace = version.run()
-        t = timing.time_of(trace, case.chip)
+        t = timing.time_of(trace, case.chip, case.changes)
         start = t.start[0]
         seconds = {"us": t.seconds + start, "low_us": t.low + start, "high_us": t.high + start, "least_us": t.benchmark[1],
                    "most_us": t.benchmark[2]}  # fmt: skip
@@ -131,6 +131,25 @@ def times(results: dict[str, list[Row]]) -> list[str]:
     return lines
 
 
+SITES = {"tutorial": "aws-neuron/nki-samples", "autocomp": "ucb-bar/autocomp", "cs149": "xaviergonzalez/asst4-trainium2",
+         "fusion": "allenkchau/trainium-kernel-fusion", "nki-autotune": "awslabs/nki-autotune", "nkibench": "zhang677/AccelOpt"}  # fmt: skip
+
+
+def records(results: dict[str, list[Row]]) -> list[dict[str, Any]]:
+    """The same kernels as `times` has, for `trellis validate`: nki.TABLE.KERNEL, a table in its first two words."""
+    found = []
+    for name, rows in results.items():
+        words = name.split()
+        for row in rows:
+            if row["halved"] or "us" not in row:
+                continue
+            rest = "_".join([*words[2:], row["version"]]).replace(" ", "_").replace(".", "_")
+            found.append({"id": f"nki.{'_'.join(words[:2])}.{rest}", "value": round(row["published_us"], 3), "unit": "us",
+                          "source": f"github.com/{SITES[words[0]]}",
+                          "parameters": {"simulated": row["us"], "low": row["low_us"], "high": row["high_us"]}})  # fmt: skip
+    return sorted(found, key=lambda record: record["id"])
+
+
 def table(results: dict[str, list[Row]]) -> list[str]:
     lines = list(HEAD)
     for source in SOURCES:
@@ -157,6 +176,7 @@ def main() -> int:
     p.add_argument("-o", "--output", type=pathlib.Path, help="the results as JSON; ladders that are there stay")
     p.add_argument("--table", type=pathlib.Path, help="a table of these and of what --output had; in a page that has one, in its place")
     p.add_argument("--times", type=pathlib.Path, help="a table of times against published ones, likewise")
+    p.add_argument("--records", type=pathlib.Path, help="records with those times for trellis validate")
     options = p.parse_args()
     import trellis.nki as nki
 
@@ -185,6 +205,9 @@ def main() -> int:
     for path, text in ((options.table, lines), (options.times, times(results))):
         if path:
             put(text, path)
+    if options.records:
+        lines = [json.dumps(record) for record in records(results)]
+        options.records.write_text("[\n" + ",\n".join(lines) + "\n]\n")
     return 0
 
 

@@ -21,6 +21,12 @@ from trellis.nki.trace import Trace
 __all__ = ["Outcome"]
 
 
+# A queue is tied to the engine that triggers and to how descriptors are made (nki-dma-overview.rst), so that an engine has
+# several; where the hardware generates them, as it does by default on Trainium 2 (release notes of compiler 2.19), a core
+# has two generators (nki-dge.rst). With --disable-dge none are generated: the figure dma.generate is 0.
+RINGS = 2
+
+
 @dataclass(frozen=True)
 class Scenario:
     """One way in which a compiler and a chip may behave."""
@@ -31,16 +37,18 @@ class Scenario:
     copies: int = 2  # tiles of one declaration in flight
     figures: int = 0  # -1: assumed figures at their fast ends, 1: at their slow ends
     repeats: bool = False  # neuronxcc's compiler leaves repeated loads and computations as they are written
+    rings: int = RINGS  # of each engine that triggers transfers, where neuronxcc's compiler chooses
 
 
 WINDOW = 256
 NARROWER = (256, 64, 16, 1)  # windows to try where tiles would be spilled
-SEARCHED = 20_000  # instructions of a kernel of which more than one order is tried
+SEARCHED, MOST_SEARCHED = 20_000, 100_000  # instructions of a kernel of which five orders are tried, or two
 CENTRE = Scenario("scheduled by critical path", window=WINDOW, critical_path=True, copies=4)
 FAST = Scenario("scheduled, the oldest first, deep rotation, fast figures", window=WINDOW, copies=8, figures=-1)
-SLOW = Scenario("scheduled, the oldest first, two tiles in flight, slow figures", window=WINDOW, copies=2, figures=1, repeats=True)
-AS_WRITTEN = Scenario("order of the text", window=1, copies=4)
-AS_WRITTEN_SLOW = Scenario("order of the text, two tiles in flight, slow figures", window=1, copies=2, figures=1)
+SLOW = Scenario("scheduled, the oldest first, two tiles in flight, slow figures", window=WINDOW, copies=2, figures=1, repeats=True,
+                rings=1)  # fmt: skip
+AS_WRITTEN = Scenario("order of the text, deep rotation", window=1, copies=8)
+AS_WRITTEN_SLOW = Scenario("order of the text, two tiles in flight, slow figures", window=1, copies=2, figures=1, rings=1)
 AS_WRITTEN_FAST = Scenario("order of the text, deep rotation, fast figures", window=1, copies=8, figures=-1)
 
 
@@ -74,13 +82,6 @@ class Outcome:
 
 
 Changes = tuple[tuple[str, str], ...]  # figure, value
-
-# Descriptors of beta 1's compiler lie ready in rings (nki/deep-dives/nki-dge.rst), so none are generated on the way.
-STATIC_DESCRIPTORS: Changes = (("dma.generate", "0 ns"),)
-
-
-def changes_of(trace: Trace) -> Changes:
-    return STATIC_DESCRIPTORS if trace.dialect == "beta1" else ()
 
 
 def outcome(draft: _native.CoreDraft, trace: Trace, chip: str, scenario: Scenario, changes: Changes = (),
@@ -121,17 +122,30 @@ class Network:
     machine: str
     late: dict[int, float]
 
-    def draft(self, trace: Trace, chip: str, end: int) -> _native.CoreDraft:
+    def draft(self, trace: Trace, chip: str, case: Scenario) -> _native.CoreDraft:
+        rings = case.rings if trace.dialect == "beta1" else 1
         if not trace.collectives:
-            return draft_of(trace)
+            return draft_of(trace, rings)
         from trellis.nki.timing.collectives import machine_for, priced
 
-        return draft_of(priced(trace, self.machine or machine_for(trace, chip), end, self.late))
+        return draft_of(priced(trace, self.machine or machine_for(trace, chip), case.figures, self.late), rings)
 
 
 def _worth(o: Outcome) -> tuple[int, float]:
     """The least first."""
     return o.assembled.spilled_bytes, o.seconds
+
+
+def _attempts(case: Scenario, instructions: int) -> tuple[list[Scenario], list[Scenario]]:
+    """Orders of which the shortest is taken; and those that look less far ahead, for want of room."""
+    tries = [case]
+    if case.window > 1 and instructions <= SEARCHED:
+        tries += [replace(case, window=window) for window in NARROWER[1:3]]
+    if case.critical_path and instructions <= MOST_SEARCHED:  # deep rotation may leave others no room in PSUM
+        shallow = replace(case, critical_path=False, copies=2)
+        tries += [shallow, replace(shallow, window=NARROWER[1])] if instructions <= SEARCHED else [shallow]
+    further = [replace(case, window=window, critical_path=False) for window in NARROWER if case.window > 1]
+    return tries, [each for each in further if each not in tries]
 
 
 def outcomes(trace: Trace, chip: str, cases: list[Scenario], changes: Changes, keep_timeline: bool,
@@ -144,21 +158,13 @@ def outcomes(trace: Trace, chip: str, cases: list[Scenario], changes: Changes, k
         if frees and not written.folds:
             bare = without_repetition(written, round(_native.CoreChip(chip, list(changes), 0).sbuf_bytes))
         turning = {False: rotated(bare), True: rotated(written)}  # by whether what repeats is done as written
-        drafts: dict[tuple[int, int], _native.CoreDraft] = {}
+        drafts: dict[tuple[int, int, int], _native.CoreDraft] = {}
 
         def draft(t: Trace, case: Scenario) -> _native.CoreDraft:
-            key = (case.figures if t.collectives else 0, id(t))
+            key = (case.figures if t.collectives else 0, case.rings, id(t))
             if key not in drafts:
-                drafts[key] = network.draft(t, chip, key[0])
+                drafts[key] = network.draft(t, chip, case)
             return drafts[key]
-
-        def attempts(case: Scenario, t: Trace) -> tuple[list[Scenario], list[Scenario]]:
-            """Orders of which the shortest is taken; and those that look less far ahead, for want of room."""
-            tries = [case]
-            if case.window > 1 and len(t) <= SEARCHED:
-                tries += [replace(case, window=window) for window in NARROWER[1:3]]
-            further = [replace(case, window=window, critical_path=False) for window in NARROWER if case.window > 1]
-            return tries, [each for each in further if each not in tries]
 
         def best(case: Scenario, keep: bool) -> Outcome:
             """A scheduler that would spill, or has no room in PSUM, looks less far ahead, and then keeps tiles where they
@@ -167,7 +173,7 @@ def outcomes(trace: Trace, chip: str, cases: list[Scenario], changes: Changes, k
             found: Outcome | None = None
             full: ValueError | None = None
             for t in (turned,) if kept is turned else (turned, kept):
-                tries, further = attempts(case, t)
+                tries, further = _attempts(case, len(t))
                 for each in (*tries, *further):
                     if found is not None and not found.assembled.spilled_bytes and (each in further or t is not turned):
                         break

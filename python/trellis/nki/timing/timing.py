@@ -190,10 +190,9 @@ def time_of(trace: Trace, chip: str = "", changes: model.Changes = (), machine: 
     """Times a kernel's trace; on the chip that it was traced for, if none is named. Its collectives run on `machine`, else
     on the chip's largest instances; `late`: seconds that some of them wait for other ranks."""
     chip = chip or trace.chip
-    settled = model.changes_of(trace) + tuple(changes)
     cases = model.scenarios(trace)
     keep = 3 * len(trace) < MOST_SPANS
-    runs = model.outcomes(trace, chip, cases, settled, keep, model.Network(machine, late or {}))
+    runs = model.outcomes(trace, chip, cases, tuple(changes), keep, model.Network(machine, late or {}))
     first, totals = runs[0], runs[0].totals
     seconds = [each.seconds for each in runs]
     low, high = min(seconds) / DRIFT, max(seconds) * DRIFT
