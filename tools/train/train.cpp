@@ -55,7 +55,7 @@ void add(CLI::App& app, Options& o) {
                  "The machine whose peak MFU is a part of, as of `trellis sim` [trainer.peak_tflops]");
   add_plugins(app, o.plugins);
   app.add_option("--profile", o.profile,
-                 fmt::format("When each operation of a step ran, on every rank: {}", timeline_help));
+                 fmt::format("When each operation of a step ran, on every rank: {}; or FILE.svg", timeline_help));
   app.add_option("--profile-step", o.profile_step, "Which of this run's steps that is")->capture_default_str();
   app.add_flag("--keys", o.keys, "Lists the keys");
   app.add_flag("--retry-failed", o.retry_failed, "Tries again what the cache of steps remembers as failed");
@@ -121,7 +121,7 @@ int train_here(const Options& o, ReadConfig read) {
       std::in_place);  // until then there is nothing that a checkpoint would keep
   const ccl::Launched launched = ccl::launched_from_environment();
   if (launched.rank == 0 && !o.curve.empty()) expect_writable(o.curve);
-  if (launched.rank == 0) expect_timeline_file(o.profile);
+  if (launched.rank == 0) Profile::expect_file(o.profile);
   const ccl::Config config = ccl::config_from_environment();
   const auto store = ccl::store_from_environment(launched, ccl::Clock::now() + config.timeout);
   const auto world = ccl::Communicator::create(store, launched.rank, launched.ranks, config);

@@ -261,6 +261,19 @@ class Train(program.Case):
         self.assertEqual(ran.returncode, 1, ran.stdout)
         self.assertRegex(ran.stderr, r"step \d+: the loss is .* the first that is no finite number is .* on rank 0")
 
+    def test_a_step_is_drawn_as_it_ran_and_what_ran_beside_it_is_told(self):
+        picture = self.root / "step.svg"
+        several = self.command(2, "two", trainer__max_steps=4, model__hidden_size=128, model__num_layers=4, model__intermediate_size=352,
+                               bucket_size_collectives=1)
+        done = subprocess.run([*several, "--profile", str(picture)], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"exchange +times +until awaited +of that held up +% behind computation")
+        for exchange in ("all_gather, data", "reduce_scatter, data"):
+            self.assertRegex(done.stdout, exchange + r" +(?:[2-9]|\d\d) ")
+        drawn = picture.read_text()
+        for word in ("rank 0 computes", "rank 1 data axis", "forward", "backward", "update", "exchange, until it is awaited"):
+            self.assertIn(word, drawn)
+
     def test_no_ranks_are_no_step(self):
         for command in ("show", "draw", "export"):
             for ranks in ("0", "-2"):

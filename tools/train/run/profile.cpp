@@ -8,7 +8,9 @@
 
 #include "sim/hardware/timeline/timeline.h"
 #include "tools/answer/timeline_file.h"
+#include "tools/program/output.h"
 #include "tools/program/table.h"
+#include "tools/train/run/profile_picture.h"
 
 namespace trellis::tools {
 namespace {
@@ -51,6 +53,13 @@ std::string kind_of(const Operation& o) {
   return fmt::format("{}, {}", name(o.exchange.kind), name(o.exchange.axis));
 }
 
+Shown shown_as(const Operation& o) {
+  if (o.kind == Operation::Kind::exchange) return Shown::exchange;
+  if (o.kind == Operation::Kind::wait) return Shown::wait;
+  return static_cast<Shown>(o.phase);
+}
+static_assert(static_cast<int>(Shown::update) == static_cast<int>(train::Phase::update));
+
 class Drawing {
  public:
   explicit Drawing(std::int64_t begin_ns) : begin_(begin_ns) {}
@@ -77,13 +86,18 @@ class Drawing {
                            .bytes = computes ? step.program.bytes_touched(o) : step.program.bytes_exchanged(o),
                            .flops = o.flops};
       const auto at = static_cast<std::size_t>(timeline.add(span));
+      shown.push_back(shown_as(o));
       // What runs beside other operations is over by the end of the wait for it.
       if (o.kind == Operation::Kind::exchange && o.ticket != 0) begun[o.ticket] = at;
-      if (const auto found = begun.find(o.ticket); o.kind == Operation::Kind::wait && found != begun.end())
+      if (const auto found = begun.find(o.ticket); o.kind == Operation::Kind::wait && found != begun.end()) {
         timeline.spans[found->second].end = span.end;
+        begun.erase(found);
+      }
     }
+    for (const auto& [ticket, at] : begun) timeline.spans[at].end = time(ran.back().end_ns);  // the next step's wait
   }
   sim::Timeline timeline;
+  std::vector<Shown> shown;  // of each span
 
  private:
   sim::Time time(std::int64_t ns) const { return (ns - begin_) * sim::ns; }
@@ -115,6 +129,44 @@ std::string table_of(const train::Step& step, const std::vector<Sent>& ran) {
   return table.text();
 }
 
+// What the step's graph has beside computation: from the call to the end of the wait, and how much of that the rank was
+// held up. Where the wait is the next step's, the two parts are of neighbouring steps.
+std::string overlaps_of(const train::Step& step, const std::vector<Sent>& ran) {
+  struct Sum {
+    std::int64_t count = 0;
+    double beside = 0, held_up = 0;
+  };
+  const auto operation = [&](const Sent& s) -> const Operation& {
+    return step.program.operations.at(static_cast<std::size_t>(s.operation));
+  };
+  std::map<std::string, Sum> sums;
+  std::map<int, std::pair<Sum*, std::int64_t>> begun;  // by ticket: of which kind, and when
+  for (const Sent& s : ran)
+    if (const Operation& o = operation(s); o.kind == Operation::Kind::exchange && o.ticket != 0) {
+      Sum& sum = sums[kind_of(o)];
+      ++sum.count, sum.held_up += static_cast<double>(s.end_ns - s.begin_ns);
+      begun[o.ticket] = {&sum, s.begin_ns};
+    }
+  for (const Sent& s : ran) {
+    const Operation& o = operation(s);
+    const auto found = begun.find(o.ticket);
+    if (o.kind != Operation::Kind::wait || found == begun.end()) continue;
+    auto& [sum, from] = found->second;
+    sum->held_up += static_cast<double>(s.end_ns - s.begin_ns);
+    sum->beside +=
+        static_cast<double>(o.ahead ? ran.back().end_ns - from + s.end_ns - ran.front().begin_ns : s.end_ns - from);
+  }
+  if (sums.empty()) return "";
+  Table table("exchanges of rank 0 beside computation", {{.name = "exchange", .align = Align::left},
+                                                         {.name = "times"},
+                                                         {.name = "until awaited", .unit = "s"},
+                                                         {.name = "of that held up", .unit = "s"},
+                                                         {.name = "% behind computation"}});
+  for (const auto& [kind, sum] : sums)
+    table.add({kind, sum.count, sum.beside / 1e9, sum.held_up / 1e9, 100 * (1 - sum.held_up / sum.beside)});
+  return table.text();
+}
+
 }  // namespace
 
 void Profile::on_train_batch_start(train::TrainState& state, const train::Batch&) {
@@ -134,10 +186,18 @@ void Profile::on_train_batch_end(train::TrainState& state, const train::StepReco
         static_cast<train::Rank>(r),
         r == 0 ? state.job.step() : train::lay_out(state.config.step, state.world.ranks(), static_cast<train::Rank>(r)),
         all[r]);
-  table_ = table_of(state.job.step(), all[0]);
-  write_timeline(
-      path_, drawing.timeline,
-      {.title = fmt::format("step {} of {}, {:.1f} ms", record.step, state.config.step.name, 1e3 * record.seconds)});
+  table_ = table_of(state.job.step(), all[0]) + overlaps_of(state.job.step(), all[0]);
+  const std::string title =
+      fmt::format("step {} of {}, {:.1f} ms", record.step, state.config.step.name, 1e3 * record.seconds);
+  if (is_picture(path_)) return write_output(path_, profile_picture(drawing.timeline, drawing.shown, title));
+  write_timeline(path_, drawing.timeline, {.title = title});
+}
+
+bool Profile::is_picture(const std::string& path) { return path.ends_with(".svg"); }
+
+void Profile::expect_file(const std::string& path) {
+  if (is_picture(path)) return expect_writable(path);
+  expect_timeline_file(path);
 }
 
 }  // namespace trellis::tools

@@ -11,14 +11,18 @@ namespace trellis::tools {
 
 class Profile : public train::Callback {
  public:
-  // To `path`, as write_timeline does; after_steps: of the run, so that caches are warm.
+  // To `path`, as write_timeline does, or a picture in .svg; after_steps: of the run, so that caches are warm.
   Profile(std::string path, std::int64_t after_steps) : path_(std::move(path)), after_(after_steps) {}
+
+  static void expect_file(const std::string& path);  // call it before long work; throws as expect_timeline_file does
 
   void on_train_batch_start(train::TrainState&, const train::Batch&) override;
   void on_train_batch_end(train::TrainState&, const train::StepRecord&) override;
-  const std::string& table() const { return table_; }  // on rank 0: where the step's time went, by kind of operation
+  const std::string& table() const { return table_; }  // on rank 0: where the step's time went
 
  private:
+  static bool is_picture(const std::string& path);
+
   std::string path_, table_;
   std::int64_t after_, seen_ = 0;
   std::vector<train::Runner::Timed> timed_;
