@@ -12,7 +12,7 @@ import program
 
 PUBLISHED = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "sim/published"
 RECORDS = PUBLISHED / "measured.json"
-BOTH = (RECORDS, PUBLISHED / "repositories.json")
+ALL = (RECORDS, PUBLISHED / "repositories.json", PUBLISHED / "nki.json")
 trellis = functools.partial(program.trellis, timeout=300)
 
 
@@ -21,7 +21,7 @@ class Validate(unittest.TestCase):
     def setUpClass(cls):
         with tempfile.TemporaryDirectory() as folder:
             fit = pathlib.Path(folder) / "fitted"
-            done = trellis("validate", *BOTH, "--hold-out", "--fit", fit, "--json")
+            done = trellis("validate", *ALL, "--hold-out", "--fit", fit, "--json")
             assert done.returncode == 0, done.stderr
             cls.fit = fit.read_text()
         cls.answer = json.loads(done.stdout)

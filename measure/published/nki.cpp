@@ -1,0 +1,18 @@
+// Kernels whose text is public, timed from that text (python/trellis/nki): bench/nki_ladders.py writes each record with
+// the time that it simulates and the ends of what compiler and chip may do.
+#include "measure/published/record.h"
+
+namespace trellis::measure {
+namespace {
+
+std::optional<Answer> nki(const Record& r, const std::vector<Record>&) {
+  if (r.kind() != "nki") return std::nullopt;
+  const auto simulated = r.number("simulated"), low = r.number("low"), high = r.number("high");
+  if (!simulated || !low || !high) return Answer::no("parameters simulated, low and high are not there");
+  return Answer{.simulated = *simulated, .range = {*low, *high}, .kind = "kernel", .by = "the kernel's text"};
+}
+
+const Model registered("NKI kernels", nki);
+
+}  // namespace
+}  // namespace trellis::measure
