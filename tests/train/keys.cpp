@@ -172,6 +172,8 @@ TEST(Keys, HuggingFacesConfigSaysWhatTheModelIs) {
        "model.rope_scaling.factor is '0.5': expected a number, 1 or more"},
       {R"(, "rope_scaling": 8)", "rope_scaling is 8: expected fields"},
       {R"(, "rope_parameters": {"partial_rotary_factor": 0.5})", "partial_rotary_factor is 0.5: expected 1"},
+      {R"(, "quantization_config": {"bits": 4})",
+       R"(quantization_config is {"bits":4}: expected none; weights are read)"},
       {R"(, "mlp_bias": true)", "mlp_bias is true: expected false"},
       {R"(, "intermediate_size": -4)", "model.intermediate_size is '-4': expected a whole number, 0 to"},
       {R"(, "attention_dropout": 1)", "model.attention_dropout is '1': expected a number, 0 to below 1"},

@@ -140,6 +140,8 @@ void write_shard(const std::filesystem::path& path, const std::vector<ShardTenso
 
 std::vector<ShardEntry> shard_entries(const std::string& file, std::string_view begin, std::uint64_t bytes) {
   const auto refuse = [&](const std::string& what) { return std::invalid_argument(fmt::format("{}: {}", file, what)); };
+  if (begin.starts_with("version https://git-lfs"))
+    throw refuse("a pointer of Git LFS: expected the file itself, which `git lfs pull` fetches");
   std::uint64_t size = 0;
   if (begin.size() >= sizeof size) std::memcpy(&size, begin.data(), sizeof size);
   if (begin.size() < sizeof size || size > most_header || size > begin.size() - sizeof size)

@@ -68,7 +68,8 @@ Origin read_origin(const json& said) {
 TagInfo read_done(const fs::path& tag) {
   std::ifstream in(tag / "done");
   if (!in)
-    throw std::invalid_argument(fmt::format("{}: not a complete checkpoint: it has no file 'done'", tag.string()));
+    throw std::invalid_argument(
+        fmt::format("{}: not a complete checkpoint: it has no file 'done', nor config.json", tag.string()));
   const json said = json::parse(in, nullptr, false);
   TagInfo info;
   try {

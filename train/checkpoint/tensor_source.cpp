@@ -117,12 +117,12 @@ std::size_t TensorSource::verify() const {
 }
 
 void TensorSource::read(const std::string& name, const Slice& wanted, float* out) const {
-  const Slice all = whole(name);
-  if (all.rows != wanted.rows || all.columns != wanted.columns)
-    throw std::invalid_argument(fmt::format("{} is {} x {} in the checkpoint and {} x {} in the model", name, all.rows,
-                                            all.columns, wanted.rows, wanted.columns));
-  if (wanted.elements() == 0) return;
   const HfPlace place = hf_ ? hf_place(*hf_, name) : HfPlace{.name = name};
+  const Slice all = stored(place.name), model = place.theirs(wanted);
+  if (all.rows != model.rows || all.columns != model.columns)
+    throw std::invalid_argument(fmt::format("{} is {} x {} in the checkpoint and {} x {} in the model", place.name,
+                                            all.rows, all.columns, model.rows, model.columns));
+  if (wanted.elements() == 0) return;
   if (place.run == 0 && !place.transposed) return read_stored(place.name, wanted, out);
   // The rectangle of their tensor that has all of it.
   Slice theirs = stored(place.name);

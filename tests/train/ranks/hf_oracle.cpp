@@ -245,6 +245,8 @@ TEST(HfFolder, WhatIsWrongIsNamed) {
   write_shard(path / "model.safetensors", {{"model.norm.weight", DType::f32, {32, 1, 0, 32, 0, 1}, narrow.data()},
                                            {"lm_head.weight", DType::f32, {67, 16, 0, 67, 0, 16}, narrow.data()}});
   expect("lm_head.weight is 67 x 16 in the checkpoint and 67 x 32 in the model");
+  folder.put("llama/model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 26\n");
+  expect("model.safetensors: a pointer of Git LFS: expected the file itself");
   folder.put("llama/config.json", "{}");
   expect("config.json: model_type is '': expected llama");
 }

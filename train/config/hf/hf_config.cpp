@@ -38,6 +38,10 @@ const HfFamily& family_of(const json& said) {
 }
 
 void check(const json& said, const HfFamily& family) {
+  if (!is_none(said, "quantization_config"))
+    throw std::invalid_argument(
+        fmt::format("quantization_config is {}: expected none; weights are read as f32, bf16 or f16",
+                    said["quantization_config"].dump()));
   for (const HfExpected& e : family.expected)
     if (!is_none(said, e.field) && std::ranges::find(e.served, said[e.field]) == e.served.end())
       throw std::invalid_argument(
