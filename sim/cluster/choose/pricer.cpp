@@ -141,6 +141,16 @@ std::shared_ptr<const WrittenSteps> Pricer::steps(const AlgorithmConfig& config,
   });
 }
 
+std::shared_ptr<const CompiledSchedule> Pricer::sized(const AlgorithmConfig& config, double bytes) const {
+  const auto elements = std::max<std::int64_t>(1, static_cast<std::int64_t>(bytes / settings_.element));
+  std::shared_ptr<const CompiledSchedule> known = settings_.shelf->compiled(config, elements);
+  if (known) return known;
+  known = std::make_shared<const CompiledSchedule>(
+      pattern_for(schedule::algorithm_named(config.algorithm), request(config), options(bytes)));
+  settings_.shelf->keep(config, known, elements);
+  return known;
+}
+
 // The pattern depends on the size only where there are fewer elements than chunks.
 const CompiledSchedule& Pricer::pattern(const AlgorithmConfig& config, double bytes) {
   const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
@@ -148,8 +158,7 @@ const CompiledSchedule& Pricer::pattern(const AlgorithmConfig& config, double by
   const bool few = bytes < settings_.element * static_cast<double>(schedule::data_chunks(task_of(algorithm, wanted)));
   Made& kept = patterns_[config];
   if (!kept.pattern || ((few || kept.pattern->sized()) && kept.bytes != bytes))
-    kept = {bytes, few ? std::make_shared<const CompiledSchedule>(pattern_for(algorithm, wanted, options(bytes)))
-                       : compiled(config)};
+    kept = {bytes, few ? sized(config, bytes) : compiled(config)};
   return *kept.pattern;
 }
 

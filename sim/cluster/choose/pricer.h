@@ -81,8 +81,8 @@ class Pricer {
   Outline outline(const AlgorithmConfig&, double bytes, std::int64_t most_steps = any_steps, Time limit = forever);
   // A lower bound from all moves of the ranks of the first rank's chip. Returns `forever` if it exceeds the limit.
   Time least_of_chip(const AlgorithmConfig&, double bytes, Time limit = forever);
-  const CompiledSchedule& pattern(const AlgorithmConfig&,
-                                  double bytes);  // valid until it is forgotten or another size is asked for
+  // Valid until it is forgotten or another size is asked for.
+  const CompiledSchedule& pattern(const AlgorithmConfig&, double bytes);
   const CompiledSchedule& uncounted(const AlgorithmConfig&);  // likewise, with chunks not told apart by their elements
   void forget(const AlgorithmConfig& config) { patterns_.erase(config); }  // drops what is cached for it
 
@@ -104,10 +104,10 @@ class Pricer {
   std::map<AlgorithmConfig, Made> patterns_;
   std::map<AlgorithmConfig, std::string> refutations_;  // empty: it is right
   std::map<Rank, RankRoutes> routes_;                   // by rank of the machine
-
   bool look_at(Rank, const AlgorithmConfig&, RankLowerBound&, std::int64_t most_steps, Time limit);
   RankRoutes& routes_from(Rank);
   std::shared_ptr<const CompiledSchedule> compiled(const AlgorithmConfig&) const;
+  std::shared_ptr<const CompiledSchedule> sized(const AlgorithmConfig&, double bytes) const;
   CompiledSchedule::Stopped poll() const;
 };
 

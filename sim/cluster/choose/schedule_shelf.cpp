@@ -35,17 +35,18 @@ std::shared_ptr<const WrittenSteps> ScheduleShelf::steps(const Config& config, c
   return written;
 }
 
-std::shared_ptr<const CompiledSchedule> ScheduleShelf::compiled(const Config& config) const {
+std::shared_ptr<const CompiledSchedule> ScheduleShelf::compiled(const Config& config, std::int64_t elements) const {
   const std::lock_guard lock(mutex_);
-  const auto found = compiled_.find(config);
+  const auto found = compiled_.find({config, elements});
   return found == compiled_.end() ? nullptr : found->second;
 }
 
-void ScheduleShelf::keep(const Config& config, const std::shared_ptr<const CompiledSchedule>& schedule) {
+void ScheduleShelf::keep(const Config& config, const std::shared_ptr<const CompiledSchedule>& schedule,
+                         std::int64_t elements) {
   std::int64_t moves = 0;
   for (const PatternClass& c : schedule->classes()) moves += std::ssize(c.moves);
   const std::lock_guard lock(mutex_);
-  if (!compiled_.contains(config) && takes(moves)) compiled_.emplace(config, schedule);
+  if (!compiled_.contains({config, elements}) && takes(moves)) compiled_.emplace(std::pair(config, elements), schedule);
 }
 
 bool ScheduleShelf::takes(std::int64_t more) {

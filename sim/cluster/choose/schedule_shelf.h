@@ -26,15 +26,17 @@ class ScheduleShelf {
   // At least so many of the rank's steps, or all that there are. `poll` is called now and then, and may throw.
   std::shared_ptr<const WrittenSteps> steps(const Config&, const schedule::Algorithm&, const schedule::Request&, Rank,
                                             std::size_t least, const std::function<void()>& poll);
-  std::shared_ptr<const CompiledSchedule> compiled(const Config&) const;  // null: there is none
-  void keep(const Config&, const std::shared_ptr<const CompiledSchedule>&);
+  // `elements`: of a schedule some of whose chunks are empty, as there are only so many; 0: none is. Null: there is
+  // none.
+  std::shared_ptr<const CompiledSchedule> compiled(const Config&, std::int64_t elements = 0) const;
+  void keep(const Config&, const std::shared_ptr<const CompiledSchedule>&, std::int64_t elements = 0);
 
  private:
   bool takes(std::int64_t more);
 
   mutable std::mutex mutex_;
   std::map<std::pair<Config, Rank>, std::shared_ptr<const WrittenSteps>> steps_;
-  std::map<Config, std::shared_ptr<const CompiledSchedule>> compiled_;
+  std::map<std::pair<Config, std::int64_t>, std::shared_ptr<const CompiledSchedule>> compiled_;
   std::int64_t kept_ = 0;  // steps and moves
 };
 

@@ -23,6 +23,10 @@ Busiest busiest(const Run& run, const Machine& machine) {
     if (rate <= 0) return;
     if (const double load = run.carried(r) / rate; load > most.seconds) most = {r, load};
   };
+  if (const auto used = run.used()) {
+    for (const ResourceId r : *used) look(r);
+    return most;
+  }
   const ResourceId ports = machine.resources() / static_cast<ResourceId>(machine.ranks());
   if (const Folding* folding = run.folding()) {
     const auto owners = folding->representatives();

@@ -28,6 +28,14 @@ double Run::carried(ResourceId r) const {
   return found == e.numbers_.end() ? 0 : e.network_->carried(found->second);
 }
 
+std::optional<std::vector<ResourceId>> Run::used() const {
+  if (!engine_->few_) return {};
+  std::vector<ResourceId> all;
+  for (const auto& [r, number] : engine_->numbers_) all.push_back(r);
+  std::ranges::sort(all);
+  return all;
+}
+
 Run::Place Run::place(std::int64_t number) const {
   const Engine& e = *engine_;
   const auto [at, move] = e.numbered(number);

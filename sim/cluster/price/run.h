@@ -66,8 +66,10 @@ class Run {
   Time load_ended(std::size_t load) const;
   const Folding* folding() const;    // the folding in use; null: none
   double carried(ResourceId) const;  // bytes, weighted by passes
-  Rank simulated() const;            // ranks that were simulated
-  std::int64_t transfers() const;    // transfers of the simulated ranks
+  // The resources that may have carried something, of the simulated ranks, where few have; none: any of the machine's.
+  std::optional<std::vector<ResourceId>> used() const;
+  Rank simulated() const;          // ranks that were simulated
+  std::int64_t transfers() const;  // transfers of the simulated ranks
   std::int64_t events() const;
   bool exact() const;  // false: crowded flows were approximated
 
