@@ -155,3 +155,45 @@ def test_engines_that_a_compiler_chooses():
     allowed = kernel.trace.allowed[1:5]
     assert allowed[0] == ("vector",) and "gpsimd" in allowed[1]  # GpSimd's is asked for, but for integers
     assert allowed[2] == ("vector", "scalar") and "gpsimd" in allowed[3]  # and of tensor_scalar, but for rsqrt
+
+
+def small_loads():
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        rows, columns = nl.arange(128)[:, None], nl.arange(64)[None, :]
+        for i in nl.affine_range(64):
+            tile = nl.load(x[rows, i * 64 + columns])
+            nl.store(out[rows, i * 64 + columns], value=tile * 2)
+        return out
+
+    return kernel
+
+
+def test_transfers_of_neuronxcc_take_turns_on_two_queues_of_an_engine():
+    kernel = small_loads()
+    kernel(np.ones((128, 4096), np.float32))
+    rings = {}
+    columns = flatten._Columns(kernel.trace, model.CENTRE.rings)
+    for at in range(len(kernel.trace)):
+        columns.add(at, False)
+        to_hbm = kernel.trace.buffers[kernel.trace.views[kernel.trace.outputs[at][0]].buffer].space == "hbm"
+        if kernel.trace.kind[at] == "dma_copy":
+            rings.setdefault(to_hbm, []).append(columns.rows[-1][4])
+    for used in rings.values():
+        assert len(set(used)) == 2 and used == used[:2] * (len(used) // 2)
+    assert not set(rings[True]) & set(rings[False])
+
+
+def test_descriptors_of_neuronxcc_are_generated_on_trainium_2():
+    from trellis.nki.timing import time_of
+
+    kernel = small_loads()
+    kernel(np.ones((128, 4096), np.float32))
+    ready = time_of(kernel.trace, "trn2", (("dma.generate", "0 ns"),)).seconds
+    assert time_of(kernel.trace, "trn2").seconds > 1.5 * ready
+    on_trn1 = [time_of(kernel.trace, "trn1", changes).seconds for changes in ((), (("dma.generate", "0 ns"),))]
+    assert on_trn1[0] == on_trn1[1]
