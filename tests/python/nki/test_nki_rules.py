@@ -51,6 +51,16 @@ def test_out_of_bounds():
     assert "dimension 1 of x" in refused(lambda x: x[:, 0:9], np.zeros((2, 2), np.float32))
 
 
+def test_double_rows_before_neuroncore_v3():
+    def kernel(x):
+        out = nl.ndarray((128, 512), nl.float32, buffer=nl.psum)
+        a, b = (nl.zeros((128, 2, n), nl.float8_e4m3) for n in (128, 512))
+        nisa.nc_matmul(out, a, b, perf_mode=nisa.matmul_perf_mode.double_row)
+
+    with nki.as_nki(chip="trn1"), pytest.warns(nki.NkiWarning, match="double_row on trn1; NeuronCore-v3 and later have it"):
+        nki.jit(kernel)(np.zeros((2, 2), np.float32))
+
+
 def test_engine_that_cannot():
     def kernel(x):
         a, b = nl.zeros((4, 4), nl.float32), nl.zeros((4, 4), nl.float32)

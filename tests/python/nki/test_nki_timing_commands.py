@@ -29,6 +29,13 @@ def doubled(x):
 def broken(x):
     return nl.no_such_name(x)
 
+@nki.jit
+def unwritten(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.ndarray((128, W), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=out[:, 0:W], src=t)
+    return out
+
 def twice(x):
     return 2 * x
 
@@ -151,11 +158,13 @@ def test_check_against_a_budget(file, tmp_path):
 
 def test_answer(file):
     right = json.loads(nki("answer", f"{file}:doubled", *ARG, "--reference", ":twice"))
-    assert right["right"] is True and right["us"] > 0 and right["hints"] and not right["errors"]
+    assert right["right"] is True and right["us"] > 0 and right["hints"] and not right["errors"] and not right["warnings"]
     wrong = json.loads(nki("answer", f"{file}:doubled", *ARG, "--reference", ":almost", status=1))
     assert wrong["right"] is False and wrong["first_wrong"]["index"] == [3, 5] and wrong["first_wrong"]["wrong"] == 1
     failed = json.loads(nki("answer", f"{file}:broken", *ARG, status=1))
     assert failed["errors"][0]["line"] == 17 and "no_such_name" in failed["errors"][0]["error"]
+    odd = json.loads(nki("answer", f"{file}:unwritten", *ARG))
+    assert odd["us"] > 0 and any("mine.py:23: " in each and "written" in each for each in odd["warnings"]), odd["warnings"]
 
 
 def test_serve_speaks_the_protocol(file):

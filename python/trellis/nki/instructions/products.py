@@ -87,6 +87,8 @@ def nc_matmul(dst: Any, stationary: Any, moving: Any, is_stationary_onezero: boo
     if s.beta:
         stationary, moving = _in_sbuf(stationary), _in_sbuf(moving)
     _check_operands(dst, stationary, moving, is_transpose)
+    if _double(perf_mode) and s.limits.generation < 3:
+        s.warn("chip", f"nc_matmul in perf_mode double_row on {s.limits.chip}; NeuronCore-v3 and later have it (nki.isa.nc_matmul)")
     if s.compute:
         added = add_into(dst, _product(stationary, moving, _double(perf_mode)), accumulate)
     else:

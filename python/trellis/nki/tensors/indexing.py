@@ -261,15 +261,21 @@ def _gathered_at(t: Any, parts: list[Any]) -> Any:
     return t._gathered(shape, lambda a: a[key].reshape(shape))
 
 
+def _whole(t: Any) -> str:
+    """The buffer that a tensor is a part of, in words."""
+    buffer = session().trace.buffers[t.memory.buffer]
+    return f"{buffer.name}({list(buffer.shape)} {t.dtype} in {buffer.space})"
+
+
 def under(t: Any, mask: Any) -> Any:
     """The tensor, with the box of what a mask lets through noted for the trace; refuses what is outside and unmasked."""
     outside = t.valid is not None and not bool(t.valid.all())
     if mask is None:
         if outside:
-            raise refuse(f"indices outside of {t!r} and no mask: the tensor's memory holds fewer elements")
+            raise refuse(f"indices of {list(t.shape)} elements reach outside of {_whole(t)}, and there is no mask")
         return t
     if outside and bool((np.broadcast_to(mask, t.shape) & ~t.valid).any()):
-        raise refuse(f"the mask lets indices outside of {t!r} through")
+        raise refuse(f"the mask lets indices of {list(t.shape)} elements outside of {_whole(t)} through")
     mask = np.broadcast_to(mask, t.shape)
     bounds = []
     for axis in range(t.ndim):

@@ -3,11 +3,13 @@
 import argparse
 import os
 import traceback
+import warnings
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from trellis.nki.kernels.session import NkiWarning
 from trellis.nki.timing import subject
 from trellis.nki.timing.timing import Timing, time_of
 
@@ -60,6 +62,15 @@ def answer(which: str, options: argparse.Namespace) -> dict[str, Any]:
 
 def answer_and_timing(which: str, options: argparse.Namespace) -> tuple[dict[str, Any], Timing | None]:
     """The timing is None where the kernel failed."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", NkiWarning)
+        out, timing = _answered(which, options)
+    out["warnings"] = [str(each.message) for each in heard]
+    return out, timing
+
+
+def _answered(which: str, options: argparse.Namespace) -> tuple[dict[str, Any], Timing | None]:
     timing = None
     out: dict[str, Any] = {"kernel": which, "right": None, "errors": []}
     try:
