@@ -76,10 +76,10 @@ precision: {type: mixed_precision, xla_use_bf16: '0', master_weights: False}
         self.assertIn("8 experts, 2 for a token, shared out over 4 data-parallel ranks; each takes 2 times its even share", experts.stdout)
         shared = trellis("train", "show", str(config), "--set", "model.fusions.ring_attention=true", "--set", "distributed_strategy.context_parallel_size=2")
         self.assertIn("8 ranks: tensor 2, pipeline 1, data 2, context 2 (a ring of keys and values); 4 micro-batches", shared.stdout)
-        refused = trellis("train", "show", str(config), "--set", "model.rope_scaling.rope_type=longrope", "--set", "model.activation=swiglu")
+        refused = trellis("train", "show", str(config), "--set", "model.rope_scaling.rope_type=mrope", "--set", "model.activation=swiglu")
         self.assertEqual(refused.returncode, 2, refused.stdout)
         self.assertIn("2 mistakes: ", refused.stderr)
-        self.assertIn("expected default, linear, dynamic, llama3 or yarn; others are not built", refused.stderr)
+        self.assertIn("expected default, linear, dynamic, llama3, yarn or longrope; others are not built", refused.stderr)
         self.assertIn("no architecture has model.activation swiglu, model.normalization layernorm", refused.stderr)
 
     def test_a_step_that_no_memory_holds_is_told_with_its_size(self):
