@@ -136,7 +136,7 @@ void Communicator::run(const Call& call, device::Stream* stream) {
   if (stream != nullptr || Group::open()) {
     state_->failure.expect_well();
     const bool in_place = check(call, state_->rank(), state_->ranks());
-    return Group::issue(*state_, Operation{.call = call, .in_place = in_place}, stream);
+    return Group::issue(*state_, CheckedCall{.call = call, .in_place = in_place}, stream);
   }
   TicketQueue::Ticket turn(state_->tickets);
   turn.wait();
@@ -157,9 +157,10 @@ void Communicator::run(const SendRecv& point, device::Stream* stream) {
 void Communicator::run(const Call& call, const schedule::Schedule& schedule, device::Stream* stream) {
   state_->failure.expect_well();
   const bool in_place = check(call, rank(), ranks());
-  Group::issue(*state_,
-               Operation{.call = call, .in_place = in_place, .planned = state_->planner.plan(call, in_place, schedule)},
-               stream);
+  Group::issue(
+      *state_,
+      CheckedCall{.call = call, .in_place = in_place, .planned = state_->planner.plan(call, in_place, schedule)},
+      stream);
 }
 
 void Communicator::all_reduce(const void* in, void* out, std::size_t count, kernels::DType type, ReduceOp op,

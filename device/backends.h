@@ -32,8 +32,8 @@ const Backend& backend_named(std::string_view);  // throws invalid_argument and 
 // Throws invalid_argument, with the names, unless the bindings are what the operands ask for.
 void check_bindings(const std::string& program, const std::vector<ProgramOperand>&, const std::vector<Binding>&);
 // The kernel's operands, checked against the launch. Throws invalid_argument.
-const kernels::Kernel& check_launch(const Launch&);
-void run_launch(const Launch&);
-double bytes_touched(const kernels::Kernel&, const Launch&);
+const kernels::Kernel& check_launch(const KernelLaunch&);
+void run_launch(const KernelLaunch&);
+double bytes_touched(const kernels::Kernel&, const KernelLaunch&);
 
 }  // namespace trellis::device

@@ -74,7 +74,7 @@ void Device::fill(Stream& stream, void* dst, std::byte value, std::size_t bytes)
   stream.submit([this, dst, value, bytes] { fill(dst, value, bytes); });
 }
 
-void Device::launch(Stream& stream, Launch what) {
+void Device::launch(Stream& stream, KernelLaunch what) {
   check_launch(what);  // the caller's mistake comes out of the caller's call
   stream.submit([this, what = std::move(what)] { launch(what); });
 }

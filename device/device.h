@@ -58,11 +58,11 @@ class Device {
   virtual void reduce(kernels::Reduction, kernels::DType, std::span<const void* const> sources, void* dst,
                       std::size_t n, const kernels::ReduceOptions&) = 0;
   virtual void divide(kernels::DType, void* data, std::size_t n, std::uint32_t divisor) = 0;
-  virtual void launch(const Launch&) = 0;
+  virtual void launch(const KernelLaunch&) = 0;
   // Does the same as a piece of a stream's work.
   virtual void copy(Stream&, void* dst, const void* src, std::size_t bytes);
   void fill(Stream&, void* dst, std::byte value, std::size_t bytes);
-  void launch(Stream&, Launch);
+  void launch(Stream&, KernelLaunch);
 
   // A program in a container of neff/. Throws Unsupported, invalid_argument.
   virtual std::unique_ptr<LoadedProgram> load(std::span<const std::byte> container) = 0;

@@ -25,7 +25,7 @@ void check_bindings(const std::string& program, const std::vector<ProgramOperand
       throw std::invalid_argument(fmt::format("{}: it has no operand {}", program, b.name));
 }
 
-const kernels::Kernel& check_launch(const Launch& launch) {
+const kernels::Kernel& check_launch(const KernelLaunch& launch) {
   const kernels::Kernel& kernel = kernels::kernel_named(launch.kernel);
   if (kernel.sums) throw std::invalid_argument(fmt::format("{} sums by parts; call its own function", launch.kernel));
   const auto expect = [&](std::size_t got, std::size_t wanted, bool more, const char* what) {
@@ -43,7 +43,7 @@ const kernels::Kernel& check_launch(const Launch& launch) {
   return kernel;
 }
 
-void run_launch(const Launch& launch) {
+void run_launch(const KernelLaunch& launch) {
   const kernels::Kernel& kernel = check_launch(launch);
   kernels::run(kernel,
                {.n = launch.n,
@@ -56,7 +56,7 @@ void run_launch(const Launch& launch) {
                launch.threads);
 }
 
-double bytes_touched(const kernels::Kernel& kernel, const Launch& launch) {
+double bytes_touched(const kernels::Kernel& kernel, const KernelLaunch& launch) {
   double bytes = 0;
   for (std::size_t i = 0; i < launch.reads.size(); ++i)
     bytes += static_cast<double>(size_of(kernel.reads[std::min(i, kernel.reads.size() - 1)]));

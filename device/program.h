@@ -12,7 +12,7 @@
 namespace trellis::device {
 
 // One call of a kernel of the registry over n elements of each operand.
-struct Launch {
+struct KernelLaunch {
   std::string kernel;  // "axpy.f32.nearest"
   std::size_t n = 0;
   std::vector<void*> writes = {};

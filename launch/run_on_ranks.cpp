@@ -257,7 +257,7 @@ int run_on_ranks(const RankOptions& wish, const Work& work) {
   if (ranks < 1 || ranks > most_ranks_started)
     throw std::invalid_argument(fmt::format("{} ranks: expected 1 to {}", ranks, most_ranks_started));
   std::vector<std::vector<int>> threads;
-  if (wish.pin && host.here && !(quota < cores)) threads = rank_threads(host, ranks, Share::one);
+  if (wish.pin && host.here && !(quota < cores)) threads = rank_threads(host, ranks, CoreShare::one);
   std::vector<RankContext> contexts(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r) {
     RankContext& c = contexts[static_cast<std::size_t>(r)];

@@ -59,11 +59,11 @@ struct Run {
 };
 
 void follow(const Schedule& s, Run& run) {
-  schedule::Wiring wiring;
-  if (const auto fault = schedule::Wiring::connect(s, wiring)) throw std::invalid_argument(fault->text);
+  schedule::StepWiring wiring;
+  if (const auto fault = schedule::StepWiring::connect(s, wiring)) throw std::invalid_argument(fault->text);
   const schedule::ValueView<Value> view(s, wiring, run.memory);
   const auto note_sent = [&](StepId send, StepId receive) {
-    if (receive == schedule::Wiring::none) return;
+    if (receive == schedule::StepWiring::none) return;
     const Slice& from = view.step(send).from;
     for (std::int32_t i = 0; i < from.count; ++i)
       if (const Value& v = view.cell(wiring.rank(send), from, i); v != nullptr) run.sent.emplace(v->of, v->chunk);

@@ -172,7 +172,7 @@ Speeds speeds(const std::vector<kernels::Subject>& subjects, const kernels::Cpu&
   const std::vector<Timing> wanted = timings(threads_wanted);
   const bool by_threads = !threads_wanted.empty();
   Table summary = empty_summary(wanted, by_threads);
-  const kernels::Arena arena(subjects, cpu);
+  const kernels::TimingArena arena(subjects, cpu);
   Progress progress(subjects.size() * wanted.size());
   for (const kernels::Subject& subject : subjects) {
     const std::vector<Cell> begin = {subject.kernel->name, std::int64_t{subject.sources}};
@@ -261,13 +261,14 @@ int run(const Options& o) {
   return status;
 }
 
-const Registered kernels_command(command("kernels", "Lists, checks and times the arithmetic that this machine will use",
-                                         "trellis kernels\n"
-                                         "trellis kernels cast.f32 --check\n"
-                                         "trellis kernels reduce --speed\n"
-                                         "trellis kernels adamw --speed --threads 1,2,4,8\n"
-                                         "trellis kernels --check --speed --json",
-                                         add, run));
+const RegisteredCommand kernels_command(command("kernels",
+                                                "Lists, checks and times the arithmetic that this machine will use",
+                                                "trellis kernels\n"
+                                                "trellis kernels cast.f32 --check\n"
+                                                "trellis kernels reduce --speed\n"
+                                                "trellis kernels adamw --speed --threads 1,2,4,8\n"
+                                                "trellis kernels --check --speed --json",
+                                                add, run));
 
 }  // namespace
 }  // namespace trellis::tools

@@ -15,7 +15,7 @@ using schedule::Rank;
 using schedule::Slice;
 using schedule::Step;
 using schedule::StepId;
-using schedule::Wiring;
+using schedule::StepWiring;
 
 struct Value {
   std::uint64_t of = 0;
@@ -27,7 +27,7 @@ struct Value {
 class Walk {
  public:
   Walk(const schedule::Schedule& s, Rank rank) : schedule_(s), rank_(rank) {
-    if (const auto fault = Wiring::connect(s, wiring_)) throw std::invalid_argument(fault->text);
+    if (const auto fault = StepWiring::connect(s, wiring_)) throw std::invalid_argument(fault->text);
     seen_.resize(s.programs[static_cast<std::size_t>(rank)].steps.size());
   }
 
@@ -39,7 +39,7 @@ class Walk {
     };
     schedule::interpret(
         schedule_, wiring_, memory_, sum, [&](StepId id, StepId receive) { before(id, receive); },
-        [&](StepId id, StepId receive) { after(receive == Wiring::none ? id : receive); });
+        [&](StepId id, StepId receive) { after(receive == StepWiring::none ? id : receive); });
     std::ranges::sort(sent_);
     Origins out;
     for (const Seen& seen : seen_) {
@@ -79,7 +79,7 @@ class Walk {
       if (view_.step(id).op == Op::reduce)
         for (const Slice& more : view_.further(id)) step->further.push_back(values(rank_, more));
     }
-    if (receive == Wiring::none) return;
+    if (receive == StepWiring::none) return;
     for (const Value& v : from) sent_.push_back(v.key());
     if (Seen* const step = seen(receive); step != nullptr && view_.step(receive).op == Op::recv_reduce)
       step->from = values(rank_, view_.step(receive).from);
@@ -110,7 +110,7 @@ class Walk {
 
   const schedule::Schedule& schedule_;
   const Rank rank_;
-  Wiring wiring_;
+  StepWiring wiring_;
   schedule::Memory<Value> memory_ = schedule::memory_of<Value>(schedule_, [](Rank r, std::int64_t chunk) {
     return Value{origin_of(r), static_cast<std::int32_t>(chunk), true};
   });

@@ -24,35 +24,35 @@ void end(Communicator::State& state, const std::exception_ptr& why, bool elsewhe
 
 }  // namespace
 
-void Batch::add(Communicator::State& state, SendRecv&& point, device::Stream* stream) {
+void OperationBatch::add(Communicator::State& state, SendRecv&& point, device::Stream* stream) {
   send_recvs_.push_back({&state, point});
   use(stream);
 }
 
-void Batch::add(Communicator::State& state, Operation&& operation, device::Stream* stream) {
+void OperationBatch::add(Communicator::State& state, CheckedCall&& operation, device::Stream* stream) {
   operations_.push_back({&state, std::move(operation)});
   use(stream);
 }
 
-void Batch::use(device::Stream* stream) {
+void OperationBatch::use(device::Stream* stream) {
   if (stream != nullptr && std::ranges::find(streams_, stream) == streams_.end()) streams_.push_back(stream);
 }
 
-void Batch::forget(const Communicator::State* state) {
+void OperationBatch::forget(const Communicator::State* state) {
   std::erase_if(send_recvs_, [&](const auto& one) { return one.state == state; });
   std::erase_if(operations_, [&](const auto& one) { return one.state == state; });
 }
 
-device::Device& Batch::device() const {
+device::Device& OperationBatch::device() const {
   return *(send_recvs_.empty() ? operations_.front().state : send_recvs_.front().state)->device;
 }
 
-void Batch::take_turn(Communicator::State* state) {
+void OperationBatch::take_turn(Communicator::State* state) {
   if (std::ranges::find(parts_, state, &Part::state) == parts_.end())
     parts_.push_back({{.state = state}, this, state->tickets.take()});
 }
 
-void Batch::take_turns() {
+void OperationBatch::take_turns() {
   for (const auto& one : send_recvs_) take_turn(one.state);
   for (const auto& one : operations_) take_turn(one.state);
   for (const Part& s : parts_) {
@@ -63,10 +63,10 @@ void Batch::take_turns() {
   }
 }
 
-void Batch::hand_to_stream() { on_stream_ = awaited_ = true; }
+void OperationBatch::hand_to_stream() { on_stream_ = awaited_ = true; }
 
 // Work that a stream drops after an earlier failure still runs on the other ranks.
-void Batch::clear() {
+void OperationBatch::clear() {
   if (std::exchange(awaited_, false)) try {
       const auto why = std::make_exception_ptr(
           Aborted("an operation of the communicator was not begun: what its stream held before has failed"));
@@ -81,7 +81,7 @@ void Batch::clear() {
   streams_.clear();
 }
 
-bool Batch::begin_next(Part& s) {
+bool OperationBatch::begin_next(Part& s) {
   if (!std::exchange(s.has_met_points, true)) {
     std::vector<SendRecv>& gathered = s.state->gathered;
     gathered.clear();
@@ -101,7 +101,7 @@ bool Batch::begin_next(Part& s) {
   return false;
 }
 
-bool Batch::Part::open_next() {
+bool OperationBatch::Part::open_next() {
   try {
     return batch->begin_next(*this);
   } catch (...) {
@@ -110,12 +110,12 @@ bool Batch::Part::open_next() {
   }
 }
 
-void Batch::end_unbegun() {
+void OperationBatch::end_unbegun() {
   for (const Part& s : parts_)
     if (!s.open && !s.over()) end(*s.state, std::current_exception(), true, true);
 }
 
-void Batch::run() {
+void OperationBatch::run() {
   awaited_ = false;
   for (const Part& s : parts_) s.state->tickets.wait(s.turn);
   try {

@@ -7,15 +7,15 @@ namespace trellis::ccl {
 
 // Runs one communicator's operations in order and those of several communicators concurrently. Sends and receives are
 // run first, all at once. Reusing it after clear() allocates nothing.
-class Batch {
+class OperationBatch {
  public:
-  Batch() = default;
-  ~Batch() { clear(); }
-  Batch(const Batch&) = delete;
-  Batch& operator=(const Batch&) = delete;
+  OperationBatch() = default;
+  ~OperationBatch() { clear(); }
+  OperationBatch(const OperationBatch&) = delete;
+  OperationBatch& operator=(const OperationBatch&) = delete;
 
   void add(Communicator::State&, SendRecv&&, device::Stream*);
-  void add(Communicator::State&, Operation&&, device::Stream*);
+  void add(Communicator::State&, CheckedCall&&, device::Stream*);
   void forget(const Communicator::State*);
   bool empty() const { return send_recvs_.empty() && operations_.empty(); }
   const std::vector<device::Stream*>& streams() const { return streams_; }  // its streams, without null
@@ -35,7 +35,7 @@ class Batch {
   };
   // The operations of one communicator.
   struct Part : Strand {
-    Batch* batch = nullptr;
+    OperationBatch* batch = nullptr;
     std::uint64_t turn = 0;
     std::size_t next = 0;         // index in operations_ of the next one
     bool has_met_points = false;  // sends and receives have been started, if there are any
@@ -50,7 +50,7 @@ class Batch {
 
   std::vector<Issued<SendRecv>> send_recvs_;
   std::vector<SendRecv> own_;  // buffer for those of send_recvs_ that a rank sends to itself
-  std::vector<Issued<Operation>> operations_;
+  std::vector<Issued<CheckedCall>> operations_;
   std::vector<device::Stream*> streams_;
   std::vector<Part> parts_;
   bool on_stream_ = false, awaited_ = false;  // it is to run on a stream; it has not run yet

@@ -19,7 +19,7 @@
 namespace trellis::ccl {
 
 // A checked call, kept until it runs.
-struct Operation {
+struct CheckedCall {
   Call call = {};
   bool in_place = false;
   std::shared_ptr<const Planned> planned = nullptr;  // for a schedule that the caller supplied

@@ -11,9 +11,10 @@ namespace {
 // Per-thread state. Every call reads it, so it uses the initial-exec TLS model and has no destructor: access needs no
 // function call.
 [[gnu::tls_model("initial-exec")]] constinit thread_local int depth = 0;
-[[gnu::tls_model("initial-exec")]] constinit thread_local Batch* noted = nullptr;  // of the open or the next group
+[[gnu::tls_model("initial-exec")]] constinit thread_local OperationBatch* noted =
+    nullptr;  // of the open or the next group
 struct Owner {
-  std::unique_ptr<Batch> batch;
+  std::unique_ptr<OperationBatch> batch;
   ~Owner() { noted = nullptr; }  // communicators may be destroyed later
 };
 thread_local Owner owner;
@@ -25,7 +26,7 @@ struct Outcome {
 
 // The first stream does the work. The other streams wait for it, and it waits for the work that they held before. If it
 // fails, all of them fail.
-void submit(std::unique_ptr<Batch> batch) {
+void submit(std::unique_ptr<OperationBatch> batch) {
   device::Stream* const stream = batch->streams().front();
   const std::vector<device::Stream*> others(batch->streams().begin() + 1, batch->streams().end());
   device::Device& device = batch->device();
@@ -36,7 +37,7 @@ void submit(std::unique_ptr<Batch> batch) {
   }
   const auto outcome = std::make_shared<Outcome>();
   batch->hand_to_stream();
-  stream->submit([batch = std::shared_ptr<Batch>(std::move(batch)), outcome]() mutable {
+  stream->submit([batch = std::shared_ptr<OperationBatch>(std::move(batch)), outcome]() mutable {
     const auto mine = std::move(batch);  // gives its tickets back when it is done
     outcome->begun = true;
     try {
@@ -58,16 +59,16 @@ void submit(std::unique_ptr<Batch> batch) {
 }
 
 // Runs it in the calling thread and leaves it empty.
-void run(Batch& batch) {
+void run(OperationBatch& batch) {
   struct Cleared {
-    Batch& batch;
+    OperationBatch& batch;
     ~Cleared() { batch.clear(); }
   } const cleared{batch};
   batch.take_turns();
   batch.run();
 }
 
-void start(std::unique_ptr<Batch> batch) {
+void start(std::unique_ptr<OperationBatch> batch) {
   if (batch->streams().empty()) return run(*batch);
   batch->take_turns();
   submit(std::move(batch));
@@ -76,7 +77,7 @@ void start(std::unique_ptr<Batch> batch) {
 }  // namespace
 
 Group::Group() {
-  if (noted == nullptr) noted = (owner.batch = std::make_unique<Batch>()).get();
+  if (noted == nullptr) noted = (owner.batch = std::make_unique<OperationBatch>()).get();
   ++depth;
 }
 
@@ -102,11 +103,11 @@ void Group::forget(const Communicator::State& state) {
 template <class What>
 void Group::issue(Communicator::State& state, What&& what, device::Stream* stream) {
   if (open()) return noted->add(state, std::move(what), stream);
-  auto batch = std::make_unique<Batch>();
+  auto batch = std::make_unique<OperationBatch>();
   batch->add(state, std::move(what), stream);
   start(std::move(batch));
 }
 template void Group::issue(Communicator::State&, SendRecv&&, device::Stream*);
-template void Group::issue(Communicator::State&, Operation&&, device::Stream*);
+template void Group::issue(Communicator::State&, CheckedCall&&, device::Stream*);
 
 }  // namespace trellis::ccl

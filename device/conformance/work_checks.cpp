@@ -41,7 +41,7 @@ void arithmetic(Device& d) {
 
 // Runs a kernel on the device and on the host, over the same bytes.
 void compare_kernel(Device& d, const kernels::Kernel& kernel, std::size_t n) {
-  Launch here{.kernel = kernel.name, .n = n, .key = {}}, there = here;
+  KernelLaunch here{.kernel = kernel.name, .n = n, .key = {}}, there = here;
   std::vector<std::vector<unsigned char>> host;
   std::vector<std::unique_ptr<OnDevice>> device;
   const auto add = [&](kernels::DType type) {
@@ -79,12 +79,13 @@ void every_kernel(Device& d) {
 void launches(Device& d) {
   OnDevice y(d, 400), x(d, 400);
   x.put(std::vector<float>(100, 2.0F));
-  const Launch twice{.kernel = "reduce.sum.f32.nearest", .n = 100, .writes = {y.data()}, .reads = {x.data(), x.data()}};
+  const KernelLaunch twice{
+      .kernel = "reduce.sum.f32.nearest", .n = 100, .writes = {y.data()}, .reads = {x.data(), x.data()}};
   const auto stream = d.stream();
   d.launch(*stream, twice);
   stream->synchronize();
   expect(y.get<float>()[99] == 4.0F, "2 + 2 is {}", y.get<float>()[99]);
-  Launch wrong = twice;
+  KernelLaunch wrong = twice;
   wrong.writes.clear();
   expect_refused<std::invalid_argument>("a launch without its operand", [&] { d.launch(wrong); });
   wrong = twice;

@@ -34,7 +34,7 @@ class Host : public Device {
   void reduce(kernels::Reduction, kernels::DType, std::span<const void* const> sources, void* dst, std::size_t n,
               const kernels::ReduceOptions&) override;
   void divide(kernels::DType, void* data, std::size_t n, std::uint32_t divisor) override;
-  void launch(const Launch& what) override { run_launch(what); }
+  void launch(const KernelLaunch& what) override { run_launch(what); }
   std::unique_ptr<LoadedProgram> load(std::span<const std::byte>) override;
   std::unique_ptr<Stream> stream() override { return std::make_unique<ThreadStream>(); }
   std::unique_ptr<Event> event() override { return std::make_unique<ThreadEvent>(std::make_shared<Clocks>()); }

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t most_executions = 63, most_others = 4096;
 
 // The unit's number in a sequence: core, unit, queue.
-std::uint16_t id_of(std::uint32_t vnc, Unit unit, int queue) {
+std::uint16_t id_of(std::uint32_t vnc, ExecutionUnit unit, int queue) {
   return static_cast<std::uint16_t>(vnc << 5 | static_cast<std::uint32_t>(unit) << 2 |
                                     static_cast<std::uint32_t>(queue));
 }
@@ -26,15 +26,15 @@ void make_readable(int fd) {
 
 }  // namespace
 
-int queues_of(Unit unit) {
+int queues_of(ExecutionUnit unit) {
   switch (unit) {
-    case Unit::compute:
+    case ExecutionUnit::compute:
       return 1;
-    case Unit::collectives:
+    case ExecutionUnit::collectives:
       return 3;
-    case Unit::tensor_read:
-    case Unit::tensor_write:
-    case Unit::tensor_op:
+    case ExecutionUnit::tensor_read:
+    case ExecutionUnit::tensor_write:
+    case ExecutionUnit::tensor_op:
       return 2;
   }
   refuse(Status::invalid, "execution unit {}: expected 0 to {}", static_cast<int>(unit), unit_count - 1);
@@ -132,14 +132,14 @@ bool Queue::wait_until_empty(std::chrono::milliseconds most) {
   return changed_.wait_for(lock, most, [&] { return completed_ == handed_in_; });
 }
 
-std::shared_ptr<Queue> Queues::of(Device& device, std::uint32_t vnc, Unit unit, int queue) {
+std::shared_ptr<Queue> Queues::of(Device& device, std::uint32_t vnc, ExecutionUnit unit, int queue) {
   if (queue < 0 || queue >= queues_of(unit))
     refuse(Status::invalid, "queue {}: this execution unit has {}", queue, queues_of(unit));
   const std::uint16_t id = id_of(vnc, unit, queue);
   const std::lock_guard lock(mutex_);
   if (closed_) refuse(Status::closed, "nrt_close was called");
   auto& kept = queues_[id];
-  if (!kept) kept = std::make_shared<Queue>(device, id, unit == Unit::compute ? most_executions : most_others);
+  if (!kept) kept = std::make_shared<Queue>(device, id, unit == ExecutionUnit::compute ? most_executions : most_others);
   return kept;
 }
 
@@ -149,7 +149,7 @@ std::shared_ptr<Queue> Queues::find(Sequence sequence) {
   return found == queues_.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<Queue> Queues::find(std::uint32_t vnc, Unit unit, int queue) {
+std::shared_ptr<Queue> Queues::find(std::uint32_t vnc, ExecutionUnit unit, int queue) {
   if (queue < 0 || queue >= queues_of(unit))
     refuse(Status::invalid, "queue {}: this execution unit has {}", queue, queues_of(unit));
   const std::lock_guard lock(mutex_);

@@ -63,9 +63,9 @@ class Queue {
 // All queues of the process, made at first use. A call may still hold one that has been closed.
 class Queues {
  public:
-  std::shared_ptr<Queue> of(Device&, std::uint32_t vnc, Unit, int queue);  // refuses one that there is not
-  std::shared_ptr<Queue> find(Sequence);                                   // null: no such queue
-  std::shared_ptr<Queue> find(std::uint32_t vnc, Unit, int queue);
+  std::shared_ptr<Queue> of(Device&, std::uint32_t vnc, ExecutionUnit, int queue);  // refuses one that there is not
+  std::shared_ptr<Queue> find(Sequence);                                            // null: no such queue
+  std::shared_ptr<Queue> find(std::uint32_t vnc, ExecutionUnit, int queue);
   void close();
 
  private:
@@ -74,6 +74,6 @@ class Queues {
   bool closed_ = false;
 };
 
-int queues_of(Unit);
+int queues_of(ExecutionUnit);
 
 }  // namespace trellis::device::nrt

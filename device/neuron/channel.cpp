@@ -56,7 +56,7 @@ class NeuronMessages::End : public Channel {
   }
   std::unique_ptr<Message> post(void* data, std::size_t bytes) override {
     const NeuronRuntime& r = *of_.runtime_;
-    const nrt::Library& l = r.library();
+    const nrt::NrtLibrary& l = r.library();
     TensorView view(r, of_.tensors_, data, bytes, "message");
     nrt::SendRecvRequest* request = nullptr;
     r.call(sends_ ? l.nrt_async_sendrecv_send_tensor : l.nrt_async_sendrecv_recv_tensor,
@@ -80,7 +80,7 @@ NeuronMessages::~NeuronMessages() {
 
 std::unique_ptr<Channel> NeuronMessages::channel(bool sends, const PeerCore& peer) {
   const NeuronRuntime& r = *runtime_;
-  const nrt::Library& l = r.library();
+  const nrt::NrtLibrary& l = r.library();
   if (peer.address.find(':') != std::string::npos)
     throw std::invalid_argument(
         fmt::format("'{}': expected an address without a port: the runtime has ports of its own", peer.address));

@@ -112,7 +112,7 @@ std::unique_ptr<NativeRun> NeuronCollectives::start(const NativeCollective& c, N
                 {r, core_},
                 std::move(turn)});
   nrt::Tensor *in = in_use->in.tensor(), *out = in_use->out.tensor();
-  nrt::Comm comm{group.data(), c.rank, static_cast<std::uint32_t>(group.size()), group[c.rank], c.world, vnc};
+  nrt::CommInfo comm{group.data(), c.rank, static_cast<std::uint32_t>(group.size()), group[c.rank], c.world, vnc};
   nrt::TensorList ins{&in, 1}, outs{&out, 1};
   nrt::CollectiveContext* context = nullptr;
   r.call(r.library().nrta_cc_prepare, "nrta_cc_prepare", &comm, &ins, &outs, *element_of(c.type),

@@ -59,7 +59,7 @@ class Neuron : public Device {
   void reduce(kernels::Reduction, kernels::DType, std::span<const void* const>, void*, std::size_t,
               const kernels::ReduceOptions&) override;
   void divide(kernels::DType, void*, std::size_t, std::uint32_t) override;
-  void launch(const Launch&) override;
+  void launch(const KernelLaunch&) override;
   std::unique_ptr<LoadedProgram> load(std::span<const std::byte> neff) override {
     return std::make_unique<NeuronProgram>(runtime_, tensors_, core_, neff);
   }
@@ -106,11 +106,11 @@ class Neuron::OnHost {
 };
 
 void* Neuron::allocate(std::size_t bytes, std::string_view what) {
-  const nrt::Library& l = runtime_->library();
+  const nrt::NrtLibrary& l = runtime_->library();
   nrt::Tensor* tensor = nullptr;
   const std::size_t size = std::max<std::size_t>(bytes, 1);
   const nrt::Status status =
-      l.nrt_tensor_allocate(nrt::Placement::device, core_, size, std::string(what).c_str(), &tensor);
+      l.nrt_tensor_allocate(nrt::TensorPlacement::device, core_, size, std::string(what).c_str(), &tensor);
   if (status == nrt::Status::resource) throw OutOfMemory(name_, what, bytes, memory());
   runtime_->check(status, "nrt_tensor_allocate");
   void* const at = l.nrt_tensor_get_va(tensor);
@@ -139,7 +139,7 @@ void Neuron::release(void* pointer) {
 
 MemoryUse Neuron::memory() const {
   MemoryUse use = account_.use();
-  const nrt::Library& l = runtime_->library();
+  const nrt::NrtLibrary& l = runtime_->library();
   if (l.nrt_get_vnc_memory_stats == nullptr) return use;
   nrt::MemoryStats stats{};
   std::size_t written = 0;
@@ -162,7 +162,7 @@ Exported Neuron::export_memory(const void* data, std::size_t bytes) {
 void Neuron::copy(void* dst, const void* src, std::size_t bytes, kernels::Stores stores) {
   if (bytes == 0) return;
   const auto to = tensors_.find(dst, bytes), from = tensors_.find(src, bytes);
-  const nrt::Library& l = runtime_->library();
+  const nrt::NrtLibrary& l = runtime_->library();
   if (to && from)
     runtime_->call(l.nrt_tensor_copy, "nrt_tensor_copy", from->tensor, from->offset, to->tensor, to->offset, bytes);
   else if (to)
@@ -177,20 +177,20 @@ void Neuron::copy(Stream& stream, void* dst, const void* src, std::size_t bytes)
   const auto to = tensors_.find(dst, bytes), from = tensors_.find(src, bytes);
   auto* const queues = dynamic_cast<NeuronStream*>(&stream);
   if (queues == nullptr || bytes == 0 || (!to && !from)) return Device::copy(stream, dst, src, bytes);
-  const nrt::Library& l = runtime_->library();
+  const nrt::NrtLibrary& l = runtime_->library();
   NeuronStream::Queued q;
   if (to && from) {
-    q.unit = nrt::Unit::tensor_op, q.function = "nrta_tensor_copy";
+    q.unit = nrt::ExecutionUnit::tensor_op, q.function = "nrta_tensor_copy";
     q.hand_in = [=, &l](int queue, nrt::ErrorTracker* errors, nrt::Sequence* s) {
       return l.nrta_tensor_copy(from->tensor, from->offset, to->tensor, to->offset, bytes, queue, errors, s);
     };
   } else if (to) {
-    q.unit = nrt::Unit::tensor_write, q.function = "nrta_tensor_write";
+    q.unit = nrt::ExecutionUnit::tensor_write, q.function = "nrta_tensor_write";
     q.hand_in = [=, &l](int queue, nrt::ErrorTracker* errors, nrt::Sequence* s) {
       return l.nrta_tensor_write(to->tensor, src, to->offset, bytes, queue, errors, s);
     };
   } else {
-    q.unit = nrt::Unit::tensor_read, q.function = "nrta_tensor_read";
+    q.unit = nrt::ExecutionUnit::tensor_read, q.function = "nrta_tensor_read";
     q.hand_in = [=, &l](int queue, nrt::ErrorTracker* errors, nrt::Sequence* s) {
       return l.nrta_tensor_read(dst, from->tensor, from->offset, bytes, queue, errors, s);
     };
@@ -233,9 +233,9 @@ void Neuron::divide(kernels::DType type, void* data, std::size_t n, std::uint32_
   here.write_back();
 }
 
-void Neuron::launch(const Launch& what) {
+void Neuron::launch(const KernelLaunch& what) {
   const kernels::Kernel& kernel = check_launch(what);
-  Launch here = what;
+  KernelLaunch here = what;
   std::vector<OnHost> writes, reads;
   for (std::size_t i = 0; i < what.writes.size(); ++i)
     writes.emplace_back(*this, what.writes[i], what.n * size_of(kernel.writes[i]), true);

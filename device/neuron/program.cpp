@@ -21,7 +21,7 @@ namespace trellis::device {
 class NeuronProgram::Sets {
  public:
   Sets(const NeuronProgram& p, const std::vector<Binding>& bindings) : runtime_(p.runtime_) {
-    const nrt::Library& l = runtime_->library();
+    const nrt::NrtLibrary& l = runtime_->library();
     try {
       runtime_->call(l.nrt_allocate_tensor_set, "nrt_allocate_tensor_set", &inputs);
       runtime_->call(l.nrt_allocate_tensor_set, "nrt_allocate_tensor_set", &outputs);
@@ -53,7 +53,7 @@ class NeuronProgram::Sets {
 NeuronProgram::NeuronProgram(std::shared_ptr<NeuronRuntime> runtime, const TensorsByAddress& tensors, int core,
                              std::span<const std::byte> neff)
     : runtime_(std::move(runtime)), tensors_(tensors), core_(core) {
-  const nrt::Library& l = runtime_->library();
+  const nrt::NrtLibrary& l = runtime_->library();
   name_ = neff.size() >= neff_header_bytes ? read_neff(neff).header.name : "program";
   runtime_->call(l.nrt_load, "nrt_load", static_cast<const void*>(neff.data()), neff.size(), core_, -1, &model_);
   nrt::TensorInfoArray* array = nullptr;
@@ -78,7 +78,7 @@ void NeuronProgram::run(const std::vector<Binding>& bindings, Stream* stream) {
   auto* const queues = dynamic_cast<NeuronStream*>(stream);
   if (queues == nullptr) return stream->submit([this, bindings] { execute(bindings); });
   const auto sets = std::make_shared<Sets>(*this, bindings);
-  queues->add({.unit = nrt::Unit::compute,
+  queues->add({.unit = nrt::ExecutionUnit::compute,
                .hand_in =
                    [this, sets](int queue, nrt::ErrorTracker* errors, nrt::Sequence* sequence) {
                      return runtime_->library().nrta_execute_schedule(model_, sets->inputs, sets->outputs, queue,
@@ -96,7 +96,7 @@ void NeuronProgram::execute(const std::vector<Binding>& bindings) {
 }
 
 std::string NeuronProgram::profile() const {
-  const nrt::Library& l = runtime_->library();
+  const nrt::NrtLibrary& l = runtime_->library();
   const auto file = std::filesystem::temp_directory_path() /
                     fmt::format("trellis-profile-{}-{}", getpid(), static_cast<const void*>(this));
   runtime_->call(l.nrt_profile_start, "nrt_profile_start", model_, file.c_str());

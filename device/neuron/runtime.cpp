@@ -67,7 +67,7 @@ std::shared_ptr<NeuronRuntime> NeuronRuntime::of_process() {
 
 std::string NeuronRuntime::missing() {
   try {
-    const nrt::Library library(nrt::library_file());
+    const nrt::NrtLibrary library(nrt::library_file());
     return {};
   } catch (const Unsupported& e) {
     return e.what();

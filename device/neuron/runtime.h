@@ -23,7 +23,7 @@ class NeuronRuntime {
   NeuronRuntime(const NeuronRuntime&) = delete;
   NeuronRuntime& operator=(const NeuronRuntime&) = delete;
 
-  const nrt::Library& library() const { return library_; }
+  const nrt::NrtLibrary& library() const { return library_; }
   // Throws for everything but success: OutOfMemory is the device's own affair, invalid_argument for what the caller
   // could have known, else system_error.
   void check(nrt::Status, std::string_view function) const;
@@ -47,7 +47,7 @@ class NeuronRuntime {
 
  private:
   std::string_view lacking(Capability) const;  // the function that it would need
-  const nrt::Library library_;
+  const nrt::NrtLibrary library_;
   const char* (*last_error_)() = nullptr;  // of the stand-in alone
   std::mutex mutex_;
   std::uint64_t world_ = 0;                         // 0: none yet

@@ -46,7 +46,8 @@ bool NeuronStream::try_now(Queued& q) {
   forget_done();
   if (!pending_.empty() && pending_.front().unit != q.unit) return false;
   nrt::Sequence sequence = 0;
-  const nrt::Status status = q.hand_in(q.unit == nrt::Unit::compute ? 0 : queue_, errors_.tracker(), &sequence);
+  const nrt::Status status =
+      q.hand_in(q.unit == nrt::ExecutionUnit::compute ? 0 : queue_, errors_.tracker(), &sequence);
   if (status == nrt::Status::queue_full) return false;
   runtime_->check(status, q.function);
   pending_.push_back({q.unit, sequence, std::move(q.after)});

@@ -27,7 +27,7 @@ class NeuronStream : public Stream {
 
   // Work for a queue of this unit. What the queue holds already is not taken back when an earlier piece fails.
   struct Queued {
-    nrt::Unit unit = nrt::Unit::tensor_op;
+    nrt::ExecutionUnit unit = nrt::ExecutionUnit::tensor_op;
     std::function<nrt::Status(int queue, nrt::ErrorTracker*, nrt::Sequence*)> hand_in;
     std::string_view function;            // that hand_in calls
     std::function<void()> after = [] {};  // once it is done; it is destroyed then, too
@@ -36,7 +36,7 @@ class NeuronStream : public Stream {
 
  private:
   struct Pending {
-    nrt::Unit unit;
+    nrt::ExecutionUnit unit;
     nrt::Sequence sequence;
     std::function<void()> after;
   };

@@ -19,7 +19,7 @@ class TensorView {
   nrt::Tensor* tensor() const { return tensor_; }
 
  private:
-  const nrt::Library& library_;
+  const nrt::NrtLibrary& library_;
   nrt::Tensor* tensor_ = nullptr;
 };
 

@@ -17,7 +17,7 @@ bool is_done(const NeuronRuntime& runtime, nrt::Sequence sequence) {
 // Waits on a completion handle if the runtime has them. SDK 2.29 removed them.
 void wait_for(const NeuronRuntime& runtime, nrt::Sequence sequence, std::chrono::milliseconds most) {
   if (is_done(runtime, sequence)) return;
-  const nrt::Library& l = runtime.library();
+  const nrt::NrtLibrary& l = runtime.library();
   const auto deadline = std::chrono::steady_clock::now() + most;
   if (int fd = -1;
       l.nrta_get_completion_handle != nullptr && l.nrta_get_completion_handle(sequence, &fd) == nrt::Status::success) {

@@ -12,11 +12,11 @@
   X("2.28", Status, nrta_tensor_copy, (Tensor*, std::uint64_t, Tensor*, std::uint64_t, std::uint64_t size, int queue,  \
                                        ErrorTracker*, Sequence*))                                                      \
   X("2.28", Status, nrta_execute_schedule, (Model*, const TensorSet*, TensorSet*, int queue, ErrorTracker*, Sequence*))\
-  X("2.28", Status, nrta_cc_prepare, (Comm*, TensorList*, TensorList*, Element, ReduceKind, CollectiveKind,            \
+  X("2.28", Status, nrta_cc_prepare, (CommInfo*, TensorList*, TensorList*, Element, ReduceKind, CollectiveKind,            \
                                       CollectiveContext**))                                                            \
   X("2.28", Status, nrta_cc_schedule, (CollectiveContext**, int queue, ErrorTracker*, Sequence*))                      \
   X("2.27", Status, nrta_is_completed, (Sequence, bool*))                                                              \
-  X("2.27", Status, nrta_get_sequence, (std::uint32_t core, Unit, int queue, Sequence*))                               \
+  X("2.27", Status, nrta_get_sequence, (std::uint32_t core, ExecutionUnit, int queue, Sequence*))                               \
   X("2.28", Status, nrta_get_completion_handle, (Sequence, int* fd))                                                   \
   X("2.28", Status, nrta_error_tracker_create, (std::uint32_t core, ErrorTracker**))                                   \
   X("2.28", void, nrta_error_tracker_destroy, (ErrorTracker*))                                                         \

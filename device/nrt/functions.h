@@ -28,12 +28,12 @@
   X("2.7", Status, nrt_get_tensor_from_tensor_set, (TensorSet*, const char*, Tensor**))                                \
   X("2.7", Status, nrt_execute, (Model*, const TensorSet*, TensorSet*))                                                \
   X("2.7", Status, nrt_execute_repeat, (Model*, const TensorSet*, TensorSet*, int times))                              \
-  X("2.7", Status, nrt_tensor_allocate, (Placement, int vnc, std::size_t, const char*, Tensor**))                      \
+  X("2.7", Status, nrt_tensor_allocate, (TensorPlacement, int vnc, std::size_t, const char*, Tensor**))                      \
   X("2.7", void, nrt_tensor_free, (Tensor**))                                                                          \
   X("2.7", Status, nrt_tensor_read, (const Tensor*, void*, std::size_t offset, std::size_t size))                      \
   X("2.7", Status, nrt_tensor_write, (Tensor*, const void*, std::size_t offset, std::size_t size))                     \
-  X("2.27", Status, nrt_tensor_read_batch, (const Batch*, std::uint64_t, bool unsafe))                                 \
-  X("2.27", Status, nrt_tensor_write_batch, (const Batch*, std::uint64_t, bool unsafe))                                \
+  X("2.27", Status, nrt_tensor_read_batch, (const TensorBatch*, std::uint64_t, bool unsafe))                                 \
+  X("2.27", Status, nrt_tensor_write_batch, (const TensorBatch*, std::uint64_t, bool unsafe))                                \
   X("2.7", Status, nrt_tensor_copy, (const Tensor*, std::size_t, Tensor*, std::size_t, std::size_t size))              \
   X("2.7", std::size_t, nrt_tensor_get_size, (const Tensor*))                                                          \
   X("2.7", Status, nrt_tensor_memset, (Tensor*, std::uint64_t offset, int value, std::size_t size))                    \

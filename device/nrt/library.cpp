@@ -22,7 +22,7 @@ std::string library_file() {
   return value.empty() ? "libnrt.so.1" : value;
 }
 
-Library::Library(const std::string& file) : file_(file) {
+NrtLibrary::NrtLibrary(const std::string& file) : file_(file) {
   handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr)
     throw Unsupported(fmt::format(
@@ -35,22 +35,22 @@ Library::Library(const std::string& file) : file_(file) {
 #undef TRELLIS_NRT_FIND
 }
 
-Library::~Library() { dlclose(handle_); }
+NrtLibrary::~NrtLibrary() { dlclose(handle_); }
 
-void* Library::symbol(std::string_view name) const { return dlsym(handle_, std::string(name).c_str()); }
+void* NrtLibrary::symbol(std::string_view name) const { return dlsym(handle_, std::string(name).c_str()); }
 
-std::string_view Library::lacks(std::initializer_list<std::string_view> names) const {
+std::string_view NrtLibrary::lacks(std::initializer_list<std::string_view> names) const {
   for (const std::string_view name : names)
     if (symbol(name) == nullptr) return name;
   return {};
 }
 
-std::string Library::missing_text(std::string_view name) const {
+std::string NrtLibrary::missing_text(std::string_view name) const {
   const auto found = std::ranges::find(functions(), name, &FunctionName::name);
   return fmt::format("{} has no {}, which SDK {} has", file_, name,
                      found == functions().end() ? "of another kind" : found->since);
 }
 
-void Library::refuse(std::string_view name) const { throw Unsupported("neuron: " + missing_text(name)); }
+void NrtLibrary::refuse(std::string_view name) const { throw Unsupported("neuron: " + missing_text(name)); }
 
 }  // namespace trellis::device::nrt

@@ -27,13 +27,13 @@ struct FunctionName {
 const std::vector<FunctionName>& functions();
 std::string library_file();  // TRELLIS_LIBNRT, or libnrt.so.1
 
-class Library {
+class NrtLibrary {
  public:
   // Throws Unsupported: one sentence that says what was looked for, and why it is not there.
-  explicit Library(const std::string& file);
-  ~Library();
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
+  explicit NrtLibrary(const std::string& file);
+  ~NrtLibrary();
+  NrtLibrary(const NrtLibrary&) = delete;
+  NrtLibrary& operator=(const NrtLibrary&) = delete;
 
   // Throws Unsupported that names the missing function and the version of the SDK that has it.
   template <class Function>

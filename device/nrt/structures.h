@@ -23,7 +23,7 @@ struct BatchOp {
   void* buffer;
 };
 
-struct Batch {
+struct TensorBatch {
   const Tensor* tensor;
   const BatchOp* ops;
   std::uint32_t num_ops;
@@ -39,7 +39,7 @@ struct MemoryStats {
   std::size_t bytes_used, bytes_limit;
 };
 
-struct Comm {
+struct CommInfo {
   std::uint32_t* replica_group;
   std::uint32_t rank, rank_n;
   std::uint32_t ctx_device_id, ctx_device_count;

@@ -39,13 +39,19 @@ enum class Status : std::int32_t {
   network_proxy = 1206,
 };
 
-enum class Placement : std::int32_t { device, host, virtual_memory };
+enum class TensorPlacement : std::int32_t { device, host, virtual_memory };
 enum class Framework : std::int32_t { invalid = 0, none = 1, tensorflow = 2, pytorch = 3, mxnet = 4, precheck = 5 };
 enum class Usage : std::int32_t { input = 0, output = 1 };
 enum class ReduceKind : std::int32_t { add = 0, fma = 1, max = 2, min = 3, invalid = 15 };
 enum class CollectiveKind : std::int32_t { all_gather = 0, all_reduce = 1, reduce_scatter = 2 };
 // Execution units: queues of one kind of work.
-enum class Unit : std::int32_t { tensor_read = 0, tensor_write = 1, tensor_op = 2, compute = 3, collectives = 4 };
+enum class ExecutionUnit : std::int32_t {
+  tensor_read = 0,
+  tensor_write = 1,
+  tensor_op = 2,
+  compute = 3,
+  collectives = 4
+};
 inline constexpr int unit_count = 5;
 
 enum class Element : std::int32_t {

@@ -70,7 +70,7 @@ class Simulated : public Host {
     Host::divide(type, data, n, divisor);
     charge(machine_->memory_time(static_cast<double>(2 * n * size_of(type))));
   }
-  void launch(const Launch& what) override {
+  void launch(const KernelLaunch& what) override {
     const kernels::Kernel& kernel = check_launch(what);
     if (!timing_only_) run_launch(what);
     charge(machine_->memory_time(bytes_touched(kernel, what)));

@@ -35,7 +35,7 @@ bool has_f16c() {
 
 // Where the system's files say nothing of caches: hwloc asks the CPU itself, and takes milliseconds.
 CacheSizes asked_of_hwloc() {
-  const Placement here = placement();
+  const CorePlacement here = placement();
   return {here.l1_bytes, here.l2_bytes, here.l3_bytes};
 }
 

@@ -28,14 +28,14 @@ struct KernelArguments {
 using Body = void (*)(const KernelArguments&);
 
 // The same of a kernel over rows: rows (if it is by columns: columns) from `from` up to `to` of whole operands.
-struct Rows {
+struct KernelRows {
   std::size_t rows = 0, columns = 0;
   std::size_t from = 0, to = 0;
   void* const* writes = nullptr;
   const void* const* reads = nullptr;
   const void* settings = nullptr;
 };
-using RowBody = void (*)(const Rows&);
+using RowBody = void (*)(const KernelRows&);
 
 // The choice among a kernel's twins.
 template <class K>

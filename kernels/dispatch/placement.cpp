@@ -9,7 +9,7 @@
 namespace trellis::kernels {
 namespace {
 
-void add_caches(Placement& p, hwloc_obj_t core) {
+void add_caches(CorePlacement& p, hwloc_obj_t core) {
   for (hwloc_obj_t o = core; o != nullptr; o = o->parent) {
     if (!hwloc_obj_type_is_dcache(o->type)) continue;
     std::size_t* const levels[] = {&p.l1_bytes, &p.l2_bytes, &p.l3_bytes};
@@ -19,13 +19,13 @@ void add_caches(Placement& p, hwloc_obj_t core) {
 
 }  // namespace
 
-Placement placement() {
+CorePlacement placement() {
   const Topology topology = load_topology();
   const ThreadSet mine = usable_threads(topology);
   // Some virtual machines and containers do not say which threads make a core: then each counts as one.
   const hwloc_obj_type_t kind =
       hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_CORE) > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
-  Placement p;
+  CorePlacement p;
   for (hwloc_obj_t core = nullptr; (core = hwloc_get_next_obj_by_type(topology.get(), kind, core)) != nullptr;) {
     const ThreadSet here(hwloc_bitmap_dup(core->cpuset));
     if (!here) throw std::bad_alloc();

@@ -6,7 +6,7 @@
 
 namespace trellis::kernels {
 
-struct Placement {
+struct CorePlacement {
   // A hardware thread of each physical core that the calling thread may use, by the operating system's number; cores
   // that share a cache are neighbours. Never empty.
   std::vector<int> cores;
@@ -16,6 +16,6 @@ struct Placement {
 };
 
 // Asks anew at every call: it follows sched_setaffinity and taskset. Binds nothing.
-Placement placement();
+CorePlacement placement();
 
 }  // namespace trellis::kernels

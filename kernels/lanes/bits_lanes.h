@@ -14,10 +14,10 @@ TRELLIS_INLINE U random_mixed(U x, U inner) {
 
 // The random words for a group of elements in rows of sixteen. A group has 32 words, which serve four rows where a
 // rounding takes 16 bits, and two rows otherwise.
-class Bits {
+class RandomBits {
  public:
-  explicit Bits(const RandomKey& key) : key_(key) {}
-  explicit Bits(const KernelArguments& s) : Bits(s.key) {}
+  explicit RandomBits(const RandomKey& key) : key_(key) {}
+  explicit RandomBits(const KernelArguments& s) : RandomBits(s.key) {}
 
   // For the lanes from `lane` on of the rows of a group.
   TRELLIS_INLINE void make(std::uint64_t group, int lane) {
@@ -56,7 +56,7 @@ struct NoBits {
   }
 };
 template <bool random>
-using BitsFor = std::conditional_t<random, Bits, NoBits>;
+using BitsFor = std::conditional_t<random, RandomBits, NoBits>;
 
 }  // namespace
 }  // namespace trellis::kernels::TRELLIS_ISA

@@ -10,7 +10,7 @@ namespace {
 constexpr int columns_together = 4;
 
 template <int count, int vectors, class Which, class Term>
-TRELLIS_INLINE void down(const Rows& s, std::ptrdiff_t at, Which which, const Term& term) {
+TRELLIS_INLINE void down(const KernelRows& s, std::ptrdiff_t at, Which which, const Term& term) {
   F total[vectors][count] = {};
   for (std::size_t row = 0; row < s.rows;) {
     F sums[vectors][count] = {};
@@ -25,13 +25,13 @@ TRELLIS_INLINE void down(const Rows& s, std::ptrdiff_t at, Which which, const Te
 
 // term(row, at, which, sums) adds a row's terms to `count` sums; they land in writes[0..count).
 template <int count, class Term>
-TRELLIS_INLINE void down_columns(const Rows& s, const Term& term) {
+TRELLIS_INLINE void down_columns(const KernelRows& s, const Term& term) {
   const auto end = static_cast<std::ptrdiff_t>(s.to);
   auto at = static_cast<std::ptrdiff_t>(s.from);
   constexpr std::ptrdiff_t together = columns_together * lanes;
   for (; at + together <= end; at += together) down<count, columns_together>(s, at, Full{}, term);
   for (; at + lanes <= end; at += lanes) down<count, 1>(s, at, Full{}, term);
-  if (at < end) down<count, 1>(s, at, Part{0, static_cast<int>(end - at)}, term);
+  if (at < end) down<count, 1>(s, at, LaneRange{0, static_cast<int>(end - at)}, term);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ class Draws {
   }
 
  private:
-  Bits kept_, first_, second_;
+  RandomBits kept_, first_, second_;
 };
 
 // What is rounded stochastically, each 32 elements after the other. The keys of the states stand in the settings.

@@ -8,12 +8,12 @@ namespace {
 
 // Which lanes of a vector take part: all, or those from `from` up to `to`.
 struct Full {};
-struct Part {
+struct LaneRange {
   int from, to;
 };
 
 #if defined(__AVX512BW__)
-TRELLIS_INLINE std::uint64_t mask_of(Part p) {
+TRELLIS_INLINE std::uint64_t mask_of(LaneRange p) {
   return p.from >= p.to ? 0 : (~std::uint64_t{0} >> (64 - p.to)) & (~std::uint64_t{0} << p.from);
 }
 #endif
@@ -26,7 +26,7 @@ TRELLIS_INLINE V load(const void* array, std::ptrdiff_t at, Full) {
   return v;
 }
 template <class V>
-TRELLIS_INLINE V load(const void* array, std::ptrdiff_t at, Part p) {
+TRELLIS_INLINE V load(const void* array, std::ptrdiff_t at, LaneRange p) {
   V v{};
   constexpr auto size = static_cast<std::ptrdiff_t>(sizeof(v[0]));
 #if defined(__AVX512BW__)
@@ -62,7 +62,7 @@ TRELLIS_INLINE void put(void* array, std::ptrdiff_t at, V v, Full) {
   std::memcpy(to, &v, sizeof v);
 }
 template <bool streaming, class V>
-TRELLIS_INLINE void put(void* array, std::ptrdiff_t at, V v, Part p) {
+TRELLIS_INLINE void put(void* array, std::ptrdiff_t at, V v, LaneRange p) {
   constexpr auto size = static_cast<std::ptrdiff_t>(sizeof(v[0]));
 #if defined(__AVX512BW__)
   char* const to = static_cast<char*>(array) + at * size;

@@ -19,14 +19,14 @@ struct JoinedUnits {
 
 // What a load brings and a store takes away: a vector of values, or for bf16 two.
 template <DType type>
-struct Unit {
+struct ReduceUnit {
   static constexpr int vectors = type == DType::bf16 ? 2 : 1;
   static constexpr int size = vectors * lanes;
   F at[vectors];
 };
 
 template <DType type>
-TRELLIS_INLINE Unit<type> read_unit(const void* array, std::ptrdiff_t at) {
+TRELLIS_INLINE ReduceUnit<type> read_unit(const void* array, std::ptrdiff_t at) {
   if constexpr (type == DType::bf16) {
     const Pair p = read_pair(array, at);
     return {{p.first, p.second}};
@@ -37,7 +37,7 @@ TRELLIS_INLINE Unit<type> read_unit(const void* array, std::ptrdiff_t at) {
 
 // False, and nothing is written, if there is a NaN among bf16.
 template <DType type, Rounding rounding, bool streaming, int units, class Random>
-[[nodiscard]] TRELLIS_INLINE bool write_units(void* array, const Unit<type>* sums, const Random& random) {
+[[nodiscard]] TRELLIS_INLINE bool write_units(void* array, const ReduceUnit<type>* sums, const Random& random) {
   if constexpr (type == DType::bf16) {
     Pair pairs[units];
     for (int u = 0; u < units; ++u) pairs[u] = {sums[u].at[0], sums[u].at[1]};
@@ -53,8 +53,8 @@ template <DType type, Rounding rounding, bool streaming, int units, class Random
 // The same units of one source after the other, while the sums stay in registers.
 template <DType type, Reduction op, int units, bool from_memory, int known>
 TRELLIS_INLINE void join_units(const Sources<known>& sources, const JoinedUnits<op>& joining, std::ptrdiff_t at,
-                               Unit<type>* sums) {
-  using One = Unit<type>;
+                               ReduceUnit<type>* sums) {
+  using One = ReduceUnit<type>;
   constexpr auto size = static_cast<std::ptrdiff_t>(size_of(type));
   constexpr int bytes = units * One::size * static_cast<int>(size);
   const void* const first = place_in(sources.first[0], at * size);

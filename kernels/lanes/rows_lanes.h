@@ -19,12 +19,12 @@ TRELLIS_INLINE void over_row(std::size_t n, const Step& step) {
 #pragma GCC unroll 8
     for (int v = 0; v < row_vectors; ++v) step(at + v * lanes, Full{}, v);
   for (int v = 0; v < row_vectors && at < end; ++v, at += lanes)
-    step(at, Part{0, static_cast<int>(end - at < lanes ? end - at : lanes)}, v);
+    step(at, LaneRange{0, static_cast<int>(end - at < lanes ? end - at : lanes)}, v);
 }
 
 // `otherwise` in lanes that take no part.
 TRELLIS_INLINE F taking_part(F f, Full, float) { return f; }
-TRELLIS_INLINE F taking_part(F f, Part p, float otherwise) {
+TRELLIS_INLINE F taking_part(F f, LaneRange p, float otherwise) {
   return select((I)lane_numbers() < p.to, f, f_all(otherwise));
 }
 

@@ -15,7 +15,7 @@ struct Elements {
 
 // The types of a kernel's operands.
 template <Keep keep_, DType read_, int reads_, DType state_, int states_>
-struct Shape {
+struct StepShape {
   static constexpr Keep keep = keep_;
   static constexpr Format read = format_of(read_), state = format_of(state_);
   static constexpr DType state_type = state_;

@@ -35,7 +35,7 @@ TRELLIS_INLINE Wide wide(F f) { return halves(f, std::make_integer_sequence<int,
 
 // Zeros in lanes that take no part.
 TRELLIS_INLINE F only(F f, Full) { return f; }
-TRELLIS_INLINE F only(F f, Part p) {
+TRELLIS_INLINE F only(F f, LaneRange p) {
   for (int i = 0; i < lanes; ++i)
     if (i < p.from || i >= p.to) f[i] = 0;
   return f;
@@ -89,7 +89,7 @@ TRELLIS_INLINE void sum_parts(const KernelArguments& s, const Terms& terms) {
 #pragma GCC unroll 8
       for (int v = 0; v < sum_vectors; ++v) terms(at + v * lanes, Full{}, v, sums);
     for (int v = 0; v < sum_vectors && at < end; ++v, at += lanes)
-      terms(at, Part{0, static_cast<int>(end - at < lanes ? end - at : lanes)}, v, sums);
+      terms(at, LaneRange{0, static_cast<int>(end - at < lanes ? end - at : lanes)}, v, sums);
     for (int k = 0; k < count; ++k) {
       const double total = sums[k].total();
       std::memcpy(static_cast<char*>(s.writes[k]) + begin / part * 8, &total, sizeof total);

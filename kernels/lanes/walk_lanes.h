@@ -20,7 +20,7 @@ TRELLIS_INLINE void whole_group(Source& bits, std::uint64_t number, std::ptrdiff
 
 // Not inlined, and shared by walks with and without streaming: partial groups are rare, but would be most of the code.
 template <int rows, class Source, class Step>
-[[gnu::noinline]] void partial_group(Source bits, std::uint64_t number, std::ptrdiff_t at, Part part, Step step) {
+[[gnu::noinline]] void partial_group(Source bits, std::uint64_t number, std::ptrdiff_t at, LaneRange part, Step step) {
   for (int i = 0; i < 16 * rows / lanes; ++i) {
     const int r = i / (16 / lanes), lane = i % (16 / lanes) * lanes, begin = 16 * r + lane;
     const int from = part.from > begin ? part.from - begin : 0;
@@ -30,7 +30,7 @@ template <int rows, class Source, class Step>
     if (from == 0 && to == lanes)
       step(at + begin, Full{}, bits.template row<rows>(r));
     else
-      step(at + begin, Part{from, to}, bits.template row<rows>(r));
+      step(at + begin, LaneRange{from, to}, bits.template row<rows>(r));
   }
 }
 
@@ -44,7 +44,7 @@ TRELLIS_INLINE void walk_from(const KernelArguments& s, std::size_t phase, const
   const auto n = static_cast<std::ptrdiff_t>(s.n);
   for (bool first = true; at < n; at += whole, ++number, first = false) {
     if (at < 0 || at + whole > n) {
-      const Part part{first ? static_cast<int>(phase) : 0, static_cast<int>(n - at < whole ? n - at : whole)};
+      const LaneRange part{first ? static_cast<int>(phase) : 0, static_cast<int>(n - at < whole ? n - at : whole)};
       partial_group<rows>(bits, number, at, part, part_step);
       continue;
     }
@@ -84,7 +84,7 @@ TRELLIS_INLINE void walk_range(const KernelArguments& s, std::ptrdiff_t begin, s
   for (std::ptrdiff_t at = begin - phase; at < end; at += whole, ++number) {
     const auto from = static_cast<int>(at < begin ? phase : 0),
                to = static_cast<int>(end - at < whole ? end - at : whole);
-    partial_group<rows>(Source(s), number, at, Part{from, to}, step);
+    partial_group<rows>(Source(s), number, at, LaneRange{from, to}, step);
   }
 }
 

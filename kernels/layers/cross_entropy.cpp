@@ -15,7 +15,7 @@ namespace trellis::kernels {
 namespace {
 
 template <DType type>
-void sums_truth(const Rows& s) {
+void sums_truth(const KernelRows& s) {
   for (std::size_t row = s.from; row < s.to; ++row) {
     const auto x = [&](std::size_t i) { return element(type, s.reads[0], row * s.columns + i); };
     const float most = along_row(s.columns, -std::numeric_limits<float>::infinity(), x,
@@ -27,7 +27,7 @@ void sums_truth(const Rows& s) {
 }
 
 template <DType type>
-void gradient_truth(const Rows& s) {
+void gradient_truth(const KernelRows& s) {
   const auto& settings = *static_cast<const CrossEntropySettings*>(s.settings);
   for (std::size_t row = s.from; row < s.to; ++row) {
     const auto label = static_cast<const std::int32_t*>(s.reads[1])[row];

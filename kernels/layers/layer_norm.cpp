@@ -12,7 +12,7 @@ namespace trellis::kernels {
 namespace {
 
 template <DType type>
-void truth(const Rows& s) {
+void truth(const KernelRows& s) {
   const float epsilon = *static_cast<const float*>(s.settings);
   const auto count = static_cast<float>(s.columns);
   for (std::size_t row = s.from; row < s.to; ++row) {
@@ -29,7 +29,7 @@ void truth(const Rows& s) {
 }
 
 template <DType type>
-void gradient_truth(const Rows& s) {
+void gradient_truth(const KernelRows& s) {
   const auto count = static_cast<float>(s.columns);
   for (std::size_t row = s.from; row < s.to; ++row) {
     const float mean = element(DType::f32, s.reads[3], row), scale = element(DType::f32, s.reads[4], row);
@@ -45,7 +45,7 @@ void gradient_truth(const Rows& s) {
 }
 
 template <DType type>
-void weight_truth(const Rows& s) {
+void weight_truth(const KernelRows& s) {
   for (std::size_t i = s.from; i < s.to; ++i) {
     const auto dy = [&](std::size_t row) { return element(type, s.reads[0], row * s.columns + i); };
     const auto h = [&](std::size_t row) {

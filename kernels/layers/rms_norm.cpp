@@ -11,7 +11,7 @@ namespace trellis::kernels {
 namespace {
 
 template <DType type>
-void truth(const Rows& s) {
+void truth(const KernelRows& s) {
   const float epsilon = *static_cast<const float*>(s.settings);
   for (std::size_t row = s.from; row < s.to; ++row) {
     const auto x = [&](std::size_t i) { return element(type, s.reads[0], row * s.columns + i); };
@@ -24,7 +24,7 @@ void truth(const Rows& s) {
 }
 
 template <DType type>
-void gradient_truth(const Rows& s) {
+void gradient_truth(const KernelRows& s) {
   for (std::size_t row = s.from; row < s.to; ++row) {
     const float scale = element(DType::f32, s.reads[3], row);
     const auto x = [&](std::size_t i) { return element(type, s.reads[1], row * s.columns + i); };
@@ -39,7 +39,7 @@ void gradient_truth(const Rows& s) {
 }
 
 template <DType type>
-void weight_truth(const Rows& s) {
+void weight_truth(const KernelRows& s) {
   for (std::size_t i = s.from; i < s.to; ++i)
     put_element(DType::f32, s.writes[0], i, column_sum(s.rows, [&](std::size_t row) {
                   const float x = element(type, s.reads[1], row * s.columns + i);

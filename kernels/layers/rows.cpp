@@ -16,7 +16,7 @@ constexpr std::size_t columns_of_a_part = 64;
 
 }  // namespace
 
-void run_rows(std::string_view name, const Rows& whole, int threads) {
+void run_rows(std::string_view name, const KernelRows& whole, int threads) {
   const auto found = row_kernels().find(name);
   if (found == row_kernels().end())
     throw std::invalid_argument(fmt::format("no kernel over rows is called '{}'", name));
@@ -24,7 +24,7 @@ void run_rows(std::string_view name, const Rows& whole, int threads) {
   const std::size_t unit = found->second.by_columns ? columns_of_a_part : 1;
   const std::size_t length = found->second.by_columns ? whole.columns : whole.rows;
   parallel(threads, length / unit + (length % unit != 0), [&](std::size_t from, std::size_t to) {
-    Rows share = whole;
+    KernelRows share = whole;
     share.from = from * unit;
     share.to = to * unit < length ? to * unit : length;
     body(share);

@@ -17,7 +17,7 @@ std::size_t keys_seen(const SoftmaxSettings& s, std::size_t row, std::size_t col
 }
 
 template <DType type>
-void truth(const Rows& s) {
+void truth(const KernelRows& s) {
   const auto& settings = *static_cast<const SoftmaxSettings*>(s.settings);
   for (std::size_t row = s.from; row < s.to; ++row) {
     const std::size_t seen = keys_seen(settings, row, s.columns);
@@ -31,7 +31,7 @@ void truth(const Rows& s) {
 }
 
 template <DType type>
-void gradient_truth(const Rows& s) {
+void gradient_truth(const KernelRows& s) {
   const auto& settings = *static_cast<const SoftmaxSettings*>(s.settings);
   for (std::size_t row = s.from; row < s.to; ++row) {
     const std::size_t seen = keys_seen(settings, row, s.columns);

@@ -31,7 +31,7 @@ double median(std::vector<double> values) {
 // A subject laid out in memory, ready to be called.
 class Timed {
  public:
-  Timed(const Subject& s, Body body, bool streaming, const Arena& arena, Regime regime, int threads)
+  Timed(const Subject& s, Body body, bool streaming, const TimingArena& arena, Regime regime, int threads)
       : subject_(s), body_(body), streaming_(streaming), threads_(threads) {
     const SubjectLayout layout = layout_of(s, touched_bytes(regime, arena.cpu()));
     if (layout.end > arena.bytes().size())
@@ -82,7 +82,7 @@ class Timed {
 };
 
 // The fastest of the plain loops with the mix nearest to this one, with stores past the caches or without.
-Timed best_loop(const Mix& mix, const Arena& arena, Regime regime, int threads) {
+Timed best_loop(const Mix& mix, const TimingArena& arena, Regime regime, int threads) {
   const std::vector<Subject> loops = limit_loops();
   double least = 3;
   for (const Subject& s : loops) least = std::min(least, mix_of(s).distance(mix));
@@ -104,7 +104,7 @@ std::string in_mib(std::uint64_t bytes) {
 
 }  // namespace
 
-Arena::Arena(const std::vector<Subject>& subjects, const Cpu& cpu, std::uint64_t available)
+TimingArena::TimingArena(const std::vector<Subject>& subjects, const Cpu& cpu, std::uint64_t available)
     : cpu_(cpu), size_(std::max(arena_bytes(subjects, cpu), arena_bytes(limit_loops(), cpu))) {
   if (size_ > available)
     throw std::invalid_argument(
@@ -140,7 +140,7 @@ std::vector<Subject> speed_subjects() {
   return all;
 }
 
-Speed speed_of(const Arena& arena, const Subject& subject, Regime regime, int threads, int rounds) {
+Speed speed_of(const TimingArena& arena, const Subject& subject, Regime regime, int threads, int rounds) {
   const Kernel& kernel = *subject.kernel;
   const bool streaming = regime == Regime::memory && !kernel.updates_operand(0);
   const Timed timed(subject, kernel.chosen(), streaming, arena, regime, threads);

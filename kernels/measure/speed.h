@@ -26,12 +26,12 @@ std::vector<Subject> limit_loops();
 
 // The memory that all timings work on, kernels and loops alike: only the first of them waits for its pages, and none
 // has pages that fall better on the sets of a cache.
-class Arena {
+class TimingArena {
  public:
   // With room for these subjects and for the loops in every regime of the CPU. Throws invalid_argument where that is
   // more than the `available` bytes, and bad_alloc.
-  explicit Arena(const std::vector<Subject>&, const Cpu& = kernels::cpu(),
-                 std::uint64_t available = available_memory());
+  explicit TimingArena(const std::vector<Subject>&, const Cpu& = kernels::cpu(),
+                       std::uint64_t available = available_memory());
   std::span<std::byte> bytes() const { return {memory_.get(), size_}; }
   const Cpu& cpu() const { return cpu_; }
 
@@ -46,6 +46,6 @@ class Arena {
 
 // The regime is one of the arena's CPU. Throws invalid_argument for a subject that the arena has no room for.
 // rounds: how often both are timed; in the caches, where a timing is short, ten times as often.
-Speed speed_of(const Arena&, const Subject&, Regime, int threads, int rounds);
+Speed speed_of(const TimingArena&, const Subject&, Regime, int threads, int rounds);
 
 }  // namespace trellis::kernels

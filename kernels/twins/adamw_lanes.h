@@ -24,7 +24,7 @@ void adamw(const KernelArguments& s) {
   const auto end = [=]<class V>(const Elements<V>& e) __attribute__((always_inline)) {
     return Elements<V>{after * (e.kept - rate * (e.first / e.other)), {}, {}, e.first, e.second};
   };
-  update_all<Shape<keep, gradient, 1, moments, 2>>(s, begin, end);
+  update_all<StepShape<keep, gradient, 1, moments, 2>>(s, begin, end);
 }
 
 constexpr DType narrow[] = {DType::f32, DType::bf16};

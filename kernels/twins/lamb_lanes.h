@@ -82,7 +82,7 @@ void lamb_apply(const KernelArguments& s) {
   const auto end = [=]<class V>(const Elements<V>& e) __attribute__((always_inline)) {
     return Elements<V>{e.kept - rate * (e.first / e.other + decay * e.kept), {}, {}, {}, {}};
   };
-  update_all<Shape<keep, DType::f32, 2, DType::f32, 0>>(s, begin, end);
+  update_all<StepShape<keep, DType::f32, 2, DType::f32, 0>>(s, begin, end);
 }
 
 constexpr std::array<Twin, 10> lambs = {{

@@ -61,7 +61,7 @@ void read_all(const KernelArguments& s) {
 #pragma GCC unroll 4
       for (int v = 0; v < 4; ++v) sums[v] += from.sum(at + v * lanes, Full{});
     for (; at < end; at += lanes)
-      sums[0] += from.sum(at, Part{0, static_cast<int>(end - at < lanes ? end - at : lanes)});
+      sums[0] += from.sum(at, LaneRange{0, static_cast<int>(end - at < lanes ? end - at : lanes)});
     const U all = sums[0] + sums[1] + sums[2] + sums[3];
     std::uint32_t sum = 0;
     for (int i = 0; i < lanes; ++i) sum += all[i];

@@ -33,10 +33,10 @@ void reduce_nearest(const KernelArguments& s) {
       constexpr bool far = decltype(streams)::value;
       // Out of the caches two sources do best in short turns, of one line of the write.
       constexpr int size = far && known == 2 ? 64 / static_cast<int>(size_of(type)) : vectors * lanes;
-      constexpr int turn = size < vectors * lanes ? size : vectors * lanes, units = turn / Unit<type>::size;
+      constexpr int turn = size < vectors * lanes ? size : vectors * lanes, units = turn / ReduceUnit<type>::size;
 #pragma GCC unroll 8
       for (std::ptrdiff_t at = begin; at < begin + vectors * lanes; at += turn) {
-        Unit<type> sums[units];
+        ReduceUnit<type> sums[units];
         void* const to = const_cast<void*>(place_in(dst, at * static_cast<std::ptrdiff_t>(size_of(type))));
         join_units<type, op, units, far>(sources, joining, at, sums);
         if (!write_units<type, Rounding::nearest, far, units>(to, sums, NoNextBits{})) [[unlikely]]
@@ -62,12 +62,12 @@ void reduce_bf16_stochastic(const KernelArguments& s) {
       constexpr bool far = decltype(streams)::value;
 #pragma GCC unroll 2
       for (std::ptrdiff_t at = begin; at < begin + size; at += turn) {
-        Unit<type> sums[units];
+        ReduceUnit<type> sums[units];
         void* const to = const_cast<void*>(place_in(dst, at * static_cast<std::ptrdiff_t>(size_of(type))));
         join_units<type, op, units, far>(sources, joining, at, sums);
         bits.next();
         if (!write_units<type, Rounding::stochastic, far, units>(to, sums, bits)) [[unlikely]]
-          walk_range<4, Bits>(s, at, at + turn, step);
+          walk_range<4, RandomBits>(s, at, at + turn, step);
       }
     };
   };

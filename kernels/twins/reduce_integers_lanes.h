@@ -41,7 +41,7 @@ void reduce_known(const KernelArguments& s) {
     for (; from < to; from += count) {
       const std::size_t left = to - from;
       join_whole<T, op, 1, false>(sources, around, dst, static_cast<std::ptrdiff_t>(from),
-                                  Part{0, static_cast<int>(left < count ? left : count)});
+                                  LaneRange{0, static_cast<int>(left < count ? left : count)});
     }
   };
   const auto blocks = [&](auto streams) __attribute__((always_inline)) {

@@ -10,22 +10,22 @@ namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 constexpr std::size_t piece = 512;
-struct Piece {
+struct WidenedPiece {
   alignas(64) float values[piece];
 };
 
 template <DType type>
-[[gnu::noinline]] void widen_piece(const void* array, std::size_t at, std::size_t n, Piece& to) {
+[[gnu::noinline]] void widen_piece(const void* array, std::size_t at, std::size_t n, WidenedPiece& to) {
   for (std::size_t i = 0; i < n; i += lanes) {
     const std::ptrdiff_t from = static_cast<std::ptrdiff_t>(at + i);
     const F value = i + lanes <= n ? read<format_of(type)>(array, from, Full{})
-                                   : read<format_of(type)>(array, from, Part{0, static_cast<int>(n - i)});
+                                   : read<format_of(type)>(array, from, LaneRange{0, static_cast<int>(n - i)});
     put<false>(to.values, static_cast<std::ptrdiff_t>(i), value, Full{});
   }
 }
 
 template <Reduction op>
-[[gnu::noinline]] void join_piece(Piece& sum, const Piece& next, float factor) {
+[[gnu::noinline]] void join_piece(WidenedPiece& sum, const WidenedPiece& next, float factor) {
   for (std::ptrdiff_t i = 0; i < static_cast<std::ptrdiff_t>(piece); i += lanes) {
     F value = load<F>(next.values, i, Full{});
     if constexpr (op == Reduction::scaled_sum) value = value * factor;
@@ -33,12 +33,12 @@ template <Reduction op>
   }
 }
 
-TRELLIS_INLINE void scale_piece(Piece& sum, float factor, float divisor) {
+TRELLIS_INLINE void scale_piece(WidenedPiece& sum, float factor, float divisor) {
   for (float& value : sum.values) value = value * factor / divisor;
 }
 
 template <DType type, Rounding rounding>
-[[gnu::noinline]] void narrow_piece(const Piece& sum, const KernelArguments& s, std::size_t at, std::size_t n) {
+[[gnu::noinline]] void narrow_piece(const WidenedPiece& sum, const KernelArguments& s, std::size_t at, std::size_t n) {
   const void* const src = sum.values;
   void* const dst = static_cast<char*>(s.writes[0]) + at * size_of(type);
   KernelArguments part = s;
@@ -53,7 +53,7 @@ template <DType type, Rounding rounding>
 template <DType type, Reduction op, Rounding rounding>
 void reduce_pieces(const KernelArguments& s) {
   const auto factor = static_cast<float>(static_cast<const ReduceSettings*>(s.settings)->factor);
-  Piece sum = {}, next = {};
+  WidenedPiece sum = {}, next = {};
   for (std::size_t at = 0; at < s.n; at += piece) {
     const std::size_t n = s.n - at < piece ? s.n - at : piece;
     widen_piece<type>(s.reads[0], at, n, sum);

@@ -15,7 +15,7 @@ void sgd(const KernelArguments& s) {
   const F scale = f_all(a.scale), decay = f_all(a.decay), mu = f_all(a.momentum), rest = f_all(a.rest),
           rate = f_all(a.rate);
   const I nesterov = (I)u_all(a.nesterov ? ~0U : 0U);
-  update_all<Shape<keep, gradient, 1, momentum, plain ? 0 : 1>>(
+  update_all<StepShape<keep, gradient, 1, momentum, plain ? 0 : 1>>(
       s, [=]<class V>(const Elements<V>& e) __attribute__((always_inline)) {
         const V g = scale * e.read + decay * e.kept;
         if constexpr (plain) return Elements<V>{e.kept - rate * g, {}, {}, {}, {}};

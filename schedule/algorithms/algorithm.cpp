@@ -121,7 +121,7 @@ Request Request::in_order() const {
   return seen;
 }
 
-Registered::Registered(Algorithm algorithm) { registry().add(std::move(algorithm)); }
+RegisteredAlgorithm::RegisteredAlgorithm(Algorithm algorithm) { registry().add(std::move(algorithm)); }
 
 const std::map<std::string, Algorithm, std::less<>>& algorithms() { return registry().entries(); }
 
@@ -186,7 +186,7 @@ bool watch_program(const Algorithm& algorithm, const Request& request, Rank rank
 
 // The algorithm sees a part that covers the whole machine with ranks renamed. Blocks are renamed like their ranks.
 void build(const Algorithm& algorithm, const Request& request, Builder& b) {
-  Part part{.count = request.ranks(), .names = names_of(request)};
+  SubMachine part{.count = request.ranks(), .names = names_of(request)};
   if (!part.names) return algorithm.build(request, b);
   const Request seen = request.in_order();
   if (by_block(request.collective)) {

@@ -60,8 +60,8 @@ struct Algorithm {
 };
 
 // An object of this type at namespace scope registers the algorithm for all tools and tests.
-struct Registered {
-  explicit Registered(Algorithm);
+struct RegisteredAlgorithm {
+  explicit RegisteredAlgorithm(Algorithm);
 };
 
 const std::map<std::string, Algorithm, std::less<>>& algorithms();

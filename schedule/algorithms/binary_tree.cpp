@@ -20,7 +20,7 @@ std::vector<PipelinedTree> trees_of(const Request& r) {
   return trees;
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "binary_tree",
     .summary = "one pipelined binary tree: log2 latency, few messages",
     .constraint = "any rank count",

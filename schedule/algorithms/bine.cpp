@@ -213,7 +213,7 @@ void build_torus(const Request& request, Builder& b) {
     build_lane(request, b.on_channel(lane.index), linked(request.dims), lane);
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "bine",
     .summary = "binomial trees and butterflies with negabinary distances; few steps to nearer partners",
     .constraint = "powers of two",
@@ -226,7 +226,7 @@ const Registered registered{{
     .usual_shape = UsualShape::machine,
 }};
 
-const Registered registered_torus{{
+const RegisteredAlgorithm registered_torus{{
     .name = "bine_torus",
     .summary = "bine with distances along the dimensions of a torus; whole buffers on all links at once",
     .constraint = "dimensions that are powers of two",

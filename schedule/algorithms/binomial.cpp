@@ -88,7 +88,7 @@ std::string refuses(const Request& r) {
   return "";
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "binomial",
     .summary = "a tree of halves: fewest steps for small messages from or to a root",
     .constraint = "any rank count",

@@ -129,7 +129,7 @@ Symmetry symmetry(const Request& r) {
   return {{{r.collective == all_to_all ? Axis::Kind::rotate : Axis::Kind::distinct, r.ranks()}}};
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "bruck",
     .summary = "one message a step, distances doubling; fewest steps for small blocks, at the price of local copies",
     .constraint = "any rank count",

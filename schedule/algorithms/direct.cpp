@@ -116,7 +116,7 @@ Symmetry symmetry(const Request& r) {
   return {{{alike ? Axis::Kind::rotate : Axis::Kind::distinct, n}}};
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "direct",
     .summary =
         "everyone to everyone in one step; an all-reduce sends whole buffers, which Neuron calls single-step Mesh",

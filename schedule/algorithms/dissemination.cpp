@@ -24,7 +24,7 @@ std::string refuses(const Request& r) {
 
 Symmetry symmetry(const Request& r) { return {{{Axis::Kind::rotate, r.ranks()}}}; }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "dissemination",
     .summary = "a barrier in as many steps as the rank count has bits",
     .constraint = "any rank count",

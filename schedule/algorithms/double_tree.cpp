@@ -32,7 +32,7 @@ std::string refuses(const Request& r) {
   return "";
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "double_tree",
     .summary = "two pipelined binary trees whose inner ranks differ: log2 latency at nearly full rate",
     .constraint = "any rank count; many segments where there is much data",

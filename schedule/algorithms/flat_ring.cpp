@@ -31,7 +31,7 @@ Symmetry symmetry(const Request& r) {
   return {{{Axis::Kind::distinct, q}, {over_hosts, hosts}}};
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "flat_ring",
     .summary = "one ring, host after host; channels cross between hosts at different local ranks",
     .constraint = "any rank count; the innermost dimension is a host",

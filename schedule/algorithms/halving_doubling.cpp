@@ -151,7 +151,7 @@ Symmetry symmetry(const Request& r) {
   return {{{alike ? Axis::Kind::flip : Axis::Kind::distinct, r.ranks()}}};
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "halving_doubling",
     .summary = "recursive halving and doubling: least traffic in log2 steps, one message a step",
     .constraint = "any rank count; the rest beyond a power of two costs two more steps of the whole buffer",

@@ -142,7 +142,7 @@ struct Stage {
     const Request inner = within(level, request, collective);
     const std::int64_t grain = sub_block / task_of(*level.algorithm, inner).pieces, scratch = b.scratch_used();
     const auto run = [&](Rank g) {
-      Part part{.first = g * level.inner, .count = level.inner, .scratch = scratch};
+      SubMachine part{.first = g * level.inner, .count = level.inner, .scratch = scratch};
       place(g, part);
       part.data.grain = part.input.grain = part.output.grain = grain;
       Builder group = b.part(part);
@@ -168,7 +168,7 @@ void Stage::above(std::int64_t block_above, Place place, std::optional<Rank> onl
   const std::int64_t scratch = b.scratch_used();
   const auto run = [&](Rank i) {
     if (only && i != *only) return;
-    Part part{.first = i, .stride = level.inner, .count = level.outer, .scratch = scratch};
+    SubMachine part{.first = i, .stride = level.inner, .count = level.outer, .scratch = scratch};
     place(i, part);
     build_level(level.above, b.part(part), block_above);
   };
@@ -179,7 +179,7 @@ void Stage::above(std::int64_t block_above, Place place, std::optional<Rank> onl
   for (Rank i = 0; i < level.inner; ++i) run(i);
 }
 
-constexpr auto everything = [](Rank, Part&) {};
+constexpr auto everything = [](Rank, SubMachine&) {};
 
 void sum_everywhere(const Stage& s) {
   const std::vector<Collective> parts = parts_of(s.level, s.request);
@@ -192,11 +192,11 @@ void sum_everywhere(const Stage& s) {
   const std::int64_t inner = s.level.inner, share = s.block / inner,
                      lanes = a_piece_each(s.level, s.request) ? s.request.channels : 1;
   const std::int64_t run = share / lanes;
-  const auto blocks = [&](Rank, Part& part) {  // each lane's pieces are contiguous
+  const auto blocks = [&](Rank, SubMachine& part) {  // each lane's pieces are contiguous
     part.data.digits = {{run, 1}, {lanes, inner * run}, {inner, run}};
   };
   s.inside(reduce_scatter, share, blocks);
-  s.above(share, [&](Rank i, Part& part) {
+  s.above(share, [&](Rank i, SubMachine& part) {
     part.data.base = i * run;
     part.data.digits = {{run, 1}, {lanes, inner * run}};
   });
@@ -206,10 +206,10 @@ void sum_everywhere(const Stage& s) {
 // A rank of a group stands for all ranks in its position; their blocks form its block there. Each group begins with the
 // block of its own column, so that symmetric groups wait in the same order.
 void sum_or_gather_blocks(const Stage& s) {
-  const auto columns = [&](Rank g, Part& part) {
+  const auto columns = [&](Rank g, SubMachine& part) {
     part.data.digits = {{s.block, 1}, {s.level.outer, s.level.inner * s.block, g}, {s.level.inner, s.block}};
   };
-  const auto column = [&](Rank i, Part& part) {
+  const auto column = [&](Rank i, SubMachine& part) {
     part.data.base = i * s.block;
     part.data.digits = {{s.block, 1}, {s.level.outer, s.level.inner * s.block}};
   };
@@ -223,7 +223,7 @@ void sum_or_gather_blocks(const Stage& s) {
 void by_speaker(const Stage& s) {
   const Collective c = s.request.collective;
   const bool blocks = by_block(c), inwards = c == reduce || c == gather;
-  const auto own_blocks = [&](Rank g, Part& part) {
+  const auto own_blocks = [&](Rank g, SubMachine& part) {
     if (blocks) part.data.base = g * s.level.inner * s.block;
   };
   const Rank speaker = s.request.root % s.level.inner;
@@ -236,20 +236,20 @@ void by_speaker(const Stage& s) {
 // for one receiver is sent as one piece. Each group begins with the data that it keeps.
 void exchange(const Stage& s) {
   const std::int64_t group = s.level.inner * s.block, waiting = s.b.scratch_used();
-  const auto straight = [](Rank, Part& part) {
+  const auto straight = [](Rank, SubMachine& part) {
     part.input.region = Region::input;
     part.output.region = Region::output;
   };
   if (s.level.inner == 1 && !s.level.last()) return s.above(s.block, straight);
   if (s.level.outer == 1) return s.inside(all_to_all, s.block, straight);
   for (Rank column = 0; column < s.level.outer; ++column)
-    s.inside(all_to_all, s.block, [&](Rank g, Part& part) {
+    s.inside(all_to_all, s.block, [&](Rank g, SubMachine& part) {
       const std::int64_t first = (g + column) % s.level.outer * group;
       part.input = {.region = Region::input, .base = first};
       part.output = {.region = Region::scratch, .base = waiting + first};
       part.scratch = std::max(part.scratch, waiting + s.level.outer * group);
     });
-  s.above(group, [&](Rank, Part& part) {
+  s.above(group, [&](Rank, SubMachine& part) {
     part.input = {.region = Region::scratch, .base = waiting};
     part.output = {.region = Region::output};
     part.scratch = std::max(part.scratch, waiting + s.level.outer * group);
@@ -283,7 +283,7 @@ void build(const Request& request, Builder& b) {
   Request one = request;
   one.segments = 1;
   for (std::int32_t segment = 0; segment < request.segments; ++segment) {
-    Part part{.count = request.ranks(), .scratch = b.scratch_used()};
+    SubMachine part{.count = request.ranks(), .scratch = b.scratch_used()};
     part.data.base = segment * block;
     if (by_block(request.collective)) part.data.digits = {{block, 1}, {request.ranks(), block * request.segments}};
     part.input = part.output = part.data;
@@ -347,7 +347,7 @@ Symmetry symmetry(const Request& r) {
   return exchanged ? Symmetry{{{Axis::Kind::distinct, r.ranks()}}} : Symmetry{axes(r)};
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "hierarchical",
     .summary = "any algorithm within a host, any other between hosts, over any number of levels",
     .constraint = "what its levels can serve",

@@ -123,7 +123,7 @@ Symmetry symmetry(const Request& r) {
   return {{{Axis::Kind::distinct, 2}, {Axis::Kind::rotate, r.ranks() / 2}}};
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "kangaring",
     .summary = "a ring of every second rank, which reads and writes for its mate on the chip too",
     .constraint = "an even number of ranks on a chip, the innermost dimension",

@@ -149,7 +149,7 @@ Symmetry symmetry(const Request& r) {
   return {{{Axis::Kind::distinct, mesh_of(r).cores}, {Axis::Kind::rotate, mesh_of(r).chips}}};
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "mesh",
     .summary = "direct exchange between chips, sums formed and blocks spread inside them; few steps for small messages",
     .constraint = "any rank count; the innermost dimension is a chip",

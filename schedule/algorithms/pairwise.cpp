@@ -95,7 +95,7 @@ Symmetry symmetry(const Request& r) {
   return {{{power_of_two(r.ranks()) ? Axis::Kind::flip : Axis::Kind::rotate, r.ranks()}}};
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "pairwise",
     .summary = "one partner a round, n-1 rounds; least traffic, few messages at a time",
     .constraint = "any rank count",

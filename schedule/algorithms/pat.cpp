@@ -166,7 +166,7 @@ void build(const Request& request, Builder& b) {
   }
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "pat",
     .summary = "parallel aggregated trees: log2 steps, the far ones with the least data",
     .constraint = "any rank count; segments is how many times fewer blocks than half of all go in one message",

@@ -185,7 +185,7 @@ Symmetry symmetry(const Request& r) {
   return all;
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "rdh",
     .summary = "directly within a chip, recursive halving and doubling over the torus as a hypercube",
     .constraint = "dims are the ranks of a chip, then the torus, whose sides must be powers of two",

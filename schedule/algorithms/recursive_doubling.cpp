@@ -60,7 +60,7 @@ Symmetry symmetry(const Request& r) {
   return {{{alike ? Axis::Kind::flip : Axis::Kind::distinct, r.ranks()}}};
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "recursive_doubling",
     .summary = "whole buffers between partners at doubling distances; fewest steps, for small messages",
     .constraint = "any rank count; two steps more where it is no power of two",

@@ -15,7 +15,7 @@ Symmetry symmetry(const Request& r) {
   return {{{rooted(r.collective) ? Axis::Kind::distinct : Axis::Kind::rotate, r.ranks()}}};
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "ring",
     .summary = "neighbours only, in both directions; least traffic, most steps",
     .constraint = "any rank count",

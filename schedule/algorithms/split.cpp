@@ -87,7 +87,7 @@ void build(const Request& request, Builder& b) {
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const Share& s = shares[i];
     const std::int64_t own = s.weight * each;
-    Part part{.count = request.ranks(), .scratch = b.scratch_used()};
+    SubMachine part{.count = request.ranks(), .scratch = b.scratch_used()};
     part.data.base = base;
     if (by_block(request.collective)) part.data.digits = {{own, 1}, {request.ranks(), block}};
     part.data.grain = own / pieces_of(s);
@@ -115,7 +115,7 @@ Symmetry symmetry(const Request& r) {
   return first;
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "split",
     .summary = "several algorithms at once, each with a share of the data",
     .constraint = "what its parts can serve",

@@ -72,7 +72,7 @@ void build_whole(const Request& request, Builder& b) {
   }
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "swing",
     .summary = "a butterfly on tori with near partners, on all dimensions in both directions at once",
     .constraint = "even dimensions, powers of two best",
@@ -84,7 +84,7 @@ const Registered registered{{
     .usual_shape = UsualShape::machine,
 }};
 
-const Registered registered_whole{{
+const RegisteredAlgorithm registered_whole{{
     .name = "swing_whole",
     .summary = "swing for small buffers: partners swap all they have; fewest steps, most traffic",
     .constraint = "dimensions that are powers of two",

@@ -97,7 +97,7 @@ Symmetry symmetry(const Request& r) {
   return all;
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "torus",
     .summary = "rings along all dimensions at once, in both directions; neighbours only, few steps",
     .constraint = "any rank count in any dimensions",

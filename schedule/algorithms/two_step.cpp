@@ -32,7 +32,7 @@ Symmetry symmetry(const Request& r) {
   return {{{rooted(r.collective) ? Axis::Kind::distinct : Axis::Kind::rotate, r.ranks()}}};
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "two_step",
     .summary = "one block a rank by direct exchange, then to all or to the root: least traffic in two steps",
     .constraint = "any rank count",

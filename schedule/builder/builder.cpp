@@ -10,7 +10,7 @@
 namespace trellis::schedule {
 namespace {
 
-std::int64_t laid_out(const Window& w, std::int64_t position) {
+std::int64_t laid_out(const ChunkWindow& w, std::int64_t position) {
   std::int64_t chunk = w.base;
   for (std::size_t i = 0; i + 1 < w.digits.size(); ++i) {
     chunk += (position + w.digits[i].shift) % w.digits[i].size * w.digits[i].stride;
@@ -21,9 +21,9 @@ std::int64_t laid_out(const Window& w, std::int64_t position) {
 }
 
 // Length of the gapless run of the sequence that starts at this position.
-std::int64_t unbroken(const Window& w, std::int64_t position) {
+std::int64_t unbroken(const ChunkWindow& w, std::int64_t position) {
   std::int64_t length = 1;
-  for (const Window::Digit& digit : w.digits) {
+  for (const ChunkWindow::Digit& digit : w.digits) {
     if (digit.size == 1) continue;
     if (digit.stride != length || digit.shift != 0) return std::max<std::int64_t>(1, length - position % length);
     if (w.names && &digit == &w.digits.back())
@@ -34,13 +34,13 @@ std::int64_t unbroken(const Window& w, std::int64_t position) {
 }
 
 // Start of the single outer run that these chunks of a window map to; none if they map to several runs.
-std::optional<std::int64_t> as_one(const Window& w, std::int64_t first, std::int64_t count) {
+std::optional<std::int64_t> as_one(const ChunkWindow& w, std::int64_t first, std::int64_t count) {
   if (unbroken(w, first * w.grain) < count * w.grain) return {};
   return laid_out(w, first * w.grain);
 }
 
 // The outer runs that these chunks of a window map to.
-std::vector<Hazards::Run> laid_out(const Window& w, std::int64_t first, std::int64_t count) {
+std::vector<Hazards::Run> laid_out(const ChunkWindow& w, std::int64_t first, std::int64_t count) {
   std::vector<Hazards::Run> runs;
   std::int64_t position = first * w.grain;
   for (const std::int64_t end = (first + count) * w.grain; position < end;) {
@@ -61,7 +61,7 @@ Place advanced(Place p, std::int64_t by) {
   return p;
 }
 
-const Window& window(const Part& part, Region region) {
+const ChunkWindow& window(const SubMachine& part, Region region) {
   switch (region) {
     case Region::input:
       return part.input;
@@ -73,18 +73,18 @@ const Window& window(const Part& part, Region region) {
 }
 
 // Translates a place of the part to its parent, given where it lies there. Scratch is cut as finely as its `like` data.
-Place outer(const Part& part, const Place& place, std::int64_t first, std::int64_t count, std::int64_t number) {
+Place outer(const SubMachine& part, const Place& place, std::int64_t first, std::int64_t count, std::int64_t number) {
   const Rank rank = part.outer(place.rank);
   if (place.region == Region::scratch) return {rank, Region::scratch, number, count, first};
-  const Window& w = window(part, place.region);
+  const ChunkWindow& w = window(part, place.region);
   return {rank, w.region, first, count, w.region == Region::scratch ? first - w.base : -1};
 }
 
 }  // namespace
 
-Rank Part::outer(Rank inner) const { return names ? names->outer(inner) : first + inner * stride; }
+Rank SubMachine::outer(Rank inner) const { return names ? names->outer(inner) : first + inner * stride; }
 
-Rank Part::inner(Rank outer) const {
+Rank SubMachine::inner(Rank outer) const {
   if (names) return names->inner(outer);
   if (outer < first) return -1;
   const Rank inner = (outer - first) / stride;
@@ -105,10 +105,10 @@ Builder Builder::beside(int builders, int number) const {
   return one;
 }
 
-Builder Builder::part(const Part& part) const {
+Builder Builder::part(const SubMachine& part) const {
   Builder inner = *this;
   inner.parent_ = std::make_shared<const Builder>(*this);
-  inner.part_ = std::make_shared<const Part>(part);
+  inner.part_ = std::make_shared<const SubMachine>(part);
   inner.ranks_ = part.count;
   inner.scratch_used_ = std::make_shared<std::int64_t>(0);
   return inner;
@@ -141,7 +141,7 @@ std::optional<Place> Builder::as_one(Place place) const {
   for (const Builder* b = this;; b = b->parent_.get()) {
     const std::int64_t from = b->counted_from(place);
     if (!b->parent_) return place;
-    const Window& w = window(*b->part_, place.region);
+    const ChunkWindow& w = window(*b->part_, place.region);
     const auto first = schedule::as_one(w, from, place.count);
     if (!first) return {};
     place = outer(*b->part_, place, *first, place.count * w.grain, b->part_->scratch + place.first * w.grain);
@@ -151,7 +151,7 @@ std::optional<Place> Builder::as_one(Place place) const {
 void Builder::resolve(const Place& place, std::vector<Place>& resolved) const {
   const std::int64_t from = counted_from(place);
   if (!parent_) return resolved.push_back(place);
-  const Window& w = window(*part_, place.region);
+  const ChunkWindow& w = window(*part_, place.region);
   std::int64_t number = part_->scratch + place.first * w.grain;
   for (const auto& [first, count] : laid_out(w, from, place.count)) {
     parent_->resolve(outer(*part_, place, first, count, number), resolved);

@@ -24,7 +24,7 @@ constexpr Place tmp(Rank r, std::int64_t first, std::int64_t count = 1, std::int
 
 // Maps an inner algorithm's chunks of one region to the outer region. Inner chunk j is `grain` positions from j*grain
 // on in a sequence that `digits` lay out over the outer region, innermost digit first.
-struct Window {
+struct ChunkWindow {
   struct Digit {
     std::int64_t size = 1;
     std::int64_t stride = 1;
@@ -39,11 +39,11 @@ struct Window {
 
 // A part of a machine: the ranks first, first + stride, ..., or the whole by other names, and where its chunks lie. Its
 // scratch is cut as finely as its data.
-struct Part {
+struct SubMachine {
   Rank first = 0;
   Rank stride = 1;
   Rank count = 1;
-  Window data = {}, input = {}, output = {};
+  ChunkWindow data = {}, input = {}, output = {};
   std::int64_t scratch = 0;                    // outer number of its first scratch chunk
   std::shared_ptr<const Renaming> names = {};  // replaces `first` and `stride` if not null
 
@@ -69,7 +69,7 @@ class Builder {
   bool everyone() const { return !recorder_->only(); }  // all programs are built, not just one rank's
   bool in_place() const;                                // writing the output overwrites the input
   Builder on_channel(int channel) const;                // its moves use this channel, relative to this builder's
-  Builder part(const Part&) const;
+  Builder part(const SubMachine&) const;
   Builder beside(int builders, int number) const;  // number-th of `builders` builders with disjoint channels
   std::int64_t scratch_used() const { return *scratch_used_; }  // first scratch number that is still free
 
@@ -114,7 +114,7 @@ class Builder {
   int spacing_ = 1;  // between the channels of on_channel
   std::shared_ptr<std::int64_t> scratch_used_;
   std::shared_ptr<const Builder> parent_;  // the builder that this is a part of
-  std::shared_ptr<const Part> part_;
+  std::shared_ptr<const SubMachine> part_;
 };
 
 }  // namespace trellis::schedule

@@ -7,9 +7,9 @@ namespace trellis::schedule {
 // Splits the piece that contains the cell, if any. `right` is the first piece that begins at the cell or later.
 Pieces::At Hazards::split(Pieces::At right, std::int64_t cell) {
   if (right == pieces_.begin() || (right != pieces_.end() && pieces_[right].first == cell)) return right;
-  Piece& left = pieces_[pieces_.previous(right)];
+  WrittenPiece& left = pieces_[pieces_.previous(right)];
   if (left.end <= cell) return right;
-  Piece rest = left;
+  WrittenPiece rest = left;
   rest.first = left.end = cell;
   return pieces_.insert(right, rest);
 }
@@ -31,7 +31,7 @@ void Hazards::read(Run run, std::int32_t step, std::vector<std::int32_t>& after)
   for (auto piece = cut(run); at < end; piece = pieces_.next(piece)) {
     const std::int64_t begin = piece == pieces_.end() ? end : std::min(end, pieces_[piece].first);
     if (at < begin) piece = pieces_.insert(piece, {.first = at, .end = begin});
-    Piece& read = pieces_[piece];
+    WrittenPiece& read = pieces_[piece];
     if (read.writer >= 0) after.push_back(read.writer);
     readers_.push_back({step, read.readers});
     read.readers = static_cast<std::int32_t>(readers_.size()) - 1;
@@ -44,7 +44,7 @@ void Hazards::write(Run run, std::int32_t step, std::vector<std::int32_t>& after
   const auto begin = cut(run);
   auto last = begin;
   for (; last != pieces_.end() && pieces_[last].first < end; last = pieces_.next(last)) {
-    const Piece& piece = pieces_[last];
+    const WrittenPiece& piece = pieces_[last];
     bool read_by_others = false;
     for (std::int32_t i = piece.readers; i >= 0; i = readers_[i].next) {
       if (readers_[i].step == step) continue;
@@ -53,7 +53,7 @@ void Hazards::write(Run run, std::int32_t step, std::vector<std::int32_t>& after
     }
     if (!read_by_others && piece.writer >= 0) after.push_back(piece.writer);
   }
-  const Piece written{.first = run.first, .end = end, .writer = step};
+  const WrittenPiece written{.first = run.first, .end = end, .writer = step};
   if (last != begin && pieces_.next(begin) == last && pieces_[begin].first == run.first)
     pieces_[begin] = written;
   else
@@ -72,7 +72,7 @@ Hazards::Written Hazards::written(Run run) const {
   const std::int64_t end = run.first + run.count;
   std::int64_t found = 0;
   for (auto at = reaching(run.first); at != pieces_.end() && pieces_[at].first < end; at = pieces_.next(at))
-    if (const Piece& piece = pieces_[at]; piece.writer >= 0)
+    if (const WrittenPiece& piece = pieces_[at]; piece.writer >= 0)
       found += std::min(end, piece.end) - std::max(run.first, piece.first);
   return found == 0 ? Written::none : found == run.count ? Written::all : Written::some;
 }
@@ -89,7 +89,7 @@ std::vector<Hazards::Run> Hazards::unwritten(Run run) const {
   };
   std::int64_t at = run.first;
   for (auto at_piece = reaching(at); at_piece != pieces_.end() && at < end; at_piece = pieces_.next(at_piece)) {
-    const Piece& piece = pieces_[at_piece];
+    const WrittenPiece& piece = pieces_[at_piece];
     if (piece.first >= end) break;
     add(at, std::min(end, piece.first));
     if (piece.writer < 0) add(std::max(at, piece.first), std::min(end, piece.end));

@@ -22,12 +22,12 @@ Pieces::At Pieces::from(std::int64_t cell) const {
   if (after == firsts_.begin()) return begin();
   const auto block = static_cast<std::size_t>(after - firsts_.begin()) - 1;
   const Block& pieces = blocks_[block];
-  const auto found = std::ranges::lower_bound(pieces, cell, {}, &Piece::first);
+  const auto found = std::ranges::lower_bound(pieces, cell, {}, &WrittenPiece::first);
   return found == pieces.end() ? at(block + 1, 0) : at(block, static_cast<std::size_t>(found - pieces.begin()));
 }
 
 // A full block is split in two. When pieces are added in order, a new block is started instead.
-Pieces::At Pieces::insert(At before, const Piece& piece) {
+Pieces::At Pieces::insert(At before, const WrittenPiece& piece) {
   if (blocks_.empty()) blocks_.emplace_back(), firsts_.push_back(piece.first);
   const bool last = before.block == blocks_.size();
   if (before.index == 0 && before.block > 0 && (last || blocks_[before.block - 1].size() < most))

@@ -6,7 +6,7 @@
 
 namespace trellis::schedule {
 
-struct Piece {
+struct WrittenPiece {
   std::int64_t first = 0, end = 0;
   std::int32_t writer = -1;
   std::int32_t readers = -1;  // head of its list in Hazards
@@ -26,15 +26,15 @@ class Pieces {
   At end() const { return at(blocks_.size(), 0); }
   At next(At) const;
   At previous(At) const;
-  Piece& operator[](At a) { return blocks_[a.block][a.index]; }
-  const Piece& operator[](At a) const { return blocks_[a.block][a.index]; }
+  WrittenPiece& operator[](At a) { return blocks_[a.block][a.index]; }
+  const WrittenPiece& operator[](At a) const { return blocks_[a.block][a.index]; }
 
   At from(std::int64_t cell) const;  // the first piece that begins at `cell` or later
-  At insert(At before, const Piece&);
+  At insert(At before, const WrittenPiece&);
   At erase(At from, At to);  // returns the position after the erased pieces
 
  private:
-  using Block = std::vector<Piece>;
+  using Block = std::vector<WrittenPiece>;
   static At at(std::size_t block, std::size_t index) {
     At a;
     a.block = block, a.index = index;

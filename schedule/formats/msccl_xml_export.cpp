@@ -25,7 +25,7 @@ std::string collective_name(Collective c) {
 
 // Each rank's steps in one valid execution order. MSCCL connections deliver in order; listing sends and receives in
 // this order makes both ends agree.
-std::vector<std::vector<std::int32_t>> running_order(const Schedule& s, const Wiring& wiring) {
+std::vector<std::vector<std::int32_t>> running_order(const Schedule& s, const StepWiring& wiring) {
   std::vector<std::vector<std::int32_t>> order(s.programs.size());
   const auto note = [&](StepId id) { order[wiring.rank(id)].push_back(static_cast<std::int32_t>(wiring.step(id))); };
   const auto transfer = [&](StepId send, StepId receive) { note(send), note(receive); };
@@ -167,8 +167,8 @@ std::string export_msccl(const Schedule& s) {
   file.chunks = static_cast<std::int32_t>(data_chunks(s.task));
   file.in_place = s.task.in_place;
   file.out_of_place = !s.task.in_place;
-  Wiring wiring;
-  if (const auto fault = Wiring::connect(s, wiring)) throw std::invalid_argument(fault->text);
+  StepWiring wiring;
+  if (const auto fault = StepWiring::connect(s, wiring)) throw std::invalid_argument(fault->text);
   const auto order = running_order(s, wiring);
   for (Rank r = 0; r < s.ranks(); ++r) file.gpus.push_back(Folder(s, r).run(order[r]));
   return msccl::write(file);

@@ -117,7 +117,7 @@ std::optional<Fault> find_misfit(const Task& task, int channels, Rank rank, cons
   return {};
 }
 
-std::optional<Fault> find_unequal_ends(const Schedule& s, const Wiring& wiring) {
+std::optional<Fault> find_unequal_ends(const Schedule& s, const StepWiring& wiring) {
   std::vector<Kinds> kinds;
   for (Rank r = 0; r < s.ranks(); ++r) kinds.emplace_back(s.task, r, s.programs[r]);
   for (Rank r = 0; r < s.ranks(); ++r) {

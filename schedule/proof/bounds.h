@@ -5,6 +5,6 @@
 namespace trellis::schedule {
 
 std::optional<Fault> find_misfit(const Task&, int channels, Rank, const Program&);  // within one rank's steps
-std::optional<Fault> find_unequal_ends(const Schedule&, const Wiring&);             // between the two ends of transfers
+std::optional<Fault> find_unequal_ends(const Schedule&, const StepWiring&);         // between the two ends of transfers
 
 }  // namespace trellis::schedule

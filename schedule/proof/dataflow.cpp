@@ -5,7 +5,7 @@
 
 namespace trellis::schedule {
 
-Dataflow::Dataflow(const Schedule& schedule, const Wiring& wiring) : schedule_(schedule), wiring_(wiring) {
+Dataflow::Dataflow(const Schedule& schedule, const StepWiring& wiring) : schedule_(schedule), wiring_(wiring) {
   waits_.reserve(wiring.count());
   for (const Program& program : schedule.programs)
     for (const Step& step : program.steps) waits_.push_back(step.after.count + 1);
@@ -13,11 +13,11 @@ Dataflow::Dataflow(const Schedule& schedule, const Wiring& wiring) : schedule_(s
 
 void Dataflow::start(StepId id) {
   const StepId partner = wiring_.partner(id);
-  if (partner == Wiring::none) return ready_.push_back(id);
+  if (partner == StepWiring::none) return ready_.push_back(id);
   const bool receiving = receives(schedule_.programs[wiring_.rank(id)].steps[wiring_.step(id)].op);
   const StepId send = receiving ? partner : id;
   const StepId also = wiring_.second_partner(send);
-  if (started(send) && started(wiring_.partner(send)) && (also == Wiring::none || started(also)))
+  if (started(send) && started(wiring_.partner(send)) && (also == StepWiring::none || started(also)))
     ready_.push_back(send);
 }
 
@@ -50,11 +50,11 @@ std::vector<StepId> Dataflow::circle() const {
   std::vector<StepId> walk;
   std::unordered_map<StepId, std::size_t> seen;
   StepId at = static_cast<StepId>(stuck - waits_.begin());
-  for (; at != Wiring::none && !seen.contains(at); at = blocker(at)) {
+  for (; at != StepWiring::none && !seen.contains(at); at = blocker(at)) {
     seen.emplace(at, walk.size());
     walk.push_back(at);
   }
-  if (at != Wiring::none) walk.erase(walk.begin(), walk.begin() + static_cast<std::ptrdiff_t>(seen.at(at)));
+  if (at != StepWiring::none) walk.erase(walk.begin(), walk.begin() + static_cast<std::ptrdiff_t>(seen.at(at)));
   return walk;
 }
 

@@ -7,7 +7,7 @@ namespace trellis::schedule {
 
 class Dataflow {
  public:
-  Dataflow(const Schedule&, const Wiring&);
+  Dataflow(const Schedule&, const StepWiring&);
 
   // Calls local(id) for each copy or reduce, and transfer(send, receive) for each arrival. Returns false if some
   // step never starts.
@@ -18,16 +18,16 @@ class Dataflow {
     while (!ready_.empty()) {
       const StepId id = ready_.back();
       ready_.pop_back();
-      if (wiring_.partner(id) == Wiring::none) {
+      if (wiring_.partner(id) == StepWiring::none) {
         local(id);
         finish(id);
         continue;
       }
       const StepId to = wiring_.partner(id), also = wiring_.second_partner(id);
       transfer(id, to);
-      if (also != Wiring::none) transfer(id, also);
+      if (also != StepWiring::none) transfer(id, also);
       finish(id), finish(to);
-      if (also != Wiring::none) finish(also);
+      if (also != StepWiring::none) finish(also);
     }
     return finished_ == wiring_.count();
   }
@@ -44,7 +44,7 @@ class Dataflow {
 
   static constexpr std::uint32_t finished_mark = static_cast<std::uint32_t>(-1);
   const Schedule& schedule_;
-  const Wiring& wiring_;
+  const StepWiring& wiring_;
   std::vector<std::uint32_t> waits_;  // unfinished dependencies per step; one more until the run has begun
   std::vector<StepId> ready_;
   std::uint64_t finished_ = 0;

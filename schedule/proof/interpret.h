@@ -27,7 +27,7 @@ Memory<Value> memory_of(const Schedule& s, Input input) {
 template <class Value>
 class ValueView {
  public:
-  ValueView(const Schedule& s, const Wiring& wiring, Memory<Value>& memory)
+  ValueView(const Schedule& s, const StepWiring& wiring, Memory<Value>& memory)
       : schedule_(s), wiring_(wiring), memory_(memory) {
     for (Rank r = 0; r < s.ranks(); ++r) base_.push_back(cells(s.task, r));
   }
@@ -39,7 +39,7 @@ class ValueView {
 
  private:
   const Schedule& schedule_;
-  const Wiring& wiring_;
+  const StepWiring& wiring_;
   Memory<Value>& memory_;
   std::vector<Cells> base_;
 };
@@ -52,12 +52,12 @@ struct Unwatched {
 // before(step, receive) and after(step, receive) are called around each step that is local, with Wiring::none, and
 // around each arrival, with its two ends. Throws invalid_argument if the schedule can't run to its end.
 template <class Value, class Combine, class Before = Unwatched, class After = Unwatched>
-void interpret(const Schedule& s, const Wiring& wiring, Memory<Value>& memory, Combine combine, Before before = {},
+void interpret(const Schedule& s, const StepWiring& wiring, Memory<Value>& memory, Combine combine, Before before = {},
                After after = {}) {
   const ValueView<Value> view(s, wiring, memory);
   std::vector<const Value*> sources;
   const auto local = [&](StepId id) {
-    before(id, Wiring::none);
+    before(id, StepWiring::none);
     const Rank r = wiring.rank(id);
     const Step& step = view.step(id);
     for (std::int32_t i = 0; i < step.to.count; ++i) {
@@ -70,7 +70,7 @@ void interpret(const Schedule& s, const Wiring& wiring, Memory<Value>& memory, C
       for (const Slice& more : view.further(id)) sources.push_back(&view.cell(r, more, i));
       view.cell(r, step.to, i) = combine(std::span<const Value* const>(sources));
     }
-    after(id, Wiring::none);
+    after(id, StepWiring::none);
   };
   const auto transfer = [&](StepId send, StepId receive) {
     before(send, receive);
@@ -94,8 +94,8 @@ void interpret(const Schedule& s, const Wiring& wiring, Memory<Value>& memory, C
 
 template <class Value, class Combine>
 void interpret(const Schedule& s, Memory<Value>& memory, Combine combine) {
-  Wiring wiring;
-  if (const auto fault = Wiring::connect(s, wiring)) throw std::invalid_argument(fault->text);
+  StepWiring wiring;
+  if (const auto fault = StepWiring::connect(s, wiring)) throw std::invalid_argument(fault->text);
   interpret(s, wiring, memory, combine);
 }
 

@@ -20,7 +20,7 @@ struct Message {
   auto as_numbered() const { return std::tuple(from, to, queue, place_in_queue(channel, tag)); }
 };
 
-std::vector<Message> messages_of(const Schedule& s, const Wiring& wiring, int queues) {
+std::vector<Message> messages_of(const Schedule& s, const StepWiring& wiring, int queues) {
   std::vector<Message> all;
   for (Rank r = 0; r < s.ranks(); ++r) {
     const std::vector<Step>& steps = s.programs[r].steps;
@@ -32,7 +32,7 @@ std::vector<Message> messages_of(const Schedule& s, const Wiring& wiring, int qu
         all.push_back({r, end.peer, step.channel % queues, step.channel, end.tag, id, receive});
       };
       add(step.end, wiring.partner(id));
-      if (const StepId also = wiring.second_partner(id); also != Wiring::none) add(step.second, also);
+      if (const StepId also = wiring.second_partner(id); also != StepWiring::none) add(step.second, also);
     }
   }
   std::ranges::sort(all, {}, &Message::as_numbered);
@@ -43,7 +43,7 @@ std::vector<Message> messages_of(const Schedule& s, const Wiring& wiring, int qu
 // local step or the send.
 class Moments {
  public:
-  Moments(const Schedule& s, const Wiring& wiring) : s_(s), wiring_(wiring), of_(wiring.count()) {
+  Moments(const Schedule& s, const StepWiring& wiring) : s_(s), wiring_(wiring), of_(wiring.count()) {
     for (Rank r = 0; r < s.ranks(); ++r)
       for (std::size_t i = 0; i < s.programs[r].steps.size(); ++i) {
         const StepId id = wiring.id(r, static_cast<std::int64_t>(i));
@@ -77,7 +77,7 @@ class Moments {
     for (std::size_t i = 0; i < open.size(); ++i) {
       const StepId id = open[i];
       walk.place[id] = static_cast<StepId>(i);
-      walk.depth[id] += wiring_.partner(id) == Wiring::none ? 0 : 1;
+      walk.depth[id] += wiring_.partner(id) == StepWiring::none ? 0 : 1;
       for (std::uint32_t e = begin[id]; e < begin[id + 1]; ++e) {
         walk.depth[next[e]] = std::max(walk.depth[next[e]], walk.depth[id]);
         if (--waits[next[e]] == 0) open.push_back(next[e]);
@@ -102,7 +102,7 @@ class Moments {
   }
 
   const Schedule& s_;
-  const Wiring& wiring_;
+  const StepWiring& wiring_;
   std::vector<StepId> of_;  // by step
   std::size_t count_ = 0;
 };
@@ -112,7 +112,7 @@ struct Listing {
   std::vector<std::vector<std::int32_t>> steps, numbers;
 };
 
-Listing listing_by(const Schedule& s, const Wiring& wiring, const Moments& moments, const Moments::Walk& walk) {
+Listing listing_by(const Schedule& s, const StepWiring& wiring, const Moments& moments, const Moments::Walk& walk) {
   Listing all;
   for (Rank r = 0; r < s.ranks(); ++r) {
     const auto count = static_cast<std::int32_t>(s.programs[r].steps.size());
@@ -140,19 +140,19 @@ Program relisted(const Program& program, const std::vector<std::int32_t>& steps,
   return out;
 }
 
-void connect(const Schedule& s, Wiring& wiring) {
-  if (const auto fault = Wiring::connect(s, wiring)) throw std::invalid_argument(fault->text);
+void connect(const Schedule& s, StepWiring& wiring) {
+  if (const auto fault = StepWiring::connect(s, wiring)) throw std::invalid_argument(fault->text);
 }
 
 // Sorts messages so that none waits for one behind it in its queue. Every message has a longer chain before it than
 // those that it waits for. Among equals, sends go in list order, and so do the two ends of one send.
-void sort_by_depth(const Wiring& wiring, const Moments::Walk& walk, std::vector<Message>& messages) {
+void sort_by_depth(const StepWiring& wiring, const Moments::Walk& walk, std::vector<Message>& messages) {
   std::ranges::sort(messages, {}, [&](const Message& m) {
     return std::tuple(m.from, m.to, m.queue, walk.depth[m.send], wiring.step(m.send), m.tag);
   });
 }
 
-void number(const Wiring& wiring, const std::vector<Message>& messages, const Listing& listing, Schedule& s) {
+void number(const StepWiring& wiring, const std::vector<Message>& messages, const Listing& listing, Schedule& s) {
   const auto listed = [&](Rank r, StepId id) -> Step& {
     return s.programs[r].steps[listing.numbers[r][wiring.step(id)]];
   };
@@ -171,13 +171,13 @@ void number(const Wiring& wiring, const std::vector<Message>& messages, const Li
 }  // namespace
 
 bool passes_in_order(const Schedule& s, int queues) {
-  Wiring wiring;
+  StepWiring wiring;
   connect(s, wiring);
   return Moments(s, wiring).walk(messages_of(s, wiring, queues)).has_value();
 }
 
 Queued queued(const Schedule& s, int queues) {
-  Wiring wiring;
+  StepWiring wiring;
   connect(s, wiring);
   const Moments moments(s, wiring);
   std::vector<Message> messages = messages_of(s, wiring, queues);

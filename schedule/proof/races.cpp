@@ -144,7 +144,7 @@ std::optional<Fault> find_race(const Task& task, Rank rank, const Program& progr
   return search(task, rank, program, as_listed(program), work, [](std::int32_t, std::int32_t) { return false; });
 }
 
-Races::Races(const Schedule& s, const Wiring& wiring, const std::vector<StepId>& moments, Work& work)
+Races::Races(const Schedule& s, const StepWiring& wiring, const std::vector<StepId>& moments, Work& work)
     : s_(s), wiring_(wiring), moments_(moments), work_(work), started_(wiring.count()) {}
 
 std::optional<Fault> Races::find(Rank rank) {
@@ -177,7 +177,7 @@ bool Races::before(StepId first, StepId then) {
     let_go(at);
     if (!sends(s_.programs[wiring_.rank(at)].steps[wiring_.step(at)].op)) continue;
     let_go(wiring_.partner(at));
-    if (wiring_.second_partner(at) != Wiring::none) let_go(wiring_.second_partner(at));
+    if (wiring_.second_partner(at) != StepWiring::none) let_go(wiring_.second_partner(at));
   }
   return started_[then] == question_;
 }

@@ -13,14 +13,14 @@ std::optional<Fault> find_race(const Task&, Rank, const Program&);
 // in some valid run.
 class Races {
  public:
-  Races(const Schedule&, const Wiring&, const std::vector<StepId>& moments, Work&);
+  Races(const Schedule&, const StepWiring&, const std::vector<StepId>& moments, Work&);
   std::optional<Fault> find(Rank);
 
  private:
   bool before(StepId first, StepId then);  // `first` always ends before `then` starts
 
   const Schedule& s_;
-  const Wiring& wiring_;
+  const StepWiring& wiring_;
   const std::vector<StepId>& moments_;
   Work& work_;
   std::vector<std::uint32_t> started_;  // per step: last query in which it starts after `first` ended

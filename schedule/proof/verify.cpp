@@ -127,7 +127,7 @@ class Outcome {
   bool same_bits_ = true;
 };
 
-std::string describe_circle(const Schedule& s, const Wiring& wiring, const std::vector<StepId>& circle) {
+std::string describe_circle(const Schedule& s, const StepWiring& wiring, const std::vector<StepId>& circle) {
   std::vector<std::string> stops;
   for (StepId id : circle) {
     if (stops.size() == 6) {
@@ -139,7 +139,7 @@ std::string describe_circle(const Schedule& s, const Wiring& wiring, const std::
   return fmt::format("{}, which waits for the first", fmt::join(stops, ", which waits for "));
 }
 
-std::optional<Fault> follow(const Schedule& s, const Wiring& wiring, Work& work, Report& report) {
+std::optional<Fault> follow(const Schedule& s, const StepWiring& wiring, Work& work, Report& report) {
   Symbols symbols(s.task);
   auto memory = memory_of<Symbol>(s, [&](Rank r, std::int64_t chunk) { return symbols.input(r, chunk); });
   interpret(s, wiring, memory, [&](std::span<const Symbol* const> sources) { return symbols.sum(sources); });
@@ -154,7 +154,7 @@ std::optional<Fault> follow(const Schedule& s, const Wiring& wiring, Work& work,
 }
 
 // Fills in when each step ends in some valid run.
-std::optional<Fault> find_deadlock(const Schedule& s, const Wiring& wiring, std::vector<StepId>& moments) {
+std::optional<Fault> find_deadlock(const Schedule& s, const StepWiring& wiring, std::vector<StepId>& moments) {
   moments.resize(wiring.count());
   StepId now = 0;
   Dataflow dataflow(s, wiring);
@@ -183,7 +183,8 @@ std::optional<Fault> find_excess(const Schedule& s, const ProofLimits& most, Wor
                    fmt::format("{} chunks of memory are more than the {} that a proof may take", memory, most.cells)};
 }
 
-std::optional<Fault> find_fault(const Schedule& s, const Wiring& wiring, const ProofLimits& most, Report& report) try {
+std::optional<Fault> find_fault(const Schedule& s, const StepWiring& wiring, const ProofLimits& most,
+                                Report& report) try {
   Work work(most.work);
   if (auto fault = find_excess(s, most, work)) return fault;
   for (Rank r = 0; r < s.ranks(); ++r)
@@ -206,8 +207,8 @@ std::optional<Fault> find_fault(const Schedule& s, const Wiring& wiring, const P
 std::optional<Fault> find_fault(const Schedule& s, const ProofLimits& most, Report& report) {
   if (s.channels < 1 || s.channels > most_channels)
     return Fault{.text = fmt::format("{} channels: expected 1 to {}", s.channels, most_channels)};
-  Wiring wiring;
-  if (auto fault = Wiring::connect(s, wiring)) return fault;
+  StepWiring wiring;
+  if (auto fault = StepWiring::connect(s, wiring)) return fault;
   if (const std::int32_t grain = grain_of(s); grain > 1 && !find_fault(coarser(s, grain), wiring, most, report))
     return {};
   return find_fault(s, wiring, most, report);  // again with original chunk numbers, for the report

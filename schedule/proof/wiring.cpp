@@ -50,23 +50,23 @@ std::string where(Rank rank, const Program& program, std::int64_t step) {
   return fmt::format("rank {} step {} ({})", rank, step, describe(program, program.steps[step]));
 }
 
-std::optional<Fault> Wiring::connect(const Schedule& schedule, Wiring& wiring) {
+std::optional<Fault> StepWiring::connect(const Schedule& schedule, StepWiring& wiring) {
   if (auto fault = wiring.number(schedule)) return fault;
   if (auto fault = wiring.match(schedule)) return fault;
   wiring.follow(schedule);
   return {};
 }
 
-Rank Wiring::rank(StepId id) const {
+Rank StepWiring::rank(StepId id) const {
   return static_cast<Rank>(std::upper_bound(first_.begin(), first_.end(), id) - first_.begin() - 1);
 }
 
-StepId Wiring::second_partner(StepId id) const {
+StepId StepWiring::second_partner(StepId id) const {
   const auto found = std::lower_bound(second_.begin(), second_.end(), std::pair(id, StepId{0}));
   return found != second_.end() && found->first == id ? found->second : none;
 }
 
-std::optional<Fault> Wiring::number(const Schedule& s) {
+std::optional<Fault> StepWiring::number(const Schedule& s) {
   if (static_cast<std::int64_t>(s.programs.size()) != s.ranks())
     return Fault{.text = fmt::format("{} programs for {} ranks", s.programs.size(), s.ranks())};
   if (s.steps() >= none) return Fault{.text = fmt::format("{} steps are more than can be numbered", s.steps())};
@@ -88,7 +88,7 @@ std::optional<Fault> Wiring::number(const Schedule& s) {
   return {};
 }
 
-std::optional<Fault> Wiring::match(const Schedule& s) {
+std::optional<Fault> StepWiring::match(const Schedule& s) {
   std::vector<std::vector<Arrival>> arrivals(s.ranks());
   for (Rank r = 0; r < s.ranks(); ++r) {
     const auto& steps = s.programs[r].steps;
@@ -148,7 +148,7 @@ std::optional<Fault> Wiring::match(const Schedule& s) {
   return {};
 }
 
-void Wiring::follow(const Schedule& s) {
+void StepWiring::follow(const Schedule& s) {
   begin_.assign(std::size_t{count()} + 1, 0);
   const auto each = [&](auto visit) {
     for (Rank r = 0; r < s.ranks(); ++r) {

@@ -17,11 +17,11 @@ struct Fault {
   std::string text;         // names all of the above
 };
 
-class Wiring {
+class StepWiring {
  public:
   // Returns a fault for schedules that can't be interpreted at all: a rank that does not exist, an `after` that is not
   // earlier, a transfer with one end only.
-  static std::optional<Fault> connect(const Schedule&, Wiring&);
+  static std::optional<Fault> connect(const Schedule&, StepWiring&);
 
   static constexpr StepId none = static_cast<StepId>(-1);
   StepId id(Rank rank, std::int64_t step) const { return first_[rank] + static_cast<StepId>(step); }

@@ -82,7 +82,7 @@ class Wrong : public Device {
     right_->reduce(kernels::Reduction::max, type, sources, dst, n, o);
   }
   void divide(kernels::DType, void*, std::size_t, std::uint32_t) override {}
-  void launch(const Launch&) override {}
+  void launch(const KernelLaunch&) override {}
   std::unique_ptr<LoadedProgram> load(std::span<const std::byte> bytes) override { return right_->load(bytes); }
   std::unique_ptr<Stream> stream() override { return std::make_unique<Eager>(); }
   std::unique_ptr<Event> event() override { return right_->event(); }

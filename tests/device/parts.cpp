@@ -90,14 +90,14 @@ TEST(Neuron, SaysWhatIsMissing) {
   EXPECT_NE(absent.find("aws-neuronx-runtime-lib"), std::string::npos) << absent;
   const std::string old = with("libm.so.6");
   EXPECT_NE(old.find("libm.so.6 has no nrt_close, which SDK 2.7 has"), std::string::npos) << old;
-  const nrt::Library old_library("libm.so.6");
+  const nrt::NrtLibrary old_library("libm.so.6");
   EXPECT_EQ(old_library.missing_text("nrta_cc_prepare"), "libm.so.6 has no nrta_cc_prepare, which SDK 2.28 has");
   EXPECT_NE(why<std::exception>([&] { old_library.need(old_library.nrt_load, "nrt_load"); }).find("nrt_load"),
             std::string::npos);
 }
 
 TEST(Neuron, TheStandinHasEveryFunction) {
-  const nrt::Library l(TRELLIS_STANDIN);
+  const nrt::NrtLibrary l(TRELLIS_STANDIN);
   EXPECT_GT(nrt::functions().size(), 120u);
   for (const nrt::FunctionName& f : nrt::functions()) EXPECT_NE(l.symbol(f.name), nullptr) << f.name;
 }

@@ -56,13 +56,13 @@ class Standin {
  public:
   explicit Standin(const char* machine = "trn2.48xlarge") {
     use_standin(machine);
-    library_ = std::make_unique<nrt::Library>(TRELLIS_STANDIN);
+    library_ = std::make_unique<nrt::NrtLibrary>(TRELLIS_STANDIN);
     started_ = library_->nrt_init(nrt::Framework::none, "", "");
   }
   ~Standin() { library_->nrt_close(); }
   Standin(const Standin&) = delete;
   Standin& operator=(const Standin&) = delete;
-  const nrt::Library* operator->() const { return library_.get(); }
+  const nrt::NrtLibrary* operator->() const { return library_.get(); }
   nrt::Status started() const { return started_; }
   std::string why() const { return reinterpret_cast<const char* (*)()>(library_->symbol("trellis_nrt_last_error"))(); }
   std::int64_t time(std::uint32_t core) const {
@@ -72,12 +72,13 @@ class Standin {
   }
   nrt::Tensor* tensor(int core, std::size_t bytes, const char* name = nullptr) const {
     nrt::Tensor* out = nullptr;
-    library_->nrt_tensor_allocate(core < 0 ? nrt::Placement::host : nrt::Placement::device, core, bytes, name, &out);
+    library_->nrt_tensor_allocate(core < 0 ? nrt::TensorPlacement::host : nrt::TensorPlacement::device, core, bytes,
+                                  name, &out);
     return out;
   }
 
  private:
-  std::unique_ptr<nrt::Library> library_;
+  std::unique_ptr<nrt::NrtLibrary> library_;
   nrt::Status started_ = nrt::Status::failure;
 };
 

@@ -20,7 +20,7 @@ constexpr std::size_t arena_bytes = 1 << 16;
 
 class Caller {
  public:
-  explicit Caller(const nrt::Library& l) : l_(l) {}
+  explicit Caller(const nrt::NrtLibrary& l) : l_(l) {}
   ~Caller() { l_.nrt_close(); }
 
   void call(std::uint8_t which, std::uint8_t a, std::uint8_t b, std::uint8_t c) {
@@ -101,7 +101,7 @@ class Caller {
       case 27:
         return errors(a);
       case 28:
-        return check(l_.nrta_get_sequence(a, static_cast<nrt::Unit>(b % 7), c % 4 - 1, &sequence(c)));
+        return check(l_.nrta_get_sequence(a, static_cast<nrt::ExecutionUnit>(b % 7), c % 4 - 1, &sequence(c)));
       case 29:
         return prepare(a, b, c);
       case 30:
@@ -150,7 +150,7 @@ class Caller {
   }
   void allocate(std::uint8_t a, std::uint8_t b, std::uint8_t c) {
     const std::size_t bytes = size(c) <= arena_bytes + 1 ? size(c) : std::size_t{1} << 60;
-    check(l_.nrt_tensor_allocate(static_cast<nrt::Placement>(a % 4), core(b), bytes, "t", &tensor(a)));
+    check(l_.nrt_tensor_allocate(static_cast<nrt::TensorPlacement>(a % 4), core(b), bytes, "t", &tensor(a)));
   }
   void handle(std::uint8_t n) {
     int fd = -1;
@@ -165,7 +165,7 @@ class Caller {
   }
   void prepare(std::uint8_t a, std::uint8_t b, std::uint8_t c) {
     std::uint32_t group[] = {0, 0};
-    nrt::Comm comm{a % 5 == 0 ? nullptr : group, 0, 1U + (c % 8 == 0), 0, 1U, a % 3U};
+    nrt::CommInfo comm{a % 5 == 0 ? nullptr : group, 0, 1U + (c % 8 == 0), 0, 1U, a % 3U};
     nrt::Tensor *in = tensor(a), *out = tensor(b);
     nrt::TensorList ins{&in, 1}, outs{&out, c % 4 == 0 ? 0U : 1U};
     check(l_.nrta_cc_prepare(&comm, &ins, &outs, static_cast<nrt::Element>(c % 17), static_cast<nrt::ReduceKind>(a % 5),
@@ -185,7 +185,7 @@ class Caller {
     if (fd >= 0) close(fd);
   }
 
-  const nrt::Library& l_;
+  const nrt::NrtLibrary& l_;
   const std::vector<std::byte> neff_ = sample_container();
   alignas(8) std::array<std::byte, 2 * arena_bytes> arena_ = {};
   std::array<nrt::Tensor*, 6> tensors_ = {};
@@ -198,12 +198,12 @@ class Caller {
   bool flag_ = false;
 };
 
-const nrt::Library& library() {
-  static const nrt::Library* const one = [] {
+const nrt::NrtLibrary& library() {
+  static const nrt::NrtLibrary* const one = [] {
     setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);         // NOLINT(concurrency-mt-unsafe): at the start
     setenv("NEURON_RT_EXEC_TIMEOUT", "1", 1);          // NOLINT(concurrency-mt-unsafe)
     setenv("TRELLIS_NRT_MACHINE", "trn2.3xlarge", 1);  // NOLINT(concurrency-mt-unsafe)
-    return new nrt::Library(TRELLIS_STANDIN);
+    return new nrt::NrtLibrary(TRELLIS_STANDIN);
   }();
   return *one;
 }

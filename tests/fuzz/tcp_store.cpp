@@ -19,7 +19,7 @@ using namespace trellis::ccl;
 enum class Sender : std::uint8_t { known, client, changed };
 constexpr int senders = 3;
 
-void apply(KeyValueMap& board, const Request& r) {
+void apply(KeyValueMap& board, const StoreRequest& r) {
   try {
     if (r.verb == Verb::set) {
       board.set(r.key, r.value);
@@ -35,8 +35,8 @@ void apply(KeyValueMap& board, const Request& r) {
   }
 }
 
-void expect_same(const Request& r) {
-  const Request again = request_in(body_of(r));
+void expect_same(const StoreRequest& r) {
+  const StoreRequest again = request_in(body_of(r));
   if (again.verb != r.verb || again.key != r.key || again.value != r.value || again.amount != r.amount ||
       again.wait != r.wait)
     std::abort();

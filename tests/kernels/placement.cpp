@@ -28,7 +28,7 @@ std::vector<long> in_child(const std::function<bool()>& prepare) {
   if (child == 0) {
     std::vector<long> said;
     if (prepare()) {
-      const Placement p = placement();
+      const CorePlacement p = placement();
       said.assign(p.cores.begin(), p.cores.end());
       for (std::size_t bytes : {p.l1_bytes, p.l2_bytes, p.l3_bytes}) said.push_back(static_cast<long>(bytes));
     }
@@ -76,7 +76,7 @@ std::string siblings(int thread) {
   return std::getline(file, list) ? list : std::to_string(thread);
 }
 
-TEST(Placement, IsOneThreadOfEachCoreThatMayBeUsed) {
+TEST(CorePlacement, IsOneThreadOfEachCoreThatMayBeUsed) {
   std::set<std::string> cores;
   for (const int thread : allowed_threads()) cores.insert(siblings(thread));
   const std::vector<long> found = cores_on(allowed_threads());
@@ -85,7 +85,7 @@ TEST(Placement, IsOneThreadOfEachCoreThatMayBeUsed) {
   EXPECT_EQ(cpu().cores, within_quota(static_cast<int>(found.size()), quota_here()));
 }
 
-TEST(Placement, FollowsAReducedSetOfThreads) {
+TEST(CorePlacement, FollowsAReducedSetOfThreads) {
   std::set<int> some;
   std::set<std::string> cores;
   for (const int thread : allowed_threads()) {
@@ -98,14 +98,14 @@ TEST(Placement, FollowsAReducedSetOfThreads) {
 
 // Two packages of two caches of two cores of two threads, whose threads are numbered the way Linux does: first one of
 // each core, then the others.
-TEST(Placement, PutsCoresOfACacheSideBySide) {
+TEST(CorePlacement, PutsCoresOfACacheSideBySide) {
   const std::vector<long> found = described(
       "pack:2 l3:2(size=8388608) l2:1(size=1048576) l1:1(size=49152) core:2 pu:2(indexes=0,8,2,10,4,12,6,14,"
       "1,9,3,11,5,13,7,15)");
   EXPECT_EQ(found, (std::vector<long>{0, 2, 4, 6, 1, 3, 5, 7, 49152, 1048576, 8388608}));
 }
 
-TEST(Placement, CountsThreadsWhereNoCoresAreKnown) {
+TEST(CorePlacement, CountsThreadsWhereNoCoresAreKnown) {
   EXPECT_EQ(described("pu:3"), (std::vector<long>{0, 1, 2, 0, 0, 0}));
 }
 

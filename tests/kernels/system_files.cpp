@@ -98,7 +98,7 @@ TEST_F(SystemFiles, TellTheCoreAndTheSocketOfAThread) {
 }
 
 TEST(Cpu, IsTheOneThatHwlocFinds) {
-  const Placement here = placement();
+  const CorePlacement here = placement();
   EXPECT_EQ(cpu().cores, within_quota(static_cast<int>(here.cores.size()), quota_here()));
   EXPECT_EQ(cpu().l3_bytes, here.l3_bytes);
   if (here.l1_bytes != 0) {

@@ -127,7 +127,7 @@ TEST(Builder, KeepsScratchApartWhoseSizesDiffer) {
 
 TEST(Builder, SplitsRunsThatAWindowTearsApart) {
   Bench t({.collective = Collective::all_reduce, .ranks = 2, .in_place = true, .pieces = 12});
-  Part part{.count = 2};
+  SubMachine part{.count = 2};
   part.data = {.base = 0, .grain = 1, .digits = {{2, 1}, {3, 4}}};  // 0 1, 4 5, 8 9
   Builder window = t.b.part(part);
   window.copy(data(0, 1, 4), data(1, 1, 4));

@@ -13,7 +13,7 @@ struct Found {
   Machine machine;
   Sweep sweep;
   std::unique_ptr<Pricer> pricer;
-  std::vector<Region> regions;
+  std::vector<SizeRange> regions;
   std::vector<Cost> priced;
 
   Found(const char* name, const std::vector<std::string>& algorithms, std::vector<double> sizes, bool family)
@@ -32,7 +32,9 @@ struct Found {
     for (const AlgorithmConfig& config : sweep.configs) least = std::min(least, time(config, bytes));
     return least;
   }
-  const Region& chosen(double bytes) { return *std::prev(std::ranges::upper_bound(regions, bytes, {}, &Region::from)); }
+  const SizeRange& chosen(double bytes) {
+    return *std::prev(std::ranges::upper_bound(regions, bytes, {}, &SizeRange::from));
+  }
 };
 
 // Latency against bandwidth: one exchange of everything beats n steps of a part until the bytes matter.
@@ -41,7 +43,7 @@ TEST(Borders, LieAtTheFirstByteWhereTheOtherIsCheaper) {
        {std::vector<double>{64, 1e9}, std::vector<double>{64, 1 << 16, 1 << 20, 1e9}}) {
     Found found("switch:16", {"recursive_doubling", "ring"}, sizes, true);
     ASSERT_EQ(found.regions.size(), 2U);
-    const Region &before = found.regions[0], &after = found.regions[1];
+    const SizeRange &before = found.regions[0], &after = found.regions[1];
     EXPECT_EQ(before.from, 0);
     EXPECT_EQ(before.at, 64);
     EXPECT_EQ(after.config.algorithm, "ring");
@@ -62,7 +64,7 @@ TEST(Borders, TimesAreThoseOfTheSizesWhereRegionsBegin) {
     Found found("ring:8", {}, {1 << 10, 1 << 28}, family);
     ASSERT_GE(found.regions.size(), 2U);
     for (std::size_t i = 0; i < found.regions.size(); ++i) {
-      const Region& r = found.regions[i];
+      const SizeRange& r = found.regions[i];
       EXPECT_EQ(r.time, found.time(r.config, r.at)) << text_of(r.config) << " at " << r.at;
       if (i > 0) {
         EXPECT_EQ(r.at, r.from);

@@ -31,7 +31,7 @@ void forget_the_last(const Request& request, Builder& b) {
 
 // For the rest of this process's life; so only in a child.
 void plant() {
-  const schedule::Registered planted{{
+  const schedule::RegisteredAlgorithm planted{{
       .name = wrong,
       .summary = "sums at rank 0",
       .constraint = "any rank count",
@@ -39,7 +39,7 @@ void plant() {
       .pieces = [](const Request& r) { return r.shares(); },
       .build = forget_the_last,
   }};
-  const schedule::Registered other{{
+  const schedule::RegisteredAlgorithm other{{
       .name = idle,
       .summary = "leaves all data where they are",
       .constraint = "any rank count",

@@ -57,7 +57,7 @@ std::vector<std::string> nearest_first(const std::map<std::string, Line>& lines)
 
 struct Panel {
   double y = 0;
-  draw::Axis bytes, time;  // picoseconds
+  draw::PlotAxis bytes, time;  // picoseconds
 };
 
 Panel panel_over(const std::map<std::string, Line>& lines, const std::vector<std::string>& names, double y) {
@@ -73,7 +73,7 @@ Panel panel_over(const std::map<std::string, Line>& lines, const std::vector<std
   return {y, {least, most, left, left + width, step, true}, draw::power_axis(soonest, latest, 10, 100, y + height, y)};
 }
 
-void draw_regions(Svg& svg, const Panel& p, const std::vector<sim::Region>& regions,
+void draw_regions(Svg& svg, const Panel& p, const std::vector<sim::SizeRange>& regions,
                   const std::map<std::string, draw::Ink>& inks) {
   for (std::size_t i = 0; i < regions.size(); ++i) {
     const std::string name = sim::family_of(regions[i].config);

@@ -17,7 +17,7 @@ struct PublishedRegion {
 struct TuneChart {
   std::string title;             // "all_reduce on 64 ranks"
   std::vector<sim::Cost> costs;  // of any configs; an algorithm's curve is the best over its channels and segments
-  std::vector<sim::Region> regions;
+  std::vector<sim::SizeRange> regions;
   std::vector<PublishedRegion> published = {};  // published by others, for the real machine
 };
 

@@ -243,7 +243,7 @@ int run(const BenchOptions& options) {
                       [&](const RankContext& context) { return Sweep(s, context).run(); });
 }
 
-const Registered bench_command(command(
+const RegisteredCommand bench_command(command(
     "bench", "Times and checks collectives between ranks, with the flags of nccl-tests",
     "trellis bench all_reduce_perf -b 8 -e 128M -f 2\n"
     "trellis bench all_reduce --ranks 4 -b 1K -e 1M -f 4 --style nccom --stats avg p50 p99   # nccom-test's table\n"

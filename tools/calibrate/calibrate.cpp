@@ -334,7 +334,7 @@ int run(const Options& o) {
   return any ? 0 : 1;
 }
 
-const Registered registered(
+const RegisteredCommand registered(
     command("calibrate", "Fit a machine's figures to measurements of your own",
             "trellis calibrate nccom.txt -m trn1.32xlarge --collective all_reduce -o mine.figures\n"
             "trellis calibrate steps.csv --machine \"trn1.32xlarge x 4\" -o mine.figures\n"

@@ -20,11 +20,11 @@ namespace {
 using namespace sim::core;
 
 // The group of the core commands.
-const Registered group(Command{.path = "core",
-                               .summary = "Run programs on a simulated NeuronCore",
-                               .examples = "trellis core list\n"
-                                           "trellis core run matmul --chip trn2 -p M=512 -p K=512 -p N=512\n"
-                                           "trellis core profile matmul --chip trn1 -o matmul.html"});
+const RegisteredCommand group(Command{.path = "core",
+                                      .summary = "Run programs on a simulated NeuronCore",
+                                      .examples = "trellis core list\n"
+                                                  "trellis core run matmul --chip trn2 -p M=512 -p K=512 -p N=512\n"
+                                                  "trellis core profile matmul --chip trn1 -o matmul.html"});
 
 struct ListOptions {
   std::string what = "programs";
@@ -106,15 +106,16 @@ int check_program(const CheckOptions& o) {
   return out.empty() ? 0 : 1;
 }
 
-const Registered registered_list(command<ListOptions>("core list", "Programs that ship, instructions, or chips",
-                                                      "trellis core list\ntrellis core list instructions", add_list,
-                                                      list));
-const Registered registered_show(command<ShowOptions>("core show", "Print a program as text",
-                                                      "trellis core show reduce --chip trn2", add_show, show));
-const Registered registered_check(command<CheckOptions>("core check", "Hold a program against the rules, and for races",
-                                                        "trellis core check matmul --chip trn2\n"
-                                                        "trellis core check mine.txt --chip trn1",
-                                                        add_check, check_program));
+const RegisteredCommand registered_list(command<ListOptions>("core list", "Programs that ship, instructions, or chips",
+                                                             "trellis core list\ntrellis core list instructions",
+                                                             add_list, list));
+const RegisteredCommand registered_show(command<ShowOptions>("core show", "Print a program as text",
+                                                             "trellis core show reduce --chip trn2", add_show, show));
+const RegisteredCommand registered_check(command<CheckOptions>("core check",
+                                                               "Hold a program against the rules, and for races",
+                                                               "trellis core check matmul --chip trn2\n"
+                                                               "trellis core check mine.txt --chip trn1",
+                                                               add_check, check_program));
 
 }  // namespace
 }  // namespace trellis::tools

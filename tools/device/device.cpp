@@ -18,11 +18,11 @@ namespace {
 
 using namespace device;
 
-const Registered group({.path = "device",
-                        .summary = "Devices: the host, simulated cores, NeuronCores",
-                        .examples = "trellis device list\n"
-                                    "trellis device show sim:trn2.48xlarge\n"
-                                    "trellis device test host"});
+const RegisteredCommand group({.path = "device",
+                               .summary = "Devices: the host, simulated cores, NeuronCores",
+                               .examples = "trellis device list\n"
+                                           "trellis device show sim:trn2.48xlarge\n"
+                                           "trellis device test host"});
 
 struct ListOptions {
   bool json = false;
@@ -120,12 +120,12 @@ int test(const TestOptions& o) {
   return all ? 0 : 1;
 }
 
-const Registered list_command(command("device list", "Lists the devices that can be opened", "trellis device list",
-                                      add_list, list));
-const Registered show_command(command("device show", "Shows a device's machine, memory and abilities",
-                                      "trellis device show sim:trn2.48xlarge --core 5", add_name, show));
-const Registered test_command(command("device test", "Tests whether a device does what every device must do",
-                                      "trellis device test sim:trn2.48xlarge", add_test, test));
+const RegisteredCommand list_command(command("device list", "Lists the devices that can be opened",
+                                             "trellis device list", add_list, list));
+const RegisteredCommand show_command(command("device show", "Shows a device's machine, memory and abilities",
+                                             "trellis device show sim:trn2.48xlarge --core 5", add_name, show));
+const RegisteredCommand test_command(command("device test", "Tests whether a device does what every device must do",
+                                             "trellis device test sim:trn2.48xlarge", add_test, test));
 
 }  // namespace
 }  // namespace trellis::tools

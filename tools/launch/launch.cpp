@@ -149,7 +149,7 @@ int run(const Options& o) {
   }
 }
 
-const Registered launch_command(
+const RegisteredCommand launch_command(
     command("launch", "Starts ranks of a program, and ends them together",
             "trellis launch -n 4 -- python3 train.py --steps 100\n"
             "trellis launch -n 8 --pin -- ./solve input.txt\n"

@@ -26,8 +26,8 @@ std::string front_picture(const std::vector<SearchedMachine>& all) {
       soonest = std::min(soonest, sim::in_seconds(l.time)), latest = std::max(latest, sim::in_seconds(l.time));
     }
   if (most == 0) least = soonest = 1, most = latest = 2;
-  const draw::Axis x = draw::power_axis(least, most * 1.01, 2, 9, left, left + width);
-  const draw::Axis y = draw::power_axis(soonest, latest * 1.01, 2, 9, top + height, top);
+  const draw::PlotAxis x = draw::power_axis(least, most * 1.01, 2, 9, left, left + width);
+  const draw::PlotAxis y = draw::power_axis(soonest, latest * 1.01, 2, 9, top + height, top);
   draw::Svg svg(left + width + right, top + height + below, draw::chart_style, "Layouts by memory and time");
   svg.text({left, top - 24}, fmt::format("{}: a step's time and a rank's memory", all[0].config.name),
            "font-size=\"14\" font-weight=\"600\"");

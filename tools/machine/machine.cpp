@@ -4,7 +4,7 @@ namespace trellis::tools {
 namespace {
 
 // The group of the commands about a simulated machine as a whole.
-const Registered registered(Command{
+const RegisteredCommand registered(Command{
     .path = "machine",
     .summary = "Choose and look for algorithms on simulated machines",
     .examples = "trellis machine tune trn2.48xlarge --collectives all_reduce --chart crossover.svg\n"

@@ -40,7 +40,7 @@ using sim::Cost;
 using sim::Group;
 using sim::Machine;
 using sim::Pricer;
-using sim::Region;
+using sim::SizeRange;
 
 constexpr const char* description =
     "Prices every algorithm with several channels and segments on a simulated machine, over sizes and groups of its\n"
@@ -138,9 +138,9 @@ struct Tuned {
   Collective collective;
   Group group;
   std::vector<Cost> costs;
-  std::vector<Cost> at_borders;  // costs priced at the borders of regions
-  std::vector<Region> regions;   // by channels and segments, too, with the sizes at which they change
-  std::vector<Region> families;  // by algorithm
+  std::vector<Cost> at_borders;     // costs priced at the borders of regions
+  std::vector<SizeRange> regions;   // by channels and segments, too, with the sizes at which they change
+  std::vector<SizeRange> families;  // by algorithm
 };
 
 // What `trellis sim` chooses at each size has other channels, segments and shapes at times. No result is slower than
@@ -209,7 +209,7 @@ std::string exact_bytes(double bytes) {
 std::string regions_text(const Tuned& t) {
   std::string text = fmt::format("{} on {} ranks ({} of {})\n", schedule::name(t.collective), t.group.ranks(),
                                  t.group.name, fmt::join(t.group.dims, "x"));
-  for (const Region& r : t.families)
+  for (const SizeRange& r : t.families)
     text += fmt::format("  from {:>10} {:>14}  {:38}  {}\n", sim_bytes_text(r.at), exact_bytes(r.at), text_of(r.config),
                         sim_time_text(r.time));
   return text;
@@ -227,7 +227,7 @@ ccl::Selections table_of(const Options& o, const std::vector<Tuned>& all) {
   for (const Tuned& t : all) {
     const std::string machine = table_name(o) + (t.group.across ? ":across" : "");
     if (!taken.insert(fmt::format("{} {} {}", machine, schedule::name(t.collective), t.group.ranks())).second) continue;
-    for (const Region& r : t.regions)
+    for (const SizeRange& r : t.regions)
       table.add({t.collective,
                  t.group.ranks(),
                  static_cast<std::uint64_t>(r.from),
@@ -360,7 +360,7 @@ int explain(const Options& o) {
 
 int run(const Options& o) { return o.explain.empty() ? tune(o) : explain(o); }
 
-const Registered sim_tune_command(
+const RegisteredCommand sim_tune_command(
     command("machine tune", "Finds which algorithm is best for what on a simulated machine",
             "trellis machine tune trn2.48xlarge --collectives all_reduce --chart crossover.svg\n"
             "trellis machine tune trn2.48xlarge --algorithms mesh,rdh,kangaring,ring --segments 1\n"

@@ -15,12 +15,12 @@ double round_step(double range) {
 
 }  // namespace
 
-double Axis::at(double value) const {
+double PlotAxis::at(double value) const {
   const double v = std::clamp(value, low, high);
   return from + (to - from) * (logarithmic ? std::log(v / low) / std::log(high / low) : (v - low) / (high - low));
 }
 
-std::vector<double> Axis::ticks() const {
+std::vector<double> PlotAxis::ticks() const {
   std::vector<double> all;
   if (logarithmic)
     for (double v = low; v <= high * 1.001; v *= step) all.push_back(v);
@@ -29,18 +29,18 @@ std::vector<double> Axis::ticks() const {
   return all;
 }
 
-Axis linear_axis(double low, double high, double from, double to) {
+PlotAxis linear_axis(double low, double high, double from, double to) {
   if (high - low < 1e-9) high = low + 1;
   return {low, high, from, to, round_step(high - low)};
 }
 
-Axis power_axis(double low, double high, double base, int most, double from, double to) {
+PlotAxis power_axis(double low, double high, double base, int most, double from, double to) {
   const int first = static_cast<int>(std::floor(std::log(low) / std::log(base) + 1e-9));
   const int last = std::max(first + 1, static_cast<int>(std::ceil(std::log(high) / std::log(base) - 1e-9)));
   return {std::pow(base, first), std::pow(base, last), from, to, std::pow(base, (last - first + most) / most), true};
 }
 
-void draw_grid(Svg& svg, const Axis& x, const Words& x_words, const Axis& y, const Words& y_words) {
+void draw_grid(Svg& svg, const PlotAxis& x, const Words& x_words, const PlotAxis& y, const Words& y_words) {
   for (const double tick : y.ticks()) {
     svg.line({x.from, y.at(tick)}, {x.to, y.at(tick)}, R"(class="grid")");
     svg.text({x.from - 8, y.at(tick) + 4}, y_words(tick), R"(class="dim" font-size="11" text-anchor="end")");

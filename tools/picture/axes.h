@@ -8,7 +8,7 @@
 
 namespace trellis::tools::draw {
 
-struct Axis {
+struct PlotAxis {
   double low = 0, high = 1;  // values at the ends; others are drawn there
   double from = 0, to = 1;   // of the paper
   double step = 1;           // from a line of the grid to the next: added, or on a logarithmic axis multiplied
@@ -19,11 +19,11 @@ struct Axis {
 };
 
 // Linear, with lines at four to ten round numbers.
-Axis linear_axis(double low, double high, double from, double to);
+PlotAxis linear_axis(double low, double high, double from, double to);
 // Logarithmic, widened to whole powers of the base, with so many lines at most.
-Axis power_axis(double low, double high, double base, int most, double from, double to);
+PlotAxis power_axis(double low, double high, double base, int most, double from, double to);
 
 using Words = std::function<std::string(double)>;
-void draw_grid(Svg&, const Axis& x, const Words& x_words, const Axis& y, const Words& y_words);
+void draw_grid(Svg&, const PlotAxis& x, const Words& x_words, const PlotAxis& y, const Words& y_words);
 
 }  // namespace trellis::tools::draw

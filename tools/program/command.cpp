@@ -18,6 +18,6 @@ std::vector<Command> commands() {
   return all;
 }
 
-Registered::Registered(Command command) { registry().add(std::move(command)); }
+RegisteredCommand::RegisteredCommand(Command command) { registry().add(std::move(command)); }
 
 }  // namespace trellis::tools

@@ -35,8 +35,8 @@ Command command(std::string path, std::string summary, std::string examples, voi
 std::vector<Command> commands();
 
 // A constant of this type in a command's file registers the command.
-struct Registered {
-  explicit Registered(Command command);
+struct RegisteredCommand {
+  explicit RegisteredCommand(Command command);
 };
 
 }  // namespace trellis::tools

@@ -31,17 +31,17 @@ void add(CLI::App& app, Options& o) {
 int run(const Options& o) {
   if (o.to != "text" && o.to != "msccl-xml")
     throw std::invalid_argument(fmt::format("--to {}: expected text or msccl-xml", o.to));
-  const Subject what = subject(o.word, o.request);
+  const ScheduleSubject what = subject(o.word, o.request);
   const schedule::Schedule s = written_out(what);
   expect_proved(s, what, o.unproved);
   write_output(o.output, o.to == "text" ? print(s) : export_msccl(s));
   return 0;
 }
 
-const Registered convert(command("schedule convert", "Writes a schedule in another format",
-                                 "trellis schedule convert allreduce.xml --to text -o allreduce.txt\n"
-                                 "trellis schedule convert all_gather -a ring -d 8 --to msccl-xml -o ring.xml",
-                                 add, run));
+const RegisteredCommand convert(command("schedule convert", "Writes a schedule in another format",
+                                        "trellis schedule convert allreduce.xml --to text -o allreduce.txt\n"
+                                        "trellis schedule convert all_gather -a ring -d 8 --to msccl-xml -o ring.xml",
+                                        add, run));
 
 }  // namespace
 }  // namespace trellis::tools

@@ -59,7 +59,7 @@ int run(const Options& o) {
   draw::DrawOptions wish{.colours = colours_named(o.colours), .down = o.down};
   if (!o.rounds.empty()) wish.rounds = parse_span(o.rounds);
   if (!o.channel.empty()) wish.channel = channel_named(o.channel);
-  const Subject what = subject(o.word, o.request);
+  const ScheduleSubject what = subject(o.word, o.request);
   if (what.asked) wish.dims = what.asked->request.dims;
   const schedule::Schedule s = written_out(what);
   const std::string picture = draw::picture(s, wish);
@@ -68,7 +68,7 @@ int run(const Options& o) {
   return 0;
 }
 
-const Registered draw_command(
+const RegisteredCommand draw_command(
     command("schedule draw", "Draws a schedule as a space-time diagram in SVG",
             "trellis schedule draw all_reduce --algorithm ring --dims 8 -o ring.svg\n"
             "trellis schedule draw all_gather -a ring -d 16 --channels 2 --colours channel > lanes.svg\n"

@@ -97,17 +97,17 @@ int run(const Options& o) {
   return 0;
 }
 
-const Registered group({.path = "schedule",
-                        .summary = "Schedules: list, show, prove, convert, draw",
-                        .examples = "trellis schedule list\n"
-                                    "trellis schedule show all_reduce --algorithm ring --dims 4\n"
-                                    "trellis schedule draw all_reduce --algorithm ring --dims 8 -o ring.svg"});
-const Registered list(command("schedule list", "Lists the algorithms and the collectives they serve",
-                              "trellis schedule list\n"
-                              "trellis schedule list swing\n"
-                              "trellis schedule list --collective all_reduce\n"
-                              "trellis schedule list --json",
-                              add, run));
+const RegisteredCommand group({.path = "schedule",
+                               .summary = "Schedules: list, show, prove, convert, draw",
+                               .examples = "trellis schedule list\n"
+                                           "trellis schedule show all_reduce --algorithm ring --dims 4\n"
+                                           "trellis schedule draw all_reduce --algorithm ring --dims 8 -o ring.svg"});
+const RegisteredCommand list(command("schedule list", "Lists the algorithms and the collectives they serve",
+                                     "trellis schedule list\n"
+                                     "trellis schedule list swing\n"
+                                     "trellis schedule list --collective all_reduce\n"
+                                     "trellis schedule list --json",
+                                     add, run));
 
 }  // namespace
 }  // namespace trellis::tools

@@ -13,7 +13,7 @@ namespace {
 using schedule::Rank;
 using schedule::Schedule;
 
-void tell(Proof& proof, const Schedule& s, const schedule::Report& report) {
+void tell(ProofReport& proof, const Schedule& s, const schedule::Report& report) {
   proof.proved = {
       fmt::format("every output chunk ends with what the collective wants, whatever the data{}",
                   s.task.even ? ", for counts that divide evenly" : " and its size"),
@@ -40,9 +40,9 @@ std::optional<schedule::Fault> compare_alone(const Asked& a, const Schedule& s) 
   return {};
 }
 
-Proof prove_folded(const Asked& a) {
+ProofReport prove_folded(const Asked& a) {
   const schedule::FoldedReport report = verify_folded(*a.algorithm, a.request);
-  Proof proof{.of = in_words(a), .ranks = report.ranks, .steps = report.steps, .transfers = 0};
+  ProofReport proof{.of = in_words(a), .ranks = report.ranks, .steps = report.steps, .transfers = 0};
   if (report.fault) {
     proof.fault = report.fault->text;
     return proof;
@@ -55,8 +55,8 @@ Proof prove_folded(const Asked& a) {
 
 }  // namespace
 
-Proof prove(const Schedule& s, std::string of) {
-  Proof proof{.of = std::move(of), .ranks = s.ranks()};
+ProofReport prove(const Schedule& s, std::string of) {
+  ProofReport proof{.of = std::move(of), .ranks = s.ranks()};
   const schedule::Report report = verify(s);
   proof.steps = report.steps;
   proof.transfers = report.transfers;
@@ -67,7 +67,7 @@ Proof prove(const Schedule& s, std::string of) {
   return proof;
 }
 
-Proof prove(const Asked& a, bool folded) {
+ProofReport prove(const Asked& a, bool folded) {
   if (folded) {
     // A refusal is reported in the algorithm's own words.
     if (const std::string why = refusal(*a.algorithm, a.request); !why.empty())
@@ -75,14 +75,14 @@ Proof prove(const Asked& a, bool folded) {
     return prove_folded(a);
   }
   const Schedule s = make(*a.algorithm, a.request);
-  Proof proof = prove(s, in_words(a));
+  ProofReport proof = prove(s, in_words(a));
   if (!proof.ok()) return proof;
   if (const auto fault = compare_alone(a, s)) proof.fault = fault->text;
   proof.proved.emplace_back("each rank's program, made alone, is the one proved; ranks said to be alike are");
   return proof;
 }
 
-std::string Proof::text() const {
+std::string ProofReport::text() const {
   if (!ok()) return fmt::format("{}: FAULT\n  {}\n", of, fault);
   std::string words = fmt::format("{}: {}; {} ranks, {} steps{}\n", of,
                                   sampled.empty() ? "proved" : "proved when small, sampled at this size", ranks, steps,

@@ -9,7 +9,7 @@
 
 namespace trellis::tools {
 
-struct Proof {
+struct ProofReport {
   std::string of;  // the schedule, in words
   schedule::Rank ranks = 0;
   std::int64_t steps = 0;
@@ -22,10 +22,10 @@ struct Proof {
   std::string text() const;
 };
 
-Proof prove(const schedule::Schedule&, std::string of);
+ProofReport prove(const schedule::Schedule&, std::string of);
 
 // Proves the whole schedule, or when folded, the symmetry classes of ranks. Programs made for one rank alone are
 // compared with the whole. Throws std::invalid_argument when the algorithm refuses the request.
-Proof prove(const Asked&, bool folded);
+ProofReport prove(const Asked&, bool folded);
 
 }  // namespace trellis::tools

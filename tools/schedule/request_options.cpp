@@ -26,12 +26,12 @@ std::optional<std::int32_t> number(std::string_view text) {
   return text.starts_with('-') ? std::nullopt : text::number<std::int32_t>(text);
 }
 
-std::optional<Span> span(std::string_view text) {
+std::optional<IndexSpan> span(std::string_view text) {
   const std::size_t dots = text.find("..");
   const auto first = number(text.substr(0, dots));
   const auto last = dots == std::string_view::npos ? first : number(text.substr(dots + 2));
   if (!first || !last) return {};
-  return Span{*first, *last};
+  return IndexSpan{*first, *last};
 }
 
 std::string served_by(Collective collective) {
@@ -240,7 +240,7 @@ std::vector<Rank> parse_rank_counts(std::string_view text) {
   return counts;
 }
 
-Span parse_span(std::string_view text) {
+IndexSpan parse_span(std::string_view text) {
   const auto found = span(text);
   if (!found || found->last < found->first)
     throw std::invalid_argument(fmt::format("'{}' is not a range: expected one like 1..8", text));

@@ -49,9 +49,9 @@ std::vector<schedule::Pair> parse_pairs(std::string_view text);        // "0:1,1
 std::vector<std::string> parse_names(std::string_view text);           // "direct,ring"
 std::vector<std::int32_t> parse_order(std::string_view text);          // "1.0.2"
 std::vector<schedule::Rank> parse_rank_counts(std::string_view text);  // "1..17,32,64": ascending, each once
-struct Span {
+struct IndexSpan {
   std::int32_t first = 0, last = 0;
 };
-Span parse_span(std::string_view text);  // "3..7", "5"
+IndexSpan parse_span(std::string_view text);  // "3..7", "5"
 
 }  // namespace trellis::tools

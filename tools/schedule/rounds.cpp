@@ -13,9 +13,9 @@ using schedule::Rank;
 using schedule::Schedule;
 using schedule::Step;
 using schedule::StepId;
-using schedule::Wiring;
+using schedule::StepWiring;
 
-std::optional<StepRounds> step_rounds(const Schedule& s, const Wiring& wiring) {
+std::optional<StepRounds> step_rounds(const Schedule& s, const StepWiring& wiring) {
   StepRounds result{.round = std::vector<std::int32_t>(wiring.count())};
   const auto ready = [&](StepId id) {
     const Rank rank = wiring.rank(id);
@@ -31,9 +31,9 @@ std::optional<StepRounds> step_rounds(const Schedule& s, const Wiring& wiring) {
     // A send with two ends is visited once for each end. It happens once all three steps have started.
     if (receive == also) return;
     std::int32_t round = std::max(ready(send), ready(receive));
-    if (also != Wiring::none) round = std::max(round, ready(also));
+    if (also != StepWiring::none) round = std::max(round, ready(also));
     result.round[send] = result.round[receive] = ++round;
-    if (also != Wiring::none) result.round[also] = round;
+    if (also != StepWiring::none) result.round[also] = round;
     result.rounds = std::max(result.rounds, round);
   };
   if (!schedule::Dataflow(s, wiring).run(local, transfer)) return {};
@@ -58,8 +58,8 @@ void count_sent(const Program& program, std::int64_t& messages, std::int64_t& ch
   }
 }
 
-Summary summary(const Schedule& s) {
-  Summary found{.ranks = s.ranks(), .steps = s.steps()};
+ScheduleSummary summary(const Schedule& s) {
+  ScheduleSummary found{.ranks = s.ranks(), .steps = s.steps()};
   for (std::size_t r = 0; r < s.programs.size(); ++r) {
     std::int64_t messages = 0, chunks = 0;
     count_sent(s.programs[r], messages, chunks);
@@ -68,8 +68,8 @@ Summary summary(const Schedule& s) {
     found.chunks.count(chunks, r == 0);
     found.scratch.count(s.programs[r].scratch, r == 0);
   }
-  Wiring wiring;
-  if (Wiring::connect(s, wiring)) return found;
+  StepWiring wiring;
+  if (StepWiring::connect(s, wiring)) return found;
   if (const auto followed = step_rounds(s, wiring)) found.rounds = followed->rounds;
   return found;
 }

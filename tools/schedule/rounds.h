@@ -15,7 +15,7 @@ struct StepRounds {
   std::int32_t rounds = 0;  // transfers in the longest chain
 };
 // None when some step can never start.
-std::optional<StepRounds> step_rounds(const schedule::Schedule&, const schedule::Wiring&);
+std::optional<StepRounds> step_rounds(const schedule::Schedule&, const schedule::StepWiring&);
 
 // Minimum and maximum over the ranks.
 struct Spread {
@@ -24,7 +24,7 @@ struct Spread {
   std::string text() const;  // "6", "1 to 15"
 };
 
-struct Summary {
+struct ScheduleSummary {
   schedule::Rank ranks = 0;
   std::int64_t steps = 0;
   std::int64_t transfers = 0;
@@ -33,7 +33,7 @@ struct Summary {
   Spread chunks;             // sent by a rank
   Spread scratch;            // chunks of scratch that a rank needs
 };
-Summary summary(const schedule::Schedule&);
+ScheduleSummary summary(const schedule::Schedule&);
 void count_sent(const schedule::Program&, std::int64_t& messages, std::int64_t& chunks);
 
 }  // namespace trellis::tools

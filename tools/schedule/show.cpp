@@ -33,7 +33,7 @@ void add(CLI::App& app, Options& o) {
 
 // Facts about a schedule are printed as comments, so that the output can be read again.
 std::string facts(const std::string& words, const Schedule& s) {
-  const Summary found = summary(s);
+  const ScheduleSummary found = summary(s);
   const std::string rounds = found.rounds < 0 ? "no order that can be followed: see `trellis schedule verify`"
                                               : fmt::format("a longest chain of {}", found.rounds);
   return fmt::format(
@@ -58,7 +58,7 @@ void check_rank(Rank rank, Rank ranks) {
 }
 
 // One rank's program of a request of any size.
-std::string show_rank(const Subject& what, Rank rank) {
+std::string show_rank(const ScheduleSubject& what, Rank rank) {
   const Asked& a = *what.asked;
   check_rank(rank, a.request.ranks());
   Schedule alone{.task = task_of(*a.algorithm, a.request), .algorithm = a.algorithm->name, .programs = {}};
@@ -67,7 +67,7 @@ std::string show_rank(const Subject& what, Rank rank) {
   return facts(in_words(what), alone.programs[rank], rank, a.request.ranks()) + print(alone, rank);
 }
 
-std::string stage_unreadable_buffers(const Subject& what, Rank rank) {
+std::string stage_unreadable_buffers(const ScheduleSubject& what, Rank rank) {
   if (what.asked && rank >= 0) return show_rank(what, rank);
   if (what.asked && too_large(*what.asked))
     throw std::invalid_argument(fmt::format("{}: too large to show for all of its {} ranks; name one with --rank",
@@ -83,11 +83,11 @@ int run(const Options& o) {
   return 0;
 }
 
-const Registered show(command("schedule show", "Prints a schedule, or one rank's program of it",
-                              "trellis schedule show all_reduce --algorithm ring --dims 4x4\n"
-                              "trellis schedule show all_gather -a ring -d 1000000 --rank 7 | head\n"
-                              "trellis schedule show allreduce.xml",
-                              add, run));
+const RegisteredCommand show(command("schedule show", "Prints a schedule, or one rank's program of it",
+                                     "trellis schedule show all_reduce --algorithm ring --dims 4x4\n"
+                                     "trellis schedule show all_gather -a ring -d 1000000 --rank 7 | head\n"
+                                     "trellis schedule show allreduce.xml",
+                                     add, run));
 
 }  // namespace
 }  // namespace trellis::tools

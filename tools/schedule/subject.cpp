@@ -53,7 +53,7 @@ std::optional<schedule::Collective> collective_meant(const std::string& word) {
   return {};
 }
 
-Subject subject(const std::string& word, const RequestOptions& options) {
+ScheduleSubject subject(const std::string& word, const RequestOptions& options) {
   if (const auto collective = collective_meant(word)) return {.asked = asked(*collective, options)};
   RequestOptions rest = options;
   rest.in_place = false;
@@ -63,7 +63,9 @@ Subject subject(const std::string& word, const RequestOptions& options) {
   return {.asked = {}, .path = word, .in_place = options.in_place};
 }
 
-std::string in_words(const Subject& s) { return s.asked ? in_words(*s.asked) : in_words(TypedFile{s.path, ""}); }
+std::string in_words(const ScheduleSubject& s) {
+  return s.asked ? in_words(*s.asked) : in_words(TypedFile{s.path, ""});
+}
 
 bool too_large(const Asked& a) {
   const Rank ranks = a.request.ranks();
@@ -75,7 +77,7 @@ bool too_large(const Asked& a) {
   return steps / static_cast<std::int64_t>(looked_at.size()) * ranks > most_steps_written_out;
 }
 
-schedule::Schedule written_out(const Subject& s) {
+schedule::Schedule written_out(const ScheduleSubject& s) {
   if (!s.asked) return schedule_in(typed_file(s.path), s.in_place);
   if (too_large(*s.asked))
     throw std::invalid_argument(
@@ -83,7 +85,7 @@ schedule::Schedule written_out(const Subject& s) {
   return make(*s.asked->algorithm, s.asked->request);
 }
 
-void expect_proved(const schedule::Schedule& s, const Subject& what, bool unproved) {
+void expect_proved(const schedule::Schedule& s, const ScheduleSubject& what, bool unproved) {
   if (unproved) return;
   if (const schedule::Report report = schedule::verify(s); !report.ok())
     throw std::runtime_error(

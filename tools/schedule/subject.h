@@ -7,7 +7,7 @@
 
 namespace trellis::tools {
 
-struct Subject {
+struct ScheduleSubject {
   std::optional<Asked> asked = {};
   std::string path = {};  // of the file, when there is no request
   bool in_place = false;  // for an MSCCL file that can be read both ways: read it as in place
@@ -17,15 +17,15 @@ struct Subject {
 std::optional<schedule::Collective> collective_meant(const std::string& word);
 
 // `word` is the name of a collective or of a file. The options go with a collective only, except --in-place.
-Subject subject(const std::string& word, const RequestOptions&);
-std::string in_words(const Subject&);
+ScheduleSubject subject(const std::string& word, const RequestOptions&);
+std::string in_words(const ScheduleSubject&);
 
 // Every rank's steps. Throws std::invalid_argument when they are too many to write out or the file holds no schedule,
 // and std::system_error when it can't be read.
-schedule::Schedule written_out(const Subject&);
+schedule::Schedule written_out(const ScheduleSubject&);
 bool too_large(const Asked&);
 // Throws runtime_error with the fault when the schedule is wrong. `unproved`: the user wants it all the same.
-void expect_proved(const schedule::Schedule&, const Subject&, bool unproved);
+void expect_proved(const schedule::Schedule&, const ScheduleSubject&, bool unproved);
 
 // The content of a file, a pipe or standard input ("-"), read once, because a pipe can be read only once.
 struct TypedFile {

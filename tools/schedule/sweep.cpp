@@ -104,7 +104,7 @@ Result work(const Asked& a) {
       if (is_for_other_shapes(a)) result.kind = Result::Kind::elsewhere;
     } else {
       const bool folded = too_large(a);
-      const Proof proof = prove(a, folded);
+      const ProofReport proof = prove(a, folded);
       result.kind = !proof.ok() ? Result::Kind::failed : folded ? Result::Kind::folded : Result::Kind::proved;
       result.steps = proof.steps;
       if (!proof.ok()) result.text = fmt::format("{}: {}", proof.of, proof.fault);
@@ -210,7 +210,7 @@ std::vector<std::vector<Rank>> shapes(Rank ranks) {
   return all;
 }
 
-std::vector<Swept> sweep(const Sweep& wish, const std::function<bool(std::size_t, std::size_t)>& progress) {
+std::vector<Swept> sweep(const VerifySweep& wish, const std::function<bool(std::size_t, std::size_t)>& progress) {
   std::vector<Job> jobs;
   std::vector<Swept> rows;
   for (const auto& [name, algorithm] : schedule::algorithms()) {

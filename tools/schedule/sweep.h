@@ -9,7 +9,7 @@
 namespace trellis::tools {
 
 // The sweep. Empty names mean all.
-struct Sweep {
+struct VerifySweep {
   std::string algorithm, collective;
   std::vector<schedule::Rank> ranks;
   unsigned threads = 1;
@@ -32,6 +32,6 @@ std::vector<std::vector<schedule::Rank>> shapes(schedule::Rank ranks);  // some 
 
 // Calls progress(done, of) from time to time, and ends early when that returns false. The rows do not depend on the
 // number of threads, except the seconds.
-std::vector<Swept> sweep(const Sweep&, const std::function<bool(std::size_t, std::size_t)>& progress);
+std::vector<Swept> sweep(const VerifySweep&, const std::function<bool(std::size_t, std::size_t)>& progress);
 
 }  // namespace trellis::tools

@@ -47,7 +47,7 @@ void add(CLI::App& app, Options& o) {
   app.add_flag("--json", o.json, "Print JSON");
 }
 
-nlohmann::ordered_json as_json(const Proof& proof) {
+nlohmann::ordered_json as_json(const ProofReport& proof) {
   return {
       {"schedule", proof.of},         {"ok", proof.ok()},       {"ranks", proof.ranks},     {"steps", proof.steps},
       {"transfers", proof.transfers}, {"proved", proof.proved}, {"sampled", proof.sampled}, {"limits", proof.limits},
@@ -57,10 +57,10 @@ nlohmann::ordered_json as_json(const Proof& proof) {
 // The exit status of a command on many files: the worst result.
 enum Status : int { all_good = 0, faulty = 1, unreadable = 1, unparsable = 2 };
 
-int report(const std::vector<Proof>& proofs, bool json, int status) {
+int report(const std::vector<ProofReport>& proofs, bool json, int status) {
   std::string text;
   auto list = nlohmann::ordered_json::array();
-  for (const Proof& proof : proofs) {
+  for (const ProofReport& proof : proofs) {
     if (!proof.ok()) status = std::max<int>(status, faulty);
     text += proof.text();
     list.push_back(as_json(proof));
@@ -76,9 +76,9 @@ std::string without_name(std::string_view message, const std::string& name) {
 }
 
 // A file that can't be read is reported: the others are still proved, and JSON stays valid.
-Proof prove_file(const Subject& what, int& status) {
+ProofReport prove_file(const ScheduleSubject& what, int& status) {
   const std::string name = in_words(what);
-  Proof proof{.of = name};
+  ProofReport proof{.of = name};
   try {
     return prove(written_out(what), name);
   } catch (const std::invalid_argument& error) {
@@ -95,7 +95,7 @@ Proof prove_file(const Subject& what, int& status) {
 }
 
 int verify_some(const Options& o) {
-  std::vector<Subject> subjects;
+  std::vector<ScheduleSubject> subjects;
   for (const std::string& word : o.words) {
     subjects.push_back(subject(word, o.request));
     const bool asked = subjects.back().asked.has_value();
@@ -104,13 +104,13 @@ int verify_some(const Options& o) {
           fmt::format("'{}' and {} more: expected one collective, or files", word, o.words.size() - 1));
     if (!asked && o.folded) throw std::invalid_argument("--folded goes with a collective, not with a file");
   }
-  if (const Subject& what = subjects.front(); subjects.size() == 1 && (what.asked || !o.json))
+  if (const ScheduleSubject& what = subjects.front(); subjects.size() == 1 && (what.asked || !o.json))
     return report({what.asked ? prove(*what.asked, o.folded || too_large(*what.asked))
                               : prove(written_out(what), in_words(what))},
                   o.json, all_good);
-  std::vector<Proof> proofs;
+  std::vector<ProofReport> proofs;
   int status = all_good;
-  for (const Subject& what : subjects) proofs.push_back(prove_file(what, status));
+  for (const ScheduleSubject& what : subjects) proofs.push_back(prove_file(what, status));
   return report(proofs, o.json, status);
 }
 
@@ -185,13 +185,13 @@ int run(const Options& o) {
   return verify_some(o);
 }
 
-const Registered verify_command(command("schedule verify",
-                                        "Proves that schedules compute their collective, or says where one fails",
-                                        "trellis schedule verify all_reduce --algorithm ring --dims 4x4 --in-place\n"
-                                        "trellis schedule verify allreduce.xml allgather.txt\n"
-                                        "trellis schedule verify all_gather -a ring -d 64x512 --folded\n"
-                                        "trellis schedule verify --all --ranks 1..17,32,64",
-                                        add, run));
+const RegisteredCommand verify_command(
+    command("schedule verify", "Proves that schedules compute their collective, or says where one fails",
+            "trellis schedule verify all_reduce --algorithm ring --dims 4x4 --in-place\n"
+            "trellis schedule verify allreduce.xml allgather.txt\n"
+            "trellis schedule verify all_gather -a ring -d 64x512 --folded\n"
+            "trellis schedule verify --all --ranks 1..17,32,64",
+            add, run));
 
 }  // namespace
 }  // namespace trellis::tools

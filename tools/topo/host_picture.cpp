@@ -24,18 +24,19 @@ constexpr std::string_view style =
 .core{fill:#22272e;stroke:#646c76}.dim{fill:#9aa3ad}.free{stroke:#454c55}}
 )";
 
-std::string threads_text(const Part& core) {
+std::string threads_text(const HostPart& core) {
   std::vector<int> all;
-  for (const Part& thread : core.parts) all.push_back(thread.number);
+  for (const HostPart& thread : core.parts) all.push_back(thread.number);
   return fmt::format("thread{} {}", all.size() == 1 ? "" : "s", ranges(all));
 }
 
 // The place of the rank that runs on a core, or of none.
-Shape rank_on(const Part& core, const PlacedRanks& placed) {
+DrawnShape rank_on(const HostPart& core, const PlacedRanks& placed) {
   const int rank = placed.rank_on(core);
-  if (rank < 0) return {.kind = Shape::Kind::unused, .at = {}, .size = {}, .label = "", .below = ""};
+  if (rank < 0) return {.kind = DrawnShape::Kind::unused, .at = {}, .size = {}, .label = "", .below = ""};
   const draw::Ink ink = draw::ink(rank);
-  Shape s{.kind = Shape::Kind::rank, .at = {}, .size = {}, .label = fmt::format("rank {}", rank), .below = ""};
+  DrawnShape s{
+      .kind = DrawnShape::Kind::rank, .at = {}, .size = {}, .label = fmt::format("rank {}", rank), .below = ""};
   s.fill = ink.outlined ? fmt::format(" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"", ink.colour)
                         : fmt::format(" fill=\"{}\"", ink.colour);
   s.ink = " font-weight=\"600\"";
@@ -43,12 +44,12 @@ Shape rank_on(const Part& core, const PlacedRanks& placed) {
   return s;
 }
 
-Sketch core_sketch(const std::vector<const Part*>& chain, const PlacedRanks& placed) {
-  const Part& core = *chain.back();
+Sketch core_sketch(const std::vector<const HostPart*>& chain, const PlacedRanks& placed) {
+  const HostPart& core = *chain.back();
   const bool usable = !usable_threads(core).empty();
-  Shape shape{.kind = Shape::Kind::core, .at = {}, .size = {}, .label = "", .below = ""};
+  DrawnShape shape{.kind = DrawnShape::Kind::core, .at = {}, .size = {}, .label = "", .below = ""};
   shape.lines = {words_for(core), threads_text(core)};
-  for (const Part* p : chain)
+  for (const HostPart* p : chain)
     if (p != &core) shape.lines.push_back(words_for(*p));
   shape.title = usable ? "" : "not for this process";
   shape.group = usable ? "usable" : "other";
@@ -57,7 +58,7 @@ Sketch core_sketch(const std::vector<const Part*>& chain, const PlacedRanks& pla
   Sketch s{.size = shape.size};
   s.shapes.push_back(std::move(shape));
   if (placed.ranks == 0) return s;
-  Shape rank = rank_on(core, placed);
+  DrawnShape rank = rank_on(core, placed);
   rank.at = {8, s.size.y - label_height - gap};
   rank.size = {s.size.x - 16, label_height};
   s.shapes.push_back(std::move(rank));
@@ -65,14 +66,14 @@ Sketch core_sketch(const std::vector<const Part*>& chain, const PlacedRanks& pla
 }
 
 // A part with all that is in it, in rows of at most `room` width.
-Sketch part_sketch(const Part& p, double room, const PlacedRanks& placed) {
-  const std::vector<const Part*> chain = chain_from(p);
-  if (chain.back()->kind == Part::Kind::core) return core_sketch(chain, placed);
+Sketch part_sketch(const HostPart& p, double room, const PlacedRanks& placed) {
+  const std::vector<const HostPart*> chain = chain_from(p);
+  if (chain.back()->kind == HostPart::Kind::core) return core_sketch(chain, placed);
   std::string title;
-  for (const Part* one : chain)
-    if (one->kind != Part::Kind::machine) title += (title.empty() ? "" : " · ") + words_for(*one);
+  for (const HostPart* one : chain)
+    if (one->kind != HostPart::Kind::machine) title += (title.empty() ? "" : " · ") + words_for(*one);
   std::vector<Sketch> inside;
-  for (const Part& part : chain.back()->parts) inside.push_back(part_sketch(part, room - 2 * padding, placed));
+  for (const HostPart& part : chain.back()->parts) inside.push_back(part_sketch(part, room - 2 * padding, placed));
   Sketch inner = in_rows(std::move(inside), gap, room - 2 * padding);
   inner.size.x = std::max(inner.size.x, letter * static_cast<double>(title.size()));
   return in_frame(std::move(inner), title, padding);
@@ -89,7 +90,7 @@ std::string topo_picture(const TopoMachine& machine, const PlacedRanks& placed) 
   svg.text({margin, 29}, title, "style=\"font-size:16px\" font-weight=\"600\"");
   Sketch at_its_place;
   at_its_place.add(whole, {margin, heading});
-  for (const Shape& s : at_its_place.shapes) draw_shape(svg, s);
+  for (const DrawnShape& s : at_its_place.shapes) draw_shape(svg, s);
   return std::move(svg).finish();
 }
 

@@ -10,13 +10,13 @@ namespace {
 
 constexpr double label_height = 22, line_height = 16;
 
-std::string_view class_of(Shape::Kind kind) {
+std::string_view class_of(DrawnShape::Kind kind) {
   constexpr std::string_view all[] = {"chip", "unit", "box", "node", "port", "core", "rank", "free"};
   return all[static_cast<std::size_t>(kind)];
 }
 
-void draw_words(draw::Svg& svg, const Shape& s) {
-  if (s.kind == Shape::Kind::unit) return svg.text({s.at.x + 10, s.at.y + 15}, s.label, "class=\"dim\"");
+void draw_words(draw::Svg& svg, const DrawnShape& s) {
+  if (s.kind == DrawnShape::Kind::unit) return svg.text({s.at.x + 10, s.at.y + 15}, s.label, "class=\"dim\"");
   for (std::size_t i = 0; i < s.lines.size(); ++i)
     svg.text({s.at.x + 8, s.at.y + line_height * static_cast<double>(i + 1)}, s.lines[i],
              i == 0 ? "font-weight=\"600\"" : "class=\"dim\"");
@@ -31,10 +31,10 @@ void draw_words(draw::Svg& svg, const Shape& s) {
 
 void Sketch::add(Sketch other, Point at) {
   const auto moved = [&](Point p) { return Point{p.x + at.x, p.y + at.y}; };
-  for (Shape& s : other.shapes) s.at = moved(s.at);
-  for (Wire& w : other.wires)
+  for (DrawnShape& s : other.shapes) s.at = moved(s.at);
+  for (DrawnWire& w : other.wires)
     for (Point& p : w.points) p = moved(p);
-  for (Words& w : other.words) w.at = moved(w.at);
+  for (PlacedText& w : other.words) w.at = moved(w.at);
   std::ranges::move(other.shapes, std::back_inserter(shapes));
   std::ranges::move(other.wires, std::back_inserter(wires));
   std::ranges::move(other.words, std::back_inserter(words));
@@ -76,14 +76,14 @@ Sketch in_grid(std::vector<Sketch> all, std::size_t across, double gap, double m
 Sketch in_frame(Sketch inner, const std::string& label, double padding) {
   const double top = label.empty() ? padding : label_height;
   Sketch s{.size = {inner.size.x + 2 * padding, inner.size.y + top + padding}};
-  s.shapes.push_back({.kind = Shape::Kind::unit, .at = {}, .size = s.size, .label = label, .below = ""});
+  s.shapes.push_back({.kind = DrawnShape::Kind::unit, .at = {}, .size = s.size, .label = label, .below = ""});
   s.add(std::move(inner), {padding, top});
   return s;
 }
 
-void draw_shape(draw::Svg& svg, const Shape& s) {
+void draw_shape(draw::Svg& svg, const DrawnShape& s) {
   svg.open(s.group, s.title);
-  svg.rect(s.at, s.size, s.kind == Shape::Kind::port ? 1 : 5,
+  svg.rect(s.at, s.size, s.kind == DrawnShape::Kind::port ? 1 : 5,
            fmt::format("class=\"{}{}\"{}", class_of(s.kind), s.css, s.fill));
   draw_words(svg, s);
   svg.close();

@@ -13,7 +13,7 @@ namespace trellis::tools {
 
 using draw::Point;
 
-struct Shape {
+struct DrawnShape {
   // `core` shows lines, `unit` contains others; `rank` and `unused` lie in a core.
   enum class Kind : std::uint8_t { chip, unit, box, node, port, core, rank, unused } kind = Kind::chip;
   Point at, size;  // corner
@@ -25,14 +25,14 @@ struct Shape {
   std::string_view group = "shape";           // class of the group that it is drawn in
 };
 
-struct Wire {
+struct DrawnWire {
   std::vector<Point> points;  // two: a straight line; four: a curve; more: a line with round corners
   std::vector<sim::ResourceId> resources;
   int layer = 0;
   bool bundle = false, cut = false;  // bundle: stands for several wires; cut: something is left out along it
 };
 
-struct Words {
+struct PlacedText {
   Point at;
   std::string text;
   bool centred = true;
@@ -40,9 +40,9 @@ struct Words {
 
 struct Sketch {
   Point size;
-  std::vector<Shape> shapes;
-  std::vector<Wire> wires;
-  std::vector<Words> words;
+  std::vector<DrawnShape> shapes;
+  std::vector<DrawnWire> wires;
+  std::vector<PlacedText> words;
 
   void add(Sketch other, Point at);
 };
@@ -55,6 +55,6 @@ Sketch in_grid(std::vector<Sketch>, std::size_t across, double gap, double margi
 // Inside a unit with this label.
 Sketch in_frame(Sketch inner, const std::string& label, double padding);
 
-void draw_shape(draw::Svg&, const Shape&);
+void draw_shape(draw::Svg&, const DrawnShape&);
 
 }  // namespace trellis::tools

@@ -66,12 +66,12 @@ class Drawing {
     Sketch placed;
     placed.add(sketch, at);
     many_wires_ = placed.wires.size() > many;
-    for (const Shape& s : placed.shapes)
-      if (s.kind == Shape::Kind::unit) draw_shape(svg, s);
-    for (const Wire& w : placed.wires) draw_wire(svg, w);
-    for (const Shape& s : placed.shapes)
-      if (s.kind != Shape::Kind::unit) draw_shape(svg, s);
-    for (const Words& w : placed.words)
+    for (const DrawnShape& s : placed.shapes)
+      if (s.kind == DrawnShape::Kind::unit) draw_shape(svg, s);
+    for (const DrawnWire& w : placed.wires) draw_wire(svg, w);
+    for (const DrawnShape& s : placed.shapes)
+      if (s.kind != DrawnShape::Kind::unit) draw_shape(svg, s);
+    for (const PlacedText& w : placed.words)
       svg.text(w.at, w.text, w.centred ? "class=\"dim\" text-anchor=\"middle\"" : "class=\"dim\"");
     draw_legend(svg, legend, below);
     svg.close();
@@ -107,8 +107,8 @@ class Drawing {
     return text;
   }
 
-  void draw_shape(Svg& svg, const Shape& s) const {
-    Shape shown = s;
+  void draw_shape(Svg& svg, const DrawnShape& s) const {
+    DrawnShape shown = s;
     if (!s.inside.empty()) {
       if (use_) shown.css = fmt::format(" u{}", class_of(most_used(s.inside)));
       const std::string known = facts(s.inside);
@@ -117,7 +117,7 @@ class Drawing {
     tools::draw_shape(svg, shown);
   }
 
-  void draw_wire(Svg& svg, const Wire& w) const {
+  void draw_wire(Svg& svg, const DrawnWire& w) const {
     std::string css = "wire", more;
     double width = w.bundle ? 2.4 : many_wires_ ? 0.6 : 1.5;
     if (w.cut) css += " cut";

@@ -22,17 +22,17 @@ Point edge(Point middle, Point size, Point towards) {
   return {middle.x + part * x, middle.y + part * y};
 }
 
-Point centre(const Shape& s) { return {s.at.x + s.size.x / 2, s.at.y + s.size.y / 2}; }
+Point centre(const DrawnShape& s) { return {s.at.x + s.size.x / 2, s.at.y + s.size.y / 2}; }
 
 // From one unit of a grid to the next along an axis: 0 across, 1 down.
-std::vector<Point> straight(std::size_t axis, const Shape& a, const Shape& b) {
+std::vector<Point> straight(std::size_t axis, const DrawnShape& a, const DrawnShape& b) {
   const Point from = centre(a), to = centre(b);
   if (axis == 0) return {{a.at.x + a.size.x, from.y}, {b.at.x, to.y}};
   return {{from.x, a.at.y + a.size.y}, {to.x, b.at.y}};
 }
 
 // From the first unit to the last one, round the outside.
-std::vector<Point> closing(std::size_t axis, const Shape& a, const Shape& b) {
+std::vector<Point> closing(std::size_t axis, const DrawnShape& a, const DrawnShape& b) {
   const Point from = centre(a), to = centre(b);
   const double right = b.at.x + b.size.x, bottom = b.at.y + b.size.y;
   if (axis == 0)
@@ -74,7 +74,7 @@ Sketch Sketcher::unit(std::size_t layers, Chip first, bool full) const {
 Sketch Sketcher::chip(Chip number) const {
   Sketch s{.size = chip_size};
   const bool several = plan_.machine().cores() > 1;
-  s.shapes.push_back({.kind = Shape::Kind::chip,
+  s.shapes.push_back({.kind = DrawnShape::Kind::chip,
                       .at = {},
                       .size = chip_size,
                       .label = std::to_string(number),
@@ -90,7 +90,7 @@ Sketch Sketcher::box(std::size_t layers, Chip first) const {
   Sketch s{.size = box_size};
   const std::string label = fmt::format("chips {}-{}", first, first + count - 1);
   s.size.x = std::max(s.size.x, letter * static_cast<double>(label.size()) + 20);
-  s.shapes.push_back({.kind = Shape::Kind::box,
+  s.shapes.push_back({.kind = DrawnShape::Kind::box,
                       .at = {},
                       .size = s.size,
                       .label = label,
@@ -112,9 +112,9 @@ std::vector<Chip> Sketcher::strides(const Layer& layer) const {
 }
 
 // The links between neighbouring units of a torus along an axis, in both directions.
-Wire Sketcher::neighbours(std::size_t at, Chip from, Chip to, std::size_t axis) const {
+DrawnWire Sketcher::neighbours(std::size_t at, Chip from, Chip to, std::size_t axis) const {
   const Layer& layer = plan_.layers()[at];
-  Wire wire{.points = {}, .resources = {}, .layer = static_cast<int>(at), .bundle = layer.inner() > 1};
+  DrawnWire wire{.points = {}, .resources = {}, .layer = static_cast<int>(at), .bundle = layer.inner() > 1};
   const bool two = layer.fabric->dims()[axis] == 2;
   for (Chip k = 0; k < layer.inner(); ++k)
     for (std::size_t back = 0; back < 2; ++back) {
@@ -164,8 +164,8 @@ Sketch Sketcher::torus(std::size_t at, Chip first) const {
         const bool last = i + 1 == along.size();
         if (last && (!closed || dims[axis] <= 2)) continue;
         const std::size_t next = last ? 0 : i + 1;
-        Wire wire = neighbours(at, grid.chip(x(i), y(i)), grid.chip(x(next), y(next)), axis);
-        const Shape &a = grid.frame(x(i), y(i)), &b = grid.frame(x(next), y(next));
+        DrawnWire wire = neighbours(at, grid.chip(x(i), y(i)), grid.chip(x(next), y(next)), axis);
+        const DrawnShape &a = grid.frame(x(i), y(i)), &b = grid.frame(x(next), y(next));
         wire.points = last ? closing(axis, b, a) : straight(axis, a, b);
         wire.cut = !last && along[next] != along[i] + 1;
         s.wires.push_back(std::move(wire));
@@ -217,7 +217,7 @@ Sketch Sketcher::cube(std::size_t at, Chip first) const {
           if (last && (!closed || dims[axis] <= 2)) continue;
           Place next = p;
           next[axis] = last ? 0 : p[axis] + 1;
-          Wire wire = neighbours(at, chip_at(p), chip_at(next), axis);
+          DrawnWire wire = neighbours(at, chip_at(p), chip_at(next), axis);
           const Point n = middle(next), d = ahead[axis];
           const double reach = (axis == 0 ? small.x / 2 : axis == 1 ? small.y / 2 : 15) + stub;
           wire.cut = !last && shown[axis][next[axis]] != shown[axis][p[axis]] + 1;
@@ -227,7 +227,7 @@ Sketch Sketcher::cube(std::size_t at, Chip first) const {
           wire.points = {n, {n.x - d.x * reach, n.y - d.y * reach}};
           s.wires.push_back(std::move(wire));
         }
-        Shape one = chip(chip_at(p)).shapes.front();
+        DrawnShape one = chip(chip_at(p)).shapes.front();
         one.size = small, one.below.clear();
         one.at = {m.x - small.x / 2, m.y - small.y / 2};
         s.shapes.push_back(std::move(one));
@@ -276,9 +276,10 @@ Sketch Sketcher::circle(std::size_t at, Chip first) const {
       const bool next = j == i + 1 || (i == 0 && j + 1 == shown.size());
       if (ring && !next) continue;
       const Chip a = first + shown[i] * layer.inner(), b = first + shown[j] * layer.inner();
-      Wire wire{.points = {edge(middles[i], units[i].size, middles[j]), edge(middles[j], units[j].size, middles[i])},
-                .resources = {},
-                .layer = static_cast<int>(at)};
+      DrawnWire wire{
+          .points = {edge(middles[i], units[i].size, middles[j]), edge(middles[j], units[j].size, middles[i])},
+          .resources = {},
+          .layer = static_cast<int>(at)};
       if (ring) {
         const bool round = i == 0 && j + 1 == shown.size() && j > 1;
         wire.resources = neighbours(at, round ? b : a, round ? a : b, 0).resources;

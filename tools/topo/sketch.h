@@ -28,10 +28,10 @@ class Sketcher {
 
   struct Grid {  // units in rows
     Chip first = 0, stride[2] = {1, 1};
-    std::vector<Chip> xs, ys;   // numbers of the shown units
-    std::vector<Shape> frames;  // their rectangles
+    std::vector<Chip> xs, ys;        // numbers of the shown units
+    std::vector<DrawnShape> frames;  // their rectangles
     Chip chip(std::size_t x, std::size_t y) const { return first + xs[x] * stride[0] + ys[y] * stride[1]; }
-    const Shape& frame(std::size_t x, std::size_t y) const { return frames[y * xs.size() + x]; }
+    const DrawnShape& frame(std::size_t x, std::size_t y) const { return frames[y * xs.size() + x]; }
   };
   Sketch placed(std::size_t layer, Grid&) const;
   Sketch torus(std::size_t layer, Chip first) const;   // and rings and meshes
@@ -51,7 +51,7 @@ class Sketcher {
   Node joined(std::size_t layer, std::vector<Node>, Chip all, std::size_t height, Chip first) const;
 
   std::vector<ResourceId> direct(Chip, Chip) const;
-  Wire neighbours(std::size_t layer, Chip from, Chip to, std::size_t axis) const;
+  DrawnWire neighbours(std::size_t layer, Chip from, Chip to, std::size_t axis) const;
   std::vector<Chip> strides(const Layer&) const;
 
   MachineLayers plan_;

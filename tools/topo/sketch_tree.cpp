@@ -47,7 +47,7 @@ Sketcher::Node Sketcher::leaf_unit(std::size_t at, Chip first, bool full) const 
   }
   const double pitch = port_size.x + 4, left = (inner.size.x - pitch * static_cast<double>(ports.size())) / 2;
   for (std::size_t i = 0; i < ports.size(); ++i)
-    node.sketch.shapes.push_back({.kind = Shape::Kind::port,
+    node.sketch.shapes.push_back({.kind = DrawnShape::Kind::port,
                                   .at = {left + pitch * static_cast<double>(i), 0},
                                   .size = port_size,
                                   .label = "",
@@ -69,7 +69,7 @@ Sketcher::Node Sketcher::branch(std::size_t at, Chip first, Chip units, std::siz
   if (!full) {
     Node node{.sketch = {.size = {112, 40}}, .top = {56, 0}};
     const Chip last = first + units * layer.inner() - 1;
-    node.sketch.shapes.push_back({.kind = Shape::Kind::box,
+    node.sketch.shapes.push_back({.kind = DrawnShape::Kind::box,
                                   .at = {},
                                   .size = node.sketch.size,
                                   .label = fmt::format("chips {}-{}", first, last),
@@ -130,7 +130,7 @@ Sketcher::Node Sketcher::joined(std::size_t at, std::vector<Node> nodes, Chip cu
                          .resources = nodes[i].up,
                          .layer = static_cast<int>(at),
                          .bundle = height > 1 || layer.inner() > 1});
-    s.shapes.push_back({.kind = Shape::Kind::node,
+    s.shapes.push_back({.kind = DrawnShape::Kind::node,
                         .at = {centre - switch_size.x / 2, 0},
                         .size = switch_size,
                         .label = name,
@@ -170,7 +170,7 @@ Sketch Sketcher::dragonfly(std::size_t at, Chip first) const {
            .layer = static_cast<int>(at)});
     }
   for (std::size_t i = 0; i < shown.size(); ++i)
-    s.shapes.push_back({.kind = Shape::Kind::box,
+    s.shapes.push_back({.kind = DrawnShape::Kind::box,
                         .at = {middles[i].x - size.x / 2, middles[i].y - size.y / 2},
                         .size = size,
                         .label = fmt::format("g{}", shown[i]),
@@ -196,18 +196,18 @@ Sketch Sketcher::group(std::size_t at, Chip first) const {
   const double radius = std::max(70.0, n * fan / (2 * std::numbers::pi) - 54), outer = radius + 64;
   const Point middle{outer + fan / 2 + 8, outer + 44};
   Sketch s{.size = {2 * middle.x, 2 * middle.y}};
-  s.shapes.push_back({.kind = Shape::Kind::unit,
+  s.shapes.push_back({.kind = DrawnShape::Kind::unit,
                       .at = {},
                       .size = s.size,
                       .label = fmt::format("group g0 in full: chips {}-{}", first, first + stride[2] - 1),
                       .below = ""});
   std::vector<Point> at_router;
-  std::vector<Shape> nodes;
+  std::vector<DrawnShape> nodes;
   for (std::size_t i = 0; i < routers.size(); ++i) {
     const double angle = 2 * std::numbers::pi * static_cast<double>(i) / n - std::numbers::pi / 2;
     const Point out{std::cos(angle), std::sin(angle)};
     at_router.push_back({middle.x + radius * out.x, middle.y + radius * out.y});
-    nodes.push_back({.kind = Shape::Kind::node,
+    nodes.push_back({.kind = DrawnShape::Kind::node,
                      .at = {at_router.back().x - size.x / 2, at_router.back().y - size.y / 2},
                      .size = size,
                      .label = fmt::format("r{}", routers[i]),
@@ -221,9 +221,9 @@ Sketch Sketcher::group(std::size_t at, Chip first) const {
       s.wires.push_back({.points = {at_router.back(), where},
                          .resources = both(plan_, layer, "host", chip_number),
                          .layer = static_cast<int>(at)});
-      Shape shape = unit(at, chip_number, false).shapes.front();
+      DrawnShape shape = unit(at, chip_number, false).shapes.front();
       shape.size = host, shape.below.clear();
-      if (shape.kind == Shape::Kind::box) shape.label = std::to_string(chip_number);
+      if (shape.kind == DrawnShape::Kind::box) shape.label = std::to_string(chip_number);
       shape.at = {where.x - host.x / 2, where.y - host.y / 2};
       nodes.push_back(std::move(shape));
     }

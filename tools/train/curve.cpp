@@ -34,7 +34,7 @@ int run(const Options& o) {
   return 0;
 }
 
-const Registered curve(command(
+const RegisteredCommand curve(command(
     "train curve", "Draws the losses of several runs",
     "trellis train curve build/runs/fp32 build/runs/bf16SR build/runs/bf16 --mean 10 -o rounding.svg", add, run));
 

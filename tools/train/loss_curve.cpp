@@ -28,8 +28,8 @@ std::string loss_curve(const std::string& title, const std::vector<LossLine>& li
     for (const auto& [step, loss] : line.points)
       if (std::isfinite(loss)) steps.add(step), losses.add(loss);
   if (steps.low > steps.high) throw std::invalid_argument("a loss curve without a finite loss");
-  const draw::Axis x = draw::linear_axis(steps.low, steps.high, left, left + width);
-  const draw::Axis y = draw::linear_axis(losses.low, losses.high, top + height, top);
+  const draw::PlotAxis x = draw::linear_axis(steps.low, steps.high, left, left + width);
+  const draw::PlotAxis y = draw::linear_axis(losses.low, losses.high, top + height, top);
   draw::Svg svg(left + width + right, top + height + below, draw::chart_style, title);
   svg.text({left, 28}, title, R"(font-size="15" font-weight="600")");
   draw::draw_grid(

@@ -189,7 +189,7 @@ int run(const Options& o) {
   return train_here(o, read_config(o.config, o.changes));
 }
 
-const Registered trains(command(
+const RegisteredCommand trains(command(
     "train", "Trains a language model; lays a training step out, draws and exports it",
     "trellis train examples/llama.yaml\n"
     "trellis launch -n 2 -- trellis train examples/llama.yaml --set distributed_strategy.tensor_model_parallel_size=2\n"

@@ -14,7 +14,7 @@ namespace trellis_cuda {
 // exponent_bits, mantissa_bits, the bit patterns of the largest finite value and of a NaN, and the overflow value:
 // infinity, or, for types that saturate, the largest finite value.
 template <int exponent_bits, int mantissa_bits, unsigned largest, unsigned not_a_number, bool saturates>
-struct Format {
+struct NarrowFormat {
   static constexpr int bits = 1 + exponent_bits + mantissa_bits;
   static constexpr int bias = (1 << (exponent_bits - 1)) - 1;
   static constexpr unsigned sign_bit = 1U << (bits - 1);
@@ -58,10 +58,10 @@ struct Format {
   }
 };
 
-using Half = Format<5, 10, 0x7BFF, 0x7FFF, false>;
-using Bfloat16 = Format<8, 7, 0x7F7F, 0x7FFF, false>;
-using E4M3 = Format<4, 3, 0x7E, 0x7F, true>;
-using E5M2 = Format<5, 2, 0x7B, 0x7E, true>;
+using Half = NarrowFormat<5, 10, 0x7BFF, 0x7FFF, false>;
+using Bfloat16 = NarrowFormat<8, 7, 0x7F7F, 0x7FFF, false>;
+using E4M3 = NarrowFormat<4, 3, 0x7E, 0x7F, true>;
+using E5M2 = NarrowFormat<5, 2, 0x7B, 0x7E, true>;
 
 template <class N>
 using Arithmetic = typename std::enable_if<std::is_arithmetic<N>::value, int>::type;

@@ -192,7 +192,7 @@ void StoreLoop::read_some(Id id, Connection& c) {
 void StoreLoop::serve(Id id, Connection& c) {
   flush(c);
   while (c.output.empty() && c.awaited.empty()) {
-    const std::optional<Request> request = c.session.request();
+    const std::optional<StoreRequest> request = c.session.request();
     if (!request) break;
     KeptStore& store = *c.store;
     if (request->verb == Verb::leave) {
@@ -215,7 +215,7 @@ void StoreLoop::serve(Id id, Connection& c) {
   settle(id, c);
 }
 
-Reply StoreLoop::reply_to(KeptStore& store, const Request& r) {
+Reply StoreLoop::reply_to(KeptStore& store, const StoreRequest& r) {
   const auto text = [](const std::exception& e) {
     const auto bytes = net::bytes_of(e.what());
     return Bytes(bytes.begin(), bytes.end());

@@ -64,7 +64,7 @@ class StoreLoop {
   void handle(Id id, std::uint32_t events);
   void read_some(Id id, Connection&);
   void serve(Id id, Connection&);
-  Reply reply_to(KeptStore&, const Request&);
+  Reply reply_to(KeptStore&, const StoreRequest&);
   void wake_waiting(KeptStore&, const std::string& key);
   void wait_no_more(Id id, Connection&);
   void queue(Connection&, const Bytes&);

@@ -12,7 +12,7 @@ namespace trellis::ccl {
 using net::ProtocolError;
 using net::put;
 
-Bytes body_of(const Request& r) {
+Bytes body_of(const StoreRequest& r) {
   if (r.verb != Verb::leave || !r.key.empty()) check_key(r.key);
   Bytes body;
   body.reserve(16 + r.key.size() + r.value.size());
@@ -23,16 +23,16 @@ Bytes body_of(const Request& r) {
     check_value(r.value);
     put(body, r.value);
   } else if (r.verb == Verb::get) {
-    put(body, static_cast<std::uint32_t>(std::clamp<std::int64_t>(r.wait.count(), 0, Request::longest.count())));
+    put(body, static_cast<std::uint32_t>(std::clamp<std::int64_t>(r.wait.count(), 0, StoreRequest::longest.count())));
   } else {
     put(body, r.amount);
   }
   return body;
 }
 
-Request request_in(std::span<const std::byte> body) {
+StoreRequest request_in(std::span<const std::byte> body) {
   net::WireReader reader(body);
-  Request r;
+  StoreRequest r;
   const auto verb = reader.number<std::uint8_t>("verb");
   if (verb < 1 || verb > 4) throw ProtocolError(fmt::format("a request with the unknown verb {}", verb));
   r.verb = static_cast<Verb>(verb);
@@ -45,7 +45,7 @@ Request request_in(std::span<const std::byte> body) {
     if (value.size() > most_value_bytes) throw ProtocolError(fmt::format("a value of {} bytes", value.size()));
     r.value.assign(value.begin(), value.end());
   } else if (r.verb == Verb::get) {
-    r.wait = std::min(std::chrono::milliseconds(reader.number<std::uint32_t>("wait")), Request::longest);
+    r.wait = std::min(std::chrono::milliseconds(reader.number<std::uint32_t>("wait")), StoreRequest::longest);
   } else {
     r.amount = reader.number<std::int64_t>("amount");
   }

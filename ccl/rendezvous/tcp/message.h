@@ -12,7 +12,7 @@
 namespace trellis::ccl {
 
 enum class Verb : std::uint8_t { set = 1, get = 2, add = 3, leave = 4 };
-struct Request {
+struct StoreRequest {
   Verb verb = Verb::get;
   std::string key = {};                                          // leave: a prefix, which may be empty
   Bytes value = {};                                              // of set
@@ -20,8 +20,8 @@ struct Request {
   std::chrono::milliseconds wait{0};                             // get: how long the server may hold the request
   static constexpr std::chrono::milliseconds longest{1u << 31};  // limit of one such wait
 };
-Bytes body_of(const Request&);
-Request request_in(std::span<const std::byte> body);  // throws ProtocolError
+Bytes body_of(const StoreRequest&);
+StoreRequest request_in(std::span<const std::byte> body);  // throws ProtocolError
 
 // The reply to every request but leave, which has none.
 enum class StoreOutcome : std::uint8_t {

@@ -18,7 +18,7 @@ class Session {
 
   void take(std::span<const std::byte> arrived) { net::put(input_, arrived); }
   bool in_the_middle() const { return !input_.empty(); }  // of a frame
-  std::optional<Request> request();                       // the next whole one; throws ProtocolError
+  std::optional<StoreRequest> request();                  // the next whole one; throws ProtocolError
   Bytes frame_of(const Reply& r) { return sent_.frame(body_of(r)); }
 
  private:

@@ -115,10 +115,10 @@ class TcpStore : public Store {
 
   Bytes get(std::string_view key, Deadline deadline) override {
     const Deadline asked_at = Clock::now();
-    Request request{.verb = Verb::get, .key = std::string(key)};
+    StoreRequest request{.verb = Verb::get, .key = std::string(key)};
     while (true) {
       const auto left = std::chrono::ceil<milliseconds>(deadline - std::min(Clock::now(), deadline));
-      request.wait = std::min(left, Request::longest);
+      request.wait = std::min(left, StoreRequest::longest);
       const Deadline answered = std::max(Clock::now(), std::min(deadline, Clock::now() + request.wait));
       if (std::optional<Bytes> note = ask(request, answered + answer_patience)) return *std::move(note);
       if (Clock::now() >= deadline) throw_no_note(key, asked_at, search_.name);
@@ -151,7 +151,7 @@ class TcpStore : public Store {
 
  private:
   Link find(Deadline deadline);
-  std::optional<Bytes> ask(const Request&, Deadline);
+  std::optional<Bytes> ask(const StoreRequest&, Deadline);
   std::optional<Reply> exchange(Link&, const Bytes& request, Deadline) const;
   Link link(Deadline);
 
@@ -224,7 +224,7 @@ Link TcpStore::link(Deadline deadline) {
 }
 
 // Empty: the wait of a get was over.
-std::optional<Bytes> TcpStore::ask(const Request& request, Deadline deadline) {
+std::optional<Bytes> TcpStore::ask(const StoreRequest& request, Deadline deadline) {
   const Bytes body = body_of(request);
   Link link = this->link(deadline);
   const std::optional<Reply> reply = exchange(link, body, deadline);

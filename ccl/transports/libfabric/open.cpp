@@ -30,7 +30,7 @@ std::string name_of_this_host() {
   return name;
 }
 
-Member myself(const FabricSettings& s, const Control& control) {
+Member myself(const FabricSettings& s, const ControlLink& control) {
   const std::string named = s.host.empty() ? name_of_this_host() : s.host;
   return {.address = control.address(),
           .host = named,
@@ -39,7 +39,7 @@ Member myself(const FabricSettings& s, const Control& control) {
           .terms = control.terms()};
 }
 
-Outcome outcome_of_giving_up(Control& control, Presence& presence) {
+Outcome outcome_of_giving_up(ControlLink& control, Presence& presence) {
   if (presence.rank() == 0) return presence.settle(Outcome::dropped);
   presence.announce([](PublicState& s) { s.head.gives_up = true; });
   const Deadline end = Clock::now() + for_an_answer + (control.paths().all - 1) * presence.longest_silence();
@@ -58,7 +58,7 @@ std::string how_it_went(Presence& p, Rank r) {
   return silence.count() > 0 ? unanswered_for(silence) : p.left(r) ? "has given up" : "died";
 }
 
-std::string what_was_dropped(const Control& control) {
+std::string what_was_dropped(const ControlLink& control) {
   const std::uint64_t count = control.dropped();
   if (count == 0) return "";
   return fmt::format("; {} control message{} dropped, which no rank of this job had sent so", count,
@@ -67,7 +67,7 @@ std::string what_was_dropped(const Control& control) {
 
 // Names the missing rank that rank 0 reported, which alone hears from all; otherwise the first that this rank has not
 // heard of.
-PeerLost not_in_time(const Control& control, Presence& p) {
+PeerLost not_in_time(const ControlLink& control, Presence& p) {
   const std::vector<Rank> unseen = p.not_joined();
   const bool told = p.missing() >= 0;
   if (!told && unseen.empty())
@@ -95,7 +95,7 @@ bool is_over(const Joining& j, Presence& presence, std::span<const Rank> awaited
 }
 
 // Throws if the joining is to be given up. True: it was given up here, but had succeeded at the last moment.
-bool gives_up(Control& control, Presence& presence, const Joining& j, std::span<const Rank> awaited) {
+bool gives_up(ControlLink& control, Presence& presence, const Joining& j, std::span<const Rank> awaited) {
   try {
     if (!is_over(j, presence, awaited)) return false;
   } catch (...) {
@@ -107,7 +107,7 @@ bool gives_up(Control& control, Presence& presence, const Joining& j, std::span<
 }
 
 // Returns on all ranks or on none: rank 0 decides when all have come, or when one gives up.
-void join_all(Control& control, Presence& presence, const Joining& j) {
+void join_all(ControlLink& control, Presence& presence, const Joining& j) {
   presence.come();
   control.wake();
   Deadline asked = Clock::now();
@@ -137,7 +137,7 @@ void join_all(Control& control, Presence& presence, const Joining& j) {
 }
 
 struct Family {
-  std::shared_ptr<Control> control;
+  std::shared_ptr<ControlLink> control;
   std::uint64_t identity = 0;
   std::vector<std::size_t> places;  // of the communicator's ranks
   std::vector<Member> members;      // the same
@@ -156,7 +156,7 @@ Family divided(const Joining& j, const FabricTransport& parent) {
 }
 
 Family first(Store& store, const Joining& j) {
-  Family f{.control = std::make_shared<Control>(j.config.fabric)};
+  Family f{.control = std::make_shared<ControlLink>(j.config.fabric)};
   SealOrigin origin;
   if (j.rank == 0) origin = fresh_origin();
   f.members = exchange_members(store, j.rank, j.ranks, myself(j.config.fabric, *f.control), origin, j.deadline);

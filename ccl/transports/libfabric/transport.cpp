@@ -47,7 +47,7 @@ class KeptRegistered : public Exposed {
 
 }  // namespace
 
-FabricTransport::FabricTransport(std::shared_ptr<Control> control, std::shared_ptr<Presence> presence,
+FabricTransport::FabricTransport(std::shared_ptr<ControlLink> control, std::shared_ptr<Presence> presence,
                                  std::unique_ptr<DataPath> data, std::chrono::milliseconds timeout)
     : control_(std::move(control)),
       presence_(std::move(presence)),

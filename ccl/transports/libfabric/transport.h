@@ -10,7 +10,7 @@ namespace trellis::ccl::libfabric {
 
 class FabricTransport : public Transport {
  public:
-  FabricTransport(std::shared_ptr<Control>, std::shared_ptr<Presence>, std::unique_ptr<DataPath>,
+  FabricTransport(std::shared_ptr<ControlLink>, std::shared_ptr<Presence>, std::unique_ptr<DataPath>,
                   std::chrono::milliseconds timeout);
   ~FabricTransport() override;
 
@@ -57,7 +57,7 @@ class FabricTransport : public Transport {
   std::uint32_t posts(Rank r) const override { return presence_->posts(r); }
   void wait_for_posts(std::uint64_t than, std::uint32_t idle) override;
 
-  const std::shared_ptr<Control>& control() const { return control_; }
+  const std::shared_ptr<ControlLink>& control() const { return control_; }
   const Presence& presence() const { return *presence_; }
 
   // For a transport that is built on this one.
@@ -70,7 +70,7 @@ class FabricTransport : public Transport {
 
  private:
   void survey(Deadline);
-  const std::shared_ptr<Control> control_;
+  const std::shared_ptr<ControlLink> control_;
   const std::shared_ptr<Presence> presence_;
   const std::shared_ptr<DataPath> data_;
   const std::chrono::milliseconds timeout_;

@@ -12,8 +12,8 @@ std::shared_ptr<TrackerObject> tracker_of(Runtime& r, ErrorTracker* tracker) {
 }
 
 // A tensor of the host is served by core 0.
-void queue_up(Runtime& r, int vnc, Unit unit, int queue, ErrorTracker* tracker, Sequence* out, std::uint64_t bytes,
-              std::function<void()> work) {
+void queue_up(Runtime& r, int vnc, ExecutionUnit unit, int queue, ErrorTracker* tracker, Sequence* out,
+              std::uint64_t bytes, std::function<void()> work) {
   constexpr std::string_view types[] = {"nrt_tensor_read", "nrt_tensor_write", "nrt_tensor_copy", "nc_exec_running"};
   const auto errors = tracker_of(r, tracker);
   const auto core = static_cast<std::uint32_t>(std::max(vnc, 0));
@@ -40,7 +40,7 @@ Status nrta_tensor_write(Tensor* tensor, const void* buffer, std::uint64_t offse
   return call("nrta_tensor_write", [&](Runtime& r) {
     const auto part = r.tensors.get(tensor)->part(offset, size);
     if (size != 0) expect_given(buffer, "the buffer");
-    queue_up(r, part.storage->vnc(), Unit::tensor_write, queue, errors, out, size,
+    queue_up(r, part.storage->vnc(), ExecutionUnit::tensor_write, queue, errors, out, size,
              [part, buffer] { copy_from_host(part, buffer); });
   });
 }
@@ -50,7 +50,7 @@ Status nrta_tensor_read(void* buffer, Tensor* tensor, std::uint64_t offset, std:
   return call("nrta_tensor_read", [&](Runtime& r) {
     const auto part = r.tensors.get(tensor)->part(offset, size);
     if (size != 0) expect_given(buffer, "the buffer");
-    queue_up(r, part.storage->vnc(), Unit::tensor_read, queue, errors, out, size,
+    queue_up(r, part.storage->vnc(), ExecutionUnit::tensor_read, queue, errors, out, size,
              [part, buffer] { copy_to_host(part, buffer); });
   });
 }
@@ -63,7 +63,7 @@ Status nrta_tensor_copy(Tensor* from, std::uint64_t from_offset, Tensor* to, std
     if (a.storage->vnc() >= 0 && b.storage->vnc() >= 0 && a.storage->vnc() != b.storage->vnc())
       refuse(Status::invalid, "a copy from core {} to core {}: both tensors must be on the same core", a.storage->vnc(),
              b.storage->vnc());
-    queue_up(r, std::max(a.storage->vnc(), b.storage->vnc()), Unit::tensor_op, queue, errors, out, size,
+    queue_up(r, std::max(a.storage->vnc(), b.storage->vnc()), ExecutionUnit::tensor_op, queue, errors, out, size,
              [a, b] { copy_between(b, a); });
   });
 }
@@ -74,7 +74,7 @@ Status nrta_execute_schedule(Model* model, const TensorSet* inputs, TensorSet* o
     const auto object = r.models.get(model);
     auto run = ModelObject::bind(object, *r.sets.get(inputs), *r.sets.get(outputs));
     const auto told = r.callback();
-    queue_up(r, object->vnc(), Unit::compute, queue, errors, out, 0, [run = std::move(run), told] {
+    queue_up(r, object->vnc(), ExecutionUnit::compute, queue, errors, out, 0, [run = std::move(run), told] {
       Status status = Status::success;
       try {
         run.execute(1);
@@ -96,7 +96,7 @@ Status nrta_is_completed(Sequence sequence, bool* done) {
 }
 
 // The last sequence that is complete. If nothing was queued yet, none is.
-Status nrta_get_sequence(std::uint32_t core, Unit unit, int queue, Sequence* out) {
+Status nrta_get_sequence(std::uint32_t core, ExecutionUnit unit, int queue, Sequence* out) {
   return call("nrta_get_sequence", [&](Runtime& r) {
     expect_given(out, "the sequence's place");
     *out = r.queues.of(*r.core(core), core, unit, queue)->last_completed();
@@ -140,7 +140,7 @@ Status nrt_register_async_exec_callback(ExecCallback function, void* params) {
 Status nrt_async_drain_queued_execs(std::int32_t vnc) {
   return call("nrt_async_drain_queued_execs", [&](Runtime& r) {
     r.core(vnc);
-    const std::shared_ptr<Queue> queue = r.queues.find(static_cast<std::uint32_t>(vnc), Unit::compute, 0);
+    const std::shared_ptr<Queue> queue = r.queues.find(static_cast<std::uint32_t>(vnc), ExecutionUnit::compute, 0);
     if (queue != nullptr && !queue->wait_until_empty(r.world.timeout()))
       refuse(Status::timeout, "core {} still runs after {} ms", vnc, r.world.timeout().count());
   });

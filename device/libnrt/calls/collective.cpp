@@ -179,7 +179,7 @@ Status nrt_all_gather(std::int32_t vnc, std::uint32_t id, std::uint32_t devices,
   });
 }
 
-Status nrta_cc_prepare(Comm* comm, TensorList* inputs, TensorList* outputs, Element element, ReduceKind op,
+Status nrta_cc_prepare(CommInfo* comm, TensorList* inputs, TensorList* outputs, Element element, ReduceKind op,
                        CollectiveKind kind, CollectiveContext** out) {
   return call("nrta_cc_prepare", [&](Runtime& r) {
     expect_given(out, "the context's place");
@@ -218,7 +218,7 @@ Status nrta_cc_schedule(CollectiveContext** context, int queue, ErrorTracker* tr
     for (const std::uint32_t member : c->group) key += fmt::format(" {}", member);
     if (key.size() > 4096) key = fmt::format("cc {} {:#x}", queue, std::hash<std::string>()(key));
     const Sequence s =
-        r.queues.of(*r.core(c->vnc), c->vnc, Unit::collectives, queue)
+        r.queues.of(*r.core(c->vnc), c->vnc, ExecutionUnit::collectives, queue)
             ->add(
                 [&r, c, key] {
                   std::uint64_t bytes = 0;

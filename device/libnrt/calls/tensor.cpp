@@ -9,13 +9,13 @@ namespace {
 
 std::string text_of(const char* name) { return name == nullptr ? "" : std::string(name, strnlen(name, 1024)); }
 
-std::shared_ptr<Storage> new_storage(Runtime& r, Placement placement, int vnc, std::size_t bytes,
+std::shared_ptr<Storage> new_storage(Runtime& r, TensorPlacement placement, int vnc, std::size_t bytes,
                                      const std::string& name) {
   if (bytes == 0) refuse(Status::invalid, "a tensor of 0 bytes; expected some");
-  if (placement == Placement::host) return std::make_shared<Storage>(bytes);
-  if (placement == Placement::virtual_memory)
+  if (placement == TensorPlacement::host) return std::make_shared<Storage>(bytes);
+  if (placement == TensorPlacement::virtual_memory)
     refuse(Status::invalid, "virtual placement: SDK 2.30 has removed it; expected device or host");
-  if (placement != Placement::device)
+  if (placement != TensorPlacement::device)
     refuse(Status::invalid, "placement {}: expected 0 or 1", static_cast<int>(placement));
   auto storage = std::make_shared<Storage>(r.core(vnc), vnc, bytes, name);
   r.remember(storage);
@@ -24,7 +24,7 @@ std::shared_ptr<Storage> new_storage(Runtime& r, Placement placement, int vnc, s
 
 enum class Way : std::uint8_t { read, write };
 
-void each_of_batch(Runtime& r, const Batch* batches, std::uint64_t count, Way way) {
+void each_of_batch(Runtime& r, const TensorBatch* batches, std::uint64_t count, Way way) {
   if (count != 0) expect_given(batches, "the batches");
   if (count > (1 << 20)) refuse(Status::invalid, "{} batches; expected at most {}", count, 1 << 20);
   struct Part {
@@ -46,7 +46,7 @@ void each_of_batch(Runtime& r, const Batch* batches, std::uint64_t count, Way wa
 
 }  // namespace
 
-Status nrt_tensor_allocate(Placement placement, int vnc, std::size_t bytes, const char* name, Tensor** out) {
+Status nrt_tensor_allocate(TensorPlacement placement, int vnc, std::size_t bytes, const char* name, Tensor** out) {
   return call("nrt_tensor_allocate", [&](Runtime& r) {
     expect_given(out, "the handle's place");
     *out = nullptr;
@@ -108,11 +108,11 @@ Status nrt_tensor_write(Tensor* tensor, const void* buffer, std::size_t offset, 
 }
 
 // Every call waits for what is written now, so there is nothing to skip where `unsafe` asks for it.
-Status nrt_tensor_read_batch(const Batch* batches, std::uint64_t count, bool) {
+Status nrt_tensor_read_batch(const TensorBatch* batches, std::uint64_t count, bool) {
   return call("nrt_tensor_read_batch", [&](Runtime& r) { each_of_batch(r, batches, count, Way::read); });
 }
 
-Status nrt_tensor_write_batch(const Batch* batches, std::uint64_t count, bool) {
+Status nrt_tensor_write_batch(const TensorBatch* batches, std::uint64_t count, bool) {
   return call("nrt_tensor_write_batch", [&](Runtime& r) { each_of_batch(r, batches, count, Way::write); });
 }
 

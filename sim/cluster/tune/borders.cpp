@@ -118,11 +118,11 @@ void Borders::look_between(const Side& low, const Side& high) {
   change(other, high, 1);
 }
 
-std::vector<Region> Borders::regions(bool family) {
+std::vector<SizeRange> Borders::regions(bool family) {
   family_ = family;
   configs_.clear(), regions_.clear(), priced_.clear();
   for (const AlgorithmConfig& config : sweep_.configs) configs_[contender(config)].push_back(config);
-  std::vector<Region> sampled = regions_of(samples_, family);
+  std::vector<SizeRange> sampled = regions_of(samples_, family);
   if (sampled.empty()) return sampled;
   regions_ = {sampled.front()};
   const std::vector<double>& sizes = sweep_.sizes;

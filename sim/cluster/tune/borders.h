@@ -20,7 +20,7 @@ class Borders {
 
   // Like regions_of, but each region begins at the least size at which its config is the cheaper of the two, with the
   // time there. A third config that is worth changing to between two samples has a region too.
-  std::vector<Region> regions(bool family);
+  std::vector<SizeRange> regions(bool family);
   // The prices at the borders found last: of the config that loses and of the config that wins.
   const std::vector<Cost>& priced() const { return priced_; }
 
@@ -48,7 +48,7 @@ class Borders {
   bool family_ = false;
   std::map<Contender, std::vector<AlgorithmConfig>> configs_;
   std::map<std::pair<AlgorithmConfig, double>, Time> known_;
-  std::vector<Region> regions_;
+  std::vector<SizeRange> regions_;
   std::vector<Cost> priced_;
 };
 

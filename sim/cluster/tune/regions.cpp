@@ -7,11 +7,11 @@
 
 namespace trellis::sim {
 
-std::vector<Region> regions_of(std::vector<Cost> costs, bool family) {
+std::vector<SizeRange> regions_of(std::vector<Cost> costs, bool family) {
   std::ranges::stable_sort(costs, [](const Cost& a, const Cost& b) {
     return a.bytes != b.bytes ? a.bytes < b.bytes : a.time != b.time ? a.time < b.time : a.config < b.config;
   });
-  std::vector<Region> regions;
+  std::vector<SizeRange> regions;
   schedule::Tuner<Cost> tuner(family);
   for (std::size_t begin = 0, end = 0; begin < costs.size(); begin = end) {
     while (end < costs.size() && costs[end].bytes == costs[begin].bytes) ++end;

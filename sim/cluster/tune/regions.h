@@ -8,7 +8,7 @@
 namespace trellis::sim {
 
 // This config is chosen from `from` bytes on, until the next region.
-struct Region {
+struct SizeRange {
   double from = 0;
   AlgorithmConfig config;
   Time time = 0;  // at this many bytes:
@@ -16,6 +16,6 @@ struct Region {
 };
 
 // Costs may be in any order. The first region begins at 0. With `family`, a change of channels or segments begins none.
-std::vector<Region> regions_of(std::vector<Cost>, bool family);
+std::vector<SizeRange> regions_of(std::vector<Cost>, bool family);
 
 }  // namespace trellis::sim

@@ -14,7 +14,7 @@ namespace trellis::ccl::libfabric {
 namespace {
 
 // The interfaces of an instance as libfabric shows them, in the order of their buses.
-std::vector<Nic> nics_of(const Instance& instance) {
+std::vector<FabricNic> nics_of(const Instance& instance) {
   std::set<std::string> buses;
   for (const Instance::Nic& n : instance.nics)
     if (n.bus.ends_with('*')) {
@@ -22,14 +22,14 @@ std::vector<Nic> nics_of(const Instance& instance) {
     } else {
       buses.insert(n.bus);
     }
-  std::vector<Nic> all;
+  std::vector<FabricNic> all;
   for (const std::string& b : buses) all.push_back({fmt::format("rdma{}", all.size()), b});
   return all;
 }
 
 std::vector<std::string> buses_for(const std::string& type, const std::vector<int>& chips) {
   const Instance& instance = *instance_of("", type);
-  const std::vector<Nic> nics = nics_of(instance);
+  const std::vector<FabricNic> nics = nics_of(instance);
   std::vector<std::size_t> order(nics.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::vector<std::string> buses;
@@ -53,11 +53,11 @@ TEST(Instances, EveryChipHasAnInterface) {
   for (const Instance& i : instances()) {
     EXPECT_EQ(i.chips, 16) << i.names.front();
     EXPECT_GE(i.cores_of_chip, i.usual_logical);
-    const std::vector<Nic> nics = nics_of(i);
+    const std::vector<FabricNic> nics = nics_of(i);
     EXPECT_EQ(nics.size(), i.cores_of_chip == 2 ? 8U : 16U);
     for (int chip = 0; chip < i.chips; ++chip) {
       int own = 0, near = 0;
-      for (const Nic& n : nics) {
+      for (const FabricNic& n : nics) {
         own += i.distance(n.bus, chip) == 0 ? 1 : 0;
         near += i.distance(n.bus, chip) == 1 ? 1 : 0;
       }
@@ -110,7 +110,7 @@ TEST(Instances, ChipsOfTrn1ThatShareTwoInterfacesTakeTurns) {
 }
 
 TEST(Instances, InterfacesThatTheMapDoesNotKnowStayAsTheyWere) {
-  const std::vector<Nic> nics = {{"a", "0000:01:00.0"}, {"b", ""}, {"c", "0000:02:00.0"}};
+  const std::vector<FabricNic> nics = {{"a", "0000:01:00.0"}, {"b", ""}, {"c", "0000:02:00.0"}};
   EXPECT_EQ(by_chips(nics, *instance_of("", "trn2.48xlarge"), {3}, {2, 0, 1}), (std::vector<std::size_t>{2, 0, 1}));
 }
 

@@ -51,14 +51,14 @@ kernels::Topology machine() {
   return topology;
 }
 
-Order order_for(const std::vector<Nic>& nics, unsigned first, unsigned last) {
+Order order_for(const std::vector<FabricNic>& nics, unsigned first, unsigned last) {
   const kernels::Topology topology = machine();
   const kernels::ThreadSet threads(hwloc_bitmap_alloc());
   hwloc_bitmap_set_range(threads.get(), first, static_cast<int>(last));
   return by_nearness(nics, topology.get(), threads.get());
 }
 
-const std::vector<Nic> by_bus = {
+const std::vector<FabricNic> by_bus = {
     {"rdma0", "0000:10:00.0"}, {"rdma1", "0000:11:00.0"}, {"rdma2", "0000:20:00.0"}, {"rdma3", "0000:21:00.0"}};
 
 TEST(Nearness, InterfacesOfTheOwnPackageComeFirst) {

@@ -24,7 +24,7 @@ struct Pair {
 };
 
 Bytes set_of(const std::string& key) {
-  return body_of(Request{.verb = Verb::set, .key = key, .value = {std::byte{1}, std::byte{2}}});
+  return body_of(StoreRequest{.verb = Verb::set, .key = key, .value = {std::byte{1}, std::byte{2}}});
 }
 
 // What comes of bytes: the keys that the server was asked for, or that it refused.

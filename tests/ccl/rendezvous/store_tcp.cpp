@@ -171,7 +171,7 @@ TEST_F(ImpatientTcpStore, WhoComesAndSaysNothingIsClosed) {
 
 TEST_F(TcpStore, MalformedFramesEndTheConnectionAndNothingElse) {
   const auto store = join();
-  Bytes too_long = body_of(Request{.verb = Verb::add, .key = "k", .amount = 1});
+  Bytes too_long = body_of(StoreRequest{.verb = Verb::add, .key = "k", .amount = 1});
   too_long.push_back(std::byte{0});
   const std::vector<Bytes> bodies = {{std::byte{9}},                              // an unknown verb
                                      {std::byte{1}},                              // no key
@@ -183,11 +183,11 @@ TEST_F(TcpStore, MalformedFramesEndTheConnectionAndNothingElse) {
       [](FrameChain&) { return Bytes(length_bytes, std::byte{0}); },     // no length
       [](FrameChain&) { return Bytes(length_bytes, std::byte{0xff}); },  // 4 GiB
       [](FrameChain& sent) {                                             // not the first
-        sent.frame(body_of(Request{.key = "k"}));
-        return sent.frame(body_of(Request{.key = "k"}));
+        sent.frame(body_of(StoreRequest{.key = "k"}));
+        return sent.frame(body_of(StoreRequest{.key = "k"}));
       },
       [](FrameChain& sent) {  // changed on its way
-        Bytes frame = sent.frame(body_of(Request{.verb = Verb::set, .key = "k", .value = Bytes(3)}));
+        Bytes frame = sent.frame(body_of(StoreRequest{.verb = Verb::set, .key = "k", .value = Bytes(3)}));
         frame[length_bytes + 4] ^= std::byte{1};
         return frame;
       }};
@@ -207,7 +207,7 @@ TEST_F(TcpStore, AWaitingClientMayVanish) {
   {
     Known client = known();
     ASSERT_TRUE(
-        net::send_before(client.socket, client.sent.frame(body_of(Request{.key = "never", .wait = 1h})), in(60s)));
+        net::send_before(client.socket, client.sent.frame(body_of(StoreRequest{.key = "never", .wait = 1h})), in(60s)));
     std::this_thread::sleep_for(20ms);
   }
   std::this_thread::sleep_for(20ms);

@@ -225,7 +225,8 @@ TEST(NrtRest, SixteenHostileThreads) {
         Status s = Status::success;
         switch (random() % 8) {
           case 0:
-            s = n->nrt_tensor_allocate(nrt::Placement::device, static_cast<int>(random() % 3), 4096, "h", &tensor);
+            s = n->nrt_tensor_allocate(nrt::TensorPlacement::device, static_cast<int>(random() % 3), 4096, "h",
+                                       &tensor);
             if (s == Status::success) slot = tensor;
             break;
           case 1:

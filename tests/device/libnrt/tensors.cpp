@@ -14,9 +14,9 @@ using nrt::Status;
 
 TEST(Nrt, StartsOnceAndTellsBeforeAndAfter) {
   use_standin();
-  const nrt::Library l(TRELLIS_STANDIN);
+  const nrt::NrtLibrary l(TRELLIS_STANDIN);
   nrt::Tensor* t = nullptr;
-  const Status before = l.nrt_tensor_allocate(nrt::Placement::device, 0, 10, nullptr, &t);
+  const Status before = l.nrt_tensor_allocate(nrt::TensorPlacement::device, 0, 10, nullptr, &t);
   EXPECT_TRUE(before == Status::uninitialized || before == Status::closed);
   std::uint32_t cores = 0;
   EXPECT_EQ(l.nrt_get_total_vnc_count(&cores), Status::success) << "legal before nrt_init";
@@ -24,7 +24,7 @@ TEST(Nrt, StartsOnceAndTellsBeforeAndAfter) {
   EXPECT_EQ(l.nrt_init(static_cast<nrt::Framework>(77), "", ""), Status::invalid);
   EXPECT_EQ(l.nrt_init(nrt::Framework::pytorch, nullptr, nullptr), Status::success);
   EXPECT_EQ(l.nrt_init(nrt::Framework::pytorch, nullptr, nullptr), Status::invalid) << "a second time";
-  EXPECT_EQ(l.nrt_tensor_allocate(nrt::Placement::device, 0, 10, nullptr, &t), Status::success);
+  EXPECT_EQ(l.nrt_tensor_allocate(nrt::TensorPlacement::device, 0, 10, nullptr, &t), Status::success);
   l.nrt_close();
   l.nrt_close();
   char byte = 0;
@@ -74,10 +74,12 @@ TEST(Nrt, FreedAndForeignHandlesAreRefused) {
     EXPECT_EQ(n->nrt_tensor_get_va(bad), nullptr);
   }
   EXPECT_NE(n.why().find("never given out"), std::string::npos) << n.why();
-  EXPECT_EQ(n->nrt_tensor_allocate(nrt::Placement::virtual_memory, 0, 10, nullptr, &t), Status::invalid);
-  EXPECT_EQ(n->nrt_tensor_allocate(nrt::Placement::device, 64, 10, nullptr, &t), Status::invalid) << "no such core";
-  EXPECT_EQ(n->nrt_tensor_allocate(nrt::Placement::device, 0, 0, nullptr, &t), Status::invalid);
-  EXPECT_EQ(n->nrt_tensor_allocate(nrt::Placement::device, 0, std::size_t{25} << 30, "huge", &t), Status::resource);
+  EXPECT_EQ(n->nrt_tensor_allocate(nrt::TensorPlacement::virtual_memory, 0, 10, nullptr, &t), Status::invalid);
+  EXPECT_EQ(n->nrt_tensor_allocate(nrt::TensorPlacement::device, 64, 10, nullptr, &t), Status::invalid)
+      << "no such core";
+  EXPECT_EQ(n->nrt_tensor_allocate(nrt::TensorPlacement::device, 0, 0, nullptr, &t), Status::invalid);
+  EXPECT_EQ(n->nrt_tensor_allocate(nrt::TensorPlacement::device, 0, std::size_t{25} << 30, "huge", &t),
+            Status::resource);
   EXPECT_NE(n.why().find("25769803776"), std::string::npos) << "a core has 24 GiB: " << n.why();
 }
 
@@ -105,11 +107,11 @@ TEST(Nrt, BatchesAreLookedAtBeforeAnythingMoves) {
   nrt::Tensor *a = n.tensor(0, 10), *b = n.tensor(2, 10);
   char one[] = "one", two[] = "two";
   nrt::BatchOp ops[] = {{0, 3, one}, {7, 3, two}};
-  nrt::Batch batches[] = {{a, ops, 2}, {b, ops, 1}};
+  nrt::TensorBatch batches[] = {{a, ops, 2}, {b, ops, 1}};
   EXPECT_EQ(n->nrt_tensor_write_batch(batches, 2, false), Status::success);
   char back[3][4] = {};
   nrt::BatchOp reads[] = {{0, 3, back[0]}, {7, 3, back[1]}}, last = {0, 3, back[2]};
-  nrt::Batch all[] = {{a, reads, 2}, {b, &last, 1}};
+  nrt::TensorBatch all[] = {{a, reads, 2}, {b, &last, 1}};
   EXPECT_EQ(n->nrt_tensor_read_batch(all, 2, true), Status::success);
   EXPECT_STREQ(back[0], "one");
   EXPECT_STREQ(back[1], "two");

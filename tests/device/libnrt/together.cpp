@@ -71,7 +71,7 @@ TEST_P(NrtCollectives, GiveTheRightNumbersAndTakeTime) {
     std::vector<float> values(p.in, static_cast<float>(c + 1));
     n->nrt_tensor_write(in, values.data(), 0, p.in * 4);
     std::uint32_t group[] = {0, 1, 2, 3};
-    nrt::Comm comm{group, c, members, c, members, c};
+    nrt::CommInfo comm{group, c, members, c, members, c};
     nrt::TensorList ins{&in, 1}, outs{&out, 1};
     nrt::ErrorTracker* errors = nullptr;
     n->nrta_error_tracker_create(c, &errors);
@@ -110,9 +110,10 @@ TEST(NrtTogether, WrongCollectivesAreRefused) {
   const Standin n;
   nrt::Tensor *a = n.tensor(0, 400), *b = n.tensor(0, 404), *other = n.tensor(1, 400);
   std::uint32_t group[] = {0, 1}, twice[] = {0, 0};
-  nrt::Comm comm{group, 0, 2, 0, 2, 0};
+  nrt::CommInfo comm{group, 0, 2, 0, 2, 0};
   nrt::CollectiveContext* context = nullptr;
-  const auto prepare = [&](nrt::Comm& c, nrt::Tensor* in, nrt::Tensor* out, nrt::Element element, nrt::ReduceKind op) {
+  const auto prepare = [&](nrt::CommInfo& c, nrt::Tensor* in, nrt::Tensor* out, nrt::Element element,
+                           nrt::ReduceKind op) {
     nrt::TensorList ins{&in, 1}, outs{&out, 1};
     return n->nrta_cc_prepare(&c, &ins, &outs, element, op, nrt::CollectiveKind::all_reduce, &context);
   };

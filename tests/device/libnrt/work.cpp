@@ -123,7 +123,7 @@ TEST(Nrt, QueuesKeepTheirOrderAndTellWhenWorkIsDone) {
   ASSERT_EQ(n->nrta_execute_schedule(s.model, s.inputs, s.outputs, 0, errors, &run), Status::success);
   wait(run);
   nrt::Sequence last = 0;
-  EXPECT_EQ(n->nrta_get_sequence(2, nrt::Unit::compute, 0, &last), Status::success);
+  EXPECT_EQ(n->nrta_get_sequence(2, nrt::ExecutionUnit::compute, 0, &last), Status::success);
   EXPECT_EQ(last, run);
   std::vector<float> back(sample_numbers);
   nrt::Sequence read = 0;

@@ -46,7 +46,7 @@ TEST(NrtProcesses, GatherAndReduceOverTheHubOfDevice0) {
     const std::vector<float> values(1000, static_cast<float>(rank));
     n->nrt_tensor_write(t, values.data(), 0, 4000);
     std::uint32_t group[] = {0, 1, 2};
-    nrt::Comm comm{group, r, 3, r, 3, r};
+    nrt::CommInfo comm{group, r, 3, r, 3, r};
     nrt::TensorList list{&t, 1};
     nrt::CollectiveContext* context = nullptr;
     nrt::Sequence s = 0;
@@ -191,7 +191,7 @@ TEST(NrtProcesses, AnEndThatNobodyMeetsTimesOutAndSpoilsTheClose) {
     setenv("TRELLIS_NRT_SENDRECV_PORT", port.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
     use_standin();
     setenv("NEURON_RT_EXEC_TIMEOUT", "1", 1);  // NOLINT(concurrency-mt-unsafe)
-    const nrt::Library n(TRELLIS_STANDIN);
+    const nrt::NrtLibrary n(TRELLIS_STANDIN);
     n.nrt_init(nrt::Framework::none, "", "");
     n.nrt_async_sendrecv_init(3);
     nrt::SendRecvComm* comm = nullptr;

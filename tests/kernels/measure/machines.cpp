@@ -80,7 +80,7 @@ TEST(MachinesOfOtherCaches, ACallTouchesWhatItsRegimeSays) {
 TEST(MachinesOfOtherCaches, ATimingIsANumberWhereCachesAreTiny) {
   const Cpu tiny = Described{"", 64, 64, 64}.cpu();
   const std::vector<Subject> subjects = speed_subjects();
-  const Arena arena(subjects, tiny);
+  const TimingArena arena(subjects, tiny);
   for (const Subject& s : subjects)
     if (s.kernel->sums || s.sources == 8)
       for (const Regime regime : regimes) {
@@ -92,7 +92,7 @@ TEST(MachinesOfOtherCaches, ATimingIsANumberWhereCachesAreTiny) {
 TEST(MachinesOfOtherCaches, LittleMemoryIsRefusedBeforeItIsTouched) {
   const Cpu large = Described{"", 48 * kib, 2 * mib, 300 * mib}.cpu();
   try {
-    const Arena arena(speed_subjects(), large, 512 * mib);
+    const TimingArena arena(speed_subjects(), large, 512 * mib);
     FAIL() << "512 MiB hold " << arena.bytes().size() << " bytes";
   } catch (const std::invalid_argument& e) {
     EXPECT_NE(std::string(e.what()).find("last cache of 300 MiB"), std::string::npos) << e.what();
@@ -102,7 +102,7 @@ TEST(MachinesOfOtherCaches, LittleMemoryIsRefusedBeforeItIsTouched) {
 
 TEST(MachinesOfOtherCaches, ASubjectThatTheArenaWasNotMadeForIsRefused) {
   const Cpu small = Described{"", kib, 2 * kib, 4 * kib}.cpu();
-  const Arena arena({}, small);
+  const TimingArena arena({}, small);
   const Subject wide{&kernel_named("reduce.sum.f32.nearest"), 64};
   EXPECT_THROW(speed_of(arena, wide, Regime::memory, 1, 1), std::invalid_argument);
 }

@@ -21,7 +21,8 @@ int run(const Options& o) {
   return 0;
 }
 
-const Registered ranks_command(command("ranks", "Tells how many ranks a rectangle has", "trellis ranks 4 8", add, run));
+const RegisteredCommand ranks_command(command("ranks", "Tells how many ranks a rectangle has", "trellis ranks 4 8", add,
+                                              run));
 
 }  // namespace
 }  // namespace trellis::tools

@@ -50,7 +50,7 @@ TEST(ScheduleSweep, ShapesMultiplyToTheirRanks) {
 
 TEST(SchedulePace, ARingTakesARoundForEachHop) {
   for (Rank n : {1, 2, 3, 8, 17}) {
-    const Summary found = summary(schedule::make("ring", {.dims = {n}}));
+    const ScheduleSummary found = summary(schedule::make("ring", {.dims = {n}}));
     EXPECT_EQ(found.rounds, 2 * (n - 1));
     EXPECT_EQ(found.transfers, std::int64_t{2} * n * (n - 1));
     EXPECT_EQ(found.messages.least, found.messages.most);

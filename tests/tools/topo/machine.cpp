@@ -30,23 +30,25 @@ TopoMachine two_packages() {
       "pu:2(indexes=0,8,1,9,2,10,3,11,4,12,5,13,6,14,7,15)");
 }
 
-Part core(std::vector<int> usable, std::vector<int> others = {}) {
-  Part c{.kind = Part::Kind::core};
-  for (const int t : usable) c.parts.push_back({.kind = Part::Kind::thread, .number = t});
-  for (const int t : others) c.parts.push_back({.kind = Part::Kind::thread, .number = t, .usable = false});
+HostPart core(std::vector<int> usable, std::vector<int> others = {}) {
+  HostPart c{.kind = HostPart::Kind::core};
+  for (const int t : usable) c.parts.push_back({.kind = HostPart::Kind::thread, .number = t});
+  for (const int t : others) c.parts.push_back({.kind = HostPart::Kind::thread, .number = t, .usable = false});
   return c;
 }
 
-Part cache(std::vector<Part> parts) { return {.kind = Part::Kind::cache, .level = 3, .parts = std::move(parts)}; }
+HostPart cache(std::vector<HostPart> parts) {
+  return {.kind = HostPart::Kind::cache, .level = 3, .parts = std::move(parts)};
+}
 
 TEST(TopoMachine, RanksOnACoreEachStayOnOneL3WhileItHasRoom) {
   const TopoMachine m = two_packages();
   EXPECT_FALSE(m.here);
-  EXPECT_EQ(rank_threads(m, 1, Share::one), (Threads{{0}}));
-  EXPECT_EQ(rank_threads(m, 2, Share::one), (Threads{{0}, {1}}));
-  EXPECT_EQ(rank_threads(m, 3, Share::one), (Threads{{0}, {1}, {2}}));
-  EXPECT_EQ(rank_threads(m, 8, Share::one), (Threads{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}}));
-  EXPECT_EQ(rank_threads(m, 9, Share::one), Threads{});
+  EXPECT_EQ(rank_threads(m, 1, CoreShare::one), (Threads{{0}}));
+  EXPECT_EQ(rank_threads(m, 2, CoreShare::one), (Threads{{0}, {1}}));
+  EXPECT_EQ(rank_threads(m, 3, CoreShare::one), (Threads{{0}, {1}, {2}}));
+  EXPECT_EQ(rank_threads(m, 8, CoreShare::one), (Threads{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}}));
+  EXPECT_EQ(rank_threads(m, 9, CoreShare::one), Threads{});
 }
 
 TEST(TopoMachine, TheSmallestPartWithRoomIsTaken) {
@@ -54,23 +56,23 @@ TEST(TopoMachine, TheSmallestPartWithRoomIsTaken) {
                       true,
                       {.parts = {cache({core({0}), core({}, {1})}), cache({core({2}, {3}), core({4})}),
                                  cache({core({5}), core({6}), core({7})})}}};
-  EXPECT_EQ(rank_threads(m, 2, Share::one), (Threads{{2}, {4}}));
-  EXPECT_EQ(rank_threads(m, 3, Share::one), (Threads{{5}, {6}, {7}}));
-  EXPECT_EQ(rank_threads(m, 4, Share::one), (Threads{{0}, {2}, {4}, {5}}));
+  EXPECT_EQ(rank_threads(m, 2, CoreShare::one), (Threads{{2}, {4}}));
+  EXPECT_EQ(rank_threads(m, 3, CoreShare::one), (Threads{{5}, {6}, {7}}));
+  EXPECT_EQ(rank_threads(m, 4, CoreShare::one), (Threads{{0}, {2}, {4}, {5}}));
   EXPECT_EQ(usable_cores(m.whole).size(), 6u);
 }
 
 TEST(TopoMachine, EqualSharesAreWholeCores) {
   const TopoMachine m = two_packages();
-  EXPECT_EQ(rank_threads(m, 2, Share::equal), (Threads{{0, 8, 1, 9, 2, 10, 3, 11}, {4, 12, 5, 13, 6, 14, 7, 15}}));
-  EXPECT_EQ(rank_threads(m, 3, Share::equal), (Threads{{0, 8, 1, 9}, {2, 10, 3, 11}, {4, 12, 5, 13}}));
-  EXPECT_EQ(rank_threads(m, 9, Share::equal), Threads{});
+  EXPECT_EQ(rank_threads(m, 2, CoreShare::equal), (Threads{{0, 8, 1, 9, 2, 10, 3, 11}, {4, 12, 5, 13, 6, 14, 7, 15}}));
+  EXPECT_EQ(rank_threads(m, 3, CoreShare::equal), (Threads{{0, 8, 1, 9}, {2, 10, 3, 11}, {4, 12, 5, 13}}));
+  EXPECT_EQ(rank_threads(m, 9, CoreShare::equal), Threads{});
 }
 
 TEST(TopoMachine, ThreadsCountAsCoresWhereNoneAreKnown) {
   const TopoMachine m = described("pu:3");
   EXPECT_EQ(usable_cores(m.whole).size(), 3u);
-  EXPECT_EQ(rank_threads(m, 3, Share::one), (Threads{{0}, {1}, {2}}));
+  EXPECT_EQ(rank_threads(m, 3, CoreShare::one), (Threads{{0}, {1}, {2}}));
 }
 
 TEST(TopoMachine, TheHostIsHere) {
@@ -120,7 +122,7 @@ TEST(TopoText, MoreRanksThanCores) {
 TEST(TopoJson, SaysWhatIsNearARank) {
   const TopoMachine m = two_packages();
   const auto json = nlohmann::json::parse(
-      topo_json(m, {.ranks = 2, .share = Share::equal, .threads = rank_threads(m, 2, Share::equal)}));
+      topo_json(m, {.ranks = 2, .share = CoreShare::equal, .threads = rank_threads(m, 2, CoreShare::equal)}));
   EXPECT_EQ(json["machine"], "host");
   EXPECT_EQ(json["whole"]["parts"].size(), 2u);
   EXPECT_EQ(json["whole"]["parts"][0]["parts"][0]["bytes"], 1 << 30);
@@ -134,7 +136,7 @@ TEST(TopoJson, SaysWhatIsNearARank) {
 
 TEST(TopoPicture, HasABoxForEachCoreAndALabelForEachRank) {
   const TopoMachine m = two_packages();
-  const std::string svg = topo_picture(m, {.ranks = 3, .threads = rank_threads(m, 3, Share::one)});
+  const std::string svg = topo_picture(m, {.ranks = 3, .threads = rank_threads(m, 3, CoreShare::one)});
   const auto times = [&](std::string_view words) {
     std::size_t count = 0;
     for (std::size_t at = svg.find(words); at != std::string::npos; at = svg.find(words, at + 1)) ++count;

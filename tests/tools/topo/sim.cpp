@@ -16,8 +16,8 @@ using sim::machine_named;
 
 std::set<ResourceId> shown(const Sketch& s) {
   std::set<ResourceId> all;
-  for (const Wire& w : s.wires) all.insert(w.resources.begin(), w.resources.end());
-  for (const Shape& one : s.shapes) all.insert(one.inside.begin(), one.inside.end());
+  for (const DrawnWire& w : s.wires) all.insert(w.resources.begin(), w.resources.end());
+  for (const DrawnShape& one : s.shapes) all.insert(one.inside.begin(), one.inside.end());
   all.erase(sim::no_resource);
   return all;
 }
@@ -60,12 +60,12 @@ TEST(TopoSketch, WhatIsDrawnLiesOnThePaper) {
     EXPECT_LT(s.size.x, 4000) << name;
     EXPECT_LT(s.size.y, 3000) << name;
     EXPECT_LT(s.shapes.size(), 1500U) << name;
-    for (const Shape& one : s.shapes) {
+    for (const DrawnShape& one : s.shapes) {
       EXPECT_GE(std::min(one.at.x, one.at.y), 0) << name << " " << one.label;
       EXPECT_LE(one.at.x + one.size.x, s.size.x + 1) << name << " " << one.label;
       EXPECT_LE(one.at.y + one.size.y, s.size.y + 1) << name << " " << one.label;
     }
-    for (const Wire& w : s.wires)
+    for (const DrawnWire& w : s.wires)
       for (const Point& p : w.points) {
         EXPECT_GE(std::min(p.x, p.y), -1) << name;
         EXPECT_LE(p.x, s.size.x + 1) << name;

@@ -14,8 +14,8 @@ namespace trellis::tools {
 using namespace measure;
 namespace {
 
-using draw::Axis;
 using draw::Ink;
+using draw::PlotAxis;
 using draw::Point;
 using draw::Svg;
 
@@ -81,11 +81,11 @@ struct Panel {
   std::string (*words)(double);
 };
 
-void draw_panel(Svg& svg, const Panel& panel, const std::vector<Curve>& curves, const Axis& x) {
+void draw_panel(Svg& svg, const Panel& panel, const std::vector<Curve>& curves, const PlotAxis& x) {
   double least = 1e300, most = 1e-9;
   for (const Curve& c : curves)
     for (const Dot& d : c.*panel.dots) least = std::min(least, d.low), most = std::max(most, d.high);
-  const Axis y = draw::power_axis(std::max(least, 1e-9), most, 10, 8, panel.y + panel_height, panel.y);
+  const PlotAxis y = draw::power_axis(std::max(least, 1e-9), most, 10, 8, panel.y + panel_height, panel.y);
   const auto place = [&](double bytes, double value) { return Point{x.at(bytes), y.at(value)}; };
   svg.text({left, panel.y - 10}, panel.title, "font-size=\"12\" font-weight=\"600\"");
   draw::draw_grid(
@@ -132,7 +132,7 @@ std::string bench_plot(const std::vector<BenchResult>& results) {
   double least = 1e300, most = 0;
   for (const Curve& c : curves)
     least = std::min(least, c.time.front().bytes), most = std::max(most, c.time.back().bytes);
-  const Axis x = draw::power_axis(least, most, 2, 10, left, left + panel_width);
+  const PlotAxis x = draw::power_axis(least, most, 2, 10, left, left + panel_width);
   draw_panel(svg, {top + 10, "time", &Curve::time, time_text}, curves, x);
   draw_panel(svg, {second, "bus bandwidth", &Curve::bandwidth, bandwidth_text}, curves, x);
   svg.text({left + panel_width / 2, second + panel_height + 34}, "size of the larger buffer",

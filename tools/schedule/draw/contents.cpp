@@ -35,7 +35,7 @@ std::string arrow(const Task& t, const Datum& d) {
 
 }  // namespace
 
-Contents::Contents(const Schedule& s, const Wiring& wiring) : first_(wiring.count()), count_(wiring.count()) {
+Contents::Contents(const Schedule& s, const StepWiring& wiring) : first_(wiring.count()), count_(wiring.count()) {
   auto memory = memory_of<Datum>(s, [&](Rank r, std::int64_t chunk) { return input_datum(s.task, r, chunk); });
   const ValueView<Datum> view(s, wiring, memory);
   const auto record = [&](StepId id, StepId receive) {
@@ -43,7 +43,7 @@ Contents::Contents(const Schedule& s, const Wiring& wiring) : first_(wiring.coun
     first_[id] = data_.size();
     count_[id] = static_cast<std::uint32_t>(from.count);
     for (std::int32_t i = 0; i < from.count; ++i) data_.push_back(view.cell(wiring.rank(id), from, i));
-    if (receive != Wiring::none) first_[receive] = first_[id], count_[receive] = count_[id];
+    if (receive != StepWiring::none) first_[receive] = first_[id], count_[receive] = count_[id];
   };
   interpret(
       s, wiring, memory, [](std::span<const Datum* const> parts) { return *parts.back(); }, record);

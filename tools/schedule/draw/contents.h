@@ -19,7 +19,7 @@ struct Datum {
 class Contents {
  public:
   // Precondition: the schedule runs to its end, and its slices exist.
-  Contents(const schedule::Schedule&, const schedule::Wiring&);
+  Contents(const schedule::Schedule&, const schedule::StepWiring&);
   std::span<const Datum> of(schedule::StepId step) const { return {data_.data() + first_[step], count_[step]}; }
 
  private:

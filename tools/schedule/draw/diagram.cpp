@@ -29,7 +29,7 @@ std::string axis(std::string_view anchor) {
 
 class Drawing {
  public:
-  Drawing(const Layout& l, const Words& w) : l_(l), w_(w) {
+  Drawing(const Layout& l, const DiagramWords& w) : l_(l), w_(w) {
     double longest = 0;
     for (const Band& panel : l.panels) longest = std::max(longest, panel.end - panel.begin);
     const double wide = l.down ? l.across : longest;
@@ -76,14 +76,14 @@ class Drawing {
   void lanes(Svg&) const;
   void badge(Svg&, Point, std::size_t rank) const;
   void move(Svg&, std::size_t) const;
-  void tag(Svg&, const Move&, const Ink&) const;
-  void tail(Svg&, const Move&, const Ink&) const;
-  void wire(Svg&, const Move&, const Ink&, const std::string& curve) const;
+  void tag(Svg&, const DrawnMove&, const Ink&) const;
+  void tail(Svg&, const DrawnMove&, const Ink&) const;
+  void wire(Svg&, const DrawnMove&, const Ink&, const std::string& curve) const;
   void local(Svg&, std::size_t) const;
   Legend meanings() const;
 
   const Layout& l_;
-  const Words& w_;
+  const DiagramWords& w_;
   double width_ = 0, head_ = 0, panel_height_ = 0, left_ = 0, top_ = 0, legend_top_ = 0;
   std::vector<std::string> fact_lines_;
 };
@@ -102,7 +102,7 @@ void Drawing::wrap_facts() {
 Legend Drawing::meanings() const {
   Legend found{.colours_mean = w_.colours_mean, .colours = w_.colours, .labels_mean = w_.labels_mean, .down = l_.down};
   if (l_.labelled) found.example = w_.label_example;
-  for (const Move& m : l_.moves) {
+  for (const DrawnMove& m : l_.moves) {
     (m.adds ? found.adds : found.puts) = true;
     found.shared |= m.shares;
   }
@@ -161,7 +161,7 @@ void Drawing::lanes(Svg& svg) const {
   }
 }
 
-void Drawing::tag(Svg& svg, const Move& m, const Ink& ink) const {
+void Drawing::tag(Svg& svg, const DrawnMove& m, const Ink& ink) const {
   const Point middle = at(m.leaves_along, m.leaves_across);
   const Point size = l_.down ? Point{l_.label_across, l_.label_along} : Point{l_.label_along, l_.label_across};
   const bool striped = l_.labelled && m.blocks.size() > 1 && ink.colour == mixed().colour;
@@ -174,7 +174,7 @@ void Drawing::tag(Svg& svg, const Move& m, const Ink& ink) const {
 }
 
 // A run of several blocks is a line of several colours, as many as a reader can tell apart.
-void Drawing::wire(Svg& svg, const Move& m, const Ink& ink, const std::string& curve) const {
+void Drawing::wire(Svg& svg, const DrawnMove& m, const Ink& ink, const std::string& curve) const {
   if (ink.colour != mixed().colour) {
     const std::string_view dashes = ink.outlined ? " stroke-dasharray=\"5 2.4\"" : "";
     return svg.path(curve, fmt::format("class=\"wire\" stroke=\"{}\"{}", ink.colour, dashes));
@@ -187,7 +187,7 @@ void Drawing::wire(Svg& svg, const Move& m, const Ink& ink, const std::string& c
 }
 
 // From the label to the mark; straight at first, where it passes between the labels of another column.
-void Drawing::tail(Svg& svg, const Move& m, const Ink& ink) const {
+void Drawing::tail(Svg& svg, const DrawnMove& m, const Ink& ink) const {
   const double begin = m.leaves_along + l_.label_along / 2;
   const double end = m.arrives_along - l_.mark_size / 2 + (m.adds ? 0.5 : 1.5),
                bend = (end - m.turns_along) * (l_.labelled ? 0.42 : 0.3);
@@ -207,7 +207,7 @@ void Drawing::move(Svg& svg, std::size_t i) const {
   for (std::size_t e = i; e < i + ends; ++e) tail(svg, l_.moves[e], w_.move_inks[e]);
   tag(svg, l_.moves[i], w_.move_inks[i]);
   for (std::size_t e = i; e < i + ends; ++e) {
-    const Move& m = l_.moves[e];
+    const DrawnMove& m = l_.moves[e];
     draw_arrival(svg, at(m.arrives_along, m.arrives_across), m.adds, w_.move_inks[e].colour, l_.mark_size, l_.down);
   }
   svg.close();
@@ -221,6 +221,6 @@ void Drawing::local(Svg& svg, std::size_t i) const {
 
 }  // namespace
 
-std::string diagram(const Layout& l, const Words& w) { return Drawing(l, w).draw(); }
+std::string diagram(const Layout& l, const DiagramWords& w) { return Drawing(l, w).draw(); }
 
 }  // namespace trellis::tools::draw

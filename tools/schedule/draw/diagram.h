@@ -11,7 +11,7 @@
 namespace trellis::tools::draw {
 
 // The text of the diagram.
-struct Words {
+struct DiagramWords {
   std::string heading;
   std::vector<std::string> facts;                          // below the heading, one after the other
   std::vector<std::pair<std::string, std::string>> lanes;  // by rank: its name, and its coordinates if it has any
@@ -24,6 +24,6 @@ struct Words {
   std::int32_t first_round = 1;
 };
 
-std::string diagram(const Layout&, const Words&);
+std::string diagram(const Layout&, const DiagramWords&);
 
 }  // namespace trellis::tools::draw

@@ -30,7 +30,7 @@ struct Crowd {
 Crowd crowd(const Scene& scene) {
   Crowd found{.leaving = {}, .arriving = {}, .locals = {}, .deepest = std::vector<std::size_t>(scene.ranks, 1)};
   for (std::size_t i = 0; i < scene.moves.size(); ++i) {
-    const Move& m = scene.moves[i];
+    const DrawnMove& m = scene.moves[i];
     if (!m.shares) found.leaving[{m.from, m.round}].push_back(i);
     found.arriving[{m.to, m.round}].push_back(i);
   }
@@ -39,12 +39,12 @@ Crowd crowd(const Scene& scene) {
   // In the order of the lanes at the other end, so that lines that leave or arrive together do not cross.
   for (auto& [spot, stack] : found.leaving)
     std::ranges::sort(stack, {}, [&](std::size_t i) {
-      const Move& m = scene.moves[i];
+      const DrawnMove& m = scene.moves[i];
       return std::tuple(m.to, m.channel, m.tag);
     });
   for (auto& [spot, stack] : found.arriving)
     std::ranges::sort(stack, {}, [&](std::size_t i) {
-      const Move& m = scene.moves[i];
+      const DrawnMove& m = scene.moves[i];
       return std::tuple(m.from, m.channel, m.tag);
     });
   for (const Stacks* stacks : {&found.leaving, &found.arriving})
@@ -90,7 +90,7 @@ double place_locals(Layout& l, const Crowd& crowd, std::int32_t round, double fr
 
 double farthest(const Layout& l, std::int32_t round) {
   double most = 0;
-  for (const Move& m : l.moves)
+  for (const DrawnMove& m : l.moves)
     if (m.round == round) most = std::max(most, std::abs(l.lane[m.from] - l.lane[m.to]));
   return most;
 }
@@ -117,16 +117,16 @@ double place_round(Layout& l, const Crowd& all, std::int32_t round, double begin
       for (std::size_t i = 0; spot.second == round && i < stack.size(); ++i)
         place(l.moves[stack[i]], i, across_of(l, spot.first, i, stack.size(), l.pitch));
   };
-  each(all.leaving, [&](Move& m, std::size_t place, double across) {
+  each(all.leaving, [&](DrawnMove& m, std::size_t place, double across) {
     m.leaves_along = leaves + column * static_cast<double>(place % static_cast<std::size_t>(l.columns));
     m.leaves_across = across, m.turns_along = turns;
   });
   each(all.arriving,
-       [&](Move& m, std::size_t, double across) { m.arrives_along = arrives, m.arrives_across = across; });
+       [&](DrawnMove& m, std::size_t, double across) { m.arrives_along = arrives, m.arrives_across = across; });
   for (std::size_t i = 1; i < l.moves.size(); ++i) {
-    Move& m = l.moves[i];
+    DrawnMove& m = l.moves[i];
     if (!m.shares || m.round != round) continue;
-    const Move& first = l.moves[i - 1];
+    const DrawnMove& first = l.moves[i - 1];
     m.leaves_along = first.leaves_along, m.leaves_across = first.leaves_across, m.turns_along = first.turns_along;
   }
   l.rounds.push_back({begin, at});
@@ -155,7 +155,7 @@ void size_labels(Layout& l, const Scene& scene, double font, std::int32_t column
   const double between = l.labelled ? spacing : 1;
   if (l.labelled) {
     double widest = 20, high = label_height - (fonts.front() - font) * 1.4;
-    for (const Move& m : scene.moves) widest = std::max(widest, text_width(m.label, font) + font * 0.84);
+    for (const DrawnMove& m : scene.moves) widest = std::max(widest, text_width(m.label, font) + font * 0.84);
     l.label_along = l.down ? high : widest;
     l.label_across = l.down ? widest : high;
     l.mark_size = columns > 1 ? 9 : 11;

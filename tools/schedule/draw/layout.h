@@ -9,7 +9,7 @@
 namespace trellis::tools::draw {
 
 // A transfer: a label at its start, a line, and a mark at its arrival.
-struct Move {
+struct DrawnMove {
   schedule::StepId send = 0, receive = 0;
   schedule::Rank from = 0, to = 0;
   std::int32_t round = 0;
@@ -39,7 +39,7 @@ struct Scene {
   schedule::Rank ranks = 0;
   schedule::Rank group = 0;          // number of ranks that belong together, as on one host; 0: no groups
   std::int32_t first = 1, last = 0;  // the rounds that are shown
-  std::vector<Move> moves;
+  std::vector<DrawnMove> moves;
   std::vector<Local> locals;
 };
 
@@ -59,7 +59,7 @@ struct Layout {
   std::vector<Band> panels;  // along: what is drawn in one row, like a line of music; the next panel is below
   std::vector<double> lane;  // across, by rank: the middle of the lane
   std::vector<Band> rounds;  // along: the shown rounds
-  std::vector<Move> moves;
+  std::vector<DrawnMove> moves;
   std::vector<Local> locals;
 };
 

@@ -27,7 +27,7 @@ constexpr std::int64_t most_chunks = 1 << 22;  // touched by steps, or held by m
 std::string count(std::int64_t n, std::string_view word) { return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s"); }
 
 // The wiring of a schedule that can be followed to its end.
-Wiring connected(const Schedule& s) {
+StepWiring connected(const Schedule& s) {
   if (s.ranks() > most_lanes)
     throw std::invalid_argument(
         fmt::format("{} ranks are too many to draw: expected at most {}", s.ranks(), most_lanes));
@@ -40,15 +40,15 @@ Wiring connected(const Schedule& s) {
   if (chunks > most_chunks)
     throw std::invalid_argument(
         fmt::format("{} chunks are too many to draw: expected at most {}", chunks, most_chunks));
-  Wiring wiring;
-  auto fault = Wiring::connect(s, wiring);
+  StepWiring wiring;
+  auto fault = StepWiring::connect(s, wiring);
   for (Rank r = 0; r < s.ranks() && !fault; ++r) fault = find_misfit(s.task, s.channels, r, s.programs[r]);
   if (!fault) fault = find_unequal_ends(s, wiring);
   if (fault) throw std::invalid_argument(fmt::format("the schedule is faulty and can't be drawn: {}", fault->text));
   return wiring;
 }
 
-Span shown_rounds(const DrawOptions& wish, std::int32_t rounds) {
+IndexSpan shown_rounds(const DrawOptions& wish, std::int32_t rounds) {
   if (!wish.rounds) return {1, rounds};
   if (wish.rounds->first < 1 || wish.rounds->first > std::max(rounds, 1))
     throw std::invalid_argument(
@@ -85,13 +85,13 @@ class Painter {
 
   const Schedule& s_;
   const DrawOptions& wish_;
-  Wiring wiring_;
+  StepWiring wiring_;
   StepRounds rounds_;
   Contents contents_;
-  Span shown_;
+  IndexSpan shown_;
   std::int32_t channel_ = all_channels;
   Scene scene_;
-  Words words_;
+  DiagramWords words_;
 };
 
 std::vector<std::int64_t> Painter::blocks_of(StepId id) const {
@@ -106,9 +106,9 @@ void Painter::add_moves(StepId send) {
   const std::string carried = label(s_.task, contents_.of(send));
   bool shares = false;
   for (const StepId receive : {wiring_.partner(send), wiring_.second_partner(send)}) {
-    if (receive == Wiring::none) continue;
+    if (receive == StepWiring::none) continue;
     const Step& to = step(receive);
-    Move m{.send = send, .receive = receive, .from = wiring_.rank(send), .to = wiring_.rank(receive)};
+    DrawnMove m{.send = send, .receive = receive, .from = wiring_.rank(send), .to = wiring_.rank(receive)};
     m.round = rounds_.round[send];
     m.channel = to.channel;
     m.tag = to.end.tag;
@@ -179,7 +179,7 @@ void Painter::collect() {
 
 void Painter::words() {
   words_.heading = fmt::format("{} · {}", name(s_.task.collective), s_.algorithm.empty() ? "?" : s_.algorithm);
-  const Summary all = summary(s_);
+  const ScheduleSummary all = summary(s_);
   auto& facts = words_.facts;
   facts.push_back(count(s_.ranks(), "rank"));
   if (wish_.dims.size() > 1) facts.back() += fmt::format(" ({})", shape_text(wish_.dims));
@@ -193,7 +193,7 @@ void Painter::words() {
     facts.push_back(fmt::format("shown: rounds {} to {}", shown_.first, shown_.last));
   if (channel_ != all_channels && s_.channels > 1)
     facts.push_back(fmt::format("shown: channel {} of {}; --channel all draws every one", channel_, s_.channels));
-  for (const Move& m : scene_.moves)
+  for (const DrawnMove& m : scene_.moves)
     if (!m.label.empty()) words_.label_example = label_example(s_.task);
   words_.labels_mean = label_meaning(s_.task);
   words_.first_round = shown_.first;
@@ -209,7 +209,7 @@ void Painter::words() {
 void Painter::choose_colours() {
   std::set<std::int64_t> data;
   bool mixes = false;
-  for (const Move& m : scene_.moves) {
+  for (const DrawnMove& m : scene_.moves) {
     data.insert(m.blocks.begin(), m.blocks.end());
     mixes |= m.blocks.size() > 1;
   }
@@ -221,7 +221,7 @@ void Painter::choose_colours() {
     used.insert(n);
     return ink(n);
   };
-  for (const Move& m : scene_.moves) {
+  for (const DrawnMove& m : scene_.moves) {
     const bool several = tell == Colours::data && m.blocks.size() > 1;
     const std::int64_t one = m.blocks.empty() ? 0 : m.blocks.front();
     words_.move_inks.push_back(several                   ? mixed()

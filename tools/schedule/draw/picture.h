@@ -14,7 +14,7 @@ enum class Colours { automatic, data, channel, sender };  // what colours stand 
 inline constexpr std::int32_t all_channels = -1;
 
 struct DrawOptions {
-  std::optional<Span> rounds = {};       // none: all of them
+  std::optional<IndexSpan> rounds = {};  // none: all of them
   Colours colours = Colours::automatic;  // by data, or by sender when all data is one chunk
   bool down = false;                     // time runs down instead of right
   // Only this channel's steps; all_channels: all. None: all, or the first channel when all would be unreadable.

@@ -193,7 +193,7 @@ int run(const Options& o) {
   return 0;
 }
 
-const Registered generates(
+const RegisteredCommand generates(
     command("train generate", "Continues a prompt with a checkpoint",
             "trellis train generate runs/llama/checkpoints/step_00000100 -p \"A collective is\"\n"
             "trellis train generate Llama-3.2-1B -p \"The capital\" -n 32 --temperature 0.7 --top-p 0.9\n"

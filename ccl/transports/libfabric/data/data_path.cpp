@@ -51,12 +51,12 @@ std::size_t in_time(std::chrono::milliseconds timeout) {
 
 }  // namespace
 
-DataPath::DataPath(const FabricSettings& s, bool device_memory, std::shared_ptr<Presence> p, std::shared_ptr<Control> c,
+DataPath::DataPath(const FabricSettings& s, bool on_device, std::shared_ptr<Presence> p, std::shared_ptr<ControlLink> c,
                    int lanes)
     : presence_(std::move(p)),
       control_(std::move(c)),
       settings_(s),
-      use_{.among = among_ranks(*presence_), .device_memory = device_memory},
+      use_{.among = among_ranks(*presence_), .device_memory = on_device},
       lanes_(lanes),
       wanted_posted_(first_receives),
       rails_(s.rails),

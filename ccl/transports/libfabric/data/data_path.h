@@ -19,13 +19,13 @@
 
 namespace trellis::ccl::libfabric {
 
-class Control;
+class ControlLink;
 class LaneSender;
 class LaneReceiver;
 
 class DataPath {
  public:
-  DataPath(const FabricSettings&, bool device_memory, std::shared_ptr<Presence>, std::shared_ptr<Control>, int lanes);
+  DataPath(const FabricSettings&, bool on_device, std::shared_ptr<Presence>, std::shared_ptr<ControlLink>, int lanes);
   ~DataPath();
 
   std::mutex& mutex() { return mutex_; }
@@ -90,7 +90,7 @@ class DataPath {
 
   std::mutex mutex_;
   const std::shared_ptr<Presence> presence_;
-  const std::shared_ptr<Control> control_;
+  const std::shared_ptr<ControlLink> control_;
   const FabricSettings settings_;
   const WireUse use_;
   const int lanes_;

@@ -17,7 +17,7 @@ constexpr int answers_of_last = 20;  // of a peer to which nothing arrives over 
 
 }  // namespace
 
-RailMonitor::RailMonitor(Presence& presence, Control& control, const Rails& rails, const Traffic& traffic)
+RailMonitor::RailMonitor(Presence& presence, ControlLink& control, const Rails& rails, const Traffic& traffic)
     : presence_(presence),
       control_(control),
       rails_(rails),

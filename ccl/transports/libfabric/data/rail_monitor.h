@@ -11,11 +11,11 @@
 
 namespace trellis::ccl::libfabric {
 
-class Control;
+class ControlLink;
 
 class RailMonitor {
  public:
-  RailMonitor(Presence&, Control&, const Rails&, const Traffic&);
+  RailMonitor(Presence&, ControlLink&, const Rails&, const Traffic&);
   // To be called often. Asks ranks whose reports are old. -1: no rail has stopped.
   int stopped(Deadline now);
   void begin(int rail);  // it is new, and has the slot of one that was left
@@ -30,7 +30,7 @@ class RailMonitor {
   void see_whether_stuck(Rank, Deadline now, bool we_paused);
 
   Presence& presence_;
-  Control& control_;
+  ControlLink& control_;
   const Rails& rails_;
   const Traffic& traffic_;
   std::vector<Arriving> arriving_;  // by rank

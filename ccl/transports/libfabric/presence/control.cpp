@@ -30,7 +30,7 @@ constexpr std::size_t most_relayed_bytes = std::size_t{24} << 10;
 
 }  // namespace
 
-Control::Control(const FabricSettings& s) : rails_(s.rails), checks_(s.checksum) {
+ControlLink::ControlLink(const FabricSettings& s) : rails_(s.rails), checks_(s.checksum) {
   for (int rail = 0; rail < std::min(s.rails, most_wires); ++rail) wires_.push_back(open_control_wire(s, rail));
   listens_ = wires_.front()->limits().listens;
   auto datagrams = open_control_datagrams(s, wires_.front()->address());
@@ -38,12 +38,12 @@ Control::Control(const FabricSettings& s) : rails_(s.rails), checks_(s.checksum)
   if (datagrams_) wires_.push_back(std::move(datagrams));
 }
 
-ControlPaths Control::paths() const {
+ControlPaths ControlLink::paths() const {
   const auto all = static_cast<int>(wires_.size());
   return {.all = all, .datagrams = datagrams_ ? all - 1 : -1};
 }
 
-Control::~Control() {
+ControlLink::~ControlLink() {
   {
     const std::lock_guard lock(sleep_mutex_);
     ends_ = true;
@@ -53,16 +53,16 @@ Control::~Control() {
   wires_.clear();  // before the memory of what is under way
 }
 
-std::string Control::terms() const {
+std::string ControlLink::terms() const {
   const WireLimits& l = wires_.front()->limits();
   return fmt::format("version {} over {} by {}, {} rail{}, {} checksums", protocol_version, l.provider,
                      l.writes ? "remote writes" : "tagged messages", rails_, rails_ == 1 ? "" : "s",
                      checks_ ? "with" : "without");
 }
 
-std::vector<std::byte> Control::address() const { return address_list(wires_); }
+std::vector<std::byte> ControlLink::address() const { return address_list(wires_); }
 
-void Control::begin(std::vector<Member> members, const Seal& seal) {
+void ControlLink::begin(std::vector<Member> members, const Seal& seal) {
   members_ = std::move(members);
   seal_ = seal;
   const auto ranks = static_cast<Rank>(members_.size());
@@ -80,7 +80,7 @@ void Control::begin(std::vector<Member> members, const Seal& seal) {
   thread_ = thread_without_signals([this] { run(); });
 }
 
-void Control::post_receives() {
+void ControlLink::post_receives() {
   for (std::size_t i = 0; i < wires_.size(); ++i) {
     Path& p = paths_[i];
     while (!p.to_post.empty()) {
@@ -91,12 +91,12 @@ void Control::post_receives() {
   }
 }
 
-void Control::add(const std::shared_ptr<Presence>& p) {
+void ControlLink::add(const std::shared_ptr<Presence>& p) {
   const std::lock_guard lock(presences_mutex_);
   presences_[p->identity()] = p;
 }
 
-void Control::retire(const std::shared_ptr<Presence>& p) {
+void ControlLink::retire(const std::shared_ptr<Presence>& p) {
   const std::lock_guard lock(presences_mutex_);
   retired_.push_back(p->identity());
   if (retired_.size() <= most_retired) return;
@@ -104,27 +104,27 @@ void Control::retire(const std::shared_ptr<Presence>& p) {
   retired_.erase(retired_.begin());
 }
 
-void Control::flush(Presence& p, Deadline deadline) {
+void ControlLink::flush(Presence& p, Deadline deadline) {
   try {
     for (; p.has_to_tell() && Clock::now() < deadline; usleep(100)) move_if_free();
   } catch (const std::exception&) {  // the communicator ends anyway
   }
 }
 
-std::shared_ptr<Presence> Control::presence_of(std::uint64_t identity) {
+std::shared_ptr<Presence> ControlLink::presence_of(std::uint64_t identity) {
   const std::lock_guard lock(presences_mutex_);
   const auto found = presences_.find(identity);
   return found == presences_.end() ? nullptr : found->second;
 }
 
-std::vector<std::shared_ptr<Presence>> Control::all() {
+std::vector<std::shared_ptr<Presence>> ControlLink::all() {
   const std::lock_guard lock(presences_mutex_);
   std::vector<std::shared_ptr<Presence>> copies;
   for (const auto& [identity, p] : presences_) copies.push_back(p);
   return copies;
 }
 
-void Control::wake() {
+void ControlLink::wake() {
   {
     const std::lock_guard lock(sleep_mutex_);
     woken_ = true;
@@ -133,7 +133,7 @@ void Control::wake() {
 }
 
 // A failure here will also fail the next operation; the thread goes on, so that peers still hear of this process.
-void Control::run() {
+void ControlLink::run() {
   for (;;) {
     std::exception_ptr failure;
     try {
@@ -150,7 +150,7 @@ void Control::run() {
   }
 }
 
-void Control::progress() {
+void ControlLink::progress() {
   {
     const std::lock_guard lock(sleep_mutex_);
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -158,19 +158,19 @@ void Control::progress() {
   move_if_free();
 }
 
-void Control::move_if_free() {
+void ControlLink::move_if_free() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (lock.owns_lock()) move();
 }
 
-void Control::move() {
+void ControlLink::move() {
   for (int path = 0; path < paths().all; ++path) move(path);
   heed_knocks();
   for (const auto& p : all())
     for (const Rank r : p->take_owed()) tell(p, r);
 }
 
-void Control::move(int path) {
+void ControlLink::move(int path) {
   const auto at = static_cast<std::size_t>(path);
   std::array<WireEvent, 16> events;
   for (;;) {
@@ -194,7 +194,7 @@ void Control::move(int path) {
   }
 }
 
-void Control::take(const PacketBuffer& b, int path) {
+void ControlLink::take(const PacketBuffer& b, int path) {
   PublicState s;
   const auto told = seal_->open({b.data, b.pool->packet_bytes()});
   const bool well = !told.empty() && read_public(told, s);
@@ -203,18 +203,18 @@ void Control::take(const PacketBuffer& b, int path) {
 }
 
 // A connection was refused: either nobody listens at the address any more, or a firewall refuses it.
-void Control::knock(std::size_t place) {
+void ControlLink::knock(std::size_t place) {
   const auto addresses = addresses_in(members_[place].address);
   if (!listens_ || addresses.empty()) return;
   if (const auto at = net::address_in(addresses.front())) knocks_.begin(place, *at);
 }
 
-void Control::heed_knocks() {
+void ControlLink::heed_knocks() {
   for (const std::size_t place : knocks_.refused())
     for (const auto& p : all()) p->nobody_listens(place);
 }
 
-void Control::tell(const std::shared_ptr<Presence>& p, Rank r) {
+void ControlLink::tell(const std::shared_ptr<Presence>& p, Rank r) {
   const int number = p->path(r);
   Path& path = paths_[static_cast<std::size_t>(number)];
   Wire& wire = *wires_[static_cast<std::size_t>(number)];

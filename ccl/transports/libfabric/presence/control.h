@@ -16,12 +16,12 @@
 
 namespace trellis::ccl::libfabric {
 
-class Control {
+class ControlLink {
  public:
-  explicit Control(const FabricSettings&);
-  ~Control();
-  Control(const Control&) = delete;
-  Control& operator=(const Control&) = delete;
+  explicit ControlLink(const FabricSettings&);
+  ~ControlLink();
+  ControlLink(const ControlLink&) = delete;
+  ControlLink& operator=(const ControlLink&) = delete;
 
   std::vector<std::byte> address() const;
   ControlPaths paths() const;

@@ -36,7 +36,7 @@ class SignalsKept {
 
 // The library keeps threads, so it is never closed.
 struct Opened {
-  Library library;
+  FabricLibrary library;
   std::string absence;
 
   Opened() {
@@ -71,11 +71,11 @@ const Opened& opened() {
 
 }  // namespace
 
-std::uint32_t Library::api() const {
+std::uint32_t FabricLibrary::api() const {
   return std::min<std::uint32_t>(version(), FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION));
 }
 
-const Library& library() {
+const FabricLibrary& library() {
   if (!opened().absence.empty()) throw std::system_error(ELIBACC, std::generic_category(), opened().absence);
   return opened().library;
 }

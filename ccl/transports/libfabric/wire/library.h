@@ -15,7 +15,7 @@
 namespace trellis::ccl::libfabric {
 
 // The functions that the library exports. All others are reached through the objects that these return.
-struct Library {
+struct FabricLibrary {
   decltype(&fi_getinfo) getinfo = nullptr;
   decltype(&fi_freeinfo) freeinfo = nullptr;
   decltype(&fi_dupinfo) dupinfo = nullptr;
@@ -26,8 +26,8 @@ struct Library {
   std::uint32_t api() const;  // version of the interface that both this build and the library know
 };
 
-const Library& library();       // throws system_error (ELIBACC) when there is none
-std::string library_absence();  // why there is none; empty: there is one
+const FabricLibrary& library();  // throws system_error (ELIBACC) when there is none
+std::string library_absence();   // why there is none; empty: there is one
 
 // An error of libfabric: its numbers are errno's and some of its own.
 std::system_error failure(int error, const std::string& what);

@@ -14,7 +14,7 @@ namespace trellis::ccl::libfabric {
 namespace {
 
 // The smallest part of the machine with cores that the interface belongs to. Null: not known.
-hwloc_obj_t home_of(const Nic& nic, hwloc_topology_t topology) {
+hwloc_obj_t home_of(const FabricNic& nic, hwloc_topology_t topology) {
   hwloc_obj_t found = nic.bus.empty() ? nullptr : hwloc_get_pcidev_by_busidstring(topology, nic.bus.c_str());
   for (hwloc_obj_t o = nullptr; found == nullptr && (o = hwloc_get_next_osdev(topology, o)) != nullptr;)
     if (o->name != nullptr && nic.name == o->name) found = o;
@@ -52,10 +52,10 @@ kernels::Topology with_devices() {
 
 }  // namespace
 
-std::vector<std::size_t> by_nearness(const std::vector<Nic>& nics, hwloc_topology* topology,
+std::vector<std::size_t> by_nearness(const std::vector<FabricNic>& nics, hwloc_topology* topology,
                                      const hwloc_bitmap_s* threads) {
   std::vector<hwloc_obj_t> homes;
-  for (const Nic& nic : nics) homes.push_back(home_of(nic, topology));
+  for (const FabricNic& nic : nics) homes.push_back(home_of(nic, topology));
   std::vector<std::size_t> order(nics.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto far = [&](std::size_t i) { return distance(homes[i], threads); };
@@ -72,8 +72,8 @@ std::vector<std::size_t> by_nearness(const std::vector<Nic>& nics, hwloc_topolog
   return order;
 }
 
-std::vector<std::size_t> by_chips(const std::vector<Nic>& nics, const Instance& instance, const std::vector<int>& chips,
-                                  std::vector<std::size_t> order) {
+std::vector<std::size_t> by_chips(const std::vector<FabricNic>& nics, const Instance& instance,
+                                  const std::vector<int>& chips, std::vector<std::size_t> order) {
   constexpr int elsewhere = 2;
   const auto far = [&](std::size_t nic) {
     std::tuple<int, std::size_t> least(elsewhere, 0);
@@ -93,7 +93,7 @@ std::vector<std::size_t> by_chips(const std::vector<Nic>& nics, const Instance& 
   return order;
 }
 
-std::vector<std::size_t> by_nearness(const std::vector<Nic>& nics) {
+std::vector<std::size_t> by_nearness(const std::vector<FabricNic>& nics) {
   const kernels::Topology topology = with_devices();
   return by_nearness(nics, topology.get(), kernels::usable_threads(topology).get());
 }

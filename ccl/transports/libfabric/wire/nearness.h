@@ -11,7 +11,7 @@ struct hwloc_topology;
 
 namespace trellis::ccl::libfabric {
 
-struct Nic {
+struct FabricNic {
   std::string name;  // of libfabric's domain, often the interface's own
   std::string bus;   // its PCI address, "0000:10:1b.0"; empty: not known
 };
@@ -19,15 +19,15 @@ struct Nic {
 // The numbers of the interfaces, the nearest to these threads first. Interfaces at one distance are taken in turn by
 // the processes beside them: a process whose cores are further along in the part of the machine that they share begins
 // at a later one. One that hwloc does not know is further than a near one and nearer than a far one.
-std::vector<std::size_t> by_nearness(const std::vector<Nic>&, hwloc_topology*, const hwloc_bitmap_s* threads);
+std::vector<std::size_t> by_nearness(const std::vector<FabricNic>&, hwloc_topology*, const hwloc_bitmap_s* threads);
 
 // The same on this machine, for this process.
-std::vector<std::size_t> by_nearness(const std::vector<Nic>&);
+std::vector<std::size_t> by_nearness(const std::vector<FabricNic>&);
 
 // On an instance whose map is known, for a process with these chips: first the interfaces that serve them, in the order
 // of the chips, then those behind the same switches, then the others in the given order. Chips that share interfaces
 // begin at different ones.
-std::vector<std::size_t> by_chips(const std::vector<Nic>&, const Instance&, const std::vector<int>& chips,
+std::vector<std::size_t> by_chips(const std::vector<FabricNic>&, const Instance&, const std::vector<int>& chips,
                                   std::vector<std::size_t> order);
 
 }  // namespace trellis::ccl::libfabric

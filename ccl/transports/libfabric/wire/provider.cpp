@@ -24,7 +24,7 @@ constexpr std::uint64_t to_tag = FI_MSG | FI_TAGGED;
 
 // If a rail may be lost, a completion must mean that the data arrived: it can't be retransmitted after that.
 Info offers(const FabricSettings& s, std::uint64_t caps, bool delivered) {
-  const Library& fabric = library();
+  const FabricLibrary& fabric = library();
   const Info hints(fabric.dupinfo(nullptr));
   if (!hints) throw std::bad_alloc();
   hints->caps = caps;
@@ -96,7 +96,7 @@ struct Here {
   AmongRanks ranks;
 };
 
-std::vector<std::size_t> nearest_first(const std::vector<Nic>& nics, const Here& here) {
+std::vector<std::size_t> nearest_first(const std::vector<FabricNic>& nics, const Here& here) {
   std::vector<std::size_t> order = by_nearness(nics);
   if (here.instance == nullptr) return order;
   return by_chips(nics, *here.instance, chips_of_process(*here.instance, here.ranks), std::move(order));
@@ -107,9 +107,9 @@ const fi_info* of_rail(const FabricSettings& s, const std::vector<const fi_info*
   const auto better = [&s](const fi_info* a, const fi_info* b) { return rank_of(s, *a) < rank_of(s, *b); };
   const fi_info* const best = *std::ranges::min_element(fit, better);
   std::vector<const fi_info*> alike;
-  std::vector<Nic> nics;
+  std::vector<FabricNic> nics;
   for (const fi_info* i : fit) {
-    const bool known = std::ranges::any_of(nics, [&](const Nic& n) { return n.name == i->domain_attr->name; });
+    const bool known = std::ranges::any_of(nics, [&](const FabricNic& n) { return n.name == i->domain_attr->name; });
     if (known || rank_of(s, *i) != rank_of(s, *best) ||
         std::strcmp(i->fabric_attr->prov_name, best->fabric_attr->prov_name) != 0)
       continue;
@@ -119,7 +119,7 @@ const fi_info* of_rail(const FabricSettings& s, const std::vector<const fi_info*
   const auto at = static_cast<std::size_t>(rail) % nics.size();
   const auto names = named(s);
   if (names.size() > 1) {
-    const auto wanted = std::ranges::find(nics, names[static_cast<std::size_t>(rail) % names.size()], &Nic::name);
+    const auto wanted = std::ranges::find(nics, names[static_cast<std::size_t>(rail) % names.size()], &FabricNic::name);
     return wanted == nics.end() ? alike[at] : alike[static_cast<std::size_t>(wanted - nics.begin())];
   }
   if (nics.size() == 1 || has_a_network_of_its_own(*best)) return best;

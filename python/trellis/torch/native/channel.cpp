@@ -14,15 +14,15 @@ ccl::Config patient(ccl::Config config) {
 
 }  // namespace
 
-Channel::Channel(c10::intrusive_ptr<c10d::Store> store, const Membership& group, int from, int to,
-                 const ccl::Config& config)
+PeerChannel::PeerChannel(c10::intrusive_ptr<c10d::Store> store, const Membership& group, int from, int to,
+                         const ccl::Config& config)
     : store_(std::move(store), "p2p/" + std::to_string(from) + ">" + std::to_string(to) + "/"),
       from_(from),
       to_(to),
       me_(group.rank),
       config_(patient(config)) {}
 
-void Channel::connect() {
+void PeerChannel::connect() {
   {
     const std::lock_guard lock(mutex_);
     if (aborted_) throw ccl::Aborted("the messages between the two ranks have ended");
@@ -37,7 +37,7 @@ void Channel::connect() {
 }
 
 // Waits until the other end wants to connect, too. A communicator that is being made waits for it without end.
-void Channel::meet() {
+void PeerChannel::meet() {
   store_.set(me_ == from_ ? "sender is here" : "receiver is here", {});
   for (;;) {
     try {
@@ -52,7 +52,7 @@ void Channel::meet() {
 }
 
 template <class Run>
-void Channel::run(Run&& what) {
+void PeerChannel::run(Run&& what) {
   const auto of_group = [this](ccl::Rank rank) { return rank == sender ? from_ : rank == receiver ? to_ : -1; };
   try {
     connect();
@@ -66,33 +66,33 @@ void Channel::run(Run&& what) {
   }
 }
 
-void Channel::send(Header header, const void* data) {
+void PeerChannel::send(Header header, const void* data) {
   run([&] {
     comm_->send(&header, sizeof header, kernels::DType::u8, receiver);
     if (header.bytes > 0) comm_->send(data, header.bytes, kernels::DType::u8, receiver);
   });
 }
 
-Header Channel::header() {
+Header PeerChannel::header() {
   Header header;
   run([&] { comm_->recv(&header, sizeof header, kernels::DType::u8, sender); });
   return header;
 }
 
-void Channel::receive(void* data, std::uint64_t bytes) {
+void PeerChannel::receive(void* data, std::uint64_t bytes) {
   run([&] {
     if (bytes > 0) comm_->recv(data, bytes, kernels::DType::u8, sender);
   });
 }
 
-void Channel::abort() {
+void PeerChannel::abort() {
   store_.stop();
   const std::lock_guard lock(mutex_);
   aborted_ = true;
   if (comm_) comm_->abort();
 }
 
-void Channel::stop() {
+void PeerChannel::stop() {
   // A send whose caller goes on may still be on its way out of the worker. A receiver listens without end.
   if (me_ == to_ || !worker_.ends_within(std::chrono::milliseconds(100))) abort();
   worker_.stop();

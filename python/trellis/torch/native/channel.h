@@ -16,10 +16,10 @@ struct Header {
   std::int64_t type = 0;  // an at::ScalarType
 };
 
-class Channel {
+class PeerChannel {
  public:
-  Channel(c10::intrusive_ptr<c10d::Store>, const Membership&, int from, int to, const ccl::Config&);
-  ~Channel() { stop(); }
+  PeerChannel(c10::intrusive_ptr<c10d::Store>, const Membership&, int from, int to, const ccl::Config&);
+  ~PeerChannel() { stop(); }
 
   // These run on the worker, and throw with the rank of the group.
   void send(Header, const void* data);

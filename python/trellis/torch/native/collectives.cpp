@@ -12,7 +12,7 @@ using ccl::Communicator;
 // Block r of every rank, reduced on rank r: for reductions that no kernel does.
 at::Tensor Trellis::exchanged_and_folded(const at::Tensor& blocks, const c10d::ReduceOp& op) {
   at::Tensor arrived = at::empty_like(blocks);
-  const Elements elements = moved(blocks.scalar_type());
+  const TorchElements elements = moved(blocks.scalar_type());
   comm_->all_to_all(blocks.data_ptr(), arrived.data_ptr(), blocks.numel() / size_ * elements.each, elements.type);
   return folded(arrived, op);
 }
@@ -41,7 +41,7 @@ Trellis::Work Trellis::broadcast(Tensors& tensors, const c10d::BroadcastOptions&
       {OpType::BROADCAST, "trellis:broadcast", options.timeout, options.asyncOp, {"broadcast", tensor.nbytes(), root}},
       tensors, [tensor, root](Communicator& comm) {
         Flat flat(tensor);
-        const Elements elements = moved(tensor.scalar_type());
+        const TorchElements elements = moved(tensor.scalar_type());
         comm.broadcast(flat.data(), flat.data(), flat.count() * elements.each, elements.type, root);
         flat.give_back();
       });
@@ -78,7 +78,7 @@ Trellis::Work Trellis::allreduce_sparse(Tensors& tensors, const c10d::AllreduceO
   TORCH_CHECK_VALUE(options.reduceOp == c10d::ReduceOp::SUM, "trellis: sparse tensors can only be summed");
   TORCH_CHECK_VALUE(!estimate_.on(), "trellis: no estimate of a sparse sum: its size depends on data");
   return issue({OpType::_ALLREDUCE_SPARSE, "trellis:all_reduce", options.timeout, options.asyncOp, {"all_gather"}},
-               tensors, [this, tensor](Communicator&, Operation& work) mutable {
+               tensors, [this, tensor](Communicator&, TorchWork& work) mutable {
                  const at::Tensor own = tensor.coalesce();
                  const auto own_count = at::full({1}, own._nnz(), at::kLong);
                  at::Tensor counts = at::empty({size_}, at::kLong);
@@ -181,7 +181,7 @@ Trellis::Work Trellis::reduce_scatter(Tensors& outs, Lists& ins, const c10d::Red
                 {"reduce_scatter", bytes_of(blocks)},
                 &blocks},
                outs, [this, out, blocks, op = options.reduceOp](Communicator& comm) {
-                 const Row row(blocks, Row::For::reading);
+                 const TensorRow row(blocks, TensorRow::For::reading);
                  const auto reduction = reduction_of(out.scalar_type(), op);
                  if (row.even()) return sum_and_scatter(out, row.tensor(), op);
                  TORCH_CHECK_VALUE(reduction,

@@ -37,7 +37,7 @@ std::vector<std::size_t> counts_of(const char* whose, const at::Tensor& tensor, 
 }
 
 void exchange(Communicator& comm, const void* in, void* out, std::vector<std::size_t> counts,
-              std::vector<std::size_t> arriving, Elements elements) {
+              std::vector<std::size_t> arriving, TorchElements elements) {
   scale(counts, elements.each);
   scale(arriving, elements.each);
   comm.run({.collective = Collective::all_to_all_v,
@@ -53,7 +53,7 @@ void exchange(Communicator& comm, const void* in, void* out, std::vector<std::si
 void Trellis::gather_all(const at::Tensor& out, const at::Tensor& in) {
   Flat result(out);
   const Flat input(in);
-  const Elements elements = moved(in.scalar_type());
+  const TorchElements elements = moved(in.scalar_type());
   comm_->all_gather(input.data(), result.data(), input.count() * elements.each, elements.type);
   result.give_back();
 }
@@ -96,13 +96,13 @@ Trellis::Work Trellis::allgather(Lists& outs, Tensors& ins, const c10d::Allgathe
                 {"all_gather", in.nbytes() * static_cast<std::uint64_t>(size_)},
                 &ins},
                blocks, [this, blocks, in](Communicator& comm) {
-                 Row row(blocks, Row::For::writing);
+                 TensorRow row(blocks, TensorRow::For::writing);
                  if (row.even()) {
-                   const Elements elements = moved(in.scalar_type());
+                   const TorchElements elements = moved(in.scalar_type());
                    const Flat input(in);
                    comm.all_gather(input.data(), row.data(), input.count() * elements.each, elements.type);
                  } else {
-                   const Elements elements = moved(in.scalar_type());
+                   const TorchElements elements = moved(in.scalar_type());
                    const Flat input(in);
                    ccl::Call call{.collective = Collective::all_gather_v,
                                   .input = input.data(),
@@ -142,10 +142,10 @@ Trellis::Work Trellis::gather(Lists& outs, Tensors& ins, const c10d::GatherOptio
                 {"gather", in.nbytes() * static_cast<std::uint64_t>(size_), root},
                 &ins},
                blocks, [blocks, in, root](Communicator& comm) {
-                 const Elements elements = moved(in.scalar_type());
+                 const TorchElements elements = moved(in.scalar_type());
                  const Flat input(in);
-                 std::optional<Row> row;
-                 if (!blocks.empty()) row.emplace(blocks, Row::For::writing);
+                 std::optional<TensorRow> row;
+                 if (!blocks.empty()) row.emplace(blocks, TensorRow::For::writing);
                  comm.gather(input.data(), row ? row->data() : nullptr, input.count() * elements.each, elements.type,
                              root);
                  if (row) row->give_back();
@@ -165,10 +165,10 @@ Trellis::Work Trellis::scatter(Tensors& outs, Lists& ins, const c10d::ScatterOpt
                 {"scatter", out.nbytes() * static_cast<std::uint64_t>(size_), root},
                 &blocks},
                outs, [blocks, out, root](Communicator& comm) {
-                 const Elements elements = moved(out.scalar_type());
+                 const TorchElements elements = moved(out.scalar_type());
                  Flat result(out);
-                 std::optional<Row> row;
-                 if (!blocks.empty()) row.emplace(blocks, Row::For::reading);
+                 std::optional<TensorRow> row;
+                 if (!blocks.empty()) row.emplace(blocks, TensorRow::For::reading);
                  comm.scatter(row ? row->data() : nullptr, result.data(), result.count() * elements.each, elements.type,
                               root);
                  result.give_back();
@@ -191,7 +191,7 @@ Trellis::Work Trellis::alltoall_base(at::Tensor& out, at::Tensor& in, Splits& ou
                 {"all_to_all", std::max<std::uint64_t>(in.nbytes(), out.nbytes())},
                 &ins},
                {out}, [this, out, in, counts, arriving, even](Communicator& comm) {
-                 const Elements elements = moved(in.scalar_type());
+                 const TorchElements elements = moved(in.scalar_type());
                  Flat result(out);
                  const Flat input(in);
                  if (even)
@@ -210,8 +210,8 @@ Trellis::Work Trellis::alltoall(Tensors& outs, Tensors& ins, const c10d::AllToAl
   for (const at::Tensor& in : ins) bytes += in.nbytes();
   return issue({OpType::ALLTOALL, "trellis:all_to_all", options.timeout, options.asyncOp, {"all_to_all", bytes}, &ins},
                outs, [outs, ins](Communicator& comm) {
-                 const Row input(ins, Row::For::reading);
-                 Row result(outs, Row::For::writing);
+                 const TensorRow input(ins, TensorRow::For::reading);
+                 TensorRow result(outs, TensorRow::For::writing);
                  exchange(comm, input.data(), result.data(), input.counts(), result.counts(),
                           moved(ins.front().scalar_type()));
                  result.give_back();

@@ -11,7 +11,7 @@ void Trellis::check_peer(const char* what, int rank) const {
 
 Pending Trellis::operation(const Issue& issue, Tensors results) {
   if (mark_.forked()) expect_same_process(mark_, name_in(issue.title), *group_);
-  Operation::About about{.type = issue.type,
+  TorchWork::About about{.type = issue.type,
                          .title = issue.title,
                          .number = ++number_,
                          .timeout = issue.message || own_patience(issue) ? patience(issue) : kNoTimeout,
@@ -24,7 +24,7 @@ Pending Trellis::operation(const Issue& issue, Tensors results) {
                          .recording = issue.witnessed.collective ? recording_ : nullptr};
   if (about.recording) about.recorded = recording_->begins(issue.witnessed, *group_);
   // Receives from any rank are left out: torch's reader of flight records wants the sender.
-  about.flights = issue.type == OpType::RECVANYSOURCE ? nullptr : FlightRecorder::of_process();
+  about.flights = issue.type == OpType::RECVANYSOURCE ? nullptr : TorchFlightRecorder::of_process();
   if (about.flights)
     about.flight = about.flights->issued({.type = issue.type,
                                           .group = getGroupUid(),
@@ -36,7 +36,7 @@ Pending Trellis::operation(const Issue& issue, Tensors results) {
                                           .to = issue.witnessed.peer,
                                           .number = about.number,
                                           .timeout_ms = timeout_.load().count()});
-  return c10::make_intrusive<Operation>(std::move(about), std::move(results));
+  return c10::make_intrusive<TorchWork>(std::move(about), std::move(results));
 }
 
 Trellis::Work Trellis::estimated(const Issue& issue) {

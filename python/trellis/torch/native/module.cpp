@@ -34,7 +34,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
              py::call_guard<py::gil_scoped_release>());
   module.def("record_to", &trellis::process_group::record_to, py::arg("folder"), py::arg("rank"), py::arg("ranks"));
   module.def("flight_trace", [] {
-    auto* const recorder = trellis::process_group::FlightRecorder::of_process();
+    auto* const recorder = trellis::process_group::TorchFlightRecorder::of_process();
     return py::bytes(recorder ? recorder->pickled() : std::string());
   });
   module.def("use_window_for_tensors", &trellis::process_group::use_window_for_tensors, py::arg("on"));

@@ -12,10 +12,10 @@ PointToPoint::PointToPoint(c10::intrusive_ptr<c10d::Store> store, std::shared_pt
     : store_(std::move(store)), group_(std::move(group)), config_(std::move(config)) {}
 
 // Call it with the lock held. A channel from a rank listens from then on.
-Channel& PointToPoint::channel(int from, int to) {
+PeerChannel& PointToPoint::channel(int from, int to) {
   auto& channel = channels_[{from, to}];
   if (!channel) {
-    channel = std::make_unique<Channel>(store_, *group_, from, to, config_);
+    channel = std::make_unique<PeerChannel>(store_, *group_, from, to, config_);
     if (to == group_->rank) channel->worker().later([this, from, way = channel.get()] { listen(from, *way); });
   }
   return *channel;
@@ -24,7 +24,7 @@ Channel& PointToPoint::channel(int from, int to) {
 void PointToPoint::send(Pending work, at::Tensor tensor, int to, int tag) {
   const std::lock_guard lock(mutex_);
   if (stopping_) throw std::runtime_error("the process group has been shut down");
-  Channel& way = channel(group_->rank, to);
+  PeerChannel& way = channel(group_->rank, to);
   work->on_timeout([&way] { way.abort(); });
   way.worker().later([work, tensor, tag, &way] {
     work->perform([&] {
@@ -73,7 +73,7 @@ bool PointToPoint::others_wait_for(int from) const {
 
 // The next message of the rank, to the receive that asked for it. Only when another receive needs a later message of
 // the rank is this one put aside.
-void PointToPoint::deliver_next(int from, Channel& way) {
+void PointToPoint::deliver_next(int from, PeerChannel& way) {
   const Header header = way.header();
   const int tag = static_cast<int>(header.tag);
   std::optional<Posted> wanted;
@@ -120,7 +120,7 @@ void PointToPoint::give(const Posted& posted, const Message& message) const {
   });
 }
 
-void PointToPoint::listen(int from, Channel& way) {
+void PointToPoint::listen(int from, PeerChannel& way) {
   try {
     for (;;) deliver_next(from, way);
   } catch (...) {
@@ -144,13 +144,13 @@ void PointToPoint::lose(int from, std::exception_ptr error) {
   for (const Posted& posted : failed) posted.work->perform([&] { std::rethrow_exception(error); });
 }
 
-void PointToPoint::withdraw(const Operation* work) {
+void PointToPoint::withdraw(const TorchWork* work) {
   const std::lock_guard lock(mutex_);
   std::erase_if(waiting_, [&](const Posted& p) { return p.work.get() == work; });
 }
 
 void PointToPoint::stop() {
-  std::map<std::pair<int, int>, std::unique_ptr<Channel>> channels;
+  std::map<std::pair<int, int>, std::unique_ptr<PeerChannel>> channels;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

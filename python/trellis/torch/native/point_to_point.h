@@ -13,9 +13,9 @@
 
 namespace trellis::process_group {
 
-using Pending = c10::intrusive_ptr<Operation>;
+using Pending = c10::intrusive_ptr<TorchWork>;
 
-class Channel;
+class PeerChannel;
 
 class PointToPoint {
  public:
@@ -40,12 +40,12 @@ class PointToPoint {
   bool matches(const Posted& p, int from, int tag) const { return p.tag == tag && (p.from < 0 || p.from == from); }
   std::optional<Posted> take(int from, int tag);
   bool others_wait_for(int from) const;
-  void withdraw(const Operation*);
-  void listen(int from, Channel&);
-  void deliver_next(int from, Channel&);
+  void withdraw(const TorchWork*);
+  void listen(int from, PeerChannel&);
+  void deliver_next(int from, PeerChannel&);
   void give(const Posted&, const Message&) const;
   void lose(int from, std::exception_ptr);
-  Channel& channel(int from, int to);
+  PeerChannel& channel(int from, int to);
 
   const c10::intrusive_ptr<c10d::Store> store_;
   const std::shared_ptr<const Membership> group_;
@@ -55,7 +55,7 @@ class PointToPoint {
   std::deque<Posted> waiting_;              // receives, in the order of their calls
   std::deque<Message> arrived_;             // messages that nobody asked for yet
   std::map<int, std::exception_ptr> lost_;  // ranks from which no more messages will come
-  std::map<std::pair<int, int>, std::unique_ptr<Channel>> channels_;
+  std::map<std::pair<int, int>, std::unique_ptr<PeerChannel>> channels_;
   bool stopping_ = false;
 };
 

@@ -11,7 +11,7 @@ void forget_the_last(const Request& request, Builder& b) {
   }
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "forgets_the_last",
     .summary = "sums at rank 0",
     .constraint = "any rank count",

@@ -12,7 +12,7 @@ void build(const Request& request, Builder& b) {
   }
 }
 
-const Registered registered{{
+const RegisteredAlgorithm registered{{
     .name = "line",
     .summary = "from neighbour to neighbour, one after the other",
     .constraint = "any rank count",

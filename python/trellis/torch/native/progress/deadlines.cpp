@@ -6,17 +6,17 @@ namespace trellis::process_group {
 
 // A thread that wakes earlier than it needs to looks again. So it is woken for a deadline before all others alone, and
 // not by each of many messages with the same timeout.
-void Deadlines::add(Moment moment, c10::intrusive_ptr<Operation> operation) {
+void Deadlines::add(Moment moment, c10::intrusive_ptr<TorchWork> operation) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return;
-  Operation* const key = operation.get();
+  TorchWork* const key = operation.get();
   pending_.emplace(std::pair(moment, key), std::move(operation));
   if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
   if (moment < wakes_) changed_.notify_all();
 }
 
-void Deadlines::remove(Moment moment, Operation* operation) {
-  c10::intrusive_ptr<Operation> removed;  // its tensors are given back outside the lock
+void Deadlines::remove(Moment moment, TorchWork* operation) {
+  c10::intrusive_ptr<TorchWork> removed;  // its tensors are given back outside the lock
   const std::lock_guard lock(mutex_);
   const auto found = pending_.find({moment, operation});
   if (found == pending_.end()) return;
@@ -39,7 +39,7 @@ void Deadlines::serve() {
         changed_.wait_until(lock, wakes_);
       continue;
     }
-    c10::intrusive_ptr<Operation> late = std::move(pending_.begin()->second);
+    c10::intrusive_ptr<TorchWork> late = std::move(pending_.begin()->second);
     pending_.erase(pending_.begin());
     lock.unlock();
     late->expire();

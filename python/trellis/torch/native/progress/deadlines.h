@@ -11,7 +11,7 @@
 
 namespace trellis::process_group {
 
-class Operation;
+class TorchWork;
 
 class Deadlines {
  public:
@@ -22,8 +22,8 @@ class Deadlines {
   Deadlines(const Deadlines&) = delete;
   Deadlines& operator=(const Deadlines&) = delete;
 
-  void add(Moment, c10::intrusive_ptr<Operation>);  // the thread is started by the first call
-  void remove(Moment, Operation*);
+  void add(Moment, c10::intrusive_ptr<TorchWork>);  // the thread is started by the first call
+  void remove(Moment, TorchWork*);
   void stop();
 
  private:
@@ -31,7 +31,7 @@ class Deadlines {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::pair<Moment, Operation*>, c10::intrusive_ptr<Operation>> pending_;
+  std::map<std::pair<Moment, TorchWork*>, c10::intrusive_ptr<TorchWork>> pending_;
   Moment wakes_ = Moment::max();  // when the thread looks next
   std::thread thread_;
   bool stopping_ = false;

@@ -6,7 +6,7 @@
 
 namespace trellis::process_group {
 
-Operation::Operation(About about, std::vector<at::Tensor> results)
+TorchWork::TorchWork(About about, std::vector<at::Tensor> results)
     : Work(about.group->rank, about.type, about.title, results),
       about_(std::move(about)),
       results_(std::move(results)) {}
@@ -16,28 +16,28 @@ std::string name_in(std::string_view title) {
   return std::string(colon == title.npos ? title : title.substr(colon + 1));
 }
 
-std::string Operation::description() const { return name_in(about_.title) + " " + std::to_string(about_.number); }
+std::string TorchWork::description() const { return name_in(about_.title) + " " + std::to_string(about_.number); }
 
-void Operation::goes_on() {
+void TorchWork::goes_on() {
   if (about_.recording) about_.recording->issued(about_.recorded);
   if (about_.timeout == kNoTimeout) return;
   const std::lock_guard lock(mutex_);
   if (completed_) return;
   deadline_ = std::chrono::steady_clock::now() + about_.timeout;
-  about_.deadlines->add(deadline_, c10::intrusive_ptr<Operation>::reclaim_copy(this));
+  about_.deadlines->add(deadline_, c10::intrusive_ptr<TorchWork>::reclaim_copy(this));
 }
 
-void Operation::was(std::vector<std::uint64_t> parts) {
+void TorchWork::was(std::vector<std::uint64_t> parts) {
   const std::lock_guard lock(mutex_);
   parts_ = std::move(parts);
 }
 
-void Operation::expire() {
+void TorchWork::expire() {
   complete(timed_out(description(), *about_.group, about_.timeout, about_.waits_for), true);
   if (on_timeout_) on_timeout_();
 }
 
-void Operation::complete(std::exception_ptr error, bool dumps) {
+void TorchWork::complete(std::exception_ptr error, bool dumps) {
   if (error && about_.flights && !isCompleted()) {  // before anybody hears of it: the process may end then
     about_.flights->ended(about_.flight, false);
     if (dumps) about_.flights->write(static_cast<int>(about_.group->in_job(about_.group->rank)));
@@ -56,7 +56,7 @@ void Operation::complete(std::exception_ptr error, bool dumps) {
   }
   cv_.notify_all();
   if (!future) return;
-  auto self = c10::intrusive_ptr<Operation>::reclaim_copy(this);
+  auto self = c10::intrusive_ptr<TorchWork>::reclaim_copy(this);
   try {
     about_.completions->later([self, future, error] { self->settle(*future, error); });
   } catch (const std::runtime_error&) {  // the group is being shut down
@@ -64,14 +64,14 @@ void Operation::complete(std::exception_ptr error, bool dumps) {
   }
 }
 
-void Operation::settle(c10::ivalue::Future& future, std::exception_ptr error) const {
+void TorchWork::settle(c10::ivalue::Future& future, std::exception_ptr error) const {
   if (error)
     future.setErrorIfNeeded(error);
   else
     future.markCompleted(at::IValue(results_));
 }
 
-c10::intrusive_ptr<c10::ivalue::Future> Operation::getFuture() {
+c10::intrusive_ptr<c10::ivalue::Future> TorchWork::getFuture() {
   std::unique_lock lock(mutex_);
   if (future_) return future_;
   if (about_.recording) about_.recording->taken(about_.recorded);
@@ -86,7 +86,7 @@ c10::intrusive_ptr<c10::ivalue::Future> Operation::getFuture() {
   return future_;
 }
 
-bool Operation::wait(std::chrono::milliseconds timeout) {
+bool TorchWork::wait(std::chrono::milliseconds timeout) {
   if (about_.recording) about_.recording->waits(about_.recorded);
   await(timeout);
   if (about_.recording) about_.recording->waited(about_.recorded);
@@ -96,7 +96,7 @@ bool Operation::wait(std::chrono::milliseconds timeout) {
   std::rethrow_exception(exception_);
 }
 
-void Operation::await(std::chrono::milliseconds timeout) {
+void TorchWork::await(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   const auto ended = [this] { return completed_; };
   if (completed_) return;
@@ -114,7 +114,7 @@ void Operation::await(std::chrono::milliseconds timeout) {
   std::rethrow_exception(timed_out(description(), *about_.group, timeout, about_.waits_for));
 }
 
-void Operation::abort() {
+void TorchWork::abort() {
   complete(as_torch_error(std::make_exception_ptr(ccl::Aborted("it was aborted by this rank")), description(),
                           *about_.group),
            false);

@@ -18,7 +18,7 @@ namespace trellis::process_group {
 
 std::string name_in(std::string_view title);  // "all_reduce", in "trellis:all_reduce"
 
-class Operation : public c10d::Work {
+class TorchWork : public c10d::Work {
  public:
   struct About {
     c10d::OpType type = c10d::OpType::UNKNOWN;
@@ -27,14 +27,14 @@ class Operation : public c10d::Work {
     std::chrono::milliseconds timeout = kNoTimeout;  // 0: the communicator ends it in time
     int waits_for = -1;                              // the rank at the other end of a message
     std::shared_ptr<const Membership> group;
-    Worker* completions = nullptr;         // runs what waits for futures; lives as long as an operation has not ended
-    Deadlines* deadlines = nullptr;        // lives as long
-    std::shared_ptr<Recording> recording;  // null: it is not recorded
-    std::uint64_t recorded = 0;            // its number there
-    FlightRecorder* flights = nullptr;     // null: not recorded there
-    std::uint64_t flight = 0;              // its number there
+    Worker* completions = nullptr;           // runs what waits for futures; lives as long as an operation has not ended
+    Deadlines* deadlines = nullptr;          // lives as long
+    std::shared_ptr<Recording> recording;    // null: it is not recorded
+    std::uint64_t recorded = 0;              // its number there
+    TorchFlightRecorder* flights = nullptr;  // null: not recorded there
+    std::uint64_t flight = 0;                // its number there
   };
-  Operation(About, std::vector<at::Tensor> results);
+  TorchWork(About, std::vector<at::Tensor> results);
 
   // Does it: `run` may throw. Returns when the operation has ended, well or not.
   template <class Run>

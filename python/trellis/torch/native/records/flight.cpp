@@ -4,7 +4,7 @@
 
 #include <ATen/core/ivalue.h>
 #include <torch/csrc/distributed/c10d/TraceUtils.h>
-#include <torch/csrc/distributed/c10d/FlightRecorder.hpp>
+#include <torch/csrc/distributed/c10d/TorchFlightRecorder.hpp>
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 
 namespace trellis::process_group {
@@ -18,7 +18,7 @@ std::int64_t now_ns() {
 }
 
 // torchfrtrace knows NCCL's names and no others.
-std::string name_of(const FlightRecorder::Flight& f) {
+std::string name_of(const TorchFlightRecorder::Flight& f) {
   switch (f.type) {
     case OpType::BROADCAST:
       return "nccl:broadcast";
@@ -103,16 +103,16 @@ c10::IValue frames_of(const torch::SymbolizedTracebacks& symbols, const std::vec
 
 }  // namespace
 
-FlightRecorder* FlightRecorder::of_process() {
+TorchFlightRecorder* TorchFlightRecorder::of_process() {
   // Never destroyed: it may hold Python's frames.
-  static FlightRecorder* const one = [] {
+  static TorchFlightRecorder* const one = [] {
     const int most = c10d::getCvarInt({"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"}, 0);
-    return most > 0 ? new FlightRecorder(static_cast<std::size_t>(most)) : nullptr;
+    return most > 0 ? new TorchFlightRecorder(static_cast<std::size_t>(most)) : nullptr;
   }();
   return one;
 }
 
-std::uint64_t FlightRecorder::issued(const Flight& f) {
+std::uint64_t TorchFlightRecorder::issued(const Flight& f) {
   Entry e{.number = f.number,
           .group = f.group,
           .description = f.description,
@@ -144,12 +144,12 @@ std::uint64_t FlightRecorder::issued(const Flight& f) {
   return entries_.back().id;
 }
 
-FlightRecorder::Entry* FlightRecorder::find(std::uint64_t id) {
+TorchFlightRecorder::Entry* TorchFlightRecorder::find(std::uint64_t id) {
   const std::uint64_t first = next_ - entries_.size();
   return id < first ? nullptr : &entries_[id - first];
 }
 
-void FlightRecorder::started(std::uint64_t id) {
+void TorchFlightRecorder::started(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   Entry* const e = find(id);
   if (e == nullptr) return;
@@ -158,7 +158,7 @@ void FlightRecorder::started(std::uint64_t id) {
 }
 
 // An operation that has ended and is not completed has failed.
-void FlightRecorder::ended(std::uint64_t id, bool well) {
+void TorchFlightRecorder::ended(std::uint64_t id, bool well) {
   const std::lock_guard lock(mutex_);
   Entry* const e = find(id);
   if (e == nullptr) return;
@@ -169,7 +169,7 @@ void FlightRecorder::ended(std::uint64_t id, bool well) {
   groups_[e->group].completed = e->number;
 }
 
-c10::IValue FlightRecorder::as_value(const Entry& e, std::int64_t group, const c10::IValue& frames) {
+c10::IValue TorchFlightRecorder::as_value(const Entry& e, std::int64_t group, const c10::IValue& frames) {
   auto one = c10d::new_dict();
   one.insert("frames", frames);
   one.insert("record_id", static_cast<std::int64_t>(e.id));
@@ -194,7 +194,7 @@ c10::IValue FlightRecorder::as_value(const Entry& e, std::int64_t group, const c
   return one;
 }
 
-std::string FlightRecorder::pickled() {
+std::string TorchFlightRecorder::pickled() {
   std::deque<Entry> entries;
   std::map<std::string, Group> groups;
   {
@@ -229,7 +229,7 @@ std::string FlightRecorder::pickled() {
   return c10d::pickle_str(whole);
 }
 
-void FlightRecorder::write(int rank) {
+void TorchFlightRecorder::write(int rank) {
   {
     const std::lock_guard lock(mutex_);
     if (written_ || !c10d::getCvarBool({"TORCH_FR_DUMP_ON_TIMEOUT", "TORCH_NCCL_DUMP_ON_TIMEOUT"}, true)) return;

@@ -19,10 +19,10 @@
 
 namespace trellis::process_group {
 
-class FlightRecorder {
+class TorchFlightRecorder {
  public:
   // Null unless TORCH_FR_BUFFER_SIZE or TORCH_NCCL_TRACE_BUFFER_SIZE says how many operations to keep.
-  static FlightRecorder* of_process();
+  static TorchFlightRecorder* of_process();
 
   struct Flight {
     c10d::OpType type = c10d::OpType::UNKNOWN;
@@ -57,7 +57,7 @@ class FlightRecorder {
     std::string description, ranks;
     std::uint64_t collectives = 0, messages = 0, enqueued = 0, started = 0, completed = 0;
   };
-  explicit FlightRecorder(std::size_t most) : most_(most) {}
+  explicit TorchFlightRecorder(std::size_t most) : most_(most) {}
   Entry* find(std::uint64_t id);
   static c10::IValue as_value(const Entry&, std::int64_t group, const c10::IValue& frames);
 

@@ -18,7 +18,7 @@ void Flat::fill(const void* bytes) {
   give_back();
 }
 
-Row::Row(const std::vector<at::Tensor>& tensors, For use) : tensors_(tensors) {
+TensorRow::TensorRow(const std::vector<at::Tensor>& tensors, For use) : tensors_(tensors) {
   std::int64_t all = 0;
   for (const at::Tensor& tensor : tensors_) {
     TORCH_CHECK_VALUE(tensor.scalar_type() == tensors_.front().scalar_type(), "trellis: tensors of one list are ",
@@ -40,7 +40,7 @@ Row::Row(const std::vector<at::Tensor>& tensors, For use) : tensors_(tensors) {
   }
 }
 
-bool Row::adjacent() const {
+bool TensorRow::adjacent() const {
   const auto* next = static_cast<const std::byte*>(tensors_.front().data_ptr());
   for (const at::Tensor& tensor : tensors_) {
     if (!tensor.is_contiguous() || tensor.data_ptr() != next || !tensor.is_alias_of(tensors_.front())) return false;
@@ -49,11 +49,11 @@ bool Row::adjacent() const {
   return true;
 }
 
-bool Row::even() const {
+bool TensorRow::even() const {
   return std::ranges::all_of(counts_, [this](std::size_t count) { return count == counts_.front(); });
 }
 
-void Row::give_back() {
+void TensorRow::give_back() {
   if (!copied_) return;
   std::int64_t first = 0;
   for (at::Tensor& tensor : tensors_) {

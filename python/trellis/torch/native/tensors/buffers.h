@@ -24,10 +24,10 @@ class Flat {
 };
 
 // Several tensors of one type, one after the other.
-class Row {
+class TensorRow {
  public:
   enum class For { reading, writing };
-  Row(const std::vector<at::Tensor>&, For);
+  TensorRow(const std::vector<at::Tensor>&, For);
 
   void* data() const { return flat_.data_ptr(); }
   const std::vector<std::size_t>& counts() const { return counts_; }  // of each tensor

@@ -65,11 +65,11 @@ std::optional<ccl::ReduceOp> of_bools(const Op& op) {
     case Op::SUM:
     case Op::MAX:
     case Op::BOR:
-      return ccl::ReduceOp{kernels::Reduction::max};
+      return ccl::ReduceOp{kernels::TorchReduction::max};
     case Op::PRODUCT:
     case Op::MIN:
     case Op::BAND:
-      return ccl::ReduceOp{kernels::Reduction::min};
+      return ccl::ReduceOp{kernels::TorchReduction::min};
     case Op::BXOR:
       return {};
     default:
@@ -80,17 +80,17 @@ std::optional<ccl::ReduceOp> of_bools(const Op& op) {
 ccl::ReduceOp of_numbers(const Op& op, at::ScalarType type) {
   switch (op.op_) {
     case Op::SUM:
-      return {kernels::Reduction::sum};
+      return {kernels::TorchReduction::sum};
     case Op::PRODUCT:
-      return {kernels::Reduction::prod};
+      return {kernels::TorchReduction::prod};
     case Op::MIN:
-      return {kernels::Reduction::min};
+      return {kernels::TorchReduction::min};
     case Op::MAX:
-      return {kernels::Reduction::max};
+      return {kernels::TorchReduction::max};
     case Op::AVG:
-      return {kernels::Reduction::avg};
+      return {kernels::TorchReduction::avg};
     case Op::PREMUL_SUM:
-      return {kernels::Reduction::scaled_sum, factor_of(op)};
+      return {kernels::TorchReduction::scaled_sum, factor_of(op)};
     default:
       refuse(op, type);
   }
@@ -100,19 +100,19 @@ bool bitwise(const Op& op) { return op.op_ == Op::BAND || op.op_ == Op::BOR || o
 
 }  // namespace
 
-Elements moved(at::ScalarType type) {
+TorchElements moved(at::ScalarType type) {
   if (const auto same = same_type(type)) return {*same, 1};
   if (c10::isComplexType(type)) {
-    const Elements real = moved(c10::toRealValueType(type));
+    const TorchElements real = moved(c10::toRealValueType(type));
     return {real.type, 2 * real.each};
   }
   return {DType::u8, c10::elementSize(type)};
 }
 
-std::optional<Reduction> reduction_of(at::ScalarType type, const Op& op) {
+std::optional<TorchReduction> reduction_of(at::ScalarType type, const Op& op) {
   if (type == at::kBool) {
     const auto ours = of_bools(op);
-    return ours ? std::optional(Reduction{{DType::u8, 1}, *ours}) : std::nullopt;
+    return ours ? std::optional(TorchReduction{{DType::u8, 1}, *ours}) : std::nullopt;
   }
   if (c10::isIntegralType(type, false)) {
     if (bitwise(op)) return {};
@@ -124,7 +124,7 @@ std::optional<Reduction> reduction_of(at::ScalarType type, const Op& op) {
   } else if (!same_type(type)) {
     refuse(op, type);
   }
-  return Reduction{moved(type), of_numbers(op, type)};
+  return TorchReduction{moved(type), of_numbers(op, type)};
 }
 
 at::Tensor folded(const at::Tensor& blocks, const Op& op) {

@@ -11,22 +11,22 @@
 namespace trellis::process_group {
 
 // An element of torch's is `each` elements of ours.
-struct Elements {
+struct TorchElements {
   kernels::DType type = kernels::DType::u8;
   std::size_t each = 1;
 };
 
 // For data that is moved unchanged: any type.
-Elements moved(at::ScalarType);
+TorchElements moved(at::ScalarType);
 
-struct Reduction {
-  Elements elements;
+struct TorchReduction {
+  TorchElements elements;
   ccl::ReduceOp op;
 };
 
 // None: the reduction is done by folded(), on data that was only moved. Throws ValueError for what has no meaning, such
 // as the maximum of complex numbers, or the average of integers.
-std::optional<Reduction> reduction_of(at::ScalarType, const c10d::ReduceOp&);
+std::optional<TorchReduction> reduction_of(at::ScalarType, const c10d::ReduceOp&);
 
 // blocks[0] op blocks[1] op ..., along the first dimension: bitwise operations and products of complex numbers.
 at::Tensor folded(const at::Tensor& blocks, const c10d::ReduceOp&);
