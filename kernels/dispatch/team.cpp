@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <cstdint>
@@ -19,6 +20,9 @@
 
 namespace trellis::kernels {
 namespace {
+
+// How often is looked: some 3 ms, as by GCC's OpenMP where a core is there, and next to no time.
+constexpr long long long_spins = 300'000, short_spins = 100;
 
 std::atomic<TeamWait> wanted{TeamWait::long_time};
 std::atomic<int> alive{0};  // threads of all teams, those that call too
@@ -51,12 +55,19 @@ class Awaited {
     if (sleepers_.load(std::memory_order_seq_cst) > 0) futex(FUTEX_WAKE_PRIVATE, INT_MAX);
   }
 
+  // Of one thread alone, always the same.
   void wait_while(std::uint32_t is) {
-    const long long spins = team_wait() == TeamWait::long_time ? spins_here().with_cores : spins_here().without;
-    for (long long i = 0; i < spins; ++i) {
-      if (now() != is) return;
+    const TeamSpins& spins = spins_here();
+    const long long most = team_wait() == TeamWait::long_time ? spins.with_cores : spins.without;
+    const long long tries = spins.adapts ? std::min(most, patience_) : most;
+    for (long long i = 0; i < tries; ++i) {
+      if (now() != is) {
+        patience_ = std::min(patience_ * 2, long_spins);
+        return;
+      }
       rest();
     }
+    patience_ = std::max(patience_ / 8, short_spins);
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     while (value_.load(std::memory_order_seq_cst) == is) futex(FUTEX_WAIT_PRIVATE, is);
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
@@ -70,6 +81,10 @@ class Awaited {
 
   std::atomic<std::uint32_t> value_{0};
   std::atomic<int> sleepers_{0};
+
+  // Who waited in vain is sooner asleep the next times: where a team's thread has lost its core to another program, it
+  // is not back sooner because the team holds the other cores. Waits that end in time make the next ones long again.
+  long long patience_ = long_spins;
 };
 
 thread_local bool inside = false;  // of a team's work
@@ -160,20 +175,20 @@ Team& own_team() {
 
 }  // namespace
 
-// As GCC's OpenMP has it where a core is there: some 3 ms unless something is said, minutes by an active policy.
+// As GCC's OpenMP has it: minutes by an active policy.
 TeamSpins team_spins_of(const char* policy, const char* count) {
   constexpr long long forever = 30'000'000'000;
   if (count != nullptr) {
     const std::string_view said = count;
-    if (said == "infinite" || said == "infinity") return {forever, forever};
-    if (const auto n = text::number<long long>(said, 0)) return {*n, *n};
+    if (said == "infinite" || said == "infinity") return {forever, forever, false};
+    if (const auto n = text::number<long long>(said, 0)) return {*n, *n, false};
   }
   const auto is = [&](std::string_view upper, std::string_view lower) {
     return policy != nullptr && (policy == upper || policy == lower);
   };
-  if (is("PASSIVE", "passive")) return {0, 0};
-  if (is("ACTIVE", "active")) return {forever, 1'000};
-  return {300'000, 100};
+  if (is("PASSIVE", "passive")) return {0, 0, false};
+  if (is("ACTIVE", "active")) return {forever, 1'000, false};
+  return {long_spins, short_spins};
 }
 
 void set_team_wait(TeamWait wait) { wanted.store(wait, std::memory_order_relaxed); }

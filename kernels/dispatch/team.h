@@ -18,6 +18,7 @@ TeamWait team_wait();  // as it is for the next wait
 // How often a waiting thread looks whether it may go on: by these two variables, null where they are not set.
 struct TeamSpins {
   long long with_cores = 0, without = 0;
+  bool adapts = true;  // less often after it looked in vain
 };
 TeamSpins team_spins_of(const char* policy, const char* count);
 

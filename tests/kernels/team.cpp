@@ -99,6 +99,9 @@ TEST(Team, WaitsAsTheEnvironmentSays) {
   EXPECT_EQ(spins("PASSIVE", "1000"), std::pair(1000LL, 1000LL));
   EXPECT_GT(spins(nullptr, "infinite").second, usual.first);
   EXPECT_EQ(spins(nullptr, "many"), usual);
+  EXPECT_TRUE(team_spins_of(nullptr, nullptr).adapts);
+  EXPECT_FALSE(team_spins_of("ACTIVE", nullptr).adapts);
+  EXPECT_FALSE(team_spins_of(nullptr, "1000").adapts);
 }
 
 TEST(Team, OfMoreThreadsThanCoresWaitsAShortTime) {
