@@ -35,6 +35,15 @@ TEST(NeuronEnvironment, CastsDecideThePrecision) {
   EXPECT_THROW(precision({{"XLA_USE_BF16", "2"}}), std::invalid_argument);
 }
 
+TEST(NeuronEnvironment, RoundingThatHasNoEffectIsSaid) {
+  train::JobConfig job;
+  job.step.precision = train::Precision::fp32;
+  EXPECT_EQ(applied(job, {{"NEURON_RT_STOCHASTIC_ROUNDING_EN", "1"}}),
+            std::vector<std::string>{"NEURON_RT_STOCHASTIC_ROUNDING_EN: has no effect with precision.type fp32"});
+  job.step.precision = train::Precision::bf16_sr;
+  EXPECT_TRUE(applied(job, {{"NEURON_RT_STOCHASTIC_ROUNDING_EN", "1"}}).empty());
+}
+
 TEST(NeuronEnvironment, BucketsAndSeedAndWhatHasNoEffect) {
   train::JobConfig job;
   job.step.strategy.zero1 = true;

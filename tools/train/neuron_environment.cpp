@@ -72,6 +72,8 @@ class Reading {
            : down ? "XLA_DOWNCAST_BF16"
                   : "NEURON_RT_STOCHASTIC_ROUNDING_EN",
            fmt::format("precision.type {}", train::name(p)));
+    else if (rounding == 1 && p != Precision::bf16_sr && p != Precision::mixed_sr)
+      note("NEURON_RT_STOCHASTIC_ROUNDING_EN", fmt::format("has no effect with precision.type {}", train::name(p)));
   }
 
   void buckets() {
