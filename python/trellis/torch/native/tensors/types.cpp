@@ -65,11 +65,11 @@ std::optional<ccl::ReduceOp> of_bools(const Op& op) {
     case Op::SUM:
     case Op::MAX:
     case Op::BOR:
-      return ccl::ReduceOp{kernels::TorchReduction::max};
+      return ccl::ReduceOp{kernels::Reduction::max};
     case Op::PRODUCT:
     case Op::MIN:
     case Op::BAND:
-      return ccl::ReduceOp{kernels::TorchReduction::min};
+      return ccl::ReduceOp{kernels::Reduction::min};
     case Op::BXOR:
       return {};
     default:
@@ -80,17 +80,17 @@ std::optional<ccl::ReduceOp> of_bools(const Op& op) {
 ccl::ReduceOp of_numbers(const Op& op, at::ScalarType type) {
   switch (op.op_) {
     case Op::SUM:
-      return {kernels::TorchReduction::sum};
+      return {kernels::Reduction::sum};
     case Op::PRODUCT:
-      return {kernels::TorchReduction::prod};
+      return {kernels::Reduction::prod};
     case Op::MIN:
-      return {kernels::TorchReduction::min};
+      return {kernels::Reduction::min};
     case Op::MAX:
-      return {kernels::TorchReduction::max};
+      return {kernels::Reduction::max};
     case Op::AVG:
-      return {kernels::TorchReduction::avg};
+      return {kernels::Reduction::avg};
     case Op::PREMUL_SUM:
-      return {kernels::TorchReduction::scaled_sum, factor_of(op)};
+      return {kernels::Reduction::scaled_sum, factor_of(op)};
     default:
       refuse(op, type);
   }
