@@ -3,7 +3,7 @@
 // the router and experts of DeepSeek-V3, with its names, behind Llama's attention.
 #include <fmt/format.h>
 
-#include "train/models/ends.h"
+#include "train/models/llama.h"
 #include "train/models/transformer_layer.h"
 
 namespace trellis::train {
@@ -28,17 +28,10 @@ std::unique_ptr<Block> layer(const BlockContext& b, std::size_t number, const Fa
 }
 
 Model model(const char* name, const Family& family) {
-  return {.name = name,
-          .embedding = [](const BlockContext& b) { return std::make_unique<EmbeddingBlock>(b, "model.embed_tokens"); },
-          .head =
-              [](const BlockContext& b) {
-                return std::make_unique<HeadBlock>(
-                    b, Norm::Kind::rms, "model.norm",
-                    b.config.model.tie_word_embeddings ? "model.embed_tokens" : "lm_head");
-              },
-          .layer = [family](const BlockContext& b, std::size_t number) { return layer(b, number, family); },
-          .tied = "model.embed_tokens.weight",
-          .experts = true};
+  Model m = llama_ends(name);
+  m.layer = [family](const BlockContext& b, std::size_t number) { return layer(b, number, family); };
+  m.experts = true;
+  return m;
 }
 
 const RegisteredModel mixtral(model("mixtral", {"block_sparse_moe", "w1", "w3", "w2"}));
