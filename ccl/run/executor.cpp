@@ -224,12 +224,15 @@ const Executor::Front* Executor::stuck() const {
   return sends;
 }
 
-Rank Executor::behind() const {
-  for (Rank r = 0; r < transport_.ranks(); ++r)
-    if (const Activity& theirs = transport_.activity(r);
-        r != transport_.rank() && theirs.operation < bound_->activity->operation)
-      return r;
-  return (transport_.rank() + 1) % transport_.ranks();
+Rank Executor::unfinished_in_native() const {
+  Rank in_it = -1;
+  for (Rank r = 0; r < transport_.ranks(); ++r) {
+    if (r == transport_.rank()) continue;
+    const Activity theirs = transport_.activity(r);
+    if (theirs.operation < bound_->activity->operation) return r;
+    if (in_it < 0 && theirs.operation == bound_->activity->operation && theirs.running) in_it = r;
+  }
+  return in_it;
 }
 
 std::vector<Pending> Executor::pending() const {
@@ -269,11 +272,12 @@ void Executor::look_around() {
     mine.step = bound_->compiled->steps[step].origin;
     mine.waits_for = front->line->peer;
   } else if (native_ != nullptr) {
-    mine.waits_for = behind();
+    mine.waits_for = unfinished_in_native();
   }
+  const bool own_device = native_ != nullptr && mine.waits_for < 0;
   ++mine.heartbeat;
   transport_.show(mine);
-  family_.waits_for(mine.waits_for, news);
+  family_.waits_for(own_device ? transport_.rank() : mine.waits_for, news);
   watch_.look(transport_, now);
   heed_interruption(transport_, mine);
   const auto waited = now - waiting_since_;

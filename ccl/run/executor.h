@@ -54,9 +54,10 @@ class Executor {
   void take_piece(const FlatStep&, std::size_t offset, const std::byte* piece, std::size_t bytes);
   static void make(void* self, std::uint32_t step, std::size_t offset, std::byte* piece, std::size_t bytes);
 
-  void look_around();                    // after a while without messages
-  const Front* stuck() const;            // the first line that waits for a peer
-  Rank behind() const;                   // the first rank that has not come as far as this one, else the next
+  void look_around();          // after a while without messages
+  const Front* stuck() const;  // the first line that waits for a peer
+  // The first rank that has not come to this native collective, else one whose device has not ended it; -1: none.
+  Rank unfinished_in_native() const;
   bool never_comes(Deadline now) const;  // a rank that this operation needs, though data move meanwhile
 
   Transport& transport_;

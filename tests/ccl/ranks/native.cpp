@@ -3,9 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
 #include <vector>
 
 #include "ccl/group.h"
+#include "device/host/host.h"
 #include "kernels/reduce/reduce.h"
 #include "tests/ccl/ranks/run.h"
 
@@ -190,6 +195,63 @@ TEST(Native, OneCommunicatorOfAGroupHasItsTurn) {
 
 TEST(Native, GroupsInWhichRanksBeginInDifferentOrdersEnd) {
   EXPECT_EQ(on_cores(4, [](const OnCore& r) { Parted(r).sum_both_in_groups(r.c.rank() < 2); }), "");
+}
+
+// A host whose native all_reduce computes nothing. It ends once all have begun it; on the late rank, once all others
+// have closed their devices and a while after.
+struct Ends {
+  static constexpr int late = 2;
+  const int ranks;
+  std::atomic<int> begun{0}, closed{0};
+  std::atomic<bool> for_late{false};
+};
+
+class EndsWhenTold : public device::Host, device::NativeCollectives {
+ public:
+  EndsWhenTold(Ends& ends, Rank rank) : ends_(ends), rank_(rank) {}
+  ~EndsWhenTold() override { ++ends_.closed; }
+  EndsWhenTold(const EndsWhenTold&) = delete;
+  EndsWhenTold& operator=(const EndsWhenTold&) = delete;
+  device::NativeCollectives* collectives() override { return this; }
+  device::NativeWorld join(const device::NativeWorld& proposed) override { return proposed; }
+  std::string refuses(const device::NativeCollective&) const override { return ""; }
+  device::NativeTurn take_turn() override { return std::make_shared<char>(); }
+  std::unique_ptr<device::NativeRun> start(const device::NativeCollective&, device::NativeTurn) override {
+    ++ends_.begun;
+    return std::make_unique<Run>(ends_, rank_);
+  }
+
+ private:
+  class Run : public device::NativeRun {
+   public:
+    Run(Ends& ends, Rank rank) : ends_(ends), rank_(rank) {}
+    bool done() override { return rank_ == Ends::late ? ends_.for_late.load() : ends_.begun == ends_.ranks; }
+
+   private:
+    Ends& ends_;
+    const Rank rank_;
+  };
+  Ends& ends_;
+  const Rank rank_;
+};
+
+// A device may end a collective on one rank long after it ended it on another, which has left by then.
+TEST(Native, WhoLeavesAfterItIsNotLostToOneWhoseDeviceIsSlow) {
+  Ends ends{.ranks = 4};
+  const std::jthread clock([&] {
+    while (ends.closed < ends.ranks - 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    ends.for_late = true;
+  });
+  const auto open = [&](Rank r) { return std::make_shared<EndsWhenTold>(ends, r); };
+  EXPECT_EQ(run_devices(open, ends.ranks,
+                        [](Communicator& c, device::Device&) {
+                          std::vector<float> in(n), out(n);
+                          c.all_reduce(in.data(), out.data(), n, kernels::DType::f32);
+                          if (c.dump().find("\"algorithm\": \"native\"") == std::string::npos)
+                            throw std::runtime_error("it was not native: " + c.dump());
+                        }),
+            "");
 }
 
 }  // namespace
