@@ -184,6 +184,7 @@ class Children {
       poll(ends.data(), ends.size(), deadline == ccl::Deadline::max() ? -1 : 100);
       for (std::size_t i = ends.size(); i-- > 0;)
         if (ends[i].revents != 0) reap(i, status);
+      if (reader_left_) return 128 + SIGPIPE;  // as a shell says it of a program whose reader has closed the pipe
       if (!why_.empty() && deadline == ccl::Deadline::max()) deadline = Clock::now() + grace;
     }
     if (!why_.empty() && kind_ == mistake) throw std::invalid_argument(why_);
@@ -200,6 +201,10 @@ class Children {
     said.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
     int ended = 0;
     while (waitpid(c.pid, &ended, 0) < 0 && errno == EINTR) {
+    }
+    if (c.rank == 0 && WIFSIGNALED(ended) && WTERMSIG(ended) == SIGPIPE && kind_ == consequence) {
+      reader_left_ = true;
+      return;
     }
     if (WIFSIGNALED(ended))
       return note(trouble, fmt::format("rank {} was killed by signal {}", c.rank, WTERMSIG(ended)));
@@ -220,6 +225,7 @@ class Children {
   std::vector<Child> all_;
   std::string why_;
   char kind_ = consequence;
+  bool reader_left_ = false;  // rank 0, which prints, has ended at a write to a closed pipe
 };
 
 int run_processes(const std::vector<RankContext>& contexts, const Work& work, std::chrono::milliseconds timeout) {

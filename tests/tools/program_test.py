@@ -135,6 +135,14 @@ class Output(unittest.TestCase):
         self.assertIn(ran.returncode, (-13, 1))  # SIGPIPE where it is not ignored
         self.assertNotIn("terminate", ran.stderr)
 
+    def test_a_closed_pipe_ends_a_benchmark_silently(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        ran = subprocess.run([TRELLIS, "bench", "all_reduce", "-b", "8", "-e", "8", "--ranks", "2"], stdout=writer,
+                             stderr=subprocess.PIPE, text=True)
+        os.close(writer)
+        self.assertEqual((ran.returncode, ran.stderr), (128 + 13, ""))
+
 
 if __name__ == "__main__":
     unittest.main()
