@@ -72,7 +72,7 @@ PeerLost not_in_time(const ControlLink& control, Presence& p) {
   const bool told = p.missing() >= 0;
   if (!told && unseen.empty())
     return {0, -1,
-            fmt::format("{}, which gathers all ranks, has not said that all have joined{}", named(p, 0),
+            fmt::format("{}, which gathers all ranks, has not said in time that all have joined{}", named(p, 0),
                         what_was_dropped(control))};
   const Rank r = told ? p.missing() : unseen.front();
   return {r, -1,

@@ -276,7 +276,7 @@ def late_for_a_group_of_two_communicators(rank, comm):
 
 
 @situation(rf"rank 3's process ended (after operation \d|before any operation) and never came to {OPERATION_3}: "
-           "it exited with status 3", nodes=2)
+           "it exited with status 3", nodes=2, timeout=30)
 def fails_on_another_node(rank, comm):
     only(3, lambda c: os._exit(3))(rank, comm)
 
