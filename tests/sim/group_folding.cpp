@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(Machines, GroupFolding,
                                          Case{"trn1.32xlarge x 4", 8, 8, 8}, Case{"trn2.48xlarge", 32, 1},
                                          Case{"trn2.48xlarge x 2", 4, 32}, Case{"trn2.48xlarge x 4", 8, 32, 1},
                                          Case{"ring:8", 4, 2}, Case{"torus:4x4", 4, 4}, Case{"switch:16", 4, 4},
-                                         Case{"trn1.32xlarge x 4", 2, 64, 32}));
+                                         Case{"trn1.32xlarge x 4", 2, 64, 32}, Case{"ring:16", 8, 1}));
 
 TEST(GroupFolding, KeepsApartWhatDiffers) {
   const Machine machine = machine_named("trn1.32xlarge x 2");
@@ -113,6 +113,22 @@ TEST(GroupFolding, KindsBesideEachOtherFoldByWhatAllAllow) {
     less += 2 * folded.simulated() <= whole.simulated();
   }
   EXPECT_EQ(less, 3);  // half of a ring's groups are turned into no others
+}
+
+// Downwards as upwards: what a later stage of a pipeline sends to an earlier one, beside sums of its own ranks.
+TEST(GroupFolding, MessagesToLowerRanksFold) {
+  const Machine machine = machine_named("trn1.32xlarge x 4");
+  const CompiledSchedule message(schedule::algorithm_named("direct"),
+                                 {.collective = Collective::send_recv, .dims = {2}});
+  const CompiledSchedule sum(schedule::algorithm_named("kangaring"), {.dims = {8}});
+  std::vector<SimulatedCollective> all;
+  for (Rank r = 0; r < 64; ++r) all.push_back({.pattern = &message, .bytes = 3'000'000, .members = {r + 64, r}});
+  for (const auto& group : groups_of(128, 8, 8, 1000))
+    if (group[0] >= 64) all.push_back({.pattern = &sum, .bytes = 2'000'000, .members = group});
+  sim::Run folded(machine, all, {}), whole(machine, all, {.fold = false});
+  EXPECT_EQ(folded.run(), whole.run());
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(folded.ended(i), whole.ended(i)) << i;
+  EXPECT_LE(2 * folded.simulated(), whole.simulated());
 }
 
 // Half of the hosts: a row in any order is cut where they end.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdlib>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -18,33 +19,29 @@ struct Row {
   Rank size = 1;
 };
 
+// Of two, a rotation and a flip are one.
+Row sized(Row row, Rank size) {
+  row.size = size;
+  if (size <= 2) row.rotate = row.flip = row.rotate || row.flip;
+  return row;
+}
+
 Row row_of(const Axis& axis) {
-  return {.rotate = axis.kind == Axis::Kind::rotate || (axis.kind == Axis::Kind::flip && axis.size <= 2),
-          .flip = axis.kind == Axis::Kind::flip || (axis.kind == Axis::Kind::rotate && axis.size <= 2),
-          .size = axis.size};
+  return sized({.rotate = axis.kind == Axis::Kind::rotate, .flip = axis.kind == Axis::Kind::flip}, axis.size);
 }
 
 Row row_of(const RowSymmetry& alike) {
   const bool any = alike.kind == RowSymmetry::Kind::any;
-  return {.rotate = any || alike.kind == RowSymmetry::Kind::rotate,
-          .flip = any || (alike.kind == RowSymmetry::Kind::rotate && alike.size <= 2),
-          .at_will = any,
-          .size = alike.size};
+  return sized({.rotate = any || alike.kind == RowSymmetry::Kind::rotate, .flip = any, .at_will = any}, alike.size);
 }
 
 // The innermost part of a row. A row that may be rotated can still be rotated by whole parts, but within a part nothing
 // is alike. A row that may be flipped, or renamed at will, allows the same within each part.
 Row take(Row& row, Rank size) {
   Row part = row;
-  part.size = size;
-  if (row.size != size) {
-    part.rotate = row.at_will;
-    part.flip = row.flip;
-    row.size /= size;
-    return part;
-  }
-  row.size = 1;
-  return part;
+  if (row.size != size) part.rotate = row.at_will;
+  row = sized(row, row.size / size);
+  return sized(part, size);
 }
 
 Symmetry distinct(Rank ranks) { return {{{Axis::Kind::distinct, ranks}}}; }
@@ -131,7 +128,8 @@ class GroupFolding {
     return true;
   }
 
-  // The first group's ranks as rows of even distances, cut where the schedule's rows end. False: they are no such rows.
+  // The first group's ranks as rows of even distances, up or down, cut where the schedule's rows end. False: they are
+  // no such rows.
   bool place_members() {
     const std::vector<Rank>& group = groups_[0];
     const auto ranks = static_cast<Rank>(group.size());
@@ -142,10 +140,10 @@ class GroupFolding {
       const Rank stride = at(done);
       Rank size = 2;
       while (size * done < ranks && at(size * done) == size * stride) ++size;
-      if (stride <= 0 || ranks % (size * done) != 0) return false;
+      if (stride == 0 || ranks % (size * done) != 0) return false;
       for (Rank i = done; i < size * done; ++i)
         if (at(i) != at(i % done) + i / done * stride) return false;
-      for (Rank left = size, step = stride; left > 1;) {
+      for (Rank left = size, step = std::abs(stride); left > 1;) {
         while (ours.size == 1 && axis < schedule_.axes.size()) ours = row_of(schedule_.axes[axis++]);
         const Rank part = std::min(left, ours.size);
         if (part == 1 || left % part != 0 || ours.size % part != 0) return false;
