@@ -189,9 +189,7 @@ class Contest {
       case Entry::Known::pattern:
         return look_closely(look, pricer);
       case Entry::Known::alone:
-        look.price = pricer.price(configs_[look.entry.place], bytes_, false, look.limit);
-        look.entry.known = Entry::Known::priced;
-        return;
+        return price(look, pricer);
       case Entry::Known::priced:
         return;
     }
@@ -305,6 +303,14 @@ class Contest {
     found(look, pricer.least(configs_[look.entry.place], bytes_, look.limit));
     look.entry.known = Entry::Known::alone;
     look.entry.moves *= looks_a_price;
+  }
+
+  // What is slower than the limit need not be proved: its price is told to nobody.
+  void price(Look& look, Pricer& pricer) const {
+    const AlgorithmConfig& config = configs_[look.entry.place];
+    look.price = pricer.unproved_price(config, bytes_, look.limit);
+    if (look.price.time != forever) pricer.expect_right(config);
+    look.entry.known = Entry::Known::priced;
   }
 
   static void found(Look& look, Time least) {

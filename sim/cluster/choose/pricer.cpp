@@ -175,6 +175,10 @@ Price Pricer::price(const AlgorithmConfig& config, double bytes, bool explain, T
   return sim::price(pattern(config, bytes), machine_, how);
 }
 
+Price Pricer::unproved_price(const AlgorithmConfig& config, double bytes, Time limit) {
+  return sim::price(pattern(config, bytes), machine_, options(bytes, limit));
+}
+
 Time Pricer::least(const AlgorithmConfig& config, double bytes, Time limit) {
   return least_time(pattern(config, bytes), machine_, options(bytes, limit));
 }

@@ -1,6 +1,5 @@
 // Groups of ranks, and what an algorithm config costs in one: its price, and cheaper lower bounds.
 #pragma once
-
 #include <functional>
 #include <limits>
 #include <map>
@@ -65,10 +64,11 @@ class Pricer {
   // Throws RefutedAlgorithm (schedule/proof/refutation.h) where the algorithm's schedules are wrong. Each config is
   // proved once.
   void expect_right(const AlgorithmConfig&);
-  // What follows throws ScheduleTooLarge for a config with more chunks or steps than can be numbered, and
-  // CompilationStopped where the settings say stop.
+  // What follows throws ScheduleTooLarge for a config of too many chunks or steps, and CompilationStopped where the
+  // settings say stop.
   Price price(const AlgorithmConfig&, double bytes, bool explain = false, Time limit = forever);  // of a right config
-  Time least(const AlgorithmConfig&, double bytes, Time limit = forever);                         // a lower bound
+  Price unproved_price(const AlgorithmConfig&, double bytes, Time limit = forever);  // of one that may be wrong
+  Time least(const AlgorithmConfig&, double bytes, Time limit = forever);            // a lower bound
   struct Outline {
     Time least = 0;
     std::int64_t moves = 0;  // of all ranks, if each has as many as the first rank

@@ -71,6 +71,7 @@ std::vector<AlgorithmConfig> usual_configs(const Pricer& pricer, double bytes) {
   for (const auto& [name, algorithm] : schedule::algorithms())
     for (const auto& dims : all) {
       if (algorithm.has_levels && dims.size() == 1) continue;  // the algorithm of that level by itself does the same
+      if (!algorithm.has_levels && dims.size() > 1 && dims.back() == 1) continue;  // likewise without the last one
       const std::size_t before = configs.size();
       for (const std::int32_t segments : {1, 4, 16, 64})
         for (const std::int32_t channels : {1, 2, 4})
