@@ -6,6 +6,7 @@
 
 #include "device/device.h"
 #include "device/neff/neff.h"
+#include "device/program.h"
 #include "sim/core/program/assembler.h"
 #include "sim/core/programs/shipped.h"
 #include "sim/core/run/run.h"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "ccl/call.h"
-#include "ccl/span_sizes.h"
 #include "kernels/types/dtype_of.h"
 
 namespace trellis::ccl {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/program.h"
 #include "kernels/dispatch/registry.h"
 
 namespace trellis::device {

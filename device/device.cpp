@@ -8,7 +8,11 @@
 #include <mutex>
 
 #include "device/backends.h"
+#include "device/capabilities.h"
 #include "device/of_this_process.h"
+#include "device/program.h"
+#include "device/simulated_time.h"
+#include "device/topology.h"
 #include "text/registry.h"
 
 namespace trellis::device {

@@ -7,20 +7,22 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "device/accounting.h"
-#include "device/capabilities.h"
-#include "device/channel.h"
 #include "device/memory.h"
-#include "device/native_collective.h"
-#include "device/program.h"
-#include "device/simulated_time.h"
 #include "device/stream.h"
-#include "device/topology.h"
-#include "kernels/reduce/copy.h"
-#include "kernels/reduce/divide.h"
 #include "kernels/reduce/reduce.h"
 
 namespace trellis::device {
+
+class Capabilities;
+class Channels;
+class LoadedProgram;
+class NativeCollectives;
+class SimulatedTime;
+enum class Capability : std::uint8_t;
+struct KernelLaunch;
+struct MemoryUse;
+struct RankClock;
+struct Topology;
 
 // The device cannot do it. The text says which device, what, and why.
 struct Unsupported : std::runtime_error {

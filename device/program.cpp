@@ -1,3 +1,4 @@
+#include "device/program.h"
 #include "device/backends.h"
 
 #include <fmt/format.h>

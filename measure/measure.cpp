@@ -9,6 +9,8 @@
 #include "ccl/devices.h"
 #include "ccl/group.h"
 #include "ccl/plan/check.h"
+#include "device/capabilities.h"
+#include "device/simulated_time.h"
 #include "measure/truth.h"
 
 namespace trellis::measure {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "ccl/fabric.h"
+#include "ccl/config.h"
 #include "ccl/rendezvous/interface_pattern.h"
 #include "ccl/rendezvous/own_store.h"
 #include "ccl/rendezvous/tcp/store.h"

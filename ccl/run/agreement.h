@@ -11,7 +11,10 @@
 #include "ccl/call.h"
 #include "ccl/config.h"
 #include "ccl/transports/transport.h"
+#include "device/capabilities.h"
 #include "device/device.h"
+#include "device/native_collective.h"
+#include "device/simulated_time.h"
 
 namespace trellis::ccl {
 

@@ -12,6 +12,8 @@
 #include "ccl/run/call_seen.h"
 #include "ccl/run/stores_beside.h"
 #include "ccl/transports/registry.h"
+#include "device/capabilities.h"
+#include "device/simulated_time.h"
 #include "kernels/dispatch/cpu.h"
 
 namespace trellis::ccl {

@@ -9,6 +9,7 @@
 #include "ccl/plan/planner.h"
 #include "ccl/plan/point_to_point.h"
 #include "ccl/run/agreement.h"
+#include "device/simulated_time.h"
 
 namespace trellis::ccl {
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "device/capabilities.h"
 #include "device/device.h"
 
 namespace trellis::device {

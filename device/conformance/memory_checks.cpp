@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <thread>
 
+#include "device/accounting.h"
+#include "device/capabilities.h"
 #include "device/conformance/on_device.h"
 
 namespace trellis::device {

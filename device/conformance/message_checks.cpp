@@ -3,7 +3,11 @@
 #include <system_error>
 #include <thread>
 
+#include "device/capabilities.h"
+#include "device/channel.h"
 #include "device/conformance/on_device.h"
+#include "device/simulated_time.h"
+#include "device/topology.h"
 
 namespace trellis::device {
 namespace {

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <thread>
 
+#include "device/capabilities.h"
 #include "device/conformance/on_device.h"
+#include "device/simulated_time.h"
 
 namespace trellis::device {
 namespace {

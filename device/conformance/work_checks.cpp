@@ -2,10 +2,13 @@
 #include <algorithm>
 
 #include "device/backends.h"
+#include "device/capabilities.h"
 #include "device/conformance/on_device.h"
 #include "device/conformance/sample.h"
 #include "device/neff/neff.h"
 #include "device/neff/tar.h"
+#include "device/program.h"
+#include "device/topology.h"
 
 namespace trellis::device {
 

@@ -13,6 +13,7 @@
 #include "device/in_place.h"
 #include "kernels/dispatch/available_memory.h"
 #include "kernels/dispatch/cpu.h"
+#include "kernels/reduce/divide.h"
 
 namespace trellis::device {
 namespace {

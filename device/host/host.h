@@ -3,10 +3,14 @@
 
 #include <atomic>
 
+#include "device/accounting.h"
 #include "device/backends.h"
+#include "device/capabilities.h"
 #include "device/host/arena.h"
 #include "device/messages/device_channel.h"
+#include "device/program.h"
 #include "device/streams/thread_stream.h"
+#include "device/topology.h"
 
 namespace trellis::device {
 

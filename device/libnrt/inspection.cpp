@@ -10,6 +10,7 @@
 #include "device/environment.h"
 #include "device/libnrt/refusal.h"
 #include "device/libnrt/runtime.h"
+#include "device/topology.h"
 #include "device/visible_cores.h"
 #include "text/number.h"
 

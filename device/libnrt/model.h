@@ -7,6 +7,7 @@
 
 #include "device/device.h"
 #include "device/libnrt/tensor.h"
+#include "device/program.h"
 
 namespace trellis::device::nrt {
 

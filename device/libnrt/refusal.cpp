@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <system_error>
 
+#include "device/accounting.h"
 #include "device/device.h"
 #include "device/environment.h"
 #include "device/neff/neff.h"

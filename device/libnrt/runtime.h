@@ -18,6 +18,7 @@
 #include "device/libnrt/tensor.h"
 #include "device/libnrt/trace.h"
 #include "device/nrt/structures.h"
+#include "device/topology.h"
 
 namespace trellis::device::nrt {
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "device/topology.h"
+
 namespace trellis::device {
 namespace {
 

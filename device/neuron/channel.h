@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "device/channel.h"
 #include "device/neuron/tensor_view.h"
 
 namespace trellis::device {

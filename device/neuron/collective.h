@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "device/native_collective.h"
 #include "device/neuron/memory.h"
 
 namespace trellis::device {

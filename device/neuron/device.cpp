@@ -4,15 +4,22 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/accounting.h"
 #include "device/backends.h"
+#include "device/capabilities.h"
+#include "device/channel.h"
 #include "device/give_back.h"
 #include "device/in_place.h"
+#include "device/native_collective.h"
 #include "device/neuron/channel.h"
 #include "device/neuron/collective.h"
 #include "device/neuron/memory.h"
 #include "device/neuron/program.h"
 #include "device/neuron/stream.h"
+#include "device/program.h"
+#include "device/topology.h"
 #include "device/watched_memory.h"
+#include "kernels/reduce/divide.h"
 
 namespace trellis::device {
 namespace {

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "device/neuron/memory.h"
+#include "device/program.h"
 
 namespace trellis::device {
 

@@ -6,8 +6,11 @@
 #include <mutex>
 #include <system_error>
 
+#include "device/capabilities.h"
 #include "device/device.h"
+#include "device/native_collective.h"
 #include "device/nrt/library.h"
+#include "device/topology.h"
 
 namespace trellis::device {
 

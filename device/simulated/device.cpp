@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include "device/backends.h"
+#include "device/capabilities.h"
 #include "device/host/host.h"
+#include "device/program.h"
 #include "device/simulated/clock.h"
 #include "device/simulated/machine.h"
 #include "device/simulated/program.h"

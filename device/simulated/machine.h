@@ -8,6 +8,8 @@
 #include <string>
 
 #include "device/device.h"
+#include "device/simulated_time.h"
+#include "device/topology.h"
 #include "device/visible_cores.h"
 #include "sim/cluster/answer/answer.h"
 #include "sim/hardware/chip/chip.h"

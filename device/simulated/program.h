@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "device/device.h"
+#include "device/program.h"
 #include "device/simulated/clock.h"
 #include "sim/core/program/program.h"
 #include "sim/hardware/chip/chip.h"

@@ -2,6 +2,7 @@
 #include "python/binding/parts.h"
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/algorithms/algorithm_config.h"
+#include "schedule/builder/recorder.h"
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/mscclpp_json.h"
 #include "schedule/formats/text.h"

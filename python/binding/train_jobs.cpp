@@ -5,6 +5,7 @@
 #include "train/config/keys.h"
 #include "train/data/source.h"
 #include "train/trainer/own_threads.h"
+#include "train/whole/step.h"
 
 namespace trellis::binding {
 namespace {
@@ -45,14 +46,14 @@ JobOfPython make_job(const TrainConfig& c, const WorldOfPython& world, int threa
 }
 
 const train::Parameter& parameter_of(const JobOfPython& j, const std::string& name) {
-  const train::Parameter* const found = j.get().step().parameters.find(name);
+  const train::Parameter* const found = j.get().parameters().find(name);
   if (found == nullptr) throw std::invalid_argument("this rank has no parameter '" + name + "'");
   return *found;
 }
 
 nb::list parameters(const JobOfPython& j) {
   nb::list all;
-  for (const train::Parameter& p : j.get().step().parameters.all()) {
+  for (const train::Parameter& p : j.get().parameters().all()) {
     const train::Slice& s = p.slice;
     all.append(nb::make_tuple(p.name, nb::make_tuple(s.rows, s.columns), nb::make_tuple(s.row, s.row_count),
                               nb::make_tuple(s.column, s.column_count), p.decays, p.frozen));

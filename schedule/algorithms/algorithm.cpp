@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 
+#include "schedule/builder/recorder.h"
 #include "schedule/builder/renaming.h"
 #include "schedule/collective_traits.h"
 #include "schedule/schedule_too_large.h"
@@ -174,7 +176,8 @@ Program make_program(const Algorithm& algorithm, const Request& request, Rank ra
   return std::move(recorder.finish().front());
 }
 
-bool watch_program(const Algorithm& algorithm, const Request& request, Rank rank, const StepCallback& watch) try {
+bool watch_program(const Algorithm& algorithm, const Request& request, Rank rank,
+                   const std::function<bool(const Program&)>& watch) try {
   Recorder recorder(accepted(algorithm, request), rank, watch);
   Builder builder(recorder, request.ranks());
   build(algorithm, request, builder);

@@ -1,8 +1,13 @@
 // The Algorithm interface: a function from a Request to moves, which its source file registers by name.
 #pragma once
+#include <functional>
 #include <map>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "schedule/builder/builder.h"
+#include "schedule/schedule.h"
 #include "schedule/symmetry.h"
 
 namespace trellis::schedule {
@@ -73,8 +78,8 @@ Task conditions(const Request&, std::int32_t pieces);   // the collective's cond
 Task task_of(const Algorithm&, const Request&);         // the conditions that the schedule will meet
 Schedule make(const Algorithm&, const Request&);        // every rank's program
 Program make_program(const Algorithm&, const Request&, Rank);  // one rank's, without building the others
-bool watch_program(const Algorithm&, const Request&, Rank,
-                   const StepCallback&);                 // same, step by step; false: stopped early
+// The same, step by step: `seen` has the program after each, and returns false to stop. False: stopped early.
+bool watch_program(const Algorithm&, const Request&, Rank, const std::function<bool(const Program&)>& seen);
 void build(const Algorithm&, const Request&, Builder&);  // applies Request::order and numbering
 Symmetry symmetry_of(const Algorithm&, const Request&);
 

@@ -4,6 +4,7 @@
 // ring per dimension of a torus.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "schedule/algorithms/patterns/butterfly.h"

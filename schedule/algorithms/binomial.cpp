@@ -2,6 +2,7 @@
 // recurse; or in reverse, towards the root. A range is one run of blocks, so a subtree is one message.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "schedule/algorithms/algorithm.h"

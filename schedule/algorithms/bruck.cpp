@@ -2,6 +2,7 @@
 // many blocks it carries. Local copies keep the blocks in scratch, ordered by distance from the rank that holds them.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "schedule/algorithms/algorithm.h"

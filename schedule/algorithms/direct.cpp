@@ -1,5 +1,7 @@
 // Direct exchange: every rank sends to each rank that needs its data, all at once, so one step with n-1 messages per
 // rank. Receivers sum in rank order, so an all_reduce has the same bits on every rank.
+#include <algorithm>
+
 #include "schedule/algorithms/patterns/direct.h"
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 // Each level runs its own collective on a part of the ranks and of the data.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <numeric>

@@ -3,6 +3,7 @@
 // Staging memory is bounded: where messages would exceed the bound, the trees are processed in parts.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "schedule/algorithms/algorithm.h"

@@ -3,6 +3,7 @@
 // (4x4 has four axes). Doubling and a direct exchange within the chip return the result.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "schedule/algorithms/algorithm.h"

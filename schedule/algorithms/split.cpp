@@ -2,6 +2,7 @@
 // part is written as a AlgorithmConfig with a weight: torus:3 and torus^1.0:2 carry three and two fifths.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <stdexcept>

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+#include <optional>
 #include <stdexcept>
 
+#include "schedule/builder/recorder.h"
 #include "schedule/builder/renaming.h"
 #include "schedule/schedule_too_large.h"
 
@@ -112,6 +116,25 @@ Builder Builder::part(const SubMachine& part) const {
   inner.ranks_ = part.count;
   inner.scratch_used_ = std::make_shared<std::int64_t>(0);
   return inner;
+}
+
+bool Builder::everyone() const { return !recorder_->only(); }
+
+std::vector<Rank> Builder::next_round() const {
+  recorder_->next_round();
+  if (!everyone()) {
+    const Rank me = wanted_rank();
+    return me < 0 ? std::vector<Rank>{} : std::vector<Rank>{me};
+  }
+  std::vector<Rank> all(ranks_);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+std::vector<Rank> Builder::sorted(std::vector<Rank> ranks) {
+  std::ranges::sort(ranks);
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
 }
 
 bool Builder::in_place() const {

@@ -2,25 +2,16 @@
 // with sends, receives and ordering is derived. A Builder may be a window onto part of the machine and of its chunks,
 // so that an algorithm can run inside another one unchanged.
 #pragma once
-#include <algorithm>
 #include <memory>
-#include <numeric>
+#include <optional>
+#include <vector>
 
-#include "schedule/builder/recorder.h"
+#include "schedule/builder/place.h"
 
 namespace trellis::schedule {
 
+class Recorder;
 class Renaming;
-
-// Places by buffer: `count` chunks starting at `first`.
-constexpr Place data(Rank r, std::int64_t first, std::int64_t count = 1) { return {r, Region::data, first, count}; }
-constexpr Place in(Rank r, std::int64_t first, std::int64_t count = 1) { return {r, Region::input, first, count}; }
-constexpr Place out(Rank r, std::int64_t first, std::int64_t count = 1) { return {r, Region::output, first, count}; }
-
-// Scratch as large as the data chunks from `like` on; if negative, as the data chunks of the same numbers.
-constexpr Place tmp(Rank r, std::int64_t first, std::int64_t count = 1, std::int64_t like = -1) {
-  return {r, Region::scratch, first, count, like};
-}
 
 // Maps an inner algorithm's chunks of one region to the outer region. Inner chunk j is `grain` positions from j*grain
 // on in a sequence that `digits` lay out over the outer region, innermost digit first.
@@ -66,9 +57,9 @@ class Builder {
   void settle(Place);                                            // gather these chunks in one buffer
 
   Rank ranks() const { return ranks_; }
-  bool everyone() const { return !recorder_->only(); }  // all programs are built, not just one rank's
-  bool in_place() const;                                // writing the output overwrites the input
-  Builder on_channel(int channel) const;                // its moves use this channel, relative to this builder's
+  bool everyone() const;                  // all programs are built, not just one rank's
+  bool in_place() const;                  // writing the output overwrites the input
+  Builder on_channel(int channel) const;  // its moves use this channel, relative to this builder's
   Builder part(const SubMachine&) const;
   Builder beside(int builders, int number) const;  // number-th of `builders` builders with disjoint channels
   std::int64_t scratch_used() const { return *scratch_used_; }  // first scratch number that is still free
@@ -77,19 +68,10 @@ class Builder {
   // built, that rank and its senders. Each function returns the senders to a rank: a Rank (negative: none) or a list.
   template <class... SenderOf>
   std::vector<Rank> senders(SenderOf... sender_of) const {
-    recorder_->next_round();
-    if (!recorder_->only()) {
-      std::vector<Rank> all(ranks_);
-      std::iota(all.begin(), all.end(), 0);
-      return all;
-    }
-    const Rank me = wanted_rank();
-    if (me < 0) return {};
-    std::vector<Rank> some{me};
-    (append(some, sender_of(me)), ...);
-    std::ranges::sort(some);
-    some.erase(std::unique(some.begin(), some.end()), some.end());
-    return some;
+    std::vector<Rank> visited = next_round();
+    if (everyone() || visited.empty()) return visited;
+    (append(visited, sender_of(visited.front())), ...);
+    return sorted(std::move(visited));
   }
   void pass_rounds(int rounds) const;  // skips `rounds` loops over senders in which the wanted rank takes no part
   Rank wanted_rank() const;  // the rank being built, in this builder's numbering; -1: all ranks, or one outside
@@ -101,6 +83,8 @@ class Builder {
   static void append(std::vector<Rank>& list, const std::vector<Rank>& more) {
     list.insert(list.end(), more.begin(), more.end());
   }
+  std::vector<Rank> next_round() const;                // the ranks whose programs are built: all, one, or none
+  static std::vector<Rank> sorted(std::vector<Rank>);  // each once
   std::int64_t counted_from(const Place&) const;
   std::optional<Place> as_one(Place) const;        // in the recorder's places; none: several runs
   std::vector<Place> resolve(const Place&) const;  // as runs of the recorder's places

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 
 #include "schedule/builder/rounds.h"
@@ -25,7 +26,7 @@ bool has_data_numbers(Collective c) { return !traits(c).by_pair && c != Collecti
 
 }  // namespace
 
-Recorder::Recorder(const Task& task, std::optional<Rank> only, StepCallback watch)
+Recorder::Recorder(const Task& task, std::optional<Rank> only, Watch watch)
     : task_(task), only_(only), watch_(std::move(watch)) {
   check(task);
   if (only && (*only < 0 || *only >= task.ranks))

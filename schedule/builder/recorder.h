@@ -7,28 +7,16 @@
 
 #include "schedule/builder/counter_map.h"
 #include "schedule/builder/hazards.h"
+#include "schedule/builder/place.h"
 #include "schedule/builder/scratch.h"
 
 namespace trellis::schedule {
 
-// `data` numbers the chunks of the larger buffer, wherever each one lies; the other regions are the buffers themselves.
-enum class Region : std::uint8_t { data, input, output, scratch };
-
-struct Place {
-  Rank rank = 0;
-  Region region = Region::data;
-  std::int64_t first = 0;
-  std::int64_t count = 1;
-  // Scratch: the data chunk that gives the first chunk its size; negative: the data chunk of the same number.
-  std::int64_t like = -1;
-};
-
-// Sees a program after each step that is added. Returns false to stop recording.
-using StepCallback = std::function<bool(const Program&)>;
-
 class Recorder {
  public:
-  explicit Recorder(const Task&, std::optional<Rank> only = {}, StepCallback watch = {});
+  // Sees a program after each step that is added. Returns false to stop recording.
+  using Watch = std::function<bool(const Program&)>;
+  explicit Recorder(const Task&, std::optional<Rank> only = {}, Watch = {});
 
   void copy(const Place& from, const Place& to, int channel);
   void copy_twice(const Place& from, const Place& to, const Place& also, int channel);
@@ -80,7 +68,7 @@ class Recorder {
 
   Task task_;
   std::optional<Rank> only_;
-  StepCallback watch_;
+  Watch watch_;
   std::vector<Owner> owners_;
   std::vector<std::int32_t> after_;  // reused for each step
   std::int64_t steps_ = 0;

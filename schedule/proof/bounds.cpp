@@ -1,5 +1,7 @@
 #include "schedule/proof/bounds.h"
 
+#include <optional>
+
 #include <fmt/format.h>
 
 namespace trellis::schedule {

@@ -1,7 +1,7 @@
 // Race detection: two steps of a rank that touch one chunk, one of them writing, must be ordered whatever the timing.
 #pragma once
-#include "schedule/proof/proof_limits.h"
 #include "schedule/proof/wiring.h"
+#include "schedule/proof/work.h"
 
 namespace trellis::schedule {
 

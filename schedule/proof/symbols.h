@@ -1,7 +1,7 @@
 // Symbolic chunk contents for the proof: nothing, an input chunk of some rank, or a sum of them in a certain order.
 // Equal expressions get the same symbol, so comparing numbers is enough. Ranks with the same symbol have the same bits.
 #pragma once
-#include "schedule/proof/proof_limits.h"
+#include "schedule/proof/work.h"
 #include "schedule/schedule.h"
 
 namespace trellis::schedule {

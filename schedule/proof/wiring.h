@@ -3,19 +3,11 @@
 #pragma once
 #include <optional>
 
-#include "schedule/schedule.h"
+#include "schedule/proof/verify.h"
 
 namespace trellis::schedule {
 
 using StepId = std::uint32_t;
-
-// Where a schedule is wrong, with an explanation for people.
-struct Fault {
-  Rank rank = -1;           // -1: the schedule as a whole
-  std::int64_t step = -1;   // -1: no step in particular
-  std::int64_t chunk = -1;  // -1: no chunk in particular
-  std::string text;         // names all of the above
-};
 
 class StepWiring {
  public:

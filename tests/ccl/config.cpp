@@ -108,9 +108,10 @@ TEST(Config, TheHeaderSaysTheDefaults) {
 
 TEST(Config, EveryVariableThatIsReadIsDocumented) {
   const std::set<std::string> read = variables_in(text_of_file("ccl/config.cpp"));
-  EXPECT_EQ(variables_in(text_of_file("ccl/config.h")).size(), defaults().size());
-  EXPECT_EQ(variables_in(text_of_file("ccl/config.h") + text_of_file("ccl/devices.h") + text_of_file("ccl/fabric.h")),
-            read);
+  const std::string header = text_of_file("ccl/config.h");
+  EXPECT_EQ(variables_in(header.substr(header.find("struct Config {"))).size(),
+            defaults().size());  // C has no fabric's
+  EXPECT_EQ(variables_in(header + text_of_file("ccl/devices.h")), read);
 }
 
 // Other libraries' variables count if they mean the same here, and are refused if their meaning would be missed.

@@ -1,5 +1,9 @@
 // Every check of the conformance suite on every kind of device.
 #include "device/conformance/conformance.h"
+#include "device/accounting.h"
+#include "device/capabilities.h"
+#include "device/program.h"
+#include "device/topology.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,11 @@
 #include <fstream>
 #include <iterator>
 
+#include "device/capabilities.h"
+#include "device/channel.h"
 #include "device/conformance/conformance.h"
+#include "device/native_collective.h"
+#include "device/program.h"
 #include "tests/device/standin.h"
 #include "tests/folder.h"
 #include "tests/why.h"

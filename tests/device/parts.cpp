@@ -4,8 +4,13 @@
 #include <cstring>
 #include <thread>
 
+#include "device/accounting.h"
 #include "device/backends.h"
+#include "device/capabilities.h"
+#include "device/native_collective.h"
 #include "device/neff/neff.h"
+#include "device/program.h"
+#include "device/topology.h"
 #include "device/visible_cores.h"
 #include "tests/device/standin.h"
 #include "tests/why.h"

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -158,11 +159,11 @@ TEST(Algorithms, AreWatchedStepByStep) {
     if (!refusal(a, r).empty()) continue;
     const auto whole = make_program(a, r, 1).steps.size();
     std::size_t seen = 0;
-    const StepCallback all = [&](const Program& p) { return (seen = p.steps.size()) > 0; };
+    const std::function<bool(const Program&)> all = [&](const Program& p) { return (seen = p.steps.size()) > 0; };
     EXPECT_TRUE(watch_program(a, r, 1, all)) << name;
     EXPECT_EQ(seen, whole) << name;
     if (whole < 2) continue;
-    const StepCallback two = [&](const Program& p) { return (seen = p.steps.size()) < 2; };
+    const std::function<bool(const Program&)> two = [&](const Program& p) { return (seen = p.steps.size()) < 2; };
     EXPECT_FALSE(watch_program(a, r, 1, two)) << name;
     EXPECT_EQ(seen, 2) << name;
   }

@@ -1,7 +1,11 @@
 // The Builder: derived order, places, rounds, windows, scratch.
 #include "schedule/builder/builder.h"
+#include "schedule/builder/hazards.h"
+#include "schedule/builder/recorder.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "schedule/proof/verify.h"
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/schedule/requests.h"
 
 namespace trellis::schedule {

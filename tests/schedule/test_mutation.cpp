@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "schedule/proof/verify.h"
 #include "schedule/stage_unreadable_buffers.h"

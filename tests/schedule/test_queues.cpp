@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
 #include "schedule/stage_unreadable_buffers.h"

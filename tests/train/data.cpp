@@ -14,7 +14,7 @@
 #include "tests/folder.h"
 #include "tests/train/megatron.h"
 #include "tests/why.h"
-#include "train/config/rate_schedule.h"
+#include "train/config/optimizer_config.h"
 #include "train/trainer/events.h"
 #include "train/trainer/metrics.h"
 

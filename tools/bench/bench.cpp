@@ -8,6 +8,7 @@
 #include "ccl/config.h"
 #include "ccl/plan/check.h"
 #include "ccl/plan/schedule_file.h"
+#include "device/topology.h"
 #include "kernels/dispatch/system_files.h"
 #include "launch/host_machine.h"
 #include "text/number.h"

@@ -5,10 +5,13 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "device/accounting.h"
 #include "device/backends.h"
+#include "device/capabilities.h"
 #include "device/conformance/conformance.h"
 #include "device/environment.h"
 #include "device/messages/core_messages.h"
+#include "device/topology.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/table.h"

@@ -13,6 +13,7 @@
 #include "train/checkpoint/hf_names.h"
 #include "train/config/hf/hf_config.h"
 #include "train/data/read_file.h"
+#include "train/whole/step.h"
 
 namespace trellis::train {
 

@@ -8,6 +8,7 @@
 
 #include "kernels/reduce/cast.h"
 #include "train/checkpoint/save.h"
+#include "train/whole/step.h"
 
 namespace trellis::train {
 namespace {

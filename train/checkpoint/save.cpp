@@ -10,6 +10,7 @@
 
 #include "kernels/layers/matmul.h"
 #include "kernels/reduce/cast.h"
+#include "train/update/state.h"
 
 namespace trellis::train {
 namespace {

@@ -6,8 +6,11 @@
 #include <memory>
 #include <thread>
 
+#include "ccl/communicator.h"
 #include "train/checkpoint/tag.h"
+#include "train/step/run.h"
 #include "train/whole/job.h"
+#include "train/whole/step.h"
 
 namespace trellis::train {
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "train/config/experts/experts_config.h"
 #include "train/config/model_config.h"
 #include "train/config/optimizer_config.h"
 #include "train/mesh/mesh.h"

@@ -5,7 +5,7 @@
 
 #include "train/config/hf/hf_config.h"
 #include "train/config/key_list.h"
-#include "train/config/rate_schedule.h"
+#include "train/config/optimizer_config.h"
 
 namespace trellis::train {
 namespace {

@@ -1,7 +1,7 @@
 // All begin with warm-up: 0 at the first step, the whole rate after warmup_steps. Then LinearAnnealingWithWarmUp falls
 // to min_lr at max_steps; CosineAnnealing falls along half a cosine until constant_steps before max_steps, and stays;
 // constant stays at the rate.
-#include "train/config/rate_schedule.h"
+#include "train/config/optimizer_config.h"
 
 #include <algorithm>
 #include <cmath>

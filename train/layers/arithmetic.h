@@ -1,7 +1,7 @@
 // The small operations that layers are made of, as they enter a program.
 #pragma once
 
-#include "train/mesh/sequence_part.h"
+#include "train/mesh/mesh.h"
 #include "train/step/writer.h"
 
 namespace trellis::train {

@@ -2,25 +2,64 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "kernels/layers/rotary.h"
 #include "kernels/types/fnv1a.h"
 #include "train/layers/arithmetic.h"
+#include "train/layers/attention/attention_core.h"
 #include "train/layers/attention/context_attention.h"
+#include "train/layers/heads.h"
+#include "train/layers/rope.h"
 
 namespace trellis::train {
 
-ProbabilityDropout Attention::Dropping::at(const StepInputs& now) const {
+class Attention::Share {
+ public:
+  Share(Writer&, Parameters&, const std::string& name, const AttentionOptions&);
+  TensorId forward(Writer&, TensorId x, Saved&) const;
+  TensorId backward(Writer&, TensorId dy, const Saved&) const;
+
+ private:
+  struct Angles;
+  struct Dropping {
+    double rate;
+    std::uint64_t seed, site;
+    std::size_t first_head, heads;
+    ProbabilityDropout at(const StepInputs&) const;
+  };
+  Dropping dropping(const Saved&) const;
+  std::string name_;
+  schedule::OperationShape core_shape(const char* kind, DType) const;
+  TensorId core(Writer&, Saved&) const;
+  std::array<TensorId, 3> core_gradient(Writer&, TensorId dout, TensorId out, const Saved&) const;
+  TensorId cached_core(Writer&, const Saved&) const;
+  void turn(Writer&, TensorId, std::size_t heads, bool back) const;
+
+  AttentionOptions options_;
+  DType type_;  // of parameters
+  HeadShare share_;
+  AttentionShape shape_;
+  SequencePart part_;  // the positions that it has
+  ColumnParallel qkv_;
+  RowParallel output_;
+  std::optional<Norm> q_norm_, k_norm_;
+  TensorId keys_ = no_tensor, values_ = no_tensor;  // of all positions so far
+  std::shared_ptr<Angles> angles_;
+};
+
+ProbabilityDropout Attention::Share::Dropping::at(const StepInputs& now) const {
   return {rate, kernels::random_key({.seed = seed, .step = static_cast<std::uint64_t>(now.step), .tensor = site}),
           first_head, heads};
 }
 
 // Made when it is first needed: laying a step out needs none. Of all positions that may come.
-struct Attention::Angles {
+struct Attention::Share::Angles {
   std::once_flag made;
   std::vector<float> cosines, sines;
   std::vector<std::int32_t> positions;  // by row
@@ -83,7 +122,7 @@ LinearOptions with_deviation(LinearOptions o, double deviation) {
 
 }  // namespace
 
-Attention::Attention(Writer& w, Parameters& parameters, const std::string& name, const AttentionOptions& o)
+Attention::Share::Share(Writer& w, Parameters& parameters, const std::string& name, const AttentionOptions& o)
     : name_(name),
       options_(o),
       type_(parameters.types().value),
@@ -133,7 +172,7 @@ TensorId norm_gradient(Writer& w, const std::optional<Norm>& norm, const char* n
 
 }  // namespace
 
-void Attention::turn(Writer& w, TensorId t, std::size_t heads, bool back) const {
+void Attention::Share::turn(Writer& w, TensorId t, std::size_t heads, bool back) const {
   if (options_.rope.turned == 0) return;
   const DType type = w.tensor(t).type;
   const kernels::RotaryShape shape{shape_.rows(), heads, options_.head_size, options_.rope.turned,
@@ -150,12 +189,12 @@ void Attention::turn(Writer& w, TensorId t, std::size_t heads, bool back) const 
 }
 
 // The key without a step: operations add it when they run.
-Attention::Dropping Attention::dropping(const Saved& s) const {
+Attention::Share::Dropping Attention::Share::dropping(const Saved& s) const {
   return {options_.dropout, options_.seed, kernels::fnv1a(name_ + ".probabilities") + s.number, share_.first,
           options_.heads.heads};
 }
 
-schedule::OperationShape Attention::core_shape(const char* kind, DType type) const {
+schedule::OperationShape Attention::Share::core_shape(const char* kind, DType type) const {
   return {.kind = kind,
           .rows = shape_.sequence,
           .columns = shape_.sequence,
@@ -168,7 +207,7 @@ schedule::OperationShape Attention::core_shape(const char* kind, DType type) con
           .dropout = options_.dropout > 0};
 }
 
-TensorId Attention::core(Writer& w, Saved& s) const {
+TensorId Attention::Share::core(Writer& w, Saved& s) const {
   if (part_.ranks > 1)
     return over_context(options_, shape_, part_)
         .forward(w, {s.q, s.k, s.v, s.starts, [d = dropping(s)](const StepInputs& now) { return d.at(now); }}, s.logs);
@@ -185,7 +224,7 @@ TensorId Attention::core(Writer& w, Saved& s) const {
 }
 
 // What came before is in the cache, to which this run's keys and values are added.
-TensorId Attention::cached_core(Writer& w, const Saved& s) const {
+TensorId Attention::Share::cached_core(Writer& w, const Saved& s) const {
   const Tensor like = w.tensor(s.q), kv = w.tensor(s.k);
   for (const auto& [from, to] : {std::pair{s.k, keys_}, {s.v, values_}})
     w.compute("keep", {from, to}, {to}, 0, shape_over("copy", kv),
@@ -206,7 +245,7 @@ TensorId Attention::cached_core(Writer& w, const Saved& s) const {
   return out;
 }
 
-TensorId Attention::forward(Writer& w, TensorId x, Saved& saved) const {
+TensorId Attention::Share::forward(Writer& w, TensorId x, Saved& saved) const {
   const auto qkv = qkv_.forward(w, x);
   saved = {.x = x, .q = qkv[0], .k = qkv[1], .v = qkv[2], .number = saved.number, .starts = saved.starts};
   saved.q = normed(w, q_norm_, "q_norm", saved.q, type_, saved.q_norm);
@@ -218,7 +257,7 @@ TensorId Attention::forward(Writer& w, TensorId x, Saved& saved) const {
   return output_.forward(w, out);
 }
 
-std::array<TensorId, 3> Attention::core_gradient(Writer& w, TensorId dout, TensorId out, const Saved& s) const {
+std::array<TensorId, 3> Attention::Share::core_gradient(Writer& w, TensorId dout, TensorId out, const Saved& s) const {
   if (part_.ranks > 1)
     return over_context(options_, shape_, part_)
         .backward(w, {s.q, s.k, s.v, s.starts, [d = dropping(s)](const StepInputs& now) { return d.at(now); }}, dout,
@@ -236,7 +275,7 @@ std::array<TensorId, 3> Attention::core_gradient(Writer& w, TensorId dout, Tenso
   return {dq, dk, dv};
 }
 
-TensorId Attention::backward(Writer& w, TensorId dy, const Saved& saved) const {
+TensorId Attention::Share::backward(Writer& w, TensorId dy, const Saved& saved) const {
   Saved s = saved;
   if (s.out == no_tensor) {
     const Writer::For what(w, Phase::recompute);
@@ -255,6 +294,15 @@ TensorId Attention::backward(Writer& w, TensorId dy, const Saved& saved) const {
       *t = cast_to(w, "narrowed", wide, w.tensor(s.q).type);
     }
   return qkv_.backward(w, {dq, dk, dv}, s.x);
+}
+
+Attention::Attention(Writer& w, Parameters& parameters, const std::string& name, const AttentionOptions& o)
+    : share_(std::make_shared<Share>(w, parameters, name, o)) {}
+
+TensorId Attention::forward(Writer& w, TensorId x, Saved& saved) const { return share_->forward(w, x, saved); }
+
+TensorId Attention::backward(Writer& w, TensorId dy, const Saved& saved) const {
+  return share_->backward(w, dy, saved);
 }
 
 }  // namespace trellis::train

@@ -4,19 +4,26 @@
 // a rank has some of a sequence's positions, and the core communicates too (attention/context_attention.h).
 #pragma once
 
-#include <array>
 #include <memory>
-#include <optional>
+#include <string>
 
 #include "train/config/config.h"
-#include "train/layers/attention/attention_core.h"
-#include "train/layers/heads.h"
 #include "train/layers/linear.h"
 #include "train/layers/norm.h"
-#include "train/layers/rope.h"
-#include "train/mesh/sequence_part.h"
 
 namespace trellis::train {
+
+struct HeadCounts {
+  std::size_t heads = 1, kv_heads = 1;  // of the whole
+};
+
+// How fast each pair of a head's elements turns with the position (rope.h).
+struct Rope {
+  std::size_t turned = 0;  // elements of a head; 0: none
+  double theta = 10000;
+  RopeScaling scaling = {};
+  std::size_t positions = 2048;  // max_position_embeddings
+};
 
 struct AttentionOptions {
   std::size_t hidden = 0;
@@ -58,31 +65,8 @@ class Attention {
   TensorId backward(Writer&, TensorId dy, const Saved&) const;
 
  private:
-  struct Angles;
-  struct Dropping {
-    double rate;
-    std::uint64_t seed, site;
-    std::size_t first_head, heads;
-    ProbabilityDropout at(const StepInputs&) const;
-  };
-  Dropping dropping(const Saved&) const;
-  std::string name_;
-  schedule::OperationShape core_shape(const char* kind, DType) const;
-  TensorId core(Writer&, Saved&) const;
-  std::array<TensorId, 3> core_gradient(Writer&, TensorId dout, TensorId out, const Saved&) const;
-  TensorId cached_core(Writer&, const Saved&) const;
-  void turn(Writer&, TensorId, std::size_t heads, bool back) const;
-
-  AttentionOptions options_;
-  DType type_;            // of parameters
-  HeadShare share_;       // of this rank
-  AttentionShape shape_;  // of this rank
-  SequencePart part_;     // the positions that it has
-  ColumnParallel qkv_;
-  RowParallel output_;
-  std::optional<Norm> q_norm_, k_norm_;
-  TensorId keys_ = no_tensor, values_ = no_tensor;  // of all positions so far
-  std::shared_ptr<Angles> angles_;
+  class Share;  // of this rank
+  std::shared_ptr<const Share> share_;
 };
 
 }  // namespace trellis::train

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "train/layers/parameter.h"
-#include "train/mesh/sequence_part.h"
+#include "train/mesh/mesh.h"
 
 namespace trellis::train {
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "train/layers/attention.h"
 #include "train/mesh/mesh.h"
 
 namespace trellis::train {
@@ -13,10 +14,6 @@ struct HeadShare {
   std::size_t kv_first = 0, kv_count = 0;  // of the heads of keys and values
   int copies = 1;                          // so many ranks have these heads of keys and values
   bool first_copy = true;                  // this rank is the first of them
-};
-
-struct HeadCounts {
-  std::size_t heads = 1, kv_heads = 1;  // of the whole
 };
 
 // `place`: the rank's place on the tensor axis. Copies lie as Mesh::kv_groups has them. Throws invalid_argument where

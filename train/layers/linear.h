@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "train/layers/arithmetic.h"
-#include "train/layers/fp8/scaling.h"
 #include "train/layers/parameter.h"
 
 namespace trellis::train {
@@ -23,6 +22,10 @@ struct Adapters {
   double scale = 1;
   std::vector<std::string> targets = {};  // last words of names
 };
+
+// How factors of a product are scaled before they are rounded to 8 bits.
+// tensor: a power of two for each whole tensor. mx: one for each 32 elements that a sum of the product takes.
+enum class Fp8Scaling : std::uint8_t { none, tensor, mx };
 
 struct LinearOptions {
   bool sequence = false;  // x of a column-parallel layer, y of a row-parallel one: each rank has its rows of them

@@ -5,7 +5,9 @@
 
 #include <cmath>
 
+#include "train/layers/cross_entropy.h"
 #include "train/layers/dense.h"
+#include "train/layers/embedding.h"
 #include "train/models/ends.h"
 #include "train/models/transformer_layer.h"
 

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "train/layers/arithmetic.h"
+#include "train/layers/cross_entropy.h"
+#include "train/layers/embedding.h"
+#include "train/layers/linear.h"
 
 namespace trellis::train {
 
@@ -21,22 +25,53 @@ EmbeddingOptions embedding_options(const BlockContext& b, const std::string& nam
           .position_name = positions};
 }
 
+struct EmbeddingBlock::Parts {
+  Embedding embedding;
+  std::map<std::size_t, TensorId> tokens = {};
+};
+
 EmbeddingBlock::EmbeddingBlock(const BlockContext& b, const std::string& name, const std::string& positions)
-    : embedding_(b.writer, b.parameters, embedding_options(b, name, positions)) {}
+    : parts_(new Parts{Embedding(b.writer, b.parameters, embedding_options(b, name, positions))}) {}
+
+EmbeddingBlock::~EmbeddingBlock() = default;
 
 TensorId EmbeddingBlock::forward(Writer& w, TensorId tokens, std::size_t micro) {
   const Writer::Scope scope(w, "embedding.forward");
-  tokens_[micro] = tokens;
-  return embedding_.forward(w, tokens);
+  parts_->tokens[micro] = tokens;
+  return parts_->embedding.forward(w, tokens);
 }
 
 TensorId EmbeddingBlock::backward(Writer& w, TensorId dy, std::size_t micro) {
   const Writer::Scope scope(w, "embedding.backward");
-  embedding_.backward(w, dy, tokens_.at(micro));
+  parts_->embedding.backward(w, dy, parts_->tokens.at(micro));
   return no_tensor;
 }
 
-HeadBlock::HeadBlock(const BlockContext& b, Norm::Kind kind, const std::string& norm, const std::string& weight)
+class HeadBlock::Parts {
+ public:
+  Parts(const BlockContext&, Norm::Kind, const std::string& norm, const std::string& weight);
+  TensorId forward(Writer&, TensorId x, std::size_t micro);
+  TensorId backward(Writer&, std::size_t micro);
+
+ private:
+  struct Kept {
+    Norm::Saved norm;
+    TensorId normed = no_tensor;
+    LossSaved loss;
+  };
+  void write_logits(Writer&, TensorId x) const;
+  DType type_;
+  Norm norm_;
+  ColumnParallel projection_;
+  CrossEntropyPlan plan_;
+  std::vector<TensorId> labels_, counted_;
+  TensorId loss_;
+  std::size_t batch_;
+  TensorId logits_;  // no_tensor: there is a loss
+  std::map<std::size_t, Kept> kept_;
+};
+
+HeadBlock::Parts::Parts(const BlockContext& b, Norm::Kind kind, const std::string& norm, const std::string& weight)
     : type_(b.parameters.types().value),
       norm_(b.writer, b.parameters, kind, norm, b.config.model.hidden_size,
             static_cast<float>(b.config.model.norm_epsilon), b.scattered()),
@@ -60,7 +95,7 @@ HeadBlock::HeadBlock(const BlockContext& b, Norm::Kind kind, const std::string& 
       logits_(b.logits) {}
 
 // What comes after each sequence's last token: no loss.
-void HeadBlock::write_logits(Writer& w, TensorId x) const {
+void HeadBlock::Parts::write_logits(Writer& w, TensorId x) const {
   const Tensor all = w.tensor(x);
   const TensorId last = w.tensor("last", all.type, batch_, all.columns);
   w.compute(
@@ -80,7 +115,7 @@ void HeadBlock::write_logits(Writer& w, TensorId x) const {
   if (w.shape().tensor > 1) w.all_reduce("sum", Axis::tensor, logits_);
 }
 
-TensorId HeadBlock::forward(Writer& w, TensorId x, std::size_t micro) {
+TensorId HeadBlock::Parts::forward(Writer& w, TensorId x, std::size_t micro) {
   const Writer::Scope scope(w, "head.forward");
   if (logits_ != no_tensor) {
     write_logits(w, x);
@@ -94,12 +129,21 @@ TensorId HeadBlock::forward(Writer& w, TensorId x, std::size_t micro) {
   return no_tensor;
 }
 
-TensorId HeadBlock::backward(Writer& w, TensorId, std::size_t micro) {
+TensorId HeadBlock::Parts::backward(Writer& w, std::size_t micro) {
   const Writer::Scope scope(w, "head.backward");
   const Kept kept = kept_.at(micro);
   kept_.erase(micro);
   const TensorId dlogits = cast_to(w, "dlogits", cross_entropy_gradient(w, kept.loss, plan_), type_);
   return norm_.backward(w, projection_.backward(w, {dlogits}, kept.normed), kept.norm);
 }
+
+HeadBlock::HeadBlock(const BlockContext& b, Norm::Kind kind, const std::string& norm, const std::string& weight)
+    : parts_(std::make_unique<Parts>(b, kind, norm, weight)) {}
+
+HeadBlock::~HeadBlock() = default;
+
+TensorId HeadBlock::forward(Writer& w, TensorId x, std::size_t micro) { return parts_->forward(w, x, micro); }
+
+TensorId HeadBlock::backward(Writer& w, TensorId, std::size_t micro) { return parts_->backward(w, micro); }
 
 }  // namespace trellis::train

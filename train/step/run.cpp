@@ -9,6 +9,7 @@
 
 #include "ccl/group.h"
 #include "device/give_back.h"
+#include "device/topology.h"
 #include "kernels/types/convert.h"
 
 namespace trellis::train {

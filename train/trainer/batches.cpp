@@ -9,6 +9,11 @@
 
 namespace trellis::train {
 
+MicroBatch Batch::micro(std::size_t m) const {
+  const auto of = [&](const auto& all) { return all.empty() ? nullptr : all[m].data(); };
+  return {of(tokens), of(labels), of(types), of(next), of(starts)};
+}
+
 Batches::Batches(const Source& source, const Step& step, std::int64_t first_step, std::size_t ahead)
     : source_(source),
       step_(step),

@@ -12,7 +12,8 @@
 
 #include "train/data/masked_pairs.h"
 #include "train/data/source.h"
-#include "train/trainer/batch.h"
+#include "train/trainer/callback.h"
+#include "train/whole/step.h"
 
 namespace trellis::train {
 

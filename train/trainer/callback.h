@@ -9,7 +9,6 @@
 
 #include "ccl/communicator.h"
 #include "train/config/job_config.h"
-#include "train/trainer/batch.h"
 #include "train/whole/job.h"
 
 namespace trellis::train {
@@ -24,6 +23,17 @@ struct StepRecord {
   double mfu = std::numeric_limits<double>::quiet_NaN(), hfu = std::numeric_limits<double>::quiet_NaN();
   double validation_loss = std::numeric_limits<double>::quiet_NaN();  // NaN: not after this step
   std::int64_t slow_rank = -1;  // a rank that computes more than half again as long as the middle one
+};
+
+// The data of one step and this data-parallel rank: for each micro-batch, its tokens and labels, one sample after the
+// other.
+struct Batch {
+  std::int64_t step = 0;
+  std::vector<std::vector<std::int32_t>> tokens, labels;
+  std::vector<std::vector<std::int32_t>> types, next;  // of models of pairs
+  std::vector<std::vector<std::int32_t>> starts;       // of cut attention
+
+  MicroBatch micro(std::size_t m) const;
 };
 
 struct TrainingResult {

@@ -1,13 +1,8 @@
-// <trellis/train.h>: all that a program of one's own, or a plug-in, needs to train: models, data, rules, schedules,
-// checkpoints, the trainer.
+// <trellis/train.h>: what a program of one's own, or a plug-in, needs to train: models, data, rules, schedules, the
+// trainer.
 #pragma once
 
 #include "ccl/communicator.h"
-#include "train/checkpoint/save.h"
-#include "train/config/keys.h"
-#include "train/config/rate_schedule.h"
-#include "train/data/blend.h"
-#include "train/data/sampler.h"
 #include "train/layers/arithmetic.h"
 #include "train/layers/attention.h"
 #include "train/layers/mlp.h"
@@ -15,4 +10,3 @@
 #include "train/models/ends.h"
 #include "train/trainer/trainer.h"
 #include "train/update/rule.h"
-#include "train/whole/evaluation.h"

@@ -10,6 +10,8 @@
 
 #include "train/checkpoint/save.h"
 #include "train/trainer/agreement.h"
+#include "train/update/state.h"
+#include "train/whole/step.h"
 
 namespace trellis::train {
 

@@ -13,12 +13,14 @@
 #include <system_error>
 #include <utility>
 
+#include "device/accounting.h"
 #include "kernels/reduce/dot.h"
 #include "train/cache/proof.h"
 #include "train/checkpoint/save.h"
 #include "train/config/foreign_code.h"
 #include "train/config/keys.h"
-#include "train/config/rate_schedule.h"
+#include "train/config/optimizer_config.h"
+#include "train/step/run.h"
 #include "train/trainer/agreement.h"
 #include "train/trainer/batches.h"
 #include "train/trainer/metrics.h"

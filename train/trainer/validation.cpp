@@ -7,6 +7,7 @@
 
 #include "train/data/blend.h"
 #include "train/data/sampler.h"
+#include "train/step/run.h"
 
 namespace trellis::train {
 namespace {

@@ -8,6 +8,7 @@
 #include "train/config/job_config.h"
 #include "train/trainer/batches.h"
 #include "train/whole/evaluation.h"
+#include "train/whole/step.h"
 
 namespace trellis::train {
 

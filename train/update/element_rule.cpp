@@ -3,6 +3,7 @@
 
 #include "kernels/reduce/cast.h"
 #include "train/update/rule.h"
+#include "train/update/updated_parameter.h"
 
 namespace trellis::train {
 namespace {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "train/update/rule.h"
+#include "train/update/updated_parameter.h"
 
 namespace trellis::train {
 namespace {

@@ -5,6 +5,7 @@
 #include "train/update/exchange.h"
 #include "train/update/norm.h"
 #include "train/update/rule.h"
+#include "train/update/updated_parameter.h"
 
 namespace trellis::train {
 

@@ -11,6 +11,7 @@
 #include "text/registry.h"
 #include "train/config/foreign_code.h"
 #include "train/update/norm.h"
+#include "train/update/updated_parameter.h"
 
 namespace trellis::train {
 namespace {

@@ -2,24 +2,18 @@
 // registers it under its model.optim.name.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "kernels/optimizers/parameter.h"
-#include "train/config/config.h"
-#include "train/update/state.h"
+#include "train/config/optimizer_config.h"
 
 namespace trellis::train {
 
-struct Update {
-  const Config& config;
-  const std::vector<ParameterState>& states;
-  TensorId norm = no_tensor;  // of all gradients; no_tensor if clipping is off
-  TensorId sums = no_tensor;  // what prepare() wrote for the parameters, if it did
-};
+class Writer;
+struct Update;
 
 struct UpdateRule {
   std::string name;
@@ -48,41 +42,5 @@ struct ElementUpdate {
   const OptimizerConfig& config;
 };
 UpdateRule element_rule(std::string name, std::function<void(const ElementUpdate&)>, bool second_moment = true);
-
-// Elements that follow each other here and in the whole tensor, as the kernels take them: random bits are counted in
-// the whole.
-struct UpdateRun {
-  kernels::Weights weights;
-  kernels::Gradient gradient;
-  float *first = nullptr, *second = nullptr;
-  std::size_t n = 0;
-  kernels::Random random;
-};
-
-// How a parameter's update reads and writes memory; operations keep a copy.
-class UpdatedParameter {
- public:
-  UpdatedParameter(const Writer&, const Update&, std::size_t state);
-
-  // Calls work for each run, unless the norm is no finite number: then parameters stay as they are, and the caller sees
-  // the norm.
-  void each_run(const Memory&, const StepInputs&, const std::function<void(const UpdateRun&)>& work) const;
-
-  double weight_decay() const { return weight_decay_; }
-  double learning_rate(const StepInputs& now) const { return now.learning_rate * rate_; }
-  double elements() const { return static_cast<double>(state_.slice.elements()); }
-  // The shape of an operation of the rule on these elements.
-  schedule::OperationShape shape(std::string_view kind) const;
-  std::vector<TensorId> reads() const;
-  std::vector<TensorId> writes() const;
-
- private:
-  ParameterState state_;
-  kernels::Keep keep_;
-  std::uint64_t seed_;
-  double average_, max_norm_, weight_decay_, rate_;
-  TensorId norm_;
-  DType type_, gradient_type_;
-};
 
 }  // namespace trellis::train

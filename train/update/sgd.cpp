@@ -1,6 +1,7 @@
 #include "kernels/optimizers/sgd.h"
 
 #include "train/update/rule.h"
+#include "train/update/updated_parameter.h"
 
 namespace trellis::train {
 namespace {

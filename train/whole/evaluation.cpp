@@ -31,7 +31,7 @@ Evaluation::Evaluation(Job& job) : step_(laid_out(job)) {
   runner_ = std::make_unique<Runner>(step_.program, job.runner().communicators(), job.runner().threads(),
                                      Lasting::parameters_elsewhere);
   for (const Parameter& p : step_.parameters.all())
-    runner_->borrow(p.value, job.runner().at(job.step().parameters.find(p.name)->value));
+    runner_->borrow(p.value, job.runner().at(job.parameters().find(p.name)->value));
 }
 
 double Evaluation::run() {

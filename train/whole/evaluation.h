@@ -3,7 +3,9 @@
 
 #include <memory>
 
+#include "train/step/run.h"
 #include "train/whole/job.h"
+#include "train/whole/step.h"
 
 namespace trellis::train {
 

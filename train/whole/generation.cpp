@@ -9,6 +9,7 @@
 #include "schedule/graph/match.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
+#include "train/whole/job.h"
 
 namespace trellis::train {
 namespace {

@@ -6,8 +6,11 @@
 #include <span>
 #include <vector>
 
+#include "ccl/communicator.h"
+#include "train/step/run.h"
 #include "train/whole/job.h"
 #include "train/whole/sampling.h"
+#include "train/whole/step.h"
 
 namespace trellis::train {
 

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 #include "kernels/reduce/cast.h"
 #include "train/layers/cross_entropy.h"
-#include "train/mesh/sequence_part.h"
+#include "train/step/run.h"
+#include "train/whole/step.h"
 
 namespace trellis::train {
 namespace {
@@ -52,24 +54,28 @@ Communicators communicators_for(const Step& step, ccl::Communicator& world) {
 }
 
 Job::Job(const Config& config, ccl::Communicator& world, int threads)
-    : step_(lay_out(config, world.ranks(), world.rank())) {
-  runner_ = std::make_unique<Runner>(step_.program, communicators_for(step_, world), threads);
+    : step_(std::make_unique<Step>(lay_out(config, world.ranks(), world.rank()))) {
+  runner_ = std::make_unique<Runner>(step_->program, communicators_for(*step_, world), threads);
   fill([&](const Parameter& p) { return initial_values(p, config.seed); });
 }
 
+Job::~Job() = default;
+
+const Parameters& Job::parameters() const { return step_->parameters; }
+
 void Job::fill(const std::function<Values(const Parameter&)>& values_of) {
-  for (const ParameterState& s : step_.states) fill(*s.parameter, values_of(*s.parameter));
+  for (const ParameterState& s : step_->states) fill(*s.parameter, values_of(*s.parameter));
 }
 
 void Job::fill(const Parameter& p, const Values& value) {
   runner_->settle();
-  for (const ParameterState& s : step_.states) {
+  for (const ParameterState& s : step_->states) {
     if (s.parameter != &p) continue;
     std::vector<float> whole(p.slice.elements());
     for (std::size_t r = 0; r < p.slice.row_count; ++r)
       for (std::size_t c = 0; c < p.slice.column_count; ++c)
         whole[r * p.slice.column_count + c] = value(p.slice.index(r, c));
-    const Tensor& t = step_.program.tensor(p.value);
+    const Tensor& t = step_->program.tensor(p.value);
     if (t.type == DType::f32)
       std::ranges::copy(whole, runner_->as<float>(p.value));
     else
@@ -107,16 +113,16 @@ void put_batch(const Step& step, Runner& runner, std::size_t micro, const MicroB
 
 Job::Result Job::run(const StepInputs& now) {
   runner_->run(now);
-  return {*runner_->as<double>(step_.loss), step_.norm == no_tensor ? 0 : *runner_->as<double>(step_.norm)};
+  return {*runner_->as<double>(step_->loss), step_->norm == no_tensor ? 0 : *runner_->as<double>(step_->norm)};
 }
 
 std::vector<float> Job::values(const Parameter& p) const {
   runner_->settle();
-  return widened(*runner_, step_.program.tensor(p.value), p.value, p.slice.elements());
+  return widened(*runner_, step_->program.tensor(p.value), p.value, p.slice.elements());
 }
 
 std::vector<float> Job::gradients(const Parameter& p) const {
-  return widened(*runner_, step_.program.tensor(p.gradient), p.gradient, p.slice.elements());
+  return widened(*runner_, step_->program.tensor(p.gradient), p.gradient, p.slice.elements());
 }
 
 }  // namespace trellis::train

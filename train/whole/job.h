@@ -1,17 +1,26 @@
 // One rank of a training job: its step, its communicators, its memory; parameters set to their initial values.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <vector>
 
-#include "ccl/communicator.h"
-#include "train/step/run.h"
-#include "train/whole/step.h"
+#include "train/config/config.h"
+#include "train/layers/parameter.h"
+
+namespace trellis::ccl {
+class Communicator;
+}
 
 namespace trellis::train {
 
+class Runner;
+struct Step;
+
 // Splits the world into the communicators that the step's program uses. Every rank of the world calls it.
-Communicators communicators_for(const Step&, ccl::Communicator& world);
+std::map<Axis, std::shared_ptr<ccl::Communicator>> communicators_for(const Step&, ccl::Communicator& world);
 
 // A micro-batch, each sequence after the other. types and next: of models of pairs, with the types of tokens, and by
 // sequence 0 where the second part follows, else 1.
@@ -26,11 +35,15 @@ class Job {
  public:
   // Every rank of the world calls it. Lays out the step, and fills parameters and masters.
   Job(const Config&, ccl::Communicator& world, int threads = 1);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
 
-  const Step& step() const { return step_; }
+  const Step& step() const { return *step_; }
   Runner& runner() { return *runner_; }
+  const Parameters& parameters() const;  // of this rank
 
-  void set_batch(std::size_t micro, const MicroBatch& batch) { put_batch(step_, *runner_, micro, batch); }
+  void set_batch(std::size_t micro, const MicroBatch& batch) { put_batch(*step_, *runner_, micro, batch); }
   struct Result {
     double loss = 0;
     double norm = 0;  // before clipping; 0 where clipping is off
@@ -45,7 +58,7 @@ class Job {
   std::vector<float> gradients(const Parameter&) const;
 
  private:
-  Step step_;
+  std::unique_ptr<const Step> step_;
   std::unique_ptr<Runner> runner_;
 };
 

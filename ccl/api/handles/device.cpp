@@ -1,4 +1,5 @@
 #include "ccl/api/c/device.h"
+#include "device/simulated_time.h"
 
 #include <fmt/format.h>
 

@@ -14,6 +14,7 @@
 #include "ccl/transports/libfabric/wire/provider.h"
 #include "ccl/transports/registry.h"
 #include "ccl/transports/who.h"
+#include "device/capabilities.h"
 #include "net/sha256.h"
 
 namespace trellis::ccl::libfabric {

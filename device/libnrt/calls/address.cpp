@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "device/libnrt/exports.h"
+#include "device/topology.h"
 
 namespace trellis::device::nrt {
 namespace {

@@ -4,7 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include "device/accounting.h"
 #include "device/libnrt/exports.h"
+#include "device/topology.h"
 
 namespace trellis::device::nrt {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "device/libnrt/exports.h"
 #include "device/neff/neff.h"
+#include "device/program.h"
 
 namespace trellis::device::nrt {
 namespace {

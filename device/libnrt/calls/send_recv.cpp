@@ -3,6 +3,7 @@
 
 #include "device/libnrt/exports.h"
 #include "device/messages/device_channel.h"
+#include "device/topology.h"
 
 namespace trellis::device::nrt {
 namespace {

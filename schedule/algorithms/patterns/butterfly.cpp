@@ -1,5 +1,6 @@
 #include "schedule/algorithms/patterns/butterfly.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace trellis::schedule {

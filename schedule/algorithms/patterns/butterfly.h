@@ -3,6 +3,7 @@
 // reduce-scatter, a rank hands over what its partner and the partner's later partners are responsible for.
 #pragma once
 #include "schedule/builder/builder.h"
+#include "schedule/builder/hazards.h"
 
 namespace trellis::schedule {
 

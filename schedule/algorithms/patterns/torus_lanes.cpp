@@ -1,5 +1,7 @@
 #include "schedule/algorithms/patterns/torus_lanes.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace trellis::schedule {

@@ -1,5 +1,6 @@
 #include "sim/cluster/price/compiled_schedule.h"
 
+#include "schedule/builder/recorder.h"
 #include "schedule/collective_traits.h"
 
 #include <fmt/format.h>

@@ -12,6 +12,7 @@
 #include "ccl/transports/libfabric/data/register_region.h"
 #include "ccl/transports/libfabric/data/registrations.h"
 #include "device/device.h"
+#include "device/topology.h"
 
 namespace trellis::ccl::libfabric {
 namespace {

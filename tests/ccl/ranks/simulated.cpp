@@ -12,6 +12,7 @@
 
 #include "ccl/failure/rank_dump.h"
 #include "ccl/group.h"
+#include "device/capabilities.h"
 #include "device/host/host.h"
 #include "sim/cluster/choose/choice.h"
 #include "sim/cluster/choose/pricer.h"

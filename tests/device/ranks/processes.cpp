@@ -7,7 +7,9 @@
 #include <chrono>
 #include <thread>
 
+#include "device/channel.h"
 #include "device/device.h"
+#include "device/simulated_time.h"
 #include "net/greeting.h"
 #include "tests/device/standin.h"
 

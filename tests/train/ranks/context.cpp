@@ -191,7 +191,7 @@ TEST(Context, ACheckpointIsThatOfAnyLayout) {
     Job job(one, world);
     load(job, TensorSource(folder.path() / tag_name(2)), true);
     steps(job, 2, 3);
-    for (const Parameter& p : job.step().parameters.all()) {
+    for (const Parameter& p : job.parameters().all()) {
       const std::vector<float> got = job.values(p), &expected = whole.parameters.at(p.name);
       for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], 1e-5) << p.name;
     }

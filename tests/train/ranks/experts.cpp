@@ -166,7 +166,7 @@ TEST(Experts, BiasesFollowTheLoad) {
   c.model.num_layers = 2, c.experts.balance = 0, c.experts.bias_rate = 0.01;
   expect_on_threads(1, [&](ccl::Communicator& w) {
     Job job(c, w);
-    const Parameter& bias = *job.step().parameters.find("model.layers.1.mlp.gate.e_score_correction_bias");
+    const Parameter& bias = *job.parameters().find("model.layers.1.mlp.gate.e_score_correction_bias");
     EXPECT_EQ(job.step().program.tensor(bias.value).type, DType::f32);
     for (std::size_t step = 0; step < 3; ++step) {
       set_batches(job, step);

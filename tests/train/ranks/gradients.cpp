@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "tests/train/ranks/runs.h"
+#include "train/step/run.h"
+#include "train/whole/step.h"
 
 namespace trellis::train {
 namespace {
@@ -26,7 +28,7 @@ void expect_slopes(const Config& config, std::int32_t ignored_every = 0) {
       std::vector<float> values, gradient;
     };
     std::vector<Known> known;
-    for (const Parameter& p : job.step().parameters.all())
+    for (const Parameter& p : job.parameters().all())
       if (!p.frozen) known.push_back({&p, job.values(p), job.gradients(p)});
     for (const Known& k : known) {
       double length = 0;

@@ -13,7 +13,9 @@
 #include "train/checkpoint/reshard.h"
 #include "train/config/hf/hf_config.h"
 #include "train/layers/rope.h"
+#include "train/step/run.h"
 #include "train/whole/generation.h"
+#include "train/whole/step.h"
 
 namespace trellis::train {
 namespace {

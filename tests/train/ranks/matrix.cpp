@@ -11,6 +11,7 @@
 #include "tests/train/ranks/runs.h"
 #include "tests/why.h"
 #include "train/models/block.h"
+#include "train/whole/step.h"
 
 namespace trellis::train {
 namespace {

@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "tests/train/ranks/runs.h"
+#include "train/update/state.h"
+#include "train/whole/step.h"
 
 namespace trellis::train {
 namespace {

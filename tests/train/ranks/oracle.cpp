@@ -8,6 +8,7 @@
 
 #include "tests/train/ranks/formulas.h"
 #include "tests/train/ranks/runs.h"
+#include "train/whole/step.h"
 
 namespace trellis::train {
 namespace {
@@ -25,7 +26,7 @@ Config config(bool tied, Rank tensor, Rank pipeline, bool zero) {
 }
 
 void expect_gradients(const Job& job, const nlohmann::json& golden) {
-  for (const Parameter& p : job.step().parameters.all()) {
+  for (const Parameter& p : job.parameters().all()) {
     if (p.frozen) continue;
     const auto& said = golden[p.name];
     double norm = 0, dot = 0;

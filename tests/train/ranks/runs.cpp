@@ -10,6 +10,7 @@
 
 #include "ccl/store.h"
 #include "kernels/types/random.h"
+#include "train/whole/step.h"
 
 namespace trellis::train {
 
@@ -124,7 +125,7 @@ Trained train_threads(const Config& config, Rank world, const RunOptions& o) {
       if (c.rank() == 0) out.losses.push_back(r.loss), out.norms.push_back(r.norm);
     }
     const std::lock_guard lock(mutex);
-    for (const Parameter& p : job.step().parameters.all())
+    for (const Parameter& p : job.parameters().all())
       if (!put(out.parameters, seen, p, job.values(p))) out.differing = p.name;
   });
   return out;

@@ -7,7 +7,7 @@
 #include "tests/folder.h"
 #include "tests/train/megatron.h"
 #include "tests/train/ranks/runs.h"
-#include "train/config/rate_schedule.h"
+#include "train/config/optimizer_config.h"
 #include "train/update/rule.h"
 
 namespace trellis::train {

@@ -17,8 +17,10 @@
 #include "tools/train/checkpoint/source_config.h"
 #include "tools/train/checkpoint/tokenizer_process.h"
 #include "train/checkpoint/save.h"
+#include "train/step/run.h"
 #include "train/trainer/own_threads.h"
 #include "train/whole/generation.h"
+#include "train/whole/step.h"
 
 namespace trellis::tools {
 namespace {

@@ -11,6 +11,7 @@
 #include "tools/program/output.h"
 #include "tools/program/table.h"
 #include "tools/train/run/profile_picture.h"
+#include "train/whole/step.h"
 
 namespace trellis::tools {
 namespace {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "train/step/run.h"
 #include "train/trainer/callback.h"
 
 namespace trellis::tools {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "train/layers/attention/attention_core.h"
-#include "train/mesh/sequence_part.h"
+#include "train/mesh/mesh.h"
 
 namespace trellis::train {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "train/config/experts/experts_config.h"
+#include "train/config/model_config.h"
 
 namespace trellis::train {
 

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "train/layers/fp8/scaling.h"
+#include "train/layers/linear.h"
 #include "train/step/writer.h"
 
 namespace trellis::train {

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "ccl/fabric.h"
+#include "ccl/config.h"
 #include "ccl/transports/libfabric/data/known.h"
 #include "ccl/transports/libfabric/data/landings.h"
 #include "ccl/transports/libfabric/data/packet_pool.h"

@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "device/device.h"
+#include "device/topology.h"
 
 namespace trellis::ccl::libfabric {
 

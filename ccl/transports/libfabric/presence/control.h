@@ -8,7 +8,7 @@
 #include <optional>
 #include <thread>
 
-#include "ccl/fabric.h"
+#include "ccl/config.h"
 #include "ccl/transports/libfabric/data/packet_pool.h"
 #include "ccl/transports/libfabric/presence/knocks.h"
 #include "ccl/transports/libfabric/presence/presence.h"

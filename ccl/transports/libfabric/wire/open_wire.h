@@ -1,7 +1,7 @@
 // Opens the wires that the settings ask for.
 #pragma once
 
-#include "ccl/fabric.h"
+#include "ccl/config.h"
 #include "ccl/transports/libfabric/wire/provider.h"
 #include "ccl/transports/libfabric/wire/wire.h"
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "ccl/fabric.h"
+#include "ccl/config.h"
 #include "ccl/transports/libfabric/instances/instance_types.h"
 #include "ccl/transports/libfabric/wire/library.h"
 

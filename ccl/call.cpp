@@ -1,4 +1,4 @@
-#include "ccl/span_sizes.h"
+#include "ccl/call.h"
 
 #include <fmt/format.h>
 

@@ -1,14 +1,8 @@
-// Limits on the memory and work of a proof. A schedule from outside can claim sizes that fit in no memory and
-// dependencies too many to follow; such a schedule is refused with the limit that it exceeds.
+// What a proof may cost, and has cost.
 #pragma once
 #include <cstdint>
 
 namespace trellis::schedule {
-
-struct ProofLimits {
-  std::int64_t cells = std::int64_t{1} << 26;  // memory chunks of all ranks together
-  std::int64_t work = std::int64_t{1} << 30;   // in units of Work
-};
 
 // A budget of work. The unit is a touch: one chunk read or written, a few nanoseconds.
 class Work {

@@ -1,0 +1,31 @@
+// Places of the whole machine: what an algorithm's moves are between.
+#pragma once
+#include <cstdint>
+
+#include "schedule/collective.h"
+
+namespace trellis::schedule {
+
+// `data` numbers the chunks of the larger buffer, wherever each one lies; the other regions are the buffers themselves.
+enum class Region : std::uint8_t { data, input, output, scratch };
+
+struct Place {
+  Rank rank = 0;
+  Region region = Region::data;
+  std::int64_t first = 0;
+  std::int64_t count = 1;
+  // Scratch: the data chunk that gives the first chunk its size; negative: the data chunk of the same number.
+  std::int64_t like = -1;
+};
+
+// Places by buffer: `count` chunks starting at `first`.
+constexpr Place data(Rank r, std::int64_t first, std::int64_t count = 1) { return {r, Region::data, first, count}; }
+constexpr Place in(Rank r, std::int64_t first, std::int64_t count = 1) { return {r, Region::input, first, count}; }
+constexpr Place out(Rank r, std::int64_t first, std::int64_t count = 1) { return {r, Region::output, first, count}; }
+
+// Scratch as large as the data chunks from `like` on; if negative, as the data chunks of the same numbers.
+constexpr Place tmp(Rank r, std::int64_t first, std::int64_t count = 1, std::int64_t like = -1) {
+  return {r, Region::scratch, first, count, like};
+}
+
+}  // namespace trellis::schedule
