@@ -1,5 +1,6 @@
 """ASTRA-sim and trellis sim beside each other, on the same Chakra traces and the same network: what each says a step
-takes, its own seconds, and its memory. Builds nothing: takes the path of an ASTRA-sim binary with the analytical network.
+takes, its own seconds, and its memory; trellis sim by the fastest algorithm of each collective, and by rings alone as
+ASTRA-sim is told to. Builds nothing: takes the path of an ASTRA-sim binary with the analytical network.
 
     python bench/peers/astra.py build/release/trellis .../AstraSim_Analytical_Congestion_Unaware -o bench/results/astra.json
 """
@@ -74,21 +75,26 @@ def step_of_astra(text):
     return max(ticks) * 1e-9, len(ticks)
 
 
+def of_run(step, used):
+    return {"step_s": step, "cpu_s": used[0], "seconds": used[1], "bytes": used[2]}
+
+
 def compared(trellis, astra, ranks, limit):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         write_inputs(folder, trellis, ranks)
         size = sum(path.stat().st_size for path in folder.glob("step.*.et"))
-        ours, *own = run([trellis, "sim", "step.0.et", "-m", "network.yml", "--tflops", str(TFLOPS), "--memory",
-                          f"{MEMORY}GB/s"], folder, limit)  # fmt: skip
+        command = [trellis, "sim", "step.0.et", "-m", "network.yml", "--tflops", str(TFLOPS), "--memory", f"{MEMORY}GB/s"]
+        ours, *own = run(command, folder, limit)
+        rings, *by_rings = run([*command, "-a", "ring"], folder, limit)
         theirs, *other = run([astra, "--workload-configuration=step", "--comm-group-configuration=step.groups.json",
                               "--system-configuration=system.json", "--remote-memory-configuration=memory.json",
                               "--network-configuration=network.yml"], folder, limit)  # fmt: skip
-        step = step_of_ours(ours)
         at, finished = step_of_astra(theirs)
         return {"ranks": ranks, "trace_bytes": size, "ranks_finished": finished,
-                "trellis": {"step_s": step, "cpu_s": own[0], "seconds": own[1], "bytes": own[2]},
-                "astra": {"step_s": at, "cpu_s": other[0], "seconds": other[1], "bytes": other[2]}}  # fmt: skip
+                "trellis": of_run(step_of_ours(ours), own),
+                "trellis_by_rings": of_run(step_of_ours(rings), by_rings),
+                "astra": of_run(at, other)}  # fmt: skip
 
 
 def main():
@@ -102,15 +108,16 @@ def main():
     given = parser.parse_args()
     trellis, astra = (str(pathlib.Path(path).resolve()) for path in (given.trellis, given.astra))
     load, rows = os.getloadavg()[0], []
-    print("| ranks | traces | step: trellis | ASTRA-sim | CPU: trellis | ASTRA-sim | memory: trellis | ASTRA-sim |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| ranks | traces | step: trellis | rings | ASTRA-sim | CPU: trellis | rings | ASTRA-sim | memory: trellis | rings "
+          "| ASTRA-sim |")  # fmt: skip
+    print("|" + "---|" * 11)
     for ranks in map(int, given.ranks.split(",")):
         row = compared(trellis, astra, ranks, given.limit)
         rows.append(row)
-        own, other = row["trellis"], row["astra"]
-        print(f"| {ranks} | {row['trace_bytes'] / 1e6:.1f} MB | {own['step_s']:.3f} s | {other['step_s']:.3f} s "
-              f"| {own['cpu_s']:.2f} s | {other['cpu_s']:.1f} s | {own['bytes'] / 1e6:.0f} MB "
-              f"| {other['bytes'] / 1e6:.0f} MB |", flush=True)  # fmt: skip
+        of = [row[name] for name in ("trellis", "trellis_by_rings", "astra")]
+        print(f"| {ranks} | {row['trace_bytes'] / 1e6:.1f} MB | " + " | ".join(
+            [f"{each['step_s']:.3f} s" for each in of] + [f"{each['cpu_s']:.2f} s" for each in of]
+            + [f"{each['bytes'] / 1e6:.0f} MB" for each in of]) + " |", flush=True)  # fmt: skip
     if given.output:
         out = {"what": "ASTRA-sim beside trellis sim on the same Chakra traces",
                "machine": {"kind": "a virtual machine", "cores": f"{len(os.sched_getaffinity(0))} cores"},

@@ -170,6 +170,14 @@ TEST(Play, TakesTheBestAlgorithm) {
     EXPECT_LE(best, played(text, "ring:8", {.algorithm = one}).time);
 }
 
+// A ring passes on no message: it goes as it does without a name.
+TEST(Play, TheNamedAlgorithmIsOfCollectivesAlone) {
+  const Played p =
+      played("ranks 4\nsend_recv a 3MB from 1 to 2\nall_reduce b 1MB after a\n", "ring:4", {.algorithm = "ring"});
+  EXPECT_EQ(p.parts[0].algorithm, "direct");
+  EXPECT_TRUE(p.parts[1].algorithm.starts_with("ring"));
+}
+
 TEST(Play, ComputesAtTheChipsRates) {
   const std::string text = "ranks 64\ncompute a 1TFLOP\ncompute b 1GB after a\n";
   EXPECT_EQ(played(text, "trn2.48xlarge", {.flops = 100e12, .memory = 500e9}).time, 10 * ms + 2 * ms);

@@ -60,7 +60,7 @@ Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const
     given.alone = price(*given.pattern, machine_, pricer.options(part.bytes)).time;
     return given;
   }
-  const std::string& only = part.algorithm.empty() ? options_.algorithm : part.algorithm;
+  const std::string& only = part.algorithm.empty() && !two ? options_.algorithm : part.algorithm;
   const std::vector<AlgorithmConfig> configs = configs_for(pricer, only, part.bytes);
   if (configs.empty())
     throw std::invalid_argument(fmt::format("{}: no algorithm{} serves {} among {}", part.name,

@@ -17,7 +17,7 @@ namespace trellis::sim {
 
 struct PlayOptions {
   std::string era = {};                            // of the machine's software; empty: the usual one
-  std::string algorithm = {};                      // for collectives that name none; empty: the best by price
+  std::string algorithm = {};                      // of collectives that name none, messages apart; empty: the best
   double flops = 0;                                // a second, of a rank; 0: its chip's tensor engine in bf16
   double memory = 0;                               // bytes a second, of a rank; 0: its part of the chip's HBM
   double element = 4;                              // bytes

@@ -20,19 +20,28 @@ constexpr std::uint32_t unknown = static_cast<std::uint32_t>(-1);
 
 bool is_message(const ChakraNode& n) { return n.type == Type::send || n.type == Type::receive; }
 
-// Traces that differ in no more than what their groups and peers are called.
-struct TraceKind {
-  std::string bytes;
-  std::vector<ChakraFrame> frames;
-  std::vector<ChakraNode> nodes;
-  std::vector<std::uint32_t> slots;  // by node: which of its own groups or peers it is with
-};
-
 // What is a rank's own, in the order in which its trace comes to it.
 struct OwnNames {
   std::uint32_t kind = 0;
   std::vector<std::uint32_t> groups;
   std::vector<Rank> peers;
+};
+
+// A rank's file that was read.
+struct SeenTrace {
+  std::string bytes;
+  std::vector<ChakraFrame> frames;
+  std::vector<std::uint32_t> groups;  // the rank's own
+
+  std::string_view frame(std::size_t i) const { return cut(bytes, frames[i]); }
+  static std::string_view cut(std::string_view bytes, ChakraFrame f) { return bytes.substr(f.begin, f.end - f.begin); }
+};
+
+// Traces that differ in no more than what their groups and peers are called.
+struct TraceKind {
+  SeenTrace first, last;  // ranks beside each other are in many of the same groups
+  std::vector<ChakraNode> nodes;
+  std::vector<std::uint32_t> slots;  // by node: which of its own groups or peers it is with
 };
 
 bool alike_but_for_names(const ChakraNode& a, const ChakraNode& b) {
@@ -75,14 +84,18 @@ class TraceFolding {
   static std::size_t at(Rank r) { return static_cast<std::size_t>(r); }
 
   bool add(Rank r) {
-    std::string bytes = bytes_(at(r));
-    const ChakraFile file{names_[at(r)], bytes};
-    find_frames(file, frames_);
+    SeenTrace seen{.bytes = bytes_(at(r))};
+    const ChakraFile file{names_[at(r)], seen.bytes};
+    find_frames(file, seen.frames);
     for (std::uint32_t k = 0; k < kinds_.size(); ++k)
-      if (OwnNames own{.kind = k}; is_of(kinds_[k], r, file, own)) return own_.push_back(std::move(own)), true;
+      if (OwnNames own{.kind = k}; is_of(kinds_[k], r, file, seen, own)) {
+        seen.groups = own.groups;
+        kinds_[k].last = std::move(seen);
+        own_.push_back(std::move(own));
+        return true;
+      }
     if (kinds_.size() == most_kinds || 2 * kinds_.size() > names_.size()) return false;
     TraceKind kind{.nodes = read_chakra_nodes(file)};
-    kind.bytes = std::move(bytes), kind.frames = frames_;
     std::map<std::pair<bool, std::string>, std::uint32_t> slots;
     std::uint32_t counts[2] = {0, 0};
     for (const ChakraNode& n : kind.nodes) {
@@ -94,31 +107,33 @@ class TraceFolding {
       counts[is_message(n)] += fresh;
       kind.slots.back() = found->second;
     }
+    OwnNames own{.kind = static_cast<std::uint32_t>(kinds_.size())};
+    for (std::size_t i = 0; i < kind.nodes.size(); ++i)
+      if (kind.slots[i] != unknown && !name(r, kind.nodes[i], kind.slots[i], own)) return false;
+    if (!differ(own.groups) || !differ(own.peers)) return false;
+    seen.groups = own.groups;
+    kind.first = std::move(seen);
     kinds_.push_back(std::move(kind));
-    OwnNames own{.kind = static_cast<std::uint32_t>(kinds_.size() - 1)};
-    if (!is_of(kinds_.back(), r, {names_[at(r)], kinds_.back().bytes}, own)) return false;
     own_.push_back(std::move(own));
     return true;
   }
 
-  bool is_of(const TraceKind& kind, Rank r, const ChakraFile& file, OwnNames& own) {
-    if (frames_.size() != kind.frames.size()) return false;
-    const auto part = [](std::string_view bytes, ChakraFrame f) { return bytes.substr(f.begin, f.end - f.begin); };
-    for (std::size_t i = 0; i < frames_.size(); ++i) {
-      const bool same = part(file.bytes, frames_[i]) == part(kind.bytes, kind.frames[i]);
-      if (i == 0) {
-        if (!same) return false;
-        continue;
+  bool is_of(const TraceKind& kind, Rank r, const ChakraFile& file, const SeenTrace& seen, OwnNames& own) {
+    if (seen.frames.size() != kind.first.frames.size() || seen.frame(0) != kind.first.frame(0)) return false;
+    for (std::size_t i = 1; i < seen.frames.size(); ++i) {
+      const std::string_view frame = seen.frame(i);
+      const std::uint32_t slot = kind.slots[i - 1];
+      const bool same = frame == kind.first.frame(i);
+      if (slot == unknown && !same) return false;
+      if (slot == unknown) continue;
+      if (kind.nodes[i - 1].type == Type::collective) {
+        const SeenTrace* like = same ? &kind.first : nullptr;
+        if (!same && !kind.last.frames.empty() && frame == kind.last.frame(i)) like = &kind.last;
+        if (like != nullptr && !note(own.groups, slot, like->groups[slot])) return false;
+        if (like != nullptr) continue;
       }
-      const ChakraNode& known = kind.nodes[i - 1];
-      if (same && kind.slots[i - 1] == unknown) continue;
-      if (same) {
-        if (!name(r, known, kind.slots[i - 1], own)) return false;
-        continue;
-      }
-      const ChakraNode node = read_node(file, frames_[i]);
-      if (kind.slots[i - 1] == unknown || !alike_but_for_names(known, node) || !name(r, node, kind.slots[i - 1], own))
-        return false;
+      const ChakraNode node = read_node(file, seen.frames[i]);
+      if (!alike_but_for_names(kind.nodes[i - 1], node) || !name(r, node, slot, own)) return false;
     }
     return differ(own.groups) && differ(own.peers);
   }
@@ -129,21 +144,23 @@ class TraceFolding {
     return std::ranges::adjacent_find(all) == all.end();
   }
 
+  template <class T>
+  static bool note(std::vector<T>& all, std::uint32_t slot, T value) {
+    if (slot == all.size()) all.push_back(value);
+    return slot < all.size() && all[slot] == value;
+  }
+
   // Notes with whom the rank's node is; false if one of its kind is with another there.
   bool name(Rank r, const ChakraNode& n, std::uint32_t slot, OwnNames& own) {
-    const auto note = [slot](auto& all, auto value) {
-      if (slot == all.size()) all.push_back(value);
-      return slot < all.size() && all[slot] == value;
-    };
     if (!is_message(n)) {
       auto found = groups_.find(n.group);
       if (found == groups_.end()) found = groups_.emplace(n.group, static_cast<std::uint32_t>(groups_.size())).first;
-      return note(own.groups, found->second);
+      return note(own.groups, slot, found->second);
     }
     const std::int64_t self = n.type == Type::send ? n.source : n.target,
                        peer = n.type == Type::send ? n.target : n.source;
     if ((self >= 0 && self != r) || peer == r || peer < 0 || peer >= std::ssize(names_)) return false;
-    return note(own.peers, static_cast<Rank>(peer));
+    return note(own.peers, slot, static_cast<Rank>(peer));
   }
 
   // Splits kinds until ranks of one are with like ones in all that they do.
@@ -233,7 +250,6 @@ class TraceFolding {
 
   std::span<const std::string> names_;
   const std::function<std::string(std::size_t)>& bytes_;
-  std::vector<ChakraFrame> frames_;  // of the rank that is read
   std::vector<TraceKind> kinds_;
   std::vector<OwnNames> own_;  // by rank
   std::map<std::string, std::uint32_t, std::less<>> groups_;
