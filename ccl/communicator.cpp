@@ -41,7 +41,7 @@ Communicator::~Communicator() {
 
 std::unique_ptr<Communicator> Communicator::from_environment() {
   const Config config = config_from_environment();
-  const Launched launched = launched_from_environment();
+  const LaunchedProcess launched = launched_from_environment();
   const std::string prefix = next_job_prefix();
   std::shared_ptr<Store> store;
   try {

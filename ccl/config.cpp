@@ -90,7 +90,7 @@ constexpr Names open_mpi = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMP
 constexpr Names mpich = {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "mpiexec"};
 
 // Whether this launcher set any variable. If so, all that are needed must be set and consistent.
-bool read_ranks(const Names& names, Launched& l) {
+bool read_ranks(const Names& names, LaunchedProcess& l) {
   const std::optional<int> rank = integer(names.rank, 0, most_ranks - 1);
   const std::optional<int> ranks = integer(names.ranks, 1, most_ranks);
   if (!rank && !ranks) return false;
@@ -138,7 +138,7 @@ int tasks_on_node(const char* name, const std::string& list, int node) {
 }
 
 // A batch script has SLURM_PROCID too; only a step of srun has a step id.
-bool read_slurm(Launched& l) {
+bool read_slurm(LaunchedProcess& l) {
   if (!is_set("SLURM_PROCID") || !is_set("SLURM_STEP_ID")) return false;
   const char* total = is_set("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
   read_ranks({"SLURM_PROCID", total, "", "", "srun"}, l);
@@ -171,7 +171,7 @@ std::string first_host(const std::string& list) {
 }
 
 // Without PMIx, srun gives a list of hosts; the port is computed from the numbers of the job and the step.
-void meet_as_slurm_tells(Launched& l) {
+void meet_as_slurm_tells(LaunchedProcess& l) {
   constexpr int first_port = 20'000, apart = 8, jobs_apart = 1'500;
   const std::optional<std::string> hosts = variable("SLURM_STEP_NODELIST");
   const std::optional<int> job = integer("SLURM_JOB_ID", 0, std::numeric_limits<int>::max());
@@ -182,7 +182,7 @@ void meet_as_slurm_tells(Launched& l) {
 }
 
 // "10.0.0.1:29500", as users of the Neuron runtime and of NCCL tell it.
-void read_root_address(Launched& l) {
+void read_root_address(LaunchedProcess& l) {
   for (const char* name : {"NEURON_RT_ROOT_COMM_ID", "NCCL_COMM_ID"}) {
     const std::optional<std::string> value = variable(name);
     if (!value) continue;
@@ -193,7 +193,7 @@ void read_root_address(Launched& l) {
   }
 }
 
-bool read_pmix(Launched& l) {
+bool read_pmix(LaunchedProcess& l) {
   const std::optional<int> rank = integer("PMIX_RANK", 0, most_ranks - 1);
   if (!rank) return false;
   l.rank = *rank;
@@ -294,8 +294,8 @@ FabricSettings fabric_from_environment() {
   return f;
 }
 
-Launched launched_from_environment() {
-  Launched l;
+LaunchedProcess launched_from_environment() {
+  LaunchedProcess l;
   // srun can set PMI_RANK too, but not which ranks share a node. MPICH's mpiexec, which srun may start, does.
   const bool any = read_ranks(torchrun, l) || read_ranks(open_mpi, l) ||
                    (is_set(mpich.local_rank) && read_ranks(mpich, l)) || read_slurm(l) || read_ranks(mpich, l) ||

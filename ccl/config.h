@@ -58,7 +58,7 @@ FabricSettings fabric_from_environment();
 std::string sockets_from_environment();  // `sockets` alone, for those who only meet
 
 // What torchrun, mpirun, srun or trellis launch told this process. The defaults stand for a process without a launcher.
-struct Launched {
+struct LaunchedProcess {
   int rank = 0;
   int ranks = 1;
   int local_rank = 0;
@@ -74,7 +74,7 @@ struct Launched {
 // (OMPI_COMM_WORLD_*), MPICH (PMI_*, MPI_LOCAL*), Slurm in a step of srun (SLURM_*) and PMIx (PMIX_RANK). MASTER_ADDR,
 // MASTER_PORT and TRELLIS_SECRET are read for all of them. Throws invalid_argument that names what is missing or
 // invalid.
-Launched launched_from_environment();
+LaunchedProcess launched_from_environment();
 
 // TRELLIS_SECRET, or empty: for launchers, which pass it to the ranks that they start.
 std::string secret_from_environment();

@@ -44,7 +44,8 @@ const std::shared_ptr<device::Device>& device_of_process() {
   Kept& kept = device::of_this_process([] { return new Kept; });
   std::call_once(kept.once, [&] {
     const std::string name = device_from_environment();
-    const Launched l = name == "host" ? Launched{} : launched_from_environment();  // the host needs no launcher
+    const LaunchedProcess l =
+        name == "host" ? LaunchedProcess{} : launched_from_environment();  // the host needs no launcher
     kept.device = device_of_rank(name, l.rank, l.local_rank);
   });
   return kept.device;

@@ -235,7 +235,7 @@ int run_processes(const std::vector<RankContext>& contexts, const Work& work, st
   return children.wait();
 }
 
-int run_launched(const ccl::Launched& launched, const RankOptions& wish, const Work& work) {
+int run_launched(const ccl::LaunchedProcess& launched, const RankOptions& wish, const Work& work) {
   if (wish.ranks != 0 && wish.ranks != launched.ranks)
     throw std::invalid_argument(
         fmt::format("{} ranks are asked for, and {} started {}", wish.ranks, launched.by, launched.ranks));
@@ -254,7 +254,7 @@ int usual_ranks(int cores, double quota) {
 
 int run_on_ranks(const RankOptions& wish, const Work& work) {
   ccl::raise_descriptor_limit();  // every rank holds descriptors of every other, for each communicator
-  const ccl::Launched launched = ccl::launched_from_environment();
+  const ccl::LaunchedProcess launched = ccl::launched_from_environment();
   if (!launched.by.empty()) return run_launched(launched, wish, work);
   const TopoMachine host = host_machine();
   const double quota = kernels::quota_here();

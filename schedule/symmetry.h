@@ -8,14 +8,14 @@ namespace trellis::schedule {
 
 // Ranks as coordinates, innermost axis first. The schedule does not change when all coordinates along an axis are
 // rotated by one amount (rotate) or XORed with one number (flip). A distinct axis promises no symmetry.
-struct Axis {
+struct SymmetryAxis {
   enum class Kind : std::uint8_t { distinct, rotate, flip } kind = Kind::distinct;
   Rank size = 1;
-  bool operator==(const Axis&) const = default;
+  bool operator==(const SymmetryAxis&) const = default;
 };
 
 struct Symmetry {
-  std::vector<Axis> axes;
+  std::vector<SymmetryAxis> axes;
 
   Rank ranks() const;
   Rank classes() const;                              // number of classes

@@ -82,7 +82,7 @@ void measure(Communicator& c, const std::string& op, std::size_t bytes, bool own
 
 int main(int argc, char** argv) try {
   if (argc < 4) return fmt::print(stderr, "usage: ccl_peer OP malloc|device BYTES...\n"), 2;
-  const Launched job = launched_from_environment();
+  const LaunchedProcess job = launched_from_environment();
   const Config config = config_from_environment();
   const auto c =
       Communicator::create(store_from_environment(job, Clock::now() + config.timeout), job.rank, job.ranks, config);

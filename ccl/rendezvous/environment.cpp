@@ -18,11 +18,11 @@ namespace trellis::ccl {
 namespace {
 
 // A job without a secret uses its name instead, so that it does not join another job by mistake.
-std::string secret_of(const Launched& l) {
+std::string secret_of(const LaunchedProcess& l) {
   return l.secret.empty() ? fmt::format("no secret: {}:{}", l.address, l.port) : l.secret;
 }
 
-StoreSearch search_of(const Launched& l) {
+StoreSearch search_of(const LaunchedProcess& l) {
   StoreSearch search{.places = {},
                      .secret = secret_of(l),
                      .name = fmt::format("rank 0's store at {}:{}", l.address, l.port),
@@ -39,7 +39,7 @@ StoreSearch search_of(const Launched& l) {
 }
 
 // Whether the program at the port is a store with this job's secret.
-bool kept_by_another(const Launched& l, int port, Deadline deadline) {
+bool kept_by_another(const LaunchedProcess& l, int port, Deadline deadline) {
   constexpr std::chrono::milliseconds at_once{500};  // for a server on this machine
   const std::string at = listening_address(l.address);
   try {
@@ -51,7 +51,7 @@ bool kept_by_another(const Launched& l, int port, Deadline deadline) {
   return false;
 }
 
-std::shared_ptr<StoreLoop> serve(const Launched& l, Deadline deadline) {
+std::shared_ptr<StoreLoop> serve(const LaunchedProcess& l, Deadline deadline) {
   for (int port = l.port; port < l.port + ports_of_ranks && port <= 65535; ++port) {
     try {
       return serve_while_used({.address = listening_address(l.address),
@@ -73,7 +73,7 @@ std::shared_ptr<StoreLoop> serve(const Launched& l, Deadline deadline) {
 // The stores that this process keeps as rank 0 of a job.
 class JobStores {
  public:
-  std::shared_ptr<Store> keep(const Launched& l, Deadline deadline) {
+  std::shared_ptr<Store> keep(const LaunchedProcess& l, Deadline deadline) {
     const std::unique_lock lock(mutex_, deadline);
     if (!lock.owns_lock())
       throw TimedOut(fmt::format("rank 0's store at {}:{} is still being made", l.address, l.port));
@@ -104,7 +104,7 @@ std::string listening_address(const std::string& host) {
   return host == "::1" || host.starts_with("127.") ? host : "";
 }
 
-std::shared_ptr<Store> store_from_environment(const Launched& l, Deadline deadline) {
+std::shared_ptr<Store> store_from_environment(const LaunchedProcess& l, Deadline deadline) {
   if (l.ranks == 1) return memory_store();
   if (!l.address.empty()) return l.rank == 0 ? job_stores().keep(l, deadline) : find_tcp_store(search_of(l), deadline);
   if (l.pmix) return store_for(id_through_pmix(l.rank, make_unique_id, deadline), deadline);

@@ -19,7 +19,7 @@ std::string listening_address(const std::string& host);
 // address, PMIx tells where rank 0 keeps it. A single rank gets a memory_store. A second call finds the notes of the
 // first until these are left, so give each communicator its own prefix.
 // Throws invalid_argument when the launcher told too little; otherwise as tcp_store does.
-std::shared_ptr<Store> store_from_environment(const Launched&, Deadline);
+std::shared_ptr<Store> store_from_environment(const LaunchedProcess&, Deadline);
 
 // A prefix for the next communicator of this process's job: every rank makes its communicators in the same order.
 std::string next_job_prefix();

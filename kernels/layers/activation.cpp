@@ -105,7 +105,7 @@ void call(std::string_view kernel, DType d, std::initializer_list<Named> written
           std::size_t n, int threads) {
   check_table(kernel, d, n, 1);
   check_threads(kernel, threads);
-  std::array<Operand, 3> outs, ins;
+  std::array<KernelOperand, 3> outs, ins;
   std::array<void*, 3> writes;
   std::array<const void*, 3> reads;
   std::size_t w = 0, r = 0;

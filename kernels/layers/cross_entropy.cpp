@@ -76,7 +76,7 @@ void check_labels(const std::int32_t* labels, std::size_t rows, std::size_t colu
 }
 
 template <class T>
-Operand one_a_row(std::string_view name, const T* data, std::size_t rows) {
+KernelOperand one_a_row(std::string_view name, const T* data, std::size_t rows) {
   return array_of("cross_entropy", name, data, rows);
 }
 
@@ -86,9 +86,9 @@ void cross_entropy_parts(DType type, const void* logits, const std::int32_t* lab
                          float* targets, std::size_t rows, std::size_t columns, const CrossEntropyOptions& o) {
   const std::size_t bytes = check_table("cross_entropy", type, rows, columns) * size_of(type);
   check_threads("cross_entropy", o.threads);
-  const Operand out[] = {one_a_row("largest", largest, rows), one_a_row("sums", sums, rows),
-                         one_a_row("targets", targets, rows)};
-  const Operand in[] = {{"logits", logits, bytes}, one_a_row("labels", labels, rows)};
+  const KernelOperand out[] = {one_a_row("largest", largest, rows), one_a_row("sums", sums, rows),
+                               one_a_row("targets", targets, rows)};
+  const KernelOperand in[] = {{"logits", logits, bytes}, one_a_row("labels", labels, rows)};
   check_operands("cross_entropy", out, in, false);
   if (rows == 0) return;
   check_labels(labels, rows, columns, o);
@@ -105,10 +105,10 @@ void cross_entropy_parts(DType type, const void* logits, const std::int32_t* lab
 CrossEntropy cross_entropy_finish(const std::int32_t* labels, const float* largest, const float* sums,
                                   const float* targets, float* losses, float* log_sums, std::size_t rows,
                                   const CrossEntropyOptions& o) {
-  const Operand out[] = {one_a_row("losses", losses, losses == nullptr ? 0 : rows),
-                         one_a_row("log_sums", log_sums, rows)};
-  const Operand in[] = {one_a_row("labels", labels, rows), one_a_row("largest", largest, rows),
-                        one_a_row("sums", sums, rows), one_a_row("targets", targets, rows)};
+  const KernelOperand out[] = {one_a_row("losses", losses, losses == nullptr ? 0 : rows),
+                               one_a_row("log_sums", log_sums, rows)};
+  const KernelOperand in[] = {one_a_row("labels", labels, rows), one_a_row("largest", largest, rows),
+                              one_a_row("sums", sums, rows), one_a_row("targets", targets, rows)};
   check_operands("cross_entropy", out, in, true);
   CrossEntropy all;
   for (std::size_t row = 0; row < rows; ++row) {
@@ -138,8 +138,8 @@ void cross_entropy_gradient(DType type, const void* logits, const std::int32_t* 
                             void* dlogits, std::size_t rows, std::size_t columns, const CrossEntropyOptions& o) {
   const std::size_t bytes = check_table("cross_entropy_gradient", type, rows, columns) * size_of(type);
   check_threads("cross_entropy_gradient", o.threads);
-  const Operand out{"dlogits", dlogits, bytes}, in{"logits", logits, bytes};
-  const Operand others[] = {one_a_row("labels", labels, rows), one_a_row("log_sums", log_sums, rows)};
+  const KernelOperand out{"dlogits", dlogits, bytes}, in{"logits", logits, bytes};
+  const KernelOperand others[] = {one_a_row("labels", labels, rows), one_a_row("log_sums", log_sums, rows)};
   check_operands("cross_entropy_gradient", {&out, 1}, {&in, 1}, true);
   check_operands("cross_entropy_gradient", {&out, 1}, others, false);
   if (rows == 0) return;

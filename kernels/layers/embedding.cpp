@@ -85,9 +85,9 @@ void embedding(const EmbeddingTable& t, const void* table, const std::int32_t* i
                int threads) {
   const Sizes sizes = check("embedding", t, rows);
   check_threads("embedding", threads);
-  const Operand write{"out", out, sizes.rows * size_of(t.type)};
-  const Operand reads[] = {{"table", table, rows == 0 ? 0 : sizes.table * size_of(t.type)},
-                           array_of("embedding", "ids", ids, rows)};
+  const KernelOperand write{"out", out, sizes.rows * size_of(t.type)};
+  const KernelOperand reads[] = {{"table", table, rows == 0 ? 0 : sizes.table * size_of(t.type)},
+                                 array_of("embedding", "ids", ids, rows)};
   check_operands("embedding", {&write, 1}, reads, false);
   check_ids("embedding", t, ids, rows, {});
   const std::size_t bytes = t.width * size_of(t.type);
@@ -107,8 +107,9 @@ void embedding_gradient(const EmbeddingTable& t, const void* dy, const std::int3
   const Sizes sizes = check("embedding_gradient", t, rows);
   const std::size_t dy_elements = check_table("embedding_gradient", o.dy, rows, t.width);
   check_threads("embedding_gradient", o.threads);
-  const Operand write{"dtable", dtable, sizes.table * size_of(t.type)};
-  const Operand reads[] = {{"dy", dy, dy_elements * size_of(o.dy)}, array_of("embedding_gradient", "ids", ids, rows)};
+  const KernelOperand write{"dtable", dtable, sizes.table * size_of(t.type)};
+  const KernelOperand reads[] = {{"dy", dy, dy_elements * size_of(o.dy)},
+                                 array_of("embedding_gradient", "ids", ids, rows)};
   check_operands("embedding_gradient", {&write, 1}, reads, false);
   check_ids("embedding_gradient", t, ids, rows, o.ignore);
   const ByEntry all = by_entry(t, ids, rows, o.ignore);

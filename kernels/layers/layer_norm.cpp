@@ -82,7 +82,7 @@ void add_to(std::vector<RowKernel>& all) {
 const RegisteredRows registered({add_to<DType::f32>, add_to<DType::bf16>});
 
 // May be left out.
-Operand floats(std::string_view name, const float* data, std::size_t n) {
+KernelOperand floats(std::string_view name, const float* data, std::size_t n) {
   return array_of("layer_norm", name, data, data == nullptr ? 0 : n);
 }
 
@@ -93,9 +93,9 @@ void layer_norm(DType type, const void* x, const void* weight, const void* bias,
   const std::size_t bytes = check_table("layer_norm", type, rows, columns) * size_of(type);
   check_threads("layer_norm", o.threads);
   const std::size_t column_bytes = rows == 0 ? 0 : columns * size_of(type);
-  const Operand out[] = {{"y", y, bytes}, floats("means", kept.means, rows), floats("scales", kept.scales, rows)};
-  const Operand in{"x", x, bytes};
-  const Operand shared[] = {{"weight", weight, column_bytes}, {"bias", bias, column_bytes}};
+  const KernelOperand out[] = {{"y", y, bytes}, floats("means", kept.means, rows), floats("scales", kept.scales, rows)};
+  const KernelOperand in{"x", x, bytes};
+  const KernelOperand shared[] = {{"weight", weight, column_bytes}, {"bias", bias, column_bytes}};
   check_operands("layer_norm", out, {&in, 1}, true);
   check_operands("layer_norm", out, shared, false);
   void* const writes[] = {y, kept.means, kept.scales};
@@ -111,11 +111,11 @@ void layer_norm_gradient(DType type, const void* dy, const void* x, const void* 
   if ((dweight == nullptr) != (dbias == nullptr) && columns != 0)
     throw std::invalid_argument(
         fmt::format("layer_norm_gradient: {} is null; both sums or neither", dweight == nullptr ? "dweight" : "dbias"));
-  const Operand out[] = {floats("dweight", dweight, columns), floats("dbias", dbias, columns), {"dx", dx, bytes}};
-  const Operand tables[] = {{"dy", dy, bytes}, {"x", x, bytes}};
-  const Operand others[] = {{"weight", weight, rows == 0 ? 0 : columns * size_of(type)},
-                            array_of("layer_norm_gradient", "means", kept.means, rows),
-                            array_of("layer_norm_gradient", "scales", kept.scales, rows)};
+  const KernelOperand out[] = {floats("dweight", dweight, columns), floats("dbias", dbias, columns), {"dx", dx, bytes}};
+  const KernelOperand tables[] = {{"dy", dy, bytes}, {"x", x, bytes}};
+  const KernelOperand others[] = {{"weight", weight, rows == 0 ? 0 : columns * size_of(type)},
+                                  array_of("layer_norm_gradient", "means", kept.means, rows),
+                                  array_of("layer_norm_gradient", "scales", kept.scales, rows)};
   check_operands("layer_norm_gradient", out, others, false);
   check_operands("layer_norm_gradient", {out, 2}, tables, false);
   check_operands("layer_norm_gradient", {out + 2, 1}, tables, true);

@@ -58,10 +58,10 @@ void check(const Whole& w) {
                     name(w.from), name(w.to)));
   check_threads("matmul", w.options.threads);
   const auto [m, n, k] = w.shape;
-  const Operand write{"c", w.c, extent("c", m, n, w.stride, size_of(w.to))};
+  const KernelOperand write{"c", w.c, extent("c", m, n, w.stride, size_of(w.to))};
   std::size_t a = extent("a", m, k, w.a, w.from), b = extent("b", k, n, w.b, w.from);
   if (write.bytes == 0 || product_is_zero(w)) a = b = 0;
-  const Operand reads[] = {{"a", w.a.data, a}, {"b", w.b.data, b}};
+  const KernelOperand reads[] = {{"a", w.a.data, a}, {"b", w.b.data, b}};
   check_operands("matmul", {&write, 1}, reads, false);
 }
 

@@ -76,9 +76,9 @@ void rms_norm(DType type, const void* x, const void* weight, void* y, float* sca
               std::size_t columns, const RmsNormOptions& o) {
   const std::size_t bytes = check_table("rms_norm", type, rows, columns) * size_of(type);
   check_threads("rms_norm", o.threads);
-  const Operand out[] = {{"y", y, bytes}, array_of("rms_norm", "scales", scales, scales == nullptr ? 0 : rows)};
-  const Operand in{"x", x, bytes};
-  const Operand shared{"weight", weight, rows == 0 ? 0 : columns * size_of(type)};
+  const KernelOperand out[] = {{"y", y, bytes}, array_of("rms_norm", "scales", scales, scales == nullptr ? 0 : rows)};
+  const KernelOperand in{"x", x, bytes};
+  const KernelOperand shared{"weight", weight, rows == 0 ? 0 : columns * size_of(type)};
   check_operands("rms_norm", out, {&in, 1}, true);
   check_operands("rms_norm", out, {&shared, 1}, false);
   void* const writes[] = {y, scales};
@@ -91,12 +91,12 @@ void rms_norm_gradient(DType type, const void* dy, const void* x, const void* we
                        float* dweight, std::size_t rows, std::size_t columns, int threads) {
   const std::size_t bytes = check_table("rms_norm_gradient", type, rows, columns) * size_of(type);
   check_threads("rms_norm_gradient", threads);
-  const Operand out{"dx", dx, bytes};
-  const Operand sum = array_of("rms_norm_gradient", "dweight", dweight, dweight == nullptr ? 0 : columns);
-  const Operand writes_checked[] = {out, sum};
-  const Operand tables[] = {{"dy", dy, bytes}, {"x", x, bytes}};
-  const Operand others[] = {{"weight", weight, rows == 0 ? 0 : columns * size_of(type)},
-                            array_of("rms_norm_gradient", "scales", scales, rows)};
+  const KernelOperand out{"dx", dx, bytes};
+  const KernelOperand sum = array_of("rms_norm_gradient", "dweight", dweight, dweight == nullptr ? 0 : columns);
+  const KernelOperand writes_checked[] = {out, sum};
+  const KernelOperand tables[] = {{"dy", dy, bytes}, {"x", x, bytes}};
+  const KernelOperand others[] = {{"weight", weight, rows == 0 ? 0 : columns * size_of(type)},
+                                  array_of("rms_norm_gradient", "scales", scales, rows)};
   check_operands("rms_norm_gradient", writes_checked, others, false);
   check_operands("rms_norm_gradient", {&sum, 1}, tables, false);
   check_operands("rms_norm_gradient", {&out, 1}, tables, true);

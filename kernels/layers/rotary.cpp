@@ -108,10 +108,10 @@ void rotary(DType type, const void* x, void* y, const RotaryShape& shape, const 
   if (shape.rows == 0 || length == 0) return;
   const std::size_t bytes = bytes_of("rotary", (shape.rows - 1) * shape.stride + length, size_of(type));
   const std::size_t angles = angles_of("rotary", table.positions, shape.turned / 2);
-  const Operand out{"y", y, bytes}, in{"x", x, bytes};
-  const Operand others[] = {array_of("rotary", "cosines", table.cosines, angles),
-                            array_of("rotary", "sines", table.sines, angles),
-                            array_of("rotary", "positions", o.positions, o.positions == nullptr ? 0 : shape.rows)};
+  const KernelOperand out{"y", y, bytes}, in{"x", x, bytes};
+  const KernelOperand others[] = {
+      array_of("rotary", "cosines", table.cosines, angles), array_of("rotary", "sines", table.sines, angles),
+      array_of("rotary", "positions", o.positions, o.positions == nullptr ? 0 : shape.rows)};
   check_operands("rotary", {&out, 1}, {&in, 1}, true);
   check_operands("rotary", {&out, 1}, others, false);
   check_positions(shape, table, o);
@@ -141,8 +141,8 @@ void rotary_table(float* cosines, float* sines, std::size_t first, std::size_t c
     throw std::invalid_argument(
         fmt::format("rotary_table: {} positions from {} on pass the last position", count, first));
   const std::size_t angles = angles_of("rotary_table", count, pairs);
-  const Operand out[] = {array_of("rotary_table", "cosines", cosines, angles),
-                         array_of("rotary_table", "sines", sines, angles)};
+  const KernelOperand out[] = {array_of("rotary_table", "cosines", cosines, angles),
+                               array_of("rotary_table", "sines", sines, angles)};
   check_operands("rotary_table", out, {}, false);
   for (std::size_t i = 0; i < pairs; ++i) {
     for (std::size_t p = 0; p < count; ++p) {

@@ -76,7 +76,7 @@ void softmax(DType type, const void* x, void* y, std::size_t rows, std::size_t c
   const std::size_t bytes = check_table("softmax", type, rows, columns) * size_of(type);
   check_queries("softmax", o.queries, rows, columns);
   check_threads("softmax", o.threads);
-  const Operand out{"y", y, bytes}, in{"x", x, bytes};
+  const KernelOperand out{"y", y, bytes}, in{"x", x, bytes};
   check_operands("softmax", {&out, 1}, {&in, 1}, true);
   const SoftmaxSettings settings{o.scale, o.queries};
   run_rows(fmt::format("softmax.{}", name(type)),
@@ -88,8 +88,8 @@ void softmax_gradient(DType type, const void* dy, const void* y, void* dx, std::
   const std::size_t bytes = check_table("softmax_gradient", type, rows, columns) * size_of(type);
   check_queries("softmax_gradient", o.queries, rows, columns);
   check_threads("softmax_gradient", o.threads);
-  const Operand out{"dx", dx, bytes};
-  const Operand in[] = {{"dy", dy, bytes}, {"y", y, bytes}};
+  const KernelOperand out{"dx", dx, bytes};
+  const KernelOperand in[] = {{"dy", dy, bytes}, {"y", y, bytes}};
   check_operands("softmax_gradient", {&out, 1}, in, true);
   const SoftmaxSettings settings{o.scale, o.queries};
   const void* const reads[] = {dy, y};

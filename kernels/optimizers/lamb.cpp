@@ -155,12 +155,12 @@ void check(const Moments& m, const LambOptions& o) {
 
 // The operands that are read beside the ones written, in the order of lamb.squares.
 struct Places {
-  std::array<Operand, 4> all;
+  std::array<KernelOperand, 4> all;
   std::size_t count = 0;
   void add(std::string_view what, const void* data, std::size_t n, DType type) {
     all[count++] = {what, data, bytes_of("lamb", n, size_of(type))};
   }
-  std::span<const Operand> span() const { return {all.data(), count}; }
+  std::span<const KernelOperand> span() const { return {all.data(), count}; }
 };
 
 Places read_by_squares(const Weights& w, const Moments& m, std::size_t n) {
@@ -215,7 +215,7 @@ LambSums lamb_moments(const Weights& w, const Gradient& g, const Moments& m, std
   const Places places = read_by_squares(w, m, n);
   Places read;
   read.add("the gradient", g.values, n, g.type);
-  for (const Operand& kept : places.span().first(places.count - 2)) read.all[read.count++] = kept;
+  for (const KernelOperand& kept : places.span().first(places.count - 2)) read.all[read.count++] = kept;
   check_operands("lamb", places.span().last(2), read.span(), false);
   const Kernel& moments = *known().moments[narrow];
   const Kernel& squares = *known().squares[static_cast<std::size_t>(as_read(w.keep))];

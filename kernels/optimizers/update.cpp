@@ -107,7 +107,7 @@ std::size_t keep_index(std::string_view kernel, Keep k) {
 void run_update(const UpdateCall& u) {
   check_threads(u.optimizer, u.threads);
   check_random(u.optimizer, u.random, u.n);
-  std::array<Operand, most_written> written;
+  std::array<KernelOperand, most_written> written;
   std::array<void*, most_written> writes;
   std::size_t count = 0;
   const auto add = [&](std::string_view what, void* data, DType type) {
@@ -119,7 +119,7 @@ void run_update(const UpdateCall& u) {
   add("the parameters", u.weights.values, type_of(keep));
   if (keep == Keep::bf16_kahan) add("the parameters' rest", u.weights.rest, DType::bf16);
   for (const State& state : u.states) add(state.name, state.data, state.type);
-  const Operand gradient{"the gradient", u.gradient.values, bytes_of(u.optimizer, u.n, size_of(u.gradient.type))};
+  const KernelOperand gradient{"the gradient", u.gradient.values, bytes_of(u.optimizer, u.n, size_of(u.gradient.type))};
   check_operands(u.optimizer, {written.data(), count}, {&gradient, 1}, false);
   run(u.kernel,
       {.n = u.n,

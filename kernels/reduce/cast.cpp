@@ -87,8 +87,8 @@ void cast(DType from, const void* src, DType to, void* dst, std::size_t n, const
     throw std::invalid_argument(fmt::format("cast: no conversion from {} to {}", name(from), name(to)));
   check_threads("cast", o.threads);
   check_random("cast", o.random, n);
-  const Operand write{"dst", dst, bytes_of("cast", n, size_of(to))};
-  const Operand read{"src", src, bytes_of("cast", n, size_of(from))};
+  const KernelOperand write{"dst", dst, bytes_of("cast", n, size_of(to))};
+  const KernelOperand read{"src", src, bytes_of("cast", n, size_of(from))};
   check_operands("cast", {&write, 1}, {&read, 1}, true);
   void* const writes[] = {dst};
   const void* const reads[] = {src};

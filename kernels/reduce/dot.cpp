@@ -54,7 +54,7 @@ Kernels kernels_of(std::string_view op) {
   return all;
 }
 
-double summed(std::string_view op, const Kernels& kernels, DType d, std::span<const Operand> reads, std::size_t n,
+double summed(std::string_view op, const Kernels& kernels, DType d, std::span<const KernelOperand> reads, std::size_t n,
               int threads) {
   const auto type = std::find(std::begin(types), std::end(types), d);
   if (type == std::end(types))
@@ -73,13 +73,13 @@ double summed(std::string_view op, const Kernels& kernels, DType d, std::span<co
 
 double dot(DType d, const void* x, const void* y, std::size_t n, int threads) {
   const std::size_t bytes = bytes_of("dot", n, 8);
-  const Operand reads[] = {{"x", x, bytes / 8 * size_of(d)}, {"y", y, bytes / 8 * size_of(d)}};
+  const KernelOperand reads[] = {{"x", x, bytes / 8 * size_of(d)}, {"y", y, bytes / 8 * size_of(d)}};
   static const Kernels kernels = kernels_of("dot");
   return summed("dot", kernels, d, reads, n, threads);
 }
 
 double sum_of_squares(DType d, const void* x, std::size_t n, int threads) {
-  const Operand read{"x", x, bytes_of("squares", n, 8) / 8 * size_of(d)};
+  const KernelOperand read{"x", x, bytes_of("squares", n, 8) / 8 * size_of(d)};
   static const Kernels kernels = kernels_of("squares");
   return summed("squares", kernels, d, {&read, 1}, n, threads);
 }

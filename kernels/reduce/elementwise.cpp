@@ -98,7 +98,7 @@ void apply(std::string_view op, DType d, double factor, const void* read, void* 
   check_threads(op, o.threads);
   check_random(op, o.random, n);
   const std::size_t bytes = bytes_of(op, n, size_of(d));
-  const Operand written{in_place ? "dst" : "y", write, bytes}, source{in_place ? "src" : "x", read, bytes};
+  const KernelOperand written{in_place ? "dst" : "y", write, bytes}, source{in_place ? "src" : "x", read, bytes};
   check_operands(op, {&written, 1}, {&source, 1}, in_place);
   const auto narrow = static_cast<float>(factor);
   run(kernel,
@@ -118,7 +118,7 @@ void fill(DType d, void* dst, std::size_t n, double value, int threads) {
   static const std::array<const Kernel*, 4> by_size = {&kernel_named("fill.u8"), &kernel_named("fill.u16"),
                                                        &kernel_named("fill.u32"), &kernel_named("fill.u64")};
   check_threads("fill", threads);
-  const Operand written{"dst", dst, bytes_of("fill", n, size_of(d))};
+  const KernelOperand written{"dst", dst, bytes_of("fill", n, size_of(d))};
   check_operands("fill", {&written, 1}, {}, false);
   std::uint64_t element = 0;
   store(d, &element, value);

@@ -189,7 +189,7 @@ void reduce(Reduction op, DType type, std::span<const void* const> sources, void
   const std::size_t bytes = bytes_of("reduce", n, size_of(type));
   for (const void* source : sources) {
     if (plainly_right(dst, source, bytes)) continue;
-    const Operand write{"dst", dst, bytes}, read{"a source", source, bytes};
+    const KernelOperand write{"dst", dst, bytes}, read{"a source", source, bytes};
     check_operands("reduce", {&write, 1}, {&read, 1}, true);
   }
   void* const writes[] = {dst};

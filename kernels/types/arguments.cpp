@@ -8,10 +8,10 @@
 namespace trellis::kernels {
 namespace {
 
-std::uintptr_t begin(const Operand& o) { return reinterpret_cast<std::uintptr_t>(o.data); }
-std::uintptr_t end(const Operand& o) { return begin(o) + o.bytes; }
+std::uintptr_t begin(const KernelOperand& o) { return reinterpret_cast<std::uintptr_t>(o.data); }
+std::uintptr_t end(const KernelOperand& o) { return begin(o) + o.bytes; }
 
-void check_place(std::string_view kernel, const Operand& o) {
+void check_place(std::string_view kernel, const KernelOperand& o) {
   if (o.bytes == 0) return;
   if (o.data == nullptr)
     throw std::invalid_argument(fmt::format("{}: {} is null and {} bytes long", kernel, o.name, o.bytes));
@@ -23,7 +23,7 @@ void check_place(std::string_view kernel, const Operand& o) {
         fmt::format("{}: {} at {:#x} can't be {} bytes long", kernel, o.name, begin(o), o.bytes));
 }
 
-void check_apart(std::string_view kernel, const Operand& written, const Operand& other, bool may_be_same) {
+void check_apart(std::string_view kernel, const KernelOperand& written, const KernelOperand& other, bool may_be_same) {
   if (written.bytes == 0 || other.bytes == 0 || end(written) <= begin(other) || end(other) <= begin(written)) return;
   if (may_be_same && written.data == other.data && written.bytes == other.bytes) return;
   throw std::invalid_argument(fmt::format("{}: {} at {:#x} ({} bytes) overlaps {} at {:#x} ({} bytes)", kernel,
@@ -33,14 +33,14 @@ void check_apart(std::string_view kernel, const Operand& written, const Operand&
 
 }  // namespace
 
-void check_operands(std::string_view kernel, std::span<const Operand> writes, std::span<const Operand> reads,
-                    bool in_place) {
-  for (const Operand& o : writes) check_place(kernel, o);
-  for (const Operand& o : reads) check_place(kernel, o);
+void check_operands(std::string_view kernel, std::span<const KernelOperand> writes,
+                    std::span<const KernelOperand> reads, bool in_place) {
+  for (const KernelOperand& o : writes) check_place(kernel, o);
+  for (const KernelOperand& o : reads) check_place(kernel, o);
   for (std::size_t w = 0; w < writes.size(); ++w) {
     for (std::size_t other = w + 1; other < writes.size(); ++other)
       check_apart(kernel, writes[w], writes[other], false);
-    for (const Operand& read : reads) check_apart(kernel, writes[w], read, in_place);
+    for (const KernelOperand& read : reads) check_apart(kernel, writes[w], read, in_place);
   }
 }
 

@@ -12,7 +12,7 @@
 
 namespace trellis::kernels {
 
-struct Operand {
+struct KernelOperand {
   std::string_view name;  // "dst"
   const void* data;
   std::size_t bytes;
@@ -21,8 +21,8 @@ struct Operand {
 
 // No operand of more than 0 bytes is null, misaligned, or so long that it would wrap around the end of memory; nothing
 // written overlaps anything else, unless it is exactly a read operand and `in_place` allows it.
-void check_operands(std::string_view kernel, std::span<const Operand> writes, std::span<const Operand> reads,
-                    bool in_place);
+void check_operands(std::string_view kernel, std::span<const KernelOperand> writes,
+                    std::span<const KernelOperand> reads, bool in_place);
 
 // Whether that is so at a glance, for what is written and one operand that is read, of the same size: where it is not,
 // check_operands says what is wrong, if anything.
@@ -42,7 +42,7 @@ inline std::size_t bytes_of(std::string_view kernel, std::size_t n, std::size_t 
 
 // n elements of a type of C++.
 template <class T>
-Operand array_of(std::string_view kernel, std::string_view name, const T* data, std::size_t n) {
+KernelOperand array_of(std::string_view kernel, std::string_view name, const T* data, std::size_t n) {
   return {name, data, bytes_of(kernel, n, sizeof(T)), alignof(T)};
 }
 

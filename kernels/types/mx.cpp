@@ -49,12 +49,12 @@ std::uint32_t element_code(const Elements& e, double value, Rounding rounding, s
   return std::min(encode(e.format, std::fabs(value), rounding, random) & (e.format.sign() - 1), e.largest) | sign;
 }
 
-void check(MxFormat f, const Operand& elements, const Operand& scales, const Operand& floats, bool decodes,
-           std::size_t n) {
+void check(MxFormat f, const KernelOperand& elements, const KernelOperand& scales, const KernelOperand& floats,
+           bool decodes, std::size_t n) {
   const std::string what = fmt::format("{} of {}", decodes ? "mx_decode" : "mx_encode", name(f));
   if (n % mx_block != 0)
     throw std::invalid_argument(fmt::format("{}: {} elements are not whole blocks of {}", what, n, mx_block));
-  const Operand blocks[] = {elements, scales};
+  const KernelOperand blocks[] = {elements, scales};
   if (decodes)
     check_operands(what, {&floats, 1}, blocks, false);
   else

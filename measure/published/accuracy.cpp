@@ -40,7 +40,7 @@ double middle_of(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-const Launch* launch_in(const Fit* fit, const Answer& a) {
+const Launch* launch_in(const Fit* fit, const RecordAnswer& a) {
   if (fit == nullptr || !a.launch) return nullptr;
   const auto found = fit->launches.find(a.launch->figure);
   return found == fit->launches.end() ? nullptr : &found->second;
@@ -76,7 +76,7 @@ std::map<std::string, Launch> fit_launches(const std::vector<Compared>& all, con
 
 // The range that figures leave to the value, its launch among them, as if independent.
 sim::ValueRange by_figures(const Compared& c, const Fit* fit) {
-  const Answer& a = c.answer;
+  const RecordAnswer& a = c.answer;
   const double value = c.simulated(fit);
   double below = a.range.high > 0 ? *a.simulated - a.range.low : 0;
   double above = a.range.high > 0 ? a.range.high - *a.simulated : 0;

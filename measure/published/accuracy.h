@@ -21,7 +21,7 @@ struct Fit {
 // A record with its answer. Without a fit, the launch and the errors are those of the data files.
 struct Compared {
   const Record* record = nullptr;
-  Answer answer = {};
+  RecordAnswer answer = {};
   bool fitted = false;  // a figure of the hardware was fitted to this very record
 
   std::string kind() const { return answer.kind.empty() ? record->kind() : answer.kind; }

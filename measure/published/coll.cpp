@@ -180,12 +180,12 @@ std::vector<std::string> fitted_in(const Machine& machine, const Record& r) {
   return records;
 }
 
-Answer in_unit(const Record& r, const sim::Price& price, std::string by) {
+RecordAnswer in_unit(const Record& r, const sim::Price& price, std::string by) {
   if (const auto time = time_in(r.unit, price.time)) return {.simulated = time, .by = std::move(by)};
   const double rate = r.says("bus bandwidth") ? price.busbw : price.algbw;
   if (r.unit == "GB/s") return {.simulated = rate * 1e-9, .by = std::move(by)};
   if (r.unit == "GiB/s") return {.simulated = rate / (1 << 30), .by = std::move(by)};
-  return Answer::no(fmt::format("unit '{}'", r.unit));
+  return RecordAnswer::no(fmt::format("unit '{}'", r.unit));
 }
 
 // Bytes of the larger buffer. For a bandwidth without a size: a size large enough to reach the limit.
@@ -200,7 +200,8 @@ std::optional<double> bytes_of(const Record& r, Rank ranks) {
 
 // How surely the figures tell the time: the range that they leave to it, the launch's own apart, and whose errors are
 // like this one's.
-void add_range(Answer& found, const Record& r, Pricer& pricer, const AlgorithmConfig& config, const sim::Price& price) {
+void add_range(RecordAnswer& found, const Record& r, Pricer& pricer, const AlgorithmConfig& config,
+               const sim::Price& price) {
   const std::string& era = pricer.settings().era;
   found.kind = sim::collective_error(era);
   const sim::MachineSpec& spec = pricer.machine().spec();
@@ -225,34 +226,34 @@ void add_range(Answer& found, const Record& r, Pricer& pricer, const AlgorithmCo
   found.launch = Launch{key, launch.value / *unit, {launch.low / *unit, launch.high / *unit}};
 }
 
-Answer collective(const Record& r) {
+RecordAnswer collective(const Record& r) {
   const Rank ranks = ranks_of(r), nodes = nodes_of(r);
-  if (r.word("op").empty()) return Answer::no("no collective is named");
-  if (ranks < 2) return Answer::no("the number of ranks isn't given");
-  if (r.says("average")) return Answer::no("an average over sizes that aren't given");
+  if (r.word("op").empty()) return RecordAnswer::no("no collective is named");
+  if (ranks < 2) return RecordAnswer::no("the number of ranks isn't given");
+  if (r.says("average")) return RecordAnswer::no("an average over sizes that aren't given");
   const BenchOp op = op_of(r.word("op"));
   const auto bytes = bytes_of(r, ranks);
-  if (!bytes) return Answer::no("the size isn't given");
+  if (!bytes) return RecordAnswer::no("the size isn't given");
   const std::string name = machine_of(r);
-  if (!sim::has_data("machines", name)) return Answer::no(fmt::format("no machine file for {}", name));
+  if (!sim::has_data("machines", name)) return RecordAnswer::no(fmt::format("no machine file for {}", name));
   Place& at = place(name, nodes, r.count("lnc").value_or(0));
   Pricer& pricer = pricer_for(r, at, op, ranks);
   const auto best = sim::fastest(pricer, configs_for(r, pricer), *bytes);
-  if (!best) return Answer::no("no algorithm serves it");
+  if (!best) return RecordAnswer::no("no algorithm serves it");
   sim::Price price = pricer.price(best->config, *bytes);
   std::string by = fmt::format("{} on {}, era {}", text_of(best->config), at.machine->name(), pricer.settings().era);
   if (!r.word("concurrent_with").empty() && by_host(pricer.settings().era)) {  // the host starts one after the other
     price.time += at.machine->overheads(pricer.settings().era).launch;
     by += ", and the launch of the other stream's";
   }
-  Answer found = in_unit(r, price, std::move(by));
+  RecordAnswer found = in_unit(r, price, std::move(by));
   found.fitted_to = fitted_in(*at.machine, r);
   if (found.simulated) add_range(found, r, pricer, best->config, price);
   return found;
 }
 
 // So many ranks of one server, each on another chip or all of them, write to the same ranks of another server.
-Answer network(const Record& r) {
+RecordAnswer network(const Record& r) {
   Place& at = place(machine_of(r), 2);
   const Machine& machine = *at.machine;
   const Rank host = machine.ranks() / 2;
@@ -266,10 +267,10 @@ Answer network(const Record& r) {
       latency += o.handshake + o.dma_start + o.semaphore;
     }
     const auto value = time_in(r.unit, latency);
-    if (!value) return Answer::no(fmt::format("unit '{}'", r.unit));
+    if (!value) return RecordAnswer::no(fmt::format("unit '{}'", r.unit));
     return {.simulated = value, .by = "the latencies of the way", .fitted_to = fitted_in(machine, r)};
   }
-  if (r.unit != "GB/s") return Answer::no(fmt::format("unit '{}'", r.unit));
+  if (r.unit != "GB/s") return RecordAnswer::no(fmt::format("unit '{}'", r.unit));
   constexpr double bytes = 256 << 20;
   const Rank step = is_one_of(r, {"64_core", "64thr"}) ? 1 : machine.cores();
   Pricer::Settings settings{.collective = Collective::permute};
@@ -278,24 +279,24 @@ Answer network(const Record& r) {
   const double pairs = static_cast<double>(settings.pairs.size());
   Pricer pricer(machine, sim::groups_of(machine).front(), settings);
   const auto best = sim::fastest(pricer, sim::configs_of(pricer, {}, {1}, {1}), bytes);
-  if (!best) return Answer::no("no algorithm serves it");
+  if (!best) return RecordAnswer::no("no algorithm serves it");
   return {.simulated = pairs * bytes / sim::in_seconds(best->time) * 1e-9,
           .by = fmt::format("{} writes of 256 MiB on {}", pairs, machine.name()),
           .fitted_to = fitted_in(machine, r)};
 }
 
-std::optional<Answer> coll(const Record& r, const std::vector<Record>&) {
+std::optional<RecordAnswer> coll(const Record& r, const std::vector<Record>&) {
   if (r.kind() != "coll" && r.kind() != "net" && r.kind() != "overlap") return std::nullopt;
-  if (r.unit == "%") return Answer::no("a change between two releases, of which neither's time is given");
+  if (r.unit == "%") return RecordAnswer::no("a change between two releases, of which neither's time is given");
   if (r.kind() == "net") return network(r);
-  if (is_one_of(r, {"compute", "idle"})) return Answer::no("not a collective's time");
+  if (is_one_of(r, {"compute", "idle"})) return RecordAnswer::no("not a collective's time");
   if (is_one_of(r, {"trigger_to_start", "barrier_op"}))
-    return Answer::no("a step within a collective that its launch and handshakes are made of");
-  if (is_one_of(r, {"permute"}) && !r.number("size_bytes")) return Answer::no("the size isn't given");
+    return RecordAnswer::no("a step within a collective that its launch and handshakes are made of");
+  if (is_one_of(r, {"permute"}) && !r.number("size_bytes")) return RecordAnswer::no("the size isn't given");
   return collective(r);
 }
 
-const Model registered("collectives", coll);
+const RecordModel registered("collectives", coll);
 
 }  // namespace
 }  // namespace trellis::measure

@@ -50,35 +50,35 @@ Time engine_time(const ChipSpec& chip, std::int64_t rows, std::int64_t row_bytes
   return std::ranges::max(work.shares, {}, &DmaShare::time).time;
 }
 
-Answer timed(const Record& r, Time t, std::string by) {
+RecordAnswer timed(const Record& r, Time t, std::string by) {
   const auto value = time_in(r.unit, t);
-  return value ? Answer{.simulated = value, .by = std::move(by)}
-               : Answer::no(fmt::format("'{}' is no unit of time", r.unit));
+  return value ? RecordAnswer{.simulated = value, .by = std::move(by)}
+               : RecordAnswer::no(fmt::format("'{}' is no unit of time", r.unit));
 }
 
-Answer rate(const Record& r, double bytes_per_second, std::string by) {
+RecordAnswer rate(const Record& r, double bytes_per_second, std::string by) {
   if (r.unit == "GB/s") return {.simulated = bytes_per_second * 1e-9, .by = std::move(by)};
   if (r.unit == "GiB/s") return {.simulated = bytes_per_second / (1 << 30), .by = std::move(by)};
   if (r.unit == "B/ns") return {.simulated = bytes_per_second * 1e-9, .by = std::move(by)};
-  return Answer::no(fmt::format("'{}' is no unit of bandwidth", r.unit));
+  return RecordAnswer::no(fmt::format("'{}' is no unit of bandwidth", r.unit));
 }
 
 constexpr std::int64_t plateau_bytes = 32768;  // of a partition
 
-std::optional<Answer> bandwidth(const Record& r, const ChipSpec& chip) {
+std::optional<RecordAnswer> bandwidth(const Record& r, const ChipSpec& chip) {
   const int transfers = 64;
   if (r.says("throughput relative") && r.number("bytes_per_partition")) {
     const std::int64_t rows = r.count("partitions").value_or(128), bytes = *r.count("bytes_per_partition");
     const double whole = load_rate(chip, rows, plateau_bytes, transfers);
-    return Answer{.simulated = load_rate(chip, rows, bytes, 16 * transfers) / whole,
-                  .by = fmt::format("loads of {} bytes a partition", bytes)};
+    return RecordAnswer{.simulated = load_rate(chip, rows, bytes, 16 * transfers) / whole,
+                        .by = fmt::format("loads of {} bytes a partition", bytes)};
   }
   if (r.says("rate of one core by row width") || r.says("load rate of one core")) {
-    if (r.id.find("xla") != r.id.npos) return Answer::no("the compiler chose how it loads");
+    if (r.id.find("xla") != r.id.npos) return RecordAnswer::no("the compiler chose how it loads");
     if (r.word("consumer").find("t*t") != std::string::npos)
-      return Answer::no("the consumer's Vector work is the limit");
+      return RecordAnswer::no("the consumer's Vector work is the limit");
     const auto wide = r.count("free_elements");
-    if (!wide) return Answer::no("the width isn't given");
+    if (!wide) return RecordAnswer::no("the width isn't given");
     const bool stores = r.says("store");
     return rate(r, copy_rate(chip, chip.memory.partitions, *wide * 2, 8 * transfers, stores),
                 fmt::format("{} of {} bytes a partition", stores ? "stores" : "loads", *wide * 2));
@@ -93,21 +93,21 @@ std::optional<Answer> bandwidth(const Record& r, const ChipSpec& chip) {
   if (r.says("achieved HBM"))
     return rate(r, load_rate(chip, chip.memory.partitions, 8192, transfers), "DMA at work alone");
   if (r.says("transpose throughput"))
-    return Answer{.simulated = r.says("SBUF to SBUF") ? chip.dma.transpose_sbuf : chip.dma.transpose_hbm,
-                  .by = "figure dma.transpose"};
+    return RecordAnswer{.simulated = r.says("SBUF to SBUF") ? chip.dma.transpose_sbuf : chip.dma.transpose_hbm,
+                        .by = "figure dma.transpose"};
   if (r.says("accumulate-DMA") || r.says("read-add-write"))
-    return Answer{.simulated = chip.dma.compute_factor, .by = "figure dma.compute.factor"};
+    return RecordAnswer{.simulated = chip.dma.compute_factor, .by = "figure dma.compute.factor"};
   return std::nullopt;
 }
 
-std::optional<Answer> steps(const Record& r, const ChipSpec& chip) {
+std::optional<RecordAnswer> steps(const Record& r, const ChipSpec& chip) {
   const sim::DmaSpec& d = chip.dma;
   if (r.says("semaphore-ready to DMA start"))
     return timed(r, d.done + chip.semaphore_latency + d.trigger_hardware + d.start_hardware,
                  "a DMA's end to the next one's first byte");
   if (r.says("spread of start")) return timed(r, d.stagger, "figure dma.stagger");
   if (r.says("completion semaphore"))
-    return Answer::no("an instruction's 16 increments are one change of the semaphore here");
+    return RecordAnswer::no("an instruction's 16 increments are one change of the semaphore here");
   if (r.says("end of DMA to start of the dependent"))
     return timed(r, d.done + chip.semaphore_latency, "figures dma.done and semaphore.latency");
   if (r.says("instruction end to start of")) return timed(r, chip.semaphore_latency, "figure semaphore.latency");
@@ -123,14 +123,14 @@ std::optional<Answer> steps(const Record& r, const ChipSpec& chip) {
     return timed(r, d.trigger_hardware + d.start_hardware, "trigger and start");
   if (r.says("DGE cost per DMA instruction")) return timed(r, d.generate, "figure dma.generate");
   if (r.says("element transfer")) return timed(r, d.piece, "figure dma.piece");
-  if (r.says("transposing DMA")) return Answer::no("it does not say how much was transposed");
+  if (r.says("transposing DMA")) return RecordAnswer::no("it does not say how much was transposed");
   return std::nullopt;
 }
 
-std::optional<Answer> dma(const Record& r, const std::vector<Record>&) {
+std::optional<RecordAnswer> dma(const Record& r, const std::vector<Record>&) {
   if (r.kind() != "dma" && r.kind() != "hbm" && r.id != "pe.throttle.ramp") return std::nullopt;
   const auto chip = chip_of(r);
-  if (!chip) return Answer::no(fmt::format("unknown generation '{}'", r.generation));
+  if (!chip) return RecordAnswer::no(fmt::format("unknown generation '{}'", r.generation));
   if (r.id == "pe.throttle.ramp") return timed(r, chip->tensor.ramp, "figure tensor.ramp");
   if (auto found = bandwidth(r, *chip)) return found;
   if (auto found = steps(r, *chip)) return found;
@@ -140,10 +140,10 @@ std::optional<Answer> dma(const Record& r, const std::vector<Record>&) {
     return timed(r, spread ? engine_time(*chip, 8, std::max<std::int64_t>(n / 8, 1)) : engine_time(*chip, 1, n),
                  fmt::format("{} bytes on one engine", n));
   }
-  return Answer::no("no model for what it measures");
+  return RecordAnswer::no("no model for what it measures");
 }
 
-const Model registered("dma", dma);
+const RecordModel registered("dma", dma);
 
 }  // namespace
 }  // namespace trellis::measure

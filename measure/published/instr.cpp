@@ -89,29 +89,29 @@ Cost cost_alone(const Mnemonic& m, const Shape& shape, DType type, const ChipSpe
   return cost_of(Call(p, p.instructions.front()), chip);
 }
 
-std::optional<Answer> timed(const Record& r, sim::Time t, std::string by) {
+std::optional<RecordAnswer> timed(const Record& r, sim::Time t, std::string by) {
   const auto value = time_in(r.unit, t);
-  if (!value) return Answer::no(fmt::format("'{}' is no unit of time", r.unit));
-  return Answer{.simulated = value, .by = std::move(by)};
+  if (!value) return RecordAnswer::no(fmt::format("'{}' is no unit of time", r.unit));
+  return RecordAnswer{.simulated = value, .by = std::move(by)};
 }
 
-std::optional<Answer> tensor_engine(const Record& r, const ChipSpec& chip) {
+std::optional<RecordAnswer> tensor_engine(const Record& r, const ChipSpec& chip) {
   const double clock = chip.engine[0].clock;
   if (r.says("LoadStationary") || r.says("ldweights") || r.says("LoadWeights"))
     return timed(r, sim::cycles_time(chip.tensor.rows / chip.tensor.load_rows + chip.tensor.load_exposed, clock),
                  "a load's rows and what no product hides");
   if (!r.says("matmul") && !r.says("transpose") && !r.says("multiplymoving")) return std::nullopt;
   const double moving = r.number("moving").value_or(shape_of(r).value_or(Shape{.elements = 0}).elements);
-  if (moving <= 0) return Answer::no("it does not say how many rows move");
+  if (moving <= 0) return RecordAnswer::no("it does not say how many rows move");
   const double row =
       type_of(r) == DType::f32 ? chip.tensor.row_cycles_f32 / chip.tensor.passes_f32 : chip.tensor.row_cycles_wide;
   return timed(r, chip.engine[0].latency + sim::cycles_time(moving * row, clock), "rows and the engine's latency");
 }
 
-std::optional<Answer> instruction(const Record& r, const std::vector<Record>&) {
+std::optional<RecordAnswer> instruction(const Record& r, const std::vector<Record>&) {
   if (r.kind() != "instr") return std::nullopt;
   const auto chip = chip_of(r);
-  if (!chip) return Answer::no(fmt::format("unknown generation '{}'", r.generation));
+  if (!chip) return RecordAnswer::no(fmt::format("unknown generation '{}'", r.generation));
   if (r.says("table load")) return timed(r, chip->table_load, "figure scalar.table.load");
   if (r.says("event_semaphore") || r.says("semaphore instruction"))
     return timed(r, chip->semaphore_instruction, "figure semaphore.instruction");
@@ -120,7 +120,7 @@ std::optional<Answer> instruction(const Record& r, const std::vector<Record>&) {
     if (!r.says(m.word)) continue;
     const bool tiny = r.says("tiny");
     const auto shape = tiny ? Shape{.elements = 1} : shape_of(r);
-    if (!shape) return Answer::no("it does not say how large the operands are");
+    if (!shape) return RecordAnswer::no("it does not say how large the operands are");
     const Cost cost = cost_alone(m, *shape, type_of(r), *chip);
     const std::string by = fmt::format("{} of {} elements a row", m.kind, shape->elements);
     if (r.says("back-to-back") || r.says("throughput") || (r.says("interval") && !r.says("dependent")))
@@ -128,10 +128,10 @@ std::optional<Answer> instruction(const Record& r, const std::vector<Record>&) {
     if (r.says("dependent")) return timed(r, cost.latency + chip->semaphore_latency, by + " and a semaphore");
     return timed(r, cost.latency, by);
   }
-  return Answer::no("no instruction of the simulator is what it names");
+  return RecordAnswer::no("no instruction of the simulator is what it names");
 }
 
-const Model registered("instructions", instruction);
+const RecordModel registered("instructions", instruction);
 
 }  // namespace
 }  // namespace trellis::measure

@@ -157,11 +157,12 @@ sim::Time dma_sum(const RunTotals& t) {
 }
 
 // What a profile reports of the same run beside its time. Products of f32 are counted once, as profiles do.
-std::optional<Answer> measured_of(const Record& r, const Ran& ran, const ChipSpec& chip, const std::string& by) {
+std::optional<RecordAnswer> measured_of(const Record& r, const Ran& ran, const ChipSpec& chip, const std::string& by) {
   const RunTotals& t = ran.totals;
   const auto timed = [&](sim::Time time, std::string what) {
     const auto value = time_in(r.unit, time);
-    return value ? Answer{.simulated = value, .by = by + what} : Answer::no(fmt::format("unit '{}'", r.unit));
+    return value ? RecordAnswer{.simulated = value, .by = by + what}
+                 : RecordAnswer::no(fmt::format("unit '{}'", r.unit));
   };
   const std::string last = r.id.substr(r.id.rfind('.') + 1);
   if (last == "per_instruction")
@@ -172,12 +173,12 @@ std::optional<Answer> measured_of(const Record& r, const Ran& ran, const ChipSpe
   if (last == "dma_active_ms") return timed(t.dma_any, ", at least one DMA engine busy");
   if (last == "dma_packet_time_ms") return timed(dma_sum(t), ", all DMA engines' time");
   if (last == "hfu" || last == "mfu_pct" || last == "mfu")
-    return Answer{.simulated = 100 * ran.flops / sim::in_seconds(t.time) / peak_flops(chip),
-                  .by = by + ", of the peak"};
+    return RecordAnswer{.simulated = 100 * ran.flops / sim::in_seconds(t.time) / peak_flops(chip),
+                        .by = by + ", of the peak"};
   if (last == "mbu_pct") {
     const double rate = chip.memory.hbm_rate / chip.memory.hbm_stacks;
-    return Answer{.simulated = 100 * (t.hbm_read + t.hbm_written) / sim::in_seconds(t.time) / rate,
-                  .by = by + ", of a stack's rate"};
+    return RecordAnswer{.simulated = 100 * (t.hbm_read + t.hbm_written) / sim::in_seconds(t.time) / rate,
+                        .by = by + ", of a stack's rate"};
   }
   if (r.unit == "%") return std::nullopt;
   return timed(t.time, "");
@@ -185,7 +186,7 @@ std::optional<Answer> measured_of(const Record& r, const Ran& ran, const ChipSpe
 
 // Work by shape, from a profile's counts: the busiest engine sets the pace, after the first load and before the last
 // store.
-std::optional<Answer> by_shape(const Record& r, const ChipSpec& chip) {
+std::optional<RecordAnswer> by_shape(const Record& r, const ChipSpec& chip) {
   const auto read = r.number("hbm_read_bytes"), written = r.number("hbm_write_bytes");
   if (!read || !written) return std::nullopt;
   const double flops = r.number("hardware_flops").value_or(0), transposes = r.number("transpose_flops").value_or(0);
@@ -202,8 +203,8 @@ std::optional<Answer> by_shape(const Record& r, const ChipSpec& chip) {
   const double ends = sim::in_seconds(2 * (chip.dma.start_hardware + chip.dma.done + chip.dma.stagger));
   const auto simulated = static_cast<sim::Time>((std::max(dma, tensor) + ends) * 1e12);
   const auto value = time_in(r.unit, simulated);
-  if (!value) return Answer::no(fmt::format("unit '{}'", r.unit));
-  return Answer{.simulated = value, .by = dma > tensor ? "shape: DMA's bytes" : "shape: Tensor's rows"};
+  if (!value) return RecordAnswer::no(fmt::format("unit '{}'", r.unit));
+  return RecordAnswer{.simulated = value, .by = dma > tensor ? "shape: DMA's bytes" : "shape: Tensor's rows"};
 }
 
 // The fastest published version of a kernel: those before it lack something that isn't published. One that computes in
@@ -220,7 +221,7 @@ bool is_fastest(const Record& r, const std::vector<Record>& all) {
 
 // NKIBench's kernels by other authors, published as of one core: some move bytes at twice the rate that its DMA engines
 // have, so two cores share the work; in case they do not, the range reaches to one core's time.
-std::optional<Answer> of_two_cores(const Record& r, const std::vector<Record>& all, const ChipSpec& chip) {
+std::optional<RecordAnswer> of_two_cores(const Record& r, const std::vector<Record>& all, const ChipSpec& chip) {
   const std::string op = r.word("op");
   const auto size = [&](const char* key) { return whole(r.number(key).value_or(1)); };
   std::optional<Asked> asked;
@@ -239,35 +240,37 @@ std::optional<Answer> of_two_cores(const Record& r, const std::vector<Record>& a
                    {"size", size("D")},
                    {"run", "1"},
                    {"tables", "reloaded"}}};
-  if (!asked) return Answer::no("no program of this kind ships, and its bytes and operations aren't given");
-  if (!is_fastest(r, all)) return Answer::no("a version on the way to a better one: what it lacks isn't published");
+  if (!asked) return RecordAnswer::no("no program of this kind ships, and its bytes and operations aren't given");
+  if (!is_fastest(r, all))
+    return RecordAnswer::no("a version on the way to a better one: what it lacks isn't published");
   const auto alone = time_in(r.unit, ran(*asked, chip).totals.time);
-  if (!alone) return Answer::no(fmt::format("unit '{}'", r.unit));
-  return Answer{.simulated = *alone / 2, .range = {*alone / 2, *alone}, .by = asked->text() + ", shared by two cores"};
+  if (!alone) return RecordAnswer::no(fmt::format("unit '{}'", r.unit));
+  return RecordAnswer{
+      .simulated = *alone / 2, .range = {*alone / 2, *alone}, .by = asked->text() + ", shared by two cores"};
 }
 
-std::optional<Answer> kernel(const Record& r, const std::vector<Record>& all) {
+std::optional<RecordAnswer> kernel(const Record& r, const std::vector<Record>& all) {
   if (r.kind() != "kernel") return std::nullopt;
   const auto chip = chip_of(r);
-  if (!chip) return Answer::no(fmt::format("unknown generation '{}'", r.generation));
+  if (!chip) return RecordAnswer::no(fmt::format("unknown generation '{}'", r.generation));
   if (r.says("host dispatch") || r.says("compiled from framework"))
-    return Answer::no("it is the host's time, or a compiler's, that it measures");
+    return RecordAnswer::no("it is the host's time, or a compiler's, that it measures");
   if (r.id.starts_with("kernel.kda.")) return of_two_cores(r, all, *chip);
   if (r.word("launch").starts_with("host") || r.says("compiler baseline") || r.id.find(".compiler.") != r.id.npos)
-    return Answer::no("it is the host's time, or a compiler's, that it measures");
+    return RecordAnswer::no("it is the host's time, or a compiler's, that it measures");
   if (auto answer = streamed(r, *chip)) return *answer;
   if (r.number("step") && r.id.find(".ladder4.") == r.id.npos &&
       (r.id.find(".ladder") != r.id.npos || !is_last_step(r, all)))
-    return Answer::no("a step on the way to a better kernel: what it lacks isn't published");
+    return RecordAnswer::no("a step on the way to a better kernel: what it lacks isn't published");
   if (const auto asked = program_for(r, all); asked && shipped().contains(asked->program)) {
     const Ran& found = ran(*asked, *chip);
     if (auto answer = measured_of(r, found, *chip, asked->text())) return answer;
   }
   if (auto answer = by_shape(r, *chip)) return answer;
-  return Answer::no("no program of this kind ships, and its bytes and operations aren't given");
+  return RecordAnswer::no("no program of this kind ships, and its bytes and operations aren't given");
 }
 
-const Model registered("kernels", kernel);
+const RecordModel registered("kernels", kernel);
 
 }  // namespace
 }  // namespace trellis::measure

@@ -5,14 +5,14 @@
 namespace trellis::measure {
 namespace {
 
-std::optional<Answer> nki(const Record& r, const std::vector<Record>&) {
+std::optional<RecordAnswer> nki(const Record& r, const std::vector<Record>&) {
   if (r.kind() != "nki") return std::nullopt;
   const auto simulated = r.number("simulated"), low = r.number("low"), high = r.number("high");
-  if (!simulated || !low || !high) return Answer::no("parameters simulated, low and high are not there");
-  return Answer{.simulated = *simulated, .range = {*low, *high}, .kind = "kernel", .by = "the kernel's text"};
+  if (!simulated || !low || !high) return RecordAnswer::no("parameters simulated, low and high are not there");
+  return RecordAnswer{.simulated = *simulated, .range = {*low, *high}, .kind = "kernel", .by = "the kernel's text"};
 }
 
-const Model registered("NKI kernels", nki);
+const RecordModel registered("NKI kernels", nki);
 
 }  // namespace
 }  // namespace trellis::measure

@@ -20,7 +20,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-using Answerer = std::function<std::optional<Answer>(const Record&, const std::vector<Record>&)>;
+using Answerer = std::function<std::optional<RecordAnswer>(const Record&, const std::vector<Record>&)>;
 
 std::vector<std::pair<std::string, Answerer>>& models() {
   static std::vector<std::pair<std::string, Answerer>> all;
@@ -109,17 +109,19 @@ std::vector<Record> read_records(std::string_view text, std::string_view file) {
   return records;
 }
 
-Model::Model(std::string name, Answerer answerer) { models().emplace_back(std::move(name), std::move(answerer)); }
+RecordModel::RecordModel(std::string name, Answerer answerer) {
+  models().emplace_back(std::move(name), std::move(answerer));
+}
 
-Answer answer(const Record& r, const std::vector<Record>& all) {
+RecordAnswer answer(const Record& r, const std::vector<Record>& all) {
   for (const auto& [name, model] : models()) {
     try {
-      if (std::optional<Answer> found = model(r, all)) return *found;
+      if (std::optional<RecordAnswer> found = model(r, all)) return *found;
     } catch (const std::exception& e) {
-      return Answer::no(e.what());
+      return RecordAnswer::no(e.what());
     }
   }
-  return Answer::no("no model for what it measures");
+  return RecordAnswer::no("no model for what it measures");
 }
 
 std::optional<sim::ChipSpec> chip_of(const Record& r) {

@@ -44,7 +44,7 @@ struct Launch {
 };
 
 // The answer to a record: a value in its unit and how it was found, or why there is none.
-struct Answer {
+struct RecordAnswer {
   std::optional<double> simulated = {};
   sim::ValueRange range = {};               // of the value, over figures that are not known; 0, 0: none was tried
   std::optional<Launch> launch = {};        // which `range` leaves out; in the record's unit
@@ -53,15 +53,16 @@ struct Answer {
   std::string why_not = {};                 // when nothing was simulated
   std::vector<std::string> fitted_to = {};  // records that the hardware's data was fitted to
 
-  static Answer no(std::string why) { return {.why_not = std::move(why)}; }
+  static RecordAnswer no(std::string why) { return {.why_not = std::move(why)}; }
 };
 
 // A model that answers one kind of record. It returns null for other kinds. A constant of this type registers it.
-struct Model {
-  explicit Model(std::string name, std::function<std::optional<Answer>(const Record&, const std::vector<Record>&)>);
+struct RecordModel {
+  explicit RecordModel(std::string name,
+                       std::function<std::optional<RecordAnswer>(const Record&, const std::vector<Record>&)>);
 };
 
-Answer answer(const Record&, const std::vector<Record>& all);
+RecordAnswer answer(const Record&, const std::vector<Record>& all);
 
 // The chip that a record is about, by its generation or instance; none when it names neither.
 std::optional<sim::ChipSpec> chip_of(const Record&);

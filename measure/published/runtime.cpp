@@ -16,28 +16,28 @@ std::optional<std::string> launch_named(const Record& r) {
   return std::nullopt;
 }
 
-std::optional<Answer> runtime(const Record& r, const std::vector<Record>&) {
+std::optional<RecordAnswer> runtime(const Record& r, const std::vector<Record>&) {
   if (r.kind() != "runtime") return std::nullopt;
   const auto launch = launch_named(r);
-  if (!launch) return Answer::no("the runtime's own work, of which no figure tells");
+  if (!launch) return RecordAnswer::no("the runtime's own work, of which no figure tells");
   const sim::Machine machine = sim::machine_named(r.id.find("trn1") == r.id.npos ? "trn2.48xlarge" : "trn1.32xlarge");
   const std::string era = sim::era_launched(machine, "2026", *launch), key = fmt::format("era.{}.launch", era);
   const sim::Figure& figure = machine.spec().figures.at(key);
   const std::string by = fmt::format("figure {}", key), kind = sim::collective_error(era);
   if (const auto unit = seconds_of(r.unit))
-    return Answer{.simulated = figure.value / *unit,
-                  .range = {figure.value / *unit, figure.value / *unit},
-                  .launch = Launch{key, figure.value / *unit, {figure.low / *unit, figure.high / *unit}},
-                  .kind = kind,
-                  .by = by};
-  if (r.unit != "step/s") return Answer::no(fmt::format("unit '{}'", r.unit));
-  return Answer{.simulated = 1 / figure.value,
-                .range = {1 / figure.high, 1 / figure.low},
-                .kind = kind,
-                .by = by + ", of a step"};
+    return RecordAnswer{.simulated = figure.value / *unit,
+                        .range = {figure.value / *unit, figure.value / *unit},
+                        .launch = Launch{key, figure.value / *unit, {figure.low / *unit, figure.high / *unit}},
+                        .kind = kind,
+                        .by = by};
+  if (r.unit != "step/s") return RecordAnswer::no(fmt::format("unit '{}'", r.unit));
+  return RecordAnswer{.simulated = 1 / figure.value,
+                      .range = {1 / figure.high, 1 / figure.low},
+                      .kind = kind,
+                      .by = by + ", of a step"};
 }
 
-const Model registered("runtime", runtime);
+const RecordModel registered("runtime", runtime);
 
 }  // namespace
 }  // namespace trellis::measure

@@ -14,14 +14,14 @@ namespace {
 using namespace sim::core;
 using sim::ChipSpec;
 
-Answer timed(const Record& r, double seconds, std::string by) {
+RecordAnswer timed(const Record& r, double seconds, std::string by) {
   const auto unit = seconds_of(r.unit);
-  return unit ? Answer{.simulated = seconds / *unit, .by = std::move(by)}
-              : Answer::no(fmt::format("unit '{}'", r.unit));
+  return unit ? RecordAnswer{.simulated = seconds / *unit, .by = std::move(by)}
+              : RecordAnswer::no(fmt::format("unit '{}'", r.unit));
 }
 
 // Reads so many bytes, 4 KiB to a partition.
-std::optional<Answer> read_all(const Record& r, const ChipSpec& chip) {
+std::optional<RecordAnswer> read_all(const Record& r, const ChipSpec& chip) {
   const auto bytes = r.number("bytes");
   if (!r.says("streaming read") || !bytes) return std::nullopt;
   constexpr int tiles = 512;
@@ -39,7 +39,7 @@ std::optional<Answer> read_all(const Record& r, const ChipSpec& chip) {
 }
 
 // A scan of each row, which reads and writes all once.
-std::optional<Answer> scan_rows(const Record& r, const ChipSpec& chip) {
+std::optional<RecordAnswer> scan_rows(const Record& r, const ChipSpec& chip) {
   if (r.id.find(".cumsum.") == r.id.npos) return std::nullopt;
   const std::string shape = r.word("shape");
   const std::size_t by = shape.find('x');
@@ -64,7 +64,7 @@ std::optional<Cut> cut_of(const Record& r) {
 }
 
 // z = x + y in f32, a tile after the other.
-std::optional<Answer> add_vectors(const Record& r, const ChipSpec& chip) {
+std::optional<RecordAnswer> add_vectors(const Record& r, const ChipSpec& chip) {
   const std::size_t at = r.id.find(".vector_add.trn2.fp32.n");
   const auto cut = cut_of(r);
   if (at == r.id.npos || !cut) return std::nullopt;
@@ -92,7 +92,7 @@ std::optional<Answer> add_vectors(const Record& r, const ChipSpec& chip) {
 
 }  // namespace
 
-std::optional<Answer> streamed(const Record& r, const ChipSpec& chip) {
+std::optional<RecordAnswer> streamed(const Record& r, const ChipSpec& chip) {
   for (const auto kind : {read_all, scan_rows, add_vectors})
     if (auto answer = kind(r, chip)) return answer;
   return std::nullopt;

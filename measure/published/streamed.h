@@ -6,6 +6,6 @@
 namespace trellis::measure {
 
 // None: it is no such kernel.
-std::optional<Answer> streamed(const Record&, const sim::ChipSpec&);
+std::optional<RecordAnswer> streamed(const Record&, const sim::ChipSpec&);
 
 }  // namespace trellis::measure

@@ -223,7 +223,7 @@ using PathShare = std::tuple<std::string, std::string, std::string, std::int64_t
 
 std::vector<PathShare> path_of(const TimedRun& r) {
   std::map<std::tuple<std::uint32_t, std::uint32_t, sim::Wait>, std::pair<std::int64_t, std::int64_t>> shares;
-  for (const sim::Piece& piece : sim::critical_path(r.timeline)) {
+  for (const sim::PathPiece& piece : sim::critical_path(r.timeline)) {
     if (piece.span < 0) continue;
     const sim::Span& span = r.timeline.spans[static_cast<std::size_t>(piece.span)];
     auto& [time, pieces] = shares[{span.track, span.label, piece.waiting ? span.wait : sim::Wait::none}];

@@ -37,8 +37,8 @@ class Moves {
         builder_(recorder_, ranks) {}
 
   void round() { recorder_.next_round(); }
-  void copy(const Place& from, const Place& to, int channel) { on(channel).copy(known(from), known(to)); }
-  void reduce(const Place& from, const Place& to, int channel) { on(channel).reduce(known(from), known(to)); }
+  void copy(const ChunkPlace& from, const ChunkPlace& to, int channel) { on(channel).copy(known(from), known(to)); }
+  void reduce(const ChunkPlace& from, const ChunkPlace& to, int channel) { on(channel).reduce(known(from), known(to)); }
   Schedule finish(const std::string& name) {
     auto programs = recorder_.finish();
     return {recorder_.task(), name, recorder_.channels(), std::move(programs)};
@@ -59,7 +59,7 @@ class Moves {
                                   std::to_string(most_channels - 1));
     return builder_.on_channel(channel);
   }
-  const Place& known(const Place& p) const {
+  const ChunkPlace& known(const ChunkPlace& p) const {
     if (p.rank < 0 || p.rank >= recorder_.task().ranks)
       throw std::invalid_argument("rank " + std::to_string(p.rank) + ": expected 0 to " +
                                   std::to_string(recorder_.task().ranks - 1));
@@ -110,17 +110,17 @@ void add_moves(nb::module_& m) {
       .value("input", Region::input)
       .value("output", Region::output)
       .value("scratch", Region::scratch);
-  nb::class_<Place>(m, "Place")
+  nb::class_<ChunkPlace>(m, "Place")
       .def(
           "__init__",
-          [](Place* self, Rank rank, Region region, std::int64_t first, std::int64_t count, std::int64_t like) {
-            new (self) Place{rank, region, first, count, like};
+          [](ChunkPlace* self, Rank rank, Region region, std::int64_t first, std::int64_t count, std::int64_t like) {
+            new (self) ChunkPlace{rank, region, first, count, like};
           },
           "rank"_a, "region"_a, "first"_a, "count"_a = 1, "like"_a = -1)
-      .def_ro("rank", &Place::rank)
-      .def_ro("region", &Place::region)
-      .def_ro("first", &Place::first)
-      .def_ro("count", &Place::count);
+      .def_ro("rank", &ChunkPlace::rank)
+      .def_ro("region", &ChunkPlace::region)
+      .def_ro("first", &ChunkPlace::first)
+      .def_ro("count", &ChunkPlace::count);
   nb::class_<Moves>(m, "Moves")
       .def(nb::init<const std::string&, Rank, std::int32_t, Rank, Rank, bool, const Pairs&>(), "collective"_a,
            "ranks"_a, "pieces"_a = 1, "root"_a = 0, "peer"_a = 0, "in_place"_a = false, "pairs"_a = Pairs())

@@ -54,7 +54,7 @@ const train::Parameter& parameter_of(const JobOfPython& j, const std::string& na
 nb::list parameters(const JobOfPython& j) {
   nb::list all;
   for (const train::Parameter& p : j.get().parameters().all()) {
-    const train::Slice& s = p.slice;
+    const train::TensorSlice& s = p.slice;
     all.append(nb::make_tuple(p.name, nb::make_tuple(s.rows, s.columns), nb::make_tuple(s.row, s.row_count),
                               nb::make_tuple(s.column, s.column_count), p.decays, p.frozen));
   }
@@ -98,7 +98,7 @@ std::pair<double, double> run_step(JobOfPython& j, std::int64_t step, double rat
 }
 
 void fill(JobOfPython& j, const std::string& name, const Floats& values) {
-  const train::Slice& s = parameter_of(j, name).slice;
+  const train::TensorSlice& s = parameter_of(j, name).slice;
   if (values.size() != s.rows * s.columns)
     throw std::invalid_argument(name + " has " + std::to_string(s.rows) + " x " + std::to_string(s.columns) +
                                 " elements in all, and there are " + std::to_string(values.size()) + " values");

@@ -205,13 +205,13 @@ void build(const Algorithm& algorithm, const Request& request, Builder& b) {
 
 // If the axes equal the dimensions, they are permuted back. Otherwise no symmetry is promised.
 Symmetry symmetry_of(const Algorithm& algorithm, const Request& request) {
-  const Symmetry distinct{{{Axis::Kind::distinct, request.ranks()}}};
+  const Symmetry distinct{{{SymmetryAxis::Kind::distinct, request.ranks()}}};
   if (!algorithm.symmetry || !std::ranges::is_sorted(request.numbering)) return distinct;
   const Request seen = request.in_order();
   Symmetry found = algorithm.symmetry(seen);
   if (request.order.empty() || std::ranges::is_sorted(request.order)) return found;
-  if (!std::ranges::equal(found.axes, seen.dims, {}, &Axis::size)) return distinct;
-  const std::vector<Axis> axes = found.axes;
+  if (!std::ranges::equal(found.axes, seen.dims, {}, &SymmetryAxis::size)) return distinct;
+  const std::vector<SymmetryAxis> axes = found.axes;
   for (std::size_t i = 0; i < axes.size(); ++i) found.axes[request.order[i]] = axes[i];
   return found;
 }

@@ -188,7 +188,7 @@ void build(const Request& request, Builder& b) {
 // If each step is one message wherever a rank's blocks lie, even shifts are symmetric. The step that moves blocks to
 // their ranks is not.
 Symmetry symmetry_torus(const Request& r) {
-  if (r.collective != all_reduce) return {{{Axis::Kind::distinct, r.ranks()}}};
+  if (r.collective != all_reduce) return {{{SymmetryAxis::Kind::distinct, r.ranks()}}};
   return even_shifts(r.dims);
 }
 

@@ -13,7 +13,7 @@ namespace {
 using enum Collective;
 
 // A scratch run that starts at this position. All blocks are equally large, so it is sized like any run of as many.
-Place staged(Rank r, std::int64_t position, std::int64_t count = 1) { return tmp(r, position, count, 0); }
+ChunkPlace staged(Rank r, std::int64_t position, std::int64_t count = 1) { return tmp(r, position, count, 0); }
 
 // Calls move(position, block, count) for the runs of blocks at the positions first.. of rank r. Position i is the block
 // of the rank i ahead; block numbers wrap around.
@@ -65,11 +65,11 @@ class Journey {
   explicit Journey(Rank ranks) : ranks_(ranks) {}
 
   Rank travellers(Rank bit) const { return ranks_ / (2 * bit) * bit + std::max(0, ranks_ % (2 * bit) - bit); }
-  Place packed(Rank r, Rank bit, Rank turn, Rank count) const { return staged(r, region(bit, 0) + turn, count); }
-  Place arrived(Rank r, Rank bit, Rank turn, Rank count) const { return staged(r, region(bit, 1) + turn, count); }
+  ChunkPlace packed(Rank r, Rank bit, Rank turn, Rank count) const { return staged(r, region(bit, 0) + turn, count); }
+  ChunkPlace arrived(Rank r, Rank bit, Rank turn, Rank count) const { return staged(r, region(bit, 1) + turn, count); }
 
   // Where the block at this position lies before the bit's step, and the contiguous ones after it.
-  Place found(Rank r, Rank position, Rank bit) const {
+  ChunkPlace found(Rank r, Rank position, Rank bit) const {
     const Rank done = position % bit;
     if (done == 0) return in(r, (r + position) % ranks_);
     const Rank last = static_cast<Rank>(std::bit_floor(static_cast<std::uint32_t>(done)));
@@ -93,7 +93,7 @@ void transpose(Builder& b) {
       Rank turn = 0;
       for (Rank start = bit; start < n; start += 2 * bit)
         for (Rank position = start; position < std::min(n, start + bit);) {
-          const Place from = journey.found(r, position, bit);
+          const ChunkPlace from = journey.found(r, position, bit);
           b.copy(from, journey.packed(r, bit, turn, static_cast<Rank>(from.count)));
           position += static_cast<Rank>(from.count), turn += static_cast<Rank>(from.count);
         }
@@ -103,7 +103,7 @@ void transpose(Builder& b) {
   for (Rank r : b.senders()) {
     b.copy(in(r, r), out(r, r));
     for (Rank position = 1; position < n; ++position) {
-      Place from = journey.found(r, position, bit);
+      ChunkPlace from = journey.found(r, position, bit);
       from.count = 1;
       b.copy(from, out(r, (r - position + n) % n));
     }
@@ -127,7 +127,7 @@ std::string refuses(const Request& r) {
 
 // Where block numbers wrap around, a run breaks in two on some ranks and not on others.
 Symmetry symmetry(const Request& r) {
-  return {{{r.collective == all_to_all ? Axis::Kind::rotate : Axis::Kind::distinct, r.ranks()}}};
+  return {{{r.collective == all_to_all ? SymmetryAxis::Kind::rotate : SymmetryAxis::Kind::distinct, r.ranks()}}};
 }
 
 const RegisteredAlgorithm registered{{

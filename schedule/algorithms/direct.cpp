@@ -115,7 +115,7 @@ Symmetry symmetry(const Request& r) {
     alike = std::ssize(r.pairs) == n &&
             std::ranges::all_of(r.pairs, [&](const Pair& p) { return shift(p) == shift(r.pairs.front()); });
   }
-  return {{{alike ? Axis::Kind::rotate : Axis::Kind::distinct, n}}};
+  return {{{alike ? SymmetryAxis::Kind::rotate : SymmetryAxis::Kind::distinct, n}}};
 }
 
 const RegisteredAlgorithm registered{{

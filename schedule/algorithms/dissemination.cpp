@@ -22,7 +22,7 @@ std::string refuses(const Request& r) {
   return "";
 }
 
-Symmetry symmetry(const Request& r) { return {{{Axis::Kind::rotate, r.ranks()}}}; }
+Symmetry symmetry(const Request& r) { return {{{SymmetryAxis::Kind::rotate, r.ranks()}}}; }
 
 const RegisteredAlgorithm registered{{
     .name = "dissemination",

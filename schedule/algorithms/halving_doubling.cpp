@@ -45,12 +45,12 @@ struct Team {
     for (int i = 0; i < steps; ++i) reversed |= (from_root(r) >> i & 1) << (steps - 1 - i);
     return reversed;
   }
-  Place share(Rank r, Rank begin, Rank count) const {
+  ChunkPlace share(Rank r, Rank begin, Rank count) const {
     if (!blocks) return data(r, first + begin, count);
     const Rank block = first_rank(begin);
     return data(r, block, first_rank(begin + count) - block);
   }
-  Place everything(Rank r) const { return share(r, 0, seats()); }
+  ChunkPlace everything(Rank r) const { return share(r, 0, seats()); }
 };
 
 void add_guests(Builder& b, const Team& team) {
@@ -148,7 +148,7 @@ void build(const Request& request, Builder& b) {
 
 Symmetry symmetry(const Request& r) {
   const bool alike = !rooted(r.collective) && std::has_single_bit(static_cast<std::uint32_t>(r.ranks()));
-  return {{{alike ? Axis::Kind::flip : Axis::Kind::distinct, r.ranks()}}};
+  return {{{alike ? SymmetryAxis::Kind::flip : SymmetryAxis::Kind::distinct, r.ranks()}}};
 }
 
 const RegisteredAlgorithm registered{{

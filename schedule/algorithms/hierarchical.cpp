@@ -137,8 +137,8 @@ struct Stage {
   std::int64_t block = 1;
 
   // Runs the collective in every group of neighbours. `place` sets where a group's data lies.
-  template <class Place>
-  void inside(Collective collective, std::int64_t sub_block, Place place) const {
+  template <class ChunkPlace>
+  void inside(Collective collective, std::int64_t sub_block, ChunkPlace place) const {
     if (level.inner == 1 && collective != all_to_all) return;  // a no-op for a single rank
     const Request inner = within(level, request, collective);
     const std::int64_t grain = sub_block / task_of(*level.algorithm, inner).pieces, scratch = b.scratch_used();
@@ -157,14 +157,14 @@ struct Stage {
   }
 
   // Runs the levels above among the ranks of each position, or of one position only.
-  template <class Place>
-  void above(std::int64_t block_above, Place place, std::optional<Rank> only = {}) const;
+  template <class ChunkPlace>
+  void above(std::int64_t block_above, ChunkPlace place, std::optional<Rank> only = {}) const;
 };
 
 void build_level(const Request&, const Builder&, std::int64_t block);
 
-template <class Place>
-void Stage::above(std::int64_t block_above, Place place, std::optional<Rank> only) const {
+template <class ChunkPlace>
+void Stage::above(std::int64_t block_above, ChunkPlace place, std::optional<Rank> only) const {
   if (level.last()) return;
   const std::int64_t scratch = b.scratch_used();
   const auto run = [&](Rank i) {
@@ -301,16 +301,16 @@ bool even(const Request& r) {
   return (shares && level.algorithm->mixes_blocks) || (!level.last() && even(level.above));
 }
 
-bool one_kind(const std::vector<Axis>& axes, Axis::Kind kind) {
-  return std::ranges::all_of(axes, [&](const Axis& axis) { return axis.kind == kind; });
+bool one_kind(const std::vector<SymmetryAxis>& axes, SymmetryAxis::Kind kind) {
+  return std::ranges::all_of(axes, [&](const SymmetryAxis& axis) { return axis.kind == kind; });
 }
 
-std::vector<Axis> axes_within(const Level& level, const Request& r) {
-  std::vector<Axis> found;
+std::vector<SymmetryAxis> axes_within(const Level& level, const Request& r) {
+  std::vector<SymmetryAxis> found;
   for (Collective part : parts_of(level, r)) {
     const auto more = symmetry_of(*level.algorithm, within(level, r, part)).axes;
     if (found.empty()) found = more;
-    if (found != more || rooted(part)) return {{Axis::Kind::distinct, level.inner}};
+    if (found != more || rooted(part)) return {{SymmetryAxis::Kind::distinct, level.inner}};
   }
   return found;
 }
@@ -324,19 +324,20 @@ bool lanes_stay_apart(const Level& level, const Request& r) {
 
 // Work within a group is done in parts, by lane or by column. Unless lanes stay apart, ranks begin the levels above
 // with different parts, which breaks symmetry. Blocks are visited in rotated order, so rotations above stay symmetric.
-std::vector<Axis> axes(const Request& r) {
+std::vector<SymmetryAxis> axes(const Request& r) {
   const Level level = lowest(r);
-  std::vector<Axis> found = axes_within(level, r);
+  std::vector<SymmetryAxis> found = axes_within(level, r);
   if (level.last()) return found;
-  std::vector<Axis> outer = axes(level.above);
+  std::vector<SymmetryAxis> outer = axes(level.above);
   const bool whole = !by_block(r.collective) || rooted(r.collective);
   const bool cut = !lanes_stay_apart(level, r) && std::ranges::any_of(parts_of(level, r), [&](Collective part) {
     return task_of(*level.algorithm, within(level, r, part)).pieces > 1;
   });
-  const bool round = one_kind(found, Axis::Kind::rotate) && outer.size() == 1 && one_kind(outer, Axis::Kind::rotate);
-  if (!whole && !round) found = {{Axis::Kind::distinct, level.inner}};
-  for (Axis& axis : outer) {
-    if (whole ? cut : !round) axis.kind = Axis::Kind::distinct;
+  const bool round =
+      one_kind(found, SymmetryAxis::Kind::rotate) && outer.size() == 1 && one_kind(outer, SymmetryAxis::Kind::rotate);
+  if (!whole && !round) found = {{SymmetryAxis::Kind::distinct, level.inner}};
+  for (SymmetryAxis& axis : outer) {
+    if (whole ? cut : !round) axis.kind = SymmetryAxis::Kind::distinct;
     found.push_back(axis);
   }
   return found;
@@ -345,7 +346,7 @@ std::vector<Axis> axes(const Request& r) {
 Symmetry symmetry(const Request& r) {
   // The order of an exchange's parts, and of the data for a third level, is not rotated to each rank's own.
   const bool exchanged = r.collective == all_to_all && (r.channels * r.segments > 1 || axes(r).size() > 2);
-  return exchanged ? Symmetry{{{Axis::Kind::distinct, r.ranks()}}} : Symmetry{axes(r)};
+  return exchanged ? Symmetry{{{SymmetryAxis::Kind::distinct, r.ranks()}}} : Symmetry{axes(r)};
 }
 
 const RegisteredAlgorithm registered{{

@@ -119,8 +119,8 @@ void build(const Request& request, Builder& b) {
 }
 
 Symmetry symmetry(const Request& r) {
-  if (r.ranks() == 1) return {{{Axis::Kind::distinct, 1}}};
-  return {{{Axis::Kind::distinct, 2}, {Axis::Kind::rotate, r.ranks() / 2}}};
+  if (r.ranks() == 1) return {{{SymmetryAxis::Kind::distinct, 1}}};
+  return {{{SymmetryAxis::Kind::distinct, 2}, {SymmetryAxis::Kind::rotate, r.ranks() / 2}}};
 }
 
 const RegisteredAlgorithm registered{{

@@ -47,8 +47,8 @@ void each_beside(Builder& b, const Mesh& mesh, Rank by, Move move) {
 }
 
 // The chip's contributions to these blocks, core by core. The last turn is for the holder's own block.
-std::vector<Place> on_chip(const Mesh& mesh, const Share& share, Rank holder, Rank turn, Rank block, Rank count) {
-  std::vector<Place> places;
+std::vector<ChunkPlace> on_chip(const Mesh& mesh, const Share& share, Rank holder, Rank turn, Rank block, Rank count) {
+  std::vector<ChunkPlace> places;
   for (Rank core = 0; core < mesh.cores; ++core) {
     const Rank by = (mesh.core(holder) - core + mesh.cores) % mesh.cores;
     if (by == 0)
@@ -94,9 +94,9 @@ void sum_over_chips(Builder& b, const Mesh& mesh, const Share& share) {
       }
     }
   for (Rank r : b.senders()) {
-    std::vector<Place> sources;
+    std::vector<ChunkPlace> sources;
     for (Rank chip = 0; chip < mesh.chips; ++chip) {
-      const std::vector<Place> here = on_chip(mesh, share, r, mesh.turns(), r, 1);
+      const std::vector<ChunkPlace> here = on_chip(mesh, share, r, mesh.turns(), r, 1);
       if (chip == mesh.chip(r))
         sources.insert(sources.end(), here.begin(), here.end());
       else
@@ -146,7 +146,7 @@ void build(const Request& request, Builder& b) {
 }
 
 Symmetry symmetry(const Request& r) {
-  return {{{Axis::Kind::distinct, mesh_of(r).cores}, {Axis::Kind::rotate, mesh_of(r).chips}}};
+  return {{{SymmetryAxis::Kind::distinct, mesh_of(r).cores}, {SymmetryAxis::Kind::rotate, mesh_of(r).chips}}};
 }
 
 const RegisteredAlgorithm registered{{

@@ -92,7 +92,7 @@ std::string refuses(const Request& r) {
 }
 
 Symmetry symmetry(const Request& r) {
-  return {{{power_of_two(r.ranks()) ? Axis::Kind::flip : Axis::Kind::rotate, r.ranks()}}};
+  return {{{power_of_two(r.ranks()) ? SymmetryAxis::Kind::flip : SymmetryAxis::Kind::rotate, r.ranks()}}};
 }
 
 const RegisteredAlgorithm registered{{

@@ -49,7 +49,7 @@ struct Plan {
       if ((owner & low) != 0) reversed += high;
     return first + reversed;
   }
-  Place list(Rank r, Rank area, Rank at, Rank count) const {
+  ChunkPlace list(Rank r, Rank area, Rank at, Rank count) const {
     return tmp(r, std::int64_t{area} * aggregated + at, count, 0);
   }
 };
@@ -179,7 +179,7 @@ const RegisteredAlgorithm registered{{
     .in_a_row = true,
     .symmetry =
         [](const Request& r) {
-          return Symmetry{{{Axis::Kind::rotate, r.ranks()}}};
+          return Symmetry{{{SymmetryAxis::Kind::rotate, r.ranks()}}};
         },
 }};
 

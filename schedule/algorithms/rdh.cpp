@@ -56,12 +56,12 @@ struct Team {
   }
 
   // The positions of one place on the chip are a run of the buffer; if they are not contiguous there, a run of scratch.
-  Place held(Rank r, Rank place, Rank first, Rank count) const {
+  ChunkPlace held(Rank r, Rank place, Rank first, Rank count) const {
     if (staged()) return tmp(r, first, count, 0);
     return data(r, (std::int64_t{channel} * locals + place) * chips() + first, count);
   }
-  Place share(Rank r, Rank first, Rank count) const { return held(r, local(r), first, count); }
-  Place arrival(Rank r, Rank distance, Rank first, Rank count) const {
+  ChunkPlace share(Rank r, Rank first, Rank count) const { return held(r, local(r), first, count); }
+  ChunkPlace arrival(Rank r, Rank distance, Rank first, Rank count) const {
     const std::int64_t like = staged() ? 0 : share(r, first, count).first;
     return tmp(r, (std::int64_t{channel} * locals + distance) * chips() + first, count, like);
   }
@@ -77,8 +77,8 @@ void within_chips(Builder& b, const Team& team, Move move) {
 
 // In order of place on the chip, so that all chips add in the same order.
 template <class Own, class Arrival>
-std::vector<Place> contributions(const Team& team, Rank r, Own own, Arrival arrival) {
-  std::vector<Place> sources;
+std::vector<ChunkPlace> contributions(const Team& team, Rank r, Own own, Arrival arrival) {
+  std::vector<ChunkPlace> sources;
   for (Rank local = 0; local < team.locals; ++local)
     sources.push_back(local == team.local(r) ? own : arrival((team.local(r) - local + team.locals) % team.locals));
   return sources;
@@ -121,7 +121,7 @@ void build_lane(Collective collective, Builder& b, const Team& team) {
   }
   if (team.staged())
     for (Rank r : b.senders()) {
-      const Place staged = team.share(r, team.position(r), 1);
+      const ChunkPlace staged = team.share(r, team.position(r), 1);
       if (collective == all_gather)
         b.copy(data(r, r), staged);
       else
@@ -181,8 +181,8 @@ void build(const Request& request, Builder& b) {
 // Ranks of one chip begin with different axes, unless there is only one axis.
 Symmetry symmetry(const Request& r) {
   const bool alike = r.ranks() / r.dims.front() <= 2;
-  Symmetry all{{{alike ? Axis::Kind::rotate : Axis::Kind::distinct, r.dims.front()}}};
-  for (std::size_t d = 1; d < r.dims.size(); ++d) all.axes.push_back({Axis::Kind::flip, r.dims[d]});
+  Symmetry all{{{alike ? SymmetryAxis::Kind::rotate : SymmetryAxis::Kind::distinct, r.dims.front()}}};
+  for (std::size_t d = 1; d < r.dims.size(); ++d) all.axes.push_back({SymmetryAxis::Kind::flip, r.dims[d]});
   return all;
 }
 

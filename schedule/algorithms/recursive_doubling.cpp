@@ -57,7 +57,7 @@ void build(const Request& request, Builder& b) {
 
 Symmetry symmetry(const Request& r) {
   const bool alike = std::has_single_bit(static_cast<std::uint32_t>(r.ranks()));
-  return {{{alike ? Axis::Kind::flip : Axis::Kind::distinct, r.ranks()}}};
+  return {{{alike ? SymmetryAxis::Kind::flip : SymmetryAxis::Kind::distinct, r.ranks()}}};
 }
 
 const RegisteredAlgorithm registered{{

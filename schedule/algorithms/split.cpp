@@ -109,10 +109,10 @@ bool even(const Request& r) {
 
 Symmetry symmetry(const Request& r) {
   const std::vector<Share> shares = shares_of(r);
-  if (shares.empty()) return {{{Axis::Kind::distinct, r.ranks()}}};
+  if (shares.empty()) return {{{SymmetryAxis::Kind::distinct, r.ranks()}}};
   Symmetry first = symmetry_of(*shares.front().algorithm, shares.front().request);
   for (const Share& s : shares)
-    if (symmetry_of(*s.algorithm, s.request).axes != first.axes) return {{{Axis::Kind::distinct, r.ranks()}}};
+    if (symmetry_of(*s.algorithm, s.request).axes != first.axes) return {{{SymmetryAxis::Kind::distinct, r.ranks()}}};
   return first;
 }
 

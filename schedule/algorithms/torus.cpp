@@ -43,7 +43,7 @@ std::vector<Stage> stages_from(const std::vector<Rank>& dims, std::size_t start)
 // The chunks of `owner` and of all ranks that differ from it only in dimensions after the lane's i-th. If chunks may be
 // numbered freely, the lane's earlier dimensions are the higher digits, so these chunks are one run. Otherwise this is
 // the k-th chunk, counted from the owner's own place, so that the order is the same for all ranks.
-Place chunks(const Lane& lane, std::size_t i, Rank owner, std::int32_t segment, std::int64_t k) {
+ChunkPlace chunks(const Lane& lane, std::size_t i, Rank owner, std::int32_t segment, std::int64_t k) {
   const auto& stages = lane.stages;
   if (!lane.blocks) {
     std::int64_t place = 0;
@@ -66,7 +66,7 @@ void go_round(Builder& b, const Lane& lane, std::size_t i, Rank first_behind, Mo
     for (std::int32_t segment = 0; segment < lane.segments; ++segment)
       for (std::int64_t k = 0; k < runs; ++k)
         for (Rank r : b.senders(previous)) {
-          Place from = chunks(lane, i, lane.behind(stage, r, first_behind + step), segment, k), to = from;
+          ChunkPlace from = chunks(lane, i, lane.behind(stage, r, first_behind + step), segment, k), to = from;
           from.rank = r;
           to.rank = lane.ahead(stage, r);
           move(from, to);
@@ -77,10 +77,10 @@ void build_lane(const Request& request, Builder& b, const Lane& lane) {
   const bool spreads = request.collective != reduce_scatter && request.collective != reduce_scatter_v;
   if (reduces(request.collective))
     for (std::size_t i = 0; i < lane.stages.size(); ++i)
-      go_round(b, lane, i, 1, [&](const Place& from, const Place& to) { b.reduce(from, to); });
+      go_round(b, lane, i, 1, [&](const ChunkPlace& from, const ChunkPlace& to) { b.reduce(from, to); });
   if (spreads)
     for (std::size_t i = lane.stages.size(); i-- > 0;)
-      go_round(b, lane, i, 0, [&](const Place& from, const Place& to) { b.copy(from, to); });
+      go_round(b, lane, i, 0, [&](const ChunkPlace& from, const ChunkPlace& to) { b.copy(from, to); });
 }
 
 void build(const Request& request, Builder& b) {
@@ -93,7 +93,7 @@ void build(const Request& request, Builder& b) {
 
 Symmetry symmetry(const Request& r) {
   Symmetry all;
-  for (Rank size : r.dims) all.axes.push_back({Axis::Kind::rotate, size});
+  for (Rank size : r.dims) all.axes.push_back({SymmetryAxis::Kind::rotate, size});
   return all;
 }
 

@@ -59,7 +59,7 @@ std::vector<Hazards::Run> laid_out(const ChunkWindow& w, std::int64_t first, std
   return runs;
 }
 
-Place advanced(Place p, std::int64_t by) {
+ChunkPlace advanced(ChunkPlace p, std::int64_t by) {
   p.first += by;
   if (p.like >= 0) p.like += by;
   return p;
@@ -77,7 +77,8 @@ const ChunkWindow& window(const SubMachine& part, Region region) {
 }
 
 // Translates a place of the part to its parent, given where it lies there. Scratch is cut as finely as its `like` data.
-Place outer(const SubMachine& part, const Place& place, std::int64_t first, std::int64_t count, std::int64_t number) {
+ChunkPlace outer(const SubMachine& part, const ChunkPlace& place, std::int64_t first, std::int64_t count,
+                 std::int64_t number) {
   const Rank rank = part.outer(place.rank);
   if (place.region == Region::scratch) return {rank, Region::scratch, number, count, first};
   const ChunkWindow& w = window(part, place.region);
@@ -152,7 +153,7 @@ void Builder::pass_rounds(int rounds) const {
 }
 
 // The first chunk number used for mapping; for scratch, that of the data it is sized like.
-std::int64_t Builder::counted_from(const Place& place) const {
+std::int64_t Builder::counted_from(const ChunkPlace& place) const {
   if (place.region != Region::scratch) return place.first;
   *scratch_used_ = std::max(*scratch_used_, place.first + place.count);
   if (parent_ && place.like < 0)
@@ -160,7 +161,7 @@ std::int64_t Builder::counted_from(const Place& place) const {
   return place.like;
 }
 
-std::optional<Place> Builder::as_one(Place place) const {
+std::optional<ChunkPlace> Builder::as_one(ChunkPlace place) const {
   for (const Builder* b = this;; b = b->parent_.get()) {
     const std::int64_t from = b->counted_from(place);
     if (!b->parent_) return place;
@@ -171,7 +172,7 @@ std::optional<Place> Builder::as_one(Place place) const {
   }
 }
 
-void Builder::resolve(const Place& place, std::vector<Place>& resolved) const {
+void Builder::resolve(const ChunkPlace& place, std::vector<ChunkPlace>& resolved) const {
   const std::int64_t from = counted_from(place);
   if (!parent_) return resolved.push_back(place);
   const ChunkWindow& w = window(*part_, place.region);
@@ -182,23 +183,23 @@ void Builder::resolve(const Place& place, std::vector<Place>& resolved) const {
   }
 }
 
-std::vector<Place> Builder::resolve(const Place& place) const {
+std::vector<ChunkPlace> Builder::resolve(const ChunkPlace& place) const {
   if (const auto one = as_one(place)) return {*one};
-  std::vector<Place> resolved;
+  std::vector<ChunkPlace> resolved;
   resolve(place, resolved);
   return resolved;
 }
 
 // Splits both places into runs of equal lengths.
 template <class Move>
-void Builder::each_run(const Place& from, const Place& to, Move move) const {
+void Builder::each_run(const ChunkPlace& from, const ChunkPlace& to, Move move) const {
   const auto source = as_one(from), target = as_one(to);
   if (source && target && source->count == target->count) return move(*source, *target);
-  const std::vector<Place> sources = resolve(from), targets = resolve(to);
+  const std::vector<ChunkPlace> sources = resolve(from), targets = resolve(to);
   std::size_t s = 0, t = 0;
   std::int64_t source_done = 0, target_done = 0;
   while (s < sources.size() && t < targets.size()) {
-    Place a = sources[s], b = targets[t];
+    ChunkPlace a = sources[s], b = targets[t];
     const std::int64_t length = std::min(a.count - source_done, b.count - target_done);
     a = advanced(a, source_done), b = advanced(b, target_done);
     a.count = b.count = length;
@@ -209,39 +210,39 @@ void Builder::each_run(const Place& from, const Place& to, Move move) const {
   }
 }
 
-void Builder::copy(Place from, Place to) {
-  each_run(from, to, [&](const Place& a, const Place& b) { recorder_->copy(a, b, channel_); });
+void Builder::copy(ChunkPlace from, ChunkPlace to) {
+  each_run(from, to, [&](const ChunkPlace& a, const ChunkPlace& b) { recorder_->copy(a, b, channel_); });
 }
 
-void Builder::reduce(Place from, Place to) {
-  each_run(from, to, [&](const Place& a, const Place& b) { recorder_->reduce(a, b, channel_); });
+void Builder::reduce(ChunkPlace from, ChunkPlace to) {
+  each_run(from, to, [&](const ChunkPlace& a, const ChunkPlace& b) { recorder_->reduce(a, b, channel_); });
 }
 
-void Builder::reduce_both(Place a, Place b, std::int64_t waits) {
-  const std::vector<Place> ours = resolve(a), theirs = resolve(b);
-  const std::vector<Place> ours_wait = resolve(tmp(a.rank, waits, a.count, a.first));
-  const std::vector<Place> theirs_wait = resolve(tmp(b.rank, waits, b.count, b.first));
+void Builder::reduce_both(ChunkPlace a, ChunkPlace b, std::int64_t waits) {
+  const std::vector<ChunkPlace> ours = resolve(a), theirs = resolve(b);
+  const std::vector<ChunkPlace> ours_wait = resolve(tmp(a.rank, waits, a.count, a.first));
+  const std::vector<ChunkPlace> theirs_wait = resolve(tmp(b.rank, waits, b.count, b.first));
   for (std::size_t i = 0; i < ours.size(); ++i)
     recorder_->reduce_both(ours[i], theirs[i], ours_wait[i], theirs_wait[i], channel_);
 }
 
-void Builder::copy_twice(Place from, Place to, Place also) {
-  const std::vector<Place> sources = resolve(from), targets = resolve(to), others = resolve(also);
+void Builder::copy_twice(ChunkPlace from, ChunkPlace to, ChunkPlace also) {
+  const std::vector<ChunkPlace> sources = resolve(from), targets = resolve(to), others = resolve(also);
   if (sources.size() == 1 && targets.size() == 1 && others.size() == 1)
     return recorder_->copy_twice(sources[0], targets[0], others[0], channel_);
   copy(from, to);
   copy(from, also);
 }
 
-void Builder::reduce_all(const std::vector<Place>& sources, Place to) {
+void Builder::reduce_all(const std::vector<ChunkPlace>& sources, ChunkPlace to) {
   std::int64_t done = 0;
-  std::vector<std::vector<Place>> resolved;
-  for (const Place& source : sources) resolved.push_back(resolve(source));
-  const std::vector<Place> targets = resolve(to);
-  const auto at = [](const std::vector<Place>& runs, std::int64_t position) {
-    for (const Place& run : runs) {
+  std::vector<std::vector<ChunkPlace>> resolved;
+  for (const ChunkPlace& source : sources) resolved.push_back(resolve(source));
+  const std::vector<ChunkPlace> targets = resolve(to);
+  const auto at = [](const std::vector<ChunkPlace>& runs, std::int64_t position) {
+    for (const ChunkPlace& run : runs) {
       if (position < run.count) {
-        Place rest = advanced(run, position);
+        ChunkPlace rest = advanced(run, position);
         rest.count -= position;
         return rest;
       }
@@ -250,22 +251,22 @@ void Builder::reduce_all(const std::vector<Place>& sources, Place to) {
     throw std::logic_error("an algorithm summed places of different lengths");
   };
   for (const std::int64_t total = std::accumulate(targets.begin(), targets.end(), std::int64_t{0},
-                                                  [](std::int64_t n, const Place&p) { return n + p.count; });
+                                                  [](std::int64_t n, const ChunkPlace&p) { return n + p.count; });
        done < total;) {
-    Place target = at(targets, done);
-    std::vector<Place> pieces;
+    ChunkPlace target = at(targets, done);
+    std::vector<ChunkPlace> pieces;
     for (const auto& runs : resolved) {
       pieces.push_back(at(runs, done));
       target.count = std::min(target.count, pieces.back().count);
     }
-    for (Place& piece : pieces) piece.count = target.count;
+    for (ChunkPlace& piece : pieces) piece.count = target.count;
     recorder_->reduce_all(pieces, target, channel_);
     done += target.count;
   }
 }
 
-void Builder::settle(Place place) {
-  for (const Place& run : resolve(place)) recorder_->settle(run, channel_);
+void Builder::settle(ChunkPlace place) {
+  for (const ChunkPlace& run : resolve(place)) recorder_->settle(run, channel_);
 }
 
 }  // namespace trellis::schedule

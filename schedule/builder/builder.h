@@ -47,14 +47,16 @@ class Builder {
   Builder(Recorder& recorder, Rank ranks)
       : recorder_(&recorder), ranks_(ranks), scratch_used_(std::make_shared<std::int64_t>(0)) {}
 
-  void copy(Place from, Place to);                    // to = from
-  void copy_twice(Place from, Place to, Place also);  // to = also = from: one read, two writes, on different ranks
-  void reduce(Place from, Place to);                  // to = to + from
+  void copy(ChunkPlace from, ChunkPlace to);  // to = from
+  void copy_twice(ChunkPlace from, ChunkPlace to,
+                  ChunkPlace also);             // to = also = from: one read, two writes, on different ranks
+  void reduce(ChunkPlace from, ChunkPlace to);  // to = to + from
   // a = b = a + b for the same chunks of two ranks. If the sum would overwrite data that is being sent, the received
   // data waits in scratch chunk number `waits`.
-  void reduce_both(Place a, Place b, std::int64_t waits);
-  void reduce_all(const std::vector<Place>& sources, Place to);  // to = the sum in that order, all on to's rank
-  void settle(Place);                                            // gather these chunks in one buffer
+  void reduce_both(ChunkPlace a, ChunkPlace b, std::int64_t waits);
+  void reduce_all(const std::vector<ChunkPlace>& sources,
+                  ChunkPlace to);  // to = the sum in that order, all on to's rank
+  void settle(ChunkPlace);         // gather these chunks in one buffer
 
   Rank ranks() const { return ranks_; }
   bool everyone() const;                  // all programs are built, not just one rank's
@@ -85,12 +87,12 @@ class Builder {
   }
   std::vector<Rank> next_round() const;                // the ranks whose programs are built: all, one, or none
   static std::vector<Rank> sorted(std::vector<Rank>);  // each once
-  std::int64_t counted_from(const Place&) const;
-  std::optional<Place> as_one(Place) const;        // in the recorder's places; none: several runs
-  std::vector<Place> resolve(const Place&) const;  // as runs of the recorder's places
-  void resolve(const Place&, std::vector<Place>&) const;
+  std::int64_t counted_from(const ChunkPlace&) const;
+  std::optional<ChunkPlace> as_one(ChunkPlace) const;        // in the recorder's places; none: several runs
+  std::vector<ChunkPlace> resolve(const ChunkPlace&) const;  // as runs of the recorder's places
+  void resolve(const ChunkPlace&, std::vector<ChunkPlace>&) const;
   template <class Move>
-  void each_run(const Place& from, const Place& to, Move move) const;
+  void each_run(const ChunkPlace& from, const ChunkPlace& to, Move move) const;
 
   Recorder* recorder_;
   Rank ranks_ = 1;

@@ -9,7 +9,7 @@ namespace trellis::schedule {
 // `data` numbers the chunks of the larger buffer, wherever each one lies; the other regions are the buffers themselves.
 enum class Region : std::uint8_t { data, input, output, scratch };
 
-struct Place {
+struct ChunkPlace {
   Rank rank = 0;
   Region region = Region::data;
   std::int64_t first = 0;
@@ -19,12 +19,16 @@ struct Place {
 };
 
 // Places by buffer: `count` chunks starting at `first`.
-constexpr Place data(Rank r, std::int64_t first, std::int64_t count = 1) { return {r, Region::data, first, count}; }
-constexpr Place in(Rank r, std::int64_t first, std::int64_t count = 1) { return {r, Region::input, first, count}; }
-constexpr Place out(Rank r, std::int64_t first, std::int64_t count = 1) { return {r, Region::output, first, count}; }
+constexpr ChunkPlace data(Rank r, std::int64_t first, std::int64_t count = 1) {
+  return {r, Region::data, first, count};
+}
+constexpr ChunkPlace in(Rank r, std::int64_t first, std::int64_t count = 1) { return {r, Region::input, first, count}; }
+constexpr ChunkPlace out(Rank r, std::int64_t first, std::int64_t count = 1) {
+  return {r, Region::output, first, count};
+}
 
 // Scratch as large as the data chunks from `like` on; if negative, as the data chunks of the same numbers.
-constexpr Place tmp(Rank r, std::int64_t first, std::int64_t count = 1, std::int64_t like = -1) {
+constexpr ChunkPlace tmp(Rank r, std::int64_t first, std::int64_t count = 1, std::int64_t like = -1) {
   return {r, Region::scratch, first, count, like};
 }
 

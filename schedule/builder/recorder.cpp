@@ -57,7 +57,7 @@ Recorder::Owner* Recorder::owner(Rank rank) {
 
 // The place's chunks in the given buffer. Scratch holds stand-ins for the data chunks first, then the chunks that an
 // algorithm requested by number. Scratch is packed at the end.
-Slice Recorder::slice(const Owner& o, const Place& p, Buffer buffer) const {
+Slice Recorder::slice(const Owner& o, const ChunkPlace& p, Buffer buffer) const {
   std::int64_t first = p.first;
   if (p.region == Region::data && buffer == Buffer::input) first -= o.input_start;
   if (p.region == Region::data && buffer == Buffer::output) first -= o.output_start;
@@ -137,7 +137,7 @@ std::vector<Recorder::Part> Recorder::locate(const Owner& o, Hazards::Run data) 
   return parts;
 }
 
-Slice Recorder::home(Owner& o, const Place& p) const {
+Slice Recorder::home(Owner& o, const ChunkPlace& p) const {
   if (p.region == Region::input) return slice(o, p, Buffer::input);
   if (p.region == Region::output) return slice(o, p, Buffer::output);
   if (p.region == Region::scratch) {
@@ -154,7 +154,7 @@ Slice Recorder::home(Owner& o, const Place& p) const {
 }
 
 // Where to read the place's chunks. A run spread over several buffers is first gathered.
-Slice Recorder::source(Owner& o, const Place& p, int channel) {
+Slice Recorder::source(Owner& o, const ChunkPlace& p, int channel) {
   const Slice there = home(o, p);
   if (p.region != Region::data) return there;
   if (const auto buffer = lies_in(o, {p.first, p.count})) {
@@ -165,10 +165,10 @@ Slice Recorder::source(Owner& o, const Place& p, int channel) {
   return there;
 }
 
-void Recorder::gather_at(Owner& o, const Place& p, const Slice& there, int channel) {
+void Recorder::gather_at(Owner& o, const ChunkPlace& p, const Slice& there, int channel) {
   for (const Part& part : locate(o, {p.first, p.count})) {
     if (!part.held || part.buffer == there.buffer) continue;
-    const Place piece{p.rank, Region::data, part.data.first, part.data.count};
+    const ChunkPlace piece{p.rank, Region::data, part.data.first, part.data.count};
     const Slice from = slice(o, piece, part.buffer), to = slice(o, piece, there.buffer);
     if (o.cells.at(from.buffer, from.first) == o.cells.at(to.buffer, to.first)) continue;
     Step step{.op = Op::copy, .channel = static_cast<std::uint8_t>(channel)};
@@ -178,7 +178,7 @@ void Recorder::gather_at(Owner& o, const Place& p, const Slice& there, int chann
   }
 }
 
-void Recorder::settle(const Place& p, int channel) {
+void Recorder::settle(const ChunkPlace& p, int channel) {
   if (Owner* o = owner(p.rank)) gather_at(*o, p, home(*o, p), channel);
 }
 
@@ -210,7 +210,7 @@ End Recorder::next(CounterMap& counts, Rank peer, int channel) const {
   return {peer, counts.next(key)};
 }
 
-void Recorder::send(const Place& from, Rank to, int channel, Rank also) {
+void Recorder::send(const ChunkPlace& from, Rank to, int channel, Rank also) {
   Owner* o = owner(from.rank);
   if (!o) return;
   Step step{.op = Op::send, .channel = static_cast<std::uint8_t>(channel)};
@@ -220,7 +220,7 @@ void Recorder::send(const Place& from, Rank to, int channel, Rank also) {
   add(*o, step);
 }
 
-void Recorder::receive(const Place& to, Rank from, bool adding, int channel) {
+void Recorder::receive(const ChunkPlace& to, Rank from, bool adding, int channel) {
   Owner* o = owner(to.rank);
   if (!o) return;
   Step step{.op = adding ? Op::recv_reduce : Op::recv, .channel = static_cast<std::uint8_t>(channel)};
@@ -231,7 +231,7 @@ void Recorder::receive(const Place& to, Rank from, bool adding, int channel) {
 }
 
 // Adds the received data to data that is being sent.
-void Recorder::receive_beside(const Place& to, Rank from, const Place& waits, int channel) {
+void Recorder::receive_beside(const ChunkPlace& to, Rank from, const ChunkPlace& waits, int channel) {
   Owner* o = owner(to.rank);
   if (!o) return;
   const Slice being_sent = source(*o, to, channel), sum = home(*o, to);
@@ -241,12 +241,12 @@ void Recorder::receive_beside(const Place& to, Rank from, const Place& waits, in
   reduce(waits, to, channel);
 }
 
-void Recorder::transfer(const Place& from, const Place& to, bool adding, int channel) {
+void Recorder::transfer(const ChunkPlace& from, const ChunkPlace& to, bool adding, int channel) {
   send(from, to.rank, channel);
   receive(to, from.rank, adding, channel);
 }
 
-void Recorder::copy(const Place& from, const Place& to, int channel) {
+void Recorder::copy(const ChunkPlace& from, const ChunkPlace& to, int channel) {
   if (from.rank != to.rank) return transfer(from, to, false, channel);
   Owner* o = owner(to.rank);
   if (!o) return;
@@ -256,32 +256,33 @@ void Recorder::copy(const Place& from, const Place& to, int channel) {
   if (o->cells.at(step.from.buffer, step.from.first) != o->cells.at(step.to.buffer, step.to.first)) add(*o, step);
 }
 
-void Recorder::copy_twice(const Place& from, const Place& to, const Place& also, int channel) {
+void Recorder::copy_twice(const ChunkPlace& from, const ChunkPlace& to, const ChunkPlace& also, int channel) {
   if (from.rank == to.rank || from.rank == also.rank)
     throw std::logic_error("an algorithm wrote one read to two places of which one is its own rank's");
   send(from, to.rank, channel, also.rank);
-  for (const Place* target : {&to, &also}) receive(*target, from.rank, false, channel);
+  for (const ChunkPlace* target : {&to, &also}) receive(*target, from.rank, false, channel);
 }
 
-void Recorder::reduce(const Place& from, const Place& to, int channel) {
+void Recorder::reduce(const ChunkPlace& from, const ChunkPlace& to, int channel) {
   if (from.rank != to.rank) return transfer(from, to, true, channel);
-  const Place sources[] = {to, from};
+  const ChunkPlace sources[] = {to, from};
   reduce_all(sources, to, channel);
 }
 
-void Recorder::reduce_both(const Place& a, const Place& b, const Place& a_waits, const Place& b_waits, int channel) {
+void Recorder::reduce_both(const ChunkPlace& a, const ChunkPlace& b, const ChunkPlace& a_waits,
+                           const ChunkPlace& b_waits, int channel) {
   send(a, b.rank, channel);
   send(b, a.rank, channel);
   receive_beside(a, b.rank, a_waits, channel);
   receive_beside(b, a.rank, b_waits, channel);
 }
 
-void Recorder::reduce_all(std::span<const Place> sources, const Place& to, int channel) {
+void Recorder::reduce_all(std::span<const ChunkPlace> sources, const ChunkPlace& to, int channel) {
   Owner* o = owner(to.rank);
   if (!o) return;
   if (sources.size() == 1) return copy(sources[0], to, channel);
   std::vector<Slice> slices;
-  for (const Place& place : sources) {
+  for (const ChunkPlace& place : sources) {
     if (place.rank != to.rank) throw std::logic_error("an algorithm summed chunks of several ranks in one step");
     slices.push_back(source(*o, place, channel));
   }

@@ -18,12 +18,13 @@ class Recorder {
   using Watch = std::function<bool(const Program&)>;
   explicit Recorder(const Task&, std::optional<Rank> only = {}, Watch = {});
 
-  void copy(const Place& from, const Place& to, int channel);
-  void copy_twice(const Place& from, const Place& to, const Place& also, int channel);
-  void reduce(const Place& from, const Place& to, int channel);
-  void reduce_both(const Place& a, const Place& b, const Place& a_waits, const Place& b_waits, int channel);
-  void reduce_all(std::span<const Place> sources, const Place& to, int channel);
-  void settle(const Place&, int channel);  // gathers the chunks where a write to this place would go
+  void copy(const ChunkPlace& from, const ChunkPlace& to, int channel);
+  void copy_twice(const ChunkPlace& from, const ChunkPlace& to, const ChunkPlace& also, int channel);
+  void reduce(const ChunkPlace& from, const ChunkPlace& to, int channel);
+  void reduce_both(const ChunkPlace& a, const ChunkPlace& b, const ChunkPlace& a_waits, const ChunkPlace& b_waits,
+                   int channel);
+  void reduce_all(std::span<const ChunkPlace> sources, const ChunkPlace& to, int channel);
+  void settle(const ChunkPlace&, int channel);  // gathers the chunks where a write to this place would go
 
   struct Unwanted {};  // thrown after a step for which the watch returned false
 
@@ -55,16 +56,16 @@ class Recorder {
   Owner* owner(Rank);  // null if this rank is not recorded
   std::optional<Buffer> lies_in(const Owner&, Hazards::Run data) const;
   std::vector<Part> locate(const Owner&, Hazards::Run data) const;
-  Slice slice(const Owner&, const Place&, Buffer) const;
-  Slice source(Owner&, const Place&, int channel);
-  Slice home(Owner&, const Place&) const;
-  void gather_at(Owner&, const Place&, const Slice& home, int channel);
+  Slice slice(const Owner&, const ChunkPlace&, Buffer) const;
+  Slice source(Owner&, const ChunkPlace&, int channel);
+  Slice home(Owner&, const ChunkPlace&) const;
+  void gather_at(Owner&, const ChunkPlace&, const Slice& home, int channel);
   void add(Owner&, Step, std::span<const Slice> further = {});
   End next(CounterMap&, Rank peer, int channel) const;
-  void transfer(const Place& from, const Place& to, bool adding, int channel);
-  void send(const Place& from, Rank to, int channel, Rank also = -1);
-  void receive(const Place& to, Rank from, bool adding, int channel);
-  void receive_beside(const Place& to, Rank from, const Place& waits, int channel);
+  void transfer(const ChunkPlace& from, const ChunkPlace& to, bool adding, int channel);
+  void send(const ChunkPlace& from, Rank to, int channel, Rank also = -1);
+  void receive(const ChunkPlace& to, Rank from, bool adding, int channel);
+  void receive_beside(const ChunkPlace& to, Rank from, const ChunkPlace& waits, int channel);
 
   Task task_;
   std::optional<Rank> only_;

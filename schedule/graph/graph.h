@@ -13,7 +13,7 @@
 namespace trellis::schedule {
 
 // Groups of ranks, no rank in two of them, each of which does the same by itself. A group's i-th member is its rank i.
-struct Communicator {
+struct GraphCommunicator {
   std::string name;
   std::vector<std::vector<Rank>> groups = {};  // none: one group of all ranks
 };
@@ -95,7 +95,7 @@ struct ExecutionGraph {
   std::vector<GraphStream> streams = {};
   std::vector<OperationShape> shapes = {};  // of computations, each once
   std::vector<std::string> phases = {};     // what computations are for: forward, backward, ...
-  std::vector<Communicator> communicators = {};
+  std::vector<GraphCommunicator> communicators = {};
   std::vector<RankClass> classes = {};  // every rank is in one
 
   std::size_t bytes(const GraphTensor& t) const { return t.rows * t.columns * types[t.type].bytes; }

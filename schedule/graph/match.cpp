@@ -63,7 +63,7 @@ class Matching {
 
   // Joins the classes whose ranks share groups, and notes each class's place in them.
   void find_together(std::uint32_t number) {
-    const Communicator& c = graph_.communicators[number];
+    const GraphCommunicator& c = graph_.communicators[number];
     std::vector<std::uint32_t> root(graph_.classes.size());
     std::iota(root.begin(), root.end(), 0);
     const auto top = [&](std::uint32_t x) {

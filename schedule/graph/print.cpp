@@ -87,7 +87,7 @@ class Writing {
   std::pair<std::vector<Rank>, std::vector<Rank>> ends_of(const std::vector<TaskEnd>& ends) const {
     const GraphTask &send = graph_.classes[ends[0].rank_class].tasks[ends[0].task],
                     &receive = graph_.classes[ends[1].rank_class].tasks[ends[1].task];
-    const Communicator& c = graph_.communicators[send.communicator];
+    const GraphCommunicator& c = graph_.communicators[send.communicator];
     if (c.groups.empty()) return {{receive.peer}, {send.peer}};
     std::pair<std::vector<Rank>, std::vector<Rank>> both;
     for (std::uint32_t g : matched_.together[send.communicator][in_[send.communicator][ends[0].rank_class]].groups) {

@@ -45,7 +45,7 @@ class Surroundings {
   Variables before_;
 };
 
-Launched launched(const Variables& v) {
+LaunchedProcess launched(const Variables& v) {
   const Surroundings here(v);
   return launched_from_environment();
 }
@@ -241,25 +241,25 @@ TEST(Config, WhatMakesNoSenseIsNamedWithItsValue) {
     }
 }
 
-TEST(Launched, NobodyIsOneRankAlone) {
-  const Launched l = launched({{"MASTER_ADDR", "left.over"}});
+TEST(LaunchedProcess, NobodyIsOneRankAlone) {
+  const LaunchedProcess l = launched({{"MASTER_ADDR", "left.over"}});
   EXPECT_EQ(l.rank, 0);
   EXPECT_EQ(l.ranks, 1);
   EXPECT_EQ(l.by, "");
   EXPECT_EQ(l.address, "");
 }
 
-TEST(Launched, ByTorchrun) {
-  const Launched l = launched({{"RANK", "5"},
-                               {"WORLD_SIZE", "8"},
-                               {"LOCAL_RANK", "1"},
-                               {"LOCAL_WORLD_SIZE", "4"},
-                               {"MASTER_ADDR", "node0"},
-                               {"MASTER_PORT", "29500"},
-                               {"TORCHELASTIC_RUN_ID", "none"},
-                               {"TRELLIS_SECRET", "s"},
-                               {"OMPI_COMM_WORLD_RANK", "0"},
-                               {"OMPI_COMM_WORLD_SIZE", "1"}});
+TEST(LaunchedProcess, ByTorchrun) {
+  const LaunchedProcess l = launched({{"RANK", "5"},
+                                      {"WORLD_SIZE", "8"},
+                                      {"LOCAL_RANK", "1"},
+                                      {"LOCAL_WORLD_SIZE", "4"},
+                                      {"MASTER_ADDR", "node0"},
+                                      {"MASTER_PORT", "29500"},
+                                      {"TORCHELASTIC_RUN_ID", "none"},
+                                      {"TRELLIS_SECRET", "s"},
+                                      {"OMPI_COMM_WORLD_RANK", "0"},
+                                      {"OMPI_COMM_WORLD_SIZE", "1"}});
   EXPECT_EQ(l.rank, 5);
   EXPECT_EQ(l.ranks, 8);
   EXPECT_EQ(l.local_rank, 1);
@@ -270,18 +270,18 @@ TEST(Launched, ByTorchrun) {
   EXPECT_EQ(l.by, "torchrun");
 }
 
-TEST(Launched, ByOpenMpiAndMpich) {
-  const Launched open = launched({{"OMPI_COMM_WORLD_RANK", "3"},
-                                  {"OMPI_COMM_WORLD_SIZE", "4"},
-                                  {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
-                                  {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
-                                  {"PMIX_RANK", "3"},
-                                  {"SLURM_PROCID", "0"},
-                                  {"SLURM_STEP_ID", "0"}});
+TEST(LaunchedProcess, ByOpenMpiAndMpich) {
+  const LaunchedProcess open = launched({{"OMPI_COMM_WORLD_RANK", "3"},
+                                         {"OMPI_COMM_WORLD_SIZE", "4"},
+                                         {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                                         {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                                         {"PMIX_RANK", "3"},
+                                         {"SLURM_PROCID", "0"},
+                                         {"SLURM_STEP_ID", "0"}});
   EXPECT_EQ(open.rank * 100 + open.ranks * 10 + open.local_rank, 341);
   EXPECT_EQ(open.by, "mpirun");
   EXPECT_TRUE(open.pmix);
-  const Launched mpich =
+  const LaunchedProcess mpich =
       launched({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}});
   EXPECT_EQ(mpich.rank * 100 + mpich.ranks * 10 + mpich.local_ranks, 122);
   EXPECT_EQ(mpich.by, "mpiexec");
@@ -298,8 +298,8 @@ Variables slurm(const Variables& more) {
   return v;
 }
 
-TEST(Launched, BySlurm) {
-  const Launched l = launched(slurm({}));
+TEST(LaunchedProcess, BySlurm) {
+  const LaunchedProcess l = launched(slurm({}));
   EXPECT_EQ(l.rank, 6);
   EXPECT_EQ(l.ranks, 7);
   EXPECT_EQ(l.local_ranks, 1);
@@ -314,7 +314,7 @@ TEST(Launched, BySlurm) {
       << "a batch script is no step of srun";
 }
 
-TEST(Launched, HalfOfItIsRefusedByName) {
+TEST(LaunchedProcess, HalfOfItIsRefusedByName) {
   const std::vector<std::pair<Variables, std::string>> bad = {
       {{{"RANK", "0"}}, "RANK is set, but WORLD_SIZE is not"},
       {{{"WORLD_SIZE", "2"}}, "WORLD_SIZE is set, but RANK is not"},

@@ -11,7 +11,7 @@ namespace trellis::schedule {
 namespace {
 
 TEST(Symmetry, NamesClassesAndImages) {
-  const Symmetry s{{{Axis::Kind::rotate, 4}, {Axis::Kind::distinct, 3}, {Axis::Kind::flip, 2}}};
+  const Symmetry s{{{SymmetryAxis::Kind::rotate, 4}, {SymmetryAxis::Kind::distinct, 3}, {SymmetryAxis::Kind::flip, 2}}};
   EXPECT_EQ(s.ranks(), 24);
   EXPECT_EQ(s.classes(), 3);
   EXPECT_EQ(s.representatives(), (std::vector<Rank>{0, 4, 8}));
@@ -49,7 +49,7 @@ TEST(Folded, RefusesToSayWhatItDidNotLookAt) {
 
 TEST(Folded, TellsWhenRanksAreNotAlike) {
   const Schedule s = make("ring", {.dims = {6}});
-  const Symmetry symmetry{{{Axis::Kind::rotate, 6}}};
+  const Symmetry symmetry{{{SymmetryAxis::Kind::rotate, 6}}};
   EXPECT_FALSE(find_difference(symmetry, 0, s.programs[0], 3, s.programs[3]));
   Program other = s.programs[3];
   other.steps[4].end.peer = 5 - other.steps[4].end.peer % 2;

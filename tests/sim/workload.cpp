@@ -159,7 +159,7 @@ TEST(Play, EveryPartBeginsWhenTheLastThatItWaitsForEnds) {
   const Timeline timeline = timeline_of(workload, p);
   EXPECT_EQ(timeline.end, p.time);
   Time on_path = 0;
-  for (const Piece& piece : critical_path(timeline)) on_path += piece.end - piece.start;
+  for (const PathPiece& piece : critical_path(timeline)) on_path += piece.end - piece.start;
   EXPECT_EQ(on_path, p.time);
 }
 

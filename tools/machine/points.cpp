@@ -33,7 +33,8 @@ bool may_be_points(std::string_view text) {
 
 }  // namespace
 
-Points::Points(std::string path, const sim::Machine& machine, const std::string& era, const ccl::Launched& launched)
+Points::Points(std::string path, const sim::Machine& machine, const std::string& era,
+               const ccl::LaunchedProcess& launched)
     : path_(std::move(path)), fingerprint_(sim::fingerprint(machine.spec(), era)) {
   if (path_.empty()) return;
   own_ = launched.rank == 0 ? path_ : fmt::format("{}.{}", path_, launched.rank);
@@ -116,7 +117,7 @@ std::vector<sim::AlgorithmConfig> missing_configs(const Sweep& s, const std::vec
 }  // namespace
 
 std::vector<Cost> shared_sweep(const sim::Machine& machine, const Sweep& s, sim::SweepControl control, Points& points,
-                               const ccl::Launched& launched) {
+                               const ccl::LaunchedProcess& launched) {
   const auto priced = [&](std::vector<sim::AlgorithmConfig> configs) {
     Sweep part = s;
     part.configs = std::move(configs);

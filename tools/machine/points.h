@@ -14,7 +14,7 @@ namespace trellis::tools {
 class Points {
  public:
   // Rank 0 writes `path`, rank N writes path.N; empty: nothing is kept. Throws system_error.
-  Points(std::string path, const sim::Machine&, const std::string& era, const ccl::Launched&);
+  Points(std::string path, const sim::Machine&, const std::string& era, const ccl::LaunchedProcess&);
 
   std::vector<sim::Cost> known(const sim::Sweep&) const;   // from the files of all ranks, as they are now
   std::vector<sim::Cost> slower(const sim::Sweep&) const;  // the same for points that were given up
@@ -35,6 +35,6 @@ class Points {
 // The sweep's costs. Ways are dealt to the ranks in turn. Rank 0, after its own, prices what the others have not
 // finished, and returns all costs. Other ranks return nothing.
 std::vector<sim::Cost> shared_sweep(const sim::Machine&, const sim::Sweep&, sim::SweepControl, Points&,
-                                    const ccl::Launched&);
+                                    const ccl::LaunchedProcess&);
 
 }  // namespace trellis::tools

@@ -177,7 +177,7 @@ sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collec
 int threads_for(const Options& o) { return o.threads > 0 ? o.threads : sim::processors(); }
 
 Tuned tuned(const Options& o, const Machine& machine, const sim::Sweep& s, Points& points, Progress& progress,
-            const Interrupts& interrupts, const ccl::Launched& launched) {
+            const Interrupts& interrupts, const ccl::LaunchedProcess& launched) {
   sim::SweepControl control{.threads = threads_for(o)};
   progress.skip(points.known(s).size());
   control.stopped = [&] { return interrupts.asked(); };
@@ -266,7 +266,7 @@ int tune(const Options& o) {
       all += sweeps.back().points();
     }
   preparing.reset();
-  const ccl::Launched launched = ccl::launched_from_environment();
+  const ccl::LaunchedProcess launched = ccl::launched_from_environment();
   if (launched.ranks > 1 && o.points.empty())
     throw std::invalid_argument(fmt::format("{} ranks by {}: --points FILE says where they share what they have done",
                                             launched.ranks, launched.by));

@@ -45,7 +45,7 @@ void put_pipeline_first(schedule::ExecutionGraph& graph, const train::MeshShape&
     const Rank within = r % inner, data = r / inner % shape.data, pipeline = r / inner / shape.data;
     return within + inner * (pipeline + shape.pipeline * data);
   };
-  for (schedule::Communicator& c : graph.communicators)
+  for (schedule::GraphCommunicator& c : graph.communicators)
     for (auto& group : c.groups)
       for (Rank& r : group) r = place(r);
   for (schedule::RankClass& c : graph.classes) {

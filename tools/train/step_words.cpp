@@ -24,7 +24,7 @@ using sim::Time;
 Table classes_of(const PricedStep& p) {
   std::vector<Column> columns{{.name = "ranks", .align = Align::left}};
   for (const std::string& phase : p.graph.phases) columns.push_back({.name = phase, .unit = "s"});
-  for (const schedule::Communicator& c : p.graph.communicators) columns.push_back({.name = c.name, .unit = "s"});
+  for (const schedule::GraphCommunicator& c : p.graph.communicators) columns.push_back({.name = c.name, .unit = "s"});
   columns.push_back({.name = "idle", .unit = "s"});
   columns.push_back({.name = "memory", .unit = "B"});
   for (const char* what : {"weights", "gradients", "optimizer", "activations"})

@@ -119,7 +119,7 @@ int train_here(const Options& o, ReadConfig read) {
   const Interrupts interrupts;
   std::optional<EndedBySignals> before_steps(
       std::in_place);  // until then there is nothing that a checkpoint would keep
-  const ccl::Launched launched = ccl::launched_from_environment();
+  const ccl::LaunchedProcess launched = ccl::launched_from_environment();
   if (launched.rank == 0 && !o.curve.empty()) expect_writable(o.curve);
   if (launched.rank == 0) Profile::expect_file(o.profile);
   const ccl::Config config = ccl::config_from_environment();

@@ -130,25 +130,25 @@ TrainingAnswer training_answer(const TrainingRecords& found, const std::string& 
 TrainingAnswers::TrainingAnswers(const std::string& setups, const std::vector<measure::Record>& records)
     : found_(training_records(setups, records)) {}
 
-std::optional<measure::Answer> TrainingAnswers::of(const measure::Record& record,
-                                                   const std::function<bool()>& stopped) const {
-  using measure::Answer;
+std::optional<measure::RecordAnswer> TrainingAnswers::of(const measure::Record& record,
+                                                         const std::function<bool()>& stopped) const {
+  using measure::RecordAnswer;
   if (record.kind() != "train") return {};
   for (const auto* why : {&found_.apart, &found_.faults})
-    if (const auto said = why->find(record.id); said != why->end()) return Answer::no(said->second);
+    if (const auto said = why->find(record.id); said != why->end()) return RecordAnswer::no(said->second);
   const auto r = std::ranges::find(found_.records, record.id, &TrainingRecord::id);
   if (r == found_.records.end())
-    return Answer::no(record.unit == "%" ? "it follows from the throughput and the model's operations"
-                                         : "what it was run with is not known");
+    return RecordAnswer::no(record.unit == "%" ? "it follows from the throughput and the model's operations"
+                                               : "what it was run with is not known");
   try {
     const double step =
         TrainingStep(r->config, machine_with(r->machine, ""), options_of(*r, stopped), r->ranks).usual();
     const double factor = measure::seconds_of(record.unit) ? step / r->measured : r->measured / step;
-    return Answer{.simulated = record.value * factor,
-                  .kind = "train",
-                  .by = fmt::format("a step of {:.3g} s on {}, release {}", step, r->machine, r->software)};
+    return RecordAnswer{.simulated = record.value * factor,
+                        .kind = "train",
+                        .by = fmt::format("a step of {:.3g} s on {}, release {}", step, r->machine, r->software)};
   } catch (const std::invalid_argument& e) {
-    return Answer::no(e.what());
+    return RecordAnswer::no(e.what());
   }
 }
 

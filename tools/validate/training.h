@@ -55,7 +55,7 @@ class TrainingAnswers {
  public:
   TrainingAnswers(const std::string& setups, const std::vector<measure::Record>&);
   // None for other records. Throws StepStopped.
-  std::optional<measure::Answer> of(const measure::Record&, const std::function<bool()>& stopped) const;
+  std::optional<measure::RecordAnswer> of(const measure::Record&, const std::function<bool()>& stopped) const;
 
  private:
   TrainingRecords found_;

@@ -77,7 +77,7 @@ std::vector<std::string> record_files(const Options& o) {
 // Every record that a figure of any chip or machine was fitted to.
 std::set<std::string> fitted_records() {
   std::set<std::string> all;
-  for (const sim::DataFile& file : sim::data_files()) {
+  for (const sim::EmbeddedFile& file : sim::data_files()) {
     const auto others = [&](std::string_view name) { return sim::data_text(file.kind, name); };
     if (file.kind != "chips") continue;
     const sim::Figures figures = sim::Figures::read(file.text, others);
@@ -185,7 +185,7 @@ std::vector<Compared> compared(const std::vector<Record>& records, const std::st
   std::optional<TrainingAnswers> steps;
   if (!setups.empty()) steps.emplace(setups, records);
   const auto answered = [&](const Record& r, const std::function<bool()>& stopped) {
-    const std::optional<Answer> step = steps ? steps->of(r, stopped) : std::nullopt;
+    const std::optional<RecordAnswer> step = steps ? steps->of(r, stopped) : std::nullopt;
     return step ? *step : answer(r, records);
   };
   const Interrupts interrupts;
@@ -204,7 +204,7 @@ std::vector<Compared> compared(const std::vector<Record>& records, const std::st
     }
     c.fitted = fitted.contains(r.id) || std::ranges::find(c.answer.fitted_to, r.id) != c.answer.fitted_to.end();
     if (c.answer.simulated && !(std::isfinite(*c.answer.simulated) && *c.answer.simulated > 0 && r.value > 0))
-      c.answer = Answer::no("no error can be given: the measured value or the simulated one is not above 0");
+      c.answer = RecordAnswer::no("no error can be given: the measured value or the simulated one is not above 0");
     all.push_back(std::move(c));
     prompt_end.has_results();
   }

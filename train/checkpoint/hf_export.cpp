@@ -95,7 +95,7 @@ class Exporting {
     return lay_out(c, 1, 0, Purpose::evaluate);
   }
 
-  static Slice theirs(const std::vector<Part>& parts) { return parts[0].place.theirs(parts[0].parameter->slice); }
+  static TensorSlice theirs(const std::vector<Part>& parts) { return parts[0].place.theirs(parts[0].parameter->slice); }
 
   DType type_of(const std::vector<Part>& parts) const {
     if (options_.type.empty()) return source_.type(parts[0].parameter->name);
@@ -105,10 +105,10 @@ class Exporting {
   }
 
   std::vector<float> values_of(const std::vector<Part>& parts) const {
-    const Slice whole = theirs(parts);
+    const TensorSlice whole = theirs(parts);
     std::vector<float> out(whole.elements());
     for (const Part& p : parts) {
-      const Slice& own = p.parameter->slice;
+      const TensorSlice& own = p.parameter->slice;
       std::vector<float> values(own.elements());
       const std::string master = "master:" + p.parameter->name;
       const bool wide = options_.type == "f32" && source_.has(master);

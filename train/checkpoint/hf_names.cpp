@@ -73,14 +73,14 @@ bool is_transposed(const Config& c, std::string_view theirs) {
 
 }  // namespace
 
-Slice HfPlace::whole(const Slice& theirs) const {
+TensorSlice HfPlace::whole(const TensorSlice& theirs) const {
   std::size_t rows = transposed ? theirs.columns : theirs.rows;
   const std::size_t columns = transposed ? theirs.rows : theirs.columns;
   if (run != 0) rows = rows / stride * run;
   return {rows, columns, 0, rows, 0, columns};
 }
 
-Slice HfPlace::theirs(const Slice& whole) const {
+TensorSlice HfPlace::theirs(const TensorSlice& whole) const {
   std::size_t rows = run == 0 ? whole.rows : whole.rows / run * stride, columns = whole.columns;
   if (transposed) std::swap(rows, columns);
   return {rows, columns, 0, rows, 0, columns};

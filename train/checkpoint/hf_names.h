@@ -17,8 +17,8 @@ struct HfPlace {
 
   std::size_t row(std::size_t r) const { return run == 0 ? r : first + r / run * stride + r % run; }
   // Of their tensor, which has so many rows and columns: how many rows and columns the parameter has.
-  Slice whole(const Slice& theirs) const;
-  Slice theirs(const Slice& whole) const;  // the other way round
+  TensorSlice whole(const TensorSlice& theirs) const;
+  TensorSlice theirs(const TensorSlice& whole) const;  // the other way round
 };
 
 HfPlace hf_place(const Config&, const std::string& parameter);

@@ -14,7 +14,8 @@ namespace trellis::train {
 namespace {
 
 // The rectangle of a source's tensor as bytes of the type.
-std::vector<std::byte> read_as(const TensorSource& source, const std::string& name, const Slice& slice, DType type) {
+std::vector<std::byte> read_as(const TensorSource& source, const std::string& name, const TensorSlice& slice,
+                               DType type) {
   std::vector<float> values(slice.elements());
   source.read(name, slice, values.data());
   std::vector<std::byte> bytes(values.size() * kernels::size_of(type));

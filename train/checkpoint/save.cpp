@@ -35,7 +35,7 @@ using TensorAt = std::function<const void*(TensorId)>;
 
 std::vector<ShardTensor> tensors_of(const Step& step, bool masters, const TensorAt& at) {
   std::vector<ShardTensor> all;
-  const auto add = [&](const std::string& name, TensorId t, const Slice& slice) {
+  const auto add = [&](const std::string& name, TensorId t, const TensorSlice& slice) {
     if (t != no_tensor && slice.elements() > 0) all.push_back({name, step.program.tensor(t).type, slice, at(t)});
   };
   for (const ParameterState& s : step.states) {
@@ -75,7 +75,7 @@ struct Checkpoints::Copy {
   std::filesystem::path tag;
   std::string file;
   TagInfo info;  // of rank 0
-  Keep keep;
+  Retention keep;
 };
 
 Checkpoints::Checkpoints(std::filesystem::path root, ccl::Communicator& world, const SaveOptions& options)
@@ -160,8 +160,8 @@ bool has_optimizer_state(const TensorSource& source) {
 
 namespace {
 
-void put(const Step& step, Runner& memory, const TensorSource& source, const std::string& name, const Slice& slice,
-         TensorId to) {
+void put(const Step& step, Runner& memory, const TensorSource& source, const std::string& name,
+         const TensorSlice& slice, TensorId to) {
   std::vector<float> values(slice.elements());
   source.read(name, slice, values.data());
   const DType type = step.program.tensor(to).type;
@@ -181,7 +181,7 @@ bool load(Job& job, const TensorSource& source, bool wanted) {
   const Step& step = job.step();
   job.runner().settle();
   Runner& memory = job.runner();
-  const auto put = [&](const std::string& name, const Slice& slice, TensorId to) {
+  const auto put = [&](const std::string& name, const TensorSlice& slice, TensorId to) {
     train::put(step, memory, source, name, slice, to);
   };
   bool state = wanted;
@@ -216,7 +216,7 @@ bool merge_adapter(const TensorSource& source, const std::string& name, double a
   const std::string stem = name.substr(0, name.size() - ending.size());
   const std::string a_name = stem + ".lora_A.weight", b_name = stem + ".lora_B.weight";
   if (!source.has(a_name) || !source.has(b_name)) return false;
-  const Slice a_slice = source.whole(a_name), b_slice = source.whole(b_name);
+  const TensorSlice a_slice = source.whole(a_name), b_slice = source.whole(b_name);
   std::vector<float> a(a_slice.elements()), b(b_slice.elements());
   source.read(a_name, a_slice, a.data());
   source.read(b_name, b_slice, b.data());
@@ -241,7 +241,7 @@ void export_weights(const TensorSource& source, const std::filesystem::path& pat
   bool any = false;
   for (const std::string& name : source.names()) {
     if (name.find(':') != name.npos || (merge.merge && name.find(".lora_") != name.npos)) continue;
-    const Slice whole = source.whole(name);
+    const TensorSlice whole = source.whole(name);
     const DType type = source.type(name);
     std::vector<float> values(whole.elements());
     source.read(name, whole, values.data());

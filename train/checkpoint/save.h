@@ -17,7 +17,7 @@ namespace trellis::train {
 struct SaveOptions {
   bool masters = true;
   bool asynchronous = false;  // return when the state is copied; one save at a time
-  Keep keep = {};
+  Retention keep = {};
   Origin origin = {};  // of rank 0
 };
 

@@ -79,7 +79,7 @@ ShardEntry entry_of(const std::string& name, const json& said, const json& meta,
     throw std::invalid_argument(
         fmt::format("its bytes are not in the file, which ends after {} of them; the file was cut short",
                     where[0] > size - data ? 0 : size - data - where[0]));
-  const Slice& s = e.slice;
+  const TensorSlice& s = e.slice;
   if (s.rows > most_side || s.columns > most_side || s.row > most_side || s.column > most_side)
     throw std::invalid_argument("its rectangle does not fit");
   if (e.slice.row_count != rows || e.slice.column_count != columns || e.slice.row + rows > e.slice.rows ||
@@ -119,7 +119,7 @@ void write_shard(const std::filesystem::path& path, const std::vector<ShardTenso
   json header = json::object(), meta{{"format", "pt"}};  // which readers of Hugging Face ask for
   std::uint64_t at = 0;
   for (const ShardTensor& t : tensors) {
-    const Slice& s = t.slice;
+    const TensorSlice& s = t.slice;
     header[t.name] = {{"dtype", word_for(t.type)}, {"shape", shape_of(t)}, {"data_offsets", {at, at + t.bytes()}}};
     if (s.row_count != s.rows || s.column_count != s.columns)
       meta["slice:" + t.name] =

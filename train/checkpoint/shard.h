@@ -18,7 +18,7 @@ using kernels::DType;
 struct ShardTensor {
   std::string name;  // "model.norm.weight", or with the kind before it: "first_moment:model.norm.weight"
   DType type = DType::f32;
-  Slice slice;
+  TensorSlice slice;
   const void* data = nullptr;
   std::size_t bytes() const { return slice.elements() * kernels::size_of(type); }
 };
@@ -30,7 +30,7 @@ void write_shard(const std::filesystem::path&, const std::vector<ShardTensor>&);
 struct ShardEntry {
   std::string name;
   DType type = DType::f32;
-  Slice slice;
+  TensorSlice slice;
   std::uint64_t first = 0;  // byte of the file
   std::uint64_t checksum = 0;
   bool checked = false;  // the file has a checksum for it

@@ -107,7 +107,7 @@ void write_done(const fs::path& tag, const TagInfo& info) {
 namespace {
 
 // A tag's value as something of which more is better. Tags without a value, and damaged ones, come last.
-double rank_of(const fs::path& tag, const Keep& keep) {
+double rank_of(const fs::path& tag, const Retention& keep) {
   double value = std::numeric_limits<double>::quiet_NaN();
   try {
     const TagInfo info = read_done(tag);
@@ -123,7 +123,7 @@ double rank_of(const fs::path& tag, const Keep& keep) {
 
 }  // namespace
 
-void keep_tags(const fs::path& root, const Keep& keep) {
+void keep_tags(const fs::path& root, const Retention& keep) {
   if (keep.most < 0) return;
   const std::vector<std::string> complete = complete_tags(root);
   std::vector<std::pair<double, std::string>> ranked;

@@ -33,7 +33,7 @@ TagInfo read_done(const std::filesystem::path& tag);  // throws invalid_argument
 void write_done(const std::filesystem::path& tag, const TagInfo&);
 
 // Which complete tags stay: the best by a monitored value; of equal ones and those without a value, the newer.
-struct Keep {
+struct Retention {
   std::int64_t most = 1;                // -1: all
   std::string monitor = "global_step";  // the tag's step; of other names, TagInfo::monitored
   bool lowest = false;                  // is best
@@ -42,7 +42,7 @@ struct Keep {
 
 // Removes the other complete tags, and incomplete ones that are older than the first complete one. `done` goes first,
 // so that what is left of a removal is incomplete.
-void keep_tags(const std::filesystem::path& root, const Keep&);
+void keep_tags(const std::filesystem::path& root, const Retention&);
 
 // Tensors of a tag, of a file of safetensors, or of a folder of Hugging Face, wherever their rectangles are.
 class TensorSource {
@@ -52,14 +52,14 @@ class TensorSource {
   ~TensorSource();
   bool has(const std::string& name) const;
   std::vector<std::string> names() const;
-  Slice whole(const std::string& name) const;
+  TensorSlice whole(const std::string& name) const;
   DType type(const std::string& name) const;
   const TagInfo& info() const { return info_; }
   const std::optional<Config>& hf() const { return hf_; }  // of a folder of Hugging Face: the model
 
   // The rectangle as f32, row by row. Throws invalid_argument: there is no such tensor, its size is another one, a part
   // is in no file, or a file's bytes have changed since they were written.
-  void read(const std::string& name, const Slice&, float* out) const;
+  void read(const std::string& name, const TensorSlice&, float* out) const;
   // Checksums of everything. Throws at the first that is wrong; returns how many tensors were checked.
   std::size_t verify() const;
 
@@ -72,8 +72,8 @@ class TensorSource {
   void add(const std::filesystem::path& file);
   void expect_indexed(const HfIndex&) const;
   const std::vector<Part>& parts(const std::string& name) const;  // by the name in the files
-  Slice stored(const std::string& name) const;
-  void read_stored(const std::string& name, const Slice&, float* out) const;
+  TensorSlice stored(const std::string& name) const;
+  void read_stored(const std::string& name, const TensorSlice&, float* out) const;
   std::vector<std::byte> bytes_of(const Part&) const;  // throws where they are not those that were written
   std::vector<std::byte> rows_of(const Part&, std::size_t first, std::size_t count) const;
   std::vector<std::unique_ptr<File>> files_;

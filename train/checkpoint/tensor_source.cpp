@@ -85,12 +85,12 @@ const std::vector<TensorSource::Part>& TensorSource::parts(const std::string& na
   return found->second;
 }
 
-Slice TensorSource::stored(const std::string& name) const {
-  const Slice& s = parts(name).front().entry.slice;
+TensorSlice TensorSource::stored(const std::string& name) const {
+  const TensorSlice& s = parts(name).front().entry.slice;
   return {s.rows, s.columns, 0, s.rows, 0, s.columns};
 }
 
-Slice TensorSource::whole(const std::string& name) const {
+TensorSlice TensorSource::whole(const std::string& name) const {
   if (!hf_) return stored(name);
   const HfPlace place = hf_place(*hf_, name);
   return place.whole(stored(place.name));
@@ -116,16 +116,16 @@ std::size_t TensorSource::verify() const {
   return checked;
 }
 
-void TensorSource::read(const std::string& name, const Slice& wanted, float* out) const {
+void TensorSource::read(const std::string& name, const TensorSlice& wanted, float* out) const {
   const HfPlace place = hf_ ? hf_place(*hf_, name) : HfPlace{.name = name};
-  const Slice all = stored(place.name), model = place.theirs(wanted);
+  const TensorSlice all = stored(place.name), model = place.theirs(wanted);
   if (all.rows != model.rows || all.columns != model.columns)
     throw std::invalid_argument(fmt::format("{} is {} x {} in the checkpoint and {} x {} in the model", place.name,
                                             all.rows, all.columns, model.rows, model.columns));
   if (wanted.elements() == 0) return;
   if (place.run == 0 && !place.transposed) return read_stored(place.name, wanted, out);
   // The rectangle of their tensor that has all of it.
-  Slice theirs = stored(place.name);
+  TensorSlice theirs = stored(place.name);
   const std::size_t first = place.row(wanted.row), count = place.row(wanted.row + wanted.row_count - 1) - first + 1;
   (place.transposed ? theirs.column : theirs.row) = first;
   (place.transposed ? theirs.column_count : theirs.row_count) = count;
@@ -154,7 +154,7 @@ std::vector<std::byte> TensorSource::rows_of(const Part& p, std::size_t first, s
   return bytes;
 }
 
-void TensorSource::read_stored(const std::string& name, const Slice& wanted, float* out) const {
+void TensorSource::read_stored(const std::string& name, const TensorSlice& wanted, float* out) const {
   std::vector<bool> covered(wanted.elements(), false);
   std::size_t left = wanted.elements();
   for (const Part& p : parts(name)) {
@@ -162,7 +162,7 @@ void TensorSource::read_stored(const std::string& name, const Slice& wanted, flo
     if (type != DType::f32 && type != DType::bf16 && type != DType::f16 && type != DType::f64)
       throw std::invalid_argument(fmt::format("{}: {} is of {}: expected f32, bf16, f16 or f64",
                                               p.file->file.path().string(), name, kernels::name(type)));
-    const Slice& s = p.entry.slice;
+    const TensorSlice& s = p.entry.slice;
     const std::size_t row = std::max(s.row, wanted.row),
                       row_end = std::min(s.row + s.row_count, wanted.row + wanted.row_count);
     const std::size_t column = std::max(s.column, wanted.column),

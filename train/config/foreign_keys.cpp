@@ -5,9 +5,9 @@
 namespace trellis::train {
 namespace {
 
-Key only_false(const char* name, const char* why) { return only(name, {"false"}, why); }
+ConfigKey only_false(const char* name, const char* why) { return only(name, {"false"}, why); }
 
-std::vector<Key> of_trainer() {
+std::vector<ConfigKey> of_trainer() {
   return {
       also("exp_manager.name", "name"),
       idle("exp_manager.log_local_rank_0_only", "rank 0 alone writes"),
@@ -31,7 +31,7 @@ std::vector<Key> of_trainer() {
   };
 }
 
-std::vector<Key> of_data() {
+std::vector<ConfigKey> of_data() {
   return {
       only("data.data_impl", {"mmap"}, "an index and its tokens"),
       idle("data.dataloader_type", "each epoch has all samples once, in an order of its own"),
@@ -47,7 +47,7 @@ std::vector<Key> of_data() {
   };
 }
 
-std::vector<Key> of_model() {
+std::vector<ConfigKey> of_model() {
   return {
       also("model.encoder_seq_length", "data.seq_length"),
       only("model.transformer_block_type", {"pre_ln"}, "norms come before attention and perceptron"),
@@ -64,10 +64,10 @@ std::vector<Key> of_model() {
 
 }  // namespace
 
-std::vector<Key> foreign_keys() {
-  std::vector<Key> all;
+std::vector<ConfigKey> foreign_keys() {
+  std::vector<ConfigKey> all;
   for (const auto& list : {of_trainer, of_data, of_model})
-    for (Key& k : list()) all.push_back(std::move(k));
+    for (ConfigKey& k : list()) all.push_back(std::move(k));
   return all;
 }
 

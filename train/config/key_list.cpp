@@ -7,15 +7,17 @@
 
 namespace trellis::train {
 
-Key also(std::string name, std::string same_as) { return {.name = std::move(name), .same_as = std::move(same_as)}; }
+ConfigKey also(std::string name, std::string same_as) {
+  return {.name = std::move(name), .same_as = std::move(same_as)};
+}
 
-Key idle(std::string name, std::string why) {
+ConfigKey idle(std::string name, std::string why) {
   return {.name = name, .apply = [name, why](JobConfig&, const KeyValue&) {
             return fmt::format("{} has no effect here: {}", name, why);
           }};
 }
 
-Key only(std::string name, std::vector<std::string> served, std::string why) {
+ConfigKey only(std::string name, std::vector<std::string> served, std::string why) {
   return {.name = std::move(name), .apply = [served, why](JobConfig&, const KeyValue& v) -> std::string {
             std::string said = word(v);
             for (const char* truth : {"true", "false"})  // as Python writes them
@@ -26,7 +28,7 @@ Key only(std::string name, std::vector<std::string> served, std::string why) {
           }};
 }
 
-Key absent(std::string name, std::string why) {
+ConfigKey absent(std::string name, std::string why) {
   return {.name = name, .apply = [name, why](JobConfig&, const KeyValue&) -> std::string {
             throw std::invalid_argument(fmt::format("{}: {}", name, why));
           }};

@@ -19,7 +19,7 @@ namespace trellis::train {
 inline constexpr double most_side = 1 << 28;  // of a tensor, in elements
 inline constexpr double most_steps = 1e15;    // every one of them is a double
 
-struct Key {
+struct ConfigKey {
   std::string name;
   std::function<std::string(JobConfig&, const KeyValue&)> apply = {};
   Resumed resumed = Resumed::silent;
@@ -36,7 +36,7 @@ concept Numeric = (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) ||
 
 // get: the address of the setting in a JobConfig, constant or not.
 template <class Get>
-requires(!Numeric<SettingOf<Get>>) Key key(std::string name, Resumed resumed, Get get) {
+requires(!Numeric<SettingOf<Get>>) ConfigKey key(std::string name, Resumed resumed, Get get) {
   return {.name = std::move(name),
           .apply =
               [get](JobConfig& c, const KeyValue& v) {
@@ -49,7 +49,7 @@ requires(!Numeric<SettingOf<Get>>) Key key(std::string name, Resumed resumed, Ge
 
 // Every number has a range.
 template <class Get>
-requires Numeric<SettingOf<Get>> Key key(std::string name, Resumed resumed, Range range, Get get) {
+requires Numeric<SettingOf<Get>> ConfigKey key(std::string name, Resumed resumed, AllowedRange range, Get get) {
   return {.name = name,
           .apply =
               [get, range](JobConfig& c, const KeyValue& v) {
@@ -66,19 +66,19 @@ requires Numeric<SettingOf<Get>> Key key(std::string name, Resumed resumed, Rang
               }};
 }
 
-Key also(std::string name, std::string same_as);                               // another name of a key
-Key idle(std::string name, std::string why);                                   // it is read, and makes no difference
-Key only(std::string name, std::vector<std::string> served, std::string why);  // one of these values alone
-Key absent(std::string name, std::string why);                                 // the whole section is refused
+ConfigKey also(std::string name, std::string same_as);  // another name of a key
+ConfigKey idle(std::string name, std::string why);      // it is read, and makes no difference
+ConfigKey only(std::string name, std::vector<std::string> served, std::string why);  // one of these values alone
+ConfigKey absent(std::string name, std::string why);                                 // the whole section is refused
 
-std::vector<Key> model_keys();
-std::vector<Key> experts_keys();
-std::vector<Key> optimizer_keys();
-std::vector<Key> trainer_keys();
-std::vector<Key> experiment_keys();
-std::vector<Key> strategy_keys();
-std::vector<Key> data_keys();
-std::vector<Key> other_keys();
-std::vector<Key> foreign_keys();  // of NxD Training, NeMo and Megatron, without a counterpart here
+std::vector<ConfigKey> model_keys();
+std::vector<ConfigKey> experts_keys();
+std::vector<ConfigKey> optimizer_keys();
+std::vector<ConfigKey> trainer_keys();
+std::vector<ConfigKey> experiment_keys();
+std::vector<ConfigKey> strategy_keys();
+std::vector<ConfigKey> data_keys();
+std::vector<ConfigKey> other_keys();
+std::vector<ConfigKey> foreign_keys();  // of NxD Training, NeMo and Megatron, without a counterpart here
 
 }  // namespace trellis::train

@@ -11,9 +11,9 @@
 namespace trellis::train {
 namespace {
 
-const std::vector<Key>& keys() {
-  static const std::vector<Key> all = [] {
-    std::vector<Key> made;
+const std::vector<ConfigKey>& keys() {
+  static const std::vector<ConfigKey> all = [] {
+    std::vector<ConfigKey> made;
     for (const auto& list : {trainer_keys, experiment_keys, strategy_keys, data_keys, model_keys, experts_keys,
                              optimizer_keys, foreign_keys, other_keys})
       std::ranges::move(list(), std::back_inserter(made));
@@ -22,8 +22,8 @@ const std::vector<Key>& keys() {
   return all;
 }
 
-const Key& named(std::string_view name) {
-  const auto found = std::ranges::find(keys(), name, &Key::name);
+const ConfigKey& named(std::string_view name) {
+  const auto found = std::ranges::find(keys(), name, &ConfigKey::name);
   if (found == keys().end()) throw std::invalid_argument(fmt::format("'{}' is no key", name));
   return found->same_as.empty() ? *found : named(found->same_as);
 }
@@ -32,32 +32,32 @@ const Key& named(std::string_view name) {
 
 std::vector<std::string> known_keys() {
   std::vector<std::string> names;
-  for (const Key& k : keys()) names.push_back(k.name);
+  for (const ConfigKey& k : keys()) names.push_back(k.name);
   return names;
 }
 
 std::string canonical_key(std::string_view name) { return named(name).name; }
 
 bool is_section(std::string_view key) {
-  return std::ranges::any_of(keys(), [&](const Key& k) {
+  return std::ranges::any_of(keys(), [&](const ConfigKey& k) {
     return k.name.size() > key.size() && k.name.starts_with(key) && k.name[key.size()] == '.';
   });
 }
 
 std::string apply(JobConfig& config, const KeyValue& value) {
-  const Key& key = named(value.key);
+  const ConfigKey& key = named(value.key);
   if (value.null) return "";
   return key.apply(config, value);
 }
 
 void check_values(const JobConfig& config) {
-  for (const Key& k : keys())
+  for (const ConfigKey& k : keys())
     if (k.check) k.check(config);
 }
 
 std::vector<Setting> settings_of(const JobConfig& config) {
   std::vector<Setting> all;
-  for (const Key& k : keys())
+  for (const ConfigKey& k : keys())
     if (k.text && k.resumed != Resumed::silent) all.push_back({k.name, k.text(config), k.resumed});
   return all;
 }

@@ -39,11 +39,11 @@ std::string weights_text(const JobConfig& c) { return fmt::format("{}", fmt::joi
 
 }  // namespace
 
-std::vector<Key> strategy_keys() {
+std::vector<ConfigKey> strategy_keys() {
   const auto k = [](const char* name, auto... rest) {
     return key(fmt::format("distributed_strategy.{}", name), Resumed::said, std::move(rest)...);
   };
-  const Range ranks = between(1, most_ranks);
+  const AllowedRange ranks = between(1, most_ranks);
   return {
       k("tensor_model_parallel_size", ranks, [](auto& c) { return &c.step.strategy.tensor; }),
       k("pipeline_model_parallel_size", ranks, [](auto& c) { return &c.step.strategy.pipeline; }),
@@ -59,7 +59,7 @@ std::vector<Key> strategy_keys() {
 }
 
 // train_path is not compared when a run is resumed: the data's content is.
-std::vector<Key> data_keys() {
+std::vector<ConfigKey> data_keys() {
   const auto k = [](const char* name, Resumed resumed, auto... rest) {
     return key(fmt::format("data.{}", name), resumed, std::move(rest)...);
   };

@@ -65,7 +65,7 @@ std::string betas_text(const JobConfig& c) {
 }
 
 void check_betas(const JobConfig& c) {
-  const Range range = from_below(0, 1);
+  const AllowedRange range = from_below(0, 1);
   for (double beta : {c.step.optimizer.beta1, c.step.optimizer.beta2})
     if (const std::string expected = misfit(beta, range); !expected.empty())
       throw std::invalid_argument(fmt::format("model.optim.betas has {}: expected {}", beta, expected));
@@ -78,7 +78,7 @@ std::string set_schedule(JobConfig& c, const KeyValue& v) {
 constexpr double most_layers = 4096;  // a pass through a layer takes some 45 KB where a step is laid out
 
 // How positions turn heads where there are more of them than a model was made for.
-std::vector<Key> rope_keys() {
+std::vector<ConfigKey> rope_keys() {
   using enum Resumed;
   const auto k = [](const char* name, auto... rest) {
     return key(fmt::format("model.rope_scaling.{}", name), Resumed::model, std::move(rest)...);
@@ -106,12 +106,12 @@ std::vector<Key> rope_keys() {
 }
 
 // What the model is.
-std::vector<Key> shape_keys() {
+std::vector<ConfigKey> shape_keys() {
   using enum Resumed;
   const auto k = [](const char* name, Resumed resumed, auto... rest) {
     return key(fmt::format("model.{}", name), resumed, std::move(rest)...);
   };
-  const Range side = between(1, most_side), side_or_none = between(0, most_side);
+  const AllowedRange side = between(1, most_side), side_or_none = between(0, most_side);
   return {
       {.name = "model.model_config", .apply = set_model_config},
       {.name = "model.hf",
@@ -155,12 +155,12 @@ std::vector<Key> shape_keys() {
 }
 
 // How it is trained.
-std::vector<Key> course_keys() {
+std::vector<ConfigKey> course_keys() {
   using enum Resumed;
   const auto k = [](const char* name, Resumed resumed, auto... rest) {
     return key(fmt::format("model.{}", name), resumed, std::move(rest)...);
   };
-  const Range share = from_below(0, 1);
+  const AllowedRange share = from_below(0, 1);
   return {
       k("hidden_dropout", course, share, [](auto& c) { return &c.step.model.hidden_dropout; }),
       k("attention_dropout", course, share, [](auto& c) { return &c.step.model.attention_dropout; }),
@@ -180,20 +180,20 @@ std::vector<Key> course_keys() {
 
 }  // namespace
 
-std::vector<Key> model_keys() {
-  std::vector<Key> all = shape_keys();
+std::vector<ConfigKey> model_keys() {
+  std::vector<ConfigKey> all = shape_keys();
   std::ranges::move(rope_keys(), std::back_inserter(all));
   std::ranges::move(course_keys(), std::back_inserter(all));
   return all;
 }
 
-std::vector<Key> optimizer_keys() {
+std::vector<ConfigKey> optimizer_keys() {
   using enum Resumed;
   const auto k = [](const char* name, Resumed resumed, auto... rest) {
     return key(fmt::format("model.optim.{}", name), resumed, std::move(rest)...);
   };
-  const Range steps = between(0, most_steps), rate = at_least(0);
-  Range norm = above(0);
+  const AllowedRange steps = between(0, most_steps), rate = at_least(0);
+  AllowedRange norm = above(0);
   norm.infinity = true;
   return {
       {.name = "model.optim.name", .apply = set_optimizer, .resumed = course, .text = optimizer_text},

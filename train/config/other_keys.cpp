@@ -69,7 +69,7 @@ std::string say_dropout(JobConfig&, const KeyValue& v) {
 
 }  // namespace
 
-std::vector<Key> other_keys() {
+std::vector<ConfigKey> other_keys() {
   using enum Resumed;
   const std::string peft = "model_alignment_strategy.peft.";
   return {

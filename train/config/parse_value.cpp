@@ -24,8 +24,8 @@ namespace {
 
 constexpr double most_exact = 9007199254740992;  // 2^53: every whole number to here is a double
 
-std::string whole_words(const Range& r) { return fmt::format("a whole number, {}", r.words()); }
-std::string number_words(const Range& r) { return fmt::format("a number, {}", r.words()); }
+std::string whole_words(const AllowedRange& r) { return fmt::format("a whole number, {}", r.words()); }
+std::string number_words(const AllowedRange& r) { return fmt::format("a number, {}", r.words()); }
 
 template <class Whole>
 std::optional<Whole> whole(const std::string& text) {
@@ -37,7 +37,7 @@ std::optional<Whole> whole(const std::string& text) {
 }
 
 template <class Whole>
-Whole whole_in(const KeyValue& v, const std::string& text, const Range& range, const std::string& expected) {
+Whole whole_in(const KeyValue& v, const std::string& text, const AllowedRange& range, const std::string& expected) {
   const auto n = whole<Whole>(text);
   if (!n || !range.has(static_cast<double>(*n))) refuse(v, expected);
   return *n;
@@ -45,7 +45,7 @@ Whole whole_in(const KeyValue& v, const std::string& text, const Range& range, c
 
 }  // namespace
 
-double decimal(const KeyValue& v, const std::string& text, const Range& range) {
+double decimal(const KeyValue& v, const std::string& text, const AllowedRange& range) {
   const std::optional<double> n = text == ".inf" ? HUGE_VAL : text::number<double>(text);
   if (!n || !range.has(*n)) refuse(v, number_words(range));
   return *n;
@@ -59,19 +59,19 @@ void parse(const KeyValue& v, bool& to) {
 }
 void parse(const KeyValue& v, std::string& to) { to = word(v); }
 void parse(const KeyValue& v, std::vector<std::string>& to) { to = v.words; }
-void parse(const KeyValue& v, double& to, const Range& r) { to = decimal(v, word(v), r); }
-void parse(const KeyValue& v, std::size_t& to, const Range& r) {
+void parse(const KeyValue& v, double& to, const AllowedRange& r) { to = decimal(v, word(v), r); }
+void parse(const KeyValue& v, std::size_t& to, const AllowedRange& r) {
   to = whole_in<std::size_t>(v, word(v), r, whole_words(r));
 }
-void parse(const KeyValue& v, std::int64_t& to, const Range& r) {
+void parse(const KeyValue& v, std::int64_t& to, const AllowedRange& r) {
   to = whole_in<std::int64_t>(v, word(v), r, whole_words(r));
 }
-void parse(const KeyValue& v, Rank& to, const Range& r) { to = whole_in<Rank>(v, word(v), r, whole_words(r)); }
-void parse(const KeyValue& v, std::vector<double>& to, const Range& r) {
+void parse(const KeyValue& v, Rank& to, const AllowedRange& r) { to = whole_in<Rank>(v, word(v), r, whole_words(r)); }
+void parse(const KeyValue& v, std::vector<double>& to, const AllowedRange& r) {
   to.clear();
   for (const std::string& w : v.words) to.push_back(decimal(v, w, r));
 }
-void parse(const KeyValue& v, std::vector<std::size_t>& to, const Range& r) {
+void parse(const KeyValue& v, std::vector<std::size_t>& to, const AllowedRange& r) {
   to.clear();
   for (const std::string& w : v.words) {
     // The last layer of a stage by number, or by name: model.layers.3.
@@ -81,26 +81,26 @@ void parse(const KeyValue& v, std::vector<std::size_t>& to, const Range& r) {
   }
 }
 
-std::string misfit(double value, const Range& r) { return r.has(value) ? "" : number_words(r); }
-std::string misfit(std::size_t value, const Range& r) {
+std::string misfit(double value, const AllowedRange& r) { return r.has(value) ? "" : number_words(r); }
+std::string misfit(std::size_t value, const AllowedRange& r) {
   return r.has(static_cast<double>(value)) ? "" : whole_words(r);
 }
-std::string misfit(std::int64_t value, const Range& r) {
+std::string misfit(std::int64_t value, const AllowedRange& r) {
   return r.has(static_cast<double>(value)) ? "" : whole_words(r);
 }
-std::string misfit(Rank value, const Range& r) { return misfit(std::int64_t{value}, r); }
+std::string misfit(Rank value, const AllowedRange& r) { return misfit(std::int64_t{value}, r); }
 
 namespace {
 template <class T>
-std::string misfit_of_list(const std::vector<T>& values, const Range& r) {
+std::string misfit_of_list(const std::vector<T>& values, const AllowedRange& r) {
   for (const T each : values)
     if (std::string wrong = misfit(each, r); !wrong.empty()) return wrong;
   return "";
 }
 }  // namespace
 
-std::string misfit(const std::vector<std::size_t>& values, const Range& r) { return misfit_of_list(values, r); }
-std::string misfit(const std::vector<double>& values, const Range& r) { return misfit_of_list(values, r); }
+std::string misfit(const std::vector<std::size_t>& values, const AllowedRange& r) { return misfit_of_list(values, r); }
+std::string misfit(const std::vector<double>& values, const AllowedRange& r) { return misfit_of_list(values, r); }
 
 std::string text_of(bool value) { return value ? "true" : "false"; }
 std::string text_of(double value) { return fmt::format("{}", value); }

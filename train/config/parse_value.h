@@ -14,27 +14,27 @@ namespace trellis::train {
 [[noreturn]] void refuse(const KeyValue&, const std::string& expected);
 
 const std::string& word(const KeyValue&);  // one word, no list
-double decimal(const KeyValue&, const std::string& text, const Range&);
+double decimal(const KeyValue&, const std::string& text, const AllowedRange&);
 
 void parse(const KeyValue&, bool&);
 void parse(const KeyValue&, std::string&);
 void parse(const KeyValue&, std::vector<std::string>&);
 
 // Whole numbers are also read as people write them: 5.0, 1e4.
-void parse(const KeyValue&, double&, const Range&);
-void parse(const KeyValue&, std::size_t&, const Range&);
-void parse(const KeyValue&, std::int64_t&, const Range&);
-void parse(const KeyValue&, Rank&, const Range&);
-void parse(const KeyValue&, std::vector<double>&, const Range&);
-void parse(const KeyValue&, std::vector<std::size_t>&, const Range&);  // layers, by number or name
+void parse(const KeyValue&, double&, const AllowedRange&);
+void parse(const KeyValue&, std::size_t&, const AllowedRange&);
+void parse(const KeyValue&, std::int64_t&, const AllowedRange&);
+void parse(const KeyValue&, Rank&, const AllowedRange&);
+void parse(const KeyValue&, std::vector<double>&, const AllowedRange&);
+void parse(const KeyValue&, std::vector<std::size_t>&, const AllowedRange&);  // layers, by number or name
 
 // The same of what a program set: the expected range where the value is not in it, or an empty text.
-std::string misfit(double, const Range&);
-std::string misfit(std::size_t, const Range&);
-std::string misfit(std::int64_t, const Range&);
-std::string misfit(Rank, const Range&);
-std::string misfit(const std::vector<std::size_t>&, const Range&);
-std::string misfit(const std::vector<double>&, const Range&);
+std::string misfit(double, const AllowedRange&);
+std::string misfit(std::size_t, const AllowedRange&);
+std::string misfit(std::int64_t, const AllowedRange&);
+std::string misfit(Rank, const AllowedRange&);
+std::string misfit(const std::vector<std::size_t>&, const AllowedRange&);
+std::string misfit(const std::vector<double>&, const AllowedRange&);
 
 // As a file would have it.
 std::string text_of(bool);

@@ -8,14 +8,14 @@
 
 namespace trellis::train {
 
-bool Range::has(double value) const {
+bool AllowedRange::has(double value) const {
   if (!values.empty()) return std::ranges::find(values, value) != values.end();
   if (std::isinf(value) && !infinity) return false;
   const bool enough = without_least ? value > least : value >= least;
   return enough && (without_most ? value < most : value <= most);
 }
 
-std::string Range::words() const {
+std::string AllowedRange::words() const {
   if (!values.empty()) return fmt::format("{}", fmt::join(values, " or "));
   const std::string first = fmt::format("{}", least);
   if (std::isinf(most))

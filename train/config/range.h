@@ -7,7 +7,7 @@
 
 namespace trellis::train {
 
-struct Range {
+struct AllowedRange {
   double least = 0, most = std::numeric_limits<double>::infinity();
   bool without_least = false, without_most = false;
   bool infinity = false;            // is a value too, where there is no most
@@ -17,11 +17,15 @@ struct Range {
   std::string words() const;  // "1 or more"
 };
 
-inline Range at_least(double least) { return {.least = least}; }
-inline Range above(double least) { return {.least = least, .without_least = true}; }
-inline Range between(double least, double most) { return {.least = least, .most = most}; }
-inline Range from_below(double least, double most) { return {.least = least, .most = most, .without_most = true}; }
-inline Range above_to(double least, double most) { return {.least = least, .most = most, .without_least = true}; }
-inline Range one_of(std::vector<double> values) { return {.values = std::move(values)}; }
+inline AllowedRange at_least(double least) { return {.least = least}; }
+inline AllowedRange above(double least) { return {.least = least, .without_least = true}; }
+inline AllowedRange between(double least, double most) { return {.least = least, .most = most}; }
+inline AllowedRange from_below(double least, double most) {
+  return {.least = least, .most = most, .without_most = true};
+}
+inline AllowedRange above_to(double least, double most) {
+  return {.least = least, .most = most, .without_least = true};
+}
+inline AllowedRange one_of(std::vector<double> values) { return {.values = std::move(values)}; }
 
 }  // namespace trellis::train

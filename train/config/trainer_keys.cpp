@@ -64,7 +64,7 @@ std::string set_wiring(JobConfig& c, const KeyValue& v) {
 
 }  // namespace
 
-std::vector<Key> trainer_keys() {
+std::vector<ConfigKey> trainer_keys() {
   const auto k = [](const char* name, Resumed resumed, auto... rest) {
     return key(fmt::format("trainer.{}", name), resumed, std::move(rest)...);
   };
@@ -94,7 +94,7 @@ std::vector<Key> trainer_keys() {
   };
 }
 
-std::vector<Key> experiment_keys() {
+std::vector<ConfigKey> experiment_keys() {
   const auto k = [](const char* name, auto... rest) {
     return key(fmt::format("exp_manager.{}", name), Resumed::silent, std::move(rest)...);
   };

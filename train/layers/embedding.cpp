@@ -66,7 +66,7 @@ std::size_t Embedding::first_here(const Writer& w) const {
 TensorId Embedding::forward(Writer& w, TensorId tokens, TensorId types) const {
   const std::size_t rows = rows_of_all(w);
   const DType type = w.tensor(weight_->value).type;
-  const Slice s = weight_->slice;
+  const TensorSlice s = weight_->slice;
   TensorId x = w.tensor("embedded", type, rows, options_.hidden);
   w.compute("embedding", {tokens, weight_->value}, {x}, 0, shape_over("embedding", w.tensor(x)),
             [=, v = weight_->value](const Memory& at, const StepInputs&) {
@@ -126,7 +126,7 @@ void Embedding::backward(Writer& w, TensorId dy, TensorId tokens, TensorId types
   }
   const TensorId all = options_.scattered ? gathered_rows(w, dy) : dy;
   const std::size_t rows = w.tensor(all).rows;
-  const Slice s = weight_->slice;
+  const TensorSlice s = weight_->slice;
   w.compute("embedding_gradient", {all, tokens, weight_->gradient}, {weight_->gradient},
             static_cast<double>(rows * s.columns), shape_over("embedding_gradient", w.tensor(all)),
             [=, g = weight_->gradient](const Memory& at, const StepInputs&) {

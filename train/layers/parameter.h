@@ -13,12 +13,12 @@
 namespace trellis::train {
 
 // A rectangle of a table of rows x columns. What checkpoints, initialisation and random rounding count elements by.
-struct Slice {
+struct TensorSlice {
   std::size_t rows = 0, columns = 0;  // of the whole
   std::size_t row = 0, row_count = 0, column = 0, column_count = 0;
   std::size_t elements() const { return row_count * column_count; }
   std::uint64_t index(std::size_t r, std::size_t c) const { return (row + r) * columns + column + c; }  // in the whole
-  bool operator==(const Slice&) const = default;
+  bool operator==(const TensorSlice&) const = default;
 };
 
 struct Initial {
@@ -29,8 +29,8 @@ struct Initial {
 enum class Split : std::uint8_t { none, rows, columns };  // over the tensor axis
 
 struct Parameter {
-  std::string name;  // of the whole
-  Slice slice;       // what is here
+  std::string name;   // of the whole
+  TensorSlice slice;  // what is here
   Initial initial;
   bool decays = true;           // weight decay applies
   bool partial = false;         // with sequence parallelism: the gradient is summed over the tensor axis

@@ -14,7 +14,7 @@ MicroBatch Batch::micro(std::size_t m) const {
   return {of(tokens), of(labels), of(types), of(next), of(starts)};
 }
 
-Batches::Batches(const Source& source, const Step& step, std::int64_t first_step, std::size_t ahead)
+Batches::Batches(const BatchSource& source, const Step& step, std::int64_t first_step, std::size_t ahead)
     : source_(source),
       step_(step),
       ahead_(std::max<std::size_t>(1, ahead)),
@@ -29,7 +29,8 @@ Batches::~Batches() {
   worker_.join();
 }
 
-Source::Source(std::shared_ptr<const DataSource> data, const Step& step, const SpecialTokens& special, bool checked)
+BatchSource::BatchSource(std::shared_ptr<const DataSource> data, const Step& step, const SpecialTokens& special,
+                         bool checked)
     : data_(std::move(data)), checked_(checked) {
   const Config& c = step.config;
   if (model_named(c.model.architecture).pairs)
@@ -37,7 +38,7 @@ Source::Source(std::shared_ptr<const DataSource> data, const Step& step, const S
 }
 
 // A token that is none would be read beyond the embedding's table.
-void Source::check(const Step& step, const Batch& b) const {
+void BatchSource::check(const Step& step, const Batch& b) const {
   const auto vocabulary = static_cast<std::int64_t>(step.config.model.vocab_size);
   const auto expect = [&](const auto& all, const char* what, std::int64_t from, std::int64_t below) {
     for (const auto& each : all)
@@ -59,7 +60,7 @@ void Source::check(const Step& step, const Batch& b) const {
                                                 i % step.config.seq_length, b.step, each[i]));
 }
 
-Batch Source::read(const Step& step, std::int64_t number) const {
+Batch BatchSource::read(const Step& step, std::int64_t number) const {
   const std::size_t batch = step.config.micro_batch_size, length = step.config.seq_length;
   const auto data = static_cast<std::size_t>(step.mesh.shape().data), place = static_cast<std::size_t>(step.place.data);
   const bool cut = step.config.cut_attention;

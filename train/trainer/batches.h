@@ -18,10 +18,10 @@
 namespace trellis::train {
 
 // Samples of a data source, as the step's model reads them.
-class Source {
+class BatchSource {
  public:
   // checked: its tokens are known to be in the vocabulary. Throws what MaskedPairs throws.
-  Source(std::shared_ptr<const DataSource>, const Step&, const SpecialTokens&, bool checked);
+  BatchSource(std::shared_ptr<const DataSource>, const Step&, const SpecialTokens&, bool checked);
   Batch read(const Step&, std::int64_t number) const;  // of a step, counted from 1, for the place of the step's rank
   std::uint64_t samples() const { return data_->samples(); }
   std::vector<DataFile> identity() const { return data_->identity(); }
@@ -35,7 +35,7 @@ class Source {
 
 class Batches {
  public:
-  Batches(const Source&, const Step&, std::int64_t first_step, std::size_t ahead);
+  Batches(const BatchSource&, const Step&, std::int64_t first_step, std::size_t ahead);
   ~Batches();
   Batches(const Batches&) = delete;
   Batches& operator=(const Batches&) = delete;
@@ -43,7 +43,7 @@ class Batches {
 
  private:
   void work(std::int64_t step);
-  const Source& source_;
+  const BatchSource& source_;
   const Step& step_;
   std::size_t ahead_;
   std::mutex mutex_;

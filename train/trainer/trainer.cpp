@@ -349,7 +349,7 @@ class Training {
   const TrainerHooks& hooks_;
   std::unique_ptr<RunFolder> folder_;  // of rank 0; first, so that it is locked for as long as files are written
   bool continues_ = false;             // the run that is in the folder
-  std::unique_ptr<Source> source_;
+  std::unique_ptr<BatchSource> source_;
   std::unique_ptr<Job> job_;
   std::unique_ptr<Checkpoints> checkpoints_;
   std::unique_ptr<MetricsLog> metrics_;

@@ -25,8 +25,8 @@ SpecialTokens special_tokens(const JobConfig& config) {
 
 }  // namespace
 
-std::unique_ptr<Source> source_of(const std::vector<std::string>& paths, const std::vector<double>& weights,
-                                  const JobConfig& config, const Step& step) {
+std::unique_ptr<BatchSource> source_of(const std::vector<std::string>& paths, const std::vector<double>& weights,
+                                       const JobConfig& config, const Step& step) {
   const SampleOptions options{.whole_documents = !config.data.packing, .mask_ends = config.data.mask_ends};
   std::vector<std::unique_ptr<TokenFile>> files;
   std::vector<std::shared_ptr<const DataSource>> parts;
@@ -49,11 +49,12 @@ std::unique_ptr<Source> source_of(const std::vector<std::string>& paths, const s
     data = sampler(config.step.seed);
   else
     data = std::make_shared<Blend>(std::move(parts), weights);
-  return std::make_unique<Source>(std::move(data), step, special_tokens(config), true);
+  return std::make_unique<BatchSource>(std::move(data), step, special_tokens(config), true);
 }
 
-std::unique_ptr<Source> source_of(std::shared_ptr<const DataSource> data, const JobConfig& config, const Step& step) {
-  return std::make_unique<Source>(std::move(data), step, special_tokens(config), false);
+std::unique_ptr<BatchSource> source_of(std::shared_ptr<const DataSource> data, const JobConfig& config,
+                                       const Step& step) {
+  return std::make_unique<BatchSource>(std::move(data), step, special_tokens(config), false);
 }
 
 Validation::Validation(const JobConfig& config, Job& job, std::shared_ptr<const DataSource> data)

@@ -24,14 +24,14 @@ class Validation {
  private:
   Job& job_;
   Evaluation evaluation_;
-  std::unique_ptr<Source> source_;
+  std::unique_ptr<BatchSource> source_;
   std::int64_t batches_ = 0;
 };
 
 // Reads token files, blended where there are weights, or a program's own data. Throws what TokenFile, Sampler, Blend
 // and MaskedPairs throw; also for tokens that are not in the vocabulary.
-std::unique_ptr<Source> source_of(const std::vector<std::string>& paths, const std::vector<double>& weights,
-                                  const JobConfig&, const Step&);
-std::unique_ptr<Source> source_of(std::shared_ptr<const DataSource>, const JobConfig&, const Step&);
+std::unique_ptr<BatchSource> source_of(const std::vector<std::string>& paths, const std::vector<double>& weights,
+                                       const JobConfig&, const Step&);
+std::unique_ptr<BatchSource> source_of(std::shared_ptr<const DataSource>, const JobConfig&, const Step&);
 
 }  // namespace trellis::train

@@ -81,7 +81,7 @@ void UpdatedParameter::each_run(const Memory& at, const StepInputs& now,
     if (!std::isfinite(length)) return;
     factor *= kernels::clip_factor(length, max_norm_);
   }
-  const Slice& s = state_.slice;
+  const TensorSlice& s = state_.slice;
   const bool lines = s.column_count == s.columns;
   const std::size_t runs = lines ? 1 : s.row_count, n = lines ? s.elements() : s.column_count;
   for (std::size_t i = 0; i < runs && n > 0; ++i) {

@@ -10,7 +10,7 @@ namespace trellis::train {
 
 struct ParameterState {
   const Parameter* parameter = nullptr;
-  Slice slice;                                       // what this rank updates; of 0 rows, if its part is all padding
+  TensorSlice slice;                                 // what this rank updates; of 0 rows, if its part is all padding
   std::size_t first_row = 0;                         // of the part, among the parameter's rows here
   std::size_t rows = 0;                              // of the part, with padding
   TensorId master = no_tensor;                       // f32; without masters the parameter itself is updated

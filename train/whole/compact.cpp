@@ -28,7 +28,7 @@ std::vector<std::vector<bool>> shared_with_others(const ExecutionGraph& graph) {
   for (std::uint32_t c = 0; c < graph.classes.size(); ++c)
     for (Rank r : graph.classes[c].ranks) of[static_cast<std::size_t>(r)] = c;
   std::vector<std::vector<bool>> shared;
-  for (const schedule::Communicator& communicator : graph.communicators) {
+  for (const schedule::GraphCommunicator& communicator : graph.communicators) {
     auto& own = shared.emplace_back(graph.classes.size(), communicator.groups.empty() && graph.classes.size() > 1);
     for (const auto& group : communicator.groups) {
       const auto class_of = [&](Rank r) { return of[static_cast<std::size_t>(r)]; };

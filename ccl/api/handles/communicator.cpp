@@ -82,7 +82,7 @@ trellis_result trellis_comm_create_from_environment(trellis_comm* comm, const tr
   return issued([&] {
     empty(comm, "comm");
     const CommSettings s = settings_of(config);
-    const trellis::ccl::Launched l = trellis::ccl::launched_from_environment();
+    const trellis::ccl::LaunchedProcess l = trellis::ccl::launched_from_environment();
     const auto made = std::make_shared<Comm>(s.nonblocking);
     return begin_for(comm, {.owner = made,
                             .work = [c = made.get(), meeting = rendezvous_by_environment(l), l,
@@ -93,7 +93,7 @@ trellis_result trellis_comm_create_from_environment(trellis_comm* comm, const tr
 
 trellis_result trellis_launched(int* rank, int* ranks, int* local_rank, int* local_ranks) {
   return guarded([&] {
-    const trellis::ccl::Launched l = trellis::ccl::launched_from_environment();
+    const trellis::ccl::LaunchedProcess l = trellis::ccl::launched_from_environment();
     if (rank != nullptr) *rank = l.rank;
     if (ranks != nullptr) *ranks = l.ranks;
     if (local_rank != nullptr) *local_rank = l.local_rank;

@@ -43,7 +43,7 @@ Rendezvous rendezvous_by(const trellis_unique_id& id) {
   return [same](Deadline deadline) { return store_for(same, deadline); };
 }
 
-Rendezvous rendezvous_by_environment(const Launched& launched) {
+Rendezvous rendezvous_by_environment(const LaunchedProcess& launched) {
   return [launched, prefix = next_job_prefix()](Deadline deadline) {
     return std::make_shared<PrefixStore>(store_from_environment(launched, deadline), prefix);
   };

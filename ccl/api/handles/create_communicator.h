@@ -13,7 +13,7 @@ namespace trellis::ccl::api {
 using Rendezvous = std::function<std::shared_ptr<Store>(Deadline)>;
 
 Rendezvous rendezvous_by(const trellis_unique_id&);
-Rendezvous rendezvous_by_environment(const Launched&);  // each call is for the process's next communicator
+Rendezvous rendezvous_by_environment(const LaunchedProcess&);  // each call is for the process's next communicator
 
 // Joins the ranks into the communicator. It can be cancelled while it waits.
 void join(Comm&, const Rendezvous&, Rank rank, Rank ranks, const Config&);

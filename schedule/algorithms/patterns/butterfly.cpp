@@ -149,14 +149,14 @@ void scatter_sums(Builder& b, const Butterfly& butterfly, std::int64_t first, st
   for (int step = 0; step < butterfly.steps(); ++step)
     for (std::int32_t s = 0; s < segments; ++s)
       exchange(b, butterfly, step, first + std::int64_t{s} * butterfly.ranks(), true,
-               [&](const Place& from, const Place& to) { b.reduce(from, to); });
+               [&](const ChunkPlace& from, const ChunkPlace& to) { b.reduce(from, to); });
 }
 
 void gather_positions(Builder& b, const Butterfly& butterfly, std::int64_t first, std::int32_t segments) {
   for (int step = butterfly.steps() - 1; step >= 0; --step)
     for (std::int32_t s = 0; s < segments; ++s)
       exchange(b, butterfly, step, first + std::int64_t{s} * butterfly.ranks(), false,
-               [&](const Place& from, const Place& to) { b.copy(from, to); });
+               [&](const ChunkPlace& from, const ChunkPlace& to) { b.copy(from, to); });
 }
 
 }  // namespace trellis::schedule

@@ -12,9 +12,9 @@ struct Share {
 
   std::int64_t chunk(Rank block) const { return block * pieces + first; }
   // Several blocks form one run if this share is the whole block.
-  Place at(Rank holder, Rank block, Rank blocks = 1) const { return data(holder, chunk(block), blocks); }
+  ChunkPlace at(Rank holder, Rank block, Rank blocks = 1) const { return data(holder, chunk(block), blocks); }
   // Scratch for the same data, in slot `slot` (counted in blocks).
-  Place arrival(Rank holder, Rank block, std::int64_t slot, Rank blocks = 1) const {
+  ChunkPlace arrival(Rank holder, Rank block, std::int64_t slot, Rank blocks = 1) const {
     return tmp(holder, slot * pieces + first, blocks, chunk(block));
   }
 };
@@ -66,7 +66,7 @@ void to_root(Builder& b, Rank root, Move move) {
 // Adds the holder's own contribution and all received ones in rank order, whoever the holder is.
 inline void add_in_rank_order(Builder& b, const Share& share, Rank holder, Rank block) {
   const Rank n = b.ranks();
-  std::vector<Place> sources;
+  std::vector<ChunkPlace> sources;
   for (Rank r = 0; r < n; ++r)
     sources.push_back(r == holder ? share.at(r, block) : share.arrival(holder, block, (holder - r + n) % n));
   b.reduce_all(sources, share.at(holder, block));

@@ -13,7 +13,7 @@ namespace trellis::schedule {
 
 // The range on rank `on` that `holder` keeps after halving in this step, or has before doubling in it.
 template <class Team>
-Place half(const Team& team, Rank holder, int step, Rank on) {
+ChunkPlace half(const Team& team, Rank holder, int step, Rank on) {
   const Rank length = Rank{1} << (team.steps - 1 - step);
   return team.share(on, team.position(holder) / length * length, length);
 }

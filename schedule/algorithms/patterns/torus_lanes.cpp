@@ -52,8 +52,8 @@ std::int64_t torus_pieces(const Request& r) {
 Symmetry even_shifts(const std::vector<Rank>& dims) {
   Symmetry all;
   for (Rank size : dims) {
-    all.axes.push_back({Axis::Kind::distinct, size > 1 ? 2 : 1});
-    all.axes.push_back({Axis::Kind::rotate, size > 1 ? size / 2 : 1});
+    all.axes.push_back({SymmetryAxis::Kind::distinct, size > 1 ? 2 : 1});
+    all.axes.push_back({SymmetryAxis::Kind::rotate, size > 1 ? size / 2 : 1});
   }
   return all;
 }

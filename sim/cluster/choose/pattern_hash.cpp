@@ -9,7 +9,7 @@ PatternHash pattern_hash(const CompiledSchedule& pattern) {
     hash.second = (hash.second ^ static_cast<std::uint64_t>(value)) * 0x9fb21c651e98df25;
     hash.second ^= hash.second >> 29;
   };
-  for (const schedule::Axis& axis : pattern.symmetry().axes) add(static_cast<int>(axis.kind)), add(axis.size);
+  for (const schedule::SymmetryAxis& axis : pattern.symmetry().axes) add(static_cast<int>(axis.kind)), add(axis.size);
   add(pattern.task().pieces);
   for (const PatternClass& c : pattern.classes()) {
     add(c.representative);

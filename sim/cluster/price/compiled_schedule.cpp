@@ -63,7 +63,7 @@ std::vector<Program> polled(const schedule::Algorithm& algorithm, const schedule
   }
 }
 
-schedule::Symmetry all_distinct(Rank ranks) { return {{{schedule::Axis::Kind::distinct, ranks}}}; }
+schedule::Symmetry all_distinct(Rank ranks) { return {{{schedule::SymmetryAxis::Kind::distinct, ranks}}}; }
 
 }  // namespace
 

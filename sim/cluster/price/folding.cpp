@@ -9,7 +9,7 @@
 namespace trellis::sim {
 namespace {
 
-using schedule::Axis;
+using Axis = schedule::SymmetryAxis;
 using schedule::Symmetry;
 
 // What one row of ranks allows, in the schedule or in the machine.
@@ -256,9 +256,9 @@ std::uint32_t Folding::sharers(ResourceId r) const {
   if (!folds()) return 1;
   std::uint32_t n = 1;
   Rank stride = 1;
-  for (const schedule::Axis& axis : symmetry_.axes) {
+  for (const Axis& axis : symmetry_.axes) {
     if (stride >= machine_.span(r)) break;
-    if (axis.kind != schedule::Axis::Kind::distinct) n *= static_cast<std::uint32_t>(axis.size);
+    if (axis.kind != Axis::Kind::distinct) n *= static_cast<std::uint32_t>(axis.size);
     stride *= axis.size;
   }
   return n;

@@ -259,7 +259,7 @@ schedule::Schedule synthesised(const Machine& machine, const Group& group, const
       instant = s.start;
       const Edge& e = h.graph.edges[s.edge];
       const Rank from = backwards ? e.to : e.from, to = backwards ? e.from : e.to;
-      const schedule::Place source{from, schedule::Region::data, s.chunk}, target{to, schedule::Region::data, s.chunk};
+      const schedule::ChunkPlace source{from, schedule::Region::data, s.chunk}, target{to, schedule::Region::data, s.chunk};
       if (backwards)
         recorder.reduce(source, target, 0);
       else

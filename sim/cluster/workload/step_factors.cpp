@@ -79,7 +79,7 @@ StepFactors factors_of(const ExecutionGraph& graph, const Machine& machine, cons
   StepFactors factors;
   factors.software = software_factor(machine, options.software);
   if (graph.ranks > ranks_of_host(machine) && f.has("step.hosts")) factors.hosts = 1 + f.number("step.hosts");
-  for (const schedule::Communicator& c : graph.communicators)
+  for (const schedule::GraphCommunicator& c : graph.communicators)
     if (const std::string key = exposed_figure_of(c.name, machine); !key.empty())
       factors.exposed[c.name] = f.number(key);
   factors.spread = or_one(f, "step.spread");

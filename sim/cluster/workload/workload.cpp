@@ -74,7 +74,7 @@ class Spreading {
     for (std::uint32_t c = 0; c < graph_.classes.size(); ++c)
       for (Rank r : graph_.classes[c].ranks) cell_of_[static_cast<std::size_t>(r)] = c;
     const std::vector<std::uint32_t> class_of = cell_of_;
-    for (const schedule::Communicator& c : graph_.communicators) split_by(c.groups);
+    for (const schedule::GraphCommunicator& c : graph_.communicators) split_by(c.groups);
     std::map<std::uint32_t, std::uint32_t> numbers;  // in the order of their lowest ranks
     cells_of_.resize(graph_.classes.size());
     for (std::size_t r = 0; r < cell_of_.size(); ++r) {

@@ -12,18 +12,18 @@ namespace trellis::sim {
 
 std::vector<std::string> data_names(std::string_view kind) {
   std::vector<std::string> names;
-  for (const DataFile& file : data_files())
+  for (const EmbeddedFile& file : data_files())
     if (file.kind == kind) names.emplace_back(file.name);
   std::ranges::sort(names);
   return names;
 }
 
 bool has_data(std::string_view kind, std::string_view name) {
-  return std::ranges::any_of(data_files(), [&](const DataFile& f) { return f.kind == kind && f.name == name; });
+  return std::ranges::any_of(data_files(), [&](const EmbeddedFile& f) { return f.kind == kind && f.name == name; });
 }
 
 std::string_view data_text(std::string_view kind, std::string_view name) {
-  for (const DataFile& file : data_files())
+  for (const EmbeddedFile& file : data_files())
     if (file.kind == kind && file.name == name) return file.text;
   throw std::invalid_argument(fmt::format("no '{}' among the {}: there are {}{}", name, kind,
                                           fmt::join(data_names(kind), ", "),

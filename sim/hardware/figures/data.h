@@ -8,13 +8,13 @@
 
 namespace trellis::sim {
 
-struct DataFile {
+struct EmbeddedFile {
   std::string_view kind;  // the folder: chips, machines, published
   std::string_view name;  // the file's name without its extension
   std::string_view text;
 };
 
-std::span<const DataFile> data_files();
+std::span<const EmbeddedFile> data_files();
 
 std::vector<std::string> data_names(std::string_view kind);  // sorted
 // throws invalid_argument and lists the known names

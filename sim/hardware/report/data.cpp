@@ -9,13 +9,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Merges spans that lie within one bin of a row's time into one block. Longer spans stay single.
-std::vector<Block> binned(const Timeline& timeline, const Rows& rows, Time bin) {
-  std::vector<Block> blocks;
+std::vector<ReportBlock> binned(const Timeline& timeline, const Rows& rows, Time bin) {
+  std::vector<ReportBlock> blocks;
   for (const std::uint32_t index : rows.order) {
     const Span& s = timeline.spans[index];
     const std::uint32_t row = rows.row_of[index];
     if (bin > 0 && !blocks.empty()) {
-      Block& last = blocks.back();
+      ReportBlock& last = blocks.back();
       if (last.row == row && last.start / bin == s.end / bin) {
         last.end = s.end;
         last.busy += s.end - s.start;
@@ -88,7 +88,8 @@ std::string report_data(const Timeline& timeline, const Rows& rows, const Blocks
   Json data = {{"end", timeline.end}, {"groups", rows.groups}, {"labels", timeline.labels()}};
   for (std::size_t w = 0; w < wait_count; ++w) data["waits"].push_back(name(static_cast<Wait>(w)));
   data["rows"] = Json::array();
-  for (const Row& row : rows.rows) data["rows"].push_back({{"group", row.group}, {"name", row_name(timeline, row)}});
+  for (const TimelineRow& row : rows.rows)
+    data["rows"].push_back({{"group", row.group}, {"name", row_name(timeline, row)}});
   // A block begins `gap` after the end of the block before it in its row.
   std::vector<std::size_t> first(rows.rows.size() + 1);
   std::vector<Time> gap, duration, waited;
@@ -98,7 +99,7 @@ std::string report_data(const Timeline& timeline, const Rows& rows, const Blocks
   Json merged = Json::array();
   Time before = 0;
   for (std::size_t b = 0; b < blocks.blocks.size(); ++b) {
-    const Block& block = blocks.blocks[b];
+    const ReportBlock& block = blocks.blocks[b];
     const Span& s = timeline.spans[block.span];
     if (b == 0 || blocks.blocks[b - 1].row != block.row) before = 0;
     ++first[block.row + 1];
@@ -117,7 +118,7 @@ std::string report_data(const Timeline& timeline, const Rows& rows, const Blocks
   for (std::size_t r = 1; r < first.size(); ++r) first[r] += first[r - 1];
   std::vector<std::uint32_t> critical;  // in order of time
   std::vector<bool> seen(blocks.blocks.size());
-  for (const Piece& piece : summary.path) {
+  for (const PathPiece& piece : summary.path) {
     if (piece.span < 0 || seen[blocks.of[piece.span]]) continue;
     seen[blocks.of[piece.span]] = true;
     critical.push_back(blocks.of[piece.span]);

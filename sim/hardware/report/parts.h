@@ -11,7 +11,7 @@
 namespace trellis::sim {
 
 // A span, or several short neighbouring ones of one row.
-struct Block {
+struct ReportBlock {
   std::uint32_t row = 0;
   std::uint32_t span = 0;   // the first of them
   std::uint32_t count = 1;  // in Rows::order, from the first on
@@ -20,10 +20,10 @@ struct Block {
 };
 
 struct Blocks {
-  std::vector<Block> blocks;      // by row, then start
-  std::vector<std::uint32_t> of;  // the block of each span
-  Time shorter = 0;               // spans shorter than this were merged with their neighbours; 0: none were
-  std::size_t merged = 0;         // spans that are not drawn as blocks of their own
+  std::vector<ReportBlock> blocks;  // by row, then start
+  std::vector<std::uint32_t> of;    // the block of each span
+  Time shorter = 0;                 // spans shorter than this were merged with their neighbours; 0: none were
+  std::size_t merged = 0;           // spans that are not drawn as blocks of their own
 };
 
 Blocks blocks_of(const Timeline&, const Rows&, std::size_t most);

@@ -35,7 +35,7 @@ void put_heading(Text& text, const Summary& s, const ReportOptions& options) {
 
 void put_merged(Text& text, const Blocks& blocks) {
   if (blocks.merged == 0) return;
-  const auto many = std::ranges::count_if(blocks.blocks, [](const Block& b) { return b.count > 1; });
+  const auto many = std::ranges::count_if(blocks.blocks, [](const ReportBlock& b) { return b.count > 1; });
   put(text,
       "<p id='merged'>{} of {} spans, each shorter than {}, are drawn merged with their neighbours as {} blocks; "
       "the tables below count every span.</p>\n",

@@ -92,7 +92,7 @@ Rows rows_of(const Timeline& timeline) {
   return result;
 }
 
-std::string row_name(const Timeline& timeline, const Row& row) {
+std::string row_name(const Timeline& timeline, const TimelineRow& row) {
   const std::string& name = timeline.tracks[row.track].name;
   return row.lane == 0 ? name : fmt::format("{} ({})", name, row.lane + 1);
 }

@@ -9,7 +9,7 @@
 
 namespace trellis::sim {
 
-struct Row {
+struct TimelineRow {
   std::uint32_t group = 0;
   std::uint32_t track = 0;
   std::uint32_t lane = 0;  // 0: the track's first row
@@ -18,7 +18,7 @@ struct Row {
 struct Rows {
   std::vector<std::string> groups;            // in the order in which tracks and counters name them
   std::vector<std::uint32_t> counter_groups;  // of each counter
-  std::vector<Row> rows;                      // by group, track and lane; spans of one row do not overlap
+  std::vector<TimelineRow> rows;              // by group, track and lane; spans of one row do not overlap
   std::vector<std::uint32_t> row_of;          // of each span
   std::vector<std::uint32_t> order;           // spans by row, then by start
 };
@@ -26,6 +26,6 @@ struct Rows {
 // Throws invalid_argument for a span or sample with an unknown track, counter or label, or that ends before it begins.
 Rows rows_of(const Timeline&);
 
-std::string row_name(const Timeline&, const Row&);  // "queue 3", "queue 3 (2)"
+std::string row_name(const Timeline&, const TimelineRow&);  // "queue 3", "queue 3 (2)"
 
 }  // namespace trellis::sim

@@ -65,11 +65,11 @@ Placement placed(const Roof& roof, const Summary& summary) {
   return p;
 }
 
-std::vector<PathPart> parts_of(const Timeline& timeline, const std::vector<Piece>& path) {
+std::vector<PathPart> parts_of(const Timeline& timeline, const std::vector<PathPiece>& path) {
   using Kind = std::tuple<bool, std::uint32_t, bool, Wait>;  // unknown, track, waiting, wait
   std::map<Kind, PathPart> parts;
   std::map<Kind, std::map<std::uint32_t, Time>> labels;
-  for (const Piece& piece : path) {
+  for (const PathPiece& piece : path) {
     PathPart part{.unknown = piece.span < 0};
     std::uint32_t label = 0;
     if (piece.span >= 0) {

@@ -46,7 +46,7 @@ struct Placement {
 };
 
 // A piece of the critical path: a span at work, or the time between its cause's end and its start.
-struct Piece {
+struct PathPiece {
   std::int64_t span = -1;  // -1: before the first span
   Time start = 0, end = 0;
   bool waiting = false;
@@ -70,7 +70,7 @@ struct Summary {
   double peak_flops = 0;
   std::vector<TrackUse> tracks;
   std::vector<Placement> roofline;
-  std::vector<Piece> path;      // without gaps from 0 to end
+  std::vector<PathPiece> path;  // without gaps from 0 to end
   std::vector<PathPart> parts;  // the longest first
 };
 
@@ -79,7 +79,7 @@ Summary summarize(const Timeline&, const Peaks& = {});
 
 // Goes back from the last end to what it waited for, and so on. A span without a cause follows the one before it on its
 // track.
-std::vector<Piece> critical_path(const Timeline&);
+std::vector<PathPiece> critical_path(const Timeline&);
 
 std::string words(const Timeline&, const PathPart&);  // "core 0, tensor: matmul and 3 others"
 std::string summary_text(const Timeline&, const Summary&, std::size_t most_tracks = 40);

@@ -42,8 +42,8 @@ class Predecessors {
 
 }  // namespace
 
-std::vector<Piece> critical_path(const Timeline& timeline) {
-  std::vector<Piece> path;
+std::vector<PathPiece> critical_path(const Timeline& timeline) {
+  std::vector<PathPiece> path;
   const std::vector<Span>& spans = timeline.spans;
   if (spans.empty()) return path;
   const Predecessors predecessors(timeline);

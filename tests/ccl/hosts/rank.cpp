@@ -28,7 +28,7 @@ PeerLost loss_in_sums(Communicator& c) {
   }
 }
 
-std::unique_ptr<Communicator> joined(const Launched& l) {
+std::unique_ptr<Communicator> joined(const LaunchedProcess& l) {
   const Config config = config_from_environment();
   auto c = Communicator::create(store_from_environment(l, Clock::now() + config.timeout), l.rank, l.ranks, config);
   std::printf("joined\n");
@@ -46,7 +46,7 @@ bool sum_and_look(Communicator& c, std::vector<std::int32_t>& data, const char* 
 }
 
 TEST(Hosts, TheOthersGoOnWithoutTheOneThatIsCutOff) {
-  const Launched l = launched_from_environment();
+  const LaunchedProcess l = launched_from_environment();
   if (l.by.empty()) GTEST_SKIP() << "hosts_test.py starts its ranks";
   const auto c = joined(l);
   const PeerLost lost = loss_in_sums(*c);
@@ -61,7 +61,7 @@ TEST(Hosts, TheOthersGoOnWithoutTheOneThatIsCutOff) {
 
 // While others hold connections to its ports, a rank opens files of its own, and divides.
 TEST(Hosts, StrangersAtThePortsTakeNoDescriptors) {
-  const Launched l = launched_from_environment();
+  const LaunchedProcess l = launched_from_environment();
   const char* const held = std::getenv("TRELLIS_TEST_HELD");
   if (held == nullptr) GTEST_SKIP() << "strangers_test.py starts its ranks";
   const auto c = joined(l);
@@ -86,7 +86,7 @@ TEST(Hosts, StrangersAtThePortsTakeNoDescriptors) {
 // At 1 Mb/s this takes longer than the timeout to each rank that the root sends it to, and those behind them see
 // nothing of it until then.
 TEST(Hosts, ABroadcastTakesAsLongAsItMust) {
-  const Launched l = launched_from_environment();
+  const LaunchedProcess l = launched_from_environment();
   const char* const slowed = std::getenv("TRELLIS_TEST_SLOWED");
   if (slowed == nullptr) GTEST_SKIP() << "slow_links_test.py starts its ranks";
   const auto c = joined(l);
@@ -104,7 +104,7 @@ TEST(Hosts, ABroadcastTakesAsLongAsItMust) {
 // The second waits for the first over a slow link, for longer than the timeout, and then serves the third, which sees
 // nothing of that; in one communicator, and where the two have another of their own.
 TEST(Hosts, WhoWaitsBehindASlowReceiveIsServed) {
-  const Launched l = launched_from_environment();
+  const LaunchedProcess l = launched_from_environment();
   const char* const slowed = std::getenv("TRELLIS_TEST_SLOWED");
   if (slowed == nullptr) GTEST_SKIP() << "slow_links_test.py starts its ranks";
   const auto c = joined(l);
@@ -129,7 +129,7 @@ TEST(Hosts, WhoWaitsBehindASlowReceiveIsServed) {
 }
 
 TEST(Hosts, ADivisionTakesUpTheRailThatWasLeft) {
-  const Launched l = launched_from_environment();
+  const LaunchedProcess l = launched_from_environment();
   const char* const mended = std::getenv("TRELLIS_TEST_MENDED");
   if (mended == nullptr) GTEST_SKIP() << "hosts_test.py starts its ranks";
   const auto c = joined(l);

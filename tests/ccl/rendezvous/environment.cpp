@@ -27,14 +27,14 @@ int free_port() {
   return net::local_address(socket).port();
 }
 
-Launched rank_of(int rank, int ranks, int port) {
+LaunchedProcess rank_of(int rank, int ranks, int port) {
   return {.rank = rank, .ranks = ranks, .local_rank = rank, .local_ranks = ranks, .address = "127.0.0.1", .port = port};
 }
 
 // Every rank in a process of its own; each counts, and sees all of them counted.
-std::vector<pid_t> start(const std::vector<Launched>& ranks) {
+std::vector<pid_t> start(const std::vector<LaunchedProcess>& ranks) {
   std::vector<pid_t> children;
-  for (const Launched& l : ranks) {
+  for (const LaunchedProcess& l : ranks) {
     children.push_back(fork());
     if (children.back() != 0) continue;
     int status = 1;
@@ -62,10 +62,10 @@ void expect_good_ends(const std::vector<pid_t>& children) {
   }
 }
 
-void meet(const std::vector<Launched>& ranks) { expect_good_ends(start(ranks)); }
+void meet(const std::vector<LaunchedProcess>& ranks) { expect_good_ends(start(ranks)); }
 
-std::vector<Launched> job(int ranks, int port, const std::string& secret = "") {
-  std::vector<Launched> all;
+std::vector<LaunchedProcess> job(int ranks, int port, const std::string& secret = "") {
+  std::vector<LaunchedProcess> all;
   for (int r = 0; r < ranks; ++r) {
     all.push_back(rank_of(r, ranks, port));
     all.back().secret = secret;
@@ -90,18 +90,18 @@ TEST(StoreFromEnvironment, TwoJobsSideBySideKeepApart) {
 }
 
 TEST(StoreFromEnvironment, OneRankAloneNeedsNobody) {
-  const auto store = store_from_environment(Launched{}, Clock::now());
+  const auto store = store_from_environment(LaunchedProcess{}, Clock::now());
   EXPECT_EQ(store->add("n", 1), 1);
 }
 
 TEST(StoreFromEnvironment, ASecondCallFindsTheSameStore) {
-  const Launched l = rank_of(0, 2, free_port());
+  const LaunchedProcess l = rank_of(0, 2, free_port());
   EXPECT_EQ(store_from_environment(l, Clock::now() + 60s)->add("n", 1), 1);
   EXPECT_EQ(store_from_environment(l, Clock::now() + 60s)->add("n", 1), 2);
 }
 
 TEST(StoreFromEnvironment, AnotherProcessWithTheSameSecretAtTheAddressIsRefused) {
-  Launched l = rank_of(0, 2, 0);
+  LaunchedProcess l = rank_of(0, 2, 0);
   const auto server = tcp_store_server({.address = "127.0.0.1", .secret = "same"});
   tcp_store("127.0.0.1", server->port(), "same", Clock::now() + 60s)
       ->set("trellis/keeper", net::bytes_of("not this one"));
@@ -111,7 +111,7 @@ TEST(StoreFromEnvironment, AnotherProcessWithTheSameSecretAtTheAddressIsRefused)
 }
 
 TEST(StoreFromEnvironment, ARankThatWasToldTooLittleSaysSo) {
-  Launched l = rank_of(1, 2, 0);
+  LaunchedProcess l = rank_of(1, 2, 0);
   l.address = "";
   l.by = "mpiexec";
   try {
@@ -130,7 +130,7 @@ TEST(StoreFromEnvironment, AMissingRankZeroIsSaidByTheDeadline) {
 
 TEST(StoreFromEnvironment, AnotherSecretAtTheAddressIsSaid) {
   const auto server = tcp_store_server({.address = "127.0.0.1", .secret = "one"});
-  Launched l = rank_of(1, 2, server->port());
+  LaunchedProcess l = rank_of(1, 2, server->port());
   l.secret = "another";
   try {
     store_from_environment(l, Clock::now() + 3s);
@@ -153,7 +153,7 @@ TEST(StoreFromEnvironment, ARelayAtTheAddressIsPassedOver) {
 
 // What each process runs that mpirun starts below.
 TEST(StoreFromPmix, DISABLED_RankOfMpirun) {
-  const Launched l = launched_from_environment();
+  const LaunchedProcess l = launched_from_environment();
   ASSERT_EQ(l.by, "mpirun");
   ASSERT_EQ(l.ranks, 4);
   for (int again = 0; again < 2; ++again) {

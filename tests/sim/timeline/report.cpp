@@ -108,7 +108,7 @@ TEST(Report, MergedBlocksAccountForEverySpan) {
   EXPECT_GT(some.blocks.size(), 200U);
   std::size_t count = 0, merged = 0;
   Time busy = 0, expected = 0;
-  for (const Block& b : some.blocks) {
+  for (const ReportBlock& b : some.blocks) {
     count += b.count;
     busy += b.busy;
     if (b.count == 1) continue;
@@ -120,7 +120,7 @@ TEST(Report, MergedBlocksAccountForEverySpan) {
   EXPECT_EQ(merged, some.merged);
   EXPECT_EQ(busy, expected);
   for (std::size_t s = 0; s < t.spans.size(); ++s) {
-    const Block& b = some.blocks[some.of[s]];
+    const ReportBlock& b = some.blocks[some.of[s]];
     EXPECT_EQ(b.row, rows.row_of[s]);
     EXPECT_LE(b.start, t.spans[s].start);
     EXPECT_GE(b.end, t.spans[s].end);

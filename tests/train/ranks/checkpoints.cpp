@@ -47,7 +47,7 @@ std::vector<float> everything(const fs::path& tag) {
   std::vector<float> all;
   const TensorSource source(tag);
   for (const std::string& name : source.names()) {
-    const Slice whole = source.whole(name);
+    const TensorSlice whole = source.whole(name);
     const std::size_t at = all.size();
     all.resize(at + whole.elements());
     source.read(name, whole, all.data() + at);
@@ -136,7 +136,7 @@ TEST(Checkpoint, AdaptersAreMergedIntoTheirWeights) {
 
 TEST(Checkpoint, TheBestStayAndTheNewestWhereAsked) {
   const Folder folder;
-  const auto kept = [&](Keep keep, const char* monitor = "val_loss") {
+  const auto kept = [&](Retention keep, const char* monitor = "val_loss") {
     fs::remove_all(folder.path());
     const double losses[] = {3, 1, 2, std::nan(""), 2.5};
     for (std::int64_t step = 1; step <= 5; ++step) {

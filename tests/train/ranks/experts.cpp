@@ -210,7 +210,7 @@ TEST(Experts, AreCutAnewForOtherLayouts) {
     EXPECT_GE(again.verify(), source.names().size());
     ASSERT_EQ(again.names(), source.names());
     for (const std::string& name : source.names()) {
-      const Slice whole = source.whole(name);
+      const TensorSlice whole = source.whole(name);
       ASSERT_EQ(again.whole(name), whole) << name;
       std::vector<float> a(whole.elements()), b(whole.elements());
       source.read(name, whole, a.data()), again.read(name, whole, b.data());

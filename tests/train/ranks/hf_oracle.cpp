@@ -167,7 +167,7 @@ void expect_weights(const fs::path& folder, const std::string& family) {
     const TensorSource file(each.path());
     for (const std::string& name : file.names()) {
       ASSERT_TRUE(said.contains(name)) << name;
-      const Slice whole = file.whole(name);
+      const TensorSlice whole = file.whole(name);
       EXPECT_EQ(json(whole.rows), said[name][0]) << name;
       EXPECT_EQ(json(whole.columns), said[name].size() > 1 ? said[name][1] : json(1)) << name;
       std::vector<float> values(whole.elements());
@@ -206,7 +206,7 @@ TEST(HfFolder, WhatIsWrongIsNamed) {
   const auto complaint = [&] {
     return why([&] {
       const TensorSource source(path);
-      const Slice whole = source.whole("model.norm.weight");
+      const TensorSlice whole = source.whole("model.norm.weight");
       std::vector<float> values(64);
       source.read("model.norm.weight", {32, 1, 0, 32, 0, 1}, values.data());
       source.read("lm_head.weight", {67, 32, 0, 1, 0, 32}, values.data());

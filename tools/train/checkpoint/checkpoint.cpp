@@ -41,7 +41,7 @@ int show(const Options& o) {
                           {.name = "rows"},
                           {.name = "columns"}});
   for (const std::string& name : source.names()) {
-    const train::Slice whole = source.whole(name);
+    const train::TensorSlice whole = source.whole(name);
     table.add({name, std::string(kernels::name(source.type(name))), static_cast<std::int64_t>(whole.rows),
                static_cast<std::int64_t>(whole.columns)});
   }

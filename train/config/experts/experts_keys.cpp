@@ -25,12 +25,12 @@ std::string set_dropout(JobConfig&, const KeyValue& v) {
 
 }  // namespace
 
-std::vector<Key> experts_keys() {
+std::vector<ConfigKey> experts_keys() {
   using enum Resumed;
   const auto k = [](const char* name, Resumed resumed, auto... rest) {
     return key(fmt::format("model.moe.{}", name), resumed, std::move(rest)...);
   };
-  const Range some = between(1, most_experts), none_or_some = between(0, most_experts);
+  const AllowedRange some = between(1, most_experts), none_or_some = between(0, most_experts);
   return {
       k("num_experts", model, none_or_some, [](auto& c) { return &c.step.experts.experts; }),
       k("top_k", model, some, [](auto& c) { return &c.step.experts.top_k; }),

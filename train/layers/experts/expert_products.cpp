@@ -44,7 +44,7 @@ std::size_t ExpertRows::total(const Memory& at) const {
 void expert_product(Writer& w, std::string_view name, TensorId a, const std::vector<const Parameter*>& of,
                     const std::vector<TensorId>& weights, bool back, TensorId c, const ExpertRows& rows,
                     const ExpertProductOptions& o) {
-  const Slice& one = of[0]->slice;
+  const TensorSlice& one = of[0]->slice;
   const std::size_t n = back ? one.column_count : one.row_count, k = back ? one.row_count : one.column_count;
   const DType from = w.tensor(a).type, weight = w.tensor(weights[0]).type, to = w.tensor(c).type;
   std::vector<TensorId> reads{a};
@@ -72,7 +72,7 @@ void expert_product(Writer& w, std::string_view name, TensorId a, const std::vec
 void expert_gradients(Writer& w, std::string_view name, TensorId dy, TensorId x,
                       const std::vector<const Parameter*>& of, const ExpertRows& rows, float factor) {
   if (of[0]->frozen) return;
-  const Slice& one = of[0]->slice;
+  const TensorSlice& one = of[0]->slice;
   const std::size_t m = one.row_count, n = one.column_count;
   const DType from = w.tensor(dy).type, to = w.tensor(of[0]->gradient).type;
   std::vector<TensorId> reads{dy, x}, gradients;
