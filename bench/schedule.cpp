@@ -17,15 +17,15 @@ struct Subject {
 Subject subject(int which, Rank ranks) {
   switch (which) {
     case 0:
-      return {"ring", {.dims = {ranks}, .in_place = true}};
+      return {"ring", {.operation = {.in_place = true}, .dims = {ranks}}};
     case 1:
-      return {"halving_doubling", {.dims = {ranks}, .in_place = true}};
+      return {"halving_doubling", {.operation = {.in_place = true}, .dims = {ranks}}};
     default:
       break;
   }
-  if (ranks == 64) return {"torus", {.dims = {4, 4, 4}, .in_place = true}};
-  if (ranks == 256) return {"torus", {.dims = {4, 8, 8}, .in_place = true}};
-  return {"torus", {.dims = {8, 8, 16}, .in_place = true}};
+  if (ranks == 64) return {"torus", {.operation = {.in_place = true}, .dims = {4, 4, 4}}};
+  if (ranks == 256) return {"torus", {.operation = {.in_place = true}, .dims = {4, 8, 8}}};
+  return {"torus", {.operation = {.in_place = true}, .dims = {8, 8, 16}}};
 }
 
 void label(benchmark::State& state, const Subject& s, std::int64_t steps) {
@@ -52,7 +52,7 @@ void prove(benchmark::State& state) {
 
 // An all_reduce on a torus of a million ranks; only this rank's program is built.
 void one_rank_of_a_million(benchmark::State& state) {
-  const Subject s{"torus", {.dims = {100, 100, 100}, .in_place = true}};
+  const Subject s{"torus", {.operation = {.in_place = true}, .dims = {100, 100, 100}}};
   std::int64_t steps = 0;
   for (auto _ : state)
     steps = static_cast<std::int64_t>(make_program(algorithm_named(s.algorithm), s.request, 543'210).steps.size());

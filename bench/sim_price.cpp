@@ -69,42 +69,46 @@ constexpr double gib = 1024.0 * 1024 * 1024;
 void torus_folded(benchmark::State& state) {
   const auto side = static_cast<std::int32_t>(state.range(0));
   const std::string name = "torus:" + std::to_string(side) + "x" + std::to_string(side) + "x" + std::to_string(side);
-  price_one(state, name.c_str(), "torus", {.dims = {side, side, side}, .in_place = true}, {.bytes = gib});
+  price_one(state, name.c_str(), "torus", {.operation = {.in_place = true}, .dims = {side, side, side}},
+            {.bytes = gib});
 }
 
 void torus_8x16x16_one_slow_link(benchmark::State& state) {
-  price_one(state, "torus:8x16x16", "torus", {.dims = {8, 16, 16}, .in_place = true}, {.bytes = gib}, "slow:0-1:0.5");
+  price_one(state, "torus:8x16x16", "torus", {.operation = {.in_place = true}, .dims = {8, 16, 16}}, {.bytes = gib},
+            "slow:0-1:0.5");
 }
 
 void torus_16x32x32_one_slow_link_memory(benchmark::State& state) {
-  price_one(state, "torus:16x32x32", "torus", {.dims = {16, 32, 32}, .in_place = true}, {.bytes = gib}, "slow:0-1:0.5");
+  price_one(state, "torus:16x32x32", "torus", {.operation = {.in_place = true}, .dims = {16, 32, 32}}, {.bytes = gib},
+            "slow:0-1:0.5");
 }
 
 void ring_unfolded(benchmark::State& state) {
   const auto n = static_cast<std::int32_t>(state.range(0));
   const std::string name = "ring:" + std::to_string(n);
-  price_one(state, name.c_str(), "ring", {.dims = {n}, .in_place = true}, {.bytes = gib, .fold = false});
+  price_one(state, name.c_str(), "ring", {.operation = {.in_place = true}, .dims = {n}}, {.bytes = gib, .fold = false});
 }
 
 void ring_one_slow_link_memory(benchmark::State& state) {
   const auto n = static_cast<std::int32_t>(state.range(0));
   const std::string name = "ring:" + std::to_string(n);
-  price_one(state, name.c_str(), "ring", {.dims = {n}, .in_place = true}, {.bytes = gib}, "slow:0-1:0.5");
+  price_one(state, name.c_str(), "ring", {.operation = {.in_place = true}, .dims = {n}}, {.bytes = gib},
+            "slow:0-1:0.5");
 }
 
 void all_to_all(benchmark::State& state) {
   const auto n = static_cast<std::int32_t>(state.range(0));
   const std::string name = "switch:" + std::to_string(n);
-  price_one(state, name.c_str(), "direct", {.collective = Collective::all_to_all, .dims = {n}},
+  price_one(state, name.c_str(), "direct", {.operation = {.collective = Collective::all_to_all}, .dims = {n}},
             {.bytes = 65536.0 * n, .fold = false});
 }
 
 void random_permutation_16384(benchmark::State& state) {
-  Request request{.collective = Collective::permute, .dims = {16384}};
+  Request request{.operation = {.collective = Collective::permute}, .dims = {16384}};
   std::vector<trellis::schedule::Rank> targets(16384);
   std::iota(targets.begin(), targets.end(), 0);
   std::shuffle(targets.begin(), targets.end(), std::mt19937(1));
-  for (std::int32_t r = 0; r < 16384; ++r) request.pairs.push_back({r, targets[r]});
+  for (std::int32_t r = 0; r < 16384; ++r) request.operation.pairs.push_back({r, targets[r]});
   price_one(state, "torus:16x32x32", "direct", request, {.bytes = 1 << 20});
 }
 

@@ -41,6 +41,10 @@ struct Call {
   std::vector<std::size_t> arriving_counts = {};  // all_to_all_v: from each rank
 };
 
+inline schedule::CollectiveOperation operation_of(const Call& c, bool in_place) {
+  return {c.collective, c.root, c.peer, c.pairs, in_place};
+}
+
 // Throws invalid_argument unless the larger buffer is one block of the smaller for each rank.
 void expect_blocks(Collective, std::string_view larger, std::size_t whole, std::size_t block, Rank ranks);
 // A block of a buffer that has one for each rank. Throws invalid_argument where they do not come out even.

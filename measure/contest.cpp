@@ -35,7 +35,7 @@ constexpr std::uint64_t small_bytes = 1 << 20;
 constexpr int first_operations = 2 * static_cast<int>(ccl::ring_cells), first_samples = 5;
 
 schedule::Request request_for(Collective c, const AlgorithmConfig& config, Rank ranks) {
-  return {.collective = c, .dims = {ranks}, .channels = config.channels, .segments = config.segments};
+  return {.operation = {.collective = c}, .dims = {ranks}, .channels = config.channels, .segments = config.segments};
 }
 
 // On few ranks many algorithms make the same schedule, which is then called by the best-known name.

@@ -62,8 +62,7 @@ DataPattern::DataPattern(std::span<const ccl::Call> calls, Rank rank, std::uint6
       ranks_(static_cast<Rank>(calls.size())),
       seed_(seed),
       ones_(ones) {
-  const schedule::Task task{
-      .collective = call_.collective, .ranks = ranks_, .root = call_.root, .peer = call_.peer, .pairs = call_.pairs};
+  const schedule::Task task{.operation = ccl::operation_of(call_, false), .ranks = ranks_};
   const ccl::Counts counts = ccl::counts_of(call_, rank, ranks_);
   const schedule::Program program;
   const ccl::BlockLayout layout(task, program, rank, counts, 1);

@@ -142,12 +142,9 @@ bool narrows(const Call& call, const ccl::Config& config) {
 Schedule schedule_of(const Call& call, Rank ranks, bool in_place, const std::string& text) {
   const ccl::AlgorithmConfig choice = schedule::algorithm_config_named(text);
   if (ccl::is_file(choice)) return ccl::schedule_from_file(choice);
-  return schedule::make(choice.algorithm, schedule::request_by(choice, {.collective = call.collective,
-                                                                        .dims = {ranks},
-                                                                        .root = call.root,
-                                                                        .peer = call.peer,
-                                                                        .pairs = call.pairs,
-                                                                        .in_place = in_place && !scales(call)}));
+  return schedule::make(
+      choice.algorithm,
+      schedule::request_by(choice, {.operation = ccl::operation_of(call, in_place && !scales(call)), .dims = {ranks}}));
 }
 
 bool interpretable(const Schedule& s) {

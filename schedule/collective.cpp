@@ -14,13 +14,13 @@ namespace {
 using enum Collective;
 
 bool is_source(const Task& t, Rank rank) {
-  for (const Pair& pair : t.pairs)
+  for (const Pair& pair : t.operation.pairs)
     if (pair.source == rank) return true;
   return false;
 }
 
 const Pair* pair_into(const Task& t, Rank rank) {
-  for (const Pair& pair : t.pairs)
+  for (const Pair& pair : t.operation.pairs)
     if (pair.target == rank) return &pair;
   return nullptr;
 }
@@ -32,7 +32,7 @@ void check_rank(std::string_view member, const char* what, Rank rank, Rank ranks
 
 void check_pairs(const Task& t) {
   std::vector<bool> sends(t.ranks), receives(t.ranks);
-  for (const Pair& pair : t.pairs) {
+  for (const Pair& pair : t.operation.pairs) {
     check_rank("pairs", "permute source", pair.source, t.ranks);
     check_rank("pairs", "permute target", pair.target, t.ranks);
     if (sends[pair.source]) throw TaskFault("pairs", fmt::format("permute source {} is given twice", pair.source));
@@ -69,38 +69,41 @@ Collective collective_named(std::string_view wanted) {
 }
 
 void check(const Task& t) {
-  if (static_cast<std::size_t>(t.collective) >= all_traits().size())
-    throw TaskFault("collective", fmt::format("collective number {}: expected 0 to {}", static_cast<int>(t.collective),
-                                              all_traits().size() - 1));
+  if (static_cast<std::size_t>(t.operation.collective) >= all_traits().size())
+    throw TaskFault("collective", fmt::format("collective number {}: expected 0 to {}",
+                                              static_cast<int>(t.operation.collective), all_traits().size() - 1));
   if (t.ranks < 1) throw TaskFault("ranks", fmt::format("{} ranks: expected at least 1", t.ranks));
   if (t.pieces < 1) throw TaskFault("pieces", fmt::format("{} pieces in a block: expected at least 1", t.pieces));
   if (data_chunks(t) > std::numeric_limits<std::int32_t>::max())
     throw TaskFault("pieces", fmt::format("{} ranks of {} pieces make {} chunks: expected at most {}", t.ranks,
                                           t.pieces, data_chunks(t), std::numeric_limits<std::int32_t>::max()));
-  const bool has_root = rooted(t.collective) || t.collective == send_recv;
+  const bool has_root = rooted(t.operation.collective) || t.operation.collective == send_recv;
   if (has_root)
-    check_rank("root", "root", t.root, t.ranks);
-  else if (t.root != 0)
-    throw TaskFault("root", fmt::format("root {}: {} has none", t.root, name(t.collective)));
-  if (t.collective == send_recv)
-    check_rank("peer", "peer", t.peer, t.ranks);
-  else if (t.peer != 0)
-    throw TaskFault("peer", fmt::format("peer {}: {} has none", t.peer, name(t.collective)));
-  if (t.even && uneven(t.collective))
-    throw TaskFault("even", fmt::format("{} has blocks of all sizes: they can't be even", name(t.collective)));
-  if (t.in_place && counts_by_pair(t.collective))
+    check_rank("root", "root", t.operation.root, t.ranks);
+  else if (t.operation.root != 0)
+    throw TaskFault("root", fmt::format("root {}: {} has none", t.operation.root, name(t.operation.collective)));
+  if (t.operation.collective == send_recv)
+    check_rank("peer", "peer", t.operation.peer, t.ranks);
+  else if (t.operation.peer != 0)
+    throw TaskFault("peer", fmt::format("peer {}: {} has none", t.operation.peer, name(t.operation.collective)));
+  if (t.even && uneven(t.operation.collective))
+    throw TaskFault("even",
+                    fmt::format("{} has blocks of all sizes: they can't be even", name(t.operation.collective)));
+  if (t.operation.in_place && counts_by_pair(t.operation.collective))
     throw TaskFault("in_place",
                     "all_to_all_v can't be in place: the blocks sent and received would overlap at different sizes");
-  if (t.collective == permute)
+  if (t.operation.collective == permute)
     check_pairs(t);
-  else if (!t.pairs.empty())
-    throw TaskFault("pairs", fmt::format("{} takes no source-target pairs", name(t.collective)));
+  else if (!t.operation.pairs.empty())
+    throw TaskFault("pairs", fmt::format("{} takes no source-target pairs", name(t.operation.collective)));
 }
 
-std::int64_t data_chunks(const Task& t) { return (by_block(t.collective) ? std::int64_t{t.ranks} : 1) * t.pieces; }
+std::int64_t data_chunks(const Task& t) {
+  return (by_block(t.operation.collective) ? std::int64_t{t.ranks} : 1) * t.pieces;
+}
 
 std::int64_t input_chunks(const Task& t, Rank rank) {
-  switch (t.collective) {
+  switch (t.operation.collective) {
     case all_gather:
     case all_gather_v:
     case gather:
@@ -108,7 +111,7 @@ std::int64_t input_chunks(const Task& t, Rank rank) {
     case broadcast:
     case scatter:
     case send_recv:
-      return rank == t.root ? data_chunks(t) : 0;
+      return rank == t.operation.root ? data_chunks(t) : 0;
     case permute:
       return is_source(t, rank) ? data_chunks(t) : 0;
     default:
@@ -117,16 +120,16 @@ std::int64_t input_chunks(const Task& t, Rank rank) {
 }
 
 std::int64_t output_chunks(const Task& t, Rank rank) {
-  switch (t.collective) {
+  switch (t.operation.collective) {
     case reduce_scatter:
     case reduce_scatter_v:
     case scatter:
       return t.pieces;
     case reduce:
     case gather:
-      return rank == t.root ? data_chunks(t) : 0;
+      return rank == t.operation.root ? data_chunks(t) : 0;
     case send_recv:
-      return rank == t.peer ? data_chunks(t) : 0;
+      return rank == t.operation.peer ? data_chunks(t) : 0;
     case permute:
       return pair_into(t, rank) ? data_chunks(t) : 0;
     default:
@@ -136,28 +139,29 @@ std::int64_t output_chunks(const Task& t, Rank rank) {
 
 std::int64_t kind_of_data(const Task& t, Rank rank, std::int64_t chunk) {
   if (t.even) return 0;
-  if (by_block(t.collective) && !uneven(t.collective)) return chunk % t.pieces;
-  if (!counts_by_pair(t.collective)) return chunk;
+  if (by_block(t.operation.collective) && !uneven(t.operation.collective)) return chunk % t.pieces;
+  if (!counts_by_pair(t.operation.collective)) return chunk;
   const std::int64_t source = chunk / t.pieces, piece = chunk % t.pieces;
   return (source * t.ranks + rank) * t.pieces + piece;
 }
 
 std::int64_t kind_of_input(const Task& t, Rank rank, std::int64_t chunk) {
   if (t.even) return 0;
-  if (t.collective == all_gather_v) return std::int64_t{rank} * t.pieces + chunk;
+  if (t.operation.collective == all_gather_v) return std::int64_t{rank} * t.pieces + chunk;
   // The length of the block from s to d depends on that pair alone.
-  if (counts_by_pair(t.collective)) return std::int64_t{rank} * t.ranks * t.pieces + chunk;
+  if (counts_by_pair(t.operation.collective)) return std::int64_t{rank} * t.ranks * t.pieces + chunk;
   return kind_of_data(t, rank, chunk);
 }
 
 std::int64_t kind_of_output(const Task& t, Rank rank, std::int64_t chunk) {
-  return kind_of_data(t, rank, t.collective == reduce_scatter_v ? std::int64_t{rank} * t.pieces + chunk : chunk);
+  return kind_of_data(t, rank,
+                      t.operation.collective == reduce_scatter_v ? std::int64_t{rank} * t.pieces + chunk : chunk);
 }
 
 Wanted wanted(const Task& t, Rank rank, std::int64_t chunk) {
   using Form = Wanted::Form;
   const std::int64_t block = chunk / t.pieces, piece = chunk % t.pieces;
-  switch (t.collective) {
+  switch (t.operation.collective) {
     case all_reduce:
     case reduce:
       return {Form::sum, 0, chunk};
@@ -170,9 +174,9 @@ Wanted wanted(const Task& t, Rank rank, std::int64_t chunk) {
       return {Form::copy, static_cast<Rank>(block), piece};
     case broadcast:
     case send_recv:
-      return {Form::copy, t.root, chunk};
+      return {Form::copy, t.operation.root, chunk};
     case scatter:
-      return {Form::copy, t.root, std::int64_t{rank} * t.pieces + chunk};
+      return {Form::copy, t.operation.root, std::int64_t{rank} * t.pieces + chunk};
     case all_to_all:
     case all_to_all_v:
       return {Form::copy, static_cast<Rank>(block), std::int64_t{rank} * t.pieces + piece};
@@ -198,7 +202,7 @@ std::int64_t Cells::at(Buffer buffer, std::int64_t chunk) const {
 
 Cells cells(const Task& t, Rank rank) {
   const std::int64_t in = input_chunks(t, rank), out = output_chunks(t, rank);
-  if (!t.in_place || in == 0 || out == 0) return {0, in, in + out};
+  if (!t.operation.in_place || in == 0 || out == 0) return {0, in, in + out};
   const std::int64_t own = std::int64_t{rank} * t.pieces;
   if (in < out) return {own, 0, out};
   if (out < in) return {0, own, in};

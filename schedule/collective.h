@@ -38,16 +38,22 @@ struct Pair {
   bool operator==(const Pair&) const = default;
 };
 
-// Everything that the conditions of a collective depend on.
-struct Task {
+// What ranks are asked to do together, however many they are and however it is done.
+struct CollectiveOperation {
   Collective collective = Collective::all_reduce;
-  Rank ranks = 1;
   Rank root = 0;                 // for broadcast, reduce, gather, scatter; the sender of send_recv
   Rank peer = 0;                 // the receiver of send_recv
   std::vector<Pair> pairs = {};  // permute: who sends to whom
   bool in_place = false;         // input and output share memory, as NCCL defines it for each collective
-  bool even = false;             // the caller's count must divide into chunks of equal size
-  std::int32_t pieces = 1;       // chunks per block
+  bool operator==(const CollectiveOperation&) const = default;
+};
+
+// Everything that the conditions of a collective depend on.
+struct Task {
+  CollectiveOperation operation;
+  Rank ranks = 1;
+  bool even = false;        // the caller's count must divide into chunks of equal size
+  std::int32_t pieces = 1;  // chunks per block
   bool operator==(const Task&) const = default;
 };
 

@@ -6,7 +6,7 @@
 namespace trellis::schedule {
 
 inline Slice as_output(const Task& task, Rank rank, const Slice& s) {
-  if (!task.in_place || s.buffer != Buffer::input) return s;
+  if (!task.operation.in_place || s.buffer != Buffer::input) return s;
   const Cells base = cells(task, rank);
   const std::int64_t chunk = base.at(s.buffer, s.first) - base.output;
   if (chunk < 0 || chunk + s.count > output_chunks(task, rank)) return s;
@@ -15,7 +15,8 @@ inline Slice as_output(const Task& task, Rank rank, const Slice& s) {
 
 // True if only part of the slice lies in the output.
 inline bool straddles(const Task& task, Rank rank, const Slice& s) {
-  if (!task.in_place || s.buffer != Buffer::input || as_output(task, rank, s).buffer == Buffer::output) return false;
+  if (!task.operation.in_place || s.buffer != Buffer::input || as_output(task, rank, s).buffer == Buffer::output)
+    return false;
   const Cells base = cells(task, rank);
   const std::int64_t chunk = base.at(s.buffer, s.first) - base.output;
   return chunk < output_chunks(task, rank) && chunk + s.count > 0;

@@ -172,7 +172,8 @@ class Rewriter {
   Slice room_for(const Slice& s) {
     Program& program = out_.program;
     const std::int64_t all = s.buffer == Buffer::input ? input_chunks(task_, rank_) : output_chunks(task_, rank_);
-    const std::int32_t own = by_block(task_.collective) && all < data_chunks(task_) ? rank_ * task_.pieces : 0;
+    const std::int32_t own =
+        by_block(task_.operation.collective) && all < data_chunks(task_) ? rank_ * task_.pieces : 0;
     const Slice room{program.scratch, s.count, Buffer::scratch};
     program.scratch += s.count;
     if (!task_.even || !program.scratch_sizes.empty()) program.scratch_sizes.push_back({s.count, own + s.first});

@@ -36,7 +36,7 @@ std::size_t BlockLayout::piece(std::size_t block, std::int64_t i) const {
 
 std::size_t BlockLayout::size_of(std::int64_t kind) const {
   if (task_.even) return counts_.block / static_cast<std::size_t>(task_.pieces);
-  if (!schedule::uneven(task_.collective)) return piece(counts_.block, kind % task_.pieces);
+  if (!schedule::uneven(task_.operation.collective)) return piece(counts_.block, kind % task_.pieces);
   return piece(counts_.blocks.at(static_cast<std::size_t>(kind / task_.pieces)), kind % task_.pieces);
 }
 

@@ -46,7 +46,7 @@ std::map<Collective, AlgorithmConfig> fixed_by(std::string_view text) {
     if (equals != std::string_view::npos)
       fixed[schedule::collective_named(item.substr(0, equals))] = config;
     else if (is_file(config))
-      fixed[schedule_from_file(config).task.collective] = config;
+      fixed[schedule_from_file(config).task.operation.collective] = config;
     else
       for (Collective c : schedule::algorithm_named(config.algorithm).serves) fixed[c] = config;
   }
@@ -54,17 +54,18 @@ std::map<Collective, AlgorithmConfig> fixed_by(std::string_view text) {
 }
 
 std::string in_words(const schedule::Task& t) {
-  std::string text = fmt::format("{} on {} ranks, root {}", schedule::name(t.collective), t.ranks, t.root);
-  if (t.collective == Collective::send_recv) text += fmt::format(", peer {}", t.peer);
-  for (std::size_t i = 0; i < t.pairs.size() && i < 4; ++i)
-    text += fmt::format("{}{}>{}", i == 0 ? ", pairs " : " ", t.pairs[i].source, t.pairs[i].target);
-  if (t.pairs.size() > 4) text += fmt::format(" and {} more", t.pairs.size() - 4);
-  return fmt::format("{}, {}", text, t.in_place ? "in place" : "out of place");
+  std::string text =
+      fmt::format("{} on {} ranks, root {}", schedule::name(t.operation.collective), t.ranks, t.operation.root);
+  if (t.operation.collective == Collective::send_recv) text += fmt::format(", peer {}", t.operation.peer);
+  for (std::size_t i = 0; i < t.operation.pairs.size() && i < 4; ++i)
+    text += fmt::format("{}{}>{}", i == 0 ? ", pairs " : " ", t.operation.pairs[i].source, t.operation.pairs[i].target);
+  if (t.operation.pairs.size() > 4) text += fmt::format(" and {} more", t.operation.pairs.size() - 4);
+  return fmt::format("{}, {}", text, t.operation.in_place ? "in place" : "out of place");
 }
 
 [[noreturn]] void fail(const schedule::Schedule& s, const std::string& why) {
-  throw std::logic_error(
-      fmt::format("the schedule of {} for {} is wrong: {}", s.algorithm, schedule::name(s.task.collective), why));
+  throw std::logic_error(fmt::format("the schedule of {} for {} is wrong: {}", s.algorithm,
+                                     schedule::name(s.task.operation.collective), why));
 }
 
 void prove_made(const schedule::Schedule& s, int lanes) {
@@ -123,22 +124,11 @@ Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config, HostSha
       concealed_(most_proofs, [this](const Concealed& c) { return prove_concealed(c); }) {}
 
 Planner::Chosen Planner::chosen_by(const Call& call, bool in_place, const AlgorithmConfig& config) const {
-  return {config,
-          {.collective = call.collective,
-           .ranks = ranks_,
-           .root = call.root,
-           .peer = call.peer,
-           .pairs = call.pairs,
-           .in_place = in_place}};
+  return {config, {.operation = operation_of(call, in_place), .ranks = ranks_}};
 }
 
 schedule::Request Planner::request(const Chosen& chosen) const {
-  return schedule::request_by(chosen.config, {.collective = chosen.task.collective,
-                                              .dims = {ranks_},
-                                              .root = chosen.task.root,
-                                              .peer = chosen.task.peer,
-                                              .pairs = chosen.task.pairs,
-                                              .in_place = chosen.task.in_place});
+  return schedule::request_by(chosen.config, {.operation = chosen.task.operation, .dims = {ranks_}});
 }
 
 // Why a schedule for this task cannot serve the call; empty: it can. If one of the two buffers is empty, in place or
@@ -147,10 +137,10 @@ std::string Planner::misfit(const schedule::Task& given, const Call& call, bool 
   schedule::Task wanted = chosen_by(call, in_place, {}).task;
   wanted.pieces = given.pieces, wanted.even = given.even;
   const Extents e = extents_of(call, rank_, ranks_);
-  if (e.input == 0 || e.output == 0) wanted.in_place = given.in_place;
+  if (e.input == 0 || e.output == 0) wanted.operation.in_place = given.operation.in_place;
   schedule::Task has = given;
   for (schedule::Task* const task : {&wanted, &has})
-    std::ranges::sort(task->pairs, {}, &schedule::Pair::source);  // each is given once
+    std::ranges::sort(task->operation.pairs, {}, &schedule::Pair::source);  // each is given once
   if (wanted != has) return fmt::format("it is for {}, and not for {}", in_words(given), in_words(wanted));
   if (divides(given, {call.count, {}})) return "";
   return fmt::format("it cuts a block into {} equal chunks: {} elements do not divide", given.pieces, call.count);

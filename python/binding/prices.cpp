@@ -130,18 +130,18 @@ void add_prices(nb::module_& m) {
       [](const MachineSpec& machine, const schedule::Schedule* schedule, const std::string& collective, double bytes,
          const std::string& config, Rank ranks, Rank root, double element, const std::string& era, bool fold,
          bool in_place, bool interval, bool explain) {
-        Question q{
-            .settings = {.collective = schedule ? schedule->task.collective : schedule::collective_named(collective),
-                         .era = era,
-                         .element = element,
-                         .root = root,
-                         .in_place = in_place,
-                         .fold = fold},
-            .bytes = bytes,
-            .schedule = schedule,
-            .interval = interval,
-            .path = explain,
-            .links = explain};
+        Question q{.settings = {.collective = schedule ? schedule->task.operation.collective
+                                                       : schedule::collective_named(collective),
+                                .era = era,
+                                .element = element,
+                                .root = root,
+                                .in_place = in_place,
+                                .fold = fold},
+                   .bytes = bytes,
+                   .schedule = schedule,
+                   .interval = interval,
+                   .path = explain,
+                   .links = explain};
         if (!config.empty()) q.config = algorithm_config_named(config);
         Explained answer;
         Signals signals;

@@ -27,12 +27,12 @@ class Moves {
  public:
   Moves(const std::string& collective, Rank ranks, std::int32_t pieces, Rank root, Rank peer, bool in_place,
         const Pairs& pairs)
-      : recorder_(checked({.collective = collective_named(collective),
+      : recorder_(checked({.operation = {.collective = collective_named(collective),
+                                         .root = root,
+                                         .peer = peer,
+                                         .pairs = as_pairs(pairs),
+                                         .in_place = in_place},
                            .ranks = ranks,
-                           .root = root,
-                           .peer = peer,
-                           .pairs = as_pairs(pairs),
-                           .in_place = in_place,
                            .pieces = pieces})),
         builder_(recorder_, ranks) {}
 
@@ -95,12 +95,12 @@ nb::dict step_as_dict(const Program& program, const Step& step) {
 Schedule made(const std::string& config, const std::string& collective, const std::vector<Rank>& dims, Rank root,
               Rank peer, bool in_place, const Pairs& pairs) {
   const AlgorithmConfig w = algorithm_config_named(config);
-  Request rest{.collective = collective_named(collective),
-               .dims = dims,
-               .root = root,
-               .peer = peer,
-               .pairs = as_pairs(pairs),
-               .in_place = in_place};
+  Request rest{.operation = {.collective = collective_named(collective),
+                             .root = root,
+                             .peer = peer,
+                             .pairs = as_pairs(pairs),
+                             .in_place = in_place},
+               .dims = dims};
   return make(w.algorithm, request_by(w, rest));
 }
 
@@ -133,14 +133,14 @@ void add_moves(nb::module_& m) {
 
 void add_schedule(nb::module_& m) {
   nb::class_<Schedule>(m, "Schedule")
-      .def_prop_ro("collective", [](const Schedule& s) { return std::string(name(s.task.collective)); })
+      .def_prop_ro("collective", [](const Schedule& s) { return std::string(name(s.task.operation.collective)); })
       .def_prop_ro("ranks", &Schedule::ranks)
       .def_prop_ro("steps", &Schedule::steps)
       .def_ro("algorithm", &Schedule::algorithm)
       .def_ro("channels", &Schedule::channels)
       .def_prop_ro("pieces", [](const Schedule& s) { return s.task.pieces; })
-      .def_prop_ro("root", [](const Schedule& s) { return s.task.root; })
-      .def_prop_ro("in_place", [](const Schedule& s) { return s.task.in_place; })
+      .def_prop_ro("root", [](const Schedule& s) { return s.task.operation.root; })
+      .def_prop_ro("in_place", [](const Schedule& s) { return s.task.operation.in_place; })
       .def(
           "program",
           [](const Schedule& s, Rank rank) {

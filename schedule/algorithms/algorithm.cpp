@@ -72,7 +72,7 @@ void check_numbering(const Request& r) {
 // An explanation if there are more chunks than a Task can number; otherwise empty.
 std::string refuses_chunks(const Request& r, std::int64_t pieces) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  const std::int64_t blocks = by_block(r.collective) ? r.ranks() : 1;
+  const std::int64_t blocks = by_block(r.operation.collective) ? r.ranks() : 1;
   if (pieces <= most / blocks) return "";
   return fmt::format("{} channels of {} segments on {} ranks make {} chunks: expected at most {}", r.channels,
                      r.segments, r.ranks(), pieces > most ? pieces : pieces * blocks, most);
@@ -80,21 +80,15 @@ std::string refuses_chunks(const Request& r, std::int64_t pieces) {
 
 Task accepted(const Algorithm& algorithm, const Request& request) {
   if (const std::string why = refusal(algorithm, request); !why.empty())
-    throw std::invalid_argument(fmt::format("{} cannot do {} on {}: {}", algorithm.name, name(request.collective),
-                                            fmt::join(request.dims, "x"), why));
+    throw std::invalid_argument(fmt::format("{} cannot do {} on {}: {}", algorithm.name,
+                                            name(request.operation.collective), fmt::join(request.dims, "x"), why));
   return task_of(algorithm, request);
 }
 
 }  // namespace
 
 Task conditions(const Request& r, std::int32_t pieces) {
-  return {.collective = r.collective,
-          .ranks = r.ranks(),
-          .root = r.root,
-          .peer = r.peer,
-          .pairs = r.pairs,
-          .in_place = r.in_place,
-          .pieces = pieces};
+  return {.operation = r.operation, .ranks = r.ranks(), .pieces = pieces};
 }
 
 Rank Request::ranks() const {
@@ -117,9 +111,10 @@ Request Request::in_order() const {
   for (std::size_t i = 0; i < order.size(); ++i) seen.dims[i] = dims[order[i]];
   const auto names = names_of(*this);
   const auto renamed = [&](Rank& r) { r = names->inner(r); };
-  if (rooted(collective) || collective == Collective::send_recv) renamed(seen.root);
-  if (collective == Collective::send_recv) renamed(seen.peer);
-  for (Pair& pair : seen.pairs) renamed(pair.source), renamed(pair.target);
+  const Collective collective = operation.collective;
+  if (rooted(collective) || collective == Collective::send_recv) renamed(seen.operation.root);
+  if (collective == Collective::send_recv) renamed(seen.operation.peer);
+  for (Pair& pair : seen.operation.pairs) renamed(pair.source), renamed(pair.target);
   return seen;
 }
 
@@ -140,12 +135,12 @@ void check(const Request& r) {
 }
 
 std::string refusal(const Algorithm& algorithm, const Request& request) {
-  if (request.in_place && counts_by_pair(request.collective))
+  if (request.operation.in_place && counts_by_pair(request.operation.collective))
     return "in place, the blocks sent and received would overlap at different sizes";
   check(request);
   if (!request.levels.empty() && !algorithm.has_levels)
     return fmt::format("it has no levels, and {} are given", request.levels.size());
-  if (std::ranges::find(algorithm.serves, request.collective) == algorithm.serves.end())
+  if (std::ranges::find(algorithm.serves, request.operation.collective) == algorithm.serves.end())
     return "it serves other collectives";
   const std::string why = algorithm.refuses ? algorithm.refuses(request.in_order()) : "";
   return why.empty() ? refuses_chunks(request, pieces_of(algorithm, request)) : why;
@@ -192,7 +187,7 @@ void build(const Algorithm& algorithm, const Request& request, Builder& b) {
   SubMachine part{.count = request.ranks(), .names = names_of(request)};
   if (!part.names) return algorithm.build(request, b);
   const Request seen = request.in_order();
-  if (by_block(request.collective)) {
+  if (by_block(request.operation.collective)) {
     const std::int64_t pieces = pieces_of(algorithm, request);
     part.data.digits = {{pieces, 1}, {part.count, pieces}};
     part.data.names = part.names;

@@ -15,12 +15,8 @@ namespace trellis::schedule {
 // What an algorithm is asked for. `dims` is the machine's shape, innermost dimension first: {4, 4, 4} is a torus of 64
 // ranks; {8, 3} is three hosts of eight ranks.
 struct Request {
-  Collective collective = Collective::all_reduce;
+  CollectiveOperation operation;
   std::vector<Rank> dims = {1};
-  Rank root = 0;
-  Rank peer = 0;                 // the receiver of send_recv
-  std::vector<Pair> pairs = {};  // permute
-  bool in_place = false;
   std::int32_t channels = 1;             // parallel lanes; each carries its share of every block
   std::int32_t segments = 1;             // pieces of a lane's share, sent one after another as a pipeline
   std::vector<std::string> levels = {};  // hierarchical: the algorithm per level, innermost first; split: parts

@@ -12,7 +12,7 @@ std::vector<PipelinedTree> trees_of(const Request& r) {
   std::vector<PipelinedTree> trees;
   for (std::int32_t lane = 0; lane < r.channels; ++lane) {
     PipelinedTree tree{.ranks = r.ranks(), .size = r.ranks()};
-    if (rooted(r.collective)) tree.base = (r.root - tree.top() + 1 + r.ranks()) % r.ranks();
+    if (rooted(r.operation.collective)) tree.base = (r.operation.root - tree.top() + 1 + r.ranks()) % r.ranks();
     tree.first = std::int64_t{lane} * r.segments;
     tree.segments = r.segments;
     trees.push_back(tree);
@@ -26,7 +26,7 @@ const RegisteredAlgorithm registered{{
     .constraint = "any rank count",
     .serves = {all_reduce, broadcast, reduce},
     .pieces = [](const Request& r) { return r.shares(); },
-    .build = [](const Request& r, Builder& b) { run_trees(r.collective, b, trees_of(r)); },
+    .build = [](const Request& r, Builder& b) { run_trees(r.operation.collective, b, trees_of(r)); },
     .in_a_row = true,
 }};
 

@@ -142,10 +142,10 @@ void send_to_position(Builder& b, const Butterfly& butterfly) {
 }
 
 void build_lane(const Request& request, Builder b, const std::vector<Rank>& dims, const TorusLane& lane) {
-  const Tree tree(dims, request.root, lane.first_axis, lane.backward, by_block(request.collective));
+  const Tree tree(dims, request.operation.root, lane.first_axis, lane.backward, by_block(request.operation.collective));
   const Butterfly butterfly(dims, lane.first_axis, lane.backward);
   const std::int32_t segments = request.segments, first = lane.index * segments;
-  switch (request.collective) {
+  switch (request.operation.collective) {
     case broadcast:
       return pass_whole(b, tree, first, segments, false);
     case reduce:
@@ -165,7 +165,7 @@ void build_lane(const Request& request, Builder b, const std::vector<Rank>& dims
 }
 
 std::string refuses_lanes(const Request& r) {
-  if (!by_block(r.collective) || r.channels * r.segments == 1) return "";
+  if (!by_block(r.operation.collective) || r.channels * r.segments == 1) return "";
   return fmt::format("{} channels of {} segments: expected 1 of 1, so that blocks of several ranks are one message",
                      r.channels, r.segments);
 }
@@ -175,12 +175,12 @@ std::string refuses(const Request& r) {
   return refuses_lanes(r);
 }
 
-std::int64_t pieces(const Request& r) { return r.shares() * (r.collective == all_reduce ? r.ranks() : 1); }
+std::int64_t pieces(const Request& r) { return r.shares() * (r.operation.collective == all_reduce ? r.ranks() : 1); }
 
 void build(const Request& request, Builder& b) {
   for (std::int32_t channel = 0; channel < request.channels; ++channel) {
     // Trees all run the same way, for fewer partners.
-    const bool backward = request.collective == all_reduce && channel % 2 == 1;
+    const bool backward = request.operation.collective == all_reduce && channel % 2 == 1;
     build_lane(request, b.on_channel(channel), {request.ranks()}, {.backward = backward, .index = channel});
   }
 }
@@ -188,11 +188,13 @@ void build(const Request& request, Builder& b) {
 // If each step is one message wherever a rank's blocks lie, even shifts are symmetric. The step that moves blocks to
 // their ranks is not.
 Symmetry symmetry_torus(const Request& r) {
-  if (r.collective != all_reduce) return {{{SymmetryAxis::Kind::distinct, r.ranks()}}};
+  if (r.operation.collective != all_reduce) return {{{SymmetryAxis::Kind::distinct, r.ranks()}}};
   return even_shifts(r.dims);
 }
 
-Symmetry symmetry(const Request& r) { return symmetry_torus({.collective = r.collective, .dims = {r.ranks()}}); }
+Symmetry symmetry(const Request& r) {
+  return symmetry_torus({.operation = {.collective = r.operation.collective}, .dims = {r.ranks()}});
+}
 
 std::string refuses_torus(const Request& r) {
   for (const std::string& why : {refuses_other_sides(r.dims), refuses_torus_lanes(r), refuses_lanes(r)})
@@ -202,11 +204,11 @@ std::string refuses_torus(const Request& r) {
 
 // One lane if blocks belong to ranks. More lanes would cut every block, and messages would no longer be runs.
 std::vector<TorusLane> lanes(const Request& r) {
-  return by_block(r.collective) ? std::vector<TorusLane>(1) : torus_lanes(r);
+  return by_block(r.operation.collective) ? std::vector<TorusLane>(1) : torus_lanes(r);
 }
 
 std::int64_t pieces_torus(const Request& r) {
-  return std::ssize(lanes(r)) * r.segments * (r.collective == all_reduce ? r.ranks() : 1);
+  return std::ssize(lanes(r)) * r.segments * (r.operation.collective == all_reduce ? r.ranks() : 1);
 }
 
 void build_torus(const Request& request, Builder& b) {

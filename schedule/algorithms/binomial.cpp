@@ -66,15 +66,15 @@ void each_pair(Builder& b, const Tree& tree, int level, bool down, Move move) {
 }
 
 void build(const Request& request, Builder& b) {
-  const Tree tree{request.ranks(), request.root};
-  const bool down = request.collective == broadcast || request.collective == scatter;
+  const Tree tree{request.ranks(), request.operation.root};
+  const bool down = request.operation.collective == broadcast || request.operation.collective == scatter;
   for (std::int32_t i = 0; i < request.shares(); ++i) {
     Builder on = b.on_channel(i / request.segments);
     for (int turn = 0; turn < tree.depth(); ++turn)
       each_pair(on, tree, down ? turn : tree.depth() - 1 - turn, down, [&](Rank from, Rank to, const Range& range) {
-        if (request.collective == broadcast)
+        if (request.operation.collective == broadcast)
           on.copy(data(from, i), data(to, i));
-        else if (request.collective == reduce)
+        else if (request.operation.collective == reduce)
           on.reduce(data(from, i), data(to, i));
         else
           on.copy(data(from, range.first, range.count), data(to, range.first, range.count));
@@ -83,7 +83,7 @@ void build(const Request& request, Builder& b) {
 }
 
 std::string refuses(const Request& r) {
-  if (!by_block(r.collective)) return "";
+  if (!by_block(r.operation.collective)) return "";
   if (r.channels > 1) return fmt::format("{} channels: expected 1, as a subtree's blocks are one message", r.channels);
   if (r.segments > 1) return fmt::format("{} segments: expected 1, as a subtree's blocks are one message", r.segments);
   return "";

@@ -111,9 +111,9 @@ void transpose(Builder& b) {
 }
 
 void build(const Request& request, Builder& b) {
-  if (request.collective == all_gather)
+  if (request.operation.collective == all_gather)
     gather_all(b);
-  else if (request.collective == reduce_scatter)
+  else if (request.operation.collective == reduce_scatter)
     scatter_sums(b);
   else
     transpose(b);
@@ -127,7 +127,8 @@ std::string refuses(const Request& r) {
 
 // Where block numbers wrap around, a run breaks in two on some ranks and not on others.
 Symmetry symmetry(const Request& r) {
-  return {{{r.collective == all_to_all ? SymmetryAxis::Kind::rotate : SymmetryAxis::Kind::distinct, r.ranks()}}};
+  return {
+      {{r.operation.collective == all_to_all ? SymmetryAxis::Kind::rotate : SymmetryAxis::Kind::distinct, r.ranks()}}};
 }
 
 const RegisteredAlgorithm registered{{

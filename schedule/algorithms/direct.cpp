@@ -42,7 +42,7 @@ void transpose(Builder& b, const Share& share) {
 
 // In place, a rank that both sends and receives must not lose what it sends. The arrival waits in scratch.
 void permute_pairs(const Request& request, Builder& b, const Share& share) {
-  std::vector<Pair> pairs = request.pairs;
+  std::vector<Pair> pairs = request.operation.pairs;
   std::ranges::sort(pairs, {}, &Pair::source);
   const auto target_of = [&](Rank r) {
     const auto pair = std::ranges::lower_bound(pairs, r, {}, &Pair::source);
@@ -65,8 +65,8 @@ void permute_pairs(const Request& request, Builder& b, const Share& share) {
 }
 
 void build_share(const Request& request, Builder& b, const Share& share) {
-  const Rank root = request.root;
-  switch (request.collective) {
+  const Rank root = request.operation.root;
+  switch (request.operation.collective) {
     case all_reduce:
     case barrier:
       return sum_everywhere(b, share);
@@ -91,7 +91,7 @@ void build_share(const Request& request, Builder& b, const Share& share) {
       return to_root(b, root, [&](Rank r, Rank) { b.copy(share.at(r, r), share.at(root, r)); });
     case send_recv:
       for (Rank r : b.senders([&](Rank) { return root; }))
-        if (r == root && r != request.peer) b.copy(share.at(root, 0), share.at(request.peer, 0));
+        if (r == root && r != request.operation.peer) b.copy(share.at(root, 0), share.at(request.operation.peer, 0));
   }
 }
 
@@ -100,20 +100,21 @@ void build(const Request& request, Builder& b) {
 }
 
 std::string refuses(const Request& r) {
-  if (r.segments > 1 && !reduces(r.collective))
+  if (r.segments > 1 && !reduces(r.operation.collective))
     return fmt::format("{} segments: expected 1, as nothing follows the one step", r.segments);
-  if (r.channels > 1 && r.collective == barrier)
+  if (r.channels > 1 && r.operation.collective == barrier)
     return fmt::format("{} channels: expected 1, as a barrier carries no data", r.channels);
   return "";
 }
 
 Symmetry symmetry(const Request& r) {
   const Rank n = r.ranks();
-  bool alike = !rooted(r.collective) && r.collective != send_recv;
-  if (r.collective == permute) {
+  bool alike = !rooted(r.operation.collective) && r.operation.collective != send_recv;
+  if (r.operation.collective == permute) {
     const auto shift = [&](const Pair& p) { return (p.target - p.source + n) % n; };
-    alike = std::ssize(r.pairs) == n &&
-            std::ranges::all_of(r.pairs, [&](const Pair& p) { return shift(p) == shift(r.pairs.front()); });
+    alike = std::ssize(r.operation.pairs) == n && std::ranges::all_of(r.operation.pairs, [&](const Pair& p) {
+              return shift(p) == shift(r.operation.pairs.front());
+            });
   }
   return {{{alike ? SymmetryAxis::Kind::rotate : SymmetryAxis::Kind::distinct, n}}};
 }

@@ -13,11 +13,11 @@ using enum Collective;
 // The trees' numberings differ by one, so even and odd numbers (inner ranks and leaves) change places. A root stands
 // above both trees and feeds each its half. A root inside one tree would have more to send than the others.
 std::vector<PipelinedTree> trees_of(const Request& r) {
-  const bool above = rooted(r.collective);
+  const bool above = rooted(r.operation.collective);
   std::vector<PipelinedTree> trees;
   for (std::int32_t lane = 0; lane < 2 * r.channels; ++lane) {
     PipelinedTree tree{.ranks = r.ranks(), .size = above ? r.ranks() - 1 : r.ranks()};
-    tree.base = above ? (r.root + 1) % r.ranks() : 0;
+    tree.base = above ? (r.operation.root + 1) % r.ranks() : 0;
     tree.shift = lane % 2 == 0 ? 0 : tree.size - 1;
     tree.first = std::int64_t{lane} * r.segments;
     tree.segments = r.segments;
@@ -39,7 +39,7 @@ const RegisteredAlgorithm registered{{
     .serves = {all_reduce, broadcast, reduce},
     .refuses = refuses,
     .pieces = [](const Request& r) { return 2 * r.shares(); },
-    .build = [](const Request& r, Builder& b) { run_trees(r.collective, b, trees_of(r)); },
+    .build = [](const Request& r, Builder& b) { run_trees(r.operation.collective, b, trees_of(r)); },
     .in_a_row = true,
 }};
 

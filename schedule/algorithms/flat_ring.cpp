@@ -28,7 +28,7 @@ void build(const Request& request, Builder& b) {
 Symmetry symmetry(const Request& r) {
   const Rank q = local_ranks(r), hosts = r.ranks() / q;
   const SymmetryAxis::Kind over_hosts =
-      rooted(r.collective) ? SymmetryAxis::Kind::distinct : SymmetryAxis::Kind::rotate;
+      rooted(r.operation.collective) ? SymmetryAxis::Kind::distinct : SymmetryAxis::Kind::rotate;
   if (hosts == 1) return {{{over_hosts, q}}};  // each channel's ring is the same one, entered elsewhere
   return {{{SymmetryAxis::Kind::distinct, q}, {over_hosts, hosts}}};
 }

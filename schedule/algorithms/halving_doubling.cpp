@@ -127,27 +127,29 @@ int steps(const Request& r) { return std::bit_width(static_cast<std::uint32_t>(r
 
 std::string refuses(const Request& r) {
   if (r.segments > 1) return fmt::format("{} segments: expected 1, as each half goes in one message", r.segments);
-  if (r.channels > 1 && by_block(r.collective))
+  if (r.channels > 1 && by_block(r.operation.collective))
     return fmt::format("{} channels: expected 1, as shares of several blocks are not one run", r.channels);
   return "";
 }
 
-std::int64_t pieces(const Request& r) { return by_block(r.collective) ? 1 : std::int64_t{r.channels} << steps(r); }
+std::int64_t pieces(const Request& r) {
+  return by_block(r.operation.collective) ? 1 : std::int64_t{r.channels} << steps(r);
+}
 
 void build(const Request& request, Builder& b) {
   for (std::int32_t channel = 0; channel < request.channels; ++channel) {
     Builder on = b.on_channel(channel);
     const Team team{.ranks = request.ranks(),
                     .steps = steps(request),
-                    .root = rooted(request.collective) ? request.root : 0,
-                    .blocks = by_block(request.collective),
+                    .root = rooted(request.operation.collective) ? request.operation.root : 0,
+                    .blocks = by_block(request.operation.collective),
                     .first = std::int64_t{channel} << steps(request)};
-    build_lane(request.collective, on, team);
+    build_lane(request.operation.collective, on, team);
   }
 }
 
 Symmetry symmetry(const Request& r) {
-  const bool alike = !rooted(r.collective) && std::has_single_bit(static_cast<std::uint32_t>(r.ranks()));
+  const bool alike = !rooted(r.operation.collective) && std::has_single_bit(static_cast<std::uint32_t>(r.ranks()));
   return {{{alike ? SymmetryAxis::Kind::flip : SymmetryAxis::Kind::distinct, r.ranks()}}};
 }
 

@@ -44,7 +44,7 @@ std::pair<std::string, int> split_name(const std::string& level) {
 }
 
 Level lowest(const Request& r) {
-  std::string name = r.levels.empty() ? usual(r.collective, r.dims.size() == 1) : r.levels.front();
+  std::string name = r.levels.empty() ? usual(r.operation.collective, r.dims.size() == 1) : r.levels.front();
   const auto [algorithm, count] = split_name(name);
   if (algorithm == "hierarchical")
     throw std::invalid_argument("hierarchical cannot be a level of itself: give more levels");
@@ -60,15 +60,14 @@ Level lowest(const Request& r) {
     throw std::invalid_argument(fmt::format("no level is left for the outer {} dimensions", level.above.dims.size()));
   level.inner = Request{.dims = level.dims}.ranks();
   level.outer = level.last() ? 1 : level.above.ranks();
-  level.above.root = rooted(r.collective) ? r.root / level.inner : 0;
+  level.above.operation.root = rooted(r.operation.collective) ? r.operation.root / level.inner : 0;
   return level;
 }
 
 // The request for this level's algorithm among the ranks of one group.
 Request within(const Level& level, const Request& r, Collective collective) {
-  return {.collective = collective,
+  return {.operation = {.collective = collective, .root = rooted(collective) ? r.operation.root % level.inner : 0},
           .dims = level.dims,
-          .root = rooted(collective) ? r.root % level.inner : 0,
           .channels = r.channels};
 }
 
@@ -90,7 +89,7 @@ bool a_piece_each(const Level& level, const Request& r) {
 // An all_reduce at a level is one of: a single all_reduce; its two halves around the levels above; or a reduce to one
 // leader rank per group and a broadcast from it. The halves are also used if lanes would otherwise mix in it.
 std::vector<Collective> parts_of(const Level& level, const Request& r) {
-  if (r.collective != all_reduce) return {r.collective};
+  if (r.operation.collective != all_reduce) return {r.operation.collective};
   const bool lanes_meet = r.channels > 1 && !level.algorithm->lanes_are_runs && a_piece_each(level, r);
   if (level.last() && can(level, r, all_reduce) && !lanes_meet) return {all_reduce};
   if (in_halves(level, r)) return {reduce_scatter, all_gather};
@@ -120,7 +119,8 @@ std::int64_t cuts(const Request& r) {
   std::int64_t needed = 1;
   for (Collective part : parts)
     needed = common_multiple(needed, task_of(*level.algorithm, within(level, r, part)).pieces);
-  if (r.collective == all_reduce && parts.front() == reduce_scatter) {  // its pieces are per block of the level
+  if (r.operation.collective == all_reduce &&
+      parts.front() == reduce_scatter) {  // its pieces are per block of the level
     const std::int64_t above = level.last() ? 1 : cuts(level.above);
     return times(level.inner, common_multiple(needed, above));
   }
@@ -214,7 +214,7 @@ void sum_or_gather_blocks(const Stage& s) {
     part.data.base = i * s.block;
     part.data.digits = {{s.block, 1}, {s.level.outer, s.level.inner * s.block}};
   };
-  const Collective c = s.request.collective;
+  const Collective c = s.request.operation.collective;
   if (reduces(c)) s.inside(c, s.level.outer * s.block, columns);
   s.above(s.block, column);
   if (!reduces(c)) s.inside(c, s.level.outer * s.block, columns);
@@ -222,12 +222,12 @@ void sum_or_gather_blocks(const Stage& s) {
 
 // One leader per group takes part in the levels above: the rank in the root's position.
 void by_speaker(const Stage& s) {
-  const Collective c = s.request.collective;
+  const Collective c = s.request.operation.collective;
   const bool blocks = by_block(c), inwards = c == reduce || c == gather;
   const auto own_blocks = [&](Rank g, SubMachine& part) {
     if (blocks) part.data.base = g * s.level.inner * s.block;
   };
-  const Rank speaker = s.request.root % s.level.inner;
+  const Rank speaker = s.request.operation.root % s.level.inner;
   if (inwards) s.inside(c, s.block, own_blocks);
   s.above(blocks ? s.level.inner * s.block : s.block, everything, speaker);
   if (!inwards) s.inside(c, s.block, own_blocks);
@@ -260,7 +260,7 @@ void exchange(const Stage& s) {
 void build_level(const Request& r, const Builder& b, std::int64_t block) {
   const Level level = lowest(r);
   const Stage stage{r, level, b, block};
-  switch (r.collective) {
+  switch (r.operation.collective) {
     case all_reduce:
       return sum_everywhere(stage);
     case barrier:
@@ -286,7 +286,8 @@ void build(const Request& request, Builder& b) {
   for (std::int32_t segment = 0; segment < request.segments; ++segment) {
     SubMachine part{.count = request.ranks(), .scratch = b.scratch_used()};
     part.data.base = segment * block;
-    if (by_block(request.collective)) part.data.digits = {{block, 1}, {request.ranks(), block * request.segments}};
+    if (by_block(request.operation.collective))
+      part.data.digits = {{block, 1}, {request.ranks(), block * request.segments}};
     part.input = part.output = part.data;
     part.input.region = Region::input;
     part.output.region = Region::output;
@@ -295,7 +296,7 @@ void build(const Request& request, Builder& b) {
 }
 
 bool even(const Request& r) {
-  if (r.collective != all_reduce) return false;
+  if (r.operation.collective != all_reduce) return false;
   const Level level = lowest(r);
   const bool shares = parts_of(level, r).front() == reduce_scatter;
   return (shares && level.algorithm->mixes_blocks) || (!level.last() && even(level.above));
@@ -317,7 +318,7 @@ std::vector<SymmetryAxis> axes_within(const Level& level, const Request& r) {
 
 // Whether a lane never mixes with another one at any level.
 bool lanes_stay_apart(const Level& level, const Request& r) {
-  if (r.collective != all_reduce) return false;
+  if (r.operation.collective != all_reduce) return false;
   if (level.last() && parts_of(level, r).front() == all_reduce) return level.algorithm->lanes_are_runs;
   return a_piece_each(level, r) && (level.last() || lanes_stay_apart(lowest(level.above), level.above));
 }
@@ -329,7 +330,7 @@ std::vector<SymmetryAxis> axes(const Request& r) {
   std::vector<SymmetryAxis> found = axes_within(level, r);
   if (level.last()) return found;
   std::vector<SymmetryAxis> outer = axes(level.above);
-  const bool whole = !by_block(r.collective) || rooted(r.collective);
+  const bool whole = !by_block(r.operation.collective) || rooted(r.operation.collective);
   const bool cut = !lanes_stay_apart(level, r) && std::ranges::any_of(parts_of(level, r), [&](Collective part) {
     return task_of(*level.algorithm, within(level, r, part)).pieces > 1;
   });
@@ -345,7 +346,7 @@ std::vector<SymmetryAxis> axes(const Request& r) {
 
 Symmetry symmetry(const Request& r) {
   // The order of an exchange's parts, and of the data for a third level, is not rotated to each rank's own.
-  const bool exchanged = r.collective == all_to_all && (r.channels * r.segments > 1 || axes(r).size() > 2);
+  const bool exchanged = r.operation.collective == all_to_all && (r.channels * r.segments > 1 || axes(r).size() > 2);
   return exchanged ? Symmetry{{{SymmetryAxis::Kind::distinct, r.ranks()}}} : Symmetry{axes(r)};
 }
 

@@ -88,8 +88,9 @@ void build_lane(const Request& request, Builder& b, const Lane& lane) {
       for (Rank part = 0; part < lane.parts(); ++part)
         for (std::int32_t segment = 0; segment < lane.segments; ++segment) move(b, lane, step, part, segment);
   };
-  if (reduces(request.collective)) all_steps(add_up);
-  if (request.collective != reduce_scatter && request.collective != reduce_scatter_v) all_steps(pass_on);
+  if (reduces(request.operation.collective)) all_steps(add_up);
+  if (request.operation.collective != reduce_scatter && request.operation.collective != reduce_scatter_v)
+    all_steps(pass_on);
 }
 
 std::string refuses(const Request& r) {
@@ -101,7 +102,7 @@ std::string refuses(const Request& r) {
 }
 
 std::int64_t pieces(const Request& r) {
-  return 2 * r.shares() * (by_block(r.collective) ? 1 : std::max<Rank>(1, r.ranks() / 2));
+  return 2 * r.shares() * (by_block(r.operation.collective) ? 1 : std::max<Rank>(1, r.ranks() / 2));
 }
 
 void build(const Request& request, Builder& b) {
@@ -111,7 +112,7 @@ void build(const Request& request, Builder& b) {
                {.pairs = request.ranks() / 2,
                 .first_is_secondary = index % 2,
                 .backward = (index % 2 == 1) != (index / 2 % 2 == 1),
-                .blocks = by_block(request.collective),
+                .blocks = by_block(request.operation.collective),
                 .index = index,
                 .lanes = 2 * request.channels,
                 .segments = request.segments});

@@ -133,15 +133,15 @@ void spread_over_chip(Builder& b, const Mesh& mesh, const Share& share) {
 }
 
 Mesh mesh_of(const Request& r) { return {.cores = r.dims.front(), .chips = r.ranks() / r.dims.front()}; }
-std::int64_t pieces(const Request& r) { return r.shares() * (r.collective == all_reduce ? r.ranks() : 1); }
+std::int64_t pieces(const Request& r) { return r.shares() * (r.operation.collective == all_reduce ? r.ranks() : 1); }
 
 void build(const Request& request, Builder& b) {
   const Mesh mesh = mesh_of(request);
   const auto all_do = [&](auto part) {
     each_share(request, b, [&](Builder& on, const Share& share) { part(on, mesh, share); });
   };
-  if (reduces(request.collective)) all_do(sum_over_chip), all_do(sum_over_chips);
-  if (request.collective == reduce_scatter || request.collective == reduce_scatter_v) return;
+  if (reduces(request.operation.collective)) all_do(sum_over_chip), all_do(sum_over_chips);
+  if (request.operation.collective == reduce_scatter || request.operation.collective == reduce_scatter_v) return;
   all_do(cross_to_gates), all_do(spread_over_chip);
 }
 

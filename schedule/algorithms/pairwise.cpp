@@ -41,7 +41,7 @@ struct Lane {
 
 void exchange(const Request& request, Builder& b, const Lane& lane) {
   const Partners partners{b.ranks()};
-  const bool adding = reduces(request.collective);
+  const bool adding = reduces(request.operation.collective);
   for (Rank round = 1; round < b.ranks(); ++round)
     for (std::int32_t s = 0; s < lane.segments; ++s)
       for (Rank r : b.senders([&](Rank me) { return partners.source(me, round); })) {
@@ -78,7 +78,7 @@ void build(const Request& request, Builder& b) {
   for (std::int32_t channel = 0; channel < request.channels; ++channel) {
     Builder on = b.on_channel(channel);
     const Lane lane{.first = channel * request.segments, .segments = request.segments, .pieces = request.shares()};
-    if (request.collective == all_to_all || request.collective == all_to_all_v)
+    if (request.operation.collective == all_to_all || request.operation.collective == all_to_all_v)
       transpose(on, lane);
     else
       exchange(request, on, lane);
@@ -86,7 +86,7 @@ void build(const Request& request, Builder& b) {
 }
 
 std::string refuses(const Request& r) {
-  if (r.segments > 1 && !reduces(r.collective))
+  if (r.segments > 1 && !reduces(r.operation.collective))
     return fmt::format("{} segments: expected 1, as a block is not passed on", r.segments);
   return "";
 }

@@ -86,7 +86,7 @@ void add_linear(Plan& plan, Rank area, Rank reach) {
 // In a purely logarithmic run, each of the last steps carries half of all blocks. `segments` divides what is sent at
 // once. A stride of two is the purely logarithmic run: its small trees are the last step.
 Plan plan_of(const Request& r, std::int32_t channel) {
-  Plan plan{.ranks = r.ranks(), .blocks = by_block(r.collective), .first = std::int64_t{channel} * r.ranks()};
+  Plan plan{.ranks = r.ranks(), .blocks = by_block(r.operation.collective), .first = std::int64_t{channel} * r.ranks()};
   const auto all = std::bit_ceil(static_cast<std::uint32_t>(plan.ranks));
   plan.stride = static_cast<Rank>(std::min(all, 2 * std::bit_ceil(static_cast<std::uint32_t>(r.segments))));
   plan.aggregated = (plan.ranks + plan.stride - 1) / plan.stride;
@@ -151,19 +151,21 @@ void add_up(Builder& b, const Plan& plan) {
 }
 
 std::string refuses(const Request& r) {
-  if (r.channels > 1 && by_block(r.collective))
+  if (r.channels > 1 && by_block(r.operation.collective))
     return fmt::format("{} channels: expected 1, as several blocks are staged side by side", r.channels);
   return "";
 }
 
-std::int64_t pieces(const Request& r) { return by_block(r.collective) ? 1 : std::int64_t{r.channels} * r.ranks(); }
+std::int64_t pieces(const Request& r) {
+  return by_block(r.operation.collective) ? 1 : std::int64_t{r.channels} * r.ranks();
+}
 
 void build(const Request& request, Builder& b) {
   for (std::int32_t channel = 0; channel < request.channels; ++channel) {
     const Plan plan = plan_of(request, channel);
     Builder on = b.on_channel(channel);
-    if (reduces(request.collective)) add_up(on, plan);
-    if (request.collective != reduce_scatter) spread(on, plan);
+    if (reduces(request.operation.collective)) add_up(on, plan);
+    if (request.operation.collective != reduce_scatter) spread(on, plan);
   }
 }
 

@@ -159,21 +159,23 @@ std::string refuses(const Request& r) {
     if (!std::has_single_bit(static_cast<std::uint32_t>(r.dims[d])))
       return fmt::format("a torus {} chips long: expected a power of two", r.dims[d]);
   if (r.segments > 1) return fmt::format("{} segments: expected 1, as each half goes in one message", r.segments);
-  if (r.channels > 1 && by_block(r.collective))
+  if (r.channels > 1 && by_block(r.operation.collective))
     return fmt::format("{} channels: expected 1, as shares of several blocks are not one run", r.channels);
   return "";
 }
 
-std::int64_t pieces(const Request& r) { return by_block(r.collective) ? 1 : std::int64_t{r.channels} * r.ranks(); }
+std::int64_t pieces(const Request& r) {
+  return by_block(r.operation.collective) ? 1 : std::int64_t{r.channels} * r.ranks();
+}
 
 void build(const Request& request, Builder& b) {
-  const bool blocks = by_block(request.collective);
+  const bool blocks = by_block(request.operation.collective);
   const Rank locals = request.dims.front();
   const auto axes = axes_of(request.dims, blocks && locals == 1);
   for (std::int32_t channel = 0; channel < request.channels; ++channel) {
     Builder on = b.on_channel(channel);
     build_lane(
-        request.collective, on,
+        request.operation.collective, on,
         {.locals = locals, .steps = static_cast<int>(axes.size()), .blocks = blocks, .channel = channel, .axes = axes});
   }
 }

@@ -12,7 +12,7 @@ void build(const Request& request, Builder& b) {
 }
 
 Symmetry symmetry(const Request& r) {
-  return {{{rooted(r.collective) ? SymmetryAxis::Kind::distinct : SymmetryAxis::Kind::rotate, r.ranks()}}};
+  return {{{rooted(r.operation.collective) ? SymmetryAxis::Kind::distinct : SymmetryAxis::Kind::rotate, r.ranks()}}};
 }
 
 const RegisteredAlgorithm registered{{

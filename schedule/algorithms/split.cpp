@@ -90,7 +90,7 @@ void build(const Request& request, Builder& b) {
     const std::int64_t own = s.weight * each;
     SubMachine part{.count = request.ranks(), .scratch = b.scratch_used()};
     part.data.base = base;
-    if (by_block(request.collective)) part.data.digits = {{own, 1}, {request.ranks(), block}};
+    if (by_block(request.operation.collective)) part.data.digits = {{own, 1}, {request.ranks(), block}};
     part.data.grain = own / pieces_of(s);
     part.input = part.output = part.data;
     part.input.region = Region::input;

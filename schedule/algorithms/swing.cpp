@@ -34,9 +34,9 @@ void build_lane(const Request& request, Builder& b, const TorusLane& lane) {
     return gather_positions(b, butterfly, first, lane.segments);
   }
   const Handover handover(butterfly);
-  if (reduces(request.collective))
+  if (reduces(request.operation.collective))
     for (int step = 0; step < butterfly.steps(); ++step) hand_over(b, butterfly, handover, lane, step, false);
-  if (request.collective != reduce_scatter && request.collective != reduce_scatter_v)
+  if (request.operation.collective != reduce_scatter && request.operation.collective != reduce_scatter_v)
     for (int step = butterfly.steps() - 1; step >= 0; --step) hand_over(b, butterfly, handover, lane, step, true);
 }
 

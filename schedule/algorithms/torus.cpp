@@ -74,8 +74,9 @@ void go_round(Builder& b, const Lane& lane, std::size_t i, Rank first_behind, Mo
 }
 
 void build_lane(const Request& request, Builder& b, const Lane& lane) {
-  const bool spreads = request.collective != reduce_scatter && request.collective != reduce_scatter_v;
-  if (reduces(request.collective))
+  const bool spreads =
+      request.operation.collective != reduce_scatter && request.operation.collective != reduce_scatter_v;
+  if (reduces(request.operation.collective))
     for (std::size_t i = 0; i < lane.stages.size(); ++i)
       go_round(b, lane, i, 1, [&](const ChunkPlace& from, const ChunkPlace& to) { b.reduce(from, to); });
   if (spreads)

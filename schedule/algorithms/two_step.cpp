@@ -8,15 +8,15 @@ namespace {
 using enum Collective;
 
 void first_step(const Request& request, Builder& b, const Share& share) {
-  const Rank root = request.root;
-  if (request.collective != broadcast) return sum_at_owners(b, share);
+  const Rank root = request.operation.root;
+  if (request.operation.collective != broadcast) return sum_at_owners(b, share);
   from_root(b, root, [&](Rank r) { b.copy(share.at(root, r), share.at(r, r)); });
 }
 
 void second_step(const Request& request, Builder& b, const Share& share) {
-  const Rank root = request.root;
-  if (request.collective == all_reduce) return send_to_all(b, share);
-  if (request.collective == reduce)
+  const Rank root = request.operation.root;
+  if (request.operation.collective == all_reduce) return send_to_all(b, share);
+  if (request.operation.collective == reduce)
     return to_root(b, root, [&](Rank r, Rank) { b.copy(share.at(r, r), share.at(root, r)); });
   each_to_each(b, [&](Rank r, Rank peer, Rank) {
     if (peer != root) b.copy(share.at(r, r), share.at(peer, r));
@@ -29,7 +29,7 @@ void build(const Request& request, Builder& b) {
 }
 
 Symmetry symmetry(const Request& r) {
-  return {{{rooted(r.collective) ? SymmetryAxis::Kind::distinct : SymmetryAxis::Kind::rotate, r.ranks()}}};
+  return {{{rooted(r.operation.collective) ? SymmetryAxis::Kind::distinct : SymmetryAxis::Kind::rotate, r.ranks()}}};
 }
 
 const RegisteredAlgorithm registered{{

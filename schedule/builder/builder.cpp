@@ -139,7 +139,7 @@ std::vector<Rank> Builder::sorted(std::vector<Rank> ranks) {
 }
 
 bool Builder::in_place() const {
-  if (!parent_) return recorder_->task().in_place;
+  if (!parent_) return recorder_->task().operation.in_place;
   return part_->input.region == Region::input && part_->output.region == Region::output && parent_->in_place();
 }
 

@@ -40,7 +40,7 @@ Recorder::Recorder(const Task& task, std::optional<Rank> only, Watch watch)
     o.rank = only ? *only : static_cast<Rank>(i);
     o.cells = cells(task, o.rank);
     const std::int64_t data = data_chunks(task), in = input_chunks(task, o.rank), out = output_chunks(task, o.rank);
-    const std::int64_t own = by_block(task.collective) ? std::int64_t{o.rank} * task.pieces : 0;
+    const std::int64_t own = by_block(task.operation.collective) ? std::int64_t{o.rank} * task.pieces : 0;
     o.input_start = in < data ? own : 0;
     o.input_end = o.input_start + in;
     o.output_start = out < data ? own : 0;
@@ -145,8 +145,9 @@ Slice Recorder::home(Owner& o, const ChunkPlace& p) const {
     o.labels.note(s, (p.like < 0 ? p.first : p.like) % data_chunks(task_));
     return s;
   }
-  if (!has_data_numbers(task_.collective))
-    throw std::logic_error(fmt::format("{} has no data chunks: name input or output", name(task_.collective)));
+  if (!has_data_numbers(task_.operation.collective))
+    throw std::logic_error(
+        fmt::format("{} has no data chunks: name input or output", name(task_.operation.collective)));
   if (within(o.output_start, o.output_end, {p.first, p.count})) return slice(o, p, Buffer::output);
   const Slice s = slice(o, p, Buffer::scratch);
   o.labels.note(s, p.first);
@@ -295,9 +296,9 @@ void Recorder::reduce_all(std::span<const ChunkPlace> sources, const ChunkPlace&
 std::vector<Program> Recorder::finish() {
   next_round();
   std::vector<Program> programs;
-  const bool blocks_alike = task_.even || (by_block(task_.collective) && !uneven(task_.collective));
+  const bool blocks_alike = task_.even || (by_block(task_.operation.collective) && !uneven(task_.operation.collective));
   for (Owner& o : owners_) {
-    if (has_data_numbers(task_.collective) && o.output_start < o.output_end)
+    if (has_data_numbers(task_.operation.collective) && o.output_start < o.output_end)
       settle({o.rank, Region::data, o.output_start, o.output_end - o.output_start}, 0);
     order_rounds(o.program, o.rounds);
     pack_scratch(o.program, o.rounds, o.labels, blocks_alike ? task_.pieces : data_chunks(task_));

@@ -162,11 +162,11 @@ class Folder {
 }  // namespace
 
 std::string export_msccl(const Schedule& s) {
-  msccl::File file{.name = s.algorithm, .collective = collective_name(s.task.collective), .gpus = {}};
+  msccl::File file{.name = s.algorithm, .collective = collective_name(s.task.operation.collective), .gpus = {}};
   file.channels = s.channels;
   file.chunks = static_cast<std::int32_t>(data_chunks(s.task));
-  file.in_place = s.task.in_place;
-  file.out_of_place = !s.task.in_place;
+  file.in_place = s.task.operation.in_place;
+  file.out_of_place = !s.task.operation.in_place;
   StepWiring wiring;
   if (const auto fault = StepWiring::connect(s, wiring)) throw std::invalid_argument(fault->text);
   const auto order = running_order(s, wiring);

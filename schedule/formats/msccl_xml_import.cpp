@@ -36,11 +36,11 @@ Collective collective_of(const std::string& name) {
 Task task_of(const msccl::File& file, std::optional<bool> in_place) {
   if (in_place && !(*in_place ? file.in_place : file.out_of_place))
     throw std::invalid_argument(fmt::format("algo: does not claim to work {} place", *in_place ? "in" : "out of"));
-  Task task{.collective = collective_of(file.collective), .ranks = static_cast<Rank>(file.gpus.size()), .pairs = {}};
-  task.in_place = in_place.value_or(!file.out_of_place);
+  Task task{.operation = {.collective = collective_of(file.collective)}, .ranks = static_cast<Rank>(file.gpus.size())};
+  task.operation.in_place = in_place.value_or(!file.out_of_place);
   task.even = true;
   task.pieces = file.chunks;
-  if (by_block(task.collective)) {
+  if (by_block(task.operation.collective)) {
     if (file.chunks % task.ranks != 0)
       throw std::invalid_argument(
           fmt::format("algo: nchunksperloop=\"{}\" for {} gpus: expected a multiple", file.chunks, task.ranks));

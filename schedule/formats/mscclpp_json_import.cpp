@@ -21,7 +21,7 @@ using mscclpp::PlanKind;
 using KnownNow = std::shared_ptr<const Known>;
 
 Task task_of(const mscclpp::Plan& plan) {
-  Task task{.ranks = static_cast<Rank>(plan.gpus.size()), .pairs = {}, .in_place = plan.in_place, .even = true};
+  Task task{.operation = {.in_place = plan.in_place}, .ranks = static_cast<Rank>(plan.gpus.size()), .even = true};
   if (plan.gpus.empty()) throw std::invalid_argument("plan: has no gpus");
   const std::string& name = plan.collective;
   const Traits* const known = traits_by_msccl(name);
@@ -29,14 +29,14 @@ Task task_of(const mscclpp::Plan& plan) {
     throw std::invalid_argument(
         fmt::format("plan collective: '{}': the plan does not say what must come out, or which gpu is the root",
                     name.substr(0, 40)));
-  task.collective = known->collective;
+  task.operation.collective = known->collective;
   const mscclpp::PlanGpu& first = plan.gpus[0];
   for (const mscclpp::PlanGpu& gpu : plan.gpus)
     if (gpu.inputs != first.inputs || gpu.outputs != first.outputs)
       throw std::invalid_argument(fmt::format("gpus: {} and {} chunks of input and output here, {} and {} there",
                                               first.inputs, first.outputs, gpu.inputs, gpu.outputs));
   const std::int32_t chunks = std::max(first.inputs, first.outputs);
-  const std::int32_t blocks = by_block(task.collective) ? task.ranks : 1;
+  const std::int32_t blocks = by_block(task.operation.collective) ? task.ranks : 1;
   if (chunks % blocks != 0 || chunks == 0)
     throw std::invalid_argument(fmt::format("gpus: {} chunks for {} gpus: expected a multiple", chunks, blocks));
   task.pieces = chunks / blocks;

@@ -55,15 +55,17 @@ void put(Text& text, Rank rank, const Program& program) {
 }
 
 void put(Text& text, const Task& t) {
-  put(text, "collective {}\nranks {}\npieces {}\n", name(t.collective), t.ranks, t.pieces);
-  if (rooted(t.collective) || t.collective == Collective::send_recv || t.root != 0) put(text, "root {}\n", t.root);
-  if (t.collective == Collective::send_recv || t.peer != 0) put(text, "peer {}\n", t.peer);
-  if (!t.pairs.empty()) {
+  put(text, "collective {}\nranks {}\npieces {}\n", name(t.operation.collective), t.ranks, t.pieces);
+  if (rooted(t.operation.collective) || t.operation.collective == Collective::send_recv || t.operation.root != 0)
+    put(text, "root {}\n", t.operation.root);
+  if (t.operation.collective == Collective::send_recv || t.operation.peer != 0)
+    put(text, "peer {}\n", t.operation.peer);
+  if (!t.operation.pairs.empty()) {
     put(text, "pairs");
-    for (const Pair& pair : t.pairs) put(text, " {}>{}", pair.source, pair.target);
+    for (const Pair& pair : t.operation.pairs) put(text, " {}>{}", pair.source, pair.target);
     put(text, "\n");
   }
-  if (t.in_place) put(text, "in_place\n");
+  if (t.operation.in_place) put(text, "in_place\n");
   if (t.even) put(text, "even\n");
 }
 

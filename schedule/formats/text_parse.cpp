@@ -81,13 +81,13 @@ struct Field {
 };
 
 constexpr std::array<Field, 10> fields{{
-    {"collective", true, [](Line& line, Schedule& s) { s.task.collective = collective(line); }},
+    {"collective", true, [](Line& line, Schedule& s) { s.task.operation.collective = collective(line); }},
     {"ranks", true, [](Line& line, Schedule& s) { s.task.ranks = line.number("how many ranks", 1); }},
     {"pieces", true, [](Line& line, Schedule& s) { s.task.pieces = line.number("chunks in a block", 1); }},
-    {"root", false, [](Line& line, Schedule& s) { s.task.root = line.number("a rank"); }},
-    {"peer", false, [](Line& line, Schedule& s) { s.task.peer = line.number("a rank"); }},
-    {"pairs", false, [](Line& line, Schedule& s) { s.task.pairs = pairs(line); }},
-    {"in_place", false, [](Line&, Schedule& s) { s.task.in_place = true; }},
+    {"root", false, [](Line& line, Schedule& s) { s.task.operation.root = line.number("a rank"); }},
+    {"peer", false, [](Line& line, Schedule& s) { s.task.operation.peer = line.number("a rank"); }},
+    {"pairs", false, [](Line& line, Schedule& s) { s.task.operation.pairs = pairs(line); }},
+    {"in_place", false, [](Line&, Schedule& s) { s.task.operation.in_place = true; }},
     {"even", false, [](Line&, Schedule& s) { s.task.even = true; }},
     {"algorithm", false, [](Line& line, Schedule& s) { s.algorithm = line.unescaped(); }},
     {"channels", true,

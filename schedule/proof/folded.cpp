@@ -107,7 +107,7 @@ bool same_shape(const Program& a, const Step& x, const Program& b, const Step& y
 // Ranks to check: the special ones (root, peer, first, last), and one per class, or per sampled class.
 std::vector<Rank> looked_at(const Symmetry& symmetry, const Request& request, int samples, std::mt19937& random) {
   constexpr Rank most_classes = 1 << 20;
-  std::set<Rank> some{0, request.root, request.peer, request.ranks() - 1};
+  std::set<Rank> some{0, request.operation.root, request.operation.peer, request.ranks() - 1};
   if (symmetry.classes() > most_classes) {
     for (int i = 0; i < samples; ++i)
       some.insert(static_cast<Rank>(random() % static_cast<std::uint32_t>(request.ranks())));
@@ -118,7 +118,7 @@ std::vector<Rank> looked_at(const Symmetry& symmetry, const Request& request, in
   classes.resize(std::min(classes.size(), static_cast<std::size_t>(samples)));
   std::set<Rank> found(classes.begin(), classes.end());
   for (Rank r : some)
-    if (symmetry.representative(r) == r || rooted(request.collective)) found.insert(r);
+    if (symmetry.representative(r) == r || rooted(request.operation.collective)) found.insert(r);
   return {found.begin(), found.end()};
 }
 

@@ -20,22 +20,22 @@ constexpr std::int32_t most_tried_channels = 2, most_tried_segments = 3;
 
 // A permutation of a small machine says as much as one of a large machine: each rank sends to the next one but one.
 void permute_small(Request& small) {
-  small.pairs.clear();
+  small.operation.pairs.clear();
   const Rank ranks = small.ranks();
-  for (Rank r = 0; r < ranks; ++r) small.pairs.push_back({r, (r + 2) % ranks});
+  for (Rank r = 0; r < ranks; ++r) small.operation.pairs.push_back({r, (r + 2) % ranks});
 }
 
 Request form_of(const Algorithm& algorithm, const Request& request) {
   Request form = request;
   form.numbering.clear();  // the algorithm sees none
   if (request.ranks() > most_exact) {
-    form.pairs.clear();
+    form.operation.pairs.clear();
     try {
       form = small_form(algorithm, form);
     } catch (const std::invalid_argument&) {
       if (request.ranks() > most_whole) throw;
     }
-    if (request.collective == Collective::permute) permute_small(form);
+    if (request.operation.collective == Collective::permute) permute_small(form);
   }
   Request few = form;
   few.channels = std::min(form.channels, most_tried_channels);
@@ -46,22 +46,27 @@ Request form_of(const Algorithm& algorithm, const Request& request) {
 std::string proved(const Algorithm& algorithm, const Request& form) try {
   const Report report = verify(make(algorithm, form));
   if (report.ok()) return "";
-  return fmt::format("{} does {} wrong: on {} {}", algorithm.name, name(form.collective), fmt::join(form.dims, "x"),
-                     report.fault->text);
+  return fmt::format("{} does {} wrong: on {} {}", algorithm.name, name(form.operation.collective),
+                     fmt::join(form.dims, "x"), report.fault->text);
 } catch (const std::invalid_argument& error) {
-  return fmt::format("{} is not proved to do {}: {}", algorithm.name, name(form.collective), error.what());
+  return fmt::format("{} is not proved to do {}: {}", algorithm.name, name(form.operation.collective), error.what());
 }
 
 // Answers by what was proved: requests of one form share it.
 class Answers {
  public:
   std::string of(const Algorithm& algorithm, const Request& form) {
-    if (!form.pairs.empty()) return proved(algorithm, form);
-    Key key{algorithm.name,  reinterpret_cast<std::uintptr_t>(algorithm.build),
-            form.collective, form.dims,
-            form.root,       form.peer,
-            form.in_place,   form.channels,
-            form.segments,   form.levels,
+    if (!form.operation.pairs.empty()) return proved(algorithm, form);
+    Key key{algorithm.name,
+            reinterpret_cast<std::uintptr_t>(algorithm.build),
+            form.operation.collective,
+            form.dims,
+            form.operation.root,
+            form.operation.peer,
+            form.operation.in_place,
+            form.channels,
+            form.segments,
+            form.levels,
             form.order};
     {
       const std::lock_guard lock(mutex_);
@@ -86,7 +91,8 @@ std::string refutation(const Algorithm& algorithm, const Request& request) {
   try {
     return answers.of(algorithm, form_of(algorithm, request));
   } catch (const std::invalid_argument& error) {
-    return fmt::format("{} is not proved to do {}: {}", algorithm.name, name(request.collective), error.what());
+    return fmt::format("{} is not proved to do {}: {}", algorithm.name, name(request.operation.collective),
+                       error.what());
   }
 }
 

@@ -58,11 +58,12 @@ Request small_form(const Algorithm& algorithm, const Request& request) {
       Request small = request;
       small.dims = shortened(request.dims, row ? most * 4 : most, usual ? usual_ranks : most_ranks_of_form);
       const Rank ranks = small.ranks();
-      small.root = moved(request.root, request.dims, small.dims);
-      small.peer = moved(request.peer, request.dims, small.dims);
-      if (request.root != request.peer && small.root == small.peer && request.collective == Collective::send_recv)
+      small.operation.root = moved(request.operation.root, request.dims, small.dims);
+      small.operation.peer = moved(request.operation.peer, request.dims, small.dims);
+      if (request.operation.root != request.operation.peer && small.operation.root == small.operation.peer &&
+          request.operation.collective == Collective::send_recv)
         continue;
-      for (const Pair& p : small.pairs)
+      for (const Pair& p : small.operation.pairs)
         if (p.source >= ranks || p.target >= ranks)
           throw std::invalid_argument(
               fmt::format("the pair {}:{} has no place on a small machine: permute is proved written out only",

@@ -50,7 +50,7 @@ class Outcome {
         symbols_(symbols),
         work_(work),
         right_(data_chunks(s.task), Symbols::nothing),
-        proved_(reduces(s.task.collective) ? symbols.count() : 0, unproved) {}
+        proved_(reduces(s.task.operation.collective) ? symbols.count() : 0, unproved) {}
 
   std::optional<Fault> check(Rank rank, std::int64_t chunk, Symbol held) {
     const Wanted want = wanted(s_.task, rank, chunk);

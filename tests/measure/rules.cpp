@@ -86,8 +86,10 @@ TEST(TuneCandidates, EachIsServedAndThereOnce) {
       for (const ccl::AlgorithmConfig& choice : candidates(c, ranks)) {
         EXPECT_TRUE(seen.insert(text_of(choice)).second);
         const schedule::Algorithm& a = schedule::algorithm_named(choice.algorithm);
-        EXPECT_EQ(schedule::refusal(
-                      a, {.collective = c, .dims = {ranks}, .channels = choice.channels, .segments = choice.segments}),
+        EXPECT_EQ(schedule::refusal(a, {.operation = {.collective = c},
+                                        .dims = {ranks},
+                                        .channels = choice.channels,
+                                        .segments = choice.segments}),
                   "");
       }
       EXPECT_GE(seen.size(), 1u);

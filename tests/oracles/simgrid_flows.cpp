@@ -34,16 +34,20 @@ struct Case {
 };
 
 std::vector<Case> cases() {
-  const auto exchange = [](Rank n) { return Request{.collective = Collective::all_to_all, .dims = {n}}; };
+  const auto exchange = [](Rank n) {
+    return Request{.operation = {.collective = Collective::all_to_all}, .dims = {n}};
+  };
   const auto permutation = [](Rank n, std::uint32_t seed) {
-    Request request{.collective = Collective::permute, .dims = {n}};
+    Request request{.operation = {.collective = Collective::permute}, .dims = {n}};
     std::vector<Rank> targets(static_cast<std::size_t>(n));
     std::iota(targets.begin(), targets.end(), 0);
     std::shuffle(targets.begin(), targets.end(), std::mt19937(seed));
     for (Rank r = 0; r < n; ++r) request.pairs.push_back({r, targets[static_cast<std::size_t>(r)]});
     return request;
   };
-  const auto reduced = [](std::vector<Rank> dims) { return Request{.dims = std::move(dims), .in_place = true}; };
+  const auto reduced = [](std::vector<Rank> dims) {
+    return Request{.operation = {.in_place = true}, .dims = std::move(dims)};
+  };
   constexpr double tight = 0.001;
   return {{"ring", "ring:64", "ring", reduced({64}), nullptr, tight},
           {"ring, one link slow", "ring:64", "ring", reduced({64}), "slow:3-4:0.5", tight},
@@ -51,7 +55,7 @@ std::vector<Case> cases() {
           {"torus, sides unequal", "torus:8x4x2", "torus", reduced({8, 4, 2})},
           {"torus, one link slow", "torus:8x4x2", "torus", reduced({8, 4, 2}), "slow:0-1:0.5"},
           {"halving-doubling", "torus:4x4x4", "halving_doubling", reduced({64})},
-          {"incast", "switch:64", "direct", {.collective = Collective::gather, .dims = {64}}},
+          {"incast", "switch:64", "direct", {.operation = {.collective = Collective::gather}, .dims = {64}}},
           {"all-to-all, switch", "switch:32", "direct", exchange(32)},
           {"all-to-all, ring", "ring:16", "direct", exchange(16)},
           {"all-to-all, torus", "torus:4x4x2", "direct", exchange(32)},

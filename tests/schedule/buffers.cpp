@@ -18,17 +18,18 @@ std::uint32_t rubbish(std::mt19937& random) { return static_cast<std::uint32_t>(
 class Lengths {
  public:
   Lengths(const Task& t, std::mt19937& random) : t_(t) {
-    const std::size_t ranks = t.ranks, sizes = t.collective == all_to_all_v ? ranks * ranks
-                                               : uneven(t.collective)       ? ranks
-                                                                            : 1;
+    const std::size_t ranks = t.ranks, sizes = t.operation.collective == all_to_all_v ? ranks * ranks
+                                               : uneven(t.operation.collective)       ? ranks
+                                                                                      : 1;
     for (std::size_t i = 0; i < sizes; ++i) blocks_.push_back(some_length(random));
   }
 
   std::int64_t of_block(Rank rank, Buffer buffer, std::int64_t block) const {
     const bool given = buffer == Buffer::input;
-    if (t_.collective == all_gather_v) return blocks_[given ? rank : block];
-    if (t_.collective == reduce_scatter_v) return blocks_[given ? block : rank];
-    if (t_.collective == all_to_all_v) return blocks_[given ? rank * t_.ranks + block : block * t_.ranks + rank];
+    if (t_.operation.collective == all_gather_v) return blocks_[given ? rank : block];
+    if (t_.operation.collective == reduce_scatter_v) return blocks_[given ? block : rank];
+    if (t_.operation.collective == all_to_all_v)
+      return blocks_[given ? rank * t_.ranks + block : block * t_.ranks + rank];
     return blocks_[0];
   }
 
@@ -39,15 +40,15 @@ class Lengths {
 
   // The length of the data chunk (in the larger buffer) that a scratch chunk is sized like.
   std::int64_t like(Rank rank, std::int64_t chunk) const {
-    const bool scatters =
-        t_.collective == reduce_scatter || t_.collective == reduce_scatter_v || t_.collective == scatter;
+    const bool scatters = t_.operation.collective == reduce_scatter || t_.operation.collective == reduce_scatter_v ||
+                          t_.operation.collective == scatter;
     return of_chunk(rank, scatters ? Buffer::input : Buffer::output, chunk);
   }
 
  private:
   std::int64_t some_length(std::mt19937& random) const {
     if (t_.even) return t_.pieces * (1 + random() % 3);
-    if (uneven(t_.collective) && random() % 8 == 0) return 0;
+    if (uneven(t_.operation.collective) && random() % 8 == 0) return 0;
     const std::int64_t length = 1 + random() % (3 * t_.pieces);
     return length % t_.pieces == 0 ? length + 1 : length;
   }
@@ -63,7 +64,7 @@ class Exchange {
     for (Rank r = 0; r < t.ranks; ++r) {
       Words given;
       for (std::int64_t left = given_length(r); left > 0; --left)
-        given.push_back(t.collective == barrier ? 1u << r % 32 : rubbish(random));
+        given.push_back(t.operation.collective == barrier ? 1u << r % 32 : rubbish(random));
       given_.push_back(given);
     }
   }
@@ -71,11 +72,13 @@ class Exchange {
   const Words& given(Rank r) const { return given_[r]; }
 
   // A barrier requires that each rank has arrived at least once.
-  std::uint32_t joined(std::uint32_t a, std::uint32_t b) const { return t_.collective == barrier ? a | b : a + b; }
+  std::uint32_t joined(std::uint32_t a, std::uint32_t b) const {
+    return t_.operation.collective == barrier ? a | b : a + b;
+  }
 
   Words wanted(Rank rank) const {
-    const bool chosen = rank == t_.root;
-    switch (t_.collective) {
+    const bool chosen = rank == t_.operation.root;
+    switch (t_.operation.collective) {
       case reduce:
         return chosen ? sum_of(0) : Words{};
       case reduce_scatter:
@@ -90,13 +93,13 @@ class Exchange {
       case all_to_all_v:
         return all_for(rank);
       case broadcast:
-        return given_[t_.root];
+        return given_[t_.operation.root];
       case scatter:
-        return block(t_.root, rank);
+        return block(t_.operation.root, rank);
       case send_recv:
-        return rank == t_.peer ? given_[t_.root] : Words{};
+        return rank == t_.operation.peer ? given_[t_.operation.root] : Words{};
       case permute:
-        for (const Pair& pair : t_.pairs)
+        for (const Pair& pair : t_.operation.pairs)
           if (pair.target == rank) return given_[pair.source];
         return {};
       default:
@@ -107,11 +110,12 @@ class Exchange {
  private:
   std::int64_t given_length(Rank r) const {
     const auto sends = [&](const Pair& pair) { return pair.source == r; };
-    const bool from_root = t_.collective == broadcast || t_.collective == scatter || t_.collective == send_recv;
-    if (from_root && r != t_.root) return 0;
-    if (t_.collective == permute && std::ranges::none_of(t_.pairs, sends)) return 0;
-    const bool one = !by_block(t_.collective) || t_.collective == all_gather || t_.collective == all_gather_v ||
-                     t_.collective == gather;
+    const bool from_root = t_.operation.collective == broadcast || t_.operation.collective == scatter ||
+                           t_.operation.collective == send_recv;
+    if (from_root && r != t_.operation.root) return 0;
+    if (t_.operation.collective == permute && std::ranges::none_of(t_.operation.pairs, sends)) return 0;
+    const bool one = !by_block(t_.operation.collective) || t_.operation.collective == all_gather ||
+                     t_.operation.collective == all_gather_v || t_.operation.collective == gather;
     std::int64_t length = 0;
     for (std::int64_t b = 0; b < (one ? 1 : t_.ranks); ++b) length += lengths_.of_block(r, Buffer::input, b);
     return length;

@@ -167,29 +167,30 @@ std::string change_everywhere(Schedule& s, std::mt19937& random) {
 
 std::string change_collective(Task& t, std::mt19937& random) {
   const auto all = collectives();
-  t.collective = all[pick(random, all.size())];
-  const bool pairwise = t.collective == Collective::send_recv;
-  if (!rooted(t.collective) && !pairwise) t.root = 0;
-  t.peer = pairwise ? static_cast<Rank>(pick(random, t.ranks)) : 0;
-  t.even = t.even && !uneven(t.collective);
-  t.pairs.clear();
-  for (Rank r = 0; t.collective == Collective::permute && r < t.ranks; ++r) t.pairs.push_back({r, (r + 1) % t.ranks});
+  t.operation.collective = all[pick(random, all.size())];
+  const bool pairwise = t.operation.collective == Collective::send_recv;
+  if (!rooted(t.operation.collective) && !pairwise) t.operation.root = 0;
+  t.operation.peer = pairwise ? static_cast<Rank>(pick(random, t.ranks)) : 0;
+  t.even = t.even && !uneven(t.operation.collective);
+  t.operation.pairs.clear();
+  for (Rank r = 0; t.operation.collective == Collective::permute && r < t.ranks; ++r)
+    t.operation.pairs.push_back({r, (r + 1) % t.ranks});
   return "claims to be another collective";
 }
 
 std::string change_pairs(Task& t, std::mt19937& random) {
-  if (t.pairs.empty()) return "";
-  Pair& pair = t.pairs[pick(random, t.pairs.size())];
+  if (t.operation.pairs.empty()) return "";
+  Pair& pair = t.operation.pairs[pick(random, t.operation.pairs.size())];
   switch (random() % 3) {
     case 0:
-      std::swap(pair.target, t.pairs[pick(random, t.pairs.size())].target);
+      std::swap(pair.target, t.operation.pairs[pick(random, t.operation.pairs.size())].target);
       return "claims to permute otherwise";
     case 1:
       pair.target = static_cast<Rank>(pick(random, t.ranks));
       return "claims another target";
     default:
-      pair = t.pairs.back();
-      t.pairs.pop_back();
+      pair = t.operation.pairs.back();
+      t.operation.pairs.pop_back();
       return "claims a pair less";
   }
 }
@@ -225,21 +226,21 @@ std::string damage_task(Schedule& s, std::mt19937& random) {
     case 1:
       return change_collective(t, random);
     case 2:
-      t.root = static_cast<Rank>(pick(random, t.ranks));
+      t.operation.root = static_cast<Rank>(pick(random, t.ranks));
       return "claims another root";
     case 3:
-      t.in_place = !t.in_place;
+      t.operation.in_place = !t.operation.in_place;
       return "claims another place";
     case 4:
       t.even = !t.even;
       return "claims other sizes";
     case 5:
-      if (t.collective == Collective::permute) return change_pairs(t, random);
-      t.peer = static_cast<Rank>(pick(random, t.ranks));
+      if (t.operation.collective == Collective::permute) return change_pairs(t, random);
+      t.operation.peer = static_cast<Rank>(pick(random, t.ranks));
       return "claims another peer";
     case 6:
       if (random() % 4 > 0) return "";
-      t.collective = static_cast<Collective>(collectives().size() + random() % 8);
+      t.operation.collective = static_cast<Collective>(collectives().size() + random() % 8);
       return "claims to be what is no collective";
     default:
       return change_counts(s, random);

@@ -35,17 +35,17 @@ std::vector<Rank> roots(Collective c, Rank ranks) {
 }
 
 Request filled(Collective c, const std::vector<Rank>& dims, Rank root) {
-  Request request{.collective = c, .dims = dims, .root = root};
+  Request request{.operation = {.collective = c, .root = root}, .dims = dims};
   const Rank ranks = request.ranks();
-  if (c == Collective::send_recv) request.peer = ranks - 1;
+  if (c == Collective::send_recv) request.operation.peer = ranks - 1;
   if (c == Collective::permute)
-    for (Rank r = 0; r + 1 < ranks; ++r) request.pairs.push_back({r, (r * 2 + 1) % (ranks | 1) % ranks});
+    for (Rank r = 0; r + 1 < ranks; ++r) request.operation.pairs.push_back({r, (r * 2 + 1) % (ranks | 1) % ranks});
   if (c != Collective::permute) return request;
   std::vector<Pair> distinct;
-  for (const Pair& pair : request.pairs)
+  for (const Pair& pair : request.operation.pairs)
     if (std::ranges::none_of(distinct, [&](const Pair& p) { return p.target == pair.target; }))
       distinct.push_back(pair);
-  request.pairs = distinct;
+  request.operation.pairs = distinct;
   return request;
 }
 
@@ -65,8 +65,9 @@ Rank sweep(Rank most_ranks) {
 
 std::string Case::text() const {
   return fmt::format("{}({}) {} {}{} root {} channels {} segments {}", algorithm->name, fmt::join(request.levels, ","),
-                     name(request.collective), fmt::join(request.dims, "x"), request.in_place ? " in place" : "",
-                     request.root, request.channels, request.segments);
+                     name(request.operation.collective), fmt::join(request.dims, "x"),
+                     request.operation.in_place ? " in place" : "", request.operation.root, request.channels,
+                     request.segments);
 }
 
 void each_case(const Algorithm& algorithm, Rank most_ranks, const std::function<void(const Case&)>& visit) {
@@ -77,7 +78,7 @@ void each_case(const Algorithm& algorithm, Rank most_ranks, const std::function<
           for (const auto& [channels, segments] : {std::pair(1, 1), {2, 1}, {1, 3}, {3, 2}})
             for (const auto& parts : levels(algorithm)) {
               Request request = filled(c, dims, root);
-              request.in_place = in_place;
+              request.operation.in_place = in_place;
               request.channels = channels;
               request.segments = segments;
               request.levels = parts;

@@ -63,7 +63,7 @@ TEST_P(EveryAlgorithm, SaysWhatItServes) {
 }
 
 TEST_P(EveryAlgorithm, RefusesNonsenseWithTheValue) {
-  Request request{.collective = GetParam()->serves.front(), .dims = {0}};
+  Request request{.operation = {.collective = GetParam()->serves.front()}, .dims = {0}};
   EXPECT_THROW(make(*GetParam(), request), std::invalid_argument);
   request.dims = {};
   EXPECT_THROW(make(*GetParam(), request), std::invalid_argument);
@@ -87,7 +87,7 @@ TEST(Algorithms, RefuseMoreChunksThanATaskHolds) {
     for (Collective c : a.has_levels ? std::vector<Collective>{} : a.serves)
       for (const auto& dims : std::vector<std::vector<Rank>>{{4}, {1 << 13}, {1 << 24}, {1 << 29}, {1 << 15, 1 << 14}})
         for (const auto& [channels, segments] : {std::pair(1, 1), {7, 1}, {256, 1}, {1, 1 << 16}, {64, 1 << 16}}) {
-          const Request r{.collective = c, .dims = dims, .channels = channels, .segments = segments};
+          const Request r{.operation = {.collective = c}, .dims = dims, .channels = channels, .segments = segments};
           const std::string why = refusal(a, r);
           if (!why.empty() && why.find(" chunks: expected at most") == std::string::npos) continue;
           const std::int64_t chunks = (a.pieces ? a.pieces(r) : 1) * (by_block(c) ? r.ranks() : 1);
@@ -135,9 +135,9 @@ TEST(Algorithms, InARowMakeNothingOfDims) {
     for (Collective c : a.in_a_row ? a.serves : std::vector<Collective>{})
       for (const auto& dims : std::vector<std::vector<Rank>>{{4, 4}, {2, 8}, {2, 2, 4}, {4, 3}, {2, 3, 4}})
         for (const auto& [channels, segments] : {std::pair(1, 1), {2, 1}, {1, 2}}) {
-          Request shaped{.collective = c, .dims = dims, .channels = channels, .segments = segments};
-          if (c == Collective::send_recv) shaped.peer = 1;
-          if (c == Collective::permute) shaped.pairs = {{0, 1}, {1, 0}};
+          Request shaped{.operation = {.collective = c}, .dims = dims, .channels = channels, .segments = segments};
+          if (c == Collective::send_recv) shaped.operation.peer = 1;
+          if (c == Collective::permute) shaped.operation.pairs = {{0, 1}, {1, 0}};
           Request row = shaped;
           row.dims = {shaped.ranks()};
           if (!refusal(a, row).empty() || !refusal(a, shaped).empty()) continue;
@@ -155,7 +155,7 @@ TEST(Algorithms, InARowMakeNothingOfDims) {
 // Watching a program to its end gives the program that is built, except for the order within rounds.
 TEST(Algorithms, AreWatchedStepByStep) {
   for (const auto& [name, a] : algorithms()) {
-    const Request r{.collective = a.serves.front(), .dims = {4, 2}};
+    const Request r{.operation = {.collective = a.serves.front()}, .dims = {4, 2}};
     if (!refusal(a, r).empty()) continue;
     const auto whole = make_program(a, r, 1).steps.size();
     std::size_t seen = 0;

@@ -56,7 +56,7 @@ TEST(Hazards, KnowWhatWasNeverWritten) {
 }
 
 TEST(Builder, OrdersWritesAfterReads) {
-  Bench t({.collective = Collective::all_reduce, .ranks = 2, .in_place = true, .pieces = 2});
+  Bench t({.operation = {.collective = Collective::all_reduce, .in_place = true}, .ranks = 2, .pieces = 2});
   t.b.copy(data(0, 0), data(1, 1));
   t.b.copy(data(1, 0), data(0, 0));  // overwrites what rank 0 has just sent
   const auto programs = t.finish();
@@ -66,7 +66,7 @@ TEST(Builder, OrdersWritesAfterReads) {
 }
 
 TEST(Builder, ReadsTheInputUntilSomethingIsWritten) {
-  Bench t({.collective = Collective::all_reduce, .ranks = 2, .pieces = 1});
+  Bench t({.operation = {.collective = Collective::all_reduce}, .ranks = 2, .pieces = 1});
   t.b.reduce(data(0, 0), data(1, 0));
   t.b.copy(data(1, 0), data(0, 0));
   const auto programs = t.finish();
@@ -77,7 +77,7 @@ TEST(Builder, ReadsTheInputUntilSomethingIsWritten) {
 }
 
 TEST(Builder, BringsAScatteredRunTogetherBeforeSendingIt) {
-  Bench t({.collective = Collective::all_gather, .ranks = 4, .pieces = 1});
+  Bench t({.operation = {.collective = Collective::all_gather}, .ranks = 4, .pieces = 1});
   t.b.copy(data(0, 0), data(1, 0));
   t.b.copy(data(1, 0, 2), data(2, 0, 2));  // block 0 has arrived in the output, block 1 is still in the input
   const auto programs = t.finish();
@@ -88,17 +88,17 @@ TEST(Builder, BringsAScatteredRunTogetherBeforeSendingIt) {
 }
 
 TEST(Builder, SettlesWhatTheOutputMustHold) {
-  Bench t({.collective = Collective::all_gather, .ranks = 1, .pieces = 3});
+  Bench t({.operation = {.collective = Collective::all_gather}, .ranks = 1, .pieces = 3});
   const auto programs = t.finish();
   ASSERT_EQ(programs[0].steps.size(), 1u);
   EXPECT_EQ(programs[0].steps[0].op, Op::copy);
   EXPECT_EQ(programs[0].steps[0].to.count, 3);
-  Bench in_place({.collective = Collective::all_gather, .ranks = 1, .in_place = true});
+  Bench in_place({.operation = {.collective = Collective::all_gather, .in_place = true}, .ranks = 1});
   EXPECT_TRUE(in_place.finish()[0].steps.empty());
 }
 
 TEST(Builder, ListsARoundsSendsFirst) {
-  Bench t({.collective = Collective::all_reduce, .ranks = 3, .in_place = true, .pieces = 3});
+  Bench t({.operation = {.collective = Collective::all_reduce, .in_place = true}, .ranks = 3, .pieces = 3});
   for (Rank r : t.b.senders([](Rank me) { return (me + 2) % 3; })) t.b.copy(data(r, r), data((r + 1) % 3, r));
   for (const Program& p : t.finish()) {
     EXPECT_EQ(p.steps[0].op, Op::send);
@@ -107,7 +107,7 @@ TEST(Builder, ListsARoundsSendsFirst) {
 }
 
 TEST(Builder, UsesScratchAgainOnceItIsSpent) {
-  Bench t({.collective = Collective::reduce_scatter, .ranks = 64, .pieces = 1});
+  Bench t({.operation = {.collective = Collective::reduce_scatter}, .ranks = 64, .pieces = 1});
   for (Rank step = 1; step < 64; ++step)
     for (Rank r : t.b.senders([](Rank me) { return (me + 63) % 64; })) {
       const Rank block = (r + 64 - step) % 64;
@@ -119,7 +119,7 @@ TEST(Builder, UsesScratchAgainOnceItIsSpent) {
 }
 
 TEST(Builder, KeepsScratchApartWhoseSizesDiffer) {
-  Bench t({.collective = Collective::reduce_scatter_v, .ranks = 3, .pieces = 1});
+  Bench t({.operation = {.collective = Collective::reduce_scatter_v}, .ranks = 3, .pieces = 1});
   for (Rank step = 1; step < 3; ++step)
     for (Rank r : t.b.senders([](Rank me) { return (me + 2) % 3; })) {
       const Rank block = (r + 3 - step) % 3;
@@ -130,7 +130,7 @@ TEST(Builder, KeepsScratchApartWhoseSizesDiffer) {
 }
 
 TEST(Builder, SplitsRunsThatAWindowTearsApart) {
-  Bench t({.collective = Collective::all_reduce, .ranks = 2, .in_place = true, .pieces = 12});
+  Bench t({.operation = {.collective = Collective::all_reduce, .in_place = true}, .ranks = 2, .pieces = 12});
   SubMachine part{.count = 2};
   part.data = {.base = 0, .grain = 1, .digits = {{2, 1}, {3, 4}}};  // 0 1, 4 5, 8 9
   Builder window = t.b.part(part);
@@ -143,7 +143,7 @@ TEST(Builder, SplitsRunsThatAWindowTearsApart) {
 }
 
 TEST(Builder, RecordsOneRankAlone) {
-  Bench t({.collective = Collective::all_reduce, .ranks = 1'000'000, .pieces = 1}, 17);
+  Bench t({.operation = {.collective = Collective::all_reduce}, .ranks = 1'000'000, .pieces = 1}, 17);
   t.b.copy(data(16, 0), data(17, 0));
   t.b.copy(data(3, 0), data(4, 0));
   EXPECT_EQ(t.b.senders([](Rank me) { return me - 1; }), (std::vector<Rank>{16, 17}));

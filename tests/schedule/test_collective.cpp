@@ -10,7 +10,7 @@ namespace {
 using enum Collective;
 
 Task task(Collective c, Rank ranks, std::int32_t pieces = 1) {
-  return {.collective = c, .ranks = ranks, .pieces = pieces};
+  return {.operation = {.collective = c}, .ranks = ranks, .pieces = pieces};
 }
 
 TEST(Collectives, HaveNamesThatReadBack) {
@@ -47,15 +47,15 @@ TEST(Collectives, WantWhatTheirNamesSay) {
 
 TEST(Collectives, ShareMemoryInPlaceAsNcclDoes) {
   Task t = task(reduce_scatter, 4, 2);
-  t.in_place = true;
+  t.operation.in_place = true;
   EXPECT_EQ(cells(t, 3).at(Buffer::output, 0), cells(t, 3).at(Buffer::input, 6));
   t = task(all_gather, 4, 2);
-  t.in_place = true;
+  t.operation.in_place = true;
   EXPECT_EQ(cells(t, 2).at(Buffer::input, 1), cells(t, 2).at(Buffer::output, 5));
   t = task(broadcast, 4);
-  t.in_place = true;
+  t.operation.in_place = true;
   EXPECT_EQ(cells(t, 1).at(Buffer::output, 0), 0);
-  t.in_place = false;
+  t.operation.in_place = false;
   EXPECT_EQ(cells(t, 0).at(Buffer::output, 0), 1);
 }
 
@@ -76,12 +76,12 @@ TEST(Collectives, RefuseNonsenseWithTheValue) {
   EXPECT_NE(complaint(task(all_reduce, 0)).find("0 ranks"), std::string::npos);
   EXPECT_NE(complaint(task(all_reduce, 4, -3)).find("-3 pieces"), std::string::npos);
   Task t = task(broadcast, 4);
-  t.root = 4;
+  t.operation.root = 4;
   EXPECT_NE(complaint(t).find("root 4"), std::string::npos);
   t = task(permute, 4);
-  t.pairs = {{0, 1}, {2, 1}};
+  t.operation.pairs = {{0, 1}, {2, 1}};
   EXPECT_NE(complaint(t).find("target 1 is given twice"), std::string::npos);
-  t.pairs = {{0, 9}};
+  t.operation.pairs = {{0, 9}};
   EXPECT_NE(complaint(t).find("9"), std::string::npos);
   t = task(all_gather, 1 << 20, 1 << 20);
   EXPECT_NE(complaint(t).find("chunks"), std::string::npos);

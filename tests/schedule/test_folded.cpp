@@ -22,7 +22,7 @@ TEST(Symmetry, NamesClassesAndImages) {
 
 TEST(Folded, AgreesWithTheWrittenOutFormAtEverySmallSize) {
   each_case(8, [](const Case& c) {
-    if (c.request.in_place || c.request.segments > 1 || c.request.root != 0) return;
+    if (c.request.operation.in_place || c.request.segments > 1 || c.request.operation.root != 0) return;
     const FoldedReport report = verify_folded(*c.algorithm, c.request, 4);
     EXPECT_TRUE(report.ok()) << c.text() << ": " << report.fault->text;
     EXPECT_FALSE(report.proved.empty());
@@ -39,10 +39,11 @@ TEST(Folded, ProvesWhatIsTooLargeToWriteOut) {
 }
 
 TEST(Folded, RefusesToSayWhatItDidNotLookAt) {
-  const Request pair_far_out{.collective = Collective::permute, .dims = {4000}, .pairs = {{3000, 3999}, {3999, 3000}}};
+  const Request pair_far_out{.operation = {.collective = Collective::permute, .pairs = {{3000, 3999}, {3999, 3000}}},
+                             .dims = {4000}};
   EXPECT_THROW(verify_folded(algorithm_named("direct"), pair_far_out), std::invalid_argument);
-  const FoldedReport rooted =
-      verify_folded(algorithm_named("ring"), {.collective = Collective::broadcast, .dims = {5000}, .root = 4321}, 2);
+  const FoldedReport rooted = verify_folded(
+      algorithm_named("ring"), {.operation = {.collective = Collective::broadcast, .root = 4321}, .dims = {5000}}, 2);
   EXPECT_TRUE(rooted.ok()) << rooted.fault->text;
   EXPECT_GT(rooted.steps, 0);
 }

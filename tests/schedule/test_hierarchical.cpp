@@ -13,18 +13,18 @@ const Algorithm& hierarchical() { return algorithm_named("hierarchical"); }
 bool proves(Request request) {
   if (!refusal(hierarchical(), request).empty()) return false;
   for (const bool in_place : {false, true}) {
-    request.in_place = in_place;
+    request.operation.in_place = in_place;
     const Schedule s = make(hierarchical(), request);
     const Report report = verify(s);
     std::string levels;
     for (const std::string& level : request.levels) levels += level + " ";
-    EXPECT_TRUE(report.ok()) << name(request.collective) << " by " << levels << ": " << report.text();
+    EXPECT_TRUE(report.ok()) << name(request.operation.collective) << " by " << levels << ": " << report.text();
     const Symmetry symmetry = symmetry_of(hierarchical(), request);
     for (Rank r = 0; r < s.ranks(); ++r) {
       EXPECT_TRUE(same(make_program(hierarchical(), request, r), s.programs[r])) << levels << "rank " << r;
       const Rank like = symmetry.representative(r);
       const auto fault = find_difference(symmetry, like, s.programs[like], r, s.programs[r]);
-      EXPECT_FALSE(fault) << name(request.collective) << " by " << levels << ": " << fault->text;
+      EXPECT_FALSE(fault) << name(request.operation.collective) << " by " << levels << ": " << fault->text;
     }
   }
   return true;
@@ -36,7 +36,8 @@ TEST(Hierarchical, JoinsAnyTwoAlgorithms) {
     for (const auto& [inner, a] : algorithms())
       for (const auto& [outer, b] : algorithms()) {
         if (inner == "hierarchical" || outer == "hierarchical") continue;
-        proved += proves({.collective = c, .dims = {4, 4}, .root = rooted(c) ? 6 : 0, .levels = {inner, outer}});
+        proved += proves(
+            {.operation = {.collective = c, .root = rooted(c) ? 6 : 0}, .dims = {4, 4}, .levels = {inner, outer}});
       }
     EXPECT_GE(proved, 1) << name(c);
   }
@@ -50,7 +51,7 @@ TEST(Hierarchical, JoinsThreeLevels) {
   }
   for (Collective c : {Collective::all_to_all, Collective::gather, Collective::scatter, Collective::reduce_scatter,
                        Collective::all_gather, Collective::broadcast, Collective::reduce})
-    EXPECT_TRUE(proves({.collective = c, .dims = {2, 3, 2}, .root = rooted(c) ? 7 : 0}));
+    EXPECT_TRUE(proves({.operation = {.collective = c, .root = rooted(c) ? 7 : 0}, .dims = {2, 3, 2}}));
 }
 
 // Lanes must not mix, so that all ranks treat them alike. Wherever an algorithm claims it, every rank's program is

@@ -50,7 +50,7 @@ TEST(Interpret, EveryAlgorithmFillsTheCallersBuffers) {
 
 TEST(Interpret, LeavesTheInputAloneOutOfPlace) {
   each_case(5, [](const Case& c) {
-    if (c.request.in_place) return;
+    if (c.request.operation.in_place) return;
     const Schedule s = make(*c.algorithm, c.request);
     auto memory = memory_of<double>(s, in);
     interpret(s, memory, add);

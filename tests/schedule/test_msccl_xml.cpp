@@ -68,8 +68,9 @@ std::string verdict(const std::string& xml, std::optional<bool> in_place = {}) {
 TEST(MscclXml, FusedStepsBecomeAReceiveAndASend) {
   const Schedule schedule = import_msccl(pair(0, 1));
   EXPECT_EQ(schedule.algorithm, "sample");
-  EXPECT_EQ(schedule.task,
-            (Task{.collective = Collective::all_reduce, .ranks = 2, .pairs = {}, .even = true, .pieces = 2}));
+  EXPECT_EQ(
+      schedule.task,
+      (Task{.operation = {.collective = Collective::all_reduce, .pairs = {}}, .ranks = 2, .even = true, .pieces = 2}));
   EXPECT_EQ(print(schedule, 0),
             "rank 0 scratch 0\n"
             "0 send in[1] to 1 tag 0\n"
@@ -81,7 +82,7 @@ TEST(MscclXml, FusedStepsBecomeAReceiveAndASend) {
 
 TEST(MscclXml, InPlaceTheInputGoesByTheOutputsName) {
   const Schedule schedule = import_msccl(pair(1, 0));
-  EXPECT_TRUE(schedule.task.in_place);
+  EXPECT_TRUE(schedule.task.operation.in_place);
   EXPECT_EQ(print(schedule, 1),
             "rank 1 scratch 0\n"
             "0 send out[0] to 0 tag 0\n"
@@ -92,8 +93,8 @@ TEST(MscclXml, InPlaceTheInputGoesByTheOutputsName) {
 }
 
 TEST(MscclXml, AFileThatClaimsBothIsReadEitherWay) {
-  EXPECT_FALSE(import_msccl(pair(1, 1)).task.in_place);
-  EXPECT_TRUE(import_msccl(pair(1, 1), true).task.in_place);
+  EXPECT_FALSE(import_msccl(pair(1, 1)).task.operation.in_place);
+  EXPECT_TRUE(import_msccl(pair(1, 1), true).task.operation.in_place);
   EXPECT_EQ(verdict(pair(1, 1), true), "proved: 8 steps, 4 transfers");
   EXPECT_EQ(complaint(pair(0, 1), true), "algo: does not claim to work in place");
   EXPECT_EQ(complaint(pair(1, 0), false), "algo: does not claim to work out of place");
@@ -240,8 +241,8 @@ TEST(MscclXml, WhatIsWrittenIsReadBackAndComputesTheSame) {
     for (const Collective collective : algorithm.serves)
       for (const Rank ranks : {1, 2, 3, 4})
         for (const bool in_place : {false, true}) {
-          Request request{.collective = collective, .dims = {ranks}};
-          request.in_place = in_place;
+          Request request{.operation = {.collective = collective}, .dims = {ranks}};
+          request.operation.in_place = in_place;
           if (!refusal(algorithm, request).empty()) continue;
           const Schedule schedule = make(algorithm, request);
           SCOPED_TRACE(fmt::format("{} {} {}", name, schedule::name(collective), ranks));
@@ -253,7 +254,7 @@ TEST(MscclXml, WhatIsWrittenIsReadBackAndComputesTheSame) {
           }
           ++written;
           const Schedule again = import_msccl(xml);
-          EXPECT_EQ(again.task.in_place, in_place);
+          EXPECT_EQ(again.task.operation.in_place, in_place);
           ASSERT_TRUE(verify(again).ok()) << verify(again).text();
           EXPECT_EQ(outcome(again), outcome(schedule));
           EXPECT_EQ(again.algorithm, schedule.algorithm);
@@ -266,9 +267,9 @@ std::string refused(const Schedule& schedule) {
 }
 
 TEST(MscclXml, WhatTheFormatCannotSayIsRefused) {
-  Request broadcast{.collective = Collective::broadcast, .dims = {2}};
+  Request broadcast{.operation = {.collective = Collective::broadcast}, .dims = {2}};
   EXPECT_EQ(refused(make("ring", broadcast)), "broadcast: an MSCCL file can't say which rank is the root");
-  Request uneven{.collective = Collective::all_gather_v, .dims = {2}};
+  Request uneven{.operation = {.collective = Collective::all_gather_v}, .dims = {2}};
   EXPECT_EQ(refused(make("ring", uneven)), "all_gather_v: an MSCCL file knows chunks of one size only");
   const std::string head = "trellis schedule 1\ncollective barrier\nranks 3\npieces 1\nchannels 1\n";
   EXPECT_EQ(refused(parse(head + "rank 0 scratch 0\nrank 1 scratch 0\nrank 2 scratch 0\n")),

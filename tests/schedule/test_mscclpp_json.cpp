@@ -75,7 +75,8 @@ std::string gather(std::initializer_list<std::string_view> after_put) {
 TEST(MscclppJson, PutsBecomeTransfersWithBothEnds) {
   const Schedule schedule = import_mscclpp(gather({nop, signal, wait}));
   EXPECT_EQ(schedule.algorithm, "sample");
-  EXPECT_EQ(schedule.task, (Task{.collective = Collective::all_gather, .ranks = 2, .pairs = {}, .even = true}));
+  EXPECT_EQ(schedule.task,
+            (Task{.operation = {.collective = Collective::all_gather, .pairs = {}}, .ranks = 2, .even = true}));
   EXPECT_EQ(print(schedule, 0),
             "rank 0 scratch 2\n"
             "0 copy out[0] = in[0]\n"

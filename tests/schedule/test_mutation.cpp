@@ -124,7 +124,7 @@ TEST(Mutation, ChaosItselfCatchesFaults) {
 TEST(Mutation, BuffersThemselvesCatchFaults) {
   std::mt19937 random(7);
   const auto ends = [&](Collective c, auto edit) {
-    Schedule s = make("ring", {.collective = c, .dims = {4}, .channels = 2});
+    Schedule s = make("ring", {.operation = {.collective = c}, .dims = {4}, .channels = 2});
     EXPECT_EQ(run_on_buffers(s, random), "");
     edit(s.programs[1]);
     return run_on_buffers(s, random);

@@ -23,10 +23,10 @@ const Numbered numbered[] = {{{4, 2}, {0, 2, 4, 6, 1, 3, 5, 7}},    {{4, 2}, {7,
                              {{2, 2, 2}, {6, 1, 0, 7, 2, 5, 4, 3}}, {{5}, {4, 2, 0, 1, 3}}};
 
 Request request_for(Collective c, const Numbered& n, bool in_place = false) {
-  Request r{.collective = c, .dims = n.dims, .in_place = in_place, .numbering = n.numbering};
-  if (rooted(c)) r.root = r.ranks() - 2;
-  if (c == Collective::send_recv) r.root = 1, r.peer = r.ranks() - 1;
-  if (c == Collective::permute) r.pairs = {{0, 1}, {1, 3}};
+  Request r{.operation = {.collective = c, .in_place = in_place}, .dims = n.dims, .numbering = n.numbering};
+  if (rooted(c)) r.operation.root = r.ranks() - 2;
+  if (c == Collective::send_recv) r.operation.root = 1, r.operation.peer = r.ranks() - 1;
+  if (c == Collective::permute) r.operation.pairs = {{0, 1}, {1, 3}};
   return r;
 }
 

@@ -8,10 +8,10 @@ namespace trellis::schedule {
 namespace {
 
 Request request_for(Collective c, std::vector<Rank> dims, const AlgorithmConfig& config) {
-  Request r{.collective = c, .dims = std::move(dims)};
-  if (rooted(c)) r.root = r.ranks() - 1;
-  if (c == Collective::send_recv) r.root = 1, r.peer = r.ranks() - 1;
-  if (c == Collective::permute) r.pairs = {{0, 1}, {1, 3}};
+  Request r{.operation = {.collective = c}, .dims = std::move(dims)};
+  if (rooted(c)) r.operation.root = r.ranks() - 1;
+  if (c == Collective::send_recv) r.operation.root = 1, r.operation.peer = r.ranks() - 1;
+  if (c == Collective::permute) r.operation.pairs = {{0, 1}, {1, 3}};
   return request_by(config, r);
 }
 
@@ -22,7 +22,7 @@ TEST(Order, EveryAlgorithmIsRightInEveryOrder) {
       for (const char* order : {"1.0", "0.1"})
         for (const bool in_place : {false, true}) {
           Request r = request_for(c, {4, 2}, algorithm_config_named(name + "^" + order));
-          r.in_place = in_place;
+          r.operation.in_place = in_place;
           if (!refusal(algorithm, r).empty()) continue;
           ++served;
           const Report report = verify(make(algorithm, r));
@@ -58,7 +58,7 @@ TEST(Split, TwoWaysCarryTheirSharesAtOnce) {
     for (const Collective c : collectives())
       for (const bool in_place : {false, true}) {
         Request r = request_for(c, {4, 2}, config);
-        r.in_place = in_place;
+        r.operation.in_place = in_place;
         if (!refusal(algorithm_named("split"), r).empty()) continue;
         ++served;
         const Schedule s = make("split", r);

@@ -40,7 +40,7 @@ std::ptrdiff_t sends_from(const Program& program, Buffer buffer) {
 }
 
 Schedule made(std::string_view algorithm, Collective c, Rank ranks, bool in_place = false) {
-  return make(algorithm, {.collective = c, .dims = {ranks}, .in_place = in_place});
+  return make(algorithm, {.operation = {.collective = c, .in_place = in_place}, .dims = {ranks}});
 }
 
 // Different ranks have different unreadable buffers.
@@ -112,8 +112,8 @@ TEST(StagedProgram, WhatIsSentOnceIsLeftWhereItIs) {
 
 // In place, the first of these chunks is also the output's; the second is not.
 TEST(StagedProgram, WhatLiesInTwoBuffersIsLeftWhereItIs) {
-  const Task task =
-      task_of(algorithm_named("ring"), {.collective = Collective::reduce_scatter, .dims = {2}, .in_place = true});
+  const Task task = task_of(algorithm_named("ring"),
+                            {.operation = {.collective = Collective::reduce_scatter, .in_place = true}, .dims = {2}});
   Program program;
   const Slice both_chunks{0, 2, Buffer::input}, first{0, 1, Buffer::output};
   program.steps = {{.op = Op::send, .from = both_chunks, .end = {.peer = 1, .tag = 0}},

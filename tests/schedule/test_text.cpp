@@ -57,14 +57,14 @@ TEST(Text, EveryAlgorithmComesBackTheSame) {
         for (const bool in_place : {false, true})
           for (const std::int32_t lanes : {1, 2}) {
             const bool one_to_one = collective == Collective::send_recv;
-            Request request{.collective = collective,
-                            .dims = {ranks},
-                            .root = rooted(collective) || one_to_one ? ranks - 1 : 0,
-                            .peer = one_to_one ? ranks - 1 : 0};
-            request.in_place = in_place;
+            Request request{.operation = {.collective = collective,
+                                          .root = rooted(collective) || one_to_one ? ranks - 1 : 0,
+                                          .peer = one_to_one ? ranks - 1 : 0},
+                            .dims = {ranks}};
+            request.operation.in_place = in_place;
             request.channels = request.segments = lanes;
             if (collective == Collective::permute)
-              for (Rank r = 0; r < ranks; ++r) request.pairs.push_back({r, (r + 1) % ranks});
+              for (Rank r = 0; r < ranks; ++r) request.operation.pairs.push_back({r, (r + 1) % ranks});
             if (!refusal(algorithm, request).empty()) continue;
             const Schedule schedule = make(algorithm, request);
             SCOPED_TRACE(fmt::format("{} {} {}", name, schedule::name(collective), ranks));
@@ -73,11 +73,11 @@ TEST(Text, EveryAlgorithmComesBackTheSame) {
 }
 
 Schedule one_of_each() {
-  Schedule s{.task = {.collective = Collective::permute, .ranks = 3, .pairs = {{0, 2}, {2, 1}}},
+  Schedule s{.task = {.operation = {.collective = Collective::permute, .pairs = {{0, 2}, {2, 1}}}, .ranks = 3},
              .algorithm = " odd\tname \\ x",
              .channels = 7,
              .programs = std::vector<Program>(3)};
-  s.task.in_place = s.task.even = true;
+  s.task.operation.in_place = s.task.even = true;
   s.task.pieces = 2'000'000'000;
   Program& p = s.programs[1];
   p.scratch = 2'147'483'647;
@@ -108,7 +108,7 @@ TEST(Text, EveryKindOfStepAndEveryPropertyComesBack) {
 }
 
 TEST(Text, BothEndsOfASendComeBack) {
-  const Task task{.collective = Collective::send_recv, .ranks = 3, .root = 1, .peer = 2};
+  const Task task{.operation = {.collective = Collective::send_recv, .root = 1, .peer = 2}, .ranks = 3};
   const Schedule schedule{.task = task, .algorithm = "none", .programs = std::vector<Program>(3)};
   EXPECT_NE(print(schedule).find("root 1\npeer 2\n"), std::string::npos);
   expect_equal(parse(print(schedule)), schedule);
@@ -185,7 +185,7 @@ TEST(Text, ClaimsAreNotBelievedWithoutTheirLines) {
       "trellis schedule 1\ncollective all_reduce\nranks 1\npieces 2000000000\nchannels 1\nrank 0 scratch 2147483647\n");
   EXPECT_EQ(verify(huge).text(), "6147483647 chunks of memory are more than the 67108864 that a proof may take");
   Schedule rooted = one_of_each();
-  rooted.task.root = 1;
+  rooted.task.operation.root = 1;
   EXPECT_THROW(verify(rooted), std::invalid_argument);  // a permute has no root
 }
 

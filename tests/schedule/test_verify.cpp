@@ -70,7 +70,7 @@ TEST(Verify, NamesTransfersThatDoNotMeet) {
 }
 
 TEST(Verify, NamesACircleOfWaits) {
-  Schedule s = make("direct", {.collective = Collective::send_recv, .dims = {2}, .root = 0, .peer = 1});
+  Schedule s = make("direct", {.operation = {.collective = Collective::send_recv, .root = 0, .peer = 1}, .dims = {2}});
   // Each rank sends only after it has received.
   for (Rank r : {0, 1}) {
     Program& p = s.programs[r];
@@ -109,7 +109,7 @@ TEST(Verify, NamesChunksWhoseSizesDiffer) {
 }
 
 TEST(Verify, NamesARightSumThatIsOfAnotherBlock) {
-  Schedule s = make("direct", {.collective = Collective::reduce_scatter, .dims = {3}});
+  Schedule s = make("direct", {.operation = {.collective = Collective::reduce_scatter}, .dims = {3}});
   // All ranks send, add and keep the chunks of rank 0.
   for (Program& p : s.programs) {
     for (Step& step : p.steps)
@@ -134,9 +134,10 @@ TEST(Verify, RefusesValuesThatMeanNothing) {
                       "points beyond its program's lists"));
   EXPECT_TRUE(reports(broken([](Schedule& s) { s.channels = 0; }), -1, "0 channels: expected 1 to 256"));
   EXPECT_TRUE(reports(broken([](Schedule& s) { s.channels = 257; }), -1, "257 channels: expected 1 to 256"));
-  EXPECT_THROW(check(Task{.collective = static_cast<Collective>(collectives().size())}), std::invalid_argument);
+  EXPECT_THROW(check(Task{.operation = {.collective = static_cast<Collective>(collectives().size())}}),
+               std::invalid_argument);
 
-  Schedule local = make("direct", {.collective = Collective::all_to_all, .dims = {2}});
+  Schedule local = make("direct", {.operation = {.collective = Collective::all_to_all}, .dims = {2}});
   find(local, 1, Op::copy).op = static_cast<Op>(op_count);
   EXPECT_TRUE(reports(local, 1, "is of no kind that there is"));
 }
@@ -151,7 +152,7 @@ TEST(Verify, NamesAWaitForALaterStep) {
 TEST(Verify, AcceptsOrderThatGoesThroughAnotherRank) {
   // Rank 0 sends its chunk to rank 1 and receives it back in the same place. The data flow itself orders the steps.
   Schedule s;
-  s.task = {.collective = Collective::all_reduce, .ranks = 2, .in_place = true, .even = true};
+  s.task = {.operation = {.collective = Collective::all_reduce, .in_place = true}, .ranks = 2, .even = true};
   s.programs.resize(2);
   const Slice chunk{0, 1, Buffer::output};
   Program& zero = s.programs[0];
@@ -171,7 +172,7 @@ TEST(Verify, AcceptsOrderThatGoesThroughAnotherRank) {
 TEST(Verify, RefusesASumThatHalfOverlapsWhatItReads) {
   // Right only if chunks are summed in ascending order, which is not guaranteed.
   Schedule s;
-  s.task = {.collective = Collective::reduce_scatter, .ranks = 2};
+  s.task = {.operation = {.collective = Collective::reduce_scatter}, .ranks = 2};
   s.programs.resize(2);
   Program& zero = s.programs[0];
   zero.scratch = 3;
@@ -185,10 +186,14 @@ TEST(Verify, RefusesASumThatHalfOverlapsWhatItReads) {
 }
 
 TEST(Verify, RefusesTasksThatVoidTheProof) {
-  EXPECT_THROW(check({.collective = Collective::all_to_all_v, .ranks = 3, .in_place = true}), std::invalid_argument);
-  EXPECT_THROW(check({.collective = Collective::all_gather_v, .ranks = 3, .even = true}), std::invalid_argument);
-  EXPECT_THROW(check({.collective = Collective::all_reduce, .ranks = 3, .root = 1}), std::invalid_argument);
-  EXPECT_THROW(check({.collective = Collective::all_reduce, .ranks = 3, .peer = 1}), std::invalid_argument);
+  EXPECT_THROW(check({.operation = {.collective = Collective::all_to_all_v, .in_place = true}, .ranks = 3}),
+               std::invalid_argument);
+  EXPECT_THROW(check({.operation = {.collective = Collective::all_gather_v}, .ranks = 3, .even = true}),
+               std::invalid_argument);
+  EXPECT_THROW(check({.operation = {.collective = Collective::all_reduce, .root = 1}, .ranks = 3}),
+               std::invalid_argument);
+  EXPECT_THROW(check({.operation = {.collective = Collective::all_reduce, .peer = 1}, .ranks = 3}),
+               std::invalid_argument);
 }
 
 TEST(Verify, NamesGapsInTagsAndIdleFields) {
@@ -208,7 +213,7 @@ TEST(Verify, TellsWhenRanksAddUpInDifferentOrders) {
   Schedule s = make("ring", {.dims = {3}});
   EXPECT_TRUE(verify(s).same_bits_everywhere);
   Schedule t;
-  t.task = {.collective = Collective::all_reduce, .ranks = 3, .in_place = false, .even = true};
+  t.task = {.operation = {.collective = Collective::all_reduce, .in_place = false}, .ranks = 3, .even = true};
   t.programs.resize(3);
   // Each rank adds what it gets from its neighbours to its own, starting with its own.
   for (Rank r = 0; r < 3; ++r) {
@@ -281,7 +286,7 @@ TEST(Verify, WorkIsBounded) {
 // scratch.
 Schedule reuses(int times) {
   Schedule s;
-  s.task = {.collective = Collective::barrier, .ranks = 2, .even = true};
+  s.task = {.operation = {.collective = Collective::barrier}, .ranks = 2, .even = true};
   s.programs.resize(2);
   Program &zero = s.programs[0], &one = s.programs[1];
   zero.scratch = 2, one.scratch = 1;
@@ -317,7 +322,7 @@ TEST(Verify, ReusesOrderedByWayOfAnotherRankAreFollowedOnlyAsFarAsTheyGo) {
 }
 
 TEST(Verify, FaultsAreShort) {
-  Schedule s = make("direct", {.collective = Collective::reduce, .dims = {3}, .root = 0});
+  Schedule s = make("direct", {.operation = {.collective = Collective::reduce, .root = 0}, .dims = {3}});
   Program& p = s.programs[0];
   Step& sum = find(s, 0, Op::reduce);
   p.set_further(sum, std::vector<Slice>(100'000, Slice{0, 1, Buffer::input}));
@@ -328,7 +333,7 @@ TEST(Verify, FaultsAreShort) {
 }
 
 TEST(Verify, SaysOnceHowOftenAChunkCounts) {
-  Schedule s = make("direct", {.collective = Collective::reduce, .dims = {3}, .root = 0});
+  Schedule s = make("direct", {.operation = {.collective = Collective::reduce, .root = 0}, .dims = {3}});
   Program& p = s.programs[0];
   Step& sum = find(s, 0, Op::reduce);
   std::vector<Slice> further(p.further(sum).begin(), p.further(sum).end());

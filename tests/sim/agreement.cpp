@@ -29,15 +29,15 @@ struct Case {
 
 constexpr double alone = 0.01, shared = 0.03;
 
-Request of(std::vector<Rank> dims) { return {.dims = std::move(dims), .in_place = true}; }
-Request of(Collective collective, Rank ranks) { return {.collective = collective, .dims = {ranks}}; }
+Request of(std::vector<Rank> dims) { return {.operation = {.in_place = true}, .dims = std::move(dims)}; }
+Request of(Collective collective, Rank ranks) { return {.operation = {.collective = collective}, .dims = {ranks}}; }
 
 Request permutation(Rank ranks, std::uint32_t seed) {
   Request request = of(Collective::permute, ranks);
   std::vector<Rank> targets(static_cast<std::size_t>(ranks));
   std::iota(targets.begin(), targets.end(), 0);
   std::shuffle(targets.begin(), targets.end(), std::mt19937(seed));
-  for (Rank r = 0; r < ranks; ++r) request.pairs.push_back({r, targets[static_cast<std::size_t>(r)]});
+  for (Rank r = 0; r < ranks; ++r) request.operation.pairs.push_back({r, targets[static_cast<std::size_t>(r)]});
   return request;
 }
 

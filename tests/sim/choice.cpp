@@ -244,7 +244,8 @@ TEST(Choice, LeavesOutWhatCannotBeWrittenDown) {
 TEST(ScheduleShelf, KeepsWhatIsWrittenAgainLonger) {
   constexpr Rank ranks = 512;
   const AlgorithmConfig ring{.algorithm = "ring", .dims = {ranks}};
-  const schedule::Request request = schedule::request_by(ring, {.collective = all_reduce, .dims = {ranks}});
+  const schedule::Request request =
+      schedule::request_by(ring, {.operation = {.collective = all_reduce}, .dims = {ranks}});
   const auto first_steps = [&](ScheduleShelf& shelf, std::size_t least) {
     return shelf.steps(ring, schedule::algorithm_named("ring"), request, 0, least, [] {});
   };

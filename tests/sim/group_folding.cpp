@@ -53,7 +53,8 @@ TEST_P(GroupFolding, TakesAsLongAsEveryRankDoes) {
   int folded = 0;
   for (Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter})
     for (const auto& [name, algorithm] : schedule::algorithms()) {
-      const schedule::Request request{.collective = collective, .dims = usual_dims(name, machine, c.size)};
+      const schedule::Request request{.operation = {.collective = collective},
+                                      .dims = usual_dims(name, machine, c.size)};
       if (!refusal(algorithm, request).empty()) continue;
       const CompiledSchedule pattern(algorithm, request);
       const Ran one = ran(machine, pattern, groups, true), all = ran(machine, pattern, groups, false);
@@ -119,7 +120,7 @@ TEST(GroupFolding, KindsBesideEachOtherFoldByWhatAllAllow) {
 TEST(GroupFolding, MessagesToLowerRanksFold) {
   const Machine machine = machine_named("trn1.32xlarge x 4");
   const CompiledSchedule message(schedule::algorithm_named("direct"),
-                                 {.collective = Collective::send_recv, .dims = {2}});
+                                 {.operation = {.collective = Collective::send_recv}, .dims = {2}});
   const CompiledSchedule sum(schedule::algorithm_named("kangaring"), {.dims = {8}});
   std::vector<SimulatedCollective> all;
   for (Rank r = 0; r < 64; ++r) all.push_back({.pattern = &message, .bytes = 3'000'000, .members = {r + 64, r}});

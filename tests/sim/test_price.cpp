@@ -26,7 +26,7 @@ TEST(Price, RingIsItsClosedForm) {
   for (Rank n : {2, 3, 8, 64, 100}) {
     const Machine m = machine_named("ring:" + std::to_string(n));
     const double chunk = 1 << 20;
-    const Price p = priced("ring", {.dims = {n}, .in_place = true}, m, {.bytes = chunk * n});
+    const Price p = priced("ring", {.operation = {.in_place = true}, .dims = {n}}, m, {.bytes = chunk * n});
     EXPECT_EQ(p.time, 2 * (n - 1) * (latency + transfer_time(chunk, rate))) << n;
   }
 }
@@ -37,7 +37,9 @@ TEST(Price, HalvingDoublingIsItsClosedForm) {
     const double bytes = 1 << 25;
     Time expected = 0;
     for (Rank part = 2; part <= n; part *= 2) expected += 2 * (latency + transfer_time(bytes / part, rate));
-    EXPECT_EQ(priced("halving_doubling", {.dims = {n}, .in_place = true}, m, {.bytes = bytes}).time, expected) << n;
+    EXPECT_EQ(priced("halving_doubling", {.operation = {.in_place = true}, .dims = {n}}, m, {.bytes = bytes}).time,
+              expected)
+        << n;
   }
 }
 
@@ -48,14 +50,14 @@ TEST(Price, TreeIsItsClosedForm) {
   constexpr double bytes = 1e6;
   for (Rank n : {2, 3, 4, 7, 8, 16, 21, 64, 100}) {
     const Machine m = machine_named("full:" + std::to_string(n));
-    const Request request{.collective = Collective::broadcast, .dims = {n}, .in_place = true};
+    const Request request{.operation = {.collective = Collective::broadcast, .in_place = true}, .dims = {n}};
     const int levels = std::bit_width(static_cast<std::uint32_t>(n)) - 1;
     EXPECT_EQ(priced("binomial", request, m, {.bytes = bytes}).time, levels * (latency + transfer_time(bytes, rate)))
         << n;
   }
   for (Rank n : {2, 4, 8, 32, 128}) {
     const Machine m = machine_named("switch:" + std::to_string(n));
-    const Request request{.collective = Collective::broadcast, .dims = {n}, .in_place = true};
+    const Request request{.operation = {.collective = Collective::broadcast, .in_place = true}, .dims = {n}};
     std::vector<ResourceId> config;
     m.route(0, 1, config);
     Time expected = 0;
@@ -74,7 +76,8 @@ TEST(Price, AChainOfPartsIsItsClosedForm) {
   for (Rank n : {2, 3, 8, 16})
     for (int parts : {1, 4, 64}) {
       const Machine m = machine_named("ring:" + std::to_string(n));
-      const Request request{.collective = Collective::broadcast, .dims = {n}, .in_place = true, .segments = parts};
+      const Request request{
+          .operation = {.collective = Collective::broadcast, .in_place = true}, .dims = {n}, .segments = parts};
       const Time one = transfer_time(part, rate);
       EXPECT_EQ(priced("ring", request, m, {.bytes = part * parts}).time, (n - 1) * (latency + one) + (parts - 1) * one)
           << n << " ranks, " << parts << " parts";
@@ -91,7 +94,7 @@ TEST(Price, FoldedIsUnfolded) {
          {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all})
       for (const auto& [algorithm_name, algorithm] : schedule::algorithms()) {
         const auto dims = usual_dims(algorithm_name, m, m.ranks());
-        const Request request{.collective = c, .dims = dims};
+        const Request request{.operation = {.collective = c}, .dims = dims};
         if (!refusal(algorithm, request).empty() || m.ranks() > 64 * 2) continue;
         const CompiledSchedule pattern(algorithm, request);
         const Price one = price(pattern, m, {.bytes = 12'345'678, .fold = true});
@@ -109,7 +112,7 @@ TEST(Price, NothingBeatsTheBounds) {
     const Machine m = machine_named(name);
     for (const auto& [algorithm_name, algorithm] : schedule::algorithms())
       for (Collective c : {Collective::all_reduce, Collective::all_gather, Collective::all_to_all}) {
-        const Request request{.collective = c, .dims = usual_dims(algorithm_name, m, m.ranks())};
+        const Request request{.operation = {.collective = c}, .dims = usual_dims(algorithm_name, m, m.ranks())};
         if (!refusal(algorithm, request).empty()) continue;
         const Price p = price(algorithm, request, m, {.bytes = 1 << 26});
         EXPECT_GE(p.time, p.bounds.most()) << name << ' ' << schedule::name(c) << ' ' << algorithm_name;
@@ -120,7 +123,7 @@ TEST(Price, NothingBeatsTheBounds) {
 TEST(Price, OneRankStandsForOthersWhereNothingTellsThemApart) {
   const Machine machine = machine_named("ring:8");
   const CompiledSchedule pattern(schedule::algorithm_named("ring"),
-                                 {.collective = Collective::all_reduce, .dims = {8}});
+                                 {.operation = {.collective = Collective::all_reduce}, .dims = {8}});
   const auto part = [&](const Machine& m, const PriceOptions& options) {
     const auto folded = folded_ranks(pattern.symmetry(), m, options);
     const double gone_through = moves_gone_through(pattern, m, options);
@@ -140,7 +143,7 @@ TEST(Price, OneRankStandsForOthersWhereNothingTellsThemApart) {
 
 TEST(Price, ASlowLinkCostsTimeAndUnfolds) {
   MachineSpec spec = machine_spec("torus:4x4");
-  const Request request{.dims = {4, 4}, .in_place = true};
+  const Request request{.operation = {.in_place = true}, .dims = {4, 4}};
   const Price well = priced("torus", request, Machine(spec), {.bytes = 1 << 26});
   what_if(spec, "slow:0-1:0.5");
   const Price ill = priced("torus", request, Machine(spec), {.bytes = 1 << 26});
@@ -155,7 +158,7 @@ TEST(Price, ARunEndsWhenTheLastTransferHasArrived) {
   MachineSpec spec = machine_spec("ring:64");
   what_if(spec, "slow:3-4:0.5");
   const Machine m(spec);
-  const CompiledSchedule pattern(schedule::algorithm_named("ring"), {.dims = {64}, .in_place = true});
+  const CompiledSchedule pattern(schedule::algorithm_named("ring"), {.operation = {.in_place = true}, .dims = {64}});
   sim::Run run(m, {{.pattern = &pattern, .bytes = 1 << 26}}, {.trace = true});
   const Time end = run.run();
   Time last = 0;
@@ -194,7 +197,7 @@ TEST(Price, AnIntervalIsThatOfPricingEveryFigure) {
     const MachineSpec spec = machine_spec(name);
     const Machine machine(spec);
     const CompiledSchedule pattern(schedule::algorithm_named(algorithm),
-                                   {.collective = collective, .dims = {machine.ranks()}});
+                                   {.operation = {.collective = collective}, .dims = {machine.ranks()}});
     const PriceOptions options{.bytes = 1e6};
     const Time middle = price(pattern, machine, options).time;
     const Interval one = interval(pattern, spec, options, middle);

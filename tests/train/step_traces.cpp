@@ -6,10 +6,12 @@
 #include <set>
 #include <tuple>
 
+#include "schedule/graph/match.h"
 #include "sim/cluster/workload/chakra.h"
 #include "tests/train/pipelined.h"
 #include "text/number.h"
 #include "train/whole/chakra.h"
+#include "train/whole/check.h"
 #include "train/whole/graph.h"
 
 namespace trellis::train {

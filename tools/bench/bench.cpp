@@ -41,7 +41,7 @@ std::vector<ccl::Rank> roots_of(const BenchSettings& s, ccl::Rank ranks) {
 bool is_in_place_file(const std::string& algorithm) {
   if (!algorithm.starts_with(schedule::file_prefix)) return false;
   try {
-    return ccl::schedule_from_file(schedule::algorithm_config_named(algorithm)).task.in_place;
+    return ccl::schedule_from_file(schedule::algorithm_config_named(algorithm)).task.operation.in_place;
   } catch (const std::exception&) {
     return false;
   }

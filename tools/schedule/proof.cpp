@@ -21,7 +21,7 @@ void tell(ProofReport& proof, const Schedule& s, const schedule::Report& report)
       "no step touches a chunk while another writes it, whatever the timing",
       "no step waits for ever, even when nothing on the way can hold data",
   };
-  if (!reduces(s.task.collective)) return;
+  if (!reduces(s.task.operation.collective)) return;
   proof.proved.emplace_back(
       report.same_bits_everywhere
           ? "all results of a sum are added up in one order, and agree to the bit"

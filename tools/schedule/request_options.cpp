@@ -131,13 +131,13 @@ schedule::Request request_of(Collective collective, const RequestOptions& o, std
   refuse_meaningless(collective, o);
   if (collective == Collective::permute && o.pairs.empty())
     throw std::invalid_argument("no --pairs: permute needs to know who sends to whom, as in 0:1,1:2");
-  schedule::Request request{
-      .collective = collective, .dims = std::move(dims), .root = o.root.value_or(0), .in_place = o.in_place};
+  schedule::Request request{.operation = {.collective = collective, .root = o.root.value_or(0), .in_place = o.in_place},
+                            .dims = std::move(dims)};
   if (request.ranks() > most_ranks)
     throw std::invalid_argument(
         fmt::format("{} are {} ranks: expected at most {}", shape_text(request.dims), request.ranks(), most_ranks));
-  if (!o.pairs.empty()) request.pairs = parse_pairs(o.pairs);
-  if (collective == Collective::send_recv) request.peer = o.peer.value_or(request.ranks() - 1);
+  if (!o.pairs.empty()) request.operation.pairs = parse_pairs(o.pairs);
+  if (collective == Collective::send_recv) request.operation.peer = o.peer.value_or(request.ranks() - 1);
   schedule::check(request);
   return request;
 }
@@ -160,13 +160,14 @@ Asked asked(Collective collective, const RequestOptions& given) {
 
 std::string in_words(const Asked& a) {
   const schedule::Request& r = a.request;
-  std::string text = fmt::format("{} by {} on {}", schedule::name(r.collective), a.algorithm->name, shape_text(r.dims));
-  if (r.collective == Collective::send_recv)
-    text += fmt::format(", {} to {}", r.root, r.peer);
-  else if (schedule::rooted(r.collective))
-    text += fmt::format(", root {}", r.root);
-  if (r.collective == Collective::permute) text += fmt::format(", {} pairs", r.pairs.size());
-  if (r.in_place) text += ", in place";
+  std::string text =
+      fmt::format("{} by {} on {}", schedule::name(r.operation.collective), a.algorithm->name, shape_text(r.dims));
+  if (r.operation.collective == Collective::send_recv)
+    text += fmt::format(", {} to {}", r.operation.root, r.operation.peer);
+  else if (schedule::rooted(r.operation.collective))
+    text += fmt::format(", root {}", r.operation.root);
+  if (r.operation.collective == Collective::permute) text += fmt::format(", {} pairs", r.operation.pairs.size());
+  if (r.operation.in_place) text += ", in place";
   if (r.channels != 1) text += fmt::format(", {} channels", r.channels);
   if (r.segments != 1) text += fmt::format(", {} segments", r.segments);
   if (!r.levels.empty()) text += fmt::format(", levels {}", fmt::join(r.levels, ","));

@@ -76,10 +76,12 @@ void add_requests(const schedule::Algorithm& algorithm, Collective collective, R
           const bool familiar = dims == all_shapes[0] || (all_shapes.size() > 1 && dims == all_shapes[1]);
           if (ranks > few && !plain && (channels != segments || !familiar)) continue;
           for (const Rank root : roots(collective, ranks)) {
-            Request r{.collective = collective, .dims = dims, .root = root, .in_place = in_place, .channels = channels};
+            Request r{.operation = {.collective = collective, .root = root, .in_place = in_place},
+                      .dims = dims,
+                      .channels = channels};
             r.segments = segments;
-            if (collective == Collective::send_recv) r.peer = ranks - 1 - root;
-            if (collective == Collective::permute) r.pairs = some_pairs(ranks);
+            if (collective == Collective::send_recv) r.operation.peer = ranks - 1 - root;
+            if (collective == Collective::permute) r.operation.pairs = some_pairs(ranks);
             jobs.push_back({row, {&algorithm, std::move(r)}});
           }
         }
@@ -87,10 +89,12 @@ void add_requests(const schedule::Algorithm& algorithm, Collective collective, R
 
 // Neither for this request nor for the plain one of its shape.
 bool is_for_other_shapes(const Asked& a) {
-  return !refusal(*a.algorithm, {.collective = a.request.collective,
-                                 .dims = a.request.dims,
-                                 .peer = a.request.collective == Collective::send_recv ? a.request.ranks() - 1 : 0,
-                                 .pairs = a.request.pairs})
+  return !refusal(*a.algorithm,
+                  {.operation = {.collective = a.request.operation.collective,
+                                 .peer = a.request.operation.collective == Collective::send_recv ? a.request.ranks() - 1
+                                                                                                 : 0,
+                                 .pairs = a.request.operation.pairs},
+                   .dims = a.request.dims})
               .empty();
 }
 

@@ -165,7 +165,7 @@ class Pricing {
     std::string collective = o_.what;
     if (file) {
       read(*file);
-      collective = schedule::name(given_->task.collective);
+      collective = schedule::name(given_->task.operation.collective);
     } else {
       ask();
     }
@@ -203,15 +203,15 @@ class Pricing {
       throw std::invalid_argument(fmt::format("{}: the file {} already defines the schedule", option, file.path));
     given_ = proved(file, o_.request.in_place);
     const schedule::Task& task = given_->task;
-    if (o_.request.algorithm.starts_with(schedule::file_prefix) && o_.what != schedule::name(task.collective))
-      throw std::invalid_argument(
-          fmt::format("{} is a schedule of {}, not of {}", file.path, schedule::name(task.collective), o_.what));
+    if (o_.request.algorithm.starts_with(schedule::file_prefix) && o_.what != schedule::name(task.operation.collective))
+      throw std::invalid_argument(fmt::format("{} is a schedule of {}, not of {}", file.path,
+                                              schedule::name(task.operation.collective), o_.what));
     if (task.ranks > machine().ranks() || (o_.ranks > 0 && o_.ranks != task.ranks))
       throw std::invalid_argument(fmt::format("{} is for {} ranks: {} has {}{}", file.path, task.ranks,
                                               machine().name(), machine().ranks(),
                                               o_.ranks > 0 ? fmt::format(", and -n says {}", o_.ranks) : ""));
     question_.group = first_in_a_row(machine(), task.ranks);
-    question_.settings.collective = task.collective;
+    question_.settings.collective = task.operation.collective;
     question_.schedule = &*given_;
   }
 
@@ -247,8 +247,9 @@ class Pricing {
       throw std::invalid_argument(fmt::format("--within {}: expected percent, below 100", *o_.within));
     const schedule::Request wanted = is_auto(o_) ? request() : request_by_algorithm();
     Pricer::Settings& s = question_.settings;
-    s.collective = wanted.collective, s.root = wanted.root, s.peer = wanted.peer, s.pairs = wanted.pairs;
-    s.in_place = wanted.in_place;
+    s.collective = wanted.operation.collective, s.root = wanted.operation.root, s.peer = wanted.operation.peer,
+    s.pairs = wanted.operation.pairs;
+    s.in_place = wanted.operation.in_place;
   }
 
   int tell_of_interruption(const SimReport& report) {

@@ -138,7 +138,7 @@ std::optional<JoinedPrograms> join_programs(const schedule::AlgorithmConfig& con
                                             const RankPlaces& places, int lanes, bool hidden, std::size_t most_steps) {
   const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
   const schedule::Request request =
-      schedule::request_by(config, {.collective = call.collective, .dims = {ranks}, .root = call.root});
+      schedule::request_by(config, {.operation = {.collective = call.collective, .root = call.root}, .dims = {ranks}});
   if (request.ranks() != ranks || config.channels > lanes || !schedule::refusal(algorithm, request).empty() ||
       !divides(schedule::task_of(algorithm, request), {call.count, {}}))
     return {};

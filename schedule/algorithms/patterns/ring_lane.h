@@ -71,11 +71,11 @@ inline void chain(Builder& b, const RingLane& lane, Rank root, bool towards_root
 
 // The lane's part of the collective: all_reduce, reduce_scatter, all_gather, their _v forms, broadcast or reduce.
 inline void build_ring(const Request& request, Builder& b, const RingLane& lane) {
-  switch (request.collective) {
+  switch (request.operation.collective) {
     case Collective::broadcast:
-      return chain(b, lane, request.root, false);
+      return chain(b, lane, request.operation.root, false);
     case Collective::reduce:
-      return chain(b, lane, request.root, true);
+      return chain(b, lane, request.operation.root, true);
     case Collective::reduce_scatter:
     case Collective::reduce_scatter_v:
       return sum_round(b, lane);
@@ -88,7 +88,7 @@ inline void build_ring(const Request& request, Builder& b, const RingLane& lane)
 }
 
 inline std::int64_t ring_pieces(const Request& r) {
-  return r.shares() * (r.collective == Collective::all_reduce ? r.ranks() : 1);
+  return r.shares() * (r.operation.collective == Collective::all_reduce ? r.ranks() : 1);
 }
 
 // One ring per channel, in the order that order_of(channel) returns as a RingLane; odd channels run in reverse.

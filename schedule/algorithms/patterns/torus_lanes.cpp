@@ -23,7 +23,7 @@ std::vector<TorusLane> torus_lanes(const Request& r) {
   for (std::int32_t index = 0; index < count; ++index)
     lanes.push_back({.first_axis = index / 2 % linked(r.dims).size(),
                      .backward = index % 2 == 1,
-                     .blocks = by_block(r.collective),
+                     .blocks = by_block(r.operation.collective),
                      .index = index,
                      .lanes = count,
                      .segments = r.segments,
@@ -46,7 +46,7 @@ std::string refuses_torus_lanes(const Request& r) {
 }
 
 std::int64_t torus_pieces(const Request& r) {
-  return count_lanes(r) * r.segments * (by_block(r.collective) ? 1 : r.ranks());
+  return count_lanes(r) * r.segments * (by_block(r.operation.collective) ? 1 : r.ranks());
 }
 
 Symmetry even_shifts(const std::vector<Rank>& dims) {

@@ -88,14 +88,14 @@ Pricer::Pricer(const Machine& machine, Group group, Settings settings)
 
 schedule::Request Pricer::request(const AlgorithmConfig& w) const {
   const bool peers = settings_.collective == schedule::Collective::send_recv;
-  return schedule::request_by(w, {.collective = settings_.collective,
-                                  .dims = group_.dims,
-                                  .root = settings_.root,
-                                  .peer = !peers               ? 0
-                                          : settings_.peer < 0 ? group_.ranks() - 1
-                                                               : settings_.peer,
-                                  .pairs = settings_.pairs,
-                                  .in_place = settings_.in_place});
+  return schedule::request_by(w, {.operation = {.collective = settings_.collective,
+                                                .root = settings_.root,
+                                                .peer = !peers               ? 0
+                                                        : settings_.peer < 0 ? group_.ranks() - 1
+                                                                             : settings_.peer,
+                                                .pairs = settings_.pairs,
+                                                .in_place = settings_.in_place},
+                                  .dims = group_.dims});
 }
 
 std::string Pricer::refusal(const AlgorithmConfig& w) const {

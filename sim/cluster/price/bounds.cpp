@@ -18,7 +18,7 @@ struct Needs {
 Needs needs(const Task& t) {
   const double n = t.ranks;
   if (t.ranks < 2) return {};
-  switch (t.collective) {
+  switch (t.operation.collective) {
     case all_reduce:
       return {2 * (n - 1) / n, 1, 2};
     case reduce_scatter:
@@ -73,7 +73,7 @@ Bounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions
   if (!all || machine.chips() < 2 || task.ranks != machine.ranks()) return bounds;
   const double chips = machine.chips();
   const double factor = task.ranks > 1 ? (chips - 1) / chips / ((task.ranks - 1.0) / task.ranks) : 1;
-  const bool exchange = schedule::traits(task.collective).by_pair;
+  const bool exchange = schedule::traits(task.operation.collective).by_pair;
   const double sent = most.sent * factor * options.bytes * (exchange ? machine.cores() : 1);
   if (machine.injection() > 0 && sent > 0) bounds.bandwidth = o.launch + transfer_time(sent, machine.injection());
   if (machine.bisection() > 0 && most.crossing > 0)

@@ -92,11 +92,12 @@ CompiledSchedule::CompiledSchedule(const Schedule& s, std::int64_t elements, con
 
 CompiledSchedule::CompiledSchedule(const Schedule& s, std::vector<std::int64_t> blocks)
     : task_(s.task), symmetry_(all_distinct(s.ranks())), blocks_(std::move(blocks)) {
-  const auto expected = static_cast<std::size_t>(task_.ranks) *
-                        (schedule::counts_by_pair(task_.collective) ? static_cast<std::size_t>(task_.ranks) : 1);
+  const auto expected =
+      static_cast<std::size_t>(task_.ranks) *
+      (schedule::counts_by_pair(task_.operation.collective) ? static_cast<std::size_t>(task_.ranks) : 1);
   if (blocks_.size() != expected)
     throw std::invalid_argument(
-        fmt::format("{} blocks of {}: expected {}", blocks_.size(), name(task_.collective), expected));
+        fmt::format("{} blocks of {}: expected {}", blocks_.size(), name(task_.operation.collective), expected));
   compile(s.programs);
 }
 

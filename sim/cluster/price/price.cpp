@@ -82,7 +82,7 @@ Price price(const CompiledSchedule& pattern, const Machine& machine, const Price
   Price price{.time = run->run(), .bytes = options.bytes};
   if (price.time == forever) return price;
   price.algbw = price.time > 0 ? options.bytes / in_seconds(price.time) : 0;
-  price.busbw = price.algbw * bus_factor(pattern.task().collective, pattern.task().ranks);
+  price.busbw = price.algbw * bus_factor(pattern.task().operation.collective, pattern.task().ranks);
   price.bounds = lower_bounds(pattern.task(), machine, options);
   price.simulated = run->simulated();
   price.transfers = run->transfers();

@@ -244,10 +244,8 @@ schedule::Schedule synthesised(const Machine& machine, const Group& group, const
         fmt::format("{} pieces on {} ranks: expected at least 2 ranks, and at most {} transfers", how.pieces, ranks,
                     most_transfers));
   const bool whole = c == Collective::all_reduce;
-  const schedule::Task task{.collective = c,
+  const schedule::Task task{.operation = {.collective = c, .root = settings.root, .in_place = settings.in_place},
                             .ranks = ranks,
-                            .root = settings.root,
-                            .in_place = settings.in_place,
                             .pieces = whole ? static_cast<std::int32_t>(chunks) : how.pieces};
   schedule::Recorder recorder(task);
   Order order(ranks);
@@ -259,7 +257,8 @@ schedule::Schedule synthesised(const Machine& machine, const Group& group, const
       instant = s.start;
       const Edge& e = h.graph.edges[s.edge];
       const Rank from = backwards ? e.to : e.from, to = backwards ? e.from : e.to;
-      const schedule::ChunkPlace source{from, schedule::Region::data, s.chunk}, target{to, schedule::Region::data, s.chunk};
+      const schedule::ChunkPlace source{from, schedule::Region::data, s.chunk},
+          target{to, schedule::Region::data, s.chunk};
       if (backwards)
         recorder.reduce(source, target, 0);
       else

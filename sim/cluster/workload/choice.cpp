@@ -53,9 +53,9 @@ Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const
     if (part.schedule->task.ranks != ranks)
       throw std::invalid_argument(
           fmt::format("{}: a schedule for {} ranks among {}", part.name, part.schedule->task.ranks, ranks));
-    if (part.schedule->task.collective != part.collective)
+    if (part.schedule->task.operation.collective != part.collective)
       throw std::invalid_argument(fmt::format("{}: a schedule of {} for {}", part.name,
-                                              name(part.schedule->task.collective), name(part.collective)));
+                                              name(part.schedule->task.operation.collective), name(part.collective)));
     Chosen given{.words = "the schedule given", .pattern = std::make_shared<const CompiledSchedule>(*part.schedule)};
     given.alone = price(*given.pattern, machine_, pricer.options(part.bytes)).time;
     return given;

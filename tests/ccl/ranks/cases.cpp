@@ -51,7 +51,7 @@ std::vector<Case> cases_for(Rank ranks, std::span<const std::size_t> counts, con
           c.call.collective = collective;
           c.call.count = count;
           if (collective == send_recv || collective == permute || (collective == all_to_all_v && in_place)) continue;
-          const schedule::Request r{.collective = collective, .dims = {ranks}, .in_place = in_place};
+          const schedule::Request r{.operation = {.collective = collective, .in_place = in_place}, .dims = {ranks}};
           if (!schedule::refusal(algorithm, r).empty()) continue;
           if (schedule::task_of(algorithm, r).even)
             c.call.count = count * static_cast<std::size_t>(schedule::task_of(algorithm, r).pieces);

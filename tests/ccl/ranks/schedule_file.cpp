@@ -21,7 +21,7 @@ std::string run_file(const std::string& text, Call call, bool in_place, Config c
   const Schedule s = schedule::parse(text);
   const Folder folder;
   const std::string file = "file:" + folder.put("given.txt", text).string();
-  call.collective = s.task.collective, call.root = s.task.root;
+  call.collective = s.task.operation.collective, call.root = s.task.operation.root;
   Case c{.call = call, .algorithm = file, .in_place = in_place};
   config.algorithm = file;
   config.timeout = std::chrono::seconds(20);
@@ -70,7 +70,7 @@ TEST(ScheduleFile, HoweverItIsWrittenDown) {
     for (const schedule::Collective collective : schedule::algorithm_named(algorithm).serves)
       for (const std::int32_t channels : {1, 6}) {
         using enum schedule::Collective;
-        schedule::Request r{.collective = collective, .dims = {4}, .channels = channels};
+        schedule::Request r{.operation = {.collective = collective}, .dims = {4}, .channels = channels};
         if (collective == send_recv || collective == permute || schedule::uneven(collective)) continue;
         if (!schedule::refusal(schedule::algorithm_named(algorithm), r).empty()) continue;
         const Schedule s = schedule::scrambled(schedule::make(algorithm, r), random);
@@ -88,7 +88,7 @@ TEST(ScheduleFile, InPlace) {
     for (const auto& [name, algorithm] : schedule::algorithms()) {
       for (const Rank root : {0, 2}) {
         if (root != 0 && !schedule::rooted(collective)) continue;
-        schedule::Request r{.collective = collective, .dims = {3}, .root = root, .in_place = true};
+        schedule::Request r{.operation = {.collective = collective, .root = root, .in_place = true}, .dims = {3}};
         if (!std::ranges::count(algorithm.serves, collective) || !schedule::refusal(algorithm, r).empty()) continue;
         const Schedule s = schedule::make(algorithm, r);
         Call call{.count = 12 * static_cast<std::size_t>(s.task.pieces)};
@@ -97,14 +97,14 @@ TEST(ScheduleFile, InPlace) {
       }
     }
   }
-  const Schedule s = schedule::make("ring", {.dims = {3}, .in_place = true});
+  const Schedule s = schedule::make("ring", {.operation = {.in_place = true}, .dims = {3}});
   EXPECT_EQ(run_file(print(s), {.count = 0}, true), "");
   EXPECT_NE(run_file(print(s), {.count = 9}, false).find("in place"), std::string::npos);
 }
 
 TEST(ScheduleFile, OfTheCallersOwnRunsAsItIsAskedFor) {
   const Schedule permute =
-      schedule::make("direct", {.collective = Collective::permute, .dims = {2}, .pairs = {{0, 1}}});
+      schedule::make("direct", {.operation = {.collective = Collective::permute, .pairs = {{0, 1}}}, .dims = {2}});
   EXPECT_EQ(run_threads(2,
                         [&](Communicator& comm) {
                           const float in[2] = {1.F + static_cast<float>(comm.rank()), 5.F};

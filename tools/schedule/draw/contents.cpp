@@ -14,7 +14,7 @@ using namespace schedule;
 using enum Collective;
 
 Datum input_datum(const Task& t, Rank rank, std::int64_t chunk) {
-  switch (t.collective) {
+  switch (t.operation.collective) {
     case all_gather:
     case all_gather_v:
     case gather:
@@ -51,30 +51,32 @@ Contents::Contents(const Schedule& s, const StepWiring& wiring) : first_(wiring.
 
 std::int64_t block(const Task& t, const Datum& d) {
   if (d.chunk < 0) return 0;
-  if (t.collective == permute) return d.source;
-  if (by_block(t.collective)) return d.chunk / t.pieces;
+  if (t.operation.collective == permute) return d.source;
+  if (by_block(t.operation.collective)) return d.chunk / t.pieces;
   // A whole buffer that is cut evenly among the ranks is shown as one share for each.
   const std::int64_t shares = t.ranks > 1 && t.pieces % t.ranks == 0 ? t.ranks : t.pieces;
   return d.chunk / (t.pieces / shares);
 }
 
 std::string block_meaning(const Task& t) {
-  if (traits(t.collective).by_pair) return "to rank";
-  if (t.collective == permute) return "from rank";
-  if (by_block(t.collective)) return "block";
+  if (traits(t.operation.collective).by_pair) return "to rank";
+  if (t.operation.collective == permute) return "from rank";
+  if (by_block(t.operation.collective)) return "block";
   return t.ranks > 1 && t.pieces % t.ranks == 0 && t.pieces > t.ranks ? "share" : "chunk";
 }
 
 std::string label_meaning(const Task& t) {
-  if (!traits(t.collective).by_pair) return "the numbers of its chunks";
+  if (!traits(t.operation.collective).by_pair) return "the numbers of its chunks";
   return t.pieces == 1 ? "its chunk, from rank → to rank" : "its chunk, from rank → to rank, and which part";
 }
 
-std::string label_example(const Task& t) { return traits(t.collective).by_pair ? arrow(t, {0, t.pieces}) : "3"; }
+std::string label_example(const Task& t) {
+  return traits(t.operation.collective).by_pair ? arrow(t, {0, t.pieces}) : "3";
+}
 
 std::string label(const Task& t, std::span<const Datum> data) {
   if (data.empty() || data.front().chunk < 0) return "";
-  if (traits(t.collective).by_pair)
+  if (traits(t.operation.collective).by_pair)
     return data.size() == 1 ? arrow(t, data[0]) : fmt::format("{} +{}", arrow(t, data[0]), data.size() - 1);
   std::string text;
   for (std::size_t i = 0, end = 0; i < data.size(); i = end) {

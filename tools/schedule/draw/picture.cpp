@@ -178,14 +178,15 @@ void Painter::collect() {
 }
 
 void Painter::words() {
-  words_.heading = fmt::format("{} · {}", name(s_.task.collective), s_.algorithm.empty() ? "?" : s_.algorithm);
+  words_.heading =
+      fmt::format("{} · {}", name(s_.task.operation.collective), s_.algorithm.empty() ? "?" : s_.algorithm);
   const ScheduleSummary all = summary(s_);
   auto& facts = words_.facts;
   facts.push_back(count(s_.ranks(), "rank"));
   if (wish_.dims.size() > 1) facts.back() += fmt::format(" ({})", shape_text(wish_.dims));
-  if (rooted(s_.task.collective)) facts.push_back(fmt::format("root {}", s_.task.root));
+  if (rooted(s_.task.operation.collective)) facts.push_back(fmt::format("root {}", s_.task.operation.root));
   if (s_.channels > 1) facts.push_back(count(s_.channels, "channel"));
-  facts.push_back(s_.task.in_place ? "in place" : "out of place");
+  facts.push_back(s_.task.operation.in_place ? "in place" : "out of place");
   facts.push_back(count(all.steps, "step"));
   facts.push_back(fmt::format("{} in {}", count(all.transfers, "transfer"), count(rounds_.rounds, "round")));
   facts.push_back(fmt::format("each rank sends {} chunks in {} messages", all.chunks.text(), all.messages.text()));

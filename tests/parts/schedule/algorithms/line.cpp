@@ -5,7 +5,7 @@ namespace trellis::schedule {
 namespace {
 
 void build(const Request& request, Builder& b) {
-  const Rank n = request.ranks(), root = request.root;
+  const Rank n = request.ranks(), root = request.operation.root;
   for (std::int32_t i = 0; i < request.shares(); ++i) {
     Builder on = b.on_channel(i / request.segments);
     for (Rank hop = 0; hop + 1 < n; ++hop) on.copy(data((root + hop) % n, i), data((root + hop + 1) % n, i));
