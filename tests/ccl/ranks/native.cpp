@@ -11,6 +11,7 @@
 
 #include "ccl/group.h"
 #include "device/host/host.h"
+#include "device/native_collective.h"
 #include "kernels/reduce/reduce.h"
 #include "tests/ccl/ranks/run.h"
 
