@@ -37,7 +37,7 @@ class RowReader {
   const std::int64_t* at_;
 };
 
-constexpr std::size_t buffer_columns = 10, view_columns = 7 + 2 * most_dims, instruction_columns = 10;
+constexpr std::size_t buffer_columns = 10, view_columns = 7 + 2 * most_dims, instruction_columns = 11;
 
 void expect_columns(const Table& t, std::size_t columns, const char* what) {
   if (t.shape(1) != columns)
@@ -93,9 +93,9 @@ void read_instructions(Draft& d, const Table& t, const std::vector<std::string>&
     RowReader row(t, r);
     Instruction i;
     i.kind = kinds.at(static_cast<std::size_t>(row.next()));
-    std::int64_t asked = 0, ring = 0, inputs = 0, attributes = 0, ordered = 0;
+    std::int64_t asked = 0, ring = 0, inputs = 0, attributes = 0, ordered = 0, begins = 0;
     EngineSet set = 0;
-    row >> asked >> set >> i.core >> ring >> i.line >> i.outputs >> inputs >> attributes >> ordered;
+    row >> asked >> set >> i.core >> ring >> i.line >> i.outputs >> inputs >> attributes >> ordered >> begins;
     i.engine = static_cast<Engine>(asked);
     i.views = {static_cast<std::uint32_t>(d.program.views.size()), i.outputs + static_cast<std::uint32_t>(inputs)};
     for (std::uint32_t v = 0; v < i.views.count; ++v)
@@ -108,6 +108,7 @@ void read_instructions(Draft& d, const Table& t, const std::vector<std::string>&
     d.engines.push_back(set | set_of(i.engine));
     d.queues.push_back(static_cast<std::int16_t>(ring));
     d.in_order.push_back(ordered != 0);
+    d.regions.push_back((r == 0 ? 0 : d.regions.back()) + (begins != 0 ? 1 : 0));
   }
 }
 
@@ -292,11 +293,11 @@ void add_drafts(nb::module_& m) {
       .def(
           "assemble",
           [](const Draft& d, const sim::ChipSpec& chip, std::uint32_t window, bool critical_path, int copies, bool fuse,
-             bool spill) {
+             bool regions, bool spill) {
             const nb::gil_scoped_release others_may_run;
-            return assemble(d, chip, {window, critical_path, fuse, spill, copies});
+            return assemble(d, chip, {window, critical_path, regions, fuse, spill, copies});
           },
-          "chip"_a, "window"_a, "critical_path"_a, "copies"_a, "fuse"_a, "spill"_a);
+          "chip"_a, "window"_a, "critical_path"_a, "copies"_a, "fuse"_a, "regions"_a, "spill"_a);
   nb::class_<Assembled>(m, "CoreAssembled")
       .def_prop_ro(
           "order", [](const Assembled& a) { return as_array(a.order); }, nb::rv_policy::move)

@@ -208,7 +208,8 @@ class CoreDraft:
         lines: Sequence[str],
     ) -> None: ...
     def assemble(
-        self, chip: CoreChip, window: int, critical_path: bool, copies: int, fuse: bool, spill: bool
+        self, chip: CoreChip, window: int, critical_path: bool, copies: int, fuse: bool, regions: bool,
+        spill: bool
     ) -> CoreAssembled: ...
 
 class CoreAssembled:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 __all__ = ["COLUMNS", "CollectiveCall", "ENGINES", "Fold", "Trace", "View"]
 
 ENGINES = ("tensor", "vector", "scalar", "gpsimd", "sync")
-COLUMNS = ("kind", "engine", "allowed", "attributes", "line", "names", "queue", "core", "partial")  # besides operands
+COLUMNS = ("kind", "engine", "allowed", "attributes", "line", "names", "queue", "core", "partial", "begins")  # besides operands
 
 
 @dataclass
@@ -138,6 +138,8 @@ class Trace:
     queue: list[str | None] = field(default_factory=list)
     core: list[int] = field(default_factory=list)
     partial: list[bool] = field(default_factory=list)  # it may write less than its outputs' views say
+    begins: list[bool] = field(default_factory=list)  # a region: an iteration of a loop around others, or what comes after it
+    turned: bool = False  # what is recorded next begins a region
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -168,6 +170,8 @@ class Trace:
         self.queue.append(queue)
         self.core.append(core)
         self.partial.append(partial)
+        self.begins.append(self.turned)
+        self.turned = False
         return len(self.kind) - 1
 
     def instruction(self, i: int) -> Instruction:

@@ -61,7 +61,10 @@ Assembled assemble(Draft draft, const ChipSpec& chip, const BackEndOptions& opti
   const TileGroups as_written(draft, chip, text);
   const std::vector<std::uint32_t> slots = as_written.slots(options.copies);
   a.order = list_schedule(draft, graph, as_written, slots, chip,
-                          {.window = options.window, .fuse = options.fuse, .critical_path = options.critical_path});
+                          {.window = options.window,
+                           .fuse = options.fuse,
+                           .regions = options.regions,
+                           .critical_path = options.critical_path});
   a.written = static_cast<std::uint32_t>(a.order.size());
   place(a, draft, slots, chip, options);
   unordered.resize(draft.program.buffers.size(), false);

@@ -13,6 +13,7 @@ namespace trellis::sim::core {
 struct BackEndOptions {
   std::uint32_t window = 1;    // of the list scheduler; 1: each engine keeps the order of the text
   bool critical_path = false;  // its rule; else the oldest first
+  bool regions = false;        // each is scheduled by itself: OrderOptions
   bool fuse = false;           // loops, where their tiles have no room: OrderOptions
   bool spill = false;          // what SBUF has no room for waits in HBM; else it is refused
   int copies = 2;  // tiles of one declaration in flight, for each that is needed at once, as far as they fit

@@ -21,6 +21,8 @@ struct Draft {
   std::vector<bool> in_order;        // of each instruction: those marked keep the order of the text among themselves
   std::vector<std::pair<std::uint32_t, std::uint32_t>> follows;  // later, earlier; sorted: it waits for the result
   std::vector<std::pair<std::uint32_t, std::uint32_t>> after;    // the same, but only the order of issue
+  // Of each instruction: the part of the text that it is in, ascending; empty: all is one.
+  std::vector<std::uint32_t> regions;
 };
 
 }  // namespace trellis::sim::core

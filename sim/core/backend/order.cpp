@@ -4,6 +4,7 @@
 #include <array>
 #include <queue>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -111,6 +112,27 @@ class ListScheduler {
     begun_.assign(draft_.program.buffers.size(), false);
     for (std::uint32_t at = 0; at < count_; ++at) each_tile(at, [&](std::size_t b, std::size_t) { ++left_[b]; });
     if (options_.critical_path) find_heights();
+    if (!by_region()) return;
+    products_left_.assign(draft_.regions.empty() ? 1 : draft_.regions.back() + 1, 0);
+    for (std::uint32_t at = 0; at < count_; ++at)
+      if (for_tensor(at)) ++products_left_[draft_.regions[at]];
+    next_region();
+  }
+
+  bool by_region() const { return options_.regions && !draft_.regions.empty(); }
+  bool for_tensor(std::uint32_t at) const { return draft_.engines[at] == set_of(Engine::tensor); }
+
+  // Tensor's instructions that waited for those of earlier regions.
+  void next_region() {
+    while (region_ < products_left_.size() && products_left_[region_] == 0) ++region_;
+    std::vector<std::uint32_t> still;
+    for (const std::uint32_t at : std::exchange(early_, {})) {
+      if (draft_.regions[at] <= region_)
+        offer(at);
+      else
+        still.push_back(at);
+    }
+    early_ = std::move(still);
   }
 
   // The longest path from an instruction's start to the end of all.
@@ -150,6 +172,7 @@ class ListScheduler {
 
   // Takes the engine on which it would end first, given what has chosen each so far.
   void offer(std::uint32_t at) {
+    if (by_region() && for_tensor(at) && draft_.regions[at] > region_) return early_.push_back(at);
     Instruction& i = draft_.program.instructions[at];
     Engine best = first_engine(at);
     Estimate cost = estimates_.of(at, best);  // again where it was blocked before: engines may be busier now
@@ -257,6 +280,7 @@ class ListScheduler {
       if (--missing_[later] == 0 && later < admitted_) offer(later);
     }
     while (oldest_ < count_ && started_[oldest_]) ++oldest_;
+    if (by_region() && for_tensor(at) && --products_left_[draft_.regions[at]] == 0) next_region();
     for (const std::size_t g : freed_) wake(g);
     admit();
   }
@@ -300,6 +324,9 @@ class ListScheduler {
   std::vector<std::uint32_t> left_;  // touches of each buffer that are still to come
   std::vector<Oldest> blocked_;      // by group: those that could start, but for a slot of it
   std::vector<std::size_t> freed_;
+  std::vector<std::uint32_t> products_left_;  // of each region: Tensor's instructions that have not gone
+  std::uint32_t region_ = 0;                  // that Tensor is in
+  std::vector<std::uint32_t> early_;          // Tensor's instructions of later ones that could start
   std::vector<std::uint32_t> order_;
   std::uint32_t oldest_ = 0, admitted_ = 0;
 };

@@ -15,6 +15,7 @@ struct OrderOptions {
   std::uint32_t window = 1;  // how far ahead of the oldest instruction that is left it looks; 1: the order of the text
   bool fuse =
       false;  // where tiles lack room, what is behind the window may go first: loops one after another run as one
+  bool regions = false;        // Tensor finishes a region before it begins the next one
   bool critical_path = false;  // of two that could start, the one with the longer path behind it; else the older one
 };
 

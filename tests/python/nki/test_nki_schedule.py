@@ -103,8 +103,9 @@ def test_iterations_that_follow_from_others_are_those_that_would_be_traced():
     kernel.launch(arrays, {}, compute=False, repeats=False)
     all_traced = kernel.trace
     assert not kernel.session.repeated and len(told) == len(all_traced)
-    for column in ("kind", "line", "attributes", "names", "allowed"):
+    for column in ("kind", "line", "attributes", "names", "allowed", "begins"):
         assert getattr(told, column) == getattr(all_traced, column)
+    assert sum(told.begins) == 11  # each iteration of the loop around the products
     same = {}
     for mine, theirs in zip(zip(told.outputs, told.inputs, strict=True),
                             zip(all_traced.outputs, all_traced.inputs, strict=True), strict=True):

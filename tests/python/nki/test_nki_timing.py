@@ -68,9 +68,9 @@ def test_small_transfers_are_slow():
 def test_order_of_the_text_is_kept_where_the_kernel_says_so():
     trace = doubled(8)
     trace.no_reorder = [(0, len(trace))]
-    kept = flatten.draft_of(trace).assemble(_native.CoreChip("trn2", [], 0), 64, False, 4, False, False)
+    kept = flatten.draft_of(trace).assemble(_native.CoreChip("trn2", [], 0), 64, False, 4, False, False, False)
     assert kept.order.tolist() == list(range(len(trace)))
-    free = flatten.draft_of(doubled(8)).assemble(_native.CoreChip("trn2", [], 0), 64, False, 4, False, False)
+    free = flatten.draft_of(doubled(8)).assemble(_native.CoreChip("trn2", [], 0), 64, False, 4, False, False, False)
     assert free.order.tolist() != kept.order.tolist()
     assert [s.window for s in model.scenarios(trace)] == [1, 1, 1]
 

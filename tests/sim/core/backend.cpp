@@ -156,6 +156,30 @@ TEST(CoreBackEnd, AWindowLetsIndependentWorkGoFirst) {
   EXPECT_EQ(assemble(k.draft, chip, {.window = 8}).order, (std::vector<std::uint32_t>{0, 1, 2, 3, 4}));
 }
 
+TEST(CoreBackEnd, TensorKeepsTheOrderOfRegions) {
+  const ChipSpec chip = chip_named("trn2");
+  Kernel k;
+  const auto from = k.buffer("from", Space::hbm, 128 * 512, 0, Role::input);
+  const auto x = k.buffer("x", Space::sbuf, 512, 1), y = k.buffer("y", Space::sbuf, 512, 2);
+  const auto p = k.buffer("p", Space::psum, 512, 3), q = k.buffer("q", Space::psum, 512, 4);
+  k.add("dma_copy", Engine::sync, 0, Kernel::view(x, 0, 128), Kernel::view(from, 0, 128, 512));
+  k.add("nc_transpose", Engine::tensor, 0, Kernel::view(p, 0, 128), Kernel::view(x, 0, 128));
+  k.add("activation", Engine::scalar, 0, Kernel::view(y, 0, 128), Kernel::view(p, 0, 128));
+  k.add("nc_transpose", Engine::tensor, 0, Kernel::view(q, 0, 128),
+        Kernel::view(k.buffer("z", Space::sbuf, 512, 5), 0, 128));
+  k.add("activation", Engine::scalar, 0, Kernel::view(y, 0, 128),
+        Kernel::view(k.buffer("w", Space::sbuf, 512, 6), 0, 128));
+  k.draft.follows = {{4, 2}};
+  k.draft.regions = {0, 0, 0, 1, 1};
+  const auto tensor_order = [&](bool regions) {
+    std::vector<std::uint32_t> order = assemble(k.draft, chip, {.window = 8, .regions = regions}).order;
+    std::erase_if(order, [](std::uint32_t at) { return at != 1 && at != 3; });
+    return order;
+  };
+  EXPECT_EQ(tensor_order(false), (std::vector<std::uint32_t>{3, 1}));
+  EXPECT_EQ(tensor_order(true), (std::vector<std::uint32_t>{1, 3}));
+}
+
 TEST(CoreBackEnd, SaysWhoFillsMemory) {
   const ChipSpec chip = chip_named("trn2");
   Kernel k = doubled(1);

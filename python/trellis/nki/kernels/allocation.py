@@ -39,6 +39,7 @@ class LoopPlaces:
 
     def __init__(self) -> None:
         self.places: list[Place] = []
+        self.outer = False  # there are loops in it
         self.next: int | None = None  # in a later iteration: which of them comes next
 
     def turn(self) -> None:

@@ -38,13 +38,22 @@ def _loop(start: Any, stop: Any = None, step: Any = 1, **_: Any) -> Any:
 def _placing(s: Session, values: Any) -> Iterator[Any]:
     """neuronxcc reads a loop's body once: what it counts up to compute addresses is counted once."""
     loop = LoopPlaces()
+    around = s.loops[-1] if s.loops else None
     s.loops.append(loop)
+    t = s.trace
     try:
         for value in values:
+            first = len(t)
             yield value
+            if loop.outer:
+                if first < len(t):
+                    t.begins[first] = True
+                t.turned = True
             loop.turn()
     finally:
         s.loops.remove(loop)
+        if around is not None:
+            around.outer = True
 
 
 function("static_range")(_range)

@@ -172,7 +172,7 @@ class _Columns:
         self.views += trace.inputs[at]
         self.rows.append((self.kinds.setdefault(kind, len(self.kinds)), _RINGS[asked or trace.allowed[at][0]], allowed,
                           trace.core[at], ring, trace.line[at], len(trace.outputs[at]), len(trace.inputs[at]),
-                          len(attributes), in_order))  # fmt: skip
+                          len(attributes), in_order, trace.begins[at]))  # fmt: skip
 
 
 def label(trace: Trace, line: int) -> str:
@@ -198,7 +198,7 @@ def draft_of(trace: Trace, rings: int = 1) -> _native.CoreDraft:
         buffers,
         views,
         list(columns.kinds),
-        np.array(columns.rows, np.int64).reshape(-1, 10),
+        np.array(columns.rows, np.int64).reshape(-1, 11),
         np.array(columns.views, np.int32),
         np.array(columns.keys, np.int32),
         np.array(columns.values, np.float64),

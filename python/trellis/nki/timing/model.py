@@ -36,6 +36,7 @@ class Scenario:
     critical_path: bool = False
     copies: int = 2  # tiles of one declaration in flight
     figures: int = 0  # -1: assumed figures at their fast ends, 1: at their slow ends
+    regions: bool = False  # Tensor goes through the iterations of loops around loops one after another
     repeats: bool = False  # neuronxcc's compiler leaves repeated loads and computations as they are written
     rings: int = RINGS  # of each engine that triggers transfers, where neuronxcc's compiler chooses
 
@@ -87,7 +88,8 @@ Changes = tuple[tuple[str, str], ...]  # figure, value
 def outcome(draft: _native.CoreDraft, trace: Trace, chip: str, scenario: Scenario, changes: Changes = (),
             keep_timeline: bool = False, fuse: bool = False) -> Outcome:
     spec = _native.CoreChip(chip, list(changes), scenario.figures)
-    assembled = draft.assemble(spec, scenario.window, scenario.critical_path, scenario.copies, fuse, spill=True)
+    assembled = draft.assemble(spec, scenario.window, scenario.critical_path, scenario.copies, fuse, scenario.regions,
+                               spill=True)
     run = assembled.time(spec, keep_timeline)
     rest = unfolded(trace, run.end)
     return Outcome(scenario, assembled, run, grown(trace, run.totals, rest), rest, trace)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from trellis.nki.trace import COLUMNS, Trace, View
 
 __all__ = ["without_repetition"]
@@ -86,6 +88,8 @@ class Pass:
         kept = [at for at in range(len(t)) if at not in self.dropped]
         number = {at: n for n, at in enumerate(kept)}
         column: dict[str, Any] = {name: [getattr(t, name)[at] for at in kept] for name in (*COLUMNS, "outputs", "inputs")}
+        begun = np.searchsorted(kept, np.flatnonzero(t.begins))  # what is left out hands its region to what comes next
+        column["begins"] = np.isin(np.arange(len(kept)), begun).tolist()
         pairs: dict[str, Any] = {name: [(number[a], number[b]) for a, b in getattr(t, name) if a in number and b in number]
                  for name in ("depends", "after")}  # fmt: skip
         return replace(t, views=[self.place(v) for v in range(len(t.views))], no_reorder=[],
