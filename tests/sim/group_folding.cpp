@@ -132,6 +132,29 @@ TEST(GroupFolding, MessagesToLowerRanksFold) {
   EXPECT_LE(2 * folded.simulated(), whole.simulated());
 }
 
+// Computations that read and write memory beside sums.
+TEST(GroupFolding, LoadsFoldAsTheirRanksDo) {
+  int less = 0;
+  for (const char* name : {"trn1.32xlarge x 2", "trn2.48xlarge x 2"}) {
+    const Machine machine = machine_named(name);
+    const Rank ranks = machine.ranks(), half = ranks / 2;
+    const CompiledSchedule sum(schedule::algorithm_named("ring"), {.dims = {2}});
+    std::vector<SimulatedCollective> all;
+    for (const auto& group : groups_of(ranks, 2, half, 1000))
+      all.push_back({.pattern = &sum, .bytes = 40'000'000, .members = group});
+    std::vector<Load> loads;
+    for (Rank r = 0; r < ranks; ++r) loads.push_back({r, 3e8, 9e10, 5 * us});
+    for (Rank r = 0; r < half; ++r) loads.push_back({r, 1e8, 7e10, 11 * us});
+    sim::Run folded(machine, all, {.loads = loads}), whole(machine, all, {.fold = false, .loads = loads});
+    EXPECT_EQ(folded.run(), whole.run()) << name;
+    for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(folded.ended(i), whole.ended(i)) << name << ' ' << i;
+    for (std::size_t i = 0; i < loads.size(); ++i)
+      EXPECT_EQ(folded.load_ended(i), whole.load_ended(i)) << name << ' ' << i;
+    less += 2 * folded.simulated() <= whole.simulated();
+  }
+  EXPECT_EQ(less, 2);
+}
+
 // Half of the hosts: a row in any order is cut where they end.
 TEST(GroupFolding, APartOfARowFolds) {
   const Machine machine = machine_named("trn1.32xlarge x 4");

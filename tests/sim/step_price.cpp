@@ -54,6 +54,30 @@ TEST(StepPrice, WhatIsWaitedForIsExposedAndWhatRunsBesideIsNot) {
   EXPECT_EQ(late.classes[0].exposed[0], late.exchanges[0].together);
 }
 
+// In layouts of data and context, gradients go over both, which `train` calls sharding.
+TEST(StepPrice, AFigureOfTheDataAxisCountsForGradientsOverDataAndContext) {
+  const Machine usual = machine_named("trn1.32xlarge");
+  MachineSpec spec = usual.spec();
+  const std::string text = spec.figures.text();
+  spec.figures = Figures::read("like usual\nstep.exposed.data = 0.25 0..1 | assumed | of a chip file of one's own\n",
+                               [&](std::string_view) { return std::string_view(text); });
+  const Machine hiding{spec};
+  const auto exposed = [](const Machine& machine, const std::string& axis) {
+    const std::string step = std::string("ranks 32\ngroup ") + axis + " 0-7 8-15 16-23 24-31\n" + products +
+                             "compute a mm\nall_reduce g 64MB on " + axis + " after a stream compute\n";
+    ExecutionGraph graph = read_graph("step", step);
+    graph.communicators[0].name = axis;
+    return price_step(graph, machine).classes[0].exposed[0];
+  };
+  for (const char* axis : {"data", "sharding"})
+    EXPECT_NEAR(static_cast<double>(exposed(hiding, axis)), 0.25 * static_cast<double>(exposed(usual, axis)), 1)
+        << axis;
+  for (const char* axis : {"context", "pipeline", "tensor"})
+    EXPECT_EQ(exposed(hiding, axis), exposed(usual, axis)) << axis;
+  EXPECT_EQ(exposed_figure_of("sharding", hiding), "step.exposed.data");
+  EXPECT_EQ(exposed_figure_of("sharding", usual), "");
+}
+
 TEST(StepPrice, GroupsOfAHostShareItsWayOut) {
   const Machine machine = machine_named("trn1.32xlarge x 2");
   std::string groups = "group one 0,32\ngroup all";

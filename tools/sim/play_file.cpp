@@ -58,29 +58,30 @@ std::vector<std::string> trace_paths(const std::string& path) {
   return paths.empty() ? std::vector<std::string>{path} : paths;
 }
 
-// None: nothing is gained by folding, or it is not wanted.
-std::optional<Workload> folded_trace(const Playing& o) {
-  if (o.unfolded || o.noise.runs > 0) return {};
-  const std::vector<std::string> paths = trace_paths(o.file.path);
-  const auto graph = read_alike_chakra(o.file.path, paths, [&](std::size_t r) { return read_input(paths[r]); });
-  return graph ? folded_workload_of(*graph) : std::nullopt;
-}
+bool is_trace(const Playing& o) { return std::filesystem::path(o.file.path).extension() == ".et"; }
 
-Workload trace(const Playing& o) {
+ExecutionGraph trace(const Playing& o) {
   std::vector<std::string> texts;
   const std::vector<std::string> paths = trace_paths(o.file.path);
   for (const std::string& path : paths) texts.push_back(read_input(path));
   std::vector<ChakraFile> files;
   for (std::size_t i = 0; i < paths.size(); ++i) files.push_back({paths[i], texts[i]});
-  return sim::workload_of(read_chakra(o.file.path, files));
+  return read_chakra(o.file.path, files);
 }
 
-bool is_trace(const Playing& o) { return std::filesystem::path(o.file.path).extension() == ".et"; }
-
-Workload workload_of(const Playing& o) {
+ExecutionGraph graph_of(const Playing& o) {
   if (is_trace(o)) return trace(o);
-  if (is_goal(o.file.text)) return sim::workload_of(goal_graph(read_goal(o.file.path, o.file.text)));
-  return sim::workload_of(read_graph(o.file.path, o.file.text));
+  if (is_goal(o.file.text)) return goal_graph(read_goal(o.file.path, o.file.text));
+  return read_graph(o.file.path, o.file.text);
+}
+
+// Ranks that do the same, once. None: nothing is gained, or it is not wanted.
+std::optional<Workload> folded_workload(const Playing& o) {
+  if (o.unfolded || o.noise.runs > 0) return {};
+  if (!is_trace(o)) return folded_workload_of(graph_of(o));
+  const std::vector<std::string> paths = trace_paths(o.file.path);
+  const auto graph = read_alike_chakra(o.file.path, paths, [&](std::size_t r) { return read_input(paths[r]); });
+  return graph ? folded_workload_of(*graph) : std::nullopt;
 }
 
 // `file:PATH` in place of an algorithm's name.
@@ -104,10 +105,10 @@ struct Row {
   Time first = forever, last = 0, path = 0;
 };
 
-// How often it is done: by each group, and each rank that a folded cell stands for.
+// How often it is done: by each group; computation by each rank that a cell stands for.
 std::int64_t times_of(const Workload& workload, const Part& part) {
   if (part.groups) return std::ssize(*part.groups);
-  if (part.kind == Part::Kind::collective || !workload.folded) return 1;
+  if (part.kind == Part::Kind::collective) return 1;
   return std::ssize(workload.cells[part.cells.front()].ranks);
 }
 
@@ -259,10 +260,10 @@ int play_file(const Playing& o) {
     report.answer = answer(report.workload, options, o.noise, priced);
   };
   try {
-    auto folded = is_trace(o) ? folded_trace(o) : std::nullopt;
-    play(folded ? *std::move(folded) : workload_of(o));
+    auto folded = folded_workload(o);
+    play(folded ? *std::move(folded) : sim::workload_of(graph_of(o)));
   } catch (const NotAlike&) {
-    play(workload_of(o));
+    play(sim::workload_of(graph_of(o)));
   }
   const Workload& workload = report.workload;
   if (report.answer.played.time == forever) throw std::runtime_error("interrupted before the end was reached");

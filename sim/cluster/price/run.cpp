@@ -13,7 +13,7 @@ Run::~Run() = default;
 
 Time Run::run() { return engine_->run(); }
 Time Run::ended(std::size_t collective) const { return engine_->ended_[engine_->like_.at(collective)]; }
-Time Run::load_ended(std::size_t load) const { return engine_->loads_ended_.at(load); }
+Time Run::load_ended(std::size_t load) const { return engine_->loads_ended_[engine_->loads_.at(load).like]; }
 const Folding* Run::folding() const { return engine_->folding_.get(); }
 Rank Run::simulated() const { return static_cast<Rank>(engine_->seats_.size()); }
 std::int64_t Run::transfers() const { return engine_->transfers_; }

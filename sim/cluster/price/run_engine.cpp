@@ -28,6 +28,10 @@ void add_use(std::vector<Use>& uses, std::uint32_t resource, std::uint32_t weigh
   uses.push_back({resource, weight});
 }
 
+using LoadKey = std::tuple<double, double, Time>;
+
+LoadKey key_of(const Load& load) { return {load.bytes, load.rate, load.start}; }
+
 }  // namespace
 
 Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> collectives, RunSettings settings)
@@ -44,14 +48,7 @@ Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> col
   if (!few_) {
     capacities_.resize(machine_.resources());
     for (ResourceId r = 0; r < capacities_.size(); ++r) capacities_[r] = rate_of(machine_.rate(r));
-    first_load_ = machine_.resources();
-    for (const Load& load : settings_.loads) {
-      if (machine_.hbm(load.rank) == no_resource)
-        throw std::invalid_argument(fmt::format("a load on rank {}: {} has no HBM", load.rank, machine_.name()));
-      capacities_.push_back(rate_of(load.rate) + 1);
-    }
   }
-  loads_ended_.assign(settings_.loads.size(), 0);
   for (std::uint32_t collective = 0; collective < collectives_.size(); ++collective) {
     add_seats(collective);
     const CompiledSchedule& pattern = *collectives_[collective].pattern;
@@ -70,6 +67,7 @@ Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> col
     seat.hbm = one_pass(machine_.hbm(seat.rank));
     seat.dma = one_pass(machine_.dma(seat.rank));
   }
+  add_loads();
   ended_.assign(collectives_.size(), 0);
   if (settings_.trace) traces_.resize(moves_);
   if (settings_.alone) {
@@ -84,10 +82,10 @@ Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> col
   capacities_ = {};
 }
 
-// Like collectives that begin together fold as one, and others beside them by what all allow.
+// Like collectives that begin together fold as one, and others beside them by what all allow; so do like loads.
 std::optional<schedule::Symmetry> Run::Engine::symmetry() {
-  if (settings_.noise || !settings_.loads.empty() || collectives_.empty()) return {};
-  if (collectives_[0].members.empty() && collectives_.size() == 1)
+  if (settings_.noise || collectives_.empty()) return {};
+  if (collectives_[0].members.empty() && collectives_.size() == 1 && settings_.loads.empty())
     return folded_symmetry(collectives_[0].pattern->symmetry(), machine_);
   std::map<std::tuple<const CompiledSchedule*, double, double, Time>, std::uint32_t> numbers;
   std::vector<LikeGroups> kinds;
@@ -99,7 +97,31 @@ std::optional<schedule::Symmetry> Run::Engine::symmetry() {
     kinds[found->second].groups.push_back(c.members);
     kind_.push_back(found->second);
   }
+  static const schedule::Symmetry by_itself;
+  std::map<LoadKey, std::size_t> loads;
+  for (const Load& load : settings_.loads) {
+    const auto [found, fresh] = loads.try_emplace(key_of(load), kinds.size());
+    if (fresh) kinds.push_back({.schedule = &by_itself});
+    kinds[found->second].groups.push_back({load.rank});
+  }
   return folded_symmetry(machine_, kinds);
+}
+
+// Each has a resource of its own, which limits its rate.
+void Run::Engine::add_loads() {
+  std::map<std::pair<LoadKey, Rank>, std::uint32_t> simulated;
+  for (std::uint32_t i = 0; i < settings_.loads.size(); ++i) {
+    const Load& load = settings_.loads[i];
+    if (machine_.hbm(load.rank) == no_resource)
+      throw std::invalid_argument(fmt::format("a load on rank {}: {} has no HBM", load.rank, machine_.name()));
+    const Rank one = folding_ ? folding_->representative(load.rank) : load.rank;
+    const std::uint32_t like = folding_ ? simulated.try_emplace({key_of(load), one}, i).first->second : i;
+    loads_.push_back({.hbm = one_pass(machine_.hbm(load.rank)), .like = like});
+    if (like != i) continue;
+    loads_.back().rate = {static_cast<std::uint32_t>(capacities_.size()), one_use};
+    capacities_.push_back(rate_of(load.rate) + 1);
+  }
+  loads_ended_.assign(loads_.size(), 0);
 }
 
 // The network's number of a resource.

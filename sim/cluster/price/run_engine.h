@@ -69,14 +69,19 @@ class Run::Engine {
   std::vector<Trace> traces_;
   std::vector<Time> ended_;
   std::vector<Time> loads_ended_;
-  std::uint32_t first_load_ = 0;  // the network's resource that limits the first load; the others follow
-  bool few_ = false;              // resources are numbered as they come; else as the machine does
+  struct SimulatedLoad {
+    Use hbm = {}, rate = {};  // what it takes of the HBM, and of the resource that limits it
+    std::uint32_t like = 0;   // the load that stands for it: itself, if it is simulated
+  };
+  std::vector<SimulatedLoad> loads_;
+  bool few_ = false;  // resources are numbered as they come; else as the machine does
   std::unordered_map<ResourceId, std::uint32_t> numbers_;
   std::int64_t transfers_ = 0, events_ = 0;
 
  private:
   std::optional<schedule::Symmetry> symmetry();
   void add_seats(std::uint32_t collective);
+  void add_loads();
   void add_peers(Seat&, Rank own);
   std::uint32_t number(ResourceId);
   Use one_pass(ResourceId);

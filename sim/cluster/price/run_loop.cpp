@@ -120,9 +120,11 @@ class Loop {
       for (std::uint32_t m = 0; m < moves.size(); ++m)
         if (moves[m].waits == 0) queue_.push(start, event_of(i, m));
     }
-    loads_left_ = e_.settings_.loads.size();
-    for (std::uint32_t i = 0; i < e_.settings_.loads.size(); ++i)
+    for (std::uint32_t i = 0; i < e_.loads_.size(); ++i) {
+      if (e_.loads_[i].like != i) continue;
       queue_.push(e_.settings_.loads[i].start, event_of(tag_of_load(i), 0, Kind::load));
+      ++loads_left_;
+    }
   }
 
   std::uint32_t tag_of_load(std::uint32_t number) const {
@@ -133,7 +135,7 @@ class Loop {
   void begin_load(std::uint32_t tag) {
     const std::uint32_t number = load_of_tag(tag);
     const Load& load = e_.settings_.loads[number];
-    const Use uses[] = {{e_.machine_.hbm(load.rank), one_use}, {e_.first_load_ + number, one_use}};
+    const Use uses[] = {e_.loads_[number].hbm, e_.loads_[number].rate};
     const Work work = static_cast<Work>(load.bytes) * work_of_byte;
     if (work == 0 || load.rate <= 0) return end_load(tag);
     e_.network_->start(uses, work, event_of(tag, 0));
