@@ -102,7 +102,9 @@ std::vector<Record> read_records(std::string_view text, std::string_view file) {
     throw std::invalid_argument(fmt::format("{} is no JSON: {}", file, said.substr(said.find("] ") + 2)));
   }
   if (json.is_object() && json.contains("records")) json = nlohmann::json(json["records"]);
-  if (!json.is_array()) throw std::invalid_argument(fmt::format("{}: expected a list of records", file));
+  if (!json.is_array() || json.empty())
+    throw std::invalid_argument(
+        fmt::format("{}: expected a list of records{}", file, json.is_array() ? ", not an empty one" : ""));
   std::vector<Record> records;
   for (std::size_t i = 0; i < json.size(); ++i)
     records.push_back(read_record(json[i], fmt::format("{}: record {}", file, i)));

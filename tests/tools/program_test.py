@@ -58,6 +58,7 @@ class Mistakes(unittest.TestCase):
     def test_a_mistyped_option(self):
         self.assert_one_line(trellis("--versoin"), 2, "did you mean '--version'?")
         self.assert_one_line(trellis("--hlep=3"), 2, "did you mean '--help'?")
+        self.assert_one_line(trellis("sim", "-t"), 2, "has no option '-t'; see `trellis sim --help`")
         self.assert_one_line(trellis("--quite-other"), 2, "see `trellis --help`")
 
     def test_a_mistyped_command(self):

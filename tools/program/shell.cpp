@@ -30,7 +30,8 @@ std::string unexpected(const cli11::App* app, const std::string& argument) {
   const std::vector<std::string> known = option ? option_names(app) : command_names(app);
   const char* kind = option ? "option" : known.empty() ? "argument" : "command";
   const std::string word = argument.substr(0, option ? argument.find('=') : std::string::npos);
-  const std::string suggestion = text::nearest(word, known);
+  const bool letter = option && word.size() == 2;  // every other letter is as near to it
+  const std::string suggestion = letter ? "" : text::nearest(word, known);
   const std::string help =
       suggestion.empty() ? fmt::format("see `{} --help`", path_of(app)) : fmt::format("did you mean '{}'?", suggestion);
   return fmt::format("{} has no {} '{}'; {}", path_of(app), kind, word, help);
