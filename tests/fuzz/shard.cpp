@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace trellis::train;
   try {
     for (const ShardEntry& e : shard_entries("input", {reinterpret_cast<const char*>(data), size}, size)) {
-      const Slice& s = e.slice;
+      const TensorSlice& s = e.slice;
       const std::uint64_t bytes = s.elements() * trellis::kernels::size_of(e.type);
       if (e.first > size || bytes > size - e.first) std::abort();
       if (s.row + s.row_count > s.rows || s.column + s.column_count > s.columns) std::abort();
