@@ -19,6 +19,7 @@ struct HostCosts {
   double local = 0;              // a copy or a sum of a rank's own
   double byte_into_slot = 0, byte_from_slot = 0;
   double byte_read = 0;                 // in place
+  double byte_served = 0;               // on the side of the core whose memory is read, by one reader after another
   double made_here = 0;                 // part by which this is more for bytes that the operation has made
   double byte_added = 0;                // a sum, besides the reading
   double byte_local = 0;                // for each source of a local copy or sum
