@@ -87,8 +87,8 @@ def main():
             answer, seconds, cpu, most = best(["train", "search", config, "-m", machine, "-g", str(batch), "--json"])
             found = answer[0] if isinstance(answer, list) else answer
             layouts, priced = found["layouts_possible"], found["priced"]
-            searches.append([name, layouts, priced, rounded(seconds), round(layouts / seconds * 60), round(most / 1e6)])
-            print(f"{name:44} {seconds:7.2f} s {layouts} layouts, {priced} priced", flush=True)
+            searches.append([name, layouts, priced, rounded(seconds), rounded(cpu), round(layouts / cpu * 60), round(most / 1e6)])
+            print(f"{name:44} {seconds:7.2f} s {cpu:7.2f} s of CPU {layouts} layouts, {priced} priced", flush=True)
     if given.output:
         out = {"what": "Training steps priced and layouts searched",
                "machine": {"kind": "a virtual machine", "cores": f"{len(os.sched_getaffinity(0))} cores"},
@@ -97,7 +97,8 @@ def main():
                "tables": [{"title": "trellis train price", "rows": prices,
                            "columns": ["a step", "seconds", "seconds of CPU", "MB", "goal in seconds"]},
                           {"title": "trellis train search, 1,024 sequences a step", "rows": searches,
-                           "columns": ["a search", "layouts", "priced", "seconds", "layouts a minute", "MB"]}]}  # fmt: skip
+                           "columns": ["a search", "layouts", "priced", "seconds", "seconds of CPU",
+                                       "layouts a minute of CPU", "MB"]}]}  # fmt: skip
         pathlib.Path(given.output).write_text(json.dumps(out, indent=1) + "\n")
 
 
