@@ -138,7 +138,7 @@ class Trace:
     queue: list[str | None] = field(default_factory=list)
     core: list[int] = field(default_factory=list)
     partial: list[bool] = field(default_factory=list)  # it may write less than its outputs' views say
-    begins: list[bool] = field(default_factory=list)  # a region: an iteration of a loop around others, or what comes after it
+    begins: list[bool] = field(default_factory=list)  # a region: a long iteration of a loop around others, or what comes after it
     turned: bool = False  # what is recorded next begins a region
 
     def __len__(self) -> int:

@@ -101,3 +101,21 @@ def test_two_lines_that_load_the_same_load_it_once():
     left = without_repetition(written, SBUF)
     assert loads(written) == 4 and loads(left) == 2
     assert left.kind.count("tensor_tensor") == 2
+
+
+def test_only_elements_of_two_bytes_are_transposed_by_a_transfer():
+    import ml_dtypes
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.language as nl
+
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray((64, 256), x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.load_transpose2d(x[0:256, 0:64]))
+        return out
+
+    x = np.arange(256 * 64, dtype=np.float32).reshape(256, 64)
+    kinds = {dtype: traced(kernel, x.astype(dtype)).kind for dtype in (np.float32, ml_dtypes.bfloat16)}
+    assert kinds[np.float32].count("nc_transpose") == 2 and "dma_transpose" not in kinds[np.float32]
+    assert kinds[ml_dtypes.bfloat16].count("dma_transpose") == 1
+    assert np.array_equal(kernel(x), x.T)

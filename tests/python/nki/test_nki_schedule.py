@@ -94,7 +94,7 @@ def masked_product(rows, columns):
 
 
 def test_iterations_that_follow_from_others_are_those_that_would_be_traced():
-    rows, k, columns = 1_300, 1_024, 256  # the last iteration is cut by its mask
+    rows, k, columns = 1_300, 4_096, 256  # the last iteration is cut by its mask
     arrays = np.zeros((rows, k), np.float32), np.zeros((k, columns), np.float32)
     kernel = masked_product(rows, columns)
     kernel.launch(arrays, {}, compute=False)
@@ -105,7 +105,7 @@ def test_iterations_that_follow_from_others_are_those_that_would_be_traced():
     assert not kernel.session.repeated and len(told) == len(all_traced)
     for column in ("kind", "line", "attributes", "names", "allowed", "begins"):
         assert getattr(told, column) == getattr(all_traced, column)
-    assert sum(told.begins) == 11  # each iteration of the loop around the products
+    assert sum(told.begins) == 11  # each iteration of the loop around the products, which is long
     same = {}
     for mine, theirs in zip(zip(told.outputs, told.inputs, strict=True),
                             zip(all_traced.outputs, all_traced.inputs, strict=True), strict=True):

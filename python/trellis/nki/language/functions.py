@@ -15,6 +15,7 @@ from trellis.nki.instructions.reductions import axes_of, tensor_partition_reduce
 from trellis.nki.kernels.allocation import fresh
 from trellis.nki.language.arithmetic import binary, finish, spread, unary
 from trellis.nki.language.indices import mask_of
+from trellis.nki.rules.chips import PARTITIONS
 from trellis.nki.tensors.indexing import under
 from trellis.nki.tensors.tensor import NkiTensor
 from trellis.nki.tensors.types import F32, to_dtype
@@ -225,16 +226,27 @@ def _evicted(value: NkiTensor) -> NkiTensor:
 
 @function("load_transpose2d")
 def load_transpose2d(src: Any, dtype: Any = None, mask: Any = None, **_: Any) -> NkiTensor:
-    """A DMA that transposes."""
+    """A DMA that transposes, which moves elements of 2 bytes (nki.isa.dma_transpose). For others Tensor transposes what is
+    loaded: KDA counts the same products and the same copies out of PSUM in `bmm_v2` and in `bmm_v2_d2_loadtranspose`."""
     let = mask_of(mask)
-    under(src, let)
     dst = fresh((src.shape[1], src.shape[0]), to_dtype(dtype) if dtype else src.dtype)
+    if src.itemsize != 2 and let is None and src.bounds is None and src.shape[1] <= PARTITIONS:
+        return _transposed_by_products(dst, src)
+    under(src, let)
     if session().compute:
         values = src.read()
         dst.write((np.where(let, values, 0) if let is not None else values).T)
     made = emit("dma_transpose", (dst,), (src,), allowed=("sync", "scalar", G), name="load_transpose2d")
     src.bounds = None
     return finish(dst, made)
+
+
+def _transposed_by_products(dst: NkiTensor, src: NkiTensor) -> NkiTensor:
+    for first in range(0, src.shape[0], PARTITIONS):
+        rows = slice(first, min(first + PARTITIONS, src.shape[0]))
+        turned = transpose(load(src[rows, :]))
+        made = tensor_copy(dst[:, rows], turned)
+    return finish(dst, made) if src.shape[0] <= PARTITIONS else dst
 
 
 @function("atomic_rmw")

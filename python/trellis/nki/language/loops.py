@@ -17,6 +17,8 @@ __all__ = [
     "program_ndim", "spmd_dim", "spread_over", "while_loop",
 ]  # fmt: skip
 
+LONG = 64  # instructions of an iteration around loops from which it is a region: a scheduler sees several shorter ones at once
+
 ALL = ("sync", "scalar", "gpsimd", "vector", "tensor")
 
 
@@ -45,10 +47,8 @@ def _placing(s: Session, values: Any) -> Iterator[Any]:
         for value in values:
             first = len(t)
             yield value
-            if loop.outer:
-                if first < len(t):
-                    t.begins[first] = True
-                t.turned = True
+            if loop.outer and len(t) - first >= LONG:
+                t.begins[first] = t.turned = True
             loop.turn()
     finally:
         s.loops.remove(loop)

@@ -36,7 +36,7 @@ class Scenario:
     critical_path: bool = False
     copies: int = 2  # tiles of one declaration in flight
     figures: int = 0  # -1: assumed figures at their fast ends, 1: at their slow ends
-    regions: bool = False  # Tensor goes through the iterations of loops around loops one after another
+    regions: bool = True  # Tensor goes through the iterations of loops around loops one after another
     repeats: bool = False  # neuronxcc's compiler leaves repeated loads and computations as they are written
     rings: int = RINGS  # of each engine that triggers transfers, where neuronxcc's compiler chooses
 
