@@ -48,7 +48,7 @@ TEST(Blame, WhatARankSentBeforeItLeftIsTaken) {
   const auto device = device::open("host");
   Joined both(*device);
   auto& [mine, theirs] = both;
-  const Activity waits{.operation = 1, .waits_for = 1, .running = true};
+  const Activity waits{.operation = 1, .step = 0, .waits_for = 1, .running = true};
   mine->show(waits);
   theirs->show({.operation = 1});
   Receiver& receiver = mine->receiver(1, 0);
