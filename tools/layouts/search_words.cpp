@@ -45,10 +45,13 @@ Table table_of(const std::string& name, const Layouts& layouts, const SearchedMa
   return table;
 }
 
-// What a search reports in which nothing fits.
+// What a search reports that has nothing which fits.
 std::string least_of(const LayoutSearch& search) {
+  if (search.stopped && search.priced + search.too_large == 0)
+    return "  best           not known: no layout was priced before the search was stopped\n";
   const auto least = std::ranges::min_element(search.layouts, {}, &PricedLayout::memory);
-  std::string out = fmt::format("  best           none fits into {} a rank", sim::bytes_words(search.memory_of_rank));
+  std::string out = fmt::format("  best           none{} fits into {} a rank",
+                                search.stopped ? " of those looked at" : "", sim::bytes_words(search.memory_of_rank));
   if (least != search.layouts.end() && least->memory > 0)
     out += fmt::format("; the smallest, {}, needs {}", words_of(least->layout), sim::bytes_words(least->memory));
   return out + "\n";
