@@ -113,7 +113,7 @@ class ListScheduler {
     for (std::uint32_t at = 0; at < count_; ++at) each_tile(at, [&](std::size_t b, std::size_t) { ++left_[b]; });
     if (options_.critical_path) find_heights();
     if (!by_region()) return;
-    products_left_.assign(draft_.regions.empty() ? 1 : draft_.regions.back() + 1, 0);
+    products_left_.assign(draft_.regions.back() + 1, 0);
     for (std::uint32_t at = 0; at < count_; ++at)
       if (for_tensor(at)) ++products_left_[draft_.regions[at]];
     next_region();
