@@ -12,7 +12,8 @@ nb::dict as_dict(const Workload& workload, const Played& played) {
   nb::list parts, cells;
   for (std::size_t i = 0; i < played.parts.size(); ++i) {
     const PlayedPart& p = played.parts[i];
-    parts.append(nb::make_tuple(workload.parts[i].name, workload.parts[i].stream, p.start, p.end, p.algorithm));
+    const schedule::GraphTask& task = *workload.parts[i].task;
+    parts.append(nb::make_tuple(task.name, workload.graph->streams[task.stream].name, p.start, p.end, p.algorithm));
   }
   for (std::size_t i = 0; i < played.cells.size(); ++i) {
     const PlayedCell& c = played.cells[i];

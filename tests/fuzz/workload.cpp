@@ -11,13 +11,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const Workload workload = workload_of(read_graph("fuzz", {reinterpret_cast<const char*>(data), size}));
     for (std::size_t i = 0; i < workload.parts.size(); ++i) {
-      const Part& part = workload.parts[i];
+      const WorkloadPart& part = workload.parts[i];
       for (std::uint32_t before : part.after)
         if (before >= i) std::abort();
       for (std::uint32_t cell : part.cells)
         if (cell >= workload.cells.size()) std::abort();
       for (Rank member : part.members)
-        if (member < 0 || member >= workload.ranks) std::abort();
+        if (member < 0 || member >= workload.graph->ranks) std::abort();
       if (part.cells.empty() || text(workload, part).empty()) std::abort();
     }
   } catch (const std::invalid_argument&) {

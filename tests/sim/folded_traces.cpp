@@ -119,11 +119,12 @@ using Ran = std::vector<std::vector<std::tuple<std::string, Time, Time>>>;
 
 // What each rank does, and when.
 Ran by_rank(const Workload& w, const Played& played) {
-  Ran all(static_cast<std::size_t>(w.ranks));
+  Ran all(static_cast<std::size_t>(w.graph->ranks));
   for (std::size_t i = 0; i < w.parts.size(); ++i)
     for (std::uint32_t cell : w.parts[i].cells)
       for (Rank r : w.cells[cell].ranks)
-        all[static_cast<std::size_t>(r)].emplace_back(w.parts[i].name, played.parts[i].start, played.parts[i].end);
+        all[static_cast<std::size_t>(r)].emplace_back(w.parts[i].task->name, played.parts[i].start,
+                                                      played.parts[i].end);
   for (auto& own : all) std::ranges::sort(own);
   return all;
 }
@@ -149,7 +150,7 @@ TEST(FoldedTraces, TakeAsLongAsEachRankByItself) {
     const Traces traces = traces_of(shape);
     const auto alike = traces.alike();
     ASSERT_TRUE(alike);
-    const auto folded = folded_workload_of(*alike);
+    const auto folded = folded_workload_of(lent(*alike));
     ASSERT_TRUE(folded);
     EXPECT_EQ(folded->cells.size(), static_cast<std::size_t>(shape.stages));
     const Workload all = workload_of(traces.all());
@@ -179,7 +180,7 @@ TEST(FoldedTraces, RanksThatDifferInAnythingAreApart) {
   const Workload all = workload_of(traces.all());
   const auto alike = traces.alike();
   if (alike) {
-    const auto folded = folded_workload_of(*alike);
+    const auto folded = folded_workload_of(lent(*alike));
     ASSERT_TRUE(folded);
     EXPECT_GT(folded->cells.size(), 2U);
     const auto a = played_folded(*folded, machine);
@@ -200,7 +201,7 @@ TEST(FoldedTraces, FaultsAreLeftToWhoReadsAll) {
 
 TEST(FoldedTraces, WhereRanksAreNotAlikeTheMachineSaysSo) {
   const Traces traces = traces_of({2, 4, 2});
-  const auto folded = folded_workload_of(*traces.alike());
+  const auto folded = folded_workload_of(std::make_shared<const ExecutionGraph>(*traces.alike()));
   MachineSpec slow = machine_named("torus:4x4").spec();
   what_if(slow, "slow:0-1:0.5");
   EXPECT_THROW(play(*folded, Machine(slow)), NotAlike);

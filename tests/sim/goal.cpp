@@ -54,8 +54,8 @@ TEST(Goal, DisseminationTakesAsLongAsLogGopsimSays) {
   }
   EXPECT_EQ(ends(text), std::vector<double>(16, 22000));
   const Workload workload = workload_of(goal_graph(read_goal("g", text)));
-  EXPECT_EQ(workload.ranks, 16);
-  EXPECT_EQ(std::ranges::count(workload.parts, Part::Kind::collective, &Part::kind), 64);
+  EXPECT_EQ(workload.graph->ranks, 16);
+  EXPECT_EQ(std::ranges::count(workload.parts, false, &WorkloadPart::computes), 64);
 }
 
 TEST(Goal, ParametersByName) {

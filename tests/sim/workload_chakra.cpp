@@ -135,7 +135,7 @@ TEST(Chakra, CollectivesOfAGroupBelongTogether) {
   const Workload w = read(ranks);
   ASSERT_EQ(w.parts.size(), 7U);
   EXPECT_EQ(w.parts[4].members, (std::vector<Rank>{0, 1}));
-  EXPECT_EQ(w.parts[4].bytes, 2000);
+  EXPECT_EQ(w.parts[4].task->bytes, 2000);
   EXPECT_EQ(w.parts[5].members, (std::vector<Rank>{2, 3}));
   EXPECT_TRUE(w.parts[6].members.empty());
   EXPECT_EQ(w.parts[6].after, (std::vector<std::uint32_t>{4, 5}));

@@ -194,9 +194,9 @@ TEST(StepValue, IsAWorkloadAsTextAndAsChakraTraces) {
     const sim::Workload chakra = sim::workload_of(sim::read_chakra("step", files));
     const auto total = [](const sim::Workload& w) {
       double flops = 0;
-      for (const sim::Part& p : w.parts)
-        if (p.kind == sim::Part::Kind::compute)
-          for (std::uint32_t cell : p.cells) flops += p.flops * static_cast<double>(w.cells[cell].ranks.size());
+      for (const sim::WorkloadPart& p : w.parts)
+        if (p.computes)
+          for (std::uint32_t cell : p.cells) flops += p.task->flops * static_cast<double>(w.cells[cell].ranks.size());
       return flops;
     };
     double flops = 0;

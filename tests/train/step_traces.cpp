@@ -56,9 +56,10 @@ TEST(StepTraces, HaveTheExchangesOfExperts) {
   using schedule::Collective;
   const auto exchanges = [](const sim::Workload& w) {
     std::multiset<std::tuple<Collective, std::size_t, double>> all;
-    for (const sim::Part& p : w.parts)
-      if (p.kind == sim::Part::Kind::collective)
-        all.emplace(p.collective, p.members.empty() ? static_cast<std::size_t>(w.ranks) : p.members.size(), p.bytes);
+    for (const sim::WorkloadPart& p : w.parts)
+      if (!p.computes)
+        all.emplace(p.operation().collective,
+                    p.members.empty() ? static_cast<std::size_t>(w.graph->ranks) : p.members.size(), p.task->bytes);
     return all;
   };
   const auto written = exchanges(sim::workload_of(graph_of(stages)));

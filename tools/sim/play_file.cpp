@@ -75,21 +75,29 @@ ExecutionGraph graph_of(const Playing& o) {
   return read_graph(o.file.path, o.file.text);
 }
 
-// Ranks that do the same, once. None: nothing is gained, or it is not wanted.
-std::optional<Workload> folded_workload(const Playing& o) {
-  if (o.unfolded || o.noise.runs > 0) return {};
-  if (!is_trace(o)) return folded_workload_of(graph_of(o));
+// Of ranks that do the same once. None: a trace has a fault, or no two ranks do the same.
+std::optional<ExecutionGraph> alike_graph_of(const Playing& o) {
+  if (!is_trace(o)) return graph_of(o);
   const std::vector<std::string> paths = trace_paths(o.file.path);
-  const auto graph = read_alike_chakra(o.file.path, paths, [&](std::size_t r) { return read_input(paths[r]); });
-  return graph ? folded_workload_of(*graph) : std::nullopt;
+  return read_alike_chakra(o.file.path, paths, [&](std::size_t r) { return read_input(paths[r]); });
+}
+
+// Folded where that gains anything and is wanted.
+Workload workload_of(const Playing& o) {
+  if (o.unfolded || o.noise.runs > 0) return sim::workload_of(graph_of(o));
+  auto read = alike_graph_of(o);
+  if (!read) return sim::workload_of(graph_of(o));
+  const auto graph = std::make_shared<const ExecutionGraph>(*std::move(read));
+  if (auto folded = folded_workload_of(graph)) return *std::move(folded);
+  return sim::workload_of(is_trace(o) ? std::make_shared<const ExecutionGraph>(graph_of(o)) : graph);
 }
 
 // `file:PATH` in place of an algorithm's name.
 void read_schedules(Workload& workload, const std::string& usual) {
   std::map<std::string, std::shared_ptr<const schedule::Schedule>> read;
-  for (Part& part : workload.parts) {
-    const std::string& config = part.algorithm.empty() ? usual : part.algorithm;
-    if (part.kind != Part::Kind::collective || part.schedule || !config.starts_with(schedule::file_prefix)) continue;
+  for (WorkloadPart& part : workload.parts) {
+    const std::string& config = part.algorithm().empty() ? usual : part.algorithm();
+    if (part.computes || part.schedule || !config.starts_with(schedule::file_prefix)) continue;
     auto& schedule = read[config];
     if (!schedule)
       schedule =
@@ -106,25 +114,25 @@ struct Row {
 };
 
 // How often it is done: by each group; computation by each rank that a cell stands for.
-std::int64_t times_of(const Workload& workload, const Part& part) {
+std::int64_t times_of(const Workload& workload, const WorkloadPart& part) {
   if (part.groups) return std::ssize(*part.groups);
-  if (part.kind == Part::Kind::collective) return 1;
+  if (!part.computes) return 1;
   return std::ssize(workload.cells[part.cells.front()].ranks);
 }
 
 Table rows_of(const Workload& workload, const Played& played) {
   std::map<std::string, Row> by_name;
   for (std::size_t i = 0; i < workload.parts.size(); ++i) {
-    const Part& part = workload.parts[i];
-    Row& row = by_name[part.name];
-    row.what = part.kind == Part::Kind::compute ? "compute" : sim::text(workload, part);
+    const WorkloadPart& part = workload.parts[i];
+    Row& row = by_name[part.task->name];
+    row.what = part.computes ? "compute" : sim::text(workload, part);
     row.algorithm = played.parts[i].algorithm;
     row.parts += times_of(workload, part);
     row.first = std::min(row.first, played.parts[i].start);
     row.last = std::max(row.last, played.parts[i].end);
   }
   for (std::uint32_t i : played.path)
-    by_name[workload.parts[i].name].path += played.parts[i].end - played.parts[i].start;
+    by_name[workload.parts[i].task->name].path += played.parts[i].end - played.parts[i].start;
   std::vector<std::pair<std::string, Row>> rows(by_name.begin(), by_name.end());
   std::ranges::stable_sort(rows, std::greater{},
                            [](const auto& r) { return std::pair(r.second.path, -r.second.first); });
@@ -151,18 +159,17 @@ struct Counts {
 
 Counts counts_of(const Workload& workload, const Played& played) {
   Counts counts;
-  for (const Part& part : workload.parts)
-    (part.kind == Part::Kind::compute ? counts.computations : counts.exchanges) += times_of(workload, part);
+  for (const WorkloadPart& part : workload.parts)
+    (part.computes ? counts.computations : counts.exchanges) += times_of(workload, part);
   for (std::uint32_t i : played.path)
-    (workload.parts[i].kind == Part::Kind::compute ? counts.computing : counts.exchanging) +=
-        played.parts[i].end - played.parts[i].start;
+    (workload.parts[i].computes ? counts.computing : counts.exchanging) += played.parts[i].end - played.parts[i].start;
   return counts;
 }
 
 std::string text_of(const PlayReport& report) {
   const auto& [workload, machine, answer] = report;
   const auto& [played, interval, noisy, interrupted] = answer;
-  std::string out = fmt::format("{} on {}: {}\n", workload.name, machine.title(), time_words(played.time));
+  std::string out = fmt::format("{} on {}: {}\n", workload.graph->name, machine.title(), time_words(played.time));
   if (!interrupted.empty()) out += fmt::format("  interrupted    {}\n", interrupted);
   if (interval.high > 0) out += fmt::format("  between        {}\n", interval_words(interval));
   if (const std::string words = rests_on(machine.spec()); !words.empty())
@@ -183,10 +190,10 @@ std::string text_of(const PlayReport& report) {
 std::string json_of(const PlayReport& report, bool tasks) {
   const auto& [workload, machine, answer] = report;
   const auto& [played, interval, noisy, interrupted] = answer;
-  nlohmann::ordered_json out{{"workload", workload.name},
+  nlohmann::ordered_json out{{"workload", workload.graph->name},
                              {"machine", machine.name()},
                              {"what_if", machine.spec().changes},
-                             {"ranks", workload.ranks},
+                             {"ranks", workload.graph->ranks},
                              {"time_us", in_us(played.time)},
                              {"time_ps", played.time},
                              {"exposed_mean_us", played.exposed_mean * 1e-6},
@@ -200,15 +207,15 @@ std::string json_of(const PlayReport& report, bool tasks) {
   if (!tasks) return json_text(out, 1);
   out["tasks"] = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < workload.parts.size(); ++i) {
-    const Part& part = workload.parts[i];
-    const bool compute = part.kind == Part::Kind::compute;
-    nlohmann::ordered_json task{{"task", part.name},
-                                {"what", compute ? "compute" : name(part.collective)},
+    const WorkloadPart& part = workload.parts[i];
+    const bool compute = part.computes;
+    nlohmann::ordered_json task{{"task", part.task->name},
+                                {"what", compute ? "compute" : name(part.operation().collective)},
                                 {"rank", workload.cells[part.cells.front()].ranks.front()},
                                 {"times", times_of(workload, part)},
                                 {"start_ps", played.parts[i].start},
                                 {"end_ps", played.parts[i].end}};
-    if (!compute) task["bytes"] = part.bytes, task["algorithm"] = played.parts[i].algorithm;
+    if (!compute) task["bytes"] = part.task->bytes, task["algorithm"] = played.parts[i].algorithm;
     out["tasks"].push_back(std::move(task));
   }
   out["path"] = played.path;
@@ -260,8 +267,7 @@ int play_file(const Playing& o) {
     report.answer = answer(report.workload, options, o.noise, priced);
   };
   try {
-    auto folded = folded_workload(o);
-    play(folded ? *std::move(folded) : sim::workload_of(graph_of(o)));
+    play(workload_of(o));
   } catch (const NotAlike&) {
     play(sim::workload_of(graph_of(o)));
   }
@@ -270,10 +276,10 @@ int play_file(const Playing& o) {
   watch.clear();
   if (!o.output.empty())
     write_timeline(o.output, timeline_of(workload, report.answer.played),
-                   {.title = fmt::format("{} on {}", workload.name, priced.machine().title()),
+                   {.title = fmt::format("{} on {}", workload.graph->name, priced.machine().title()),
                     .introduction = is_page(o.output) ? play_page(report) : "",
-                    .scope = workload.cells.size() < static_cast<std::size_t>(workload.ranks)
-                                 ? fmt::format("{} of {} ranks", workload.cells.size(), workload.ranks)
+                    .scope = workload.cells.size() < static_cast<std::size_t>(workload.graph->ranks)
+                                 ? fmt::format("{} of {} ranks", workload.cells.size(), workload.graph->ranks)
                                  : "",
                     .path = false});
   write_output("", o.json ? json_of(report, o.tasks) : text_of(report));

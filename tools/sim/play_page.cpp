@@ -18,13 +18,13 @@ using namespace sim;
 std::vector<PathShare> path_of(const Workload& workload, const Played& played) {
   std::map<std::string, PathShare> by_name;
   for (const std::uint32_t i : played.path) {
-    const Part& part = workload.parts[i];
-    PathShare& share = by_name[part.name];
+    const WorkloadPart& part = workload.parts[i];
+    PathShare& share = by_name[part.task->name];
     share.time += played.parts[i].end - played.parts[i].start;
-    if (part.kind == Part::Kind::compute)
-      share.words = fmt::format("{}, computed", part.name);
+    if (part.computes)
+      share.words = fmt::format("{}, computed", part.task->name);
     else
-      share.words = fmt::format("{}, {} by {}", part.name, text(workload, part), played.parts[i].algorithm);
+      share.words = fmt::format("{}, {} by {}", part.task->name, text(workload, part), played.parts[i].algorithm);
   }
   std::vector<PathShare> shares;
   for (auto& [name, share] : by_name) shares.push_back(std::move(share));
@@ -43,7 +43,8 @@ Busy busy(const Workload& workload, const Played& played) {
   Busy mean;
   for (std::size_t i = 0; i < played.cells.size(); ++i) {
     const PlayedCell& c = played.cells[i];
-    const double share = static_cast<double>(workload.cells[i].ranks.size()) / static_cast<double>(workload.ranks);
+    const double share =
+        static_cast<double>(workload.cells[i].ranks.size()) / static_cast<double>(workload.graph->ranks);
     mean.compute += share * static_cast<double>(c.compute);
     mean.hidden += share * static_cast<double>(c.comm - c.exposed);
     mean.exposed += share * static_cast<double>(c.exposed);
@@ -61,7 +62,7 @@ std::string play_page(const PlayReport& report) {
   AnswerPage page(std::max({a.interval.high, played.time, a.noisy.most()}));
   put(page.text(),
       "<section class='answer'><h2>Result</h2>\n<p class='lead'>{} for {} on {}</p>\n<table id='result'>\n",
-      time_words(played.time), escaped_html(workload.name), escaped_html(report.machine.title()));
+      time_words(played.time), escaped_html(workload.graph->name), escaped_html(report.machine.title()));
   page.put_result_row(played.time, a.interval);
   page.put_noise(a.noisy);
   const Busy mean = busy(workload, played);

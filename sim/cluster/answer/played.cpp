@@ -5,7 +5,7 @@ namespace {
 
 Workload with_algorithms_of(const Played& played, Workload workload) {
   for (std::size_t i = 0; i < workload.parts.size(); ++i)
-    if (!workload.parts[i].schedule) workload.parts[i].algorithm = played.parts[i].algorithm;
+    if (!workload.parts[i].schedule) workload.parts[i].chosen = played.parts[i].algorithm;
   return workload;
 }
 

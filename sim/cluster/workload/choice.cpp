@@ -38,50 +38,53 @@ std::vector<schedule::Pair> to_the_next(schedule::Collective c, Rank ranks) {
 
 }  // namespace
 
-Chosen Choices::chosen(const Part& part, const std::vector<Rank>& members) const try {
+Chosen Choices::chosen(const WorkloadPart& part, const std::vector<Rank>& members) const try {
   const auto ranks = static_cast<Rank>(members.size());
-  const bool two = part.collective == schedule::Collective::send_recv;
+  const schedule::CollectiveOperation operation = part.operation();
+  const schedule::Collective collective = operation.collective;
+  const double bytes = part.task->bytes;
+  const bool two = collective == schedule::Collective::send_recv;
   Pricer pricer(machine_, {"", {ranks}, ranks == machine_.ranks() ? std::vector<Rank>{} : members},
-                {.collective = part.collective,
+                {.collective = collective,
                  .era = options_.era,
                  .element = options_.element,
-                 .root = two ? 0 : part.root,
-                 .pairs = to_the_next(part.collective, ranks),
+                 .root = two ? 0 : operation.root,
+                 .pairs = to_the_next(collective, ranks),
                  .stopped = options_.stopped,
-                 .shelf = shelves_->of(part.collective, ranks, two ? 0 : part.root)});
+                 .shelf = shelves_->of(collective, ranks, two ? 0 : operation.root)});
   if (part.schedule) {
     if (part.schedule->task.ranks != ranks)
       throw std::invalid_argument(
-          fmt::format("{}: a schedule for {} ranks among {}", part.name, part.schedule->task.ranks, ranks));
-    if (part.schedule->task.operation.collective != part.collective)
-      throw std::invalid_argument(fmt::format("{}: a schedule of {} for {}", part.name,
-                                              name(part.schedule->task.operation.collective), name(part.collective)));
+          fmt::format("{}: a schedule for {} ranks among {}", part.task->name, part.schedule->task.ranks, ranks));
+    if (part.schedule->task.operation.collective != collective)
+      throw std::invalid_argument(fmt::format("{}: a schedule of {} for {}", part.task->name,
+                                              name(part.schedule->task.operation.collective), name(collective)));
     Chosen given{.words = "the schedule given", .pattern = std::make_shared<const CompiledSchedule>(*part.schedule)};
-    given.alone = price(*given.pattern, machine_, pricer.options(part.bytes)).time;
+    given.alone = price(*given.pattern, machine_, pricer.options(bytes)).time;
     return given;
   }
-  const std::string& only = part.algorithm.empty() && !two ? options_.algorithm : part.algorithm;
-  const std::vector<AlgorithmConfig> configs = configs_for(pricer, only, part.bytes);
+  const std::string& only = part.algorithm().empty() && !two ? options_.algorithm : part.algorithm();
+  const std::vector<AlgorithmConfig> configs = configs_for(pricer, only, bytes);
   if (configs.empty())
-    throw std::invalid_argument(fmt::format("{}: no algorithm{} serves {} among {}", part.name,
-                                            only.empty() ? "" : " called " + only, name(part.collective), ranks));
+    throw std::invalid_argument(fmt::format("{}: no algorithm{} serves {} among {}", part.task->name,
+                                            only.empty() ? "" : " called " + only, name(collective), ranks));
   if (configs.size() == 1) {
-    const auto pattern = std::make_shared<const CompiledSchedule>(pricer.pattern(configs[0], part.bytes));
+    const auto pattern = std::make_shared<const CompiledSchedule>(pricer.pattern(configs[0], bytes));
     return {text_of(configs[0]), pattern, pattern->sized() ? options_.element : 0,
-            pricer.price(configs[0], part.bytes).time};
+            pricer.price(configs[0], bytes).time};
   }
   ChoiceLimits limits{.within = options_.within};
   if (options_.most_effort > 0) limits.most_effort = options_.most_effort;
   if (!only.empty()) limits.most_moves = std::numeric_limits<std::int64_t>::max();
-  const Choice choice = sim::choose(pricer, configs, part.bytes, limits);
+  const Choice choice = sim::choose(pricer, configs, bytes, limits);
   if (choice.best.empty() && pricer.stopped()) return {};
   if (choice.best.empty() && choice.untried.empty() && !choice.left_out.empty())
-    throw std::invalid_argument(fmt::format("{}: {}", part.name, choice.left_out.front().why));
+    throw std::invalid_argument(fmt::format("{}: {}", part.task->name, choice.left_out.front().why));
   if (choice.best.empty())
-    throw std::invalid_argument(fmt::format("{}: {} among {} is too much to try every algorithm: name one", part.name,
-                                            name(part.collective), ranks));
+    throw std::invalid_argument(fmt::format("{}: {} among {} is too much to try every algorithm: name one",
+                                            part.task->name, name(collective), ranks));
   const Cost& best = choice.best.front();
-  const auto pattern = std::make_shared<const CompiledSchedule>(pricer.pattern(best.config, part.bytes));
+  const auto pattern = std::make_shared<const CompiledSchedule>(pricer.pattern(best.config, bytes));
   return {text_of(best.config), pattern, pattern->sized() ? options_.element : 0, best.time};
 } catch (const CompilationStopped&) {
   return {};
@@ -111,14 +114,15 @@ void Choices::rename(std::vector<Rank>& place) const {
 }
 
 // Without defects, groups with the same spacing and the same offset from an aligned group cost about the same.
-const Chosen& Choices::choose(const Part& part, const std::vector<Rank>& members) {
+const Chosen& Choices::choose(const WorkloadPart& part, const std::vector<Rank>& members) {
   std::vector<Rank> place = members;
   if (machine_.spec().defects.empty()) {
     rename(place);
     const Rank first = place[0], size = static_cast<Rank>(members.size());
     for (Rank& r : place) r -= first - first % size;
   }
-  Key key{part.collective, part.bytes, part.root, part.peer, part.algorithm, part.schedule.get(), std::move(place)};
+  const schedule::CollectiveOperation o = part.operation();
+  Key key{o.collective, part.task->bytes, o.root, o.peer, part.algorithm(), part.schedule.get(), std::move(place)};
   auto found = chosen_.find(key);
   if (found == chosen_.end()) found = chosen_.emplace(std::move(key), chosen(part, members)).first;
   return found->second;

@@ -33,12 +33,12 @@ class Choices {
 
   // The named config; or the best by price, of all algorithms or of the named one. Groups that lie alike get the same.
   // `members`: never empty. Throws invalid_argument.
-  const Chosen& choose(const Part&, const std::vector<Rank>& members);
+  const Chosen& choose(const WorkloadPart&, const std::vector<Rank>& members);
 
  private:
   using Key = std::tuple<schedule::Collective, double, Rank, Rank, std::string, const void*, std::vector<Rank>>;
 
-  Chosen chosen(const Part&, const std::vector<Rank>& members) const;
+  Chosen chosen(const WorkloadPart&, const std::vector<Rank>& members) const;
   void rename(std::vector<Rank>& place) const;
 
   const Machine& machine_;

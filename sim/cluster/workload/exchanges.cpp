@@ -76,8 +76,7 @@ std::vector<Rank> Exchanges::members_of(std::uint32_t group, const GraphTask& t,
 // ranks.
 Workload Exchanges::beside(std::uint32_t of, const GraphTask& t, const GraphTask& other,
                            std::vector<Rank>& first) const {
-  const bool message = t.kind != GraphTask::Kind::collective;
-  Workload beside{.name = graph_.name, .ranks = graph_.ranks};
+  Workload beside{.graph = lent(graph_)};
   std::vector<std::uint32_t> order = together(of, t).groups;
   for (const schedule::CommunicatorClasses& set : matched_.together[t.communicator])
     if (&set != &together(of, t)) order.insert(order.end(), set.groups.begin(), set.groups.end());
@@ -88,13 +87,9 @@ Workload Exchanges::beside(std::uint32_t of, const GraphTask& t, const GraphTask
     if (members.size() < 2) continue;
     if (first.empty()) first = members, hosts = hosts_of(first);
     if (std::ranges::none_of(members, [&](Rank r) { return hosts.contains(r / host_); })) continue;
-    Part part{.kind = Part::Kind::collective, .name = t.name, .stream = "comm"};
-    part.bytes = t.bytes, part.root = message ? 0 : t.root, part.peer = message ? 1 : t.peer;
-    part.collective = message ? schedule::Collective::send_recv : t.collective;
-    part.members = members, part.algorithm = t.algorithm;
-    part.cells = {static_cast<std::uint32_t>(beside.cells.size())};
+    beside.parts.push_back(
+        {.task = &t, .cells = {static_cast<std::uint32_t>(beside.cells.size())}, .members = members});
     beside.cells.push_back({members});
-    beside.parts.push_back(std::move(part));
   }
   return beside;
 }
@@ -111,7 +106,7 @@ ExchangePrice Exchanges::priced(std::uint32_t of, const GraphTask& t, const Grap
   ExchangeBook::Key key{message ? -1 : static_cast<int>(t.collective), t.bytes, t.root, t.algorithm, options_.era, {}};
   if (book_) {
     const Rank base = machine_.spec().defects.empty() ? first.front() / host_ * host_ : 0;
-    for (const Part& part : beside.parts) {
+    for (const WorkloadPart& part : beside.parts) {
       std::get<5>(key).push_back(-static_cast<Rank>(part.members.size()));
       for (Rank r : part.members) std::get<5>(key).push_back(r - base);
     }
@@ -126,9 +121,9 @@ ExchangePrice Exchanges::priced(std::uint32_t of, const GraphTask& t, const Grap
   price.algorithm = chosen.words;
   if (beside.parts.size() > 1) {  // all begin together, and most fold into a few
     std::vector<SimulatedCollective> all;
-    for (const Part& part : beside.parts)
+    for (const WorkloadPart& part : beside.parts)
       all.push_back({.pattern = chosen.pattern.get(),
-                     .bytes = part.bytes,
+                     .bytes = t.bytes,
                      .chunk_bytes = chosen.chunk_bytes,
                      .members = part.members});
     price.together = Run(machine_, std::move(all), {.era = options_.era, .stopped = options_.stopped}).run();
@@ -163,8 +158,8 @@ const std::vector<Time>& Exchanges::noisy(std::uint32_t of, const GraphTask& t, 
   if (usual.together == 0 || usual.together == forever) return found->second = {usual.together}, found->second;
   std::vector<Rank> first;
   Workload all = beside(of, t, other, first);
-  for (Part& part : all.parts)
-    if (part.algorithm.empty()) part.algorithm = usual.algorithm;
+  for (WorkloadPart& part : all.parts)
+    if (part.algorithm().empty()) part.chosen = usual.algorithm;
   PlayOptions options = options_;
   for (std::uint64_t draw = 0; draw < draws; ++draw) {
     options.noise = draw + 1;

@@ -55,13 +55,13 @@ class Player {
  public:
   Player(const Workload& workload, const Machine& machine, const PlayOptions& options)
       : workload_(workload), machine_(machine), options_(options), choices_(machine, options) {
-    if (workload.ranks > machine.ranks())
-      throw std::invalid_argument(
-          fmt::format("{} is for {} ranks: {} has {}", workload.name, workload.ranks, machine.name(), machine.ranks()));
+    if (workload.graph->ranks > machine.ranks())
+      throw std::invalid_argument(fmt::format("{} is for {} ranks: {} has {}", workload.graph->name,
+                                              workload.graph->ranks, machine.name(), machine.ranks()));
     machine.overheads(options.era);
     if (workload.folded && (options.noise || !machine.spec().defects.empty()))
       throw NotAlike(options.noise ? "noise" : "a defect of " + machine.name());
-    everyone_.resize(static_cast<std::size_t>(workload.ranks));
+    everyone_.resize(static_cast<std::size_t>(workload.graph->ranks));
     std::iota(everyone_.begin(), everyone_.end(), 0);
     set_durations();
   }
@@ -84,8 +84,10 @@ class Player {
   }
 
  private:
-  const std::vector<Rank>& members(const Part& part) const { return part.members.empty() ? everyone_ : part.members; }
-  static bool runs(const Part& part, std::size_t size) { return part.kind == Part::Kind::collective && size > 1; }
+  const std::vector<Rank>& members(const WorkloadPart& part) const {
+    return part.members.empty() ? everyone_ : part.members;
+  }
+  static bool runs(const WorkloadPart& part, std::size_t size) { return !part.computes && size > 1; }
 
   void set_durations() {
     const Rates rates = rates_of(machine_, options_);
@@ -93,10 +95,10 @@ class Player {
     durations_.resize(workload_.parts.size());
     chosen_.resize(workload_.parts.size());
     for (std::uint32_t i = 0; i < workload_.parts.size(); ++i) {
-      const Part& part = workload_.parts[i];
-      if (part.kind == Part::Kind::compute) {
+      const WorkloadPart& part = workload_.parts[i];
+      if (part.computes) {
         durations_[i] = compute_time(part, rates);
-        if (part.bytes > 0 && durations_[i] > 0 && machine_.hbm(0) != no_resource) sharing_.push_back(i);
+        if (part.task->bytes > 0 && durations_[i] > 0 && machine_.hbm(0) != no_resource) sharing_.push_back(i);
       } else if (runs(part, members(part).size())) {
         chosen_[i] = &chosen(part);
         durations_[i] = chosen_[i]->alone;
@@ -108,15 +110,16 @@ class Player {
     alone_ = durations_;
   }
 
-  const Chosen& chosen(const Part& part) {
+  const Chosen& chosen(const WorkloadPart& part) {
     if (!part.groups) return choices_.choose(part, members(part));
-    auto& known = chosen_of_groups_[{part.groups.get(), part.collective, part.bytes, part.root, part.peer,
-                                     part.algorithm, part.schedule.get()}];
+    const schedule::CollectiveOperation o = part.operation();
+    auto& known = chosen_of_groups_[{part.groups.get(), o.collective, part.task->bytes, o.root, o.peer,
+                                     part.algorithm(), part.schedule.get()}];
     if (known == nullptr) {
       known = &choices_.choose(part, part.members);
       for (const std::vector<Rank>& group : *part.groups)
         if (&choices_.choose(part, group) != known)
-          throw NotAlike(part.name + ", of which groups have different algorithms");
+          throw NotAlike(part.task->name + ", of which groups have different algorithms");
     }
     return *known;
   }
@@ -124,31 +127,33 @@ class Player {
   // Computes the time of each shape, in seconds. Rates that the caller states replace those of a chip's engines.
   void set_operation_times() {
     if (machine_.spec().chip.empty() || options_.flops > 0 || options_.memory > 0) return;
+    if (std::ranges::none_of(workload_.parts, &WorkloadPart::computes)) return;
     const Figures& f = machine_.spec().figures;
     const EngineRates engines(f, f.number("cores") / machine_.cores());
-    for (const schedule::OperationShape& s : workload_.shapes) operations_.push_back(operation_time(s, engines).total);
+    for (const schedule::OperationShape& s : workload_.graph->shapes)
+      operations_.push_back(operation_time(s, engines).total);
   }
 
-  Time compute_time(const Part& part, const Rates& rates) const {
-    Time time = part.time;
-    if (!operations_.empty() && !part.work.empty()) {
+  Time compute_time(const WorkloadPart& part, const Rates& rates) const {
+    Time time = part.task->time;
+    if (!operations_.empty() && !part.task->work.empty()) {
       double seconds = 0;
-      for (const schedule::ShapedWork& w : part.work) seconds += operations_[w.shape] * w.count;
+      for (const schedule::ShapedWork& w : part.task->work) seconds += operations_[w.shape] * w.count;
       return slowed(part, std::max(time, transfer_time(seconds, 1.0)));
     }
     const auto add = [&](double amount, double rate, const char* what) {
       if (amount <= 0) return;
       if (rate <= 0)
         throw std::invalid_argument(fmt::format("{}: {} says nothing of {}: state the rate, or the task's time",
-                                                part.name, machine_.name(), what));
+                                                part.task->name, machine_.name(), what));
       time = std::max(time, transfer_time(amount, rate));
     };
-    add(part.flops, rates.flops, "FLOPs a second");
-    add(part.bytes, rates.memory, "memory");
+    add(part.task->flops, rates.flops, "FLOPs a second");
+    add(part.task->bytes, rates.memory, "memory");
     return slowed(part, time);
   }
 
-  Time slowed(const Part& part, Time time) const {
+  Time slowed(const WorkloadPart& part, Time time) const {
     double slowness = 1;
     for (std::uint32_t cell : part.cells)
       for (Rank r : workload_.cells[cell].ranks) slowness = std::max(slowness, machine_.slowness(r));
@@ -170,17 +175,18 @@ class Player {
   // Adds the computations that overlap a period, each with what is left of it by then.
   void add_rests(Period& period, const Played& played, Time from, Time until, const std::vector<Time>& delays) const {
     for (std::size_t k = 0; k < sharing_.size(); ++k) {
-      const Part& part = workload_.parts[sharing_[k]];
+      const WorkloadPart& part = workload_.parts[sharing_[k]];
       const PlayedPart& when = played.parts[sharing_[k]];
       if (when.start >= until || when.end <= from) continue;
       const Time alone = alone_[sharing_[k]], done = std::max<Time>(0, from - when.start - delays[k]);
       if (done >= alone) continue;
       const double most = machine_.rate(machine_.hbm(0)) / machine_.span(machine_.hbm(0));
-      period.rests.push_back({.part = static_cast<std::uint32_t>(k),
-                              .bytes = part.bytes * static_cast<double>(alone - done) / static_cast<double>(alone),
-                              .rate = std::min(most, part.bytes / in_seconds(alone)),
-                              .start = std::max<Time>(0, when.start - from),
-                              .time = alone - done});
+      period.rests.push_back(
+          {.part = static_cast<std::uint32_t>(k),
+           .bytes = part.task->bytes * static_cast<double>(alone - done) / static_cast<double>(alone),
+           .rate = std::min(most, part.task->bytes / in_seconds(alone)),
+           .start = std::max<Time>(0, when.start - from),
+           .time = alone - done});
     }
   }
 
@@ -239,8 +245,8 @@ class Player {
   const Took& run(const Period& period) {
     Key key;
     for (std::size_t i = 0; i < period.parts.size(); ++i) {
-      const Part& part = workload_.parts[period.parts[i]];
-      key.emplace_back(chosen_[period.parts[i]]->pattern.get(), part.bytes, number_of(part), period.starts[i]);
+      const WorkloadPart& part = workload_.parts[period.parts[i]];
+      key.emplace_back(chosen_[period.parts[i]]->pattern.get(), part.task->bytes, number_of(part), period.starts[i]);
     }
     for (const Rest& rest : period.rests) {
       const auto& cells = workload_.parts[sharing_[rest.part]].cells;
@@ -260,14 +266,15 @@ class Player {
       took.collectives.push_back(run.ended(collective) - period.starts[i]);
       for (std::size_t g = groups_of(period.parts[i]); g > 0; --g, ++collective)
         if (!stopped_ && run.ended(collective) - period.starts[i] != took.collectives.back())
-          throw NotAlike(workload_.parts[period.parts[i]].name);
+          throw NotAlike(workload_.parts[period.parts[i]].task->name);
     }
     for (const Rest& rest : period.rests) {
       Time first = forever, last = 0;
       for (std::uint32_t cell : workload_.parts[sharing_[rest.part]].cells)
         for (std::size_t r = 0; r < workload_.cells[cell].ranks.size(); ++r, ++load)
           first = std::min(first, run.load_ended(load)), last = std::max(last, run.load_ended(load));
-      if (workload_.folded && first != last && !stopped_) throw NotAlike(workload_.parts[sharing_[rest.part]].name);
+      if (workload_.folded && first != last && !stopped_)
+        throw NotAlike(workload_.parts[sharing_[rest.part]].task->name);
       took.delays.push_back(delay(rest, last));
     }
     ++simulated_;
@@ -282,10 +289,10 @@ class Player {
   std::vector<SimulatedCollective> collectives_of(const Period& period) const {
     std::vector<SimulatedCollective> collectives;
     for (std::size_t i = 0; i < period.parts.size(); ++i) {
-      const Part& part = workload_.parts[period.parts[i]];
+      const WorkloadPart& part = workload_.parts[period.parts[i]];
       const Chosen& choice = *chosen_[period.parts[i]];
       SimulatedCollective collective{
-          .pattern = choice.pattern.get(), .bytes = part.bytes, .chunk_bytes = choice.chunk_bytes};
+          .pattern = choice.pattern.get(), .bytes = part.task->bytes, .chunk_bytes = choice.chunk_bytes};
       collective.start = period.starts[i];
       if (static_cast<Rank>(members(part).size()) != machine_.ranks() || !part.members.empty())
         collective.members = members(part);
@@ -298,7 +305,7 @@ class Player {
     return collectives;
   }
 
-  std::size_t number_of(const Part& part) {
+  std::size_t number_of(const WorkloadPart& part) {
     return numbers_.try_emplace({part.groups.get(), members(part)}, numbers_.size()).first->second;
   }
 
@@ -339,10 +346,11 @@ Time length(Stretches& stretches) {
 
 void account(const Workload& workload, Played& played) {
   std::vector<Stretches> compute(workload.cells.size()), comm(workload.cells.size());
-  for (std::size_t i = 0; i < workload.parts.size(); ++i)
+  for (std::size_t i = 0; i < workload.parts.size(); ++i) {
+    std::vector<Stretches>& busy = workload.parts[i].computes ? compute : comm;
     for (std::uint32_t cell : workload.parts[i].cells)
-      (workload.parts[i].kind == Part::Kind::compute ? compute : comm)[cell].emplace_back(played.parts[i].start,
-                                                                                          played.parts[i].end);
+      busy[cell].emplace_back(played.parts[i].start, played.parts[i].end);
+  }
   for (std::size_t cell = 0; cell < workload.cells.size(); ++cell) {
     PlayedCell one{.compute = length(compute[cell]), .comm = length(comm[cell])};
     compute[cell].insert(compute[cell].end(), comm[cell].begin(), comm[cell].end());
@@ -352,7 +360,7 @@ void account(const Workload& workload, Played& played) {
     played.cells.push_back(one);
     played.exposed_most = std::max(played.exposed_most, one.exposed);
     played.exposed_mean += static_cast<double>(one.exposed) * static_cast<double>(workload.cells[cell].ranks.size()) /
-                           static_cast<double>(workload.ranks);
+                           static_cast<double>(workload.graph->ranks);
   }
   if (played.parts.empty()) return;
   const auto last = std::ranges::max_element(played.parts, {}, &PlayedPart::end) - played.parts.begin();
@@ -370,7 +378,7 @@ Played play(const Workload& workload, const Machine& machine, const PlayOptions&
 }
 
 Played price(const ExecutionGraph& graph, const Machine& machine, const PlayOptions& options) {
-  return play(workload_of(graph), machine, options);
+  return play(workload_of(lent(graph)), machine, options);
 }
 
 }  // namespace trellis::sim

@@ -12,18 +12,18 @@ namespace {
 std::string cell_name(const Workload& workload, const Cell& cell) {
   const auto& ranks = cell.ranks;
   const auto count = static_cast<Rank>(ranks.size());
-  if (count == workload.ranks) return "all ranks";
+  if (count == workload.graph->ranks) return "all ranks";
   if (count == 1) return fmt::format("rank {}", ranks[0]);
   if (ranks.back() - ranks.front() + 1 == count) return fmt::format("ranks {} to {}", ranks.front(), ranks.back());
   if (count == 2) return fmt::format("ranks {} and {}", ranks[0], ranks[1]);
   return fmt::format("ranks {}, {} and {} more", ranks[0], ranks[1], count - 2);
 }
 
-bool takes_part(const Part& part, std::uint32_t cell) { return std::ranges::binary_search(part.cells, cell); }
+bool takes_part(const WorkloadPart& part, std::uint32_t cell) { return std::ranges::binary_search(part.cells, cell); }
 
-std::string label_of(const Workload& workload, const Part& part, const PlayedPart& played) {
-  if (part.kind == Part::Kind::compute) return part.name;
-  return fmt::format("{}: {}{}{}", part.name, text(workload, part), played.algorithm.empty() ? "" : " by ",
+std::string label_of(const Workload& workload, const WorkloadPart& part, const PlayedPart& played) {
+  if (part.computes) return part.task->name;
+  return fmt::format("{}: {}{}{}", part.task->name, text(workload, part), played.algorithm.empty() ? "" : " by ",
                      played.algorithm);
 }
 
@@ -33,27 +33,28 @@ std::string label_of(const Workload& workload, const Part& part, const PlayedPar
 Timeline timeline_of(const Workload& workload, const Played& played) {
   Timeline timeline;
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> tracks;
-  for (const Part& part : workload.parts)
-    for (std::uint32_t cell : part.cells) tracks.try_emplace({cell, part.stream}, 0);
+  const auto stream = [&](const WorkloadPart& part) { return workload.graph->streams[part.task->stream].name; };
+  for (const WorkloadPart& part : workload.parts)
+    for (std::uint32_t cell : part.cells) tracks.try_emplace({cell, stream(part)}, 0);
   for (auto& [key, track] : tracks) track = timeline.track(cell_name(workload, workload.cells[key.first]), key.second);
   std::vector<std::int64_t> first_span(workload.parts.size());
   const auto span_on = [&](std::uint32_t number, std::uint32_t cell) {
-    const Part& part = workload.parts[number];
+    const WorkloadPart& part = workload.parts[number];
     const auto at = std::ranges::lower_bound(part.cells, cell);
     return first_span[number] + (takes_part(part, cell) ? at - part.cells.begin() : 0);
   };
   for (std::uint32_t i = 0; i < workload.parts.size(); ++i) {
-    const Part& part = workload.parts[i];
+    const WorkloadPart& part = workload.parts[i];
     const PlayedPart& when = played.parts[i];
     first_span[i] = std::ssize(timeline.spans);
     const std::uint32_t label = timeline.label_of(label_of(workload, part, when));
     for (std::uint32_t cell : part.cells) {
-      Span span{.track = tracks.at({cell, part.stream}), .label = label, .start = when.start, .end = when.end};
+      Span span{.track = tracks.at({cell, stream(part)}), .label = label, .start = when.start, .end = when.end};
       for (std::uint32_t before : part.after)
         if (takes_part(workload.parts[before], cell)) span.ready = std::max(span.ready, played.parts[before].end);
       if (when.cause >= 0) span.cause = span_on(static_cast<std::uint32_t>(when.cause), cell);
       if (span.ready < when.start) span.wait = Wait::peer;
-      span.bytes = part.bytes, span.flops = part.flops;
+      span.bytes = part.task->bytes, span.flops = part.task->flops;
       timeline.add(span);
     }
   }

@@ -19,8 +19,9 @@ using schedule::TaskEnd;
 
 class Spreading {
  public:
-  explicit Spreading(const ExecutionGraph& graph) : graph_(graph), matched_(match(graph)) {
-    if (!matched_.fault.empty()) throw std::invalid_argument(fmt::format("{}: {}", graph.name, matched_.fault));
+  explicit Spreading(std::shared_ptr<const ExecutionGraph> graph) : graph_(*graph), matched_(match(*graph)) {
+    if (!matched_.fault.empty()) throw std::invalid_argument(fmt::format("{}: {}", graph->name, matched_.fault));
+    out_.graph = std::move(graph);
   }
 
   Workload run() {
@@ -44,7 +45,6 @@ class Spreading {
 
  private:
   Workload spread() {
-    out_.name = graph_.name, out_.ranks = graph_.ranks, out_.shapes = graph_.shapes;
     for (std::size_t c = 0; c < graph_.classes.size(); ++c)
       part_of_.emplace_back(cells_of_[c].size() * graph_.classes[c].tasks.size());
     for (const auto& ends : matched_.order) place(ends);
@@ -103,19 +103,15 @@ class Spreading {
 
   void place(const std::vector<TaskEnd>& ends) {
     const GraphTask& t = task(ends[0]);
-    Part part{.name = t.name, .stream = graph_.streams[t.stream].name, .cells = {}, .after = {}, .time = t.time};
-    part.work = t.work, part.flops = t.flops, part.bytes = t.bytes;
-    if (t.kind == GraphTask::Kind::compute) {
+    WorkloadPart part{.task = &t, .computes = t.kind == GraphTask::Kind::compute};
+    if (part.computes) {
       for (std::uint32_t cell : cells_of_[ends[0].rank_class]) {
         part.cells = {cell};
         add(ends, part);
       }
       return;
     }
-    part.kind = Part::Kind::collective, part.algorithm = t.algorithm;
-    part.collective = t.collective, part.root = t.root, part.peer = t.peer;
     const bool message = t.kind != GraphTask::Kind::collective;
-    if (message) part.collective = schedule::Collective::send_recv, part.root = 0, part.peer = 1;
     if (out_.folded) {
       part.groups = groups_of(ends, message);
       if (!part.groups->front().empty()) part.members = part.groups->front();
@@ -130,8 +126,7 @@ class Spreading {
     }
   }
 
-  void place_among(const std::vector<TaskEnd>& ends, Part part) {
-    part.cells.clear();
+  void place_among(const std::vector<TaskEnd>& ends, WorkloadPart part) {
     if (part.members.empty()) {
       for (std::uint32_t c = 0; c < out_.cells.size(); ++c) part.cells.push_back(c);
     } else {
@@ -171,9 +166,8 @@ class Spreading {
     throw std::logic_error("a matched task on no group");
   }
 
-  void add(const std::vector<TaskEnd>& ends, Part part) {
+  void add(const std::vector<TaskEnd>& ends, WorkloadPart part) {
     const auto number = static_cast<std::uint32_t>(out_.parts.size());
-    part.after.clear();
     for (std::uint32_t cell : part.cells) {
       const std::uint32_t of = class_of_cell_[cell];
       const auto end = std::ranges::find(ends, of, &TaskEnd::rank_class);
@@ -206,16 +200,30 @@ class Spreading {
 
 }  // namespace
 
-Workload workload_of(const ExecutionGraph& graph) { return Spreading(graph).run(); }
+schedule::CollectiveOperation WorkloadPart::operation() const {
+  if (task->kind != GraphTask::Kind::collective) return {.collective = schedule::Collective::send_recv, .peer = 1};
+  return {.collective = task->collective, .root = task->root, .peer = task->peer};
+}
 
-std::optional<Workload> folded_workload_of(const ExecutionGraph& graph) { return Spreading(graph).folded(); }
+Workload workload_of(std::shared_ptr<const ExecutionGraph> graph) { return Spreading(std::move(graph)).run(); }
 
-std::string text(const Workload& workload, const Part& part) {
-  if (part.kind == Part::Kind::compute) return part.name;
-  const auto size = part.members.empty() ? workload.ranks : static_cast<Rank>(part.members.size());
-  const Unit& unit = unit_for(part.bytes, Dimension::bytes);
-  return fmt::format("{} of {}{} among {}", name(part.collective), spelled(part.bytes, unit).value_or("?"), unit.name,
-                     size);
+Workload workload_of(ExecutionGraph graph) {
+  return workload_of(std::make_shared<const ExecutionGraph>(std::move(graph)));
+}
+
+std::optional<Workload> folded_workload_of(std::shared_ptr<const ExecutionGraph> graph) {
+  return Spreading(std::move(graph)).folded();
+}
+
+std::shared_ptr<const ExecutionGraph> lent(const ExecutionGraph& graph) { return {std::shared_ptr<void>(), &graph}; }
+
+std::string text(const Workload& workload, const WorkloadPart& part) {
+  const GraphTask& task = *part.task;
+  if (part.computes) return task.name;
+  const auto size = part.members.empty() ? workload.graph->ranks : static_cast<Rank>(part.members.size());
+  const Unit& unit = unit_for(task.bytes, Dimension::bytes);
+  return fmt::format("{} of {}{} among {}", name(part.operation().collective), spelled(task.bytes, unit).value_or("?"),
+                     unit.name, size);
 }
 
 }  // namespace trellis::sim

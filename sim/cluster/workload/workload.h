@@ -1,5 +1,5 @@
 // A graph as it is played: its tasks matched, for each group of ranks that does them, in an order in which they can be
-// done. The text form of a graph is documented at read_graph.
+// done. The tasks themselves stand in the graph alone. The text form of a graph is documented at read_graph.
 #pragma once
 
 #include <cstdint>
@@ -24,41 +24,37 @@ struct Cell {
   std::vector<Rank> ranks;  // ascending
 };
 
-// A task that some ranks do together: a computation, or a collective among them.
-struct Part {
-  enum class Kind : std::uint8_t { compute, collective } kind = Kind::compute;
-  std::string name;
-  std::string stream;
-  std::vector<std::uint32_t> cells;  // cells that take part
-  std::vector<std::uint32_t> after;  // parts that must end first; each comes before this one
-  // Compute: `time`, and the work below at the chip's rates. The longest of the three counts.
-  Time time = 0;
-  std::vector<schedule::ShapedWork> work = {};  // operations; their times add up, and flops and bytes do not count
-  double flops = 0;
-  double bytes = 0;  // of the collective's larger buffer, or read and written by compute
-  schedule::Collective collective = schedule::Collective::all_reduce;
-  std::vector<Rank> members = {};  // in the order of the collective's ranks; empty: all
+// A task of the graph as ranks do it together: a cell's computation, or what the members of a group exchange.
+struct WorkloadPart {
+  const schedule::GraphTask* task = nullptr;  // of the workload's graph; of a message: the sender's
+  bool computes = false;                      // the task's kind is compute; kept here, as tasks lie far apart in memory
+  std::vector<std::uint32_t> cells = {};      // cells that take part
+  std::vector<std::uint32_t> after = {};      // parts that must end first; each comes before this one
+  std::vector<Rank> members = {};             // in the order of the collective's ranks; empty: all
   // Groups each of which does the same by itself, the members first; null: the members alone.
   std::shared_ptr<const std::vector<std::vector<Rank>>> groups = {};
-  Rank root = 0, peer = 0;                                  // indices among the members
-  std::string algorithm = {};                               // empty: the best
-  std::shared_ptr<const schedule::Schedule> schedule = {};  // used instead of an algorithm
+  std::string chosen = {};                                  // used instead of the task's algorithm, if not empty
+  std::shared_ptr<const schedule::Schedule> schedule = {};  // used instead of any algorithm
+
+  const std::string& algorithm() const { return chosen.empty() ? task->algorithm : chosen; }  // empty: the best
+  schedule::CollectiveOperation operation() const;  // among the members: a message is a send_recv from 0 to 1
 };
 
 struct Workload {
-  std::string name;
-  Rank ranks = 1;
-  std::vector<schedule::OperationShape> shapes;
-  std::vector<Cell> cells;
-  std::vector<Part> parts;  // each comes after those that it waits for
-  bool folded = false;      // a cell stands for ranks that do the same in groups of their own
+  std::shared_ptr<const ExecutionGraph> graph = {};
+  std::vector<Cell> cells = {};
+  std::vector<WorkloadPart> parts = {};  // each comes after those that it waits for
+  bool folded = false;                   // a cell stands for ranks that do the same in groups of their own
 };
 
 // Throws invalid_argument with the fault of a graph that is not proved.
-Workload workload_of(const ExecutionGraph&);
+Workload workload_of(std::shared_ptr<const ExecutionGraph>);
+Workload workload_of(ExecutionGraph);
 // Each class as one cell, and collectives of all groups of a communicator as one part; none where a class's groups
 // differ in who is in them, or nothing is gained.
-std::optional<Workload> folded_workload_of(const ExecutionGraph&);
+std::optional<Workload> folded_workload_of(std::shared_ptr<const ExecutionGraph>);
+// A graph whose owner keeps it for as long as its workload is used.
+std::shared_ptr<const ExecutionGraph> lent(const ExecutionGraph&);
 
 // One task a line, words separated by spaces; '#' begins a comment:
 //   ranks 16                                  first of all: the number of ranks, here 0 to 15
@@ -79,6 +75,6 @@ std::optional<Workload> folded_workload_of(const ExecutionGraph&);
 // invalid_argument with the line, its fault and what was expected.
 ExecutionGraph read_graph(std::string_view name, std::string_view text);
 
-std::string text(const Workload&, const Part&);  // "all_reduce of 64 MB among 4"
+std::string text(const Workload&, const WorkloadPart&);  // "all_reduce of 64 MB among 4"
 
 }  // namespace trellis::sim
