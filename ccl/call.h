@@ -28,21 +28,20 @@ struct ReduceOp {
 // count is as in NCCL: the whole buffer for all_reduce, broadcast, reduce, send_recv and permute; one rank's block for
 // the others.
 struct Call {
-  Collective collective = Collective::all_reduce;
+  schedule::CollectiveOperation operation = {};  // in_place: as the buffers lie, whatever is said here
   const void* input = nullptr;
   void* output = nullptr;
   std::size_t count = 0;
   kernels::DType type = kernels::DType::f32;
   ReduceOp op = {};
-  Rank root = 0;                                  // send_recv: the sender
-  Rank peer = 0;                                  // send_recv: the receiver
-  std::vector<schedule::Pair> pairs = {};         // permute
   std::vector<std::size_t> counts = {};           // all_gather_v, reduce_scatter_v: by rank; all_to_all_v: to each rank
   std::vector<std::size_t> arriving_counts = {};  // all_to_all_v: from each rank
 };
 
 inline schedule::CollectiveOperation operation_of(const Call& c, bool in_place) {
-  return {c.collective, c.root, c.peer, c.pairs, in_place};
+  schedule::CollectiveOperation operation = c.operation;
+  operation.in_place = in_place;
+  return operation;
 }
 
 // Throws invalid_argument unless the larger buffer is one block of the smaller for each rank.

@@ -132,7 +132,7 @@ std::string Communicator::algorithm(const Call& c) const {
 std::exception_ptr Communicator::error() const { return state_->failure.error(); }
 
 void Communicator::run(const Call& call, device::Stream* stream) {
-  if (call.collective == Collective::send_recv) return run(send_recv_of(call), stream);
+  if (call.operation.collective == Collective::send_recv) return run(send_recv_of(call), stream);
   if (stream != nullptr || Group::open()) {
     state_->failure.expect_well();
     const bool in_place = check(call, state_->rank(), state_->ranks());
@@ -165,43 +165,70 @@ void Communicator::run(const Call& call, const schedule::Schedule& schedule, dev
 
 void Communicator::all_reduce(const void* in, void* out, std::size_t count, kernels::DType type, ReduceOp op,
                               device::Stream* s) {
-  run({.collective = Collective::all_reduce, .input = in, .output = out, .count = count, .type = type, .op = op}, s);
-}
-void Communicator::reduce_scatter(const void* in, void* out, std::size_t count, kernels::DType type, ReduceOp op,
-                                  device::Stream* s) {
-  run({.collective = Collective::reduce_scatter, .input = in, .output = out, .count = count, .type = type, .op = op},
-      s);
-}
-void Communicator::all_gather(const void* in, void* out, std::size_t count, kernels::DType type, device::Stream* s) {
-  run({.collective = Collective::all_gather, .input = in, .output = out, .count = count, .type = type}, s);
-}
-void Communicator::broadcast(const void* in, void* out, std::size_t count, kernels::DType type, Rank root,
-                             device::Stream* s) {
-  run({.collective = Collective::broadcast, .input = in, .output = out, .count = count, .type = type, .root = root}, s);
-}
-void Communicator::reduce(const void* in, void* out, std::size_t count, kernels::DType type, ReduceOp op, Rank root,
-                          device::Stream* s) {
-  run({.collective = Collective::reduce,
+  run({.operation = {.collective = Collective::all_reduce},
        .input = in,
        .output = out,
        .count = count,
        .type = type,
-       .op = op,
-       .root = root},
+       .op = op},
+      s);
+}
+void Communicator::reduce_scatter(const void* in, void* out, std::size_t count, kernels::DType type, ReduceOp op,
+                                  device::Stream* s) {
+  run({.operation = {.collective = Collective::reduce_scatter},
+       .input = in,
+       .output = out,
+       .count = count,
+       .type = type,
+       .op = op},
+      s);
+}
+void Communicator::all_gather(const void* in, void* out, std::size_t count, kernels::DType type, device::Stream* s) {
+  run({.operation = {.collective = Collective::all_gather}, .input = in, .output = out, .count = count, .type = type},
+      s);
+}
+void Communicator::broadcast(const void* in, void* out, std::size_t count, kernels::DType type, Rank root,
+                             device::Stream* s) {
+  run({.operation = {.collective = Collective::broadcast, .root = root},
+       .input = in,
+       .output = out,
+       .count = count,
+       .type = type},
+      s);
+}
+void Communicator::reduce(const void* in, void* out, std::size_t count, kernels::DType type, ReduceOp op, Rank root,
+                          device::Stream* s) {
+  run({.operation = {.collective = Collective::reduce, .root = root},
+       .input = in,
+       .output = out,
+       .count = count,
+       .type = type,
+       .op = op},
       s);
 }
 void Communicator::gather(const void* in, void* out, std::size_t count, kernels::DType type, Rank root,
                           device::Stream* s) {
-  run({.collective = Collective::gather, .input = in, .output = out, .count = count, .type = type, .root = root}, s);
+  run({.operation = {.collective = Collective::gather, .root = root},
+       .input = in,
+       .output = out,
+       .count = count,
+       .type = type},
+      s);
 }
 void Communicator::scatter(const void* in, void* out, std::size_t count, kernels::DType type, Rank root,
                            device::Stream* s) {
-  run({.collective = Collective::scatter, .input = in, .output = out, .count = count, .type = type, .root = root}, s);
+  run({.operation = {.collective = Collective::scatter, .root = root},
+       .input = in,
+       .output = out,
+       .count = count,
+       .type = type},
+      s);
 }
 void Communicator::all_to_all(const void* in, void* out, std::size_t count, kernels::DType type, device::Stream* s) {
-  run({.collective = Collective::all_to_all, .input = in, .output = out, .count = count, .type = type}, s);
+  run({.operation = {.collective = Collective::all_to_all}, .input = in, .output = out, .count = count, .type = type},
+      s);
 }
-void Communicator::barrier(device::Stream* s) { run({.collective = Collective::barrier}, s); }
+void Communicator::barrier(device::Stream* s) { run({.operation = {.collective = Collective::barrier}}, s); }
 void Communicator::send(const void* in, std::size_t count, kernels::DType type, Rank to, device::Stream* s) {
   expect_end("send", in, count, to, state_->ranks());
   run(SendRecv{.input = in, .count = count, .type = type, .from = state_->rank(), .to = to}, s);

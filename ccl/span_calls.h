@@ -42,23 +42,23 @@ class SpanCalls {
   }
   template <kernels::Element T>
   void broadcast(std::span<T> data, Rank root, Stream* stream = {}) {
-    call<T>(Collective::broadcast, data, data, data.size(), {.root = root}, stream);
+    call<T>(Collective::broadcast, data, data, data.size(), {.operation = {.root = root}}, stream);
   }
   // The output of reduce and gather, and the input of scatter, are the root's alone: others may pass an empty span.
   template <kernels::Element T>
   void reduce(In<T> in, std::span<T> out, Rank root, ReduceOp op = {}, Stream* stream = {}) {
     if (self().rank() == root) expect_as_many(Collective::reduce, in.size(), out.size());
-    call<T>(Collective::reduce, in, out, in.size(), {.op = op, .root = root}, stream);
+    call<T>(Collective::reduce, in, out, in.size(), {.operation = {.root = root}, .op = op}, stream);
   }
   template <kernels::Element T>
   void gather(In<T> in, std::span<T> out, Rank root, Stream* stream = {}) {
     if (self().rank() == root) expect_blocks(Collective::gather, "output", out.size(), in.size(), self().ranks());
-    call<T>(Collective::gather, in, out, in.size(), {.root = root}, stream);
+    call<T>(Collective::gather, in, out, in.size(), {.operation = {.root = root}}, stream);
   }
   template <kernels::Element T>
   void scatter(In<T> in, std::span<T> out, Rank root, Stream* stream = {}) {
     if (self().rank() == root) expect_blocks(Collective::scatter, "input", in.size(), out.size(), self().ranks());
-    call<T>(Collective::scatter, in, out, out.size(), {.root = root}, stream);
+    call<T>(Collective::scatter, in, out, out.size(), {.operation = {.root = root}}, stream);
   }
   template <kernels::Element T>
   void all_to_all(In<T> in, std::span<T> out, Stream* stream = {}) {
@@ -69,7 +69,8 @@ class SpanCalls {
   template <kernels::Element T>
   void permute(In<T> in, std::span<T> out, std::vector<schedule::Pair> pairs, Stream* stream = {}) {
     if (!in.empty() && !out.empty()) expect_as_many(Collective::permute, in.size(), out.size());
-    call<T>(Collective::permute, in, out, std::max(in.size(), out.size()), {.pairs = std::move(pairs)}, stream);
+    call<T>(Collective::permute, in, out, std::max(in.size(), out.size()), {.operation = {.pairs = std::move(pairs)}},
+            stream);
   }
 
   // `counts` has the elements of each rank's block.
@@ -109,7 +110,7 @@ class SpanCalls {
 
   template <class T>
   void call(Collective collective, In<T> in, std::span<T> out, std::size_t count, Call c, Stream* stream) {
-    c.collective = collective, c.input = in.data(), c.output = out.data();
+    c.operation.collective = collective, c.input = in.data(), c.output = out.data();
     c.count = count, c.type = kernels::dtype_of<T>;
     self().run(c, stream);
   }

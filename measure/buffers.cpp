@@ -74,7 +74,7 @@ void BenchBuffers::place(ccl::Call& call, ccl::Rank rank, ccl::Rank ranks, bool 
   std::byte *in = first_ + offset_, *out = second_ + offset_;
   if (in_place && e.input != 0 && e.output != 0) {
     std::size_t own = std::min(e.input, e.output) * static_cast<std::size_t>(rank);
-    if (schedule::uneven(call.collective))
+    if (schedule::uneven(call.operation.collective))
       own = size_of(call.type) * std::accumulate(call.counts.begin(), call.counts.begin() + rank, std::size_t{0});
     out = in;
     if (e.input < e.output) in += own;

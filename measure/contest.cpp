@@ -76,7 +76,8 @@ std::vector<AlgorithmConfig> candidates(Collective collective, Rank ranks) {
 
 bool serves_count(const AlgorithmConfig& config, const ccl::Call& call, Rank ranks) {
   const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
-  return ccl::divides(schedule::task_of(algorithm, request_for(call.collective, config, ranks)), {call.count, {}});
+  return ccl::divides(schedule::task_of(algorithm, request_for(call.operation.collective, config, ranks)),
+                      {call.count, {}});
 }
 
 double Contest::Entrant::median() const {

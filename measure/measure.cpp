@@ -220,7 +220,7 @@ std::uint64_t Bench::sum(std::uint64_t mine) {
 std::unique_ptr<Measured> measure(Bench& bench, const BenchSubject& subject) {
   auto result = std::make_unique<Measured>();
   Work work(bench, subject);
-  const bool points = work.call().collective == schedule::Collective::send_recv;
+  const bool points = work.call().operation.collective == schedule::Collective::send_recv;
   bool serves = true;
   try {
     result->algorithm = points ? "direct" : bench.work.front()->algorithm(work.call());
@@ -243,7 +243,7 @@ std::unique_ptr<Measured> measure(Bench& bench, const BenchSubject& subject) {
     if (ran.native) result->algorithm = native;
     result->not_native = ran.not_native;
   }
-  result->checked = bench.settings.check_passes != 0 && schedule::carries_data(work.call().collective);
+  result->checked = bench.settings.check_passes != 0 && schedule::carries_data(work.call().operation.collective);
   for (int pass = 0; result->checked && pass < bench.settings.check_passes; ++pass)
     result->wrong +=
         bench.sum(check_pass(bench, subject, work, bench.settings.seed + static_cast<std::uint64_t>(pass), *result));

@@ -81,7 +81,7 @@ DataPattern::DataPattern(std::span<const ccl::Call> calls, Rank rank, std::uint6
 
 double DataPattern::value(Rank source, std::size_t index) const {
   if (ones_) return 1;
-  if (!schedule::reduces(call_.collective))
+  if (!schedule::reduces(call_.operation.collective))
     return static_cast<double>(mixed(seed_ + static_cast<std::uint64_t>(source) + 1, index) % 16);
   const Pair p = pair_at(seed_, index, ranks_);
   return source == p.a ? p.x : source == p.b ? p.y : neutral(call_.op.kind);

@@ -57,13 +57,13 @@ std::vector<Call> calls_for(const BenchSettings& s, std::uint64_t bytes, kernels
     if (s.style == Style::nccl) block -= block % (nccl_block_bytes / size);
   }
   if (!schedule::carries_data(collective)) block = 0;
-  Call call{.collective = collective,
+  Call call{.operation = {.collective = collective,
+                          .root = root,
+                          .peer = collective == Collective::send_recv ? (root + ranks - 1) % ranks : 0,
+                          .pairs = pairs_for(s, ranks)},
             .count = block,
             .type = type,
-            .op = {op, kernels::is_float(type) ? 0.5 : 2},
-            .root = root,
-            .peer = collective == Collective::send_recv ? (root + ranks - 1) % ranks : 0,
-            .pairs = pairs_for(s, ranks)};
+            .op = {op, kernels::is_float(type) ? 0.5 : 2}};
   std::vector<Call> calls(static_cast<std::size_t>(ranks), call);
   if (!schedule::uneven(collective)) return calls;
   std::vector<std::vector<std::size_t>> sent;

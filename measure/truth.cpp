@@ -31,8 +31,12 @@ using schedule::Schedule;
 using schedule::Slice;
 using schedule::StepId;
 
-bool scales(const Call& c) { return c.op.kind == kernels::Reduction::scaled_sum && schedule::reduces(c.collective); }
-bool averages(const Call& c) { return c.op.kind == kernels::Reduction::avg && schedule::reduces(c.collective); }
+bool scales(const Call& c) {
+  return c.op.kind == kernels::Reduction::scaled_sum && schedule::reduces(c.operation.collective);
+}
+bool averages(const Call& c) {
+  return c.op.kind == kernels::Reduction::avg && schedule::reduces(c.operation.collective);
+}
 
 // A chunk's value as a formula: a rank's contribution, or a sum of contributions. None: the previous content of the
 // memory, which a schedule may move as long as no output depends on it.
@@ -134,7 +138,7 @@ bool narrows(const Call& call, const ccl::Config& config) {
   using enum kernels::Reduction;
   const bool adds = call.op.kind == sum || call.op.kind == avg || call.op.kind == scaled_sum;
   return config.wire == kernels::DType::bf16 && call.type == kernels::DType::f32 &&
-         (adds || !schedule::reduces(call.collective));
+         (adds || !schedule::reduces(call.operation.collective));
 }
 
 }  // namespace

@@ -51,13 +51,13 @@ std::optional<Activity> call_of(const FlightRecorder& past, const Activity& mine
 
 // The same call with the root whose messages have this mark.
 std::optional<Activity> with_another_root(Activity a, std::uint32_t mark, Rank ranks) {
-  Call call{.collective = static_cast<Collective>(a.collective),
+  Call call{.operation = {.collective = static_cast<Collective>(a.collective)},
             .count = a.count,
             .type = static_cast<kernels::DType>(a.type),
             .op = {static_cast<kernels::Reduction>(a.reduction)}};
-  if (!schedule::rooted(call.collective)) return std::nullopt;
+  if (!schedule::rooted(call.operation.collective)) return std::nullopt;
   for (a.root = 0; a.root < ranks; ++a.root) {
-    call.root = a.root;
+    call.operation.root = a.root;
     if (mark_of(mark_of_call(call, static_cast<kernels::DType>(a.wire)), a.operation, false) == mark) return a;
   }
   return std::nullopt;

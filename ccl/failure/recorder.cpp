@@ -51,7 +51,8 @@ json sizes(std::size_t bytes, kernels::DType type) {
 
 // All fields but the times.
 json entry_of(const Recorded& r, const RankDump& of) {
-  const Call call{.collective = r.collective, .count = r.count, .type = r.type, .root = r.root, .peer = r.peer};
+  const Call call{
+      .operation = {.collective = r.collective, .root = r.root, .peer = r.peer}, .count = r.count, .type = r.type};
   const bool sized = r.division == nullptr && !schedule::uneven(r.collective) && r.collective != Collective::permute;
   const Extents e = sized ? extents_of(call, of.rank, of.ranks) : Extents{};
   json entry = {

@@ -11,7 +11,7 @@
 namespace trellis::ccl {
 namespace {
 
-std::string_view word(const Call& c) { return schedule::name(c.collective); }
+std::string_view word(const Call& c) { return schedule::name(c.operation.collective); }
 
 std::size_t sum(const std::vector<std::size_t>& counts) {
   std::size_t total = 0;
@@ -46,12 +46,13 @@ void check_counts(const Call& c, std::string_view what, const std::vector<std::s
 }
 
 void check_parts(const Call& c, Rank ranks) {
-  const bool point = c.collective == Collective::send_recv;
-  if ((point || schedule::rooted(c.collective)) && !is_rank(c.root, ranks)) refuse_rank(c, "root", c.root, ranks);
-  if (point && !is_rank(c.peer, ranks)) refuse_rank(c, "peer", c.peer, ranks);
-  if (schedule::uneven(c.collective)) check_counts(c, "counts", c.counts, ranks);
-  if (schedule::counts_by_pair(c.collective)) check_counts(c, "arriving counts", c.arriving_counts, ranks);
-  if (c.collective == Collective::barrier && c.count != 0)
+  const bool point = c.operation.collective == Collective::send_recv;
+  if ((point || schedule::rooted(c.operation.collective)) && !is_rank(c.operation.root, ranks))
+    refuse_rank(c, "root", c.operation.root, ranks);
+  if (point && !is_rank(c.operation.peer, ranks)) refuse_rank(c, "peer", c.operation.peer, ranks);
+  if (schedule::uneven(c.operation.collective)) check_counts(c, "counts", c.counts, ranks);
+  if (schedule::counts_by_pair(c.operation.collective)) check_counts(c, "arriving counts", c.arriving_counts, ranks);
+  if (c.operation.collective == Collective::barrier && c.count != 0)
     throw std::invalid_argument(fmt::format("barrier: {} elements; expected none", c.count));
   const auto op = static_cast<std::size_t>(c.op.kind);
   if (op >= kernels::reduction_count)
@@ -62,7 +63,7 @@ void check_parts(const Call& c, Rank ranks) {
 
 bool is(const Call& c, std::initializer_list<Collective> any) {
   for (Collective one : any)
-    if (c.collective == one) return true;
+    if (c.operation.collective == one) return true;
   return false;
 }
 
@@ -73,24 +74,24 @@ Extents extents_of(const Call& c, Rank rank, Rank ranks) {
   const auto me = static_cast<std::size_t>(rank);
   const std::size_t one = bytes_of(c, c.count);
   std::size_t all = 0;
-  if (schedule::by_block(c.collective) && !fits(one, static_cast<std::size_t>(ranks), all))
+  if (schedule::by_block(c.operation.collective) && !fits(one, static_cast<std::size_t>(ranks), all))
     throw std::invalid_argument(
         fmt::format("{}: {} elements for each of {} ranks do not fit in memory", word(c), c.count, ranks));
-  switch (c.collective) {
+  switch (c.operation.collective) {
     case all_reduce:
       return {one, one};
     case broadcast:
-      return {rank == c.root ? one : 0, one};
+      return {rank == c.operation.root ? one : 0, one};
     case reduce:
-      return {one, rank == c.root ? one : 0};
+      return {one, rank == c.operation.root ? one : 0};
     case reduce_scatter:
       return {all, one};
     case all_gather:
       return {one, all};
     case gather:
-      return {one, rank == c.root ? all : 0};
+      return {one, rank == c.operation.root ? all : 0};
     case scatter:
-      return {rank == c.root ? all : 0, one};
+      return {rank == c.operation.root ? all : 0, one};
     case all_to_all:
       return {all, all};
     case all_gather_v:
@@ -100,10 +101,10 @@ Extents extents_of(const Call& c, Rank rank, Rank ranks) {
     case all_to_all_v:
       return {bytes_of(c, sum(c.counts)), bytes_of(c, sum(c.arriving_counts))};
     case send_recv:
-      return {rank == c.root ? one : 0, rank == c.peer ? one : 0};
+      return {rank == c.operation.root ? one : 0, rank == c.operation.peer ? one : 0};
     case permute: {
       Extents e;
-      for (const schedule::Pair& pair : c.pairs) {
+      for (const schedule::Pair& pair : c.operation.pairs) {
         if (pair.source == rank) e.input = one;
         if (pair.target == rank) e.output = one;
       }
@@ -120,18 +121,19 @@ CallShape shape_of(const Call& c, Rank rank, Rank ranks) {
   check_parts(c, ranks);
   CallShape shape{.extents = extents_of(c, rank, ranks)};
   std::size_t own = bytes_of(c, c.count) * static_cast<std::size_t>(rank);
-  if (schedule::uneven(c.collective))
+  if (schedule::uneven(c.operation.collective))
     own = bytes_of(c, std::accumulate(c.counts.begin(), c.counts.begin() + rank, std::size_t{0}));
   if (is(c, {all_gather, all_gather_v, gather})) shape.before_output = own;
   if (is(c, {reduce_scatter, reduce_scatter_v, scatter})) shape.before_input = own;
-  shape.in_place = schedule::traits(c.collective).may_alias;
+  shape.in_place = schedule::traits(c.operation.collective).may_alias;
   return shape;
 }
 
 bool check_places(const Call& c, const CallShape& shape) {
   // A message to oneself is sent by one call and received by another.
   const auto half = [&] {
-    return c.collective == Collective::send_recv && c.root == c.peer && (c.input != nullptr || c.output != nullptr);
+    return c.operation.collective == Collective::send_recv && c.operation.root == c.operation.peer &&
+           (c.input != nullptr || c.output != nullptr);
   };
   const Extents& e = shape.extents;
   if (e.input != 0 && c.input == nullptr && !half())
@@ -154,7 +156,7 @@ bool check_places(const Call& c, const CallShape& shape) {
 bool check(const Call& c, Rank rank, Rank ranks) { return check_places(c, shape_of(c, rank, ranks)); }
 
 bool CallCheck::operator()(const Call& c) {
-  const auto collective = static_cast<std::size_t>(c.collective);
+  const auto collective = static_cast<std::size_t>(c.operation.collective);
   if (collective >= known_.size()) return check(c, rank_, ranks_);
   Known& known = known_[collective];
   if (known.asked && known.asked->is(c, {})) return check_places(c, known.shape);

@@ -17,7 +17,7 @@ struct Manner {
   schedule::UnreadableBuffers hidden = {};
 };
 
-inline auto lists_of(const Call& c) { return std::tie(c.pairs, c.counts, c.arriving_counts); }
+inline auto lists_of(const Call& c) { return std::tie(c.operation.pairs, c.counts, c.arriving_counts); }
 
 class PlanKey {
  public:
@@ -47,7 +47,8 @@ class PlanKey {
   // message is compared twice. A new member of any of them does not compile until it is named here.
   struct Numbers {
     Numbers(const Call& call, const Manner& manner) {
-      const auto& [collective, input, output, elements, type, op, root, peer, pairs, counts, arriving] = call;
+      const auto& [operation, input, output, elements, type, op, counts, arriving] = call;
+      const auto& [collective, root, peer, pairs, said_in_place] = operation;
       const auto& [kind, factor] = op;
       const auto& [in_place, hidden] = manner;
       const auto& [hides_input, hides_output] = hidden;

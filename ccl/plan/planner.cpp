@@ -80,7 +80,7 @@ bool fits_lanes(const AlgorithmConfig& config) { return config.dims.empty() && c
 }  // namespace
 
 Counts counts_of(const Call& call, Rank rank, Rank ranks) {
-  if (!schedule::counts_by_pair(call.collective)) return {call.count, call.counts};
+  if (!schedule::counts_by_pair(call.operation.collective)) return {call.count, call.counts};
   const auto p = static_cast<std::size_t>(ranks);
   Counts counts{0, std::vector<std::size_t>(p * p)};
   for (std::size_t r = 0; r < p; ++r) {
@@ -92,11 +92,11 @@ Counts counts_of(const Call& call, Rank rank, Rank ranks) {
 
 std::size_t larger_bytes(const Call& call, Rank ranks) {
   std::size_t elements = call.count;
-  if (schedule::counts_by_pair(call.collective))
+  if (schedule::counts_by_pair(call.operation.collective))
     elements = 0;  // ranks know different counts but must make the same choice
-  else if (schedule::uneven(call.collective))
+  else if (schedule::uneven(call.operation.collective))
     elements = std::accumulate(call.counts.begin(), call.counts.end(), std::size_t{0});
-  else if (schedule::by_block(call.collective))
+  else if (schedule::by_block(call.operation.collective))
     elements *= static_cast<std::size_t>(ranks);
   return elements * kernels::size_of(call.type);
 }
@@ -104,7 +104,7 @@ std::size_t larger_bytes(const Call& call, Rank ranks) {
 bool worth_showing(const Call& call, Rank ranks) {
   if (ranks <= 2) return false;  // nothing is sent twice
   const std::size_t bytes = larger_bytes(call, ranks);
-  const std::size_t least = schedule::by_block(call.collective) ? least_block_shown : least_share_shown;
+  const std::size_t least = schedule::by_block(call.operation.collective) ? least_block_shown : least_share_shown;
   return bytes <= most_shown && bytes >= least * static_cast<std::size_t>(ranks);
 }
 
@@ -171,50 +171,50 @@ std::optional<AlgorithmConfig> Planner::choose_by_shape(const Call& call, bool i
 
 // A table that was measured with few cores is not used for more of them.
 std::span<const PredictedTime> Planner::predicted(const Call& call) const {
-  if (machine_ != Config().machine || shape_.dims.size() > 1 || !chooser_.models(call.collective)) return {};
-  const bool has_rules = selections_.nearest(call.collective, ranks_, machine_) != 0 ||
-                         selections_.nearest(call.collective, ranks_, any_machine) != 0;
-  const int measured = selections_.measured_cores(call.collective, ranks_, machine_);
+  if (machine_ != Config().machine || shape_.dims.size() > 1 || !chooser_.models(call.operation.collective)) return {};
+  const bool has_rules = selections_.nearest(call.operation.collective, ranks_, machine_) != 0 ||
+                         selections_.nearest(call.operation.collective, ranks_, any_machine) != 0;
+  const int measured = selections_.measured_cores(call.operation.collective, ranks_, machine_);
   const int own = std::min(chooser_.places().cores, static_cast<int>(ranks_));
   if (has_rules && (measured == 0 || own <= measured)) return {};
   return chooser_.ranked(call);
 }
 
 AlgorithmConfig Planner::choose(const Call& call, bool in_place) const {
-  if (const auto fixed = fixed_.find(call.collective); fixed != fixed_.end()) {
+  if (const auto fixed = fixed_.find(call.operation.collective); fixed != fixed_.end()) {
     const std::string why = refusal(fixed->second, call, in_place);
     if (why.empty()) return fixed->second;
     throw std::invalid_argument(fmt::format("{} was asked for, but can't serve {} of {} on {} ranks: {}",
-                                            text_of(fixed->second), schedule::name(call.collective), call.count, ranks_,
-                                            why));
+                                            text_of(fixed->second), schedule::name(call.operation.collective),
+                                            call.count, ranks_, why));
   }
   if (const std::optional<AlgorithmConfig> config = choose_by_shape(call, in_place)) return *config;
   for (const PredictedTime& p : predicted(call))
     if (refusal(p.config, call, in_place).empty()) return p.config;
   for (AlgorithmConfig config :
-       selections_.configs(call.collective, ranks_, larger_bytes(call, ranks_), call.type, machine_)) {
+       selections_.configs(call.operation.collective, ranks_, larger_bytes(call, ranks_), call.type, machine_)) {
     if (!is_file(config) && config.dims.empty() && config.order.empty()) config.numbering = shape_.numbering;
     if (refusal(config, call, in_place).empty()) return config;
   }
   for (const auto& [name, algorithm] : schedule::algorithms())
     if (refusal({name}, call, in_place).empty()) return {name};
   throw std::invalid_argument(
-      fmt::format("no algorithm serves {} on {} ranks", schedule::name(call.collective), ranks_));
+      fmt::format("no algorithm serves {} on {} ranks", schedule::name(call.operation.collective), ranks_));
 }
 
 kernels::DType Planner::wire_of(const Call& c) const {
   if (wire_ == kernels::DType::f32) return c.type;
   using enum kernels::Reduction;
   const bool adds = c.op.kind == sum || c.op.kind == avg || c.op.kind == scaled_sum;
-  const bool narrows = c.type == kernels::DType::f32 && (!schedule::reduces(c.collective) || adds);
-  return narrows && c.collective != Collective::barrier ? wire_ : c.type;
+  const bool narrows = c.type == kernels::DType::f32 && (!schedule::reduces(c.operation.collective) || adds);
+  return narrows && c.operation.collective != Collective::barrier ? wire_ : c.type;
 }
 
 bool Planner::traces(const Call& c) const {
   if (wire_ == kernels::DType::f32 && rounding_ != kernels::Rounding::stochastic) return false;
   const bool narrow = kernels::is_float(c.type) && c.type != kernels::DType::f32 && c.type != kernels::DType::f64;
   return wire_of(c) != c.type ||
-         (narrow && schedule::reduces(c.collective) && rounding_ == kernels::Rounding::stochastic);
+         (narrow && schedule::reduces(c.operation.collective) && rounding_ == kernels::Rounding::stochastic);
 }
 
 // The whole schedule, adapted to this transport's lanes.
@@ -293,9 +293,10 @@ Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, const
 
 const Planned& Planner::plan(const Call& call, bool in_place, schedule::UnreadableBuffers hidden) {
   const Manner manner{in_place, hidden};
-  Last& last = last_[static_cast<std::size_t>(call.collective)];
+  Last& last = last_[static_cast<std::size_t>(call.operation.collective)];
   if (last.asked != nullptr && last.asked->is(call, manner)) return *last.planned;
-  if (schedule::uneven(call.collective) || call.collective == Collective::permute) return plan_passing(call, manner);
+  if (schedule::uneven(call.operation.collective) || call.operation.collective == Collective::permute)
+    return plan_passing(call, manner);
   const PlanKey asked(call, manner);
   auto found = made_.find(asked);
   if (found == made_.end()) {

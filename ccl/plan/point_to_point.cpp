@@ -34,13 +34,11 @@ void each_own(std::span<const SendRecv> points, Rank rank, Met met) {
 }  // namespace
 
 Call call_of(const SendRecv& p) {
-  return {.collective = Collective::send_recv,
+  return {.operation = {.collective = Collective::send_recv, .root = p.from, .peer = p.to},
           .input = p.input,
           .output = p.output,
           .count = p.count,
-          .type = p.type,
-          .root = p.from,
-          .peer = p.to};
+          .type = p.type};
 }
 
 bool plainly_right(const SendRecv& p, Rank rank, Rank ranks) {

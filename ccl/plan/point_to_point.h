@@ -18,7 +18,9 @@ struct SendRecv {
   bool operator==(const SendRecv&) const = default;
 };
 Call call_of(const SendRecv&);
-inline SendRecv send_recv_of(const Call& c) { return {c.input, c.output, c.count, c.type, c.root, c.peer}; }
+inline SendRecv send_recv_of(const Call& c) {
+  return {c.input, c.output, c.count, c.type, c.operation.root, c.operation.peer};
+}
 
 // Base of the hash of messages between ranks; the type's number is added, so both ends must name the same type.
 inline constexpr std::uint32_t send_recv_hash = 0x706F'6900;

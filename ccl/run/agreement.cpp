@@ -56,10 +56,11 @@ Call Agreement::exchange(const Call& c, bool supplied) {
     turn_ = collectives_->take_turn();
     if (turn_ == nullptr) own_refusal_ = "another communicator's collective runs on the device";
   }
-  const std::uint64_t call = c.count << 24 ^ static_cast<std::uint64_t>(c.collective) << 16 ^
+  const std::uint64_t call = c.count << 24 ^ static_cast<std::uint64_t>(c.operation.collective) << 16 ^
                              static_cast<std::uint64_t>(c.type) << 8 ^ static_cast<std::uint64_t>(c.op.kind);
   const Told told{clock_of(device_), world_, call, collectives_ != nullptr && own_refusal_.empty()};
-  const std::size_t counts = c.collective == Collective::all_to_all_v ? c.counts.size() * sizeof(std::uint64_t) : 0;
+  const std::size_t counts =
+      c.operation.collective == Collective::all_to_all_v ? c.counts.size() * sizeof(std::uint64_t) : 0;
   each_ = sizeof told + counts;
   own_.resize(each_);
   std::memcpy(own_.data(), &told, sizeof told);
@@ -67,7 +68,7 @@ Call Agreement::exchange(const Call& c, bool supplied) {
   all_.resize(each_ * static_cast<std::size_t>(ranks_));
   native_.reset();
   why_not_ = nullptr;
-  return {.collective = Collective::all_gather,
+  return {.operation = {.collective = Collective::all_gather},
           .input = own_.data(),
           .output = all_.data(),
           .count = each_,
@@ -75,11 +76,11 @@ Call Agreement::exchange(const Call& c, bool supplied) {
 }
 
 std::string Agreement::refusal(const Call& c, bool supplied) {
-  const auto kind = kind_of(c.collective);
-  const bool reduces = schedule::reduces(c.collective);
+  const auto kind = kind_of(c.operation.collective);
+  const bool reduces = schedule::reduces(c.operation.collective);
   if (supplied) return "the caller supplies the schedule";
   if (!algorithm_.empty()) return fmt::format("the algorithm is set: {}", algorithm_);
-  if (!kind) return fmt::format("native collectives have no {}", schedule::name(c.collective));
+  if (!kind) return fmt::format("native collectives have no {}", schedule::name(c.operation.collective));
   if (!plain_) return "the rounding or the type of messages is set";
   if (c.op.kind == kernels::Reduction::scaled_sum && reduces) return "native collectives scale nothing";
   const auto members = static_cast<std::size_t>(ranks_);
@@ -141,23 +142,23 @@ std::vector<device::RankClock> Agreement::clocks() const {
 std::int64_t Agreement::core_of(Rank r) const { return all_.empty() ? r : told(r).clock.core; }
 
 device::CollectiveRun Agreement::run_of(const Call& c, std::string_view config, bool in_place) const {
-  device::CollectiveRun run{.collective = schedule::name(c.collective),
+  device::CollectiveRun run{.collective = schedule::name(c.operation.collective),
                             .config = config,
                             .rank = rank_,
                             .ranks = ranks_,
                             .bytes = larger_bytes(c, ranks_),
                             .element = kernels::size_of(c.type),
-                            .root = c.root,
-                            .peer = c.peer,
+                            .root = c.operation.root,
+                            .peer = c.operation.peer,
                             .in_place = in_place,
                             .counts = counts(c),
                             .clocks = clocks()};
-  for (const schedule::Pair& p : c.pairs) run.pairs.emplace_back(p.source, p.target);
+  for (const schedule::Pair& p : c.operation.pairs) run.pairs.emplace_back(p.source, p.target);
   return run;
 }
 
 std::vector<std::size_t> Agreement::counts(const Call& c) const {
-  if (c.collective != Collective::all_to_all_v) return c.counts;
+  if (c.operation.collective != Collective::all_to_all_v) return c.counts;
   const auto ranks = static_cast<std::size_t>(ranks_);
   std::vector<std::size_t> out(ranks * ranks);
   for (std::size_t r = 0; r < ranks; ++r)

@@ -7,7 +7,9 @@
 
 namespace trellis::ccl {
 
-inline bool does(const Call& c, kernels::Reduction op) { return c.op.kind == op && schedule::reduces(c.collective); }
+inline bool does(const Call& c, kernels::Reduction op) {
+  return c.op.kind == op && schedule::reduces(c.operation.collective);
+}
 inline bool scales_first(const Call& c) { return does(c, kernels::Reduction::scaled_sum); }
 
 // Members are overwritten one by one, without rebuilding the struct: every small message takes this path.
@@ -16,8 +18,8 @@ inline void show_call(Activity& a, const Call& c, kernels::DType wire, std::uint
   a.count = c.count;
   a.step = -1;
   a.waits_for = -1;
-  a.root = c.root;
-  a.collective = static_cast<std::uint8_t>(c.collective);
+  a.root = c.operation.root;
+  a.collective = static_cast<std::uint8_t>(c.operation.collective);
   a.type = static_cast<std::uint8_t>(c.type);
   a.wire = static_cast<std::uint8_t>(wire);
   a.reduction = static_cast<std::uint8_t>(c.op.kind);
@@ -28,9 +30,9 @@ inline void record_call(Recorded& r, const Call& c, std::uint64_t operation) {
   r.count = c.count;
   r.points = 0;
   r.division = nullptr;
-  r.root = c.root;
-  r.peer = c.peer;
-  r.collective = c.collective;
+  r.root = c.operation.root;
+  r.peer = c.operation.peer;
+  r.collective = c.operation.collective;
   r.type = c.type;
   r.op = c.op.kind;
 }

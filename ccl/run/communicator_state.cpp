@@ -157,7 +157,7 @@ void Communicator::State::bind(const Call& c, const Planned& planned) {
   bound_.how.random.step = operation();
   bound_.how.stores = stores_for((compiled.input_elements + compiled.output_elements) * size);
   bound_.mark = mark_of(planned.mark, operation(), exchanging_);
-  bound_.tokens = c.collective == Collective::barrier;
+  bound_.tokens = c.operation.collective == Collective::barrier;
 }
 
 void Communicator::State::record(Recorded& r, const Call& c, const AlgorithmConfig* by, bool native) {

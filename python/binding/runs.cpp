@@ -101,13 +101,10 @@ void run_arrays(const schedule::Schedule& schedule, const std::vector<ReadArray>
                 const std::vector<Array>& outputs, std::size_t count, const std::string& type, const std::string& op,
                 double timeout_s, const Counts& counts, const Counts& arriving) {
   const std::vector<Part> parts = parts_of(schedule, inputs, outputs, counts, arriving);
-  const ccl::Call like{.collective = schedule.task.operation.collective,
+  const ccl::Call like{.operation = schedule.task.operation,
                        .count = count,
                        .type = kernels::dtype_named(type),
-                       .op = {kernels::reduction_named(op)},
-                       .root = schedule.task.operation.root,
-                       .peer = schedule.task.operation.peer,
-                       .pairs = schedule.task.operation.pairs};
+                       .op = {kernels::reduction_named(op)}};
   check_arrays(like, parts);
   Signals signals;
   {

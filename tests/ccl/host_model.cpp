@@ -35,7 +35,7 @@ Call call_of(Collective c, std::size_t bytes, Rank ranks) {
   std::size_t count = bytes / sizeof(float);
   if (schedule::by_block(c)) count /= static_cast<std::size_t>(ranks);
   if (schedule::by_block(c) && count > line) count -= count % line;
-  return {.collective = c, .count = count};
+  return {.operation = {.collective = c}, .count = count};
 }
 
 struct Measured {
@@ -97,7 +97,7 @@ std::string best_for_all(const std::map<std::string, Times>& memories) {
 // The rules by which a measured time is not taken for that of its algorithm. They do not look at what is chosen.
 std::string unsound(const Call& call, std::size_t bytes, const std::string& config, const std::string& memory,
                     const std::map<std::string, Times>& memories) {
-  if (schedule::carries_data(call.collective) && call.count == 0) return "nothing is sent";
+  if (schedule::carries_data(call.operation.collective) && call.count == 0) return "nothing is sent";
   // A contest gives a candidate up after one sample if that was several times slower, as cold pages make it too.
   const Measured& here = memories.at(memory).at(config);
   if (here.samples < 3) return "one sample";
@@ -263,10 +263,10 @@ TEST(HostModel, EveryRankChoosesAlike) {
         Planner planner(rank, ranks, lanes, {}, {}, places);
         float buffer[1];
         std::string text;
-        if (rank % 2 == 1) planner.choose({.collective = all_reduce, .count = 77}, false);
+        if (rank % 2 == 1) planner.choose({.operation = {.collective = all_reduce}, .count = 77}, false);
         for (const Collective c : {all_reduce, all_gather, reduce_scatter, broadcast, all_to_all, barrier})
           for (const std::size_t count : {1, 1000, 100'000}) {
-            Call call{.collective = c, .count = c == barrier ? 0 : count};
+            Call call{.operation = {.collective = c}, .count = c == barrier ? 0 : count};
             if (rank % 3 == 0) call.input = buffer, call.output = buffer + 1;
             text += text_of(planner.choose(call, false)) + " ";
           }
@@ -292,8 +292,8 @@ TEST(HostModel, WhatItChoosesServesTheCall) {
     for (const Collective c : schedule::collectives())
       for (const std::size_t count : {1, 5, 100'003}) {
         if (schedule::uneven(c) || c == permute || c == send_recv) continue;
-        const Call call{
-            .collective = c, .count = c == barrier ? 0 : count, .root = schedule::rooted(c) ? ranks - 1 : 0};
+        const Call call{.operation = {.collective = c, .root = schedule::rooted(c) ? ranks - 1 : 0},
+                        .count = c == barrier ? 0 : count};
         EXPECT_NO_THROW(Planner(0, ranks, lanes, {}, {}, cores(16)).choose(call, true)) << schedule::name(c);
       }
 }

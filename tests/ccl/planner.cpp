@@ -58,11 +58,11 @@ std::string planned_by(Planner& planner, const Asking& a) {
 }
 
 std::string in_words(const Asking& a) {
-  std::string text = fmt::format("{} {} {} {} root {} peer {}{}{}{}", schedule::name(a.call.collective), a.call.count,
-                                 kernels::name(a.call.type), kernels::name(a.call.op.kind), a.call.root, a.call.peer,
-                                 a.in_place ? " in place" : "", a.hidden.input ? " hidden input" : "",
-                                 a.hidden.output ? " hidden output" : "");
-  for (const schedule::Pair& p : a.call.pairs) text += fmt::format(" {}>{}", p.source, p.target);
+  std::string text = fmt::format("{} {} {} {} root {} peer {}{}{}{}", schedule::name(a.call.operation.collective),
+                                 a.call.count, kernels::name(a.call.type), kernels::name(a.call.op.kind),
+                                 a.call.operation.root, a.call.operation.peer, a.in_place ? " in place" : "",
+                                 a.hidden.input ? " hidden input" : "", a.hidden.output ? " hidden output" : "");
+  for (const schedule::Pair& p : a.call.operation.pairs) text += fmt::format(" {}>{}", p.source, p.target);
   for (const std::size_t c : a.call.counts) text += fmt::format(" {}", c);
   return text;
 }
@@ -80,16 +80,16 @@ class Asker {
     using enum Collective;
     Asking a;
     Call& c = a.call;
-    c.collective = schedule::collectives()[random_() % schedule::collectives().size()];
-    c.count = c.collective == barrier ? 0 : one_of<std::size_t>({0, 1, 24, 24, 50'000});
+    c.operation.collective = schedule::collectives()[random_() % schedule::collectives().size()];
+    c.count = c.operation.collective == barrier ? 0 : one_of<std::size_t>({0, 1, 24, 24, 50'000});
     c.type = one_of({kernels::DType::f32, kernels::DType::bf16});
     c.op = {one_of({kernels::Reduction::sum, kernels::Reduction::max, kernels::Reduction::scaled_sum}), 0.5};
-    if (schedule::rooted(c.collective) || c.collective == send_recv) c.root = rank(ranks);
-    if (c.collective == send_recv) c.peer = rank(ranks);
-    if (c.collective == permute) c.pairs = pairs(ranks);
-    if (schedule::uneven(c.collective)) c.counts = counts(ranks), c.count = 0;
-    if (c.collective == all_to_all_v) c.arriving_counts = counts(ranks);
-    a.in_place = c.collective != all_to_all_v && c.collective != send_recv && random_() % 3 == 0;
+    if (schedule::rooted(c.operation.collective) || c.operation.collective == send_recv) c.operation.root = rank(ranks);
+    if (c.operation.collective == send_recv) c.operation.peer = rank(ranks);
+    if (c.operation.collective == permute) c.operation.pairs = pairs(ranks);
+    if (schedule::uneven(c.operation.collective)) c.counts = counts(ranks), c.count = 0;
+    if (c.operation.collective == all_to_all_v) c.arriving_counts = counts(ranks);
+    a.in_place = c.operation.collective != all_to_all_v && c.operation.collective != send_recv && random_() % 3 == 0;
     a.hidden = {random_() % 4 == 0, random_() % 4 == 0};
     return a;
   }
@@ -174,7 +174,7 @@ TEST(Planner, RanksOfSeveralHostsSendLittleBetweenThem) {
   const std::vector<Rank> rows{0, 0, 0, 0, 4, 4, 4, 4}, mixed{0, 1, 1, 0, 1, 0, 0, 1};
   for (const Collective c : schedule::collectives()) {
     if (schedule::uneven(c) || c == Collective::permute || c == Collective::send_recv) continue;
-    call.collective = c;
+    call.operation.collective = c;
     call.count = schedule::carries_data(c) ? count : 0;
     EXPECT_EQ(crossing(call, mixed, shape_of(mixed)), crossing(call, rows, shape_of(rows))) << schedule::name(c);
   }
@@ -203,8 +203,8 @@ TEST(Planner, AnotherNumberingIsAnotherPlan) {
 
 TEST(Planner, APermuteWithoutPairsIsNoEarlierPermute) {
   Planner planner(0, 2, lanes, {});
-  const Call some{.collective = Collective::permute, .count = 4, .pairs = {{0, 1}, {1, 0}}};
-  const Call none{.collective = Collective::permute, .count = 4};
+  const Call some{.operation = {.collective = Collective::permute, .pairs = {{0, 1}, {1, 0}}}, .count = 4};
+  const Call none{.operation = {.collective = Collective::permute}, .count = 4};
   EXPECT_FALSE(planner.plan(some, false, schedule::UnreadableBuffers{}).compiled.steps.empty());
   EXPECT_TRUE(planner.plan(none, false, schedule::UnreadableBuffers{}).compiled.steps.empty());
 }
@@ -212,7 +212,7 @@ TEST(Planner, APermuteWithoutPairsIsNoEarlierPermute) {
 TEST(Planner, ASendToAnotherIsNoEarlierSend) {
   Planner planner(0, 3, lanes, {});
   const auto peer = [&](Rank to) {
-    const Call call{.collective = Collective::send_recv, .count = 4, .root = 0, .peer = to};
+    const Call call{.operation = {.collective = Collective::send_recv, .root = 0, .peer = to}, .count = 4};
     return planner.plan(call, false, schedule::UnreadableBuffers{}).compiled.lines.at(0).peer;
   };
   EXPECT_EQ(peer(1), 1);
@@ -225,7 +225,7 @@ TEST(CallCheck, FindsWhatAFreshOneFinds) {
   CallCheck one(1, 3);
   for (int i = 0; i < 3000; ++i) {
     Call call = asker.next(3).call;
-    if (i % 5 == 0) call.root = 7;
+    if (i % 5 == 0) call.operation.root = 7;
     call.input = i % 3 == 0 ? nullptr : memory;
     call.output = memory + 1;
     const auto found = [&](CallCheck& check) {
@@ -236,7 +236,7 @@ TEST(CallCheck, FindsWhatAFreshOneFinds) {
       }
     };
     CallCheck fresh(1, 3);
-    ASSERT_EQ(found(one), found(fresh)) << i << " " << schedule::name(call.collective);
+    ASSERT_EQ(found(one), found(fresh)) << i << " " << schedule::name(call.operation.collective);
   }
 }
 

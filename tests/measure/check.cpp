@@ -36,9 +36,10 @@ std::vector<std::byte> plainly(const std::vector<ccl::Call>& calls, const std::v
     out.insert(out.end(), from.begin() + static_cast<std::ptrdiff_t>(at),
                from.begin() + static_cast<std::ptrdiff_t>(at + block));
   };
-  if (call.collective == Collective::all_reduce) return sum_from(0);
-  if (call.collective == Collective::reduce_scatter) return sum_from(me * block);
-  for (std::size_t r = 0; r < p; ++r) append(inputs[r], call.collective == Collective::all_to_all ? me * block : 0);
+  if (call.operation.collective == Collective::all_reduce) return sum_from(0);
+  if (call.operation.collective == Collective::reduce_scatter) return sum_from(me * block);
+  for (std::size_t r = 0; r < p; ++r)
+    append(inputs[r], call.operation.collective == Collective::all_to_all ? me * block : 0);
   return out;
 }
 

@@ -170,15 +170,16 @@ std::unique_ptr<BenchResult> Sweep::one(const std::vector<ccl::Call>& calls, boo
   progress_.next(fmt::format("{} {}{}", s_.op.word, bytes_text(bytes), in_place ? " in place" : ""));
   const auto measured = measure::measure(bench_, {calls, buffers_, in_place});
   if (!measured) return nullptr;
-  const bool root = schedule::rooted(call.collective) || call.collective == schedule::Collective::send_recv;
-  auto r = std::make_unique<BenchResult>(BenchResult{.collective = call.collective,
+  const bool root =
+      schedule::rooted(call.operation.collective) || call.operation.collective == schedule::Collective::send_recv;
+  auto r = std::make_unique<BenchResult>(BenchResult{.collective = call.operation.collective,
                                                      .op = s_.op.word,
                                                      .ranks = crew_.ranks,
                                                      .bytes = bytes,
                                                      .count = call.count,
                                                      .type = call.type,
                                                      .reduction = call.op.kind,
-                                                     .root = root ? call.root : -1,
+                                                     .root = root ? call.operation.root : -1,
                                                      .in_place = in_place,
                                                      .streams = s_.streams,
                                                      .measured = *measured});

@@ -48,10 +48,11 @@ std::string prediction_text(const PredictionAsked& asked) {
       table.add({text_of(p.config), p.readable_us * 1e-6, p.hidden_us * 1e-6, both / fastest, p.config == selected});
   }
   if (asked.json) return table.json();
-  const std::string of =
-      schedule::carries_data(asked.call.collective) ? fmt::format(" of {}", measure::bytes_text(asked.bytes)) : "";
-  return fmt::format("{}{} on {} ranks, {} {} in {} {}: {}\n{}\n\n{}", schedule::name(asked.call.collective), of,
-                     asked.ranks, asked.cores, asked.cores == 1 ? "core" : "cores", asked.sockets,
+  const std::string of = schedule::carries_data(asked.call.operation.collective)
+                             ? fmt::format(" of {}", measure::bytes_text(asked.bytes))
+                             : "";
+  return fmt::format("{}{} on {} ranks, {} {} in {} {}: {}\n{}\n\n{}", schedule::name(asked.call.operation.collective),
+                     of, asked.ranks, asked.cores, asked.cores == 1 ? "core" : "cores", asked.sockets,
                      asked.sockets == 1 ? "socket" : "sockets", text_of(selected),
                      !chosen_from.empty() ? "selected by the model of the host"
                                           : "selected by the configuration or the table, which hold on such a machine",

@@ -283,7 +283,7 @@ void print_explanation(const Options& o, const Bench& bench, const ccl::Call& ca
   std::string why = by_configuration(config);
   if (why.empty())
     why = source_of(config) + ": " +
-          reason(table_in_force(config), call.collective, bench.ranks(), bytes, call.type,
+          reason(table_in_force(config), call.operation.collective, bench.ranks(), bytes, call.type,
                  o.machine.empty() ? config.machine : o.machine, selected, kernels::cpu().cores);
   Table table("costs", {{.name = "algorithm", .align = Align::left},
                         {.name = "time", .unit = "s"},
@@ -298,9 +298,10 @@ void print_explanation(const Options& o, const Bench& bench, const ccl::Call& ca
       table.add({text_of(c.config), c.time * 1e-6, c.time / sorted.front().time, std::int64_t{c.samples},
                  c.config == selected});
   if (o.json) return write_output("", table.json());
-  const std::string of = schedule::carries_data(call.collective) ? fmt::format(" of {}", bytes_text(bytes)) : "";
-  write_output("", fmt::format("{}{} on {} ranks: {}\n{}\n\n{}", schedule::name(call.collective), of, bench.ranks(),
-                               text_of(selected), why, table.text()));
+  const std::string of =
+      schedule::carries_data(call.operation.collective) ? fmt::format(" of {}", bytes_text(bytes)) : "";
+  write_output("", fmt::format("{}{} on {} ranks: {}\n{}\n\n{}", schedule::name(call.operation.collective), of,
+                               bench.ranks(), text_of(selected), why, table.text()));
 }
 
 // What --explain and --predict are asked about.

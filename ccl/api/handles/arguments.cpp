@@ -130,22 +130,21 @@ bool nonblocking_child(const trellis_config* given, bool parent) {
 Call call_of(const trellis_call* given, Rank ranks) {
   require(given, "call");
   const trellis_call c = grown(given, sizeof(trellis_call), TRELLIS_CALL_INIT, "call");
-  Call call{.collective = collective_of(c.collective),
+  Call call{.operation = {.collective = collective_of(c.collective), .root = c.root, .peer = c.peer},
             .input = c.in,
             .output = c.out,
             .count = c.count,
             .type = type_of(c.type),
-            .op = {reduction_of(c.reduction), c.factor},
-            .root = c.root,
-            .peer = c.peer};
-  const bool by_rank = call.collective == Collective::all_gather_v || call.collective == Collective::reduce_scatter_v;
-  const bool both_ways = schedule::counts_by_pair(call.collective);
+            .op = {reduction_of(c.reduction), c.factor}};
+  const bool by_rank = call.operation.collective == Collective::all_gather_v ||
+                       call.operation.collective == Collective::reduce_scatter_v;
+  const bool both_ways = schedule::counts_by_pair(call.operation.collective);
   if (by_rank || both_ways) call.counts = counts_of(c.counts, ranks, "call.counts");
   if (both_ways) call.arriving_counts = counts_of(c.arriving_counts, ranks, "call.arriving_counts");
-  if (call.collective == Collective::permute) {
+  if (call.operation.collective == Collective::permute) {
     if (c.pair_count < 0) throw std::invalid_argument(fmt::format("call.pair_count is {}", c.pair_count));
     if (c.pair_count > 0) require(c.pairs, "call.pairs");
-    for (int i = 0; i < c.pair_count; ++i) call.pairs.push_back({c.pairs[i].source, c.pairs[i].target});
+    for (int i = 0; i < c.pair_count; ++i) call.operation.pairs.push_back({c.pairs[i].source, c.pairs[i].target});
   }
   return call;
 }

@@ -43,7 +43,11 @@ std::vector<std::size_t> counts_of(const Communicator& c, const size_t* counts, 
 }
 
 Call call_of(Collective collective, const void* in, void* out, size_t count, trellis_type type, int root = 0) {
-  return {.collective = collective, .input = in, .output = out, .count = count, .type = type_of(type), .root = root};
+  return {.operation = {.collective = collective, .root = root},
+          .input = in,
+          .output = out,
+          .count = count,
+          .type = type_of(type)};
 }
 
 Call reducing(Call call, trellis_reduction reduction) {
@@ -125,7 +129,7 @@ trellis_result trellis_all_to_all_v(trellis_comm comm, const void* in, void* out
 }
 
 trellis_result trellis_barrier(trellis_comm comm, trellis_stream stream) {
-  return run(comm, stream, [&](auto&) { return Call{.collective = Collective::barrier}; });
+  return run(comm, stream, [&](auto&) { return Call{.operation = {.collective = Collective::barrier}}; });
 }
 
 trellis_result trellis_send(trellis_comm comm, const void* in, size_t count, trellis_type type, int to,

@@ -92,7 +92,7 @@ std::vector<PredictedTime> HostChooser::rank_all(const Call& call) const {
   const auto add = [&](const AlgorithmConfig& config) {
     if (auto p = predicted(config, call)) all.push_back(std::move(*p));
   };
-  for (const AlgorithmConfig& config : plain_configs(call.collective)) add(config);
+  for (const AlgorithmConfig& config : plain_configs(call.operation.collective)) add(config);
   sort_by_time(all);
   if (larger_bytes(call, ranks_) < least_refined_bytes) return all;
   for (const PredictedTime& plain : best_of(all))
@@ -106,10 +106,13 @@ std::vector<PredictedTime> HostChooser::rank_all(const Call& call) const {
 }
 
 const std::vector<PredictedTime>& HostChooser::ranked(const Call& call) {
-  const std::tuple key{call.collective, rounded(call.count), call.type};
+  const std::tuple key{call.operation.collective, rounded(call.count), call.type};
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   if (known_.size() == most_kept) known_.clear();
-  return known_.emplace(key, rank_all({.collective = call.collective, .count = rounded(call.count), .type = call.type}))
+  return known_
+      .emplace(key, rank_all({.operation = {.collective = call.operation.collective},
+                              .count = rounded(call.count),
+                              .type = call.type}))
       .first->second;
 }
 

@@ -151,8 +151,9 @@ Conditions conditions(const JoinedPrograms& joined, const Call& call, Rank ranks
                       const HostCosts& costs, bool readable) {
   const auto touched = static_cast<double>(joined.touched_bytes);
   const double usable_l3 = places.l3_bytes == 0 ? usual_l3 : std::min(usual_l3, static_cast<double>(places.l3_bytes));
-  Conditions how{
-      .costs = costs, .data = schedule::carries_data(call.collective) && call.count != 0, .readable = readable};
+  Conditions how{.costs = costs,
+                 .data = schedule::carries_data(call.operation.collective) && call.count != 0,
+                 .readable = readable};
   how.level = (1 + costs.each_rank * (ranks - 2)) *
               (1 + costs.beyond_l2 * share_beyond(touched, static_cast<double>(places.l2_bytes)) +
                costs.beyond_l3 * share_beyond(touched * ranks, usable_l3));

@@ -137,8 +137,8 @@ class Joiner {
 std::optional<JoinedPrograms> join_programs(const schedule::AlgorithmConfig& config, const Call& call, Rank ranks,
                                             const RankPlaces& places, int lanes, bool hidden, std::size_t most_steps) {
   const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
-  const schedule::Request request =
-      schedule::request_by(config, {.operation = {.collective = call.collective, .root = call.root}, .dims = {ranks}});
+  const schedule::Request request = schedule::request_by(
+      config, {.operation = {.collective = call.operation.collective, .root = call.operation.root}, .dims = {ranks}});
   if (request.ranks() != ranks || config.channels > lanes || !schedule::refusal(algorithm, request).empty() ||
       !divides(schedule::task_of(algorithm, request), {call.count, {}}))
     return {};

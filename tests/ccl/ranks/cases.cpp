@@ -17,7 +17,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 std::string text(const Case& c) {
-  return fmt::format("{} by {} of {} {} {}{}", schedule::name(c.call.collective), c.algorithm, c.call.count,
+  return fmt::format("{} by {} of {} {} {}{}", schedule::name(c.call.operation.collective), c.algorithm, c.call.count,
                      name(c.call.type), name(c.call.op.kind), c.in_place ? " in place" : "");
 }
 
@@ -29,11 +29,11 @@ bool same_everywhere(Collective c) {
 void give_counts(Call& call, Rank ranks) {
   using enum Collective;
   const std::size_t count = call.count;
-  if (call.collective == all_gather_v || call.collective == reduce_scatter_v)
+  if (call.operation.collective == all_gather_v || call.operation.collective == reduce_scatter_v)
     for (Rank q = 0; q < ranks; ++q) call.counts.push_back(count + static_cast<std::size_t>(q) % 3 * 7);
-  if (call.collective == all_to_all_v)
+  if (call.operation.collective == all_to_all_v)
     call.counts = call.arriving_counts = std::vector<std::size_t>(static_cast<std::size_t>(ranks), count);
-  if (call.collective == barrier) call.count = 0;
+  if (call.operation.collective == barrier) call.count = 0;
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ std::vector<Case> cases_for(Rank ranks, std::span<const std::size_t> counts, con
           Case c;
           c.algorithm = name;
           c.in_place = in_place;
-          c.call.collective = collective;
+          c.call.operation.collective = collective;
           c.call.count = count;
           if (collective == send_recv || collective == permute || (collective == all_to_all_v && in_place)) continue;
           const schedule::Request r{.operation = {.collective = collective, .in_place = in_place}, .dims = {ranks}};
@@ -72,7 +72,7 @@ void run_case(Communicator& comm, const Case& c, std::uint64_t seed) {
   std::byte* out = memory.data() + e.input;
   if (c.in_place && e.input != 0 && e.output != 0) {
     std::size_t own = std::min(e.input, e.output) * static_cast<std::size_t>(comm.rank());
-    if (schedule::uneven(call.collective))
+    if (schedule::uneven(call.operation.collective))
       own = kernels::size_of(call.type) *
             std::accumulate(call.counts.begin(), call.counts.begin() + comm.rank(), std::size_t{0});
     out = in = memory.data();
@@ -92,7 +92,7 @@ void run_case(Communicator& comm, const Case& c, std::uint64_t seed) {
     throw std::runtime_error(text(c) + ": wrong");
   if (!c.in_place && e.input != 0 && std::memcmp(in, input.data(), e.input) != 0)
     throw std::runtime_error(text(c) + ": the input was changed");
-  if (same_everywhere(call.collective) && wanted != outputs.front())
+  if (same_everywhere(call.operation.collective) && wanted != outputs.front())
     throw std::runtime_error(text(c) + ": other bits than rank 0 has");
 }
 

@@ -52,7 +52,7 @@ TEST_P(PointToPoint, CallsWithCountsOrPairsOfTheirOwnKeepApart) {
                         for (std::size_t round = 0; round < 3; ++round)
                           for (std::size_t n = 0; n < 12; ++n) {
                             std::vector<std::int32_t> all(n + 5, -1), got(7, -1);
-                            c.run({.collective = Collective::all_gather_v,
+                            c.run({.operation = {.collective = Collective::all_gather_v},
                                    .input = mine.data(),
                                    .output = all.data(),
                                    .type = DType::i32,
@@ -60,13 +60,13 @@ TEST_P(PointToPoint, CallsWithCountsOrPairsOfTheirOwnKeepApart) {
                             for (std::size_t i = 0; i < all.size(); ++i)
                               expect(all[i] == static_cast<std::int32_t>(i < n ? i : 1000 + i - n), "wrong data");
                             const bool crossed = n % 2 == 0;
-                            c.run({.collective = Collective::permute,
+                            c.run({.operation = {.collective = Collective::permute,
+                                                 .pairs = crossed ? std::vector<schedule::Pair>{{0, 1}, {1, 0}}
+                                                                  : std::vector<schedule::Pair>{{0, 0}, {1, 1}}},
                                    .input = mine.data(),
                                    .output = got.data(),
                                    .count = 7,
-                                   .type = DType::i32,
-                                   .pairs = crossed ? std::vector<schedule::Pair>{{0, 1}, {1, 0}}
-                                                    : std::vector<schedule::Pair>{{0, 0}, {1, 1}}});
+                                   .type = DType::i32});
                             const Rank from = crossed ? 1 - c.rank() : c.rank();
                             expect(got == numbers(7, 1000 * from), "it came from somewhere else");
                           }

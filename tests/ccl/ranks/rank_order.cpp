@@ -40,7 +40,7 @@ void run_all(Communicator& c, std::string_view algorithm) {
     if (one.algorithm != "hierarchical") continue;
     one.algorithm = chosen(c, one.call);
     if (!one.algorithm.starts_with(algorithm))
-      throw std::runtime_error(fmt::format("{} by {}", schedule::name(one.call.collective), one.algorithm));
+      throw std::runtime_error(fmt::format("{} by {}", schedule::name(one.call.operation.collective), one.algorithm));
     run_case(c, one, ++number);
   }
   if (number < 30) throw std::runtime_error(fmt::format("{} cases", number));

@@ -21,7 +21,7 @@ std::string run_file(const std::string& text, Call call, bool in_place, Config c
   const Schedule s = schedule::parse(text);
   const Folder folder;
   const std::string file = "file:" + folder.put("given.txt", text).string();
-  call.collective = s.task.operation.collective, call.root = s.task.operation.root;
+  call.operation.collective = s.task.operation.collective, call.operation.root = s.task.operation.root;
   Case c{.call = call, .algorithm = file, .in_place = in_place};
   config.algorithm = file;
   config.timeout = std::chrono::seconds(20);
@@ -109,11 +109,12 @@ TEST(ScheduleFile, OfTheCallersOwnRunsAsItIsAskedFor) {
                         [&](Communicator& comm) {
                           const float in[2] = {1.F + static_cast<float>(comm.rank()), 5.F};
                           float out[2] = {-1.F, -1.F};
-                          Call call{.collective = Collective::permute, .input = in, .output = out, .count = 2};
-                          call.pairs = {{0, 1}};
+                          Call call{
+                              .operation = {.collective = Collective::permute}, .input = in, .output = out, .count = 2};
+                          call.operation.pairs = {{0, 1}};
                           comm.run(call, permute);
                           if (comm.rank() == 1 && out[0] != 1.F) throw std::runtime_error("nothing has arrived");
-                          call.pairs = {{1, 0}};
+                          call.operation.pairs = {{1, 0}};
                           try {
                             comm.run(call, permute);
                           } catch (const std::invalid_argument& e) {
@@ -126,23 +127,24 @@ TEST(ScheduleFile, OfTheCallersOwnRunsAsItIsAskedFor) {
 }
 
 TEST(ScheduleFile, APermuteWithoutPairsWritesNothing) {
-  EXPECT_EQ(run_threads(2,
-                        [](Communicator& comm) {
-                          const float in = 5.F + static_cast<float>(comm.rank());
-                          float out = -1.F;
-                          Call call{.collective = Collective::permute, .input = &in, .output = &out, .count = 1};
-                          const auto expect = [&](std::vector<schedule::Pair> pairs, float wanted) {
-                            out = -1.F;
-                            call.pairs = std::move(pairs);
-                            comm.run(call);
-                            if (out != wanted) throw std::runtime_error(fmt::format("{} for {}", out, wanted));
-                          };
-                          const float other = 6.F - static_cast<float>(comm.rank());
-                          expect({{0, 1}, {1, 0}}, other);
-                          expect({}, -1.F);
-                          expect({{0, 1}}, comm.rank() == 1 ? other : -1.F);
-                          expect({}, -1.F);
-                        }),
+  EXPECT_EQ(run_threads(
+                2,
+                [](Communicator& comm) {
+                  const float in = 5.F + static_cast<float>(comm.rank());
+                  float out = -1.F;
+                  Call call{.operation = {.collective = Collective::permute}, .input = &in, .output = &out, .count = 1};
+                  const auto expect = [&](std::vector<schedule::Pair> pairs, float wanted) {
+                    out = -1.F;
+                    call.operation.pairs = std::move(pairs);
+                    comm.run(call);
+                    if (out != wanted) throw std::runtime_error(fmt::format("{} for {}", out, wanted));
+                  };
+                  const float other = 6.F - static_cast<float>(comm.rank());
+                  expect({{0, 1}, {1, 0}}, other);
+                  expect({}, -1.F);
+                  expect({{0, 1}}, comm.rank() == 1 ? other : -1.F);
+                  expect({}, -1.F);
+                }),
             "");
 }
 

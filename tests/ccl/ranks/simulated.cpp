@@ -57,8 +57,10 @@ TEST(Simulated, ACollectiveTakesTheSimulatorsTime) {
                          if (rank == 1) d.copy(*stream, data, data + count / 2, bytes / 2);
                          stream->synchronize();
                          begins[rank] = stream->now();
-                         const Call call{
-                             .collective = Collective::all_reduce, .input = data, .output = data, .count = count};
+                         const Call call{.operation = {.collective = Collective::all_reduce},
+                                         .input = data,
+                                         .output = data,
+                                         .count = count};
                          if (rank == 0) config = c.algorithm(call);
                          c.run(call, stream.get());
                          stream->synchronize();
@@ -191,8 +193,10 @@ TEST(Simulated, UnevenBlocksAreTimedByTheirCounts) {
                        [&](Communicator& c, device::Device& d) {
                          std::vector<float> in(20'000, 1.0F), out(20'000);
                          const auto me = static_cast<std::size_t>(c.rank());
-                         Call call{
-                             .collective = collective, .input = in.data(), .output = out.data(), .counts = rows[0]};
+                         Call call{.operation = {.collective = collective},
+                                   .input = in.data(),
+                                   .output = out.data(),
+                                   .counts = rows[0]};
                          if (collective == Collective::all_to_all_v) {
                            call.counts = rows[me];
                            for (const auto& row : rows) call.arriving_counts.push_back(row[me]);

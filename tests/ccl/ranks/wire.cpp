@@ -118,21 +118,23 @@ TEST(Wire, OtherTypesAndOperatorsTravelAsTheyAre) {
 TEST(Wire, SchedulesOfTheCallersRoundToo) {
   const auto ring = schedule::make("ring", {.dims = {3}});
   const std::vector<schedule::Pair> swapped = {{0, 1}, {1, 0}};
-  EXPECT_EQ(
-      run_threads(
-          3,
-          [&](Communicator& c) {
-            const std::vector<float> mine(1000, 1.001F + static_cast<float>(c.rank()));
-            std::vector<float> wanted(1000), sum(1000);
-            c.all_reduce(mine.data(), wanted.data(), 1000, DType::f32);
-            c.run({.input = mine.data(), .output = sum.data(), .count = 1000}, ring);
-            expect(sum == wanted, "other bits than by name");
-            float moved = 1 + 0x1p-9F;
-            c.run({.collective = Collective::permute, .input = &moved, .output = &moved, .count = 1, .pairs = swapped});
-            expect(moved == (c.rank() == 2 ? 1 + 0x1p-9F : 1), "a permutation");
-          },
-          narrow(Rounding::nearest, "all_reduce=ring")),
-      "");
+  EXPECT_EQ(run_threads(
+                3,
+                [&](Communicator& c) {
+                  const std::vector<float> mine(1000, 1.001F + static_cast<float>(c.rank()));
+                  std::vector<float> wanted(1000), sum(1000);
+                  c.all_reduce(mine.data(), wanted.data(), 1000, DType::f32);
+                  c.run({.input = mine.data(), .output = sum.data(), .count = 1000}, ring);
+                  expect(sum == wanted, "other bits than by name");
+                  float moved = 1 + 0x1p-9F;
+                  c.run({.operation = {.collective = Collective::permute, .pairs = swapped},
+                         .input = &moved,
+                         .output = &moved,
+                         .count = 1});
+                  expect(moved == (c.rank() == 2 ? 1 + 0x1p-9F : 1), "a permutation");
+                },
+                narrow(Rounding::nearest, "all_reduce=ring")),
+            "");
 }
 
 // The mean over many operations is the exact sum, also where one rounding follows another.

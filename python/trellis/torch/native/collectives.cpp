@@ -187,7 +187,7 @@ Trellis::Work Trellis::reduce_scatter(Tensors& outs, Lists& ins, const c10d::Red
                  TORCH_CHECK_VALUE(reduction,
                                    "trellis: reduce_scatter of blocks of different sizes has no such reduction");
                  Flat result(out);
-                 ccl::Call call{.collective = schedule::Collective::reduce_scatter_v,
+                 ccl::Call call{.operation = {.collective = schedule::Collective::reduce_scatter_v},
                                 .input = row.data(),
                                 .output = result.data(),
                                 .type = reduction->elements.type,

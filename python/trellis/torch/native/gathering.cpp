@@ -40,7 +40,7 @@ void exchange(Communicator& comm, const void* in, void* out, std::vector<std::si
               std::vector<std::size_t> arriving, TorchElements elements) {
   scale(counts, elements.each);
   scale(arriving, elements.each);
-  comm.run({.collective = Collective::all_to_all_v,
+  comm.run({.operation = {.collective = Collective::all_to_all_v},
             .input = in,
             .output = out,
             .type = elements.type,
@@ -104,7 +104,7 @@ Trellis::Work Trellis::allgather(Lists& outs, Tensors& ins, const c10d::Allgathe
                  } else {
                    const TorchElements elements = moved(in.scalar_type());
                    const Flat input(in);
-                   ccl::Call call{.collective = Collective::all_gather_v,
+                   ccl::Call call{.operation = {.collective = Collective::all_gather_v},
                                   .input = input.data(),
                                   .output = row.data(),
                                   .type = elements.type,

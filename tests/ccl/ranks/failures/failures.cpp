@@ -334,11 +334,12 @@ TEST(Failures, BadCallsAreRefusedByName) {
   const auto refusal = [&](const Call& call) { return why([&] { c->run(call); }); };
   EXPECT_EQ(refusal({.output = x, .count = 1}), "all_reduce: the input is null");
   EXPECT_EQ(refusal({.input = x, .count = 1}), "all_reduce: the output is null");
-  EXPECT_EQ(refusal({.collective = Collective::broadcast, .input = x, .output = x, .count = 1, .root = 1}),
-            "broadcast: root 1; expected 0 to 0");
+  EXPECT_EQ(
+      refusal({.operation = {.collective = Collective::broadcast, .root = 1}, .input = x, .output = x, .count = 1}),
+      "broadcast: root 1; expected 0 to 0");
   EXPECT_NE(refusal({.input = x, .output = x + 1, .count = 8}).find("overlap"), std::string::npos);
   EXPECT_NE(refusal({.input = x, .output = x, .count = SIZE_MAX / 4}).find("do not fit in memory"), std::string::npos);
-  EXPECT_EQ(refusal({.collective = Collective::all_gather_v, .input = x, .output = x}),
+  EXPECT_EQ(refusal({.operation = {.collective = Collective::all_gather_v}, .input = x, .output = x}),
             "all_gather_v: 0 counts; expected one for each of 1 ranks");
   EXPECT_EQ(refusal({.input = x, .output = x, .count = 1, .type = static_cast<DType>(99)}),
             "all_reduce: no type has number 99");

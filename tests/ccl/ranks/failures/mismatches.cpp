@@ -22,12 +22,11 @@ struct RootedCall {
 };
 
 void call(Communicator& c, const RootedCall& r, Rank root, std::vector<float>& in, std::vector<float>& out) {
-  c.run({.collective = r.collective,
+  c.run({.operation = {.collective = r.collective, .root = schedule::rooted(r.collective) ? root : 0},
          .input = in.data(),
          .output = out.data(),
          .count = r.count,
-         .type = DType::f32,
-         .root = schedule::rooted(r.collective) ? root : 0});
+         .type = DType::f32});
 }
 
 // Each rank says what it was told, once all have been.
