@@ -72,9 +72,10 @@ install(TARGETS trellis_c EXPORT trellis)
 install(FILES ${api}/trellis.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trellis)
 
 # Two libraries over the C API, with the names of NCCL and CUDA. They are in folders of their own, so that only programs
-# that ask for them see these names: ccl/api/<folder> becomes trellis::<folder>, its headers include/trellis/<folder>.
+# that ask for them see these names: ccl/api/<folder> becomes trellis::<folder>, its DOORS are in include/trellis/<folder>.
+# PARTS are what the doors include.
 function(trellis_shaped_like folder)
-  cmake_parse_arguments(PARSE_ARGV 1 like "" "OUTPUT;VERSION" "HEADERS")
+  cmake_parse_arguments(PARSE_ARGV 1 like "" "OUTPUT;VERSION" "DOORS;PARTS")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${api}/${folder}/*.cpp)
   set_source_files_properties(${sources} TARGET_DIRECTORY room_ccl PROPERTIES HEADER_FILE_ONLY ON)  # not the room's
   string(REGEX MATCH "^[0-9]+" major ${like_VERSION})
@@ -88,17 +89,34 @@ function(trellis_shaped_like folder)
   target_include_directories(trellis_${folder}
     PRIVATE ${PROJECT_SOURCE_DIR}
     INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${api}/${folder}>
-              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/trellis>
               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/trellis/${folder}>)
   target_link_libraries(trellis_${folder} PRIVATE trellis_c fmt::fmt)
   install(TARGETS trellis_${folder} EXPORT trellis LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/trellis)
-  list(TRANSFORM like_HEADERS PREPEND ${api}/${folder}/ OUTPUT_VARIABLE headers)
-  install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trellis/${folder})
+
+  # Installed, they include each other by relative paths: whatever folder a build is told of, all are found.
+  set(shaped ${PROJECT_BINARY_DIR}/shaped_headers)
+  foreach(header IN LISTS like_DOORS like_PARTS)
+    set(source ${api}/${folder}/${header})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    file(READ ${source} text)
+    string(REGEX REPLACE "[^/]+$" "" up ${header})
+    string(REGEX REPLACE "[^/]+/" "../" up "${up}")
+    string(REPLACE "#include \"ccl/api/${folder}/" "#include \"${up}" text "${text}")
+    file(CONFIGURE OUTPUT ${shaped}/ccl/api/${folder}/${header} CONTENT "${text}" @ONLY)
+  endforeach()
+  foreach(door IN LISTS like_DOORS)
+    file(CONFIGURE OUTPUT ${shaped}/${folder}/${door} CONTENT "#pragma once\n#include \"../ccl/api/${folder}/${door}\"\n")
+  endforeach()
+  install(DIRECTORY ${shaped}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trellis)
+  install(DIRECTORY ${shaped}/ccl/api/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/trellis/ccl/api)
 endfunction()
-set(nccl_headers nccl.h nccl_device.h)
-set(cuda_headers cuda.h cuda_runtime.h cuda_runtime_api.h cuda_fp16.h cuda_bf16.h cuda_fp8.h)
-trellis_shaped_like(nccl OUTPUT nccl VERSION 2.32.3 HEADERS ${nccl_headers})
-trellis_shaped_like(cuda OUTPUT trellis_cudart VERSION ${PROJECT_VERSION} HEADERS ${cuda_headers})
+set(nccl_doors nccl.h nccl_device.h)
+set(cuda_doors cuda.h cuda_runtime.h cuda_runtime_api.h cuda_fp16.h cuda_bf16.h cuda_fp8.h)
+trellis_shaped_like(nccl OUTPUT nccl VERSION 2.32.3 DOORS ${nccl_doors}
+  PARTS collective_config.h communicator.h config.h operations.h parameters.h types.h
+        device/calls.h device/requirements.h device/teams.h device/types.h)
+trellis_shaped_like(cuda OUTPUT trellis_cudart VERSION ${PROJECT_VERSION} DOORS ${cuda_doors}
+  PARTS narrow.h qualifiers.h types.h vectors.h)
 
 # NCCL_HOME=<prefix> and CUDA_HOME=<prefix> find them too.
 configure_file(${CMAKE_CURRENT_LIST_DIR}/nccl_home.cmake.in ${PROJECT_BINARY_DIR}/nccl_home.cmake @ONLY)
