@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <string>
 
 #include "device/of_this_process.h"
@@ -34,6 +35,15 @@ class Processes {
   std::map<pid_t, std::weak_ptr<Process>> known_;
 };
 
+// From the state on. The line's form: "4711 (its name, which may hold anything) T ..."
+std::string status_after_name(std::int64_t process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string line;
+  std::getline(file, line);
+  const std::size_t name_ends = line.rfind(')');
+  return name_ends == std::string::npos || name_ends + 2 >= line.size() ? "" : line.substr(name_ends + 2);
+}
+
 }  // namespace
 
 std::shared_ptr<Process> Process::of(pid_t pid) {
@@ -49,22 +59,26 @@ Process::~Process() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-bool Process::runs() const {
-  if (gone_) return false;
-  if (descriptor_ < 0) return kill(pid_, 0) == 0 || errno != ESRCH;
+bool Process::ends_within(std::chrono::milliseconds time) const {
+  if (gone_) return true;
+  if (descriptor_ < 0) return kill(pid_, 0) != 0 && errno == ESRCH;
   pollfd ended = {.fd = descriptor_, .events = POLLIN, .revents = 0};
-  return poll(&ended, 1, 0) == 0;
+  return poll(&ended, 1, static_cast<int>(time.count())) != 0;
 }
 
-// The line's form: "4711 (its name, which may hold anything) T ..."
+bool main_thread_ends(pid_t pid) {
+  constexpr unsigned exiting = 0x4;  // PF_EXITING of the kernel's flags
+  std::istringstream fields(status_after_name(pid));
+  char state = 0;
+  std::int64_t parent = 0, group = 0, session = 0, terminal = 0, foreground = 0;
+  unsigned flags = 0;
+  fields >> state >> parent >> group >> session >> terminal >> foreground >> flags;
+  return fields && (flags & exiting) != 0;
+}
+
 bool process_stopped(std::int64_t process) {
-  std::ifstream file(fmt::format("/proc/{}/stat", process));
-  std::string line;
-  std::getline(file, line);
-  const std::size_t name_ends = line.rfind(')');
-  if (name_ends == std::string::npos || name_ends + 2 >= line.size()) return false;
-  const char state = line[name_ends + 2];
-  return state == 'T' || state == 't';
+  const std::string status = status_after_name(process);
+  return status.starts_with('T') || status.starts_with('t');
 }
 
 }  // namespace trellis::ccl

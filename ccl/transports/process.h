@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -16,13 +17,18 @@ class Process {
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
-  bool runs() const;  // false only if it is known to have ended
+  bool runs() const { return !ends_within({}); }
+  bool ends_within(std::chrono::milliseconds) const;  // false where that cannot be known
 
  private:
   const pid_t pid_;
   const int descriptor_;  // negative: could not be opened
   const bool gone_;       // it had ended before
 };
+
+// The thread that began it has ended, or is about to: the kernel ends threads one by one, and a thread's descriptors
+// are closed before anybody is told of its end.
+bool main_thread_ends(pid_t);
 
 bool process_stopped(std::int64_t process);  // on this host, by a signal or by a debugger
 

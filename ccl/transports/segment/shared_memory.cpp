@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <system_error>
 #include <utility>
@@ -25,6 +26,8 @@
 namespace trellis::ccl {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::size_t slot_bytes = std::size_t{64} << 10;
 constexpr std::size_t least_window = std::size_t{4} << 10;
 constexpr std::size_t least_shared = std::size_t{32} << 10;  // smallest message to read from the window in part
@@ -33,13 +36,17 @@ constexpr std::size_t least_fetched = std::size_t{256} << 10;
 
 [[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
 
-// Throws why a peer's file is not there.
+// Throws why a peer's file is not there. The files of a process that dies are closed before it is known to have ended.
 [[noreturn]] void miss(Rank rank, pid_t pid, const std::string& path) {
-  if (!Process::of(pid)->runs()) throw PeerLost(rank, -1, fmt::format("rank {} died before its memory was read", rank));
+  constexpr std::chrono::seconds to_die{5};
+  const auto process = Process::of(pid);
+  const bool ending = main_thread_ends(pid);
+  if (process->ends_within(ending ? to_die : 0s))
+    throw PeerLost(rank, -1, fmt::format("rank {} died before its memory was read", rank));
   const char* const why =
-      access("/proc/self/fd", F_OK) != 0
-          ? "/proc is not mounted, through which processes share memory"
-          : "its process runs, but has no such file: expected ranks in one namespace of process ids";
+      access("/proc/self/fd", F_OK) != 0 ? "/proc is not mounted, through which processes share memory"
+      : ending                           ? "its main thread has ended: expected it to live as long as its communicators"
+               : "its process runs, but has no such file: expected ranks in one namespace of process ids";
   throw std::system_error(ENOENT, std::generic_category(),
                           fmt::format("{}: opening the memory of rank {}: {}", path, rank, why));
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <atomic>
 #include <thread>
 
+#include "ccl/transports/process.h"
 #include "tests/ccl/ranks/run.h"
 #include "tests/why.h"
 
@@ -79,6 +81,37 @@ TEST(Failures, AFrozenRankIsNamedByTheDeadline) {
       },
       by_the_deadline);
   EXPECT_EQ(said, "rank 1: signal 9\n");
+}
+
+// The kernel closes the files of a process that dies a while before it says that it has ended: as here, where the main
+// thread is gone and another one still runs.
+TEST(Failures, ARankWhoseFilesAreClosedBeforeItHasEndedDied) {
+  const std::string said =
+      run_processes(3,
+                    [&](Communicator& c) {
+                      constexpr std::size_t elements = 1 << 16;
+                      auto* const out = static_cast<float*>(c.device().allocate(4 * elements * sizeof(float)));
+                      const auto gather = [&c, out] { c.all_gather(out + 3 * elements, out, elements, DType::f32); };
+                      if (c.rank() == 2) {
+                        std::thread([gather] {
+                          while (!main_thread_ends(getpid())) std::this_thread::sleep_for(1ms);
+                          gather();
+                        }).detach();
+                        std::thread([] {
+                          std::this_thread::sleep_for(500ms);
+                          kill(getpid(), SIGKILL);
+                        }).detach();
+                        syscall(SYS_exit, 0);
+                      }
+                      try {
+                        gather();
+                      } catch (const PeerLost& lost) {
+                        return expect(lost.rank == 2, fmt::format("rank {} was named: {}", lost.rank, lost.what()));
+                      }
+                      throw std::runtime_error("nothing failed");
+                    },
+                    {.timeout = 20s, .algorithm = "all_gather=direct"});
+  EXPECT_EQ(said, "rank 2: signal 9\n");
 }
 
 TEST(Failures, ARankThatNeverCallsIsNamed) {
