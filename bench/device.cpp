@@ -71,7 +71,7 @@ void program(benchmark::State& state) {
   const sim::ChipSpec chip = sim::chip_named("trn2");
   sim::core::Arguments a(sim::core::shipped_named("matmul").parameters);
   for (const char* name : {"M", "K", "N"}) a.set(name, std::to_string(state.range(0)));
-  const sim::core::Program p = sim::core::shipped_named("matmul").build(a, chip);
+  const sim::core::EngineProgram p = sim::core::shipped_named("matmul").build(a, chip);
   const auto device = device::open("sim:trn2.48xlarge");
   const auto loaded = device->load(device::write_neff("matmul", sim::core::print(p), 1));
   std::vector<device::Binding> bound;
@@ -83,7 +83,7 @@ void program(benchmark::State& state) {
     loaded->run(bound);
     const auto middle = Clock::now();
     {
-      sim::core::Memory memory(p, chip);
+      sim::core::CoreMemory memory(p, chip);
       for (const device::Binding& b : bound)
         if (b.name != "c") std::memcpy(memory.hbm(b.name).data(), b.data, b.bytes);
       benchmark::DoNotOptimize(sim::core::run(p, chip, {.memory = &memory}));

@@ -26,8 +26,8 @@ sim::MachineSpec spec_for(std::string_view name, const CoreSettings& settings) {
   return spec;
 }
 
-sim::Group group_of(const sim::Machine& machine, const CollectiveRun& run) {
-  sim::Group group{.name = "", .dims = {run.ranks}};
+sim::RankGroup group_of(const sim::Machine& machine, const CollectiveRun& run) {
+  sim::RankGroup group{.name = "", .dims = {run.ranks}};
   bool in_order = true;
   for (std::size_t r = 0; r < run.clocks.size(); ++r) {
     group.members.push_back(static_cast<sim::Rank>(run.clocks[r].core));

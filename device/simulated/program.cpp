@@ -14,7 +14,7 @@
 
 namespace trellis::device {
 
-using sim::core::Buffer;
+using sim::core::CoreBuffer;
 using sim::core::Role;
 
 SimulatedProgram::SimulatedProgram(std::span<const std::byte> container, const sim::ChipSpec& chip, int logical_size,
@@ -26,7 +26,7 @@ SimulatedProgram::SimulatedProgram(std::span<const std::byte> container, const s
     throw std::invalid_argument(fmt::format("{}: it is for {} physical cores; a logical core here has {}",
                                             program_.name, program_.cores, logical_size));
   sim::core::check(program_, chip_);
-  for (const Buffer& b : program_.buffers)
+  for (const CoreBuffer& b : program_.buffers)
     if (b.space == sim::core::Space::hbm && b.role != Role::internal)
       operands_.push_back({b.name, static_cast<std::size_t>(b.bytes), b.type, b.role == Role::output});
 }
@@ -49,7 +49,7 @@ void SimulatedProgram::compute(const std::vector<Binding>& bindings) {
     time_ = took;
     return clocks_->charge(took);
   }
-  sim::core::Memory memory(program_, chip_);
+  sim::core::CoreMemory memory(program_, chip_);
   const auto each = [&](bool outputs, auto copy) {
     for (const ProgramOperand& o : operands_)
       if (o.output == outputs && o.bytes != 0)

@@ -24,9 +24,9 @@ namespace {
 using schedule::Collective;
 using schedule::Rank;
 using sim::AlgorithmConfig;
-using sim::Group;
 using sim::Machine;
 using sim::Pricer;
+using sim::RankGroup;
 
 bool is_one_of(const Record& r, std::initializer_list<std::string_view> words) {
   return std::ranges::any_of(words, [&](std::string_view w) { return r.id.find(w) != std::string::npos; });
@@ -98,11 +98,11 @@ Place& place(const std::string& name, Rank nodes, std::int32_t joined = 0) {
 }
 
 // The first ranks of each node.
-Group group_on(const Machine& machine, Rank ranks, Rank nodes) {
+RankGroup group_on(const Machine& machine, Rank ranks, Rank nodes) {
   if (nodes == 1) return sim::first_ranks(machine, ranks);
   if (ranks % nodes != 0) throw std::invalid_argument(fmt::format("{} ranks on {} nodes", ranks, nodes));
   const Rank host = machine.ranks() / nodes, each = ranks / nodes;
-  Group group = sim::first_ranks(machine, each);
+  RankGroup group = sim::first_ranks(machine, each);
   group.members.clear();
   if (each == 1) group.dims.clear();
   group.dims.push_back(nodes);

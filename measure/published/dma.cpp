@@ -19,7 +19,7 @@ using sim::Time;
 
 // Bytes a second of `transfers` loads or stores, each with so many rows and bytes a row.
 double copy_rate(const ChipSpec& chip, std::int64_t rows, std::int64_t row_bytes, int transfers, bool stores) {
-  Builder b(stores ? "stores" : "loads", chip);
+  ProgramBuilder b(stores ? "stores" : "loads", chip);
   const Operand hbm = stores ? b.output("to", DType::u8, rows, row_bytes) : b.input("from", DType::u8, rows, row_bytes);
   const Operand kept = b.tile("kept", DType::u8, rows, row_bytes);
   if (stores) fill(b, kept, 1);
@@ -32,7 +32,7 @@ double copy_rate(const ChipSpec& chip, std::int64_t rows, std::int64_t row_bytes
     load(b, tile, hbm);
     b.free(tile);
   }
-  const Program p = b.finish();
+  const EngineProgram p = b.finish();
   const RunTotals totals = run(p, chip);
   return totals.dma_bytes / sim::in_seconds(totals.time);
 }
@@ -43,10 +43,10 @@ double load_rate(const ChipSpec& chip, std::int64_t rows, std::int64_t row_bytes
 
 // One DMA engine's time for a transfer of 8 partitions, or for one whose bytes are contiguous.
 Time engine_time(const ChipSpec& chip, std::int64_t rows, std::int64_t row_bytes) {
-  Builder b("one", chip);
+  ProgramBuilder b("one", chip);
   load(b, b.tile("tile", DType::u8, rows, row_bytes), b.input("from", DType::u8, rows, row_bytes));
-  const Program p = b.finish();
-  const DmaWork work = dma_work(Call(p, p.instructions.front()), chip);
+  const EngineProgram p = b.finish();
+  const DmaWork work = dma_work(BoundInstruction(p, p.instructions.front()), chip);
   return std::ranges::max(work.shares, {}, &DmaShare::time).time;
 }
 

@@ -78,15 +78,15 @@ const std::vector<Mnemonic>& mnemonics() {
 }
 
 // The instruction alone in a program, for its cost.
-Cost cost_alone(const Mnemonic& m, const Shape& shape, DType type, const ChipSpec& chip) {
-  Builder b("one", chip);
+InstructionCost cost_alone(const Mnemonic& m, const Shape& shape, DType type, const ChipSpec& chip) {
+  ProgramBuilder b("one", chip);
   const std::int64_t rows = std::min<std::int64_t>(shape.partitions, 128);
   const Operand out = b.tile("out", type, rows, m.kind == "tensor_reduce" ? 1 : shape.elements);
   std::vector<Operand> inputs;
   for (int i = 0; i < m.inputs; ++i) inputs.push_back(b.tile(fmt::format("in{}", i), type, rows, shape.elements));
   b.add(m.kind, m.engine, {out}, inputs, m.attributes);
-  const Program p = b.finish();
-  return cost_of(Call(p, p.instructions.front()), chip);
+  const EngineProgram p = b.finish();
+  return cost_of(BoundInstruction(p, p.instructions.front()), chip);
 }
 
 std::optional<RecordAnswer> timed(const Record& r, sim::Time t, std::string by) {
@@ -121,7 +121,7 @@ std::optional<RecordAnswer> instruction(const Record& r, const std::vector<Recor
     const bool tiny = r.says("tiny");
     const auto shape = tiny ? Shape{.elements = 1} : shape_of(r);
     if (!shape) return RecordAnswer::no("it does not say how large the operands are");
-    const Cost cost = cost_alone(m, *shape, type_of(r), *chip);
+    const InstructionCost cost = cost_alone(m, *shape, type_of(r), *chip);
     const std::string by = fmt::format("{} of {} elements a row", m.kind, shape->elements);
     if (r.says("back-to-back") || r.says("throughput") || (r.says("interval") && !r.says("dependent")))
       return timed(r, cost.interval, by + ", interval");

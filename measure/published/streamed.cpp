@@ -26,14 +26,14 @@ std::optional<RecordAnswer> read_all(const Record& r, const ChipSpec& chip) {
   if (!r.says("streaming read") || !bytes) return std::nullopt;
   constexpr int tiles = 512;
   constexpr std::int64_t row = 4096;
-  Builder b("read", chip);
+  ProgramBuilder b("read", chip);
   const Operand from = b.input("from", DType::u8, chip.memory.partitions, row);
   for (int t = 0; t < tiles; ++t) {
     const Operand tile = b.tile(fmt::format("tile{}", t), DType::u8, chip.memory.partitions, row);
     load(b, tile, from);
     b.free(tile);
   }
-  const Program p = b.finish();
+  const EngineProgram p = b.finish();
   const RunTotals totals = run(p, chip);
   return timed(r, sim::in_seconds(totals.time) * *bytes / totals.dma_bytes, "loads of 4 KiB a partition");
 }
@@ -70,7 +70,7 @@ std::optional<RecordAnswer> add_vectors(const Record& r, const ChipSpec& chip) {
   if (at == r.id.npos || !cut) return std::nullopt;
   const std::int64_t n = std::stoll(r.id.substr(at + std::string_view(".vector_add.trn2.fp32.n").size()));
   const std::int64_t tiles = n / (cut->rows * cut->columns);
-  Builder b("vector_add", chip);
+  ProgramBuilder b("vector_add", chip);
   const Operand x = b.input("x", DType::f32, tiles * cut->rows, cut->columns),
                 y = b.input("y", DType::f32, tiles * cut->rows, cut->columns),
                 z = b.output("z", DType::f32, tiles * cut->rows, cut->columns);
@@ -85,7 +85,7 @@ std::optional<RecordAnswer> add_vectors(const Record& r, const ChipSpec& chip) {
     store(b, z.row_range(t * cut->rows, cut->rows), zt);
     for (const Operand& done : {xt, yt, zt}) b.free(done);
   }
-  const Program p = b.finish();
+  const EngineProgram p = b.finish();
   return timed(r, sim::in_seconds(run(p, chip).time),
                fmt::format("{} tiles of {} x {}", tiles, cut->rows, cut->columns));
 }

@@ -13,16 +13,16 @@ namespace {
 using namespace nb::literals;
 using namespace sim::core;
 
-std::vector<std::tuple<std::string, std::string, std::string, std::int64_t>> hbm_buffers(const Program& p) {
+std::vector<std::tuple<std::string, std::string, std::string, std::int64_t>> hbm_buffers(const EngineProgram& p) {
   std::vector<std::tuple<std::string, std::string, std::string, std::int64_t>> all;
-  for (const Buffer& b : p.buffers)
+  for (const CoreBuffer& b : p.buffers)
     if (b.space == Space::hbm)
       all.emplace_back(b.name, std::string(name(b.role)), std::string(kernels::name(b.type)), b.bytes);
   return all;
 }
 
-Program shipped_program(const std::string& name, const std::string& chip,
-                        const std::vector<std::pair<std::string, std::string>>& settings) {
+EngineProgram shipped_program(const std::string& name, const std::string& chip,
+                              const std::vector<std::pair<std::string, std::string>>& settings) {
   const Shipped& one = shipped_named(name);
   Arguments arguments(one.parameters);
   for (const auto& [key, value] : settings) arguments.set(key, value);
@@ -32,12 +32,12 @@ Program shipped_program(const std::string& name, const std::string& chip,
 // A name, its meaning, the default.
 using Setting = std::tuple<std::string, std::string, std::variant<double, std::string>>;
 
-std::variant<double, std::string> default_of(const Parameter& p) {
+std::variant<double, std::string> default_of(const ProgramParameter& p) {
   if (p.words.empty()) return p.value;
   return p.words.at(static_cast<std::size_t>(p.value));
 }
 
-nb::dict as_dict(const Program& p, const RunTotals& t, const sim::Timeline& timeline) {
+nb::dict as_dict(const EngineProgram& p, const RunTotals& t, const sim::Timeline& timeline) {
   nb::dict d = dict_of(t);
   nb::list engines;
   for (std::size_t s = 0; s < t.streams.size(); ++s)
@@ -67,12 +67,12 @@ struct EndsAtSignal : Observer {
 };
 
 // The arrays have the buffers' bytes; outputs are filled.
-nb::dict run_on_arrays(const Program& p, const std::string& chip, bool compute,
+nb::dict run_on_arrays(const EngineProgram& p, const std::string& chip, bool compute,
                        const std::vector<std::pair<std::string, ReadArray>>& inputs,
                        const std::vector<std::pair<std::string, Array>>& outputs) {
   const sim::ChipSpec spec = sim::chip_named(chip);
   check(p, spec);
-  std::optional<Memory> memory;
+  std::optional<CoreMemory> memory;
   if (compute) memory.emplace(p, spec);
   for (const auto& [name, array] : inputs) {
     const auto to = memory->hbm(name);
@@ -116,14 +116,14 @@ nb::dict dict_of(const RunTotals& t) {
 }
 
 void add_core(nb::module_& m) {
-  nb::class_<Program>(m, "CoreProgram")
-      .def_ro("name", &Program::name)
-      .def_prop_ro("instructions", [](const Program& p) { return p.instructions.size(); })
+  nb::class_<EngineProgram>(m, "CoreProgram")
+      .def_ro("name", &EngineProgram::name)
+      .def_prop_ro("instructions", [](const EngineProgram& p) { return p.instructions.size(); })
       .def_prop_ro("buffers", &hbm_buffers)
-      .def("text", [](const Program& p) { return print(p); })
+      .def("text", [](const EngineProgram& p) { return print(p); })
       .def("unwritten_reads", &unwritten_reads)
       .def(
-          "check", [](const Program& p, const std::string& chip) { check(p, sim::chip_named(chip)); }, "chip"_a)
+          "check", [](const EngineProgram& p, const std::string& chip) { check(p, sim::chip_named(chip)); }, "chip"_a)
       .def("run", &run_on_arrays, "chip"_a, "compute"_a, "inputs"_a, "outputs"_a);
   m.def(
       "parse_core_program", [](const std::string& text) { return parse(text); }, "text"_a);
@@ -132,7 +132,7 @@ void add_core(nb::module_& m) {
     std::vector<std::tuple<std::string, std::string, std::vector<Setting>>> all;
     for (const auto& [name, one] : shipped()) {
       std::vector<Setting> settings;
-      for (const Parameter& p : one.parameters) settings.emplace_back(p.name, p.meaning, default_of(p));
+      for (const ProgramParameter& p : one.parameters) settings.emplace_back(p.name, p.meaning, default_of(p));
       all.emplace_back(name, one.summary, settings);
     }
     return all;

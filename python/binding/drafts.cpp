@@ -49,7 +49,7 @@ void read_buffers(Draft& d, const Table& t, std::vector<std::string>& names) {
   expect_columns(t, buffer_columns, "buffers");
   for (std::size_t r = 0; r < t.shape(0); ++r) {
     RowReader row(t, r);
-    Buffer b;
+    CoreBuffer b;
     b.name = std::move(names[r]);
     row >> b.space >> b.type >> b.role >> b.core >> b.partition >> b.partitions >> b.offset >> b.bytes;
     d.program.cores = std::max<std::uint8_t>(d.program.cores, b.core + 1);

@@ -63,7 +63,7 @@ nb::list parameters(const JobOfPython& j) {
 
 void set_batch(JobOfPython& j, std::size_t micro, const Tokens& tokens, const Tokens& labels,
                const std::optional<Tokens>& starts) {
-  const train::Step& step = j.get().step();
+  const train::RankStep& step = j.get().step();
   if (micro >= step.micro_batches)
     throw std::invalid_argument("micro-batch " + std::to_string(micro) + ": expected 0 to " +
                                 std::to_string(step.micro_batches - 1));

@@ -18,7 +18,7 @@ Machine changed(const char* name, std::initializer_list<const char*> changes) {
   return Machine(spec);
 }
 
-Group all_of(const Machine& machine) { return groups_of(machine).front(); }
+RankGroup all_of(const Machine& machine) { return groups_of(machine).front(); }
 
 TEST(Synthesis, EdgesAreThoseThatPassNoOtherRank) {
   const auto edges = [](const Machine& m) { return link_graph(m, all_of(m), "", false).edges.size(); };

@@ -29,7 +29,7 @@ TEST(Tuner, WaysReadBackAsTheyWereWritten) {
 TEST(Tuner, GroupsAreWholeOrAcross) {
   const Machine machine = machine_named("cores:2/torus:4x4/clos:3");
   std::set<Rank> sizes;
-  for (const Group& g : groups_of(machine)) {
+  for (const RankGroup& g : groups_of(machine)) {
     sizes.insert(g.ranks());
     if (g.members.empty()) continue;
     ASSERT_EQ(std::ssize(g.members), g.ranks()) << g.name;
@@ -189,7 +189,7 @@ TEST(Search, ASweepFindsTheFastestWithoutPricingAll) {
 // From what is kept on the way: what was priced, and what was given up, is not looked at again.
 TEST(Search, GoesOnWhereItWasStopped) {
   const Machine machine = machine_named("torus:4x2");
-  const Group group = groups_of(machine).front();
+  const RankGroup group = groups_of(machine).front();
   const Search how{.algorithms = {"ring", "direct", "mesh"}, .most_levels = 2, .finalists = 2, .shown = 3};
   const double bytes = 1 << 22;
   const Sweep same{.group = group};
@@ -250,7 +250,7 @@ TEST(Search, HasWhatSimChoosesAmongTheFixed) {
 
 TEST(Search, TheMostPromisingAreTriedFirst) {
   const Machine machine(machine_spec("torus:4x4"));
-  const Group group = groups_of(machine).front();
+  const RankGroup group = groups_of(machine).front();
   const Search all{.algorithms = {"ring", "direct", "mesh"}, .most_levels = 2, .channels = {1}, .segments = {1}};
   Search few = all;
   few.most_moves = 20'000;

@@ -25,8 +25,8 @@ struct Case {
   bool zero1 = true, tied = false;
 };
 
-Config config_of(const Case& c) {
-  Config out;
+StepConfig config_of(const Case& c) {
+  StepConfig out;
   out.model = {.vocab_size = 64,
                .hidden_size = 16 * c.heads,
                .num_layers = c.layers,
@@ -50,9 +50,9 @@ class Compact : public testing::TestWithParam<Case> {};
 
 TEST_P(Compact, HasTheTimeAndTheMemoryOfTheWholeStep) {
   const Case& c = GetParam();
-  const Config config = config_of(c);
+  const StepConfig config = config_of(c);
   const Rank world = c.tensor * c.pipeline * c.data;
-  const std::vector<Step> steps = classes_of(config, world);
+  const std::vector<RankStep> steps = classes_of(config, world);
   const schedule::ExecutionGraph whole = graph_of(steps);
   const CompactStep compact = compact_step(config, world);
   EXPECT_EQ(compact.fault, "");

@@ -114,7 +114,7 @@ TEST(Keys, HoldWhatAProgramSets) {
   JobConfig c;
   c.data.prefetch = 1'000'000;
   EXPECT_EQ(why([&] { check_values(c); }), "data.prefetch is 1000000: expected a whole number, 0 to 1024");
-  Config step;
+  StepConfig step;
   step.model.initializer_range = std::nan("");
   EXPECT_EQ(why([&] { derive(step, 1); }), "model.initializer_range is nan: expected a number, 0 or more");
   step = {};

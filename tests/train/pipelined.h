@@ -5,8 +5,8 @@
 
 namespace trellis::train {
 
-inline Config pipelined(Rank tensor, Rank pipeline, Rank chunks, const char* schedule = "") {
-  Config c;
+inline StepConfig pipelined(Rank tensor, Rank pipeline, Rank chunks, const char* schedule = "") {
+  StepConfig c;
   c.model = {.vocab_size = 64,
              .hidden_size = 32,
              .num_layers = 8,

@@ -30,19 +30,19 @@ TEST(StepValue, EverySortIsProved) {
   for (const auto& [chunks, schedule] :
        {std::pair{1, "1f1b"}, {1, "gpipe"}, {1, "zb-h1"}, {2, "interleaved"}, {2, "zb-v"}})
     for (Rank tensor : {1, 2, 4}) {
-      const Config c = pipelined(tensor, 4, chunks, schedule);
-      const std::vector<Step> stages = classes_of(c, 8 * tensor);
+      const StepConfig c = pipelined(tensor, 4, chunks, schedule);
+      const std::vector<RankStep> stages = classes_of(c, 8 * tensor);
       EXPECT_EQ(check_step(c, 8 * tensor, stages, graph_of(stages)), "") << schedule << " T" << tensor;
     }
 }
 
 TEST(StepValue, AllRanksOfAStageDoTheSame) {
-  const Config c = pipelined(2, 2, 1);
-  const std::vector<Step> stages = classes_of(c, 8);
+  const StepConfig c = pipelined(2, 2, 1);
+  const std::vector<RankStep> stages = classes_of(c, 8);
   const Mesh& mesh = stages[0].mesh;
   for (Rank r = 0; r < 8; ++r) {
-    const Step own = lay_out(c, 8, r);
-    const Program& like = stages[static_cast<std::size_t>(mesh.place(r).pipeline)].program;
+    const RankStep own = lay_out(c, 8, r);
+    const StepProgram& like = stages[static_cast<std::size_t>(mesh.place(r).pipeline)].program;
     ASSERT_EQ(own.program.operations.size(), like.operations.size());
     for (std::size_t i = 0; i < like.operations.size(); ++i) {
       EXPECT_EQ(own.program.operations[i].name, like.operations[i].name);
@@ -94,8 +94,8 @@ TEST(StepValue, TwoSendersThatWaitForEachOtherAreCaught) {
 }
 
 TEST(StepValue, TensorsThatAreAliveTogetherDoNotOverlap) {
-  const Step step = lay_out(pipelined(2, 2, 2, "zb-v"), 8, 3);
-  const Program& p = step.program;
+  const RankStep step = lay_out(pipelined(2, 2, 2, "zb-v"), 8, 3);
+  const StepProgram& p = step.program;
   const MemoryPlan plan = plan_memory(p);
   std::vector<std::size_t> first(p.tensors.size(), p.operations.size()), last(p.tensors.size(), 0);
   for (std::size_t i = 0; i < p.operations.size(); ++i)
@@ -121,7 +121,7 @@ TEST(StepValue, TensorsThatAreAliveTogetherDoNotOverlap) {
 }
 
 TEST(StepValue, RecomputingAndZeroSaveMemory) {
-  Config c = pipelined(1, 1, 1);
+  StepConfig c = pipelined(1, 1, 1);
   c.seq_length = 64, c.global_batch_size = 2, c.strategy.zero1 = false;
   const auto of = [&](Category category) {
     const schedule::ExecutionGraph graph = graph_of(classes_of(c, 2));
@@ -141,10 +141,10 @@ TEST(StepValue, RecomputingAndZeroSaveMemory) {
 
 // The last stage keeps what its weights' gradients wait for, and recomputing does not help it.
 TEST(StepValue, SplitSchedulesSayWhatTheyHoldMore) {
-  Config c = pipelined(1, 4, 1);
+  StepConfig c = pipelined(1, 4, 1);
   c.global_batch_size = 16;
   const auto said = [&] {
-    const std::vector<Step> classes = classes_of(c, 4);
+    const std::vector<RankStep> classes = classes_of(c, 4);
     return split_memory(c, 4, classes, graph_of(classes));
   };
   c.strategy.schedule = "1f1b";
@@ -159,10 +159,10 @@ TEST(StepValue, SplitSchedulesSayWhatTheyHoldMore) {
 
 // With ZeRO-1, a step begins to gather parameters that the next one waits for, block by block.
 TEST(StepValue, ParametersAreGatheredBesideTheNextForwardPass) {
-  Config c = pipelined(2, 2, 1);
-  const std::vector<Step> stages = classes_of(c, 8);
+  StepConfig c = pipelined(2, 2, 1);
+  const std::vector<RankStep> stages = classes_of(c, 8);
   EXPECT_EQ(schedule::match(graph_of(stages, 2)).fault, "");
-  for (const Step& s : stages) {
+  for (const RankStep& s : stages) {
     std::vector<std::size_t> waits, begins;
     std::size_t first_backward = 0;
     const auto& operations = s.program.operations;
@@ -184,7 +184,7 @@ TEST(StepValue, ParametersAreGatheredBesideTheNextForwardPass) {
 // What is written reads back, with the same work for each rank, and every exchange has all its ends.
 TEST(StepValue, IsAWorkloadAsTextAndAsChakraTraces) {
   for (const auto& [chunks, schedule] : {std::pair{1, "1f1b"}, {2, "zb-v"}}) {
-    const std::vector<Step> stages = classes_of(pipelined(4, 2, chunks, schedule), 16);
+    const std::vector<RankStep> stages = classes_of(pipelined(4, 2, chunks, schedule), 16);
     const schedule::ExecutionGraph graph = schedule::merged(graph_of(stages));
     const sim::Workload text = sim::workload_of(sim::read_graph("step", schedule::graph_text(graph)));
     std::vector<std::string> traces, names;
@@ -200,7 +200,7 @@ TEST(StepValue, IsAWorkloadAsTextAndAsChakraTraces) {
       return flops;
     };
     double flops = 0;
-    for (const Step& s : stages)
+    for (const RankStep& s : stages)
       for (const Operation& o : s.program.operations) flops += 8 * std::floor(o.flops);
     EXPECT_NEAR(total(text) / flops, 1, 1e-6) << schedule;
     EXPECT_NEAR(total(chakra) / flops, 1, 1e-6) << schedule;
@@ -212,7 +212,7 @@ TEST(StepValue, IsAWorkloadAsTextAndAsChakraTraces) {
   }
 }
 
-double sent(const Step& step, Axis axis) {
+double sent(const RankStep& step, Axis axis) {
   double bytes = 0;
   for (const Operation& o : step.program.operations)
     if (o.exchange.axis == axis) bytes += bytes_sent(step, o);
@@ -222,9 +222,9 @@ double sent(const Step& step, Axis axis) {
 // ZeRO-1 on D ranks: f32 gradients go as shards to each other rank, and bf16 parameters come so. N is the padded size.
 TEST(StepValue, ARankSendsAShardToEachOther) {
   for (const Rank data : {2, 4, 16}) {
-    Config c = pipelined(1, 1, 1);
+    StepConfig c = pipelined(1, 1, 1);
     c.precision = Precision::mixed;
-    const Step step = lay_out(c, data, 0);
+    const RankStep step = lay_out(c, data, 0);
     double n = 0;
     for (const ParameterState& s : step.states)
       n += static_cast<double>(s.parameter->padded_rows * s.parameter->slice.column_count);
@@ -232,7 +232,7 @@ TEST(StepValue, ARankSendsAShardToEachOther) {
     const double expected = 6 * n / data * (data - 1), numbers = 2 * 2 * 8.0 / data * (data - 1);
     EXPECT_DOUBLE_EQ(sent(step, Axis::data), expected + numbers) << data;
     c.strategy.zero1 = false;
-    const Step whole = lay_out(c, data, 0);
+    const RankStep whole = lay_out(c, data, 0);
     double plain = 0;
     for (const Parameter& p : whole.parameters.all()) plain += static_cast<double>(p.slice.elements());
     EXPECT_NEAR(sent(whole, Axis::data), 2 * 4 * plain / data * (data - 1), 2 * 8) << data;
@@ -241,9 +241,9 @@ TEST(StepValue, ARankSendsAShardToEachOther) {
 
 // A message counts where it is sent: the first stage sends activations, the last one gradients, the middle ones both.
 TEST(StepValue, APipelineMessageIsSentOnce) {
-  Config c = pipelined(1, 4, 1);
+  StepConfig c = pipelined(1, 4, 1);
   c.model.tie_word_embeddings = false;
-  const std::vector<Step> stages = classes_of(c, 4);
+  const std::vector<RankStep> stages = classes_of(c, 4);
   const double message = 16 * 32 * 4, sums = 2 * 2 * 8.0 / 4 * 3;  // 16 tokens of 32 in f32; norm and loss over stages
   for (std::size_t s = 0; s < 4; ++s)
     EXPECT_DOUBLE_EQ(sent(stages[s], Axis::pipeline), (s == 0 || s == 3 ? 1 : 2) * 16 * message + sums) << s;
@@ -251,8 +251,8 @@ TEST(StepValue, APipelineMessageIsSentOnce) {
 
 TEST(StepValue, AStageCostsWhatItsPassesCompute) {
   for (const auto& [chunks, schedule] : {std::pair{1, "1f1b"}, {1, "zb-h1"}, {2, "zb-v"}, {2, "interleaved"}}) {
-    const std::vector<Step> stages = classes_of(pipelined(1, 2, chunks, schedule), 2);
-    for (const Step& step : stages) {
+    const std::vector<RankStep> stages = classes_of(pipelined(1, 2, chunks, schedule), 2);
+    for (const RankStep& step : stages) {
       double flops = 0, costs = 0;
       for (const Operation& o : step.program.operations)
         if (o.name[0] == 'f' || (o.name[0] == 'b' && o.name[1] != 'e') || o.name[0] == 'w') flops += o.flops;
@@ -278,7 +278,7 @@ TEST(Buckets, FollowTheirRules) {
 }
 
 TEST(Buckets, CapsByPrecision) {
-  Config c;
+  StepConfig c;
   EXPECT_EQ(bucket_bytes(c), std::size_t{512} << 20);
   c.strategy.zero1 = true;
   EXPECT_EQ(bucket_bytes(c), std::size_t{130} << 20);
@@ -293,7 +293,7 @@ TEST(Partition, LastStagesGetMore) {
 }
 
 TEST(Partition, CutsAreTheLastLayerOfEachStage) {
-  Config c = pipelined(1, 4, 1);
+  StepConfig c = pipelined(1, 4, 1);
   c.strategy.cuts = {0, 1, 5};
   EXPECT_EQ(derive(c, 4).stage_of_layer, (std::vector<std::size_t>{0, 1, 2, 2, 2, 2, 3, 3}));
   c.strategy.cuts = {0, 1};
@@ -304,7 +304,7 @@ TEST(Partition, CutsAreTheLastLayerOfEachStage) {
 
 // Llama-3-70B: what a rank of it keeps and sums up, and time to lay it out.
 TEST(StepValue, SeventyBillionParametersOn512Ranks) {
-  Config c;
+  StepConfig c;
   c.model = {.vocab_size = 128256,
              .hidden_size = 8192,
              .num_layers = 80,
@@ -317,7 +317,7 @@ TEST(StepValue, SeventyBillionParametersOn512Ranks) {
   c.precision = Precision::bf16_sr;
   c.seq_length = 8192, c.global_batch_size = 64;
   const auto begin = std::chrono::steady_clock::now();
-  const std::vector<Step> stages = classes_of(c, 512);
+  const std::vector<RankStep> stages = classes_of(c, 512);
   EXPECT_EQ(check_step(c, 512, stages, graph_of(stages)), "");
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   RecordProperty("seconds", std::to_string(took.count()));

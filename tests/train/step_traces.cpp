@@ -20,7 +20,7 @@ namespace {
 // Chakra's own reader takes each attribute from one field of a message, waits for data_deps alone, and has process
 // groups by number, whose ranks stand in a file beside the traces.
 TEST(StepTraces, AreAsAstraSimReadsThem) {
-  const std::vector<Step> stages = classes_of(pipelined(4, 2, 1, "1f1b"), 16);
+  const std::vector<RankStep> stages = classes_of(pipelined(4, 2, 1, "1f1b"), 16);
   const std::string trace = chakra_trace(stages, 5), groups = chakra_groups(stages);
   const auto attribute = [](std::string_view name, std::uint32_t field) {
     return fmt::format("\x0a{}{}{}", static_cast<char>(name.size()), name, static_cast<char>(field << 3));
@@ -44,11 +44,11 @@ TEST(StepTraces, AreAsAstraSimReadsThem) {
 
 // What experts exchange has one size and one kind in the step's text and in its traces.
 TEST(StepTraces, HaveTheExchangesOfExperts) {
-  Config c = pipelined(1, 1, 1);
+  StepConfig c = pipelined(1, 1, 1);
   c.model.architecture = "mixtral";
   c.experts = {.experts = 4, .top_k = 2};
   c.strategy.expert = 2;
-  const std::vector<Step> stages = classes_of(c, 4);
+  const std::vector<RankStep> stages = classes_of(c, 4);
   std::vector<std::string> traces, names;
   for (Rank r = 0; r < 4; ++r) traces.push_back(chakra_trace(stages, r)), names.push_back(std::to_string(r));
   std::vector<sim::ChakraFile> files;
@@ -71,9 +71,9 @@ TEST(StepTraces, HaveTheExchangesOfExperts) {
 // step's text says, and no process group of its own.
 TEST(StepTraces, HaveARingsShiftsAsMessages) {
   for (const Rank context : {2, 4}) {
-    Config c = pipelined(1, 1, 1);
+    StepConfig c = pipelined(1, 1, 1);
     c.strategy.context = context, c.seq_length = 32;
-    const std::vector<Step> stages = classes_of(c, context);
+    const std::vector<RankStep> stages = classes_of(c, context);
     double shifted = 0;
     std::size_t shifts = 0;
     for (const Operation& o : stages[0].program.operations)

@@ -155,7 +155,7 @@ class Simulated {
   const BenchSettings& s_;
   PriceProgress watch_;
   sim::PricedMachine priced_;
-  sim::Group group_;
+  sim::RankGroup group_;
   std::vector<ccl::Rank> roots_;
   std::vector<BenchResult> results_;
   BenchTotals totals_;

@@ -33,7 +33,7 @@ std::vector<measure::FreeFigure> free_in(TrainingStep& step) {
   return all;
 }
 
-MeasuredSubject subject_of(std::string place, std::string group, double seconds, const train::Config& config,
+MeasuredSubject subject_of(std::string place, std::string group, double seconds, const train::StepConfig& config,
                            const std::string& machine, const std::string& software, train::Rank ranks,
                            const Usual& usual) {
   const sim::MachineSpec spec = machine_with(machine, usual.figures);
@@ -77,7 +77,7 @@ MeasuredSubject step_of_row(const measure::TableRow& row, const std::string& fil
     std::vector<std::string> changes;
     for (const auto& [column, cell] : row.cells)
       if (column.find('.') != column.npos) changes.push_back(fmt::format("{}={}", column, cell));
-    const train::Config config = read_config(path, changes).job.step;
+    const train::StepConfig config = read_config(path, changes).job.step;
     double seconds = 0;
     if (const auto said = row.seconds()) {
       seconds = *said;

@@ -1,8 +1,7 @@
 """Fails when a file or folder has a name that says nothing, and so attracts everything, and when two types of the product
 have one name: names.py ROOT
 
-A type is what a header defines in a namespace; what a class or a source defines inside itself is its own. Names that had
-two types before this was checked stand in shared_type_names.txt, and leave it when they have one."""
+A type is what a header defines in a namespace; what a class or a source defines inside itself is its own."""
 import collections
 import re
 
@@ -11,7 +10,6 @@ import tree
 
 SAYS_NOTHING = {"util", "utils", "common", "helper", "helpers", "misc", "manager", "base"}
 NO_PRODUCT = {"tests", "bench", "examples"}
-SHARED = "tools/check/shared_type_names.txt"
 TYPE = re.compile(r"(?:template\s*<.*>\s*)?(?:struct|class|union|enum(?:\s+class|\s+struct)?)\s+"
                   r"(?:alignas\([^)]*\)\s*|\[\[[^\]]*\]\]\s*)*(\w+)(?:\s+final)?\s*(?::[^:].*)?$", re.DOTALL)
 
@@ -46,14 +44,9 @@ def types_of_one_name(root, paths):
         if path.suffix == ".h" and path.parts[0] not in NO_PRODUCT:
             for name in types_in((root / path).read_text()):
                 where[name].add(str(path))
-    lines = (root / SHARED).read_text().splitlines() if (root / SHARED).exists() else []
-    shared = {word for line in lines if not line.startswith("#") for word in line.split()}
     for name, found in sorted(where.items()):
-        if len(found) > 1 and name not in shared:
+        if len(found) > 1:
             yield f"{name} is the name of {len(found)} types: rename one of those in {', '.join(sorted(found))}"
-    for name in sorted(shared):
-        if len(where.get(name, ())) < 2:
-            yield f"{SHARED}: {name} is not the name of two types; take it out"
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ std::string programs_text() {
   std::string out;
   for (const auto& [name, program] : shipped()) {
     out += fmt::format("{:16} {}\n", name, program.summary);
-    for (const Parameter& p : program.parameters) {
+    for (const ProgramParameter& p : program.parameters) {
       std::string value = p.words.empty() ? fmt::format("{}", p.value) : p.words.at(static_cast<std::size_t>(p.value));
       if (p.words.size() > 1) value += fmt::format(" of {}", fmt::join(p.words, ", "));
       out += fmt::format("    {}={}  {}\n", p.name, value, p.meaning);
@@ -91,7 +91,7 @@ void add_check(CLI::App& app, CheckOptions& o) {
 
 int check_program(const CheckOptions& o) {
   const sim::ChipSpec chip = chip_of(o.subject);
-  const Program program = program_of(o.subject, chip);
+  const EngineProgram program = program_of(o.subject, chip);
   std::string out;
   try {
     check(program, chip);

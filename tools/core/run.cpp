@@ -65,7 +65,7 @@ void add_profile(CLI::App& app, Options& o) {
 }
 
 // How many instructions its engines run: those in loops, as often as the loops go.
-std::uint64_t instructions_to_run(const Program& program) {
+std::uint64_t instructions_to_run(const EngineProgram& program) {
   struct Stream {
     std::uint64_t times = 1;
     std::vector<std::uint64_t> outer;  // of the loops around
@@ -77,7 +77,7 @@ std::uint64_t instructions_to_run(const Program& program) {
     all += s.times;
     if (i.kind->control == Control::loop) {
       s.outer.push_back(s.times);
-      s.times *= static_cast<std::uint64_t>(std::max(1.0, Call(program, i).number(Key::count)));
+      s.times *= static_cast<std::uint64_t>(std::max(1.0, BoundInstruction(program, i).number(Key::count)));
     } else if (i.kind->control == Control::end_loop && !s.outer.empty()) {
       s.times = s.outer.back();
       s.outer.pop_back();
@@ -89,7 +89,7 @@ std::uint64_t instructions_to_run(const Program& program) {
 // Shows how far the run of a long program is, and when it will have ended.
 class RunProgress final : public Observer {
  public:
-  explicit RunProgress(const Program& program) : name_(program.name), all_(instructions_to_run(program)) {}
+  explicit RunProgress(const EngineProgram& program) : name_(program.name), all_(instructions_to_run(program)) {}
 
   void issued(std::uint32_t, const std::int64_t*, sim::Time now) override {
     constexpr std::uint64_t seldom = 64;  // a product takes up to a millisecond
@@ -117,7 +117,7 @@ std::string rate_words(double flops) {
   return flops < 1e10 ? fmt::format("{:.2f} GFLOPS", flops * 1e-9) : fmt::format("{:.2f} TFLOPS", flops * 1e-12);
 }
 
-std::string totals_text(const Program& p, const RunTotals& t, const sim::ChipSpec& chip) {
+std::string totals_text(const EngineProgram& p, const RunTotals& t, const sim::ChipSpec& chip) {
   std::string out = fmt::format("{} on {}: {:.3f} us, {} instructions, {} DMA descriptors\n", p.name, chip.name,
                                 in_us(t.time), t.instructions, t.descriptors);
   const sim::ErrorRange error = error_on(chip);
@@ -150,7 +150,7 @@ std::string comparisons_text(const std::vector<Comparison>& all) {
   return out;
 }
 
-std::string run_json(const Program& p, const RunTotals& t, const sim::ChipSpec& chip,
+std::string run_json(const EngineProgram& p, const RunTotals& t, const sim::ChipSpec& chip,
                      const std::vector<Comparison>& comparisons) {
   nlohmann::ordered_json out;
   out["program"] = p.name;
@@ -178,7 +178,7 @@ std::string run_json(const Program& p, const RunTotals& t, const sim::ChipSpec& 
   return json_text(out, 1);
 }
 
-void read_inputs(const Options& o, Memory& memory) {
+void read_inputs(const Options& o, CoreMemory& memory) {
   for (const std::string& input : o.inputs) {
     const auto [name, file] = halves(input, "--input", "NAME=FILE");
     const std::span<std::byte> to = memory.hbm(name);
@@ -204,12 +204,12 @@ std::vector<std::pair<std::string, std::string>> saved(const Options& o) {
 int run_program(const Options& o) {
   const auto outputs = saved(o);
   const sim::ChipSpec chip = chip_of(o.subject);
-  const Program program = program_of(o.subject, chip);
+  const EngineProgram program = program_of(o.subject, chip);
   check(program, chip);
   const Shipped* ships = shipped_of(o.subject);
-  std::unique_ptr<Memory> memory;
+  std::unique_ptr<CoreMemory> memory;
   if (!o.timing_only) {
-    memory = std::make_unique<Memory>(program, chip);
+    memory = std::make_unique<CoreMemory>(program, chip);
     if (o.sums == "sequential") memory->use_sum_order(SumOrder::sequential);
     if (ships != nullptr && ships->fill != nullptr) ships->fill(arguments_of(o.subject, *ships), *memory, o.seed);
     read_inputs(o, *memory);
@@ -242,7 +242,7 @@ sim::Peaks peaks_of(const sim::ChipSpec& chip) {
 int profile(const Options& o) {
   const sim::ChipSpec chip = chip_of(o.subject);
   expect_timeline_file(o.output);
-  const Program program = program_of(o.subject, chip);
+  const EngineProgram program = program_of(o.subject, chip);
   check(program, chip);
   sim::Timeline timeline;
   std::optional<RunProgress> progress(program);

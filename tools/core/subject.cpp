@@ -60,7 +60,7 @@ Arguments arguments_of(const CoreSubject& s, const Shipped& program) {
   return arguments;
 }
 
-Program program_of(const CoreSubject& s, const sim::ChipSpec& chip) {
+EngineProgram program_of(const CoreSubject& s, const sim::ChipSpec& chip) {
   if (const Shipped* program = shipped_of(s)) return program->build(arguments_of(s, *program), chip);
   if (!s.parameters.empty()) throw std::invalid_argument("-p: only programs that ship have parameters");
   const std::string text = read_input(s.program);

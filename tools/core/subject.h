@@ -30,6 +30,6 @@ sim::ChipSpec chip_of(const CoreSubject&);
 // The built-in program; null for a file.
 const sim::core::Shipped* shipped_of(const CoreSubject&);
 sim::core::Arguments arguments_of(const CoreSubject&, const sim::core::Shipped&);
-sim::core::Program program_of(const CoreSubject&, const sim::ChipSpec&);
+sim::core::EngineProgram program_of(const CoreSubject&, const sim::ChipSpec&);
 
 }  // namespace trellis::tools

@@ -8,16 +8,16 @@
 namespace trellis::tools {
 namespace {
 
-using train::Config;
 using train::Rank;
 using train::Recompute;
+using train::StepConfig;
 
 constexpr std::size_t most_micro_batch = 4;
 constexpr Rank most_chunks = 4;
 
 class Listing {
  public:
-  Listing(const Config& config, Rank world, Rank host, Rank most_context)
+  Listing(const StepConfig& config, Rank world, Rank host, Rank most_context)
       : config_(config), world_(world), host_(host), most_context_(most_context) {}
 
   std::vector<StepLayout> run() {
@@ -56,7 +56,7 @@ class Listing {
   void add(StepLayout l, Rank chunks, const std::string& schedule) {
     l.strategy.virtual_pipeline = chunks, l.strategy.schedule = schedule;
     try {
-      const Config c = with(config_, l);
+      const StepConfig c = with(config_, l);
       const train::Derived derived = train::derive(c, world_);
       const train::PipelineShape shape{l.strategy.pipeline, chunks, static_cast<std::int32_t>(derived.micro_batches)};
       if (schedule.empty() || train::pipeline_rules().find(schedule)->second.misfit(shape).empty())
@@ -66,7 +66,7 @@ class Listing {
     }
   }
 
-  const Config& config_;
+  const StepConfig& config_;
   Rank world_, host_, most_context_;
   std::vector<StepLayout> all_;
 };
@@ -83,12 +83,12 @@ std::string words_of(const StepLayout& l) {
                      l.order == AxisOrder::data_first ? "" : ", pipeline before data");
 }
 
-Config with(Config c, const StepLayout& l) {
+StepConfig with(StepConfig c, const StepLayout& l) {
   c.strategy = l.strategy, c.recompute = l.recompute, c.micro_batch_size = l.micro_batch;
   return c;
 }
 
-std::vector<StepLayout> layouts_of(const Config& config, Rank world, Rank host, Rank most_context) {
+std::vector<StepLayout> layouts_of(const StepConfig& config, Rank world, Rank host, Rank most_context) {
   return Listing(config, world, host, most_context).run();
 }
 

@@ -12,15 +12,15 @@ namespace trellis::tools {
 namespace {
 
 using train::Action;
-using train::Config;
 using train::Rank;
+using train::StepConfig;
 
 constexpr std::size_t few = 4;       // micro-batches that are laid out
 constexpr std::size_t actions = 3;   // of those that compute: forward, backward, weight
 constexpr Rank ends_and_middle = 4;  // ranks of a pipeline that has every kind of stage
 
 // Whether all layers are alike, and nothing else tells the ranks of a stage apart.
-bool is_even(const Config& c) {
+bool is_even(const StepConfig& c) {
   const bool experts_everywhere = c.experts.frequency == 1 && c.experts.first_layer == 0;
   return (c.experts.experts == 0 || experts_everywhere) && c.recompute_layers.empty() && c.strategy.cuts.empty();
 }
@@ -61,7 +61,7 @@ class LayoutBounds::Known {
   // Kinds of stages of a layout's pipeline; none where stages are not of few kinds.
   using Kinds = std::map<Stage, GrowingStage>;
 
-  const std::optional<Kinds>& kinds(const StepLayout& l, const Config& config, const sim::Machine& machine,
+  const std::optional<Kinds>& kinds(const StepLayout& l, const StepConfig& config, const sim::Machine& machine,
                                     const sim::StepOptions& options) {
     const Rank of_stage = l.strategy.tensor * l.strategy.context;
     const Rank ranks = l.strategy.pipeline == 1                              ? 1
@@ -90,7 +90,7 @@ class LayoutBounds::Known {
   }
 
   // Schedules of as many micro-batches as fill a pipeline twice.
-  const train::PipelineSchedule& schedule(const Config& config, std::size_t micro_batches) {
+  const train::PipelineSchedule& schedule(const StepConfig& config, std::size_t micro_batches) {
     const train::StrategyConfig& s = config.strategy;
     const train::PipelineShape shape{s.pipeline, s.virtual_pipeline, static_cast<std::int32_t>(micro_batches)};
     const std::lock_guard lock(mutex_);
@@ -105,7 +105,7 @@ class LayoutBounds::Known {
     std::optional<Kinds> kinds;
   };
 
-  static bool find(Kinds& found, std::size_t layers, Config config, const sim::Machine& machine,
+  static bool find(Kinds& found, std::size_t layers, StepConfig config, const sim::Machine& machine,
                    const sim::StepOptions& options) {
     const Rank world = machine.ranks(), pipeline = config.strategy.pipeline;
     config.model.num_layers = layers * static_cast<std::size_t>(pipeline);
@@ -210,7 +210,7 @@ class BoundOfStages {
 
   // Before the last stage begins, and after it has ended, the others have a forward and a backward pass. Where weights'
   // gradients have slots of their own, these fill it.
-  sim::Time time(const Config& config) const {
+  sim::Time time(const StepConfig& config) const {
     const auto pipeline = static_cast<double>(config.strategy.pipeline);
     const bool filled = config.strategy.schedule.starts_with("zb");
     const double filling = filled ? 0 : (pipeline - 1) * least_ / static_cast<double>(config.strategy.virtual_pipeline);
@@ -223,7 +223,7 @@ class BoundOfStages {
 };
 
 // Lays the step itself out, of few micro-batches.
-LayoutBound bound_of_step(const Config& config, const sim::Machine& machine, const sim::StepOptions& options) {
+LayoutBound bound_of_step(const StepConfig& config, const sim::Machine& machine, const sim::StepOptions& options) {
   const StepNeeds needs = needs_of(config, machine.ranks(), machine, options);
   const auto more = static_cast<double>(needs.micro_batches - needs.laid_out);
   BoundOfStages bound;
@@ -234,12 +234,12 @@ LayoutBound bound_of_step(const Config& config, const sim::Machine& machine, con
 
 }  // namespace
 
-LayoutBounds::LayoutBounds(const Config& config, const sim::Machine& machine, const sim::StepOptions& options)
+LayoutBounds::LayoutBounds(const StepConfig& config, const sim::Machine& machine, const sim::StepOptions& options)
     : config_(config), machine_(machine), options_(options), known_(std::make_unique<Known>()) {}
 LayoutBounds::~LayoutBounds() = default;
 
 LayoutBound LayoutBounds::of(const StepLayout& l) const {
-  const Config config = with(config_, l);
+  const StepConfig config = with(config_, l);
   const train::Derived derived = train::derive(config, machine_.ranks());
   const std::size_t micro_batches = derived.micro_batches;
   const auto stages = static_cast<std::size_t>(config.strategy.pipeline * config.strategy.virtual_pipeline);

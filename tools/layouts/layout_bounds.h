@@ -17,7 +17,7 @@ struct LayoutBound {
 // Thread-safe. What it is made from must outlive it.
 class LayoutBounds {
  public:
-  LayoutBounds(const train::Config&, const sim::Machine&, const sim::StepOptions&);
+  LayoutBounds(const train::StepConfig&, const sim::Machine&, const sim::StepOptions&);
   ~LayoutBounds();
 
   LayoutBound of(const StepLayout&) const;
@@ -25,7 +25,7 @@ class LayoutBounds {
   class Known;
 
  private:
-  const train::Config& config_;
+  const train::StepConfig& config_;
   const sim::Machine& machine_;
   const sim::StepOptions& options_;
   std::unique_ptr<Known> known_;

@@ -17,8 +17,8 @@
 namespace trellis::tools {
 namespace {
 
-using train::Config;
 using train::Rank;
+using train::StepConfig;
 
 void note(PricedLayout& l, const PricedStep& p) {
   l.time = p.price.time, l.mfu = p.mfu();
@@ -90,7 +90,7 @@ bool find_bounds(std::vector<PricedLayout>& layouts, const LayoutBounds& bounds,
 // Prices layouts, the lowest bound first, in each order of axes.
 class Pricing {
  public:
-  Pricing(const Config& config, const sim::Machine& machine, const sim::StepOptions& options,
+  Pricing(const StepConfig& config, const sim::Machine& machine, const sim::StepOptions& options,
           const SearchControl& control, LayoutSearch& search)
       : config_(config), machine_(machine), options_(options), control_(control), search_(search) {}
 
@@ -129,7 +129,7 @@ class Pricing {
     if (l.fits) best_ = std::min(best_, l.time);
   }
 
-  const Config& config_;
+  const StepConfig& config_;
   const sim::Machine& machine_;
   const sim::StepOptions& options_;
   const SearchControl& control_;
@@ -140,7 +140,7 @@ class Pricing {
 
 }  // namespace
 
-LayoutSearch search_layouts(const Config& config, const sim::Machine& machine, const sim::StepOptions& given,
+LayoutSearch search_layouts(const StepConfig& config, const sim::Machine& machine, const sim::StepOptions& given,
                             const SearchControl& control) {
   sim::StepOptions options = given;
   options.book = std::make_shared<sim::ExchangeBook>();
@@ -166,7 +166,7 @@ LayoutSearch search_layouts(const Config& config, const sim::Machine& machine, c
   return search;
 }
 
-std::vector<std::string> reversals(const Config& config, const sim::Machine& machine, const sim::StepOptions& given,
+std::vector<std::string> reversals(const StepConfig& config, const sim::Machine& machine, const sim::StepOptions& given,
                                    const StepLayout& first, const std::vector<StepLayout>& others) {
   sim::StepOptions options = given;
   options.book = std::make_shared<sim::ExchangeBook>();

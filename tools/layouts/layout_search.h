@@ -44,11 +44,12 @@ struct SearchControl {
 };
 
 // Every one of layouts_of() on all ranks, each order of axes.
-LayoutSearch search_layouts(const train::Config&, const sim::Machine&, const sim::StepOptions&, const SearchControl&);
+LayoutSearch search_layouts(const train::StepConfig&, const sim::Machine&, const sim::StepOptions&,
+                            const SearchControl&);
 
 // Whether the first layout is still the faster one with the machine's uncertain figures at their ends: the figures with
 // which it is not, "step.exposed.tensor = 0.42: X by 1.2%".
-std::vector<std::string> reversals(const train::Config&, const sim::Machine&, const sim::StepOptions&,
+std::vector<std::string> reversals(const train::StepConfig&, const sim::Machine&, const sim::StepOptions&,
                                    const StepLayout& first, const std::vector<StepLayout>& others);
 
 }  // namespace trellis::tools

@@ -76,7 +76,8 @@ std::optional<double> price_of_host(const Options& o, const std::string& machine
   }
 }
 
-std::string fingerprint_of(const train::Config& config, const sim::MachineSpec& spec, const sim::StepOptions& options) {
+std::string fingerprint_of(const train::StepConfig& config, const sim::MachineSpec& spec,
+                           const sim::StepOptions& options) {
   std::string text =
       train::canonical(config, 1) + spec.name + spec.figures.text() + options.software + train::library_version();
   if (options.programs) text += " programs";
@@ -91,7 +92,8 @@ std::string points_of(const std::string& points, std::string machine) {
   return fmt::format("{}.{}", points, machine);
 }
 
-SearchedMachine searched(const Options& o, const train::Config& config, const std::string& name, PriceProgress& watch) {
+SearchedMachine searched(const Options& o, const train::StepConfig& config, const std::string& name,
+                         PriceProgress& watch) {
   const sim::Machine machine(asked_machine(name, o.what_if, o.step.era, o.figures));
   SearchedMachine m{.name = machine.name(), .config = config, .price = price_of_host(o, name)};
   m.hosts = static_cast<double>(machine.ranks()) / static_cast<double>(sim::ranks_of_host(machine));
@@ -124,7 +126,7 @@ SearchedMachine searched(const Options& o, const train::Config& config, const st
 
 int run(const Options& o) {
   const ReadConfig read = read_config(o.config, o.changes);
-  train::Config config = read.job.step;
+  train::StepConfig config = read.job.step;
   if (o.global_batch > 0) config.global_batch_size = o.global_batch;
   PriceProgress watch;
   std::vector<SearchedMachine> all;

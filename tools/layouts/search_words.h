@@ -12,7 +12,7 @@ namespace trellis::tools {
 // A search on one machine, and what a step there costs.
 struct SearchedMachine {
   std::string name;
-  train::Config config;
+  train::StepConfig config;
   LayoutSearch search;
   double hosts = 1;
   std::optional<double> price;         // dollars an hour, of a host

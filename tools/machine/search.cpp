@@ -151,7 +151,7 @@ struct Looked {
   bool interrupted = false;
 };
 
-Looked look(const Options& o, const Machine& machine, const sim::Group& group, const Pricer::Settings& settings,
+Looked look(const Options& o, const Machine& machine, const sim::RankGroup& group, const Pricer::Settings& settings,
             double bytes) {
   Points points(o.points, machine, o.era, {});
   const Interrupts interrupts;
@@ -179,7 +179,8 @@ Looked look(const Options& o, const Machine& machine, const sim::Group& group, c
   return found;
 }
 
-std::string heading(const Options& o, const Machine& machine, const sim::Group& group, double bytes, const Looked& l) {
+std::string heading(const Options& o, const Machine& machine, const sim::RankGroup& group, double bytes,
+                    const Looked& l) {
   const bool carries = schedule::carries_data(bench_op(o.collective).collective);
   std::string text =
       fmt::format("{}{} on {} ranks of {}: {} compositions{} tried{}{}\n", o.collective,
@@ -209,7 +210,7 @@ int tell_of_interruption(const Options& o, const Looked& l, std::string text) {
 
 int run(const Options& o) {
   const Machine machine(asked_machine(o.machine, o.what_if, o.era));
-  const sim::Group group = sim::group_named(machine, o.group);
+  const sim::RankGroup group = sim::group_named(machine, o.group);
   const Pricer::Settings settings{.collective = bench_op(o.collective).collective, .era = o.era};
   const auto bytes = static_cast<double>(parse_bytes(o.bytes));
   if (!o.output.empty()) expect_writable(o.output);

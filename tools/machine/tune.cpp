@@ -37,9 +37,9 @@ namespace {
 using schedule::Collective;
 using sim::AlgorithmConfig;
 using sim::Cost;
-using sim::Group;
 using sim::Machine;
 using sim::Pricer;
+using sim::RankGroup;
 using sim::SizeRange;
 
 constexpr const char* description =
@@ -92,8 +92,8 @@ void add(CLI::App& app, Options& o) {
 
 Machine machine_for(const Options& o) { return Machine(asked_machine(o.machine, o.what_if, o.era)); }
 
-std::vector<Group> groups_for(const Options& o, const Machine& machine) {
-  std::vector<Group> groups;
+std::vector<RankGroup> groups_for(const Options& o, const Machine& machine) {
+  std::vector<RankGroup> groups;
   for (const std::string& name : o.groups) {
     if (name == "every") {
       groups = sim::groups_of(machine);
@@ -101,7 +101,7 @@ std::vector<Group> groups_for(const Options& o, const Machine& machine) {
     }
     groups.push_back(sim::group_named(machine, name));
   }
-  for (Group& g : groups)
+  for (RankGroup& g : groups)
     if (o.rows) g.dims = {g.ranks()};
   return groups;
 }
@@ -136,7 +136,7 @@ std::string table_name(const Options& o) {
 // The result for one collective in one group.
 struct Tuned {
   Collective collective;
-  Group group;
+  RankGroup group;
   std::vector<Cost> costs;
   std::vector<Cost> at_borders;     // costs priced at the borders of regions
   std::vector<SizeRange> regions;   // by channels and segments, too, with the sizes at which they change
@@ -157,7 +157,7 @@ void add_choices(sim::Sweep& s, Pricer& pricer) {
 }
 
 // Wrong algorithms are left out, with a line in `wrong`; a wrong one that the caller named is refused.
-sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collective, const Group& group,
+sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collective, const RankGroup& group,
                      std::vector<std::string>& wrong, Progress& progress) {
   sim::Sweep s{group, {.collective = collective, .era = o.era}, {}, sizes_for(o)};
   Pricer pricer(machine, group, s.settings);
@@ -216,7 +216,7 @@ std::string regions_text(const Tuned& t) {
 }
 
 // Adds the group's shape: the library does not know the machine, and sees ranks as one row.
-AlgorithmConfig config_in(const Group& group, AlgorithmConfig config) {
+AlgorithmConfig config_in(const RankGroup& group, AlgorithmConfig config) {
   if (config.dims.empty() && group.dims.size() > 1) config.dims = group.dims;
   return config;
 }
@@ -260,7 +260,7 @@ int tune(const Options& o) {
   std::vector<std::string> wrong;
   std::size_t all = 0;
   std::optional<Progress> preparing(std::in_place);
-  for (const Group& group : groups_for(o, machine))
+  for (const RankGroup& group : groups_for(o, machine))
     for (const std::string& name : o.collectives) {
       sweeps.push_back(sweep_for(o, machine, bench_op(name).collective, group, wrong, *preparing));
       all += sweeps.back().points();
@@ -318,7 +318,7 @@ int explain(const Options& o) {
   const double bytes = static_cast<double>(parse_bytes(o.explain[1]));
   Options one = o;
   one.sizes = o.explain[1];
-  const Group group = groups_for(o, machine).front();
+  const RankGroup group = groups_for(o, machine).front();
   std::vector<std::string> wrong;
   Progress progress;
   const sim::Sweep s = sweep_for(one, machine, bench_op(o.explain[0]).collective, group, wrong, progress);

@@ -45,9 +45,9 @@ int show(const ShowOptions& o) {
                      neff.is_compressed ? ", compressed: its files are not listed" : "");
   for (const device::NeffFile& f : neff.files) out += fmt::format("{:>10}  {}\n", f.bytes.size(), f.name);
   if (neff.is_ours()) {
-    const sim::core::Program p = sim::core::parse(device::program_of(neff));
+    const sim::core::EngineProgram p = sim::core::parse(device::program_of(neff));
     out += fmt::format("program   {}, {} instructions, {} buffers\n", p.name, p.instructions.size(), p.buffers.size());
-    for (const sim::core::Buffer& b : p.buffers)
+    for (const sim::core::CoreBuffer& b : p.buffers)
       if (b.role != sim::core::Role::internal)
         out += fmt::format("{:9} {}: {} bytes of {}\n", name(b.role), b.name, b.bytes, kernels::name(b.type));
   } else {
@@ -70,7 +70,7 @@ void add_make(CLI::App& app, MakeOptions& o) {
 
 int make(const MakeOptions& o) {
   const sim::ChipSpec chip = chip_of(o.subject);
-  const sim::core::Program program = program_of(o.subject, chip);
+  const sim::core::EngineProgram program = program_of(o.subject, chip);
   sim::core::check(program, chip);
   const auto bytes = device::write_neff(program.name, sim::core::print(program), program.cores);
   write_output(o.output, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));

@@ -27,7 +27,7 @@ Table phase_table(const Answer& a) {
                          {.name = "to", .unit = "s"},
                          {.name = "on the path", .align = Align::right},
                          {.name = "transfers"}});
-  for (const Phase& p : a.phases)
+  for (const TransferPhase& p : a.phases)
     table.add({p.name, in_seconds(p.from), in_seconds(p.to), share_words(p.on_path, a.price.time), p.transfers});
   return table;
 }
@@ -183,7 +183,7 @@ std::string sim_json(const SimReport& report, const Machine& machine) {
   put_noise(j, a.noisy);
   for (const PathShare& s : path_shares(p, machine))
     j["path"].push_back({{"what", s.words}, {"time_us", in_us(s.time)}});
-  for (const Phase& phase : a.phases)
+  for (const TransferPhase& phase : a.phases)
     j["phases"].push_back({{"phase", phase.name},
                            {"from_us", in_us(phase.from)},
                            {"to_us", in_us(phase.to)},

@@ -83,7 +83,7 @@ class Page {
         a_.price.simulated < report_.ranks
             ? fmt::format(" <small>of {} of {} ranks</small>", a_.price.simulated, report_.ranks)
             : "");
-    for (const Phase& p : a_.phases)
+    for (const TransferPhase& p : a_.phases)
       put(text_,
           "<tr><td>{}</td><td class='n'>{}</td><td class='wide'><div class='place' title='{} to {}'>{}</div></td>"
           "<td class='n'>{}</td><td class='n'>{}</td></tr>\n",

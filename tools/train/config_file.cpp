@@ -187,7 +187,7 @@ ReadConfig read_config(const std::string& path, const std::vector<std::string>& 
 }
 
 void complete_batch(ReadConfig& read, train::Rank ranks) {
-  train::Config& c = read.job.step;
+  train::StepConfig& c = read.job.step;
   const std::size_t together = c.sequences_together(ranks);
   if (read.says_batch || together == 0) return;  // the latter is refused elsewhere
   c.global_batch_size = together;

@@ -12,8 +12,8 @@
 
 namespace trellis::tools {
 
-using train::Config;
 using train::Rank;
+using train::StepConfig;
 
 struct StepOnMachine::Laid {
   train::CompactStep step;
@@ -24,8 +24,8 @@ struct StepOnMachine::Laid {
 namespace {
 
 // Every micro-batch, as `trellis train` would run it.
-train::CompactStep whole_step(const Config& c, Rank world) {
-  const std::vector<train::Step> classes = train::classes_of(c, world);
+train::CompactStep whole_step(const StepConfig& c, Rank world) {
+  const std::vector<train::RankStep> classes = train::classes_of(c, world);
   train::CompactStep out{.graph = train::graph_of(classes),
                          .shape = classes[0].mesh.shape(),
                          .micro_batches = classes[0].micro_batches,
@@ -56,7 +56,7 @@ void put_pipeline_first(schedule::ExecutionGraph& graph, const train::MeshShape&
 
 }  // namespace
 
-StepOnMachine::StepOnMachine(const Config& config, Rank world, const sim::Machine& machine,
+StepOnMachine::StepOnMachine(const StepConfig& config, Rank world, const sim::Machine& machine,
                              const sim::StepOptions& options, const StepWays& ways)
     : config_(config), machine_(machine), laid_(std::make_shared<Laid>()) {
   laid_->step = ways.whole ? whole_step(config, world) : train::compact_step(config, world, ways.check);
@@ -92,13 +92,13 @@ PricedStep StepOnMachine::price() {
   return p;
 }
 
-StepNeeds needs_of(const Config& config, Rank world, const sim::Machine& machine, const sim::StepOptions& options) {
+StepNeeds needs_of(const StepConfig& config, Rank world, const sim::Machine& machine, const sim::StepOptions& options) {
   const train::Derived derived = train::derive(config, world);
   // More do not take more memory, but for their inputs.
   const auto stages = static_cast<std::size_t>(config.strategy.pipeline);
   const std::size_t enough = std::max<std::size_t>(2 * stages, 4);
   StepNeeds needs{.micro_batches = derived.micro_batches, .laid_out = std::min(enough, derived.micro_batches)};
-  Config few = config;
+  StepConfig few = config;
   few.global_batch_size = needs.laid_out * config.micro_batch_size * static_cast<std::size_t>(derived.mesh.data);
   train::CompactStep step = train::compact_step(few, world, false);
   for (const schedule::PeakMemory& m : step.memory) needs.memory = std::max(needs.memory, static_cast<double>(m.bytes));
@@ -120,7 +120,7 @@ const schedule::PeakMemory& PricedStep::most_memory() const {
   return *std::ranges::max_element(memory, {}, &schedule::PeakMemory::bytes);
 }
 
-PricedStep price_of(const Config& config, Rank world, const sim::Machine& machine, const sim::StepOptions& options,
+PricedStep price_of(const StepConfig& config, Rank world, const sim::Machine& machine, const sim::StepOptions& options,
                     const StepWays& ways) {
   return StepOnMachine(config, world, machine, options, ways).price();
 }

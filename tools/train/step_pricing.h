@@ -25,7 +25,7 @@ struct StepWays {
 };
 
 struct PricedStep {
-  train::Config config;
+  train::StepConfig config;
   train::MeshShape shape;
   schedule::ExecutionGraph graph;               // as it was priced
   sim::StepPrice price;                         // its time is forever if it was stopped
@@ -52,7 +52,7 @@ class StepOnMachine {
  public:
   // Throws invalid_argument where the configuration, the machine and the number of ranks do not fit each other, and
   // logic_error where the step is refuted.
-  StepOnMachine(const train::Config&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {},
+  StepOnMachine(const train::StepConfig&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {},
                 const StepWays& = {});
 
   const sim::StepFactors& factors() const { return factors_; }  // those of the machine's figures
@@ -63,13 +63,13 @@ class StepOnMachine {
 
  private:
   struct Laid;
-  train::Config config_;
+  train::StepConfig config_;
   const sim::Machine& machine_;
   sim::StepFactors factors_;
   std::shared_ptr<Laid> laid_;
 };
 
-PricedStep price_of(const train::Config&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {},
+PricedStep price_of(const train::StepConfig&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {},
                     const StepWays& = {});
 
 // What bounds a step, from one of fewer micro-batches that is neither proved nor priced.
@@ -78,6 +78,6 @@ struct StepNeeds {
   std::size_t micro_batches = 1, laid_out = 1;
   double memory = 0;  // the most of a class, in bytes
 };
-StepNeeds needs_of(const train::Config&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {});
+StepNeeds needs_of(const train::StepConfig&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {});
 
 }  // namespace trellis::tools

@@ -60,7 +60,7 @@ double count_of(const std::map<train::Axis, double>& bytes, train::Axis axis) {
   return found == bytes.end() ? 0 : found->second;
 }
 
-void add_class(Table& table, const train::Step& step, const schedule::RankClass& of,
+void add_class(Table& table, const train::RankStep& step, const schedule::RankClass& of,
                const schedule::ExecutionGraph& graph) {
   double parameters = 0, flops = 0;
   for (const train::Parameter& p : step.parameters.all()) parameters += static_cast<double>(p.slice.elements());
@@ -92,7 +92,7 @@ void add_class(Table& table, const train::Step& step, const schedule::RankClass&
 }
 
 // The schedule in time, by the FLOPs of its own stages.
-train::Timing timing_of(const train::PipelineSchedule& schedule, const std::vector<train::Step>& classes) {
+train::Timing timing_of(const train::PipelineSchedule& schedule, const std::vector<train::RankStep>& classes) {
   std::vector<train::StageCosts> costs(static_cast<std::size_t>(schedule.shape.stages()));
   for (std::int32_t p = 0; p < schedule.shape.ranks; ++p)
     for (std::int32_t chunk = 0; chunk < schedule.shape.chunks; ++chunk)
@@ -114,9 +114,9 @@ void add_show(CLI::App& app, Options& o) {
 
 int show(const Options& o) {
   const ReadConfig read = read_job(o);
-  const train::Config& config = read.job.step;
+  const train::StepConfig& config = read.job.step;
   const train::Rank world = ranks_of(o, read.job);
-  const std::vector<train::Step> classes = train::classes_of(config, world);
+  const std::vector<train::RankStep> classes = train::classes_of(config, world);
   const schedule::ExecutionGraph graph = train::graph_of(classes);
   const std::string fault = train::check_step(config, world, classes, graph);
   std::vector<Column> columns{{.name = "stage"},
@@ -191,7 +191,7 @@ int export_step(const Options& o) {
   const ReadConfig read = read_job(o);
   if (!o.chakra.empty()) {
     expect_writable(fmt::format("{}.0.et", o.chakra));
-    const std::vector<train::Step> classes = train::classes_of(read.job.step, ranks_of(o, read.job));
+    const std::vector<train::RankStep> classes = train::classes_of(read.job.step, ranks_of(o, read.job));
     for (train::Rank r = 0; r < classes[0].mesh.ranks(); ++r)
       write_output(fmt::format("{}.{}.et", o.chakra, r), train::chakra_trace(classes, r));
     write_output(fmt::format("{}.groups.json", o.chakra), train::chakra_groups(classes));

@@ -46,7 +46,7 @@ std::vector<std::string> keys_of(const json& all, const json& entry, const Recor
   return changes;
 }
 
-double seconds_of(const Record& r, const train::Config& config) {
+double seconds_of(const Record& r, const train::StepConfig& config) {
   const auto sequences = static_cast<double>(config.global_batch_size);
   if (r.unit == "seq/s") return sequences / r.value;
   if (r.unit == "tokens/s") return sequences * static_cast<double>(config.seq_length) / r.value;
@@ -74,7 +74,7 @@ TrainingRecords training_records(const std::string& setups, const std::vector<Re
     const auto r = std::ranges::find(records, id, &Record::id);
     if (r == records.end()) continue;
     try {
-      train::Config config = parse_config(id, "", keys_of(all, entry, *r)).job.step;
+      train::StepConfig config = parse_config(id, "", keys_of(all, entry, *r)).job.step;
       const double seconds = seconds_of(*r, config);
       found.records.push_back({.id = id,
                                .family = entry.at("family").get<std::string>(),
@@ -94,8 +94,8 @@ TrainingRecords training_records(const std::string& setups, const std::vector<Re
   throw std::invalid_argument(fmt::format("what training records were run with: {}", e.what()));
 }
 
-TrainingStep::TrainingStep(const train::Config& config, const sim::MachineSpec& spec, const sim::StepOptions& options,
-                           train::Rank ranks)
+TrainingStep::TrainingStep(const train::StepConfig& config, const sim::MachineSpec& spec,
+                           const sim::StepOptions& options, train::Rank ranks)
     : machine_(spec),
       ranks_(ranks > 0 ? ranks : machine_.ranks()),
       step_(config, ranks_, machine_, options),

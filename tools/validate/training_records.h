@@ -16,7 +16,7 @@ struct TrainingRecord {
   std::string id, family, rule;
   bool fits = true;     // figures may be fitted to it
   double measured = 0;  // seconds of a step
-  train::Config config;
+  train::StepConfig config;
   std::string machine, software;
   train::Rank ranks = 0;  // that take part; 0: all of the machine's
 };
@@ -40,7 +40,7 @@ class StepStopped : public std::runtime_error {
 class TrainingStep {
  public:
   // `ranks`: 0: all of the machine's.
-  TrainingStep(const train::Config&, const sim::MachineSpec&, const sim::StepOptions&, train::Rank ranks = 0);
+  TrainingStep(const train::StepConfig&, const sim::MachineSpec&, const sim::StepOptions&, train::Rank ranks = 0);
 
   bool has_exposed() const { return !step_.factors().exposed.empty(); }
   bool on_several_hosts() const { return several_; }

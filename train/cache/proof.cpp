@@ -28,11 +28,11 @@ struct Made {
   schedule::ExecutionGraph graph;
 };
 
-Made made(const Config& config, Rank world) {
+Made made(const StepConfig& config, Rank world) {
   const auto begin = std::chrono::steady_clock::now();
   Made m;
   try {
-    const std::vector<Step> classes = classes_of(config, world);
+    const std::vector<RankStep> classes = classes_of(config, world);
     m.graph = graph_of(classes);
     m.proof.fault = check_step(config, world, classes, m.graph);
     if (!m.proof.fault.empty()) m.proof.fault = "the step is not proved: " + m.proof.fault;
@@ -49,7 +49,7 @@ std::string file_text(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-json as_json(const Proof& p, const std::string& canonical, const Config& config, Rank world) {
+json as_json(const Proof& p, const std::string& canonical, const StepConfig& config, Rank world) {
   json peaks = json::array();
   for (const schedule::PeakMemory& m : p.peaks)
     peaks.push_back({{"bytes", m.bytes}, {"by_category", m.by_category}, {"task", m.task}});
@@ -57,7 +57,7 @@ json as_json(const Proof& p, const std::string& canonical, const Config& config,
           {"peaks", peaks},      {"seconds", p.seconds}, {"canonical", canonical}};
 }
 
-void keep(const fs::path& folder, const Made& m, const std::string& canonical, const Config& config, Rank world) {
+void keep(const fs::path& folder, const Made& m, const std::string& canonical, const StepConfig& config, Rank world) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) return;
@@ -76,7 +76,7 @@ std::string proof_key(const std::string& canonical) {
 
 std::string library_version() { return kernels::build_id(); }
 
-Proof prove(const Config& config, Rank world) { return made(config, world).proof; }
+Proof prove(const StepConfig& config, Rank world) { return made(config, world).proof; }
 
 ProofCache::ProofCache(fs::path root) : root_(std::move(root)) {}
 
@@ -95,7 +95,7 @@ std::optional<Proof> ProofCache::find(const fs::path& folder, const std::string&
   }
 }
 
-Proof ProofCache::proof(const Config& config, Rank world, bool again) const {
+Proof ProofCache::proof(const StepConfig& config, Rank world, bool again) const {
   const std::string text = canonical(config, world);
   const std::string foreign = foreign_code();
   const fs::path folder = root_ / (library_version() + (foreign.empty() ? "" : "-" + foreign)) / proof_key(text);

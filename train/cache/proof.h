@@ -19,7 +19,7 @@ struct Proof {
 };
 
 // Lays out every stage.
-Proof prove(const Config&, Rank world);
+Proof prove(const StepConfig&, Rank world);
 
 // Proofs on disk: ROOT/VERSION/KEY/ with `proof`, and `plan`, the step as text. Failed ones are remembered too.
 class ProofCache {
@@ -27,7 +27,7 @@ class ProofCache {
   explicit ProofCache(std::filesystem::path root);
 
   // From the cache, or made and kept. `again`: a failed one is tried again. A cache that cannot be written is no fault.
-  Proof proof(const Config&, Rank world, bool again = false) const;
+  Proof proof(const StepConfig&, Rank world, bool again = false) const;
 
   struct Entry {
     std::filesystem::path folder;

@@ -37,7 +37,7 @@ struct Part {
 
 class Exporting {
  public:
-  Exporting(const TensorSource& source, const Config& config, const HfExport& options)
+  Exporting(const TensorSource& source, const StepConfig& config, const HfExport& options)
       : source_(source), options_(options), alpha_(alpha_of(source, options.merge)), step_(laid_out(config)) {
     for (const Parameter& p : step_.parameters.all()) {
       HfPlace place = hf_place(config, p.name);
@@ -88,8 +88,8 @@ class Exporting {
   DType type() const { return type_of(tensors_.begin()->second); }
 
  private:
-  static Step laid_out(const Config& config) {
-    Config c;
+  static RankStep laid_out(const StepConfig& config) {
+    StepConfig c;
     c.model = config.model, c.experts = config.experts;
     c.seq_length = 2;
     return lay_out(c, 1, 0, Purpose::evaluate);
@@ -126,7 +126,7 @@ class Exporting {
   const TensorSource& source_;
   const HfExport& options_;
   double alpha_;
-  Step step_;
+  RankStep step_;
   std::map<std::string, std::vector<Part>> tensors_;  // by their names
 };
 
@@ -136,7 +136,7 @@ const char* torch_name(DType t) {
 
 }  // namespace
 
-std::vector<std::string> export_hf(const TensorSource& source, const Config& config, const fs::path& folder,
+std::vector<std::string> export_hf(const TensorSource& source, const StepConfig& config, const fs::path& folder,
                                    const HfExport& options) {
   if (fs::exists(folder) && !(fs::is_directory(folder) && fs::is_empty(folder)))
     throw std::invalid_argument(fmt::format("{} is there already: expected a new or an empty folder", folder.string()));

@@ -17,7 +17,7 @@ struct Fused {
   bool by_head = false;
 };
 
-const std::vector<Fused>& fused_of(const Config& c) {
+const std::vector<Fused>& fused_of(const StepConfig& c) {
   static const std::vector<Fused> none, neox{{"query_key_value", {"query", "key", "value"}, true}},
       gpt2{{"c_attn", {"query", "key", "value"}}},
       phi3{{"qkv_proj", {"q_proj", "k_proj", "v_proj"}}, {"gate_up_proj", {"gate_proj", "up_proj"}}};
@@ -26,7 +26,7 @@ const std::vector<Fused>& fused_of(const Config& c) {
 }
 
 // Rows of one of ours: of queries, keys, values, or of a perceptron's inner layer.
-std::size_t rows_of(const Config& c, const Fused& fused, std::size_t which) {
+std::size_t rows_of(const StepConfig& c, const Fused& fused, std::size_t which) {
   const ModelConfig& m = c.model;
   if (fused.ours.size() == 2) return m.inner();
   return (which == 0 ? m.num_attention_heads : m.kv_heads()) * m.head_size();
@@ -46,13 +46,13 @@ bool replace(std::string& text, std::string_view from, std::string_view to) {
 }
 
 // Their name of a name here whose parts are called differently.
-std::string renamed(const Config& c, std::string name) {
+std::string renamed(const StepConfig& c, std::string name) {
   if (c.model.architecture == "gpt3")
     for (const auto& [here, there] : of_gpt2) replace(name, here, there);
   return name;
 }
 
-std::string renamed_back(const Config& c, std::string name) {
+std::string renamed_back(const StepConfig& c, std::string name) {
   if (c.model.architecture == "gpt3")
     for (const auto& [here, there] : of_gpt2) replace(name, there, here);
   return name;
@@ -67,7 +67,7 @@ bool replace_layer(std::string& name, std::string_view from, std::string_view to
 }
 
 // GPT-2 keeps the weights of its projections transposed.
-bool is_transposed(const Config& c, std::string_view theirs) {
+bool is_transposed(const StepConfig& c, std::string_view theirs) {
   return c.model.architecture == "gpt3" && theirs.ends_with(".weight") && theirs.find(".c_") != theirs.npos;
 }
 
@@ -86,7 +86,7 @@ TensorSlice HfPlace::theirs(const TensorSlice& whole) const {
   return {rows, columns, 0, rows, 0, columns};
 }
 
-HfPlace hf_place(const Config& c, const std::string& parameter) {
+HfPlace hf_place(const StepConfig& c, const std::string& parameter) {
   HfPlace p{.name = renamed(c, parameter)};
   for (const Fused& fused : fused_of(c))
     for (std::size_t i = 0, before = 0; i < fused.ours.size(); before += rows_of(c, fused, i), ++i) {
@@ -101,7 +101,7 @@ HfPlace hf_place(const Config& c, const std::string& parameter) {
   return p;
 }
 
-std::vector<std::string> parameters_of_hf(const Config& c, const std::string& theirs) {
+std::vector<std::string> parameters_of_hf(const StepConfig& c, const std::string& theirs) {
   const std::string name = renamed_back(c, theirs);
   for (const Fused& fused : fused_of(c)) {
     std::vector<std::string> all;
@@ -112,7 +112,7 @@ std::vector<std::string> parameters_of_hf(const Config& c, const std::string& th
   return {name};
 }
 
-std::string hf_name_today(const Config& c, const std::string& theirs) {
+std::string hf_name_today(const StepConfig& c, const std::string& theirs) {
   std::string name = theirs;
   if (c.model.architecture == "gpt3")
     for (const std::string_view begin : {"wte.", "wpe.", "h.", "ln_f."})

@@ -21,12 +21,12 @@ struct HfPlace {
   TensorSlice theirs(const TensorSlice& whole) const;  // the other way round
 };
 
-HfPlace hf_place(const Config&, const std::string& parameter);
+HfPlace hf_place(const StepConfig&, const std::string& parameter);
 
 // The parameters that one of their tensors has.
-std::vector<std::string> parameters_of_hf(const Config&, const std::string& theirs);
+std::vector<std::string> parameters_of_hf(const StepConfig&, const std::string& theirs);
 
 // A name as it is today: older files leave out a prefix, or say gamma and beta.
-std::string hf_name_today(const Config&, const std::string& theirs);
+std::string hf_name_today(const StepConfig&, const std::string& theirs);
 
 }  // namespace trellis::train

@@ -35,7 +35,7 @@ std::string found_in(const TensorSource& source, const std::string& name) {
 
 }  // namespace
 
-std::filesystem::path reshard(const TensorSource& source, const Config& config, Rank world,
+std::filesystem::path reshard(const TensorSource& source, const StepConfig& config, Rank world,
                               const std::filesystem::path& root) {
   const Origin& was = source.info().origin;
   const Differences d = differences(was, {.step = config, .trainer = {}, .data = {}, .experiment = {}}, {}, true);
@@ -47,7 +47,7 @@ std::filesystem::path reshard(const TensorSource& source, const Config& config, 
   TagInfo info = source.info();
   info.files.clear();
   for (Rank r = 0; r < world; ++r) {
-    const Step step = lay_out(config, world, r);
+    const RankStep step = lay_out(config, world, r);
     std::vector<ShardTensor> tensors = saved_tensors(step, true);
     std::erase_if(tensors, [&](const ShardTensor& t) {
       return t.name.find(':') != t.name.npos && found_in(source, t.name).empty();

@@ -8,6 +8,6 @@ namespace trellis::train {
 
 // Writes the tag below `root`; returns its folder. Optimizer state is written where the source has all of it. Throws
 // invalid_argument for a layout that does not fit, or a source that lacks something; then there is no complete tag.
-std::filesystem::path reshard(const TensorSource&, const Config&, Rank world, const std::filesystem::path& root);
+std::filesystem::path reshard(const TensorSource&, const StepConfig&, Rank world, const std::filesystem::path& root);
 
 }  // namespace trellis::train

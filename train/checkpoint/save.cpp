@@ -24,7 +24,7 @@ std::string first_moment(const ParameterState& s) {
 std::string second_moment(const ParameterState& s) { return "second_moment:" + s.parameter->name; }
 
 // If several ranks hold the same elements, the first one saves them.
-bool saves(const Step& step, const ParameterState& s, bool parameter) {
+bool saves(const RankStep& step, const ParameterState& s, bool parameter) {
   const Parameter& p = *s.parameter;
   if (!p.first_copy) return false;
   const bool sharded = !parameter && step.config.strategy.zero1;
@@ -33,7 +33,7 @@ bool saves(const Step& step, const ParameterState& s, bool parameter) {
 
 using TensorAt = std::function<const void*(TensorId)>;
 
-std::vector<ShardTensor> tensors_of(const Step& step, bool masters, const TensorAt& at) {
+std::vector<ShardTensor> tensors_of(const RankStep& step, bool masters, const TensorAt& at) {
   std::vector<ShardTensor> all;
   const auto add = [&](const std::string& name, TensorId t, const TensorSlice& slice) {
     if (t != no_tensor && slice.elements() > 0) all.push_back({name, step.program.tensor(t).type, slice, at(t)});
@@ -56,14 +56,14 @@ std::string shard_name(const MeshShape& s, const Place& p) {
                      p.pipeline);
 }
 
-std::string layout_words(const Step& step) {
+std::string layout_words(const RankStep& step) {
   const MeshShape& s = step.mesh.shape();
   return fmt::format("T{} P{} D{}{}{}{}", s.tensor, s.pipeline, s.data,
                      s.context > 1 ? fmt::format(" C{}", s.context) : "",
                      s.expert > 1 ? fmt::format(" E{}", s.expert) : "", step.config.strategy.zero1 ? " ZeRO-1" : "");
 }
 
-std::vector<ShardTensor> saved_tensors(const Step& step, bool masters) {
+std::vector<ShardTensor> saved_tensors(const RankStep& step, bool masters) {
   return tensors_of(step, masters, [](TensorId) { return nullptr; });
 }
 
@@ -160,7 +160,7 @@ bool has_optimizer_state(const TensorSource& source) {
 
 namespace {
 
-void put(const Step& step, Runner& memory, const TensorSource& source, const std::string& name,
+void put(const RankStep& step, Runner& memory, const TensorSource& source, const std::string& name,
          const TensorSlice& slice, TensorId to) {
   std::vector<float> values(slice.elements());
   source.read(name, slice, values.data());
@@ -173,12 +173,12 @@ void put(const Step& step, Runner& memory, const TensorSource& source, const std
 
 }  // namespace
 
-void load_parameters(const Step& step, Runner& memory, const TensorSource& source) {
+void load_parameters(const RankStep& step, Runner& memory, const TensorSource& source) {
   for (const Parameter& p : step.parameters.all()) put(step, memory, source, p.name, p.slice, p.value);
 }
 
 bool load(Job& job, const TensorSource& source, bool wanted) {
-  const Step& step = job.step();
+  const RankStep& step = job.step();
   job.runner().settle();
   Runner& memory = job.runner();
   const auto put = [&](const std::string& name, const TensorSlice& slice, TensorId to) {

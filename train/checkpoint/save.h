@@ -51,12 +51,12 @@ bool has_optimizer_state(const TensorSource&);
 bool load(Job&, const TensorSource&, bool state = true);
 
 // The parameters of a step that is not trained.
-void load_parameters(const Step&, Runner&, const TensorSource&);
+void load_parameters(const RankStep&, Runner&, const TensorSource&);
 
 // What a rank saves, without its bytes; and its file.
-std::vector<ShardTensor> saved_tensors(const Step&, bool masters);
+std::vector<ShardTensor> saved_tensors(const RankStep&, bool masters);
 std::string shard_name(const MeshShape&, const Place&);
-std::string layout_words(const Step&);  // "T2 P1 D2 ZeRO-1"
+std::string layout_words(const RankStep&);  // "T2 P1 D2 ZeRO-1"
 
 // Weights alone, whole and by their own names, as a safetensors file. merge: W + alpha / rank x B A instead of weights
 // with adapters, and these are left out; alpha is the checkpoint's, or what is given. Throws invalid_argument where it

@@ -55,7 +55,7 @@ class TensorSource {
   TensorSlice whole(const std::string& name) const;
   DType type(const std::string& name) const;
   const TagInfo& info() const { return info_; }
-  const std::optional<Config>& hf() const { return hf_; }  // of a folder of Hugging Face: the model
+  const std::optional<StepConfig>& hf() const { return hf_; }  // of a folder of Hugging Face: the model
 
   // The rectangle as f32, row by row. Throws invalid_argument: there is no such tensor, its size is another one, a part
   // is in no file, or a file's bytes have changed since they were written.
@@ -80,7 +80,7 @@ class TensorSource {
   std::filesystem::path path_;
   std::map<std::string, std::vector<Part>> parts_;
   TagInfo info_;
-  std::optional<Config> hf_;
+  std::optional<StepConfig> hf_;
 };
 
 }  // namespace trellis::train

@@ -53,7 +53,7 @@ std::string text(const ExpertsConfig& e) {
 
 }  // namespace
 
-std::string canonical(const Config& c, Rank world) {
+std::string canonical(const StepConfig& c, Rank world) {
   const auto& [name, seed, model, experts, strategy, optimizer, schedule, lora, precision, recompute, layers, micro,
                global, length, wiring, bf16_sums, flash, cut] = c;
   // The name, the learning rate's schedule and flash change nothing of what is laid out.

@@ -7,6 +7,6 @@
 
 namespace trellis::train {
 
-std::string canonical(const Config&, Rank world);
+std::string canonical(const StepConfig&, Rank world);
 
 }  // namespace trellis::train

@@ -20,7 +20,7 @@ void expect(bool right, fmt::format_string<T...> format, T&&... values) {
 constexpr std::size_t most_micro_batches = 65'536, most_passes = 262'144;
 
 // What a rank's step has to go through.
-void check_passes(const Config& c, std::size_t micro_batches) {
+void check_passes(const StepConfig& c, std::size_t micro_batches) {
   expect(micro_batches <= most_micro_batches,
          "data.global_batch_size is {}, in {} micro-batches: expected at most {} of them", c.global_batch_size,
          micro_batches, most_micro_batches);
@@ -44,7 +44,7 @@ void check_longrope(const ModelConfig& m) {
            m.turned() / 2);
 }
 
-void check_model(const Config& c) {
+void check_model(const StepConfig& c) {
   const ModelConfig& m = c.model;
   check_longrope(m);
   expect(m.head_dim > 0 || m.hidden_size % m.num_attention_heads == 0,
@@ -70,7 +70,7 @@ void check_model(const Config& c) {
            m.num_layers - 1);
 }
 
-void check_split(const Config& c) {
+void check_split(const StepConfig& c) {
   const auto t = static_cast<std::size_t>(c.strategy.tensor);
   const auto divides = [&](const char* field, std::size_t n) {
     expect(n % t == 0, "{} is {}: expected a multiple of tensor_model_parallel_size {}", field, n, t);
@@ -89,7 +89,7 @@ void check_split(const Config& c) {
          "model.num_key_value_heads is {}: expected a divisor of tensor_model_parallel_size {}, or no less", kv, t);
 }
 
-void check_context(const Config& c) {
+void check_context(const StepConfig& c) {
   const auto ranks = static_cast<std::size_t>(c.strategy.context);
   if (ranks == 1) return;
   expect(
@@ -103,7 +103,7 @@ void check_context(const Config& c) {
          ranks, c.experts.capacity());
 }
 
-std::vector<std::size_t> stages(const Config& c) {
+std::vector<std::size_t> stages(const StepConfig& c) {
   const auto count =
       static_cast<std::size_t>(c.strategy.pipeline) * static_cast<std::size_t>(c.strategy.virtual_pipeline);
   const std::size_t layers = c.model.num_layers;
@@ -152,13 +152,13 @@ std::string_view name(Recompute r) {
   return names[static_cast<std::size_t>(r)];
 }
 
-std::string context_words(const Config& c) {
+std::string context_words(const StepConfig& c) {
   if (c.strategy.context == 1) return "";
   return fmt::format(", context {} ({})", c.strategy.context,
                      c.strategy.ring_attention ? "a ring of keys and values" : "keys and values gathered");
 }
 
-std::size_t Config::sequences_together(Rank world) const {
+std::size_t StepConfig::sequences_together(Rank world) const {
   const std::int64_t of_model = std::int64_t{strategy.tensor} * strategy.context * strategy.pipeline;
   return of_model < 1 || world % of_model != 0 ? 0 : micro_batch_size * static_cast<std::size_t>(world / of_model);
 }
@@ -169,7 +169,7 @@ std::vector<std::size_t> auto_partition(std::size_t layers, std::size_t stages) 
   return sizes;
 }
 
-Derived derive(const Config& c, Rank world) {
+Derived derive(const StepConfig& c, Rank world) {
   check_values({.step = c, .trainer = {}, .data = {}, .experiment = {}});
   check_model(c);
   check_optimizer(c.optimizer, c.schedule);

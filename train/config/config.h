@@ -43,7 +43,7 @@ struct LoraConfig {
   std::vector<std::string> targets = {"q_proj", "v_proj"};  // last words of projections' names
 };
 
-struct Config {
+struct StepConfig {
   std::string name = "run";
   std::uint64_t seed = 1234;
   ModelConfig model;
@@ -74,10 +74,10 @@ struct Derived {
   std::vector<std::size_t> stage_of_layer;  // of pipeline x virtual stages
   Rank kv_copies = 1;
 };
-Derived derive(const Config&, Rank world);
+Derived derive(const StepConfig&, Rank world);
 
 // ", context 2 (a ring of keys and values)", behind the other axes; empty without one.
-std::string context_words(const Config&);
+std::string context_words(const StepConfig&);
 
 // Layers over stages: equal parts, the last ones get one more. Returns the size of each.
 std::vector<std::size_t> auto_partition(std::size_t layers, std::size_t stages);

@@ -61,7 +61,7 @@ struct LayerWords {
 };
 
 struct JobConfig {
-  Config step;
+  StepConfig step;
   TrainerConfig trainer;
   DataConfig data;
   ExperimentConfig experiment;

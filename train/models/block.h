@@ -25,7 +25,7 @@ class Block {
 
 // What blocks are made from.
 struct BlockContext {
-  const Config& config;
+  const StepConfig& config;
   Writer& writer;
   Parameters& parameters;
   std::vector<TensorId> labels = {};  // of each micro-batch: of the head

@@ -61,7 +61,7 @@ struct Life {
   std::size_t first = never, last = 0;
 };
 
-std::vector<Life> lives(const Program& p) {
+std::vector<Life> lives(const StepProgram& p) {
   std::vector<Life> lives(p.tensors.size());
   for (std::size_t i = 0; i < p.operations.size(); ++i)
     for (const auto* list : {&p.operations[i].reads, &p.operations[i].writes})
@@ -74,7 +74,7 @@ std::vector<Life> lives(const Program& p) {
 
 }  // namespace
 
-MemoryPlan plan_memory(const Program& p, Lasting lasting_ones) {
+MemoryPlan plan_memory(const StepProgram& p, Lasting lasting_ones) {
   MemoryPlan plan;
   plan.offsets.assign(p.tensors.size(), 0);
   for (std::size_t t = 0; t < p.tensors.size(); ++t)

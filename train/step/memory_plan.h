@@ -19,6 +19,6 @@ enum class Lasting : std::uint8_t { here, parameters_elsewhere };
 
 // Tensors that last come first. Others take the smallest free gap that holds them, from their first operation to their
 // last one.
-MemoryPlan plan_memory(const Program&, Lasting = Lasting::here);
+MemoryPlan plan_memory(const StepProgram&, Lasting = Lasting::here);
 
 }  // namespace trellis::train

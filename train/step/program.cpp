@@ -34,14 +34,14 @@ schedule::OperationShape fused_over(std::string_view kind, const Tensor& t) {
   return shape;
 }
 
-double Program::bytes_touched(const Operation& o) const {
+double StepProgram::bytes_touched(const Operation& o) const {
   double bytes = 0;
   for (const auto* list : {&o.reads, &o.writes})
     for (TensorId t : *list) bytes += static_cast<double>(tensor(t).bytes());
   return bytes;
 }
 
-double Program::bytes_exchanged(const Operation& o) const {
+double StepProgram::bytes_exchanged(const Operation& o) const {
   double bytes = 0;
   if (o.exchange.kind == Exchange::Kind::all_to_all_v)
     return o.exchange.expected * static_cast<double>(kernels::size_of(o.exchange.transfers.at(0).type));

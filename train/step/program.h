@@ -72,7 +72,7 @@ schedule::OperationShape shape_over(std::string_view kind, const Tensor&);
 schedule::OperationShape fused_over(std::string_view kind, const Tensor&);
 schedule::OperationShape shape_over(std::string_view kind, DType, std::size_t rows, std::size_t columns);
 
-struct Program {
+struct StepProgram {
   std::vector<Tensor> tensors;
   std::vector<Operation> operations;
 

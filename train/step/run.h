@@ -21,7 +21,7 @@ class Runner : public Memory {
  public:
   // The program must outlive the runner. Memory is all zeros at first. threads: of each operation.
   // Runners may share communicators, as long as one runs at a time and what it began is settled.
-  Runner(const Program&, Communicators, int threads = 1, Lasting = Lasting::here);
+  Runner(const StepProgram&, Communicators, int threads = 1, Lasting = Lasting::here);
   ~Runner() override;
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
@@ -30,7 +30,7 @@ class Runner : public Memory {
   int threads() const override { return threads_; }
   const Communicators& communicators() const { return communicators_; }
   const MemoryPlan& memory() const { return plan_; }
-  const Program& program() const { return program_; }
+  const StepProgram& program() const { return program_; }
 
   void run(const StepInputs&);
   // Waits for what a step has begun for the next one. Before it, parameters may still change.
@@ -59,7 +59,7 @@ class Runner : public Memory {
   void wait(const Operation&);
   bool finite(const Operation&) const;
 
-  const Program& program_;
+  const StepProgram& program_;
   Communicators communicators_;
   std::map<Axis, std::unique_ptr<device::Stream>> streams_;  // of exchanges with tickets
   std::map<int, std::unique_ptr<device::Event>> begun_;      // the end of each of these

@@ -83,7 +83,7 @@ class Writer {
   // Whether it is asked for the first time. For sums whose first term is written instead of added.
   bool first_term(TensorId sum) { return begun_sums_.insert(sum).second; }
 
-  Program finish() { return std::move(program_); }
+  StepProgram finish() { return std::move(program_); }
   std::size_t operations() const { return program_.operations.size(); }
   double flops() const { return flops_; }  // of all operations so far
 
@@ -93,7 +93,7 @@ class Writer {
 
   MeshShape shape_;
   Place place_;
-  Program program_;
+  StepProgram program_;
   double flops_ = 0;
   Phase phase_ = Phase::forward;
   std::string scope_;

@@ -14,7 +14,7 @@ MicroBatch Batch::micro(std::size_t m) const {
   return {of(tokens), of(labels), of(types), of(next), of(starts)};
 }
 
-Batches::Batches(const BatchSource& source, const Step& step, std::int64_t first_step, std::size_t ahead)
+Batches::Batches(const BatchSource& source, const RankStep& step, std::int64_t first_step, std::size_t ahead)
     : source_(source),
       step_(step),
       ahead_(std::max<std::size_t>(1, ahead)),
@@ -29,16 +29,16 @@ Batches::~Batches() {
   worker_.join();
 }
 
-BatchSource::BatchSource(std::shared_ptr<const DataSource> data, const Step& step, const SpecialTokens& special,
+BatchSource::BatchSource(std::shared_ptr<const DataSource> data, const RankStep& step, const SpecialTokens& special,
                          bool checked)
     : data_(std::move(data)), checked_(checked) {
-  const Config& c = step.config;
+  const StepConfig& c = step.config;
   if (model_named(c.model.architecture).pairs)
     pairs_ = std::make_unique<MaskedPairs>(*data_, c.seq_length, c.model.vocab_size, special, c.seed);
 }
 
 // A token that is none would be read beyond the embedding's table.
-void BatchSource::check(const Step& step, const Batch& b) const {
+void BatchSource::check(const RankStep& step, const Batch& b) const {
   const auto vocabulary = static_cast<std::int64_t>(step.config.model.vocab_size);
   const auto expect = [&](const auto& all, const char* what, std::int64_t from, std::int64_t below) {
     for (const auto& each : all)
@@ -60,7 +60,7 @@ void BatchSource::check(const Step& step, const Batch& b) const {
                                                 i % step.config.seq_length, b.step, each[i]));
 }
 
-Batch BatchSource::read(const Step& step, std::int64_t number) const {
+Batch BatchSource::read(const RankStep& step, std::int64_t number) const {
   const std::size_t batch = step.config.micro_batch_size, length = step.config.seq_length;
   const auto data = static_cast<std::size_t>(step.mesh.shape().data), place = static_cast<std::size_t>(step.place.data);
   const bool cut = step.config.cut_attention;

@@ -21,13 +21,14 @@ namespace trellis::train {
 class BatchSource {
  public:
   // checked: its tokens are known to be in the vocabulary. Throws what MaskedPairs throws.
-  BatchSource(std::shared_ptr<const DataSource>, const Step&, const SpecialTokens&, bool checked);
-  Batch read(const Step&, std::int64_t number) const;  // of a step, counted from 1, for the place of the step's rank
+  BatchSource(std::shared_ptr<const DataSource>, const RankStep&, const SpecialTokens&, bool checked);
+  Batch read(const RankStep&,
+             std::int64_t number) const;  // of a step, counted from 1, for the place of the step's rank
   std::uint64_t samples() const { return data_->samples(); }
   std::vector<DataFile> identity() const { return data_->identity(); }
 
  private:
-  void check(const Step&, const Batch&) const;
+  void check(const RankStep&, const Batch&) const;
   std::shared_ptr<const DataSource> data_;
   std::unique_ptr<MaskedPairs> pairs_;  // of models of these
   bool checked_;
@@ -35,7 +36,7 @@ class BatchSource {
 
 class Batches {
  public:
-  Batches(const BatchSource&, const Step&, std::int64_t first_step, std::size_t ahead);
+  Batches(const BatchSource&, const RankStep&, std::int64_t first_step, std::size_t ahead);
   ~Batches();
   Batches(const Batches&) = delete;
   Batches& operator=(const Batches&) = delete;
@@ -44,7 +45,7 @@ class Batches {
  private:
   void work(std::int64_t step);
   const BatchSource& source_;
-  const Step& step_;
+  const RankStep& step_;
   std::size_t ahead_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -198,7 +198,7 @@ class Training {
 
   // FLOPs of a step on all ranks, and what memory a rank takes.
   void count() {
-    const Step& step = job_->step();
+    const RankStep& step = job_->step();
     for (const Operation& o : step.program.operations) flops_ += o.flops;
     model_flops_ = model_flops(step);
     world_.all_reduce(&flops_, &flops_, 1, kernels::DType::f64);

@@ -26,7 +26,7 @@ SpecialTokens special_tokens(const JobConfig& config) {
 }  // namespace
 
 std::unique_ptr<BatchSource> source_of(const std::vector<std::string>& paths, const std::vector<double>& weights,
-                                       const JobConfig& config, const Step& step) {
+                                       const JobConfig& config, const RankStep& step) {
   const SampleOptions options{.whole_documents = !config.data.packing, .mask_ends = config.data.mask_ends};
   std::vector<std::unique_ptr<TokenFile>> files;
   std::vector<std::shared_ptr<const DataSource>> parts;
@@ -53,7 +53,7 @@ std::unique_ptr<BatchSource> source_of(const std::vector<std::string>& paths, co
 }
 
 std::unique_ptr<BatchSource> source_of(std::shared_ptr<const DataSource> data, const JobConfig& config,
-                                       const Step& step) {
+                                       const RankStep& step) {
   return std::make_unique<BatchSource>(std::move(data), step, special_tokens(config), false);
 }
 

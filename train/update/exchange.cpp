@@ -6,13 +6,13 @@
 
 namespace trellis::train {
 
-std::size_t bucket_bytes(const Config& c) {
+std::size_t bucket_bytes(const StepConfig& c) {
   if (c.optimizer.bucket_mb != 0) return c.optimizer.bucket_mb << 20;
   if (!c.strategy.zero1) return std::size_t{512} << 20;
   return std::size_t{has_masters(c.precision) ? 65U : 130U} << 20;
 }
 
-GradientExchange::GradientExchange(const Config& c, const std::vector<ParameterState>& states)
+GradientExchange::GradientExchange(const StepConfig& c, const std::vector<ParameterState>& states)
     : cap_(bucket_bytes(c)), zero_(c.strategy.zero1), states_(states), sent_(states.size(), false) {}
 
 void GradientExchange::ready(Writer& w, const Parameter& p) {

@@ -11,7 +11,7 @@ namespace trellis::train {
 
 class GradientExchange {
  public:
-  GradientExchange(const Config&, const std::vector<ParameterState>&);
+  GradientExchange(const StepConfig&, const std::vector<ParameterState>&);
 
   // The gradient is complete on this rank. A bucket that is full is sent, beside what is written next.
   void ready(Writer&, const Parameter&);
@@ -32,6 +32,6 @@ class GradientExchange {
 };
 
 // Bytes of a bucket: what the configuration says, else 512 MB of all_reduce, 130 MB of reduce_scatter, 65 with masters.
-std::size_t bucket_bytes(const Config&);
+std::size_t bucket_bytes(const StepConfig&);
 
 }  // namespace trellis::train

@@ -25,11 +25,11 @@ double powers(DType type, const void* x, std::size_t n, double p, int threads) {
 
 }  // namespace
 
-double average(const Writer& w, const Config& c) {
+double average(const Writer& w, const StepConfig& c) {
   return c.strategy.zero1 ? 1.0 / size_of(w.shape(), Axis::sharding) : 1;
 }
 
-void write_norm(Writer& w, const Config& c, const std::vector<ParameterState>& states, TensorId norm) {
+void write_norm(Writer& w, const StepConfig& c, const std::vector<ParameterState>& states, TensorId norm) {
   struct Term {
     TensorId gradient;
     DType type;

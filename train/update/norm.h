@@ -9,9 +9,9 @@
 namespace trellis::train {
 
 // norm: one f64.
-void write_norm(Writer&, const Config&, const std::vector<ParameterState>&, TensorId norm);
+void write_norm(Writer&, const StepConfig&, const std::vector<ParameterState>&, TensorId norm);
 
 // What gradients are multiplied by before anything else: with ZeRO-1 they are sums over the ranks.
-double average(const Writer&, const Config&);
+double average(const Writer&, const StepConfig&);
 
 }  // namespace trellis::train

@@ -9,7 +9,8 @@
 
 namespace trellis::train {
 
-std::vector<ParameterBucket> parameter_buckets(Writer& w, const Config& c, const std::vector<ParameterState>& states,
+std::vector<ParameterBucket> parameter_buckets(Writer& w, const StepConfig& c,
+                                               const std::vector<ParameterState>& states,
                                                const std::vector<std::size_t>& ends) {
   std::vector<ParameterBucket> buckets;
   const Rank ranks = size_of(w.shape(), Axis::sharding);
@@ -31,7 +32,7 @@ std::vector<ParameterBucket> parameter_buckets(Writer& w, const Config& c, const
   return buckets;
 }
 
-void write_update(Writer& w, const Config& c, const std::vector<ParameterState>& states, TensorId norm,
+void write_update(Writer& w, const StepConfig& c, const std::vector<ParameterState>& states, TensorId norm,
                   const std::vector<ParameterBucket>& buckets) {
   const Writer::Scope scope(w, "update");
   const Writer::For what(w, Phase::update);

@@ -15,11 +15,11 @@ struct ParameterBucket {
   int ticket = 0;
   Axis axis = Axis::data;
 };
-std::vector<ParameterBucket> parameter_buckets(Writer&, const Config&, const std::vector<ParameterState>&,
+std::vector<ParameterBucket> parameter_buckets(Writer&, const StepConfig&, const std::vector<ParameterState>&,
                                                const std::vector<std::size_t>& ends);
 
 // norm: one f64, the norm before clipping; no_tensor if clipping is off.
-void write_update(Writer&, const Config&, const std::vector<ParameterState>&, TensorId norm,
+void write_update(Writer&, const StepConfig&, const std::vector<ParameterState>&, TensorId norm,
                   const std::vector<ParameterBucket>&);
 
 }  // namespace trellis::train

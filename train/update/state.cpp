@@ -6,7 +6,7 @@
 
 namespace trellis::train {
 
-std::vector<ParameterState> make_states(Writer& w, const Parameters& parameters, const Config& config) {
+std::vector<ParameterState> make_states(Writer& w, const Parameters& parameters, const StepConfig& config) {
   std::vector<ParameterState> states;
   const bool two = update_rule_named(config.optimizer.name).second_moment;
   for (const Parameter& p : parameters.all()) {

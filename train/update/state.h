@@ -22,6 +22,6 @@ struct ParameterState {
 };
 
 // In the order of the parameters.
-std::vector<ParameterState> make_states(Writer&, const Parameters&, const Config&);
+std::vector<ParameterState> make_states(Writer&, const Parameters&, const StepConfig&);
 
 }  // namespace trellis::train

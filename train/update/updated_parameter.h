@@ -13,7 +13,7 @@
 namespace trellis::train {
 
 struct Update {
-  const Config& config;
+  const StepConfig& config;
   const std::vector<ParameterState>& states;
   TensorId norm = no_tensor;  // of all gradients; no_tensor if clipping is off
   TensorId sums = no_tensor;  // what prepare() wrote for the parameters, if it did

@@ -49,7 +49,7 @@ std::int64_t number_of(Axis axis, const Group& group, const Mesh& mesh) {
 
 class Trace {
  public:
-  Trace(const Step& step, Rank rank) : step_(step), mesh_(step.mesh), rank_(rank) {
+  Trace(const RankStep& step, Rank rank) : step_(step), mesh_(step.mesh), rank_(rank) {
     Node metadata;
     metadata.text(1, "0.0.4");
     out_.after_its_size(metadata.bytes());
@@ -148,7 +148,7 @@ class Trace {
     put_attribute(node, "pg_name", fmt::to_string(number_of(e.axis, group, mesh_)));
   }
 
-  const Step& step_;
+  const RankStep& step_;
   const Mesh& mesh_;
   Rank rank_;
   Node out_;
@@ -160,15 +160,15 @@ class Trace {
 
 }  // namespace
 
-std::string chakra_trace(const std::vector<Step>& classes, Rank rank) {
+std::string chakra_trace(const std::vector<RankStep>& classes, Rank rank) {
   return Trace(classes.at(class_of(classes[0].config, classes[0].mesh, rank)), rank).run();
 }
 
-std::string chakra_groups(const std::vector<Step>& classes) {
+std::string chakra_groups(const std::vector<RankStep>& classes) {
   std::map<std::int64_t, Group> groups;
   const Mesh& mesh = classes.at(0).mesh;
   for (Rank rank = 0; rank < mesh.ranks(); ++rank) {
-    const Step& step = classes[class_of(classes[0].config, mesh, rank)];
+    const RankStep& step = classes[class_of(classes[0].config, mesh, rank)];
     for (const Operation& o : step.program.operations) {
       if (o.kind != Operation::Kind::exchange || o.exchange.kind == Exchange::Kind::send ||
           o.exchange.kind == Exchange::Kind::receive || o.exchange.kind == Exchange::Kind::shift)

@@ -9,9 +9,9 @@
 namespace trellis::train {
 
 // `classes`: as classes_of gives them. Computations have FLOPs and bytes and no duration.
-std::string chakra_trace(const std::vector<Step>& classes, Rank rank);
+std::string chakra_trace(const std::vector<RankStep>& classes, Rank rank);
 
 // The process groups that the traces name by numbers, and their ranks: JSON, as ASTRA-sim reads it beside them.
-std::string chakra_groups(const std::vector<Step>& classes);
+std::string chakra_groups(const std::vector<RankStep>& classes);
 
 }  // namespace trellis::train

@@ -20,7 +20,7 @@ std::string terms(const Exchange& e) {
   return text;
 }
 
-std::string compared(const Program& a, const Program& b, std::size_t stage, Rank rank) {
+std::string compared(const StepProgram& a, const StepProgram& b, std::size_t stage, Rank rank) {
   const std::size_t n = std::min(a.operations.size(), b.operations.size());
   for (std::size_t i = 0; i < n; ++i) {
     const Operation &x = a.operations[i], &y = b.operations[i];
@@ -38,7 +38,7 @@ std::string compared(const Program& a, const Program& b, std::size_t stage, Rank
 }  // namespace
 
 // By what a tensor rank has of heads and vocabulary, where these are shared out unevenly; numbered as they come.
-std::size_t class_of(const Config& c, const Mesh& mesh, Rank rank) {
+std::size_t class_of(const StepConfig& c, const Mesh& mesh, Rank rank) {
   const Rank tensor = mesh.shape().tensor;
   const HeadCounts heads{c.model.num_attention_heads, c.model.kv_heads()};
   const Place at = mesh.place(rank);
@@ -55,11 +55,11 @@ std::size_t class_of(const Config& c, const Mesh& mesh, Rank rank) {
   return static_cast<std::size_t>(at.pipeline) + kinds.size() * static_cast<std::size_t>(mesh.shape().pipeline);
 }
 
-std::vector<Step> classes_of(const Config& config, Rank world, Purpose purpose, std::size_t cached,
-                             const PipelineSchedule* order) {
+std::vector<RankStep> classes_of(const StepConfig& config, Rank world, Purpose purpose, std::size_t cached,
+                                 const PipelineSchedule* order) {
   const Derived derived = derive(config, world);
   const Mesh mesh(derived.mesh, config.wiring);
-  std::vector<Step> classes;
+  std::vector<RankStep> classes;
   for (Rank tensor = 0; tensor < derived.mesh.tensor; ++tensor)
     for (Rank p = 0; p < derived.mesh.pipeline; ++p) {
       const Rank rank = mesh.rank({.pipeline = p, .tensor = tensor});
@@ -69,11 +69,11 @@ std::vector<Step> classes_of(const Config& config, Rank world, Purpose purpose, 
   return classes;
 }
 
-std::string check_classes(const Config& config, Rank world, const std::vector<Step>& classes,
+std::string check_classes(const StepConfig& config, Rank world, const std::vector<RankStep>& classes,
                           const PipelineSchedule* order, const std::vector<std::size_t>& like) {
   const Mesh& mesh = classes[0].mesh;
   for (std::size_t c = 0; c < classes.size(); ++c) {
-    const Step& first = classes[c];
+    const RankStep& first = classes[c];
     Place place{.pipeline = first.place.pipeline,
                 .data = mesh.shape().data - 1,
                 .context = mesh.shape().context - 1,
@@ -82,14 +82,14 @@ std::string check_classes(const Config& config, Rank world, const std::vector<St
     const std::size_t model = like.empty() ? c : like[c];
     if (place == first.place && model == c) continue;
     const Rank last = mesh.rank(place);
-    const Step other = lay_out(config, world, last, Purpose::train, 0, order);
+    const RankStep other = lay_out(config, world, last, Purpose::train, 0, order);
     const auto stage = static_cast<std::size_t>(place.pipeline);
     if (std::string fault = compared(classes[model].program, other.program, stage, last); !fault.empty()) return fault;
   }
   return "";
 }
 
-std::string check_step(const Config& config, Rank world, const std::vector<Step>& classes,
+std::string check_step(const StepConfig& config, Rank world, const std::vector<RankStep>& classes,
                        const schedule::ExecutionGraph& graph) {
   if (std::string fault = schedule::match(graph).fault; !fault.empty()) return fault;
   return check_classes(config, world, classes);

@@ -43,8 +43,8 @@ std::vector<std::vector<bool>> shared_with_others(const ExecutionGraph& graph) {
 // after them. Operations that are waits are no tasks.
 class LaidOut {
  public:
-  LaidOut(const Step& step, const ExecutionGraph& graph, std::size_t of, const std::vector<std::vector<bool>>& shared,
-          std::size_t micro_batches)
+  LaidOut(const RankStep& step, const ExecutionGraph& graph, std::size_t of,
+          const std::vector<std::vector<bool>>& shared, std::size_t micro_batches)
       : tasks_(graph.classes[of].tasks), shared_(shared), of_(of), memory_(graph, graph.classes[of]) {
     std::vector<std::uint32_t> before{0};
     for (const Operation& o : step.program.operations)
@@ -218,11 +218,11 @@ class Writing {
 
 // One step of each kind of stage: those in between that have as many layers do the same.
 struct Kinds {
-  std::vector<Step> classes;      // of a class that is like an earlier one, without a program
+  std::vector<RankStep> classes;  // of a class that is like an earlier one, without a program
   std::vector<std::size_t> like;  // by class
 };
 
-Kinds kinds_of(const Config& config, Rank world, const Derived& derived, const PipelineSchedule& turns) {
+Kinds kinds_of(const StepConfig& config, Rank world, const Derived& derived, const PipelineSchedule& turns) {
   Kinds kinds;
   const Mesh mesh(derived.mesh, config.wiring);
   std::map<std::vector<std::size_t>, std::size_t> known;
@@ -254,10 +254,10 @@ Kinds kinds_of(const Config& config, Rank world, const Derived& derived, const P
 
 }  // namespace
 
-CompactStep compact_step(const Config& config, Rank world, bool check) {
+CompactStep compact_step(const StepConfig& config, Rank world, bool check) {
   const Derived derived = derive(config, world);
   const PipelineSchedule order = schedule_of(config, derived);
-  Config few = config;
+  StepConfig few = config;
   CompactStep out{.shape = derived.mesh,
                   .micro_batches = derived.micro_batches,
                   .laid_out = std::min(enough, derived.micro_batches)};
@@ -280,7 +280,7 @@ CompactStep compact_step(const Config& config, Rank world, bool check) {
   std::map<std::size_t, LaidOut> laid;  // by the class that others are like
   for (std::uint32_t c = 0; c < from.classes.size(); ++c) {
     const std::size_t like = kinds.like[c];
-    const Step& step = kinds.classes[like];
+    const RankStep& step = kinds.classes[like];
     const auto found = laid.try_emplace(like, step, from, like, shared, out.micro_batches).first;
     out.memory.push_back(Writing(found->second, kinds.classes[c].place.pipeline, c, order, out).run());
     if (turns.shape.chunks == 1) out.stages.push_back(found->second.bytes());

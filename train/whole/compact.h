@@ -35,6 +35,6 @@ struct CompactStep {
 };
 
 // `check`: whether the classes' other ranks are laid out as well, and held against the first ones.
-CompactStep compact_step(const Config&, Rank world, bool check = true);
+CompactStep compact_step(const StepConfig&, Rank world, bool check = true);
 
 }  // namespace trellis::train

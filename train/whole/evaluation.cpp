@@ -10,16 +10,16 @@
 namespace trellis::train {
 namespace {
 
-Config without_dropout(Config c) {
+StepConfig without_dropout(StepConfig c) {
   c.model.hidden_dropout = c.model.attention_dropout = 0;
   c.recompute = Recompute::none;
   return c;
 }
 
-Step laid_out(const Job& job) {
-  const Config config = without_dropout(job.step().config);
+RankStep laid_out(const Job& job) {
+  const StepConfig config = without_dropout(job.step().config);
   const Mesh& mesh = job.step().mesh;
-  const std::vector<Step> classes = classes_of(config, mesh.ranks(), Purpose::evaluate);
+  const std::vector<RankStep> classes = classes_of(config, mesh.ranks(), Purpose::evaluate);
   if (const std::string fault = schedule::match(graph_of(classes)).fault; !fault.empty())
     throw std::runtime_error("the evaluation is not proved: " + fault);
   return lay_out(config, mesh.ranks(), mesh.rank(job.step().place), Purpose::evaluate);

@@ -15,12 +15,12 @@ class Evaluation {
   // and what the job began must be settled. Throws runtime_error when the step is not proved.
   explicit Evaluation(Job&);
 
-  const Step& step() const { return step_; }
+  const RankStep& step() const { return step_; }
   void set_batch(std::size_t micro, const MicroBatch& batch) { put_batch(step_, *runner_, micro, batch); }
   double run();  // the mean loss over the batch, on every rank
 
  private:
-  Step step_;
+  RankStep step_;
   std::unique_ptr<Runner> runner_;
 };
 

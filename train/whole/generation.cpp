@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t piece = 64;  // tokens of a prompt that go through the model together
 
-Config of_generation(Config c, Rank world) {
+StepConfig of_generation(StepConfig c, Rank world) {
   const StrategyConfig& s = c.strategy;
   if (world != s.tensor * s.pipeline)
     throw std::invalid_argument(
@@ -33,13 +33,13 @@ Config of_generation(Config c, Rank world) {
 }  // namespace
 
 struct Generation::Pass {
-  Pass(Step laid_out, const std::function<std::unique_ptr<Runner>(const Step&)>& runner_of)
+  Pass(RankStep laid_out, const std::function<std::unique_ptr<Runner>(const RankStep&)>& runner_of)
       : step(std::move(laid_out)), runner(runner_of(step)) {}
-  Step step;
+  RankStep step;
   std::unique_ptr<Runner> runner;  // of the step's program
 };
 
-Generation::Generation(const Config& config, ccl::Communicator& world, std::size_t capacity, int threads)
+Generation::Generation(const StepConfig& config, ccl::Communicator& world, std::size_t capacity, int threads)
     : config_(of_generation(config, world.ranks())),
       world_(world),
       capacity_(std::max<std::size_t>(1, capacity)),
@@ -56,17 +56,17 @@ Generation::Generation(const Config& config, ccl::Communicator& world, std::size
 
 Generation::~Generation() = default;
 
-const Step& Generation::step() const { return one_->step; }
+const RankStep& Generation::step() const { return one_->step; }
 Runner& Generation::runner() { return *one_->runner; }
 
 void Generation::make(std::unique_ptr<Pass>& pass, std::size_t tokens) {
-  Config c = config_;
+  StepConfig c = config_;
   c.seq_length = tokens;
-  const std::vector<Step> classes = classes_of(c, world_.ranks(), Purpose::generate, capacity_);
+  const std::vector<RankStep> classes = classes_of(c, world_.ranks(), Purpose::generate, capacity_);
   if (const std::string fault = schedule::match(graph_of(classes)).fault; !fault.empty())
     throw std::runtime_error("the generation is not proved: " + fault);
   pass = std::make_unique<Pass>(
-      lay_out(c, world_.ranks(), world_.rank(), Purpose::generate, capacity_), [&](const Step& step) {
+      lay_out(c, world_.ranks(), world_.rank(), Purpose::generate, capacity_), [&](const RankStep& step) {
         if (!one_) return std::make_unique<Runner>(step.program, communicators_for(step, world_), threads_);
         return std::make_unique<Runner>(step.program, one_->runner->communicators(), threads_,
                                         Lasting::parameters_elsewhere);

@@ -18,13 +18,13 @@ class Generation {
  public:
   // Every rank of the world makes one; they are the configuration's tensor x pipeline ranks. capacity: positions at
   // most, prompt and all. Throws invalid_argument for another number of ranks, or a model that has no next token.
-  Generation(const Config&, ccl::Communicator& world, std::size_t capacity, int threads = 1);
+  Generation(const StepConfig&, ccl::Communicator& world, std::size_t capacity, int threads = 1);
   ~Generation();
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
   // Whose parameters are to be loaded.
-  const Step& step() const;
+  const RankStep& step() const;
   Runner& runner();
 
   // Takes tokens behind those before; at least one. Returns the logits of what follows, on ranks of the last stage; on
@@ -45,7 +45,7 @@ class Generation {
   void run(Pass&, std::span<const std::int32_t> tokens);
   void expect_fitting(std::span<const std::int32_t> tokens) const;
 
-  Config config_;
+  StepConfig config_;
   ccl::Communicator& world_;
   std::size_t capacity_;
   int threads_;

@@ -34,7 +34,8 @@ schedule::Collective collective_of(Exchange::Kind k) {
 
 class Graphing {
  public:
-  Graphing(const std::vector<Step>& classes, int steps) : classes_(classes), steps_(steps), mesh_(classes[0].mesh) {}
+  Graphing(const std::vector<RankStep>& classes, int steps)
+      : classes_(classes), steps_(steps), mesh_(classes[0].mesh) {}
 
   ExecutionGraph run() {
     graph_.name = fmt::format("{}: a training step of {} ranks, as trellis train lays it out", classes_[0].config.name,
@@ -82,7 +83,7 @@ class Graphing {
     return found->second;
   }
 
-  void add(const Program& program, schedule::RankClass& to) {
+  void add(const StepProgram& program, schedule::RankClass& to) {
     for (const Tensor& t : program.tensors)
       to.tensors.push_back({t.name, type_of(t.type), static_cast<std::uint8_t>(t.category), t.rows, t.columns});
     std::map<int, std::uint32_t> tickets;  // the tasks that have begun
@@ -116,7 +117,7 @@ class Graphing {
     if (!awaited.empty()) to.tasks.push_back({.name = "wait", .after = std::move(awaited)});
   }
 
-  GraphTask task_of(const Program& program, const Operation& o) {
+  GraphTask task_of(const StepProgram& program, const Operation& o) {
     GraphTask t{.name = o.name};
     const auto listed = [](const std::vector<TensorId>& from) {
       return std::vector<std::uint32_t>(from.begin(), from.end());
@@ -147,7 +148,7 @@ class Graphing {
     return t;
   }
 
-  const std::vector<Step>& classes_;
+  const std::vector<RankStep>& classes_;
   int steps_;
   const Mesh& mesh_;
   ExecutionGraph graph_;
@@ -159,6 +160,6 @@ class Graphing {
 
 }  // namespace
 
-ExecutionGraph graph_of(const std::vector<Step>& classes, int steps) { return Graphing(classes, steps).run(); }
+ExecutionGraph graph_of(const std::vector<RankStep>& classes, int steps) { return Graphing(classes, steps).run(); }
 
 }  // namespace trellis::train

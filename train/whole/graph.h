@@ -10,6 +10,6 @@ namespace trellis::train {
 
 // `classes`: as classes_of gives them. With several steps, a step also waits for what the one before
 // began for it; what the last step begins ends with the graph.
-schedule::ExecutionGraph graph_of(const std::vector<Step>& classes, int steps = 1);
+schedule::ExecutionGraph graph_of(const std::vector<RankStep>& classes, int steps = 1);
 
 }  // namespace trellis::train

@@ -25,7 +25,7 @@ std::vector<float> widened(const Memory& at, const Tensor& t, TensorId id, std::
 
 }  // namespace
 
-Communicators communicators_for(const Step& step, ccl::Communicator& world) {
+Communicators communicators_for(const RankStep& step, ccl::Communicator& world) {
   Communicators made;
   const MeshShape& shape = step.mesh.shape();
   const Place& p = step.place;
@@ -53,8 +53,8 @@ Communicators communicators_for(const Step& step, ccl::Communicator& world) {
   return made;
 }
 
-Job::Job(const Config& config, ccl::Communicator& world, int threads)
-    : step_(std::make_unique<Step>(lay_out(config, world.ranks(), world.rank()))) {
+Job::Job(const StepConfig& config, ccl::Communicator& world, int threads)
+    : step_(std::make_unique<RankStep>(lay_out(config, world.ranks(), world.rank()))) {
   runner_ = std::make_unique<Runner>(step_->program, communicators_for(*step_, world), threads);
   fill([&](const Parameter& p) { return initial_values(p, config.seed); });
 }
@@ -88,7 +88,7 @@ void Job::fill(const Parameter& p, const Values& value) {
   }
 }
 
-void put_batch(const Step& step, Runner& runner, std::size_t micro, const MicroBatch& from) {
+void put_batch(const RankStep& step, Runner& runner, std::size_t micro, const MicroBatch& from) {
   const std::size_t batch = step.config.micro_batch_size;
   const SequencePart all = sequence_part(step.config.seq_length, step.mesh.shape(), step.place), one{.whole = 1};
   // Sequences of numbers, of which the rank's are put down position by position.

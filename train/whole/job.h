@@ -17,10 +17,10 @@ class Communicator;
 namespace trellis::train {
 
 class Runner;
-struct Step;
+struct RankStep;
 
 // Splits the world into the communicators that the step's program uses. Every rank of the world calls it.
-std::map<Axis, std::shared_ptr<ccl::Communicator>> communicators_for(const Step&, ccl::Communicator& world);
+std::map<Axis, std::shared_ptr<ccl::Communicator>> communicators_for(const RankStep&, ccl::Communicator& world);
 
 // A micro-batch, each sequence after the other. types and next: of models of pairs, with the types of tokens, and by
 // sequence 0 where the second part follows, else 1.
@@ -29,17 +29,17 @@ struct MicroBatch {
   const std::int32_t *types = nullptr, *next = nullptr;
   const std::int32_t* starts = nullptr;  // where attention is cut: the first position that each token sees
 };
-void put_batch(const Step&, Runner&, std::size_t micro, const MicroBatch&);
+void put_batch(const RankStep&, Runner&, std::size_t micro, const MicroBatch&);
 
 class Job {
  public:
   // Every rank of the world calls it. Lays out the step, and fills parameters and masters.
-  Job(const Config&, ccl::Communicator& world, int threads = 1);
+  Job(const StepConfig&, ccl::Communicator& world, int threads = 1);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  const Step& step() const { return *step_; }
+  const RankStep& step() const { return *step_; }
   Runner& runner() { return *runner_; }
   const Parameters& parameters() const;  // of this rank
 
@@ -58,7 +58,7 @@ class Job {
   std::vector<float> gradients(const Parameter&) const;
 
  private:
-  std::unique_ptr<const Step> step_;
+  std::unique_ptr<const RankStep> step_;
   std::unique_ptr<Runner> runner_;
 };
 

@@ -16,7 +16,7 @@ struct Most {
   Rank stage = 0;  // its pipeline rank
 };
 
-Most most_of(const std::vector<Step>& classes, const schedule::ExecutionGraph& graph) {
+Most most_of(const std::vector<RankStep>& classes, const schedule::ExecutionGraph& graph) {
   Most most;
   for (std::size_t c = 0; c < classes.size(); ++c)
     if (const std::size_t bytes = schedule::peak_memory(graph, graph.classes[c]).bytes; bytes > most.bytes)
@@ -26,7 +26,7 @@ Most most_of(const std::vector<Step>& classes, const schedule::ExecutionGraph& g
 
 }  // namespace
 
-std::string undone_recomputation(const Config& config, Rank world) {
+std::string undone_recomputation(const StepConfig& config, Rank world) {
   const PipelineSchedule schedule = schedule_of(config, derive(config, world));
   if (!schedule.split || config.recompute == Recompute::none) return "";
   return fmt::format(
@@ -35,14 +35,14 @@ std::string undone_recomputation(const Config& config, Rank world) {
       schedule.name, name(config.recompute));
 }
 
-std::string split_memory(const Config& config, Rank world, const std::vector<Step>& classes,
+std::string split_memory(const StepConfig& config, Rank world, const std::vector<RankStep>& classes,
                          const schedule::ExecutionGraph& graph) {
   const PipelineSchedule schedule = schedule_of(config, derive(config, world));
   if (!schedule.split) return "";
-  Config plain = config;
+  StepConfig plain = config;
   plain.strategy.schedule = "1f1b", plain.strategy.virtual_pipeline = 1;
   if (schedule.shape.chunks > 1) plain.strategy.cuts.clear();
-  const std::vector<Step> others = classes_of(plain, world);
+  const std::vector<RankStep> others = classes_of(plain, world);
   const Most here = most_of(classes, graph), there = most_of(others, graph_of(others));
   if (here.bytes <= there.bytes) return "";
   std::string text = fmt::format(

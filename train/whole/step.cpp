@@ -17,7 +17,7 @@
 namespace trellis::train {
 namespace {
 
-ParameterTypes types_of(const Config& c, Purpose purpose) {
+ParameterTypes types_of(const StepConfig& c, Purpose purpose) {
   const bool wide = c.precision == Precision::fp32 || casts(c.precision);
   const DType value = wide ? DType::f32 : DType::bf16;
   return {.value = value,
@@ -51,7 +51,7 @@ TensorId taken(std::map<std::int32_t, TensorId>& from, std::int32_t micro) {
 
 class LayingOut {
  public:
-  LayingOut(const Config& config, Rank world, Rank rank, Purpose purpose, std::size_t cached,
+  LayingOut(const StepConfig& config, Rank world, Rank rank, Purpose purpose, std::size_t cached,
             const PipelineSchedule* order)
       : purpose_(purpose),
         cached_(cached),
@@ -67,7 +67,7 @@ class LayingOut {
               .kv_copies = derived_.kv_copies,
               .micro_batches = derived_.micro_batches} {}
 
-  Step run() {
+  RankStep run() {
     make_inputs();
     make_blocks();
     if (purpose_ == Purpose::generate) {
@@ -362,7 +362,7 @@ class LayingOut {
   Mesh mesh_;
   Place place_;
   Writer writer_;
-  Step step_;
+  RankStep step_;
   std::vector<Chunk> chunks_;
   std::size_t known_ = 0;  // parameters of the blocks so far
   std::vector<std::size_t> block_ends_;
@@ -373,15 +373,15 @@ class LayingOut {
 
 }  // namespace
 
-PipelineSchedule schedule_of(const Config& c, const Derived& d) {
+PipelineSchedule schedule_of(const StepConfig& c, const Derived& d) {
   const PipelineShape shape{c.strategy.pipeline, c.strategy.virtual_pipeline,
                             static_cast<std::int32_t>(d.micro_batches)};
   if (!c.strategy.schedule.empty()) return pipeline_schedule(c.strategy.schedule, shape);
   return pipeline_schedule(shape.chunks > 1 ? "interleaved" : "1f1b", shape);
 }
 
-Step lay_out(const Config& config, Rank world, Rank rank, Purpose purpose, std::size_t cached,
-             const PipelineSchedule* order) {
+RankStep lay_out(const StepConfig& config, Rank world, Rank rank, Purpose purpose, std::size_t cached,
+                 const PipelineSchedule* order) {
   return LayingOut(config, world, rank, purpose, cached, order).run();
 }
 

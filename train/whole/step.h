@@ -16,11 +16,11 @@ struct SlotOperations {
   std::size_t first = 0, end = 0;
 };
 
-struct Step {
-  Config config;
+struct RankStep {
+  StepConfig config;
   Mesh mesh;
   Place place;
-  Program program;
+  StepProgram program;
   Parameters parameters;
   std::vector<ParameterState> states;
   // For each micro-batch, i32, positions x batch: the first positions of all sequences, then the second ones, and so
@@ -46,10 +46,10 @@ enum class Purpose : std::uint8_t { train, evaluate, generate };
 
 // Throws invalid_argument where the configuration does not fit. `cached`: the most positions of a generation. `order`:
 // another schedule of as many micro-batches; null: schedule_of the configuration.
-Step lay_out(const Config&, Rank world, Rank rank, Purpose = Purpose::train, std::size_t cached = 0,
-             const PipelineSchedule* order = nullptr);
+RankStep lay_out(const StepConfig&, Rank world, Rank rank, Purpose = Purpose::train, std::size_t cached = 0,
+                 const PipelineSchedule* order = nullptr);
 
 // The schedule that the configuration names or, without a name, 1F1B or its interleaved form.
-PipelineSchedule schedule_of(const Config&, const Derived&);
+PipelineSchedule schedule_of(const StepConfig&, const Derived&);
 
 }  // namespace trellis::train

@@ -4,7 +4,7 @@
 
 namespace trellis::train {
 
-Group group_of(const Step& step, Axis axis, Rank rank) {
+Group group_of(const RankStep& step, Axis axis, Rank rank) {
   if (axis == Axis::tied) {
     const Group stages = step.mesh.group(Axis::pipeline, rank);
     return {stages.front(), stages.back()};
@@ -15,7 +15,7 @@ Group group_of(const Step& step, Axis axis, Rank rank) {
   return {rank};
 }
 
-double bytes_sent(const Step& step, const Operation& o) {
+double bytes_sent(const RankStep& step, const Operation& o) {
   if (o.kind != Operation::Kind::exchange) return 0;
   const double bytes = step.program.bytes_exchanged(o);
   const auto members = static_cast<double>(group_of(step, o.exchange.axis, step.mesh.rank(step.place)).size());

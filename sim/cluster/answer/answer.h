@@ -17,7 +17,7 @@ namespace trellis::sim {
 
 struct Question {
   Pricer::Settings settings;  // the collective; `stopped` is not used
-  Group group;                // the ranks that take part
+  RankGroup group;            // the ranks that take part
   double bytes = 0;           // of the larger buffer
 
   // At most one of these. None: the fastest config is chosen.
@@ -53,7 +53,7 @@ struct Answer {
   std::vector<Launched> launches;  // other ways to start it, where they were asked for
   std::vector<AlgorithmConfig> draws;  // configs of other algorithms whose intervals overlap the chosen one's
   Noisy noisy;
-  std::vector<Phase> phases;
+  std::vector<TransferPhase> phases;
   std::vector<double> carried;  // bytes, by resource
   std::optional<Seen> seen;     // the timeline
   double moves = 0;             // set when phases or timeline are missing because the run has too many moves

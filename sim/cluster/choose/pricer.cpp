@@ -26,11 +26,11 @@ std::vector<Rank> every(Rank stride, Rank count) {
 
 }  // namespace
 
-Rank Group::ranks() const { return std::accumulate(dims.begin(), dims.end(), Rank{1}, std::multiplies<>()); }
+Rank RankGroup::ranks() const { return std::accumulate(dims.begin(), dims.end(), Rank{1}, std::multiplies<>()); }
 
-std::vector<Group> groups_of(const Machine& machine) {
+std::vector<RankGroup> groups_of(const Machine& machine) {
   const std::vector<Rank> dims = machine.dims();
-  std::vector<Group> all = {{"all", dims}};
+  std::vector<RankGroup> all = {{"all", dims}};
   Rank inner = 1;
   for (std::size_t i = 0; i + 1 < dims.size(); ++i) {
     inner *= dims[i];
@@ -41,14 +41,14 @@ std::vector<Group> groups_of(const Machine& machine) {
       all.push_back({fmt::format("across-{}", outer), {cut, dims.end()}, every(inner, outer), true});
     }
   }
-  std::ranges::stable_sort(all, [](const Group& a, const Group& b) { return a.ranks() > b.ranks(); });
+  std::ranges::stable_sort(all, [](const RankGroup& a, const RankGroup& b) { return a.ranks() > b.ranks(); });
   return all;
 }
 
 // As many of each dimension as are needed: 32 ranks of 4x4x4 are 4x4x2.
-Group first_ranks(const Machine& machine, Rank count) {
+RankGroup first_ranks(const Machine& machine, Rank count) {
   expect_ranks(machine, count);
-  Group group{.name = fmt::format("first-{}", count), .dims = {}};
+  RankGroup group{.name = fmt::format("first-{}", count), .dims = {}};
   Rank left = count;
   for (const Rank dim : machine.dims()) {
     if (left % dim != 0 && dim % left != 0) {
@@ -64,16 +64,16 @@ Group first_ranks(const Machine& machine, Rank count) {
   return group;
 }
 
-Group first_in_a_row(const Machine& machine, Rank count) {
+RankGroup first_in_a_row(const Machine& machine, Rank count) {
   if (count == 0) count = machine.ranks();
   expect_ranks(machine, count);
   return {.name = "", .dims = {count}, .members = count < machine.ranks() ? every(1, count) : std::vector<Rank>{}};
 }
 
-Group group_named(const Machine& machine, std::string_view name) {
-  const std::vector<Group> all = groups_of(machine);
+RankGroup group_named(const Machine& machine, std::string_view name) {
+  const std::vector<RankGroup> all = groups_of(machine);
   std::vector<std::string> names;
-  for (const Group& g : all) {
+  for (const RankGroup& g : all) {
     if (g.name == name) return g;
     names.push_back(g.name);
   }
@@ -81,7 +81,7 @@ Group group_named(const Machine& machine, std::string_view name) {
       fmt::format("{} has no group '{}': expected {}", machine.name(), name, fmt::join(names, ", ")));
 }
 
-Pricer::Pricer(const Machine& machine, Group group, Settings settings)
+Pricer::Pricer(const Machine& machine, RankGroup group, Settings settings)
     : machine_(machine), group_(std::move(group)), settings_(std::move(settings)) {
   if (!settings_.shelf) settings_.shelf = std::make_shared<ScheduleShelf>();
 }

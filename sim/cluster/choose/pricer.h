@@ -20,7 +20,7 @@ using schedule::family_of;
 using schedule::text_of;
 
 // A group of ranks that do a collective together, and its shape, innermost dimension first.
-struct Group {
+struct RankGroup {
   std::string name;  // "all", "inner-16", "across-4"
   std::vector<Rank> dims;
   std::vector<Rank> members = {};  // empty: all ranks of the machine
@@ -30,11 +30,11 @@ struct Group {
 
 // All ranks; the ranks of the first chip, ring, plane, host ...; and one rank of each of these. The largest group
 // first.
-std::vector<Group> groups_of(const Machine&);
-Group first_ranks(const Machine&, Rank count);     // whole dimensions where the count fits, else a row
-Group first_in_a_row(const Machine&, Rank count);  // 0: all
+std::vector<RankGroup> groups_of(const Machine&);
+RankGroup first_ranks(const Machine&, Rank count);     // whole dimensions where the count fits, else a row
+RankGroup first_in_a_row(const Machine&, Rank count);  // 0: all
 // Throws invalid_argument and lists the known names.
-Group group_named(const Machine&, std::string_view);
+RankGroup group_named(const Machine&, std::string_view);
 
 struct Cost {
   AlgorithmConfig config;
@@ -58,7 +58,7 @@ class Pricer {
     std::function<bool(Time, double)> stopped = {};  // as in RunSettings
     std::shared_ptr<ScheduleShelf> shelf = {};       // of this collective, ranks and root; null: its own
   };
-  Pricer(const Machine&, Group, Settings);
+  Pricer(const Machine&, RankGroup, Settings);
 
   std::string refusal(const AlgorithmConfig&) const;  // why the algorithm cannot be used this way; empty if it can
   // Throws RefutedAlgorithm (schedule/proof/refutation.h) where the algorithm's schedules are wrong. Each config is
@@ -89,13 +89,13 @@ class Pricer {
   schedule::Request request(const AlgorithmConfig&) const;
   PriceOptions options(double bytes, Time limit = forever) const;
   const Machine& machine() const { return machine_; }
-  const Group& group() const { return group_; }
+  const RankGroup& group() const { return group_; }
   const Settings& settings() const { return settings_; }
   bool stopped() const { return settings_.stopped && settings_.stopped(0, 0); }
 
  private:
   const Machine& machine_;
-  Group group_;
+  RankGroup group_;
   Settings settings_;
   struct Made {
     double bytes = 0;

@@ -20,7 +20,8 @@ std::vector<Rank> part_of(const std::vector<Rank>& dims, Rank ranks) {
 std::vector<std::vector<Rank>> shapes(const Machine& machine, Rank ranks) {
   std::vector<std::vector<Rank>> all{{ranks}};
   const auto add = [&](std::vector<Rank> dims) {
-    if (!dims.empty() && Group{.name = "", .dims = dims}.ranks() == ranks && std::ranges::find(all, dims) == all.end())
+    if (!dims.empty() && RankGroup{.name = "", .dims = dims}.ranks() == ranks &&
+        std::ranges::find(all, dims) == all.end())
       all.push_back(std::move(dims));
   };
   const Rank cores = machine.cores();

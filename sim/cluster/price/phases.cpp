@@ -53,14 +53,14 @@ class Names {
 
 }  // namespace
 
-std::vector<Phase> phases_of(const Run& run, const Machine& machine, const std::vector<std::int64_t>& critical,
-                             Time end) {
+std::vector<TransferPhase> phases_of(const Run& run, const Machine& machine, const std::vector<std::int64_t>& critical,
+                                     Time end) {
   const auto& traces = run.traces();
   Names names(run, machine);
-  std::map<std::string, Phase> phases;
+  std::map<std::string, TransferPhase> phases;
   for (std::int64_t i = 0; i < std::ssize(traces); ++i) {
     if (run.bytes(i) <= 0) continue;
-    Phase& phase = phases[names.of(i)];
+    TransferPhase& phase = phases[names.of(i)];
     phase.from = std::min(phase.from, traces[i].ready);
     phase.to = std::max(phase.to, traces[i].end + run.latency(i));
     phase.bytes += run.bytes(i);
@@ -71,13 +71,13 @@ std::vector<Phase> phases_of(const Run& run, const Machine& machine, const std::
     if (const auto found = phases.find(names.of(critical[i])); found != phases.end())
       found->second.on_path += until - traces[critical[i]].ready;
   }
-  std::vector<Phase> all;
+  std::vector<TransferPhase> all;
   for (auto& [name, phase] : phases) {
     if (phase.to == phase.from) continue;  // copies on a machine whose memory takes no time
     phase.name = name;
     all.push_back(std::move(phase));
   }
-  std::ranges::stable_sort(all, {}, [](const Phase& p) { return std::pair(p.from, p.to); });
+  std::ranges::stable_sort(all, {}, [](const TransferPhase& p) { return std::pair(p.from, p.to); });
   return all;
 }
 

@@ -25,7 +25,7 @@ struct Seen {
 Seen timeline_of(const Run&, const Machine&, const SeenOptions& = {});
 
 // Transfers that do the same over the same links: "sum over neuronlink x", "copy over efa", "copy within chips".
-struct Phase {
+struct TransferPhase {
   std::string name;
   Time from = forever, to = 0;  // start of the first transfer, arrival of the last
   Time on_path = 0;             // part of the critical path
@@ -33,6 +33,6 @@ struct Phase {
   std::int64_t transfers = 0;
 };
 // In the order in which they begin. `critical`: critical_moves of the same run.
-std::vector<Phase> phases_of(const Run&, const Machine&, const std::vector<std::int64_t>& critical, Time end);
+std::vector<TransferPhase> phases_of(const Run&, const Machine&, const std::vector<std::int64_t>& critical, Time end);
 
 }  // namespace trellis::sim

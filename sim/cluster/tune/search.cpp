@@ -219,7 +219,7 @@ namespace {
 
 class Searching {
  public:
-  Searching(const Machine& machine, const Group& group, const Pricer::Settings& settings, double bytes,
+  Searching(const Machine& machine, const RankGroup& group, const Pricer::Settings& settings, double bytes,
             const Search& how, const SweepControl& control)
       : machine_(machine),
         group_(group),
@@ -308,7 +308,7 @@ class Searching {
   }
 
   const Machine& machine_;
-  const Group& group_;
+  const RankGroup& group_;
   const Pricer::Settings& settings_;
   const double bytes_;
   const Search& how_;
@@ -322,7 +322,7 @@ class Searching {
 
 }  // namespace
 
-SearchResult search(const Machine& machine, const Group& group, const Pricer::Settings& settings, double bytes,
+SearchResult search(const Machine& machine, const RankGroup& group, const Pricer::Settings& settings, double bytes,
                     const Search& how, const SweepControl& control) {
   return Searching(machine, group, settings, bytes, how, control).run();
 }

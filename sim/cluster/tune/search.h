@@ -52,7 +52,7 @@ struct SearchResult {
 };
 
 // When stopped it returns what it has found, within a second.
-SearchResult search(const Machine&, const Group&, const Pricer::Settings&, double bytes, const Search&,
+SearchResult search(const Machine&, const RankGroup&, const Pricer::Settings&, double bytes, const Search&,
                     const SweepControl&);
 
 }  // namespace trellis::sim

@@ -11,7 +11,7 @@
 namespace trellis::sim {
 
 struct Sweep {
-  Group group;
+  RankGroup group;
   Pricer::Settings settings;
   std::vector<AlgorithmConfig> configs;
   std::vector<double> sizes;  // bytes of the larger buffer

@@ -150,8 +150,8 @@ struct Half {
   std::vector<Sent> sent;
 };
 
-Half half(const Machine& machine, const Group& group, const Pricer::Settings& settings, const std::vector<Rank>& owners,
-          double chunk_bytes, const Synthesis& how, bool backwards) {
+Half half(const Machine& machine, const RankGroup& group, const Pricer::Settings& settings,
+          const std::vector<Rank>& owners, double chunk_bytes, const Synthesis& how, bool backwards) {
   Half h{link_graph(machine, group, settings.era, backwards), {}};
   h.sent = Spread(h.graph, owners, chunk_bytes, how.seed).run();
   if (backwards) {
@@ -232,7 +232,7 @@ std::string text_of(const Synthesis& s) {
                      s.depth > 0 ? fmt::format(", {} at a time", s.depth) : "");
 }
 
-schedule::Schedule synthesised(const Machine& machine, const Group& group, const Pricer::Settings& settings,
+schedule::Schedule synthesised(const Machine& machine, const RankGroup& group, const Pricer::Settings& settings,
                                double bytes, const Synthesis& how) {
   const Collective c = settings.collective;
   expect_synthesises(c);
@@ -300,7 +300,7 @@ Time time_of(Question q, PricedMachine& priced, const Synthesis& how, const Swee
 
 }  // namespace
 
-std::vector<Synthesised> syntheses(const Machine& machine, const Group& group, const Pricer::Settings& settings,
+std::vector<Synthesised> syntheses(const Machine& machine, const RankGroup& group, const Pricer::Settings& settings,
                                    double bytes, const SweepControl& control) {
   constexpr std::int64_t most_tried = 300'000;  // transfers
   std::vector<Synthesised> all;

@@ -20,7 +20,8 @@ struct Synthesis {
 void expect_synthesises(schedule::Collective);
 
 // Throws invalid_argument for other collectives, and when there are more transfers than a schedule can hold.
-schedule::Schedule synthesised(const Machine&, const Group&, const Pricer::Settings&, double bytes, const Synthesis&);
+schedule::Schedule synthesised(const Machine&, const RankGroup&, const Pricer::Settings&, double bytes,
+                               const Synthesis&);
 
 struct Synthesised {
   Synthesis how;
@@ -29,7 +30,7 @@ struct Synthesised {
 std::string text_of(const Synthesis&);  // "synthesised, 4 pieces, 2 at a time"
 
 // Tries several settings and prices them; the fastest first. When stopped it returns what it has.
-std::vector<Synthesised> syntheses(const Machine&, const Group&, const Pricer::Settings&, double bytes,
+std::vector<Synthesised> syntheses(const Machine&, const RankGroup&, const Pricer::Settings&, double bytes,
                                    const SweepControl&);
 
 }  // namespace trellis::sim

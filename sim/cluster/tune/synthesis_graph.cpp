@@ -12,7 +12,7 @@ using Links = std::vector<ResourceId>;
 // The routes of all pairs.
 class Ways {
  public:
-  Ways(const Machine& machine, const Group& group) : ranks_(group.ranks()) {
+  Ways(const Machine& machine, const RankGroup& group) : ranks_(group.ranks()) {
     for (Rank a = 0; a < ranks_; ++a)
       for (Rank b = 0; b < ranks_; ++b) {
         Links links;
@@ -50,7 +50,7 @@ class Ways {
 
 }  // namespace
 
-LinkGraph link_graph(const Machine& machine, const Group& group, const std::string& era, bool backwards) {
+LinkGraph link_graph(const Machine& machine, const RankGroup& group, const std::string& era, bool backwards) {
   const Ways ways(machine, group);
   const Overheads o = machine.overheads(era);
   LinkGraph graph{.ranks = group.ranks()};

@@ -32,6 +32,6 @@ struct LinkGraph {
 };
 
 // `backwards`: edges run against the direction of the data, and the data is added at its destination.
-LinkGraph link_graph(const Machine&, const Group&, const std::string& era, bool backwards);
+LinkGraph link_graph(const Machine&, const RankGroup&, const std::string& era, bool backwards);
 
 }  // namespace trellis::sim

@@ -4,7 +4,8 @@
 
 namespace trellis::sim::core {
 
-Accumulate::Accumulate(const Call& call, Memory& memory, const View* result, ReduceCommand otherwise, AluOp op)
+Accumulate::Accumulate(const BoundInstruction& call, CoreMemory& memory, const View* result, ReduceCommand otherwise,
+                       AluOp op)
     : call_(call),
       memory_(memory),
       result_(result),
@@ -43,7 +44,7 @@ std::vector<KeyRule> with_accumulator(std::vector<KeyRule> own) {
   return own;
 }
 
-void check_accumulator(const Call& call, const View* result) {
+void check_accumulator(const BoundInstruction& call, const View* result) {
   expect_reduction(call, Key::reduce);
   if (static_cast<ReduceCommand>(call.number(Key::reduce_command)) == ReduceCommand::load_reduce &&
       !call.has(Key::value1))

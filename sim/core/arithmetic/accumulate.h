@@ -8,15 +8,15 @@ namespace trellis::sim::core {
 class Accumulate {
  public:
   // otherwise, op: the command and the operation if the attributes are absent.
-  Accumulate(const Call&, Memory&, const View* result, ReduceCommand otherwise, AluOp op);
+  Accumulate(const BoundInstruction&, CoreMemory&, const View* result, ReduceCommand otherwise, AluOp op);
   // Adds a row of results to its partition's accumulator, then writes the accumulator to the result if there is one.
   void row(std::int64_t row, const float* values, std::size_t n);
 
  private:
   float start(float kept) const;
 
-  const Call& call_;
-  Memory& memory_;
+  const BoundInstruction& call_;
+  CoreMemory& memory_;
   const View* result_;
   ReduceCommand command_;
   AluOp op_;
@@ -26,6 +26,6 @@ class Accumulate {
 };
 
 std::vector<KeyRule> with_accumulator(std::vector<KeyRule> own);
-void check_accumulator(const Call&, const View* result);
+void check_accumulator(const BoundInstruction&, const View* result);
 
 }  // namespace trellis::sim::core

@@ -4,7 +4,7 @@
 
 namespace trellis::sim::core {
 
-Source::Source(Memory& memory, const View& view)
+Source::Source(CoreMemory& memory, const View& view)
     : memory_(memory),
       view_(view),
       elements_(static_cast<std::size_t>(view.elements())),
@@ -23,7 +23,7 @@ const float* Source::row(std::int64_t r) {
   return buffer_.data();
 }
 
-Scalar::Scalar(Memory& memory, const View* column, double number)
+Scalar::Scalar(CoreMemory& memory, const View* column, double number)
     : memory_(memory), column_(column), exact_(number), number_(static_cast<float>(number)) {}
 
 float Scalar::at(std::int64_t row) {
@@ -41,7 +41,7 @@ Term Scalar::operand(std::int64_t row) {
   return {&number_, true};
 }
 
-Sink::Sink(const Call& call, Memory& memory, const View& view)
+Sink::Sink(const BoundInstruction& call, CoreMemory& memory, const View& view)
     : memory_(memory),
       view_(view),
       elements_(static_cast<std::size_t>(view.elements())),
@@ -66,7 +66,7 @@ void Sink::store(std::int64_t row, const float* from) {
   memory_.write(view_, row, from, rounding_);
 }
 
-Bits::Bits(Memory& memory, const View& view)
+Bits::Bits(CoreMemory& memory, const View& view)
     : memory_(memory),
       view_(view),
       size_(kernels::size_of(view.type)),
@@ -94,7 +94,7 @@ std::vector<KeyRule> with_rounding(std::vector<KeyRule> own) {
   return own;
 }
 
-void copy_rows(const Call& call, Memory& memory, const View& in, const View& out) {
+void copy_rows(const BoundInstruction& call, CoreMemory& memory, const View& in, const View& out) {
   if (in.type == out.type) {
     const auto bytes = static_cast<std::size_t>(in.elements()) * kernels::size_of(in.type);
     const bool plain = contiguous(in) && contiguous(out);

@@ -12,14 +12,14 @@ namespace trellis::sim::core {
 // An input, as floats.
 class Source {
  public:
-  Source(Memory& memory, const View& view);
+  Source(CoreMemory& memory, const View& view);
   // Valid until the next call. Points into memory if the row is contiguous floats there.
   const float* row(std::int64_t);
   Term operand(std::int64_t r) { return {row(r), spread_}; }
   std::size_t elements() const { return elements_; }
 
  private:
-  Memory& memory_;
+  CoreMemory& memory_;
   const View& view_;
   std::size_t elements_;
   bool spread_, direct_;
@@ -29,13 +29,13 @@ class Source {
 // A scalar operand: an attribute, or a column with one element a row.
 class Scalar {
  public:
-  Scalar(Memory&, const View* column, double number);
+  Scalar(CoreMemory&, const View* column, double number);
   float at(std::int64_t row);
   std::int64_t whole(std::int64_t row);  // of integers, exact
   Term operand(std::int64_t row);
 
  private:
-  Memory& memory_;
+  CoreMemory& memory_;
   const View* column_;
   double exact_;
   float number_;
@@ -44,14 +44,14 @@ class Scalar {
 // An output. store() rounds what was written to row() as the attributes say.
 class Sink {
  public:
-  Sink(const Call&, Memory&, const View&);
+  Sink(const BoundInstruction&, CoreMemory&, const View&);
   float* row() { return buffer_.data(); }
   void store(std::int64_t row);
   void store(std::int64_t row, const float* from);
   std::size_t elements() const { return elements_; }
 
  private:
-  Memory& memory_;
+  CoreMemory& memory_;
   const View& view_;
   std::size_t elements_;
   std::uint64_t pitch_;
@@ -63,7 +63,7 @@ class Sink {
 // Integers as bit patterns.
 class Bits {
  public:
-  Bits(Memory&, const View&);
+  Bits(CoreMemory&, const View&);
   const std::uint64_t* row(std::int64_t);
   BitTerm operand(std::int64_t r) { return {row(r), words_.size() == 1}; }
   void store(std::int64_t row, const std::uint64_t* from);
@@ -71,7 +71,7 @@ class Bits {
   std::size_t elements() const { return words_.size(); }
 
  private:
-  Memory& memory_;
+  CoreMemory& memory_;
   const View& view_;
   std::size_t size_;
   std::vector<std::byte> bytes_;
@@ -84,6 +84,6 @@ class Bits {
 std::vector<KeyRule> with_rounding(std::vector<KeyRule> own = {});
 
 // Copies row by row, if both sides have the same shape: bit for bit, or cast through floats if the types differ.
-void copy_rows(const Call&, Memory&, const View& in, const View& out);
+void copy_rows(const BoundInstruction&, CoreMemory&, const View& in, const View& out);
 
 }  // namespace trellis::sim::core

@@ -2,7 +2,7 @@
 
 namespace trellis::sim::core {
 
-Pattern::Pattern(const Call& call, const View& shape)
+Pattern::Pattern(const BoundInstruction& call, const View& shape)
     : shape_(shape),
       start_(static_cast<std::int64_t>(call.number(Key::start))),
       row_step_(static_cast<std::int64_t>(call.number(Key::rows))) {

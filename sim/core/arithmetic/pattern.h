@@ -9,7 +9,7 @@ namespace trellis::sim::core {
 // step (1 if absent), step1 and so on. With step alone, it counts all elements of a row in order.
 class Pattern {
  public:
-  Pattern(const Call&, const View& shape);
+  Pattern(const BoundInstruction&, const View& shape);
   void row(std::int64_t row, std::int64_t* to) const;
 
  private:

@@ -4,7 +4,7 @@
 
 namespace trellis::sim::core {
 
-void put_product(const Call& call, Memory& memory, const float* product) {
+void put_product(const BoundInstruction& call, CoreMemory& memory, const float* product) {
   const View& out = call.out();
   const auto n = static_cast<std::size_t>(out.elements());
   const bool accumulates = call.number(Key::accumulate) != 0;
@@ -28,13 +28,13 @@ void put_product(const Call& call, Memory& memory, const float* product) {
   }
 }
 
-ArrayTile array_tile(const Call& call, int rows, int columns) {
+ArrayTile array_tile(const BoundInstruction& call, int rows, int columns) {
   return {static_cast<int>(call.number(Key::tile_row)), static_cast<int>(call.number(Key::tile_column)),
           static_cast<int>(call.number(Key::tile_rows, rows)),
           static_cast<int>(call.number(Key::tile_columns, columns))};
 }
 
-double array_share(const Call& call, const TensorSpec& t) {
+double array_share(const BoundInstruction& call, const TensorSpec& t) {
   const ArrayTile tile = array_tile(call, t.rows, t.columns);
   return static_cast<double>(tile.rows) / t.rows * tile.columns / t.columns;
 }

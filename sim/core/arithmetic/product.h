@@ -7,15 +7,15 @@
 namespace trellis::sim::core {
 
 // product: as many rows and elements as the first output, in row-major order.
-void put_product(const Call&, Memory&, const float* product);
+void put_product(const BoundInstruction&, CoreMemory&, const float* product);
 
 // The part of the array that is used: tile_rows x tile_cols of it, at tile_row and tile_col; the whole array if absent.
 struct ArrayTile {
   int row = 0, column = 0, rows = 0, columns = 0;
 };
-ArrayTile array_tile(const Call&, int rows, int columns);
+ArrayTile array_tile(const BoundInstruction&, int rows, int columns);
 // The share of the array's time that an instruction takes. Parts of the array work side by side, so half of it takes
 // half.
-double array_share(const Call&, const TensorSpec&);
+double array_share(const BoundInstruction&, const TensorSpec&);
 
 }  // namespace trellis::sim::core

@@ -6,7 +6,8 @@
 
 namespace trellis::sim::core {
 
-double row_cycles(const Call& call, const CostRow& row, const ChipSpec& chip, std::int64_t elements, int speed) {
+double row_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip, std::int64_t elements,
+                  int speed) {
   const Instruction& i = call.instruction;
   if (!row.there)
     throw std::invalid_argument(fmt::format("{} has no {} on its {} engine (no cost.{}.{} in its file)", chip.name,
@@ -15,7 +16,7 @@ double row_cycles(const Call& call, const CostRow& row, const ChipSpec& chip, st
   return row.fixed + each * static_cast<double>(elements);
 }
 
-int copy_speed(const View& out, const View& in, const Call& call, const ChipSpec& chip) {
+int copy_speed(const View& out, const View& in, const BoundInstruction& call, const ChipSpec& chip) {
   if (!is_narrow(out.type, chip) || !is_narrow(in.type, chip)) return 0;
   const bool in_order = inner_contiguous(out) && inner_contiguous(in);
   const int outside = (call.space(out) != Space::sbuf) + (call.space(in) != Space::sbuf);
@@ -23,33 +24,33 @@ int copy_speed(const View& out, const View& in, const Call& call, const ChipSpec
   return outside == 1 && in_order ? 1 : 0;
 }
 
-void refuse(const Call& call, const std::string& fault) {
+void refuse(const BoundInstruction& call, const std::string& fault) {
   throw std::invalid_argument(fmt::format("{}: {}", call.instruction.kind->name, fault));
 }
 
-void expect_arithmetic(const Call& call, Key key) {
+void expect_arithmetic(const BoundInstruction& call, Key key) {
   if (call.has(key) && is_bitwise(call.alu(key)))
     refuse(call,
            fmt::format("{} is {}, which is of bits; expected an arithmetic operation", name(key), name(call.alu(key))));
 }
 
-void expect_reduction(const Call& call, Key key) {
+void expect_reduction(const BoundInstruction& call, Key key) {
   if (call.has(key) && (!is_reduction(call.alu(key)) || is_bitwise(call.alu(key))))
     refuse(call, fmt::format("{} is {}, which does not reduce; expected add, subtract, multiply, max, min, abs_max, "
                              "abs_min or a logical operation",
                              name(key), name(call.alu(key))));
 }
 
-void expect_elements(const Call& call, std::string_view operand, const View& v, std::int64_t elements) {
+void expect_elements(const BoundInstruction& call, std::string_view operand, const View& v, std::int64_t elements) {
   if (v.elements() != elements)
     refuse(call, fmt::format("{} has {} elements a row; expected {}", operand, v.elements(), elements));
 }
 
-void expect_rows(const Call& call, std::string_view operand, const View& v, std::int64_t rows) {
+void expect_rows(const BoundInstruction& call, std::string_view operand, const View& v, std::int64_t rows) {
   if (v.rows != rows) refuse(call, fmt::format("{} has {} rows; expected {}", operand, v.rows, rows));
 }
 
-AluOp reduction_of(const Call& call, Key key, AluOp otherwise) {
+AluOp reduction_of(const BoundInstruction& call, Key key, AluOp otherwise) {
   return static_cast<AluOp>(call.number(key, static_cast<double>(otherwise)));
 }
 

@@ -16,24 +16,24 @@ inline bool inner_contiguous(const View& v) {
 }
 
 // Cycles of a row at the row's element, fast (1) or faster (2) rate. Throws if the chip has no such cost.
-double row_cycles(const Call&, const CostRow&, const ChipSpec&, std::int64_t elements, int speed = 0);
+double row_cycles(const BoundInstruction&, const CostRow&, const ChipSpec&, std::int64_t elements, int speed = 0);
 
 // Types that the fast modes accept: 16 bits, and 8-bit floats from NeuronCore-v4 on.
 inline bool is_narrow(DType d, const ChipSpec& chip) { return is_16bit(d) || (chip.generation >= 4 && is_f8(d)); }
 
 // Vector's speed for copies and scaling: 2 if both sides are in SBUF, narrow and contiguous; 1 if they are narrow but
 // one of the other two conditions fails.
-int copy_speed(const View& out, const View& in, const Call&, const ChipSpec&);
+int copy_speed(const View& out, const View& in, const BoundInstruction&, const ChipSpec&);
 
 // Throws with a message such as "dma_copy: what is wrong".
-[[noreturn]] void refuse(const Call&, const std::string& fault);
+[[noreturn]] void refuse(const BoundInstruction&, const std::string& fault);
 // Throws unless the attribute, if present, is an arithmetic operation (or one that reduces a row).
-void expect_arithmetic(const Call&, Key);
-void expect_reduction(const Call&, Key);
-void expect_elements(const Call&, std::string_view operand, const View&, std::int64_t elements);
-void expect_rows(const Call&, std::string_view operand, const View&, std::int64_t rows);
+void expect_arithmetic(const BoundInstruction&, Key);
+void expect_reduction(const BoundInstruction&, Key);
+void expect_elements(const BoundInstruction&, std::string_view operand, const View&, std::int64_t elements);
+void expect_rows(const BoundInstruction&, std::string_view operand, const View&, std::int64_t rows);
 
 // The reduction that an instruction asks for.
-AluOp reduction_of(const Call&, Key key, AluOp otherwise);
+AluOp reduction_of(const BoundInstruction&, Key key, AluOp otherwise);
 
 }  // namespace trellis::sim::core

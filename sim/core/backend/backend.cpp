@@ -12,7 +12,7 @@
 namespace trellis::sim::core {
 namespace {
 
-std::vector<Instruction> reordered(const Program& p, const std::vector<std::uint32_t>& order) {
+std::vector<Instruction> reordered(const EngineProgram& p, const std::vector<std::uint32_t>& order) {
   std::vector<Instruction> all;
   all.reserve(order.size());
   for (const std::uint32_t at : order) all.push_back(p.instructions[at]);

@@ -20,7 +20,7 @@ struct BackEndOptions {
 };
 
 struct Assembled {
-  Program program;
+  EngineProgram program;
   std::vector<std::uint32_t> order;       // of each of its instructions: the number in the draft
   std::array<std::int64_t, 2> most = {};  // bytes of a partition that live tiles take at once, by Space
   std::uint32_t written = 0;              // instructions of the draft; those from there on move spilled tiles

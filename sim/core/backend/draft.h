@@ -13,7 +13,7 @@ constexpr EngineSet set_of(Engine e) { return static_cast<EngineSet>(1U << stati
 constexpr bool holds(EngineSet set, Engine e) { return (set & set_of(e)) != 0; }
 
 struct Draft {
-  Program program;                   // without semaphores; buffers on chip have places only where `placed` says so
+  EngineProgram program;             // without semaphores; buffers on chip have places only where `placed` says so
   std::vector<std::int32_t> sites;   // of each buffer: which declaration made it
   std::vector<bool> placed;          // of each buffer: its place is given
   std::vector<EngineSet> engines;    // of each instruction: those that may run it, if more than its own

@@ -26,9 +26,9 @@ bool Estimates::may_run(std::uint32_t at, Engine engine) const {
 Estimate Estimates::of(std::uint32_t at, Engine engine) const {
   Instruction i = draft_.program.instructions[at];
   i.engine = engine;
-  const Call call(draft_.program, i);
+  const BoundInstruction call(draft_.program, i);
   if (!i.kind->dma) {
-    const Cost cost = cost_of(call, chip_, row_of(i.kind, engine));
+    const InstructionCost cost = cost_of(call, chip_, row_of(i.kind, engine));
     return {cost.interval, cost.latency, 0};
   }
   const DmaWork work = dma_work(call, chip_);

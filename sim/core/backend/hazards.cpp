@@ -28,7 +28,7 @@ class Hazards {
       : draft_(draft), unordered_(unordered), seen_(draft.program.instructions.size(), none) {}
 
   DependencyGraph all() {
-    const Program& p = draft_.program;
+    const EngineProgram& p = draft_.program;
     graph_.first.reserve(p.instructions.size() + 1);
     auto follow = draft_.follows.begin(), after = draft_.after.begin();
     std::uint32_t kept = none;
@@ -52,7 +52,7 @@ class Hazards {
   Footprint box_of(const View& v) const {
     Footprint box = footprint_of(draft_.program, v);
     const auto b = static_cast<std::size_t>(v.buffer);
-    const Buffer& buffer = draft_.program.buffers[b];
+    const CoreBuffer& buffer = draft_.program.buffers[b];
     if (buffer.space == Space::hbm || draft_.placed[b]) return box;
     box.area = -1'000 - v.buffer;  // a memory of its own
     box.shift = tile_shift;
@@ -115,7 +115,7 @@ class Hazards {
 
 }  // namespace
 
-std::vector<bool> unordered_buffers(const Program& p) {
+std::vector<bool> unordered_buffers(const EngineProgram& p) {
   std::vector<bool> read(p.buffers.size(), false), written = read, again = read;
   std::vector<std::unordered_set<std::uint64_t>> places(p.buffers.size());
   for (const Instruction& i : p.instructions) {

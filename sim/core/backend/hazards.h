@@ -14,7 +14,7 @@ struct DependencyGraph {
 };
 
 // Buffers in HBM that are only read, or that are written and never read, each place once.
-std::vector<bool> unordered_buffers(const Program&);
+std::vector<bool> unordered_buffers(const EngineProgram&);
 
 // Buffers without a place never share memory, so a tile that is declared anew depends on no tile before it.
 DependencyGraph dependency_graph(const Draft&, const std::vector<bool>& unordered);

@@ -34,7 +34,7 @@ std::vector<Change> changes(const TileGroups& tiles) {
 }
 
 // Tiles of half the partitions, or a quarter, take turns in the parts, so that all DMA engines serve them.
-std::int32_t turn_of(const Buffer& b, std::uint32_t turn, const ChipSpec& chip) {
+std::int32_t turn_of(const CoreBuffer& b, std::uint32_t turn, const ChipSpec& chip) {
   if (b.space != Space::sbuf || b.partitions > chip.memory.partitions / 2) return 0;
   const std::int32_t parts = b.partitions > chip.memory.partitions / 4 ? 2 : 4;
   return static_cast<std::int32_t>(turn % static_cast<std::uint32_t>(parts)) * (chip.memory.partitions / parts);
@@ -47,7 +47,7 @@ void place_in_slots(Draft& draft, const TileGroups& tiles, const std::vector<std
   for (std::size_t g = 0; g < starts.size(); ++g)
     for (std::uint32_t n = 0; n < slots[g]; ++n) free[g].push_back(starts[g] + n * tiles.groups()[g].bytes);
   for (const Change& c : changes(tiles)) {
-    Buffer& buffer = draft.program.buffers[static_cast<std::size_t>(c.buffer)];
+    CoreBuffer& buffer = draft.program.buffers[static_cast<std::size_t>(c.buffer)];
     auto& slot = free[static_cast<std::size_t>(tiles.of(static_cast<std::size_t>(c.buffer)))];
     if (c.ends) {
       slot.push_back(buffer.offset);
@@ -61,7 +61,7 @@ void place_in_slots(Draft& draft, const TileGroups& tiles, const std::vector<std
 
 [[noreturn]] void fail_full(const Draft& draft, const TileGroups& tiles, const Change& now, const FreeSpace& left,
                             std::int64_t has) {
-  const Buffer& wanted = draft.program.buffers[static_cast<std::size_t>(now.buffer)];
+  const CoreBuffer& wanted = draft.program.buffers[static_cast<std::size_t>(now.buffer)];
   std::map<std::int32_t, std::int64_t> held;  // by group
   for (std::size_t b = 0; b < tiles.lives().size(); ++b) {
     const Lifetime& life = tiles.lives()[b];
@@ -101,10 +101,10 @@ void place_anywhere(Draft& draft, const TileGroups& tiles, const ChipSpec& chip)
     spaces.emplace(std::pair(core, Space::psum), FreeSpace(psum, psum_unit));
   }
   for (std::size_t b = 0; b < draft.placed.size(); ++b)
-    if (const Buffer& buffer = draft.program.buffers[b]; draft.placed[b] && buffer.space != Space::hbm)
+    if (const CoreBuffer& buffer = draft.program.buffers[b]; draft.placed[b] && buffer.space != Space::hbm)
       spaces.at({buffer.core, buffer.space}).hold(buffer.offset, buffer.bytes);
   for (const Change& c : changes(tiles)) {
-    Buffer& buffer = draft.program.buffers[static_cast<std::size_t>(c.buffer)];
+    CoreBuffer& buffer = draft.program.buffers[static_cast<std::size_t>(c.buffer)];
     FreeSpace& space = spaces.at({buffer.core, buffer.space});
     if (c.ends) {
       space.give(buffer.offset);

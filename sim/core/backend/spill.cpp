@@ -22,7 +22,7 @@ class Spiller {
     const auto bytes = static_cast<std::int64_t>(chip.memory.sbuf_bytes);
     spaces_.assign(draft.program.cores, FreeSpace(bytes, sbuf_unit));
     for (std::size_t b = 0; b < tiles_.size(); ++b) {
-      const Buffer& buffer = draft.program.buffers[b];
+      const CoreBuffer& buffer = draft.program.buffers[b];
       movable_.push_back(buffer.space == Space::sbuf && !draft.placed[b]);
       if (buffer.space == Space::sbuf && draft.placed[b]) spaces_[buffer.core].hold(buffer.offset, buffer.bytes);
     }
@@ -76,7 +76,7 @@ class Spiller {
   void bring(std::int32_t b, const std::vector<std::int32_t>& touched, std::uint32_t number) {
     Tile& t = tiles_[static_cast<std::size_t>(b)];
     if (t.now >= 0) return;
-    const Buffer like = draft_.program.buffers[static_cast<std::size_t>(b)];
+    const CoreBuffer like = draft_.program.buffers[static_cast<std::size_t>(b)];
     std::optional<std::int64_t> place;
     while (!(place = spaces_[like.core].take(like.bytes))) evict(like, touched, number);
     t.now = t.outside < 0 ? b : add(like, b);
@@ -88,7 +88,7 @@ class Spiller {
     t.changed = false;
   }
 
-  void evict(const Buffer& wanted, const std::vector<std::int32_t>& touched, std::uint32_t number) {
+  void evict(const CoreBuffer& wanted, const std::vector<std::int32_t>& touched, std::uint32_t number) {
     std::int32_t farthest = -1;
     for (const std::int32_t b : held_) {
       const auto n = static_cast<std::size_t>(b);
@@ -103,7 +103,7 @@ class Spiller {
     Tile& t = tiles_[static_cast<std::size_t>(farthest)];
     if (t.changed || t.outside < 0) {
       if (t.outside < 0) {
-        Buffer outside = draft_.program.buffers[static_cast<std::size_t>(farthest)];
+        CoreBuffer outside = draft_.program.buffers[static_cast<std::size_t>(farthest)];
         outside.name += ".spilled";
         outside.space = Space::hbm;
         outside.bytes *= outside.partitions;
@@ -119,7 +119,7 @@ class Spiller {
 
   void leave(std::int32_t b) {
     Tile& t = tiles_[static_cast<std::size_t>(b)];
-    const Buffer& now = draft_.program.buffers[static_cast<std::size_t>(t.now)];
+    const CoreBuffer& now = draft_.program.buffers[static_cast<std::size_t>(t.now)];
     spaces_[now.core].give(now.offset);
     held_[t.held] = held_.back();
     tiles_[static_cast<std::size_t>(held_[t.held])].held = t.held;
@@ -127,7 +127,7 @@ class Spiller {
     t.now = -1;
   }
 
-  std::int32_t add(Buffer buffer, std::int32_t like) {
+  std::int32_t add(CoreBuffer buffer, std::int32_t like) {
     const auto number = static_cast<std::int32_t>(draft_.program.buffers.size());
     if (buffer.space != Space::hbm) buffer.name += fmt::format(".{}", number);
     draft_.program.buffers.push_back(std::move(buffer));
@@ -137,7 +137,7 @@ class Spiller {
   }
 
   View whole(std::int32_t b) const {
-    const Buffer& buffer = draft_.program.buffers[static_cast<std::size_t>(b)];
+    const CoreBuffer& buffer = draft_.program.buffers[static_cast<std::size_t>(b)];
     const std::int32_t rows = partitions_;
     const std::int64_t row = buffer.space == Space::hbm ? buffer.bytes / rows : buffer.bytes;
     const auto size = static_cast<std::int64_t>(kernels::size_of(buffer.type));
@@ -149,8 +149,8 @@ class Spiller {
   }
 
   void move(std::int32_t to, std::int32_t from, Engine trigger, std::uint32_t cause) {
-    Program& p = draft_.program;
-    const Buffer& on_chip = p.buffers[static_cast<std::size_t>(trigger == Engine::sync ? to : from)];
+    EngineProgram& p = draft_.program;
+    const CoreBuffer& on_chip = p.buffers[static_cast<std::size_t>(trigger == Engine::sync ? to : from)];
     partitions_ = on_chip.partitions;
     Instruction i{.kind = &kind_named("dma_copy"), .engine = trigger, .core = on_chip.core, .outputs = 1};
     i.queue = static_cast<std::int16_t>(trigger);

@@ -16,7 +16,7 @@ std::int64_t bank_of(const ChipSpec& chip) {
   return static_cast<std::int64_t>(chip.memory.psum_bytes) / chip.memory.psum_banks;
 }
 
-std::int64_t dealt(const Buffer& b, const ChipSpec& chip) {
+std::int64_t dealt(const CoreBuffer& b, const ChipSpec& chip) {
   if (b.space == Space::psum) return psum_piece(b.bytes, chip);
   return (b.bytes + sbuf_unit - 1) / sbuf_unit * sbuf_unit;
 }
@@ -35,7 +35,7 @@ std::int64_t psum_piece(std::int64_t bytes, const ChipSpec& chip) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(bytes, psum_unit))));
 }
 
-std::vector<Lifetime> lifetimes(const Program& p, std::span<const std::uint32_t> order) {
+std::vector<Lifetime> lifetimes(const EngineProgram& p, std::span<const std::uint32_t> order) {
   std::vector<Lifetime> lives(p.buffers.size());
   for (std::uint32_t at = 0; at < order.size(); ++at) {
     const Instruction& i = p.instructions[order[at]];
@@ -53,7 +53,7 @@ TileGroups::TileGroups(const Draft& draft, const ChipSpec& chip, std::span<const
   std::map<std::tuple<std::int32_t, Space, std::uint8_t, std::int64_t>, std::int32_t> numbers;
   std::vector<std::pair<std::uint32_t, std::int32_t>> begins, ends;  // place in the order, buffer
   for (std::size_t b = 0; b < group_of_.size(); ++b) {
-    const Buffer& buffer = draft.program.buffers[b];
+    const CoreBuffer& buffer = draft.program.buffers[b];
     if (buffer.space == Space::hbm || !lives_[b].used()) continue;
     if (draft.placed[b]) {
       fixed_.push_back({buffer.space, buffer.core, buffer.offset, buffer.offset + buffer.bytes});

@@ -20,7 +20,7 @@ struct Lifetime {
   bool used() const { return first != never; }
 };
 
-std::vector<Lifetime> lifetimes(const Program&, std::span<const std::uint32_t> order);
+std::vector<Lifetime> lifetimes(const EngineProgram&, std::span<const std::uint32_t> order);
 
 // Tiles of one declaration and one size.
 struct TileGroup {

@@ -27,7 +27,7 @@ std::string described(std::string_view side, std::size_t at, const OperandRule& 
   return fmt::format("{} {} ({})", side, at, rule.name);
 }
 
-void check_operands(const Call& call, const ChipSpec& chip) {
+void check_operands(const BoundInstruction& call, const ChipSpec& chip) {
   const Kind& kind = *call.instruction.kind;
   check_count("outputs", call.outputs.size(), kind.outputs);
   check_count("inputs", call.inputs.size(), kind.inputs);
@@ -90,7 +90,7 @@ void check_attribute(const Attribute& a) {
     fail("attribute {}: word number {}; expected one of {}", name(a.key), a.value, words.size());
 }
 
-void check_attributes(const Call& call) {
+void check_attributes(const BoundInstruction& call) {
   const Kind& kind = *call.instruction.kind;
   const auto attributes = call.program.attributes_of(call.instruction);
   for (std::size_t n = 0; n < attributes.size(); ++n) {
@@ -109,7 +109,7 @@ void check_attributes(const Call& call) {
 }
 
 // All operands have equal rows and equal elements, except inputs of one element a row.
-void check_elementwise(const Call& call) {
+void check_elementwise(const BoundInstruction& call) {
   const Kind& kind = *call.instruction.kind;
   const View& first = call.out();
   for (std::size_t o = 1; o < call.outputs.size(); ++o)
@@ -127,7 +127,7 @@ void check_elementwise(const Call& call) {
 
 }  // namespace
 
-void check_call(const Call& call, const ChipSpec& chip) {
+void check_call(const BoundInstruction& call, const ChipSpec& chip) {
   const Kind& kind = *call.instruction.kind;
   check_operands(call, chip);
   check_attributes(call);

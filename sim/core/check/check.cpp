@@ -15,7 +15,7 @@ constexpr std::size_t semaphores_a_core = 256;
 
 [[noreturn]] void fail(const std::string& fault) { throw std::invalid_argument(fault); }
 
-void check_buffer(const Program& program, const ChipSpec& chip, const Buffer& b) {
+void check_buffer(const EngineProgram& program, const ChipSpec& chip, const CoreBuffer& b) {
   const MemorySpec& m = chip.memory;
   if (b.bytes < 1 || b.offset < 0) fail(fmt::format("{} bytes at {}; expected at least 1 at 0", b.bytes, b.offset));
   if (b.space == Space::hbm) {
@@ -32,7 +32,7 @@ void check_buffer(const Program& program, const ChipSpec& chip, const Buffer& b)
                      b.offset, b.offset + b.bytes - 1, most));
 }
 
-void check_program(const Program& program, const ChipSpec& chip) {
+void check_program(const EngineProgram& program, const ChipSpec& chip) {
   if (program.cores < 1 || program.cores > std::max(chip.logical_cores, 1))
     fail(fmt::format("{}: cores: {}; a logical core of {} has {}", program.name, program.cores, chip.name,
                      chip.logical_cores));
@@ -40,7 +40,7 @@ void check_program(const Program& program, const ChipSpec& chip) {
     fail(fmt::format("{}: semaphores: {}; {} cores have {}", program.name, program.semaphores.size(), program.cores,
                      semaphores_a_core * program.cores));
   double hbm = 0;
-  for (const Buffer& b : program.buffers) {
+  for (const CoreBuffer& b : program.buffers) {
     try {
       check_buffer(program, chip, b);
     } catch (const std::invalid_argument& e) {
@@ -57,12 +57,12 @@ void check_register(std::string_view what, double number) {
     fail(fmt::format("register: {} is {}; expected 0 to {}", what, number, register_count - 1));
 }
 
-void check_semaphore(const Program& program, std::int32_t semaphore) {
+void check_semaphore(const EngineProgram& program, std::int32_t semaphore) {
   if (semaphore < 0 || static_cast<std::size_t>(semaphore) >= program.semaphores.size())
     fail(fmt::format("semaphore: {}; the program has {}", semaphore, program.semaphores.size()));
 }
 
-void check_stream(const Program& program, const Instruction& i) {
+void check_stream(const EngineProgram& program, const Instruction& i) {
   for (const WaitFor& w : program.waits_of(i)) {
     check_semaphore(program, w.semaphore);
     if (w.index >= 0) check_register("the index of a wait", w.index);
@@ -81,7 +81,7 @@ void check_stream(const Program& program, const Instruction& i) {
       check_register("the index of an operand", view.index);
 }
 
-void check_instruction(const Program& program, const ChipSpec& chip, const Instruction& i) {
+void check_instruction(const EngineProgram& program, const ChipSpec& chip, const Instruction& i) {
   if (i.core >= program.cores) fail(fmt::format("core: {}; the program has {}", i.core, program.cores));
   const Kind& kind = *i.kind;
   if (std::ranges::find(kind.engines, i.engine) == kind.engines.end()) {
@@ -96,13 +96,13 @@ void check_instruction(const Program& program, const ChipSpec& chip, const Instr
     fail(fmt::format("DMA ring: {}; expected 0 to {}", i.queue, chip.dma.rings - 1));
   if (!kind.dma && i.queue >= 0) fail(fmt::format("DMA ring: {}, of an instruction that is no DMA", i.queue));
   check_stream(program, i);
-  check_call(Call(program, i), chip);
+  check_call(BoundInstruction(program, i), chip);
 }
 
 // The open loops of each stream.
 class Loops {
  public:
-  explicit Loops(const Program& program)
+  explicit Loops(const EngineProgram& program)
       : program_(program), open_(static_cast<std::size_t>(program.cores * engine_count)) {}
 
   void visit(std::size_t at) {
@@ -120,19 +120,19 @@ class Loops {
   }
 
  private:
-  const Program& program_;
+  const EngineProgram& program_;
   std::vector<std::vector<std::size_t>> open_;
 };
 
 }  // namespace
 
-std::string place_of(const Program& program, std::size_t at) {
+std::string place_of(const EngineProgram& program, std::size_t at) {
   const Instruction& i = program.instructions[at];
   const std::string line = i.line == 0 ? "" : fmt::format(", line {}", i.line);
   return fmt::format("instruction {} ({}{})", at, i.kind->name, line);
 }
 
-void check(const Program& program, const ChipSpec& chip) {
+void check(const EngineProgram& program, const ChipSpec& chip) {
   check_program(program, chip);
   Loops loops(program);
   for (std::size_t at = 0; at < program.instructions.size(); ++at) {

@@ -11,19 +11,19 @@ namespace trellis::sim::core {
 
 // Throws invalid_argument for the first instruction that breaks a rule of the chip or of its kind. The message names
 // the instruction (number, kind, line), the rule and the operand.
-void check(const Program&, const ChipSpec&);
+void check(const EngineProgram&, const ChipSpec&);
 
 // Checks one operand's place, size and type. what: "output 0 (product)". Throws as check does, but without the place.
-void check_operand(const Call&, const ChipSpec&, const View&, std::string_view what, const OperandRule&);
+void check_operand(const BoundInstruction&, const ChipSpec&, const View&, std::string_view what, const OperandRule&);
 // Checks operands and attributes against the kind's rules, then calls the kind's own check.
-void check_call(const Call&, const ChipSpec&);
+void check_call(const BoundInstruction&, const ChipSpec&);
 
 // Finds reads of bytes that no earlier instruction writes, on chip, or in HBM except for inputs: one line for each
 // operand with such a read. It follows the program in one order that the semaphores allow; without races any order
 // gives the same result.
-std::vector<std::string> unwritten_reads(const Program&);
+std::vector<std::string> unwritten_reads(const EngineProgram&);
 
 // "instruction 12 (nc_matmul, line 7)"
-std::string place_of(const Program&, std::size_t instruction);
+std::string place_of(const EngineProgram&, std::size_t instruction);
 
 }  // namespace trellis::sim::core

@@ -39,7 +39,7 @@ Extent extent_of(const View& v) {
   return {e.low * size, (e.high + 1) * size};
 }
 
-void check_shape(const Call& call, const View& v, const Complaint& complain) {
+void check_shape(const BoundInstruction& call, const View& v, const Complaint& complain) {
   if (v.dims < 1 || v.dims > most_dims) complain("dimensions: {}; expected 1 to {}", v.dims, most_dims);
   if (v.rows < 1) complain("partition count: {}; expected at least 1", v.rows);
   for (int d = 0; d < v.dims; ++d) {
@@ -52,7 +52,7 @@ void check_shape(const Call& call, const View& v, const Complaint& complain) {
   }
 }
 
-void check_type(const Call& call, const ChipSpec& chip, const View& v, const Complaint& complain) {
+void check_type(const BoundInstruction& call, const ChipSpec& chip, const View& v, const Complaint& complain) {
   const bool wide = kernels::size_of(v.type) > 4;
   if (wide && !call.instruction.kind->dma) complain("type: {}; engines compute on at most 32 bits", name(v.type));
   if (v.type == DType::f8e4m3fn && chip.generation < 4 && !call.instruction.kind->dma)
@@ -62,7 +62,7 @@ void check_type(const Call& call, const ChipSpec& chip, const View& v, const Com
              kernels::size_of(v.type));
 }
 
-void check_bytes(const View& v, const Buffer& b, const Complaint& complain) {
+void check_bytes(const View& v, const CoreBuffer& b, const Complaint& complain) {
   const Extent e = extent_of(v);
   const std::int64_t down = b.space == Space::hbm ? (v.rows - 1) * v.row_stride : 0;
   const std::int64_t low = v.offset + e.low + std::min<std::int64_t>(down, 0);
@@ -72,7 +72,7 @@ void check_bytes(const View& v, const Buffer& b, const Complaint& complain) {
              b.space == Space::hbm ? "" : " in a partition");
 }
 
-void check_partitions(const Call& call, const ChipSpec& chip, const View& v, const Buffer& b,
+void check_partitions(const BoundInstruction& call, const ChipSpec& chip, const View& v, const CoreBuffer& b,
                       const Complaint& complain) {
   if (v.row < 0 || v.row + v.rows > b.partitions)
     complain("outside of its buffer: partitions {} to {} of {}, which has {}", v.row, v.row + v.rows - 1, b.name,
@@ -91,7 +91,8 @@ void check_partitions(const Call& call, const ChipSpec& chip, const View& v, con
     complain("free size: {} elements a partition; expected at most {} in {}", v.elements(), most, name(b.space));
 }
 
-void check_space(const Call& call, const Buffer& b, const OperandRule& rule, const Complaint& complain) {
+void check_space(const BoundInstruction& call, const CoreBuffer& b, const OperandRule& rule,
+                 const Complaint& complain) {
   if ((rule.spaces >> static_cast<int>(b.space) & 1) == 0) {
     std::string spaces;
     for (const Space s : {Space::sbuf, Space::psum, Space::hbm})
@@ -104,7 +105,8 @@ void check_space(const Call& call, const Buffer& b, const OperandRule& rule, con
     complain("space: {} lies in psum, which the gpsimd engine does not reach", b.name);
 }
 
-void check_bank(const Call& call, const ChipSpec& chip, const View& v, const Buffer& b, const Complaint& complain) {
+void check_bank(const BoundInstruction& call, const ChipSpec& chip, const View& v, const CoreBuffer& b,
+                const Complaint& complain) {
   const Instruction& i = call.instruction;
   if (i.engine != Engine::tensor || b.space != Space::psum || chip.generation >= 4) return;
   const auto bank = static_cast<std::int64_t>(chip.memory.psum_bytes) / chip.memory.psum_banks;
@@ -117,12 +119,12 @@ void check_bank(const Call& call, const ChipSpec& chip, const View& v, const Buf
 
 }  // namespace
 
-void check_operand(const Call& call, const ChipSpec& chip, const View& v, std::string_view what,
+void check_operand(const BoundInstruction& call, const ChipSpec& chip, const View& v, std::string_view what,
                    const OperandRule& rule) {
   const Complaint complain{what};
   if (v.buffer < 0 || static_cast<std::size_t>(v.buffer) >= call.program.buffers.size())
     complain("buffer: number {} of {}", v.buffer, call.program.buffers.size());
-  const Buffer& b = call.buffer(v);
+  const CoreBuffer& b = call.buffer(v);
   check_space(call, b, rule, complain);
   check_shape(call, v, complain);
   check_type(call, chip, v, complain);

@@ -9,7 +9,7 @@
 
 namespace trellis::sim::core {
 
-RaceDetector::RaceDetector(const Program& program, const ChipSpec& chip)
+RaceDetector::RaceDetector(const EngineProgram& program, const ChipSpec& chip)
     : program_(program),
       chip_(chip),
       counts_(processors(program, chip.dma.rings), 0),
@@ -36,7 +36,7 @@ void RaceDetector::issued(std::uint32_t at, const std::int64_t* registers, Time)
   const std::uint32_t processor = processor_of(program_, i, chip_.dma.rings);
   const std::uint32_t number = ++counts_[processor];
   instructions_[processor].push_back(at);
-  const Call call(program_, i);
+  const BoundInstruction call(program_, i);
   Access access = access_of(program_, i, processor, number);
   for (const View& v : call.inputs) touch(at, v, registers, access, clock);
   access.writes = true;
@@ -84,7 +84,7 @@ void RaceDetector::finished(std::uint32_t at, Time) {
   }
 }
 
-std::vector<std::string> races(const Program& program, const ChipSpec& chip) {
+std::vector<std::string> races(const EngineProgram& program, const ChipSpec& chip) {
   RaceDetector detector(program, chip);
   run(program, chip, {.observer = &detector});
   return detector.races();

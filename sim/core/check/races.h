@@ -15,7 +15,7 @@ namespace trellis::sim::core {
 
 class RaceDetector final : public Observer {
  public:
-  RaceDetector(const Program&, const ChipSpec&);
+  RaceDetector(const EngineProgram&, const ChipSpec&);
 
   void issued(std::uint32_t instruction, const std::int64_t* registers, Time) override;
   void finished(std::uint32_t instruction, Time) override;
@@ -36,7 +36,7 @@ class RaceDetector final : public Observer {
   void report(std::uint32_t at, bool writes, const View&, const Access& earlier);
   std::string described(std::uint32_t at) const;
 
-  const Program& program_;
+  const EngineProgram& program_;
   const ChipSpec& chip_;
   Dependencies dependencies_;
   std::vector<std::uint32_t> counts_;                     // issued by each processor
@@ -49,6 +49,6 @@ class RaceDetector final : public Observer {
 };
 
 // Runs the program only to find its races.
-std::vector<std::string> races(const Program&, const ChipSpec&);
+std::vector<std::string> races(const EngineProgram&, const ChipSpec&);
 
 }  // namespace trellis::sim::core

@@ -55,9 +55,9 @@ class Bitmap {
 // Which bytes are written. On chip by address, so that buffers that share memory share the bits; in HBM by buffer.
 class Written {
  public:
-  explicit Written(const Program& program) : program_(program), hbm_(program.buffers.size()) {
+  explicit Written(const EngineProgram& program) : program_(program), hbm_(program.buffers.size()) {
     std::int32_t partitions = 1;
-    for (const Buffer& b : program.buffers) {
+    for (const CoreBuffer& b : program.buffers) {
       if (b.space != Space::hbm) partitions = std::max(partitions, b.partition + b.partitions);
       if (b.space == Space::hbm && b.role == Role::input) hbm_[at(b)].set(0, b.bytes);
     }
@@ -68,7 +68,7 @@ class Written {
   // Calls visit(bitmap, first byte, end) for every run of bytes of the view, until it returns false.
   template <class Visit>
   void each(const View& v, const std::vector<std::int64_t>& registers, Visit visit) {
-    const Buffer& b = program_.buffers[static_cast<std::size_t>(v.buffer)];
+    const CoreBuffer& b = program_.buffers[static_cast<std::size_t>(v.buffer)];
     const auto size = static_cast<std::int64_t>(kernels::size_of(v.type));
     std::int64_t offset = v.offset;
     if (v.index >= 0) offset += registers[static_cast<std::size_t>(v.index)] * v.index_scale;
@@ -87,13 +87,13 @@ class Written {
   }
 
  private:
-  std::size_t at(const Buffer& b) const { return static_cast<std::size_t>(&b - program_.buffers.data()); }
-  Bitmap& partition(const Buffer& b, std::int32_t row) {
+  std::size_t at(const CoreBuffer& b) const { return static_cast<std::size_t>(&b - program_.buffers.data()); }
+  Bitmap& partition(const CoreBuffer& b, std::int32_t row) {
     const std::size_t space = b.space == Space::psum ? 1 : 0;
     return on_chip_[(b.core * 2U + space) * partitions_ + static_cast<std::size_t>(b.partition + row)];
   }
 
-  const Program& program_;
+  const EngineProgram& program_;
   std::vector<Bitmap> hbm_, on_chip_;
   std::size_t partitions_ = 1;
 };
@@ -102,7 +102,7 @@ class Written {
 // no time.
 class Follower {
  public:
-  explicit Follower(const Program& program)
+  explicit Follower(const EngineProgram& program)
       : program_(program),
         written_(program),
         streams_(static_cast<std::size_t>(program.cores * engine_count)),
@@ -150,7 +150,7 @@ class Follower {
   void step(Stream& s) {
     const std::uint32_t at = s.order[s.next++];
     const Instruction& i = program_.instructions[at];
-    const Call call(program_, i);
+    const BoundInstruction call(program_, i);
     ++steps_;
     if (i.kind->control != Control::none) control(s, call);
     reads(s, at, call);
@@ -159,7 +159,7 @@ class Follower {
       semaphores_[static_cast<std::size_t>(signal.semaphore)] += signal.add;
   }
 
-  void control(Stream& s, const Call& call) {
+  void control(Stream& s, const BoundInstruction& call) {
     const auto target = static_cast<std::size_t>(call.number(Key::target));
     const auto value = static_cast<std::int64_t>(call.number(Key::value));
     switch (call.instruction.kind->control) {
@@ -183,7 +183,7 @@ class Follower {
     }
   }
 
-  void reads(const Stream& s, std::uint32_t at, const Call& call) {
+  void reads(const Stream& s, std::uint32_t at, const BoundInstruction& call) {
     for (std::size_t n = 0; n < call.inputs.size(); ++n)
       if (!call.instruction.kind->indirect || n + 1 == call.inputs.size())  // an indexed table is read in part
         read(s, at, call.in(n));
@@ -200,7 +200,7 @@ class Follower {
   }
 
   void tell(std::uint32_t at, const View& v, std::int32_t row, std::int64_t byte) {
-    const Buffer& b = program_.buffers[static_cast<std::size_t>(v.buffer)];
+    const CoreBuffer& b = program_.buffers[static_cast<std::size_t>(v.buffer)];
     const bool hbm = b.space == Space::hbm;
     found_.push_back(fmt::format("{} reads byte {} of {}{}, which nothing has written", place_of(program_, at),
                                  byte - (hbm ? 0 : b.offset), b.name,
@@ -208,9 +208,9 @@ class Follower {
   }
 
   // If the place depends on data, the whole reach of the view counts as written.
-  void writes(const Stream& s, const Call& call, const View& v) {
+  void writes(const Stream& s, const BoundInstruction& call, const View& v) {
     if (call.instruction.kind->indirect && !call.instruction.kind->dma) {
-      const Buffer& b = call.buffer(v);
+      const CoreBuffer& b = call.buffer(v);
       View all = v;
       all.type = DType::u8;
       all.dims = 1;
@@ -228,7 +228,7 @@ class Follower {
     });
   }
 
-  const Program& program_;
+  const EngineProgram& program_;
   Written written_;
   std::vector<Stream> streams_;
   std::vector<std::int64_t> semaphores_;
@@ -239,6 +239,6 @@ class Follower {
 
 }  // namespace
 
-std::vector<std::string> unwritten_reads(const Program& program) { return Follower(program).run(); }
+std::vector<std::string> unwritten_reads(const EngineProgram& program) { return Follower(program).run(); }
 
 }  // namespace trellis::sim::core

@@ -13,7 +13,7 @@ struct Columns {
   const View* bias = nullptr;
   const View* scale = nullptr;
 
-  explicit Columns(const Call& call) {
+  explicit Columns(const BoundInstruction& call) {
     std::size_t next = 1;
     if (!call.has(Key::bias) && next < call.inputs.size()) bias = &call.in(next++);
     if (!call.has(Key::scale) && next < call.inputs.size()) scale = &call.in(next++);
@@ -22,7 +22,7 @@ struct Columns {
   std::size_t used = 0;
 };
 
-void check(const Call& call) {
+void check(const BoundInstruction& call) {
   const Columns columns(call);
   if (columns.used != call.inputs.size()) refuse(call, "bias or scale is given both as an attribute and as a column");
   if (columns.bias != nullptr) expect_elements(call, "bias", *columns.bias, 1);
@@ -37,12 +37,12 @@ void check(const Call& call) {
   }
 }
 
-double cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   return row_cycles(call, row, chip, call.in().elements(),
                     is_16bit(call.in().type) && is_16bit(call.out().type) ? 1 : 0);
 }
 
-void run(const Call& call, Memory& memory) {
+void run(const BoundInstruction& call, CoreMemory& memory) {
   const Columns columns(call);
   Source data(memory, call.in());
   Scalar scale(memory, columns.scale, call.number(Key::scale, 1));

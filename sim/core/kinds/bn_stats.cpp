@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::int64_t most_elements = 512;
 
-void check_stats(const Call& call) {
+void check_stats(const BoundInstruction& call) {
   if (call.in().elements() > most_elements)
     refuse(call, fmt::format("data has {} elements a row; expected at most {}", call.in().elements(), most_elements));
   expect_rows(call, "out", call.out(), call.in().rows);
   expect_elements(call, "out", call.out(), 6);
 }
 
-double stats_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double stats_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   return row_cycles(call, row, chip, call.in().elements());
 }
 
@@ -32,7 +32,7 @@ void half(const float* from, std::size_t n, std::size_t first, float* out) {
   out[2] = squares;
 }
 
-void stats(const Call& call, Memory& memory) {
+void stats(const BoundInstruction& call, CoreMemory& memory) {
   Source in(memory, call.in());
   Sink out(call, memory, call.out());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
@@ -53,7 +53,7 @@ const Registered bn_stats({.name = "bn_stats",
                            .cycles = stats_cycles,
                            .run = stats});
 
-void check_aggr(const Call& call) {
+void check_aggr(const BoundInstruction& call) {
   if (call.in().elements() % 3 != 0)
     refuse(call, fmt::format("data has {} elements a row; expected a multiple of 3", call.in().elements()));
   expect_rows(call, "out", call.out(), call.in().rows);
@@ -61,7 +61,7 @@ void check_aggr(const Call& call) {
 }
 
 // Combines the parts from left to right (Chan and others, 1979).
-void aggr(const Call& call, Memory& memory) {
+void aggr(const BoundInstruction& call, CoreMemory& memory) {
   Source in(memory, call.in());
   Sink out(call, memory, call.out());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {

@@ -9,7 +9,7 @@ namespace {
 
 const std::vector<Engine> every_engine = {Engine::tensor, Engine::vector, Engine::scalar, Engine::gpsimd, Engine::sync};
 
-void check_loop(const Call& call) {
+void check_loop(const BoundInstruction& call) {
   if (call.number(Key::count) < 1)
     refuse(call, fmt::format("count is {}; expected at least 1", call.number(Key::count)));
 }

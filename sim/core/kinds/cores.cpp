@@ -10,11 +10,11 @@
 namespace trellis::sim::core {
 namespace {
 
-double in_cycles(const Call& call, const ChipSpec& chip, double seconds) {
+double in_cycles(const BoundInstruction& call, const ChipSpec& chip, double seconds) {
   return seconds * chip.engine[static_cast<std::size_t>(call.instruction.engine)].clock;
 }
 
-double barrier_cycles(const Call& call, const CostRow&, const ChipSpec& chip) {
+double barrier_cycles(const BoundInstruction& call, const CostRow&, const ChipSpec& chip) {
   return in_cycles(call, chip, in_seconds(chip.core_barrier));
 }
 
@@ -30,7 +30,7 @@ const Registered core_barrier({.name = "core_barrier",
                                .cycles = barrier_cycles,
                                .cost = "core.barrier"});
 
-void check_exchange(const Call& call) {
+void check_exchange(const BoundInstruction& call) {
   const View &in = call.in(), &out = call.out();
   if (in.type != out.type)
     refuse(call, fmt::format("source is {} and out {}; expected one type", name(in.type), name(out.type)));
@@ -40,7 +40,7 @@ void check_exchange(const Call& call) {
     refuse(call, fmt::format("source and out both lie on core {}; expected two cores", call.buffer(in).core));
 }
 
-void check_short_exchange(const Call& call) {
+void check_short_exchange(const BoundInstruction& call) {
   check_exchange(call);
   const std::size_t size = kernels::size_of(call.in().type);
   const std::int64_t bytes = call.in().elements() * static_cast<std::int64_t>(size),
@@ -48,13 +48,13 @@ void check_short_exchange(const Call& call) {
   if (bytes > most) refuse(call, fmt::format("{} bytes a partition; expected at most {}", bytes, most));
 }
 
-double exchange_cycles(const Call& call, const CostRow&, const ChipSpec& chip) {
+double exchange_cycles(const BoundInstruction& call, const CostRow&, const ChipSpec& chip) {
   const double bytes = static_cast<double>(call.in().rows * call.in().elements()) *
                        static_cast<double>(kernels::size_of(call.in().type));
   return in_cycles(call, chip, in_seconds(chip.core_move) + bytes / chip.core_rate);
 }
 
-void exchange(const Call& call, Memory& memory) {
+void exchange(const BoundInstruction& call, CoreMemory& memory) {
   const View &in = call.in(), &out = call.out();
   std::vector<std::byte> row(static_cast<std::size_t>(in.elements()) * kernels::size_of(in.type));
   for (std::int64_t r = 0; r < in.rows; ++r) {
@@ -87,7 +87,7 @@ const Registered exchanges[] = {
                 .cost = "core.move.start, core.move.rate"}),
 };
 
-double collective_cycles(const Call& call, const CostRow&, const ChipSpec& chip) {
+double collective_cycles(const BoundInstruction& call, const CostRow&, const ChipSpec& chip) {
   return in_cycles(call, chip, call.number(Key::duration) * 1e-9);
 }
 

@@ -14,19 +14,19 @@ const std::vector<Engine> triggers = {Engine::sync, Engine::scalar, Engine::gpsi
 
 std::int64_t all(const View& v) { return v.rows * v.elements(); }
 
-void expect_same_count(const Call& call, std::string_view operand, const View& v) {
+void expect_same_count(const BoundInstruction& call, std::string_view operand, const View& v) {
   if (all(v) != all(call.out()))
     refuse(call,
            fmt::format("{} has {} elements in all and out {}; expected as many", operand, all(v), all(call.out())));
 }
 
-void check_copy(const Call& call) {
+void check_copy(const BoundInstruction& call) {
   expect_same_count(call, "source", call.in());
   if (call.outputs.size() == 2) expect_same_count(call, "second out", call.out(1));
 }
 
 // Copies element by element, whatever the rows.
-void copy_all(const Call& call, Memory& memory, const View& in, const View& out) {
+void copy_all(const BoundInstruction& call, CoreMemory& memory, const View& in, const View& out) {
   const auto read = static_cast<std::size_t>(in.elements()), written = static_cast<std::size_t>(out.elements());
   if (in.type == out.type) {
     const std::size_t size = kernels::size_of(in.type);
@@ -43,7 +43,7 @@ void copy_all(const Call& call, Memory& memory, const View& in, const View& out)
   for (std::int64_t r = 0; r < out.rows; ++r) sink.store(r, numbers.data() + static_cast<std::size_t>(r) * written);
 }
 
-void copy(const Call& call, Memory& memory) {
+void copy(const BoundInstruction& call, CoreMemory& memory) {
   for (const View& out : call.outputs)
     if (out.rows == call.in().rows && out.elements() == call.in().elements())
       copy_rows(call, memory, call.in(), out);
@@ -51,7 +51,7 @@ void copy(const Call& call, Memory& memory) {
       copy_all(call, memory, call.in(), out);
 }
 
-void check_transpose(const Call& call) {
+void check_transpose(const BoundInstruction& call) {
   const View &in = call.in(), &out = call.out();
   if (in.type != out.type)
     refuse(call, fmt::format("source is {} and out {}; a transpose keeps the type", name(in.type), name(out.type)));
@@ -61,7 +61,7 @@ void check_transpose(const Call& call) {
   expect_elements(call, "out", out, in.rows);
 }
 
-void transpose(const Call& call, Memory& memory) {
+void transpose(const BoundInstruction& call, CoreMemory& memory) {
   const View &in = call.in(), &out = call.out();
   const std::size_t size = kernels::size_of(in.type);
   const auto rows = static_cast<std::size_t>(in.rows), columns = static_cast<std::size_t>(in.elements());
@@ -73,7 +73,7 @@ void transpose(const Call& call, Memory& memory) {
   }
 }
 
-void check_compute(const Call& call) {
+void check_compute(const BoundInstruction& call) {
   for (const View& v : call.inputs) {
     expect_rows(call, "source", v, call.out().rows);
     expect_elements(call, "source", v, call.out().elements());
@@ -84,7 +84,7 @@ void check_compute(const Call& call) {
 }
 
 // As kernels::reduce: the sources, each times its factor, are added in order, in f32, and rounded once.
-void compute(const Call& call, Memory& memory) {
+void compute(const BoundInstruction& call, CoreMemory& memory) {
   std::vector<Source> sources;
   sources.reserve(call.inputs.size());
   for (const View& v : call.inputs) sources.emplace_back(memory, v);

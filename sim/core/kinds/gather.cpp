@@ -15,18 +15,18 @@ namespace {
 constexpr std::int64_t core_partitions = 16;  // partitions that one of GpSimd's cores serves
 
 // Returns an index below the limit. For others it throws, or returns -1 if they are to be skipped.
-std::int64_t expect_index(const Call& call, double index, std::int64_t limit) {
+std::int64_t expect_index(const BoundInstruction& call, double index, std::int64_t limit) {
   if (index >= 0 && index < static_cast<double>(limit)) return static_cast<std::int64_t>(index);
-  if (static_cast<Bounds>(call.number(Key::bounds)) == Bounds::skip) return -1;
+  if (static_cast<BeyondBounds>(call.number(Key::bounds)) == BeyondBounds::skip) return -1;
   refuse(call, fmt::format("index {} of {}", index, limit));
 }
 
-void expect_one_type(const Call& call) {
+void expect_one_type(const BoundInstruction& call) {
   if (call.in().type != call.out().type)
     refuse(call, fmt::format("data is {} and out {}; expected one type", name(call.in().type), name(call.out().type)));
 }
 
-void check_local(const Call& call) {
+void check_local(const BoundInstruction& call) {
   const View &data = call.in(0), &index = call.in(1), &out = call.out();
   expect_one_type(call);
   if (index.type != DType::u16) refuse(call, fmt::format("index is {}; expected u16", name(index.type)));
@@ -45,7 +45,7 @@ void check_local(const Call& call) {
 }
 
 // As documented: C = ((28 + t e) / (t e)) / min(4 / bytes, e), where t and 28 are the row's fast and faster costs.
-double local_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double local_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   const double each = call.number(Key::step, 1);
   const double count = call.number(Key::count, static_cast<double>(core_partitions * call.in(1).elements()));
   const double scaled = row.fast * each;
@@ -53,7 +53,7 @@ double local_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) 
   return row_cycles(call, row, chip, 0) + row.element * count * each / ((row.faster + scaled) / scaled / words);
 }
 
-void local(const Call& call, Memory& memory) {
+void local(const BoundInstruction& call, CoreMemory& memory) {
   const View &data = call.in(0), &index = call.in(1);
   const auto columns = static_cast<std::size_t>(index.elements());
   const auto each = static_cast<std::size_t>(call.number(Key::step, 1));
@@ -78,7 +78,7 @@ void local(const Call& call, Memory& memory) {
   }
 }
 
-void check_n(const Call& call) {
+void check_n(const BoundInstruction& call) {
   const View &data = call.in(0), &index = call.in(1);
   expect_one_type(call);
   if (index.type != DType::u32) refuse(call, fmt::format("index is {}; expected u32", name(index.type)));
@@ -86,7 +86,7 @@ void check_n(const Call& call) {
   expect_elements(call, "out", call.out(), index.elements());
 }
 
-void n_gather(const Call& call, Memory& memory) {
+void n_gather(const BoundInstruction& call, CoreMemory& memory) {
   const View &data = call.in(0), &index = call.in(1);
   const auto n = static_cast<std::size_t>(index.elements());
   const std::size_t size = kernels::size_of(data.type);
@@ -124,7 +124,7 @@ const Registered on_gpsimd[] = {
 };
 
 // One row of the table for each index. The table is the first input (gather) or the output (scatter).
-void check_table(const Call& call, const View& table, const View& rows, const View& index) {
+void check_table(const BoundInstruction& call, const View& table, const View& rows, const View& index) {
   if (call.space(table) != Space::hbm) refuse(call, "the table lies on chip; expected HBM");
   if (index.type != DType::u32 && index.type != DType::i32)
     refuse(call, fmt::format("index is {}; expected u32 or i32", name(index.type)));
@@ -133,11 +133,11 @@ void check_table(const Call& call, const View& table, const View& rows, const Vi
   expect_elements(call, "table", table, rows.elements());
 }
 
-void check_gather(const Call& call) { check_table(call, call.in(0), call.out(), call.in(1)); }
-void check_scatter(const Call& call) { check_table(call, call.out(), call.in(0), call.in(1)); }
+void check_gather(const BoundInstruction& call) { check_table(call, call.in(0), call.out(), call.in(1)); }
+void check_scatter(const BoundInstruction& call) { check_table(call, call.out(), call.in(0), call.in(1)); }
 
 // Copies rows, or with `adds` adds them to the output. Works in f32 if types differ or something is added.
-void move_rows(const Call& call, Memory& memory, bool gathers, bool adds) {
+void move_rows(const BoundInstruction& call, CoreMemory& memory, bool gathers, bool adds) {
   const View &table = gathers ? call.in(0) : call.out(), &index = call.in(1);
   const View& rows = gathers ? call.out() : call.in(0);
   Source from(memory, call.in(0)), before(memory, call.out());
@@ -163,12 +163,12 @@ void move_rows(const Call& call, Memory& memory, bool gathers, bool adds) {
 }
 
 template <bool gathers, bool adds>
-void run_rows_moved(const Call& call, Memory& memory) {
+void run_rows_moved(const BoundInstruction& call, CoreMemory& memory) {
   move_rows(call, memory, gathers, adds);
 }
 
 // Software generates these descriptors, one for each row.
-Kind indirect(std::string name, std::string summary, bool gathers, void (*run)(const Call&, Memory&)) {
+Kind indirect(std::string name, std::string summary, bool gathers, void (*run)(const BoundInstruction&, CoreMemory&)) {
   return {.name = std::move(name),
           .summary = std::move(summary),
           .engines = {Engine::gpsimd},

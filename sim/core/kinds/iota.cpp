@@ -6,7 +6,7 @@
 namespace trellis::sim::core {
 namespace {
 
-void run(const Call& call, Memory& memory) {
+void run(const BoundInstruction& call, CoreMemory& memory) {
   const View& out = call.out();
   const Pattern pattern(call, out);
   std::vector<std::int64_t> values(static_cast<std::size_t>(out.elements()));

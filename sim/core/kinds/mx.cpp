@@ -24,7 +24,7 @@ kernels::MxFormat mx_format(DType d) {
   return d == DType::f8e5m2 ? kernels::MxFormat::mxfp8_e5m2 : kernels::MxFormat::mxfp8_e4m3;
 }
 
-void check_pair(const Call& call, std::string_view what, const View& data, const View& scale) {
+void check_pair(const BoundInstruction& call, std::string_view what, const View& data, const View& scale) {
   if (!is_mx(data.type)) refuse(call, fmt::format("{} is {}; expected f8e4m3fn or f8e5m2", what, name(data.type)));
   if (scale.type != DType::u8) refuse(call, fmt::format("{}'s scale is {}; expected u8", what, name(scale.type)));
   if (data.rows % quadrant != 0)
@@ -35,7 +35,7 @@ void check_pair(const Call& call, std::string_view what, const View& data, const
   expect_elements(call, fmt::format("{}'s scale", what), scale, data.elements() / group_columns);
 }
 
-void check_quantize(const Call& call) {
+void check_quantize(const BoundInstruction& call) {
   const View &from = call.in(), &to = call.out(0);
   if (!is_16bit(from.type)) refuse(call, fmt::format("source is {}; expected f16 or bf16", name(from.type)));
   expect_rows(call, "out", to, from.rows);
@@ -43,7 +43,7 @@ void check_quantize(const Call& call) {
   check_pair(call, "out", to, call.out(1));
 }
 
-void quantize(const Call& call, Memory& memory) {
+void quantize(const BoundInstruction& call, CoreMemory& memory) {
   const View &from = call.in(), &to = call.out(0), &scales = call.out(1);
   const auto n = static_cast<std::size_t>(from.elements());
   std::vector<float> rows(n * group_rows);
@@ -79,7 +79,7 @@ const Registered quantize_mx({.name = "quantize_mx",
                               .run = quantize});
 
 // Inputs: stationary [P x 4M], moving [P x 4N], and their scales.
-void check_matmul(const Call& call) {
+void check_matmul(const BoundInstruction& call) {
   check_pair(call, "stationary", call.in(0), call.in(2));
   check_pair(call, "moving", call.in(1), call.in(3));
   expect_rows(call, "moving", call.in(1), call.in(0).rows);
@@ -90,7 +90,7 @@ void check_matmul(const Call& call) {
   expect_elements(call, "product", call.out(), call.in(1).elements() / group_columns);
 }
 
-void check_matmul_on(const Call& call, const ChipSpec& chip) {
+void check_matmul_on(const BoundInstruction& call, const ChipSpec& chip) {
   const DType type = call.out().type;
   if (type != DType::f32 && type != DType::bf16)
     refuse(call, fmt::format("product is {}; expected f32 or bf16", name(type)));
@@ -99,7 +99,7 @@ void check_matmul_on(const Call& call, const ChipSpec& chip) {
     refuse(call, fmt::format("moving has {} columns; expected at most {}", call.out().elements(), most));
 }
 
-double matmul_cycles(const Call& call, const CostRow&, const ChipSpec& chip) {
+double matmul_cycles(const BoundInstruction& call, const CostRow&, const ChipSpec& chip) {
   const TensorSpec& t = chip.tensor;
   if (t.row_cycles_mx <= 0) refuse(call, fmt::format("{} multiplies no MX (tensor.row.mx is 0)", chip.name));
   const std::int64_t rows = std::max(call.in(1).elements() / group_columns,
@@ -107,13 +107,13 @@ double matmul_cycles(const Call& call, const CostRow&, const ChipSpec& chip) {
   return (static_cast<double>(rows * group_columns) * t.row_cycles_mx + t.load_exposed) * array_share(call, t);
 }
 
-double matmul_flops(const Call& call) {
+double matmul_flops(const BoundInstruction& call) {
   return 2.0 * static_cast<double>(call.in(0).rows * call.in(0).elements()) *
          static_cast<double>(call.in(1).elements() / group_columns);
 }
 
 // Unpacks the numbers [4P x columns]: row 4p + e has element 4c + e of partition p in column c.
-std::vector<float> numbers(Memory& memory, const View& data, const View& scales) {
+std::vector<float> numbers(CoreMemory& memory, const View& data, const View& scales) {
   const auto n = static_cast<std::size_t>(data.elements()), columns = n / group_columns;
   std::vector<float> all(static_cast<std::size_t>(data.rows) * n), row(n);
   std::vector<std::uint8_t> scale(columns);
@@ -130,7 +130,7 @@ std::vector<float> numbers(Memory& memory, const View& data, const View& scales)
   return all;
 }
 
-void matmul(const Call& call, Memory& memory) {
+void matmul(const BoundInstruction& call, CoreMemory& memory) {
   const std::vector<float> a = numbers(memory, call.in(0), call.in(2)), b = numbers(memory, call.in(1), call.in(3));
   const auto m = static_cast<std::size_t>(call.out().rows), n = static_cast<std::size_t>(call.out().elements());
   std::vector<float> product(m * n);

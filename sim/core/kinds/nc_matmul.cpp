@@ -19,13 +19,13 @@ constexpr double double_row = 1;  // the mode with two rows of K in a partition:
 constexpr int array = 128;  // rows and columns of every generation's array
 
 // How many rows of K a partition holds.
-std::int64_t depth(const Call& call) { return call.number(Key::mode) == double_row ? 2 : 1; }
+std::int64_t depth(const BoundInstruction& call) { return call.number(Key::mode) == double_row ? 2 : 1; }
 
-std::int64_t columns(const Call& call, const View& v) { return v.elements() / depth(call); }
+std::int64_t columns(const BoundInstruction& call, const View& v) { return v.elements() / depth(call); }
 
 bool wide(DType d) { return d == DType::f32 || d == DType::tf32; }
 
-void check(const Call& call) {
+void check(const BoundInstruction& call) {
   const View &stationary = call.in(0), &moving = call.in(1), &product = call.out();
   expect_rows(call, "moving", moving, stationary.rows);
   if (depth(call) == 2)
@@ -52,7 +52,7 @@ void check(const Call& call) {
   expect_elements(call, "product", product, columns(call, moving));
 }
 
-void check_on(const Call& call, const ChipSpec& chip) {
+void check_on(const BoundInstruction& call, const ChipSpec& chip) {
   const View &moving = call.in(1), &product = call.out();
   const bool narrow = product.type == DType::bf16;
   if (product.type != DType::f32 && !(narrow && chip.generation >= 4))
@@ -67,7 +67,7 @@ void check_on(const Call& call, const ChipSpec& chip) {
     refuse(call, "parts of 32 rows or columns are NeuronCore-v3's and later");
 }
 
-double cycles(const Call& call, const CostRow&, const ChipSpec& chip) {
+double cycles(const BoundInstruction& call, const CostRow&, const ChipSpec& chip) {
   const TensorSpec& t = chip.tensor;
   const DType type = call.in(1).type;
   const bool transposes = call.number(Key::transpose) != 0;
@@ -79,7 +79,7 @@ double cycles(const Call& call, const CostRow&, const ChipSpec& chip) {
   return (static_cast<double>(rows) * each + t.load_exposed * passes) * array_share(call, t);
 }
 
-double flops(const Call& call) {
+double flops(const BoundInstruction& call) {
   if (call.number(Key::transpose) != 0) return 0;
   return 2.0 * static_cast<double>(call.in(0).rows * depth(call)) * static_cast<double>(columns(call, call.in(0))) *
          static_cast<double>(columns(call, call.in(1)));
@@ -91,7 +91,7 @@ struct Tile {
   std::vector<std::byte> bytes = {};
 };
 
-Tile tile_of(const Call& call, Memory& memory, const View& v, DType type) {
+Tile tile_of(const BoundInstruction& call, CoreMemory& memory, const View& v, DType type) {
   const std::int64_t stride = memory.row_stride(v), size = static_cast<std::int64_t>(kernels::size_of(type));
   if (depth(call) == 1 && v.type == type && contiguous(v) && stride % size == 0)
     return {{memory.row(v, 0), static_cast<std::size_t>(stride / size)}};
@@ -109,7 +109,7 @@ Tile tile_of(const Call& call, Memory& memory, const View& v, DType type) {
 }
 
 // Transpose by identity, bit for bit. The moving side is the identity, so nothing needs to be multiplied.
-void transpose(const Call& call, Memory& memory) {
+void transpose(const BoundInstruction& call, CoreMemory& memory) {
   const View &from = call.in(0), &to = call.out();
   const auto m = static_cast<std::size_t>(from.elements()), k = static_cast<std::size_t>(from.rows);
   std::vector<float> tile(m * k), row(k);
@@ -120,7 +120,7 @@ void transpose(const Call& call, Memory& memory) {
   }
 }
 
-void run(const Call& call, Memory& memory) {
+void run(const BoundInstruction& call, CoreMemory& memory) {
   if (call.number(Key::transpose) != 0) return transpose(call, memory);
   const bool bf16 = call.in(0).type == DType::bf16 && call.in(1).type == DType::bf16;
   const DType type = bf16 ? DType::bf16 : DType::f32;

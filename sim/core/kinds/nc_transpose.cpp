@@ -11,7 +11,7 @@
 namespace trellis::sim::core {
 namespace {
 
-void check(const Call& call) {
+void check(const BoundInstruction& call) {
   const View &in = call.in(), &out = call.out();
   const bool tensor = call.instruction.engine == Engine::tensor;
   const std::int64_t most = tensor ? 128 : 32;
@@ -26,7 +26,7 @@ void check(const Call& call) {
   expect_elements(call, "out", out, in.rows);
 }
 
-double cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   const View& in = call.in();
   if (call.instruction.engine != Engine::tensor) return row_cycles(call, row, chip, in.elements());
   const auto rows = std::max<std::int64_t>(in.rows, std::min<std::int64_t>(64, in.elements()));
@@ -35,7 +35,7 @@ double cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
          chip.tensor.load_exposed;
 }
 
-void run(const Call& call, Memory& memory) {
+void run(const BoundInstruction& call, CoreMemory& memory) {
   const View &in = call.in(), &out = call.out();
   const std::size_t size = kernels::size_of(in.type);
   const auto p = static_cast<std::size_t>(in.rows), f = static_cast<std::size_t>(in.elements());

@@ -13,7 +13,7 @@ constexpr std::int32_t quadrant = 32;
 constexpr double keep = 255;  // in a mask: the partition stays unchanged
 
 // The mask is an operand: 32 integers, which the compiler would encode in the instruction.
-void check_shuffle(const Call& call) {
+void check_shuffle(const BoundInstruction& call) {
   const View &in = call.in(0), &out = call.out();
   if (in.type != out.type)
     refuse(call, fmt::format("source is {} and out {}; expected one type", name(in.type), name(out.type)));
@@ -25,11 +25,11 @@ void check_shuffle(const Call& call) {
     refuse(call, fmt::format("mask is {}; expected an integer type", name(call.in(1).type)));
 }
 
-double shuffle_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double shuffle_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   return row_cycles(call, row, chip, call.in().elements());
 }
 
-void shuffle(const Call& call, Memory& memory) {
+void shuffle(const BoundInstruction& call, CoreMemory& memory) {
   const View &in = call.in(0), &out = call.out();
   const auto bytes = static_cast<std::size_t>(in.elements()) * kernels::size_of(in.type);
   std::vector<std::byte> all(bytes * static_cast<std::size_t>(in.rows));
@@ -57,7 +57,7 @@ const Registered nc_stream_shuffle(
      .cycles = shuffle_cycles,
      .run = shuffle});
 
-void check_reduce(const Call& call) {
+void check_reduce(const BoundInstruction& call) {
   const AluOp op = call.alu();
   if (op != AluOp::add && op != AluOp::average && op != AluOp::max && op != AluOp::bitwise_or &&
       op != AluOp::bitwise_and)
@@ -68,7 +68,7 @@ void check_reduce(const Call& call) {
   expect_elements(call, "out", call.out(), call.in().elements());
 }
 
-void reduce_bits(const Call& call, Memory& memory) {
+void reduce_bits(const BoundInstruction& call, CoreMemory& memory) {
   Bits in(memory, call.in()), out(memory, call.out());
   std::vector<std::uint64_t> state(in.row(0), in.row(0) + in.elements()), next(state.size());
   for (std::int64_t r = 1; r < call.in().rows; ++r) {
@@ -79,7 +79,7 @@ void reduce_bits(const Call& call, Memory& memory) {
 }
 
 // Goes through the partitions in order. An average divides at the end.
-void reduce(const Call& call, Memory& memory) {
+void reduce(const BoundInstruction& call, CoreMemory& memory) {
   const AluOp op = call.alu();
   if (is_bitwise(op)) return reduce_bits(call, memory);
   Source in(memory, call.in());
@@ -104,12 +104,12 @@ const Registered tensor_partition_reduce({.name = "tensor_partition_reduce",
                                           .check = check_reduce,
                                           .run = reduce});
 
-void check_broadcast(const Call& call) {
+void check_broadcast(const BoundInstruction& call) {
   expect_rows(call, "source", call.in(), 1);
   expect_elements(call, "out", call.out(), call.in().elements());
 }
 
-void broadcast(const Call& call, Memory& memory) {
+void broadcast(const BoundInstruction& call, CoreMemory& memory) {
   Source in(memory, call.in());
   Sink out(call, memory, call.out());
   const std::vector<float> row(in.row(0), in.row(0) + in.elements());

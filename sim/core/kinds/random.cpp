@@ -18,7 +18,7 @@ const std::string not_the_hardwares =
 // Uses the generators of a row's partition in turn.
 class Draws {
  public:
-  Draws(const Call& call, Memory& memory)
+  Draws(const BoundInstruction& call, CoreMemory& memory)
       : lanes_(memory.state(call.instruction).lanes),
         lane_(static_cast<std::size_t>(call.buffer(call.out()).partition + call.out().row)),
         generators_(call.instruction.engine == Engine::vector ? lane_generators : 1) {}
@@ -35,13 +35,13 @@ class Draws {
   std::size_t lane_, generators_, turn_ = 0;
 };
 
-void check_rng(const Call& call) {
+void check_rng(const BoundInstruction& call) {
   const DType type = call.out().type;
   if (kernels::is_float(type) || kernels::size_of(type) > 4)
     refuse(call, fmt::format("out is {}; expected an integer of at most 32 bits", name(type)));
 }
 
-void rng(const Call& call, Memory& memory) {
+void rng(const BoundInstruction& call, CoreMemory& memory) {
   const View& out = call.out();
   Draws draws(call, memory);
   const std::size_t size = kernels::size_of(out.type);
@@ -57,7 +57,7 @@ void rng(const Call& call, Memory& memory) {
 }
 
 // Inputs: columns for those of value (the least) and value1 (the most) that are not attributes.
-void check_rand2(const Call& call) {
+void check_rand2(const BoundInstruction& call) {
   const std::size_t columns = !call.has(Key::value) + !call.has(Key::value1);
   if (call.inputs.size() != columns)
     refuse(call, fmt::format("{} columns; expected {}: value and value1, or columns", call.inputs.size(), columns));
@@ -67,7 +67,7 @@ void check_rand2(const Call& call) {
   }
 }
 
-void rand2(const Call& call, Memory& memory) {
+void rand2(const BoundInstruction& call, CoreMemory& memory) {
   std::size_t next = 0;
   Scalar least(memory, call.has(Key::value) ? nullptr : &call.in(next++), call.number(Key::value));
   Scalar most(memory, call.has(Key::value1) ? nullptr : &call.in(next++), call.number(Key::value1));
@@ -82,7 +82,7 @@ void rand2(const Call& call, Memory& memory) {
 }
 
 // Inputs: data, and a column of probabilities unless rate is given.
-void check_dropout(const Call& call) {
+void check_dropout(const BoundInstruction& call) {
   if (call.in().type != call.out().type)
     refuse(call, fmt::format("data is {} and out {}; expected one type", name(call.in().type), name(call.out().type)));
   if (call.inputs.size() == 1 && !call.has(Key::rate)) refuse(call, "expected rate or a column of probabilities");
@@ -91,7 +91,7 @@ void check_dropout(const Call& call) {
   if (rate < 0 || rate > 1) refuse(call, fmt::format("rate is {}; expected 0 to 1", rate));
 }
 
-void dropout(const Call& call, Memory& memory) {
+void dropout(const BoundInstruction& call, CoreMemory& memory) {
   const View& out = call.out();
   Scalar rate(memory, call.inputs.size() == 2 ? &call.in(1) : nullptr, call.number(Key::rate));
   Draws draws(call, memory);
@@ -107,28 +107,28 @@ void dropout(const Call& call, Memory& memory) {
   }
 }
 
-void check_seed(const Call& call) {
+void check_seed(const BoundInstruction& call) {
   expect_rows(call, "seed", call.in(), 1);
   expect_elements(call, "seed", call.in(), 1);
   if (kernels::size_of(call.in().type) != 4)
     refuse(call, fmt::format("seed is {}; expected 32 bits", name(call.in().type)));
 }
 
-void seed(const Call& call, Memory& memory) {
+void seed(const BoundInstruction& call, CoreMemory& memory) {
   std::uint32_t word = 0;
   memory.read_bytes(call.in(), 0, reinterpret_cast<std::byte*>(&word));
   memory.state(call.instruction).seed(word);
 }
 
-std::int64_t state_words(const Call& call) { return call.instruction.engine == Engine::vector ? 24 : 6; }
+std::int64_t state_words(const BoundInstruction& call) { return call.instruction.engine == Engine::vector ? 24 : 6; }
 
-void check_state(const Call& call) {
+void check_state(const BoundInstruction& call) {
   const View& v = call.outputs.empty() ? call.in() : call.out();
   if (v.type != DType::u32) refuse(call, fmt::format("the states are {}; expected u32", name(v.type)));
   expect_elements(call, "states", v, state_words(call));
 }
 
-void check_state_on(const Call& call, const ChipSpec& chip) {
+void check_state_on(const BoundInstruction& call, const ChipSpec& chip) {
   if (call.instruction.engine == Engine::vector && chip.generation < 4)
     refuse(call, "the Vector engine's states are read and written from NeuronCore-v4 on");
 }
@@ -137,13 +137,13 @@ constexpr std::size_t words_each = std::tuple_size_v<decltype(Xorwow::words)>;
 
 // Visits the state of a row's partition, word by word.
 template <class Visit>
-void each_word(const Call& call, Memory& memory, const View& v, std::int64_t row, Visit visit) {
+void each_word(const BoundInstruction& call, CoreMemory& memory, const View& v, std::int64_t row, Visit visit) {
   Lane& lane = memory.state(call.instruction).lanes[static_cast<std::size_t>(call.buffer(v).partition + v.row + row)];
   for (std::size_t w = 0; w < static_cast<std::size_t>(state_words(call)); ++w)
     visit(w, lane.random[w / words_each].words[w % words_each]);
 }
 
-void set_state(const Call& call, Memory& memory) {
+void set_state(const BoundInstruction& call, CoreMemory& memory) {
   const View& from = call.in();
   Bits bits(memory, from);
   for (std::int64_t r = 0; r < from.rows; ++r) {
@@ -153,7 +153,7 @@ void set_state(const Call& call, Memory& memory) {
   }
 }
 
-void get_state(const Call& call, Memory& memory) {
+void get_state(const BoundInstruction& call, CoreMemory& memory) {
   const View& to = call.out();
   Bits bits(memory, to);
   std::vector<std::uint64_t> words(bits.elements());

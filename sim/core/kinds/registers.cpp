@@ -7,23 +7,23 @@
 namespace trellis::sim::core {
 namespace {
 
-void check_number(const Call& call, std::string_view operand, const View& v) {
+void check_number(const BoundInstruction& call, std::string_view operand, const View& v) {
   expect_rows(call, operand, v, 1);
   expect_elements(call, operand, v, 1);
   if (kernels::size_of(v.type) > 4)
     refuse(call, fmt::format("{} is {}; expected at most 32 bits", operand, name(v.type)));
 }
 
-void check_load(const Call& call) { check_number(call, "source", call.in()); }
-void check_store(const Call& call) { check_number(call, "out", call.out()); }
+void check_load(const BoundInstruction& call) { check_number(call, "source", call.in()); }
+void check_store(const BoundInstruction& call) { check_number(call, "out", call.out()); }
 
-void load(const Call& call, Memory& memory) {
+void load(const BoundInstruction& call, CoreMemory& memory) {
   double number = 0;
   memory.read(call.in(), 0, &number);
   memory.reg(static_cast<std::size_t>(call.number(Key::target))) = static_cast<std::int64_t>(number);
 }
 
-void store(const Call& call, Memory& memory) {
+void store(const BoundInstruction& call, CoreMemory& memory) {
   const auto number = static_cast<double>(memory.reg(static_cast<std::size_t>(call.number(Key::source))));
   memory.write(call.out(), 0, &number);
 }

@@ -12,7 +12,7 @@ bool plain(AluOp op) {
 }
 
 // Inputs: data, other, and the column if operand0 is one.
-void check(const Call& call) {
+void check(const BoundInstruction& call) {
   const std::size_t columns = ScalarStep::needs_column(call, false) ? 1 : 0;
   if (call.inputs.size() != 2 + columns)
     refuse(call, fmt::format("{} inputs; expected {}: data, other and, where op has no number, a column",
@@ -22,7 +22,7 @@ void check(const Call& call) {
   expect_arithmetic(call, Key::op1);
 }
 
-double cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   bool bf16 = call.out().type == DType::bf16;
   for (std::size_t i = 0; i < 2; ++i) bf16 = bf16 && call.in(i).type == DType::bf16;
   const std::int64_t n = call.out().elements();
@@ -30,7 +30,7 @@ double cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
   return row_cycles(call, row, chip, n, fast ? 1 : 0);
 }
 
-void run(const Call& call, Memory& memory) {
+void run(const BoundInstruction& call, CoreMemory& memory) {
   Source data(memory, call.in(0)), other(memory, call.in(1));
   Sink out(call, memory, call.out());
   std::size_t column = 2;

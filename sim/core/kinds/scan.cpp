@@ -8,7 +8,7 @@
 namespace trellis::sim::core {
 namespace {
 
-void check_scan(const Call& call) {
+void check_scan(const BoundInstruction& call) {
   if (call.space(call.in(0)) == Space::psum && call.space(call.in(1)) == Space::psum)
     refuse(call, "data0 and data1 both lie in PSUM; expected one of them in SBUF");
   expect_arithmetic(call, Key::op);
@@ -34,7 +34,7 @@ void scan_row(AluOp op, bool reverse, AluOp op1, bool reverse1, const float* a, 
   for (std::size_t i = 0; i < n; ++i) out[i] = state = one(op1, reverse1, one(op, reverse, a[i], state), b[i]);
 }
 
-void scan(const Call& call, Memory& memory) {
+void scan(const BoundInstruction& call, CoreMemory& memory) {
   Source a(memory, call.in(0)), b(memory, call.in(1));
   Sink out(call, memory, call.out());
   Scalar initial(memory, call.inputs.size() == 3 ? &call.in(2) : nullptr, call.number(Key::value));
@@ -57,7 +57,7 @@ const Registered tensor_tensor_scan(
      .check = check_scan,
      .run = scan});
 
-void check_cumulative(const Call& call) {
+void check_cumulative(const BoundInstruction& call) {
   expect_arithmetic(call, Key::op);
   expect_reduction(call, Key::op1);
   const std::size_t columns = ScalarStep::needs_column(call, false) ? 1 : 0;
@@ -69,7 +69,7 @@ void check_cumulative(const Call& call) {
       refuse(call, fmt::format("{} is not among its types; expected at most 16 bits of integer", name(v->type)));
 }
 
-void cumulative(const Call& call, Memory& memory) {
+void cumulative(const BoundInstruction& call, CoreMemory& memory) {
   Source in(memory, call.in());
   Sink out(call, memory, call.out());
   std::size_t column = 1;
@@ -103,9 +103,9 @@ const Registered tensor_scalar_cumulative(
      .check = check_cumulative,
      .run = cumulative});
 
-const View* result_of(const Call& call) { return call.outputs.size() == 2 ? &call.out(1) : nullptr; }
+const View* result_of(const BoundInstruction& call) { return call.outputs.size() == 2 ? &call.out(1) : nullptr; }
 
-void check_reduce(const Call& call) {
+void check_reduce(const BoundInstruction& call) {
   expect_arithmetic(call, Key::op);
   const std::size_t columns = ScalarStep::needs_column(call, false) ? 1 : 0;
   if (call.inputs.size() != 1 + columns)
@@ -116,12 +116,12 @@ void check_reduce(const Call& call) {
   check_accumulator(call, result_of(call));
 }
 
-double reduce_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double reduce_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   const double elements = row_cycles(call, row, chip, call.out().elements());
   return result_of(call) != nullptr ? elements : elements - row.fixed;  // fixed: to read the accumulators
 }
 
-void reduce(const Call& call, Memory& memory) {
+void reduce(const BoundInstruction& call, CoreMemory& memory) {
   Source in(memory, call.in());
   Sink out(call, memory, call.out());
   std::size_t column = 1;

@@ -10,12 +10,12 @@
 namespace trellis::sim::core {
 namespace {
 
-void expect_same_shape(const Call& call, std::string_view operand, const View& v) {
+void expect_same_shape(const BoundInstruction& call, std::string_view operand, const View& v) {
   expect_rows(call, operand, v, call.out().rows);
   expect_elements(call, operand, v, call.out().elements());
 }
 
-void expect_one_psum(const Call& call, const View& a, const View& b) {
+void expect_one_psum(const BoundInstruction& call, const View& a, const View& b) {
   if (call.space(a) == Space::psum && call.space(b) == Space::psum)
     refuse(call, "values and predicate both lie in PSUM; expected one of them in SBUF");
 }
@@ -23,7 +23,7 @@ void expect_one_psum(const Call& call, const View& a, const View& b) {
 // A row of the predicate as 1 and 0.
 class Predicate {
  public:
-  Predicate(const Call& call, Memory& memory, const View& v)
+  Predicate(const BoundInstruction& call, CoreMemory& memory, const View& v)
       : source_(memory, v), row_(source_.elements()), reversed_(call.number(Key::reverse) != 0) {}
   const float* row(std::int64_t r) {
     const float* from = source_.row(r);
@@ -41,14 +41,14 @@ void pick(const float* __restrict yes, Term a, Term b, float* __restrict out, st
   for (std::size_t i = 0; i < n; ++i) out[i] = yes[i] != 0 ? a.at[a.spread ? 0 : i] : b.at[b.spread ? 0 : i];
 }
 
-double select_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double select_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   bool psum = false;
   for (const View& v : call.inputs) psum = psum || call.space(v) == Space::psum;
   return row_cycles(call, row, chip, call.out().elements(), psum ? 1 : 0);
 }
 
 // Inputs: predicate, and the values unless they are a number.
-void check_predicated(const Call& call) {
+void check_predicated(const BoundInstruction& call) {
   const DType type = call.in().type;
   if (type != DType::u8 && type != DType::u16 && type != DType::u32)
     refuse(call, fmt::format("predicate is {}; expected u8, u16 or u32", name(type)));
@@ -64,7 +64,7 @@ void check_predicated(const Call& call) {
            fmt::format("source is {} and out {}; expected one type", name(call.in(1).type), name(call.out().type)));
 }
 
-void predicated(const Call& call, Memory& memory) {
+void predicated(const BoundInstruction& call, CoreMemory& memory) {
   Predicate yes(call, memory, call.in());
   const View& out = call.out();
   const auto n = static_cast<std::size_t>(out.elements());
@@ -89,10 +89,10 @@ const Registered tensor_copy_predicated({.name = "tensor_copy_predicated",
                                          .cycles = select_cycles,
                                          .run = predicated});
 
-const View* result_of(const Call& call) { return call.outputs.size() == 2 ? &call.out(1) : nullptr; }
+const View* result_of(const BoundInstruction& call) { return call.outputs.size() == 2 ? &call.out(1) : nullptr; }
 
 // Inputs: predicate, on_true, and on_false unless it is a number.
-void check_select(const Call& call) {
+void check_select(const BoundInstruction& call) {
   if (kernels::is_float(call.in(0).type))
     refuse(call, fmt::format("predicate is {}; expected an integer type", name(call.in(0).type)));
   for (std::size_t i = 0; i < 2; ++i) expect_same_shape(call, i == 0 ? "predicate" : "on_true", call.in(i));
@@ -102,7 +102,7 @@ void check_select(const Call& call) {
   check_accumulator(call, result_of(call));
 }
 
-void select(const Call& call, Memory& memory) {
+void select(const BoundInstruction& call, CoreMemory& memory) {
   Predicate yes(call, memory, call.in(0));
   Source on_true(memory, call.in(1));
   Sink out(call, memory, call.out());
@@ -141,14 +141,14 @@ const Registered select_reduce({.name = "select_reduce",
                                 .cycles = select_cycles,
                                 .run = select});
 
-void expect_compare(const Call& call, Key key) {
+void expect_compare(const BoundInstruction& call, Key key) {
   if (!is_compare(call.alu(key)) || call.alu(key) == AluOp::not_equal)
     refuse(call,
            fmt::format("{} is {}; expected is_equal, is_gt, is_ge, is_lt or is_le", name(key), name(call.alu(key))));
 }
 
 // Inputs: data, bound0, bound1.
-void check_range(const Call& call) {
+void check_range(const BoundInstruction& call) {
   expect_compare(call, Key::compare);
   expect_compare(call, Key::compare1);
   expect_same_shape(call, "data", call.in(0));
@@ -164,7 +164,7 @@ void check_range(const Call& call) {
   check_accumulator(call, result_of(call));
 }
 
-void range(const Call& call, Memory& memory) {
+void range(const BoundInstruction& call, CoreMemory& memory) {
   Source data(memory, call.in(0));
   Scalar low(memory, &call.in(1), 0), high(memory, &call.in(2), 0);
   Sink out(call, memory, call.out());
@@ -195,13 +195,13 @@ const Registered range_select(
      .check = check_range,
      .run = range});
 
-void check_affine(const Call& call) {
+void check_affine(const BoundInstruction& call) {
   expect_same_shape(call, "data", call.in());
   if (call.has(Key::compare) && !is_compare(call.alu(Key::compare)))
     refuse(call, fmt::format("cmp is {}; expected a comparison", name(call.alu(Key::compare))));
 }
 
-void affine(const Call& call, Memory& memory) {
+void affine(const BoundInstruction& call, CoreMemory& memory) {
   const View& out_view = call.out();
   const Pattern pattern(call, out_view);
   Source data(memory, call.in());

@@ -12,7 +12,7 @@ namespace trellis::sim::core {
 namespace {
 
 template <Function f>
-void apply(const Call& call, Memory& memory) {
+void apply(const BoundInstruction& call, CoreMemory& memory) {
   Source in(memory, call.in());
   Sink out(call, memory, call.out());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
@@ -39,15 +39,15 @@ const Registered rsqrt({.name = "rsqrt",
                         .shape = Shape::elementwise,
                         .run = apply<Function::rsqrt>});
 
-const View* result_of(const Call& call) { return call.outputs.size() == 2 ? &call.out(1) : nullptr; }
+const View* result_of(const BoundInstruction& call) { return call.outputs.size() == 2 ? &call.out(1) : nullptr; }
 
-void expect_shape(const Call& call) {
+void expect_shape(const BoundInstruction& call) {
   expect_rows(call, "data", call.in(), call.out().rows);
   expect_elements(call, "data", call.in(), call.out().elements());
 }
 
 // Inputs: data, and a column to be subtracted unless value (default 0) gives it.
-void check_exponential(const Call& call) {
+void check_exponential(const BoundInstruction& call) {
   expect_shape(call);
   if (call.inputs.size() == 2) expect_elements(call, "most", call.in(1), 1);
   if (call.inputs.size() == 2 && call.has(Key::value)) refuse(call, "both value and a column");
@@ -55,7 +55,7 @@ void check_exponential(const Call& call) {
   check_accumulator(call, result_of(call));
 }
 
-void exponential(const Call& call, Memory& memory) {
+void exponential(const BoundInstruction& call, CoreMemory& memory) {
   Source in(memory, call.in());
   Scalar most(memory, call.inputs.size() == 2 ? &call.in(1) : nullptr, call.number(Key::value));
   Sink out(call, memory, call.out());
@@ -81,7 +81,7 @@ const Registered exponential_kind(
      .check = check_exponential,
      .run = exponential});
 
-void check_activate2(const Call& call) {
+void check_activate2(const BoundInstruction& call) {
   expect_shape(call);
   check_scalar_steps(call, 1);
   using enum AluOp;
@@ -101,13 +101,13 @@ void check_activate2(const Call& call) {
   check_accumulator(call, result_of(call));
 }
 
-double activate2_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double activate2_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   const bool fast = is_16bit(call.in().type) && is_16bit(call.out().type);
   const double elements = row_cycles(call, row, chip, call.in().elements(), fast ? 1 : 0);
   return result_of(call) != nullptr ? elements : elements - row.fixed;  // fixed: to read the accumulators
 }
 
-void activate2(const Call& call, Memory& memory) {
+void activate2(const BoundInstruction& call, CoreMemory& memory) {
   Source in(memory, call.in());
   Sink out(call, memory, call.out());
   std::size_t column = 1;
@@ -151,7 +151,7 @@ const Registered activate2_kind(
      .not_yet = "load_reduce"});
 
 // The place in elements is `scale` times the number that the second input holds.
-void check_dynamic(const Call& call) {
+void check_dynamic(const BoundInstruction& call) {
   expect_elements(call, "source", call.in(0), call.out().elements());
   expect_rows(call, "source", call.in(0), call.out().rows);
   expect_rows(call, "offset", call.in(1), 1);
@@ -161,17 +161,17 @@ void check_dynamic(const Call& call) {
 }
 
 // fixed: the least cost of an instruction whose place is not known beforehand.
-double dynamic_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double dynamic_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   return std::max(row_cycles(call, row, chip, call.out().elements()) - row.fixed, row.fixed);
 }
 
-View moved(const Call& call, Memory& memory, View v) {
+View moved(const BoundInstruction& call, CoreMemory& memory, View v) {
   double offset = 0;
   memory.read(call.in(1), 0, &offset);
   const auto bytes = static_cast<std::int64_t>(offset * call.number(Key::scale, 1)) *
                      static_cast<std::int64_t>(kernels::size_of(v.type));
   v.offset += bytes;
-  const Buffer& b = call.buffer(v);
+  const CoreBuffer& b = call.buffer(v);
   std::int64_t last = 0;
   for (int d = 0; d < v.dims; ++d)
     last += (v.dim[static_cast<std::size_t>(d)].count - 1) * v.dim[static_cast<std::size_t>(d)].stride;
@@ -181,7 +181,7 @@ View moved(const Call& call, Memory& memory, View v) {
 }
 
 template <bool source>
-void copy_moved(const Call& call, Memory& memory) {
+void copy_moved(const BoundInstruction& call, CoreMemory& memory) {
   const View in = source ? moved(call, memory, call.in(0)) : call.in(0);
   const View out = source ? call.out() : moved(call, memory, call.out());
   Source from(memory, in);
@@ -189,7 +189,7 @@ void copy_moved(const Call& call, Memory& memory) {
   for (std::int64_t r = 0; r < out.rows; ++r) to.store(r, from.row(r));
 }
 
-Kind dynamic(std::string name, std::string summary, void (*run)(const Call&, Memory&)) {
+Kind dynamic(std::string name, std::string summary, void (*run)(const BoundInstruction&, CoreMemory&)) {
   return {.name = std::move(name),
           .summary = std::move(summary),
           .engines = {Engine::vector, Engine::scalar, Engine::gpsimd},

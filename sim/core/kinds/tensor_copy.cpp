@@ -7,13 +7,13 @@
 namespace trellis::sim::core {
 namespace {
 
-double copy_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double copy_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   return row_cycles(call, row, chip, call.out().elements(), copy_speed(call.out(), call.in(), call, chip));
 }
 
-void copy(const Call& call, Memory& memory) { copy_rows(call, memory, call.in(), call.out()); }
+void copy(const BoundInstruction& call, CoreMemory& memory) { copy_rows(call, memory, call.in(), call.out()); }
 
-void check_copy(const Call& call) { expect_elements(call, "source", call.in(), call.out().elements()); }
+void check_copy(const BoundInstruction& call) { expect_elements(call, "source", call.in(), call.out().elements()); }
 
 const Registered tensor_copy({.name = "tensor_copy",
                               .summary = "out = source, cast through f32 where the types differ",
@@ -26,12 +26,12 @@ const Registered tensor_copy({.name = "tensor_copy",
                               .cycles = copy_cycles,
                               .run = copy});
 
-double memset_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double memset_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   const bool fast = call.number(Key::value) == 0 && kernels::size_of(call.out().type) == 2;
   return row_cycles(call, row, chip, call.out().elements(), fast ? 1 : 0);
 }
 
-void set(const Call& call, Memory& memory) {
+void set(const BoundInstruction& call, CoreMemory& memory) {
   const View& out = call.out();
   const std::vector<double> row(static_cast<std::size_t>(out.elements()), call.number(Key::value));
   for (std::int64_t r = 0; r < out.rows; ++r) memory.write(out, r, row.data());

@@ -8,9 +8,9 @@ namespace trellis::sim::core {
 namespace {
 
 // How many neighbouring elements become one: all, unless out has more than one element.
-std::int64_t run_length(const Call& call) { return call.in().elements() / call.out().elements(); }
+std::int64_t run_length(const BoundInstruction& call) { return call.in().elements() / call.out().elements(); }
 
-void check(const Call& call) {
+void check(const BoundInstruction& call) {
   const View &in = call.in(), &out = call.out();
   const AluOp op = call.alu();
   if (!is_reduction(op)) refuse(call, fmt::format("op is {}, which does not reduce", name(op)));
@@ -27,13 +27,13 @@ void check(const Call& call) {
                              out.elements()));
 }
 
-double cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   const bool bf16 = call.in().type == DType::bf16 && call.out().type == DType::bf16;
   const bool fast = bf16 && (call.alu() == AluOp::add || call.alu() == AluOp::max);
   return row_cycles(call, row, chip, call.in().elements(), fast ? 1 : 0);
 }
 
-void bits(const Call& call, Memory& memory) {
+void bits(const BoundInstruction& call, CoreMemory& memory) {
   Bits in(memory, call.in()), out(memory, call.out());
   const auto length = static_cast<std::size_t>(run_length(call));
   std::vector<std::uint64_t> row(out.elements());
@@ -52,12 +52,12 @@ void bits(const Call& call, Memory& memory) {
 }
 
 // Sums of f32 go from left to right: a run on Trainium 1 is published in which all 4,096 agree with that to the bit.
-SumOrder order_of(const Call& call, const Memory& memory) {
+SumOrder order_of(const BoundInstruction& call, const CoreMemory& memory) {
   const bool published = call.alu() == AluOp::add && call.in().type == DType::f32;
   return published ? SumOrder::sequential : memory.sum_order();
 }
 
-void run(const Call& call, Memory& memory) {
+void run(const BoundInstruction& call, CoreMemory& memory) {
   const AluOp op = call.alu();
   if (is_bitwise(op)) return bits(call, memory);
   const SumOrder order = order_of(call, memory);

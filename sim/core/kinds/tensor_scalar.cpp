@@ -10,13 +10,13 @@
 
 namespace trellis::sim::core {
 
-ScalarStep::ScalarStep(const Call& call, Memory& memory, bool second, std::size_t& next_column)
+ScalarStep::ScalarStep(const BoundInstruction& call, CoreMemory& memory, bool second, std::size_t& next_column)
     : op(call.alu(second ? Key::op1 : Key::op)),
       reversed_(call.number(second ? Key::reverse1 : Key::reverse) != 0),
       scalar_(memory, needs_column(call, second) ? &call.in(next_column++) : nullptr,
               call.number(second ? Key::value1 : Key::value)) {}
 
-bool ScalarStep::needs_column(const Call& call, bool second) {
+bool ScalarStep::needs_column(const BoundInstruction& call, bool second) {
   const Key op = second ? Key::op1 : Key::op;
   return call.has(op) && !is_unary(call.alu(op)) && call.alu(op) != AluOp::bypass &&
          !call.has(second ? Key::value1 : Key::value);
@@ -38,7 +38,7 @@ void ScalarStep::apply(std::int64_t row, const std::uint64_t* data, int bits, st
     bitwise(op, {data}, {&number, true}, bits, out, n);
 }
 
-void check_scalar_steps(const Call& call, std::size_t other_inputs) {
+void check_scalar_steps(const BoundInstruction& call, std::size_t other_inputs) {
   std::size_t columns = 0;
   for (const bool second : {false, true}) columns += ScalarStep::needs_column(call, second);
   if (call.inputs.size() != other_inputs + columns)
@@ -54,7 +54,7 @@ void check_scalar_steps(const Call& call, std::size_t other_inputs) {
 
 namespace {
 
-void check(const Call& call) {
+void check(const BoundInstruction& call) {
   check_scalar_steps(call, 1);
   if (!is_bitwise(call.alu())) return;
   const View &in = call.in(), &out = call.out();
@@ -72,11 +72,11 @@ void check(const Call& call) {
                              name(call.alu()), name(in.type), name(out.type)));
 }
 
-double cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   return row_cycles(call, row, chip, call.out().elements(), copy_speed(call.out(), call.in(), call, chip));
 }
 
-void bits(const Call& call, Memory& memory) {
+void bits(const BoundInstruction& call, CoreMemory& memory) {
   Bits in(memory, call.in()), out(memory, call.out());
   std::vector<std::uint64_t> middle(out.elements()), last(out.elements());
   std::size_t column = 1;
@@ -91,7 +91,7 @@ void bits(const Call& call, Memory& memory) {
   }
 }
 
-void run(const Call& call, Memory& memory) {
+void run(const BoundInstruction& call, CoreMemory& memory) {
   if (is_bitwise(call.alu())) return bits(call, memory);
   Source in(memory, call.in());
   Sink out(call, memory, call.out());

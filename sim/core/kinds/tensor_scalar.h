@@ -9,8 +9,8 @@ namespace trellis::sim::core {
 // the next column among the inputs.
 class ScalarStep {
  public:
-  ScalarStep(const Call&, Memory&, bool second, std::size_t& next_column);
-  static bool needs_column(const Call&, bool second);
+  ScalarStep(const BoundInstruction&, CoreMemory&, bool second, std::size_t& next_column);
+  static bool needs_column(const BoundInstruction&, bool second);
   void apply(std::int64_t row, const float* data, float* out, std::size_t n);
   void apply(std::int64_t row, const std::uint64_t* data, int bits, std::uint64_t* out, std::size_t n);
 
@@ -22,6 +22,6 @@ class ScalarStep {
 };
 
 // Throws unless each operation has its operand. other_inputs: number of inputs before the columns.
-void check_scalar_steps(const Call&, std::size_t other_inputs);
+void check_scalar_steps(const BoundInstruction&, std::size_t other_inputs);
 
 }  // namespace trellis::sim::core

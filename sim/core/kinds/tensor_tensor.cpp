@@ -11,7 +11,7 @@ bool plain(AluOp op) { return op == AluOp::add || op == AluOp::multiply || op ==
 
 // 1: an operand comes from PSUM. 2: operands are in SBUF and all types are narrow, which matters if the chip has the
 // mode. 3: also all is bf16 and contiguous and the operation is a plain one, which matters everywhere.
-int speed(const Call& call, const ChipSpec& chip) {
+int speed(const BoundInstruction& call, const ChipSpec& chip) {
   const View &a = call.in(0), &b = call.in(1), &out = call.out();
   const bool sbuf = call.space(a) == Space::sbuf && call.space(b) == Space::sbuf;
   if (sbuf && is_narrow(a.type, chip) && is_narrow(b.type, chip) && is_narrow(out.type, chip)) {
@@ -22,13 +22,13 @@ int speed(const Call& call, const ChipSpec& chip) {
   return call.space(a) == Space::psum || call.space(b) == Space::psum ? 1 : 0;
 }
 
-double cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   const int known = speed(call, chip);
   const bool has_mode = row.faster < row.fast;  // 16 bits run at twice the rate, plain or not
   return row_cycles(call, row, chip, call.out().elements(), known >= 2 && has_mode ? 2 : known == 2 ? 0 : known & 1);
 }
 
-void bits(const Call& call, Memory& memory) {
+void bits(const BoundInstruction& call, CoreMemory& memory) {
   Bits a(memory, call.in(0)), b(memory, call.in(1)), out(memory, call.out());
   std::vector<std::uint64_t> row(out.elements());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
@@ -37,7 +37,7 @@ void bits(const Call& call, Memory& memory) {
   }
 }
 
-void run(const Call& call, Memory& memory) {
+void run(const BoundInstruction& call, CoreMemory& memory) {
   if (is_bitwise(call.alu())) return bits(call, memory);
   Source a(memory, call.in(0)), b(memory, call.in(1));
   Sink out(call, memory, call.out());
@@ -47,7 +47,7 @@ void run(const Call& call, Memory& memory) {
   }
 }
 
-void check(const Call& call) {
+void check(const BoundInstruction& call) {
   const AluOp op = call.alu();
   if (is_unary(op) || op == AluOp::bypass || op == AluOp::average)
     refuse(call, fmt::format("op is {}, which takes one operand; expected an operation of two", name(op)));

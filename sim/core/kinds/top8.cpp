@@ -16,28 +16,28 @@ namespace {
 constexpr std::size_t eight = 8;
 constexpr std::int64_t longest = 16'384;  // row that Vector searches
 
-void expect_searchable(const Call& call, const View& data) {
+void expect_searchable(const BoundInstruction& call, const View& data) {
   expect_rows(call, "data", data, call.out().rows);
   if (data.elements() < 8 || data.elements() > longest)
     refuse(call, fmt::format("data has {} elements a row; expected 8 to {}", data.elements(), longest));
 }
 
-void expect_index(const Call& call, std::string_view operand, const View& v) {
+void expect_index(const BoundInstruction& call, std::string_view operand, const View& v) {
   expect_elements(call, operand, v, eight);
   if (v.type != DType::u16 && v.type != DType::u32)
     refuse(call, fmt::format("{} is {}; expected u16 or u32", operand, name(v.type)));
 }
 
-double data_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double data_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   return row_cycles(call, row, chip, call.in().elements());
 }
 
-void check_max8(const Call& call) {
+void check_max8(const BoundInstruction& call) {
   expect_searchable(call, call.in());
   expect_elements(call, "out", call.out(), eight);
 }
 
-void max8(const Call& call, Memory& memory) {
+void max8(const BoundInstruction& call, CoreMemory& memory) {
   Source in(memory, call.in());
   Sink out(call, memory, call.out());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
@@ -77,7 +77,7 @@ std::array<std::size_t, eight> places(const float* data, std::size_t n, const fl
 constexpr std::array<std::size_t, eight> upwards = {0, 1, 2, 3, 4, 5, 6, 7}, downwards = {7, 6, 5, 4, 3, 2, 1, 0};
 
 // Indices of absent values have all bits set.
-void write_places(Memory& memory, const View& v, std::int64_t r, const std::array<std::size_t, eight>& found,
+void write_places(CoreMemory& memory, const View& v, std::int64_t r, const std::array<std::size_t, eight>& found,
                   std::size_t n) {
   const double nowhere = v.type == DType::u16 ? 65535.0 : 4294967295.0;
   std::array<double, eight> row;
@@ -85,14 +85,14 @@ void write_places(Memory& memory, const View& v, std::int64_t r, const std::arra
   memory.write(v, r, row.data());
 }
 
-void check_find(const Call& call) {
+void check_find(const BoundInstruction& call) {
   expect_searchable(call, call.in(0));
   expect_elements(call, "values", call.in(1), eight);
   expect_rows(call, "values", call.in(1), call.out().rows);
   expect_index(call, "out", call.out());
 }
 
-void find(const Call& call, Memory& memory) {
+void find(const BoundInstruction& call, CoreMemory& memory) {
   Source data(memory, call.in(0)), values(memory, call.in(1));
   for (std::int64_t r = 0; r < call.out().rows; ++r)
     write_places(memory, call.out(), r, places(data.row(r), data.elements(), values.row(r), upwards), data.elements());
@@ -108,7 +108,7 @@ const Registered nc_find_index8({.name = "nc_find_index8",
                                  .cycles = data_cycles,
                                  .run = find});
 
-void check_replace(const Call& call) {
+void check_replace(const BoundInstruction& call) {
   expect_searchable(call, call.in(0));
   expect_elements(call, "out", call.out(), call.in(0).elements());
   expect_elements(call, "values", call.in(1), eight);
@@ -119,7 +119,7 @@ void check_replace(const Call& call) {
   }
 }
 
-void replace(const Call& call, Memory& memory) {
+void replace(const BoundInstruction& call, CoreMemory& memory) {
   Source data(memory, call.in(0)), values(memory, call.in(1));
   Sink out(call, memory, call.out());
   const auto with = static_cast<float>(call.number(Key::value));
@@ -146,7 +146,7 @@ const Registered nc_match_replace8({.name = "nc_match_replace8",
 
 constexpr std::int64_t core_partitions = 16;  // partitions that one of GpSimd's cores serves
 
-void check_topk(const Call& call) {
+void check_topk(const BoundInstruction& call) {
   const View &src = call.in(), &values = call.out(0), &indices = call.out(1);
   const double n = call.number(Key::count);
   if (src.type != DType::bf16 || values.type != DType::bf16)
@@ -163,13 +163,13 @@ void check_topk(const Call& call) {
   for (const View& v : call.outputs) expect_rows(call, "out", v, src.rows);
 }
 
-double topk_cycles(const Call& call, const CostRow& row, const ChipSpec& chip) {
+double topk_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   return row_cycles(call, row, chip, static_cast<std::int64_t>(call.number(Key::count))) +
          static_cast<double>(call.out().elements());
 }
 
 // The elements of 16 partitions, column by column.
-std::vector<float> snake(Memory& memory, const View& src, std::int64_t first, std::size_t n) {
+std::vector<float> snake(CoreMemory& memory, const View& src, std::int64_t first, std::size_t n) {
   const auto columns = static_cast<std::size_t>(src.elements());
   std::vector<float> all(n), row(columns);
   for (std::size_t p = 0; p < core_partitions; ++p) {
@@ -179,7 +179,7 @@ std::vector<float> snake(Memory& memory, const View& src, std::int64_t first, st
   return all;
 }
 
-void topk(const Call& call, Memory& memory) {
+void topk(const BoundInstruction& call, CoreMemory& memory) {
   const auto n = static_cast<std::size_t>(call.number(Key::count));
   const auto k = static_cast<std::size_t>(call.out().elements());
   std::vector<std::size_t> order(n);
@@ -211,7 +211,7 @@ const Registered topk_kind({.name = "topk",
                             .cycles = topk_cycles,
                             .run = topk});
 
-void check_nonzero(const Call& call) {
+void check_nonzero(const BoundInstruction& call) {
   const View &src = call.in(), &out = call.out();
   if (src.type != DType::f32 && src.type != DType::i32)
     refuse(call, fmt::format("data is {}; expected f32 or i32", name(src.type)));
@@ -220,7 +220,7 @@ void check_nonzero(const Call& call) {
   expect_elements(call, "out", out, src.elements() + 1);
 }
 
-void nonzero(const Call& call, Memory& memory) {
+void nonzero(const BoundInstruction& call, CoreMemory& memory) {
   const View &src = call.in(), &out = call.out();
   const auto n = static_cast<std::size_t>(src.elements());
   std::vector<double> from(n), row(n + 1);
@@ -246,7 +246,7 @@ const Registered nonzero_with_count(
      .check = check_nonzero,
      .run = nonzero});
 
-void check_bounds(const Call& call) {
+void check_bounds(const BoundInstruction& call) {
   for (const View* v : {&call.in(), &call.out()}) {
     expect_rows(call, "operand", *v, 1);
     if (v->type != DType::f32 && v->type != DType::i32)
@@ -256,7 +256,7 @@ void check_bounds(const Call& call) {
 }
 
 // The starts of all elements, then the ends.
-void bounds(const Call& call, Memory& memory) {
+void bounds(const BoundInstruction& call, CoreMemory& memory) {
   const auto n = static_cast<std::size_t>(call.in().elements());
   std::vector<double> ids(n), out(2 * n);
   memory.read(call.in(), 0, ids.data());

@@ -1,4 +1,4 @@
-// The assembler: a Program as text, an instruction a line, and back. Printed text reads back as the same program.
+// The assembler: a program as text, an instruction a line, and back. Printed text reads back as the same program.
 //
 //   program NAME cores=1
 //   hbm a bf16 bytes=32768 input                      also output; neither: internal
@@ -19,10 +19,10 @@
 
 namespace trellis::sim::core {
 
-std::string print(const Program&);
-std::string print(const Program&, const Instruction&);
+std::string print(const EngineProgram&);
+std::string print(const EngineProgram&, const Instruction&);
 
 // Throws invalid_argument, naming the line, the word and what was expected. Reads form alone: check() has the rules.
-Program parse(std::string_view text);
+EngineProgram parse(std::string_view text);
 
 }  // namespace trellis::sim::core

@@ -17,7 +17,7 @@ constexpr std::int64_t most_bytes = std::int64_t{1} << 44, most_count = INT32_MA
 
 class Parser {
  public:
-  Program parse(std::string_view text) {
+  EngineProgram parse(std::string_view text) {
     std::size_t number = 0;
     while (!text.empty()) {
       const std::size_t end = std::min(text.find('\n'), text.size());
@@ -68,7 +68,7 @@ class Parser {
   }
 
   void parse_hbm(Words& w) {
-    Buffer b{.name = std::string(w.name()), .space = Space::hbm};
+    CoreBuffer b{.name = std::string(w.name()), .space = Space::hbm};
     expect_new(w, buffers_, b.name);
     b.type = parse_type(w);
     w.expect("bytes=");
@@ -81,7 +81,7 @@ class Parser {
   }
 
   void parse_on_chip(Words& w, Space space) {
-    Buffer b{.name = std::string(w.name()), .space = space};
+    CoreBuffer b{.name = std::string(w.name()), .space = space};
     expect_new(w, buffers_, b.name);
     b.type = parse_type(w);
     w.expect("core=");
@@ -170,7 +170,7 @@ class Parser {
     const std::string_view name = w.name();
     const auto found = buffers_.find(name);
     if (found == buffers_.end()) throw std::invalid_argument(fmt::format("line {}: no buffer '{}'", w.number(), name));
-    const Buffer& b = program_.buffers[found->second];
+    const CoreBuffer& b = program_.buffers[found->second];
     View v{.buffer = static_cast<std::int32_t>(found->second), .type = b.type, .dims = 0};
     w.expect("[");
     v.row = w.integer<std::int32_t>(0, most_count);
@@ -241,12 +241,12 @@ class Parser {
     program_.signals.push_back(signal);
   }
 
-  Program program_;
+  EngineProgram program_;
   std::map<std::string, std::size_t, std::less<>> buffers_, semaphores_;
 };
 
 }  // namespace
 
-Program parse(std::string_view text) { return Parser().parse(text); }
+EngineProgram parse(std::string_view text) { return Parser().parse(text); }
 
 }  // namespace trellis::sim::core

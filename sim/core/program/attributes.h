@@ -69,7 +69,7 @@ enum class ReduceCommand : std::uint8_t {
   load_reduce    // begin with value1
 };
 
-enum class Bounds : std::uint8_t { error, skip };
+enum class BeyondBounds : std::uint8_t { error, skip };
 
 std::string_view name(Key);
 

@@ -8,7 +8,8 @@
 
 namespace trellis::sim::core {
 
-Builder::Builder(std::string name, const ChipSpec& chip, std::uint8_t cores) : chip_(chip), linker_(cores, chip) {
+ProgramBuilder::ProgramBuilder(std::string name, const ChipSpec& chip, std::uint8_t cores)
+    : chip_(chip), linker_(cores, chip) {
   if (cores < 1 || cores > std::max(chip.logical_cores, 1))
     throw std::invalid_argument(
         fmt::format("{}: {} cores; a logical core of {} has {}", name, cores, chip.name, chip.logical_cores));
@@ -19,7 +20,7 @@ Builder::Builder(std::string name, const ChipSpec& chip, std::uint8_t cores) : c
   psum_.assign(cores, FreeSpace(static_cast<std::int64_t>(chip.memory.psum_bytes), bank));
 }
 
-Operand Builder::hbm(std::string name, DType type, std::int64_t rows, std::int64_t columns, Role role) {
+Operand ProgramBuilder::hbm(std::string name, DType type, std::int64_t rows, std::int64_t columns, Role role) {
   if (rows < 1 || columns < 1 || rows > most_in_dim || columns > most_in_dim)
     throw std::invalid_argument(
         fmt::format("{}: {} rows of {} elements; expected 1 to {} of each", name, rows, columns, most_in_dim));
@@ -38,18 +39,18 @@ Operand Builder::hbm(std::string name, DType type, std::int64_t rows, std::int64
            .dim = {Dim{static_cast<std::int32_t>(columns), 1}}}};
 }
 
-Operand Builder::input(std::string name, DType type, std::int64_t rows, std::int64_t columns) {
+Operand ProgramBuilder::input(std::string name, DType type, std::int64_t rows, std::int64_t columns) {
   return hbm(std::move(name), type, rows, columns, Role::input);
 }
-Operand Builder::output(std::string name, DType type, std::int64_t rows, std::int64_t columns) {
+Operand ProgramBuilder::output(std::string name, DType type, std::int64_t rows, std::int64_t columns) {
   return hbm(std::move(name), type, rows, columns, Role::output);
 }
-Operand Builder::scratch(std::string name, DType type, std::int64_t rows, std::int64_t columns) {
+Operand ProgramBuilder::scratch(std::string name, DType type, std::int64_t rows, std::int64_t columns) {
   return hbm(std::move(name), type, rows, columns, Role::internal);
 }
 
-Operand Builder::on_chip(std::string name, Space space, DType type, std::int64_t rows, std::int64_t columns,
-                         std::uint8_t core) {
+Operand ProgramBuilder::on_chip(std::string name, Space space, DType type, std::int64_t rows, std::int64_t columns,
+                                std::uint8_t core) {
   if (core >= program_.cores) throw std::invalid_argument(fmt::format("{}: core {} of {}", name, core, program_.cores));
   if (rows < 1 || rows > chip_.memory.partitions || columns < 1 || columns > most_in_dim)
     throw std::invalid_argument(fmt::format("{}: {} rows of {} elements; expected 1 to {} rows of 1 to {}", name, rows,
@@ -76,21 +77,21 @@ Operand Builder::on_chip(std::string name, Space space, DType type, std::int64_t
            .dim = {Dim{static_cast<std::int32_t>(columns), 1}}}};
 }
 
-Operand Builder::tile(std::string name, DType type, std::int64_t rows, std::int64_t columns, std::uint8_t core) {
+Operand ProgramBuilder::tile(std::string name, DType type, std::int64_t rows, std::int64_t columns, std::uint8_t core) {
   return on_chip(std::move(name), Space::sbuf, type, rows, columns, core);
 }
-Operand Builder::psum(std::string name, DType type, std::int64_t rows, std::int64_t columns, std::uint8_t core) {
+Operand ProgramBuilder::psum(std::string name, DType type, std::int64_t rows, std::int64_t columns, std::uint8_t core) {
   return on_chip(std::move(name), Space::psum, type, rows, columns, core);
 }
 
-void Builder::free(const Operand& o) {
-  const Buffer& b = program_.buffers[static_cast<std::size_t>(o.view.buffer)];
+void ProgramBuilder::free(const Operand& o) {
+  const CoreBuffer& b = program_.buffers[static_cast<std::size_t>(o.view.buffer)];
   const bool taken = b.space != Space::hbm && (b.space == Space::sbuf ? sbuf_ : psum_)[b.core].give(b.offset);
   if (!taken) throw std::invalid_argument(fmt::format("{} freed: it has no memory on chip", b.name));
 }
 
-void Builder::add(std::string_view kind, Engine engine, std::initializer_list<Operand> outputs,
-                  std::vector<Operand> inputs, std::vector<Attribute> attributes, const Settings& settings) {
+void ProgramBuilder::add(std::string_view kind, Engine engine, std::initializer_list<Operand> outputs,
+                         std::vector<Operand> inputs, std::vector<Attribute> attributes, const Settings& settings) {
   Instruction i;
   i.kind = &kind_named(kind);
   i.engine = engine;
@@ -117,18 +118,18 @@ void Builder::add(std::string_view kind, Engine engine, std::initializer_list<Op
   linker_.add(program_, at, by_hand);
 }
 
-std::int32_t Builder::semaphore(std::string name) {
+std::int32_t ProgramBuilder::semaphore(std::string name) {
   program_.semaphores.push_back(std::move(name));
   return static_cast<std::int32_t>(program_.semaphores.size()) - 1;
 }
 
-void Builder::wait(std::int32_t semaphore, std::int32_t value, std::int16_t index, std::int32_t index_scale) {
+void ProgramBuilder::wait(std::int32_t semaphore, std::int32_t value, std::int16_t index, std::int32_t index_scale) {
   waits_by_hand_.push_back({semaphore, value, index, index_scale});
 }
 
-void Builder::signal(std::int32_t semaphore, std::int32_t add) { signals_by_hand_.push_back({semaphore, add}); }
+void ProgramBuilder::signal(std::int32_t semaphore, std::int32_t add) { signals_by_hand_.push_back({semaphore, add}); }
 
-Program Builder::finish() {
+EngineProgram ProgramBuilder::finish() {
   linker_.finish(program_);
   return std::move(program_);
 }

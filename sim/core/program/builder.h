@@ -1,4 +1,4 @@
-// Builds a Program in the way a kernel is written: places tiles, and derives semaphores from what instructions read and
+// Builds a program in the way a kernel is written: places tiles, and derives semaphores from what instructions read and
 // write, unless they are given by hand.
 #pragma once
 
@@ -21,9 +21,9 @@ struct Settings {
   int ring = -1;  // of a DMA; -1: the default ring of its engine
 };
 
-class Builder {
+class ProgramBuilder {
  public:
-  Builder(std::string name, const ChipSpec&, std::uint8_t cores = 1);
+  ProgramBuilder(std::string name, const ChipSpec&, std::uint8_t cores = 1);
 
   // Row-major matrices in HBM.
   Operand input(std::string name, DType, std::int64_t rows, std::int64_t columns);
@@ -45,14 +45,14 @@ class Builder {
   void signal(std::int32_t semaphore, std::int32_t add = 1);
 
   const ChipSpec& chip() const { return chip_; }
-  Program finish();
+  EngineProgram finish();
 
  private:
   Operand hbm(std::string name, DType, std::int64_t rows, std::int64_t columns, Role);
   Operand on_chip(std::string name, Space, DType, std::int64_t rows, std::int64_t columns, std::uint8_t core);
 
   const ChipSpec& chip_;
-  Program program_;
+  EngineProgram program_;
   std::vector<FreeSpace> sbuf_, psum_;      // of each core
   std::map<std::string, int> tiles_named_;  // how many
   Linker linker_;

@@ -4,17 +4,17 @@
 
 namespace trellis::sim::core {
 
-std::uint32_t processor_of(const Program& program, const Instruction& i, int rings) {
+std::uint32_t processor_of(const EngineProgram& program, const Instruction& i, int rings) {
   if (!i.kind->dma) return static_cast<std::uint32_t>(stream_of(i));
   return static_cast<std::uint32_t>(program.cores * engine_count + i.core * rings + i.queue);
 }
 
-std::size_t processors(const Program& program, int rings) {
+std::size_t processors(const EngineProgram& program, int rings) {
   return static_cast<std::size_t>(program.cores * (engine_count + rings));
 }
 
-Access access_of(const Program& program, const Instruction& i, std::uint32_t processor, std::uint32_t number) {
-  const bool adds = i.engine == Engine::tensor && Call(program, i).number(Key::accumulate) != 0;
+Access access_of(const EngineProgram& program, const Instruction& i, std::uint32_t processor, std::uint32_t number) {
+  const bool adds = i.engine == Engine::tensor && BoundInstruction(program, i).number(Key::accumulate) != 0;
   return {.processor = processor, .number = number, .adds = adds};
 }
 

@@ -12,8 +12,8 @@ namespace trellis::sim::core {
 
 // Numbers the processors, which finish in order: the engines of all cores, then the DMA rings of all cores, `rings` for
 // each core.
-std::uint32_t processor_of(const Program&, const Instruction&, int rings);
-std::size_t processors(const Program&, int rings);
+std::uint32_t processor_of(const EngineProgram&, const Instruction&, int rings);
+std::size_t processors(const EngineProgram&, int rings);
 
 // One instruction's access to memory.
 struct Access {
@@ -23,13 +23,13 @@ struct Access {
   bool adds = false;  // a product added to the contents of PSUM
 };
 
-Access access_of(const Program&, const Instruction&, std::uint32_t processor, std::uint32_t number);
+Access access_of(const EngineProgram&, const Instruction&, std::uint32_t processor, std::uint32_t number);
 
 class Dependencies {
  public:
   // Records the access. Calls back with processor and number for each earlier access that must have finished.
   template <class Found>
-  void touch(const Program& program, const View& view, const Access& access, Found found) {
+  void touch(const EngineProgram& program, const View& view, const Access& access, Found found) {
     const Footprint place = footprint_of(program, view);
     for (std::int64_t b = place.first_bucket(); b <= place.last_bucket(); ++b)
       each_conflict(areas_[{place.area, b}], place, access, found);

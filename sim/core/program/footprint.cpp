@@ -19,8 +19,8 @@ std::int64_t width_of(const View& v) {
 
 }  // namespace
 
-Footprint footprint_of(const Program& program, const View& v) {
-  const Buffer& b = program.buffers[static_cast<std::size_t>(v.buffer)];
+Footprint footprint_of(const EngineProgram& program, const View& v) {
+  const CoreBuffer& b = program.buffers[static_cast<std::size_t>(v.buffer)];
   Footprint p;
   p.width = width_of(v);
   if (v.index >= 0) p.width = std::max<std::int64_t>(b.bytes - v.offset, 1);  // anywhere from here on

@@ -19,7 +19,7 @@ struct Footprint {
   std::int64_t last_bucket() const { return (last - 1) >> shift; }
 };
 
-Footprint footprint_of(const Program&, const View&);
+Footprint footprint_of(const EngineProgram&, const View&);
 bool overlap(const Footprint&, const Footprint&);
 bool covers(const Footprint&, const Footprint&);
 

@@ -18,13 +18,13 @@ text::Registry<Kind>& registry() {
 
 }  // namespace
 
-bool Call::has(Key key) const {
+bool BoundInstruction::has(Key key) const {
   for (const Attribute& a : program.attributes_of(instruction))
     if (a.key == key) return true;
   return false;
 }
 
-double Call::number(Key key, double otherwise) const {
+double BoundInstruction::number(Key key, double otherwise) const {
   for (const Attribute& a : program.attributes_of(instruction))
     if (a.key == key) return a.value;
   return otherwise;

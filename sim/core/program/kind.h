@@ -11,19 +11,19 @@
 
 namespace trellis::sim::core {
 
-class Memory;
+class CoreMemory;
 
 // One instruction with its operands and attributes looked up, as kinds see it.
-struct Call {
-  const Program& program;
+struct BoundInstruction {
+  const EngineProgram& program;
   const Instruction& instruction;
   std::span<const View> outputs, inputs;
 
-  Call(const Program& p, const Instruction& i)
+  BoundInstruction(const EngineProgram& p, const Instruction& i)
       : program(p), instruction(i), outputs(p.outputs(i)), inputs(p.inputs(i)) {}
   const View& out(std::size_t i = 0) const { return outputs[i]; }
   const View& in(std::size_t i = 0) const { return inputs[i]; }
-  const Buffer& buffer(const View& v) const { return program.buffers[static_cast<std::size_t>(v.buffer)]; }
+  const CoreBuffer& buffer(const View& v) const { return program.buffers[static_cast<std::size_t>(v.buffer)]; }
   Space space(const View& v) const { return buffer(v).space; }
   bool has(Key) const;
   double number(Key, double otherwise = 0) const;
@@ -65,15 +65,15 @@ struct Kind {
   bool background = false;  // not done by its engine: its cycles are only latency
   Control control = Control::none;
   // Throws invalid_argument for what the rules above do not cover; null: nothing.
-  void (*check)(const Call&) = nullptr;
-  void (*check_on)(const Call&, const ChipSpec&) = nullptr;  // the same for what depends on the chip
+  void (*check)(const BoundInstruction&) = nullptr;
+  void (*check_on)(const BoundInstruction&, const ChipSpec&) = nullptr;  // the same for what depends on the chip
   // In cycles of the engine that runs it; row: the chip's figures for this kind and engine. Null: the row's element
   // cost times the elements of a row of the first output, or of the first input if there is no output.
-  double (*cycles)(const Call&, const CostRow&, const ChipSpec&) = nullptr;
-  double (*flops)(const Call&) = nullptr;       // of products; null: none
-  void (*run)(const Call&, Memory&) = nullptr;  // null: timed only
-  std::string cost = {};                        // source of its time, other than figures cost.KIND.ENGINE
-  std::string not_yet = {};                     // what is missing
+  double (*cycles)(const BoundInstruction&, const CostRow&, const ChipSpec&) = nullptr;
+  double (*flops)(const BoundInstruction&) = nullptr;           // of products; null: none
+  void (*run)(const BoundInstruction&, CoreMemory&) = nullptr;  // null: timed only
+  std::string cost = {};     // source of its time, other than figures cost.KIND.ENGINE
+  std::string not_yet = {};  // what is missing
 };
 
 struct Registered {

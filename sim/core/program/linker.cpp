@@ -15,13 +15,13 @@ Linker::Linker(int cores, const ChipSpec& chip, std::vector<bool> unordered)
   known_.assign(static_cast<std::size_t>(cores * engine_count), std::vector<std::uint32_t>(counts_.size(), 0));
 }
 
-void Linker::add(const Program& program, std::uint32_t at, bool by_hand) {
+void Linker::add(const EngineProgram& program, std::uint32_t at, bool by_hand) {
   const Instruction& i = program.instructions[at];
   processor_.push_back(processor_of(program, i, rings_));
   number_.push_back(++counts_[processor_.back()]);
   if (by_hand) return;
   const auto stream = static_cast<std::uint32_t>(stream_of(i));
-  const Call call(program, i);
+  const BoundInstruction call(program, i);
   Access access = access_of(program, i, processor_[at], number_[at]);
   const auto touch = [&](const View& v, bool writes) {
     const auto b = static_cast<std::size_t>(v.buffer);
@@ -35,7 +35,7 @@ void Linker::add(const Program& program, std::uint32_t at, bool by_hand) {
   for (const View& v : call.outputs) touch(v, true);
 }
 
-void Linker::follow(const Program& program, std::uint32_t at, std::uint32_t earlier) {
+void Linker::follow(const EngineProgram& program, std::uint32_t at, std::uint32_t earlier) {
   const auto stream = static_cast<std::uint32_t>(stream_of(program.instructions[at]));
   need(stream, at, processor_[earlier], number_[earlier]);
 }
@@ -54,7 +54,7 @@ void Linker::need(std::uint32_t stream, std::uint32_t at, std::uint32_t processo
   needs_.push_back({at, processor, number});
 }
 
-std::int32_t Linker::semaphore_for(Program& program, std::size_t processor) const {
+std::int32_t Linker::semaphore_for(EngineProgram& program, std::size_t processor) const {
   const auto rings = static_cast<std::size_t>(rings_);
   const auto engines = static_cast<std::size_t>(program.cores * engine_count);
   const bool engine = processor < engines;
@@ -67,7 +67,7 @@ std::int32_t Linker::semaphore_for(Program& program, std::size_t processor) cons
 
 // Each processor gets one semaphore, raised only by instructions that another one waits for. As a processor finishes in
 // order, the value says how many of those are done.
-void Linker::finish(Program& program) const {
+void Linker::finish(EngineProgram& program) const {
   std::vector<std::vector<std::uint32_t>> awaited(counts_.size());
   for (const Need& n : needs_) awaited[n.processor].push_back(n.number);
   std::vector<std::int32_t> semaphores(counts_.size(), -1);

@@ -14,11 +14,11 @@ class Linker {
   Linker(int cores, const ChipSpec&, std::vector<bool> unordered = {});
 
   // Takes the program's instruction `at`, the next one; derives what it waits for, unless that is given by hand.
-  void add(const Program&, std::uint32_t at, bool by_hand = false);
+  void add(const EngineProgram&, std::uint32_t at, bool by_hand = false);
   // Instruction `at`, the last one added, also waits for an earlier one.
-  void follow(const Program&, std::uint32_t at, std::uint32_t earlier);
+  void follow(const EngineProgram&, std::uint32_t at, std::uint32_t earlier);
   // Writes semaphores, waits and signals into the program.
-  void finish(Program&) const;
+  void finish(EngineProgram&) const;
 
  private:
   struct Need {  // an instruction waits until a processor has finished this many
@@ -28,7 +28,7 @@ class Linker {
   };
 
   void need(std::uint32_t stream, std::uint32_t at, std::uint32_t processor, std::uint32_t number);
-  std::int32_t semaphore_for(Program&, std::size_t processor) const;
+  std::int32_t semaphore_for(EngineProgram&, std::size_t processor) const;
 
   int rings_;
   std::vector<bool> unordered_;

@@ -1,5 +1,5 @@
-// A Program: the instructions for the engines of a core, as values. The builder or the assembler makes one, run() runs
-// it.
+// An EngineProgram: the instructions for the engines of a core, as values. The builder or the assembler makes one,
+// run() runs it.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct Signal {
   bool operator==(const Signal&) const = default;
 };
 
-struct Range {
+struct IndexRange {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
 };
@@ -46,11 +46,11 @@ struct Instruction {
   Engine engine = Engine::sync;
   std::uint8_t core = 0;
   std::int16_t queue = -1;  // of a DMA: which ring; -1: not a DMA
-  Range views = {};         // outputs first
+  IndexRange views = {};    // outputs first
   std::uint32_t outputs = 0;
-  Range attributes = {};
-  Range waits = {};
-  Range signals = {};
+  IndexRange attributes = {};
+  IndexRange waits = {};
+  IndexRange signals = {};
   std::uint32_t line = 0;  // of the source text; 0: none
 };
 
@@ -59,10 +59,10 @@ constexpr std::size_t stream_of(const Instruction& i) {
   return static_cast<std::size_t>(i.core) * engine_count + static_cast<std::size_t>(i.engine);
 }
 
-struct Program {
+struct EngineProgram {
   std::string name;
   std::uint8_t cores = 1;  // physical cores of one logical core
-  std::vector<Buffer> buffers;
+  std::vector<CoreBuffer> buffers;
   std::vector<Instruction> instructions;  // in the order written; each engine runs its own in this order
   std::vector<View> views;
   std::vector<Attribute> attributes;

@@ -19,7 +19,7 @@ enum class Role : std::uint8_t { internal, input, output };  // of an HBM buffer
 std::string_view name(Role);
 
 // A named piece of memory. On chip: `bytes` in each of `partitions` partitions. In HBM: bytes in all.
-struct Buffer {
+struct CoreBuffer {
   std::string name;
   Space space = Space::sbuf;
   DType type = DType::f32;

@@ -38,14 +38,14 @@ std::vector<Attribute> last_step(double rate, DType type, const Piece& p) {
 }
 
 // kept = kept beta + (1 - beta) news
-void decay(Builder& b, const Operand& kept, double beta, const Operand& scratch, const Operand& news) {
+void decay(ProgramBuilder& b, const Operand& kept, double beta, const Operand& scratch, const Operand& news) {
   tensor_scalar(b, scratch, news, AluOp::multiply, 1 - beta, Engine::scalar);
   b.add("scalar_tensor_tensor", Engine::vector, {kept}, {kept, scratch},
         {alu(AluOp::multiply), number(Key::value, beta), alu(AluOp::add, Key::op1)});
 }
 
-Program build(const Arguments& a, const ChipSpec& chip) {
-  Builder b("adamw", chip);
+EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+  ProgramBuilder b("adamw", chip);
   const std::int64_t n = a.count("n");
   const DType type = parameters_of(a);
   const Operand p0 = b.input("p", type, 1, n), g0 = b.input("g", DType::f32, 1, n), m0 = b.input("m", DType::f32, 1, n),
@@ -82,7 +82,7 @@ Program build(const Arguments& a, const ChipSpec& chip) {
   return b.finish();
 }
 
-void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
+void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
   fill_normal(memory, "p", parameters_of(a), seed);
   fill_normal(memory, "g", DType::f32, seed, 0.01);
   fill_normal(memory, "m", DType::f32, seed, 0.01);
@@ -90,7 +90,7 @@ void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
   for (float& v : memory.hbm_as<float>("v")) v *= v;  // a mean of squares
 }
 
-std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
+std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const auto n = static_cast<std::size_t>(a.count("n"));
   const DType type = parameters_of(a);
   const auto copy_of = [&](std::string_view name) {

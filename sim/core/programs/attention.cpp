@@ -25,7 +25,7 @@ Operand interleaved(const Operand& table, std::int64_t first, std::int64_t block
   return part;
 }
 
-Operand mask(Builder& b) {
+Operand mask(ProgramBuilder& b) {
   const Operand mask = b.tile("mask", DType::f32, lanes, lanes);
   fill(b, mask, 0);
   b.add("affine_select", Engine::gpsimd, {mask}, {mask},
@@ -33,7 +33,7 @@ Operand mask(Builder& b) {
   return mask;
 }
 
-Inputs::Inputs(const Sizes& s, Memory& memory)
+Inputs::Inputs(const Sizes& s, CoreMemory& memory)
     : sizes(s),
       q_(numbers_of(memory, "q", s.type)),
       k_(numbers_of(memory, "k", s.type)),

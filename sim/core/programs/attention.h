@@ -21,12 +21,12 @@ Sizes sizes_of(const Arguments&);
 // Blocks of 128 rows of a table [.. x head_size] side by side: row p has row first + p of each block.
 Operand interleaved(const Operand& table, std::int64_t first, std::int64_t blocks);
 // 128 x 128: 0 on and below the diagonal; above it a value whose exponential is 0.
-Operand mask(Builder&);
+Operand mask(ProgramBuilder&);
 
 // q and k are [heads head_size x length], v is [heads length x head_size].
 class Inputs {
  public:
-  Inputs(const Sizes&, Memory&);
+  Inputs(const Sizes&, CoreMemory&);
   double query(std::int64_t head, std::int64_t at, std::int64_t d) const { return q_[column(head, at, d)]; }
   double key(std::int64_t head, std::int64_t at, std::int64_t d) const { return k_[column(head, at, d)]; }
   double value(std::int64_t head, std::int64_t at, std::int64_t d) const { return v_[row(head, at, d)]; }

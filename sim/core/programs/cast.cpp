@@ -19,8 +19,8 @@ std::vector<Attribute> rounding_of(const Arguments& a, const Piece& p) {
           number(Key::tensor, static_cast<double>(random.tensor)), number(Key::first, static_cast<double>(p.first))};
 }
 
-Program build(const Arguments& a, const ChipSpec& chip) {
-  Builder b("cast", chip);
+EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+  ProgramBuilder b("cast", chip);
   const std::int64_t n = a.count("n");
   const Operand x = b.input("x", DType::f32, 1, n), y = b.output("y", DType::bf16, 1, n);
   Rotation wide(b, "wide", DType::f32, 128, columns, 3), narrow(b, "narrow", DType::bf16, 128, columns, 3);
@@ -33,9 +33,9 @@ Program build(const Arguments& a, const ChipSpec& chip) {
   return b.finish();
 }
 
-void fill(const Arguments&, Memory& memory, std::uint64_t seed) { fill_normal(memory, "x", DType::f32, seed); }
+void fill(const Arguments&, CoreMemory& memory, std::uint64_t seed) { fill_normal(memory, "x", DType::f32, seed); }
 
-std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
+std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const auto n = static_cast<std::size_t>(a.count("n"));
   kernels::CastOptions options;
   if (a.word("rounding") == "stochastic") options = {.rounding = kernels::Rounding::stochastic, .random = random};

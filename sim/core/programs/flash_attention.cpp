@@ -44,7 +44,7 @@ std::vector<Step> steps_of(const Sizes& s, std::int64_t tile) {
 
 class Kernel {
  public:
-  Kernel(Builder& b, const Sizes& s, std::int64_t tile)
+  Kernel(ProgramBuilder& b, const Sizes& s, std::int64_t tile)
       : b_(b),
         s_(s),
         tile_(tile),
@@ -101,7 +101,7 @@ class Kernel {
   void add(Step&);
   void end_head(std::int64_t head);
 
-  Builder& b_;
+  ProgramBuilder& b_;
   const Sizes s_;
   const std::int64_t tile_;
   Operand q_, k_, v_, o_, lse_, mask_;
@@ -231,21 +231,21 @@ std::int64_t tile_of(const Arguments& a, const Sizes& s) {
   return std::min(tile, s.length);
 }
 
-Program build(const Arguments& a, const ChipSpec& chip) {
-  Builder b("flash_attention", chip);
+EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+  ProgramBuilder b("flash_attention", chip);
   const Sizes s = attention::sizes_of(a);
   Kernel(b, s, tile_of(a, s)).run();
   return b.finish();
 }
 
-void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
+void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
   for (const std::string_view name : {"q", "k", "v"}) fill_normal(memory, name, attention::sizes_of(a).type, seed);
 }
 
 // In f64. A power is off by the error of its exponent, the rounding to the type and 4 units; the division cancels the
 // common part. Every tile shrinks the earlier ones by a power, which is off as much, and a sum has a rounding for every
 // key.
-std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
+std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = attention::sizes_of(a);
   const attention::Inputs in(s, memory);
   const double tiles = static_cast<double>((s.length + tile_of(a, s) - 1) / tile_of(a, s));

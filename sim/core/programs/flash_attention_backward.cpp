@@ -39,7 +39,7 @@ std::vector<Step> steps_of(const Sizes& s) {
 
 class Kernel {
  public:
-  Kernel(Builder& b, const Sizes& s)
+  Kernel(ProgramBuilder& b, const Sizes& s)
       : b_(b),
         s_(s),
         q_(b.input("q", s.type, s.heads * head_size, s.length)),
@@ -94,7 +94,7 @@ class Kernel {
   void accumulate(const Operand& sum, const Operand& stationary, const Operand& rows, const Step&);
   void put(const Operand& to, const Operand& sum, std::int64_t row, std::int64_t count);
 
-  Builder& b_;
+  ProgramBuilder& b_;
   const Sizes s_;
   Operand q_, k_, v_, o_, do_, lse_, dq_, dk_, dv_, mask_;
   Operand q_columns_, k_columns_, v_columns_, do_columns_;  // a row for each element of the head
@@ -203,14 +203,14 @@ void Kernel::put(const Operand& to, const Operand& sum, std::int64_t row, std::i
   store(b_, attention::interleaved(to, row, count / lanes), result.shaped({count / lanes, head_size}));
 }
 
-Program build(const Arguments& a, const ChipSpec& chip) {
-  Builder b("flash_attention_backward", chip);
+EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+  ProgramBuilder b("flash_attention_backward", chip);
   Kernel(b, attention::sizes_of(a)).run();
   return b.finish();
 }
 
 // o and lse are what attention gives for q, k and v, rounded to their types.
-void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
+void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
   const Sizes s = attention::sizes_of(a);
   for (const std::string_view name : {"q", "k", "v", "do"}) fill_normal(memory, name, s.type, seed);
   const attention::Inputs in(s, memory);
@@ -268,7 +268,7 @@ void add_query(const attention::Inputs& in, const std::vector<double>& slope, co
   }
 }
 
-std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
+std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = attention::sizes_of(a);
   const attention::Inputs in(s, memory);
   const std::vector<double> slope = numbers_of(memory, "do", s.type), o = numbers_of(memory, "o", s.type);

@@ -26,7 +26,7 @@ struct Tiles {
   Operand x, y, work, mean, variance, stats, mean_variance;
 };
 
-void moments_v1(Builder& b, const Sizes& s, const Tiles& t) {
+void moments_v1(ProgramBuilder& b, const Sizes& s, const Tiles& t) {
   const double each = 1.0 / static_cast<double>(s.columns);
   reduce(b, t.mean, t.x, AluOp::add);
   activation(b, t.work, t.x, Function::square);
@@ -41,7 +41,7 @@ void moments_v1(Builder& b, const Sizes& s, const Tiles& t) {
   tensor_scalar(b, t.work, t.work, AluOp::multiply, t.variance);
 }
 
-void moments_v2(Builder& b, const Sizes& s, const Tiles& t) {
+void moments_v2(ProgramBuilder& b, const Sizes& s, const Tiles& t) {
   std::int64_t parts = 0;
   each_block(s.columns, stats_most, [&](std::int64_t first, std::int64_t count) {
     b.add("bn_stats", Engine::vector, {t.stats.column_range(6 * parts++, 6)}, {t.x.column_range(first, count)});
@@ -52,8 +52,8 @@ void moments_v2(Builder& b, const Sizes& s, const Tiles& t) {
         {alu(AluOp::subtract), alu(AluOp::multiply, Key::op1)});
 }
 
-Program build(const Arguments& a, const ChipSpec& chip) {
-  Builder b("layer_norm", chip);
+EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+  ProgramBuilder b("layer_norm", chip);
   const Sizes s = sizes_of(a);
   const Operand x = b.input("x", s.type, s.rows, s.columns), weight = b.input("weight", s.type, 1, s.columns),
                 bias = b.input("bias", s.type, 1, s.columns), y = b.output("y", s.type, s.rows, s.columns);
@@ -84,14 +84,14 @@ Program build(const Arguments& a, const ChipSpec& chip) {
   return b.finish();
 }
 
-void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
+void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
   for (const std::string_view name : {"x", "weight", "bias"}) fill_normal(memory, name, sizes_of(a).type, seed);
 }
 
 // The host's result from the same inputs in f32. A sum has at most `chain` roundings in sequence (v2 adds up to 256
 // elements in a row). The less exact of the two variances, E x^2 - mean^2, is off by chain (E x^2 + mean^2) units, and
 // the root halves its relative error. The mean is off by chain E |x|. The host is within the same bounds.
-std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
+std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = sizes_of(a);
   const auto rows = static_cast<std::size_t>(s.rows), columns = static_cast<std::size_t>(s.columns);
   const std::vector<float> x = floats_of(memory, "x", s.type), weight = floats_of(memory, "weight", s.type),

@@ -41,7 +41,7 @@ struct Tables {
   Operand delta, u, a, b, c, y, product;
 };
 
-Tables declare(Builder& b, const Sizes& s) {
+Tables declare(ProgramBuilder& b, const Sizes& s) {
   const std::int64_t rows = s.batch * s.channels, states = s.batch * s.states;
   return {.delta = b.input("delta", DType::f32, rows, s.length),
           .u = b.input("u", DType::f32, rows, s.length),
@@ -100,7 +100,7 @@ std::vector<Step> steps_of(const Sizes& s) {
 
 class Kernel {
  public:
-  Kernel(Builder& b, const Sizes& s)
+  Kernel(ProgramBuilder& b, const Sizes& s)
       : b_(b),
         s_(s),
         counts_(counts_of(b.chip(), s)),
@@ -146,7 +146,7 @@ class Kernel {
   void weigh(Step&);
   void add(Step&);
 
-  Builder& b_;
+  ProgramBuilder& b_;
   const Sizes s_;
   const Counts counts_;
   Tables t_;
@@ -249,14 +249,14 @@ void Kernel::add(Step& p) {
   if (p.ends_tiles) store(b_, y, p.sum);
 }
 
-Program build(const Arguments& a, const ChipSpec& chip) {
-  Builder b("mamba", chip);
+EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+  ProgramBuilder b("mamba", chip);
   Kernel(b, sizes_of(a)).run();
   return b.finish();
 }
 
 // delta is positive and A negative, as in the model.
-void fill(const Arguments&, Memory& memory, std::uint64_t seed) {
+void fill(const Arguments&, CoreMemory& memory, std::uint64_t seed) {
   for (const std::string_view name : {"u", "B", "C"}) fill_normal(memory, name, DType::f32, seed);
   fill_normal(memory, "delta", DType::f32, seed, 0.5);
   fill_normal(memory, "A", DType::f32, seed);
@@ -266,7 +266,7 @@ void fill(const Arguments&, Memory& memory, std::uint64_t seed) {
 
 // In f64, with a bound of the f32 error beside it: a power by the rounding of its exponent and 2 units; delta u B by 2;
 // a step of the scan by its 2 operations and the error of the steps before times the power; a sum by its additions.
-std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
+std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = sizes_of(a);
   const auto at = [&](std::string_view name) { return numbers_of(memory, name, DType::f32); };
   const std::vector<double> delta = at("delta"), u = at("u"), decay = at("A"), b = at("B"), c = at("C");

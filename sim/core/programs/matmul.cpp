@@ -30,7 +30,7 @@ struct Factors {
   Operand a, b, c;
 };
 
-Factors declare(Builder& b, const Sizes& s) {
+Factors declare(ProgramBuilder& b, const Sizes& s) {
   return {b.input("a", s.type, s.k, s.m), b.input("b", s.type, s.k, s.n), b.output("c", s.type, s.m, s.n)};
 }
 
@@ -38,13 +38,13 @@ Operand part(const Operand& matrix, std::int64_t row, std::int64_t rows, std::in
   return matrix.row_range(row, rows).column_range(column, columns);
 }
 
-void put(Builder& b, const Operand& to, Rotation& results, const Operand& product) {
+void put(ProgramBuilder& b, const Operand& to, Rotation& results, const Operand& product) {
   const Operand& tile = results.next();
   copy(b, tile, product);
   store(b, to, tile);
 }
 
-void tiled(Builder& b, const Sizes& s) {
+void tiled(ProgramBuilder& b, const Sizes& s) {
   const Factors f = declare(b, s);
   Rotation as(b, "a_tile", s.type, tile_k, tile_m, 4), bs(b, "b_tile", s.type, tile_k, tile_n, 4);
   Rotation results(b, "c_tile", s.type, tile_m, tile_n, 2);
@@ -62,7 +62,7 @@ void tiled(Builder& b, const Sizes& s) {
     }
 }
 
-void hoist_load(Builder& b, const Sizes& s) {
+void hoist_load(ProgramBuilder& b, const Sizes& s) {
   const Factors f = declare(b, s);
   Rotation as(b, "a_tiles", s.type, tile_k, s.k / tile_k * tile_m, 2), bs(b, "b_tile", s.type, tile_k, tile_n, 8);
   Rotation results(b, "c_tile", s.type, tile_m, tile_n, 2);
@@ -84,7 +84,7 @@ void hoist_load(Builder& b, const Sizes& s) {
 }
 
 // Blocks of two by two tiles: every loaded tile serves two products.
-void block_free(Builder& b, const Sizes& s) {
+void block_free(ProgramBuilder& b, const Sizes& s) {
   const Factors f = declare(b, s);
   const std::int64_t bm = std::min<std::int64_t>(2 * tile_m, s.m), bn = std::min<std::int64_t>(2 * tile_n, s.n);
   Rotation as(b, "a_block", s.type, tile_k, bm, 4), bs(b, "b_block", s.type, tile_k, bn, 4);
@@ -134,7 +134,7 @@ Blocks blocks_for(const Sizes& s, const ChipSpec& chip) {
   }
 }
 
-void fully_optimised(Builder& b, const Sizes& s) {
+void fully_optimised(ProgramBuilder& b, const Sizes& s) {
   const Factors f = declare(b, s);
   const auto [ms, ns, ks, turns] = blocks_for(s, b.chip());
   const std::int64_t bm = ms * tile_m, bn = ns * tile_n, bk = ks * tile_k, blocks = s.k / bk;
@@ -173,24 +173,24 @@ void fully_optimised(Builder& b, const Sizes& s) {
     }
 }
 
-constexpr void (*stages[])(Builder&, const Sizes&) = {tiled, hoist_load, block_free, fully_optimised};
+constexpr void (*stages[])(ProgramBuilder&, const Sizes&) = {tiled, hoist_load, block_free, fully_optimised};
 
-Program build(const Arguments& a, const ChipSpec& chip) {
-  Builder b("matmul", chip);
+EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+  ProgramBuilder b("matmul", chip);
   const std::string& stage = a.word("stage");
   const std::string names[] = {"tiled", "hoist_load", "block_free", "fully_optimised"};
   stages[std::ranges::find(names, stage) - names](b, sizes_of(a));
   return b.finish();
 }
 
-void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
+void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
   fill_normal(memory, "a", a.type("type"), seed);
   fill_normal(memory, "b", a.type("type"), seed);
 }
 
 // The host's product of the same factors. The order of additions differs, so each element must be within matmul_bound
 // of what 128 terms at a time give, in units of the products' size.
-std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
+std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = sizes_of(a);
   const std::size_t m = static_cast<std::size_t>(s.m), n = static_cast<std::size_t>(s.n),
                     k = static_cast<std::size_t>(s.k);

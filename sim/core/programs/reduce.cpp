@@ -29,13 +29,13 @@ Sizes sizes_of(const Arguments& a) {
 
 std::string source_name(std::int64_t i) { return fmt::format("source{}", i); }
 
-std::vector<Operand> declare(Builder& b, const Sizes& s) {
+std::vector<Operand> declare(ProgramBuilder& b, const Sizes& s) {
   std::vector<Operand> sources;
   for (std::int64_t i = 0; i < s.k; ++i) sources.push_back(b.input(source_name(i), s.type, 1, s.n));
   return sources;
 }
 
-void by_vector(Builder& b, const Sizes& s, const std::vector<Operand>& sources, const Operand& out) {
+void by_vector(ProgramBuilder& b, const Sizes& s, const std::vector<Operand>& sources, const Operand& out) {
   Rotation loaded(b, "loaded", s.type, 128, columns, 4), results(b, "result", s.type, 128, columns, 2);
   Rotation sums(b, "sum", DType::f32, 128, columns, 2);
   for (const Piece& p : pieces_of(s.n, columns)) {
@@ -57,7 +57,7 @@ void by_vector(Builder& b, const Sizes& s, const std::vector<Operand>& sources, 
 }
 
 // If there are more sources than one instruction takes, a partial sum in f32 is used.
-void by_dma(Builder& b, const Sizes& s, const std::vector<Operand>& sources, const Operand& out) {
+void by_dma(ProgramBuilder& b, const Sizes& s, const std::vector<Operand>& sources, const Operand& out) {
   Operand partial;
   for (std::int64_t first = 0, taken = 0; first < s.k; first += taken) {
     taken = std::min(s.k - first, most_dma_sources - (first != 0));
@@ -74,8 +74,8 @@ void by_dma(Builder& b, const Sizes& s, const std::vector<Operand>& sources, con
   }
 }
 
-Program build(const Arguments& a, const ChipSpec& chip) {
-  Builder b("reduce", chip);
+EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+  ProgramBuilder b("reduce", chip);
   const Sizes s = sizes_of(a);
   const std::vector<Operand> sources = declare(b, s);
   const Operand out = b.output("out", s.type, 1, s.n);
@@ -83,12 +83,12 @@ Program build(const Arguments& a, const ChipSpec& chip) {
   return b.finish();
 }
 
-void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
+void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
   const Sizes s = sizes_of(a);
   for (std::int64_t i = 0; i < s.k; ++i) fill_normal(memory, source_name(i), s.type, seed);
 }
 
-std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
+std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = sizes_of(a);
   const auto n = static_cast<std::size_t>(s.n);
   std::vector<const void*> sources;

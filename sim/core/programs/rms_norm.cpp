@@ -22,8 +22,8 @@ Sizes sizes_of(const Arguments& a) {
   return {a.count("rows"), a.count("columns"), a.type("type"), a.word("residual") == "yes"};
 }
 
-Program build(const Arguments& a, const ChipSpec& chip) {
-  Builder b("rms_norm", chip);
+EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+  ProgramBuilder b("rms_norm", chip);
   const Sizes s = sizes_of(a);
   const auto table = [&](std::string_view name, Role role) {
     return (role == Role::input ? b.input(std::string(name), s.type, s.rows, s.columns)
@@ -59,7 +59,7 @@ Program build(const Arguments& a, const ChipSpec& chip) {
   return b.finish();
 }
 
-void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
+void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
   const Sizes s = sizes_of(a);
   for (const std::string_view name : {"x", "weight"}) fill_normal(memory, name, s.type, seed);
   if (s.adds) fill_normal(memory, "residual", s.type, seed);
@@ -67,7 +67,7 @@ void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
 
 // The host's result from the same inputs in f32. On both sides the sum of squares has columns / 32 + 6 roundings, whose
 // effect the root halves, and there are 8 more. So each is within that of the exact result, relative to its size.
-std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
+std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = sizes_of(a);
   const auto rows = static_cast<std::size_t>(s.rows), columns = static_cast<std::size_t>(s.columns);
   std::vector<Comparison> all;

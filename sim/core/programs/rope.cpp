@@ -56,7 +56,7 @@ struct Tiles {
   Operand x, y, cosines, sines, left, right;
 };
 
-void turn(Builder& b, const Sizes& s, const Tiles& t) {
+void turn(ProgramBuilder& b, const Sizes& s, const Tiles& t) {
   const Operand a = half_of(t.x, s, 0), c = half_of(t.x, s, 1);
   const auto table = [&](const Operand& o) { return o.shaped({s.run, s.half()}); };
   const Operand cosines = table(t.cosines), sines = table(t.sines), left = table(t.left), right = table(t.right);
@@ -69,8 +69,8 @@ void turn(Builder& b, const Sizes& s, const Tiles& t) {
   tensor_tensor(b, second, second, AluOp::add, right);
 }
 
-Program build(const Arguments& a, const ChipSpec& chip) {
-  Builder b("rope", chip);
+EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+  ProgramBuilder b("rope", chip);
   const Sizes s = sizes_of(a);
   const Operand x = b.input("x", DType::f32, 1, s.heads * s.positions * s.size),
                 y = b.output("y", DType::f32, 1, s.heads * s.positions * s.size),
@@ -97,14 +97,14 @@ Program build(const Arguments& a, const ChipSpec& chip) {
   return b.finish();
 }
 
-void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
+void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
   const Sizes s = sizes_of(a);
   fill_normal(memory, "x", DType::f32, seed);
   kernels::rotary_table(memory.hbm_as<float>("cosines").data(), memory.hbm_as<float>("sines").data(), 0,
                         static_cast<std::size_t>(s.positions), static_cast<std::size_t>(s.size));
 }
 
-std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
+std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = sizes_of(a);
   const auto positions = static_cast<std::size_t>(s.positions), size = static_cast<std::size_t>(s.size);
   const std::span<const float> x = memory.hbm_as<float>("x");

@@ -11,7 +11,7 @@ namespace trellis::sim::core {
 
 class Rotation {
  public:
-  Rotation(Builder& b, std::string_view name, DType type, std::int64_t rows, std::int64_t columns, int count,
+  Rotation(ProgramBuilder& b, std::string_view name, DType type, std::int64_t rows, std::int64_t columns, int count,
            Space space = Space::sbuf) {
     for (int i = 0; i < count; ++i) {
       const std::string tile = fmt::format("{}{}", name, i);

@@ -26,18 +26,18 @@ text::Registry<Shipped>& registry() {
 
 }  // namespace
 
-Arguments::Arguments(const std::vector<Parameter>& parameters) : parameters_(parameters) {}
+Arguments::Arguments(const std::vector<ProgramParameter>& parameters) : parameters_(parameters) {}
 
-const Parameter& Arguments::at(std::string_view name) const {
-  const auto found = std::ranges::find(parameters_, name, &Parameter::name);
+const ProgramParameter& Arguments::at(std::string_view name) const {
+  const auto found = std::ranges::find(parameters_, name, &ProgramParameter::name);
   if (found != parameters_.end()) return *found;
   std::vector<std::string_view> known;
-  for (const Parameter& p : parameters_) known.push_back(p.name);
+  for (const ProgramParameter& p : parameters_) known.push_back(p.name);
   throw std::invalid_argument(fmt::format("no parameter '{}'; expected one of {}", name, fmt::join(known, ", ")));
 }
 
 void Arguments::set(std::string_view name, std::string_view text) {
-  Parameter& p = parameters_[static_cast<std::size_t>(&at(name) - parameters_.data())];
+  ProgramParameter& p = parameters_[static_cast<std::size_t>(&at(name) - parameters_.data())];
   if (!p.words.empty()) {
     const auto found = std::ranges::find(p.words, text);
     if (found == p.words.end())
@@ -61,7 +61,7 @@ std::int64_t Arguments::count(std::string_view name) const {
 double Arguments::number(std::string_view name) const { return at(name).value; }
 
 const std::string& Arguments::word(std::string_view name) const {
-  const Parameter& p = at(name);
+  const ProgramParameter& p = at(name);
   return p.words.at(static_cast<std::size_t>(p.value));
 }
 
@@ -73,7 +73,7 @@ const std::map<std::string, Shipped, std::less<>>& shipped() { return registry()
 
 const Shipped& shipped_named(std::string_view name) { return registry().named(name, "no program"); }
 
-void fill_normal(Memory& memory, std::string_view buffer, DType type, std::uint64_t seed, double deviation) {
+void fill_normal(CoreMemory& memory, std::string_view buffer, DType type, std::uint64_t seed, double deviation) {
   const std::span<std::byte> bytes = memory.hbm(buffer);
   const std::size_t size = kernels::size_of(type), n = bytes.size() / size;
   const kernels::RandomKey key = kernels::random_key({.seed = seed, .tensor = kernels::fnv1a(buffer)});

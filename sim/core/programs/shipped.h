@@ -13,7 +13,7 @@
 namespace trellis::sim::core {
 
 // A parameter of a program: a size, a count, a choice.
-struct Parameter {
+struct ProgramParameter {
   std::string name;
   std::string meaning;
   double value = 0;                     // the default
@@ -22,7 +22,7 @@ struct Parameter {
 
 class Arguments {
  public:
-  explicit Arguments(const std::vector<Parameter>&);
+  explicit Arguments(const std::vector<ProgramParameter>&);
   void set(std::string_view name, std::string_view text);  // throws invalid_argument and lists the known names
 
   std::int64_t count(std::string_view name) const;  // a whole number from 1 to most_in_dim
@@ -31,8 +31,8 @@ class Arguments {
   DType type(std::string_view name) const;
 
  private:
-  const Parameter& at(std::string_view name) const;
-  std::vector<Parameter> parameters_;
+  const ProgramParameter& at(std::string_view name) const;
+  std::vector<ProgramParameter> parameters_;
 };
 
 // How far results were from the reference.
@@ -47,12 +47,12 @@ struct Comparison {
 struct Shipped {
   std::string name;
   std::string summary;  // one line
-  std::vector<Parameter> parameters;
-  Program (*build)(const Arguments&, const ChipSpec&) = nullptr;
+  std::vector<ProgramParameter> parameters;
+  EngineProgram (*build)(const Arguments&, const ChipSpec&) = nullptr;
   // Fills the inputs with numbers that depend on the seed.
-  void (*fill)(const Arguments&, Memory&, std::uint64_t seed) = nullptr;
+  void (*fill)(const Arguments&, CoreMemory&, std::uint64_t seed) = nullptr;
   // Compares the outputs with the kernels' results.
-  std::vector<Comparison> (*compare)(const Arguments&, Memory&) = nullptr;
+  std::vector<Comparison> (*compare)(const Arguments&, CoreMemory&) = nullptr;
 };
 
 struct RegisteredProgram {
@@ -63,7 +63,7 @@ const std::map<std::string, Shipped, std::less<>>& shipped();
 const Shipped& shipped_named(std::string_view);  // throws invalid_argument and lists the known names
 
 // Fills an input with normal numbers of the given deviation, rounded to the type. Equal seeds give equal numbers.
-void fill_normal(Memory&, std::string_view buffer, DType, std::uint64_t seed, double deviation = 1);
+void fill_normal(CoreMemory&, std::string_view buffer, DType, std::uint64_t seed, double deviation = 1);
 
 // Checks that every element is within `bound(i)` of the truth, both as stored in the type.
 Comparison compare_within(std::string_view what, DType, const void* got, const void* truth, std::size_t n,

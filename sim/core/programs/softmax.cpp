@@ -28,14 +28,14 @@ struct Block {
   Operand tile, power, sum, y;
 };
 
-void divide(Builder& b, const Block& block) {
+void divide(ProgramBuilder& b, const Block& block) {
   b.add("reciprocal", Engine::vector, {block.sum}, {block.sum});
   tensor_scalar(b, block.tile, block.power, AluOp::multiply, block.sum);
   store(b, block.y, block.tile);
 }
 
-Program build(const Arguments& a, const ChipSpec& chip) {
-  Builder b("softmax", chip);
+EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+  ProgramBuilder b("softmax", chip);
   const Sizes s = sizes_of(a);
   const Operand x = b.input("x", s.type, s.rows, s.columns), y = b.output("y", s.type, s.rows, s.columns);
   const std::int64_t bytes = s.columns * static_cast<std::int64_t>(kernels::size_of(s.type));
@@ -61,14 +61,14 @@ Program build(const Arguments& a, const ChipSpec& chip) {
   return b.finish();
 }
 
-void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
+void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
   fill_normal(memory, "x", sizes_of(a).type, seed, 3);
 }
 
 // The host's result from the same inputs in f32. A power is off by the rounding of t, of the largest t and of their
 // difference in its exponent, and by 2 units of its own; the sum by its columns / 32 + 6 additions. Twice, for both
 // sides.
-std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
+std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = sizes_of(a);
   const auto rows = static_cast<std::size_t>(s.rows), columns = static_cast<std::size_t>(s.columns);
   const std::vector<float> x = floats_of(memory, "x", s.type);

@@ -18,8 +18,8 @@ struct Sizes {
 
 Sizes sizes_of(const Arguments& a) { return {a.count("n"), a.type("type"), a.word("up") == "yes"}; }
 
-Program build(const Arguments& a, const ChipSpec& chip) {
-  Builder b("swiglu", chip);
+EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+  ProgramBuilder b("swiglu", chip);
   const Sizes s = sizes_of(a);
   const Operand gate = b.input("gate", s.type, 1, s.n), y = b.output("y", s.type, 1, s.n);
   const Operand up = s.multiplies ? b.input("up", s.type, 1, s.n) : Operand{};
@@ -42,13 +42,13 @@ Program build(const Arguments& a, const ChipSpec& chip) {
   return b.finish();
 }
 
-void fill(const Arguments& a, Memory& memory, std::uint64_t seed) {
+void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
   const Sizes s = sizes_of(a);
   fill_normal(memory, "gate", s.type, seed, 3);
   if (s.multiplies) fill_normal(memory, "up", s.type, seed);
 }
 
-std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
+std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = sizes_of(a);
   const auto n = static_cast<std::size_t>(s.n);
   std::vector<std::byte> truth(n * kernels::size_of(s.type));

@@ -24,8 +24,8 @@ struct Tables {
 };
 
 // Up to 512 rows of x in tiles of 128, and that many of its columns.
-std::vector<Operand> load_rows(Builder& b, Rotation& tiles, const Operand& x, std::int64_t row, std::int64_t rows,
-                               std::int64_t column, std::int64_t columns) {
+std::vector<Operand> load_rows(ProgramBuilder& b, Rotation& tiles, const Operand& x, std::int64_t row,
+                               std::int64_t rows, std::int64_t column, std::int64_t columns) {
   std::vector<Operand> loaded;
   each_block(rows, 128, [&](std::int64_t first, std::int64_t count) {
     loaded.push_back(block_of(tiles.next(), 0, count, 0, columns));
@@ -34,7 +34,7 @@ std::vector<Operand> load_rows(Builder& b, Rotation& tiles, const Operand& x, st
   return loaded;
 }
 
-void by_tensor(Builder& b, const Sizes& s, const Tables& t) {
+void by_tensor(ProgramBuilder& b, const Sizes& s, const Tables& t) {
   Rotation tiles(b, "x_tile", s.type, 128, chunk, 8), results(b, "y_tile", s.type, 128, group, 4);
   Rotation turned(b, "turned", s.type, 128, group, 4, Space::psum);
   int turn = 0;
@@ -54,7 +54,7 @@ void by_tensor(Builder& b, const Sizes& s, const Tables& t) {
   });
 }
 
-void by_vector(Builder& b, const Sizes& s, const Tables& t) {
+void by_vector(ProgramBuilder& b, const Sizes& s, const Tables& t) {
   Rotation tiles(b, "x_tile", s.type, 128, chunk, 8), results(b, "y_tile", s.type, 128, group, 4);
   each_block(s.rows, group, [&](std::int64_t row, std::int64_t rows) {
     each_block(s.columns, chunk, [&](std::int64_t column, std::int64_t columns) {
@@ -74,7 +74,7 @@ void by_vector(Builder& b, const Sizes& s, const Tables& t) {
   });
 }
 
-void by_dma(Builder& b, const Sizes& s, const Tables& t) {
+void by_dma(ProgramBuilder& b, const Sizes& s, const Tables& t) {
   Rotation tiles(b, "turned", s.type, 128, group, 8);
   each_block(s.rows, group, [&](std::int64_t row, std::int64_t rows) {
     each_block(s.columns, 128, [&](std::int64_t column, std::int64_t columns) {
@@ -85,8 +85,8 @@ void by_dma(Builder& b, const Sizes& s, const Tables& t) {
   });
 }
 
-Program build(const Arguments& a, const ChipSpec& chip) {
-  Builder b("transpose", chip);
+EngineProgram build(const Arguments& a, const ChipSpec& chip) {
+  ProgramBuilder b("transpose", chip);
   const Sizes s = sizes_of(a);
   const Tables t{b.input("x", s.type, s.rows, s.columns), b.output("y", s.type, s.columns, s.rows)};
   const std::string& by = a.word("by");
@@ -94,9 +94,11 @@ Program build(const Arguments& a, const ChipSpec& chip) {
   return b.finish();
 }
 
-void fill(const Arguments& a, Memory& memory, std::uint64_t seed) { fill_normal(memory, "x", sizes_of(a).type, seed); }
+void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
+  fill_normal(memory, "x", sizes_of(a).type, seed);
+}
 
-std::vector<Comparison> compare(const Arguments& a, Memory& memory) {
+std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = sizes_of(a);
   const auto rows = static_cast<std::size_t>(s.rows), columns = static_cast<std::size_t>(s.columns),
              size = kernels::size_of(s.type);

@@ -39,7 +39,7 @@ inline Comparison compare_bounded(std::string_view what, DType type, const void*
 }
 
 // A buffer of HBM as numbers.
-inline std::vector<double> numbers_of(Memory& memory, std::string_view buffer, DType type) {
+inline std::vector<double> numbers_of(CoreMemory& memory, std::string_view buffer, DType type) {
   const std::span<const std::byte> bytes = memory.hbm(buffer);
   std::vector<double> numbers(bytes.size() / kernels::size_of(type));
   for (std::size_t i = 0; i < numbers.size(); ++i)
@@ -47,7 +47,7 @@ inline std::vector<double> numbers_of(Memory& memory, std::string_view buffer, D
   return numbers;
 }
 
-inline std::vector<float> floats_of(Memory& memory, std::string_view buffer, DType type) {
+inline std::vector<float> floats_of(CoreMemory& memory, std::string_view buffer, DType type) {
   const std::vector<double> numbers = numbers_of(memory, buffer, type);
   return {numbers.begin(), numbers.end()};
 }

@@ -8,25 +8,25 @@
 namespace trellis::sim::core {
 namespace {
 
-bool touches(const Call& call, Space space) {
+bool touches(const BoundInstruction& call, Space space) {
   const auto lies = [&](const View& v) { return call.space(v) == space; };
   return std::ranges::any_of(call.outputs, lies) || std::ranges::any_of(call.inputs, lies);
 }
 
 }  // namespace
 
-double element_cycles(const Call& call, const CostRow& row) {
+double element_cycles(const BoundInstruction& call, const CostRow& row) {
   std::int64_t elements = 0;
   for (const View& v : call.outputs) elements = std::max(elements, v.elements());
   for (const View& v : call.inputs) elements = std::max(elements, v.elements());
   return row.fixed + row.element * static_cast<double>(elements);
 }
 
-Cost cost_of(const Call& call, const ChipSpec& chip) {
+InstructionCost cost_of(const BoundInstruction& call, const ChipSpec& chip) {
   return cost_of(call, chip, chip.cost(call.instruction.kind->name, static_cast<int>(call.instruction.engine)));
 }
 
-Cost cost_of(const Call& call, const ChipSpec& chip, const CostRow& row) {
+InstructionCost cost_of(const BoundInstruction& call, const ChipSpec& chip, const CostRow& row) {
   const Kind& kind = *call.instruction.kind;
   const Engine engine = call.instruction.engine;
   const EngineSpec& spec = chip.engine[static_cast<std::size_t>(engine)];
@@ -35,7 +35,7 @@ Cost cost_of(const Call& call, const ChipSpec& chip, const CostRow& row) {
     throw std::invalid_argument(fmt::format("{} has no {} on its {} engine (no cost.{}.{} in its file)", chip.name,
                                             kind.name, name(engine), kind.name, name(engine)));
   const double cycles = kind.cycles != nullptr ? kind.cycles(call, row, chip) : element_cycles(call, row);
-  Cost cost;
+  InstructionCost cost;
   cost.interval = cycles_time(std::max(cycles, spec.interval), spec.clock);
   cost.latency = spec.latency + cycles_time(cycles, spec.clock);
   if (kind.background) cost.interval = chip.semaphore_instruction;

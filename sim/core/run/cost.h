@@ -8,7 +8,7 @@
 
 namespace trellis::sim::core {
 
-struct Cost {
+struct InstructionCost {
   Time interval = 0;  // until its engine can start the next
   Time latency = 0;   // from the start until its results are visible
   double flops = 0;
@@ -16,8 +16,9 @@ struct Cost {
 };
 
 // Throws invalid_argument if the chip's file has no cost for the kind on its engine.
-Cost cost_of(const Call&, const ChipSpec&);
-Cost cost_of(const Call&, const ChipSpec&, const CostRow&);  // the chip's row for the kind on its engine
+InstructionCost cost_of(const BoundInstruction&, const ChipSpec&);
+InstructionCost cost_of(const BoundInstruction&, const ChipSpec&,
+                        const CostRow&);  // the chip's row for the kind on its engine
 
 // One DMA engine's part of an instruction.
 struct DmaShare {
@@ -33,8 +34,8 @@ struct DmaWork {
   std::vector<DmaShare> shares;  // of each engine
 };
 
-DmaWork dma_work(const Call&, const ChipSpec&);
+DmaWork dma_work(const BoundInstruction&, const ChipSpec&);
 
-double element_cycles(const Call&, const CostRow&);  // for kinds without a rule of their own
+double element_cycles(const BoundInstruction&, const CostRow&);  // for kinds without a rule of their own
 
 }  // namespace trellis::sim::core

@@ -27,7 +27,7 @@ Row row_of(const View& v) {
 }
 
 // How many rows of the view each engine serves: by partition on chip; evenly, in fractions, from HBM to HBM.
-std::vector<double> rows_by_engine(const Call& call, const ChipSpec& chip) {
+std::vector<double> rows_by_engine(const BoundInstruction& call, const ChipSpec& chip) {
   const View* on_chip = nullptr;
   for (const View& v : call.inputs)
     if (call.space(v) != Space::hbm) on_chip = &v;
@@ -44,7 +44,7 @@ std::vector<double> rows_by_engine(const Call& call, const ChipSpec& chip) {
 }
 
 // The factor by which a byte costs more than in a plain copy.
-double slowness(const Call& call, const ChipSpec& chip) {
+double slowness(const BoundInstruction& call, const ChipSpec& chip) {
   const std::string& kind = call.instruction.kind->name;
   if (kind == "dma_transpose") {
     const bool from_hbm = call.space(call.in()) == Space::hbm;
@@ -59,7 +59,7 @@ struct Whole {
   double bytes = 0, pieces = 0, descriptors = 0;
 };
 
-Whole whole_of(const Call& call, const View& v, const ChipSpec& chip) {
+Whole whole_of(const BoundInstruction& call, const View& v, const ChipSpec& chip) {
   const Row row = row_of(v);
   const auto rows = static_cast<double>(call.instruction.kind->indirect ? call.inputs.back().rows : v.rows);
   return {rows * row.bytes, rows * row.pieces, rows * std::max(1.0, std::ceil(row.bytes / chip.dma.descriptor_most))};
@@ -68,7 +68,7 @@ Whole whole_of(const Call& call, const View& v, const ChipSpec& chip) {
 }  // namespace
 
 // The operand with the most pieces determines their number. The shapes of the two sides may differ, as in a transpose.
-DmaWork dma_work(const Call& call, const ChipSpec& chip) {
+DmaWork dma_work(const BoundInstruction& call, const ChipSpec& chip) {
   const DmaSpec& dma = chip.dma;
   DmaWork work;
   Whole most;

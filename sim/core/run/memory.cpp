@@ -16,7 +16,7 @@ std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alig
 
 }  // namespace
 
-Memory::Memory(const Program& program, const ChipSpec& chip) : program_(program) {
+CoreMemory::CoreMemory(const EngineProgram& program, const ChipSpec& chip) : program_(program) {
   const auto sbuf = static_cast<std::int64_t>(chip.memory.sbuf_bytes) + padding;
   const auto psum = static_cast<std::int64_t>(chip.memory.psum_bytes) + padding;
   const std::int64_t partitions = chip.memory.partitions;
@@ -24,13 +24,13 @@ Memory::Memory(const Program& program, const ChipSpec& chip) : program_(program)
   states_.assign(static_cast<std::size_t>(program.cores * engine_count),
                  EngineState(static_cast<std::size_t>(partitions)));
   std::int64_t hbm = 0;
-  for (const Buffer& b : program.buffers)
+  for (const CoreBuffer& b : program.buffers)
     if (b.space == Space::hbm) hbm += aligned(b.bytes);
   hbm_.resize(static_cast<std::size_t>(hbm));
 
   std::int64_t next = 0;
   places_.reserve(program.buffers.size());
-  for (const Buffer& b : program.buffers) {
+  for (const CoreBuffer& b : program.buffers) {
     if (b.space == Space::hbm) {
       places_.push_back({hbm_.data() + next, 0, b.bytes});
       next += aligned(b.bytes);
@@ -44,19 +44,19 @@ Memory::Memory(const Program& program, const ChipSpec& chip) : program_(program)
   }
 }
 
-std::span<std::byte> Memory::hbm(std::string_view name) {
+std::span<std::byte> CoreMemory::hbm(std::string_view name) {
   for (std::size_t b = 0; b < program_.buffers.size(); ++b)
     if (program_.buffers[b].name == name && program_.buffers[b].space == Space::hbm)
       return {places_[b].at, static_cast<std::size_t>(places_[b].bytes)};
   throw std::invalid_argument(fmt::format("{}: no HBM buffer '{}'", program_.name, name));
 }
 
-std::int64_t Memory::row_stride(const View& v) const {
+std::int64_t CoreMemory::row_stride(const View& v) const {
   const auto b = static_cast<std::size_t>(v.buffer);
   return program_.buffers[b].space == Space::hbm ? v.row_stride : places_[b].stride;
 }
 
-std::byte* Memory::row(const View& v, std::int64_t row) {
+std::byte* CoreMemory::row(const View& v, std::int64_t row) {
   const Place& place = places_[static_cast<std::size_t>(v.buffer)];
   std::int64_t offset = v.offset;
   if (v.index >= 0) {
@@ -81,7 +81,7 @@ bool contiguous(const View& v) {
   return true;
 }
 
-void Memory::read_bytes(const View& v, std::int64_t r, std::byte* to) {
+void CoreMemory::read_bytes(const View& v, std::int64_t r, std::byte* to) {
   const std::byte* from = row(v, r);
   const auto size = static_cast<std::int64_t>(kernels::size_of(v.type));
   if (contiguous(v)) {
@@ -94,7 +94,7 @@ void Memory::read_bytes(const View& v, std::int64_t r, std::byte* to) {
   });
 }
 
-void Memory::write_bytes(const View& v, std::int64_t r, const std::byte* from) {
+void CoreMemory::write_bytes(const View& v, std::int64_t r, const std::byte* from) {
   std::byte* to = row(v, r);
   const auto size = static_cast<std::int64_t>(kernels::size_of(v.type));
   if (contiguous(v)) {
@@ -108,7 +108,7 @@ void Memory::write_bytes(const View& v, std::int64_t r, const std::byte* from) {
 }
 
 template <class T>
-void Memory::read_as(const View& v, std::int64_t r, DType as, T* to) {
+void CoreMemory::read_as(const View& v, std::int64_t r, DType as, T* to) {
   const auto n = static_cast<std::size_t>(v.elements());
   if (v.type == as) return read_bytes(v, r, reinterpret_cast<std::byte*>(to));
   const std::byte* from = row(v, r);
@@ -121,7 +121,7 @@ void Memory::read_as(const View& v, std::int64_t r, DType as, T* to) {
 }
 
 template <class T>
-void Memory::write_as(const View& v, std::int64_t r, DType as, const T* from, const kernels::CastOptions& options) {
+void CoreMemory::write_as(const View& v, std::int64_t r, DType as, const T* from, const kernels::CastOptions& options) {
   const auto n = static_cast<std::size_t>(v.elements());
   if (v.type == as) return write_bytes(v, r, reinterpret_cast<const std::byte*>(from));
   if (contiguous(v)) return kernels::cast(as, from, v.type, row(v, r), n, options);
@@ -130,12 +130,12 @@ void Memory::write_as(const View& v, std::int64_t r, DType as, const T* from, co
   write_bytes(v, r, row_.data());
 }
 
-void Memory::read(const View& v, std::int64_t r, float* to) { read_as(v, r, DType::f32, to); }
-void Memory::read(const View& v, std::int64_t r, double* to) { read_as(v, r, DType::f64, to); }
-void Memory::write(const View& v, std::int64_t r, const float* from, const kernels::CastOptions& options) {
+void CoreMemory::read(const View& v, std::int64_t r, float* to) { read_as(v, r, DType::f32, to); }
+void CoreMemory::read(const View& v, std::int64_t r, double* to) { read_as(v, r, DType::f64, to); }
+void CoreMemory::write(const View& v, std::int64_t r, const float* from, const kernels::CastOptions& options) {
   write_as(v, r, DType::f32, from, options);
 }
-void Memory::write(const View& v, std::int64_t r, const double* from, const kernels::CastOptions& options) {
+void CoreMemory::write(const View& v, std::int64_t r, const double* from, const kernels::CastOptions& options) {
   write_as(v, r, DType::f64, from, options);
 }
 

@@ -21,9 +21,9 @@ inline constexpr int register_count = 64;  // of an engine
 // (README.md).
 enum class SumOrder : std::uint8_t { lanes, sequential };
 
-class Memory {
+class CoreMemory {
  public:
-  Memory(const Program&, const ChipSpec&);
+  CoreMemory(const EngineProgram&, const ChipSpec&);
 
   // An HBM buffer's contents, for the caller to fill and read. Throws invalid_argument for another name or space.
   std::span<std::byte> hbm(std::string_view buffer);
@@ -75,7 +75,7 @@ class Memory {
   template <class T>
   void write_as(const View&, std::int64_t, DType, const T*, const kernels::CastOptions&);
 
-  const Program& program_;
+  const EngineProgram& program_;
   std::vector<std::byte> on_chip_, hbm_;
   std::vector<Place> places_;  // of each buffer
   std::vector<std::byte> row_;

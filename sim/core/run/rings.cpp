@@ -5,7 +5,7 @@
 
 namespace trellis::sim::core {
 
-Rings::Rings(const ChipSpec& chip, int cores, EventQueue<Event>& queue)
+Rings::Rings(const ChipSpec& chip, int cores, EventQueue<CoreEvent>& queue)
     : chip_(chip),
       queue_(queue),
       rings_(static_cast<std::size_t>(cores * chip.dma.rings)),
@@ -92,7 +92,7 @@ void Rings::serve(int e, Time now) {
   queue_.push(server.until, {What::packet, static_cast<std::uint16_t>(e), ++server.version});
 }
 
-const std::vector<Transfer>& Rings::packet_event(int e, std::uint32_t version) {
+const std::vector<RingTransfer>& Rings::packet_event(int e, std::uint32_t version) {
   done_.clear();
   Server& server = servers_[static_cast<std::size_t>(e)];
   if (version != server.version) return done_;

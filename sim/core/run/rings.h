@@ -12,14 +12,14 @@ namespace trellis::sim::core {
 
 enum class What : std::uint8_t { issue, finish, ring, share, packet };
 
-struct Event {
+struct CoreEvent {
   What what = What::issue;
   std::uint16_t unit = 0;    // stream, ring or DMA engine
   std::uint32_t number = 0;  // instruction, transfer, or the version of an engine's packet
 };
 
 // A DMA instruction in a ring.
-struct Transfer {
+struct RingTransfer {
   std::uint32_t instruction = 0;
   std::uint32_t stream = 0;
   std::int64_t span = -1;       // of its trigger
@@ -32,7 +32,7 @@ struct Transfer {
 
 class Rings {
  public:
-  Rings(const ChipSpec&, int cores, EventQueue<Event>&);
+  Rings(const ChipSpec&, int cores, EventQueue<CoreEvent>&);
 
   int rings() const { return static_cast<int>(rings_.size()); }
   // work must stay at its address until the transfer is done.
@@ -42,7 +42,7 @@ class Rings {
   void ring_event(int ring);                             // its next transfer begins
   void share_event(int engine, std::uint32_t transfer);  // an engine's part of it begins
   // A packet has ended. Returns the transfers that are done now, in the order of their ring; valid until the next call.
-  const std::vector<Transfer>& packet_event(int engine, std::uint32_t version);
+  const std::vector<RingTransfer>& packet_event(int engine, std::uint32_t version);
 
   const std::vector<Time>& busy() const { return busy_; }  // of each engine
   Time any_busy() const { return any_busy_; }              // at least one of them
@@ -68,7 +68,7 @@ class Rings {
     int busy = 0;    // transfers that move
   };
   struct Entry {
-    Transfer transfer;
+    RingTransfer transfer;
     const DmaWork* work = nullptr;
     int ring = 0;
     bool done = false;
@@ -79,12 +79,12 @@ class Rings {
   void settle(int ring);
 
   const ChipSpec& chip_;
-  EventQueue<Event>& queue_;
+  EventQueue<CoreEvent>& queue_;
   std::vector<Ring> rings_;
   std::vector<Server> servers_;
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> free_;
-  std::vector<Transfer> done_;
+  std::vector<RingTransfer> done_;
   std::vector<Time> busy_;
   int at_work_ = 0;  // engines
   Time any_since_ = 0, any_busy_ = 0;

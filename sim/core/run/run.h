@@ -1,4 +1,4 @@
-// Runs a Program on a chip's core: every engine runs its instructions in order, semaphores synchronise them, and DMA
+// Runs a program on a chip's core: every engine runs its instructions in order, semaphores synchronise them, and DMA
 // rings move bytes beside them. It computes and times, or only times; the picoseconds are the same.
 #pragma once
 
@@ -21,7 +21,7 @@ class Observer {
 };
 
 struct RunOptions {
-  Memory* memory = nullptr;      // null: only timing
+  CoreMemory* memory = nullptr;  // null: only timing
   Timeline* timeline = nullptr;  // null: none is kept
   Observer* observer = nullptr;
 };
@@ -46,6 +46,6 @@ struct RunTotals {
 
 // Throws invalid_argument for a deadlock, naming who waits for whom, and for an instruction that the chip lacks. Check
 // the program first: it must satisfy the rules of check.h.
-RunTotals run(const Program&, const ChipSpec&, const RunOptions& = {});
+RunTotals run(const EngineProgram&, const ChipSpec&, const RunOptions& = {});
 
 }  // namespace trellis::sim::core

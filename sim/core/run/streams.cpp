@@ -111,7 +111,7 @@ void Streams::begin(std::uint16_t number, std::uint32_t at, Time from) {
   s.cause = span;
   ++s.next;
   totals_.flops += p.cost.flops;
-  const Call call(program_, i);
+  const BoundInstruction call(program_, i);
   if (i.kind->control != Control::none) control(s, call);
   if (i.kind->dma) return trigger(number, at, span);
   totals_.time = std::max(totals_.time, s.done);
@@ -145,7 +145,7 @@ void Streams::trigger(std::uint16_t number, std::uint32_t at, std::int64_t span)
 // When a transfer ends, its engine may be far ahead, so it keeps a copy of the registers.
 std::int32_t Streams::keep_registers(const Stream& s, const Instruction& i) {
   if (options_.memory == nullptr) return -1;
-  const Call call(program_, i);
+  const BoundInstruction call(program_, i);
   const auto indexed = [](const View& v) { return v.index >= 0; };
   if (std::ranges::none_of(call.outputs, indexed) && std::ranges::none_of(call.inputs, indexed) &&
       !call.has(Key::index))
@@ -160,7 +160,7 @@ std::int32_t Streams::keep_registers(const Stream& s, const Instruction& i) {
   return place;
 }
 
-void Streams::compute(std::vector<std::int64_t>& registers, const Call& call) {
+void Streams::compute(std::vector<std::int64_t>& registers, const BoundInstruction& call) {
   if (call.instruction.kind->run == nullptr) return;
   options_.memory->use_registers(registers.data());
   call.instruction.kind->run(call, *options_.memory);
@@ -180,7 +180,7 @@ void Streams::finish_later(std::uint32_t at, std::int64_t span, Time when) {
 }
 
 // A transfer's end is visible a little later, like a semaphore's change.
-void Streams::finish(const Transfer& t) {
+void Streams::finish(const RingTransfer& t) {
   const Instruction& i = program_.instructions[t.instruction];
   std::int64_t span = -1;
   if (options_.timeline != nullptr)
@@ -194,7 +194,8 @@ void Streams::finish(const Transfer& t) {
                                    .bytes = works_[static_cast<std::size_t>(prepared_[t.instruction].work)].bytes});
   if (options_.memory != nullptr) {
     const bool kept = t.registers >= 0;
-    compute(kept ? kept_[static_cast<std::size_t>(t.registers)] : streams_[t.stream].registers, Call(program_, i));
+    compute(kept ? kept_[static_cast<std::size_t>(t.registers)] : streams_[t.stream].registers,
+            BoundInstruction(program_, i));
     if (kept) free_kept_.push_back(t.registers);
   }
   totals_.time = std::max(totals_.time, t.end + chip_.dma.done);
@@ -228,7 +229,7 @@ void Streams::finish(std::uint32_t number) {
   }
 }
 
-void Streams::control(Stream& s, const Call& call) {
+void Streams::control(Stream& s, const BoundInstruction& call) {
   const auto target = static_cast<std::size_t>(call.number(Key::target));
   switch (call.instruction.kind->control) {
     case Control::loop:
@@ -260,7 +261,7 @@ RunTotals Streams::run() {
   for (std::size_t s = 0; s < streams_.size(); ++s)
     if (!streams_[s].order.empty()) queue_.push(0, {What::issue, static_cast<std::uint16_t>(s), 0});
   while (!queue_.empty()) {
-    const Event e = queue_.pop();
+    const CoreEvent e = queue_.pop();
     switch (e.what) {
       case What::issue:
         issue(e.unit);
@@ -275,7 +276,7 @@ RunTotals Streams::run() {
         rings_.share_event(e.unit, e.number);
         break;
       case What::packet:
-        for (const Transfer& t : rings_.packet_event(e.unit, e.number)) finish(t);
+        for (const RingTransfer& t : rings_.packet_event(e.unit, e.number)) finish(t);
         break;
     }
   }
@@ -291,7 +292,7 @@ RunTotals Streams::run() {
   return totals_;
 }
 
-RunTotals run(const Program& program, const ChipSpec& chip, const RunOptions& options) {
+RunTotals run(const EngineProgram& program, const ChipSpec& chip, const RunOptions& options) {
   return Streams(program, chip, options).run();
 }
 

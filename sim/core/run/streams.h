@@ -12,13 +12,13 @@ namespace trellis::sim::core {
 
 class Streams {
  public:
-  Streams(const Program&, const ChipSpec&, const RunOptions&);
+  Streams(const EngineProgram&, const ChipSpec&, const RunOptions&);
   RunTotals run();
 
  private:
   // What is known of an instruction before it runs.
   struct Prepared {
-    Cost cost;
+    InstructionCost cost;
     std::int32_t work = -1;   // of a DMA
     std::int16_t table = -1;  // of Scalar's functions
     std::int16_t rows = 0;    // of Tensor's array
@@ -64,7 +64,7 @@ class Streams {
   void prepare();
   void prepare_tracks();
   std::string label_of(const Instruction&) const;
-  std::int16_t table_of(const Call&) const;
+  std::int16_t table_of(const BoundInstruction&) const;
 
   void issue(std::uint16_t stream);
   const WaitFor* unmet(const Stream&, const Instruction&) const;
@@ -72,21 +72,21 @@ class Streams {
   Time limited(Stream&, const Prepared&, Time start) const;
   void begin(std::uint16_t stream, std::uint32_t instruction, Time from);
   void trigger(std::uint16_t stream, std::uint32_t instruction, std::int64_t span);
-  void control(Stream&, const Call&);
-  void compute(std::vector<std::int64_t>& registers, const Call&);
+  void control(Stream&, const BoundInstruction&);
+  void compute(std::vector<std::int64_t>& registers, const BoundInstruction&);
   std::int32_t keep_registers(const Stream&, const Instruction&);
   std::int64_t note(Stream&, const Prepared&, Time start, Time end, Wait why);
 
   void finish_later(std::uint32_t instruction, std::int64_t span, Time when);
   void finish(std::uint32_t flight);
-  void finish(const Transfer&);
+  void finish(const RingTransfer&);
   [[noreturn]] void fail_stuck() const;
   std::string stuck_sentence(std::size_t stream) const;
 
-  const Program& program_;
+  const EngineProgram& program_;
   const ChipSpec& chip_;
   RunOptions options_;
-  EventQueue<Event> queue_;
+  EventQueue<CoreEvent> queue_;
   Rings rings_;
   std::vector<Prepared> prepared_;
   std::vector<DmaWork> works_;

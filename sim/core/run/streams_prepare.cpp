@@ -10,7 +10,7 @@
 
 namespace trellis::sim::core {
 
-Streams::Streams(const Program& program, const ChipSpec& chip, const RunOptions& options)
+Streams::Streams(const EngineProgram& program, const ChipSpec& chip, const RunOptions& options)
     : program_(program),
       chip_(chip),
       options_(options),
@@ -29,7 +29,7 @@ void Streams::prepare() {
   std::array<std::pair<const Kind*, CostRow>, engine_count> rows = {};  // of the kind that an engine had last
   for (std::uint32_t at = 0; at < program_.instructions.size(); ++at) {
     const Instruction& i = program_.instructions[at];
-    const Call call(program_, i);
+    const BoundInstruction call(program_, i);
     Prepared p;
     if (i.kind->dma) {
       p.work = static_cast<std::int32_t>(works_.size());
@@ -63,7 +63,7 @@ std::string Streams::label_of(const Instruction& i) const {
 }
 
 // Functions that Scalar computes without a table do not change the table that is loaded.
-std::int16_t Streams::table_of(const Call& call) const {
+std::int16_t Streams::table_of(const BoundInstruction& call) const {
   if (call.instruction.engine != Engine::scalar || !call.has(Key::func)) return -1;
   switch (static_cast<Function>(call.number(Key::func))) {
     case Function::copy:

@@ -115,7 +115,7 @@ TEST(CoreBackEnd, RotationTakesTheSlotThatIsFreeLongest) {
   const ChipSpec chip = chip_named("trn2");
   const Assembled a = assemble(doubled(6).draft, chip, {.copies = 3});
   std::vector<std::int64_t> places;
-  for (const Buffer& b : a.program.buffers)
+  for (const CoreBuffer& b : a.program.buffers)
     if (b.name == "x") places.push_back(b.offset);
   EXPECT_EQ(places[0], places[3]);
   EXPECT_EQ(places[1], places[4]);
@@ -218,7 +218,7 @@ TEST(CoreBackEnd, WhatDoesNotFitWaitsInHbm) {
   EXPECT_EQ(a.spills.moves, static_cast<std::int64_t>(a.program.instructions.size()) - 2 * tiles);
   EXPECT_EQ(a.spills.moves, 4);  // two tiles go and come back
   EXPECT_EQ(a.spills.bytes, a.spills.moves * 128 * wide * 4);
-  Memory memory(a.program, chip);
+  CoreMemory memory(a.program, chip);
   const auto from = memory.hbm_as<float>("from");
   for (std::size_t n = 0; n < from.size(); ++n) from[n] = static_cast<float>(n % 1'009);
   run(a.program, chip, {.memory = &memory});
@@ -239,7 +239,7 @@ TEST(CoreBackEnd, SmallTilesShareABank) {
   const Assembled a = assemble(k.draft, chip);
   check(a.program, chip);
   EXPECT_TRUE(races(a.program, chip).empty());
-  const auto across = [](const Buffer& b) {
+  const auto across = [](const CoreBuffer& b) {
     return b.space == Space::psum && b.offset / 2048 != (b.offset + b.bytes - 1) / 2048;
   };
   EXPECT_TRUE(std::ranges::none_of(a.program.buffers, across));

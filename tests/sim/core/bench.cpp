@@ -15,7 +15,7 @@ View Bench::add(const Lie& lie) {
   v.dims = static_cast<std::uint8_t>(lie.dims.size());
   v.offset = lie.before * size;
   for (std::size_t d = 0; d < lie.dims.size(); ++d) v.dim[d] = lie.dims[d];
-  Buffer b{.name = "b" + std::to_string(v.buffer), .space = lie.space, .type = lie.type, .bytes = bytes};
+  CoreBuffer b{.name = "b" + std::to_string(v.buffer), .space = lie.space, .type = lie.type, .bytes = bytes};
   if (lie.space == Space::hbm) {
     v.row_stride = bytes;
     b.bytes = bytes * lie.rows;
@@ -42,7 +42,7 @@ void Bench::append(std::string_view kind, Engine engine, std::vector<View> outpu
     return static_cast<std::uint32_t>(all.size() - more.size());
   };
   const auto count = [](const auto& some) { return static_cast<std::uint32_t>(some.size()); };
-  Program& p = program;
+  EngineProgram& p = program;
   Instruction i;
   i.kind = &kind_named(kind);
   i.engine = engine;

@@ -48,15 +48,15 @@ class Bench {
               std::vector<Attribute> attributes = {}, std::vector<WaitFor> waits = {},
               std::vector<Signal> signals = {});
 
-  Memory& memory() {
-    if (!memory_) memory_ = std::make_unique<Memory>(program, chip);
+  CoreMemory& memory() {
+    if (!memory_) memory_ = std::make_unique<CoreMemory>(program, chip);
     return *memory_;
   }
-  Call call() const { return Call(program, program.instructions.front()); }
+  BoundInstruction call() const { return BoundInstruction(program, program.instructions.front()); }
 
   // Checks and runs it.
   void run();
-  Cost cost() const { return cost_of(call(), chip); }
+  InstructionCost cost() const { return cost_of(call(), chip); }
   double cycles() const;  // of its interval
 
   // All elements, row after row.
@@ -66,12 +66,12 @@ class Bench {
   std::vector<double> fill(const View& v, double most = 0);
 
   ChipSpec chip;
-  Program program;
+  EngineProgram program;
   std::vector<std::int64_t> registers = std::vector<std::int64_t>(register_count);
   std::mt19937 random{7};
 
  private:
-  std::unique_ptr<Memory> memory_;
+  std::unique_ptr<CoreMemory> memory_;
   std::int64_t sbuf_ = 0, psum_ = 0;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 TEST(CoreBuilder, DerivesSemaphoresFromWhatIsTouched) {
   const ChipSpec chip = chip_named("trn2");
-  Builder b("scaled", chip);
+  ProgramBuilder b("scaled", chip);
   const Operand from = b.input("from", DType::f32, 128, 64), to = b.output("to", DType::f32, 128, 64);
   const Operand x = b.tile("x", DType::f32, 128, 64);
   for (int turn = 0; turn < 2; ++turn) {
@@ -39,7 +39,7 @@ dma_copy gpsimd ring=3 to[0+128 @0 64x1 /256] <- x[0+128 @0 64x1] wait scalar>=2
 
 TEST(CoreBuilder, SaysWhenMemoryOnChipIsFull) {
   const ChipSpec chip = chip_named("trn1");
-  Builder b("full", chip);
+  ProgramBuilder b("full", chip);
   const Operand most = b.tile("most", DType::f32, 128, 48 * 1024);
   EXPECT_EQ(why([&] { b.tile("more", DType::f32, 1, 1); }),
             "more: no 4 bytes a partition left in sbuf; the largest free piece has 0");
@@ -58,7 +58,7 @@ TEST(CoreBuilder, SaysWhenMemoryOnChipIsFull) {
 
 TEST(CoreBuilder, PartsOfOperandsStayWithin) {
   const ChipSpec chip = chip_named("trn2");
-  Builder b("parts", chip);
+  ProgramBuilder b("parts", chip);
   const Operand m = b.input("m", DType::bf16, 64, 32);
   EXPECT_EQ(m.row_range(8, 4).view.offset, 8 * 64);
   EXPECT_EQ(m.column_range(4, 8).view.offset, 8);
@@ -70,14 +70,14 @@ TEST(CoreBuilder, PartsOfOperandsStayWithin) {
 
 TEST(CoreBuilder, ByHandNothingIsDerived) {
   const ChipSpec chip = chip_named("trn2");
-  Builder b("hand", chip);
+  ProgramBuilder b("hand", chip);
   const Operand x = b.tile("x", DType::f32, 8, 8), y = b.tile("y", DType::f32, 8, 8);
   const std::int32_t s = b.semaphore("mine");
   b.signal(s);
   b.add("memset", Engine::gpsimd, {x}, {}, {number(Key::value, 1)});
   b.wait(s, 1);
   copy(b, y, x);
-  const Program p = b.finish();
+  const EngineProgram p = b.finish();
   EXPECT_EQ(p.semaphores, std::vector<std::string>{"mine"});
   EXPECT_EQ(p.waits_of(p.instructions[1])[0], (WaitFor{s, 1}));
 }

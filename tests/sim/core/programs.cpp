@@ -71,8 +71,8 @@ TEST_P(CorePrograms, AreRightWithoutRacesAndAsLongWhenOnlyTimed) {
   for (const std::string chip_name : {"trn1", "trn2", "trn3", "ideal"}) {
     SCOPED_TRACE(chip_name);
     const ChipSpec chip = chip_named(chip_name);
-    const Program program = c.program.build(c.arguments, chip);
-    Memory memory(program, chip);
+    const EngineProgram program = c.program.build(c.arguments, chip);
+    CoreMemory memory(program, chip);
     c.program.fill(c.arguments, memory, 1);
     const RunTotals computed = run(program, chip, {.memory = &memory}), timed = run(program, chip);
     EXPECT_EQ(computed.time, timed.time);
@@ -88,11 +88,11 @@ TEST_P(CorePrograms, AreRightWithoutRacesAndAsLongWhenOnlyTimed) {
 TEST_P(CorePrograms, AreHeldToEveryOutput) {
   const Case c(GetParam());
   const ChipSpec chip = chip_named("trn2");
-  const Program program = c.program.build(c.arguments, chip);
-  Memory memory(program, chip);
+  const EngineProgram program = c.program.build(c.arguments, chip);
+  CoreMemory memory(program, chip);
   c.program.fill(c.arguments, memory, 1);
   run(program, chip, {.memory = &memory});
-  for (const Buffer& b : program.buffers) {
+  for (const CoreBuffer& b : program.buffers) {
     if (b.role != Role::output) continue;
     // The top byte of the last element: its sign and most of its exponent.
     std::byte& last = memory.hbm(b.name).back();
@@ -131,7 +131,7 @@ TEST(CoreProgramsRegistry, RefusesSizesThatAProgramIsNotMadeFor) {
 TEST(CoreProgramsRegistry, RefusesSizesBeyondWhatItCountsWith) {
   const ChipSpec chip = chip_named("trn2");
   for (const auto& [name, program] : shipped())
-    for (const Parameter& p : program.parameters) {
+    for (const ProgramParameter& p : program.parameters) {
       if (!p.words.empty() || p.value != std::floor(p.value) || p.name == "scale") continue;
       for (const char* size : {"2147483648", "4294971392", "1000000000000"}) {
         Arguments arguments(program.parameters);

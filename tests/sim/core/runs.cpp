@@ -19,10 +19,10 @@ class OnEveryChip : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(OnEveryChip, ALoadTakesItsTriggerStartBytesAndEnd) {
-  Builder b("load", chip_);
+  ProgramBuilder b("load", chip_);
   load(b, b.tile("tile", DType::f32, 128, 1024), b.input("from", DType::f32, 128, 1024));
-  const Program p = b.finish();
-  const DmaWork work = dma_work(Call(p, p.instructions.front()), chip_);
+  const EngineProgram p = b.finish();
+  const DmaWork work = dma_work(BoundInstruction(p, p.instructions.front()), chip_);
   const Time last = chip_.dma.stagger + work.shares.back().time;
   EXPECT_EQ(run(p, chip_).time, work.trigger + work.start + last + chip_.dma.done);
   EXPECT_EQ(work.descriptors, 128U);
@@ -30,30 +30,31 @@ TEST_P(OnEveryChip, ALoadTakesItsTriggerStartBytesAndEnd) {
 }
 
 TEST_P(OnEveryChip, IndependentInstructionsStartAnIntervalApart) {
-  Builder b("copies", chip_);
+  ProgramBuilder b("copies", chip_);
   const Operand from = b.tile("from", DType::f32, 128, 512);
   b.add("memset", Engine::vector, {from}, {}, {number(Key::value, 1)});
   const int copies = 10;
   for (int i = 0; i < copies; ++i)
     b.add("memset", Engine::gpsimd, {b.tile("to" + std::to_string(i), DType::f32, 128, 512)}, {},
           {number(Key::value, 1)});
-  const Program p = b.finish();
-  const Cost cost = cost_of(Call(p, p.instructions.back()), chip_);
+  const EngineProgram p = b.finish();
+  const InstructionCost cost = cost_of(BoundInstruction(p, p.instructions.back()), chip_);
   const Time gpsimd = (copies - 1) * cost.interval + cost.latency;
-  const Time shared = chip_.vector_gpsimd_share ? cost_of(Call(p, p.instructions.front()), chip_).interval : 0;
+  const Time shared =
+      chip_.vector_gpsimd_share ? cost_of(BoundInstruction(p, p.instructions.front()), chip_).interval : 0;
   EXPECT_EQ(run(p, chip_).time, gpsimd + shared);
 }
 
 TEST_P(OnEveryChip, ADependentInstructionWaitsForResultsAndTheSemaphore) {
-  Builder b("chain", chip_);
+  ProgramBuilder b("chain", chip_);
   const Operand x = b.tile("x", DType::f32, 128, 64), y = b.tile("y", DType::f32, 128, 64),
                 z = b.tile("z", DType::f32, 128, 64);
   b.add("memset", Engine::gpsimd, {x}, {}, {number(Key::value, 1)});
   copy(b, y, x, Engine::vector);
   copy(b, z, y, Engine::scalar);
-  const Program p = b.finish();
+  const EngineProgram p = b.finish();
   Time expected = 0;
-  for (const Instruction& i : p.instructions) expected += cost_of(Call(p, i), chip_).latency;
+  for (const Instruction& i : p.instructions) expected += cost_of(BoundInstruction(p, i), chip_).latency;
   EXPECT_EQ(run(p, chip_).time, expected + 2 * chip_.semaphore_latency);
 }
 
@@ -62,7 +63,7 @@ TEST_P(OnEveryChip, ATimelineChangesNoTime) {
   Arguments a(matmul.parameters);
   for (const char* size : {"M", "K"}) a.set(size, "256");
   a.set("N", "512");
-  const Program p = matmul.build(a, chip_);
+  const EngineProgram p = matmul.build(a, chip_);
   Timeline timeline;
   const Time time = run(p, chip_).time;
   EXPECT_EQ(run(p, chip_, {.timeline = &timeline}).time, time);
@@ -78,14 +79,14 @@ INSTANTIATE_TEST_SUITE_P(Chips, OnEveryChip, testing::Values("trn1", "inf2", "tr
 
 // How long `count` products of `rows` x 128 and `rows` x 512 take, and one of them.
 std::pair<Time, Time> products(const ChipSpec& chip, int rows, int count) {
-  Builder b("products", chip);
+  ProgramBuilder b("products", chip);
   const Operand stationary = b.tile("stationary", DType::bf16, rows, 128),
                 moving = b.tile("moving", DType::bf16, rows, 512);
   for (int i = 0; i < count; ++i)
     b.add("nc_matmul", Engine::tensor, {b.psum("product" + std::to_string(i), DType::f32, 128, 512)},
           {stationary, moving});
-  const Program p = b.finish();
-  const Cost one = cost_of(Call(p, p.instructions.back()), chip);
+  const EngineProgram p = b.finish();
+  const InstructionCost one = cost_of(BoundInstruction(p, p.instructions.back()), chip);
   return {run(p, chip).time - (one.latency - one.interval), one.interval};
 }
 
@@ -108,25 +109,25 @@ TEST(CoreRuns, TensorStaysAtHalfItsRateWhereHalfOfItsRowsAreIdle) {
 TEST(CoreRuns, WithoutPrefetchARingRestsBetweenTransfers) {
   const ChipSpec chip = chip_named("trn1");
   const auto time_of = [&](int loads) {
-    Builder b("loads", chip);
+    ProgramBuilder b("loads", chip);
     const Operand from = b.input("from", DType::f32, 128, 256);
     for (int i = 0; i < loads; ++i) load(b, b.tile("tile" + std::to_string(i), DType::f32, 128, 256), from);
     return run(b.finish(), chip).time;
   };
   const Time one = time_of(2) - time_of(1);
   EXPECT_EQ(time_of(9) - time_of(1), 8 * one);
-  Builder b("one", chip);
+  ProgramBuilder b("one", chip);
   load(b, b.tile("tile", DType::f32, 128, 256), b.input("from", DType::f32, 128, 256));
-  const Program p = b.finish();
-  EXPECT_EQ(one, dma_work(Call(p, p.instructions[0]), chip).shares[0].time + chip.dma.stagger + chip.dma.generate +
-                     chip.dma.interval);
+  const EngineProgram p = b.finish();
+  EXPECT_EQ(one, dma_work(BoundInstruction(p, p.instructions[0]), chip).shares[0].time + chip.dma.stagger +
+                     chip.dma.generate + chip.dma.interval);
 }
 
 // Two rings with as much to do share the engines, so that both end when one alone would take twice as long.
 TEST(CoreRuns, RingsShareTheEngines) {
   const ChipSpec chip = chip_named("trn2");
   const auto bytes_time = [&](int rings) {
-    Builder b("rings", chip);
+    ProgramBuilder b("rings", chip);
     const Operand from = b.input("from", DType::f32, 128, 8192);
     for (int r = 0; r < rings; ++r) {
       const Operand tile = b.tile("tile" + std::to_string(r), DType::f32, 128, 8192);
@@ -168,7 +169,7 @@ TEST(CoreRuns, ASemaphoreThatNobodyRaisesIsNamed) {
 
 TEST(CoreRuns, LoopsCountAndLeadThroughMemory) {
   const ChipSpec chip = chip_named("trn2");
-  const Program p = parse(R"(program loop cores=1
+  const EngineProgram p = parse(R"(program loop cores=1
 hbm out f32 bytes=1024 output
 sbuf x f32 core=0 partitions=0+1 bytes=0+1024
 semaphore done
@@ -177,7 +178,7 @@ memset gpsimd x[0+1 @0 16x1 r3*64] value=7 signal done+1
 end_loop gpsimd
 dma_copy sync ring=0 out[0+1 @0 256x1 /1024] <- x[0+1 @0 256x1] wait done>=16
 )");
-  Memory memory(p, chip);
+  CoreMemory memory(p, chip);
   const RunTotals t = run(p, chip, {.memory = &memory});
   for (const float value : memory.hbm_as<float>("out")) EXPECT_EQ(value, 7);
   EXPECT_EQ(t.instructions, 1U + 16 + 16 + 1);
@@ -187,14 +188,14 @@ dma_copy sync ring=0 out[0+1 @0 256x1 /1024] <- x[0+1 @0 256x1] wait done>=16
 // A DMA of a loop ends when its engine is turns ahead, and still moves what its own turn meant.
 TEST(CoreRuns, TransfersOfALoopTakeTheirRegistersWithThem) {
   const ChipSpec chip = chip_named("trn2");
-  const Program p = parse(R"(program loop cores=1
+  const EngineProgram p = parse(R"(program loop cores=1
 hbm in f32 bytes=4096 input
 hbm out f32 bytes=4096 output
 loop sync to=3 start=0 step=1 count=16
 dma_copy sync ring=0 out[0+1 @0 64x1 /256 r3*256] <- in[0+1 @0 64x1 /256 r3*256]
 end_loop sync
 )");
-  Memory memory(p, chip);
+  CoreMemory memory(p, chip);
   const auto in = memory.hbm_as<float>("in");
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
   run(p, chip, {.memory = &memory});
@@ -205,7 +206,7 @@ end_loop sync
 // Nor may what is moved into a register after the trigger lead it astray.
 TEST(CoreRuns, TransfersDoNotSeeLaterRegisters) {
   const ChipSpec chip = chip_named("trn2");
-  const Program p = parse(R"(program moved cores=1
+  const EngineProgram p = parse(R"(program moved cores=1
 hbm in f32 bytes=512 input
 hbm out f32 bytes=512 output
 register_move sync to=3 value=0
@@ -213,7 +214,7 @@ dma_copy sync ring=0 out[0+1 @0 64x1 /256 r3*256] <- in[0+1 @0 64x1 /256 r3*256]
 register_move sync to=3 value=1
 dma_copy sync ring=0 out[0+1 @0 64x1 /256 r3*256] <- in[0+1 @0 64x1 /256 r3*256]
 )");
-  Memory memory(p, chip);
+  CoreMemory memory(p, chip);
   const auto in = memory.hbm_as<float>("in");
   for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i + 1);
   run(p, chip, {.memory = &memory});

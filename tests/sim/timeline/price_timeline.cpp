@@ -103,7 +103,7 @@ TEST(PricePhases, AreSumsAndCopiesByDimension) {
     const Kept k("torus", "torus:4x4", {.bytes = 16e6, .fold = fold});
     std::set<std::string> names;
     Time on_path = 0;
-    for (const Phase& p : phases_of(*k.run, *k.machine, critical_moves(*k.run), k.time)) {
+    for (const TransferPhase& p : phases_of(*k.run, *k.machine, critical_moves(*k.run), k.time)) {
       names.insert(p.name);
       EXPECT_LT(p.from, p.to);
       EXPECT_LE(p.to, k.time);

@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Config shaped(Rank tensor, Rank pipeline, bool zero, Precision precision) {
-  Config c = small_llama();
+StepConfig shaped(Rank tensor, Rank pipeline, bool zero, Precision precision) {
+  StepConfig c = small_llama();
   c.strategy = {.tensor = tensor, .pipeline = pipeline, .zero1 = zero};
   c.precision = precision;
   return c;
@@ -33,7 +33,7 @@ void steps(Job& job, std::size_t from, std::size_t to) {
 }
 
 // Two steps, saved; with `again`, what one more step by another layout makes of it.
-void save_two(const fs::path& root, const Config& c, Rank world, SaveOptions o = {}) {
+void save_two(const fs::path& root, const StepConfig& c, Rank world, SaveOptions o = {}) {
   expect_on_threads(world, [&](ccl::Communicator& w) {
     Job job(c, w);
     Checkpoints checkpoints(root, w, o);
@@ -94,7 +94,7 @@ TEST(Checkpoint, IsCutAnewWithoutAJob) {
 
 TEST(Checkpoint, IsNotCutForAnotherModel) {
   const Folder folder;
-  Config c = shaped(2, 1, false, Precision::fp32);
+  StepConfig c = shaped(2, 1, false, Precision::fp32);
   SaveOptions o;
   o.origin = origin_of({.step = c, .trainer = {}, .data = {}, .experiment = {}}, {}, "");
   save_two(folder.path() / "first", c, 2, o);
@@ -109,7 +109,7 @@ TEST(Checkpoint, IsNotCutForAnotherModel) {
 
 TEST(Checkpoint, AdaptersAreMergedIntoTheirWeights) {
   const Folder folder;
-  Config c = shaped(2, 1, false, Precision::fp32);
+  StepConfig c = shaped(2, 1, false, Precision::fp32);
   c.lora = {.rank = 4, .alpha = 8, .targets = {"q_proj", "down_proj"}};
   save_two(folder.path(), c, 2);
   const fs::path file = folder.path() / "merged.safetensors";
@@ -120,7 +120,7 @@ TEST(Checkpoint, AdaptersAreMergedIntoTheirWeights) {
   double losses[2];
   for (int merged = 0; merged < 2; ++merged)
     expect_on_threads(1, [&](ccl::Communicator& w) {
-      Config own = shaped(1, 1, false, Precision::fp32);
+      StepConfig own = shaped(1, 1, false, Precision::fp32);
       if (merged == 0) own.lora = c.lora;
       Job job(own, w);
       load(job, merged == 1 ? TensorSource(file) : TensorSource(folder.path() / tag_name(2)));
@@ -162,7 +162,7 @@ TEST(Checkpoint, TheBestStayAndTheNewestWhereAsked) {
 
 TEST(Checkpoint, ResumesToTheBit) {
   const Folder folder;
-  const Config c = shaped(2, 2, true, Precision::bf16_sr);
+  const StepConfig c = shaped(2, 2, true, Precision::bf16_sr);
   std::vector<float> straight, resumed;
   expect_on_threads(8, [&](ccl::Communicator& w) {
     Job job(c, w);
@@ -190,7 +190,7 @@ std::string said_of(const fs::path& tag) {
 
 TEST(Checkpoint, DamageIsNamedAndOlderTagsStayGood) {
   const Folder folder;
-  const Config c = shaped(2, 1, false, Precision::fp32);
+  const StepConfig c = shaped(2, 1, false, Precision::fp32);
   expect_on_threads(2, [&](ccl::Communicator& w) {
     Job job(c, w);
     Checkpoints checkpoints(folder.path(), w, {.keep = {.most = 2}});

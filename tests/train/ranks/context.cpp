@@ -20,7 +20,7 @@ struct Layout {
   Rank ranks() const { return context * tensor * pipeline * data; }
 };
 
-Config laid_out(Config c, const Layout& l) {
+StepConfig laid_out(StepConfig c, const Layout& l) {
   c.strategy = {.tensor = l.tensor,
                 .pipeline = l.pipeline,
                 .context = l.context,
@@ -32,9 +32,9 @@ Config laid_out(Config c, const Layout& l) {
   return c;
 }
 
-void expect_same(const Config& c, const Layout& l, const std::string& what, const RunOptions& o = {.steps = 4}) {
-  const Config many = laid_out(c, l);
-  Config one = many;
+void expect_same(const StepConfig& c, const Layout& l, const std::string& what, const RunOptions& o = {.steps = 4}) {
+  const StepConfig many = laid_out(c, l);
+  StepConfig one = many;
   one.strategy = {}, one.recompute = Recompute::none;
   const Trained a = train_threads(many, l.ranks(), o), b = train_threads(one, 1, o);
   ASSERT_EQ(a.fault + b.fault, "") << what;
@@ -48,7 +48,7 @@ void expect_same(const Config& c, const Layout& l, const std::string& what, cons
 }
 
 // As a ring, and gathered.
-void expect_same_both_ways(const Config& c, Layout l, const std::string& what, const RunOptions& o = {.steps = 4}) {
+void expect_same_both_ways(const StepConfig& c, Layout l, const std::string& what, const RunOptions& o = {.steps = 4}) {
   for (const bool ring : {true, false}) {
     l.ring = ring;
     expect_same(c, l, fmt::format("{}, {}", what, ring ? "ring" : "gathered"), o);
@@ -56,13 +56,13 @@ void expect_same_both_ways(const Config& c, Layout l, const std::string& what, c
 }
 
 TEST(Context, OddNumbersOfRanks) {
-  Config c = small_llama();
+  StepConfig c = small_llama();
   c.seq_length = 18;
   expect_same_both_ways(c, {.context = 3, .zero = true}, "C3");
 }
 
 TEST(Context, AWindowOfMistrals) {
-  Config c = small_llama();
+  StepConfig c = small_llama();
   for (const std::size_t window : {1, 3, 6, 15}) {
     c.model.sliding_window = window;
     expect_same_both_ways(c, {.context = 4}, fmt::format("window {}", window));
@@ -70,20 +70,20 @@ TEST(Context, AWindowOfMistrals) {
 }
 
 TEST(Context, DocumentsThatAreCut) {
-  Config c = small_llama();
+  StepConfig c = small_llama();
   c.cut_attention = true, c.micro_batch_size = 2;
   expect_same_both_ways(c, {.context = 4, .recompute = Recompute::selective}, "documents");
 }
 
 TEST(Context, HeadsOfKeysThatTensorRanksCopy) {
-  Config c = small_llama();
+  StepConfig c = small_llama();
   c.model.num_key_value_heads = 1, c.model.qk_norm = c.model.qkv_bias = true;
   expect_same_both_ways(c, {.context = 2, .tensor = 2, .sequence = true}, "copies of keys");
 }
 
 // Labels that do not count lie unevenly among the ranks.
 TEST(Context, DropoutSmoothingAndIgnoredLabels) {
-  Config c = small_llama();
+  StepConfig c = small_llama();
   c.model.hidden_dropout = c.model.attention_dropout = 0.2, c.model.label_smoothing = 0.1;
   c.micro_batch_size = 2;
   for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
@@ -93,32 +93,32 @@ TEST(Context, DropoutSmoothingAndIgnoredLabels) {
 }
 
 TEST(Context, OtherModelsAndRules) {
-  Config c = small_llama();
+  StepConfig c = small_llama();
   c.model.num_key_value_heads = 4, c.model.rotary_percentage = 0.5;
   for (const char* model : {"gpt_neox", "gpt3"}) {
     c.model.architecture = model, c.model.tie_word_embeddings = std::string(model) == "gpt3";
     expect_same_both_ways(c, {.context = 2, .tensor = 2, .pipeline = 2, .sequence = true}, model);
   }
   for (const char* rule : {"lamb", "sgd"}) {
-    Config other = small_llama();
+    StepConfig other = small_llama();
     other.optimizer.name = rule;
     expect_same(other, {.context = 2, .data = 2, .zero = true}, rule);
   }
-  Config adapters = small_llama();
+  StepConfig adapters = small_llama();
   adapters.lora = {.rank = 4, .alpha = 8, .targets = {"q_proj", "v_proj", "down_proj"}};
   expect_same(adapters, {.context = 2, .data = 2, .zero = true}, "adapters");
 }
 
 // Experts are shared out over data and context together; their balance is that of whole sequences.
 TEST(Context, Experts) {
-  Config c = small_llama();
+  StepConfig c = small_llama();
   c.model.architecture = "mixtral", c.model.intermediate_size = 24;
   c.experts = {.experts = 4, .top_k = 2, .balance = 0.1};
   expect_same_both_ways(c, {.context = 2}, "experts");
   for (const bool zero : {false, true})
     for (const Rank expert : {2, 4}) {
-      Config many = laid_out(c, {.context = 2, .data = 2, .zero = zero});
-      Config one = many;
+      StepConfig many = laid_out(c, {.context = 2, .data = 2, .zero = zero});
+      StepConfig one = many;
       many.strategy.expert = expert, one.strategy = {};
       const Trained a = train_threads(many, 4, {.steps = 4}), b = train_threads(one, 1, {.steps = 4});
       ASSERT_EQ(a.fault + b.fault, "");
@@ -139,10 +139,10 @@ TEST(Context, TheRingsResultsAreThoseOfGatheredKeysToTheBit) {
 
 TEST(Context, NarrowTypesKeepReplicasEqual) {
   for (const Precision p : {Precision::bf16_sr, Precision::mixed, Precision::autocast}) {
-    Config c = small_llama();
+    StepConfig c = small_llama();
     c.precision = p;
-    const Config many = laid_out(c, {.context = 2, .tensor = 2, .data = 2, .zero = true, .sequence = true});
-    Config one = many;
+    const StepConfig many = laid_out(c, {.context = 2, .tensor = 2, .data = 2, .zero = true, .sequence = true});
+    StepConfig one = many;
     one.strategy = {};
     const Trained a = train_threads(many, 8), b = train_threads(one, 1);
     ASSERT_EQ(a.fault + b.fault, "") << name(p);
@@ -156,9 +156,9 @@ TEST(Context, NarrowTypesKeepReplicasEqual) {
 TEST(Context, WhatARankSendsIsProvedAndCounted) {
   for (const bool ring : {true, false}) {
     const Layout l{.context = 4, .data = 2, .ring = ring, .zero = true};
-    Config c = laid_out(small_llama(), l);
+    StepConfig c = laid_out(small_llama(), l);
     c.precision = Precision::bf16;
-    const std::vector<Step> classes = classes_of(c, l.ranks());
+    const std::vector<RankStep> classes = classes_of(c, l.ranks());
     ASSERT_EQ(check_step(c, l.ranks(), classes, graph_of(classes)), "");
     double sent = 0;
     for (const Operation& o : classes[0].program.operations)
@@ -177,7 +177,7 @@ TEST(Context, ACheckpointIsThatOfAnyLayout) {
       job.run({.step = static_cast<std::int64_t>(s + 1), .learning_rate = 1e-2});
     }
   };
-  Config c = laid_out(small_llama(), {.context = 4, .zero = true}), one = c;
+  StepConfig c = laid_out(small_llama(), {.context = 4, .zero = true}), one = c;
   one.strategy = {};
   expect_on_threads(4, [&](ccl::Communicator& world) {
     Job job(c, world);
@@ -199,31 +199,31 @@ TEST(Context, ACheckpointIsThatOfAnyLayout) {
 }
 
 TEST(Context, WhatItCannotBeIsRefusedByName) {
-  const Config c = small_llama();
-  const auto complaint = [&](const std::function<void(Config&)>& change, Rank world = 4) {
-    Config other = c;
+  const StepConfig c = small_llama();
+  const auto complaint = [&](const std::function<void(StepConfig&)>& change, Rank world = 4) {
+    StepConfig other = c;
     other.strategy.context = 4;
     change(other);
     return why([&] { lay_out(other, world, 0); });
   };
   EXPECT_EQ(
-      complaint([](Config& o) { o.seq_length = 12; }),
+      complaint([](StepConfig& o) { o.seq_length = 12; }),
       "data.seq_length is 12: expected a multiple of 2 x context_parallel_size, 2 x 4: each rank has a stretch from "
       "the front and one from the back");
-  EXPECT_EQ(complaint([](Config& o) { o.strategy.tensor = 2; }, 12),
+  EXPECT_EQ(complaint([](StepConfig& o) { o.strategy.tensor = 2; }, 12),
             "12 ranks: expected a multiple of tensor x pipeline x context parallel sizes, 2 x 1 x 4");
   EXPECT_EQ(complaint(
-                [](Config& o) {
+                [](StepConfig& o) {
                   o.strategy.tensor = 8, o.strategy.sequence_parallel = true,
                   o.model.num_attention_heads = o.model.num_key_value_heads = 8;
                 },
                 32),
             "data.seq_length / context_parallel_size is 4: expected a multiple of tensor_model_parallel_size 8");
-  EXPECT_NE(complaint([](Config& o) {
+  EXPECT_NE(complaint([](StepConfig& o) {
               o.model.architecture = "bert", o.model.num_key_value_heads = 4, o.model.tie_word_embeddings = true;
             }).find("distributed_strategy.context_parallel_size is 4: expected 1 for bert"),
             std::string::npos);
-  EXPECT_NE(complaint([](Config& o) {
+  EXPECT_NE(complaint([](StepConfig& o) {
               o.model.architecture = "mixtral";
               o.experts = {.experts = 4, .top_k = 2, .capacity_factor = 1.5};
             }).find("context_parallel_size is 4: expected 1 with model.moe.capacity_factor 1.5"),

@@ -18,15 +18,15 @@
 namespace trellis::train {
 namespace {
 
-Config small_mixtral() {
-  Config c = small_llama();
+StepConfig small_mixtral() {
+  StepConfig c = small_llama();
   c.model.architecture = "mixtral", c.model.intermediate_size = 24;
   c.experts = {.experts = 4, .top_k = 2, .balance = 0.02};
   return c;
 }
 
-Config deepseek() {
-  Config c = small_mixtral();
+StepConfig deepseek() {
+  StepConfig c = small_mixtral();
   c.model.architecture = "deepseek_moe";
   c.experts = {.experts = 8,
                .top_k = 2,
@@ -42,14 +42,14 @@ Config deepseek() {
 }
 
 // data: data-parallel ranks, of which `expert` share out the experts.
-Config laid_out(Config c, StrategyConfig s, Rank data, Recompute recompute = Recompute::none) {
+StepConfig laid_out(StepConfig c, StrategyConfig s, Rank data, Recompute recompute = Recompute::none) {
   c.strategy = std::move(s);
   c.recompute = recompute;
   c.global_batch_size = 4 * static_cast<std::size_t>(data);
   return c;
 }
 
-Rank ranks_of(const Config& c) {
+Rank ranks_of(const StepConfig& c) {
   return c.strategy.tensor * c.strategy.pipeline * static_cast<Rank>(c.global_batch_size / 4);
 }
 
@@ -58,7 +58,7 @@ std::string words(const StrategyConfig& s) {
                      s.sequence_parallel ? " SP" : "", s.zero1 ? " ZeRO" : "", s.schedule);
 }
 
-std::vector<Config> layouts(const Config& c) {
+std::vector<StepConfig> layouts(const StepConfig& c) {
   return {
       laid_out(c, {.expert = 2}, 2),
       laid_out(c, {.expert = 4, .zero1 = true}, 4),
@@ -71,8 +71,8 @@ std::vector<Config> layouts(const Config& c) {
   };
 }
 
-void expect_same(const Config& many, double tolerance) {
-  Config one = many;
+void expect_same(const StepConfig& many, double tolerance) {
+  StepConfig one = many;
   one.strategy = {}, one.recompute = Recompute::none;
   const std::string what =
       fmt::format("{} {} D{}", many.model.architecture, words(many.strategy), many.global_batch_size / 4);
@@ -87,8 +87,8 @@ void expect_same(const Config& many, double tolerance) {
   EXPECT_LT(apart, tolerance) << what << ": " << which;
 }
 
-void expect_same_on_every_layout(const Config& c, double tolerance) {
-  for (const Config& many : layouts(c)) expect_same(many, tolerance);
+void expect_same_on_every_layout(const StepConfig& c, double tolerance) {
+  for (const StepConfig& many : layouts(c)) expect_same(many, tolerance);
 }
 
 // Every combination on up to 16 ranks; tools/soak train runs it.
@@ -100,7 +100,7 @@ TEST(Soak, DISABLED_ExpertsOnEveryLayout) {
         for (Rank expert = 1; expert <= std::min<Rank>(data, 4); expert *= 2)
           for (int bits = 0; bits < 8; ++bits) {
             if (tensor * pipeline * data > 16 || ((bits & 1) != 0 && tensor == 1)) continue;
-            Config c = (bits & 4) != 0 ? deepseek() : small_mixtral();
+            StepConfig c = (bits & 4) != 0 ? deepseek() : small_mixtral();
             c.experts.capacity_factor = (bits & 2) != 0 ? 1.25 : 0;
             expect_same(laid_out(c,
                                  {.tensor = tensor,
@@ -118,7 +118,7 @@ TEST(Soak, DISABLED_ExpertsOnEveryLayout) {
 TEST(Experts, TrainAsOnOneRankOnEveryLayout) { expect_same_on_every_layout(small_mixtral(), 1e-5); }
 
 TEST(Experts, WithACapacityTrainAsOnOneRank) {
-  Config c = small_mixtral();
+  StepConfig c = small_mixtral();
   c.experts.capacity_factor = 1;  // some tokens are dropped
   expect_same_on_every_layout(c, 1e-5);
 }
@@ -126,7 +126,7 @@ TEST(Experts, WithACapacityTrainAsOnOneRank) {
 TEST(Experts, OfDeepSeekTrainAsOnOneRank) { expect_same_on_every_layout(deepseek(), 1e-5); }
 
 TEST(Experts, ACapacityForAllIsNone) {
-  Config c = small_mixtral(), limited = c, tight = c;
+  StepConfig c = small_mixtral(), limited = c, tight = c;
   limited.experts.capacity_factor = 2;  // of 4 experts, 2 a token: all may go to one
   tight.experts.capacity_factor = 0.5;
   const Trained a = train_threads(c, 1), b = train_threads(limited, 1), d = train_threads(tight, 1);
@@ -137,10 +137,10 @@ TEST(Experts, ACapacityForAllIsNone) {
 
 TEST(Experts, OtherRulesAndTypesKeepReplicasEqual) {
   for (const char* rule : {"lamb", "sgd"}) {
-    Config c = small_mixtral();
+    StepConfig c = small_mixtral();
     c.optimizer.name = rule;
-    const Config many = laid_out(c, {.tensor = 2, .expert = 2, .sequence_parallel = true, .zero1 = true}, 4);
-    Config one = many;
+    const StepConfig many = laid_out(c, {.tensor = 2, .expert = 2, .sequence_parallel = true, .zero1 = true}, 4);
+    StepConfig one = many;
     one.strategy = {};
     const Trained a = train_threads(many, 8, {.steps = 3}), b = train_threads(one, 1, {.steps = 3});
     ASSERT_EQ(a.fault + b.fault, "") << rule;
@@ -148,10 +148,10 @@ TEST(Experts, OtherRulesAndTypesKeepReplicasEqual) {
     EXPECT_LT(distance(b.parameters, a.parameters).first, 1e-5) << rule;
   }
   for (Precision p : {Precision::bf16_sr, Precision::mixed, Precision::autocast}) {
-    Config c = small_mixtral();
+    StepConfig c = small_mixtral();
     c.precision = p;
-    const Config many = laid_out(c, {.tensor = 2, .expert = 2, .sequence_parallel = true, .zero1 = true}, 2);
-    Config one = many;
+    const StepConfig many = laid_out(c, {.tensor = 2, .expert = 2, .sequence_parallel = true, .zero1 = true}, 2);
+    StepConfig one = many;
     one.strategy = {};
     const Trained a = train_threads(many, 4, {.steps = 4}), b = train_threads(one, 1, {.steps = 4});
     ASSERT_EQ(a.fault + b.fault, "") << name(p);
@@ -162,7 +162,7 @@ TEST(Experts, OtherRulesAndTypesKeepReplicasEqual) {
 
 // The balance and the biases do what they are for: the load of experts becomes more even.
 TEST(Experts, BiasesFollowTheLoad) {
-  Config c = deepseek();
+  StepConfig c = deepseek();
   c.model.num_layers = 2, c.experts.balance = 0, c.experts.bias_rate = 0.01;
   expect_on_threads(1, [&](ccl::Communicator& w) {
     Job job(c, w);
@@ -182,10 +182,10 @@ TEST(Experts, BiasesFollowTheLoad) {
 
 TEST(Experts, StepsAreProvedAndRanksOfAClassDoTheSame) {
   for (const double factor : {0.0, 1.25}) {
-    Config c = small_mixtral();
+    StepConfig c = small_mixtral();
     c.experts.capacity_factor = factor;
-    for (const Config& many : layouts(c)) {
-      const std::vector<Step> classes = classes_of(many, ranks_of(many));
+    for (const StepConfig& many : layouts(c)) {
+      const std::vector<RankStep> classes = classes_of(many, ranks_of(many));
       EXPECT_EQ(check_step(many, ranks_of(many), classes, graph_of(classes)), "") << words(many.strategy);
     }
   }
@@ -193,7 +193,7 @@ TEST(Experts, StepsAreProvedAndRanksOfAClassDoTheSame) {
 
 TEST(Experts, AreCutAnewForOtherLayouts) {
   const Folder folder;
-  const Config saved = laid_out(deepseek(), {.tensor = 2, .expert = 2, .zero1 = true}, 4);
+  const StepConfig saved = laid_out(deepseek(), {.tensor = 2, .expert = 2, .zero1 = true}, 4);
   expect_on_threads(8, [&](ccl::Communicator& w) {
     Job job(saved, w);
     Checkpoints checkpoints(folder.path() / "first", w, {});
@@ -204,7 +204,7 @@ TEST(Experts, AreCutAnewForOtherLayouts) {
   });
   const std::filesystem::path first = folder.path() / "first" / tag_name(1);
   const TensorSource source(first);
-  for (const Config& other : {laid_out(deepseek(), {.expert = 4}, 8), laid_out(deepseek(), {.pipeline = 2}, 1)}) {
+  for (const StepConfig& other : {laid_out(deepseek(), {.expert = 4}, 8), laid_out(deepseek(), {.pipeline = 2}, 1)}) {
     const std::filesystem::path second = reshard(source, other, ranks_of(other), folder.path() / "second");
     const TensorSource again(second);
     EXPECT_GE(again.verify(), source.names().size());
@@ -220,7 +220,7 @@ TEST(Experts, AreCutAnewForOtherLayouts) {
     std::vector<double> losses;
     for (const auto& [config, tag] : {std::pair{saved, first}, {other, second}})
       expect_on_threads(ranks_of(config), [&, c = config, t = tag](ccl::Communicator& w) {
-        Config same = c;
+        StepConfig same = c;
         same.global_batch_size = 32;
         Job job(same, w);
         EXPECT_TRUE(load(job, TensorSource(t)));
@@ -291,7 +291,7 @@ TEST(Routing, TokensBeyondTheCapacityHaveNoRow) {
 }
 
 TEST(Experts, WhatCannotBeIsRefusedByName) {
-  Config c = small_mixtral();
+  StepConfig c = small_mixtral();
   c.experts.top_k = 5;
   EXPECT_EQ(why([&] { lay_out(c, 1, 0); }),
             "model.moe.top_k is 5: expected at most 4, the experts that a token may go to");

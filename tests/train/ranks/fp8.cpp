@@ -24,7 +24,7 @@ std::vector<float> rounded(const std::vector<float>& values, const Fp8Factor& f)
   w.compute("keep", {out}, {kept}, 0, {.kind = "copy"}, [=, n = values.size()](const Memory& at, const StepInputs&) {
     std::copy_n(at.as<std::uint16_t>(out), n, at.as<std::uint16_t>(kept));
   });
-  const Program program = w.finish();
+  const StepProgram program = w.finish();
   Runner runner(program, {});
   std::ranges::copy(values, runner.as<float>(in));
   runner.run({});
@@ -56,8 +56,8 @@ TEST(Fp8, ZerosStayAndWhatIsNoNumberIsSeen) {
   EXPECT_TRUE(std::isnan(rounded({1, INFINITY, 2, 3}, f)[0]));
 }
 
-Config small(Precision p) {
-  Config c = small_llama();
+StepConfig small(Precision p) {
+  StepConfig c = small_llama();
   c.precision = p;
   c.seq_length = 32;
   return c;
@@ -75,9 +75,9 @@ TEST(Fp8, TrainingStaysNearThatInBf16) {
 
 TEST(Fp8, LayoutsAgreeAndReplicasAreEqual) {
   for (Precision p : {Precision::fp8, Precision::mxfp8}) {
-    Config many = small(p);
+    StepConfig many = small(p);
     many.strategy = {.tensor = 2, .pipeline = 2, .sequence_parallel = true, .zero1 = true};
-    Config one = many;
+    StepConfig one = many;
     one.strategy = {};
     const Trained a = train_threads(many, 8, {.steps = 4}), b = train_threads(one, 1, {.steps = 4});
     ASSERT_EQ(a.fault + b.fault, "") << name(p);

@@ -11,7 +11,7 @@ namespace trellis::train {
 namespace {
 
 // The loss along a direction of one parameter: both ends of a small step, and what the gradient says of them.
-void expect_slopes(const Config& config, std::int32_t ignored_every = 0) {
+void expect_slopes(const StepConfig& config, std::int32_t ignored_every = 0) {
   expect_on_threads(1, [&](ccl::Communicator& c) {
     Job job(config, c);
     if (config.lora.rank > 0)  // B is zero at first, which would hide A
@@ -55,8 +55,8 @@ void expect_slopes(const Config& config, std::int32_t ignored_every = 0) {
   });
 }
 
-Config tiny() {
-  Config c = small_llama();
+StepConfig tiny() {
+  StepConfig c = small_llama();
   c.model.num_layers = 2, c.global_batch_size = 2, c.micro_batch_size = 2;
   c.optimizer.clip = false, c.optimizer.weight_decay = 0;
   return c;
@@ -65,14 +65,14 @@ Config tiny() {
 TEST(Gradients, Llama) { expect_slopes(tiny()); }
 
 TEST(Gradients, LlamaWithTiedWeightsDropoutSmoothingAndIgnoredLabels) {
-  Config c = tiny();
+  StepConfig c = tiny();
   c.model.tie_word_embeddings = true, c.model.hidden_dropout = c.model.attention_dropout = 0.1;
   c.model.label_smoothing = 0.2;
   expect_slopes(c, 3);
 }
 
 TEST(Gradients, OfAdaptersAlone) {
-  Config c = tiny();
+  StepConfig c = tiny();
   c.lora = {
       .rank = 4, .alpha = 8, .targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}};
   expect_slopes(c);
@@ -80,14 +80,14 @@ TEST(Gradients, OfAdaptersAlone) {
 
 TEST(Gradients, GptNeoxAndGpt3) {
   for (const char* model : {"gpt_neox", "gpt3"}) {
-    Config c = tiny();
+    StepConfig c = tiny();
     c.model.architecture = model, c.model.num_key_value_heads = 4, c.model.rotary_percentage = 0.5;
     expect_slopes(c);
   }
 }
 
 TEST(Gradients, BertWithDropoutAndMaskedWords) {
-  Config c = tiny();
+  StepConfig c = tiny();
   c.model.architecture = "bert", c.model.num_key_value_heads = 4, c.model.tie_word_embeddings = true;
   c.model.hidden_dropout = c.model.attention_dropout = 0.1;
   expect_slopes(c, 3);
@@ -95,7 +95,7 @@ TEST(Gradients, BertWithDropoutAndMaskedWords) {
 
 // A token goes to all of them, as the loss jumps where it changes its experts.
 TEST(Gradients, OfExperts) {
-  Config c = tiny();
+  StepConfig c = tiny();
   c.model.architecture = "mixtral", c.model.intermediate_size = 24;
   c.experts = {.experts = 3, .top_k = 3, .balance = 0.1};
   expect_slopes(c);
@@ -104,14 +104,14 @@ TEST(Gradients, OfExperts) {
 }
 
 TEST(Gradients, OfAQueryBlockAndMore) {
-  Config c = tiny();
+  StepConfig c = tiny();
   c.seq_length = 150, c.model.num_layers = 1, c.global_batch_size = c.micro_batch_size = 1;
   expect_slopes(c);
 }
 
 // With all labels alike and one class near certain, the loss of smoothing has a closed form.
 TEST(Gradients, SmoothingOfUniformLogitsIsTheLogarithmOfTheClasses) {
-  Config c = tiny();
+  StepConfig c = tiny();
   c.model.label_smoothing = 0.3, c.model.initializer_range = 0;
   expect_on_threads(1, [&](ccl::Communicator& world) {
     Job job(c, world);

@@ -73,10 +73,11 @@ fs::path put_folder(const Folder& folder, const std::string& family, std::size_t
   return path;
 }
 
-Config config_of(const fs::path& folder, Rank tensor, Rank pipeline, bool zero, Rank context = 1, bool ring = true) {
+StepConfig config_of(const fs::path& folder, Rank tensor, Rank pipeline, bool zero, Rank context = 1,
+                     bool ring = true) {
   JobConfig job;
   apply_hf_config(job, folder);
-  Config c = job.step;
+  StepConfig c = job.step;
   c.strategy = {.tensor = tensor,
                 .pipeline = pipeline,
                 .context = context,
@@ -184,7 +185,7 @@ TEST(HfOracle, AFolderComesOutAsItWentIn) {
     SCOPED_TRACE(family);
     const Folder folder;
     const fs::path path = put_folder(folder, family);
-    Config c = config_of(path, 2, 2, false);
+    StepConfig c = config_of(path, 2, 2, false);
     const fs::path tag = reshard(TensorSource(path), c, 4, folder.path() / "tags");
     const auto files = export_hf(TensorSource(tag), c, folder.path() / "out", {.like = path, .file_bytes = 20'000});
     EXPECT_GT(files.size(), 5U);

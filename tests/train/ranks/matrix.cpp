@@ -33,7 +33,7 @@ std::string words(const Layout& l) {
                      l.sequence ? " SP" : "", l.zero ? " ZeRO" : "", name(l.recompute), l.accumulated, l.schedule);
 }
 
-Config laid_out(Config c, const Layout& l) {
+StepConfig laid_out(StepConfig c, const Layout& l) {
   c.strategy.tensor = l.tensor, c.strategy.pipeline = l.pipeline, c.strategy.virtual_pipeline = l.chunks;
   c.strategy.sequence_parallel = l.sequence, c.strategy.zero1 = l.zero, c.strategy.schedule = l.schedule;
   c.strategy.context = l.context, c.strategy.ring_attention = l.ring;
@@ -43,13 +43,13 @@ Config laid_out(Config c, const Layout& l) {
 }
 
 // The run of one rank over the same micro-batches.
-Config alone(Config c) {
+StepConfig alone(StepConfig c) {
   c.strategy = {}, c.wiring = Wiring::plain;
   c.recompute = Recompute::none;
   return c;
 }
 
-void expect_same(const Config& c, Rank world, const std::string& what, double tolerance = 1e-5,
+void expect_same(const StepConfig& c, Rank world, const std::string& what, double tolerance = 1e-5,
                  const RunOptions& o = {}) {
   const Trained many = train_threads(c, world, o), one = train_threads(alone(c), 1, o);
   ASSERT_EQ(many.fault, "") << what;
@@ -184,7 +184,7 @@ TEST(Soak, DISABLED_TheWholeMatrix) {
                      (bits & 4) != 0 ? 8U : 4U};
             const Rank world = tensor * pipeline * data;
             if (world > 16 || (chunks > 1 && pipeline != 2) || (l.sequence && tensor == 1)) continue;
-            const Config c = laid_out(small_llama(), l);
+            const StepConfig c = laid_out(small_llama(), l);
             Trained& one = alone_by_batch[c.global_batch_size];
             if (one.losses.empty()) one = train_threads(alone(c), 1);
             const Trained many = train_threads(c, world);
@@ -200,7 +200,7 @@ TEST(Soak, DISABLED_TheWholeMatrix) {
 
 // Ranks have unequal numbers of heads; those of keys are copied where there are fewer than ranks.
 TEST(Matrix, HeadsThatRanksDoNotDivide) {
-  Config c = small_llama();
+  StepConfig c = small_llama();
   for (const auto& [heads, kv] : {std::pair<std::size_t, std::size_t>{6, 6}, {6, 2}, {6, 1}, {5, 5}}) {
     c.model.num_attention_heads = heads, c.model.num_key_value_heads = kv, c.model.hidden_size = 8 * heads;
     for (const Layout& l : {Layout{.tensor = 4, .sequence = true, .zero = true},
@@ -212,13 +212,13 @@ TEST(Matrix, HeadsThatRanksDoNotDivide) {
 
 // Groups of four lie eight ranks apart on trn1, and copies of heads of keys two places apart in them.
 TEST(Matrix, CopiesOfHeadsOnTrn1) {
-  Config c = laid_out(small_llama(), {.tensor = 4, .data = 8, .zero = true, .accumulated = 1});
+  StepConfig c = laid_out(small_llama(), {.tensor = 4, .data = 8, .zero = true, .accumulated = 1});
   c.model.num_attention_heads = 4, c.model.num_key_value_heads = 2, c.wiring = Wiring::trn1;
   expect_same(c, 32, "trn1", 1e-5, {.steps = 2});
 }
 
 TEST(Matrix, TiedWeightsOnEveryPipeline) {
-  Config c = small_llama();
+  StepConfig c = small_llama();
   c.model.tie_word_embeddings = true;
   for (const Layout& l : {Layout{.accumulated = 4}, Layout{.pipeline = 2, .data = 2, .zero = true, .accumulated = 4},
                           Layout{.tensor = 2, .pipeline = 4, .sequence = true, .accumulated = 4},
@@ -228,7 +228,7 @@ TEST(Matrix, TiedWeightsOnEveryPipeline) {
 
 TEST(Matrix, OtherModelsToo) {
   for (const char* model : {"gpt_neox", "gpt3"}) {
-    Config c = small_llama();
+    StepConfig c = small_llama();
     c.model.architecture = model, c.model.num_key_value_heads = 4, c.model.rotary_percentage = 0.5;
     c.model.tie_word_embeddings = std::string(model) == "gpt3";
     for (const Layout& l : {Layout{.tensor = 2, .data = 2, .sequence = true, .zero = true},
@@ -238,7 +238,7 @@ TEST(Matrix, OtherModelsToo) {
 }
 
 TEST(Matrix, BertOnEveryLayout) {
-  Config c = small_llama();
+  StepConfig c = small_llama();
   c.model.architecture = "bert", c.model.num_key_value_heads = 4, c.model.tie_word_embeddings = true;
   c.model.attention_dropout = 0.2, c.model.hidden_dropout = 0.1;
   for (const Layout& l : {Layout{.tensor = 2, .data = 2, .sequence = true, .zero = true},
@@ -249,7 +249,7 @@ TEST(Matrix, BertOnEveryLayout) {
 
 // Products in bf16: sums differ by layout and from f32's, but not by much, and replicas stay equal.
 TEST(Matrix, AutocastStaysCloseToF32) {
-  Config c = small_llama(), wide = c;
+  StepConfig c = small_llama(), wide = c;
   c.precision = Precision::autocast;
   const Layout l{
       .tensor = 2, .pipeline = 2, .data = 2, .sequence = true, .zero = true, .recompute = Recompute::selective};
@@ -265,7 +265,7 @@ TEST(Matrix, AutocastStaysCloseToF32) {
 }
 
 TEST(Matrix, AdaptersTrainAloneOnEveryLayout) {
-  Config c = small_llama();
+  StepConfig c = small_llama();
   c.lora = {
       .rank = 4, .alpha = 8, .targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}};
   for (const Layout& l : {Layout{.tensor = 4, .data = 2, .zero = true},
@@ -279,7 +279,7 @@ TEST(Matrix, AdaptersTrainAloneOnEveryLayout) {
 }
 
 TEST(Matrix, AdaptersThatFitNothingAreRefusedWithWhatThereIs) {
-  Config c = small_llama();
+  StepConfig c = small_llama();
   const auto complaint = [&](std::vector<std::string> targets) {
     c.lora = {.rank = 4, .alpha = 8, .targets = std::move(targets)};
     return why([&] { lay_out(c, 1, 0); });
@@ -296,7 +296,7 @@ TEST(Matrix, AdaptersThatFitNothingAreRefusedWithWhatThereIs) {
 }
 
 TEST(Matrix, DropoutAndSmoothingAndIgnoredLabelsDoNotDependOnTheLayout) {
-  Config c = small_llama();
+  StepConfig c = small_llama();
   c.model.hidden_dropout = c.model.attention_dropout = 0.2, c.model.label_smoothing = 0.1;
   c.micro_batch_size = 2;
   Layout l{.tensor = 2, .pipeline = 2, .data = 2, .sequence = true, .zero = true, .recompute = Recompute::full};
@@ -307,7 +307,7 @@ TEST(Matrix, DropoutAndSmoothingAndIgnoredLabelsDoNotDependOnTheLayout) {
 
 TEST(Matrix, OtherNormsClipAlike) {
   for (double p : {1.0, 3.0, std::numeric_limits<double>::infinity()}) {
-    Config c = small_llama();
+    StepConfig c = small_llama();
     c.optimizer.norm_type = p, c.optimizer.max_norm = 0.01;
     const Layout l{.tensor = 2, .pipeline = 2, .data = 2, .sequence = true, .zero = true};
     expect_same(laid_out(c, l), 8, fmt::format("p = {}", p));
@@ -317,12 +317,12 @@ TEST(Matrix, OtherNormsClipAlike) {
 // In bf16 sums differ by layout; what does not is that replicas stay equal to the bit, and that the loss stays close.
 TEST(Matrix, NarrowTypesKeepReplicasEqual) {
   for (Precision p : {Precision::bf16_sr, Precision::bf16, Precision::mixed}) {
-    Config c = small_llama();
+    StepConfig c = small_llama();
     c.precision = p;
     for (const Layout& l : {Layout{.tensor = 2, .pipeline = 2, .data = 2, .sequence = true, .zero = true},
                             Layout{.tensor = 4, .data = 2, .zero = false}}) {
       const std::string what = fmt::format("{} {}", name(p), words(l));
-      const Config many = laid_out(c, l);
+      const StepConfig many = laid_out(c, l);
       const Trained a = train_threads(many, l.ranks()), b = train_threads(alone(many), 1);
       ASSERT_EQ(a.fault + b.fault, "") << what;
       EXPECT_EQ(a.differing, "") << what;
@@ -333,7 +333,7 @@ TEST(Matrix, NarrowTypesKeepReplicasEqual) {
 
 // Stochastic rounding is a function of the parameter's element: where the sums are the same, so are all bits.
 TEST(Matrix, StochasticRoundingDoesNotKnowTheLayout) {
-  Config c = small_llama();
+  StepConfig c = small_llama();
   c.precision = Precision::bf16_sr;
   c.optimizer.clip = false;  // the norm is a sum, whose order follows the layout
   const Trained one = train_threads(laid_out(c, {.accumulated = 4}), 1);
@@ -345,7 +345,7 @@ TEST(Matrix, StochasticRoundingDoesNotKnowTheLayout) {
     EXPECT_EQ(many.losses, one.losses) << words(l);
     EXPECT_EQ(many.parameters, one.parameters) << words(l);
   }
-  Config zero = laid_out(c, {.data = 2, .accumulated = 2}), plain = zero;
+  StepConfig zero = laid_out(c, {.data = 2, .accumulated = 2}), plain = zero;
   zero.strategy.zero1 = true;
   const Trained a = train_threads(zero, 2), b = train_threads(plain, 2);
   EXPECT_EQ(a.losses, b.losses);

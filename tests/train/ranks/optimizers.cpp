@@ -10,8 +10,8 @@
 namespace trellis::train {
 namespace {
 
-Config with_rule(const char* name) {
-  Config c = small_llama();
+StepConfig with_rule(const char* name) {
+  StepConfig c = small_llama();
   c.optimizer.name = name;
   c.global_batch_size = 4;
   return c;
@@ -20,7 +20,7 @@ Config with_rule(const char* name) {
 // next(p, g, decay) of a whole parameter.
 using Formula = std::function<std::vector<double>(const std::vector<float>&, const std::vector<float>&, double)>;
 
-void expect_first_step(Config c, const Formula& next) {
+void expect_first_step(StepConfig c, const Formula& next) {
   c.optimizer.clip = false;
   expect_on_threads(1, [&](ccl::Communicator& world) {
     Job job(c, world, 1);
@@ -39,7 +39,7 @@ void expect_first_step(Config c, const Formula& next) {
 }
 
 TEST(UpdateRules, SgdWithNesterovsMomentum) {
-  Config c = with_rule("sgd");
+  StepConfig c = with_rule("sgd");
   c.optimizer.nesterov = true;
   expect_first_step(c, [](const auto& p, const auto& g, double decay) {
     std::vector<double> out(p.size());
@@ -49,7 +49,7 @@ TEST(UpdateRules, SgdWithNesterovsMomentum) {
 }
 
 TEST(UpdateRules, LambMovesByTheParametersLength) {
-  const Config c = with_rule("lamb");
+  const StepConfig c = with_rule("lamb");
   expect_first_step(c, [&](const auto& p, const auto& g, double decay) {
     std::vector<double> u(p.size()), out(p.size());
     double length = 0, steps = 0;
@@ -63,7 +63,7 @@ TEST(UpdateRules, LambMovesByTheParametersLength) {
   });
 }
 
-void expect_same_on_every_layout(const Config& c, double rate) {
+void expect_same_on_every_layout(const StepConfig& c, double rate) {
   const RunOptions o{.learning_rate = rate};
   const Trained one = train_threads(c, 1, o);
   ASSERT_EQ(one.fault, "");
@@ -74,7 +74,7 @@ void expect_same_on_every_layout(const Config& c, double rate) {
   };
   for (const Layout& l : {Layout{2, 1, 1, false}, Layout{4, 1, 2, true}, Layout{1, 2, 2, true}, Layout{2, 2, 1, false},
                           Layout{1, 1, 4, false}}) {
-    Config many = c;
+    StepConfig many = c;
     many.strategy.tensor = l.tensor, many.strategy.pipeline = l.pipeline, many.strategy.zero1 = l.zero;
     const Trained t = train_threads(many, l.tensor * l.pipeline * l.data, o);
     ASSERT_EQ(t.fault, "");
@@ -88,7 +88,7 @@ void expect_same_on_every_layout(const Config& c, double rate) {
 TEST(UpdateRules, SgdTrainsAsOneRank) { expect_same_on_every_layout(with_rule("sgd"), 0.1); }
 
 TEST(UpdateRules, LambTrainsAsOneRank) {
-  Config c = with_rule("lamb");
+  StepConfig c = with_rule("lamb");
   c.model.tie_word_embeddings = true;
   expect_same_on_every_layout(c, 0.02);
 }
@@ -96,7 +96,7 @@ TEST(UpdateRules, LambTrainsAsOneRank) {
 TEST(UpdateRules, KeepMastersAndStochasticRounding) {
   for (const char* rule : {"sgd", "lamb"})
     for (const Precision p : {Precision::mixed, Precision::bf16_sr}) {
-      Config c = with_rule(rule);
+      StepConfig c = with_rule(rule);
       c.precision = p, c.strategy.zero1 = true;
       const Trained t = train_threads(c, 2, {.learning_rate = 0.05});
       EXPECT_EQ(t.fault + t.differing, "");

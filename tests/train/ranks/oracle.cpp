@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t length = oracle_length, micro_batches = 4;
 constexpr std::uint32_t vocabulary = oracle_vocabulary;
 
-Config config(bool tied, Rank tensor, Rank pipeline, bool zero) {
-  Config c = small_llama();
+StepConfig config(bool tied, Rank tensor, Rank pipeline, bool zero) {
+  StepConfig c = small_llama();
   c.model.tie_word_embeddings = tied;
   c.strategy = {.tensor = tensor, .pipeline = pipeline, .sequence_parallel = tensor > 1, .zero1 = zero};
   c.global_batch_size = micro_batches;
@@ -46,7 +46,7 @@ void expect_gradients(const Job& job, const nlohmann::json& golden) {
 
 // set_batch(job, step, m, number): the job's micro-batch m is this one of the step's.
 template <class SetBatch>
-void expect_like_torch(const nlohmann::json& golden, const Config& c, Rank world, SetBatch&& set_batch) {
+void expect_like_torch(const nlohmann::json& golden, const StepConfig& c, Rank world, SetBatch&& set_batch) {
   expect_on_threads(world, [&](ccl::Communicator& w) {
     Job job(c, w);
     job.fill([](const Parameter& p) -> Values {
@@ -89,7 +89,7 @@ TEST(Oracle, TenStepsOfBertAreThoseOfPyTorch) {
   std::ifstream in(std::string(TRELLIS_SOURCE_DIR) + "/tests/oracles/bert_torch.json");
   const nlohmann::json golden = nlohmann::json::parse(in)["bert"];
   const auto bert = [](Rank tensor, Rank pipeline, bool zero) {
-    Config c = config(true, tensor, pipeline, zero);
+    StepConfig c = config(true, tensor, pipeline, zero);
     c.model.architecture = "bert", c.model.num_key_value_heads = 4, c.model.max_position_embeddings = 32;
     return c;
   };
@@ -107,7 +107,7 @@ TEST(Oracle, ThirtyStepsOfMixtralAreThoseOfHuggingFace) {
   std::ifstream in(std::string(TRELLIS_SOURCE_DIR) + "/tests/oracles/moe_torch.json");
   const nlohmann::json golden = nlohmann::json::parse(in);
   const auto with_experts = [](StrategyConfig s, std::size_t layers) {
-    Config c = config(false, 1, 1, false);
+    StepConfig c = config(false, 1, 1, false);
     c.model.architecture = "mixtral", c.model.num_layers = layers;
     c.experts = {.experts = 4, .top_k = 2, .balance = layers == 1 ? 0.02 : 0};
     c.strategy = std::move(s);
@@ -126,7 +126,7 @@ TEST(Oracle, ThirtyStepsOfMixtralAreThoseOfHuggingFace) {
                     set_batch);
   expect_like_torch(golden["mixtral"], with_experts({.tensor = 2, .pipeline = 2, .expert = 2, .zero1 = true}, 4), 8,
                     set_batch);
-  Config limited = with_experts({.expert = 2}, 4);
+  StepConfig limited = with_experts({.expert = 2}, 4);
   limited.experts.capacity_factor = 2;  // so that none is dropped
   expect_like_torch(golden["mixtral"], limited, 2, set_batch);
   expect_like_torch(golden["balanced"], with_experts({}, 1), 1, set_batch);
@@ -134,7 +134,7 @@ TEST(Oracle, ThirtyStepsOfMixtralAreThoseOfHuggingFace) {
                     set_batch);
 
   const auto deepseek = [&](StrategyConfig s) {
-    Config c = with_experts(std::move(s), 2);
+    StepConfig c = with_experts(std::move(s), 2);
     c.model.architecture = "deepseek_moe";
     c.experts = {.experts = 4,
                  .top_k = 2,

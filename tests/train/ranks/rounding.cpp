@@ -11,7 +11,7 @@ namespace {
 
 // The mean loss of the last tenth of the steps.
 double end_of(Precision precision) {
-  Config c = small_llama();
+  StepConfig c = small_llama();
   c.model.num_layers = 2, c.global_batch_size = 4;
   c.precision = precision;
   c.optimizer.epsilon = 1e-8, c.optimizer.weight_decay = 0;

@@ -14,8 +14,8 @@
 
 namespace trellis::train {
 
-Config small_llama() {
-  Config c;
+StepConfig small_llama() {
+  StepConfig c;
   c.model = {.vocab_size = 64,
              .hidden_size = 32,
              .num_layers = 4,
@@ -55,7 +55,7 @@ void expect_on_threads(Rank world, const std::function<void(ccl::Communicator&)>
   EXPECT_EQ(on_threads(world, body), "");
 }
 
-std::vector<std::int32_t> sample(const Config& c, std::size_t step, std::size_t number) {
+std::vector<std::int32_t> sample(const StepConfig& c, std::size_t step, std::size_t number) {
   const kernels::RandomKey key = kernels::random_key({.seed = 7, .step = step, .tensor = number});
   std::vector<std::int32_t> tokens(c.seq_length + 1);
   // Something to learn: mostly a token is a function of the one before.
@@ -69,7 +69,7 @@ std::vector<std::int32_t> sample(const Config& c, std::size_t step, std::size_t 
 }
 
 void set_batches(Job& job, std::size_t step, std::int32_t ignored_every) {
-  const Step& s = job.step();
+  const RankStep& s = job.step();
   const std::size_t batch = s.config.micro_batch_size;
   for (std::size_t m = 0; m < s.micro_batches; ++m) {
     const std::size_t number =
@@ -112,7 +112,7 @@ bool put(Tensors& all, Tensors& known, const Parameter& p, const std::vector<flo
 
 }  // namespace
 
-Trained train_threads(const Config& config, Rank world, const RunOptions& o) {
+Trained train_threads(const StepConfig& config, Rank world, const RunOptions& o) {
   Trained out;
   Tensors seen;
   std::mutex mutex;

@@ -24,21 +24,21 @@ struct Trained {
 };
 
 // A small Llama with grouped queries: 4 layers, 4 heads, 2 of keys.
-Config small_llama();
+StepConfig small_llama();
 
 struct RunOptions {
   std::size_t steps = 10;
   double learning_rate = 1e-2;
   std::int32_t ignored_every = 0;  // every so many labels are -100
 };
-Trained train_threads(const Config&, Rank world, const RunOptions& = {});
+Trained train_threads(const StepConfig&, Rank world, const RunOptions& = {});
 
 // The body runs on each rank of a world of threads. Empty, or what ranks threw.
 std::string on_threads(Rank world, const std::function<void(ccl::Communicator&)>& body);
 void expect_on_threads(Rank world, const std::function<void(ccl::Communicator&)>& body);  // that none throws
 
 // The tokens of one sample of a step, one more than the sequence: labels are the same, one on.
-std::vector<std::int32_t> sample(const Config&, std::size_t step, std::size_t number);
+std::vector<std::int32_t> sample(const StepConfig&, std::size_t step, std::size_t number);
 void set_batches(Job&, std::size_t step, std::int32_t ignored_every = 0);
 
 // A run of the trainer, of ten steps, that saves every second one.

@@ -214,7 +214,7 @@ TEST(Sources, OwnRulesAndSchedulesAreNamedLikeTheLibrarys) {
 }
 
 TEST(Sources, GroupsHaveRatesAndDecaysOfTheirOwn) {
-  Config c = small_llama();
+  StepConfig c = small_llama();
   c.optimizer.group = [](const std::string& name) {
     if (name.find("embed") != name.npos) return ParameterGroup{.rate = 0};
     return ParameterGroup{.weight_decay = 0};

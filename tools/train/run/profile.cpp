@@ -65,7 +65,7 @@ class Drawing {
  public:
   explicit Drawing(std::int64_t begin_ns) : begin_(begin_ns) {}
 
-  void rank(train::Rank rank, const train::Step& step, const std::vector<Sent>& ran) {
+  void rank(train::Rank rank, const train::RankStep& step, const std::vector<Sent>& ran) {
     const std::string group = fmt::format("rank {}", rank);
     const std::uint32_t computing = timeline.track(group, "computes");
     std::map<train::Axis, std::uint32_t> tracks;
@@ -105,7 +105,7 @@ class Drawing {
   std::int64_t begin_;
 };
 
-std::string table_of(const train::Step& step, const std::vector<Sent>& ran) {
+std::string table_of(const train::RankStep& step, const std::vector<Sent>& ran) {
   struct Sum {
     std::int64_t count = 0;
     double seconds = 0, flops = 0;
@@ -132,7 +132,7 @@ std::string table_of(const train::Step& step, const std::vector<Sent>& ran) {
 
 // What the step's graph has beside computation: from the call to the end of the wait, and how much of that the rank was
 // held up. Where the wait is the next step's, the two parts are of neighbouring steps.
-std::string overlaps_of(const train::Step& step, const std::vector<Sent>& ran) {
+std::string overlaps_of(const train::RankStep& step, const std::vector<Sent>& ran) {
   struct Sum {
     std::int64_t count = 0;
     double beside = 0, held_up = 0;

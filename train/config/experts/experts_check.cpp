@@ -16,7 +16,7 @@ void expect(bool right, fmt::format_string<T...> format, T&&... values) {
 
 std::string_view name(RouterScore s) { return s == RouterScore::softmax ? "softmax" : "sigmoid"; }
 
-std::string routing_words(const Config& c) {
+std::string routing_words(const StepConfig& c) {
   const ExpertsConfig& e = c.experts;
   if (e.experts == 0) return "";
   std::string words = fmt::format("{} experts, {} for a token", e.experts, e.top_k);
@@ -26,7 +26,7 @@ std::string routing_words(const Config& c) {
   return words + "; work and messages are those of even routing, memory that of the most that may come";
 }
 
-void check_experts(const Config& c, Rank data) {
+void check_experts(const StepConfig& c, Rank data) {
   const ExpertsConfig& e = c.experts;
   const Rank ranks = c.strategy.expert;
   if (e.experts == 0) {

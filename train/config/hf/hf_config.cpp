@@ -164,7 +164,7 @@ void put_rope(json& said, const ModelConfig& m) {
   said["rope_parameters"] = rope;
 }
 
-json made(const Config& config) {
+json made(const StepConfig& config) {
   const HfFamily& family = hf_family_of(config);
   const ModelConfig& model = config.model;
   JobConfig c;
@@ -218,7 +218,7 @@ std::string apply_hf_config(JobConfig& config, const std::filesystem::path& path
   return apply_hf_text(config, file.string(), text_of_file(file));
 }
 
-std::string hf_config_text(const Config& config, const std::string& base, const std::string& type) {
+std::string hf_config_text(const StepConfig& config, const std::string& base, const std::string& type) {
   json said = made(config);
   if (!base.empty()) {
     json old = json::parse(base);

@@ -17,6 +17,6 @@ std::string apply_hf_text(JobConfig&, const std::string& name, const std::string
 
 // The text of a config.json for the model. base: another one, whose other fields stay; empty: none. type: of the
 // weights, "bfloat16".
-std::string hf_config_text(const Config&, const std::string& base, const std::string& type);
+std::string hf_config_text(const StepConfig&, const std::string& base, const std::string& type);
 
 }  // namespace trellis::train

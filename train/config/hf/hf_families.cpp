@@ -144,7 +144,7 @@ const std::vector<HfFamily>& hf_families() {
   return all;
 }
 
-const HfFamily& hf_family_of(const Config& c) {
+const HfFamily& hf_family_of(const StepConfig& c) {
   const ModelConfig& m = c.model;
   std::string type = m.architecture;
   if (type == "gpt3") type = "gpt2";

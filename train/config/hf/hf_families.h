@@ -30,6 +30,6 @@ struct HfFamily {
 };
 
 const std::vector<HfFamily>& hf_families();
-const HfFamily& hf_family_of(const Config&);  // throws invalid_argument where there is none
+const HfFamily& hf_family_of(const StepConfig&);  // throws invalid_argument where there is none
 
 }  // namespace trellis::train

@@ -5,7 +5,7 @@
 namespace trellis::sim::core {
 namespace {
 
-void run(const Call& call, Memory& memory) {
+void run(const BoundInstruction& call, CoreMemory& memory) {
   const View &out = call.out(), &in = call.in();
   std::vector<double> row(static_cast<std::size_t>(out.elements()));
   for (std::int64_t r = 0; r < out.rows; ++r) {
