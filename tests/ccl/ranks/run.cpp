@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -186,6 +187,15 @@ std::vector<std::string> at_once(std::size_t cases, const SaidByCase& said) {
   }
   munmap(memory, cases * most);
   return all;
+}
+
+bool each_line_has_one_of(const std::string& said, const std::vector<std::string>& parts) {
+  std::istringstream lines(said);
+  bool any = false;
+  for (std::string line; std::getline(lines, line); any = true)
+    if (std::ranges::none_of(parts, [&](const std::string& part) { return line.find(part) != line.npos; }))
+      return false;
+  return any;
 }
 
 std::string over_each_transport(const std::function<std::string(const std::string&)>& said) {

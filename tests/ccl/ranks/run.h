@@ -40,6 +40,9 @@ std::string run_ranks(std::string_view transport, Rank ranks, const RankFunction
 std::atomic<int>& seen_by_all();
 void await(const std::atomic<int>& count, int enough);  // throws when the others never come so far
 
+// Whether each line of what a run says holds one of these: empty says nothing, and does not.
+bool each_line_has_one_of(const std::string& said, const std::vector<std::string>&);
+
 // A deadline that a test waits for: no rank that is there is away for so long, however busy the machine.
 inline constexpr std::chrono::seconds long_deadline{6};
 

@@ -10,7 +10,6 @@
 #include <iostream>
 #include <numeric>
 #include <random>
-#include <sstream>
 #include <string>
 #include <thread>
 
@@ -178,13 +177,7 @@ void live(Communicator& first, const Plan& plan) {
 // Whether every complaint is one that a machine too busy for the timeout explains: ranks that joined late, before
 // anything was stopped, and answers that came too late.
 bool is_of_time(const std::string& said) {
-  std::istringstream lines(said);
-  bool any = false;
-  for (std::string line; std::getline(lines, line); any = true)
-    if (line.find("did not join in time") == line.npos && line.find("the store of the unique id") == line.npos &&
-        line.find(too_late) == line.npos)
-      return false;
-  return any;
+  return each_line_has_one_of(said, {"did not join in time", "the store of the unique id", std::string(too_late)});
 }
 
 // On a busy machine a complaint of time goes the same way again with times that no load reaches.
