@@ -19,8 +19,9 @@ namespace {
 using draw::Point;
 using draw::Svg;
 
-constexpr double left = 76, right = 170, width = 640, height = 320, top = 96, between = 76, legend_line = 18;
-constexpr std::size_t most_lines = 10;  // more would be unreadable: the slowest are left out
+constexpr double left = 76, least_right = 170, width = 640, height = 320, top = 96, between = 76, legend_line = 18;
+constexpr double label_letter = 6, legend_letter = 7;  // widths of letters of sizes 10 and 11, rather too wide
+constexpr std::size_t most_lines = 10;                 // more would be unreadable: the slowest are left out
 
 using Line = std::map<double, sim::Time>;  // time by bytes
 
@@ -103,9 +104,19 @@ void draw_published(Svg& svg, const Panel& p, const std::vector<PublishedRegion>
     svg.rect({from, p.y + height - strip}, {to - from, strip}, 0,
              fmt::format("fill=\"{}\" fill-opacity=\".45\"", ink == inks.end() ? "#888" : ink->second.colour));
     svg.close();
-    svg.text({(from + to) / 2, p.y + height - 5}, "published: " + regions[i].name,
+    const std::string label = "published: " + regions[i].name;
+    const double half = label_letter / 2 * static_cast<double>(label.size());
+    svg.text({std::clamp((from + to) / 2, left + half, left + width - half), p.y + height - 5}, label,
              "font-size=\"10\" text-anchor=\"middle\"");
   }
+}
+
+// Of the longest name in the legends.
+double legend_width(const std::vector<TuneChart>& charts) {
+  std::size_t longest = 0;
+  for (const TuneChart& chart : charts)
+    for (const std::string& name : nearest_first(lines_of(chart.costs))) longest = std::max(longest, name.size());
+  return 38 + legend_letter * static_cast<double>(longest) + 10;
 }
 
 void draw_panel(Svg& svg, const TuneChart& chart, double y) {
@@ -157,7 +168,8 @@ std::string tune_chart(const std::string& machine, const std::vector<TuneChart>&
   if (charts.empty() || std::ranges::any_of(charts, [](const TuneChart& c) { return c.costs.empty(); }))
     throw std::invalid_argument("nothing to draw: no point of the sweep is done");
   const double all = top + static_cast<double>(charts.size()) * (height + between) + 10;
-  Svg svg(left + width + right, all, draw::chart_style, "crossover of algorithms on " + machine);
+  Svg svg(left + width + std::max(least_right, legend_width(charts)), all, draw::chart_style,
+          "crossover of algorithms on " + machine);
   svg.text({26, 34}, machine, "font-size=\"18\" font-weight=\"600\"");
   svg.text({26, 54}, "simulated time over the size of the larger buffer; shaded: which algorithm is chosen",
            "class=\"dim\" font-size=\"12\"");

@@ -32,8 +32,23 @@ std::string roff(std::string_view text) {
 
 std::string bold(std::string_view text) { return "\\fB" + roff(text) + "\\fR"; }
 
-// Lines as they are, as examples and tables within a description need it.
+// Lines as they are, as examples and tables need it.
 std::string kept(std::string_view text) { return ".nf\n" + roff(text) + "\n.fi\n"; }
+
+// Sentences are filled to the reader's width; indented lines are kept.
+std::string prose(std::string_view text) {
+  std::string out;
+  bool keeps = false;
+  for (const std::string_view line : text::split(text, '\n')) {
+    const bool indented = line.starts_with(' ');
+    if (indented != keeps && !line.empty()) {
+      out += indented ? ".nf\n" : ".fi\n";
+      keeps = indented;
+    }
+    out += line.empty() ? ".PP\n" : roff(line) + "\n";
+  }
+  return keeps ? out + ".fi\n" : out;
+}
 
 std::string page_name(const cli11::App* app) {
   std::string name = path_of(app);
@@ -81,10 +96,10 @@ std::string page_of(const ParserTree& tree, const cli11::App* app, const std::st
     see += ", " + bold(page_name(child)) + "(1)";
   }
   std::string text =
-      fmt::format(".TH \"{}\" 1 \"{}\" \"{}\" \"Trellis\"\n", page_name(app), date.substr(0, 10), program);
+      fmt::format(".TH \"{}\" 1 \"{}\" \"{}\" \"Trellis\"\n.nh\n.ad l\n", page_name(app), date.substr(0, 10), program);
   text += section("NAME", fmt::format("{} \\- {}\n", roff(page_name(app)), roff(about)));
   text += section("SYNOPSIS", usage(app, !children.empty(), tree.runs.contains(app)));
-  if (app->get_description() != about) text += section("DESCRIPTION", kept(app->get_description()));
+  if (app->get_description() != about) text += section("DESCRIPTION", prose(app->get_description()));
   text += section("COMMANDS", commands) + section("WORDS", words) + section("OPTIONS", options);
   text += section("EXAMPLES", kept(tree.examples.at(app)));
   text += section("EXIT STATUS",
