@@ -112,7 +112,7 @@ class Manual(Case):
         folder = self.new_folder()
         self.printed("manual", folder)
         for page in folder.iterdir():
-            ran = subprocess.run(["groff", "-man", "-Tutf8", "-ww", page], capture_output=True, text=True)
+            ran = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-Wbreak", page], capture_output=True, text=True)
             self.assertEqual((ran.returncode, ran.stderr), (0, ""), page)
 
 
