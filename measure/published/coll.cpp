@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "measure/published/record.h"
+#include "measure/published/runtime_choice.h"
 #include "measure/words.h"
 #include "sim/cluster/choose/choice.h"
 #include "sim/cluster/machine/launch.h"
@@ -136,25 +137,11 @@ std::string era_of(const Record& r, const Machine& machine) {
   return host ? from_host : said;
 }
 
-// The algorithms of that runtime: rings alone, until its documentation describes others. Rooted collectives use a ring
-// with segments, because otherwise no rank could send before it has all data. The later runtime, which has meshes, can
-// also send to each rank at once.
-std::vector<AlgorithmConfig> configs_for(const Record& r, const Pricer& pricer) {
-  std::vector<std::string> names = {"ring", "flat_ring", "direct"};
-  if (!pricer.settings().era.starts_with("2023")) names = {"mesh", "rdh", "kangaring", "ring", "flat_ring", "direct"};
-  if (const std::string said = r.word("algorithm"); !said.empty()) names = {said.substr(0, said.find(' '))};
-  const bool rooted = schedule::rooted(pricer.settings().collective);
-  const std::vector<std::int32_t> segments =
-      rooted ? std::vector<std::int32_t>{1, 4, 16, 64} : std::vector<std::int32_t>{1};
-  std::vector<AlgorithmConfig> configs = sim::configs_of(pricer, names, {1, 2, 4}, segments);
-  const Rank ranks = pricer.group().ranks(), nodes = nodes_of(r);
-  for (AlgorithmConfig& config : configs)
-    if (config.algorithm == "flat_ring") config.dims = {ranks / nodes, nodes};  // flat_ring sees hosts, not chips
-  const bool ring = std::ranges::any_of(configs, [](const AlgorithmConfig& w) { return w.algorithm != "direct"; });
-  const bool meshes = std::ranges::find(names, "mesh") != names.end();
-  if (names.size() > 1 && ring && !(rooted && meshes))
-    std::erase_if(configs, [](const AlgorithmConfig& w) { return w.algorithm == "direct"; });
-  return configs;
+// Whether calls follow each other without waiting, between two synchronisations: then the mean is what one adds.
+bool queued(const Record& r) {
+  const std::string said = lower(r.word("launch"));
+  if (said.find("after each") != std::string::npos || said.find("sync per call") != std::string::npos) return false;
+  return r.parameters.contains("trials") || said.find("synchronize before") != std::string::npos;
 }
 
 Pricer& pricer_for(const Record& r, Place& at, const BenchOp& op, Rank ranks) {
@@ -198,6 +185,12 @@ std::optional<double> bytes_of(const Record& r, Rank ranks) {
   return bytes;
 }
 
+// Of calls that follow each other, the part of the launch that the call before does not hide.
+std::optional<double> part_in_queue(const sim::MachineSpec& spec, const std::string& era) {
+  const std::string key = fmt::format("era.{}.queued", era);
+  return spec.figures.has(key) ? std::optional(spec.figures.number(key)) : std::nullopt;
+}
+
 // How surely the figures tell the time: the range that they leave to it, the launch's own apart, and whose errors are
 // like this one's.
 void add_range(RecordAnswer& found, const Record& r, Pricer& pricer, const AlgorithmConfig& config,
@@ -221,9 +214,18 @@ void add_range(RecordAnswer& found, const Record& r, Pricer& pricer, const Algor
                    *found.simulated * time / std::max(time - below, time / 1e3)};
     return;
   }
-  found.range = {*found.simulated - below / *unit, *found.simulated + above / *unit};
-  const sim::Figure& launch = spec.figures.at(key);
-  found.launch = Launch{key, launch.value / *unit, {launch.low / *unit, launch.high / *unit}};
+  const sim::Figure& figure = spec.figures.at(key);
+  const sim::Overheads o = pricer.machine().overheads(era);
+  const double launched = sim::in_seconds(o.launched(pricer.group().ranks())) / *unit;
+  const double rest = *found.simulated - launched;
+  Launch launch{key, figure.value / *unit, {figure.low / *unit, figure.high / *unit}};
+  launch.growth = sim::launch_growth(o.late, pricer.group().ranks());
+  launch.further = launched - launch.growth * launch.value;
+  if (const auto part = queued(r) ? part_in_queue(spec, era) : std::nullopt) launch.part = *part;
+  found.simulated = launch.with(launch.value, rest);
+  found.range = {launch.with(launch.value, std::max(0.0, rest - below / *unit)),
+                 launch.with(launch.value, rest + above / *unit)};
+  found.launch = std::move(launch);
 }
 
 RecordAnswer collective(const Record& r) {
@@ -238,12 +240,12 @@ RecordAnswer collective(const Record& r) {
   if (!sim::has_data("machines", name)) return RecordAnswer::no(fmt::format("no machine file for {}", name));
   Place& at = place(name, nodes, r.count("lnc").value_or(0));
   Pricer& pricer = pricer_for(r, at, op, ranks);
-  const auto best = sim::fastest(pricer, configs_for(r, pricer), *bytes);
+  const auto best = sim::fastest(pricer, runtime_configs(r, pricer, nodes, *bytes), *bytes);
   if (!best) return RecordAnswer::no("no algorithm serves it");
   sim::Price price = pricer.price(best->config, *bytes);
   std::string by = fmt::format("{} on {}, era {}", text_of(best->config), at.machine->name(), pricer.settings().era);
   if (!r.word("concurrent_with").empty() && by_host(pricer.settings().era)) {  // the host starts one after the other
-    price.time += at.machine->overheads(pricer.settings().era).launch;
+    price.time += at.machine->overheads(pricer.settings().era).launched(ranks);
     by += ", and the launch of the other stream's";
   }
   RecordAnswer found = in_unit(r, price, std::move(by));

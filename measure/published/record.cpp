@@ -55,6 +55,18 @@ Record read_record(const nlohmann::json& json, std::string_view where) {
 
 }  // namespace
 
+double Launch::with(double figure, double rest) const {
+  const double launch = growth * figure + further;
+  return part * launch + std::hypot((1 - part) * launch, rest);
+}
+
+double Launch::without(double time, double rest) const {
+  const double squares = time * time - rest * rest;
+  const double launch =
+      2 * squares / (2 * part * time + std::sqrt(4 * (part * part * time * time + (1 - 2 * part) * squares)));
+  return (launch - further) / growth;
+}
+
 std::optional<double> Record::number(std::string_view key) const {
   const auto found = parameters.find(std::string(key));
   if (found == parameters.end() || !found->is_number()) return std::nullopt;

@@ -41,6 +41,14 @@ struct Launch {
   std::string figure;
   double value = 0;
   sim::ValueRange range = {};
+  double growth = 1;  // times so much, and so much more, as the ranks and their logical cores have it
+  double further = 0;
+  double part = 1;  // of it, which a call before does not hide where calls follow each other without waiting
+
+  // With a figure of that value, what takes `rest` once it has started. Whichever of the hidden part and the rest is
+  // longer counts, and as both vary from call to call, the mean passes smoothly from the one to the other.
+  double with(double figure, double rest) const;
+  double without(double time, double rest) const;  // the figure with which it takes so long
 };
 
 // The answer to a record: a value in its unit and how it was found, or why there is none.

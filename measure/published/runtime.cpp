@@ -24,15 +24,19 @@ std::optional<RecordAnswer> runtime(const Record& r, const std::vector<Record>&)
   const std::string era = sim::era_launched(machine, "2026", *launch), key = fmt::format("era.{}.launch", era);
   const sim::Figure& figure = machine.spec().figures.at(key);
   const std::string by = fmt::format("figure {}", key), kind = sim::collective_error(era);
-  if (const auto unit = seconds_of(r.unit))
-    return RecordAnswer{.simulated = figure.value / *unit,
-                        .range = {figure.value / *unit, figure.value / *unit},
-                        .launch = Launch{key, figure.value / *unit, {figure.low / *unit, figure.high / *unit}},
-                        .kind = kind,
-                        .by = by};
+  const double growth = sim::launch_growth(machine.overheads(era).late, 1);
+  if (const auto unit = seconds_of(r.unit)) {
+    Launch one{key, figure.value / *unit, {figure.low / *unit, figure.high / *unit}};
+    one.growth = growth;
+    const std::string further = fmt::format("era.{}.logical", era);
+    if (machine.spec().figures.has(further))  // one core, where the record says no more
+      one.further = (r.count("lnc").value_or(1) - 1) * machine.spec().figures.at(further).value / *unit;
+    const double value = one.with(one.value, 0);
+    return RecordAnswer{.simulated = value, .range = {value, value}, .launch = std::move(one), .kind = kind, .by = by};
+  }
   if (r.unit != "step/s") return RecordAnswer::no(fmt::format("unit '{}'", r.unit));
-  return RecordAnswer{.simulated = 1 / figure.value,
-                      .range = {1 / figure.high, 1 / figure.low},
+  return RecordAnswer{.simulated = 1 / (figure.value * growth),
+                      .range = {1 / (figure.high * growth), 1 / (figure.low * growth)},
                       .kind = kind,
                       .by = by + ", of a step"};
 }

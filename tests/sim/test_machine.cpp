@@ -79,6 +79,20 @@ TEST(Machine, ClustersJoinHostsByTheirInterfaces) {
   EXPECT_TRUE(interface);
 }
 
+TEST(Machine, LaunchesGrowWithRanksAndCores) {
+  const Overheads host = machine_named("trn2.48xlarge").overheads("2026-host");
+  EXPECT_EQ(host.launched(8), host.launch);
+  EXPECT_LT(host.launched(2), host.launch);
+  EXPECT_GT(host.launched(64), host.launched(16));
+  const Overheads device = machine_named("trn2.48xlarge").overheads("2026");
+  EXPECT_EQ(device.launched(64), device.launched(2));
+  MachineSpec single = machine_spec("trn2.48xlarge");
+  const Time each = static_cast<Time>(single.figures.at("era.2026-graph.logical").value * static_cast<double>(second));
+  single.figures.set("logical.cores", 1);
+  EXPECT_EQ(machine_named("trn2.48xlarge").overheads("2026-graph").launch,
+            Machine(std::move(single)).overheads("2026-graph").launch + each);
+}
+
 TEST(Machine, SaysWhatIsWrong) {
   for (const char* name :
        {"trn9", "torus", "torus:", "torus:4y4", "donut:4", "torus:0", "trn2.48xlarge x 0", "gpu.hgx y 2"})

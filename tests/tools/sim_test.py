@@ -78,7 +78,7 @@ class Sim(program.Case):
         self.assertRegex(trellis("sim", "all_reduce", "-m", "trn2.48xlarge", "-b", "32MiB").stdout,
                          r"a draw with   .*: their intervals overlap")
         self.assertNotIn("draw_with", priced("sim", "all_reduce", "-m", "torus:4x4", "-b", "32MiB"))
-        tuned = trellis("machine", "tune", "trn2.48xlarge", "--explain", "all_reduce", "32MiB", "--algorithms",
+        tuned = trellis("machine", "tune", "trn2.48xlarge", "--explain", "all_reduce", "10MiB", "--algorithms",
                         "rdh,kangaring").stdout
         self.assertIn("a draw with rdh: the model's own error leaves open which is faster", tuned)
 

@@ -158,7 +158,8 @@ class Answering {
       other.time = sim::price(*pattern_, machine_, options).time;
       if (other.time == forever) return;
       const Figure& launch = machine_.spec().figures.at(fmt::format("era.{}.launch", other.era));
-      const auto ps = [](double seconds) { return seconds / in_seconds(1); };
+      const double growth = launch_growth(machine_.overheads(other.era).late, pattern_->ranks());
+      const auto ps = [growth](double seconds) { return growth * seconds / in_seconds(1); };
       const auto far = [](Time one, double two) {
         return static_cast<Time>(std::hypot(static_cast<double>(one), two));
       };

@@ -258,7 +258,7 @@ class Contest {
   // By what factor the prefix must grow to reach the limit if the bound grows linearly. If it is large, looks in
   // between would tell nothing.
   static double still_to_go(const Pricer& pricer, Time least, Time limit) {
-    const Time launch = pricer.machine().overheads(pricer.settings().era).launch;
+    const Time launch = pricer.machine().overheads(pricer.settings().era).launched(pricer.group().ranks());
     if (limit == forever || least <= launch) return 1;
     return 1.1 * static_cast<double>(limit - launch) / static_cast<double>(least - launch);
   }

@@ -23,6 +23,7 @@ class PrefixLowerBound {
         machine_(machine),
         options_(options),
         overheads_(machine.overheads(options.era)),
+        launch_(overheads_.launched(request.ranks())),
         symmetry_(symmetry_of(algorithm, request)),
         routes_left_(steps) {
     chunk_ = least_chunk_bytes(task_of(algorithm, request), options);
@@ -34,12 +35,12 @@ class PrefixLowerBound {
 
   Time longest_chain(Time limit) {
     join();
-    while (!ready_.empty() && overheads_.launch + last_ <= limit) {
+    while (!ready_.empty() && launch_ + last_ <= limit) {
       const Place at = ready_.back();
       ready_.pop_back();
       follow(at);
     }
-    return overheads_.launch + last_;
+    return launch_ + last_;
   }
 
  private:
@@ -196,6 +197,7 @@ class PrefixLowerBound {
   const Machine& machine_;
   const PriceOptions& options_;
   const Overheads overheads_;
+  const Time launch_;
   const schedule::Symmetry symmetry_;
   double chunk_ = 0;  // bytes
   Rank programs_wanted_ = 1;

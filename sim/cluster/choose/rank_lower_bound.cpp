@@ -32,6 +32,7 @@ RankLowerBound::RankLowerBound(Rank rank, const schedule::Task& task, const Mach
       machine_(machine),
       options_(options),
       overheads_(machine.overheads(options.era)),
+      launch_(overheads_.launched(task.ranks)),
       chunk_(least_chunk_bytes(task, options)),
       ways_(ways),
       loads_(loads) {}
@@ -65,7 +66,7 @@ Time RankLowerBound::least() const {
   const double seconds = std::max(loads_.busiest(), sent_away_ - in_seconds(overheads_.away));
   const Time turns = sends_ * overheads_.message + (sends_ > 0 ? overheads_.handshake : 0);
   const Time least = std::max({chain_, turns, static_cast<Time>(seconds * static_cast<double>(second))});
-  return overheads_.launch + static_cast<Time>(static_cast<double>(least) * (1 - rounding));
+  return launch_ + static_cast<Time>(static_cast<double>(least) * (1 - rounding));
 }
 
 }  // namespace trellis::sim

@@ -58,6 +58,7 @@ class RankLowerBound {
   const Machine& machine_;
   const PriceOptions options_;
   const Overheads overheads_;
+  const Time launch_;
   double chunk_ = 0;  // bytes
   RankRoutes& ways_;
   ResourceLoads& loads_;

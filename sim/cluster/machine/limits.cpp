@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <set>
 #include <stdexcept>
 
@@ -29,7 +30,10 @@ Overheads Machine::overheads(std::string_view era) const {
         known.empty() ? "it has no chip, and no software" : fmt::format("expected {}", fmt::join(known, ", "))));
   }
   const auto of_era = [&](const char* key) { return f.time(fmt::format("era.{}.{}", name, key)); };
-  return {.launch = of_era("launch"),
+  const auto key = [&](const char* part) { return fmt::format("era.{}.{}", name, part); };
+  const Time each = f.has(key("logical")) ? of_era("logical") : 0;
+  const std::int32_t further = each > 0 && f.has("logical.cores") ? f.count("logical.cores") - 1 : 0;
+  return {.launch = of_era("launch") + each * further,
           .handshake = of_era("handshake"),
           .reduce = of_era("reduce"),
           .message = of_era("message"),
@@ -37,7 +41,14 @@ Overheads Machine::overheads(std::string_view era) const {
           .counts = of_era("counts"),
           .dma_start = f.time("dma.start"),
           .semaphore = f.time("semaphore.latency"),
-          .noise = f.has("noise.software") ? f.number("noise.software") : 0};
+          .noise = f.has("noise.software") ? f.number("noise.software") : 0,
+          .late = f.has(key("late")) ? f.number(key("late")) : 0};
+}
+
+double launch_growth(double late, Rank ranks) { return late == 0 ? 1 : std::pow(ranks / 8.0, late); }
+
+Time Overheads::launched(Rank ranks) const {
+  return late == 0 ? launch : static_cast<Time>(static_cast<double>(launch) * launch_growth(late, ranks));
 }
 
 // The sum over its outgoing links. What several chips share counts in part.

@@ -19,7 +19,7 @@ inline constexpr ResourceId no_resource = static_cast<ResourceId>(-1);
 
 // Software overheads of one generation of the software: figures era.NAME.*, and the chip's.
 struct Overheads {
-  Time launch = 0;     // once for each collective
+  Time launch = 0;     // once for each collective, of eight ranks
   Time handshake = 0;  // before every transfer
   Time reduce = 0;     // before a transfer or local step that sums
   Time message = 0;    // for which each send occupies the rank's collective cores
@@ -28,7 +28,12 @@ struct Overheads {
   Time dma_start = 0;  // before bytes move
   Time semaphore = 0;  // from the last byte's arrival to the step that waited for it
   double noise = 0;    // if requested: mean relative increase of launch, handshake, reduce and away
+  double late = 0;     // the power of the ranks by which a launch grows, as it ends with that of the last rank
+
+  Time launched(Rank ranks) const;  // the launch of so many
 };
+
+double launch_growth(double late, Rank ranks);  // a launch of so many ranks, of that of eight
 
 class Machine {
  public:

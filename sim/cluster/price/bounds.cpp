@@ -47,8 +47,9 @@ Needs needs(const Task& t) {
 Bounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions& options) {
   Bounds bounds;
   const Overheads o = machine.overheads(options.era);
+  const Time launch = o.launched(task.ranks);
   const bool all = options.members.empty();
-  bounds.latency = o.launch;
+  bounds.latency = launch;
   if (task.ranks > 1) {
     Time farthest = 0;
     std::vector<ResourceId> way;
@@ -68,16 +69,16 @@ Bounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions
     const auto here = [&](Rank r) { return machine.hbm(r) == hbm; };
     const auto sharers = all ? machine.span(hbm) : std::ranges::count_if(options.members, here);
     bounds.memory =
-        o.launch + transfer_time(most.touched * options.bytes * static_cast<double>(sharers), machine.rate(hbm));
+        launch + transfer_time(most.touched * options.bytes * static_cast<double>(sharers), machine.rate(hbm));
   }
   if (!all || machine.chips() < 2 || task.ranks != machine.ranks()) return bounds;
   const double chips = machine.chips();
   const double factor = task.ranks > 1 ? (chips - 1) / chips / ((task.ranks - 1.0) / task.ranks) : 1;
   const bool exchange = schedule::traits(task.operation.collective).by_pair;
   const double sent = most.sent * factor * options.bytes * (exchange ? machine.cores() : 1);
-  if (machine.injection() > 0 && sent > 0) bounds.bandwidth = o.launch + transfer_time(sent, machine.injection());
+  if (machine.injection() > 0 && sent > 0) bounds.bandwidth = launch + transfer_time(sent, machine.injection());
   if (machine.bisection() > 0 && most.crossing > 0)
-    bounds.bisection = o.launch + transfer_time(most.crossing * options.bytes, machine.bisection());
+    bounds.bisection = launch + transfer_time(most.crossing * options.bytes, machine.bisection());
   return bounds;
 }
 

@@ -78,12 +78,11 @@ std::vector<std::int64_t> critical_moves(const Run& run) {
   return moves;
 }
 
-std::vector<Leg> critical_path(const Run& run, const std::vector<std::int64_t>& moves, const Overheads& overheads,
-                               Time end) {
+std::vector<Leg> critical_path(const Run& run, const std::vector<std::int64_t>& moves, Time launch, Time end) {
   const auto& traces = run.traces();
   std::vector<Leg> legs;
   const Time first = moves.empty() ? end : traces[moves.front()].ready;
-  legs.push_back({Leg::Kind::launch, std::min(first, overheads.launch + overheads.counts)});
+  legs.push_back({Leg::Kind::launch, std::min(first, launch)});
   for (std::size_t i = 0; i < moves.size(); ++i) {
     const Trace& t = traces[moves[i]];
     const Run::Place where = run.place(moves[i]);

@@ -59,7 +59,8 @@ std::optional<Time> starts_later(const CompiledSchedule& pattern, const PriceOpt
       one.route(options.place(r), peer, route), other.route(options.place(r), peer, other_route);
       if (route != other_route) return std::nullopt;
     }
-  return b.launch - a.launch + (uneven(pattern.task().operation.collective) ? b.counts - a.counts : 0);
+  const Time sooner = a.launched(pattern.ranks()), later = b.launched(pattern.ranks());
+  return later - sooner + (uneven(pattern.task().operation.collective) ? b.counts - a.counts : 0);
 }
 
 // A figure at one end of its range. The two ends of a figure are neighbours.

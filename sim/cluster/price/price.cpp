@@ -92,7 +92,8 @@ Price price(const CompiledSchedule& pattern, const Machine& machine, const Price
     price.busiest_name = machine.resource_name(most.resource);
     price.busiest_share = most.seconds / in_seconds(price.time);
   }
-  if (trace) price.path = critical_path(*run, critical_moves(*run), machine.overheads(options.era), price.time);
+  const Overheads o = machine.overheads(options.era);
+  if (trace) price.path = critical_path(*run, critical_moves(*run), o.launched(pattern.ranks()) + o.counts, price.time);
   return price;
 }
 
@@ -103,7 +104,7 @@ Time least_time(const CompiledSchedule& pattern, const Machine& machine, const P
   const Time chain = run->run();
   if (chain == forever) return chain;
   const double load = busiest(*run, machine).seconds * static_cast<double>(second) * (1 - rounding);
-  return std::max(chain, machine.overheads(options.era).launch + static_cast<Time>(load));
+  return std::max(chain, machine.overheads(options.era).launched(pattern.ranks()) + static_cast<Time>(load));
 }
 
 Price price(const schedule::Schedule& s, const Machine& machine, const PriceOptions& options) {

@@ -112,7 +112,8 @@ class Loop {
     for (std::uint32_t i = 0; i < e_.seats_.size(); ++i) {
       const auto& seat = e_.seats_[i];
       const SimulatedCollective& collective = e_.collectives_[seat.collective];
-      const Time software = o_.launch + (uneven(collective.pattern->task().operation.collective) ? o_.counts : 0);
+      const schedule::Task& task = collective.pattern->task();
+      const Time software = o_.launched(task.ranks) + (uneven(task.operation.collective) ? o_.counts : 0);
       const Time start = collective.start + noisy(software, i, Delay::launch);
       e_.ended_[seat.collective] = start;
       const auto& moves = e_.program(seat).moves;
