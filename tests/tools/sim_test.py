@@ -254,6 +254,7 @@ class Sim(program.Case):
                       trellis(*RING, "--unfolded", "--show", "3,5", "-o", path).stdout)
         self.assertIn(b"chip 5", path.read_bytes())
         self.assertIn("rank 5 was not simulated", self.refused(*RING, "--show", "5", "-o", path))
+        self.assertIn("--show 99: expected ranks 0 to ", self.refused(*RING, "--show", "99", "-o", path))
 
     def test_machines_are_files_as_well(self):
         folder = self.new_folder()

@@ -155,7 +155,8 @@ ReadConfig parse_config(const std::string& name, const std::string& text, const 
   try {
     const YAML::Node root = YAML::Load(text);
     if (!root.IsNull() && !root.IsMap())
-      throw std::invalid_argument(fmt::format("{}: expected sections with keys", name));
+      throw std::invalid_argument(fmt::format("{}, line {}: expected sections with keys, as in examples/llama.yaml",
+                                              name, root.Mark().line + 1));
     reading.section("", root);
   } catch (const YAML::Exception& e) {
     throw std::invalid_argument(fmt::format("{}, line {}: {}", name, e.mark.line + 1, e.msg));

@@ -21,8 +21,10 @@ Chip product(const std::vector<Chip>& dims) {
   for (Chip d : dims) {
     if (d < 1) throw std::invalid_argument(fmt::format("{} in {}: expected at least 1", d, fmt::join(dims, "x")));
     n *= d;
-    if (n > std::numeric_limits<Chip>::max() / 4)
-      throw std::invalid_argument(fmt::format("{} are too many chips", fmt::join(dims, "x")));
+    constexpr std::int64_t most = std::numeric_limits<Chip>::max() / 4;
+    if (n > most)
+      throw std::invalid_argument(
+          fmt::format("{} are too many chips: expected at most {}", fmt::join(dims, "x"), most));
   }
   return static_cast<Chip>(n);
 }

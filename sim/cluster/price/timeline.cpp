@@ -61,10 +61,15 @@ class Writer {
   }
 
   void choose(const SeenOptions& options) {
-    for (Rank r : options.ranks)
-      if (!owns_.contains(r))
-        throw std::invalid_argument(fmt::format("rank {} was not simulated: it is like rank {}", r,
-                                                r < machine_.ranks() && r >= 0 ? representative(r) : 0));
+    for (Rank r : options.ranks) {
+      if (r < 0 || r >= machine_.ranks())
+        throw std::invalid_argument(fmt::format("--show {}: expected ranks 0 to {}", r, machine_.ranks() - 1));
+      if (owns_.contains(r)) continue;
+      const Rank like = representative(r);
+      throw std::invalid_argument(owns_.contains(like)
+                                      ? fmt::format("rank {} was not simulated: it is like rank {}", r, like)
+                                      : fmt::format("--show {}: this rank takes no part", r));
+    }
     const std::set<Rank> wanted(options.ranks.begin(), options.ranks.end());
     std::size_t room = options.most_spans;
     for (const auto& [rank, own] : owns_) {
