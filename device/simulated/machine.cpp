@@ -145,12 +145,12 @@ Time SimulatedMachine::collective_time(const CollectiveRun& run) const {
 sim::Time SimulatedMachine::price(const CollectiveRun& run) const {
   if (run.collective == "send_recv" && run.clocks.size() == 2 && run.clocks[0].core == run.clocks[1].core)
     return memory_time(2 * static_cast<double>(run.bytes));
-  sim::Pricer::Settings settings{.collective = schedule::collective_named(run.collective),
-                                 .element = static_cast<double>(run.element),
-                                 .root = run.root,
-                                 .peer = run.peer,
-                                 .in_place = run.in_place};
-  for (const auto& [from, to] : run.pairs) settings.pairs.push_back({from, to});
+  sim::Pricer::Settings settings{.operation = {.collective = schedule::collective_named(run.collective),
+                                               .root = run.root,
+                                               .peer = run.peer,
+                                               .in_place = run.in_place},
+                                 .element = static_cast<double>(run.element)};
+  for (const auto& [from, to] : run.pairs) settings.operation.pairs.push_back({from, to});
   sim::Question question{.settings = std::move(settings),
                          .group = group_of(machine(), run),
                          .bytes = static_cast<double>(run.bytes),

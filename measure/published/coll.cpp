@@ -149,10 +149,10 @@ Pricer& pricer_for(const Record& r, Place& at, const BenchOp& op, Rank ranks) {
   const std::string key = fmt::format("{} {} {} {}", op.word, ranks, era, type);
   std::unique_ptr<Pricer>& kept = at.pricers[key];
   if (kept) return *kept;
-  Pricer::Settings settings{.collective = op.collective, .era = era};
+  Pricer::Settings settings{.operation = {.collective = op.collective, .peer = sim::last_rank}, .era = era};
   if (!type.empty()) settings.element = static_cast<double>(size_of(bench_type(type, Style::nccom)));
   for (Rank i = 0; op.collective == Collective::permute && i < ranks; ++i)
-    settings.pairs.push_back({i, (i + 1) % ranks});
+    settings.operation.pairs.push_back({i, (i + 1) % ranks});
   kept = std::make_unique<Pricer>(*at.machine, group_on(*at.machine, ranks, nodes_of(r)), settings);
   return *kept;
 }
@@ -275,10 +275,10 @@ RecordAnswer network(const Record& r) {
   if (r.unit != "GB/s") return RecordAnswer::no(fmt::format("unit '{}'", r.unit));
   constexpr double bytes = 256 << 20;
   const Rank step = is_one_of(r, {"64_core", "64thr"}) ? 1 : machine.cores();
-  Pricer::Settings settings{.collective = Collective::permute};
+  Pricer::Settings settings{.operation = {.collective = Collective::permute}};
   for (Rank i = 0; i < (r.says("one device") ? 1 : host); i += r.says("one device") ? 1 : step)
-    settings.pairs.push_back({i, host + i});
-  const double pairs = static_cast<double>(settings.pairs.size());
+    settings.operation.pairs.push_back({i, host + i});
+  const double pairs = static_cast<double>(settings.operation.pairs.size());
   Pricer pricer(machine, sim::groups_of(machine).front(), settings);
   const auto best = sim::fastest(pricer, sim::configs_of(pricer, {}, {1}, {1}), bytes);
   if (!best) return RecordAnswer::no("no algorithm serves it");

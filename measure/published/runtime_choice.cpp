@@ -44,7 +44,7 @@ bool by_hierarchy(const Record& r, Collective c, bool meshes) {
 // Rings alone, until the documentation describes others. Rooted collectives use a ring with segments, because otherwise
 // no rank could send before it has all data. The later runtime, which has meshes, can also send to each rank at once.
 std::vector<AlgorithmConfig> runtime_configs(const Record& r, const Pricer& pricer, Rank nodes, double bytes) {
-  const Collective collective = pricer.settings().collective;
+  const Collective collective = pricer.settings().operation.collective;
   const bool meshes = !pricer.settings().era.starts_with("2023"), rooted = schedule::rooted(collective);
   std::vector<std::string> names = {"ring", "flat_ring", "direct"};
   if (meshes) names = {"mesh", "rdh", "kangaring", "ring", "flat_ring", "direct"};

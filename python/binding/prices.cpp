@@ -130,12 +130,13 @@ void add_prices(nb::module_& m) {
       [](const MachineSpec& machine, const schedule::Schedule* schedule, const std::string& collective, double bytes,
          const std::string& config, Rank ranks, Rank root, double element, const std::string& era, bool fold,
          bool in_place, bool interval, bool explain) {
-        Question q{.settings = {.collective = schedule ? schedule->task.operation.collective
-                                                       : schedule::collective_named(collective),
+        Question q{.settings = {.operation = {.collective = schedule ? schedule->task.operation.collective
+                                                                     : schedule::collective_named(collective),
+                                              .root = root,
+                                              .peer = last_rank,
+                                              .in_place = in_place},
                                 .era = era,
                                 .element = element,
-                                .root = root,
-                                .in_place = in_place,
                                 .fold = fold},
                    .bytes = bytes,
                    .schedule = schedule,

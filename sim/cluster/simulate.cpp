@@ -31,12 +31,14 @@ Simulation simulate(const SimulationQuery& query) {
   if (query.ranks < 0 || query.ranks > machine.ranks())
     throw std::invalid_argument(std::to_string(query.ranks) + " ranks: " + machine.name() + " has " +
                                 std::to_string(machine.ranks()));
-  Question question{.settings = {.collective = schedule::collective_named(query.collective), .era = query.era},
-                    .group = first_in_a_row(machine, query.ranks),
-                    .bytes = static_cast<double>(query.bytes),
-                    .interval = query.interval,
-                    .path = true,
-                    .links = true};
+  Question question{
+      .settings = {.operation = {.collective = schedule::collective_named(query.collective), .peer = last_rank},
+                   .era = query.era},
+      .group = first_in_a_row(machine, query.ranks),
+      .bytes = static_cast<double>(query.bytes),
+      .interval = query.interval,
+      .path = true,
+      .links = true};
   if (!query.algorithm.empty()) question.config = algorithm_config_named(query.algorithm);
   const Answer answer = sim::answer(question, priced);
   const Price& price = answer.price;

@@ -68,7 +68,7 @@ TEST(Answer, IsTheSameForAScheduleAndForTheWayThatMakesIt) {
 TEST(Answer, UnevenBlocksArePricedAsTheyAre) {
   PricedMachine priced(machine_spec("torus:4"));
   Question q = all_reduce_on(priced, 4 * 4000);
-  q.settings.collective = schedule::Collective::all_gather_v;
+  q.settings.operation.collective = schedule::Collective::all_gather_v;
   q.blocks = {1000, 1000, 1000, 1000};
   const Time even = answer(q, priced).price.time;
   q.blocks = {3700, 100, 100, 100};

@@ -49,7 +49,7 @@ TEST(Choice, IsThatOfPricingEveryWay) {
   for (const Place& place : places) {
     const Machine machine = machine_at(place);
     for (const auto collective : {all_reduce, all_gather, reduce_scatter, all_to_all, broadcast}) {
-      Pricer pricer(machine, groups_of(machine).front(), {.collective = collective});
+      Pricer pricer(machine, groups_of(machine).front(), {.operation = {.collective = collective, .peer = last_rank}});
       for (const double bytes : {8.0, 5000.0, 1e8}) {
         const std::vector<AlgorithmConfig> configs = usual_configs(pricer, bytes);
         const std::vector<Cost> all = by_pricing_all(pricer, configs, bytes);
@@ -71,7 +71,7 @@ TEST(Choice, IsThatOfPricingEveryWay) {
 TEST(Choice, WithinSoMuchItIsThatOfPricingEveryWay) {
   const Machine machine = machine_named("cores:2/ring:4");
   for (const auto collective : {all_reduce, all_to_all}) {
-    Pricer pricer(machine, groups_of(machine).front(), {.collective = collective});
+    Pricer pricer(machine, groups_of(machine).front(), {.operation = {.collective = collective, .peer = last_rank}});
     for (const double bytes : {1e4, 1e8}) {
       const std::vector<AlgorithmConfig> configs = usual_configs(pricer, bytes);
       const auto exact = static_cast<double>(by_pricing_all(pricer, configs, bytes).front().time);
@@ -87,7 +87,7 @@ TEST(Choice, NoPriceIsBelowWhatAWayTakesAtLeast) {
   for (const Place& place : places) {
     const Machine machine = machine_at(place);
     for (const auto collective : {all_reduce, all_to_all, broadcast}) {
-      Pricer pricer(machine, groups_of(machine).front(), {.collective = collective});
+      Pricer pricer(machine, groups_of(machine).front(), {.operation = {.collective = collective, .peer = last_rank}});
       for (const AlgorithmConfig& config : usual_configs(pricer, 1e8)) {
         const auto& algorithm = schedule::algorithm_named(config.algorithm);
         for (const double bytes : {8.0, 1e6, 1e8}) {
@@ -148,7 +148,7 @@ Pricer::Outline outlined_anew(Pricer& pricer, const AlgorithmConfig& config, dou
 
 TEST(Choice, WhatIsKeptOfProgramsGivesTheSameBounds) {
   const Machine machine = machine_named("trn2.48xlarge");
-  Pricer pricer(machine, first_ranks(machine, 32), {.collective = all_reduce});
+  Pricer pricer(machine, first_ranks(machine, 32), {.operation = {.collective = all_reduce}});
   for (const AlgorithmConfig& config : usual_configs(pricer, 1e8))
     for (const std::int64_t most : {std::int64_t{16}, std::int64_t{4096}, std::int64_t{7}, Pricer::any_steps})
       for (const Time limit : {forever, 300 * us}) {
@@ -169,7 +169,8 @@ TEST(Choice, WhatIsKeptOfSchedulesChangesNoChoice) {
       const auto shelf = std::make_shared<ScheduleShelf>();
       for (const double bytes : {8.0, 1e5, 1e8, 1e5}) {
         const auto chosen = [&](const std::shared_ptr<ScheduleShelf>& from) {
-          Pricer pricer(machine, groups_of(machine).front(), {.collective = collective, .shelf = from});
+          Pricer pricer(machine, groups_of(machine).front(),
+                        {.operation = {.collective = collective, .peer = last_rank}, .shelf = from});
           return choose(pricer, usual_configs(pricer, bytes), bytes, {.within = 0.03, .most_effort = 500'000});
         };
         const Choice kept = chosen(shelf), anew = chosen(nullptr);
@@ -218,7 +219,7 @@ TEST(Choice, ItsEffortIsBounded) {
 // halving_doubling is nearest to a price, as it has few steps; its time is several times the torus's.
 TEST(Choice, WhereTheEffortIsUsedUpTheMostPromisingWayIsPriced) {
   const Machine machine = machine_named("torus:16x16x10");
-  Pricer pricer(machine, groups_of(machine).front(), {.collective = all_gather});
+  Pricer pricer(machine, groups_of(machine).front(), {.operation = {.collective = all_gather}});
   const std::vector<AlgorithmConfig> configs = usual_configs(pricer, 1e6);
   const Time torus = pricer.price({.algorithm = "torus", .dims = {16, 16, 10}}, 1e6).time;
   for (const std::int64_t effort : {2'000'000, 3'000'000}) {

@@ -43,8 +43,10 @@ TEST(Synthesis, IsProvedRightAndReadsBack) {
     for (const auto collective : {all_gather, reduce_scatter, all_reduce, broadcast, reduce})
       for (const Synthesis how : {Synthesis{}, Synthesis{3, 1}, Synthesis{4, 0, 7}})
         for (const bool in_place : {false, true}) {
-          const Pricer::Settings settings{
-              .collective = collective, .root = collective == broadcast ? 1 : 0, .in_place = in_place};
+          const Pricer::Settings settings{.operation = {.collective = collective,
+                                                        .root = collective == broadcast ? 1 : 0,
+                                                        .peer = last_rank,
+                                                        .in_place = in_place}};
           const auto made = synthesised(machine, all_of(machine), settings, 1e6, how);
           const auto report = schedule::verify(made);
           EXPECT_TRUE(report.ok()) << machine.name() << " " << name(collective) << ": " << report.text();
@@ -56,19 +58,21 @@ TEST(Synthesis, IsProvedRightAndReadsBack) {
 TEST(Synthesis, AskedTwiceItIsTheSame) {
   const Machine machine = machine_named("torus:4x4");
   const auto once = [&] {
-    return schedule::print(synthesised(machine, all_of(machine), {.collective = all_gather}, 1e6, {.pieces = 2}));
+    return schedule::print(
+        synthesised(machine, all_of(machine), {.operation = {.collective = all_gather}}, 1e6, {.pieces = 2}));
   };
   EXPECT_EQ(once(), once());
-  EXPECT_THROW(synthesised(machine, all_of(machine), {.collective = all_to_all}, 1e6, {}), std::invalid_argument);
+  EXPECT_THROW(synthesised(machine, all_of(machine), {.operation = {.collective = all_to_all}}, 1e6, {}),
+               std::invalid_argument);
   EXPECT_THROW(synthesised(machine, all_of(machine), {}, 1e6, {.pieces = 0}), std::invalid_argument);
 }
 
 // On ideal links what every rank must receive bounds the time; a greedy schedule comes near.
 TEST(Synthesis, ComesNearTheBoundOnATorus) {
   const Machine machine = machine_named("torus:4x4");
-  const auto all = syntheses(machine, all_of(machine), {.collective = all_gather}, 1e8, {});
+  const auto all = syntheses(machine, all_of(machine), {.operation = {.collective = all_gather}}, 1e8, {});
   ASSERT_FALSE(all.empty());
-  Pricer pricer(machine, all_of(machine), {.collective = all_gather});
+  Pricer pricer(machine, all_of(machine), {.operation = {.collective = all_gather}});
   const Bounds bounds = pricer.price({"ring"}, 1e8).bounds;
   EXPECT_GE(all.front().time, bounds.most());
   EXPECT_LT(static_cast<double>(all.front().time), 1.25 * static_cast<double>(bounds.most()));
@@ -78,9 +82,10 @@ TEST(Synthesis, ComesNearTheBoundOnATorus) {
 TEST(Synthesis, BeatsTheAlgorithmsWhereALinkIsDead) {
   const Machine machine = changed("torus:4x4", {"dead:0-1", "dead:1-0"});
   for (const auto collective : {all_gather, all_reduce}) {
-    Pricer pricer(machine, all_of(machine), {.collective = collective});
+    Pricer pricer(machine, all_of(machine), {.operation = {.collective = collective, .peer = last_rank}});
     const auto fixed = fastest(pricer, usual_configs(pricer, 64e6), 64e6);
-    const auto made = syntheses(machine, all_of(machine), {.collective = collective}, 64e6, {});
+    const auto made =
+        syntheses(machine, all_of(machine), {.operation = {.collective = collective, .peer = last_rank}}, 64e6, {});
     ASSERT_TRUE(fixed.has_value());
     ASSERT_FALSE(made.empty());
     EXPECT_LT(static_cast<double>(made.front().time), 0.9 * static_cast<double>(fixed->time))

@@ -79,7 +79,7 @@ TEST(Tuner, RegionsChangeOnlyForWhatIsWorthIt) {
 }
 
 Sweep small_sweep(const Machine& machine) {
-  Sweep s{groups_of(machine).front(), {.collective = Collective::all_gather}, {}, {64, 4096, 1 << 20}};
+  Sweep s{groups_of(machine).front(), {.operation = {.collective = Collective::all_gather}}, {}, {64, 4096, 1 << 20}};
   s.configs = configs_of(Pricer(machine, s.group, s.settings), {}, {1, 2}, {1});
   return s;
 }
@@ -152,7 +152,7 @@ TEST(Search, ShapesKeepTheOrderAndTheProduct) {
 
 TEST(Search, CompositionsAreProvedRight) {
   const Machine machine = machine_named("cores:2/ring:4");
-  const Pricer pricer(machine, groups_of(machine).front(), {.collective = Collective::all_reduce});
+  const Pricer pricer(machine, groups_of(machine).front(), {.operation = {.collective = Collective::all_reduce}});
   const auto configs = compositions(pricer, {"ring", "direct", "mesh"}, 3);
   EXPECT_GT(configs.size(), 8U);
   for (const AlgorithmConfig& config : configs) {
@@ -267,8 +267,9 @@ TEST(Search, AHierarchyIsFoundWhereOneIsDue) {
   MachineSpec spec = machine_spec("full:4/clos:4");
   what_if(spec, "clos.rate=5 GB/s");
   const Machine machine(spec);
-  const auto result = search(machine, groups_of(machine).front(), {.collective = Collective::all_gather}, 1 << 26,
-                             {.most_levels = 2, .finalists = 4, .channels = {1}, .segments = {1, 4}}, {.threads = 2});
+  const auto result =
+      search(machine, groups_of(machine).front(), {.operation = {.collective = Collective::all_gather}}, 1 << 26,
+             {.most_levels = 2, .finalists = 4, .channels = {1}, .segments = {1, 4}}, {.threads = 2});
   ASSERT_FALSE(result.found.empty());
   ASSERT_FALSE(result.fixed.empty());
   EXPECT_TRUE(std::ranges::is_sorted(result.found, {}, &Cost::time));

@@ -143,7 +143,7 @@ TEST(WrongAlgorithm, IsNoneOfTheProjects) {
   for (const char* name : {"trn1.32xlarge", "trn2.48xlarge x 3", "torus:48x48x48", "torus:5x7"}) {
     const Machine machine(machine_spec(name));
     for (const schedule::Collective collective : schedule::collectives()) {
-      Pricer pricer(machine, first_in_a_row(machine, 0), {.collective = collective});
+      Pricer pricer(machine, first_in_a_row(machine, 0), {.operation = {.collective = collective, .peer = last_rank}});
       for (AlgorithmConfig config : configs_of(pricer, {}, {1}, {1})) {
         config.dims = usual_dims(config.algorithm, machine, machine.ranks());
         if (!pricer.refusal(config).empty()) continue;

@@ -81,7 +81,7 @@ class Simulated {
     const auto calls = calls_for(s_, bytes, s_.types.front(), s_.reductions.front(), roots_.front(), ranks());
     const bool both = s_.in_place && has_in_place(s_.op.collective);
     for (int in_place = 0; in_place <= (both ? 1 : 0); ++in_place) {
-      const sim::Question q = question_for(s_.types.front(), in_place != 0, roots_.front(), calls);
+      const sim::Question q = question_for(s_.types.front(), in_place != 0, calls);
       const sim::Pricer& pricer = priced_.pricer(q);
       schedule::check(pricer.request({"direct"}));
       configs_for(q, pricer);
@@ -105,7 +105,7 @@ class Simulated {
                                  bool in_place) {
     const auto calls = calls_for(s_, bytes, type, op, root, ranks());
     const auto moved = larger_buffer_bytes(calls);
-    const sim::Answer found = answer(question_for(type, in_place, root, calls), priced_);
+    const sim::Answer found = answer(question_for(type, in_place, calls), priced_);
     if (watch_.interrupted()) return {};
     const bool rooted = schedule::rooted(s_.op.collective) || s_.op.collective == schedule::Collective::send_recv;
     BenchResult r{.collective = s_.op.collective,
@@ -127,14 +127,10 @@ class Simulated {
     return r;
   }
 
-  sim::Question question_for(kernels::DType type, bool in_place, ccl::Rank root, const std::vector<ccl::Call>& calls) {
-    sim::Question q{.settings = {.collective = s_.op.collective,
+  sim::Question question_for(kernels::DType type, bool in_place, const std::vector<ccl::Call>& calls) {
+    sim::Question q{.settings = {.operation = ccl::operation_of(calls.front(), in_place),
                                  .era = s_.era,
-                                 .element = static_cast<double>(size_of(type)),
-                                 .root = root,
-                                 .peer = calls.front().operation.peer,
-                                 .pairs = {calls.front().operation.pairs.begin(), calls.front().operation.pairs.end()},
-                                 .in_place = in_place},
+                                 .element = static_cast<double>(size_of(type))},
                     .group = group_,
                     .bytes = static_cast<double>(larger_buffer_bytes(calls)),
                     .interval = s_.interval};

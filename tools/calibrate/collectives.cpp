@@ -25,7 +25,7 @@ class TimedCollective {
                   double bytes, double element, const std::string& algorithm)
       : machine_(spec),
         pricer_(machine_, sim::first_ranks(machine_, ranks > 0 ? ranks : machine_.ranks()),
-                {.collective = collective, .era = era, .element = element}),
+                {.operation = {.collective = collective, .peer = sim::last_rank}, .era = era, .element = element}),
         bytes_(bytes) {
     if (algorithm.empty()) {
       const sim::Choice choice = sim::choose(pricer_, sim::usual_configs(pricer_, bytes), bytes,

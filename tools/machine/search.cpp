@@ -211,10 +211,11 @@ int tell_of_interruption(const Options& o, const Looked& l, std::string text) {
 int run(const Options& o) {
   const Machine machine(asked_machine(o.machine, o.what_if, o.era));
   const sim::RankGroup group = sim::group_named(machine, o.group);
-  const Pricer::Settings settings{.collective = bench_op(o.collective).collective, .era = o.era};
+  const Pricer::Settings settings{
+      .operation = {.collective = bench_op(o.collective).collective, .peer = sim::last_rank}, .era = o.era};
   const auto bytes = static_cast<double>(parse_bytes(o.bytes));
   if (!o.output.empty()) expect_writable(o.output);
-  if (o.synthesise) sim::expect_synthesises(settings.collective);
+  if (o.synthesise) sim::expect_synthesises(settings.operation.collective);
   const Looked looked = look(o, machine, group, settings, bytes);
   std::string text = heading(o, machine, group, bytes, looked);
   if (looked.interrupted) return tell_of_interruption(o, looked, std::move(text));

@@ -147,7 +147,7 @@ struct Tuned {
 // it.
 void add_choices(sim::Sweep& s, Pricer& pricer) {
   std::vector<double> sizes = s.sizes;
-  if (!schedule::carries_data(s.settings.collective)) sizes.resize(1);
+  if (!schedule::carries_data(s.settings.operation.collective)) sizes.resize(1);
   for (const double bytes : sizes) {
     const sim::Choice choice =
         sim::choose(pricer, sim::usual_configs(pricer, bytes), bytes, {.within = sim::usual_within});
@@ -159,7 +159,8 @@ void add_choices(sim::Sweep& s, Pricer& pricer) {
 // Wrong algorithms are left out, with a line in `wrong`; a wrong one that the caller named is refused.
 sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collective, const RankGroup& group,
                      std::vector<std::string>& wrong, Progress& progress) {
-  sim::Sweep s{group, {.collective = collective, .era = o.era}, {}, sizes_for(o)};
+  sim::Sweep s{
+      group, {.operation = {.collective = collective, .peer = sim::last_rank}, .era = o.era}, {}, sizes_for(o)};
   Pricer pricer(machine, group, s.settings);
   for (const AlgorithmConfig& config : sim::configs_of(pricer, o.algorithms, o.channels, o.segments)) try {
       progress.say(fmt::format("{} of {}: is {} right?", schedule::name(collective), group.name, text_of(config)));
@@ -182,11 +183,11 @@ Tuned tuned(const Options& o, const Machine& machine, const sim::Sweep& s, Point
   progress.skip(points.known(s).size());
   control.stopped = [&] { return interrupts.asked(); };
   control.found = [&](const Cost& c) {
-    progress.next(
-        fmt::format("{} of {} by {}", schedule::name(s.settings.collective), s.group.name, text_of(c.config)));
+    progress.next(fmt::format("{} of {} by {}", schedule::name(s.settings.operation.collective), s.group.name,
+                              text_of(c.config)));
     points.keep(s, c);
   };
-  Tuned t{s.settings.collective, s.group, shared_sweep(machine, s, control, points, launched), {}, {}, {}};
+  Tuned t{s.settings.operation.collective, s.group, shared_sweep(machine, s, control, points, launched), {}, {}, {}};
   if (interrupts.asked() || t.costs.empty()) {
     t.regions = sim::regions_of(t.costs, false);
     t.families = sim::regions_of(t.costs, true);

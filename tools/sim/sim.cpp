@@ -211,7 +211,7 @@ class Pricing {
                                               machine().name(), machine().ranks(),
                                               o_.ranks > 0 ? fmt::format(", and -n says {}", o_.ranks) : ""));
     question_.group = first_in_a_row(machine(), task.ranks);
-    question_.settings.collective = task.operation.collective;
+    question_.settings.operation.collective = task.operation.collective;
     question_.schedule = &*given_;
   }
 
@@ -245,11 +245,7 @@ class Pricing {
     question_.within = o_.within ? *o_.within / 100 : usual_within;
     if (question_.within >= 1)
       throw std::invalid_argument(fmt::format("--within {}: expected percent, below 100", *o_.within));
-    const schedule::Request wanted = is_auto(o_) ? request() : request_by_algorithm();
-    Pricer::Settings& s = question_.settings;
-    s.collective = wanted.operation.collective, s.root = wanted.operation.root, s.peer = wanted.operation.peer,
-    s.pairs = wanted.operation.pairs;
-    s.in_place = wanted.operation.in_place;
+    question_.settings.operation = (is_auto(o_) ? request() : request_by_algorithm()).operation;
   }
 
   int tell_of_interruption(const SimReport& report) {

@@ -21,8 +21,7 @@ constexpr std::size_t most_kept = 2;
 bool is_for(const Pricer& pricer, const Question& q) {
   const Pricer::Settings &a = pricer.settings(), &b = q.settings;
   return pricer.group().dims == q.group.dims && pricer.group().members == q.group.members &&
-         a.collective == b.collective && a.era == b.era && a.element == b.element && a.root == b.root &&
-         a.peer == b.peer && a.pairs == b.pairs && a.in_place == b.in_place && a.fold == b.fold;
+         a.operation == b.operation && a.era == b.era && a.element == b.element && a.fold == b.fold;
 }
 
 class Answering {
@@ -124,7 +123,7 @@ class Answering {
       throw std::invalid_argument(
           fmt::format("{}: {}", text_of(choice.left_out.front().config), choice.left_out.front().why));
     throw std::invalid_argument(fmt::format("{} of {:.0f} bytes: more moves than can be simulated",
-                                            schedule::name(q_.settings.collective), q_.bytes));
+                                            schedule::name(q_.settings.operation.collective), q_.bytes));
   }
 
   void price() {
@@ -238,7 +237,8 @@ std::vector<AlgorithmConfig> configs_for(const Question& q, const Pricer& pricer
   if (!q.config) {
     std::vector<AlgorithmConfig> usual = usual_configs(pricer, q.bytes);
     if (usual.empty())
-      throw std::invalid_argument(fmt::format("no algorithm serves {} there", schedule::name(q.settings.collective)));
+      throw std::invalid_argument(
+          fmt::format("no algorithm serves {} there", schedule::name(q.settings.operation.collective)));
     return usual;
   }
   AlgorithmConfig config = *q.config;

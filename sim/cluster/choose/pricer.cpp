@@ -87,15 +87,10 @@ Pricer::Pricer(const Machine& machine, RankGroup group, Settings settings)
 }
 
 schedule::Request Pricer::request(const AlgorithmConfig& w) const {
-  const bool peers = settings_.collective == schedule::Collective::send_recv;
-  return schedule::request_by(w, {.operation = {.collective = settings_.collective,
-                                                .root = settings_.root,
-                                                .peer = !peers               ? 0
-                                                        : settings_.peer < 0 ? group_.ranks() - 1
-                                                                             : settings_.peer,
-                                                .pairs = settings_.pairs,
-                                                .in_place = settings_.in_place},
-                                  .dims = group_.dims});
+  schedule::CollectiveOperation operation = settings_.operation;
+  if (operation.collective != schedule::Collective::send_recv) operation.peer = 0;
+  if (operation.peer < 0) operation.peer = group_.ranks() - 1;
+  return schedule::request_by(w, {.operation = std::move(operation), .dims = group_.dims});
 }
 
 std::string Pricer::refusal(const AlgorithmConfig& w) const {
@@ -112,7 +107,7 @@ void Pricer::expect_right(const AlgorithmConfig& w) {
 }
 
 PriceOptions Pricer::options(double bytes, Time limit) const {
-  return {.bytes = schedule::carries_data(settings_.collective) ? bytes : 0,
+  return {.bytes = schedule::carries_data(settings_.operation.collective) ? bytes : 0,
           .element = settings_.element,
           .era = settings_.era,
           .fold = settings_.fold,

@@ -36,6 +36,8 @@ RankGroup first_in_a_row(const Machine&, Rank count);  // 0: all
 // Throws invalid_argument and lists the known names.
 RankGroup group_named(const Machine&, std::string_view);
 
+inline constexpr Rank last_rank = -1;  // of a group, as the receiver of send_recv
+
 struct Cost {
   AlgorithmConfig config;
   double bytes = 0;
@@ -47,13 +49,9 @@ struct Cost {
 class Pricer {
  public:
   struct Settings {
-    schedule::Collective collective = schedule::Collective::all_reduce;
+    schedule::CollectiveOperation operation = {.peer = last_rank};
     std::string era = {};  // empty: the machine's usual one
     double element = 4;    // bytes
-    Rank root = 0;
-    Rank peer = -1;  // the receiver of send_recv; below 0: the last rank
-    std::vector<schedule::Pair> pairs = {};
-    bool in_place = false;
     bool fold = true;
     std::function<bool(Time, double)> stopped = {};  // as in RunSettings
     std::shared_ptr<ScheduleShelf> shelf = {};       // of this collective, ranks and root; null: its own

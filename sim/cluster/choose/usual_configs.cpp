@@ -64,7 +64,7 @@ std::vector<Rank> usual_dims(std::string_view algorithm, const Machine& machine,
 std::vector<AlgorithmConfig> usual_configs(const Pricer& pricer, double bytes) {
   std::vector<AlgorithmConfig> configs;
   const auto serves = [&](const AlgorithmConfig& config, const schedule::Algorithm& algorithm) {
-    if (config.segments > 1 && !worth_cutting(algorithm, config, pricer.settings().collective)) return false;
+    if (config.segments > 1 && !worth_cutting(algorithm, config, pricer.settings().operation.collective)) return false;
     if (!pricer.refusal(config).empty()) return false;
     return config.segments == 1 || !has_empty_chunks(task_of(algorithm, pricer.request(config)), pricer.options(bytes));
   };

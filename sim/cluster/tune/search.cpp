@@ -53,7 +53,7 @@ std::vector<std::string> different(const Pricer& pricer, const std::vector<std::
   for (const std::string& name : names) {
     const Algorithm& algorithm = schedule::algorithm_named(name);
     Made one;
-    for (const Collective part : parts_of(pricer.settings().collective)) {
+    for (const Collective part : parts_of(pricer.settings().operation.collective)) {
       const schedule::Request request{.operation = {.collective = part}, .dims = {ranks}};
       if (schedule::refusal(algorithm, request).empty() && schedule::refutation(algorithm, request).empty())
         one.emplace_back(make_or_stop(algorithm, request, [&] { return pricer.stopped(); }));

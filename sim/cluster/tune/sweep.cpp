@@ -125,8 +125,8 @@ constexpr std::string_view longer_than = "over";
 
 // The collective and everything else of a request except the config.
 std::string subject(const Sweep& s) {
-  return fmt::format("{}.{}{}.{}", schedule::name(s.settings.collective), s.group.name,
-                     s.settings.in_place ? ".in" : "", s.settings.element);
+  return fmt::format("{}.{}{}.{}", schedule::name(s.settings.operation.collective), s.group.name,
+                     s.settings.operation.in_place ? ".in" : "", s.settings.element);
 }
 
 }  // namespace

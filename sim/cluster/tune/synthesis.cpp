@@ -234,19 +234,20 @@ std::string text_of(const Synthesis& s) {
 
 schedule::Schedule synthesised(const Machine& machine, const RankGroup& group, const Pricer::Settings& settings,
                                double bytes, const Synthesis& how) {
-  const Collective c = settings.collective;
+  const Collective c = settings.operation.collective;
   expect_synthesises(c);
   const Rank ranks = group.ranks();
-  const std::vector<Rank> owners = owners_of(c, ranks, settings.root, how.pieces);
+  const std::vector<Rank> owners = owners_of(c, ranks, settings.operation.root, how.pieces);
   const auto chunks = static_cast<std::int64_t>(owners.size());
   if (ranks < 2 || how.pieces < 1 || chunks * (ranks - 1) > most_transfers)
     throw std::invalid_argument(
         fmt::format("{} pieces on {} ranks: expected at least 2 ranks, and at most {} transfers", how.pieces, ranks,
                     most_transfers));
   const bool whole = c == Collective::all_reduce;
-  const schedule::Task task{.operation = {.collective = c, .root = settings.root, .in_place = settings.in_place},
-                            .ranks = ranks,
-                            .pieces = whole ? static_cast<std::int32_t>(chunks) : how.pieces};
+  const schedule::Task task{
+      .operation = {.collective = c, .root = settings.operation.root, .in_place = settings.operation.in_place},
+      .ranks = ranks,
+      .pieces = whole ? static_cast<std::int32_t>(chunks) : how.pieces};
   schedule::Recorder recorder(task);
   Order order(ranks);
   const auto write = [&](bool backwards) {
@@ -309,7 +310,7 @@ std::vector<Synthesised> syntheses(const Machine& machine, const RankGroup& grou
   Question question{.settings = settings, .group = group, .bytes = bytes, .interval = false};
   for (const std::int32_t pieces : {1, 2, 4, 8, 16, 32})
     for (const std::int32_t depth : {1, 2, 4, 0}) {
-      const std::int64_t shares = schedule::rooted(settings.collective) ? 1 : group.ranks();
+      const std::int64_t shares = schedule::rooted(settings.operation.collective) ? 1 : group.ranks();
       if (pieces > 1 && shares * pieces * group.ranks() > most_tried) continue;
       if (static_cast<double>(shares * pieces) * settings.element > bytes && pieces > 1) continue;
       if (control.stopped && control.stopped()) break;

@@ -20,7 +20,7 @@ std::vector<AlgorithmConfig> configs_for(const Pricer& pricer, const std::string
       return {std::move(config)};
     }
   }
-  const bool two = pricer.settings().collective == schedule::Collective::send_recv;
+  const bool two = pricer.settings().operation.collective == schedule::Collective::send_recv;
   std::vector<AlgorithmConfig> configs = two ? configs_of(pricer, {}, {1}, {1}) : usual_configs(pricer, bytes);
   if (only.empty()) return configs;
   const std::vector<Rank> dims = two ? std::vector<Rank>{} : usual_dims(only, pricer.machine(), pricer.group().ranks());
@@ -45,11 +45,12 @@ Chosen Choices::chosen(const WorkloadPart& part, const std::vector<Rank>& member
   const double bytes = part.task->bytes;
   const bool two = collective == schedule::Collective::send_recv;
   Pricer pricer(machine_, {"", {ranks}, ranks == machine_.ranks() ? std::vector<Rank>{} : members},
-                {.collective = collective,
+                {.operation = {.collective = collective,
+                               .root = two ? 0 : operation.root,
+                               .peer = last_rank,
+                               .pairs = to_the_next(collective, ranks)},
                  .era = options_.era,
                  .element = options_.element,
-                 .root = two ? 0 : operation.root,
-                 .pairs = to_the_next(collective, ranks),
                  .stopped = options_.stopped,
                  .shelf = shelves_->of(collective, ranks, two ? 0 : operation.root)});
   if (part.schedule) {

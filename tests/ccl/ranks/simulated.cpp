@@ -38,7 +38,7 @@ std::string on_cores(Rank ranks, const DeviceFunction& work, const std::string& 
 sim::Time priced(Collective collective, const std::string& config, Rank ranks, double bytes) {
   const sim::Machine machine = sim::machine_named(machine_name);
   sim::Pricer pricer(machine, sim::first_in_a_row(machine, ranks),
-                     {.collective = collective, .element = 4, .in_place = true});
+                     {.operation = {.collective = collective, .peer = sim::last_rank, .in_place = true}, .element = 4});
   return pricer.price(sim::algorithm_config_named(config), bytes).time;
 }
 
@@ -128,7 +128,7 @@ TEST(Simulated, OperationsOfAGroupTakeTheirTimeOneAfterTheOther) {
 sim::Time message_time(double bytes) {
   const sim::Machine machine = sim::machine_named(machine_name);
   sim::Pricer pricer(machine, sim::first_in_a_row(machine, 2),
-                     {.collective = Collective::send_recv, .element = 4, .root = 0, .peer = 1});
+                     {.operation = {.collective = Collective::send_recv, .root = 0, .peer = 1}, .element = 4});
   return sim::choose(pricer, sim::usual_configs(pricer, bytes), bytes, {.within = sim::usual_within}).best.front().time;
 }
 
@@ -210,7 +210,8 @@ TEST(Simulated, UnevenBlocksAreTimedByTheirCounts) {
     for (const auto& row : rows)
       if (blocks.empty() || collective == Collective::all_to_all_v) blocks.insert(blocks.end(), row.begin(), row.end());
     const auto elements = std::accumulate(blocks.begin(), blocks.end(), std::int64_t{0});
-    sim::Pricer pricer(machine, sim::first_in_a_row(machine, ranks), {.collective = collective, .element = 4});
+    sim::Pricer pricer(machine, sim::first_in_a_row(machine, ranks),
+                       {.operation = {.collective = collective, .peer = sim::last_rank}, .element = 4});
     const sim::AlgorithmConfig named = sim::algorithm_config_named(config);
     const sim::CompiledSchedule pattern(
         schedule::make(schedule::algorithm_named(named.algorithm), pricer.request(named)), std::move(blocks));
