@@ -68,12 +68,13 @@ struct GraphTask {
   double bytes = 0;  // of the collective's larger buffer, of the message, or read and written by compute
   // For collectives, sends and receives:
   std::uint32_t communicator = 0;
-  Collective collective = Collective::all_reduce;  // of permute: each rank of the group sends to the next one
-  std::string reduction = {};                      // "sum", as ends must agree on it; empty: nothing is said
-  std::vector<Amount> amounts{};                   // likewise
-  Rank root = 0, peer = 0;                         // ranks of the group; of send and receive: the other end
-  int label = 0;                                   // of send and receive: both ends must have the same
-  std::string algorithm = {};                      // empty: the best
+  // Its ranks are of the group. Of permute, each sends to the next one, and `pairs` is empty; of send and receive,
+  // `peer` is the other end.
+  CollectiveOperation operation = {};
+  std::string reduction = {};     // "sum", as ends must agree on it; empty: nothing is said
+  std::vector<Amount> amounts{};  // likewise
+  int label = 0;                  // of send and receive: both ends must have the same
+  std::string algorithm = {};     // empty: the best
 };
 
 struct GraphStream {

@@ -145,9 +145,9 @@ class Matching {
     if (t.kind == GraphTask::Kind::collective) return {t.communicator, s.together, -1, -1};
     if (s.place < 0) return fail(end, "its ranks have different places in their groups"), Key{};
     if (!s.alone) return fail(end, "another class has its place in the groups"), Key{};
-    if (t.peer == s.place) return fail(end, "its other end is itself"), Key{};
+    if (t.operation.peer == s.place) return fail(end, "its other end is itself"), Key{};
     const bool send = t.kind == GraphTask::Kind::send;
-    return {t.communicator, s.together, send ? s.place : t.peer, send ? t.peer : s.place};
+    return {t.communicator, s.together, send ? s.place : t.operation.peer, send ? t.operation.peer : s.place};
   }
 
   std::uint32_t fresh(TaskEnd end) {
@@ -159,8 +159,7 @@ class Matching {
     const GraphTask &x = task(a), &y = task(b);
     const bool message = x.kind != GraphTask::Kind::collective;
     const bool alike = x.amounts == y.amounts && x.bytes == y.bytes && x.reduction == y.reduction &&
-                       (message ? x.label == y.label && x.kind != y.kind
-                                : x.collective == y.collective && x.root == y.root && x.peer == y.peer);
+                       (message ? x.label == y.label && x.kind != y.kind : x.operation == y.operation);
     if (!alike) fail(b, fmt::format("at the other end, {}", words(a)));
   }
 
@@ -245,9 +244,9 @@ std::string described(const ExecutionGraph& graph, const GraphTask& t) {
   const std::string on = t.communicator < graph.communicators.size() ? graph.communicators[t.communicator].name : "?";
   std::string text =
       t.kind == GraphTask::Kind::collective
-          ? fmt::format("{} on {}", name(t.collective), on)
-          : fmt::format("{} {} of {}, label {}", t.kind == GraphTask::Kind::send ? "send to" : "receive from", t.peer,
-                        on, t.label);
+          ? fmt::format("{} on {}", name(t.operation.collective), on)
+          : fmt::format("{} {} of {}, label {}", t.kind == GraphTask::Kind::send ? "send to" : "receive from",
+                        t.operation.peer, on, t.label);
   if (!t.reduction.empty()) text += " by " + t.reduction;
   for (const Amount& a : t.amounts) text += fmt::format(", {} {}", a.count, graph.types[a.type].name);
   return t.amounts.empty() ? fmt::format("{}, {:.0f} B", text, t.bytes) : text;

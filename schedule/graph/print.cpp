@@ -70,10 +70,10 @@ class Writing {
                          ends[0].rank_class, rest);
     } else if (t.kind == GraphTask::Kind::collective) {
       const bool all = graph_.communicators[t.communicator].groups.empty();
-      text = fmt::format("{} {}{}{}{}{}", schedule::name(t.collective), name,
-                         carries_data(t.collective) ? fmt::format(" {:.0f}B", t.bytes) : "",
+      text = fmt::format("{} {}{}{}{}{}", schedule::name(t.operation.collective), name,
+                         carries_data(t.operation.collective) ? fmt::format(" {:.0f}B", t.bytes) : "",
                          all ? "" : " on " + group_name(t.communicator, in_[t.communicator][ends[0].rank_class]),
-                         t.root > 0 ? fmt::format(" root {}", t.root) : "",
+                         t.operation.root > 0 ? fmt::format(" root {}", t.operation.root) : "",
                          t.algorithm.empty() ? rest : fmt::format(" by {}{}", t.algorithm, rest));
     } else {
       const auto [from, to] = ends_of(ends);
@@ -88,11 +88,11 @@ class Writing {
     const GraphTask &send = graph_.classes[ends[0].rank_class].tasks[ends[0].task],
                     &receive = graph_.classes[ends[1].rank_class].tasks[ends[1].task];
     const GraphCommunicator& c = graph_.communicators[send.communicator];
-    if (c.groups.empty()) return {{receive.peer}, {send.peer}};
+    if (c.groups.empty()) return {{receive.operation.peer}, {send.operation.peer}};
     std::pair<std::vector<Rank>, std::vector<Rank>> both;
     for (std::uint32_t g : matched_.together[send.communicator][in_[send.communicator][ends[0].rank_class]].groups) {
-      both.first.push_back(c.groups[g].at(static_cast<std::size_t>(receive.peer)));
-      both.second.push_back(c.groups[g].at(static_cast<std::size_t>(send.peer)));
+      both.first.push_back(c.groups[g].at(static_cast<std::size_t>(receive.operation.peer)));
+      both.second.push_back(c.groups[g].at(static_cast<std::size_t>(send.operation.peer)));
     }
     return both;
   }

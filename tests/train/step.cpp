@@ -72,7 +72,7 @@ TEST(StepValue, DamageToExchangesIsCaught) {
     if (kind == 1) ++t.amounts[0].count;
     if (kind == 2) t.amounts[0].type = static_cast<std::uint8_t>((t.amounts[0].type + 1) % graph.types.size());
     if (kind == 3) t.label += 2;
-    if (kind == 4) t.peer = (t.peer + 1) % 4;
+    if (kind == 4) t.operation.peer = (t.operation.peer + 1) % 4;
     if (kind == 3 && t.kind == GraphTask::Kind::collective) continue;  // has no label
     ++done;
     EXPECT_NE(schedule::match(graph).fault, "") << "kind " << kind << ", task " << t.name;

@@ -89,7 +89,8 @@ TEST(StepTraces, HaveARingsShiftsAsMessages) {
     const schedule::ExecutionGraph graph = sim::read_chakra("step", files);
     for (const schedule::RankClass& each : graph.classes)
       for (const schedule::GraphTask& t : each.tasks)
-        if (t.kind == schedule::GraphTask::Kind::collective && t.collective == schedule::Collective::send_recv)
+        if (t.kind == schedule::GraphTask::Kind::collective &&
+            t.operation.collective == schedule::Collective::send_recv)
           ++messages_read, read += t.bytes;
     EXPECT_EQ(messages_read, 2 * shifts * traces.size()) << "at both ends";
     EXPECT_EQ(read, 2 * shifted * context);

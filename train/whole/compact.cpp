@@ -193,7 +193,7 @@ class Writing {
     const bool forward = slot.action == Action::send_forward || slot.action == Action::receive_forward;
     const bool send = t.kind == GraphTask::Kind::send;
     const std::int32_t stage = order_.stage_of(pipeline_, slot.chunk), other = forward == send ? stage + 1 : stage - 1;
-    t.peer = order_.rank_of(other);
+    t.operation.peer = order_.rank_of(other);
     t.label = (slot.micro * order_.shape.stages() + std::min(stage, other)) * 2 + (forward ? 0 : 1);
   }
 

@@ -133,13 +133,13 @@ class Graphing {
     const bool send = e.kind == Exchange::Kind::send, receive = e.kind == Exchange::Kind::receive;
     t.kind = send ? GraphTask::Kind::send : receive ? GraphTask::Kind::receive : GraphTask::Kind::collective;
     t.communicator = communicator_of(e.axis);
-    t.collective = collective_of(e.kind);
+    t.operation.collective = collective_of(e.kind);
     if (o.ticket != 0) t.stream = stream_beside(e.axis);
     if (e.kind == Exchange::Kind::all_reduce)
       t.reduction = e.factor == 1 ? std::string(kernels::name(e.reduction))
                                   : fmt::format("{} {}", kernels::name(e.reduction), e.factor);
     for (const Transfer& each : e.transfers) t.amounts.push_back({each.count, type_of(each.type)});
-    t.peer = send || receive ? e.peer : 0, t.label = e.label;
+    t.operation.peer = send || receive ? e.peer : 0, t.label = e.label;
     t.bytes = program.bytes_exchanged(o);
     // The larger buffer: of one rank, or of all.
     const bool of_one = e.kind == Exchange::Kind::all_reduce || e.kind == Exchange::Kind::shift;

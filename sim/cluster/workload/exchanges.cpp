@@ -69,7 +69,8 @@ std::vector<Rank> Exchanges::members_of(std::uint32_t group, const GraphTask& t,
     members = groups[group];
   }
   if (t.kind == GraphTask::Kind::collective) return members;
-  return {members.at(static_cast<std::size_t>(other.peer)), members.at(static_cast<std::size_t>(t.peer))};
+  return {members.at(static_cast<std::size_t>(other.operation.peer)),
+          members.at(static_cast<std::size_t>(t.operation.peer))};
 }
 
 // The end's own groups first; those of other classes do the same at about the same time. `first`: the first one's
@@ -96,14 +97,19 @@ Workload Exchanges::beside(std::uint32_t of, const GraphTask& t, const GraphTask
 
 ExchangePrice Exchanges::priced(std::uint32_t of, const GraphTask& t, const GraphTask& other) {
   const bool message = t.kind != GraphTask::Kind::collective;
-  ExchangePrice price{.name = message ? "send_recv" : std::string(schedule::name(t.collective)),
+  ExchangePrice price{.name = message ? "send_recv" : std::string(schedule::name(t.operation.collective)),
                       .algorithm = {},
                       .communicator = t.communicator,
                       .bytes = t.bytes};
   std::vector<Rank> first;
   Workload beside = this->beside(of, t, other, first);
   if (beside.parts.empty()) return price;
-  ExchangeBook::Key key{message ? -1 : static_cast<int>(t.collective), t.bytes, t.root, t.algorithm, options_.era, {}};
+  ExchangeBook::Key key{message ? -1 : static_cast<int>(t.operation.collective),
+                        t.bytes,
+                        t.operation.root,
+                        t.algorithm,
+                        options_.era,
+                        {}};
   if (book_) {
     const Rank base = machine_.spec().defects.empty() ? first.front() / host_ * host_ : 0;
     for (const WorkloadPart& part : beside.parts) {
@@ -140,8 +146,9 @@ Exchanges::Key Exchanges::key_of(std::uint32_t of, const GraphTask& t, const Gra
     const Rank first = place.front() / host_ * host_;
     for (Rank& r : place) r -= first;
   }
-  return {t.communicator,  message ? -1 : static_cast<int>(t.collective), t.bytes, message ? 0 : t.root, t.algorithm,
-          std::move(place)};
+  return {t.communicator, message ? -1 : static_cast<int>(t.operation.collective),
+          t.bytes,        message ? 0 : t.operation.root,
+          t.algorithm,    std::move(place)};
 }
 
 ExchangePrice& Exchanges::price_of(std::uint32_t of, const GraphTask& t, const GraphTask& other) {

@@ -158,13 +158,14 @@ class Reader {
     } else {
       part.kind = GraphTask::Kind::collective;
       line.stream = "comm";
-      part.collective = schedule::collective_named(words[0]);
-      if (uneven(part.collective)) refuse("{}: its counts differ by rank, which this form has no words for", words[0]);
-      if (carries_data(part.collective)) {
+      part.operation.collective = schedule::collective_named(words[0]);
+      if (uneven(part.operation.collective))
+        refuse("{}: its counts differ by rank, which this form has no words for", words[0]);
+      if (carries_data(part.operation.collective)) {
         if (at == words.size()) refuse("{} {}: expected bytes, as in 64MB", words[0], words[1]);
         part.bytes = typed_bytes(words[at++]);
       }
-      if (part.collective == schedule::Collective::send_recv) take_ends(words, at, line);
+      if (part.operation.collective == schedule::Collective::send_recv) take_ends(words, at, line);
     }
     take_rest(words, at, line);
     if (!names_.insert(words[1]).second) refuse("'{}' is the name of an earlier task", words[1]);
@@ -184,7 +185,7 @@ class Reader {
       pairs.push_back({from[i], to[i]});
     }
     line.groups = groups_number(std::move(pairs));
-    line.task.peer = 1;
+    line.task.operation.peer = 1;
     at += 4;
   }
 
@@ -210,9 +211,10 @@ class Reader {
       if (key == "by") line.task.algorithm = value;
       if (key == "on") line.groups = groups_named(value, line.task);
       if (key == "root") {
-        if (!rooted(line.task.collective) || line.task.collective == schedule::Collective::send_recv)
-          refuse("'root': {} has none", name(line.task.collective));
-        line.task.root = rank_of(value, ranks_, "a root");
+        if (!rooted(line.task.operation.collective) ||
+            line.task.operation.collective == schedule::Collective::send_recv)
+          refuse("'root': {} has none", name(line.task.operation.collective));
+        line.task.operation.root = rank_of(value, ranks_, "a root");
       }
     }
   }
@@ -222,7 +224,7 @@ class Reader {
   }
 
   std::size_t groups_named(std::string_view word, const GraphTask& part) {
-    if (part.kind == GraphTask::Kind::collective && part.collective == schedule::Collective::send_recv)
+    if (part.kind == GraphTask::Kind::collective && part.operation.collective == schedule::Collective::send_recv)
       refuse("'on {}': send_recv names its ranks", word);
     if (const auto found = named_.find(word); found != named_.end()) return found->second;
     if (word[0] < '0' || word[0] > '9') {
@@ -288,7 +290,7 @@ class Reader {
   }
 
   void place_on(const Line& line, const std::vector<std::uint32_t>& classes, Rank size) {
-    if (line.task.root >= size) refuse("root {} of a group of {}", line.task.root, size);
+    if (line.task.operation.root >= size) refuse("root {} of a group of {}", line.task.operation.root, size);
     if (line.task.kind == GraphTask::Kind::collective) return add(line, classes);
     for (std::uint32_t c : classes) add(line, {c});
   }

@@ -141,7 +141,8 @@ class Spreading {
   std::shared_ptr<const std::vector<std::vector<Rank>>> groups_of(const std::vector<TaskEnd>& ends, bool message) {
     const GraphTask& t = task(ends[0]);
     const std::vector<std::uint32_t>& numbers = groups_of(ends[0]);
-    auto& known = groups_kept_[{t.communicator, numbers.front(), message ? task(ends[1]).peer : -1, t.peer}];
+    auto& known =
+        groups_kept_[{t.communicator, numbers.front(), message ? task(ends[1]).operation.peer : -1, t.operation.peer}];
     if (known) return known;
     const auto& groups = graph_.communicators[t.communicator].groups;
     auto all = std::make_shared<std::vector<std::vector<Rank>>>();
@@ -153,7 +154,7 @@ class Spreading {
   }
 
   std::vector<Rank> ends_of(const std::vector<TaskEnd>& ends, const std::vector<Rank>& group) const {
-    return {member(group, task(ends[1]).peer), member(group, task(ends[0]).peer)};
+    return {member(group, task(ends[1]).operation.peer), member(group, task(ends[0]).operation.peer)};
   }
 
   static Rank member(const std::vector<Rank>& group, Rank place) {
@@ -202,7 +203,7 @@ class Spreading {
 
 schedule::CollectiveOperation WorkloadPart::operation() const {
   if (task->kind != GraphTask::Kind::collective) return {.collective = schedule::Collective::send_recv, .peer = 1};
-  return {.collective = task->collective, .root = task->root, .peer = task->peer};
+  return task->operation;
 }
 
 Workload workload_of(std::shared_ptr<const ExecutionGraph> graph) { return Spreading(std::move(graph)).run(); }

@@ -174,9 +174,9 @@ class Merger {
     if (n.type == Type::receive || n.type == Type::send) stream = "messages";
     if (n.type == Type::send) {
       task.kind = GraphTask::Kind::collective;
-      task.collective = Collective::send_recv;
+      task.operation.collective = Collective::send_recv;
       task.bytes = static_cast<double>(n.comm_size);
-      task.root = 0, task.peer = 1;
+      task.operation.root = 0, task.operation.peer = 1;
     }
     if (n.type == Type::collective) {
       describe_collective(at, m);
@@ -195,14 +195,14 @@ class Merger {
     if (n.comm_type < 0 || n.comm_type >= std::ssize(by_number))
       refuse(at, "comm_type {}: expected 0 to {}", n.comm_type, std::ssize(by_number) - 1);
     task.kind = GraphTask::Kind::collective;
-    task.collective = by_number[n.comm_type];
+    task.operation.collective = by_number[n.comm_type];
     const auto& groups = meetings_[m.meeting].groups;
     const auto size = static_cast<double>(groups.empty() ? files_.size() : groups[0].size());
     task.bytes = static_cast<double>(n.comm_size);
-    if (task.collective == all_gather || task.collective == gather) task.bytes *= size;
-    if (!carries_data(task.collective)) task.bytes = 0;
+    if (task.operation.collective == all_gather || task.operation.collective == gather) task.bytes *= size;
+    if (!carries_data(task.operation.collective)) task.bytes = 0;
     if (static_cast<double>(n.root) >= size) refuse(at, "root_rank {} of a group of {}", n.root, size);
-    task.root = static_cast<Rank>(n.root);
+    task.operation.root = static_cast<Rank>(n.root);
   }
 
   void expect_alike(At first, At other) const {
