@@ -8,7 +8,7 @@
 #include "schedule/collective_traits.h"
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/msccl_xml_file.h"
-#include "schedule/proof/dataflow.h"
+#include "schedule/proof/wiring.h"
 
 namespace trellis::schedule {
 namespace {

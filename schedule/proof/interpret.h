@@ -3,7 +3,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "schedule/proof/dataflow.h"
+#include "schedule/proof/wiring.h"
 
 namespace trellis::schedule {
 

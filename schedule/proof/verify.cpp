@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "schedule/proof/bounds.h"
-#include "schedule/proof/coarser.h"
 #include "schedule/proof/interpret.h"
 #include "schedule/proof/races.h"
 #include "schedule/proof/symbols.h"
@@ -202,6 +202,38 @@ std::optional<Fault> find_fault(const Schedule& s, const StepWiring& wiring, con
                    fmt::format("it is neither proved nor faulty: to follow its chunks and waits takes more than the "
                                "work of {} chunks read or written, the most that a proof may take",
                                most.work)};
+}
+
+// Calls visit(number) for every chunk number and count in the schedule, for reading or writing.
+template <class Any, class Visit>
+void each_number(Any& s, Visit visit) {
+  visit(s.task.pieces);
+  const auto slice = [&](auto& x) { visit(x.first), visit(x.count); };
+  for (auto& program : s.programs) {
+    visit(program.scratch);
+    for (auto& size : program.scratch_sizes) visit(size.like), visit(size.count);
+    for (auto& step : program.steps) slice(step.to), slice(step.from);
+    for (auto& more : program.slices) slice(more);
+  }
+}
+
+// The most chunks that act as one: every run of chunks begins and ends at a multiple of them. The programs' lists must
+// hold all that steps refer to.
+std::int32_t grain_of(const Schedule& s) {
+  std::int32_t grain = s.task.pieces;
+  bool sane = true;
+  each_number(s, [&](std::int32_t number) {
+    sane &= number >= 0;
+    if (grain > 1 && sane) grain = std::gcd(grain, number);
+  });
+  return sane ? grain : 1;
+}
+
+// With chunks merged to grains: a proof of it is one of the schedule, and cheaper.
+Schedule coarser(const Schedule& s, std::int32_t grain) {
+  Schedule out = s;
+  each_number(out, [&](std::int32_t& number) { number /= grain; });
+  return out;
 }
 
 // If all runs of chunks begin and end at multiples of a grain, the merged chunks are verified first.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "schedule/proof/dataflow.h"
+#include "schedule/proof/wiring.h"
 
 namespace trellis::tools {
 
