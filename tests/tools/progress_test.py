@@ -58,7 +58,7 @@ class Progress(Case):
     def test_a_core_program_says_how_much_it_has_run(self):
         reader, writer = pty.openpty()
         self.addCleanup(os.close, reader)
-        ran = self.began(["core", "run", "matmul", "-p", "M=8192", "-p", "K=8192"], stderr=writer)
+        ran = self.began(["core", "run", "matmul", "-p", "M=8192", "-p", "K=8192", "-p", "N=2048"], stderr=writer)
         os.close(writer)
         said = b""
         while said.count(b" simulated, ") < 3:
