@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <system_error>
+#include <thread>
 
 namespace trellis::ccl {
 namespace {
@@ -120,12 +121,18 @@ class Client {
     library_.check(pending->wait("a rank", deadline), "PMIx_Fence");
   }
 
+  // A server has been seen to say that there is no such key at once after the fence that brings it: ask again.
   std::shared_ptr<Pending> get(pmix_rank_t of, const char* key, Deadline deadline) {
-    const pmix_proc_t from = process(of);
-    const auto pending = std::make_shared<Pending>();
-    library_.check(library_.get(&from, key, nullptr, 0, Pending::end_with, Pending::handle(pending)), "PMIx_Get");
-    library_.check(pending->wait(key, deadline), "PMIx_Get");
-    return pending;
+    for (const pmix_proc_t from = process(of);;) {
+      const auto pending = std::make_shared<Pending>();
+      pmix_status_t status = library_.get(&from, key, nullptr, 0, Pending::end_with, Pending::handle(pending));
+      if (status == PMIX_SUCCESS) status = pending->wait(key, deadline);
+      if (status != PMIX_ERR_NOT_FOUND || of == PMIX_RANK_WILDCARD || Clock::now() >= deadline) {
+        library_.check(status, "PMIx_Get");
+        return pending;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
   }
 
  private:
