@@ -70,11 +70,13 @@ bool PriceProgress::stopped(sim::Time reached, double done) {
     prompt_end_.has_results();
     return true;
   }
-  if (decided_ >= 0)
+  if (what_.empty() && done == 0)  // an algorithm that was named: nothing is tried
+    progress_.say("the schedule is written out (Ctrl-C ends it)");
+  else if (decided_ >= 0)
     progress_.say(fmt::format("{}: {:.0f}% are decided (Ctrl-C: the best of those)", what_, 100 * decided_), decided_);
   else
-    progress_.say(fmt::format("{}: {:.0f}% of the moves, {} simulated (Ctrl-C: what there is)", what_, 100 * done,
-                              sim::time_words(reached)),
+    progress_.say(fmt::format("{}{}{:.0f}% of the moves, {} simulated (Ctrl-C: what there is)", what_,
+                              what_.empty() ? "" : ": ", 100 * done, sim::time_words(reached)),
                   done);
   return false;
 }
