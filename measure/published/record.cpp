@@ -55,8 +55,8 @@ Record read_record(const nlohmann::json& json, std::string_view where) {
 
 }  // namespace
 
-double Launch::with(double figure, double rest) const {
-  const double launch = growth * figure + further;
+double Launch::with(double value_of_figure, double rest) const {
+  const double launch = growth * value_of_figure + further;
   return part * launch + std::hypot((1 - part) * launch, rest);
 }
 

@@ -47,7 +47,7 @@ struct Launch {
 
   // With a figure of that value, what takes `rest` once it has started. Whichever of the hidden part and the rest is
   // longer counts, and as both vary from call to call, the mean passes smoothly from the one to the other.
-  double with(double figure, double rest) const;
+  double with(double value_of_figure, double rest) const;
   double without(double time, double rest) const;  // the figure with which it takes so long
 };
 
