@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <set>
 #include <stdexcept>
 
@@ -133,7 +132,7 @@ void Segment::post(Rank rank, std::span<const std::byte> bytes) const {
     throw std::invalid_argument(
         fmt::format("a post of {} bytes: expected at most {}", bytes.size(), most_notice_bytes(shape_.ranks)));
   words[0] = bytes.size();
-  std::memcpy(words.data() + 1, bytes.data(), bytes.size());
+  std::ranges::copy(bytes, std::as_writable_bytes(std::span(words)).begin() + sizeof words[0]);  // may be empty
   std::atomic<std::uint32_t>& posts = area(rank).posts;
   const std::uint32_t next = posts.load(std::memory_order_relaxed) + 1;
   std::atomic<std::uint64_t>* const board = half_board(rank, next % 2);
