@@ -14,6 +14,7 @@
 #include <string>
 
 #include "device/of_this_process.h"
+#include "net/socket.h"
 
 namespace trellis::ccl {
 namespace {
@@ -62,8 +63,13 @@ Process::~Process() {
 bool Process::ends_within(std::chrono::milliseconds time) const {
   if (gone_) return true;
   if (descriptor_ < 0) return kill(pid_, 0) != 0 && errno == ESRCH;
+  const net::Deadline until = net::Clock::now() + time;
   pollfd ended = {.fd = descriptor_, .events = POLLIN, .revents = 0};
-  return poll(&ended, 1, static_cast<int>(time.count())) != 0;
+  int found = 0;
+  do {
+    found = poll(&ended, 1, time.count() == 0 ? 0 : net::milliseconds_until(until));
+  } while (found < 0 && errno == EINTR);
+  return found > 0;
 }
 
 bool main_thread_ends(pid_t pid) {
