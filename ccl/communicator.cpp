@@ -29,6 +29,11 @@ void expect_end(const char* word, const void* data, std::size_t count, Rank peer
     throw std::invalid_argument(fmt::format("{}: {} elements at null; expected some memory", word, count));
 }
 
+Call call_of(schedule::CollectiveOperation operation, const void* in, void* out, std::size_t count, kernels::DType type,
+             ReduceOp op = {}) {
+  return {.operation = std::move(operation), .input = in, .output = out, .count = count, .type = type, .op = op};
+}
+
 }  // namespace
 
 Communicator::Communicator(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -165,68 +170,33 @@ void Communicator::run(const Call& call, const schedule::Schedule& schedule, dev
 
 void Communicator::all_reduce(const void* in, void* out, std::size_t count, kernels::DType type, ReduceOp op,
                               device::Stream* s) {
-  run({.operation = {.collective = Collective::all_reduce},
-       .input = in,
-       .output = out,
-       .count = count,
-       .type = type,
-       .op = op},
-      s);
+  run(call_of({.collective = Collective::all_reduce}, in, out, count, type, op), s);
 }
 void Communicator::reduce_scatter(const void* in, void* out, std::size_t count, kernels::DType type, ReduceOp op,
                                   device::Stream* s) {
-  run({.operation = {.collective = Collective::reduce_scatter},
-       .input = in,
-       .output = out,
-       .count = count,
-       .type = type,
-       .op = op},
-      s);
+  run(call_of({.collective = Collective::reduce_scatter}, in, out, count, type, op), s);
 }
 void Communicator::all_gather(const void* in, void* out, std::size_t count, kernels::DType type, device::Stream* s) {
-  run({.operation = {.collective = Collective::all_gather}, .input = in, .output = out, .count = count, .type = type},
-      s);
+  run(call_of({.collective = Collective::all_gather}, in, out, count, type), s);
 }
 void Communicator::broadcast(const void* in, void* out, std::size_t count, kernels::DType type, Rank root,
                              device::Stream* s) {
-  run({.operation = {.collective = Collective::broadcast, .root = root},
-       .input = in,
-       .output = out,
-       .count = count,
-       .type = type},
-      s);
+  run(call_of({.collective = Collective::broadcast, .root = root}, in, out, count, type), s);
 }
 void Communicator::reduce(const void* in, void* out, std::size_t count, kernels::DType type, ReduceOp op, Rank root,
                           device::Stream* s) {
-  run({.operation = {.collective = Collective::reduce, .root = root},
-       .input = in,
-       .output = out,
-       .count = count,
-       .type = type,
-       .op = op},
-      s);
+  run(call_of({.collective = Collective::reduce, .root = root}, in, out, count, type, op), s);
 }
 void Communicator::gather(const void* in, void* out, std::size_t count, kernels::DType type, Rank root,
                           device::Stream* s) {
-  run({.operation = {.collective = Collective::gather, .root = root},
-       .input = in,
-       .output = out,
-       .count = count,
-       .type = type},
-      s);
+  run(call_of({.collective = Collective::gather, .root = root}, in, out, count, type), s);
 }
 void Communicator::scatter(const void* in, void* out, std::size_t count, kernels::DType type, Rank root,
                            device::Stream* s) {
-  run({.operation = {.collective = Collective::scatter, .root = root},
-       .input = in,
-       .output = out,
-       .count = count,
-       .type = type},
-      s);
+  run(call_of({.collective = Collective::scatter, .root = root}, in, out, count, type), s);
 }
 void Communicator::all_to_all(const void* in, void* out, std::size_t count, kernels::DType type, device::Stream* s) {
-  run({.operation = {.collective = Collective::all_to_all}, .input = in, .output = out, .count = count, .type = type},
-      s);
+  run(call_of({.collective = Collective::all_to_all}, in, out, count, type), s);
 }
 void Communicator::barrier(device::Stream* s) { run({.operation = {.collective = Collective::barrier}}, s); }
 void Communicator::send(const void* in, std::size_t count, kernels::DType type, Rank to, device::Stream* s) {
