@@ -40,13 +40,6 @@ double middle_of(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// What the answer takes beside its launch, in the record's unit.
-double rest_of(const RecordAnswer& a) {
-  if (!a.launch) return *a.simulated;
-  const double launch = a.launch->growth * a.launch->value + a.launch->further, serial = a.launch->part * launch;
-  return std::sqrt(std::max(0.0, std::pow(*a.simulated - serial, 2) - std::pow(launch - serial, 2)));
-}
-
 const Launch* launch_in(const Fit* fit, const RecordAnswer& a) {
   if (fit == nullptr || !a.launch) return nullptr;
   const auto found = fit->launches.find(a.launch->figure);
@@ -59,7 +52,7 @@ std::optional<double> fixed_part(const Compared& c) {
   static const sim::Figures of_many = sim::Figures::read(sim::data_text("published", "fitted"));
   const auto unit = seconds_of(c.record->unit);
   if (!c.answer.launch || !unit || !of_many.has(c.answer.launch->figure)) return {};
-  const double rest = rest_of(c.answer);
+  const double rest = c.answer.launch->rest;
   if (rest > mostly_fixed * c.record->value) return {};
   return c.answer.launch->without(c.record->value, rest) * *unit;
 }
@@ -89,7 +82,7 @@ sim::ValueRange by_figures(const Compared& c, const Fit* fit) {
   double above = a.range.high > 0 ? a.range.high - *a.simulated : 0;
   if (a.launch) {
     const Launch* other = launch_in(fit, a);
-    const double unit = other == nullptr ? 1 : *seconds_of(c.record->unit), rest = rest_of(a);
+    const double unit = other == nullptr ? 1 : *seconds_of(c.record->unit), rest = a.launch->rest;
     const Launch& launch = other == nullptr ? *a.launch : *other;
     below = std::hypot(below, value - a.launch->with(launch.range.low / unit, rest));
     above = std::hypot(above, a.launch->with(launch.range.high / unit, rest) - value);
@@ -123,7 +116,7 @@ std::string list_of(const std::set<std::string>& configurations) {
 double Compared::simulated(const Fit* fit) const {
   const Launch* launch = launch_in(fit, answer);
   if (launch == nullptr) return *answer.simulated;
-  return answer.launch->with(launch->value / *seconds_of(record->unit), rest_of(answer));
+  return answer.launch->with(launch->value / *seconds_of(record->unit), answer.launch->rest);
 }
 
 sim::ValueRange Compared::interval(const Fit* fit) const {

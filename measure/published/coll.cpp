@@ -217,10 +217,10 @@ void add_range(RecordAnswer& found, const Record& r, Pricer& pricer, const Algor
   const sim::Figure& figure = spec.figures.at(key);
   const sim::Overheads o = pricer.machine().overheads(era);
   const double launched = sim::in_seconds(o.launched(pricer.group().ranks())) / *unit;
-  const double rest = *found.simulated - launched;
   Launch launch{key, figure.value / *unit, {figure.low / *unit, figure.high / *unit}};
   launch.growth = sim::launch_growth(o.late, pricer.group().ranks());
   launch.further = launched - launch.growth * launch.value;
+  const double rest = launch.rest = *found.simulated - launched;
   if (const auto part = queued(r) ? part_in_queue(spec, era) : std::nullopt) launch.part = *part;
   found.simulated = launch.with(launch.value, rest);
   found.range = {launch.with(launch.value, std::max(0.0, rest - below / *unit)),

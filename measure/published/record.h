@@ -44,6 +44,7 @@ struct Launch {
   double growth = 1;  // times so much, and so much more, as the ranks and their logical cores have it
   double further = 0;
   double part = 1;  // of it, which a call before does not hide where calls follow each other without waiting
+  double rest = 0;  // what the answer takes beside it
 
   // With a figure of that value, what takes `rest` once it has started. Whichever of the hidden part and the rest is
   // longer counts, and as both vary from call to call, the mean passes smoothly from the one to the other.
