@@ -17,7 +17,7 @@ namespace {
 
 // An event of a move of a seat, encoded as one number. Events of one instant are handled in the order of their seats,
 // which is the order of memory. Loads are numbered after the seats.
-enum class Kind : std::uint8_t { ready, begin, sent, arrived, arrived_second, may_send, load };
+enum class Kind : std::uint8_t { ready, begin, sent, arrived, arrived_second, may_send, launched, load };
 using Event = std::uint64_t;
 constexpr std::uint32_t move_bits = 29, most_moves = 1U << move_bits;
 
@@ -32,8 +32,7 @@ Time scaled(Time t, float slowness) {
   return slowness == 1.0F ? t : static_cast<Time>(static_cast<double>(t) * static_cast<double>(slowness));
 }
 
-// The event loop, instant by instant. Count: the type that counts what a move waits for.
-template <class Count>
+// The event loop, instant by instant.
 class Loop {
  public:
   explicit Loop(Run::Engine& engine)
@@ -41,6 +40,7 @@ class Loop {
         trace_(!engine.traces_.empty()),
         o_(engine.overheads_),
         plain_(o_.handshake + o_.reduce + o_.message + o_.away + o_.dma_start == 0),
+        instant_moves_(plain_ && o_.semaphore == 0),
         noise_(engine.settings_.noise ? o_.noise : 0),
         chance_(kernels::random_key({.seed = engine.settings_.noise.value_or(0)})) {
     for (const auto& row : e_.rows_)
@@ -54,7 +54,10 @@ class Loop {
     Network& network = *e_.network_;
     while (true) {
       sorter.sort(ready_);
-      for (std::size_t i = 0; i < ready_.size(); ++i) start(seat_in(ready_[i]), move_in(ready_[i]));
+      for (std::size_t i = 0; i < ready_.size(); ++i) {
+        start(seat_in(ready_[i]), move_in(ready_[i]));
+        end_instant_moves();
+      }
       ready_.clear();
       network.settle();
       if (done_ == moves() && loads_left_ == 0 && queue_.empty()) break;  // the network may still have noted something
@@ -65,12 +68,18 @@ class Loop {
       ended.clear();
       network.advance(next, ended);
       sorter.sort(ended);
-      for (Event e : ended) seat_in(e) < e_.seats_.size() ? end(seat_in(e), move_in(e)) : end_load(seat_in(e));
+      for (Event e : ended) {
+        seat_in(e) < e_.seats_.size() ? end(seat_in(e), move_in(e)) : end_load(seat_in(e));
+        end_instant_moves();
+      }
       while (queue_.next() == next) {
         queue_.pop(row);
         e_.events_ += std::ssize(row);
         sorter.sort(row);
-        for (Event event : row) happen(event);
+        for (Event event : row) {
+          happen(event);
+          end_instant_moves();
+        }
       }
     }
     if (done_ < moves())
@@ -88,6 +97,7 @@ class Loop {
   // Ranks of a row mostly do the same move at the same time, or each does its moves in sequence. So a block of moves of
   // one rank is contiguous, followed by the same block of the other ranks.
   static constexpr std::uint32_t block = 16;  // moves
+  static constexpr std::uint32_t most_waits = std::numeric_limits<std::uint8_t>::max();
   void add_waits(const Run::Engine::Row& row) {
     const auto& program = e_.program(e_.seats_[row.seats[0]]).moves;
     const std::size_t first = waits_.size() / block, blocks = (program.size() + block - 1) / block;
@@ -95,10 +105,27 @@ class Loop {
       e_.seats_[row.seats[i]].first_wait = static_cast<std::uint32_t>(first + i);
     waits_.resize(waits_.size() + blocks * row.seats.size() * block);
     for (const std::uint32_t at : row.seats)
-      for (std::uint32_t m = 0; m < program.size(); ++m) waits(e_.seats_[at], m) = static_cast<Count>(program[m].waits);
+      for (std::uint32_t m = 0; m < program.size(); ++m) {
+        const std::uint32_t waits = program[m].waits;
+        waits_of(e_.seats_[at], m) =
+            static_cast<std::uint8_t>(waits <= most_waits ? waits : (waits - 1) % most_waits + 1);
+        if (waits > most_waits) rounds_[e_.number(e_.seats_[at], m)] = (waits - 1) / most_waits;
+      }
   }
-  Count& waits(const Run::Engine::Seat& seat, std::uint32_t move) {
+  std::uint8_t& waits_of(const Run::Engine::Seat& seat, std::uint32_t move) {
     return waits_[(seat.first_wait + std::size_t{seat.stride} * (move / block)) * block + move % block];
+  }
+
+  // Counts one end that the move waited for. True: it was the last.
+  bool may_start(const Run::Engine::Seat& seat, std::uint32_t move) {
+    std::uint8_t& waits = waits_of(seat, move);
+    if (--waits > 0) return false;
+    if (e_.program(seat).moves[move].waits <= most_waits) return true;
+    std::uint32_t& rounds = rounds_.at(e_.number(seat, move));
+    if (rounds == 0) return true;
+    --rounds;
+    waits = most_waits;
+    return false;
   }
 
   bool stopped() {
@@ -116,10 +143,8 @@ class Loop {
       const Time software = o_.launched(task.ranks) + (uneven(task.operation.collective) ? o_.counts : 0);
       const Time start = collective.start + noisy(software, i, Delay::launch);
       e_.ended_[seat.collective] = start;
-      const auto& moves = e_.program(seat).moves;
-      assert(moves.size() <= most_moves);
-      for (std::uint32_t m = 0; m < moves.size(); ++m)
-        if (moves[m].waits == 0) queue_.push(start, event_of(i, m));
+      assert(e_.program(seat).moves.size() <= most_moves);
+      queue_.push(start, event_of(i, 0, Kind::launched));
     }
     for (std::uint32_t i = 0; i < e_.loads_.size(); ++i) {
       if (e_.loads_[i].like != i) continue;
@@ -147,19 +172,21 @@ class Loop {
     --loads_left_;
   }
 
+  void launch(std::uint32_t at) {
+    const auto& moves = e_.program(e_.seats_[at]).moves;
+    for (std::uint32_t m = 0; m < moves.size(); ++m)
+      if (moves[m].waits == 0) make_ready(at, m);
+  }
+
   void happen(Event event) {
     const std::uint32_t at = seat_in(event), number = move_in(event);
     const Kind kind = kind_in(event);
     if (kind == Kind::load) return begin_load(at);
+    if (kind == Kind::launched) return launch(at);
     const auto& seat = e_.seats_[at];
     if (kind == Kind::begin) return begin_in_turn(at, number);
     if (kind == Kind::may_send) return begin_next(at, number);
     const std::uint64_t cause = e_.number(seat, number);
-    if (kind == Kind::ready) {
-      if (trace_) e_.traces_[cause].ready = now_;
-      ready_.push_back(event);
-      return;
-    }
     const Move& m = e_.program(seat).moves[number];
     if (kind == Kind::sent) return let_go(at, m.step, cause);
     const bool also = kind == Kind::arrived_second;
@@ -298,24 +325,49 @@ class Loop {
       const std::uint32_t target =
           f.peer == no_peer ? at : e_.peers_[seat.first_peer + static_cast<std::uint32_t>(f.peer)].seat;
       const auto& keeper = e_.seats_[target];
-      if (--waits(keeper, f.move) != 0) continue;
-      if (trace_) {
-        Trace& trace = e_.traces_[e_.number(keeper, f.move)];
-        trace.cause = static_cast<std::int64_t>(cause), trace.ready = now_;
-      }
-      ready_.push_back(event_of(target, f.move));
+      if (!may_start(keeper, f.move)) continue;
+      if (trace_) e_.traces_[e_.number(keeper, f.move)].cause = static_cast<std::int64_t>(cause);
+      make_ready(target, f.move);
+    }
+  }
+
+  // What takes no time ends after the event that is being handled. There can be thousands of such moves for each rank,
+  // so they are not kept until all of this instant's events have been handled.
+  void make_ready(std::uint32_t at, std::uint32_t number) {
+    const auto& seat = e_.seats_[at];
+    if (trace_) e_.traces_[e_.number(seat, number)].ready = now_;
+    (takes_no_time(seat, e_.program(seat).moves[number]) ? instant_ : ready_).push_back(event_of(at, number));
+  }
+
+  bool takes_no_time(const Run::Engine::Seat& seat, const Move& m) const {
+    return instant_moves_ && m.peer == no_peer &&
+           (seat.hbm.weight + seat.dma.weight == 0 || e_.needs_no_bytes(seat, m));
+  }
+
+  void end_instant_moves() {
+    while (!instant_.empty()) {
+      const Event e = instant_.back();
+      instant_.pop_back();
+      const auto& seat = e_.seats_[seat_in(e)];
+      const std::uint64_t number = e_.number(seat, move_in(e));
+      ++done_;
+      if (trace_) e_.traces_[number].begin = e_.traces_[number].end = now_;
+      let_go(seat_in(e), e_.program(seat).moves[move_in(e)].step, number);
     }
   }
 
   Run::Engine& e_;
   const bool trace_;
   const Overheads& o_;
-  const bool plain_;  // nothing precedes the bytes
+  const bool plain_;          // nothing precedes the bytes
+  const bool instant_moves_;  // nothing follows them either: a move without bytes takes no time
   const double noise_;
   const kernels::RandomKey chance_;
-  std::vector<Count> waits_;
+  std::vector<std::uint8_t> waits_;  // by block and move: ends to wait for in this round
+  std::unordered_map<std::uint64_t, std::uint32_t>
+      rounds_;  // of moves that wait for more: further rounds of most_waits
   InstantQueue<Event> queue_;
-  std::vector<Event> ready_;
+  std::vector<Event> ready_, instant_;
   std::unordered_map<std::uint64_t, std::deque<std::uint32_t>> lines_;  // by Lane::line; none is empty
   std::vector<Use> uses_;
   Time now_ = 0;
@@ -327,13 +379,6 @@ class Loop {
 
 }  // namespace
 
-Time Run::Engine::run() {
-  std::uint32_t most = 0;
-  for (const SimulatedCollective& collective : collectives_)
-    for (const PatternClass& c : collective.pattern->classes())
-      for (const Move& m : c.moves) most = std::max(most, m.waits);
-  if (most <= std::numeric_limits<std::uint8_t>::max()) return Loop<std::uint8_t>(*this).run();
-  return Loop<std::uint32_t>(*this).run();
-}
+Time Run::Engine::run() { return Loop(*this).run(); }
 
 }  // namespace trellis::sim
