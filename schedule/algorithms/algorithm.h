@@ -37,6 +37,13 @@ enum class UsualShape : std::uint8_t {
   hosts,    // the ranks of a host, and the hosts in a row
 };
 
+// What an algorithm makes of a request's dimensions.
+enum class UseOfDims : std::uint8_t {
+  shape,  // who sends what to whom
+  order,  // in what order a rank does so, which is alike for all ranks of a torus
+  none,   // nothing: the schedule is the same for all dims
+};
+
 struct Algorithm {
   std::string name;
   std::string summary;     // one line
@@ -50,9 +57,9 @@ struct Algorithm {
   // Reuses the same scratch for chunks of different blocks. If blocks are shares of a buffer that may not divide
   // evenly, as inside another algorithm's all_reduce, the blocks must be made equally large.
   bool mixes_blocks = false;
-  bool lanes_are_runs = false;                     // all_reduce: each channel's data is contiguous
-  bool has_levels = false;                         // uses Request::levels
-  bool in_a_row = false;                           // uses rank numbers only; the result is the same for all dims
+  bool lanes_are_runs = false;  // all_reduce: each channel's data is contiguous
+  bool has_levels = false;      // uses Request::levels
+  UseOfDims dims = UseOfDims::shape;
   bool (*even)(const Request&) = nullptr;          // whether all chunks must be equally large; null: no
   Symmetry (*symmetry)(const Request&) = nullptr;  // null: each rank is its own class
   UsualShape usual_shape = UsualShape::row;

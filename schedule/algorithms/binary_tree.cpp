@@ -27,7 +27,7 @@ const RegisteredAlgorithm registered{{
     .serves = {all_reduce, broadcast, reduce},
     .pieces = [](const Request& r) { return r.shares(); },
     .build = [](const Request& r, Builder& b) { run_trees(r.operation.collective, b, trees_of(r)); },
-    .in_a_row = true,
+    .dims = UseOfDims::none,
 }};
 
 }  // namespace

@@ -224,7 +224,7 @@ const RegisteredAlgorithm registered{{
     .refuses = refuses,
     .pieces = pieces,
     .build = build,
-    .in_a_row = true,
+    .dims = UseOfDims::none,
     .symmetry = symmetry,
     .usual_shape = UsualShape::machine,
 }};

@@ -97,7 +97,7 @@ const RegisteredAlgorithm registered{{
     .refuses = refuses,
     .pieces = [](const Request& r) { return r.shares(); },
     .build = build,
-    .in_a_row = true,
+    .dims = UseOfDims::none,
     .renown = 2,
 }};
 

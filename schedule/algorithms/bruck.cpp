@@ -139,7 +139,7 @@ const RegisteredAlgorithm registered{{
     .refuses = refuses,
     .build = build,
     .mixes_blocks = true,
-    .in_a_row = true,
+    .dims = UseOfDims::none,
     .symmetry = symmetry,
 }};
 

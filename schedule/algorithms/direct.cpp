@@ -11,30 +11,31 @@ namespace {
 
 using enum Collective;
 
-void sum_everywhere(Builder& b, const Share& share) {
-  each_to_each(b, [&](Rank r, Rank peer, Rank distance) { b.copy(share.at(r, 0), share.arrival(peer, 0, distance)); });
-  for (Rank r : b.senders()) add_in_rank_order(b, share, r, 0);
+void sum_everywhere(Builder& b, const Distances& distances, const Share& share) {
+  each_to_each(b, distances,
+               [&](Rank r, Rank peer, Rank distance) { b.copy(share.at(r, 0), share.arrival(peer, 0, distance)); });
+  for (Rank r : b.senders()) add_in_rank_order(b, distances, share, r, 0);
 }
 
-void sum_at_root(Builder& b, const Share& share, Rank root) {
+void sum_at_root(Builder& b, const Distances& row, const Share& share, Rank root) {
   to_root(b, root, [&](Rank r, Rank distance) { b.copy(share.at(r, 0), share.arrival(root, 0, distance)); });
   for (Rank r : b.senders())
-    if (r == root) add_in_rank_order(b, share, root, 0);
+    if (r == root) add_in_rank_order(b, row, share, root, 0);
 }
 
 // In place, a block would overwrite one that is still to be sent, on both sides of a pair. So it waits in scratch.
-void transpose(Builder& b, const Share& share) {
+void transpose(Builder& b, const Distances& distances, const Share& share) {
   const bool staged = b.in_place();
   const auto waiting = [&](Rank r, Rank from) { return tmp(r, share.chunk(from), 1, share.chunk(from)); };
   const auto final = [&](Rank r, Rank from) { return out(r, share.chunk(from)); };
-  each_to_each(b, [&](Rank r, Rank peer, Rank) {
+  each_to_each(b, distances, [&](Rank r, Rank peer, Rank) {
     b.copy(in(r, share.chunk(peer)), staged ? waiting(peer, r) : final(peer, r));
   });
   const Rank n = b.ranks();
   for (Rank r : b.senders()) {
     b.copy(in(r, share.chunk(r)), final(r, r));
     for (Rank distance = 1; staged && distance < n; ++distance) {
-      const Rank from = (r - distance + n) % n;
+      const Rank from = distances.behind(r, distance);
       b.copy(waiting(r, from), final(r, from));
     }
   }
@@ -66,21 +67,22 @@ void permute_pairs(const Request& request, Builder& b, const Share& share) {
 
 void build_share(const Request& request, Builder& b, const Share& share) {
   const Rank root = request.operation.root;
+  const Distances distances(request.dims);
   switch (request.operation.collective) {
     case all_reduce:
     case barrier:
-      return sum_everywhere(b, share);
+      return sum_everywhere(b, distances, share);
     case reduce:
-      return sum_at_root(b, share, root);
+      return sum_at_root(b, Distances({request.ranks()}), share, root);
     case reduce_scatter:
     case reduce_scatter_v:
-      return sum_at_owners(b, share);
+      return sum_at_owners(b, distances, share);
     case all_gather:
     case all_gather_v:
-      return send_to_all(b, share);
+      return send_to_all(b, distances, share);
     case all_to_all:
     case all_to_all_v:
-      return transpose(b, share);
+      return transpose(b, distances, share);
     case permute:
       return permute_pairs(request, b, share);
     case broadcast:
@@ -116,7 +118,11 @@ Symmetry symmetry(const Request& r) {
               return shift(p) == shift(r.operation.pairs.front());
             });
   }
-  return {{{alike ? SymmetryAxis::Kind::rotate : SymmetryAxis::Kind::distinct, n}}};
+  const auto kind = alike ? SymmetryAxis::Kind::rotate : SymmetryAxis::Kind::distinct;
+  if (r.operation.collective == permute) return {{{kind, n}}};
+  Symmetry found;
+  for (const Rank size : r.dims) found.axes.push_back({kind, size});
+  return found;
 }
 
 const RegisteredAlgorithm registered{{
@@ -130,7 +136,7 @@ const RegisteredAlgorithm registered{{
     .pieces = [](const Request& r) { return r.shares(); },
     .build = build,
     .lanes_are_runs = true,
-    .in_a_row = true,
+    .dims = UseOfDims::order,
     .symmetry = symmetry,
     .renown = 7,
 }};

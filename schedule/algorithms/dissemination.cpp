@@ -31,7 +31,7 @@ const RegisteredAlgorithm registered{{
     .serves = {Collective::barrier},
     .refuses = refuses,
     .build = build,
-    .in_a_row = true,
+    .dims = UseOfDims::none,
     .symmetry = symmetry,
 }};
 

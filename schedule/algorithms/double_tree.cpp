@@ -40,7 +40,7 @@ const RegisteredAlgorithm registered{{
     .refuses = refuses,
     .pieces = [](const Request& r) { return 2 * r.shares(); },
     .build = [](const Request& r, Builder& b) { run_trees(r.operation.collective, b, trees_of(r)); },
-    .in_a_row = true,
+    .dims = UseOfDims::none,
 }};
 
 }  // namespace

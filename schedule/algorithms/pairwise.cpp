@@ -103,7 +103,7 @@ const RegisteredAlgorithm registered{{
     .refuses = refuses,
     .pieces = [](const Request& r) { return r.shares(); },
     .build = build,
-    .in_a_row = true,
+    .dims = UseOfDims::none,
     .symmetry = symmetry,
     .renown = 5,
 }};

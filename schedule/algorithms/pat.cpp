@@ -178,7 +178,7 @@ const RegisteredAlgorithm registered{{
     .pieces = pieces,
     .build = build,
     .mixes_blocks = true,
-    .in_a_row = true,
+    .dims = UseOfDims::none,
     .symmetry =
         [](const Request& r) {
           return Symmetry{{{SymmetryAxis::Kind::rotate, r.ranks()}}};

@@ -68,7 +68,7 @@ const RegisteredAlgorithm registered{{
     .pieces = [](const Request& r) { return r.shares(); },
     .build = build,
     .lanes_are_runs = true,
-    .in_a_row = true,
+    .dims = UseOfDims::none,
     .symmetry = symmetry,
     .renown = 4,
 }};

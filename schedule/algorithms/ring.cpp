@@ -22,7 +22,7 @@ const RegisteredAlgorithm registered{{
     .serves = {all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_gather_v, reduce_scatter_v},
     .pieces = ring_pieces,
     .build = build,
-    .in_a_row = true,
+    .dims = UseOfDims::none,
     .symmetry = symmetry,
     .renown = 3,
 }};

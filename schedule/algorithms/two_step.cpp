@@ -7,18 +7,20 @@ namespace {
 
 using enum Collective;
 
+Distances row(const Builder& b) { return Distances({b.ranks()}); }
+
 void first_step(const Request& request, Builder& b, const Share& share) {
   const Rank root = request.operation.root;
-  if (request.operation.collective != broadcast) return sum_at_owners(b, share);
+  if (request.operation.collective != broadcast) return sum_at_owners(b, row(b), share);
   from_root(b, root, [&](Rank r) { b.copy(share.at(root, r), share.at(r, r)); });
 }
 
 void second_step(const Request& request, Builder& b, const Share& share) {
   const Rank root = request.operation.root;
-  if (request.operation.collective == all_reduce) return send_to_all(b, share);
+  if (request.operation.collective == all_reduce) return send_to_all(b, row(b), share);
   if (request.operation.collective == reduce)
     return to_root(b, root, [&](Rank r, Rank) { b.copy(share.at(r, r), share.at(root, r)); });
-  each_to_each(b, [&](Rank r, Rank peer, Rank) {
+  each_to_each(b, row(b), [&](Rank r, Rank peer, Rank) {
     if (peer != root) b.copy(share.at(r, r), share.at(peer, r));
   });
 }
@@ -39,7 +41,7 @@ const RegisteredAlgorithm registered{{
     .serves = {all_reduce, broadcast, reduce},
     .pieces = [](const Request& r) { return r.shares() * r.ranks(); },
     .build = build,
-    .in_a_row = true,
+    .dims = UseOfDims::none,
     .symmetry = symmetry,
 }};
 

@@ -128,11 +128,11 @@ TEST(Algorithms, RefuseMoreScratchThanAProgramNumbers) {
     }
 }
 
-// Algorithms with in_a_row build the same schedule for all dims with equal rank counts.
-TEST(Algorithms, InARowMakeNothingOfDims) {
+// Algorithms that do not use dims build the same schedule for all dims with equal rank counts.
+TEST(Algorithms, MakeNothingOfDimsThatTheyDoNotUse) {
   int compared = 0;
   for (const auto& [name, a] : algorithms())
-    for (Collective c : a.in_a_row ? a.serves : std::vector<Collective>{})
+    for (Collective c : a.dims == UseOfDims::none ? a.serves : std::vector<Collective>{})
       for (const auto& dims : std::vector<std::vector<Rank>>{{4, 4}, {2, 8}, {2, 2, 4}, {4, 3}, {2, 3, 4}})
         for (const auto& [channels, segments] : {std::pair(1, 1), {2, 1}, {1, 2}}) {
           Request shaped{.operation = {.collective = c}, .dims = dims, .channels = channels, .segments = segments};

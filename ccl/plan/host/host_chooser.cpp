@@ -57,7 +57,7 @@ std::vector<AlgorithmConfig> HostChooser::plain_configs(Collective collective) c
   for (const auto& [name, algorithm] : schedule::algorithms()) {
     if (std::ranges::find(algorithm.serves, collective) == algorithm.serves.end()) continue;
     all.push_back({.algorithm = name});
-    if (algorithm.in_a_row) continue;
+    if (algorithm.dims != schedule::UseOfDims::shape) continue;
     for (Rank inner = 2; inner <= ranks_ / 2; ++inner) {
       if (ranks_ % inner != 0) continue;
       AlgorithmConfig shaped{.algorithm = name, .dims = {inner, ranks_ / inner}};

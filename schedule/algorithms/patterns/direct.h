@@ -1,6 +1,9 @@
 // One-step exchanges between all ranks, or with a root, and the sum of what arrived. One-step and two-step direct
 // algorithms are built from these.
 #pragma once
+#include <utility>
+#include <vector>
+
 #include "schedule/algorithms/algorithm.h"
 
 namespace trellis::schedule {
@@ -28,13 +31,41 @@ void each_share(const Request& request, const Builder& b, Step step) {
   }
 }
 
+// Distances between ranks, along each dimension of a torus and written as one number, so that every rank of it meets
+// the others in the same order.
+class Distances {
+ public:
+  explicit Distances(std::vector<Rank> dims) : dims_(std::move(dims)) {}
+
+  Rank ahead(Rank r, Rank distance) const {
+    return along(r, distance, [](Rank at, Rank by, Rank size) { return at + by < size ? at + by : at + by - size; });
+  }
+  Rank behind(Rank r, Rank distance) const {
+    return along(r, distance, [](Rank at, Rank by, Rank size) { return at >= by ? at - by : at - by + size; });
+  }
+  Rank between(Rank from, Rank to) const { return behind(to, from); }
+
+ private:
+  template <class Move>
+  Rank along(Rank r, Rank distance, Move moved) const {
+    Rank found = 0, stride = 1;
+    for (const Rank size : dims_) {
+      found += moved(r % size, distance % size, size) * stride;
+      r /= size, distance /= size, stride *= size;
+    }
+    return found;
+  }
+
+  std::vector<Rank> dims_;
+};
+
 // Calls move(rank, peer, distance) for every ordered pair of ranks. In one round all distances are equal, so each rank
 // sends to one peer and receives from one, and no rank is the first target of all.
 template <class Move>
-void each_to_each(Builder& b, Move move) {
-  const Rank n = b.ranks();
-  for (Rank distance = 1; distance < n; ++distance)
-    for (Rank r : b.senders([&](Rank me) { return (me - distance + n) % n; })) move(r, (r + distance) % n, distance);
+void each_to_each(Builder& b, const Distances& distances, Move move) {
+  for (Rank distance = 1; distance < b.ranks(); ++distance)
+    for (Rank r : b.senders([&](Rank me) { return distances.behind(me, distance); }))
+      move(r, distances.ahead(r, distance), distance);
 }
 
 // Calls move(rank) for every rank except the root, as the receiver of a message from the root.
@@ -64,24 +95,25 @@ void to_root(Builder& b, Rank root, Move move) {
 }
 
 // Adds the holder's own contribution and all received ones in rank order, whoever the holder is.
-inline void add_in_rank_order(Builder& b, const Share& share, Rank holder, Rank block) {
+inline void add_in_rank_order(Builder& b, const Distances& distances, const Share& share, Rank holder, Rank block) {
   const Rank n = b.ranks();
   std::vector<ChunkPlace> sources;
   for (Rank r = 0; r < n; ++r)
-    sources.push_back(r == holder ? share.at(r, block) : share.arrival(holder, block, (holder - r + n) % n));
+    sources.push_back(r == holder ? share.at(r, block) : share.arrival(holder, block, distances.between(r, holder)));
   b.reduce_all(sources, share.at(holder, block));
 }
 
 // Reduce-scatter: every rank sends block b to rank b, which adds them up.
-inline void sum_at_owners(Builder& b, const Share& share) {
-  each_to_each(
-      b, [&](Rank r, Rank owner, Rank distance) { b.copy(share.at(r, owner), share.arrival(owner, owner, distance)); });
-  for (Rank r : b.senders()) add_in_rank_order(b, share, r, r);
+inline void sum_at_owners(Builder& b, const Distances& distances, const Share& share) {
+  each_to_each(b, distances, [&](Rank r, Rank owner, Rank distance) {
+    b.copy(share.at(r, owner), share.arrival(owner, owner, distance));
+  });
+  for (Rank r : b.senders()) add_in_rank_order(b, distances, share, r, r);
 }
 
 // All-gather: rank b sends block b to every rank.
-inline void send_to_all(Builder& b, const Share& share) {
-  each_to_each(b, [&](Rank r, Rank peer, Rank) { b.copy(share.at(r, r), share.at(peer, r)); });
+inline void send_to_all(Builder& b, const Distances& distances, const Share& share) {
+  each_to_each(b, distances, [&](Rank r, Rank peer, Rank) { b.copy(share.at(r, r), share.at(peer, r)); });
 }
 
 }  // namespace trellis::schedule
