@@ -84,7 +84,7 @@ class StrangersTest(OnHosts):
         self.jobs[2].send_signal(signal.SIGSTOP)
         self.kill(0)
         self.kill(1)
-        anew = [self.one(rank, 2, *summing("16M", 20, 30), **AT_PORTS) for rank in range(2)]
+        anew = [self.one(rank, 2, *summing("16M", 200, 30), **AT_PORTS) for rank in range(2)]  # it is to run when looked at
         self.joined(anew[0])
         self.assertLessEqual(set(PORTS), self.ports(0))
         self.jobs[2].send_signal(signal.SIGCONT)
