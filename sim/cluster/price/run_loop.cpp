@@ -106,10 +106,9 @@ class Loop {
     waits_.resize(waits_.size() + blocks * row.seats.size() * block);
     for (const std::uint32_t at : row.seats)
       for (std::uint32_t m = 0; m < program.size(); ++m) {
-        const std::uint32_t waits = program[m].waits;
-        waits_of(e_.seats_[at], m) =
-            static_cast<std::uint8_t>(waits <= most_waits ? waits : (waits - 1) % most_waits + 1);
-        if (waits > most_waits) rounds_[e_.number(e_.seats_[at], m)] = (waits - 1) / most_waits;
+        const std::uint32_t waits = program[m].waits, rounds = waits == 0 ? 0 : (waits - 1) / most_waits;
+        waits_of(e_.seats_[at], m) = static_cast<std::uint8_t>(waits - rounds * most_waits);
+        if (rounds > 0) rounds_[e_.number(e_.seats_[at], m)] = rounds;
       }
   }
   std::uint8_t& waits_of(const Run::Engine::Seat& seat, std::uint32_t move) {
@@ -363,9 +362,10 @@ class Loop {
   const bool instant_moves_;  // nothing follows them either: a move without bytes takes no time
   const double noise_;
   const kernels::RandomKey chance_;
-  std::vector<std::uint8_t> waits_;  // by block and move: ends to wait for in this round
-  std::unordered_map<std::uint64_t, std::uint32_t>
-      rounds_;  // of moves that wait for more: further rounds of most_waits
+  // How many ends a move still waits for: a count by block and move, and of the few that wait for more than it can
+  // hold, further rounds of `most_waits`.
+  std::vector<std::uint8_t> waits_;
+  std::unordered_map<std::uint64_t, std::uint32_t> rounds_;
   InstantQueue<Event> queue_;
   std::vector<Event> ready_, instant_;
   std::unordered_map<std::uint64_t, std::deque<std::uint32_t>> lines_;  // by Lane::line; none is empty
