@@ -17,10 +17,10 @@ void sum_everywhere(Builder& b, const Distances& distances, const Share& share) 
   for (Rank r : b.senders()) add_in_rank_order(b, distances, share, r, 0);
 }
 
-void sum_at_root(Builder& b, const Distances& row, const Share& share, Rank root) {
+void sum_at_root(Builder& b, const Share& share, Rank root) {
   to_root(b, root, [&](Rank r, Rank distance) { b.copy(share.at(r, 0), share.arrival(root, 0, distance)); });
   for (Rank r : b.senders())
-    if (r == root) add_in_rank_order(b, row, share, root, 0);
+    if (r == root) add_in_rank_order(b, Distances({b.ranks()}), share, root, 0);
 }
 
 // In place, a block would overwrite one that is still to be sent, on both sides of a pair. So it waits in scratch.
@@ -73,7 +73,7 @@ void build_share(const Request& request, Builder& b, const Share& share) {
     case barrier:
       return sum_everywhere(b, distances, share);
     case reduce:
-      return sum_at_root(b, Distances({request.ranks()}), share, root);
+      return sum_at_root(b, share, root);
     case reduce_scatter:
     case reduce_scatter_v:
       return sum_at_owners(b, distances, share);
@@ -111,18 +111,14 @@ std::string refuses(const Request& r) {
 
 Symmetry symmetry(const Request& r) {
   const Rank n = r.ranks();
-  bool alike = !rooted(r.operation.collective) && r.operation.collective != send_recv;
-  if (r.operation.collective == permute) {
-    const auto shift = [&](const Pair& p) { return (p.target - p.source + n) % n; };
-    alike = std::ssize(r.operation.pairs) == n && std::ranges::all_of(r.operation.pairs, [&](const Pair& p) {
-              return shift(p) == shift(r.operation.pairs.front());
-            });
-  }
-  const auto kind = alike ? SymmetryAxis::Kind::rotate : SymmetryAxis::Kind::distinct;
-  if (r.operation.collective == permute) return {{{kind, n}}};
-  Symmetry found;
-  for (const Rank size : r.dims) found.axes.push_back({kind, size});
-  return found;
+  const Symmetry distinct{{{SymmetryAxis::Kind::distinct, n}}};
+  if (rooted(r.operation.collective) || r.operation.collective == send_recv) return distinct;
+  if (r.operation.collective != permute) return Distances(r.dims).torus();
+  const auto shift = [&](const Pair& p) { return (p.target - p.source + n) % n; };
+  const bool alike = std::ssize(r.operation.pairs) == n && std::ranges::all_of(r.operation.pairs, [&](const Pair& p) {
+                       return shift(p) == shift(r.operation.pairs.front());
+                     });
+  return alike ? Distances({n}).torus() : distinct;
 }
 
 const RegisteredAlgorithm registered{{

@@ -107,6 +107,42 @@ TEST(Price, FoldedIsUnfolded) {
   EXPECT_GT(folded, 60);
 }
 
+// In the machine's dimensions, all ranks of a torus do alike in a direct exchange.
+TEST(Price, ADirectExchangeAlongATorusIsSimulatedByOneRank) {
+  for (const char* name : {"torus:4x4", "torus:4x2x3", "torus:4x4x4"}) {
+    const Machine m = machine_named(name);
+    for (Collective c :
+         {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all}) {
+      const CompiledSchedule pattern(schedule::algorithm_named("direct"),
+                                     {.operation = {.collective = c}, .dims = m.dims()});
+      const Price one = price(pattern, m, {.bytes = 12'345'678});
+      EXPECT_EQ(one.simulated, 1) << name << ' ' << schedule::name(c);
+      EXPECT_EQ(one.time, price(pattern, m, {.bytes = 12'345'678, .fold = false}).time) << name;
+    }
+  }
+  EXPECT_EQ(usual_dims("direct", machine_named("torus:16x16x8"), 2048), (std::vector<Rank>{16, 16, 8}));
+  EXPECT_EQ(usual_dims("direct", machine_named("torus:4x4"), 16), (std::vector<Rank>{16}));
+}
+
+// 299 arrivals, at many different times.
+TEST(Price, ASumWaitsForAllArrivals) {
+  const Machine m = machine_named("ring:300");
+  const CompiledSchedule pattern(schedule::algorithm_named("direct"),
+                                 {.operation = {.collective = Collective::reduce}, .dims = {300}});
+  sim::Run run(m, {{.pattern = &pattern, .bytes = 1 << 20}}, {.trace = true});
+  run.run();
+  Time arrived = 0, summed = 0;
+  for (std::int64_t i = 0; i < std::ssize(run.traces()); ++i) {
+    const Trace& trace = run.traces()[static_cast<std::size_t>(i)];
+    if (run.place(i).peer >= 0)
+      arrived = std::max(arrived, trace.end + run.latency(i));
+    else
+      summed = std::max(summed, trace.begin);
+  }
+  EXPECT_EQ(run.transfers(), 299);
+  EXPECT_EQ(summed, arrived);
+}
+
 TEST(Price, NothingBeatsTheBounds) {
   for (const char* name : {"ring:8", "torus:4x4", "switch:8", "full:8", "trn2.48xlarge", "trn1.32xlarge x 2"}) {
     const Machine m = machine_named(name);

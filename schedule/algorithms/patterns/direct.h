@@ -1,7 +1,6 @@
 // One-step exchanges between all ranks, or with a root, and the sum of what arrived. One-step and two-step direct
 // algorithms are built from these.
 #pragma once
-#include <utility>
 #include <vector>
 
 #include "schedule/algorithms/algorithm.h"
@@ -31,32 +30,21 @@ void each_share(const Request& request, const Builder& b, Step step) {
   }
 }
 
-// Distances between ranks, along each dimension of a torus and written as one number, so that every rank of it meets
-// the others in the same order.
+// Distances between ranks of a torus, each named by the rank at that distance from rank 0. So every rank meets the
+// others in the same order.
 class Distances {
  public:
-  explicit Distances(std::vector<Rank> dims) : dims_(std::move(dims)) {}
+  explicit Distances(const std::vector<Rank>& dims) {
+    for (const Rank size : dims) torus_.axes.push_back({SymmetryAxis::Kind::rotate, size});
+  }
 
-  Rank ahead(Rank r, Rank distance) const {
-    return along(r, distance, [](Rank at, Rank by, Rank size) { return at + by < size ? at + by : at + by - size; });
-  }
-  Rank behind(Rank r, Rank distance) const {
-    return along(r, distance, [](Rank at, Rank by, Rank size) { return at >= by ? at - by : at - by + size; });
-  }
+  const Symmetry& torus() const { return torus_; }
+  Rank ahead(Rank r, Rank distance) const { return torus_.image(0, distance, r); }
+  Rank behind(Rank r, Rank distance) const { return torus_.image(distance, 0, r); }
   Rank between(Rank from, Rank to) const { return behind(to, from); }
 
  private:
-  template <class Move>
-  Rank along(Rank r, Rank distance, Move moved) const {
-    Rank found = 0, stride = 1;
-    for (const Rank size : dims_) {
-      found += moved(r % size, distance % size, size) * stride;
-      r /= size, distance /= size, stride *= size;
-    }
-    return found;
-  }
-
-  std::vector<Rank> dims_;
+  Symmetry torus_;
 };
 
 // Calls move(rank, peer, distance) for every ordered pair of ranks. In one round all distances are equal, so each rank

@@ -52,13 +52,21 @@ std::vector<Rank> order_that_folds(const Machine& machine, Rank ranks) {
   return dims.empty() ? std::vector<Rank>{ranks} : dims;
 }
 
+// The shapes that make a difference to it.
+std::vector<std::vector<Rank>> shapes_for(const schedule::Algorithm& algorithm, const Machine& machine, Rank ranks) {
+  if (algorithm.dims == UseOfDims::shape) return shapes(machine, ranks);
+  return {algorithm.dims == UseOfDims::order ? order_that_folds(machine, ranks) : std::vector<Rank>{ranks}};
+}
+
 }  // namespace
 
 std::vector<Rank> usual_dims(std::string_view algorithm, const Machine& machine, Rank ranks) {
   using Shape = schedule::UsualShape;
   const auto known = schedule::algorithms().find(algorithm);
   const auto all = shapes(machine, ranks);
-  switch (known == schedule::algorithms().end() ? Shape::row : known->second.usual_shape) {
+  if (known == schedule::algorithms().end()) return all.front();
+  if (known->second.dims == UseOfDims::order) return order_that_folds(machine, ranks);
+  switch (known->second.usual_shape) {
     case Shape::row:
       break;
     case Shape::chips:
@@ -79,13 +87,8 @@ std::vector<AlgorithmConfig> usual_configs(const Pricer& pricer, double bytes) {
     if (!pricer.refusal(config).empty()) return false;
     return config.segments == 1 || !has_empty_chunks(task_of(algorithm, pricer.request(config)), pricer.options(bytes));
   };
-  const auto all = shapes(pricer.machine(), pricer.group().ranks());
-  const std::vector<std::vector<Rank>> row(1, all.front());
-  const std::vector<std::vector<Rank>> folding(1, order_that_folds(pricer.machine(), pricer.group().ranks()));
   for (const auto& [name, algorithm] : schedule::algorithms())
-    for (const auto& dims : algorithm.dims == UseOfDims::shape   ? all
-                            : algorithm.dims == UseOfDims::order ? folding
-                                                                 : row) {
+    for (const auto& dims : shapes_for(algorithm, pricer.machine(), pricer.group().ranks())) {
       if (algorithm.has_levels && dims.size() == 1) continue;  // the algorithm of that level by itself does the same
       if (!algorithm.has_levels && dims.size() > 1 && dims.back() == 1) continue;  // likewise without the last one
       for (const std::int32_t segments : {1, 4, 16, 64})
