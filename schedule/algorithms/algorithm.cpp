@@ -155,7 +155,29 @@ Task task_of(const Algorithm& algorithm, const Request& request) {
   return task;
 }
 
+// Ranks that do little, as a tree's leaves, tell that the others may do more, so the least of them counts. With few
+// ranks, looking at some takes as long as writing all.
+void expect_writable(const Algorithm& algorithm, const Request& request, std::int64_t most_steps) {
+  constexpr Rank few = 256;
+  const Rank ranks = request.ranks();
+  if (ranks < few) return;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const Rank r : {Rank{0}, ranks / 3, ranks - 1}) {
+    std::int64_t steps = 0;
+    watch_program(algorithm, request, r, [&](const Program&) { return ++steps <= most_steps / ranks * 16; });
+    least = std::min(least, steps);
+    if (least <= most_steps / ranks) return;
+  }
+  const double steps = static_cast<double>(least) * ranks;
+  throw ScheduleTooLarge(
+      fmt::format("{} on {} takes at least {:.0f} steps, which need {:.3g} GB of memory; up to {} are written out: try "
+                  "fewer ranks, "
+                  "or an algorithm of fewer messages such as bruck",
+                  algorithm.name, fmt::join(request.dims, "x"), steps, steps * sizeof(Step) * 1e-9, most_steps));
+}
+
 Schedule make(const Algorithm& algorithm, const Request& request) {
+  expect_writable(algorithm, request, most_steps_written);
   Recorder recorder(accepted(algorithm, request));
   Builder builder(recorder, request.ranks());
   build(algorithm, request, builder);

@@ -80,6 +80,8 @@ std::string refusal(const Algorithm&, const Request&);  // empty if it serves th
 Task conditions(const Request&, std::int32_t pieces);   // the collective's conditions, with blocks cut into `pieces`
 Task task_of(const Algorithm&, const Request&);         // the conditions that the schedule will meet
 Schedule make(const Algorithm&, const Request&);        // every rank's program
+// Throws ScheduleTooLarge where each of a few ranks has more steps than its part of so many, before any is kept.
+void expect_writable(const Algorithm&, const Request&, std::int64_t most_steps);
 Program make_program(const Algorithm&, const Request&, Rank);  // one rank's, without building the others
 // The same, step by step: `seen` has the program after each, and returns false to stop. False: stopped early.
 bool watch_program(const Algorithm&, const Request&, Rank, const std::function<bool(const Program&)>& seen);

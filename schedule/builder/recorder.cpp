@@ -14,8 +14,6 @@
 namespace trellis::schedule {
 namespace {
 
-// A larger schedule would not fit in the memory of an ordinary machine.
-constexpr std::int64_t most_steps = 30'000'000;
 constexpr Rank most_ranks = 1 << 20;
 
 bool within(std::int64_t first, std::int64_t end, Hazards::Run run) {
@@ -184,9 +182,9 @@ void Recorder::settle(const ChunkPlace& p, int channel) {
 }
 
 void Recorder::add(Owner& o, Step step, std::span<const Slice> further) {
-  if (++steps_ > most_steps)
+  if (++steps_ > most_steps_written)
     throw ScheduleTooLarge(
-        fmt::format("this schedule takes more than {} steps: ask for one rank's program", most_steps));
+        fmt::format("this schedule takes more than {} steps: ask for one rank's program", most_steps_written));
   const auto self = static_cast<std::int32_t>(o.program.steps.size());
   channels_ = std::max(channels_, step.channel + 1);
   o.program.set_further(step, further);

@@ -12,6 +12,9 @@
 
 namespace trellis::schedule {
 
+// A larger schedule would not fit in the memory of an ordinary machine.
+inline constexpr std::int64_t most_steps_written = 30'000'000;
+
 class Recorder {
  public:
   // Sees a program after each step that is added. Returns false to stop recording.

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "schedule/proof/folded.h"
+#include "schedule/schedule_too_large.h"
 #include "tests/schedule/requests.h"
 
 namespace trellis::schedule {
@@ -115,6 +116,26 @@ TEST(Algorithms, CountChunksBeyondThirtyTwoBits) {
             "256 channels of 1 segments on 16777216 ranks make 4294967296 chunks: expected at most 2147483647");
   const Request levels{.dims = {1 << 14, 1 << 15}, .channels = 256, .segments = 1 << 16, .levels = {"ring", "ring"}};
   EXPECT_NE(refusal(algorithm_named("hierarchical"), levels).find("9007199254740992 chunks"), std::string::npos);
+}
+
+// Known from a few ranks' programs. A tree's root alone tells nothing of the others.
+TEST(Algorithms, RefuseMoreStepsThanAreWrittenOutBeforeTheyWrite) {
+  const Request r{.operation = {.collective = Collective::all_to_all}, .dims = {16, 16}};
+  for (const char* name : {"direct", "pairwise", "hierarchical"}) {
+    const Algorithm& algorithm = algorithm_named(name);
+    const auto steps = static_cast<std::int64_t>(make_program(algorithm, r, 0).steps.size()) * r.ranks();
+    expect_writable(algorithm, r, steps + 16 * r.ranks());
+    try {
+      expect_writable(algorithm, r, steps / 2);
+      FAIL() << name;
+    } catch (const ScheduleTooLarge& e) {
+      const std::string said = fmt::format("{} on 16x16 takes at least {} steps, which need ", name, steps);
+      EXPECT_TRUE(std::string(e.what()).starts_with(said)) << e.what();
+      EXPECT_NE(std::string(e.what()).find(fmt::format("GB of memory; up to {} are", steps / 2)), std::string::npos);
+    }
+  }
+  const Request tree{.operation = {.collective = Collective::broadcast}, .dims = {256}};
+  expect_writable(algorithm_named("direct"), tree, 2 * 256);
 }
 
 // Data may fit although its scratch is more than a program can number.

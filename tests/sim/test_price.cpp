@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "schedule/schedule_too_large.h"
 #include "sim/cluster/choose/choice.h"
 #include "sim/cluster/machine/launch.h"
 #include "sim/cluster/price/interval.h"
@@ -125,6 +126,31 @@ TEST(Price, ADirectExchangeAlongATorusIsSimulatedByOneRank) {
 }
 
 // 299 arrivals, at many different times.
+// Its 992 transfers and 32 copies need 60 KB. Folded, where it folds, one rank's do.
+TEST(Price, AnExchangeThatDoesNotFitInMemoryIsRefusedAtOnce) {
+  const Machine m = machine_named("torus:4x8");
+  for (const auto& [name, advice] : {std::pair("direct", "it folded, fewer ranks"), {"pairwise", "fewer ranks"}}) {
+    const CompiledSchedule pattern(schedule::algorithm_named(name),
+                                   {.operation = {.collective = Collective::all_to_all}, .dims = {4, 8}});
+    const auto time = [&](bool fold, std::uint64_t most_memory) {
+      return sim::Run(m, {{.pattern = &pattern, .bytes = 1 << 20}}, {.fold = fold, .most_memory = most_memory}).run();
+    };
+    EXPECT_EQ(time(true, std::string(name) == "direct" ? 20'000 : 100'000), time(false, 100'000)) << name;
+    try {
+      time(false, 20'000);
+      FAIL() << name;
+    } catch (const schedule::ScheduleTooLarge& e) {
+      const std::string said = e.what();
+      EXPECT_TRUE(said.starts_with("1024 moves of 32 simulated ranks need at least ")) << said;
+      EXPECT_TRUE(
+          said.ends_with(fmt::format("GB of memory, and 2e-05 GB are available: try {}, or an algorithm of "
+                                     "fewer messages such as bruck",
+                                     advice)))
+          << said;
+    }
+  }
+}
+
 TEST(Price, ASumWaitsForAllArrivals) {
   const Machine m = machine_named("ring:300");
   const CompiledSchedule pattern(schedule::algorithm_named("direct"),

@@ -70,6 +70,7 @@ schedule::Symmetry all_distinct(Rank ranks) { return {{{schedule::SymmetryAxis::
 Schedule make_or_stop(const schedule::Algorithm& algorithm, const schedule::Request& request,
                       const CompiledSchedule::Stopped& stopped) {
   if (!stopped || !refusal(algorithm, request).empty()) return make(algorithm, request);
+  expect_writable(algorithm, request, schedule::most_steps_written);
   return {.task = task_of(algorithm, request),
           .algorithm = algorithm.name,
           .programs = polled(algorithm, request, {}, stopped)};

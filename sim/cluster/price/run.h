@@ -40,6 +40,7 @@ struct RunSettings {
   Time limit = forever;  // of simulated time; give up beyond
   bool trace = false;    // record when each move ran, and why not earlier
   std::vector<Load> loads = {};
+  std::uint64_t most_memory = 0;  // bytes for ranks, routes and moves; 0: what this host has
   // Makes the network of these capacities; empty: flows. Tests put a reference model here.
   std::function<std::unique_ptr<Network>(const std::vector<Rate>&)> network = {};
   std::optional<std::uint64_t> noise = {};  // a seed: software delays vary at random, for each rank separately
@@ -57,6 +58,8 @@ struct Trace {
 
 class Run {
  public:
+  // Throws schedule::ScheduleTooLarge, before it builds them, when ranks, routes and moves need more memory than there
+  // is.
   Run(const Machine&, std::vector<SimulatedCollective>, RunSettings);
   ~Run();
   // Throws invalid_argument when a step can never start. Returns forever if it gave up.

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "kernels/dispatch/available_memory.h"
+#include "schedule/schedule_too_large.h"
 #include "sim/cluster/network/flow_network.h"
 #include "sim/cluster/network/hybrid_flow_network.h"
 #include "sim/cluster/network/uncontended_network.h"
@@ -57,6 +59,7 @@ Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> col
     chunk_work_.push_back(chunk > 0 ? static_cast<Work>(chunk) * work_of_byte
                                     : static_cast<Work>(collectives_[collective].bytes) * work_of_byte / chunks);
   }
+  expect_memory(folds);
   for (std::size_t i = 0; i < seats_.size(); ++i) add_peers(seats_[i], own_[i]);
   for (std::uint32_t i = 0; i < collectives_.size(); ++i) {
     const auto& members = collectives_[i].members;
@@ -180,18 +183,52 @@ void Run::Engine::add_seats(std::uint32_t collective) {
   }
 }
 
+// Counted from the programs. Routes are as long as those of each collective's first rank.
+void Run::Engine::expect_memory(bool folds) const {
+  constexpr double no_question = 1 << 28;  // bytes that every host has
+  double needed = 0, moves = 0;
+  for (std::uint32_t i = 0; i < collectives_.size(); ++i) {
+    const std::uint32_t end =
+        i + 1 < collectives_.size() ? first_seat_[i + 1] : static_cast<std::uint32_t>(seats_.size());
+    if (first_seat_[i] == end) continue;
+    const auto& members = collectives_[i].members;
+    const Seat& first = seats_[first_seat_[i]];
+    std::vector<ResourceId> way;
+    for (const Rank named : program(first).peers) {
+      const Rank r = collectives_[i].pattern->peer(own_[first_seat_[i]], named);
+      machine_.route(first.rank, members.empty() ? r : members[static_cast<std::size_t>(r)], way);
+    }
+    const double peers = std::max<double>(1, static_cast<double>(program(first).peers.size()));
+    const double of_peer = sizeof(Peer) + sizeof(Use) * static_cast<double>(way.size()) / peers;
+    for (std::uint32_t at = first_seat_[i]; at < end; ++at) {
+      const PatternClass& ours = program(seats_[at]);
+      needed += sizeof(Seat) + of_peer * static_cast<double>(ours.peers.size());
+      moves += static_cast<double>(ours.moves.size());
+    }
+  }
+  needed += moves * (settings_.trace ? sizeof(Trace) + 1 : 1);  // and what it still waits for, a byte
+  if (settings_.most_memory == 0 && needed < no_question) return;
+  const double most =
+      static_cast<double>(settings_.most_memory > 0 ? settings_.most_memory : kernels::available_memory());
+  if (needed <= most) return;
+  throw schedule::ScheduleTooLarge(fmt::format(
+      "{:.0f} moves of {} simulated ranks need at least {:.3g} GB of memory, and {:.3g} GB are available: try {}fewer "
+      "ranks, or an algorithm of fewer messages such as bruck",
+      moves, seats_.size(), needed * 1e-9, most * 1e-9, folds && !folding_ ? "it folded, " : ""));
+}
+
 void Run::Engine::add_peers(Seat& seat, Rank own) {
   const CompiledSchedule& pattern = *collectives_[seat.collective].pattern;
   const auto& members = collectives_[seat.collective].members;
   std::vector<ResourceId> way;
   std::vector<Use> uses;
-  seat.first_peer = static_cast<std::uint32_t>(peers_.size());
+  seat.first_peer = peers_.size(), seat.first_link = links_.size();
   for (Rank named : program(seat).peers) {
     const Rank r = pattern.peer(own, named), at = members.empty() ? r : members[static_cast<std::size_t>(r)];
     Peer peer{
         .seat = folding_ ? seat_of(seat.collective, at) : first_seat_[seat.collective] + static_cast<std::uint32_t>(r),
         .rank = at,
-        .first = static_cast<std::uint32_t>(links_.size())};
+        .first = static_cast<std::uint32_t>(links_.size() - seat.first_link)};
     way.clear();
     machine_.route(seat.rank, at, way);
     uses.clear();
@@ -223,12 +260,13 @@ void Run::Engine::uses_of(const Seat& seat, const Move& m, std::vector<Use>& use
     return use(seat.dma, touches);
   }
   const Peer& peer = peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)];
-  uses.insert(uses.end(), links_.begin() + peer.first, links_.begin() + peer.first + peer.count);
+  const Use* links = links_.data() + seat.first_link;
+  uses.insert(uses.end(), links + peer.first, links + peer.first + peer.count);
   std::uint32_t writes = 1;
   if (m.second != no_peer) {
     const Peer& also = peers_[seat.first_peer + static_cast<std::uint32_t>(m.second)];
     for (std::uint32_t i = also.first; i < also.first + also.count; ++i)
-      add_use(uses, links_[i].resource, links_[i].weight);
+      add_use(uses, links[i].resource, links[i].weight);
     use(seats_[also.seat].hbm, 1);
     ++writes;
   }

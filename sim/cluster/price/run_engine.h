@@ -22,7 +22,7 @@ class Run::Engine {
   // A simulated rank of a collective, which other ranks may be folded into.
   struct Seat {
     std::uint32_t collective = 0, program = 0;  // the class in the collective's pattern
-    std::uint32_t first_peer = 0;
+    std::uint64_t first_peer = 0, first_link = 0;
     std::uint32_t stride = 1;  // between the numbers of its moves
     std::uint64_t first_move = 0;
     Rank rank = 0;  // of the machine
@@ -36,7 +36,7 @@ class Run::Engine {
   struct Peer {
     std::uint32_t seat = 0;
     Rank rank = 0;
-    std::uint32_t first = 0, count = 0;  // the links on the route there
+    std::uint32_t first = 0, count = 0;  // the links on the route there, after the seat's first
     Time latency = 0;
     bool away = false;         // on another host
     std::uint8_t sending = 0;  // a bit for each lane on which something moves
@@ -81,6 +81,7 @@ class Run::Engine {
  private:
   std::optional<schedule::Symmetry> symmetry();
   void add_seats(std::uint32_t collective);
+  void expect_memory(bool folds) const;
   void add_loads();
   void add_peers(Seat&, Rank own);
   std::uint32_t number(ResourceId);

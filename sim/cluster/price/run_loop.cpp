@@ -211,7 +211,7 @@ class Loop {
     const std::uint64_t line = std::uint64_t{at} << 32;
     if (goes_away(seat, m)) return {.busy = &seat.sends_away, .line = line};
     const std::uint32_t lane = m.channel % Run::Engine::lanes;
-    const std::uint32_t peer = seat.first_peer + static_cast<std::uint32_t>(m.peer);
+    const std::uint64_t peer = seat.first_peer + static_cast<std::uint32_t>(m.peer);
     return {.busy = &e_.peers_[peer].sending,
             .bit = static_cast<std::uint8_t>(1U << lane),
             .line = line + (static_cast<std::uint32_t>(m.peer) + 1) * Run::Engine::lanes + lane};
