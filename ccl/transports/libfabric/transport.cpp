@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ccl/transports/libfabric/data/lane_receiver.h"
-#include "ccl/transports/libfabric/data/lane_sender.h"
+#include "ccl/transports/libfabric/lanes/lane_receiver.h"
+#include "ccl/transports/libfabric/lanes/lane_sender.h"
 #include "ccl/transports/libfabric/presence/crowding.h"
 #include "ccl/transports/libfabric/presence/neighbours.h"
 

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/transports/libfabric/data/offers.h"
 #include "ccl/transports/libfabric/data/packet.h"
+#include "ccl/transports/libfabric/lanes/offers.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
 #include "ccl/transports/libfabric/presence/replay_window.h"
 #include "ccl/transports/libfabric/presence/seal.h"

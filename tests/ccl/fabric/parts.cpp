@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ccl/transports/libfabric/data/known.h"
-#include "ccl/transports/libfabric/data/landings.h"
+#include "ccl/transports/libfabric/lanes/landings.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
 #include "ccl/transports/libfabric/rails/overdue.h"
 #include "ccl/transports/libfabric/rails/rails.h"

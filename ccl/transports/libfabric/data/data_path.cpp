@@ -7,9 +7,9 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "ccl/transports/libfabric/data/lane_receiver.h"
-#include "ccl/transports/libfabric/data/lane_sender.h"
 #include "ccl/transports/libfabric/data/register_region.h"
+#include "ccl/transports/libfabric/lanes/lane_receiver.h"
+#include "ccl/transports/libfabric/lanes/lane_sender.h"
 #include "ccl/transports/libfabric/presence/control.h"
 #include "ccl/transports/libfabric/wire/address_list.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"

@@ -7,11 +7,11 @@
 
 #include "ccl/config.h"
 #include "ccl/transports/libfabric/data/known.h"
-#include "ccl/transports/libfabric/data/landings.h"
 #include "ccl/transports/libfabric/data/packet_pool.h"
 #include "ccl/transports/libfabric/data/piece.h"
 #include "ccl/transports/libfabric/data/rail_monitor.h"
 #include "ccl/transports/libfabric/data/registrations.h"
+#include "ccl/transports/libfabric/lanes/landings.h"
 #include "ccl/transports/libfabric/presence/presence.h"
 #include "ccl/transports/libfabric/rails/rails.h"
 #include "ccl/transports/libfabric/rails/traffic.h"

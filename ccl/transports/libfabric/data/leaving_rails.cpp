@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "ccl/transports/libfabric/data/data_path.h"
-#include "ccl/transports/libfabric/data/lane_receiver.h"
-#include "ccl/transports/libfabric/data/lane_sender.h"
 #include "ccl/transports/libfabric/data/register_region.h"
+#include "ccl/transports/libfabric/lanes/lane_receiver.h"
+#include "ccl/transports/libfabric/lanes/lane_sender.h"
 #include "ccl/transports/libfabric/presence/control.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
 

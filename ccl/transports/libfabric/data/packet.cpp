@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "ccl/transports/libfabric/data/landings.h"
+#include "ccl/transports/libfabric/lanes/landings.h"
 #include "kernels/types/crc32c.h"
 
 namespace trellis::ccl::libfabric {

@@ -1,4 +1,4 @@
-#include "ccl/transports/libfabric/data/landings.h"
+#include "ccl/transports/libfabric/lanes/landings.h"
 
 #include <algorithm>
 

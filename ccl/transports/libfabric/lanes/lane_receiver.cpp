@@ -1,4 +1,4 @@
-#include "ccl/transports/libfabric/data/lane_receiver.h"
+#include "ccl/transports/libfabric/lanes/lane_receiver.h"
 
 #include <algorithm>
 
