@@ -113,12 +113,12 @@ std::unique_ptr<Exposed> FabricTransport::expose(void* data, std::size_t bytes) 
 
 Sender& FabricTransport::sender(Rank to, int lane) {
   const std::lock_guard lock(data_->mutex());
-  return data_->sender(to, lane);
+  return data_->ends().sender(to, lane);
 }
 
 Receiver& FabricTransport::receiver(Rank from, int lane) {
   const std::lock_guard lock(data_->mutex());
-  return data_->receiver(from, lane);
+  return data_->ends().receiver(from, lane);
 }
 
 bool FabricTransport::wait(std::uint32_t idle) {

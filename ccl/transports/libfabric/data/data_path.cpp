@@ -19,14 +19,9 @@
 namespace trellis::ccl::libfabric {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr std::size_t usual_eager = std::size_t{32} << 10;
 constexpr std::size_t least_piece = std::size_t{32} << 10, usual_piece = std::size_t{512} << 10;
 constexpr std::size_t slowest = 125'000;  // bytes a second, of a link that is waited for
-constexpr std::size_t first_receives = 4, most_receives = 64;
-constexpr std::size_t most_packets = std::size_t{1} << 20;
-constexpr Clock::duration first_pause = 20us, longest_pause = 5ms;  // before a packet that failed is sent again
 
 // This rank's number among the ranks of its host.
 AmongRanks among_ranks(const Presence& p) {
@@ -57,11 +52,10 @@ DataPath::DataPath(const FabricSettings& s, bool on_device, std::shared_ptr<Pres
       control_(std::move(c)),
       settings_(s),
       use_{.among = among_ranks(*presence_), .device_memory = on_device},
-      lanes_(lanes),
-      wanted_posted_(first_receives),
       rails_(s.rails),
       registrations_(static_cast<std::size_t>(s.registrations),
                      [this](const Registrations::Range& r, bool for_peers) { return registered(r, for_peers); }),
+      ends_(*this, presence_->ranks(), lanes),
       traffic_(presence_->ranks()),
       monitor_(*presence_, *control_, rails_, traffic_),
       watch_(device::watched_memory().watch([this](const std::byte* begin, std::size_t bytes) {
@@ -70,24 +64,15 @@ DataPath::DataPath(const FabricSettings& s, bool on_device, std::shared_ptr<Pres
       })) {
   for (int rail = 0; rail < s.rails; ++rail)
     wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail, rail, use_));
-  const auto ranks = static_cast<std::size_t>(presence_->ranks());
   limits_ = common_limits(wires_);
   rails_ = Rails(s.rails, pieces_of(limits_.outstanding));
   landings_ = Landings(limits_.places, net::random_number());
   eager_bytes_ = std::min(usual_eager, limits().message - sizeof(Packet));
   most_piece_ = std::clamp(in_time(presence_->timeout()), least_piece, usual_piece);
-  open_pools();
-  known_.resize(ranks);
-  senders_.resize(ranks * static_cast<std::size_t>(lanes));
-  receivers_.resize(ranks * static_cast<std::size_t>(lanes));
-  post_receives();
-}
-
-void DataPath::open_pools() {
-  const std::size_t packet = sizeof(Packet) + std::max(eager_bytes_, sizeof(Grant));
-  incoming_ = std::make_unique<PacketPool>(wire(packet_rail()), packet, most_packets);
-  outgoing_ = std::make_unique<PacketPool>(wire(packet_rail()), packet, limits().outstanding);
-  posted_ = 0;
+  known_.resize(static_cast<std::size_t>(presence_->ranks()));
+  packets_ =
+      std::make_unique<PacketChannel>(sizeof(Packet) + std::max(eager_bytes_, sizeof(Grant)), limits().outstanding);
+  packets_->open(wire(packet_rail()), packet_rail());
 }
 
 DataPath::~DataPath() {
@@ -99,15 +84,9 @@ void DataPath::close() {
   if (closed()) return;
   for (const auto& wire : wires_)
     if (wire) wire->end();
-  for (const auto& end : senders_)
-    if (end) end->drop();
-  for (const auto& end : receivers_)
-    if (end) end->drop();
+  ends_.each([](auto& end) { end.drop(); });
   registrations_.drop();
-  to_repeat_.clear();
-  incoming_.reset();
-  outgoing_.reset();
-  former_.clear();
+  packets_.reset();
   wires_.clear();
 }
 
@@ -115,10 +94,6 @@ RegisteredMemory DataPath::registered(const Registrations::Range& r, bool for_pe
   std::vector<std::unique_ptr<MemoryRegion>> regions;
   for (const auto& wire : wires_) regions.push_back(wire ? register_region(*wire, r, for_peers) : nullptr);
   return {r, for_peers, std::move(regions)};
-}
-
-std::size_t DataPath::index(Rank r, int lane) const {
-  return static_cast<std::size_t>(r) * static_cast<std::size_t>(lanes_) + static_cast<std::size_t>(lane);
 }
 
 // Remote writes choose a rail by load; tagged messages use the rail on which their receives are posted.
@@ -150,47 +125,19 @@ fi_addr_t DataPath::address_of(Rank r, int rail) {
   return peer.addresses[at] = wire(rail).know(addresses[at - first], static_cast<std::uint32_t>(r));
 }
 
-LaneSender& DataPath::sender(Rank to, int lane) {
-  auto& end = senders_[index(to, lane)];
-  if (!end) end = std::make_unique<LaneSender>(*this, to, lane);
-  return *end;
-}
-
-LaneReceiver& DataPath::receiver(Rank from, int lane) {
-  auto& end = receivers_[index(from, lane)];
-  if (!end) end = std::make_unique<LaneReceiver>(*this, from, lane);
-  return *end;
-}
-
 bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_bytes) {
   if (!known(to).moved) return false;
   const int rail = packet_rail();
   const fi_addr_t address = address_of(to, rail);
   if (address == FI_ADDR_UNSPEC) return false;
+  const std::span payload(static_cast<const std::byte*>(more), more_bytes);
   packet.token = presence_->identity();
   packet.from = presence_->rank();
   packet.to = to;
-  LaneReceiver* const back = receivers_[index(to, packet.lane)].get();
+  LaneReceiver* const back = ends_.known_receiver(to, packet.lane);
   packet.taken = back == nullptr ? 0 : back->taken();
-  if (checks()) packet.checksum = checksum_of(packet, {static_cast<const std::byte*>(more), more_bytes});
-  const std::size_t bytes = sizeof packet + more_bytes;
-  bool sent = false;
-  std::array<std::byte, 512> flat;
-  if (settings_.rails == 1 && bytes <= std::min(limits().inject, flat.size())) {  // no event tells whether it has gone
-    std::memcpy(flat.data(), &packet, sizeof packet);
-    if (more_bytes != 0) std::memcpy(flat.data() + sizeof packet, more, more_bytes);
-    sent = wire(rail).inject(address, flat.data(), bytes);
-  } else if (PacketBuffer* const b = outgoing_->take(WireOperation::What::packet_out); b != nullptr) {
-    std::memcpy(b->data, &packet, sizeof packet);
-    if (more_bytes != 0) std::memcpy(b->data + sizeof packet, more, more_bytes);
-    b->to = address;
-    b->peer = to;
-    b->bytes = bytes;
-    b->pause = {};
-    sent = b->under_way = wire(rail).send(address, {b->data, bytes, b->descriptor}, *b);
-    if (!sent) outgoing_->give(b);
-  }
-  if (!sent) return false;
+  if (checks()) packet.checksum = checksum_of(packet, payload);
+  if (!packets_->send(address, packet, payload, settings_.rails == 1)) return false;
   if (back != nullptr) back->told();
   traffic_.sent(to, rail);
   return true;
@@ -226,29 +173,15 @@ bool DataPath::receive_piece(const LocalBytes& b, std::uint32_t number) {
   return true;
 }
 
-void DataPath::give(PacketBuffer* b) { b->pool->give(b); }
-
-// Keeps as many receives posted as packets may arrive at once; buffers that lanes keep are replaced.
-void DataPath::post_receives() {
-  if (posted_ < wanted_posted_ / 2) wanted_posted_ = std::min(2 * wanted_posted_, most_receives);
-  for (; posted_ < wanted_posted_; ++posted_) {
-    PacketBuffer* const b = incoming_->take(WireOperation::What::packet_in);
-    if (b == nullptr) return;
-    b->rail = packet_rail();
-    if (wire(packet_rail()).receive({b->data, incoming_->packet_bytes(), b->descriptor}, *b)) continue;
-    return give(b);
-  }
-}
-
 void DataPath::progress() {
   if (closed()) return;
-  if (!to_repeat_.empty()) repeat();
+  packets_->repeat();
   std::array<WireEvent, 16> events;
   for (int rail = packet_rail(); rail < rails(); ++rail)
     for (int rounds = 0; rounds < 4 && has_rail(rail); ++rounds) {
       const std::size_t count = wire(rail).poll(events);
       for (std::size_t i = 0; i < count; ++i) happened(events[i], rail);
-      if (posted_ < wanted_posted_) post_receives();
+      packets_->post_receives();
       if (count < events.size()) break;
     }
   look_after_rails();
@@ -262,11 +195,15 @@ void DataPath::happened(const WireEvent& e, int rail) {
   switch (e.operation->what) {
     case WireOperation::What::packet_in: {
       auto* const b = static_cast<PacketBuffer*>(e.operation);
-      --posted_;
-      return well ? take(b) : give(b);
+      packets_->received();
+      return well ? take(b) : PacketChannel::give(b);
     }
-    case WireOperation::What::packet_out:
-      return packet_gone(static_cast<PacketBuffer*>(e.operation), well);
+    case WireOperation::What::packet_out: {
+      // Sent again for as long as its receiver may be alive: no other packet carries its news. The receiver drops a
+      // duplicate by its number.
+      auto* const b = static_cast<PacketBuffer*>(e.operation);
+      return packets_->sent(b, well || presence_->left(b->peer));
+    }
     case WireOperation::What::piece_in: {
       auto* const in = static_cast<PieceIn*>(e.operation);
       if (well) land(in->number, rail);
@@ -287,25 +224,6 @@ void DataPath::piece_ended(PieceOut& p, bool well) {
   pieces_out_.free.push_back(&p);
 }
 
-// Retransmits a packet that failed, for as long as its receiver may be alive: no other packet carries its news. The
-// receiver drops a duplicate by its number.
-void DataPath::packet_gone(PacketBuffer* b, bool well) {
-  b->under_way = false;
-  b->again = {};
-  if (well || presence_->left(b->peer)) return b->pool->give(b);
-  b->pause = std::clamp<Clock::duration>(2 * b->pause, first_pause, longest_pause);
-  b->again = Clock::now() + b->pause;
-  to_repeat_.push_back(b);
-}
-
-void DataPath::repeat() {
-  const Deadline now = Clock::now();
-  std::erase_if(to_repeat_, [&](PacketBuffer* b) {
-    if (now < b->again || !wire(packet_rail()).send(b->to, {b->data, b->bytes, b->descriptor}, *b)) return false;
-    return b->under_way = true;
-  });
-}
-
 void DataPath::land(std::uint32_t piece, int rail) {
   if (const Rank from = landings_.land(piece); from >= 0) traffic_.arrived(from, rail);
 }
@@ -316,20 +234,20 @@ void DataPath::expect_undamaged() const {
 
 void DataPath::take(PacketBuffer* b) {
   const std::span<const std::byte> all(b->data, b->pool->packet_bytes());
-  const Addressee self{presence_->identity(), presence_->rank(), presence_->ranks(), lanes_};
+  const Addressee self{presence_->identity(), presence_->rank(), presence_->ranks(), ends_.lanes()};
   if (checks())
     if (const auto from = sender_of_damaged(all, self)) {
       damaged_by_ = from;
       if (*from >= 0) traffic_.arrived(*from, b->rail);  // its sender need not wait for that
-      return give(b);
+      return PacketChannel::give(b);
     }
   Packet p;
-  if (!read_packet(all, self, p)) return give(b);
+  if (!read_packet(all, self, p)) return PacketChannel::give(b);
   const std::span<const std::byte> payload = payload_of(p, all);
   traffic_.arrived(p.from, b->rail);
-  LaneSender& there = sender(p.from, p.lane);
+  LaneSender& there = ends_.sender(p.from, p.lane);
   there.taken(p.taken);
-  if (p.kind == Packet::Kind::sum) receiver(p.from, p.lane).summed(p, sum_in(payload));
+  if (p.kind == Packet::Kind::sum) ends_.receiver(p.from, p.lane).summed(p, sum_in(payload));
   if (p.kind == Packet::Kind::grant) there.granted(p, grant_in(payload));
   if (p.kind == Packet::Kind::ask || p.kind == Packet::Kind::lack) {
     std::vector<std::uint32_t> pieces(p.bytes);
@@ -337,20 +255,19 @@ void DataPath::take(PacketBuffer* b) {
     if (p.kind == Packet::Kind::lack)
       there.lacking(p, pieces);
     else
-      receiver(p.from, p.lane).asked(p, std::move(pieces));
+      ends_.receiver(p.from, p.lane).asked(p, std::move(pieces));
   }
   const bool message = p.kind == Packet::Kind::eager || p.kind == Packet::Kind::announce;
-  if (!message || !receiver(p.from, p.lane).arrive(p, b)) give(b);
+  if (!message || !ends_.receiver(p.from, p.lane).arrive(p, b)) PacketChannel::give(b);
 }
 
 bool DataPath::could_advance() const {
-  return std::ranges::any_of(receivers_, [](const auto& end) { return end && end->could_advance(); }) ||
-         std::ranges::any_of(senders_, [](const auto& end) { return end && end->could_advance(); });
+  return ends_.any([](const auto& end) { return end.could_advance(); });
 }
 
 std::optional<std::uint32_t> DataPath::unread(Rank from, int lane) const {
-  const auto& end = receivers_[index(from, lane)];
-  return end ? end->unread() : std::nullopt;
+  const LaneReceiver* const end = ends_.known_receiver(from, lane);
+  return end != nullptr ? end->unread() : std::nullopt;
 }
 
 bool DataPath::all_arrived() {
@@ -372,12 +289,6 @@ bool DataPath::all_arrived() {
   return all;
 }
 
-std::size_t DataPath::memory_bytes() const {
-  std::size_t sum = 0;
-  if (incoming_) sum += incoming_->memory_bytes() + outgoing_->memory_bytes();
-  for (const auto& end : receivers_)
-    if (end) sum += end->memory_bytes();
-  return sum;
-}
+std::size_t DataPath::memory_bytes() const { return (packets_ ? packets_->memory_bytes() : 0) + ends_.memory_bytes(); }
 
 }  // namespace trellis::ccl::libfabric

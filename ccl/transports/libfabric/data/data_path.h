@@ -7,11 +7,12 @@
 
 #include "ccl/config.h"
 #include "ccl/transports/libfabric/data/known.h"
-#include "ccl/transports/libfabric/data/packet_pool.h"
+#include "ccl/transports/libfabric/data/packet_channel.h"
 #include "ccl/transports/libfabric/data/piece.h"
 #include "ccl/transports/libfabric/data/rail_monitor.h"
 #include "ccl/transports/libfabric/data/registrations.h"
 #include "ccl/transports/libfabric/lanes/landings.h"
+#include "ccl/transports/libfabric/lanes/lane_ends.h"
 #include "ccl/transports/libfabric/presence/presence.h"
 #include "ccl/transports/libfabric/rails/rails.h"
 #include "ccl/transports/libfabric/rails/traffic.h"
@@ -20,8 +21,6 @@
 namespace trellis::ccl::libfabric {
 
 class ControlLink;
-class LaneSender;
-class LaneReceiver;
 
 class DataPath {
  public:
@@ -30,8 +29,7 @@ class DataPath {
 
   std::mutex& mutex() { return mutex_; }
   std::vector<std::byte> address() const;  // of all wires, for the peers
-  LaneSender& sender(Rank to, int lane);
-  LaneReceiver& receiver(Rank from, int lane);
+  LaneEnds& ends() { return ends_; }
   void progress();
   int descriptor() { return closed() ? Wire::none : wire(packet_rail()).descriptor(); }
   void close();  // nothing touches the caller's memory after this
@@ -62,7 +60,6 @@ class DataPath {
   // True if a piece that did not complete over this rail can no longer arrive there, so that it may be retransmitted.
   bool is_over(Rank to, int rail) const;
   bool receive_piece(const LocalBytes&, std::uint32_t number);
-  void give(PacketBuffer*);                           // a packet that was received, after use
   bool checks() const { return settings_.checksum; }  // checksums are sent, and looked at
   void expect_undamaged() const;                      // throws Damaged if a packet was
   void resume_later() { all_resumed_ = false; }       // an end has something to say, for which there was no room
@@ -77,14 +74,8 @@ class DataPath {
   void happened(const WireEvent&, int rail);
   void look_after_rails();
   void leave_rail(int rail);
-  void open_pools();
-  void move_packets();
   void begin_again_with_those_who_moved();
-  void post_receives();
-  void packet_gone(PacketBuffer*, bool well);
   void piece_ended(PieceOut&, bool well);
-  void repeat();
-  std::size_t index(Rank, int lane) const;
   KnownPeer& known(Rank r) { return known_[static_cast<std::size_t>(r)]; }
   fi_addr_t address_of(Rank, int rail);  // FI_ADDR_UNSPEC: it has not told it yet
 
@@ -93,16 +84,12 @@ class DataPath {
   const std::shared_ptr<ControlLink> control_;
   const FabricSettings settings_;
   const WireUse use_;
-  const int lanes_;
   std::optional<Rank> damaged_by_;            // who sent a packet that was damaged; -1: it can't be told
   std::vector<std::unique_ptr<Wire>> wires_;  // by rail; null: it was left
   WireLimits limits_;
   std::size_t eager_bytes_ = 0, most_piece_ = 0;
-  std::unique_ptr<PacketPool> incoming_, outgoing_;
-  std::vector<std::unique_ptr<PacketPool>> former_;  // of rails that were left
+  std::unique_ptr<PacketChannel> packets_;  // over the first open rail
   bool all_moved_ = true, all_resumed_ = true, all_told_ = true, no_more_rails_ = false;
-  std::size_t posted_ = 0, wanted_posted_;  // receives
-  std::vector<PacketBuffer*> to_repeat_;
   Rails rails_;
   Deadline looked_for_moves_ = {};
   PiecePool<PieceOut> pieces_out_;
@@ -110,8 +97,7 @@ class DataPath {
   Landings landings_;
   Registrations registrations_;
   std::vector<KnownPeer> known_;  // by rank
-  std::vector<std::unique_ptr<LaneSender>> senders_;
-  std::vector<std::unique_ptr<LaneReceiver>> receivers_;
+  LaneEnds ends_;
   Traffic traffic_;
   RailMonitor monitor_;
   std::unique_ptr<device::WatchedMemory::Watch> watch_;

@@ -62,12 +62,11 @@ void DataPath::leave_rail(int rail) {
   std::array<WireEvent, 16> had_come;
   while (const std::size_t count = wire->poll(had_come))
     for (std::size_t i = 0; i < count; ++i) happened(had_come[i], rail);
-  for (const auto& end : senders_)
-    if (end) end->drop_rail(rail);
-  for (const auto& end : receivers_)
-    if (end) end->drop_rail(rail);
+  ends_.each([&](auto& end) { end.drop_rail(rail); });
   registrations_.drop_rail(rail);
-  if (carries_packets) move_packets();
+  // Their news is repeated to each rank that has closed the rail too: until then they might still arrive, and be
+  // counted.
+  if (carries_packets) packets_->open(this->wire(packet_rail()), packet_rail());
   for (const auto& p : pieces_out_.all) {
     if (!p->under_way || p->rail != rail) continue;
     piece_ended(*p, false);
@@ -79,30 +78,11 @@ void DataPath::leave_rail(int rail) {
   control_->wake();
 }
 
-// Repeats all news of the closed rail's packets to each rank that has closed it too: until then the packets might still
-// arrive, and be counted.
-void DataPath::move_packets() {
-  to_repeat_.clear();
-  for (auto* const pool : {&incoming_, &outgoing_}) {
-    (*pool)->leave_wire();
-    former_.push_back(std::move(*pool));
-  }
-  open_pools();
-  post_receives();
-}
-
 void DataPath::tell_soon() {
   if (std::exchange(all_told_, false)) looked_for_moves_ = Clock::now();  // so it takes as long until the next look
 }
 
 void DataPath::begin_again_with_those_who_moved() {
-  const auto lanes = static_cast<std::size_t>(lanes_);
-  const auto each_end = [&](std::size_t r, auto&& f) {
-    for (std::size_t i = r * lanes; i < (r + 1) * lanes; ++i) {
-      if (senders_[i]) f(*senders_[i]);
-      if (receivers_[i]) f(*receivers_[i]);
-    }
-  };
   const Deadline now = Clock::now();
   if (all_resumed_ && now - looked_for_moves_ < between_looks_for_moves) return;
   looked_for_moves_ = now;
@@ -111,11 +91,11 @@ void DataPath::begin_again_with_those_who_moved() {
     const auto rank = static_cast<Rank>(r);
     if (!known_[r].moved && presence_->rails_left_by(rank).first_outside() == packet_rail()) {
       known_[r].moved = true;
-      each_end(r, [](auto& end) { end.begin_again(); });
+      ends_.each_of(rank, [](auto& end) { end.begin_again(); });
     }
     all_moved_ = all_moved_ && known_[r].moved;
     if (known_[r].moved && !presence_->left(rank))
-      each_end(r, [&](auto& end) { all_resumed_ = end.resume() && all_resumed_; });
+      ends_.each_of(rank, [&](auto& end) { all_resumed_ = end.resume() && all_resumed_; });
   }
 }
 

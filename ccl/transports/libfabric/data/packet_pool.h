@@ -21,7 +21,6 @@ struct PacketBuffer : WireOperation {
   fi_addr_t to = FI_ADDR_UNSPEC;
   Rank peer = -1;
   std::size_t bytes = 0;
-  bool under_way = false;
   Deadline again = {};         // when it is sent again, after it has failed
   Clock::duration pause = {};  // before that
 };
