@@ -12,14 +12,17 @@ find_package(fmt QUIET)
 trellis_needs(fmt_FOUND libfmt-dev)
 find_package(pugixml QUIET)
 trellis_needs(pugixml_FOUND libpugixml-dev)
-# hwloc has no CMake package.
+# nettle and hwloc have no CMake packages.
+find_path(NETTLE_INCLUDE_DIR nettle/hmac.h)
+find_library(NETTLE_LIBRARY nettle)
+trellis_needs(NETTLE_LIBRARY nettle-dev)
 find_path(HWLOC_INCLUDE_DIR hwloc.h)
 find_library(HWLOC_LIBRARY hwloc)
 trellis_needs(HWLOC_LIBRARY libhwloc-dev)
 # oneDNN's CMake package asks for OpenCL's development files, which nothing here needs. May be absent.
 find_path(DNNL_INCLUDE_DIR dnnl.hpp)
 find_library(DNNL_LIBRARY dnnl)
-mark_as_advanced(HWLOC_INCLUDE_DIR HWLOC_LIBRARY DNNL_INCLUDE_DIR DNNL_LIBRARY)
+mark_as_advanced(NETTLE_INCLUDE_DIR NETTLE_LIBRARY HWLOC_INCLUDE_DIR HWLOC_LIBRARY DNNL_INCLUDE_DIR DNNL_LIBRARY)
 # Only the headers: the library is opened when a rank needs it. May be absent. Debian installs it outside the default
 # path.
 find_path(PMIX_INCLUDE_DIR pmix.h PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pmix2/include)

@@ -1,7 +1,7 @@
 # Sourced by the scripts in this folder: the Debian packages that each needs, and how missing ones are installed.
 
 packages_build="g++ cmake ninja-build pkg-config python3 libfmt-dev libcli11-dev nlohmann-json3-dev libpugixml-dev \
-libdnnl-dev libhwloc-dev libgtest-dev libbenchmark-dev libpmix-dev \
+libdnnl-dev libhwloc-dev nettle-dev libgtest-dev libbenchmark-dev libpmix-dev \
 libfabric-dev libyaml-cpp-dev"
 packages_test="$packages_build clang-format openmpi-bin"
 packages_fuzz="$packages_build clang libclang-rt-14-dev libomp-dev"
