@@ -83,9 +83,8 @@ void DataPath::tell_soon() {
 }
 
 void DataPath::begin_again_with_those_who_moved() {
-  const Deadline now = Clock::now();
-  if (all_resumed_ && now - looked_for_moves_ < between_looks_for_moves) return;
-  looked_for_moves_ = now;
+  if (all_resumed_ && Clock::now() - looked_for_moves_ < between_looks_for_moves) return;
+  looked_for_moves_ = Clock::now();
   all_moved_ = all_resumed_ = all_told_ = true;
   for (std::size_t r = 0; r < known_.size(); ++r) {
     const auto rank = static_cast<Rank>(r);
