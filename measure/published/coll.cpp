@@ -270,6 +270,9 @@ RecordAnswer network(const Record& r) {
     }
     const auto value = time_in(r.unit, latency);
     if (!value) return RecordAnswer::no(fmt::format("unit '{}'", r.unit));
+    if (r.says("end of the stated range"))
+      return RecordAnswer::no(
+          fmt::format("one end of a range that is stated; here it takes {:.2f} {}", *value, r.unit));
     return {.simulated = value, .by = "the latencies of the way", .fitted_to = fitted_in(machine, r)};
   }
   if (r.unit != "GB/s") return RecordAnswer::no(fmt::format("unit '{}'", r.unit));

@@ -132,7 +132,10 @@ std::optional<RecordAnswer> dma(const Record& r, const std::vector<Record>&) {
   const auto chip = chip_of(r);
   if (!chip) return RecordAnswer::no(fmt::format("unknown generation '{}'", r.generation));
   if (r.id == "pe.throttle.ramp") return timed(r, chip->tensor.ramp, "figure tensor.ramp");
-  if (auto found = bandwidth(r, *chip)) return found;
+  if (auto found = bandwidth(r, *chip)) {
+    found->kind = "dma";  // what reads HBM, too
+    return found;
+  }
   if (auto found = steps(r, *chip)) return found;
   if (const auto bytes = r.count("bytes"); bytes && *bytes >= 1) {
     const std::int64_t n = *bytes;

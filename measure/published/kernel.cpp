@@ -139,7 +139,7 @@ struct Ran {
 // The same program answers several records of one profile.
 const Ran& ran(const Asked& asked, const ChipSpec& chip) {
   static std::map<std::string, Ran> done;
-  const std::string key = asked.text() + chip.name;
+  const std::string key = asked.text() + chip.figures().text();
   if (const auto found = done.find(key); found != done.end()) return found->second;
   const Shipped& program = shipped_named(asked.program);
   Arguments arguments(program.parameters);

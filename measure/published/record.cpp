@@ -138,13 +138,33 @@ RecordAnswer answer(const Record& r, const std::vector<Record>& all) {
   return RecordAnswer::no("no model for what it measures");
 }
 
+namespace {
+
+sim::ChipSpec changed(const sim::ChipSpec& chip, const std::vector<std::pair<std::string, double>>& figures) {
+  sim::Figures all = chip.figures();
+  for (const auto& [key, value] : figures) all.set(key, value);
+  return sim::ChipSpec(chip.name, std::move(all));
+}
+
+// As the record's compiler used it.
+sim::ChipSpec as_compiled(const Record& r, sim::ChipSpec chip) {
+  const bool static_descriptors =
+      r.id.starts_with("kernel.kda.") || r.word("launch").find("--disable-dge") != std::string::npos;
+  if (static_descriptors) return changed(chip, {{"dma.generate", 0}, {"dma.descriptor.write", 0}});
+  if (r.source.find("@v2.21.0") != std::string::npos)
+    return changed(chip, {{"dma.prefetch", 0}, {"dma.interval", chip.figures().at("dma.interval.2024").value}});
+  return chip;
+}
+
+}  // namespace
+
 std::optional<sim::ChipSpec> chip_of(const Record& r) {
   const std::string instance = lower(r.instance), generation = lower(r.generation);
   const auto about = [&](std::string_view word) { return instance.find(word) != std::string::npos; };
-  if (about("inf2")) return sim::chip_named("inf2");
+  if (about("inf2")) return as_compiled(r, sim::chip_named("inf2"));
   for (const auto& [word, version, chip] :
        {std::tuple{"trn1", "v2", "trn1"}, std::tuple{"trn2", "v3", "trn2"}, std::tuple{"trn3", "v4", "trn3"}})
-    if (about(word) || generation.ends_with(version)) return sim::chip_named(chip);
+    if (about(word) || generation.ends_with(version)) return as_compiled(r, sim::chip_named(chip));
   return std::nullopt;
 }
 

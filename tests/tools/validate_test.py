@@ -44,6 +44,19 @@ class Validate(unittest.TestCase):
         self.assertLess(statistics.median(errors), 0.10)
         self.assertLess(max(errors), 0.25)
 
+    def test_dma_of_all_sources_meets_its_targets(self):
+        errors = [abs(r["error"]) for r in self.answer["records"]
+                  if r["simulated"] is not None and r["id"].startswith(("dma.", "hbm."))]
+        self.assertGreater(len(errors), 40)
+        self.assertLess(statistics.median(errors), 0.10)
+        self.assertLess(max(errors), 0.25)
+
+    def test_one_text_by_two_compilers_takes_the_time_of_each(self):
+        """The tutorial's tiled product took 51.8 ms by release 2.21, and 20.99 by a later one."""
+        records = {r["id"]: r for r in self.answer["records"]}
+        for each in ("kernel.matmul_tutorial.trn1.bf16.tiled", "nki.tutorial_matmul.tiled", "nki.autocomp_gemm.step_0"):
+            self.assertLess(abs(records[each]["error"]), 0.25, each)
+
     def test_tutorial_kernels_meet_their_targets(self):
         tutorials = [abs(r["error"]) for r in self.records.values()
                      if r["simulated"] is not None and not r["fitted"] and r["unit"] in ("us", "ms")

@@ -112,7 +112,7 @@ class Spiller {
         outside.offset = 0;
         t.outside = add(outside, farthest);
       }
-      move(t.outside, t.now, Engine::gpsimd, number);
+      move(t.outside, t.now, Engine::scalar, number);  // its place is known: GpSimd need not write descriptors
     }
     leave(farthest);
   }

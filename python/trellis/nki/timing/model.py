@@ -23,7 +23,8 @@ __all__ = ["Outcome"]
 
 # A queue is tied to the engine that triggers and to how descriptors are made (nki-dma-overview.rst), so that an engine has
 # several; where the hardware generates them, as it does by default on Trainium 2 (release notes of compiler 2.19), a core
-# has two generators (nki-dge.rst). With --disable-dge none are generated: the figure dma.generate is 0.
+# has two generators (nki-dge.rst). With --disable-dge none are generated: the figures dma.generate and
+# dma.descriptor.write are 0. On Trainium 1 a kernel's loads pass one after another, as narrow ones show (dma.interval).
 RINGS = 2
 
 
@@ -125,7 +126,8 @@ class Network:
     late: dict[int, float]
 
     def draft(self, trace: Trace, chip: str, case: Scenario) -> _native.CoreDraft:
-        rings = case.rings if trace.dialect == "beta1" else 1
+        generates = _native.chip_figures(chip)["dma.generate"][0] > 0
+        rings = case.rings if trace.dialect == "beta1" and generates else 1
         if not trace.collectives:
             return draft_of(trace, rings)
         from trellis.nki.timing.collectives import machine_for, priced
