@@ -10,7 +10,7 @@
 
 #include "ccl/descriptor_limit.h"
 #include "ccl/rendezvous/tcp/server.h"
-#include "ccl/transports/libfabric/presence/members.h"
+#include "ccl/transports/libfabric/control/members.h"
 #include "net/descriptor.h"
 
 namespace trellis {

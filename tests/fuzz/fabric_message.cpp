@@ -10,9 +10,9 @@
 #include <numeric>
 #include <vector>
 
+#include "ccl/transports/libfabric/control/seal.h"
 #include "ccl/transports/libfabric/data/packet.h"
 #include "ccl/transports/libfabric/presence/presence.h"
-#include "ccl/transports/libfabric/presence/seal.h"
 
 namespace {
 
@@ -59,7 +59,7 @@ void as_sealed(const Seal& seal, std::span<const std::byte> body) {
   if (body.empty() || !read_public(opened, said)) return;
   std::vector<std::size_t> places(ranks);
   std::iota(places.begin(), places.end(), std::size_t{0});
-  Presence hearer(token, 1, places, std::vector<Member>(ranks), std::chrono::seconds(10), ControlPaths{.all = 2});
+  Presence hearer(Roster(token, 1, places, std::vector<Member>(ranks)), std::chrono::seconds(10), {.all = 2});
   const bool heard = hearer.hear(said, 0);
   expect(!hearer.hear(said, 1));
   if (!heard) return;

@@ -25,11 +25,11 @@ constexpr std::uint32_t spins = 100;  // of a rank with a core of its own
 constexpr auto between_checks = 10ms;
 
 // Where the ranks are: by rank, the number of its host's first rank.
-std::vector<Rank> leaders_of(const libfabric::Presence& p) {
+std::vector<Rank> leaders_of(const libfabric::Roster& roster) {
   std::vector<Rank> leaders;
-  for (Rank r = 0; r < p.ranks(); ++r) {
+  for (Rank r = 0; r < roster.ranks(); ++r) {
     Rank leader = 0;
-    while (p.member(leader).home != p.member(r).home) ++leader;
+    while (roster.member(leader).home != roster.member(r).home) ++leader;
     leaders.push_back(leader);
   }
   return leaders;
@@ -205,7 +205,7 @@ std::unique_ptr<Transport> open_hybrid(std::shared_ptr<Store> store, const Joini
   Joining of_fabric = j;
   if (const auto* const parent = dynamic_cast<const Hybrid*>(j.parent)) of_fabric.parent = &parent->fabric();
   auto fabric = libfabric::open_fabric(store, of_fabric);
-  std::vector<Rank> leaders = leaders_of(fabric->presence());
+  std::vector<Rank> leaders = leaders_of(fabric->presence().roster());
   const Rank leader = leaders[static_cast<std::size_t>(j.rank)];
   Joining of_host = j;
   of_host.ranks = static_cast<Rank>(std::ranges::count(leaders, leader));

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "ccl/rendezvous/this_machine.h"
-#include "ccl/transports/libfabric/presence/members.h"
+#include "ccl/transports/libfabric/control/members.h"
 #include "ccl/transports/libfabric/presence/neighbours.h"
 #include "ccl/transports/libfabric/transport.h"
 #include "ccl/transports/libfabric/wire/provider.h"
@@ -41,22 +41,24 @@ Member myself(const FabricSettings& s, const ControlLink& control) {
 }
 
 Outcome outcome_of_giving_up(ControlLink& control, Presence& presence) {
-  if (presence.rank() == 0) return presence.settle(Outcome::dropped);
-  presence.announce([](PublicState& s) { s.head.gives_up = true; });
-  const Deadline end = Clock::now() + for_an_answer + (control.paths().all - 1) * presence.longest_silence();
-  while (presence.outcome() == Outcome::open && Clock::now() < end) {
-    presence.ask(above(presence.rank(), presence.ranks()));
+  const Roster& roster = presence.roster();
+  if (roster.rank() == 0) return presence.lock().joining().settle(Outcome::dropped);
+  presence.lock().joining().give_up();
+  const auto silences = (control.paths().all - 1) * presence.lock().queue().longest_silence();
+  for (const Deadline end = Clock::now() + for_an_answer + silences; Clock::now() < end; usleep(1000)) {
+    if (presence.lock().joining().outcome() != Outcome::open) break;
+    presence.lock().heartbeats().ask(above(roster.rank(), roster.ranks()), Clock::now());
     control.progress();
-    usleep(1000);
   }
-  return presence.outcome();
+  return presence.lock().joining().outcome();
 }
 
-std::string named(const Presence& p, Rank r) { return who(r, p.host(r)); }
+std::string named(const Presence& p, Rank r) { return who(r, p.roster().host(r)); }
 
 std::string how_it_went(Presence& p, Rank r) {
-  const auto silence = p.silence(r);
-  return silence.count() > 0 ? unanswered_for(silence) : p.left(r) ? "has given up" : "died";
+  const auto parts = p.lock();
+  const auto silence = parts.detector().silence(r, Clock::now());
+  return silence.count() > 0 ? unanswered_for(silence) : parts.states().left(r) ? "has given up" : "died";
 }
 
 std::string what_was_dropped(const ControlLink& control) {
@@ -69,16 +71,17 @@ std::string what_was_dropped(const ControlLink& control) {
 // Names the missing rank that rank 0 reported, which alone hears from all; otherwise the first that this rank has not
 // heard of.
 PeerLost not_in_time(const ControlLink& control, Presence& p) {
-  const std::vector<Rank> unseen = p.not_joined();
-  const bool told = p.missing() >= 0;
+  const std::vector<Rank> unseen = p.lock().joining().not_joined();
+  const Rank missing = p.lock().joining().missing(), self = p.roster().rank();
+  const bool told = missing >= 0;
   if (!told && unseen.empty())
     return {0, -1,
             fmt::format("{}, which gathers all ranks, has not said in time that all have joined{}", named(p, 0),
                         what_was_dropped(control))};
-  const Rank r = told ? p.missing() : unseen.front();
+  const Rank r = told ? missing : unseen.front();
   return {r, -1,
-          fmt::format("{}{} did not join in time{}{}", named(p, r), r == p.rank() ? ", this one," : "",
-                      told && p.rank() != 0 ? ", as rank 0 found" : "", what_was_dropped(control))};
+          fmt::format("{}{} did not join in time{}{}", named(p, r), r == self ? ", this one," : "",
+                      told && self != 0 ? ", as rank 0 found" : "", what_was_dropped(control))};
 }
 
 // Called while ranks are missing: true if this rank should stop waiting for them.
@@ -88,8 +91,9 @@ bool is_over(const Joining& j, Presence& presence, std::span<const Rank> awaited
     return false;
   }
   if (Clock::now() > j.deadline) return true;
-  if (const Rank r = above(presence.rank(), presence.ranks()); !presence.alive(r)) presence.mark_lost(r);
-  if (const Rank r = presence.lost(); r >= 0)
+  const Rank top = above(j.rank, j.ranks);
+  if (!presence.lock().verdict().alive(top, Clock::now())) presence.lock().verdict().mark_lost(top, Clock::now());
+  if (const Rank r = presence.verdict().lost(); r >= 0)
     throw PeerLost(r, -1,
                    fmt::format("{} {}, and the ranks were joining", named(presence, r), how_it_went(presence, r)));
   return false;
@@ -109,25 +113,27 @@ bool gives_up(ControlLink& control, Presence& presence, const Joining& j, std::s
 
 // Returns on all ranks or on none: rank 0 decides when all have come, or when one gives up.
 void join_all(ControlLink& control, Presence& presence, const Joining& j) {
-  presence.come();
+  const Rank top = above(j.rank, j.ranks);
+  presence.lock().joining().come();
   control.wake();
   Deadline asked = Clock::now();
   for (std::uint32_t turn = 0;; ++turn) {
     control.progress();
-    std::vector<Rank> awaited = presence.not_joined();
-    if (j.rank == 0 && awaited.empty()) presence.settle(Outcome::made);
-    const Outcome outcome = presence.outcome();
+    std::vector<Rank> awaited = presence.lock().joining().not_joined();
+    if (j.rank == 0 && awaited.empty()) presence.lock().joining().settle(Outcome::made);
+    const Outcome outcome = presence.lock().joining().outcome();
     if (outcome == Outcome::made) {
       control.wake();
       return;
     }
     if (outcome == Outcome::dropped && j.waiting) throw Dropped("another rank has given up joining");
     if (outcome == Outcome::dropped) throw not_in_time(control, presence);
-    if (awaited.empty()) awaited.push_back(above(presence.rank(), presence.ranks()));
-    if (Clock::now() - asked > between_asks) {
-      asked = Clock::now();
-      for (const Rank r : awaited) presence.ask(r);
-      presence.ask(above(presence.rank(), presence.ranks()));
+    if (awaited.empty()) awaited.push_back(top);
+    if (const Deadline now = Clock::now(); now - asked > between_asks) {
+      asked = now;
+      const auto p = presence.lock();
+      for (const Rank r : awaited) p.heartbeats().ask(r, now);
+      p.heartbeats().ask(top, now);
     }
     if (gives_up(control, presence, j, awaited)) return;
     if (turn < 50)
@@ -149,8 +155,8 @@ struct Family {
 Family divided(const Joining& j, const FabricTransport& parent) {
   Family f{.control = parent.control()};
   for (const Rank r : j.group) {
-    f.places.push_back(parent.presence().place(r));
-    f.members.push_back(parent.presence().member(r));
+    f.places.push_back(parent.presence().roster().place(r));
+    f.members.push_back(parent.presence().roster().member(r));
   }
   if (j.rank == 0) f.identity = net::random_number();
   return f;
@@ -183,13 +189,15 @@ std::unique_ptr<FabricTransport> open_fabric(std::shared_ptr<Store> store, const
     std::memcpy(&f.identity, told.data(), sizeof f.identity);
   }
   const auto presence =
-      std::make_shared<Presence>(f.identity, j.rank, f.places, f.members, j.config.timeout, f.control->paths());
+      std::make_shared<Presence>(Roster(f.identity, j.rank, f.places, f.members), j.config.timeout, f.control->paths());
   auto data = std::make_unique<DataPath>(j.config.fabric, has_memory_of_its_own(j.device), presence, f.control,
                                          channel_lanes + 1);
-  for (Rank r = 0; parent != nullptr && r < j.ranks; ++r)
-    presence->begin_on(r, parent->presence().path(j.group[static_cast<std::size_t>(r)]));
-  presence->change([&](PublicState& s) { s.address = data->address(); });
-  presence->arrivals = data->traffic().arrivals();
+  for (Rank r = 0; parent != nullptr && r < j.ranks; ++r) {
+    const int path = parent->presence().lock().queue().path(j.group[static_cast<std::size_t>(r)]);
+    presence->lock().queue().begin_on(r, path);
+  }
+  presence->lock().states().change([&](PublicState& s) { s.address = data->address(); });
+  presence->lock().states().set_arrivals(data->traffic().arrivals());
   f.control->add(presence);
   if (parent != nullptr && j.rank == 0) store->set("fabric", std::as_bytes(std::span(&f.identity, 1)));
   try {

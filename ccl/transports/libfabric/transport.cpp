@@ -53,7 +53,7 @@ FabricTransport::FabricTransport(std::shared_ptr<ControlLink> control, std::shar
       presence_(std::move(presence)),
       data_(std::move(data)),
       timeout_(timeout),
-      spins_(ranks_outnumber_cores(*presence_) ? 0 : spins) {
+      spins_(ranks_outnumber_cores(presence_->roster()) ? 0 : spins) {
   presence_->set_progress([data = data_] {
     const std::unique_lock lock(data->mutex(), std::try_to_lock);
     if (lock.owns_lock()) data->progress();
@@ -71,7 +71,7 @@ FabricTransport::~FabricTransport() {
     }
   };
   attempt([&] {
-    presence_->announce([](PublicState& s) { s.head.activity.running = false; });
+    presence_->lock().states().announce([](PublicState& s) { s.head.activity.running = false; });
     control_->wake();
     deliver();
   });
@@ -136,20 +136,20 @@ bool FabricTransport::wait(std::uint32_t idle) {
 }
 
 void FabricTransport::look_around() {
-  presence_->ask_around(between_asks);
+  presence_->lock().heartbeats().ask_around(Clock::now(), between_asks);
   control_->progress();
 }
 
 void FabricTransport::tell_note(std::span<const std::byte> note) {
-  presence_->announce([&](PublicState& s) { s.note.assign(note.begin(), note.end()); });
+  presence_->lock().states().announce([&](PublicState& s) { s.note.assign(note.begin(), note.end()); });
   control_->progress();
   control_->wake();
 }
 
 std::vector<std::byte> FabricTransport::note_of(Rank r) {
-  std::vector<std::byte> note = presence_->state(r).note;
+  std::vector<std::byte> note = presence_->lock().states().of(r).note;
   if (note.empty()) {
-    presence_->ask(r);
+    presence_->lock().heartbeats().ask(r, Clock::now());
     control_->progress();
   }
   return note;
@@ -172,9 +172,10 @@ void FabricTransport::sleep(std::chrono::microseconds most) {
 // Counts the arrivals at all peers, as they report them, and from them: peers make progress while this rank waits.
 std::uint64_t FabricTransport::arrivals() const {
   std::uint64_t all = 0;
+  const auto p = presence_->lock();
   for (Rank r = 0; r < ranks(); ++r) {
     if (r == rank()) continue;
-    for (const RailCounts& counts : {presence_->arrived_at(r), presence_->arrivals(r)})
+    for (const RailCounts& counts : {p.states().of(r).head.arrived, p.states().arrivals(r)})
       all = std::accumulate(counts.begin(), counts.end(), all);
   }
   return all;
@@ -197,7 +198,7 @@ void FabricTransport::withdraw() {
 }
 
 void FabricTransport::show(const Activity& a) {
-  presence_->change([&](PublicState& s) {
+  presence_->lock().states().change([&](PublicState& s) {
     const Activity before = s.head.activity;
     s.head.activity = a;
     s.head.activity.elsewhere = before.elsewhere;
@@ -208,7 +209,7 @@ void FabricTransport::show(const Activity& a) {
 }
 
 void FabricTransport::show_elsewhere(Rank place, const WaitNews& news) {
-  presence_->change([&](PublicState& s) {
+  presence_->lock().states().change([&](PublicState& s) {
     Activity& a = s.head.activity;
     a.elsewhere = place;
     ++a.heartbeat_elsewhere;
@@ -218,33 +219,41 @@ void FabricTransport::show_elsewhere(Rank place, const WaitNews& news) {
 }
 
 void FabricTransport::rest() {
-  presence_->change([](PublicState& s) { s.head.activity.running = false; });
+  presence_->lock().states().change([](PublicState& s) { s.head.activity.running = false; });
 }
 
 void FabricTransport::mark_lost(Rank r) {
-  presence_->mark_lost(r);
+  presence_->lock().verdict().mark_lost(r, Clock::now());
   control_->progress();
   control_->wake();
 }
 
 void FabricTransport::mark_aborted() {
   aborted_here_.store(true, std::memory_order_relaxed);
-  presence_->mark_aborted();
+  presence_->lock().verdict().mark_aborted();
   control_->progress();
   control_->wake();
 }
 
 // An answer with an older state may already be on its way, so requests are numbered.
+std::uint32_t FabricTransport::ask(Rank r) {
+  const auto p = presence_->lock();
+  p.heartbeats().ask(r, Clock::now());
+  return p.heartbeats().asked(r);
+}
+
+bool FabricTransport::answered(Rank r, std::uint32_t ask) const {
+  const auto p = presence_->lock();
+  return p.heartbeats().answered(r, ask) || p.states().left(r);
+}
+
 void FabricTransport::refresh(std::chrono::milliseconds most) {
   const Deadline end = Clock::now() + most;
   if (is_large(ranks())) return survey(end);
   std::vector<std::uint32_t> asks;
-  for (Rank r = 0; r < ranks(); ++r) {
-    presence_->ask(r);
-    asks.push_back(presence_->asked(r));
-  }
+  for (Rank r = 0; r < ranks(); ++r) asks.push_back(ask(r));
   for (Rank r = 0; r < ranks();) {
-    if (presence_->answered(r, asks[static_cast<std::size_t>(r)]) || !presence_->alive(r)) {
+    if (answered(r, asks[static_cast<std::size_t>(r)]) || !alive(r)) {
       ++r;
       continue;
     }
@@ -254,15 +263,11 @@ void FabricTransport::refresh(std::chrono::milliseconds most) {
   }
 }
 
-bool FabricTransport::stopped(Rank r) const {
-  const Member& m = presence_->member(r);
-  return r != rank() && m.home == presence_->member(rank()).home && process_stopped(m.process);
-}
+bool FabricTransport::stopped(Rank r) const { return r != rank() && roster().here(r) && process_stopped(process(r)); }
 
 bool FabricTransport::answers(Rank r, std::chrono::milliseconds most) {
   const Deadline end = Clock::now() + most;
-  presence_->ask(r);
-  for (const std::uint32_t ask = presence_->asked(r); !presence_->answered(r, ask); usleep(100)) {
+  for (const std::uint32_t number = ask(r); !answered(r, number); usleep(100)) {
     if (Clock::now() > end) return false;
     control_->progress();
   }
@@ -271,15 +276,14 @@ bool FabricTransport::answers(Rank r, std::chrono::milliseconds most) {
 
 // Ranks that can't answer, because all paths to them led through ranks that have left, are not waited for.
 void FabricTransport::survey(Deadline end) {
-  const std::uint32_t number = presence_->begin_survey();
+  const std::uint32_t number = presence_->lock().heartbeats().begin_survey();
   control_->wake();
   Deadline looked = Clock::now();
-  const auto in_reach = [&] {
-    return reached_from(rank(), ranks(), [&](Rank r) { return r != rank() && presence_->left(r); });
-  };
+  const auto surveyed = [&](Rank r) { return presence_->lock().heartbeats().surveyed(r, number); };
+  const auto in_reach = [&] { return reached_from(rank(), ranks(), [&](Rank r) { return r != rank() && left(r); }); };
   std::vector<bool> reached = in_reach();
   for (Rank r = 0; r < ranks();) {
-    if (presence_->surveyed(r, number) || !reached[static_cast<std::size_t>(r)] || !presence_->alive(r)) {
+    if (surveyed(r) || !reached[static_cast<std::size_t>(r)] || !alive(r)) {
       ++r;
       continue;
     }
@@ -295,7 +299,7 @@ void FabricTransport::survey(Deadline end) {
 }
 
 void FabricTransport::post(std::span<const std::byte> bytes) {
-  presence_->publish([&](PublicState& s) {
+  presence_->lock().states().publish([&](PublicState& s) {
     s.board.assign(bytes.begin(), bytes.end());
     ++s.head.posts;
   });
@@ -306,10 +310,10 @@ void FabricTransport::post(std::span<const std::byte> bytes) {
 void FabricTransport::wait_for_posts(std::uint64_t than, std::uint32_t idle) {
   const auto sum = [&] {
     std::uint64_t posts = 0;
-    for (Rank r = 0; r < ranks(); ++r) posts += presence_->posts(r);
+    for (Rank r = 0; r < ranks(); ++r) posts += this->posts(r);
     return posts;
   };
-  presence_->ask_around(between_asks);
+  presence_->lock().heartbeats().ask_around(Clock::now(), between_asks);
   control_->progress();
   if (sum() > than) return;
   if (idle < posts_yields)

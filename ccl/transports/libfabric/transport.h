@@ -1,8 +1,8 @@
 // The transport over libfabric.
 #pragma once
 
+#include "ccl/transports/libfabric/control/control.h"
 #include "ccl/transports/libfabric/data/data_path.h"
-#include "ccl/transports/libfabric/presence/control.h"
 #include "ccl/transports/open.h"
 #include "ccl/transports/yielding.h"
 
@@ -14,10 +14,10 @@ class FabricTransport : public Transport {
                   std::chrono::milliseconds timeout);
   ~FabricTransport() override;
 
-  Rank rank() const override { return presence_->rank(); }
-  Rank ranks() const override { return presence_->ranks(); }
+  Rank rank() const override { return roster().rank(); }
+  Rank ranks() const override { return roster().ranks(); }
   std::string_view name() const override { return "libfabric"; }
-  std::uint64_t identity() const override { return presence_->identity(); }
+  std::uint64_t identity() const override { return roster().identity(); }
   std::size_t memory_bytes() const override;
 
   int lanes() const override { return channel_lanes + 1; }
@@ -34,31 +34,31 @@ class FabricTransport : public Transport {
   void show(const Activity&) override;
   void rest() override;
   void show_elsewhere(Rank place, const WaitNews&) override;
-  Activity activity(Rank r) const override { return presence_->activity(r); }
-  bool alive(Rank r) override { return presence_->alive(r); }
-  std::chrono::milliseconds silence(Rank r) override { return presence_->silence(r); }
-  bool cut_off() override { return presence_->cut_off(); }
-  bool left(Rank r) const override { return presence_->left(r); }
+  Activity activity(Rank r) const override { return presence_->lock().states().of(r).head.activity; }
+  bool alive(Rank r) override { return presence_->lock().verdict().alive(r, Clock::now()); }
+  std::chrono::milliseconds silence(Rank r) override { return presence_->lock().detector().silence(r, Clock::now()); }
+  bool cut_off() override { return presence_->lock().detector().cut_off(Clock::now()); }
+  bool left(Rank r) const override { return presence_->lock().states().left(r); }
   bool stopped(Rank) const override;
   void mark_lost(Rank) override;
-  Rank lost() const override { return presence_->lost(); }
-  Rank heard_by_others() const override { return presence_->heard_by_others(); }
+  Rank lost() const override { return presence_->verdict().lost(); }
+  Rank heard_by_others() const override { return presence_->verdict().heard_by_others(); }
   void mark_aborted() override;
-  Rank aborted_by() const override { return presence_->aborted(); }
+  Rank aborted_by() const override { return presence_->verdict().aborted(); }
   bool aborted_here() const override { return aborted_here_.load(std::memory_order_relaxed); }
-  bool over() const override { return presence_->lost() >= 0 || presence_->aborted() >= 0; }
-  std::int64_t process(Rank r) const override { return presence_->member(r).process; }
-  std::string host(Rank r) const override { return presence_->host(r); }
+  bool over() const override { return presence_->verdict().over(); }
+  std::int64_t process(Rank r) const override { return roster().member(r).process; }
+  std::string host(Rank r) const override { return roster().host(r); }
   void refresh(std::chrono::milliseconds most) override;
   bool answers(Rank, std::chrono::milliseconds most) override;
 
   void post(std::span<const std::byte>) override;
-  std::vector<std::byte> posted(Rank r) const override { return presence_->state(r).board; }
-  std::uint32_t posts(Rank r) const override { return presence_->posts(r); }
+  std::vector<std::byte> posted(Rank r) const override { return presence_->lock().states().of(r).board; }
+  std::uint32_t posts(Rank r) const override { return presence_->lock().states().of(r).head.posts; }
   void wait_for_posts(std::uint64_t than, std::uint32_t idle) override;
 
   const std::shared_ptr<ControlLink>& control() const { return control_; }
-  const Presence& presence() const { return *presence_; }
+  Presence& presence() const { return *presence_; }
 
   // For a transport that is built on this one.
   bool shares_cores() const { return spins_ == 0; }  // with other ranks
@@ -69,6 +69,9 @@ class FabricTransport : public Transport {
   std::vector<std::byte> note_of(Rank);
 
  private:
+  const Roster& roster() const { return presence_->roster(); }
+  std::uint32_t ask(Rank);                       // its number
+  bool answered(Rank, std::uint32_t ask) const;  // it has, or can't any more
   void survey(Deadline);
   const std::shared_ptr<ControlLink> control_;
   const std::shared_ptr<Presence> presence_;

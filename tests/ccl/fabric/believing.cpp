@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ccl/transports/libfabric/presence/seal.h"
+#include "ccl/transports/libfabric/control/seal.h"
 #include "tests/ccl/fabric/presences.h"
 
 namespace trellis::ccl::libfabric {
@@ -19,16 +19,16 @@ constexpr auto far = 10min;   // and one that does not
 
 // The asks of this one of rank 0 are lost, and it takes that one for lost.
 void cut_off_from_zero(Presence& cut) {
-  cut.ask(0);
-  EXPECT_TRUE(holds_in_time([&] { return !cut.alive(0); }));
-  cut.mark_lost(0);
-  EXPECT_EQ(cut.lost(), 0);
+  ask(cut, 0);
+  EXPECT_TRUE(holds_in_time([&] { return !alive(cut, 0); }));
+  mark_lost(cut, 0);
+  EXPECT_EQ(cut.verdict().lost(), 0);
 }
 
 // As a Control does at each of its turns.
 Rank judged(Presence& p) {
   send_in_vain(p);
-  return p.lost();
+  return p.verdict().lost();
 }
 
 TEST(Believing, WhoHearsTheSuspectTakesTheOneThatDoesNotForLost) {
@@ -40,8 +40,8 @@ TEST(Believing, WhoHearsTheSuspectTakesTheOneThatDoesNotForLost) {
   tell(one, zero);
   tell(zero, one);
   for (Presence* p : {&zero, &one}) {
-    EXPECT_EQ(judged(*p), 2) << p->rank();
-    EXPECT_EQ(p->heard_by_others(), 0);
+    EXPECT_EQ(judged(*p), 2) << p->roster().rank();
+    EXPECT_EQ(p->verdict().heard_by_others(), 0);
   }
 }
 
@@ -52,7 +52,7 @@ TEST(Believing, TheJudgementOfOneIsThatOfAll) {
   tell(zero, one);
   EXPECT_EQ(judged(one), 2);
   tell(one, zero);
-  EXPECT_EQ(zero.lost(), 2);
+  EXPECT_EQ(zero.verdict().lost(), 2);
   tell(cut, zero);
   EXPECT_EQ(judged(zero), 2);
 }
@@ -64,10 +64,10 @@ TEST(Believing, AWordThatNobodyRefutesIsBelieved) {
   EXPECT_TRUE(holds_in_time([&] { return judged(one) == 0; })) << "it has not answered in time";
 
   Presence ended = presence_of(1, 3, far);
-  ended.ask(0);
+  ask(ended, 0);
   EXPECT_TRUE(holds_in_time([&] {
-    ended.nobody_listens(0);
-    return !ended.alive(0);
+    refuse(ended, 0);
+    return !alive(ended, 0);
   }));
   tell(cut, ended);
   EXPECT_EQ(judged(ended), 0) << "it is known to have ended here, too";
@@ -83,7 +83,7 @@ TEST(Believing, AStoppedProcessOfThisHostIsNotHeard) {
   Presence cut = presence_of(2, 3, soon);
   std::vector<Member> members = {
       {.host = "h0", .home = "b0", .process = stopped}, {.host = "h0", .home = "b0"}, {.host = "h2", .home = "b2"}};
-  Presence one(7, 1, {0, 1, 2}, std::move(members), soon, {});
+  Presence one(Roster(7, 1, {0, 1, 2}, std::move(members)), soon, {});
   cut_off_from_zero(cut);
   tell(cut, one);
   Rank lost = -1;
@@ -104,9 +104,9 @@ TEST(Believing, OfTwoNobodyElseCanJudge) {
 TEST(Believing, TheWordOfWhoHearsARankIsBelievedAtOnce) {
   Presence zero = presence_of(0, 3, far), one = presence_of(1, 3, far), two = presence_of(2, 3, far);
   tell(zero, two);
-  two.mark_lost(0);
+  mark_lost(two, 0);
   tell(two, one);
-  EXPECT_EQ(one.lost(), 0);
+  EXPECT_EQ(one.verdict().lost(), 0);
 }
 
 // It may end before the others know whom to believe.
@@ -116,9 +116,9 @@ TEST(Believing, WhoseWordIsJudgedIsNotBlamedForLeaving) {
   tell(cut, one);
   cut.leave();
   tell(cut, one);
-  EXPECT_TRUE(one.alive(2));
+  EXPECT_TRUE(alive(one, 2));
   EXPECT_TRUE(holds_in_time([&] { return judged(one) == 0; }));
-  EXPECT_FALSE(one.alive(2));
+  EXPECT_FALSE(alive(one, 2));
 }
 
 TEST(Believing, WhatIsNotSealedByTheJobIsNotHeard) {
@@ -137,25 +137,25 @@ TEST(Believing, WhatIsNotSealedByTheJobIsNotHeard) {
     const auto told = ours.open(datagram);
     return !told.empty() && read_public(told, s) && zero.hear(s, 0);
   };
-  for (const Rank r : {1, 2}) zero.ask(r);
+  for (const Rank r : {1, 2}) ask(zero, r);
   EXPECT_TRUE(holds_in_time([&] {
     EXPECT_FALSE(take(theirs, 0));
     EXPECT_FALSE(take(ours, sizeof(Seal::Head) + 9));
-    return zero.cut_off();
+    return cut_off(zero);
   })) << "what is refused is no sign of life";
   EXPECT_TRUE(take(ours, 0));
-  EXPECT_FALSE(zero.cut_off()) << "of the other two, one is heard";
+  EXPECT_FALSE(cut_off(zero)) << "of the other two, one is heard";
 }
 
 // Messages that fail tell of it long before half of the timeout.
 TEST(Believing, WhoCanReachNobodyIsCutOff) {
   Presence zero = presence_of(0, 3, far);
-  for (const Rank r : {1, 2}) zero.ask(r);
+  for (const Rank r : {1, 2}) ask(zero, r);
   EXPECT_TRUE(holds_in_time([&] {
-    for (const Rank r : {1, 2}) zero.told(r, 0, ENETUNREACH);
-    return !zero.alive(1) && !zero.alive(2);
+    for (const Rank r : {1, 2}) zero.sent(r, 0, ENETUNREACH);
+    return !alive(zero, 1) && !alive(zero, 2);
   }));
-  EXPECT_TRUE(zero.cut_off());
+  EXPECT_TRUE(cut_off(zero));
 }
 
 TEST(Leaving, IsToldUntilItIsHeard) {
@@ -168,7 +168,7 @@ TEST(Leaving, IsToldUntilItIsHeard) {
   EXPECT_TRUE(zero.has_to_tell()) << "what comes is no answer to it";
   tell(zero, one);
   send_in_vain(zero);
-  EXPECT_TRUE(one.left(0));
+  EXPECT_TRUE(one.lock().states().left(0));
   tell(one, zero);
   EXPECT_FALSE(zero.has_to_tell());
 }

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "ccl/transports/libfabric/presence/knocks.h"
+#include "ccl/transports/libfabric/control/knocks.h"
 #include "ccl/transports/libfabric/wire/endpoint.h"
 #include "net/socket.h"
 

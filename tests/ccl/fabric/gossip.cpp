@@ -10,7 +10,7 @@
 #include <string>
 
 #include "ccl/transports/libfabric/presence/neighbours.h"
-#include "ccl/transports/libfabric/presence/presence.h"
+#include "tests/ccl/fabric/presences.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -26,7 +26,7 @@ class Ranks {
     std::vector<Member> members;
     for (Rank r = 0; r < ranks; ++r)
       members.push_back({.host = "h" + std::to_string(r), .home = std::to_string(r), .process = r + 1});
-    for (Rank r = 0; r < ranks; ++r) all_.emplace_back(7, r, places, members, 10s, ControlPaths{});
+    for (Rank r = 0; r < ranks; ++r) all_.emplace_back(Roster(7, r, places, members), 10s, ControlPaths{});
   }
 
   Presence& operator[](Rank r) { return all_[static_cast<std::size_t>(r)]; }
@@ -62,8 +62,8 @@ class Ranks {
       PublicState state;
       EXPECT_TRUE(read_public(message, state));
       EXPECT_TRUE(dead(to) || (*this)[to].hear(state, 0));
-      p.telling(to, 0);
-      p.told(to, 0, 0);  // a provider may say so of a rank that is gone
+      p.sending(to, 0);
+      p.sent(to, 0, 0);  // a provider may say so of a rank that is gone
     }
     return static_cast<int>(owed.size());
   }
@@ -93,9 +93,9 @@ TEST(Gossip, ARankLostInTheMiddleIsKnownToAllOthers) {
   for (const Rank lost : {0, 1, 32, 64, 99}) {
     Ranks ranks(100);
     ranks.die(lost);
-    ranks[(lost + 50) % 100].mark_lost(lost);
+    mark_lost(ranks[(lost + 50) % 100], lost);
     ranks.settle();
-    for (Rank r = 0; r < ranks.count(); ++r) EXPECT_EQ(ranks[r].lost(), r == lost ? -1 : lost) << r;
+    for (Rank r = 0; r < ranks.count(); ++r) EXPECT_EQ(ranks[r].verdict().lost(), r == lost ? -1 : lost) << r;
     EXPECT_LE(ranks.most_told(), few);
   }
 }
@@ -107,9 +107,9 @@ TEST(Gossip, GoesAroundManyRanksThatAreLost) {
     if (r != 51) ranks.die(r);
   for (Rank r = 0; r < 100; r += 5)
     if (r != 50) ranks.die(r);
-  ranks[50].mark_aborted();
+  ranks[50].lock().verdict().mark_aborted();
   ranks.settle();
-  for (Rank r = 0; r < ranks.count(); ++r) EXPECT_EQ(ranks[r].aborted(), ranks.dead(r) ? -1 : 50) << r;
+  for (Rank r = 0; r < ranks.count(); ++r) EXPECT_EQ(ranks[r].verdict().aborted(), ranks.dead(r) ? -1 : 50) << r;
 }
 
 TEST(Gossip, EveryBoardComesToAllThoughFewFitAMessage) {
@@ -117,15 +117,16 @@ TEST(Gossip, EveryBoardComesToAllThoughFewFitAMessage) {
     Ranks ranks(100);
     for (int turn = 0; turn < 3; ++turn)
       for (Rank r = 0; r < ranks.count(); ++r)
-        ranks[r].publish([&](PublicState& s) {
+        ranks[r].lock().states().publish([&](PublicState& s) {
           s.board.assign(static_cast<std::size_t>(20 + r), std::byte(turn));
           ++s.head.posts;
         });
     ranks.settle(room);
     for (Rank r = 0; r < ranks.count(); ++r)
       for (Rank of = 0; of < ranks.count(); ++of) {
-        EXPECT_EQ(ranks[r].posts(of), 3U);
-        EXPECT_EQ(ranks[r].state(of).board, std::vector(static_cast<std::size_t>(20 + of), std::byte{2}));
+        const PublicState state = ranks[r].lock().states().of(of);
+        EXPECT_EQ(state.head.posts, 3U);
+        EXPECT_EQ(state.board, std::vector(static_cast<std::size_t>(20 + of), std::byte{2}));
       }
     EXPECT_LE(ranks.most_told(), few);
   }
@@ -134,19 +135,23 @@ TEST(Gossip, EveryBoardComesToAllThoughFewFitAMessage) {
 TEST(Gossip, ASurveyTellsWhatAllDoAndWhoHasLeft) {
   Ranks ranks(70);
   for (Rank r = 0; r < ranks.count(); ++r)
-    ranks[r].change([&](PublicState& s) { s.head.activity.operation = static_cast<std::uint64_t>(100 + r); });
-  ranks[33].publish([](PublicState& s) { s.head.left = true; });
+    ranks[r].lock().states().change(
+        [&](PublicState& s) { s.head.activity.operation = static_cast<std::uint64_t>(100 + r); });
+  ranks[33].lock().states().publish([](PublicState& s) { s.head.left = true; });
   ranks.settle();
   ranks.die(33);
-  const std::uint32_t first = ranks[9].begin_survey(), second = ranks[60].begin_survey();
+  const std::uint32_t first = ranks[9].lock().heartbeats().begin_survey();
+  const std::uint32_t second = ranks[60].lock().heartbeats().begin_survey();
   const int messages = ranks.settle();
   for (Rank r = 0; r < ranks.count(); ++r) {
-    EXPECT_EQ(ranks[9].activity(r).operation, static_cast<std::uint64_t>(100 + r));
-    EXPECT_TRUE(ranks[9].surveyed(r, first) && ranks[60].surveyed(r, second)) << r;
-    EXPECT_EQ(ranks[9].left(r), r == 33);
+    EXPECT_EQ(ranks[9].lock().states().of(r).head.activity.operation, static_cast<std::uint64_t>(100 + r));
+    EXPECT_TRUE(ranks[9].lock().heartbeats().surveyed(r, first) && ranks[60].lock().heartbeats().surveyed(r, second))
+        << r;
+    EXPECT_EQ(ranks[9].lock().states().left(r), r == 33);
   }
   EXPECT_LT(messages, 70 * 70);
-  const std::vector<bool> reached = reached_from(9, ranks.count(), [&](Rank r) { return r != 9 && ranks[9].left(r); });
+  const std::vector<bool> reached =
+      reached_from(9, ranks.count(), [&](Rank r) { return r != 9 && ranks[9].lock().states().left(r); });
   EXPECT_EQ(std::ranges::count(reached, true), 69);
 }
 
@@ -157,23 +162,24 @@ TEST(Gossip, RankZeroTellsWhichRankDidNotJoin) {
     if (absent >= 0) ranks.die(absent);
     for (int turn = 0; turn < 10; ++turn) {
       for (Rank r = 0; r < ranks.count(); ++r) {
-        if (turn == 0) ranks[r].come();
-        for (const Rank awaited : ranks[r].not_joined()) ranks[r].ask(awaited);
+        if (turn == 0) ranks[r].lock().joining().come();
+        const std::vector<Rank> missing = ranks[r].lock().joining().not_joined();
+        for (const Rank awaited : missing) ask(ranks[r], awaited);
       }
       ranks.settle();
     }
-    EXPECT_EQ(ranks[0].not_joined().empty(), absent < 0);
+    EXPECT_EQ(ranks[0].lock().joining().not_joined().empty(), absent < 0);
     if (absent < 0)
-      EXPECT_EQ(ranks[0].settle(Outcome::made), Outcome::made);
+      EXPECT_EQ(ranks[0].lock().joining().settle(Outcome::made), Outcome::made);
     else
-      ranks[70].announce([](PublicState& s) { s.head.gives_up = true; });
+      ranks[70].lock().joining().give_up();
     ranks.settle();
     for (Rank r = 0; r < ranks.count(); ++r) {
       if (r == absent) continue;
-      EXPECT_EQ(ranks[r].outcome(), absent < 0 ? Outcome::made : Outcome::dropped) << r;
-      EXPECT_EQ(ranks[r].missing(), absent) << r;
+      EXPECT_EQ(ranks[r].lock().joining().outcome(), absent < 0 ? Outcome::made : Outcome::dropped) << r;
+      EXPECT_EQ(ranks[r].lock().joining().missing(), absent) << r;
     }
-    EXPECT_EQ(ranks[5].host(77), "h77");
+    EXPECT_EQ(ranks[5].roster().host(77), "h77");
     EXPECT_LE(ranks.most_told(), few);
   }
 }

@@ -1,7 +1,7 @@
 // How the processes of a new communicator learn of each other through the store, and what they hear when that fails.
 #if __has_include(<rdma/fabric.h>)
 
-#include "ccl/transports/libfabric/presence/members.h"
+#include "ccl/transports/libfabric/control/members.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "ccl/transports/libfabric/control/seal.h"
 #include "ccl/transports/libfabric/data/packet.h"
 #include "ccl/transports/libfabric/lanes/offers.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
 #include "ccl/transports/libfabric/presence/replay_window.h"
-#include "ccl/transports/libfabric/presence/seal.h"
 
 namespace trellis::ccl::libfabric {
 namespace {

@@ -14,81 +14,81 @@ constexpr ControlPaths with_datagrams{.all = 2, .datagrams = 1};
 
 TEST(Presence, NobodyIsMissingWhenAllHaveJoined) {
   Presence zero = presence_of(0, 2), one = presence_of(1, 2);
-  for (Presence* p : {&zero, &one}) p->come();
+  for (Presence* p : {&zero, &one}) p->lock().joining().come();
   tell(one, zero);
-  EXPECT_EQ(zero.settle(Outcome::made), Outcome::made);
+  EXPECT_EQ(zero.lock().joining().settle(Outcome::made), Outcome::made);
   tell(zero, one);
-  EXPECT_EQ(one.outcome(), Outcome::made);
-  EXPECT_EQ(one.missing(), -1);
+  EXPECT_EQ(one.lock().joining().outcome(), Outcome::made);
+  EXPECT_EQ(one.lock().joining().missing(), -1);
 }
 
 // Whoever listens can send again what he has heard: to the same rank, to another, and to the one that said it.
 TEST(Presence, AMessageIsHeardOnceAndByItsReceiver) {
   Presence zero = presence_of(0, 3), one = presence_of(1, 3), two = presence_of(2, 3);
   const PublicState first = message(one, 0);
-  one.mark_aborted();
+  one.lock().verdict().mark_aborted();
   const PublicState second = message(one, 0);
   for (Presence* p : {&one, &two}) EXPECT_FALSE(p->hear(second, 0));
-  EXPECT_EQ(two.aborted(), -1);
-  EXPECT_EQ(two.heard(1), Deadline());
+  EXPECT_EQ(two.verdict().aborted(), -1);
+  EXPECT_EQ(two.lock().detector().last_heard(1), Deadline());
   EXPECT_TRUE(zero.hear(second, 0));
-  EXPECT_EQ(zero.aborted(), 1);
+  EXPECT_EQ(zero.verdict().aborted(), 1);
   EXPECT_TRUE(zero.hear(first, 0)) << "they may come in any order";
-  const Deadline last = zero.heard(1);
+  const Deadline last = zero.lock().detector().last_heard(1);
   for (const PublicState& again : {first, second}) EXPECT_FALSE(zero.hear(again, 0));
-  EXPECT_EQ(zero.heard(1), last) << "a replay is no sign of life";
+  EXPECT_EQ(zero.lock().detector().last_heard(1), last) << "a replay is no sign of life";
 }
 
 // An answer to an ask that is sent again must not answer the next ask.
 TEST(Presence, AReplayedAnswerAnswersNothing) {
   Presence zero = presence_of(0, 2), one = presence_of(1, 2);
-  zero.ask(1);
+  ask(zero, 1);
   tell(zero, one);
   const PublicState answer = message(one, 0);
   EXPECT_TRUE(zero.hear(answer, 0));
-  EXPECT_TRUE(zero.answered(1, zero.asked(1)));
-  zero.ask(1);
+  EXPECT_TRUE(answered(zero, 1, asked(zero, 1)));
+  ask(zero, 1);
   EXPECT_FALSE(zero.hear(answer, 0));
-  EXPECT_FALSE(zero.answered(1, zero.asked(1)));
+  EXPECT_FALSE(answered(zero, 1, asked(zero, 1)));
 }
 
 TEST(Presence, AProcessThatRefusesConnectionsTwiceHasEnded) {
   Presence zero = presence_of(0, 2, 10min);
-  zero.ask(1);
-  zero.nobody_listens(1);
-  EXPECT_TRUE(zero.alive(1)) << "a firewall may refuse for a moment";
+  ask(zero, 1);
+  refuse(zero, 1);
+  EXPECT_TRUE(alive(zero, 1)) << "a firewall may refuse for a moment";
   EXPECT_TRUE(holds_in_time([&] {
-    zero.nobody_listens(1);
-    return !zero.alive(1);
+    refuse(zero, 1);
+    return !alive(zero, 1);
   }));
-  EXPECT_EQ(zero.silence(1), 0ms) << "it is known to have ended";
+  EXPECT_EQ(silence(zero, 1), 0ms) << "it is known to have ended";
 }
 
 TEST(Presence, AProcessThatIsHeardHasNotEnded) {
   Presence zero = presence_of(0, 2, 10min), one = presence_of(1, 2);
-  zero.ask(1);
+  ask(zero, 1);
   for (const Deadline end = Clock::now() + 1s; Clock::now() < end; std::this_thread::sleep_for(10ms)) {
     tell(one, zero);
-    zero.nobody_listens(1);
-    ASSERT_TRUE(zero.alive(1));
+    refuse(zero, 1);
+    ASSERT_TRUE(alive(zero, 1));
   }
 }
 
 TEST(Presence, WhatIsNotAnsweredIsAskedByDatagramsAndBack) {
   Presence zero = presence_of(0, 2, 10min, with_datagrams), one = presence_of(1, 2, 10min, with_datagrams);
-  EXPECT_EQ(zero.path(1), 0);
-  zero.ask(1);
+  EXPECT_EQ(zero.lock().queue().path(1), 0);
+  ask(zero, 1);
   const auto is_on = [&](int path) {
     return [&zero, path] {
       send_in_vain(zero);
-      return zero.path(1) == path;
+      return zero.lock().queue().path(1) == path;
     };
   };
   EXPECT_TRUE(holds_in_time(is_on(1)));
   tell(zero, one, 1);
-  EXPECT_EQ(one.path(0), 1) << "it answers by the way by which it was asked";
+  EXPECT_EQ(one.lock().queue().path(0), 1) << "it answers by the way by which it was asked";
   tell(one, zero, 1);
-  EXPECT_TRUE(zero.alive(1));
+  EXPECT_TRUE(alive(zero, 1));
   EXPECT_TRUE(holds_in_time(is_on(0))) << "datagrams may be lost, so a wire is tried again";
 }
 
@@ -97,53 +97,53 @@ TEST(Presence, ARankIsAskedNoFasterThanItAnswers) {
   constexpr auto answers_after = 60ms, apart = 1ms;
   Presence zero = presence_of(0, 2), one = presence_of(1, 2);
   const auto asked_in = [&](auto time) {
-    const std::uint32_t before = zero.asked(1);
+    const std::uint32_t before = asked(zero, 1);
     for (const Deadline end = Clock::now() + time; Clock::now() < end; std::this_thread::yield())
-      zero.ask_around(apart);
-    return zero.asked(1) - before;
+      zero.lock().heartbeats().ask_around(Clock::now(), apart);
+    return asked(zero, 1) - before;
   };
-  zero.ask_around(apart);
+  zero.lock().heartbeats().ask_around(Clock::now(), apart);
   std::this_thread::sleep_for(answers_after);
   tell(zero, one);
   tell(one, zero);
   EXPECT_LE(asked_in(answers_after), 1U);        // it took as long, at least
   EXPECT_LE(asked_in(20 * answers_after), 30U);  // nothing comes back: ever slower
-  const std::uint32_t before = zero.asked(1);    // but it is asked
+  const std::uint32_t before = asked(zero, 1);   // but it is asked
   EXPECT_TRUE(holds_in_time([&] {
-    zero.ask_around(apart);
-    return zero.asked(1) >= before + 3;
+    zero.lock().heartbeats().ask_around(Clock::now(), apart);
+    return asked(zero, 1) >= before + 3;
   }));
 }
 
 TEST(Presence, ARankThatDoesNotAnswerIsLostForItsSilenceAlone) {
   Presence zero = presence_of(0, 2, 400ms);
-  zero.ask(1);
-  EXPECT_TRUE(holds_in_time([&] { return !zero.alive(1); }));
-  EXPECT_GE(zero.silence(1), 300ms);
-  EXPECT_FALSE(zero.cut_off()) << "of two, either may be cut off";
+  ask(zero, 1);
+  EXPECT_TRUE(holds_in_time([&] { return !alive(zero, 1); }));
+  EXPECT_GE(silence(zero, 1), 300ms);
+  EXPECT_FALSE(cut_off(zero)) << "of two, either may be cut off";
 }
 
 TEST(Presence, DataThatComeAreASignOfLife) {
   Presence zero = presence_of(0, 2, 400ms);
   std::uint64_t pieces = 0;
-  zero.arrivals = [&](Rank) { return RailCounts{pieces}; };
-  zero.ask(1);
-  for (const Deadline end = Clock::now() + 1s; Clock::now() < end; ++pieces) ASSERT_TRUE(zero.alive(1));
-  EXPECT_TRUE(holds_in_time([&] { return !zero.alive(1); }));
+  zero.lock().states().set_arrivals([&](Rank) { return RailCounts{pieces}; });
+  ask(zero, 1);
+  for (const Deadline end = Clock::now() + 1s; Clock::now() < end; ++pieces) ASSERT_TRUE(alive(zero, 1));
+  EXPECT_TRUE(holds_in_time([&] { return !alive(zero, 1); }));
 }
 
 TEST(Presence, WhoHearsNothingOfMostOthersDoubtsItself) {
   Presence cut = presence_of(2, 3, 400ms), other = presence_of(0, 3, 400ms), third = presence_of(1, 3, 400ms);
-  for (const Rank r : {0, 1}) cut.ask(r);
-  for (const Rank r : {1, 2}) other.ask(r);
+  for (const Rank r : {0, 1}) ask(cut, r);
+  for (const Rank r : {1, 2}) ask(other, r);
   const auto is_lost = [&] {
     tell(third, other);
-    return !cut.alive(0) && !cut.alive(1) && !other.alive(2);
+    return !alive(cut, 0) && !alive(cut, 1) && !alive(other, 2);
   };
   EXPECT_TRUE(holds_in_time(is_lost));
-  EXPECT_TRUE(cut.cut_off());
+  EXPECT_TRUE(cut_off(cut));
   tell(third, other);
-  EXPECT_FALSE(other.cut_off());
+  EXPECT_FALSE(cut_off(other));
 }
 
 }  // namespace

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "ccl/transports/libfabric/control/control.h"
 #include "ccl/transports/libfabric/data/register_region.h"
 #include "ccl/transports/libfabric/lanes/lane_receiver.h"
 #include "ccl/transports/libfabric/lanes/lane_sender.h"
-#include "ccl/transports/libfabric/presence/control.h"
 #include "ccl/transports/libfabric/wire/address_list.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
 #include "ccl/transports/message.h"
@@ -24,11 +24,11 @@ constexpr std::size_t least_piece = std::size_t{32} << 10, usual_piece = std::si
 constexpr std::size_t slowest = 125'000;  // bytes a second, of a link that is waited for
 
 // This rank's number among the ranks of its host.
-AmongRanks among_ranks(const Presence& p) {
+AmongRanks among_ranks(const Roster& roster) {
   AmongRanks among{.rank = 0, .ranks = 0};
-  for (Rank r = 0; r < p.ranks(); ++r) {
-    if (p.member(r).home != p.member(p.rank()).home) continue;
-    among.rank += r < p.rank() ? 1 : 0;
+  for (Rank r = 0; r < roster.ranks(); ++r) {
+    if (!roster.here(r)) continue;
+    among.rank += r < roster.rank() ? 1 : 0;
     ++among.ranks;
   }
   return among;
@@ -51,25 +51,25 @@ DataPath::DataPath(const FabricSettings& s, bool on_device, std::shared_ptr<Pres
     : presence_(std::move(p)),
       control_(std::move(c)),
       settings_(s),
-      use_{.among = among_ranks(*presence_), .device_memory = on_device},
+      use_{.among = among_ranks(presence_->roster()), .device_memory = on_device},
       rails_(s.rails),
       registrations_(static_cast<std::size_t>(s.registrations),
                      [this](const Registrations::Range& r, bool for_peers) { return registered(r, for_peers); }),
-      ends_(*this, presence_->ranks(), lanes),
-      traffic_(presence_->ranks()),
+      ends_(*this, presence_->roster().ranks(), lanes),
+      traffic_(presence_->roster().ranks()),
       monitor_(*presence_, *control_, rails_, traffic_),
       watch_(device::watched_memory().watch([this](const std::byte* begin, std::size_t bytes) {
         const std::lock_guard lock(mutex_);
         registrations_.end(begin, bytes);
       })) {
   for (int rail = 0; rail < s.rails; ++rail)
-    wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->rank()), rail, rail, use_));
+    wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->roster().rank()), rail, rail, use_));
   limits_ = common_limits(wires_);
   rails_ = Rails(s.rails, pieces_of(limits_.outstanding));
   landings_ = Landings(limits_.places, net::random_number());
   eager_bytes_ = std::min(usual_eager, limits().message - sizeof(Packet));
-  most_piece_ = std::clamp(in_time(presence_->timeout()), least_piece, usual_piece);
-  known_.resize(static_cast<std::size_t>(presence_->ranks()));
+  most_piece_ = std::clamp(in_time(presence_->lock().detector().timeout()), least_piece, usual_piece);
+  known_.resize(static_cast<std::size_t>(presence_->roster().ranks()));
   packets_ =
       std::make_unique<PacketChannel>(sizeof(Packet) + std::max(eager_bytes_, sizeof(Grant)), limits().outstanding);
   packets_->open(wire(packet_rail()), packet_rail());
@@ -109,7 +109,7 @@ fi_addr_t DataPath::address_of(Rank r, int rail) {
   const auto at = static_cast<std::size_t>(rail);
   if (peer.addresses.size() < wires_.size()) peer.addresses.resize(wires_.size(), FI_ADDR_UNSPEC);
   if (peer.addresses[at] != FI_ADDR_UNSPEC) return peer.addresses[at];
-  const PublicState theirs = presence_->state(r);
+  const PublicState theirs = presence_->lock().states().of(r);
   const auto addresses = addresses_in(theirs.address);
   const auto first = static_cast<std::size_t>(RailSet(theirs.head.rails_left).first_outside());  // that it has open
   if (at < first || addresses.size() <= at - first || addresses[at - first].empty()) {
@@ -117,7 +117,7 @@ fi_addr_t DataPath::address_of(Rank r, int rail) {
       throw std::invalid_argument(
           fmt::format("rank {} has fewer than our {} rails: expected the same TRELLIS_RAILS", r, settings_.rails));
     if (peer.is_to_be_asked(Clock::now())) {
-      presence_->ask(r);
+      presence_->lock().heartbeats().ask(r, Clock::now());
       control_->wake();
     }
     return FI_ADDR_UNSPEC;
@@ -131,8 +131,8 @@ bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_b
   const fi_addr_t address = address_of(to, rail);
   if (address == FI_ADDR_UNSPEC) return false;
   const std::span payload(static_cast<const std::byte*>(more), more_bytes);
-  packet.token = presence_->identity();
-  packet.from = presence_->rank();
+  packet.token = presence_->roster().identity();
+  packet.from = presence_->roster().rank();
   packet.to = to;
   LaneReceiver* const back = ends_.known_receiver(to, packet.lane);
   packet.taken = back == nullptr ? 0 : back->taken();
@@ -202,7 +202,7 @@ void DataPath::happened(const WireEvent& e, int rail) {
       // Sent again for as long as its receiver may be alive: no other packet carries its news. The receiver drops a
       // duplicate by its number.
       auto* const b = static_cast<PacketBuffer*>(e.operation);
-      return packets_->sent(b, well || presence_->left(b->peer));
+      return packets_->sent(b, well || presence_->lock().states().left(b->peer));
     }
     case WireOperation::What::piece_in: {
       auto* const in = static_cast<PieceIn*>(e.operation);
@@ -234,7 +234,8 @@ void DataPath::expect_undamaged() const {
 
 void DataPath::take(PacketBuffer* b) {
   const std::span<const std::byte> all(b->data, b->pool->packet_bytes());
-  const Addressee self{presence_->identity(), presence_->rank(), presence_->ranks(), ends_.lanes()};
+  const Addressee self{presence_->roster().identity(), presence_->roster().rank(), presence_->roster().ranks(),
+                       ends_.lanes()};
   if (checks())
     if (const auto from = sender_of_damaged(all, self)) {
       damaged_by_ = from;
@@ -272,18 +273,20 @@ std::optional<std::uint32_t> DataPath::unread(Rank from, int lane) const {
 
 bool DataPath::all_arrived() {
   bool all = true;
-  for (Rank r = 0; r < presence_->ranks(); ++r) {
+  const auto p = presence_->lock();
+  const Deadline now = Clock::now();
+  for (Rank r = 0; r < presence_->roster().ranks(); ++r) {
     const bool moved = known(r).moved;
     const RailCounts& sent = traffic_.sent_to(r);
-    const RailSet left = rails_.left() | presence_->rails_left_by(r);
-    const RailCounts arrived = presence_->arrived_at(r);
+    const RailSet left = rails_.left() | p.states().rails_left_by(r);
+    const RailCounts& arrived = p.states().of(r).head.arrived;
     const bool nothing = sent == RailCounts{} && (all_resumed_ || !moved);  // not even what is to be said again
     bool whole = true;
     for (int rail = packet_rail(); rail < rails(); ++rail)
       whole = whole && (left.has(rail) || arrived[slot_of(rail)] >= sent[slot_of(rail)]);
-    if (nothing || !presence_->alive(r)) continue;  // one that has left may end before it has told so
-    if (moved && all_resumed_ && presence_->rails_left_by(r).first_outside() == packet_rail() && whole) continue;
-    presence_->ask(r);
+    if (nothing || !p.verdict().alive(r, now)) continue;  // one that has left may end before it has told so
+    if (moved && all_resumed_ && p.states().rails_left_by(r).first_outside() == packet_rail() && whole) continue;
+    p.heartbeats().ask(r, now);
     all = false;
   }
   return all;

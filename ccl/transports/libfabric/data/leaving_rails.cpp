@@ -4,11 +4,11 @@
 #include <system_error>
 #include <utility>
 
+#include "ccl/transports/libfabric/control/control.h"
 #include "ccl/transports/libfabric/data/data_path.h"
 #include "ccl/transports/libfabric/data/register_region.h"
 #include "ccl/transports/libfabric/lanes/lane_receiver.h"
 #include "ccl/transports/libfabric/lanes/lane_sender.h"
-#include "ccl/transports/libfabric/presence/control.h"
 #include "ccl/transports/libfabric/wire/open_wire.h"
 
 namespace trellis::ccl::libfabric {
@@ -20,13 +20,15 @@ constexpr auto between_looks_for_moves = 200us;
 
 }  // namespace
 
-bool DataPath::is_over(Rank to, int rail) const { return has_rail(rail) || presence_->rails_left_by(to).has(rail); }
+bool DataPath::is_over(Rank to, int rail) const {
+  return has_rail(rail) || presence_->lock().states().rails_left_by(to).has(rail);
+}
 
 // Closes a rail that has stopped, on all ranks. Its pieces are retransmitted once the receiver has closed it too: until
 // then they might still arrive, after their place was reused.
 void DataPath::look_after_rails() {
   for (int rail = packet_rail(); rail < rails(); ++rail)  // which may open another
-    if (presence_->rails_left().has(rail)) leave_rail(rail);
+    if (presence_->verdict().rails_left().has(rail)) leave_rail(rail);
   if (!sends_again()) return;
   if (const int rail = monitor_.stopped(Clock::now()); rail >= 0) leave_rail(rail);
 }
@@ -35,8 +37,8 @@ void DataPath::look_after_rails() {
 bool DataPath::open_another_rail(int like) {
   if (!sends_again() || no_more_rails_) return false;
   try {
-    wires_.push_back(
-        open_wire(settings_, static_cast<std::uint64_t>(presence_->rank()), like % settings_.rails, rails(), use_));
+    wires_.push_back(open_wire(settings_, static_cast<std::uint64_t>(presence_->roster().rank()),
+                               like % settings_.rails, rails(), use_));
   } catch (const std::system_error&) {
     no_more_rails_ = true;
     return false;
@@ -71,7 +73,7 @@ void DataPath::leave_rail(int rail) {
     if (!p->under_way || p->rail != rail) continue;
     piece_ended(*p, false);
   }
-  presence_->announce([&](PublicState& s) {
+  presence_->lock().states().announce([&](PublicState& s) {
     s.head.rails_left = rails_.left().word();
     s.address = address();
   });
@@ -88,12 +90,12 @@ void DataPath::begin_again_with_those_who_moved() {
   all_moved_ = all_resumed_ = all_told_ = true;
   for (std::size_t r = 0; r < known_.size(); ++r) {
     const auto rank = static_cast<Rank>(r);
-    if (!known_[r].moved && presence_->rails_left_by(rank).first_outside() == packet_rail()) {
+    if (!known_[r].moved && presence_->lock().states().rails_left_by(rank).first_outside() == packet_rail()) {
       known_[r].moved = true;
       ends_.each_of(rank, [](auto& end) { end.begin_again(); });
     }
     all_moved_ = all_moved_ && known_[r].moved;
-    if (known_[r].moved && !presence_->left(rank))
+    if (known_[r].moved && !presence_->lock().states().left(rank))
       ends_.each_of(rank, [&](auto& end) { all_resumed_ = end.resume() && all_resumed_; });
   }
 }

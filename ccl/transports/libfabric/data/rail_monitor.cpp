@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ccl/transports/libfabric/presence/control.h"
+#include "ccl/transports/libfabric/control/control.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -22,7 +22,7 @@ RailMonitor::RailMonitor(Presence& presence, ControlLink& control, const Rails& 
       control_(control),
       rails_(rails),
       traffic_(traffic),
-      arriving_(static_cast<std::size_t>(presence.ranks())) {}
+      arriving_(static_cast<std::size_t>(presence.roster().ranks())) {}
 
 void RailMonitor::begin(int rail) {
   for (Arriving& one : arriving_) one.rails[slot_of(rail)] = {};
@@ -33,23 +33,25 @@ int RailMonitor::stopped(Deadline now) {
   const bool we_paused = now - looked_ > rail_patience / 2;
   looked_ = now;
   // Replacing the last rail makes all ranks connect anew, so it is worth a longer wait.
-  const auto patience =
-      rails_.only_one() ? std::clamp(presence_.timeout() / patiences, rail_patience, longest_patience) : rail_patience;
+  const auto p = presence_.lock();
+  const auto patience = rails_.only_one()
+                            ? std::clamp(p.detector().timeout() / patiences, rail_patience, longest_patience)
+                            : rail_patience;
   bool asks = false;
-  for (Rank r = 0; r < presence_.ranks(); ++r) {
+  for (Rank r = 0; r < presence_.roster().ranks(); ++r) {
     const RailCounts& sent = traffic_.sent_to(r);
-    if (sent == RailCounts{} || presence_.left(r)) continue;
-    see_whether_stuck(r, now, we_paused);
-    const RailCounts arrived = presence_.arrived_at(r);
-    const RailSet left = rails_.left() | presence_.rails_left_by(r);
+    if (sent == RailCounts{} || p.states().left(r)) continue;
+    see_whether_stuck(p, r, now, we_paused);
+    const RailCounts& arrived = p.states().of(r).head.arrived;
+    const RailSet left = rails_.left() | p.states().rails_left_by(r);
     for (int rail = rails_.first(); rail < rails_.all(); ++rail) {
       const std::size_t at = slot_of(rail);
       if (left.has(rail)) continue;
       Overdue& one = arriving_[static_cast<std::size_t>(r)].rails[at];
-      const auto is =
-          one.look(sent[at], arrived[at], presence_.heard(r), now, patience, rails_.only_one() ? answers_of_last : 1);
+      const auto is = one.look(sent[at], arrived[at], p.detector().last_heard(r), now, patience,
+                               rails_.only_one() ? answers_of_last : 1);
       if (is == Overdue::Is::stopped) return rail;
-      if (is == Overdue::Is::unsure) presence_.ask(r, between_looks), asks = true;
+      if (is == Overdue::Is::unsure) p.heartbeats().ask(r, now, between_looks), asks = true;
     }
   }
   if (asks) control_.wake();
@@ -58,10 +60,10 @@ int RailMonitor::stopped(Deadline now) {
 
 // Data that do not arrive mean as much as silence does, even if the rank answers on the control path. Pieces on a
 // closed rail are not counted: they were retransmitted.
-void RailMonitor::see_whether_stuck(Rank r, Deadline now, bool we_paused) {
-  const RailSet left = rails_.left() | presence_.rails_left_by(r);
+void RailMonitor::see_whether_stuck(const Presence::Locked& p, Rank r, Deadline now, bool we_paused) {
+  const RailSet left = rails_.left() | p.states().rails_left_by(r);
   const RailCounts& sent = traffic_.sent_to(r);
-  const RailCounts arrived = presence_.arrived_at(r);
+  const RailCounts& arrived = p.states().of(r).head.arrived;
   std::uint64_t all_sent = 0, all_arrived = 0;
   for (int rail = rails_.first(); rail < rails_.all(); ++rail)
     if (const std::size_t at = slot_of(rail); !left.has(rail))
@@ -72,7 +74,7 @@ void RailMonitor::see_whether_stuck(Rank r, Deadline now, bool we_paused) {
   else if (a.stuck_since == Deadline() || a.arrived != all_arrived || we_paused)
     a.stuck_since = now;
   a.arrived = all_arrived;
-  presence_.set_stuck(r, a.stuck_since);
+  p.detector().set_stuck(r, a.stuck_since);
 }
 
 }  // namespace trellis::ccl::libfabric

@@ -27,7 +27,7 @@ class RailMonitor {
     std::uint64_t arrived = 0;              // over all of them
     Deadline stuck_since = {};              // since when no more has; none: all has
   };
-  void see_whether_stuck(Rank, Deadline now, bool we_paused);
+  void see_whether_stuck(const Presence::Locked&, Rank, Deadline now, bool we_paused);
 
   Presence& presence_;
   ControlLink& control_;

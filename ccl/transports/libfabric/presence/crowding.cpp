@@ -5,7 +5,7 @@
 #include <set>
 #include <system_error>
 
-#include "ccl/transports/libfabric/presence/presence.h"
+#include "ccl/transports/libfabric/presence/roster.h"
 #include "kernels/dispatch/cpu_quota.h"
 #include "kernels/dispatch/system_files.h"
 
@@ -30,11 +30,10 @@ bool outnumber_cores(const std::vector<std::vector<int>>& of_ranks, double quota
   return static_cast<int>(of_ranks.size()) > kernels::within_quota(cores, quota);
 }
 
-bool ranks_outnumber_cores(const Presence& p) {
+bool ranks_outnumber_cores(const Roster& roster) {
   std::vector<std::vector<int>> here;
-  for (Rank r = 0; r < p.ranks(); ++r)
-    if (const Member& m = p.member(r); m.home == p.member(p.rank()).home)
-      here.push_back(threads_of(static_cast<int>(m.process)));
+  for (Rank r = 0; r < roster.ranks(); ++r)
+    if (roster.here(r)) here.push_back(threads_of(static_cast<int>(roster.member(r).process)));
   return outnumber_cores(here, kernels::quota_here());
 }
 

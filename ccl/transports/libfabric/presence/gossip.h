@@ -15,6 +15,12 @@ namespace trellis::ccl::libfabric {
 constexpr int most_wires = 2;               // of control: endpoints on the interfaces of as many rails
 constexpr int most_paths = most_wires + 1;  // and datagrams
 
+// The control paths to a peer: wires that connect, and datagrams.
+struct ControlPaths {
+  int all = 1;
+  int datagrams = -1;  // the number of that path, the last; -1: there is none
+};
+
 class Gossip {
  public:
   Gossip(Rank, Rank ranks);  // in a small communicator, nothing is passed on

@@ -1,4 +1,4 @@
-#include "ccl/transports/libfabric/presence/control.h"
+#include "ccl/transports/libfabric/control/control.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -93,12 +93,12 @@ void ControlLink::post_receives() {
 
 void ControlLink::add(const std::shared_ptr<Presence>& p) {
   const std::lock_guard lock(presences_mutex_);
-  presences_[p->identity()] = p;
+  presences_[p->roster().identity()] = p;
 }
 
 void ControlLink::retire(const std::shared_ptr<Presence>& p) {
   const std::lock_guard lock(presences_mutex_);
-  retired_.push_back(p->identity());
+  retired_.push_back(p->roster().identity());
   if (retired_.size() <= most_retired) return;
   presences_.erase(retired_.front());
   retired_.erase(retired_.begin());
@@ -183,8 +183,8 @@ void ControlLink::move(int path) {
         paths_[at].to_post.push_back(b);
       } else if (const auto found = sent_.find(b); found != sent_.end()) {
         const auto& [presence, to] = found->second;
-        presence->told(to, path, events[i].error);
-        if (path == paths().datagrams && events[i].error == ECONNREFUSED) knock(presence->place(to));
+        presence->sent(to, path, events[i].error);
+        if (path == paths().datagrams && events[i].error == ECONNREFUSED) knock(presence->roster().place(to));
         sent_.erase(found);
         paths_[at].pool->give(b);
       }
@@ -211,24 +211,26 @@ void ControlLink::knock(std::size_t place) {
 
 void ControlLink::heed_knocks() {
   for (const std::size_t place : knocks_.refused())
-    for (const auto& p : all()) p->nobody_listens(place);
+    for (const auto& p : all())
+      if (const auto r = p->roster().rank_at(place)) p->lock().detector().refused(*r, Clock::now());
 }
 
 void ControlLink::tell(const std::shared_ptr<Presence>& p, Rank r) {
-  const int number = p->path(r);
+  const int number = p->lock().queue().path(r);
+  const std::size_t place = p->roster().place(r);
   Path& path = paths_[static_cast<std::size_t>(number)];
   Wire& wire = *wires_[static_cast<std::size_t>(number)];
-  fi_addr_t& to = path.addresses[p->place(r)];
+  fi_addr_t& to = path.addresses[place];
   if (to == FI_ADDR_UNSPEC) {
-    const auto addresses = addresses_in(members_[p->place(r)].address);
+    const auto addresses = addresses_in(members_[place].address);
     if (static_cast<std::size_t>(number) >= addresses.size()) {  // it has fewer rails
-      p->told(r, number, FI_EADDRNOTAVAIL);
-      return p->put_off(r);
+      p->sent(r, number, FI_EADDRNOTAVAIL);
+      return p->lock().queue().put_off(r);
     }
-    to = wire.know(addresses[static_cast<std::size_t>(number)], static_cast<std::uint32_t>(p->place(r)));
+    to = wire.know(addresses[static_cast<std::size_t>(number)], static_cast<std::uint32_t>(place));
   }
   PacketBuffer* const b = path.pool->take(WireOperation::What::packet_out);
-  if (b == nullptr) return p->put_off(r);
+  if (b == nullptr) return p->lock().queue().put_off(r);
   constexpr std::size_t sealed = sizeof(Seal::Head);
   const std::size_t room = path.pool->packet_bytes() - sealed;
   const std::size_t bytes = sealed + std::min(room, p->write_for(r, number, room, letter_));
@@ -236,11 +238,11 @@ void ControlLink::tell(const std::shared_ptr<Presence>& p, Rank r) {
   seal_->close({b->data, bytes});
   if (wire.send(to, {b->data, bytes, b->descriptor}, *b)) {
     sent_[b] = {p, r};
-    return p->telling(r, number);
+    return p->sending(r, number);
   }
   path.pool->give(b);
-  if (const int error = wire.refusal(); error != 0) p->told(r, number, error);
-  p->put_off(r);
+  if (const int error = wire.refusal(); error != 0) p->sent(r, number, error);
+  p->lock().queue().put_off(r);
 }
 
 }  // namespace trellis::ccl::libfabric

@@ -1,4 +1,4 @@
-#include "ccl/transports/libfabric/presence/seal.h"
+#include "ccl/transports/libfabric/control/seal.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "ccl/transports/libfabric/presence/members.h"
+#include "ccl/transports/libfabric/control/members.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "ccl/transports/libfabric/presence/knocks.h"
+#include "ccl/transports/libfabric/control/knocks.h"
 
 #include <poll.h>
 

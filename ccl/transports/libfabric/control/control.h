@@ -9,10 +9,10 @@
 #include <thread>
 
 #include "ccl/config.h"
+#include "ccl/transports/libfabric/control/knocks.h"
+#include "ccl/transports/libfabric/control/seal.h"
 #include "ccl/transports/libfabric/data/packet_pool.h"
-#include "ccl/transports/libfabric/presence/knocks.h"
 #include "ccl/transports/libfabric/presence/presence.h"
-#include "ccl/transports/libfabric/presence/seal.h"
 
 namespace trellis::ccl::libfabric {
 

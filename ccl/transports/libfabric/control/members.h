@@ -7,18 +7,10 @@
 
 #include "ccl/errors.h"
 #include "ccl/store.h"
-#include "ccl/transports/libfabric/presence/seal.h"
+#include "ccl/transports/libfabric/control/seal.h"
+#include "ccl/transports/libfabric/presence/roster.h"
 
 namespace trellis::ccl::libfabric {
-
-// A process that takes part, as the store told of it.
-struct Member {
-  std::vector<std::byte> address;  // of its wires for control, a list
-  std::string host;                // name
-  std::string home;                // where processes see each other: boot and process namespace
-  std::int64_t process = 0;
-  std::string terms = {};  // how it speaks over the fabric: alike for all
-};
 
 // Rank 0 gathers what each process reports, and distributes it in notes of 256 members, with the communicator's origin.
 // Throws, on every rank that has come, PeerLost for one that reports nothing by the deadline, and invalid_argument if

@@ -1,0 +1,62 @@
+// ControlQueue: to which ranks something is to be told, over which path that goes, and what is under way. The caller
+// holds the lock of the Presence that this is a part of.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "ccl/transports/libfabric/presence/gossip.h"
+
+namespace trellis::ccl::libfabric {
+
+class ControlQueue {
+ public:
+  ControlQueue(Rank rank, Rank ranks, ControlPaths, std::chrono::milliseconds timeout);
+
+  void owe(Rank);
+  void owe_all();  // in a large communicator: the neighbours, and those that were heard
+  bool owes(Rank r) const { return peer(r).owed; }
+  std::vector<Rank> take(Deadline now);            // those to whom something can go now, which is written next
+  bool under_way(Rank) const;                      // over its path
+  void sending(Rank, int path, Deadline);          // the message is on its way
+  void sent(Rank, int path, bool well, Deadline);  // it has gone, or failed
+  void put_off(Rank);                              // it could not be sent yet
+  void heard(Rank, int path, Deadline);
+
+  int path(Rank r) const { return peer(r).path; }
+  void begin_on(Rank r, int path) { peer(r).path = path; }  // which works, where that is known
+  struct Turned {
+    Rank rank;
+    bool lost;  // a message was under way over the path before
+  };
+  // Fails over where nothing comes back. `unanswered`: since when an answer of a rank is awaited; none: it is not.
+  std::vector<Turned> fail_over(const std::function<Deadline(Rank)>& unanswered, Deadline now);
+  std::chrono::milliseconds longest_silence() const;  // of a path, before another is tried
+
+  Gossip& gossip() { return gossip_; }  // what is passed on
+
+ private:
+  struct Peer {
+    Deadline repeat = {};  // when a message that failed is sent again
+    Deadline begun = {};   // last time that a message to it was
+    Deadline turned = {};  // when it took its path
+    int path = 0;
+    std::uint8_t in_flight = 0;  // a bit for each path
+    bool owed = false, was_heard = false;
+  };
+  Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }
+  const Peer& peer(Rank r) const { return peers_[static_cast<std::size_t>(r)]; }
+  void turn(Rank, int path, Deadline);
+
+  const Rank rank_;
+  const ControlPaths paths_;
+  const std::chrono::milliseconds timeout_;
+  Gossip gossip_;
+  std::vector<Peer> peers_;
+  std::vector<Rank> owed_;
+  Deadline looked_ = {};  // for silence
+};
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,98 @@
+#include "ccl/transports/libfabric/presence/failure_verdict.h"
+
+#include <algorithm>
+
+#include "ccl/transports/libfabric/presence/neighbours.h"
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds longest_judgement = 2000ms;  // for the answer of a rank that has much else to do
+constexpr int judgements = 4;                                    // in the timeout
+
+bool set_first(std::atomic<Rank>& first, Rank r) {
+  Rank none = -1;
+  return r >= 0 && first.compare_exchange_strong(none, r);
+}
+
+}  // namespace
+
+FailureVerdict::FailureVerdict(const Roster& roster, const PublishedStates& states, FailureDetector& detector,
+                               Heartbeats& heartbeats, ControlQueue& queue)
+    : roster_(roster), states_(states), detector_(detector), heartbeats_(heartbeats), queue_(queue) {}
+
+Rank FailureVerdict::heard_by_others() const { return lost() >= 0 && lost() == suspected_by_ ? suspect_.load() : -1; }
+
+bool FailureVerdict::alive(Rank r, Deadline now) {
+  if (r == roster_.rank()) return true;
+  if (suspected_ != Deadline() && r == suspected_by_) return true;  // until its word has been judged
+  return !states_.left(r) && detector_.answers(r, now);
+}
+
+// Reports that this rank hears nothing of another as a suspicion, which the others judge.
+void FailureVerdict::mark_lost(Rank r, Deadline now) {
+  const bool unheard = r != roster_.rank() && !roster_.visible(r) && !states_.left(r) &&
+                       detector_.unanswered(r) != Deadline() && !detector_.answers(r, now);
+  if (set_first(lost_, r) && unheard) suspected_by_ = roster_.rank(), suspect_ = r;
+  queue_.owe_all();
+}
+
+void FailureVerdict::mark_aborted() {
+  set_first(aborted_, roster_.rank());
+  queue_.owe_all();
+}
+
+bool FailureVerdict::hear(const PublicHead& h, Deadline now) {
+  rails_left_.store((rails_left() | RailSet(h.rails_left)).word(), std::memory_order_release);
+  bool fresh = set_first(lost_, h.lost);
+  fresh = suspect(h, now) || fresh;
+  return set_first(aborted_, h.aborted) || fresh;
+}
+
+// Takes in a suspicion. True: it is new here.
+bool FailureVerdict::suspect(const PublicHead& h, Deadline now) {
+  const Rank self = roster_.rank();
+  if (h.suspect < 0 || h.suspected_by < 0 || suspect_ >= 0 || h.suspected_by == self) return false;
+  suspect_ = h.suspect;
+  suspected_by_ = h.suspected_by;
+  if (lost_ >= 0) return false;
+  suspected_ = now;
+  for (Rank r = 0; r < roster_.ranks(); ++r)
+    if ((r == h.suspect || h.suspect == self) && (!is_large(roster_.ranks()) || detector_.last_heard(r) != Deadline()))
+      heartbeats_.ask(r, now);
+  return true;
+}
+
+// A majority is believed before one rank: a rank that still hears the suspect takes the accuser for lost. A rank that
+// is itself suspected does so if it hears most of the others.
+void FailureVerdict::judge(Deadline now) {
+  if (suspected_ == Deadline()) return;
+  const Rank suspect = suspect_, by = suspected_by_, self = roster_.rank();
+  const auto heard = [&](Rank r) {  // a process of this host that is stopped runs, and answers nobody
+    if (!roster_.visible(r)) return detector_.last_heard(r) > suspected_;
+    return detector_.answers(r, now) && !process_stopped(roster_.member(r).process);
+  };
+  Rank hears = 0, of = 0;
+  for (Rank r = 0; r < roster_.ranks(); ++r) {
+    if (suspect == self ? r == by || r == self || roster_.visible(r) : r != suspect) continue;
+    ++of;
+    hears += heard(r) ? 1 : 0;
+  }
+  const bool refuted = 2 * hears > of;
+  const bool confirmed = suspect != self && (states_.left(suspect) || !detector_.answers(suspect, now));
+  const bool over = now - suspected_ >= std::min(longest_judgement, detector_.timeout() / judgements);
+  if (lost_ < 0 && !refuted && !confirmed && !over) return;
+  suspected_ = {};
+  if (set_first(lost_, refuted ? by : suspect)) queue_.owe_all();
+}
+
+void FailureVerdict::write(PublicHead& h) const {
+  h.lost = suspected_by_ == roster_.rank() ? -1 : lost();
+  h.aborted = aborted();
+  h.suspect = suspect_;
+  h.suspected_by = suspected_by_;
+}
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,49 @@
+// Heartbeats: this rank asks others for their state, and counts their answers; a survey asks all of a large
+// communicator. The caller holds the lock of the Presence that this is a part of.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "ccl/transports/libfabric/presence/failure_detector.h"
+
+namespace trellis::ccl::libfabric {
+
+class Heartbeats {
+ public:
+  Heartbeats(const Roster&, PublishedStates&, FailureDetector&, ControlQueue&);
+
+  void ask(Rank, Deadline now, std::chrono::milliseconds apart = {});  // soon, unless that was not long ago
+  void ask_around(Deadline now, std::chrono::milliseconds apart);      // those that matter, each at most so often
+  std::uint32_t asked(Rank r) const { return peer(r).asks; }           // how often
+  bool answered(Rank r, std::uint32_t ask) const { return r == roster_.rank() || peer(r).answers >= ask; }
+  std::uint32_t begin_survey();                     // all are to tell what they do
+  bool surveyed(Rank, std::uint32_t survey) const;  // or it has left
+
+  void hear(const PublicHead&, Deadline now);
+  void write(PublicHead&) const;  // its part of a message
+  void sending(Rank r) { peer(r).to_ask = false; }
+  void repeat(Rank);  // a message to it was lost
+
+ private:
+  struct Peer {
+    Deadline asked = {};                  // last time
+    Clock::duration round = {};           // that the last answer took
+    std::uint32_t asks = 0, answers = 0;  // the number of asks of it; the last that it answered
+    std::uint32_t to_answer = 0;          // the last ask of its own
+    bool to_ask = false;
+  };
+  Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }
+  const Peer& peer(Rank r) const { return peers_[static_cast<std::size_t>(r)]; }
+  bool is_time(Rank, Deadline now, Clock::duration apart) const;
+
+  const Roster& roster_;
+  PublishedStates& states_;
+  FailureDetector& detector_;
+  ControlQueue& queue_;
+  std::uint32_t survey_ = 0;  // the last in which this rank took part
+  std::vector<Peer> peers_;
+};
+
+}  // namespace trellis::ccl::libfabric

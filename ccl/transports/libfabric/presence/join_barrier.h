@@ -1,0 +1,34 @@
+// JoinBarrier: whether all ranks of a new communicator have come. Rank 0 learns it, and all learn it from rank 0. The
+// caller holds the lock of the Presence that this is a part of.
+#pragma once
+
+#include <vector>
+
+#include "ccl/transports/libfabric/presence/published_states.h"
+
+namespace trellis::ccl::libfabric {
+
+class JoinBarrier {
+ public:
+  JoinBarrier(Rank rank, Rank ranks, const PublishedStates&, ControlQueue&);
+
+  void come();
+  void give_up();                  // wants the joining to be dropped
+  std::vector<Rank> not_joined();  // of those of whom this is to know
+  Outcome settle(Outcome);         // by rank 0
+  Outcome outcome() const { return outcome_; }
+  Rank missing() const { return missing_; }  // the first, as rank 0 told when it dropped the joining; -1: none
+
+  bool hear(const PublicHead&);   // true: there is something new in it
+  void write(PublicHead&) const;  // its part of a message
+
+ private:
+  const Rank rank_, ranks_;
+  const PublishedStates& states_;
+  ControlQueue& queue_;
+  bool come_ = false, joined_ = false, gives_up_ = false;
+  Rank absent_ = -1, missing_ = -1;
+  Outcome outcome_ = Outcome::open;
+};
+
+}  // namespace trellis::ccl::libfabric

@@ -1,0 +1,119 @@
+// On which failure ranks agree, and how a suspicion is judged: the time is passed in.
+#if __has_include(<rdma/fabric.h>)
+
+#include <gtest/gtest.h>
+
+#include "tests/ccl/fabric/presences.h"
+
+namespace trellis::ccl::libfabric {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Deadline begun = Deadline() + 1h;
+
+PublicHead suspicion(Rank suspect, Rank by) {
+  PublicHead h;
+  h.from = by;
+  h.suspect = suspect;
+  h.suspected_by = by;
+  return h;
+}
+
+PublicHead written(const FailureVerdict& v) {
+  PublicHead h;
+  v.write(h);
+  return h;
+}
+
+TEST(FailureVerdict, TheFirstThatIsHeardStays) {
+  Parts one(1, 4, 10s);
+  PublicHead h;
+  h.from = 0;
+  EXPECT_FALSE(one.verdict.hear(h, begun));
+  EXPECT_FALSE(one.verdict.over());
+  for (const Rank r : {2, 3}) {
+    h.lost = h.aborted = r;
+    EXPECT_EQ(one.verdict.hear(h, begun), r == 2) << "new is the first";
+  }
+  EXPECT_EQ(one.verdict.lost(), 2);
+  EXPECT_EQ(one.verdict.aborted(), 2);
+  EXPECT_TRUE(one.verdict.over());
+  EXPECT_EQ(written(one.verdict).lost, 2);
+}
+
+TEST(FailureVerdict, WhatARankDoesNotHearIsItsSuspicion) {
+  Parts two(2, 3, 10s);
+  two.detector.asked(0, begun);
+  two.verdict.mark_lost(0, begun + 8s);
+  EXPECT_EQ(two.verdict.lost(), 0);
+  EXPECT_EQ(written(two.verdict).lost, -1);
+  EXPECT_EQ(written(two.verdict).suspect, 0);
+  EXPECT_EQ(written(two.verdict).suspected_by, 2);
+  EXPECT_TRUE(two.queue.owes(1));
+}
+
+TEST(FailureVerdict, OfARankThatIsHeardItsWordIsTold) {
+  Parts two(2, 3, 10s);
+  two.detector.asked(0, begun);
+  two.verdict.mark_lost(0, begun + 1s);  // which may still answer
+  EXPECT_EQ(written(two.verdict).lost, 0);
+  EXPECT_EQ(written(two.verdict).suspect, -1);
+}
+
+TEST(FailureVerdict, WhoHearsTheSuspectTakesTheAccuserForLost) {
+  Parts one(1, 3, 10s);
+  EXPECT_TRUE(one.verdict.hear(suspicion(0, 2), begun));
+  EXPECT_EQ(one.heartbeats.asked(0), 1U);
+  one.verdict.judge(begun + 1s);
+  EXPECT_EQ(one.verdict.lost(), -1) << "it may still answer";
+  EXPECT_TRUE(one.verdict.alive(2, begun + 24h)) << "until its word is judged";
+  one.detector.heard(0, 0, begun + 1s);
+  one.verdict.judge(begun + 1s);
+  EXPECT_EQ(one.verdict.lost(), 2);
+  EXPECT_EQ(one.verdict.heard_by_others(), 0);
+  EXPECT_EQ(written(one.verdict).lost, 2);
+}
+
+TEST(FailureVerdict, AWordThatNobodyRefutesIsBelievedInTime) {
+  for (const auto& [timeout, time] : {std::pair{4s, 1000ms}, {100s, 2000ms}}) {
+    Parts one(1, 3, timeout);
+    one.detector.heard(0, 0, begun - 1s);
+    one.verdict.hear(suspicion(0, 2), begun);
+    one.verdict.judge(begun + time - 1ms);
+    EXPECT_EQ(one.verdict.lost(), -1);
+    one.verdict.judge(begun + time);
+    EXPECT_EQ(one.verdict.lost(), 0);
+    EXPECT_EQ(one.verdict.heard_by_others(), -1);
+  }
+}
+
+TEST(FailureVerdict, ASuspectThatHearsMostOthersTakesTheAccuserForLost) {
+  for (const bool hears : {true, false}) {
+    Parts zero(0, 4, 100s);
+    zero.verdict.hear(suspicion(0, 3), begun);
+    zero.detector.heard(1, 0, begun + 1s);
+    if (hears) zero.detector.heard(2, 0, begun + 1s);
+    zero.verdict.judge(begun + 2s);
+    EXPECT_EQ(zero.verdict.lost(), hears ? 3 : 0);
+  }
+}
+
+TEST(FailureVerdict, RailsThatAnyRankHasLeftAreLeft) {
+  Parts one(1, 3, 10s);
+  for (const int rail : {0, 2}) {
+    RailSet left;
+    left.add(rail);
+    PublicHead h;
+    h.from = 0;
+    h.rails_left = left.word();
+    one.verdict.hear(h, begun);
+  }
+  EXPECT_TRUE(one.verdict.rails_left().has(0) && one.verdict.rails_left().has(2));
+  EXPECT_FALSE(one.verdict.rails_left().has(1));
+}
+
+}  // namespace
+}  // namespace trellis::ccl::libfabric
+
+#endif
