@@ -55,13 +55,13 @@ Record read_record(const nlohmann::json& json, std::string_view where) {
 
 }  // namespace
 
-double Launch::with(double value_of_figure, double rest) const {
+double Launch::with(double value_of_figure, double beside) const {
   const double launch = growth * value_of_figure + further;
-  return part * launch + std::hypot((1 - part) * launch, rest);
+  return part * launch + std::hypot((1 - part) * launch, beside);
 }
 
-double Launch::without(double time, double rest) const {
-  const double squares = time * time - rest * rest;
+double Launch::without(double time, double beside) const {
+  const double squares = time * time - beside * beside;
   const double launch =
       2 * squares / (2 * part * time + std::sqrt(4 * (part * part * time * time + (1 - 2 * part) * squares)));
   return (launch - further) / growth;

@@ -46,10 +46,10 @@ struct Launch {
   double part = 1;  // of it, which a call before does not hide where calls follow each other without waiting
   double rest = 0;  // what the answer takes beside it
 
-  // With a figure of that value, what takes `rest` once it has started. Whichever of the hidden part and the rest is
+  // With a figure of that value, what takes `beside` once it has started. Whichever of the hidden part and the rest is
   // longer counts, and as both vary from call to call, the mean passes smoothly from the one to the other.
-  double with(double value_of_figure, double rest) const;
-  double without(double time, double rest) const;  // the figure with which it takes so long
+  double with(double value_of_figure, double beside) const;
+  double without(double time, double beside) const;  // the figure with which it takes so long
 };
 
 // The answer to a record: a value in its unit and how it was found, or why there is none.
