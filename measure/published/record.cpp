@@ -148,9 +148,8 @@ sim::ChipSpec changed(const sim::ChipSpec& chip, const std::vector<std::pair<std
 
 // As the record's compiler used it.
 sim::ChipSpec as_compiled(const Record& r, sim::ChipSpec chip) {
-  const bool static_descriptors =
-      r.id.starts_with("kernel.kda.") || r.word("launch").find("--disable-dge") != std::string::npos;
-  if (static_descriptors) return changed(chip, {{"dma.generate", 0}, {"dma.descriptor.write", 0}});
+  if (r.word("compiler_flags").find("--disable-dge") != std::string::npos)
+    return changed(chip, {{"dma.generate", 0}, {"dma.descriptor.write", 0}});
   if (r.source.find("@v2.21.0") != std::string::npos)
     return changed(chip, {{"dma.prefetch", 0}, {"dma.interval", chip.figures().at("dma.interval.2024").value}});
   return chip;
