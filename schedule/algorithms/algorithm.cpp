@@ -171,8 +171,7 @@ void expect_writable(const Algorithm& algorithm, const Request& request, std::in
   const double steps = static_cast<double>(least) * ranks;
   throw ScheduleTooLarge(
       fmt::format("{} on {} takes at least {:.0f} steps, which need {:.3g} GB of memory; up to {} are written out: try "
-                  "fewer ranks, "
-                  "or an algorithm of fewer messages such as bruck",
+                  "fewer ranks, or an algorithm of fewer messages such as bruck",
                   algorithm.name, fmt::join(request.dims, "x"), steps, steps * sizeof(Step) * 1e-9, most_steps));
 }
 
