@@ -308,6 +308,7 @@ class Sim(program.Case):
     def test_bad_input_is_named(self):
         for words, complaint in ((["sim", "all_reduce", "--machine", "trn9"], "trn9"),
                                  (["sim", "all_reduce", "--machine", "ring:4", "--what-if", "dead:0-9"], "9"),
+                                 (["sim", "all_reduce", "--machine", "ring:"], "no sizes are given: expected some like 8"),
                                  (["sim", "all_reduce", "--machine", "ring:0"], "expected sizes like 8"),
                                  (["sim", "all_reduce", "--bytes", "many"], "many"),
                                  (["sim", "all_redce"], "did you mean 'all_reduce'?"),

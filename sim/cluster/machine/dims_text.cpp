@@ -11,6 +11,7 @@
 namespace trellis::sim {
 
 std::vector<Chip> dims_of(std::string_view text) {
+  if (text.empty()) throw std::invalid_argument("no sizes are given: expected some like 8 or 4x4");
   std::vector<Chip> dims;
   for (const std::string_view word : text::split(text, 'x')) {
     const auto size = text::number<Chip>(word, 1);
