@@ -27,7 +27,7 @@ void Watchdog::Seen::note_elsewhere(Rank place) {
   const auto end = elsewhere.begin() + static_cast<std::ptrdiff_t>(waited_elsewhere);
   if (place < 0 || std::find(elsewhere.begin(), end, place) != end) return;
   if (waited_elsewhere == elsewhere.size())
-    std::ranges::rotate(elsewhere, elsewhere.begin() + 1);
+    std::rotate(elsewhere.begin(), elsewhere.begin() + 1, elsewhere.end());
   else
     ++waited_elsewhere;
   elsewhere[waited_elsewhere - 1] = place;

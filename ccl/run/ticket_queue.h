@@ -85,7 +85,7 @@ class TicketQueue {
 
   std::atomic<std::uint64_t> issued_ = 0, current_ = 0;
   std::atomic<std::uint32_t> others_ = 0;
-  const device::ForkMark mark_;
+  const device::ForkMark mark_ = {};
   std::mutex mutex_;
   std::condition_variable changed_;
   std::set<std::uint64_t> early_;

@@ -57,10 +57,11 @@ void TensorSource::add(const fs::path& path) {
 void TensorSource::expect_indexed(const HfIndex& index) const {
   for (const auto& [tensor, file] : index.tensors) {
     const auto found = parts_.find(hf_name_today(*hf_, tensor));
-    const auto is_there = [&](const Part& p) { return p.file->file.path() == path_ / file; };
+    const fs::path path = path_ / file;
+    const auto is_there = [&](const Part& p) { return p.file->file.path() == path; };
     if (found == parts_.end() || std::ranges::none_of(found->second, is_there))
       throw std::invalid_argument(
-          fmt::format("{} has no tensor {}, which the index says it has", (path_ / file).string(), tensor));
+          fmt::format("{} has no tensor {}, which the index says it has", path.string(), tensor));
   }
 }
 

@@ -25,12 +25,13 @@ struct alignas(128) LaneCell {
   std::uint16_t last;  // the message ends with this cell
   static constexpr std::size_t room = 112;
   static constexpr std::size_t beside = 48;  // bytes of data in the same cache line as `number`
+  struct InSender {
+    std::uint64_t where;
+    std::uint64_t size;
+  };
   union {
     std::byte state[room];
-    struct {
-      std::uint64_t where;
-      std::uint64_t size;
-    } lies;
+    InSender lies;
   };
 };
 static_assert(sizeof(LaneCell) == 128);

@@ -49,7 +49,7 @@ std::vector<Lifetime> lifetimes(const EngineProgram& p, std::span<const std::uin
 }
 
 TileGroups::TileGroups(const Draft& draft, const ChipSpec& chip, std::span<const std::uint32_t> order)
-    : draft_(draft), chip_(chip), lives_(lifetimes(draft.program, order)), group_of_(draft.program.buffers.size(), -1) {
+    : chip_(chip), lives_(lifetimes(draft.program, order)), group_of_(draft.program.buffers.size(), -1) {
   std::map<std::tuple<std::int32_t, Space, std::uint8_t, std::int64_t>, std::int32_t> numbers;
   std::vector<std::pair<std::uint32_t, std::int32_t>> begins, ends;  // place in the order, buffer
   for (std::size_t b = 0; b < group_of_.size(); ++b) {

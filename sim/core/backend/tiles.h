@@ -60,7 +60,6 @@ class TileGroups {
     std::int64_t first, last;
   };
 
-  const Draft& draft_;
   const ChipSpec& chip_;
   std::vector<Lifetime> lives_;
   std::vector<std::int32_t> group_of_;
