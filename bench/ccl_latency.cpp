@@ -181,7 +181,7 @@ void exchange_alone(benchmark::State& state) {
   for (auto _ : state) exchange(*c, in, out);
 }
 
-// Two ranks. The other one continues until the second element of a result tells it to stop.
+// Times an operation between two ranks. The other rank repeats it until the second element of a result is not 0.
 template <class Operation>
 void of_two(benchmark::State& state, Operation operation) {
   const auto store = ccl::memory_store();

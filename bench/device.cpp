@@ -1,4 +1,4 @@
-// Devices: copies beside memcpy, what a stream's operation costs, and what a simulated device adds to sim/core.
+// Measures copies against memcpy, the cost of a stream's operation, and what a simulated device adds to sim/core.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
-// Alternates with memcpy, so that changes of the machine's speed affect both. memcpy: times as long as the copy.
+// Alternates with memcpy, so that changes of the machine's speed affect both. of_memcpy: memcpy's time over the copy's.
 void copy(benchmark::State& state) {
   const auto device = device::open("host");
   const auto bytes = static_cast<std::size_t>(state.range(0));
@@ -37,7 +37,7 @@ void copy(benchmark::State& state) {
     std::memcpy(b, a, bytes);
     benchmark::ClobberMemory();
   };
-  bool first = false;  // takes turns: who comes second finds the caches warm
+  bool first = false;  // they take turns to be first: the second finds the caches warm
   for (auto _ : state) {
     first = !first;
     if (!first) theirs += timed(plain_copy);
@@ -52,7 +52,7 @@ void copy(benchmark::State& state) {
 BENCHMARK(copy)->Name("copy/cached")->Arg(4 << 10)->Arg(64 << 10)->Arg(512 << 10)->UseManualTime();
 BENCHMARK(copy)->Name("copy/memory")->Arg(64 << 20)->Arg(256 << 20)->UseManualTime();
 
-// A thousand operations that do nothing, handed in and done.
+// Submits a thousand operations that do nothing, and waits for them.
 void launch(benchmark::State& state, const char* name) {
   const auto device = device::open(name);
   const auto stream = device->stream();

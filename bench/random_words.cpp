@@ -3,8 +3,8 @@
 //
 //     bench_random_words elements | RNG_test stdin32
 //
-// elements: of one tensor, 32 bits an element. halves: the 16 bits an element that bf16 takes, two elements a word.
-// tensors: the first 512 words of one tensor after the other. With anything else: a few words of each, as text.
+// `elements` writes 32 bits for each element of one tensor; `halves` the 16 bits that bf16 uses, two elements a word;
+// `tensors` the first 512 words of each tensor in turn. Any other argument prints a few words of each, as text.
 #include <array>
 #include <cstdint>
 #include <cstdio>

@@ -28,7 +28,7 @@ constexpr int rounds = 5, most_threads = 4096;
 struct Options {
   std::string only, last_cache;
   bool check = false, speed = false, json = false;
-  std::vector<int> threads;  // empty: one, and one for each core
+  std::vector<int> threads;  // empty: one thread, and one for each core
 };
 
 void add(CLI::App& app, Options& o) {
@@ -113,7 +113,7 @@ struct Timing {
   int threads;
 };
 
-// All cores are timed from memory only: in the caches each core has its own.
+// Several cores are timed from memory only, which they share; the caches are each core's own.
 std::vector<Timing> timings(const std::vector<int>& threads) {
   std::vector<Timing> all;
   for (const int count : threads) all.push_back({kernels::Regime::memory, count});
@@ -123,8 +123,8 @@ std::vector<Timing> timings(const std::vector<int>& threads) {
   return all;
 }
 
-// The same results twice: for programs one line each, for people one line for each kernel, or, where numbers of threads
-// are compared, one for each of them.
+// The same results twice: a line for each result, for programs; and a summary for people, with a line for each kernel,
+// or for each kernel and number of threads where these are compared.
 struct Speeds {
   Table all, summary;
 };
@@ -133,7 +133,7 @@ std::string heading_of(const Timing& t) {
   return std::string(name(t.regime)) + (t.threads == 1 ? "" : fmt::format(", {} threads", t.threads));
 }
 
-// The summary of speeds: fractions side by side if there are no numbers of threads.
+// The columns of the summary: fractions stand side by side unless numbers of threads are compared.
 Table empty_summary(const std::vector<Timing>& timings, bool by_threads) {
   std::vector<Column> columns = {{.name = "name", .align = Align::left}, {.name = "sources"}};
   if (by_threads) {
@@ -149,7 +149,7 @@ Table empty_summary(const std::vector<Timing>& timings, bool by_threads) {
   return {"fractions", columns};
 }
 
-// This machine's, with the last cache that the user names.
+// This machine's CPU, with the size of the last cache that the user gives.
 kernels::Cpu cpu_to_time(const std::string& last_cache) {
   kernels::Cpu cpu = kernels::cpu();
   if (!last_cache.empty()) cpu.l3_bytes = measure::parse_bytes(last_cache);

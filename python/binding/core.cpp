@@ -66,7 +66,7 @@ struct EndsAtSignal : Observer {
   Signals signals;
 };
 
-// The arrays have the buffers' bytes; outputs are filled.
+// Runs the program on arrays that hold the buffers' bytes, and fills the outputs.
 nb::dict run_on_arrays(const EngineProgram& p, const std::string& chip, bool compute,
                        const std::vector<std::pair<std::string, ReadArray>>& inputs,
                        const std::vector<std::pair<std::string, Array>>& outputs) {

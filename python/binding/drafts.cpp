@@ -133,7 +133,7 @@ Draft draft_of(const std::string& name, std::vector<std::string> names, const Ta
   return d;
 }
 
-// end: -1 all assumed figures at the end that makes programs faster, 1 slower, 0 as they are.
+// end: -1 sets all assumed figures to the end of their range that makes programs faster, 1 slower; 0 leaves them.
 sim::ChipSpec chip_at(const std::string& name, const std::vector<std::pair<std::string, std::string>>& changes,
                       int end) {
   const auto others = [](std::string_view other) { return sim::data_text("chips", other); };

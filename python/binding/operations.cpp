@@ -34,8 +34,8 @@ EngineRates read_rates(const std::string& chip, const std::vector<std::string>& 
   return EngineRates(figures, cores);
 }
 
-// Those of the last call are kept: a step's operations are asked for one after the other, all of one chip. Python's
-// lock guards them.
+// The rates of the last call are kept: a step's operations are asked for one after the other, all of one chip. The GIL
+// guards them.
 const EngineRates& rates_of(const std::string& chip, const std::vector<std::string>& changes, double cores) {
   using Asked = std::tuple<std::string, std::vector<std::string>, double>;
   static std::optional<std::pair<Asked, EngineRates>> kept;

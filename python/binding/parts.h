@@ -33,11 +33,11 @@ void add_kernels(nb::module_&);
 void add_train_jobs(nb::module_&);
 void add_train_runs(nb::module_&);
 
-// Arrays of one piece, read or written.
+// Contiguous arrays, written or only read.
 using Array = nb::ndarray<nb::device::cpu, nb::c_contig>;
 using ReadArray = nb::ndarray<nb::ro, nb::device::cpu, nb::c_contig>;
 
-// Owned by the result: numpy keeps them.
+// The array that is returned owns the values.
 template <class T>
 nb::ndarray<nb::numpy, T, nb::ndim<1>> as_array(std::vector<T> values) {
   auto* kept = new std::vector<T>(std::move(values));
@@ -45,7 +45,7 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> as_array(std::vector<T> values) {
   return {kept->data(), {kept->size()}, owner};
 }
 
-// What a run of a core's program amounts to, by name.
+// The totals of a run of a core's program, by name.
 nb::dict dict_of(const sim::core::RunTotals&);
 
 }  // namespace trellis::binding

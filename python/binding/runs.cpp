@@ -35,7 +35,7 @@ void check_bytes(const std::string& what, ccl::Rank rank, std::size_t has, std::
                                 " bytes, the call touches " + std::to_string(touched));
 }
 
-// Every rank's arrays hold what its call reads and writes.
+// Checks that every rank's arrays hold what its call reads and writes.
 void check_arrays(const ccl::Call& like, const std::vector<Part>& parts) {
   const auto ranks = static_cast<ccl::Rank>(parts.size());
   for (ccl::Rank r = 0; r < ranks; ++r) {

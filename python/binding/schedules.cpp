@@ -22,7 +22,7 @@ std::vector<Pair> as_pairs(const Pairs& pairs) {
   return all;
 }
 
-// Moves over the whole machine, one after the other.
+// Records a schedule as moves over the whole machine, one after the other.
 class Moves {
  public:
   Moves(const std::string& collective, Rank ranks, std::int32_t pieces, Rank root, Rank peer, bool in_place,

@@ -22,7 +22,7 @@ class Signals {
  public:
   bool raised() const { return raised_; }  // a handler has raised an exception: the work should end
 
-  // Without the GIL. Where a handler has raised an exception, what the work throws is dropped for that.
+  // Call it without the GIL. If a handler has raised an exception, what the work throws is dropped.
   template <class Work>
   void watch(Work&& work) {
     if (syscall(SYS_gettid) != getpid()) return work();
@@ -41,7 +41,7 @@ class Signals {
     }
     if (failed && !raised_) std::rethrow_exception(failed);
   }
-  // With the GIL held.
+  // Throws what a handler has raised. Call it with the GIL held.
   void rethrow() const {
     if (raised_) throw nb::python_error();
   }

@@ -26,7 +26,7 @@ std::vector<std::pair<std::string, std::string>> settings(const TrainConfig& c) 
   return all;
 }
 
-// group: None, or what a parameter's name makes of its rate and weight decay.
+// group: a function from a parameter's name to the factor of its rate and to its weight decay.
 void set_groups(TrainConfig& c, nb::callable group) {
   auto kept = std::make_shared<nb::object>(std::move(group));
   c.job.step.optimizer.group = [kept](const std::string& name) {

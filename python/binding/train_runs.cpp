@@ -12,7 +12,7 @@ class Events : public train::Callback {
  public:
   Events(nb::object on_event, std::shared_ptr<ccl::Communicator> world)
       : on_event_(std::move(on_event)), world_(std::move(world)) {}
-  // With the GIL held.
+  // Call it with the GIL held.
   void close() {
     if (job_.is_valid()) nb::cast<JobOfPython&>(job_).job = nullptr;
     job_.reset(), on_event_.reset();

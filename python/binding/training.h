@@ -1,4 +1,4 @@
-// What the sources of trellis._native that train share.
+// Types that the sources of trellis._native about training share.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ struct WorldOfPython {
   std::shared_ptr<ccl::Communicator> ranks;
 };
 
-// A job of one's own, or the one that a run trains while it does.
+// A job that Python made, or the job of a run, for as long as the run trains it.
 struct JobOfPython {
   std::shared_ptr<ccl::Communicator> world;  // outlives the job
   std::shared_ptr<train::Job> own;

@@ -35,7 +35,7 @@ sim::MachineSpec asked_machine(const std::string& typed, const std::vector<std::
   for (const std::string& change : what_if) sim::what_if(spec, change);
   try {
     sim::Machine{spec};
-  } catch (const std::invalid_argument& error) {  // of a figure or a level: which machine's?
+  } catch (const std::invalid_argument& error) {  // it names a figure or a level, but not the machine
     throw std::invalid_argument(fmt::format("machine {}: {}", typed, error.what()));
   }
   note("machine", typed, what_if, sim::figures_digest(spec));

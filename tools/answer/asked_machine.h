@@ -16,10 +16,10 @@ inline constexpr const char* figures_help =
 // file that replaces figures before anything else changes; empty: none.
 sim::MachineSpec asked_machine(const std::string& typed, const std::vector<std::string>& what_if = {},
                                const std::string& era = "", const std::string& figures = "");
-// The same machine, without a note and what-ifs.
+// The same machine without what-ifs; nothing is noted.
 sim::MachineSpec machine_with(const std::string& typed, const std::string& figures);
 
-// What every answer about such a machine says: that none of its figures was measured; "" where some was.
+// The warning in every answer about a machine whose figures are all assumed; "" for other machines.
 std::string rests_on(const sim::MachineSpec&);
 
 void note_chip(const std::string& name, const std::vector<std::string>& what_if, const sim::Figures&);

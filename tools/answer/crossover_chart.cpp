@@ -92,7 +92,7 @@ void draw_regions(Svg& svg, const Panel& p, const std::vector<sim::SizeRange>& r
   }
 }
 
-// A strip along the bottom of the panel.
+// Draws the published regions as a strip along the bottom of the panel.
 void draw_published(Svg& svg, const Panel& p, const std::vector<PublishedRegion>& regions,
                     const std::map<std::string, draw::Ink>& inks) {
   constexpr double strip = 18;
@@ -111,7 +111,7 @@ void draw_published(Svg& svg, const Panel& p, const std::vector<PublishedRegion>
   }
 }
 
-// Of the longest name in the legends.
+// The width that the longest name in the legends needs.
 double legend_width(const std::vector<TuneChart>& charts) {
   std::size_t longest = 0;
   for (const TuneChart& chart : charts)

@@ -4,7 +4,7 @@
 
 namespace trellis::tools {
 
-// The kernel gives a signal to any thread that does not block it.
+// The thread does not block the signals, so the kernel delivers them to it, and they end the process.
 EndedBySignals::EndedBySignals()
     : takes_them_([this] {
         sigset_t both;

@@ -8,7 +8,7 @@
 
 namespace trellis::tools {
 
-// While it lives, the signals do what they do without an Interrupts.
+// While it lives, SIGINT and SIGTERM end the process.
 class EndedBySignals {
  public:
   EndedBySignals();

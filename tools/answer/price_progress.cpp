@@ -9,10 +9,10 @@
 namespace trellis::tools {
 namespace {
 
-constexpr std::chrono::milliseconds between{200};   // between two looks at what the user wants
-constexpr std::chrono::milliseconds look{50};       // between two at whether work noticed it
-constexpr std::chrono::milliseconds patience{800};  // with work that does not
-constexpr std::chrono::milliseconds telling{5000};  // where there are results to be told
+constexpr std::chrono::milliseconds between{200};   // between two checks by the work for a signal
+constexpr std::chrono::milliseconds look{50};       // between two checks by PromptEnd for a signal
+constexpr std::chrono::milliseconds patience{800};  // from a signal until work that ignores it is ended
+constexpr std::chrono::milliseconds telling{5000};  // the same where results are about to be printed
 
 }  // namespace
 
@@ -70,7 +70,7 @@ bool PriceProgress::stopped(sim::Time reached, double done) {
     prompt_end_.has_results();
     return true;
   }
-  if (what_.empty() && done == 0)  // an algorithm that was named: nothing is tried
+  if (what_.empty() && done == 0)  // the algorithm was named: no others are compared
     progress_.say("the schedule is written out (Ctrl-C ends it)");
   else if (decided_ >= 0)
     progress_.say(fmt::format("{}: {:.0f}% are decided (Ctrl-C: the best of those)", what_, 100 * decided_), decided_);

@@ -1,5 +1,5 @@
-// Progress of a long pricing, with the estimated time left; Ctrl-C ends the pricing, with what there is where the
-// pricing notices it, without where it does not within a second.
+// Progress of a long pricing, with the estimated time left. Ctrl-C ends the pricing: with the results so far where the
+// pricing notices it within a second, else without results.
 #pragma once
 
 #include <condition_variable>
@@ -22,7 +22,7 @@ class PromptEnd {
   PromptEnd(const PromptEnd&) = delete;
   PromptEnd& operator=(const PromptEnd&) = delete;
 
-  void has_results();  // they will be told soon: it is given longer
+  void has_results();  // results will be printed soon: the process gets more time
   void over();         // from now on the process is not ended
 
  private:

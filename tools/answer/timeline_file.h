@@ -9,7 +9,7 @@ namespace trellis::tools {
 
 inline constexpr const char* timeline_help = "FILE.html, or FILE.pftrace for ui.perfetto.dev";
 
-// Call it before long work. Throws invalid_argument for another ending, and system_error when the file can't be
+// Call it before long work. Throws invalid_argument for an unknown ending, and system_error when the file can't be
 // written. "": no file.
 void expect_timeline_file(const std::string& path);
 bool is_page(const std::string& path);  // it ends in .html

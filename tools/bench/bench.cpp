@@ -28,7 +28,7 @@ using namespace measure;
 namespace {
 
 constexpr std::size_t most_rows_kept = 1'000'000;
-constexpr std::size_t most_looked_at = 100;  // operations that are looked at before the first is measured
+constexpr std::size_t most_looked_at = 100;  // operations that are checked before the first is measured
 
 std::vector<ccl::Rank> roots_of(const BenchSettings& s, ccl::Rank ranks) {
   std::vector<ccl::Rank> roots = s.roots;

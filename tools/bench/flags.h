@@ -25,10 +25,10 @@ struct Flag {
   const char* names = "";  // "-b,--minbytes"
   const char* help = "";   // with the unit
   Target target = {};
-  // The value without the flag, for --help. nullptr: what the field begins with.
+  // The default that --help shows. nullptr: the field's initial value.
   const char* standard = "";
-  std::int64_t least = 0, most = -1;           // of an int; least > most: checked elsewhere
-  std::optional<measure::Style> table = {};    // of an output that one table alone has
+  std::int64_t least = 0, most = -1;           // limits of an int; least > most: it is checked elsewhere
+  std::optional<measure::Style> table = {};    // the only table that has this output
   std::vector<std::string_view> allowed = {};  // values of a flag without a target that are accepted
   std::string_view why = {};                   // why others are refused
 

@@ -69,7 +69,7 @@ Style style_named(const std::string& name) {
   throw std::invalid_argument(fmt::format("--style {}: expected nccl or nccom", name));
 }
 
-// Options that only the other table has.
+// Refuses options that only the other table has.
 void refuse_columns(const BenchOptions& o, Style style) {
   const bool nccl = style == Style::nccl;
   for (const Flag& f : bench_flags())
@@ -178,7 +178,7 @@ std::uint64_t seed_in(const std::string& text) {
   throw std::invalid_argument(fmt::format("--seed {}: expected a whole number from 0 to {}", text, ~std::uint64_t{0}));
 }
 
-// Options with lists that only some operations use.
+// Sets the lists that only some operations use, and refuses them for other operations.
 void set_lists(BenchSettings& s, const BenchOptions& o) {
   const auto refuse = [&](const char* flag, const std::string& value, const char* whose) {
     throw std::invalid_argument(

@@ -75,7 +75,8 @@ class Simulated {
  private:
   ccl::Rank ranks() const { return group_.ranks(); }
 
-  // Reports requests that can't be served before the heading is printed. All kinds of rows are alike in this.
+  // Reports requests that can't be served before the heading is printed. The first type, reduction and root stand for
+  // all.
   void expect_served() {
     const std::uint64_t bytes = s_.sizes.front();
     const auto calls = calls_for(s_, bytes, s_.types.front(), s_.reductions.front(), roots_.front(), ranks());

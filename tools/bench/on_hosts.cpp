@@ -23,7 +23,7 @@ int ranks_of_each(const BenchOptions& o, const std::vector<HostSlots>& hosts) {
   return launch::ranks_of_hosts(hosts, all / count);
 }
 
-// The words that ranks get: all but those that tell of hosts.
+// The ranks' command line: all words but the options about hosts.
 std::vector<std::string> words_for_ranks(const BenchOptions& o) {
   const std::vector<std::string> typed = typed_words();
   std::vector<std::string> kept;

@@ -35,7 +35,7 @@ struct BenchOptions {
 
 void add_bench_options(CLI::App&, BenchOptions&);
 
-// A flag with an optional value, or with several values, swallows the operation that follows it: gives it back.
+// Takes the operation out of a flag's values: a flag with an optional value, or several, swallows what follows it.
 void find_op_behind_flags(BenchOptions&);
 
 // Throws invalid_argument, naming the flag, its value and what was expected.

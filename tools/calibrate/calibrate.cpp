@@ -31,8 +31,8 @@ using measure::Calibration;
 using measure::FittedFigure;
 using measure::FreeFigure;
 
-constexpr std::size_t least_groups = 5;  // from which on errors tell how wide an interval is
-constexpr double stated = 0.8;           // of what is measured lies within an interval
+constexpr std::size_t least_groups = 5;  // steps from which on their errors tell how wide an interval is
+constexpr double stated = 0.8;           // part of the measurements that lies within an interval
 
 struct Options {
   std::vector<std::string> files, only;
@@ -103,7 +103,7 @@ class Subjects {
     }
   }
 
-  // Records that others published and that cannot be used are told and left.
+  // Published records that cannot be used are left out and reported.
   void add_records(const std::string& file, const std::string& text) {
     const std::vector<measure::Record> records = measure::read_records(text, file);
     const bool steps = std::ranges::any_of(records, [](const measure::Record& r) { return r.kind() == "train"; });
@@ -133,7 +133,7 @@ class Subjects {
   std::vector<std::string> sources_, left_;
 };
 
-// The figures of all measurements, each once; where they differ in value or range, the first.
+// The figures of all measurements, each once. Where measurements differ in a figure, the first one's counts.
 std::vector<FreeFigure> free_in(const std::vector<MeasuredSubject>& all, const std::vector<std::string>& only) {
   std::vector<FreeFigure> free;
   for (const MeasuredSubject& s : all)
@@ -159,7 +159,8 @@ Sizes sizes_of(const std::vector<double>& errors) {
   return {measure::value_at(sizes, 0.5), measure::value_at(sizes, 0.9), measure::value_at(sizes, 1)};
 }
 
-// The factor within which four of five steps lie that the fit had not seen: of n, the next one is one of n + 1.
+// The factor within which four of five steps lie that the fit had not seen. The next step would be one of n + 1, so the
+// quantile is taken of n + 1.
 std::optional<double> spread_of(const std::vector<MeasuredSubject>& all, const Calibration& c) {
   std::vector<double> sizes;
   std::set<std::string> groups;

@@ -14,11 +14,11 @@ namespace trellis::tools {
 namespace {
 
 constexpr std::int64_t most_effort = 2'000'000;
-constexpr double noticed = 0.05;  // of a time: what a figure's range must change for it to be looked at
+constexpr double noticed = 0.05;  // part of a time: a figure whose range changes less is not fitted
 constexpr std::size_t most_figures = 6;
 constexpr double usual_launch = 50e-6;  // seconds
 
-// A collective on a machine of its own, by the algorithm that the simulator takes for it.
+// A collective on its own copy of a machine, by the named algorithm, or else by the simulator's choice.
 class TimedCollective {
  public:
   TimedCollective(const sim::MachineSpec& spec, const std::string& era, schedule::Collective collective, int ranks,
@@ -59,7 +59,7 @@ class TimedCollective {
     const std::string& era = pricer_.settings().era;
     const std::string launch = fmt::format("era.{}.launch", era.empty() ? machine_.spec().era : era);
     if (machine_.spec().figures.has(launch)) {
-      // Whatever starts collectives there: as unsure as it is long.
+      // It is not known what starts collectives there, so the launch may take any time up to twice the figure.
       const sim::Figure& f = machine_.spec().figures.at(launch);
       all.push_back({launch, f.value, 0, std::max(2 * f.value, usual_launch), 0, 1});
     }

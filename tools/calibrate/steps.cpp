@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* exposed_prefix = "step.exposed.";
 
-// The figures of a step that stand for what its formulas do not say.
+// The figures of a step that its formulas do not determine: those that can be fitted.
 std::vector<measure::FreeFigure> free_in(TrainingStep& step) {
   const sim::Figures& f = step.machine().spec().figures;
   std::vector<measure::FreeFigure> all;
@@ -22,7 +22,7 @@ std::vector<measure::FreeFigure> free_in(TrainingStep& step) {
     if (figure.low < figure.high) all.push_back({key, figure.value, figure.low, figure.high, least, most});
   };
   if (f.has("step.level")) {
-    // How quick computation is against the formulas: as unsure as steps are.
+    // Computation's time relative to the formulas: its range is as wide as that of a step's time.
     const double level = f.number("step.level"), spread = step.spread();
     all.push_back({"step.level", level, level / spread, level * spread, 0, 0});
   }
@@ -71,7 +71,7 @@ MeasuredSubject step_of_row(const measure::TableRow& row, const std::string& fil
   };
   try {
     std::string path = or_usual("config", usual.config, "--config");
-    // Beside the file of rows, where it does not stand in this folder.
+    // A path that does not exist from here is relative to the file of rows.
     if (!std::filesystem::exists(path) && row.find("config") != nullptr)
       path = (std::filesystem::path(file).parent_path() / path).string();
     std::vector<std::string> changes;

@@ -1,4 +1,4 @@
-// What can be calibrated by: collectives and training steps that a user measured, each a function of figures.
+// A user's measurements to calibrate by: collectives and training steps, each a function of figures.
 #pragma once
 
 #include <functional>
@@ -21,15 +21,15 @@ using FigureValues = std::map<std::string, double>;
 struct MeasuredSubject {
   measure::Measurement measurement;
   std::string words;                                   // "all_reduce of 64 MiB, 32 ranks"; "llama7b on trn1.32xlarge"
-  std::function<double(const FigureValues&)> seconds;  // with these figures, of those it knows
-  std::function<std::vector<measure::FreeFigure>()> free;  // that its time depends on, as the machine has them
+  std::function<double(const FigureValues&)> seconds;  // its time with these figures; it ignores unknown ones
+  std::function<std::vector<measure::FreeFigure>()> free;  // the machine's figures that its time depends on
   bool step = false;
 };
 
-// What rows and records leave open.
+// Defaults for what rows and records do not say.
 struct Usual {
   std::string machine, figures, era, collective, config, software;
-  std::string times = by_formulas;  // of a step's operations
+  std::string times = by_formulas;  // how a step's operations are timed, as by --times
   int ranks = 0;
 };
 

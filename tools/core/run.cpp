@@ -64,11 +64,11 @@ void add_profile(CLI::App& app, Options& o) {
   app.add_flag("--json", o.json, "Print the summary as JSON");
 }
 
-// How many instructions its engines run: those in loops, as often as the loops go.
+// The number of instructions that the engines run: an instruction in a loop counts once an iteration.
 std::uint64_t instructions_to_run(const EngineProgram& program) {
   struct Stream {
     std::uint64_t times = 1;
-    std::vector<std::uint64_t> outer;  // of the loops around
+    std::vector<std::uint64_t> outer;  // `times` outside of each loop around
   };
   std::vector<Stream> streams(static_cast<std::size_t>(program.cores) * engine_count);
   std::uint64_t all = 0;
@@ -107,7 +107,7 @@ class RunProgress final : public Observer {
   Progress progress_;
 };
 
-// The error on a chip that exists. An ideal chip has none.
+// The model's error, known from real chips. An ideal chip has none.
 sim::ErrorRange error_on(const sim::ChipSpec& chip) {
   return chip.name == "ideal" ? sim::ErrorRange{} : sim::error_range("kernel");
 }
@@ -189,7 +189,7 @@ void read_inputs(const Options& o, CoreMemory& memory) {
   }
 }
 
-// Where each buffer's bytes go.
+// The buffers that --save names, each with its file.
 std::vector<std::pair<std::string, std::string>> saved(const Options& o) {
   std::vector<std::pair<std::string, std::string>> all;
   for (const std::string& output : o.outputs) {
@@ -213,7 +213,7 @@ int run_program(const Options& o) {
     if (o.sums == "sequential") memory->use_sum_order(SumOrder::sequential);
     if (ships != nullptr && ships->fill != nullptr) ships->fill(arguments_of(o.subject, *ships), *memory, o.seed);
     read_inputs(o, *memory);
-    for (const auto& [name, file] : outputs) memory->hbm(name);  // throws for a name that it has not
+    for (const auto& [name, file] : outputs) memory->hbm(name);  // throws for an unknown name
   }
   if (memory) note_origin("seed", std::to_string(o.seed));
   std::optional<RunProgress> progress(program);

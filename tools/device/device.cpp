@@ -63,7 +63,7 @@ std::string topology_text(const Topology& t) {
   for (const Link& l : t.links)
     if (l.from == t.chip_of_core())
       out += fmt::format("link {} to chip {}: {:.1f} GB/s\n", l.name, l.to, l.bytes_per_second * 1e-9);
-  int nearest = 0;  // an interface serves its chip and those up to the next one's
+  int nearest = 0;  // an interface serves the chips from its own up to the next interface's
   for (const Nic& n : t.nics)
     if (n.chip <= t.chip_of_core()) nearest = std::max(nearest, n.chip);
   for (const Nic& n : t.nics)
@@ -97,11 +97,11 @@ void add_test(CLI::App& app, TestOptions& o) {
   app.add_flag("--json", o.json, "Print JSON");
 }
 
-// For messages: the usual port is one for the whole host, and another program may have it.
+// Sets a free port for messages: the usual one is the same on the whole host, and another program may have it.
 void use_free_port(int core) {
   if (!value_of_variable(message_port_variable).empty()) return;
   const int port = net::local_address(net::listen_at(std::string(loopback), 0)).port() -
-                   core;                                           // core n has the n-th after the one that is named
+                   core;                                           // core n uses the n-th port after the named one
   setenv(message_port_variable, std::to_string(port).c_str(), 1);  // NOLINT(concurrency-mt-unsafe): none reads it now
 }
 

@@ -57,7 +57,7 @@ struct Dump {
   std::string name, text;
 };
 
-// Of "node0:/tmp/dumps": all files of a folder there, or the one file.
+// The dumps at a place such as "node0:/tmp/dumps": all .json files of that folder, or the one file.
 std::vector<Dump> dumps_on_host(const std::string& shell, const std::string& place) {
   const std::size_t colon = place.find(':');
   const std::string host = launch::hosts_in_list(place.substr(0, colon)).front().host,

@@ -31,7 +31,7 @@ class Listing {
 
  private:
   void add_batches(Rank tensor, Rank pipeline, Rank context) {
-    const Rank replicas = world_ / (tensor * pipeline);  // of the weights: of data and context together
+    const Rank replicas = world_ / (tensor * pipeline);  // ranks with the same weights: data and context together
     for (std::size_t micro = 1; micro <= most_micro_batch; micro *= 2)
       for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
         for (const bool zero1 : {true, false})
@@ -62,7 +62,7 @@ class Listing {
       if (schedule.empty() || train::pipeline_rules().find(schedule)->second.misfit(shape).empty())
         all_.push_back(std::move(l));
     } catch (const std::invalid_argument&) {
-      // The model's numbers do not divide so.
+      // The model cannot be divided like this, so the layout is left out.
     }
   }
 

@@ -16,7 +16,7 @@ using train::Rank;
 using train::StepConfig;
 
 constexpr std::size_t few = 4;       // micro-batches that are laid out
-constexpr std::size_t actions = 3;   // of those that compute: forward, backward, weight
+constexpr std::size_t actions = 3;   // that compute: forward, backward, weight
 constexpr Rank ends_and_middle = 4;  // ranks of a pipeline that has every kind of stage
 
 // Whether all layers are alike, and nothing else tells the ranks of a stage apart.
@@ -29,13 +29,14 @@ bool is_even(const StepConfig& c) {
 
 class LayoutBounds::Known {
  public:
-  // What a rank or a stage takes, as amounts that grow by the same with each layer. What is largest of several grows at
-  // least so.
+  // The times and bytes of a rank or a stage. Each layer adds the same to an amount, or at least that where the amount
+  // is the largest of several.
   struct Amounts {
     enum What : std::uint8_t { all, each, update, lasting, optimizer, input, first_slot };
     std::array<double, first_slot + actions* 3 * 2> values = {};
 
-    // After or at most, of the first micro-batch, one in between, or the last.
+    // The index of the bytes that an action leaves (`after`), or takes at most. `which`: 0 for the first micro-batch, 1
+    // for one in between, 2 for the last.
     static std::size_t slot(Action a, std::size_t which, bool after) {
       return first_slot + (static_cast<std::size_t>(a) * 3 + which) * 2 + (after ? 1 : 0);
     }
@@ -45,7 +46,7 @@ class LayoutBounds::Known {
     }
   };
 
-  // Of a stage with one layer and with two.
+  // The amounts of a stage with one layer and with two, from which those with any number follow.
   struct GrowingStage {
     std::array<Amounts, 2> with = {};
     Amounts of(std::size_t layers) const {
@@ -58,7 +59,7 @@ class LayoutBounds::Known {
 
   enum Stage : std::uint8_t { first, middle, last, whole };
 
-  // Kinds of stages of a layout's pipeline; none where stages are not of few kinds.
+  // The kinds of stages of a layout's pipeline; none where its stages are not of these kinds.
   using Kinds = std::map<Stage, GrowingStage>;
 
   const std::optional<Kinds>& kinds(const StepLayout& l, const StepConfig& config, const sim::Machine& machine,
@@ -75,7 +76,7 @@ class LayoutBounds::Known {
                          split}];
     }
     std::call_once(entry->once, [&] {
-      // Fewer stages have more data-parallel ranks, and more of them fewer, which may not share out the experts.
+      // The small pipeline has another number of data-parallel ranks, among which experts may not be divisible.
       if (machine.ranks() / l.strategy.tensor / ranks % l.strategy.expert != 0) return;
       StepLayout small = l;
       small.strategy.pipeline = ranks, small.strategy.virtual_pipeline = 1, small.strategy.zero1 = false;
@@ -89,7 +90,7 @@ class LayoutBounds::Known {
     return entry->kinds;
   }
 
-  // Schedules of as many micro-batches as fill a pipeline twice.
+  // The configuration's schedule of so many micro-batches; made once and kept.
   const train::PipelineSchedule& schedule(const StepConfig& config, std::size_t micro_batches) {
     const train::StrategyConfig& s = config.strategy;
     const train::PipelineShape shape{s.pipeline, s.virtual_pipeline, static_cast<std::int32_t>(micro_batches)};
@@ -146,7 +147,7 @@ class LayoutBounds::Known {
 
 namespace {
 
-// A rank's stages, and what they take together.
+// A rank's stages, and their times and bytes together.
 class RankBound {
  public:
   using Known = LayoutBounds::Known;
@@ -164,7 +165,7 @@ class RankBound {
                                 : stage + 1 == stages ? Known::last
                                                       : Known::middle;
       chunks_.push_back(kinds.at(kind).of(layers));
-      // What a rank has once, whatever its stages are, is counted with the first of them.
+      // What a rank has only once counts with its first stage: it is taken off the others, as a stage without layers.
       all_.add(chunks_.back(), 1);
       if (c > 0) all_.add(kinds.at(Known::middle).of(0), -1);
     }
@@ -199,7 +200,7 @@ class RankBound {
   Amounts all_;
 };
 
-// Of ranks of all stages.
+// The bound on a step's time from the times of its pipeline's ranks.
 class BoundOfStages {
  public:
   void add(double all, double each) {
@@ -208,8 +209,8 @@ class BoundOfStages {
     any_ = true;
   }
 
-  // Before the last stage begins, and after it has ended, the others have a forward and a backward pass. Where weights'
-  // gradients have slots of their own, these fill it.
+  // Before the last stage begins and after it has ended, each other stage does a forward and a backward pass. Weights'
+  // gradients fill that time where they have slots of their own.
   sim::Time time(const StepConfig& config) const {
     const auto pipeline = static_cast<double>(config.strategy.pipeline);
     const bool filled = config.strategy.schedule.starts_with("zb");
@@ -222,7 +223,7 @@ class BoundOfStages {
   double longest_ = 0, shortest_ = 0, least_ = 0;
 };
 
-// Lays the step itself out, of few micro-batches.
+// Lays out the step itself, with few micro-batches.
 LayoutBound bound_of_step(const StepConfig& config, const sim::Machine& machine, const sim::StepOptions& options) {
   const StepNeeds needs = needs_of(config, machine.ranks(), machine, options);
   const auto more = static_cast<double>(needs.micro_batches - needs.laid_out);
@@ -258,7 +259,7 @@ LayoutBound LayoutBounds::of(const StepLayout& l) const {
     found.memory = std::max(found.memory, own.memory(micro_batches, l.strategy.zero1));
   }
   found.time = bound.time(config);
-  if (schedule.folded) {  // stages of one rank hand each other what others send
+  if (schedule.folded) {  // stages on one rank pass data that other stages send
     const std::size_t rows = config.positions_here() * config.micro_batch_size /
                              static_cast<std::size_t>(config.strategy.sequence_parallel ? config.strategy.tensor : 1);
     found.memory -= 2.0 * sizeof(float) * static_cast<double>(rows * config.model.hidden_size);

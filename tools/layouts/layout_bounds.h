@@ -1,6 +1,6 @@
-// Bounds of layouts: how long a step takes at least, and how much memory. Layouts whose stages do the same share what
-// is known of them: a model of one layer a stage and one of two are laid out for each kind of stage, and what a layer
-// more takes is what tells them apart.
+// Bounds of layouts: the least time of a step, and its least memory. Layouts whose stages do the same share results:
+// for each kind of stage, models with one and with two layers a stage are laid out, and their difference is what each
+// further layer takes.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ struct LayoutBound {
   double memory = 0;   // of a rank, in bytes
 };
 
-// Thread-safe. What it is made from must outlive it.
+// Thread-safe. The arguments of the constructor must outlive it.
 class LayoutBounds {
  public:
   LayoutBounds(const train::StepConfig&, const sim::Machine&, const sim::StepOptions&);

@@ -33,7 +33,7 @@ void note(PricedLayout& l, const PricedStep& p) {
   l.parts["idle"] = static_cast<double>(busiest->idle) / whole;
 }
 
-// Priced before unpriced, what fits before what does not, then by time.
+// The order of layouts: priced before unpriced, fitting before too large, then by time.
 bool before(const PricedLayout& a, const PricedLayout& b) {
   if ((a.time > 0) != (b.time > 0)) return a.time > 0;
   if (a.fits != b.fits) return a.fits;
@@ -71,7 +71,7 @@ std::vector<const PricedLayout*> LayoutSearch::front() const {
 
 namespace {
 
-// Bounds of all, by as many threads as there are processors. False: it was stopped.
+// Finds the bounds of all layouts, with a thread for each processor. False: it was stopped.
 bool find_bounds(std::vector<PricedLayout>& layouts, const LayoutBounds& bounds, const SearchControl& control) {
   std::atomic<std::size_t> next = 0, done = 0;
   std::atomic<bool> ended = false;
@@ -158,7 +158,7 @@ LayoutSearch search_layouts(const StepConfig& config, const sim::Machine& machin
   Pricing(config, machine, options, control, search).run();
   std::ranges::stable_sort(search.layouts, before);
   if (search.best() != nullptr && !search.stopped) {
-    // What was found is proved as well.
+    // Layouts are priced without proofs, so the best one is proved here.
     const StepLayout& first = search.layouts[0].layout;
     const StepOnMachine proved(with(config, first), machine.ranks(), machine, options, {.order = first.order});
     search.spread = proved.factors().spread;

@@ -18,37 +18,37 @@ struct PricedLayout {
   double memory = 0;    // the most of a rank, in bytes; where it was not priced, what it needs at least
   bool fits = false;
   double mfu = 0;
-  // Parts of the step, of the class that waits least: each phase, exchanges of each axis, and "idle".
+  // Parts of the step's time, for the class of ranks that waits least: phases, exchanges of each axis, and "idle".
   std::map<std::string, double> parts = {};
   double exposed() const;
   double idle() const;
 };
 
 struct LayoutSearch {
-  std::vector<PricedLayout> layouts;  // that are possible; those priced first, the fastest that fits first
+  std::vector<PricedLayout> layouts;  // all possible ones: priced ones first, the fastest that fits first of all
   double memory_of_rank = 0, spread = 1;
   std::size_t priced = 0, too_large = 0, resumed = 0;  // too large: not priced; resumed: of those priced, known before
   bool stopped = false;
 
-  const PricedLayout* best() const;                // that fits; null: none does, or none was reached
+  const PricedLayout* best() const;                // the fastest that fits; null: none fits, or none was priced
   std::vector<const PricedLayout*> front() const;  // no other is faster in less memory
 };
 
 struct SearchControl {
   train::Rank most_context = 1;  // ranks that share a sequence
-  // Asked between layouts, with the number that is done and of all.
+  // Returns whether to stop. Called between layouts, with the number that is done and the number of all.
   std::function<bool(std::size_t done, std::size_t of)> stopped;
-  // Whether a layout was priced before, with its time, memory and the rest; and what is told of each that is priced.
+  // known: whether a layout was priced before; it fills in the results. found: called with each layout that is priced.
   std::function<bool(PricedLayout&)> known = [](PricedLayout&) { return false; };
   std::function<void(const PricedLayout&)> found = [](const PricedLayout&) {};
 };
 
-// Every one of layouts_of() on all ranks, each order of axes.
+// Searches all of layouts_of() on all ranks, in each order of axes.
 LayoutSearch search_layouts(const train::StepConfig&, const sim::Machine&, const sim::StepOptions&,
                             const SearchControl&);
 
-// Whether the first layout is still the faster one with the machine's uncertain figures at their ends: the figures with
-// which it is not, "step.exposed.tensor = 0.42: X by 1.2%".
+// The ends of the machine's uncertain figures at which another layout is faster than the first, and by how much:
+// "step.exposed.tensor = 0.42: X by 1.2%".
 std::vector<std::string> reversals(const train::StepConfig&, const sim::Machine&, const sim::StepOptions&,
                                    const StepLayout& first, const std::vector<StepLayout>& others);
 

@@ -37,7 +37,7 @@ LayoutPoints::LayoutPoints(std::string path, const std::string& fingerprint) : p
       if (j[key] != fingerprint) refuse("it is of another model, machine, software or build of trellis");
       continue;
     }
-    // A line that was cut off is priced again.
+    // A line that was cut off is skipped: its layout is priced again.
     if (!j.is_object() || !j.contains("layout") || !j["layout"].is_string()) continue;
     try {
       PricedLayout l;

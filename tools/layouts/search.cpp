@@ -86,7 +86,7 @@ std::string fingerprint_of(const train::StepConfig& config, const sim::MachineSp
   return net::short_digest(text);
 }
 
-// Of one of several machines; a machine's file may lie in another folder.
+// The file of points of one of several machines. A machine may be a path, whose slashes are replaced.
 std::string points_of(const std::string& points, std::string machine) {
   std::ranges::replace(machine, '/', '_');
   return fmt::format("{}.{}", points, machine);
@@ -101,7 +101,7 @@ SearchedMachine searched(const Options& o, const train::StepConfig& config, cons
   options.programs = programs_for(o.times, machine);
   LayoutPoints points(o.points.empty() || o.machines.size() == 1 ? o.points : points_of(o.points, name),
                       fingerprint_of(config, machine.spec(), options));
-  double part = 0;  // of them that are decided
+  double part = 0;  // part of the layouts that are decided
   const auto stopped = [&] { return watch.stopped(0, part); };
   options.stopped = [&](sim::Time, double) { return stopped(); };
   watch.begin(fmt::format("layouts on {}", name));

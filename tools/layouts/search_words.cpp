@@ -16,7 +16,7 @@ namespace {
 
 using Layouts = std::vector<const PricedLayout*>;
 
-constexpr double shown = 0.001;  // of a step: what differs less is not told
+constexpr double shown = 0.001;  // part of a step: smaller differences are not shown
 
 Table table_of(const std::string& name, const Layouts& layouts, const SearchedMachine& m) {
   std::vector<Column> columns{{.name = "layout", .align = Align::left},
@@ -45,7 +45,7 @@ Table table_of(const std::string& name, const Layouts& layouts, const SearchedMa
   return table;
 }
 
-// What a search reports that has nothing which fits.
+// The report of a search in which no layout fits.
 std::string least_of(const LayoutSearch& search) {
   if (search.stopped && search.priced + search.too_large == 0)
     return "  best           not known: no layout was priced before the search was stopped\n";

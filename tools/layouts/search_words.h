@@ -16,16 +16,16 @@ struct SearchedMachine {
   LayoutSearch search;
   double hosts = 1;
   std::optional<double> price;         // dollars an hour, of a host
-  std::vector<std::string> reversals;  // of the best layout: where figures say otherwise
+  std::vector<std::string> reversals;  // figures with which another layout is the fastest
 
   std::optional<double> cost(sim::Time) const;  // dollars of a step
 };
 
 std::string search_text(const SearchedMachine&, std::size_t most);
 std::string search_json(const std::vector<SearchedMachine>&, std::size_t most);
-// The best layout of each of several machines, and which no other beats in time and cost.
+// The best layout of each of several machines, and the machines that no other beats in both time and cost.
 std::string machines_text(const std::vector<SearchedMachine>&);
-// All that was priced, by memory and time, and the front.
+// All priced layouts, by memory and time, and the front of those that no other beats in both.
 std::string front_picture(const std::vector<SearchedMachine>&);
 
 }  // namespace trellis::tools

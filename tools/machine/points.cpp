@@ -42,7 +42,7 @@ Points::Points(std::string path, const sim::Machine& machine, const std::string&
   if (!may_be_points(text))
     throw std::invalid_argument(fmt::format(
         "--points {}: something else is in this file: expected a new one, or one of an earlier sweep", own_));
-  const int named_here = own_ == path_ ? 0 : O_NOFOLLOW;  // the user has not named the others
+  const int named_here = own_ == path_ ? 0 : O_NOFOLLOW;  // a link is followed only where the user named the file
   file_ = net::Descriptor(open(own_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | named_here, 0666));
   if (file_.number() < 0) throw std::system_error(errno, std::generic_category(), own_);
   if (!text.empty() && text.back() != '\n') append("\n");  // ends a line that was cut off
@@ -103,7 +103,7 @@ void Points::append(const std::string& line) {
 
 namespace {
 
-// Ways for which some size is missing.
+// The configs that lack a cost for some size.
 std::vector<sim::AlgorithmConfig> missing_configs(const Sweep& s, const std::vector<Cost>& known) {
   std::map<sim::AlgorithmConfig, std::set<double>> sizes;
   for (const Cost& c : known) sizes[c.config].insert(c.bytes);

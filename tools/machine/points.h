@@ -32,8 +32,8 @@ class Points {
   net::Descriptor file_;
 };
 
-// The sweep's costs. Ways are dealt to the ranks in turn. Rank 0, after its own, prices what the others have not
-// finished, and returns all costs. Other ranks return nothing.
+// The sweep's costs. Algorithm configs are dealt to the ranks in turn. Rank 0, after its own, prices what the others
+// have not finished, and returns all costs. Other ranks return nothing.
 std::vector<sim::Cost> shared_sweep(const sim::Machine&, const sim::Sweep&, sim::SweepControl, Points&,
                                     const ccl::LaunchedProcess&);
 

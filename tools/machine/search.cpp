@@ -113,7 +113,7 @@ Found best_of(const Options& o, const Pricer& pricer, double bytes, const std::v
           make(schedule::algorithm_named(config.algorithm), pricer.request(config)), reproduced_by(o, pricer, config)};
 }
 
-// How much less time the found one takes.
+// The part of the fixed algorithm's time that the found one saves.
 double gain_over(const Cost& fixed, sim::Time found) {
   return 1 - static_cast<double>(found) / static_cast<double>(fixed.time);
 }
@@ -144,7 +144,7 @@ std::string made_text(const std::vector<sim::Synthesised>& made, std::size_t sho
   return table.text() + "\n";
 }
 
-// The result when all was tried, or when it was interrupted.
+// What was found when all was tried, or until the interruption.
 struct Looked {
   sim::SearchResult result;
   std::vector<sim::Synthesised> made;
@@ -195,7 +195,7 @@ std::string heading(const Options& o, const Machine& machine, const sim::RankGro
   return text + "\n";
 }
 
-// What was priced by then. Nothing of it is proved, and so no schedule is written.
+// Reports what was priced before the interruption. None of it is proved, so no schedule is written.
 int tell_of_interruption(const Options& o, const Looked& l, std::string text) {
   if (l.result.fixed.empty() && l.result.found.empty() && l.made.empty())
     throw std::runtime_error("interrupted before anything was priced");

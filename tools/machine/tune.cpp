@@ -143,8 +143,8 @@ struct Tuned {
   std::vector<SizeRange> families;  // by algorithm
 };
 
-// What `trellis sim` chooses at each size has other channels, segments and shapes at times. No result is slower than
-// it.
+// Adds what `trellis sim` chooses at each size, which may have other channels, segments or shapes, so that no result is
+// slower.
 void add_choices(sim::Sweep& s, Pricer& pricer) {
   std::vector<double> sizes = s.sizes;
   if (!schedule::carries_data(s.settings.operation.collective)) sizes.resize(1);
@@ -224,7 +224,7 @@ AlgorithmConfig config_in(const RankGroup& group, AlgorithmConfig config) {
 
 ccl::Selections table_of(const Options& o, const std::vector<Tuned>& all) {
   ccl::Selections table;
-  std::set<std::string> taken;  // of two groups of the same size, the first has the rules
+  std::set<std::string> taken;  // the first of two groups of the same size gets the rules
   for (const Tuned& t : all) {
     const std::string machine = table_name(o) + (t.group.across ? ":across" : "");
     if (!taken.insert(fmt::format("{} {} {}", machine, schedule::name(t.collective), t.group.ranks())).second) continue;
@@ -239,7 +239,7 @@ ccl::Selections table_of(const Options& o, const std::vector<Tuned>& all) {
   return table;
 }
 
-// A table of some points looks like one of all, and would make the library choose by it.
+// An incomplete table is not written: the library would choose by it as by a complete one.
 std::string unwritten_text(const Options& o) {
   std::vector<std::string> paths;
   for (const std::string& path : {o.output, o.chart})

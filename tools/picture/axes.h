@@ -9,8 +9,8 @@
 namespace trellis::tools::draw {
 
 struct PlotAxis {
-  double low = 0, high = 1;  // values at the ends; others are drawn there
-  double from = 0, to = 1;   // of the paper
+  double low = 0, high = 1;  // values at the ends; those beyond are drawn there
+  double from = 0, to = 1;   // the ends' places on the paper
   double step = 1;           // from a line of the grid to the next: added, or on a logarithmic axis multiplied
   bool logarithmic = false;
 
@@ -20,7 +20,7 @@ struct PlotAxis {
 
 // Linear, with lines at four to ten round numbers.
 PlotAxis linear_axis(double low, double high, double from, double to);
-// Logarithmic, widened to whole powers of the base, with so many lines at most.
+// Logarithmic, widened to whole powers of the base, with at most `most` lines.
 PlotAxis power_axis(double low, double high, double base, int most, double from, double to);
 
 using Words = std::function<std::string(double)>;

@@ -10,7 +10,7 @@
 namespace trellis::tools::draw {
 namespace {
 
-// A picture may stand in a page beside others, whose styles then hold for it, too: so the paper is the same in all.
+// In a page with several pictures, the styles of each apply to all: so the paper is the same in all.
 constexpr std::string_view paper_style =
     ".paper{fill:#fbfbfa}\n@media (prefers-color-scheme:dark){.paper{fill:#16191d}}\n";
 

@@ -71,7 +71,7 @@ App::App(cli11::App& whole) : whole_(&whole, [](cli11::App*) {}) {}
 template <class Value>
 Option* App::add_option(const std::string& names, Value& value, const std::string& text) {
   cli11::Option* whole = whole_->add_option(names, value, text);
-  // A word after the value of `--set a=b` is the command's own, as in `train --set a=b FILE`
+  // In `train --set a=b FILE`, FILE is an argument of the command, and no further value of --set.
   if (!whole->get_positional()) whole->allow_extra_args(false);
   return &options_.emplace_back(*whole);
 }

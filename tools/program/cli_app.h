@@ -21,7 +21,7 @@ namespace cli11 = ::CLI;
 
 namespace CLI {
 
-// A check of an option's value, and what --help says is expected.
+// A check of an option's value, and the expected value as --help shows it.
 class Validator {
  public:
   explicit Validator(cli11::Validator);
@@ -58,7 +58,7 @@ class App {
   App();  // owns its parser; for tests
   explicit App(cli11::App&);
 
-  // For an option of a new type, add it to the list in cli_app.cpp.
+  // A new type of value must be added to the list in cli_app.cpp.
   template <class Value>
   Option* add_option(const std::string& names, Value& value, const std::string& text);
   Option* add_flag(const std::string& names, bool& value, const std::string& text);

@@ -35,7 +35,7 @@ const std::vector<std::string>& environment_variables() {
 std::string misspelt_variable(std::string_view name) {
   const std::vector<std::string>& known = environment_variables();
   if (!name.starts_with(prefix) || std::ranges::find(known, name) != known.end()) return "";
-  std::vector<std::string> ends;  // the prefix would count as so many right letters
+  std::vector<std::string> ends;  // without the prefix, whose letters would count as a likeness
   for (const std::string& each : known) ends.push_back(each.substr(prefix.size()));
   const std::string near = text::nearest(name.substr(prefix.size()), ends);
   if (near.empty()) return "";

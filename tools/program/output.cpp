@@ -42,7 +42,7 @@ bool is_stream(const std::string& path) {
 }
 
 // A temporary file beside the one that it will replace, on the same file system. The destructor removes it unless it
-// did.
+// has replaced that one.
 class Draft {
  public:
   Draft(const std::string& path, std::string doing) : doing_(std::move(doing)) {

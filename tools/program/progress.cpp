@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::milliseconds on_a_terminal{200};  // between two updates of the line
 constexpr std::chrono::seconds in_a_log{10};
-constexpr double foreseeable = 0.01, patience = 1;  // with less done, or after less time, nothing is foreseen
+constexpr double foreseeable = 0.01, patience = 1;  // part done and seconds from which on the time left is shown
 
 bool wanted_in_a_log() {
   const char* const word = std::getenv("TRELLIS_PROGRESS");
@@ -43,11 +43,11 @@ Progress::~Progress() {
     ticks_.join();
     clear();
   } else if (ticks_.joinable()) {
-    ticks_.detach();  // it is the parent's, and does not run here
+    ticks_.detach();  // the thread is the parent's, and does not run here
   }
 }
 
-// No signal may be handled by the thread: who blocks signals to ask for them counts on getting them.
+// The thread blocks all signals: code that blocks signals and polls for them must get them itself.
 void Progress::begin() {
   if (!shown_ || process_ == getpid()) return;
   if (process_ != 0) {  // forked: the parent's thread may have held the mutex

@@ -15,12 +15,12 @@ namespace trellis::tools {
 // that takes less than some seconds, except on a terminal. A child that was forked goes on with its own copy.
 class Progress {
  public:
-  explicit Progress(std::size_t all = 0, bool wanted = true);  // so many parts; 0: not known
+  explicit Progress(std::size_t all = 0, bool wanted = true);  // number of parts; 0: not known
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void restart();                                       // the clock: what follows is other work
+  void restart();                                       // restarts the clock for other work
   void next(const std::string& what);                   // starts the next part
   void skip(std::size_t some);                          // parts that need no time, as they were done before
   void say(const std::string& what, double part = -1);  // what goes on, and which part of it is done; below 0: unknown
@@ -29,7 +29,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void begin();  // the thread that shows what nobody says anew; for the process that calls
+  void begin();  // starts the thread that updates the line between calls, once a process
   void show();   // with the mutex
   void run();
   std::string line() const;
@@ -43,7 +43,7 @@ class Progress {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::thread ticks_;
-  int process_ = 0;  // whose thread that is
+  int process_ = 0;  // the process that started ticks_
 };
 
 std::string duration_words(double seconds);  // "35 s", "12 min", "3.5 h"

@@ -30,7 +30,7 @@ std::string unexpected(const cli11::App* app, const std::string& argument) {
   const std::vector<std::string> known = option ? option_names(app) : command_names(app);
   const char* kind = option ? "option" : known.empty() ? "argument" : "command";
   const std::string word = argument.substr(0, option ? argument.find('=') : std::string::npos);
-  const bool letter = option && word.size() == 2;  // every other letter is as near to it
+  const bool letter = option && word.size() == 2;  // any other letter would be as good a suggestion
   const std::string suggestion = letter ? "" : text::nearest(word, known);
   const std::string help =
       suggestion.empty() ? fmt::format("see `{} --help`", path_of(app)) : fmt::format("did you mean '{}'?", suggestion);
@@ -97,7 +97,7 @@ int parse_and_run(ParserTree& tree, std::vector<std::string> arguments) {
     if (!passed_on.empty() && passed_on.front().starts_with("-")) return fail(2, unexpected(asked, passed_on.front()));
   }
   const auto run = tree.runs.find(asked);
-  // A command that is a group as well says what there is when it is given nothing.
+  // A command that is a group as well prints its help when it gets no arguments.
   const bool bare = run != tree.runs.end() && !command_names(run->first).empty() && run->first->count_all() <= 1;
   if (run == tree.runs.end() || bare) {
     ccl::tell("{}", tree.root.help());

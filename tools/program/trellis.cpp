@@ -4,8 +4,8 @@
 
 namespace {
 
-// Where standard input, output or error are closed, the next file that is opened would take the number, and a message
-// would be written into it. What takes it instead cannot be read or written, so that the error is the same.
+// If standard input, output or error is closed, the next file that is opened would get its number, and messages would
+// be written into that file. /dev/null takes the number, opened so that using it fails as before.
 void keep_standard_numbers() {
   for (int number = 0; number <= 2; ++number)
     if (fcntl(number, F_GETFD) < 0) open("/dev/null", number == 0 ? O_WRONLY : O_RDONLY);

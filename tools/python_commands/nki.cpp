@@ -5,7 +5,7 @@
 namespace trellis::tools {
 namespace {
 
-// All are passed on as they are typed.
+// For --help only: all words are passed on as they are typed.
 struct Options {
   std::string chip, rules;
   bool shadow = false, no_compute = false;

@@ -15,7 +15,7 @@
 namespace trellis::tools {
 namespace {
 
-// The package of a build tree stands beside the program.
+// Adds the package of a build tree, which stands beside the program, to PYTHONPATH.
 void find_package(const std::string& command) {
   std::error_code absent;
   const auto beside = std::filesystem::read_symlink("/proc/self/exe", absent).parent_path() / "python";

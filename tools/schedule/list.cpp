@@ -53,7 +53,7 @@ Table rows(const Options& o, const std::optional<Collective>& only) {
   return table;
 }
 
-// Heads of columns that contain one mark each.
+// The matrix's column headings, in the order of collectives(): short, as a cell is one mark.
 constexpr std::array short_names{"AR",  "RS",   "AG",  "BC",  "RD", "GA", "SC",
                                  "A2A", "A2Av", "AGv", "RSv", "PM", "SR", "BA"};
 

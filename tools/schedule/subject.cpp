@@ -94,7 +94,7 @@ void expect_proved(const schedule::Schedule& s, const ScheduleSubject& what, boo
 
 TypedFile typed_file(const std::string& path) {
   TypedFile file{path, read_input(path)};
-  if (!path.ends_with(".et")) text::expect_text(path, file.text);  // a Chakra trace is none
+  if (!path.ends_with(".et")) text::expect_text(path, file.text);  // a Chakra trace is not text
   return file;
 }
 

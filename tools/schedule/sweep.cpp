@@ -38,7 +38,7 @@ struct Result {
   double seconds = 0;
 };
 
-// Sorted by how little the dimensions differ.
+// Keeps the shapes whose dimensions differ least.
 void keep_squarest(std::vector<std::vector<Rank>>& all, std::size_t most) {
   std::ranges::stable_sort(all, {}, [](const std::vector<Rank>& dims) {
     return *std::ranges::max_element(dims) - *std::ranges::min_element(dims);
@@ -87,7 +87,7 @@ void add_requests(const schedule::Algorithm& algorithm, Collective collective, R
         }
 }
 
-// Neither for this request nor for the plain one of its shape.
+// Whether the algorithm refuses the plain request of this shape, too: it is not for the shape.
 bool is_for_other_shapes(const Asked& a) {
   return !refusal(*a.algorithm,
                   {.operation = {.collective = a.request.operation.collective,

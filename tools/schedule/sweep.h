@@ -22,7 +22,7 @@ struct Swept {
   std::int64_t proved = 0, refused = 0, failed = 0, folded = 0;
   std::int64_t elsewhere = 0;  // the algorithm is not for such a shape, whatever else is asked
   std::int64_t undone = 0;     // when it was interrupted
-  std::string reason;          // the most common of both
+  std::string reason;          // the most common reason of both counts
   std::int64_t steps = 0;
   double seconds = 0;  // of processor time
   std::vector<std::string> faults;

@@ -69,7 +69,7 @@ int report(const std::vector<ProofReport>& proofs, bool json, int status) {
   return status;
 }
 
-// The fault already begins with the file's name.
+// Cuts the name off the message's beginning: the report prints it already.
 std::string without_name(std::string_view message, const std::string& name) {
   if (message.starts_with(name + ": ")) message.remove_prefix(name.size() + 2);
   return std::string(message);

@@ -25,11 +25,11 @@ std::string config_words(const sim::AlgorithmConfig&);   // as -a takes it: "tor
 std::string interval_words(const sim::Interval&);        // "3 us and 5 us, by ..., above all neuronlink.rate"
 std::string sensitivity_words(const sim::Sensitivity&);  // "neuronlink.rate = 64 GB/s to 128 GB/s: 3 us to 5 us"
 std::string bounds_words(const sim::Bounds&);            // those that apply
-// Ways that were not priced, with the reason: one line for all that are undecided, and one for each algorithm.
+// Configs that were not priced, with the reason: a line for all undecided ones, and one for each algorithm left out.
 std::vector<std::string> left_out_words(const sim::Choice&);
 std::string launch_words(const sim::Answer&);                      // "" where there is no software
 std::string draw_words(const std::vector<sim::AlgorithmConfig>&);  // "rdh, mesh and 2 more"
-void put_launches(nlohmann::ordered_json&, const sim::Answer&);    // and draws
+void put_launches(nlohmann::ordered_json&, const sim::Answer&);    // and the draws
 void put_interval(nlohmann::ordered_json&, const sim::Interval&);  // writes nothing when there is no interval
 
 // HTML for the top of a report: the result beside its lower bounds, the critical path, its phases, and the machine with

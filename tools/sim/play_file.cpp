@@ -44,7 +44,7 @@ double rate_of(const std::string& text) {
   return in_own_unit(value, *unit);
 }
 
-// step.0.et and the other ranks' files, or the one file.
+// The files of all ranks for a name like step.0.et; else the one file.
 std::vector<std::string> trace_paths(const std::string& path) {
   const std::string stem = path.substr(0, path.size() - 3);
   const std::size_t dot = stem.rfind('.');
@@ -75,14 +75,14 @@ ExecutionGraph graph_of(const Playing& o) {
   return read_graph(o.file.path, o.file.text);
 }
 
-// Of ranks that do the same once. None: a trace has a fault, or no two ranks do the same.
+// The graph with one program for all ranks that do the same. None: a trace has a fault, or no two ranks do the same.
 std::optional<ExecutionGraph> alike_graph_of(const Playing& o) {
   if (!is_trace(o)) return graph_of(o);
   const std::vector<std::string> paths = trace_paths(o.file.path);
   return read_alike_chakra(o.file.path, paths, [&](std::size_t r) { return read_input(paths[r]); });
 }
 
-// Folded where that gains anything and is wanted.
+// The file's workload, folded where ranks do the same and folding is wanted.
 Workload workload_of(const Playing& o) {
   if (o.unfolded || o.noise.runs > 0) return sim::workload_of(graph_of(o));
   auto read = alike_graph_of(o);
@@ -92,7 +92,7 @@ Workload workload_of(const Playing& o) {
   return sim::workload_of(is_trace(o) ? std::make_shared<const ExecutionGraph>(graph_of(o)) : graph);
 }
 
-// `file:PATH` in place of an algorithm's name.
+// Reads the schedules of exchanges that have `file:PATH` in place of an algorithm's name.
 void read_schedules(Workload& workload, const std::string& usual) {
   std::map<std::string, std::shared_ptr<const schedule::Schedule>> read;
   for (WorkloadPart& part : workload.parts) {
@@ -113,7 +113,7 @@ struct Row {
   Time first = forever, last = 0, path = 0;
 };
 
-// How often it is done: by each group; computation by each rank that a cell stands for.
+// How often a part is done: an exchange once by each group, a computation once by each rank of its cell.
 std::int64_t times_of(const Workload& workload, const WorkloadPart& part) {
   if (part.groups) return std::ssize(*part.groups);
   if (!part.computes) return 1;
@@ -151,7 +151,7 @@ Table rows_of(const Workload& workload, const Played& played) {
   return table;
 }
 
-// What is done, and what of it is on the critical path.
+// The number of computations and exchanges, and their times on the critical path.
 struct Counts {
   std::int64_t computations = 0, exchanges = 0;
   Time computing = 0, exchanging = 0;
@@ -222,7 +222,7 @@ std::string json_of(const PlayReport& report, bool tasks) {
   return json_text(out, 1);
 }
 
-// By LogGOPS parameters, which know of no topology and have no interval.
+// Plays the file by LogGOPS parameters, which have neither topology nor interval.
 int play_loggops(const Playing& o, const LogGops& parameters) {
   if (!is_goal(o.file.text))
     throw std::invalid_argument(

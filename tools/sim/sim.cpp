@@ -225,7 +225,7 @@ class Pricing {
     return request_of(schedule::collective_named(o_.what), o_.request, question_.group.dims);
   }
 
-  // With --algorithm.
+  // The request where --algorithm names the algorithm.
   schedule::Request request_by_algorithm() {
     if (o_.within)
       throw std::invalid_argument("--within can't be combined with --algorithm, which leaves nothing to choose");

@@ -30,7 +30,7 @@ std::string threads_text(const HostPart& core) {
   return fmt::format("thread{} {}", all.size() == 1 ? "" : "s", ranges(all));
 }
 
-// The place of the rank that runs on a core, or of none.
+// The shape of the rank that runs on a core, or of an unused core.
 DrawnShape rank_on(const HostPart& core, const PlacedRanks& placed) {
   const int rank = placed.rank_on(core);
   if (rank < 0) return {.kind = DrawnShape::Kind::unused, .at = {}, .size = {}, .label = "", .below = ""};

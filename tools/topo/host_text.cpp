@@ -60,7 +60,7 @@ CoreWords core_words(const std::vector<const HostPart*>& chain, const PlacedRank
   return w;
 }
 
-// Everything inside a part.
+// Adds a line for everything inside a part.
 void add_lines(std::vector<Line>& lines, const HostPart& p, int indent, const PlacedRanks& placed) {
   std::vector<CoreWords> alike;
   const auto flush = [&] {

@@ -1,4 +1,4 @@
-// The topology of other hosts, as trellis topo tells it there.
+// The topology of other hosts, as `trellis topo show host` prints it there.
 #pragma once
 
 #include <string>

@@ -16,7 +16,7 @@ using draw::Point;
 struct DrawnShape {
   // `core` shows lines, `unit` contains others; `rank` and `unused` lie in a core.
   enum class Kind : std::uint8_t { chip, unit, box, node, port, core, rank, unused } kind = Kind::chip;
-  Point at, size;  // corner
+  Point at, size;  // at: the corner
   std::string label, below;
   std::string title = {};                     // shown on hover
   std::vector<sim::ResourceId> inside = {};   // what it stands for
@@ -47,12 +47,12 @@ struct Sketch {
   void add(Sketch other, Point at);
 };
 
-// Side by side, in rows that are at most so wide.
+// Puts sketches side by side, in rows that are at most so wide.
 Sketch in_rows(std::vector<Sketch>, double gap, double most_wide);
-// In columns and rows as wide and as high as the largest of each, centred, with a margin around all. `corners`: where
-// each came to lie.
+// Puts sketches into a grid, centred, whose columns and rows are as large as their largest sketch, with a margin around
+// all. `corners`: where each sketch was put.
 Sketch in_grid(std::vector<Sketch>, std::size_t across, double gap, double margin, std::vector<Point>& corners);
-// Inside a unit with this label.
+// Puts a sketch inside a unit with this label.
 Sketch in_frame(Sketch inner, const std::string& label, double padding);
 
 void draw_shape(draw::Svg&, const DrawnShape&);

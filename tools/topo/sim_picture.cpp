@@ -137,7 +137,7 @@ class Drawing {
     svg.close();
   }
 
-  // Straight, or with round corners.
+  // The path of a wire: straight, or with round corners.
   static std::string way(const std::vector<Point>& p) {
     constexpr double corner = 6;
     const auto towards = [&](Point from, Point to) {
@@ -154,7 +154,7 @@ class Drawing {
     return text + fmt::format("L{} {}", number(p.back().x), number(p.back().y));
   }
 
-  // "x", "host", "link"
+  // The kind of a port: "x", "host", "link".
   static std::string kind_of(const sim::Port& port, const Layer& layer) {
     std::string kind = port.name.substr(layer.level.name.size() + 1);
     while (!kind.empty() && std::string_view("+-0123456789 ").find(kind.back()) != std::string_view::npos)

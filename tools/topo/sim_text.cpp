@@ -32,7 +32,7 @@ std::string source_words(const Figure& f) {
   return text;
 }
 
-// The figures that a transfer meets: of links, memory and engines, and of software.
+// Whether a figure matters to a transfer: one of links, memory, engines or software.
 bool describes(std::string_view key, const Machine& machine) {
   for (const sim::Level& level : machine.spec().levels)
     if (key.starts_with(level.name + ".")) return true;

@@ -24,14 +24,14 @@ Point edge(Point middle, Point size, Point towards) {
 
 Point centre(const DrawnShape& s) { return {s.at.x + s.size.x / 2, s.at.y + s.size.y / 2}; }
 
-// From one unit of a grid to the next along an axis: 0 across, 1 down.
+// The line from one unit of a grid to the next along an axis: 0 across, 1 down.
 std::vector<Point> straight(std::size_t axis, const DrawnShape& a, const DrawnShape& b) {
   const Point from = centre(a), to = centre(b);
   if (axis == 0) return {{a.at.x + a.size.x, from.y}, {b.at.x, to.y}};
   return {{from.x, a.at.y + a.size.y}, {to.x, b.at.y}};
 }
 
-// From the first unit to the last one, round the outside.
+// The line that closes a ring, from the first unit to the last one, round the outside.
 std::vector<Point> closing(std::size_t axis, const DrawnShape& a, const DrawnShape& b) {
   const Point from = centre(a), to = centre(b);
   const double right = b.at.x + b.size.x, bottom = b.at.y + b.size.y;
@@ -154,7 +154,7 @@ Sketch Sketcher::torus(std::size_t at, Chip first) const {
   const auto stride = strides(layer);
   Grid grid{first, {stride[0], stride[1]}, kept(dims[0], most), kept(dims.size() > 1 ? dims[1] : 1, most), {}};
   Sketch s = placed(at, grid);
-  // Along one axis, in each row across it.
+  // Draws the links along one axis, in each row across it.
   const auto join = [&](std::size_t axis) {
     const std::vector<Chip>&along = axis == 0 ? grid.xs : grid.ys, &rows = axis == 0 ? grid.ys : grid.xs;
     for (std::size_t row = 0; row < rows.size(); ++row) {
@@ -237,7 +237,7 @@ Sketch Sketcher::cube(std::size_t at, Chip first) const {
   return s;
 }
 
-// The link between two chips, both ways; none where their way has more parts.
+// The link between two chips, in both directions; empty where their route has more than one link.
 std::vector<ResourceId> Sketcher::direct(Chip a, Chip b) const {
   std::vector<ResourceId> there, back;
   const sim::Machine& machine = plan_.machine();
@@ -246,7 +246,7 @@ std::vector<ResourceId> Sketcher::direct(Chip a, Chip b) const {
   return there.size() == 1 && back.size() == 1 ? std::vector{there[0], back[0]} : std::vector<ResourceId>();
 }
 
-// Rings, full meshes, and what links join.
+// Draws units on a circle: rings, full meshes, and units joined by links that a file lists.
 Sketch Sketcher::circle(std::size_t at, Chip first) const {
   const Layer& layer = plan_.layers()[at];
   const bool by_links = layer.level.kind == "links", ring = layer.level.kind != "full" && !by_links;

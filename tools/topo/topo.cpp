@@ -81,7 +81,7 @@ TopoMachine host_named(const std::string& name) {
   throw std::invalid_argument(fmt::format("no machine is called '{}'; did you mean 'host'?", name));
 }
 
-// A word close to `host` is taken as a misspelt one, which host_named reports.
+// A word close to `host` is not taken for a machine: host_named reports that it is misspelt.
 bool is_simulated(const Options& o) {
   if (o.machine == "host" || !text::nearest(o.machine, {"host"}).empty()) {
     if (!o.what_if.empty()) throw std::invalid_argument("--what-if goes with a simulated machine, and host is none");

@@ -35,7 +35,7 @@ train::KeyValue value_of(const std::string& key, const YAML::Node& node) {
   return v;
 }
 
-// A key's value in the file or of the command line, before ${...} is what it stands for.
+// A key's value from the file or the command line, before ${...} is replaced.
 struct Leaf {
   train::KeyValue value;
   std::string place;
@@ -85,7 +85,7 @@ class Reading {
   ReadConfig read(const train::JobConfig& begin) {
     ReadConfig out;
     out.job = begin;
-    // Hugging Face's file says what the model is where no other key does.
+    // Hugging Face's file is applied first, so that other keys take precedence.
     std::ranges::stable_partition(
         leaves_, [](const Leaf& l) { return l.value.key == "model.model_config" || l.value.key == "model.hf"; });
     for (const Leaf& leaf : leaves_)
@@ -114,7 +114,7 @@ class Reading {
     }
   }
 
-  // Also what no key reads may be referred to.
+  // Keeps all values: ${...} may refer to keys that nothing reads.
   void remember(const std::string& path, const YAML::Node& node) {
     if (!node.IsMap()) {
       train::KeyValue v{.key = path, .words = {}, .list = node.IsSequence(), .null = node.IsNull()};
@@ -131,7 +131,7 @@ class Reading {
 
   std::string unknown(const std::string& key, const std::string& place) const {
     std::string near = text::nearest(key, known_);
-    // A key of another section is meant as well as a misspelt one.
+    // Else the key may have been put into the wrong section.
     for (const std::string& each : known_)
       if (near.empty() && each.substr(each.rfind('.') + 1) == key.substr(key.rfind('.') + 1)) near = each;
     return fmt::format(

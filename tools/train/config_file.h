@@ -17,9 +17,9 @@ struct ReadConfig {
 // The notes as one list; empty where there are none.
 std::string list_of(const std::vector<std::string>& notes);
 
-// changes: "a.b=c"; lists as "[1, 2]". Throws invalid_argument: what is no YAML, with the line; or all mistakes
-// together: unknown keys, with the nearest known ones, and what keys do not take. path: also a folder of Hugging Face,
-// whose model and weights are meant. begin: what keys change.
+// path: a YAML file, or a folder of Hugging Face with model and weights. changes: "a.b=c"; lists as "[1, 2]". begin:
+// the configuration that the keys change. Throws invalid_argument with the line of faulty YAML, or with all mistakes
+// together: unknown keys, with the nearest known ones, and values that keys do not take.
 ReadConfig read_config(const std::string& path, const std::vector<std::string>& changes);
 ReadConfig parse_config(const std::string& name, const std::string& text, const std::vector<std::string>& changes,
                         const train::JobConfig& begin = {});

@@ -13,9 +13,9 @@ namespace trellis::tools {
 namespace {
 
 constexpr int most_depth = 32;
-constexpr std::size_t most_text = 1 << 16;  // references to references double what they stand for
+constexpr std::size_t most_text = 1 << 16;  // nested references may double the text each time
 
-// The place after the } that ends what begins at `at` with ${.
+// The place after the } that closes the ${ at `at`.
 std::size_t end_of(const std::string& text, std::size_t at) {
   int open = 0;
   for (std::size_t i = at; i < text.size(); ++i) {

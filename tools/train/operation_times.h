@@ -1,4 +1,4 @@
-// --times: which of the two ways to an operation's time is taken.
+// --times: whether operations are timed by formulas or by programs of sim/core.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace trellis::tools {
 inline constexpr const char* by_formulas = "formulas";
 
 void add_times_option(CLI::App&, std::string& times);
-// Null: formulas alone. Tells of a damaged file of kept times.
+// Null: formulas alone. Reports a damaged file of kept times on standard error.
 std::shared_ptr<sim::ProgramTimes> programs_for(const std::string& times, const sim::Machine&);
 
 }  // namespace trellis::tools

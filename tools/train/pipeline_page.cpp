@@ -30,7 +30,7 @@ std::string figures(const train::PipelineSchedule& s, const train::Timing& t) {
   return text + "</table>";
 }
 
-// For each pipeline rank, its ranks: a row a place of the data and context axes, a column a tensor-parallel one.
+// The ranks of each pipeline rank: a row for each place on the data and context axes, a column for each tensor rank.
 std::string layout(const train::Mesh& mesh) {
   const train::MeshShape& shape = mesh.shape();
   constexpr train::Rank most = 64;  // columns and rows that are listed

@@ -23,7 +23,7 @@ struct StepOnMachine::Laid {
 
 namespace {
 
-// Every micro-batch, as `trellis train` would run it.
+// Lays out every micro-batch, as `trellis train` would run it.
 train::CompactStep whole_step(const StepConfig& c, Rank world) {
   const std::vector<train::RankStep> classes = train::classes_of(c, world);
   train::CompactStep out{.graph = train::graph_of(classes),
@@ -38,7 +38,7 @@ train::CompactStep whole_step(const StepConfig& c, Rank world) {
   return out;
 }
 
-// Ranks take other places on the machine: tensor fastest, then pipeline, then data.
+// Moves ranks to other places on the machine: the tensor axis varies fastest, then pipeline, then data.
 void put_pipeline_first(schedule::ExecutionGraph& graph, const train::MeshShape& shape) {
   const Rank inner = shape.tensor * shape.context;
   const auto place = [&](Rank r) {
@@ -94,7 +94,7 @@ PricedStep StepOnMachine::price() {
 
 StepNeeds needs_of(const StepConfig& config, Rank world, const sim::Machine& machine, const sim::StepOptions& options) {
   const train::Derived derived = train::derive(config, world);
-  // More do not take more memory, but for their inputs.
+  // More micro-batches do not take more memory, except for their inputs.
   const auto stages = static_cast<std::size_t>(config.strategy.pipeline);
   const std::size_t enough = std::max<std::size_t>(2 * stages, 4);
   StepNeeds needs{.micro_batches = derived.micro_batches, .laid_out = std::min(enough, derived.micro_batches)};

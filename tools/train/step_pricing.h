@@ -29,15 +29,15 @@ struct PricedStep {
   train::MeshShape shape;
   schedule::ExecutionGraph graph;               // as it was priced
   sim::StepPrice price;                         // its time is forever if it was stopped
-  std::size_t micro_batches = 1, laid_out = 1;  // those in between are alike
+  std::size_t micro_batches = 1, laid_out = 1;  // micro-batches left out are alike
   std::vector<schedule::PeakMemory> memory;     // by class
-  double memory_of_rank = 0;                    // that the machine has, in bytes
+  double memory_of_rank = 0;                    // bytes that the machine has for a rank
   double flops = 0;                             // of all ranks: the model's own, recomputation left out
   double peak = 0;                              // FLOP/s of all ranks' Tensor engines in 16 bits
   sim::Noisy noisy = {};                        // its time with random delays, where they were asked for
   std::optional<sim::Failures> failures = {};   // likewise
   std::vector<sim::KindTime> kinds = {};        // of the class that computes longest
-  bool by_programs = false;                     // where there is one of core/, and not by formulas alone
+  bool by_programs = false;                     // operations are timed by programs of sim/core where there are any
 
   std::size_t sequences() const { return config.global_batch_size; }  // of a step
   std::size_t tokens() const { return sequences() * config.seq_length; }
@@ -72,7 +72,7 @@ class StepOnMachine {
 PricedStep price_of(const train::StepConfig&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {},
                     const StepWays& = {});
 
-// What bounds a step, from one of fewer micro-batches that is neither proved nor priced.
+// What bounds a step, found from a step of fewer micro-batches that is neither proved nor priced.
 struct StepNeeds {
   std::vector<sim::ClassWork> work;  // by class, of the micro-batches laid out
   std::size_t micro_batches = 1, laid_out = 1;

@@ -95,7 +95,7 @@ void write_curve(const std::string& path, const train::JobConfig& job, const std
   write_output(path, loss_curve(fmt::format("loss of {}", job.step.name), lines));
 }
 
-// On rank 0's terminal, between the lines of steps. Elsewhere these say enough.
+// Shows progress on rank 0's terminal, between the lines of steps. Elsewhere these lines say enough.
 class ProgressBar : public train::Callback {
  public:
   explicit ProgressBar(bool wanted) : progress_(0, wanted) {}
@@ -118,7 +118,7 @@ class ProgressBar : public train::Callback {
 int train_here(const Options& o, ReadConfig read) {
   const Interrupts interrupts;
   std::optional<EndedBySignals> before_steps(
-      std::in_place);  // until then there is nothing that a checkpoint would keep
+      std::in_place);  // before the first step, there is nothing that a checkpoint would keep
   const ccl::LaunchedProcess launched = ccl::launched_from_environment();
   if (launched.rank == 0 && !o.curve.empty()) expect_writable(o.curve);
   if (launched.rank == 0) Profile::expect_file(o.profile);

@@ -33,7 +33,7 @@ std::string prediction_text(const PredictionAsked& asked) {
   const ccl::Planner planner(0, asked.ranks, ccl::channel_lanes, ccl::config_from_environment(), {}, places);
   const ccl::AlgorithmConfig selected = planner.choose(asked.call, false);
   const std::span<const ccl::PredictedTime> chosen_from = planner.predicted(asked.call);
-  ccl::HostChooser chooser(asked.ranks, ccl::channel_lanes, places);  // where the model does not choose, it is shown
+  ccl::HostChooser chooser(asked.ranks, ccl::channel_lanes, places);  // shows the model where something else chooses
   Table table("predictions", {{.name = "algorithm", .align = Align::left},
                               {.name = "time readable", .unit = "s"},
                               {.name = "time slots", .unit = "s"},

@@ -105,7 +105,7 @@ kernels::DType type_of(const Options& o) {
   return o.type.empty() ? kernels::DType::f32 : bench_type(o.type, Style::nccom);
 }
 
-// The ranks' configuration: from the environment, without its algorithms.
+// The ranks' settings: the environment's timeout, but not its algorithm.
 BenchSettings settings_for(Collective c) {
   BenchSettings s;
   s.op.collective = c;
@@ -168,7 +168,7 @@ struct Tuned {
   std::vector<ccl::Rule> rules;
 };
 
-// Rank 0's process returns them as text, the gain in the first line.
+// Measures on ranks that are processes. Rank 0 returns the rules as text through a pipe, after a line with the gain.
 Tuned tuned(Collective c, ccl::Rank ranks, kernels::DType type, const std::vector<std::uint64_t>& sizes,
             Progress& progress) {
   std::array<int, 2> ends;

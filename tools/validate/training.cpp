@@ -16,7 +16,7 @@
 namespace trellis::tools {
 namespace {
 
-// One record's step. Between the corners, times are as good as linear in either figure: a fit needs no more.
+// One record's step. A fit interpolates between the corners, as times are nearly linear in either figure.
 struct Prepared {
   TrainingLine line;
   std::unique_ptr<TrainingStep> step;
@@ -29,7 +29,7 @@ struct Prepared {
   }
 };
 
-// The two figures with the least sum of |log| errors of the records that may be fitted to; one of them may be held.
+// The two figures with the least sum of |log| errors over the records that may be fitted to; hosts may be held at 0.
 FittedFigures fitted(const std::vector<Prepared>& all, const std::string& without, bool with_hosts) {
   constexpr int fine = 50;
   FittedFigures best{.without = without};
@@ -195,7 +195,7 @@ std::string unfitted_text(const TrainingAnswer& a) {
   return out;
 }
 
-// With what the figures were fitted to left out, record by record and in sum.
+// Each record beside the time by figures that were fitted without its family, and a summary of the errors.
 std::string fitted_text(const TrainingAnswer& a) {
   std::size_t width = 0, inside = 0, fit = 0;
   for (const TrainingLine& l : a.lines) width = std::max(width, l.id.size());

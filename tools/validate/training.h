@@ -1,5 +1,5 @@
-// Published training records, held against priced steps: what each was run with is data, rules for those that
-// contradict themselves too; figures are fitted again with each family of models left out.
+// Published training records, compared with priced steps. What each was run with is data, and so are the rules for
+// records that contradict themselves. Figures are fitted again with each family of models left out.
 #pragma once
 
 #include <functional>
@@ -35,11 +35,11 @@ struct TrainingAnswer {
   std::vector<FittedFigures> fitted;                  // empty: no record may be fitted to, or it was stopped
   std::map<std::string, std::vector<double>> errors;  // |log| errors, by how many figures were fitted
   std::map<std::string, std::string> apart;           // records that are not priced, and why
-  std::map<std::string, std::string> faults;          // that could not be priced
-  bool stopped = false;                               // then these are the records priced by then
+  std::map<std::string, std::string> faults;          // records that could not be priced, and why
+  bool stopped = false;                               // `lines` has only what was priced before
 };
 
-// Of a long answer: told each record's id before it is priced, and asked whether the user wants to stop.
+// For a long answer. next: gets each record's id before it is priced. stopped: whether the user wants to stop.
 struct TrainingControl {
   std::function<void(const std::string&)> next = [](const std::string&) {};
   std::function<bool()> stopped = [] { return false; };
@@ -54,7 +54,7 @@ std::string training_text(const TrainingAnswer&);
 class TrainingAnswers {
  public:
   TrainingAnswers(const std::string& setups, const std::vector<measure::Record>&);
-  // None for other records. Throws StepStopped.
+  // None for records that are not of training. Throws StepStopped.
   std::optional<measure::RecordAnswer> of(const measure::Record&, const std::function<bool()>& stopped) const;
 
  private:

@@ -1,4 +1,4 @@
-// Published training records with what each was run with: a file beside them says it (sim/published/training.json).
+// Published training records, each with what it was run with, as a file beside them says (sim/published/training.json).
 #pragma once
 
 #include <map>

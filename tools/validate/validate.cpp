@@ -86,7 +86,7 @@ std::set<std::string> fitted_records() {
   return all;
 }
 
-// What is left out at once; none: nothing is.
+// The property by which records are left out together; none: no record is left out.
 OfRecord left_out_by(const Options& o) {
   if (!o.hold_out) return {};
   return o.by_source ? OfRecord(&Record::publisher) : OfRecord(&Record::configuration);
@@ -175,7 +175,7 @@ std::string report(const std::vector<Compared>& all, const OfRecord& left_out) {
   return out;
 }
 
-// With fewer of them when the user ends it.
+// The records with their answers; when the user interrupts, only those that are done.
 std::vector<Compared> compared(const std::vector<Record>& records, const std::string& setups, const std::string& only,
                                bool& interrupted) {
   const std::set<std::string> fitted = fitted_records();

@@ -30,8 +30,8 @@ struct BenchResult {
 // A number in at most `width` characters where possible: with two decimals, one, none, then with an exponent.
 std::string fitted(double value, int width);
 
-// In the style of the settings. A row of nccl-tests shows both results, a row of nccom-test the first; null: not
-// measured.
+// The table's parts, in the style of the settings. A row of nccl-tests shows both results, a row of nccom-test the
+// first; null: not measured.
 std::string bench_heading(const measure::BenchSettings&, const std::vector<std::string>& ranks);
 std::string bench_row(const measure::BenchSettings&, const BenchResult* out_of_place, const BenchResult* in_place);
 

@@ -68,8 +68,8 @@ int width_of(const std::vector<TableCell>& cells) {
   return width;
 }
 
-// The columns after both halves, where nothing that reads nccl-tests' tables counts columns: the median and the worst
-// hundredth out of place, then in place. A simulated time has neither.
+// Appends the median and the 99th percentile, out of place, then in place. Their columns follow both halves, because
+// readers of nccl-tests' tables count columns only up to there. A simulated time has neither.
 void append_spread(const BenchSettings& s, std::vector<TableCell>& cells, const std::array<std::string, 4>& words) {
   if (s.simulated) return;
   for (const std::string& word : words) cells.push_back({word, 8});

@@ -8,7 +8,7 @@
 namespace trellis::tools {
 namespace {
 
-// CLI11 from 2.5 on would wrap what is in lines already.
+// Prevents that CLI11, from 2.5 on, wraps texts that are in lines already.
 template <class Formatter>
 void keep_lines(Formatter& formatter) {
   if constexpr (requires { formatter.enable_description_formatting(false); }) {

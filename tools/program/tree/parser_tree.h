@@ -21,7 +21,7 @@ struct ParserTree {
   cli11::App root;
   std::map<const cli11::App*, std::function<int()>> runs;  // of each command that is not only a group
   std::map<const cli11::App*, std::string> summaries, examples;
-  std::deque<CLI::App> commands;  // the same, as commands see them
+  std::deque<CLI::App> commands;  // the same parsers, as commands see them
 
  private:
   void grow(const Command&);

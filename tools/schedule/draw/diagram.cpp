@@ -186,7 +186,7 @@ void Drawing::wire(Svg& svg, const DrawnMove& m, const Ink& ink, const std::stri
                          draw::ink(m.blocks[i * m.blocks.size() / parts]).colour, 6 * (parts - 1), 6 * (parts - i)));
 }
 
-// From the label to the mark; straight at first, where it passes between the labels of another column.
+// Draws the line from label to mark: straight at first, where it passes between the labels of another column.
 void Drawing::tail(Svg& svg, const DrawnMove& m, const Ink& ink) const {
   const double begin = m.leaves_along + l_.label_along / 2;
   const double end = m.arrives_along - l_.mark_size / 2 + (m.adds ? 0.5 : 1.5),
@@ -200,7 +200,7 @@ void Drawing::tail(Svg& svg, const DrawnMove& m, const Ink& ink) const {
                    number(c.x), number(c.y), number(d.x), number(d.y)));
 }
 
-// A send with its ends: one, or this move's and the next move's.
+// Draws a send with its one or two ends: the second end is the next move.
 void Drawing::move(Svg& svg, std::size_t i) const {
   const std::size_t ends = i + 1 < l_.moves.size() && l_.moves[i + 1].shares ? 2 : 1;
   svg.open("t", w_.moves[i]);

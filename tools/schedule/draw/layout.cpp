@@ -95,7 +95,7 @@ double farthest(const Layout& l, std::int32_t round) {
   return most;
 }
 
-// From the labels to the marks: steep lines are hard to follow, long ones need much space.
+// The distance from labels to marks: steep lines are hard to follow, long ones need much space.
 double line_length(const Layout& l, std::int32_t round, std::size_t rounds) {
   const double far = farthest(l, round);
   if (l.columns > 1) return std::clamp(far * 0.7, 130.0, 700.0 / static_cast<double>(rounds));
@@ -163,7 +163,7 @@ void size_labels(Layout& l, const Scene& scene, double font, std::int32_t column
   l.pitch = columns > 1 ? (l.label_across + (l.labelled ? passage : 2.0)) / columns : l.label_across + between;
 }
 
-// The largest labels with which the picture has an acceptable size; else none.
+// Chooses the largest labels with which the picture has an acceptable size; else none.
 void fit(Layout& l, const Scene& scene, const Crowd& crowd) {
   const bool fold = scene.last - scene.first < few_rounds && std::ranges::max(crowd.deepest) > 3;
   for (const bool labelled : {true, false}) {

@@ -41,7 +41,7 @@ int run(const Options& o) {
   if (!o.data.empty()) job.data.val_path = o.data;
   if (job.data.val_path.empty()) throw std::invalid_argument("--data is missing: expected a file of text or tokens");
   const auto world = ccl::Communicator::from_environment();
-  // A batch for each data-parallel rank.
+  // The batch must be a multiple of a micro-batch for each data-parallel rank.
   const std::size_t together = job.step.sequences_together(world->ranks());
   if (together > 0 && job.step.global_batch_size % together != 0) job.step.global_batch_size = together;
   const train::Evaluated e = train::evaluate(job, *world, source);

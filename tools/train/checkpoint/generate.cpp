@@ -85,7 +85,7 @@ std::string tokenizer_folder(const Options& o, const train::JobConfig& job) {
   return "";
 }
 
-// What a terminal may get.
+// The text as a terminal may get it: control characters are made visible, except newlines and tabs.
 std::string shown(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
@@ -140,7 +140,7 @@ class Growing {
   std::string said_;
 };
 
-// What one rank has is given to all.
+// Broadcasts rank 0's tokens to all ranks.
 std::vector<std::int32_t> of_first_rank(ccl::Communicator& world, std::vector<std::int32_t> tokens) {
   auto n = static_cast<std::int32_t>(tokens.size());
   if (world.ranks() == 1) return tokens;

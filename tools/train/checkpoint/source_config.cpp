@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t usual_length = 1024;
 
-// One rank, one sequence: what a checkpoint was trained with is no matter here.
+// The job on one rank with one sequence: the layout of the checkpoint's training does not matter here.
 train::JobConfig alone(train::JobConfig job) {
   job.step.strategy = {};
   job.step.micro_batch_size = job.step.global_batch_size = 1;

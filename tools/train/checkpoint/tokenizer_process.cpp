@@ -47,7 +47,7 @@ TokenizerProcess::TokenizerProcess(const std::filesystem::path& folder) : folder
 
 void TokenizerProcess::start(const std::string& python) {
   const std::array<int, 2> there = pipe_of_process(), back = pipe_of_process();
-  std::signal(SIGPIPE, SIG_IGN);  // that it ended is told by what it said
+  std::signal(SIGPIPE, SIG_IGN);  // a missing answer shows that the process has ended
   child_ = fork();
   if (child_ == 0) {
     dup2(there[0], STDIN_FILENO), dup2(back[1], STDOUT_FILENO);
@@ -60,7 +60,7 @@ void TokenizerProcess::start(const std::string& python) {
 }
 
 TokenizerProcess::~TokenizerProcess() {
-  to_.reset();  // after which it ends
+  to_.reset();  // the process ends at the end of its input
   int status = 0;
   if (child_ > 0) waitpid(child_, &status, 0);
 }

@@ -19,7 +19,7 @@ void load_plugins(const std::vector<std::string>& plugins) {
   for (const std::string& plugin : plugins) {
     if (!std::filesystem::exists(plugin))
       throw std::invalid_argument(fmt::format("--plugin {}: there is no such file", plugin));
-    // With its folder: a bare name would be looked for among the system's libraries.
+    // The path gets its folder: dlopen would look for a bare name among the system's libraries.
     if (dlopen(std::filesystem::absolute(plugin).c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr)
       throw std::invalid_argument(fmt::format("--plugin {}: {}", plugin, dlerror()));
     try {

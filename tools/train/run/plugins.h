@@ -10,8 +10,8 @@ namespace trellis::tools {
 
 void add_plugins(CLI::App&, std::vector<std::string>&);
 
-// Before a configuration that names what is in them is read. Throws invalid_argument: a file that cannot be loaded, or
-// registers what there is already.
+// Call it before a configuration is read that names parts of theirs. Throws invalid_argument for a file that cannot be
+// loaded, or that registers a name that is taken.
 void load_plugins(const std::vector<std::string>&);
 
 }  // namespace trellis::tools

@@ -20,7 +20,7 @@ using train::Operation;
 
 constexpr train::Rank most_ranks = 16;  // that are shown
 
-// One operation as ranks send it. Ranks of a host have one clock.
+// One timed operation, as ranks send it. Ranks of a host share a clock.
 struct Sent {
   std::int64_t operation = 0, begin_ns = 0, end_ns = 0;
 };
@@ -34,7 +34,7 @@ std::vector<Sent> sent(const std::vector<train::Runner::Timed>& timed) {
   return all;
 }
 
-// All ranks' operations, of the first ranks, on rank 0.
+// The operations of the first `most_ranks` ranks, broadcast to all.
 std::vector<std::vector<Sent>> gathered(ccl::Communicator& world, std::vector<Sent> mine) {
   const train::Rank ranks = std::min(world.ranks(), most_ranks);
   std::vector<std::vector<Sent>> all;
@@ -69,7 +69,7 @@ class Drawing {
     const std::string group = fmt::format("rank {}", rank);
     const std::uint32_t computing = timeline.track(group, "computes");
     std::map<train::Axis, std::uint32_t> tracks;
-    std::map<int, std::size_t> begun;  // spans of tickets
+    std::map<int, std::size_t> begun;  // the exchange's span, by ticket
     for (const Sent& s : ran) {
       const Operation& o = step.program.operations.at(static_cast<std::size_t>(s.operation));
       std::uint32_t track = computing;
@@ -88,14 +88,14 @@ class Drawing {
                            .flops = o.flops};
       const auto at = static_cast<std::size_t>(timeline.add(span));
       shown.push_back(shown_as(o));
-      // What runs beside other operations is over by the end of the wait for it.
+      // An exchange beside other operations lasts until the end of the wait for it.
       if (o.kind == Operation::Kind::exchange && o.ticket != 0) begun[o.ticket] = at;
       if (const auto found = begun.find(o.ticket); o.kind == Operation::Kind::wait && found != begun.end()) {
         timeline.spans[found->second].end = span.end;
         begun.erase(found);
       }
     }
-    for (const auto& [ticket, at] : begun) timeline.spans[at].end = time(ran.back().end_ns);  // the next step's wait
+    for (const auto& [ticket, at] : begun) timeline.spans[at].end = time(ran.back().end_ns);  // the next step waits
   }
   sim::Timeline timeline;
   std::vector<Shown> shown;  // of each span
@@ -130,8 +130,8 @@ std::string table_of(const train::RankStep& step, const std::vector<Sent>& ran) 
   return table.text();
 }
 
-// What the step's graph has beside computation: from the call to the end of the wait, and how much of that the rank was
-// held up. Where the wait is the next step's, the two parts are of neighbouring steps.
+// The exchanges beside computation: the time from the call to the end of the wait, and how much of it the rank was held
+// up. Where the next step waits, the wait counted is this step's for the exchange of the step before.
 std::string overlaps_of(const train::RankStep& step, const std::vector<Sent>& ran) {
   struct Sum {
     std::int64_t count = 0;

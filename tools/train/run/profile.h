@@ -12,7 +12,8 @@ namespace trellis::tools {
 
 class Profile : public train::Callback {
  public:
-  // To `path`, as write_timeline does, or a picture in .svg; after_steps: of the run, so that caches are warm.
+  // Writes to `path` as write_timeline does, or a picture to .svg. after_steps: which step of the run is profiled, from
+  // 1; a later one has warm caches.
   Profile(std::string path, std::int64_t after_steps) : path_(std::move(path)), after_(after_steps) {}
 
   static void expect_file(const std::string& path);  // call it before long work; throws as expect_timeline_file does

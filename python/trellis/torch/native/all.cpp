@@ -1,5 +1,5 @@
 // All sources as one, so that torch is read once.
-#define FMT_HEADER_ONLY  // torch's headers use it; torch has its functions to itself
+#define FMT_HEADER_ONLY  // torch's headers use fmt, and torch exports no functions of it
 #include "trellis/torch/native/backend.cpp"
 #include "trellis/torch/native/channel.cpp"
 #include "trellis/torch/native/collectives.cpp"

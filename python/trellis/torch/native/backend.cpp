@@ -112,7 +112,7 @@ void Trellis::shutdown() {
   raise_kept();
 }
 
-// The threads that it waits for may need Python, to let go of tensors. Ctrl-C ends what they do.
+// Releases the GIL, as the threads that it waits for may need it to free tensors. Ctrl-C aborts what they do.
 void Trellis::close() {
   if (mark_.forked()) return;
   std::optional<pybind11::gil_scoped_release> others_may_run;

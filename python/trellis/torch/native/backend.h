@@ -27,7 +27,7 @@ class Trellis : public c10d::Backend {
   bool supportsSplitting() const override { return true; }
   bool supportsShrinking() const override { return true; }
   bool supportsTimeEstimation() const override { return TimeEstimate::machine() != nullptr; }
-  void begin_estimate() { estimate_.begin(); }  // from here on nothing is done, until its end
+  void begin_estimate() { estimate_.begin(); }  // until its end, operations are estimated and not done
   float end_estimate() { return estimate_.end(); }
   bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
   at::Tensor allocateTensor(long size, at::TensorOptions) override;
@@ -78,8 +78,8 @@ class Trellis : public c10d::Backend {
   ccl::Config config() const;
   void close();
   std::chrono::milliseconds patience(const Issue&) const;
-  bool own_patience(const Issue&) const;                    // not the communicator's
-  Work estimated(const Issue&);                             // which is done at once
+  bool own_patience(const Issue&) const;                    // it differs from the communicator's
+  Work estimated(const Issue&);                             // returns a Work that has ended
   std::shared_ptr<ccl::Communicator> communicator() const;  // null: the group has been shut down
   c10::intrusive_ptr<Options> options_of(const c10::intrusive_ptr<Options>& wished,
                                          const std::vector<int>& ranks) const;

@@ -36,7 +36,7 @@ void PeerChannel::connect() {
   if (aborted_) comm_->abort();
 }
 
-// Waits until the other end wants to connect, too. A communicator that is being made waits for it without end.
+// Waits until the other end wants to connect, too: making a communicator would wait for it without end.
 void PeerChannel::meet() {
   store_.set(me_ == from_ ? "sender is here" : "receiver is here", {});
   for (;;) {
@@ -93,7 +93,7 @@ void PeerChannel::abort() {
 }
 
 void PeerChannel::stop() {
-  // A send whose caller goes on may still be on its way out of the worker. A receiver listens without end.
+  // The worker may still be sending for a caller that did not wait. A receiver's worker listens without end.
   if (me_ == to_ || !worker_.ends_within(std::chrono::milliseconds(100))) abort();
   worker_.stop();
 }

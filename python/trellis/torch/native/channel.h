@@ -21,7 +21,7 @@ class PeerChannel {
   PeerChannel(c10::intrusive_ptr<c10d::Store>, const Membership&, int from, int to, const ccl::Config&);
   ~PeerChannel() { stop(); }
 
-  // These run on the worker, and throw with the rank of the group.
+  // These run on the worker, and their errors name ranks of the group.
   void send(Header, const void* data);
   Header header();
   void receive(void* data, std::uint64_t bytes);
@@ -39,7 +39,7 @@ class PeerChannel {
   TorchStore store_;
   const int from_, to_, me_;
   const ccl::Config config_;
-  std::mutex mutex_;  // of comm_'s making
+  std::mutex mutex_;  // guards the making of comm_
   std::unique_ptr<ccl::Communicator> comm_;
   bool aborted_ = false;
   Worker worker_;

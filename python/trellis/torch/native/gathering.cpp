@@ -18,7 +18,7 @@ void scale(std::vector<std::size_t>& counts, std::size_t each) {
   for (std::size_t& count : counts) count *= each;
 }
 
-// Elements of each block, as torch says it: rows of the first dimension, or nothing for equal ones.
+// The elements of each block. torch gives rows of the first dimension, or nothing for equal blocks.
 std::vector<std::size_t> counts_of(const char* whose, const at::Tensor& tensor, const Splits& rows, int size) {
   const std::int64_t all = tensor.dim() > 0 ? tensor.size(0) : 1;
   if (rows.empty()) {

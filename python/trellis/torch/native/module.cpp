@@ -14,7 +14,7 @@ c10::intrusive_ptr<c10d::Backend> create(const c10d::DistributedBackendOptions& 
   auto options = wished ? c10::make_intrusive<c10d::Backend::Options>(*wished)
                         : c10::make_intrusive<c10d::Backend::Options>("trellis");
   const auto said = std::chrono::duration_cast<std::chrono::milliseconds>(given.timeout);
-  const bool by_torch = said == kBackendDefaultTimeout;  // it gives its own where the caller gave none
+  const bool by_torch = said == kBackendDefaultTimeout;  // torch passes its default where the caller gave none
   if (!wished || !by_torch) options->timeout = said;
   options->group_name = given.group_id;
   options->global_ranks_in_group.assign(given.global_ranks_in_group.begin(), given.global_ranks_in_group.end());

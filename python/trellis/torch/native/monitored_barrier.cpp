@@ -14,7 +14,7 @@ std::string key_of(std::uint64_t barrier, const std::string& what) {
   return "monitored/" + std::to_string(barrier) + "/" + what;
 }
 
-// What rank 0 tells the others.
+// Rank 0's verdict for the others: that all came, or which ranks are missing.
 std::string verdict_on(TorchStore& store, std::uint64_t barrier, int size, std::chrono::milliseconds timeout,
                        bool all) {
   const ccl::Deadline deadline = ccl::Clock::now() + timeout;

@@ -11,7 +11,7 @@ PointToPoint::PointToPoint(c10::intrusive_ptr<c10d::Store> store, std::shared_pt
                            ccl::Config config)
     : store_(std::move(store)), group_(std::move(group)), config_(std::move(config)) {}
 
-// Call it with the lock held. A channel from a rank listens from then on.
+// Returns the channel, made at its first use; one from another rank then starts to listen. Call it with the lock held.
 PeerChannel& PointToPoint::channel(int from, int to) {
   auto& channel = channels_[{from, to}];
   if (!channel) {
@@ -71,8 +71,8 @@ bool PointToPoint::others_wait_for(int from) const {
   return std::ranges::any_of(waiting_, [&](const Posted& p) { return p.from < 0 || p.from == from; });
 }
 
-// The next message of the rank, to the receive that asked for it. Only when another receive needs a later message of
-// the rank is this one put aside.
+// Gives the rank's next message to the receive that asks for it. If none does, waits for one, unless another receive
+// waits for a later message of the rank: then this one is put aside.
 void PointToPoint::deliver_next(int from, PeerChannel& way) {
   const Header header = way.header();
   const int tag = static_cast<int>(header.tag);
@@ -128,7 +128,7 @@ void PointToPoint::listen(int from, PeerChannel& way) {
   }
 }
 
-// Receives from it fail; those from any rank when no rank is left.
+// Fails the receives from a lost rank, and those from any rank when no rank is left.
 void PointToPoint::lose(int from, std::exception_ptr error) {
   std::vector<Posted> failed;
   {

@@ -4,8 +4,8 @@
 
 namespace trellis::process_group {
 
-// A thread that wakes earlier than it needs to looks again. So it is woken for a deadline before all others alone, and
-// not by each of many messages with the same timeout.
+// The thread is woken only for a deadline before all others, and not by each of many messages with the same timeout. If
+// it wakes too early, it looks again.
 void Deadlines::add(Moment moment, c10::intrusive_ptr<TorchWork> operation) {
   const std::lock_guard lock(mutex_);
   if (stopping_) return;

@@ -27,7 +27,7 @@ std::exception_ptr as_torch_error(std::exception_ptr, const std::string& operati
 void expect_same_process(const device::ForkMark&, const std::string& operation, const Membership&);
 // Whether an error of the library is worth a dump: it is not where the group was aborted or shut down.
 bool is_failure(const std::exception_ptr&, int own_rank);
-// waits_for: the rank at the other end of a message; -1: of all.
+// waits_for: the rank at the other end of a message; -1: all ranks.
 std::exception_ptr timed_out(const std::string& operation, const Membership&, std::chrono::milliseconds, int waits_for);
 
 }  // namespace trellis::process_group

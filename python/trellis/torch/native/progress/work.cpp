@@ -92,7 +92,7 @@ bool TorchWork::wait(std::chrono::milliseconds timeout) {
   if (about_.recording) about_.recording->waited(about_.recorded);
   std::unique_lock lock(mutex_);
   if (!exception_) return true;
-  raise_kept();  // it is why the operation ended
+  raise_kept();  // a signal's exception, if that ended the operation
   std::rethrow_exception(exception_);
 }
 
@@ -100,7 +100,7 @@ void TorchWork::await(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   const auto ended = [this] { return completed_; };
   if (completed_) return;
-  expect_same_process(mark_, description(), *about_.group);  // what would end it is a thread of the parent
+  expect_same_process(mark_, description(), *about_.group);  // only a thread of the parent could end it
   const bool looks = takes_signals();
   const auto end = timeout == kNoTimeout ? Deadlines::Moment::max() : std::chrono::steady_clock::now() + timeout;
   for (auto now = std::chrono::steady_clock::now(); now < end; now = std::chrono::steady_clock::now()) {

@@ -55,7 +55,7 @@ std::string name_of(const TorchFlightRecorder::Flight& f) {
 
 bool is_message(OpType type) { return type == OpType::SEND || type == OpType::RECV || type == OpType::RECVANYSOURCE; }
 
-// Lists of blocks are shown as the one tensor that they are parts of.
+// Whether the list of tensors is shown as the one tensor whose blocks they are.
 bool has_blocks(OpType type, bool outputs) {
   if (type == OpType::ALLTOALL) return true;
   return outputs ? type == OpType::ALLGATHER || type == OpType::GATHER

@@ -38,7 +38,7 @@ class TorchFlightRecorder {
   void ended(std::uint64_t, bool well);
 
   std::string pickled();  // what torch._C._distributed_c10d._dump_fr_trace() is for gloo
-  void write(int rank);   // to a file, by torch's own variables, when an operation has failed; once
+  void write(int rank);   // writes the file that torch's variables name, once, when an operation has failed
 
  private:
   using Sizes = std::vector<std::vector<std::int64_t>>;

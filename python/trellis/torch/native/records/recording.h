@@ -24,11 +24,11 @@ class Recording : public std::enable_shared_from_this<Recording> {
   Recording(const std::string& folder, std::int64_t rank, std::int64_t ranks);
 
   std::uint64_t begins(const Witnessed&, const Membership&);  // its number in the recording
-  void issued(std::uint64_t number);                          // the program goes on
+  void issued(std::uint64_t number);                          // the call has returned
   void waits(std::uint64_t number);
   void waited(std::uint64_t number);
-  // Its future was taken. Within a backward pass it is waited for at the end of the pass, as DistributedDataParallel
-  // does; elsewhere, nobody says when.
+  // The operation's future was taken. Within a backward pass it is waited for at the end of the pass, as
+  // DistributedDataParallel does; elsewhere it is not known when.
   void taken(std::uint64_t number);
   // source: of a receive from any rank, else -1. parts: the bytes of each collective, one after the other, that it
   // turned out to be made of, where that was not known when it began.

@@ -24,7 +24,7 @@ inline void check_dense(const char* what, const at::Tensor& tensor) {
   TORCH_CHECK_VALUE(tensor.device().is_cpu(), "trellis: ", what, " takes CPU tensors, not ", tensor.device());
 }
 
-// A tensor of one block a rank, and one block.
+// Checks that `large` has as many elements as `blocks` of `small`.
 inline void check_blocks(const char* what, const at::Tensor& large, const at::Tensor& small, int blocks) {
   check_dense(what, large);
   check_dense(what, small);

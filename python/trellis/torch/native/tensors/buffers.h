@@ -16,8 +16,8 @@ class Flat {
   std::uint64_t bytes() const { return flat_.nbytes(); }
   std::size_t count() const { return static_cast<std::size_t>(flat_.numel()); }
   const at::Tensor& tensor() const { return flat_; }
-  void give_back();              // to the tensor, what was written
-  void fill(const void* bytes);  // writes all of it
+  void give_back();              // copies what was written back to the tensor
+  void fill(const void* bytes);  // writes the whole tensor
 
  private:
   at::Tensor tensor_, flat_;
