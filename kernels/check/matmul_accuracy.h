@@ -1,4 +1,4 @@
-// Whether the products that this machine makes are within their bound of the truth.
+// Checks that matrix products on this machine are within matmul_bound of matmul_truth.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@ struct Product {
 
 std::span<const Product> products();  // the pairs of types that matmul takes
 
-// Over all transposes of a few shapes.
+// Checks a few shapes, with either factor stored plainly and transposed.
 bool agrees(const Product&);
 
 }  // namespace trellis::kernels

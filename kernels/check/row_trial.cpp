@@ -38,7 +38,7 @@ std::size_t RowTrial::count(const RowOperand& o) const {
 
 TrialMemory RowTrial::made(const RowOperand& o, std::size_t offset) {
   const std::size_t n = count(o);
-  // A label is read as an int32_t, where that may lie.
+  // Labels are read as int32_t, so they must be aligned to 4 bytes.
   TrialMemory m(o.type == DType::i32 ? offset / 4 * 4 : offset, n * size_of(o.type));
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint64_t bits = element_bits(o.type);
@@ -53,7 +53,7 @@ std::uint64_t RowTrial::element_bits(DType type) {
   if (type != DType::i32) {
     store(type, &bits, value(random));
   } else {
-    // A class, one beyond the last, or the label that is ignored.
+    // A label: a class, the number after the last class, or -100, which is ignored.
     const auto label = static_cast<std::int32_t>(random % (columns_ + 2)) - 1;
     const std::int32_t value = label < 0 ? -100 : label;
     std::memcpy(&bits, &value, sizeof value);

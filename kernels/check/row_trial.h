@@ -1,4 +1,4 @@
-// One call of a kernel over rows on data made to hurt, as trial.h has it for the elementwise ones.
+// One call of a kernel over rows on hostile data; trial.h does the same for elementwise kernels.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class RowTrial {
   RowTrial(const RowKernel&, std::size_t rows, std::size_t columns, std::size_t offset, std::uint64_t seed,
            Data = Data::hostile);
 
-  // What the body leaves in the written operands and right around them, having worked from row (or column) `from` on.
+  // Runs the body from row (or column) `from` on. Returns what the written operands then hold, and bytes beside them.
   std::vector<std::vector<std::byte>> after(RowBody, const void* settings, std::size_t from) const;
 
   std::byte* read(std::size_t operand) { return read_[operand].start(); }
@@ -35,7 +35,7 @@ class RowTrial {
   std::vector<TrialMemory> read_, written_;
 };
 
-// Whether every twin that this CPU can run leaves the truth's bits, over some shapes and alignments.
+// Whether every twin that this CPU can run gives the same bits as the truth, over some shapes and alignments.
 bool agrees(const RowKernel&);
 
 }  // namespace trellis::kernels

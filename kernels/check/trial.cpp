@@ -5,7 +5,7 @@
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ 1  // as GCC says it
+#define __SANITIZE_ADDRESS__ 1  // GCC defines it by itself
 #endif
 #endif
 #if defined(__SANITIZE_ADDRESS__)
@@ -85,7 +85,7 @@ TrialMemory Trial::made(DType type, std::size_t offset, bool written) {
   return m;
 }
 
-// Bits of the type near a value of note; floats of middling size otherwise.
+// Bits of a special value or one near it: infinity, NaN, subnormal, the largest, zero; otherwise of a float near 1.
 std::uint64_t Trial::special(DType type, std::uint64_t random) const {
   const int bits = static_cast<int>(size_of(type)) * 8;
   if (!is_float(type)) return std::uint64_t{random % 3 == 0} << (bits - 1);
@@ -112,7 +112,7 @@ std::uint64_t Trial::special(DType type, std::uint64_t random) const {
   }
 }
 
-// Bits of a finite number of the type that is not far from 1, now and then zero; bit 8 of the random ones is the sign.
+// Bits of a float between 0.5 and 2 in size, or now and then of zero. Bit 8 of `random` becomes the sign.
 std::uint64_t Trial::middling(DType type, std::uint64_t random) const {
   const bool f64 = type == DType::f64;
   const int unused = type == DType::tf32 ? 13 : 0, mantissa = f64 ? 52 : format_of(type).mantissa_bits + unused;

@@ -1,5 +1,5 @@
-// One call of a registered kernel on data made to hurt: NaNs, infinities, subnormals, ends of ranges; or on numbers of
-// middling size alone, which is what the fastest ways through a twin are made for.
+// One call of a registered kernel on hostile data: NaNs, infinities, subnormals, ends of ranges; or on numbers of
+// middling size alone, for which twins have their fastest paths.
 #pragma once
 
 #include <cstddef>
@@ -31,10 +31,10 @@ class Trial {
  public:
   enum class Data : std::uint8_t { hostile, plain };  // plain: written operands hold no negative numbers
 
-  // `offset` bytes past a multiple of 64 is where each operand begins, each a little further than the one before.
+  // The first written and the first read operand begin `offset` bytes past a multiple of 64, further ones some more.
   Trial(const Kernel&, std::size_t n, std::size_t offset, int sources, std::uint64_t seed, Data = Data::hostile);
 
-  // What the body leaves in the written operands and right around them.
+  // Runs the body. Returns what the written operands then hold, and the bytes right around them.
   std::vector<std::vector<std::byte>> after(Body, std::uint64_t first, bool streaming) const;
 
  private:
@@ -51,7 +51,7 @@ class Trial {
   std::vector<TrialMemory> written_, read_;
 };
 
-// Whether every twin that this CPU can run leaves the truth's bits, over some lengths and alignments. True for kernels
+// Whether every twin that this CPU can run gives the truth's bits, over some lengths and alignments. True for kernels
 // with a tolerance, which have checks of their own.
 bool agrees(const Kernel&);
 

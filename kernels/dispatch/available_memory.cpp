@@ -17,7 +17,7 @@ constexpr GroupFiles versions[] = {
     {"memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file "},
     {"", "/memory.max", "/memory.current", "inactive_file "}};
 
-// Files that were read take memory that the system gives back when it is needed.
+// Cached files count as used, but the system frees them when memory is needed.
 std::uint64_t room_in_group(const std::string& folder, const GroupFiles& files) {
   const auto limit = number_of_file(folder + files.limit), used = number_of_file(folder + files.used);
   if (!limit || !used) return unknown_memory;
@@ -36,7 +36,7 @@ std::uint64_t system_memory() {
                                   : static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(bytes);
 }
 
-// The least of the machine's and what each group says.
+// The smallest of the machine's value and of each group's.
 std::uint64_t least(const char* of_machine, const std::string& processes, const std::string& groups,
                     const std::function<std::uint64_t(const std::string&, const GroupFiles&)>& of_group) {
   std::uint64_t found = unknown_memory;

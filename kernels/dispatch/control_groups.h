@@ -12,8 +12,8 @@ inline constexpr const char* system_processes = "/proc";
 inline constexpr const char* system_groups = "/sys/fs/cgroup";
 
 // The folders of the process's group and of those around it, innermost first: a limit of each holds for the process.
-// `controller`: "memory" or "cpu" of version 1, empty for version 2. A container may see its own group as the outermost
-// alone, so folders that aren't there are named too.
+// `controller`: "memory" or "cpu" of version 1, empty for version 2. A container may see only its own group, as the
+// outermost one, so some of the returned folders may not exist.
 std::vector<std::string> group_folders(const std::string& processes, const std::string& groups,
                                        const std::string& controller);
 

@@ -26,7 +26,7 @@ std::string model() {
 }
 
 #if defined(__x86_64__)
-// Conversion between half and single precision; not every compiler's __builtin_cpu_supports knows its name.
+// F16C converts between half and single precision. Not every compiler's __builtin_cpu_supports knows that name.
 bool has_f16c() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
@@ -39,7 +39,7 @@ CacheSizes asked_of_hwloc() {
   return {here.l1_bytes, here.l2_bytes, here.l3_bytes};
 }
 
-// The one variable that kernels read: which twins run is settled before any program can say anything.
+// The only environment variable that kernels read: twins are chosen before a program can pass an option.
 std::string_view wanted() {
   const char* value =
       std::getenv("TRELLIS_ISA");  // NOLINT(concurrency-mt-unsafe): nothing here changes the environment

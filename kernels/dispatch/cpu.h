@@ -9,7 +9,7 @@
 
 namespace trellis::kernels {
 
-// The sets of instructions that twins are compiled for, slowest first; each holds the one before it. vec128 is what
+// The sets of instructions that twins are compiled for, slowest first; each includes the one before it. vec128 is what
 // every CPU of the build's kind has (SSE2, NEON).
 enum class Isa : std::uint8_t { vec128, avx2, avx512, avx512bf16 };
 inline constexpr std::size_t isa_count = 4;
@@ -26,16 +26,16 @@ struct Cpu {
   std::size_t l1_bytes = 32 << 10;  // data, of one core
   std::size_t l2_bytes = 1 << 20;
   std::size_t l3_bytes = 0;  // 0: none that is known
-  int cores = 1;             // that this process may use, and so the threads that 0 stands for
+  int cores = 1;             // that this process may use; 0 threads means so many
 
-  // Stores go past the caches from this many bytes touched by a call: twice what the caches can hold.
+  // A call that touches this many bytes stores past the caches: twice what the caches can hold.
   std::size_t out_of_cache() const { return 2 * (l3_bytes != 0 ? l3_bytes : l2_bytes * 4); }
 };
 
 // Throws invalid_argument where the environment's TRELLIS_ISA names no set of instructions that this CPU has.
 const Cpu& cpu();
 
-// The best of the sets that a CPU has, or, unless empty, the one that is wanted; the rest as above.
+// The best of the sets that a CPU has, or the one named `wanted` unless that is empty. Throws as cpu() does.
 Isa isa_for(const std::array<bool, isa_count>& has, std::string_view wanted);
 
 }  // namespace trellis::kernels

@@ -5,13 +5,13 @@
 namespace trellis::kernels {
 namespace {
 
-// -1, which is no number here, and "max" stand for none.
+// A quota of "-1" or "max" means that there is none; both fail to parse as numbers.
 double share(std::optional<std::uint64_t> quota, std::optional<std::uint64_t> period) {
   if (!quota || !period || *quota == 0 || *period == 0) return no_quota;
   return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
-// "150000 100000", in microseconds
+// cpu.max holds quota and period in microseconds, such as "150000 100000".
 double second_version(const std::string& folder) {
   const std::string line = line_of_file(folder + "/cpu.max");
   return share(number_in(line), number_in(line.substr(std::min(line.find(' '), line.size()))));

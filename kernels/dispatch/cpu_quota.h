@@ -16,8 +16,8 @@ double cpu_quota(const std::string& processes = system_processes, const std::str
 
 double quota_here();  // that of this process; asked once
 
-// How many of so many cores a quota keeps busy all the time: whole ones, as the system stops all threads of a group
-// that has used its quota, the one that others wait for too. At least 1.
+// How many of `cores` cores the quota keeps busy all the time, rounded down but at least 1: once a group has used its
+// quota, the system stops all its threads, even one that the others wait for.
 int within_quota(int cores, double quota);
 
 }  // namespace trellis::kernels

@@ -27,7 +27,7 @@ struct KernelArguments {
 };
 using Body = void (*)(const KernelArguments&);
 
-// The same of a kernel over rows: rows (if it is by columns: columns) from `from` up to `to` of whole operands.
+// The same for a kernel over rows: it gets whole operands and works on rows (columns if by_columns) `from` up to `to`.
 struct KernelRows {
   std::size_t rows = 0, columns = 0;
   std::size_t from = 0, to = 0;
@@ -40,7 +40,7 @@ using RowBody = void (*)(const KernelRows&);
 // The choice among a kernel's twins.
 template <class K>
 struct TwinChoice {
-  // The twin for the best set up to this one that there is, or the truth.
+  // The twin for the best instruction set up to `isa` that has one; the truth if none has.
   auto twin(Isa isa) const {
     const K& kernel = static_cast<const K&>(*this);
     const int at = place(isa);

@@ -30,9 +30,9 @@ void share(void* context, int thread, int threads) {
   }
 }
 
-constexpr std::size_t few_elements = 4;        // for which the plain code is faster than a twin's beginning and end
-constexpr std::size_t cached_elements = 1024;  // that fit the caches, however many bytes they have
-constexpr std::size_t most_operands = 16;      // that need no memory from the heap
+constexpr std::size_t few_elements = 4;        // so few that plain code is faster than a twin's beginning and end
+constexpr std::size_t cached_elements = 1024;  // so few that they fit the caches, whatever their type
+constexpr std::size_t most_operands = 16;      // more need memory from the heap
 
 std::size_t read_size(const Kernel& kernel, int i) {
   return size_of(kernel.reads[std::min<std::size_t>(static_cast<std::size_t>(i), kernel.reads.size() - 1)]);

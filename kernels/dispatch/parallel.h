@@ -20,11 +20,11 @@ constexpr std::size_t parts_of(std::size_t n) { return n / part_elements + (n % 
 // throws comes out of here.
 void parallel(int threads, std::size_t parts, const std::function<void(std::size_t, std::size_t)>& work);
 
-// The chosen body of an elementwise kernel over all elements, by parts among threads. Decides once, from the bytes
-// touched, whether writes go past the caches, unless the arguments say already that they do.
+// Runs the chosen body of an elementwise kernel over all elements, with the parts shared among threads. Decides once,
+// from the bytes touched, whether writes go past the caches, unless the arguments say already that they do.
 void run(const Kernel&, const KernelArguments&, int threads);
 
-// The same with a body and a decision of the caller's; timings compare them.
+// The same, but the caller chooses the body and whether writes go past the caches; timings compare the choices.
 void run_parts(const Kernel&, Body, const KernelArguments&, int threads);
 
 }  // namespace trellis::kernels

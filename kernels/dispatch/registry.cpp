@@ -19,7 +19,7 @@ template <class K>
 void add(std::vector<K> all) {
   for (K& kernel : all) {
     K& entry = known<K>()[kernel.name];
-    kernel.twins = entry.twins;  // which may have come first
+    kernel.twins = entry.twins;  // they may have been registered before the kernel
     entry = std::move(kernel);
   }
 }

@@ -33,7 +33,7 @@ ThreadPlace place_of(int thread, const std::string& folder = system_cpu_folder);
 // empty. Throws system_error.
 std::vector<int> affinity(int process = 0);
 
-// Has the calling thread run on these alone. False: the system refuses it.
+// Makes the calling thread run on these hardware threads only. Returns false if the system refuses.
 bool stay_on(std::span<const int> threads);
 
 }  // namespace trellis::kernels

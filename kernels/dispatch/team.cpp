@@ -21,11 +21,12 @@
 namespace trellis::kernels {
 namespace {
 
-// How often is looked: some 3 ms, as by GCC's OpenMP where a core is there, and next to no time.
+// How often a waiting thread looks before it sleeps: for some 3 ms, as in GCC's OpenMP with a core for each thread, or
+// for next to no time.
 constexpr long long long_spins = 300'000, short_spins = 100;
 
 std::atomic<TeamWait> wanted{TeamWait::long_time};
-std::atomic<int> alive{0};  // threads of all teams, those that call too
+std::atomic<int> alive{0};  // threads of all teams, including those that call
 std::atomic<int> forks{0};  // a child process has none of its parent's threads
 
 const TeamSpins& spins_here() {
@@ -42,20 +43,20 @@ void rest() {
 #endif
 }
 
-// A number that threads wait for. They sleep by the system's own call: the library's wait yields the core a few times
-// first, and each time a busy machine gives it to others for a time slice.
+// A number whose change threads wait for. They sleep by the futex system call: std::atomic's wait first yields the core
+// a few times, and each time a busy machine gives the core to others for a time slice.
 class Awaited {
  public:
   std::uint32_t now() const { return value_.load(std::memory_order_acquire); }
   void set(std::uint32_t value) { value_.store(value, std::memory_order_relaxed); }
 
-  // Returns what it was before.
+  // Returns the value before the change.
   std::uint32_t add(std::uint32_t change) { return value_.fetch_add(change, std::memory_order_seq_cst); }
   void wake() {
     if (sleepers_.load(std::memory_order_seq_cst) > 0) futex(FUTEX_WAKE_PRIVATE, INT_MAX);
   }
 
-  // Of one thread alone, always the same.
+  // Waits while the value is `is`. Only one thread may ever call this: patience_ is not atomic.
   void wait_while(std::uint32_t is) {
     const TeamSpins& spins = spins_here();
     const long long most = team_wait() == TeamWait::long_time ? spins.with_cores : spins.without;
@@ -82,14 +83,14 @@ class Awaited {
   std::atomic<std::uint32_t> value_{0};
   std::atomic<int> sleepers_{0};
 
-  // Who waited in vain is sooner asleep the next times: where a team's thread has lost its core to another program, it
-  // is not back sooner because the team holds the other cores. Waits that end in time make the next ones long again.
+  // How often to look before sleeping. A wait in vain shortens the next ones: if a team's thread has lost its core to
+  // another program, spinning on the other cores does not bring it back. Waits that end in time lengthen them again.
   long long patience_ = long_spins;
 };
 
-thread_local bool inside = false;  // of a team's work
+thread_local bool inside = false;  // whether this thread is in a team's work
 
-// The threads of one that calls.
+// The threads that work for one calling thread.
 class Team {
  public:
   Team() { alive.fetch_add(1, std::memory_order_relaxed); }
@@ -175,7 +176,7 @@ Team& own_team() {
 
 }  // namespace
 
-// As GCC's OpenMP has it: minutes by an active policy.
+// The same rules as in GCC's OpenMP, where the active policy spins for minutes.
 TeamSpins team_spins_of(const char* policy, const char* count) {
   constexpr long long forever = 30'000'000'000;
   if (count != nullptr) {

@@ -18,8 +18,8 @@ namespace {
 void DestroyTopology::operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
 void DestroyTopology::operator()(hwloc_bitmap_s* set) const { hwloc_bitmap_free(set); }
 
-// In a container without /sys hwloc writes to standard error, and then counts the CPUs of the process: the latter is
-// what it is asked for.
+// Without /sys, as in some containers, hwloc's Linux component writes to standard error, and then only the CPUs are
+// counted. Without that component, hwloc counts them at once.
 void expect_no_sysfs(hwloc_topology* topology) {
   if (std::getenv("HWLOC_FSROOT") == nullptr && access("/sys/devices/system/cpu", F_OK) != 0)
     hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "linux");

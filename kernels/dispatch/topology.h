@@ -19,9 +19,9 @@ using ThreadSet = std::unique_ptr<hwloc_bitmap_s, DestroyTopology>;
 // HWLOC_SYNTHETIC put another machine in this one's place.
 Topology load_topology();
 
-void expect_no_sysfs(hwloc_topology*);  // before it is loaded: nothing is said of a /sys that is absent
+void expect_no_sysfs(hwloc_topology*);  // to be called before loading: keeps hwloc silent without /sys
 
-// The hardware threads that the calling thread may run on; of a machine that is only described, all.
+// The hardware threads that the calling thread may run on; all of them if the topology is another machine's.
 ThreadSet usable_threads(const Topology&);
 
 }  // namespace trellis::kernels

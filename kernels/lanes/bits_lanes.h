@@ -19,7 +19,7 @@ class RandomBits {
   explicit RandomBits(const RandomKey& key) : key_(key) {}
   explicit RandomBits(const KernelArguments& s) : RandomBits(s.key) {}
 
-  // For the lanes from `lane` on of the rows of a group.
+  // Makes the words for one vector of each row of a group, whose first lane is `lane` of sixteen.
   TRELLIS_INLINE void make(std::uint64_t group, int lane) {
     constexpr std::uint32_t words = 32, groups = block_words / words;
     if (group / groups != number_) begin(group / groups);

@@ -6,7 +6,7 @@
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
-// Vectors of columns that go down together, so that a row's visit reads more than one line of memory.
+// How many vectors of columns are summed at a time, so that a visit to a row reads more than one line of memory.
 constexpr int columns_together = 4;
 
 template <int count, int vectors, class Which, class Term>

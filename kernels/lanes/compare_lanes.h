@@ -35,7 +35,7 @@ TRELLIS_INLINE Q larger_halves(Q a, Q b) {
 #endif
 }
 
-// Lanes in which either is a NaN, and whether there are any.
+// The lanes in which a or b is a NaN, and whether there are any.
 #if defined(__AVX512F__)
 using Lanes = __mmask16;
 TRELLIS_INLINE Lanes nans_in(F a, F b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q); }

@@ -28,7 +28,8 @@ class Draws {
   RandomBits kept_, first_, second_;
 };
 
-// What is rounded stochastically, each 32 elements after the other. The keys of the states stand in the settings.
+// The random bits of 32 elements at a time, for those of parameter and states that are rounded stochastically. The
+// states' keys are in the settings.
 template <Order order, bool keeps, int states>
 struct NextDraws {
   NextBitsFor<keeps, order> kept;

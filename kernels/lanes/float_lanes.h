@@ -7,7 +7,7 @@
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
-// How codes of a format lie in memory.
+// The vector type of a format's codes as they lie in memory.
 template <Format f>
 constexpr auto codes_of() {
   if constexpr (f.bits() > 16)
@@ -75,7 +75,7 @@ TRELLIS_INLINE void write(void* array, std::ptrdiff_t at, F value, U random, Whi
     put<streaming>(array, at, side_by_side<Codes<f>>(narrowed<f, rounding, nans>(value, random)), which);
 }
 
-// What arithmetic made, written with its NaNs canonical.
+// Writes a result of arithmetic, with canonical NaNs.
 template <Format f, Rounding rounding, bool streaming, class Which>
 TRELLIS_INLINE void write_result(void* array, std::ptrdiff_t at, F value, U random, Which which) {
   write<f, rounding, streaming, Nans::canonical>(array, at, value, random, which);

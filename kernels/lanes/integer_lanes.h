@@ -22,7 +22,7 @@ TRELLIS_INLINE typename Integer<T>::Lanes joined_integers(typename Integer<T>::L
   return (typename Integer<T>::Lanes)((Wrapping)a + (Wrapping)b);
 }
 
-// What is done to a source before and to the sum after.
+// What is done to each source before it is added (scaled_sum) and to the sum afterwards (avg).
 template <class T, Reduction op>
 struct Around {
   using Lanes = typename Integer<T>::Lanes;

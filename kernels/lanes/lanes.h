@@ -81,9 +81,9 @@ TRELLIS_INLINE void put(void* array, std::ptrdiff_t at, V v, LaneRange p) {
                 sizeof(v[0]));
 }
 
-// Asks for what a walk will soon read from memory: where there is much arithmetic between loads, the CPU itself asks
-// too late. Far ahead it would teach the CPU's own prefetchers streams that there are not. Past the end of an array it
-// does nothing.
+// Prefetches what a walk will soon read: with much arithmetic between loads, the CPU itself prefetches too late. If
+// this went farther ahead, the CPU's prefetchers would see streams that don't exist. It is harmless past the end of an
+// array.
 template <int bytes>
 TRELLIS_INLINE void ask_ahead(const void* at) {
   constexpr int ahead = 512;

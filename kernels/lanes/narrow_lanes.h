@@ -7,7 +7,7 @@
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
-// 24 bits of m, s >= 1 of them to be dropped, rounded; s may be large.
+// m, of 24 bits, without its last s bits, rounded; s is at least 1 and may exceed 24.
 template <Rounding rounding>
 TRELLIS_INLINE U shifted(U m, U s, U random) {
   const U s31 = select(s < 31U, s, u_all(31));
@@ -19,7 +19,7 @@ TRELLIS_INLINE U shifted(U m, U s, U random) {
   return select(s < 32U, near, far);
 }
 
-// The code's size, before what lies beyond the largest is looked at.
+// The rounded code without its sign. Values beyond the largest finite one are left to the caller.
 template <Format f, Rounding rounding>
 TRELLIS_INLINE U rounded_size(U u, U random) {
   const U field = (u & no_sign) >> 23;
@@ -39,8 +39,8 @@ TRELLIS_INLINE U rounded_size(U u, U random) {
   return start + shifted<rounding>(m, s, random);
 }
 
-// The code's size to nearest, of what is not NaN, by one addition in f32: to a power of two so large that the last bit
-// of the sum is the last one that is kept. Too large values are first made the one that has the code after the largest.
+// The same to nearest, of a number that is not NaN, by one addition in f32: of a power of two so large that the last
+// bit of the sum is the last one that is kept. Larger values first become the one whose code follows the largest.
 template <Format f>
 TRELLIS_INLINE U nearest_size(U u) {
   constexpr int drop = 23 - f.mantissa_bits;
@@ -73,7 +73,7 @@ TRELLIS_INLINE U narrowed_small(F value, U random) {
 // NaNs keep their sign and payload in a conversion; those that arithmetic made become the canonical one.
 enum class Nans { kept, canonical };
 
-// random: for bf16 16 bits, else 32; only of stochastic rounding.
+// random: 16 bits for bf16, else 32; only stochastic rounding uses it.
 template <Format f, Rounding rounding, Nans nans = Nans::kept>
 TRELLIS_INLINE U narrowed(F value, U random) {
   const U u = as_u(value);

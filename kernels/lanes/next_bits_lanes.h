@@ -1,4 +1,4 @@
-// The random bits of 32 elements after the other, for what works through many.
+// Random bits for 32 elements at a time, in order, for kernels that work through many elements.
 #pragma once
 
 #include "kernels/lanes/bits_lanes.h"
@@ -6,13 +6,13 @@
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
-// Which elements the vectors of 32 stand for: in rows a vector for the first elements, one for the next ones and so on;
-// in pairs a vector for every second of the first elements, one for those between, and so on (pair_lanes.h).
+// How 32 elements are spread over vectors. rows: one vector has the first elements, one the next, and so on. pairs: one
+// vector has every second of the first elements, one the elements between them, and so on (pair_lanes.h).
 enum class Order { rows, pairs };
 constexpr int vectors_of_32 = 32 / lanes;
 
-// The random bits of so many 32s of elements, 16 each, one after the other, from the first group of 64 that begins at
-// or after the last element.
+// Each next() makes 16 random bits for each of count * 32 elements, in order. They begin with the first group of 64
+// elements that starts at or after `first`.
 template <Order order, int count = 1>
 class NextBits {
  public:
@@ -46,8 +46,8 @@ class NextBits {
   }
 
  private:
-  static constexpr int vectors = 16 / lanes;                        // of the words of 32 elements
-  static constexpr int turns = static_cast<int>(block_words) / 16;  // that a block lasts
+  static constexpr int vectors = 16 / lanes;                        // that hold the words of 32 elements
+  static constexpr int turns = static_cast<int>(block_words) / 16;  // of 32 elements, in a block
 
   TRELLIS_INLINE void begin() {
     const RandomBlock block = random_block(key_, number_);
@@ -62,7 +62,7 @@ class NextBits {
     }
   }
 #if defined(__AVX512BW__)
-  // The halves of sixteen words as two vectors of pairs have them: a row in the low halves becomes the first half.
+  // Puts the 16-bit halves of sixteen words into the elements' order: first all low halves, then all high ones.
   TRELLIS_INLINE static U in_order(U words) {
     Q places;
     for (int i = 0; i < lanes; ++i) {
@@ -75,7 +75,7 @@ class NextBits {
 
   RandomKey key_;
   std::uint64_t number_;  // of the block
-  int left_;              // turns of it
+  int left_;              // turns left in it
   U at_[vectors], words_[count * vectors], stride_, inner_;
 };
 

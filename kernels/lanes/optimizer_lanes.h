@@ -1,4 +1,4 @@
-// How an optimizer keeps parameters and its state, in vectors, as optimizer.cpp does it one by one.
+// How an optimizer keeps parameters and its state, in vectors, as update.cpp does it one by one.
 #pragma once
 
 #include "kernels/lanes/draws_lanes.h"
@@ -11,7 +11,7 @@ namespace {
 
 TRELLIS_INLINE F square_root(F f) {
 #if defined(__AVX512F__)
-  return (F)_mm512_maskz_sqrt_ps(0xFFFF, (__m512)f);  // the plain one makes GCC warn of its own header
+  return (F)_mm512_maskz_sqrt_ps(0xFFFF, (__m512)f);  // without a mask GCC warns of its own header
 #elif defined(__AVX2__)
   return (F)_mm256_sqrt_ps((__m256)f);
 #elif defined(__SSE2__)

@@ -27,7 +27,7 @@ TRELLIS_INLINE Pair read_pair(const void* array, std::ptrdiff_t at) {
 
 #if defined(__AVX512BW__)
 constexpr std::uint32_t odd_places = 0xAAAA'AAAA;
-// The places of every second of the 64 halves of two vectors, from `first` on.
+// The indices of every second 16-bit half of two vectors, from `first` on.
 TRELLIS_INLINE __m512i every_second(std::uint16_t first) {
   Q places;
   for (int i = 0; i < 2 * lanes; ++i) places[i] = static_cast<std::uint16_t>(2 * i + first);
@@ -58,11 +58,11 @@ TRELLIS_INLINE Q upper_halves(Rows2 r) {
 #endif
 }
 
-// With the upper halves rounded to nearest, of numbers that are not NaN.
+// Rounds numbers that are not NaN, so that their upper halves are the nearest bf16; the lower halves mean nothing.
 TRELLIS_INLINE F to_nearest(F f) { return as_f(as_u(f) + (((as_u(f) >> 16) & 1) + 0x7FFF)); }
 
 #if defined(__SSE2__)
-// Bit 15 of half of dropped + 0x7FFF + the last bit that is kept, for all elements side by side.
+// Rounds to nearest even: adds the carry of dropped + 0x7FFF + the last kept bit, which is bit 15 of half that sum.
 TRELLIS_INLINE Q nearest(Q kept, Q dropped) {
   const Q most = (kept & 1) | 0x7FFE;
 #if defined(__AVX512BW__)
@@ -96,7 +96,7 @@ TRELLIS_INLINE Q nearest(Rows2 r) {
 #endif
 }
 
-// Rounds numbers that are not NaN. `first` and `second` are random words as Bits32 gives them.
+// Rounds numbers that are not NaN. `first` and `second` are random words as NextBits::of gives them.
 template <Rounding rounding, Order order>
 TRELLIS_INLINE Q rounded(Two<order> t, U first, U second) {
   if constexpr (rounding == Rounding::nearest) return nearest(t);

@@ -6,7 +6,7 @@
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
-// pair_lanes elements of any format in rows, of bf16 in pairs too.
+// Reads pair_lanes elements: in rows of any format, in pairs of bf16 only.
 template <Format f, Order order>
 TRELLIS_INLINE Two<order> read_two(const void* array, std::ptrdiff_t at) {
   if constexpr (order == Order::pairs) {
@@ -14,7 +14,7 @@ TRELLIS_INLINE Two<order> read_two(const void* array, std::ptrdiff_t at) {
     return read_pair(array, at);
   } else {
 #if defined(__AVX2__) && !defined(__AVX512F__)
-    if constexpr (f == bf16_format) {  // a code above a zero, in each half of the vector
+    if constexpr (f == bf16_format) {  // interleaves zeros and codes, within each half of the vector
       const auto codes = (__m256i)load<Q>(array, at, Full{});
       const __m256i halves = _mm256_permute4x64_epi64(codes, 0xD8);
       return {(F)_mm256_unpacklo_epi16(__m256i{}, halves), (F)_mm256_unpackhi_epi16(__m256i{}, halves)};
@@ -25,8 +25,8 @@ TRELLIS_INLINE Two<order> read_two(const void* array, std::ptrdiff_t at) {
 }
 
 #if defined(__AVX512BF16__)
-// Codes to nearest of pairs, in order, by the CPU's own instruction; false when they may be wrong, as it takes
-// subnormals for zero and keeps the payload of NaN: when there is a zero or a NaN among them.
+// Rounds pairs to nearest by the CPU's own instruction and puts the codes in order. That instruction takes subnormals
+// for zero and keeps a NaN's payload: returns false, as codes may be wrong, if there is a zero or a NaN among them.
 template <int count>
 TRELLIS_INLINE bool convert_pairs(const Pair* pairs, Q* codes) {
   Q places;
@@ -60,7 +60,7 @@ TRELLIS_INLINE void write_two(void* array, std::ptrdiff_t at, Two<order> t, cons
   put<streaming>(static_cast<std::uint16_t*>(array) + at, 0, codes, Full{});
 }
 
-// Twos one after the other, as bf16. False, and nothing is written, if there is a NaN among them.
+// Writes the twos one after the other as bf16. If there is a NaN among them, returns false and writes nothing.
 template <Rounding rounding, bool streaming, int count, Order order, class Random>
 [[nodiscard]] TRELLIS_INLINE bool write_twos(void* array, const Two<order>* twos, const Random& random) {
 #if defined(__AVX512BF16__)

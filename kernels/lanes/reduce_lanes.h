@@ -59,7 +59,8 @@ TRELLIS_INLINE void by_sources(const KernelArguments& s, const Run& run) {
   run(std::integral_constant<int, 0>{});
 }
 
-// So many bytes on. The compiler may not take it apart, or it would keep an index for every vector in a register.
+// The address `bytes` after array. It is hidden from the compiler, which would else keep an index for every vector in a
+// register.
 TRELLIS_INLINE const void* place_in(const void* array, std::ptrdiff_t bytes) {
   const void* place = static_cast<const char*>(array) + bytes;
   asm("" : "+r"(place));

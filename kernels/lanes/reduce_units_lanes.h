@@ -1,4 +1,4 @@
-// Floats read, joined and written by units: what a load brings and a store takes away.
+// Reads, joins and writes floats by units. A unit is what one load reads and one store writes.
 #pragma once
 
 #include "kernels/lanes/pair_writes_lanes.h"
@@ -17,7 +17,7 @@ struct JoinedUnits {
   TRELLIS_INLINE F given(F sum) const { return op == Reduction::avg ? sum / count : sum; }
 };
 
-// What a load brings and a store takes away: a vector of values, or for bf16 two.
+// What one load reads and one store writes: a vector of values, or for bf16 two.
 template <DType type>
 struct ReduceUnit {
   static constexpr int vectors = type == DType::bf16 ? 2 : 1;
@@ -35,7 +35,7 @@ TRELLIS_INLINE ReduceUnit<type> read_unit(const void* array, std::ptrdiff_t at) 
   }
 }
 
-// False, and nothing is written, if there is a NaN among bf16.
+// If the type is bf16 and there is a NaN among the sums, returns false and writes nothing.
 template <DType type, Rounding rounding, bool streaming, int units, class Random>
 [[nodiscard]] TRELLIS_INLINE bool write_units(void* array, const ReduceUnit<type>* sums, const Random& random) {
   if constexpr (type == DType::bf16) {
@@ -50,7 +50,7 @@ template <DType type, Rounding rounding, bool streaming, int units, class Random
   }
 }
 
-// The same units of one source after the other, while the sums stay in registers.
+// Joins the units at `at` of one source after the other, while the sums stay in registers.
 template <DType type, Reduction op, int units, bool from_memory, int known>
 TRELLIS_INLINE void join_units(const Sources<known>& sources, const JoinedUnits<op>& joining, std::ptrdiff_t at,
                                ReduceUnit<type>* sums) {

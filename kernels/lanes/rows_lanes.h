@@ -9,7 +9,7 @@ namespace {
 
 constexpr int row_vectors = static_cast<int>(row_sums) / lanes;
 
-// step(at, which, vector) for each vector of the first n elements; `vector` says which of the sums are its.
+// Calls step(at, which, vector) for each vector of the first n elements; `vector` is the number of the sums to add to.
 template <class Step>
 TRELLIS_INLINE void over_row(std::size_t n, const Step& step) {
   constexpr auto whole = static_cast<std::ptrdiff_t>(row_sums);
@@ -66,7 +66,7 @@ class Along {
 using RowSum = Along<Adding>;
 using RowLargest = Along<Largest>;
 
-// Elements of a table's row, and of operands with one a row or one a column.
+// Access to a row of a table, and to operands that have one element a row or one a column.
 template <DType type>
 TRELLIS_INLINE const char* row_at(const void* table, std::size_t row, std::size_t columns) {
   return static_cast<const char*>(table) + row * columns * size_of(type);

@@ -37,7 +37,7 @@ struct Operands {
   TRELLIS_INLINE void* state(int k) const { return to.at[state_place(Shape::keep) + k]; }
 };
 
-// For 32 elements.
+// Prefetches what the step will read for 32 elements.
 template <class Shape>
 TRELLIS_INLINE void ask_ahead_for(const Operands<Shape>& o, std::ptrdiff_t at) {
   const auto ask = [=](const void* array, auto size) __attribute__((always_inline)) {

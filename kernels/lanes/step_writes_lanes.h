@@ -25,11 +25,12 @@ struct Stepped {
   Two<order> first, second;
 };
 
-// Where a parameter is NaN, or infinite of which Kahan's rest is taken. A state that is NaN makes its parameter so.
+// The lanes that need the slow path: the parameter is NaN or, with Kahan's rounding, infinite. A NaN in a state always
+// makes the parameter NaN.
 template <Keep keep, Order order>
 TRELLIS_INLINE Lanes hard_lanes(const Kept<order>& k) {
   if constexpr (keep != Keep::bf16_kahan) return nans_in(k.value.first, k.value.second);
-  const F both = k.left.first + k.left.second;  // a number, unless one of them is none
+  const F both = k.left.first + k.left.second;  // finite only if both are
   return nans_in(both - both, both - both);
 }
 

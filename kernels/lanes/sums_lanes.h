@@ -8,8 +8,8 @@
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
-typedef double D __attribute__((vector_size(4 * lanes)));        // lanes / 2 of them
-typedef float HalfF __attribute__((vector_size(2 * lanes)));     // as many
+typedef double D __attribute__((vector_size(4 * lanes)));        // lanes / 2 elements
+typedef float HalfF __attribute__((vector_size(2 * lanes)));     // lanes / 2 elements
 constexpr int sum_vectors = static_cast<int>(dot_sums) / lanes;  // of F, in a row of the sums
 
 struct Wide {
@@ -41,7 +41,7 @@ TRELLIS_INLINE F only(F f, LaneRange p) {
   return f;
 }
 
-// The product of what came from f32 is exact in f64, so that one rounding or two make no difference.
+// A product of two f32 is exact in f64, so a fused multiply-add and separate roundings give the same.
 TRELLIS_INLINE D plus_product(D sum, D a, D b) {
 #if defined(__AVX512F__)
   return (D)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)sum);
@@ -58,7 +58,7 @@ TRELLIS_INLINE double total_of(double* all) {
   return all[0] != all[0] ? __builtin_nan("") : all[0];
 }
 
-// The 32 sums of one part, and what they come to.
+// The 32 sums of one part, and their total.
 class Sums {
  public:
   TRELLIS_INLINE void add(int vector, Wide a, Wide b) {

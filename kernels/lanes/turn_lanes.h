@@ -7,7 +7,7 @@
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
-// A step that is done at once.
+// The second half of a step that is done in one.
 struct AtOnce {
   template <class V>
   TRELLIS_INLINE Elements<V> operator()(const Elements<V>& e) const {
@@ -15,7 +15,7 @@ struct AtOnce {
   }
 };
 
-// What 64 elements have come to between the two halves of a step.
+// The intermediate values of 64 elements between the two halves of a step.
 template <Order order>
 class Halfway {
  public:
@@ -71,9 +71,9 @@ struct Turn {
   }
 };
 
-// end(begin(elements)), of any V, is what they are after the step: the parameter and the state. By groups of 64, of
-// which all begin before any ends: a chain with a root and a quotient is longer than what a CPU sees at once. What
-// begin leaves for end is all but `read`.
+// end(begin(elements)), for any V, gives parameter and state after the step. Works by groups of 64 elements, of which
+// all begin before any ends: a chain with a root and a quotient is longer than a CPU's window. begin passes everything
+// but `read` to end.
 template <class Shape, class Begin, class End = AtOnce>
 TRELLIS_INLINE void update_all(const KernelArguments& s, const Begin& begin, const End& end = {}) {
   constexpr Keep keep = Shape::keep;

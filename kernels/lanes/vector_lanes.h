@@ -1,6 +1,6 @@
 // Vectors of 32-bit lanes, as wide as the set of instructions that this file is compiled for. Only the *_lanes.h files
-// include it; the build compiles each once a set. All of it has internal linkage, so that no code for one set can be
-// taken for another's.
+// include it; the build compiles each once for each set. All of it has internal linkage, so that the linker cannot
+// take code for one set for another's.
 #pragma once
 
 #include <cstddef>
@@ -42,11 +42,11 @@ constexpr int lanes = 4;
 typedef float F __attribute__((vector_size(4 * lanes)));
 typedef std::uint32_t U __attribute__((vector_size(4 * lanes)));
 typedef std::int32_t I __attribute__((vector_size(4 * lanes)));
-typedef std::uint64_t W __attribute__((vector_size(4 * lanes)));  // half as many
-typedef std::uint16_t Q __attribute__((vector_size(4 * lanes)));  // twice as many
+typedef std::uint64_t W __attribute__((vector_size(4 * lanes)));  // half as many elements
+typedef std::uint16_t Q __attribute__((vector_size(4 * lanes)));  // twice as many elements
 typedef std::uint16_t H __attribute__((vector_size(2 * lanes)));
 typedef std::uint8_t B __attribute__((vector_size(lanes)));
-typedef std::uint8_t Bytes __attribute__((vector_size(4 * lanes)));  // four times as many
+typedef std::uint8_t Bytes __attribute__((vector_size(4 * lanes)));  // four times as many elements
 
 TRELLIS_INLINE F as_f(U u) { return (F)u; }
 TRELLIS_INLINE U as_u(F f) { return (U)f; }

@@ -7,8 +7,8 @@ namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 // step(at, which, random) is called for each vector: lane 0 is element `at` (negative in a first, partial group),
-// `which` says which lanes take part. A group is `rows` sixteens; a random kernel's begin at multiples in the global
-// index.
+// `which` says which lanes take part. A group is `rows` rows of 16 elements; a random kernel's groups begin at
+// multiples of their size in the global index.
 template <int rows, class Source, class Step>
 TRELLIS_INLINE void whole_group(Source& bits, std::uint64_t number, std::ptrdiff_t at, const Step& step) {
   for (int lane = 0; lane < 16; lane += lanes) {
@@ -74,7 +74,7 @@ TRELLIS_INLINE void walk(const KernelArguments& s, std::size_t write_size, const
   fence();
 }
 
-// step for the elements from `begin` up to `end`, of any number.
+// Calls step for the elements from `begin` up to `end`, which need not be whole groups.
 template <int rows, class Source, class Step>
 TRELLIS_INLINE void walk_range(const KernelArguments& s, std::ptrdiff_t begin, std::ptrdiff_t end, const Step& step) {
   constexpr std::ptrdiff_t whole = 16 * rows;
@@ -88,9 +88,9 @@ TRELLIS_INLINE void walk_range(const KernelArguments& s, std::ptrdiff_t begin, s
   }
 }
 
-// For kernels that do better with more than a vector at a time: make_block(streams) gives block(at), for `size`
-// elements, a multiple of a group's, that begin at a multiple of 64 bytes of the write, or of a random kernel at a
-// group; step is for what is left over at both ends.
+// For kernels that are faster with more than a vector at a time. make_block(streams) gives block(at), which handles
+// `size` elements, a multiple of a group's. Blocks begin at a multiple of 64 bytes of the write, or at a group if the
+// kernel is random; step handles what is left over at both ends.
 template <int rows, bool random, int size, class Source = BitsFor<random>, class MakeBlock, class Step>
 TRELLIS_INLINE void walk_blocks(const KernelArguments& s, std::size_t write_size, const MakeBlock& make_block,
                                 const Step& step) {

@@ -33,7 +33,7 @@ void swiglu(DType, const void* gate, const void* up, void* y, std::size_t n, int
 void swiglu_gradient(DType, const void* dy, const void* gate, const void* up, void* dgate, void* dup, std::size_t n,
                      int threads = 1);
 
-// Beyond these a function is x or 0 in f32, and its slope 1 or 0; arguments are held there so that nothing overflows.
+// Beyond these a function is x or 0 in f32, and its slope 1 or 0; arguments are clamped to them, so nothing overflows.
 inline constexpr float silu_reach = 128, gelu_reach = 64;
 
 // 2u = x (a + b x^2), and its slope a + 3 b x^2.

@@ -10,7 +10,7 @@ namespace trellis::kernels {
 
 struct CrossEntropyOptions {
   std::int32_t ignore = -100;  // a row with this label counts for nothing
-  // The columns are classes first .. first + columns of so many; 0: they are all of them, and first is 0.
+  // The columns are `columns` of `classes` classes, from class `first` on. classes 0: the columns are all classes.
   std::int64_t first = 0;
   std::int64_t classes = 0;
   float factor = 1;  // of the gradient: 1 / counted for the mean
@@ -18,24 +18,24 @@ struct CrossEntropyOptions {
 };
 
 struct CrossEntropy {
-  double loss = 0;          // sum over the rows that count, row by row
-  std::size_t counted = 0;  // how many do
+  double loss = 0;          // sum over the rows that are not ignored, in order
+  std::size_t counted = 0;  // how many those are
 };
 
 // Computes for each row the largest logit, the sum of e^(logit - largest) in the order of rows.h, and the label's
-// logit, which is 0 if the label is ignored or another shard's. Shards are joined by the caller: largest of the
-// largest, sums each times e^(largest - largest of all) added, targets added. Logits are f32 or bf16, arithmetic is in
-// f32.
+// logit, which is 0 if the label is ignored or another shard's. The caller joins shards: the largest of all, the sum of
+// each shard's sums times e^(its largest - the largest of all), the sum of the targets. Logits are f32 or bf16,
+// arithmetic is in f32.
 void cross_entropy_parts(DType, const void* logits, const std::int32_t* labels, float* largest, float* sums,
                          float* targets, std::size_t rows, std::size_t columns, const CrossEntropyOptions& = {});
 
-// From the parts, in double, each rounded once: log_sum = largest + log sum (libm's log: once a row, and rounding to
-// f32 hides what libms differ in), loss = log_sum - target, 0 for an ignored row. losses may be null.
+// Computes from the parts, in double with each result rounded once: log_sum = largest + log sum (by libm's log;
+// rounding to f32 hides where libms differ), loss = log_sum - target, 0 for an ignored row. losses may be null.
 CrossEntropy cross_entropy_finish(const std::int32_t* labels, const float* largest, const float* sums,
                                   const float* targets, float* losses, float* log_sums, std::size_t rows,
                                   const CrossEntropyOptions& = {});
 
-// Both, for all classes at once.
+// Both of the above, for all classes at once.
 CrossEntropy cross_entropy(DType, const void* logits, const std::int32_t* labels, float* losses, float* log_sums,
                            std::size_t rows, std::size_t columns, const CrossEntropyOptions& = {});
 

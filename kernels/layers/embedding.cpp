@@ -38,7 +38,7 @@ void check_ids(std::string_view kernel, const EmbeddingTable& t, const std::int3
       throw std::invalid_argument(fmt::format("{}: id {} of row {} is not below {}", kernel, ids[r], r, total));
 }
 
-// Which entry of this table, or nothing.
+// The id's place in this table; nothing if another shard has that entry.
 std::optional<std::size_t> entry(const EmbeddingTable& t, std::int32_t id) {
   const std::int64_t at = id - t.first;
   if (at < 0 || at >= static_cast<std::int64_t>(t.entries)) return {};

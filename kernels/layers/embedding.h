@@ -12,18 +12,18 @@ struct EmbeddingTable {
   DType type;           // f32 or bf16
   std::size_t entries;  // rows
   std::size_t width;    // elements of a row
-  // The table is entries first .. first + entries of so many, the others being other shards'; 0: it is all of them.
+  // The table has `entries` of `total` entries, from entry `first` on; other shards have the rest. total 0: it has all.
   std::int64_t first = 0;
   std::int64_t total = 0;
 };
 
-// out[r] = table[ids[r] - first], bit for bit, zeros for another shard's. An id that is no entry at all throws.
+// out[r] = table[ids[r] - first], bit for bit; zeros if another shard has that entry. An id that no shard has throws.
 void embedding(const EmbeddingTable&, const void* table, const std::int32_t* ids, void* out, std::size_t rows,
                int threads = 1);
 
 struct EmbeddingGradientOptions {
   DType dy = DType::f32;     // f32 or bf16
-  bool accumulate = false;   // add to what dtable holds, which comes first; otherwise entries without a row become 0
+  bool accumulate = false;   // each sum begins with what dtable holds; else entries without a row become 0
   std::int32_t ignore = -1;  // rows with this id (padding) add nothing
   int threads = 1;
 };

@@ -81,7 +81,7 @@ void add_to(std::vector<RowKernel>& all) {
 
 const RegisteredRows registered({add_to<DType::f32>, add_to<DType::bf16>});
 
-// May be left out.
+// An optional operand: data may be null.
 KernelOperand floats(std::string_view name, const float* data, std::size_t n) {
   return array_of("layer_norm", name, data, data == nullptr ? 0 : n);
 }

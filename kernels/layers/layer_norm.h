@@ -12,7 +12,7 @@ struct LayerNormOptions {
   int threads = 1;
 };
 
-// One of each a row, kept for the gradient.
+// A mean and a scale for each row, kept for the gradient.
 struct LayerNormRows {
   float* means = nullptr;
   float* scales = nullptr;

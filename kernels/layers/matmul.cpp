@@ -16,7 +16,7 @@
 namespace trellis::kernels {
 namespace {
 
-// A tile of c: fixed, so that the number of threads changes nothing, and small enough to wait in the second cache.
+// A tile of c: fixed, so that the number of threads changes nothing, and small enough to stay in the L2 cache.
 constexpr std::size_t tile_rows = 256;
 constexpr std::size_t tile_columns = 512;
 
@@ -30,7 +30,7 @@ struct Whole {
   const MatmulOptions& options;
 };
 
-// From the first element to one past the last; 0 when there is none.
+// The bytes from a matrix's first element to the end of its last; 0 if it has none.
 std::size_t extent(const char* name, std::size_t rows, std::size_t columns, std::size_t stride, std::size_t size) {
   if (stride < columns)
     throw std::invalid_argument(
@@ -130,7 +130,7 @@ class RowKernel {
   Body body_;
 };
 
-// As finish() does it for alpha 1, by kernels where there are some.
+// Does what finish() does for alpha 1, by a vector kernel in the cases that have one.
 void finish_fast(const Whole& w, std::size_t row, std::size_t column, const float* product, std::size_t n) {
   static const RowKernel narrow("cast.f32.bf16.nearest"), add("axpy.f32.nearest");
   constexpr float one = 1;
@@ -179,7 +179,7 @@ void matmul(const MatmulShape& shape, DType from, Factor a, Factor b, DType to, 
   const auto tiles = [](std::size_t length, std::size_t tile) { return (length - 1) / tile + 1; };
   const std::size_t down = tiles(shape.m, tile_rows), across = tiles(shape.n, tile_columns);
   parallel(options.threads, down * across, [&](std::size_t first, std::size_t last) {
-    static thread_local std::vector<float> wait;  // kept: half a megabyte, else made and cleared for each product
+    static thread_local std::vector<float> wait;  // kept, as half a megabyte would else be allocated for each product
     for (std::size_t t = first; t < last; ++t) tile(w, t % down * tile_rows, t / down * tile_columns, wait);
   });
 }

@@ -28,7 +28,7 @@ class Statuses : public std::error_category {
   throw std::system_error(static_cast<int>(status), statuses, fmt::format("matmul of {}x{}x{}", s.m, s.n, s.k));
 }
 
-// oneDNN takes OpenMP's number of threads for the calling thread; here it gets one, and the caller its own back.
+// oneDNN uses as many threads as OpenMP is set to for the calling thread. This sets one, then the former number again.
 class OneThread {
  public:
   OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
@@ -68,7 +68,7 @@ dnnl::matmul::primitive_desc described(const MatmulShape& s, const Factor& a, co
 }
 
 void bf16_product(const MatmulShape& s, const Factor& a, const Factor& b, float* out, std::size_t stride) {
-  const auto plan = described(s, a, b, stride);  // oneDNN keeps those it made before
+  const auto plan = described(s, a, b, stride);  // cheap if repeated: oneDNN caches it
   const auto memory = [](const Layout& l, const void* data) {
     return dnnl::memory(l, engine(), const_cast<void*>(data));
   };

@@ -22,7 +22,7 @@ struct RotaryShape {
   std::size_t stride;     // from a row to the next: at least heads * head_size, more where q, k and v lie together
 };
 
-// cos and sin of pair i at each of `count` positions, the first being `first`: two tables of count x turned/2 in f32.
+// The cosine and sine of each pair's angle at each position: two tables of positions x turned/2 in f32.
 struct RotaryTable {
   const float* cosines;
   const float* sines;
@@ -40,10 +40,11 @@ struct RotaryOptions {
 // between the rows are left alone.
 void rotary(DType, const void* x, void* y, const RotaryShape&, const RotaryTable&, const RotaryOptions& = {});
 
-// The angle of pair i at position p is p frequencies[i], in double, and so are its cosine and sine, by libm.
+// Fills the tables for `count` positions from `first` on. The angle of pair i at position p is p frequencies[i]; it and
+// its cosine and sine, by libm, are computed in double.
 void rotary_table(float* cosines, float* sines, std::size_t first, std::size_t count,
                   std::span<const double> frequencies);
-// The same with base^(-2i/turned), by libm.
+// The same with the frequencies base^(-2i/turned), by libm.
 void rotary_table(float* cosines, float* sines, std::size_t first, std::size_t count, std::size_t turned,
                   double base = 10000);
 

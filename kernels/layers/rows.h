@@ -19,10 +19,10 @@ inline constexpr std::size_t row_sums = 32;
 // Sums down a column, in f32: over this many rows at a time, and these sums one after the other.
 inline constexpr std::size_t column_run = 256;
 
-// Throws unless the type is f32 or bf16, and rows that there are have columns; returns rows * columns.
+// Throws if the type is neither f32 nor bf16, or if there are rows but no columns. Returns rows * columns.
 std::size_t check_table(std::string_view kernel, DType, std::size_t rows, std::size_t columns);
 
-// Scalar access of the truths: elements of f32 or bf16 as f32, and back with one rounding, NaNs all the positive quiet.
+// Element access for truths: f32 or bf16 as f32, and back with one rounding; any NaN becomes the positive quiet one.
 float element(DType, const void* array, std::size_t i);
 void put_element(DType, void* array, std::size_t i, float);
 

@@ -11,7 +11,7 @@
 
 namespace trellis::kernels {
 
-enum class Regime : std::uint8_t { l1, l2, memory };  // where all that a call touches fits
+enum class Regime : std::uint8_t { l1, l2, memory };  // the smallest of these that holds all that a call touches
 inline constexpr Regime regimes[] = {Regime::l1, Regime::l2, Regime::memory};
 
 constexpr std::string_view name(Regime r) {
@@ -19,14 +19,14 @@ constexpr std::string_view name(Regime r) {
   return names[static_cast<std::size_t>(r)];
 }
 
-// A kernel, and for those of any number of reads how many.
+// A kernel, and how many sources it reads if it takes any number.
 struct Subject {
   const Kernel* kernel;
   int sources;
 };
 
 // Bytes an element, of what is only read, of what is only written, and of what is read and written in place. The one
-// number for each part that a kernel which sums writes is not counted.
+// number for each part that a summing kernel writes is not counted.
 struct Mix {
   double read = 0, written = 0, updated = 0;
   double moved() const { return read + written + 2 * updated; }
@@ -45,7 +45,7 @@ struct SubjectLayout {
 };
 SubjectLayout layout_of(const Subject&, std::size_t touched);
 
-// What holds each of the subjects in each regime.
+// The size of an arena that can hold any of the subjects in any regime.
 std::size_t arena_bytes(const std::vector<Subject>&, const Cpu&);
 
 }  // namespace trellis::kernels

@@ -52,7 +52,7 @@ class Timed {
   std::string_view name() const { return subject_.kernel->name; }
 
  private:
-  // Numbers, whatever the type.
+  // Fills the memory with bytes that are finite numbers in every type.
   void fill() const { std::memset(memory_.data(), 0x3C, memory_.size()); }
   double timed(std::size_t calls) const {
     const KernelArguments s{.n = n_,

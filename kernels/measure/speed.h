@@ -24,8 +24,8 @@ std::vector<Subject> speed_subjects();
 // The plain loops that they are held against.
 std::vector<Subject> limit_loops();
 
-// The memory that all timings work on, kernels and loops alike: only the first of them waits for its pages, and none
-// has pages that fall better on the sets of a cache.
+// The memory that all timings work on, kernels and loops alike: so only the first timing waits for pages, and none has
+// pages that map better to the sets of a cache.
 class TimingArena {
  public:
   // With room for these subjects and for the loops in every regime of the CPU. Throws invalid_argument where that is

@@ -75,7 +75,7 @@ const LambSettings& sample() {
   return settings;
 }
 
-// Nearest and stochastic read alike.
+// Keeps that differ only in how they are written are read alike.
 constexpr Keep as_read(Keep k) {
   if (k == Keep::f32_copy) return Keep::f32;
   return k == Keep::bf16_stochastic ? Keep::bf16_nearest : k;

@@ -48,7 +48,7 @@ struct Moments {
   void* second = nullptr;
 };
 
-// The keys of what is rounded stochastically beside the parameters. A settings type of an optimizer begins with them.
+// The random keys of state that is rounded stochastically. Each optimizer's settings type begins with them.
 struct StateKeys {
   RandomKey keys[2] = {};
 };

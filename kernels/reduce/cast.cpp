@@ -30,7 +30,7 @@ double nearest_double(const void* at) {
   return static_cast<double>(value);
 }
 
-// As load has it, but that integers which become f64 are not rounded twice.
+// Like load, except that 64-bit integers which become f64 are rounded to nearest once.
 double value_at(const Pair& p, const void* at) {
   if (p.to == DType::f64 && p.from == DType::i64) return nearest_double<std::int64_t>(at);
   if (p.to == DType::f64 && p.from == DType::u64) return nearest_double<std::uint64_t>(at);

@@ -13,8 +13,8 @@ const Registered copies([] {
   return std::vector<Kernel>{{.name = "copy.u8", .reads = {DType::u8}, .writes = {DType::u8}, .truth = truth}};
 });
 
-// The C library's copy is faster (bench_device) below these, of any and of one that may stay in the caches, and above:
-// there it goes over several pages at once, past the caches.
+// memcpy is faster (bench_device) below `small`, below `cached` if the copy may stay in the caches, and from `large`
+// on, where it works on several pages at once, past the caches.
 constexpr std::size_t small = 256, cached = std::size_t{32} << 10, large = std::size_t{128} << 20;
 
 }  // namespace

@@ -24,7 +24,7 @@ struct ReduceOptions {
   Random random = {};  // of stochastic rounding
   double factor = 1;   // of scaled_sum: every source is multiplied by it before it is added
   int threads = 1;
-  Stores stores = Stores::cached;  // streaming: for a part of something large; what is large itself streams anyhow
+  Stores stores = Stores::cached;  // streaming suits parts of something large; a large call streams anyhow
 };
 
 // dst[i] = sources[0][i] op sources[1][i] op ..., in this order, over one source or more; dst may be one of them

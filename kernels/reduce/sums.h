@@ -36,7 +36,7 @@ void sum_parts(const KernelArguments& s, std::size_t operands, const Terms& term
   }
 }
 
-// Part by part.
+// Adds the parts' sums in order; any NaN becomes the one quiet positive NaN.
 inline double added_up(std::span<const double> parts) {
   double sum = 0;
   for (double part : parts) sum += part;

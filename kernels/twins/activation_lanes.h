@@ -36,7 +36,7 @@ TRELLIS_INLINE F slope(F x) {
   return s.value + (c * (gelu_a + gelu_3b * (c * c))) * (s.value * s.rest);
 }
 
-// value(at, which) is what goes to the only written operand.
+// Writes value(at, which) to the only written operand.
 template <DType type, class Value>
 TRELLIS_INLINE void written(const KernelArguments& s, const Value& value) {
   void* const dst = s.writes[0];

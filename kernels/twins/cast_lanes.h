@@ -24,7 +24,7 @@ void cast(const KernelArguments& s) {
   });
 }
 
-// By groups of 64, in turns of 32 elements or, where vectors are long, of all.
+// Works by groups of 64 elements, in turns of 32 or, if vectors have 16 lanes, of all 64.
 template <Rounding rounding>
 void cast_to_bf16(const KernelArguments& s) {
   constexpr bool random = rounding == Rounding::stochastic;
@@ -69,7 +69,7 @@ void cast_through_f32(const KernelArguments& s) {
   }
 }
 
-constexpr std::size_t float_types = 8;  // but f64
+constexpr std::size_t float_types = 8;  // all but f64
 
 constexpr DType float_type(std::size_t i) { return static_cast<DType>(i + 1); }
 

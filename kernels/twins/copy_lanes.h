@@ -15,7 +15,7 @@ void copied(char* to, const char* from, std::size_t bytes) {
   const auto n = static_cast<std::ptrdiff_t>(bytes);
   std::ptrdiff_t i = 0;
   for (; i + at_once <= n; i += at_once) {
-    // By name: as an array they would go through the stack.
+    // Four names, not an array, which would go through the stack.
     const U a = load<U>(from + i, 0, Full{}), b = load<U>(from + i, lanes, Full{}),
             c = load<U>(from + i, 2 * lanes, Full{}), d = load<U>(from + i, 3 * lanes, Full{});
     put<streaming>(to + i, 0, a, Full{});

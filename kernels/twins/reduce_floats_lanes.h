@@ -9,7 +9,7 @@
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
-// A vector, perhaps not a full one.
+// Makes the step that reduces one vector, full or partial.
 template <DType type, Reduction op, Rounding rounding, bool streaming = false>
 TRELLIS_INLINE auto step_of(const KernelArguments& s, const JoinedUnits<op>& joining) {
   const void* const* const reads = s.reads;
@@ -31,7 +31,7 @@ void reduce_nearest(const KernelArguments& s) {
   const auto make_block = [&](auto streams) {
     return [&](std::ptrdiff_t begin) __attribute__((always_inline)) {
       constexpr bool far = decltype(streams)::value;
-      // Out of the caches two sources do best in short turns, of one line of the write.
+      // When writes go past the caches, two sources are fastest in turns that write one cache line.
       constexpr int size = far && known == 2 ? 64 / static_cast<int>(size_of(type)) : vectors * lanes;
       constexpr int turn = size < vectors * lanes ? size : vectors * lanes, units = turn / ReduceUnit<type>::size;
 #pragma GCC unroll 8
@@ -47,7 +47,7 @@ void reduce_nearest(const KernelArguments& s) {
   walk_blocks<4, false, vectors * lanes>(s, size_of(type), make_block, step);
 }
 
-// By groups of 64, in turns of 32 elements or, where vectors are long, of all.
+// Works by groups of 64 elements, in turns of 32 or, if vectors have 16 lanes, of all 64.
 template <Reduction op, int known>
 void reduce_bf16_stochastic(const KernelArguments& s) {
   constexpr DType type = DType::bf16;

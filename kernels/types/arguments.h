@@ -19,13 +19,13 @@ struct KernelOperand {
   std::size_t alignment = 1;  // of what is read and written as the type that the caller's pointer names
 };
 
-// No operand of more than 0 bytes is null, misaligned, or so long that it would wrap around the end of memory; nothing
-// written overlaps anything else, unless it is exactly a read operand and `in_place` allows it.
+// Requires that no operand of more than 0 bytes is null, misaligned, or so long that it would wrap around the end of
+// memory; nothing written may overlap anything else, unless it is exactly a read operand and `in_place` allows it.
 void check_operands(std::string_view kernel, std::span<const KernelOperand> writes,
                     std::span<const KernelOperand> reads, bool in_place);
 
-// Whether that is so at a glance, for what is written and one operand that is read, of the same size: where it is not,
-// check_operands says what is wrong, if anything.
+// A quick form for one written and one read operand of the same size and of any alignment, where in_place is allowed.
+// If it is false, check_operands says what is wrong, if anything.
 inline bool plainly_right(const void* written, const void* read, std::size_t bytes) {
   const auto w = reinterpret_cast<std::uintptr_t>(written), r = reinterpret_cast<std::uintptr_t>(read);
   const std::uintptr_t apart = w > r ? w - r : r - w;
@@ -40,20 +40,20 @@ inline std::size_t bytes_of(std::string_view kernel, std::size_t n, std::size_t 
   return static_cast<std::size_t>(bytes);
 }
 
-// n elements of a type of C++.
+// An array of n elements of a C++ type.
 template <class T>
 KernelOperand array_of(std::string_view kernel, std::string_view name, const T* data, std::size_t n) {
   return {name, data, bytes_of(kernel, n, sizeof(T)), alignof(T)};
 }
 
-// From 0, which stands for one thread a core, to a thousand or so.
+// A call may ask for up to this many threads; 0 stands for one thread a core.
 inline constexpr int most_threads = 1024;
 [[noreturn]] void refuse_threads(std::string_view kernel, int threads);
 inline void check_threads(std::string_view kernel, int threads) {
   if (threads < 0 || threads > most_threads) refuse_threads(kernel, threads);
 }
 
-// n elements from random.first on do not pass the last index there is.
+// Throws if the indices of n elements from random.first on pass the largest 64-bit number.
 [[noreturn]] void refuse_random(std::string_view kernel, const Random&, std::size_t n);
 inline void check_random(std::string_view kernel, const Random& random, std::size_t n) {
   if (random.first > std::numeric_limits<std::uint64_t>::max() - n) refuse_random(kernel, random, n);

@@ -42,7 +42,7 @@ T saturated(double value) {
   return static_cast<T>(whole);
 }
 
-// kept, of m / 2^drop, rounded to a whole number; drop > 0.
+// m / 2^drop, rounded to a whole number; drop > 0. `random` has `bits` bits.
 std::uint64_t rounded(std::uint64_t m, int drop, Rounding rounding, std::uint32_t random, int bits) {
   const std::uint64_t kept = drop > 63 ? 0 : m >> drop;
   const std::uint64_t rest = drop > 63 ? m : m & ((std::uint64_t{1} << drop) - 1);

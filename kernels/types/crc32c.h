@@ -8,7 +8,7 @@
 
 namespace trellis::kernels {
 
-// `before`: of the bytes that come before these.
+// `before`: the checksum of the bytes that come before these.
 std::uint32_t crc32c(std::span<const std::byte>, std::uint32_t before = 0);
 
 std::uint32_t crc32c_plainly(std::span<const std::byte>, std::uint32_t before = 0);  // without the CPU's instruction

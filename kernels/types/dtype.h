@@ -63,7 +63,7 @@ struct Format {
   constexpr int bits() const { return 1 + exponent_bits + mantissa_bits; }
   constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
   constexpr std::uint32_t sign() const { return std::uint32_t{1} << (exponent_bits + mantissa_bits); }
-  constexpr std::uint32_t infinity() const { return ((1U << exponent_bits) - 1) << mantissa_bits; }  // or nothing
+  constexpr std::uint32_t infinity() const { return ((1U << exponent_bits) - 1) << mantissa_bits; }  // if there is one
   constexpr std::uint32_t largest() const { return infinities ? infinity() - 1 : sign() - 2; }       // finite
   constexpr std::uint32_t nan() const { return infinities ? infinity() | (1U << (mantissa_bits - 1)) : sign() - 1; }
   constexpr bool operator==(const Format&) const = default;
@@ -79,7 +79,7 @@ constexpr Format format_of(DType d) {
   return formats[static_cast<std::size_t>(d) - 1];
 }
 
-// How many random bits a stochastic rounding to the type uses: 16 for bf16, all that an f32 has more; else 32.
+// How many random bits a stochastic rounding to the type uses: 16 for bf16, as many as it drops from an f32; else 32.
 constexpr int random_bits(DType d) { return d == DType::bf16 ? 16 : 32; }
 
 }  // namespace trellis::kernels

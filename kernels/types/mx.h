@@ -1,5 +1,4 @@
-// The OCP microscaling formats: blocks of 32 elements that share a power of two. What Trainium's fourth core computes
-// in.
+// The OCP microscaling formats: blocks of 32 elements that share a power of two. NeuronCore-v4 computes in them.
 #pragma once
 
 #include <cstddef>

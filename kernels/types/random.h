@@ -55,9 +55,9 @@ constexpr std::uint64_t random_word(const RandomKey& k, std::uint64_t index) {
   return x ^ (x >> 31);
 }
 
-// The bits of elements come in blocks of 512 words of 32 bits. Two words of the key are a block's own three numbers;
-// from these on all is arithmetic of 32 bits, which every CPU's vectors have. tests/kernels/random.cpp holds it and
-// Philox to the same tests.
+// The elements' bits come in blocks of 512 words of 32 bits. Two random words of the key give a block its three
+// numbers; all that follows is 32-bit arithmetic, which every CPU's vectors have. tests/kernels/random.cpp tests this
+// generator as it tests Philox.
 struct RandomBlock {
   std::uint32_t start;
   std::uint32_t step;  // odd
