@@ -27,7 +27,7 @@ class ThreadPool {
 
   const std::function<void(int)>* work_ = nullptr;  // null: the threads are to exit
   std::atomic<std::uint32_t> round_ = 0;
-  std::atomic<std::uint32_t> busy_ = 0;  // threads
+  std::atomic<std::uint32_t> busy_ = 0;  // threads that are still working
   std::mutex mutex_;
   std::exception_ptr error_;
   std::vector<std::jthread> threads_;

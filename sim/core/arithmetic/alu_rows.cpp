@@ -34,7 +34,7 @@ float modulo(float x, float y) {
   return r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
-// Calls with a predicate: an op that gives 1 or 0.
+// Calls then() with a comparison or logical op as a function of two floats that gives 1 or 0.
 template <class Then>
 void with_truth(AluOp op, Then then) {
   const auto truth = [](bool b) { return b ? 1.0F : 0.0F; };
@@ -64,7 +64,7 @@ void with_truth(AluOp op, Then then) {
   }
 }
 
-// Calls with the op as a function of two floats.
+// Calls then() with the op as a function of two floats.
 template <class Then>
 void with_function(AluOp op, Then then) {
   switch (op) {

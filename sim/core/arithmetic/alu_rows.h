@@ -32,7 +32,7 @@ struct Term {
 // overlap an operand.
 void arithmetic(AluOp, Term a, Term b, float* out, std::size_t n);
 
-// Reduces a row to one number. subtract goes from left to right in either.
+// Reduces a row to one number. subtract goes from left to right in either order.
 float reduced(AluOp, const float* a, std::size_t n, SumOrder);
 // The neutral element, for ops that have one: 0 of add, 1 of multiply, -infinity of max.
 float neutral(AluOp);
@@ -41,7 +41,7 @@ struct BitTerm {
   const std::uint64_t* at;
   bool spread = false;
 };
-// The same on the lowest `bits` bits.
+// Like arithmetic(), on the lowest `bits` bits.
 void bitwise(AluOp, BitTerm a, BitTerm b, int bits, std::uint64_t* out, std::size_t n);
 
 }  // namespace trellis::sim::core

@@ -42,7 +42,7 @@ void place(Assembled& a, Draft& draft, const std::vector<std::uint32_t>& slots, 
   if (a.most[0] <= static_cast<std::int64_t>(chip.memory.sbuf_bytes)) {
     try {
       return place_tiles(draft, tiles, tiles.slots(options.copies, slots), chip);
-    } catch (const std::invalid_argument&) {  // room for all, but in pieces
+    } catch (const std::invalid_argument&) {  // enough room in all, but not in one piece
     }
   }
   a.spills = spill_tiles(draft, a.order, chip);

@@ -11,19 +11,19 @@
 namespace trellis::sim::core {
 
 struct BackEndOptions {
-  std::uint32_t window = 1;    // of the list scheduler; 1: each engine keeps the order of the text
-  bool critical_path = false;  // its rule; else the oldest first
-  bool regions = false;        // each is scheduled by itself: OrderOptions
-  bool fuse = false;           // loops, where their tiles have no room: OrderOptions
-  bool spill = false;          // what SBUF has no room for waits in HBM; else it is refused
-  int copies = 2;  // tiles of one declaration in flight, for each that is needed at once, as far as they fit
+  std::uint32_t window = 1;    // how far ahead the list scheduler looks; 1: each engine keeps the order of the text
+  bool critical_path = false;  // it prefers the instruction with the longest path behind it, else the oldest
+  bool regions = false;        // as in OrderOptions
+  bool fuse = false;           // as in OrderOptions
+  bool spill = false;          // tiles that SBUF has no room for wait in HBM; else they are refused
+  int copies = 2;              // slots for each tile of a declaration that is live at once, as far as they fit
 };
 
 struct Assembled {
   EngineProgram program;
-  std::vector<std::uint32_t> order;       // of each of its instructions: the number in the draft
+  std::vector<std::uint32_t> order;       // of each of the program's instructions: its number in the draft
   std::array<std::int64_t, 2> most = {};  // bytes of a partition that live tiles take at once, by Space
-  std::uint32_t written = 0;              // instructions of the draft; those from there on move spilled tiles
+  std::uint32_t written = 0;              // how many instructions the draft had; higher numbers move spilled tiles
   Spills spills;
 };
 

@@ -10,7 +10,7 @@
 namespace trellis::sim::core {
 namespace {
 
-constexpr std::size_t most_entries = 256;  // of a bucket; beyond, it is taken as one box
+constexpr std::size_t most_entries = 256;  // of a bucket; more are joined into one box
 constexpr int tile_shift = 12;             // log2 of the bytes of a bucket of a buffer on chip
 
 struct Entry {

@@ -9,7 +9,7 @@
 namespace trellis::sim::core {
 
 struct DependencyGraph {
-  std::vector<std::uint32_t> first;    // of each instruction: where its list begins; one more than there are
+  std::vector<std::uint32_t> first;    // of each instruction: where its list begins; then the end of the last list
   std::vector<std::uint32_t> earlier;  // the lists: what it depends on
 };
 

@@ -122,7 +122,7 @@ class ListScheduler {
   bool by_region() const { return options_.regions && !draft_.regions.empty(); }
   bool for_tensor(std::uint32_t at) const { return draft_.engines[at] == set_of(Engine::tensor); }
 
-  // Tensor's instructions that waited for those of earlier regions.
+  // Goes on to the next region in which Tensor has instructions left, and offers those that waited for it.
   void next_region() {
     while (region_ < products_left_.size() && products_left_[region_] == 0) ++region_;
     std::vector<std::uint32_t> still;
@@ -135,7 +135,7 @@ class ListScheduler {
     early_ = std::move(still);
   }
 
-  // The longest path from an instruction's start to the end of all.
+  // Finds the longest path from each instruction's start to the end of all.
   void find_heights() {
     height_.assign(count_, 0);
     for (std::uint32_t at = count_; at-- > 0;) {
@@ -170,12 +170,12 @@ class ListScheduler {
                     static_cast<std::size_t>(engine)];
   }
 
-  // Takes the engine on which it would end first, given what has chosen each so far.
+  // Queues an instruction on the engine on which it would end first, behind what is already queued there.
   void offer(std::uint32_t at) {
     if (by_region() && for_tensor(at) && draft_.regions[at] > region_) return early_.push_back(at);
     Instruction& i = draft_.program.instructions[at];
     Engine best = first_engine(at);
-    Estimate cost = estimates_.of(at, best);  // again where it was blocked before: engines may be busier now
+    Estimate cost = estimates_.of(at, best);  // anew if it was blocked before: engines may be busier now
     const auto end_on = [&](Engine e, const Estimate& c) {
       const Server& s = server_of(at, e);
       return std::max(s.free + s.backlog, ready_[at]) + c.interval;
@@ -219,8 +219,8 @@ class ListScheduler {
     }
   }
 
-  // A group whose slot the instruction would need, and that has none left, or for whose tile PSUM, which cannot spill,
-  // has no room; -1: none.
+  // A group of which the instruction begins a tile, and that has no slot left or no room in PSUM, which cannot spill;
+  // -1: none.
   std::int32_t full_group(std::uint32_t at) const {
     std::int32_t full = -1;
     each_tile(at, [&](std::size_t b, std::size_t g) {
@@ -233,13 +233,13 @@ class ListScheduler {
     return full;
   }
 
-  // What a tile takes of PSUM, where small ones share banks; 0 in SBUF.
+  // How many bytes of PSUM a tile takes; small tiles share banks. 0 in SBUF.
   std::int64_t psum_bytes(std::size_t buffer, std::size_t group) const {
     return tiles_.groups()[group].space == Space::psum ? psum_piece(draft_.program.buffers[buffer].bytes, chip_) : 0;
   }
 
-  // All that could start lacks room: the oldest instruction goes first, as in the text. Where the window's wait for
-  // what is behind it, it grows.
+  // Goes on when no instruction can start. If none lacks room, or with `fuse`, the window grows by one instruction;
+  // else the oldest one that lacks room starts, as in the text.
   void force() {
     Oldest* least = nullptr;
     for (Oldest& each : blocked_)
@@ -285,7 +285,7 @@ class ListScheduler {
     admit();
   }
 
-  // The oldest that lacked a slot of the group tries again.
+  // Offers the oldest instruction that lacked a slot of the group again.
   void wake(std::size_t group) {
     if (blocked_[group].empty()) return;
     const std::uint32_t at = blocked_[group].top();
@@ -293,7 +293,7 @@ class ListScheduler {
     offer(at);
   }
 
-  // When a DMA that was triggered by then is done.
+  // When a DMA is done that is triggered at `triggered`; occupies its ring and the DMA engines.
   Time move(const Instruction& i, const Estimate& cost, Time triggered) {
     Time& ring = ring_free_[static_cast<std::size_t>(i.core * chip_.dma.rings + i.queue)];
     Time& engines = dma_free_[i.core];
@@ -319,14 +319,14 @@ class ListScheduler {
   std::vector<std::uint32_t> missing_, later_first_, later_;
   std::vector<Time> ready_, height_;
   std::vector<Estimate> chosen_;
-  std::vector<std::size_t> server_;  // that each has chosen
+  std::vector<std::size_t> server_;  // of each instruction: the engine it is queued on
   std::vector<bool> started_, begun_;
   std::vector<std::uint32_t> left_;  // touches of each buffer that are still to come
-  std::vector<Oldest> blocked_;      // by group: those that could start, but for a slot of it
+  std::vector<Oldest> blocked_;      // of each group: instructions that only lack a slot of it
   std::vector<std::size_t> freed_;
-  std::vector<std::uint32_t> products_left_;  // of each region: Tensor's instructions that have not gone
-  std::uint32_t region_ = 0;                  // that Tensor is in
-  std::vector<std::uint32_t> early_;          // Tensor's instructions of later ones that could start
+  std::vector<std::uint32_t> products_left_;  // of each region: Tensor's instructions that have not started
+  std::uint32_t region_ = 0;                  // the region that Tensor is in
+  std::vector<std::uint32_t> early_;          // Tensor's instructions that only wait for a later region
   std::vector<std::uint32_t> order_;
   std::uint32_t oldest_ = 0, admitted_ = 0;
 };

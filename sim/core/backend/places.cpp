@@ -18,7 +18,7 @@ struct Change {
   std::uint32_t at;
   bool ends;
   std::int32_t buffer;
-  // What begins at an instruction does so before anything ends there.
+  // At one instruction, tiles that begin come before tiles that end.
   bool operator<(const Change& o) const { return std::tie(at, ends, buffer) < std::tie(o.at, o.ends, o.buffer); }
 };
 
@@ -33,7 +33,8 @@ std::vector<Change> changes(const TileGroups& tiles) {
   return all;
 }
 
-// Tiles of half the partitions, or a quarter, take turns in the parts, so that all DMA engines serve them.
+// Tiles of at most half the partitions (or a quarter) go to each half (or quarter) in turn, so that all DMA engines
+// serve them.
 std::int32_t turn_of(const CoreBuffer& b, std::uint32_t turn, const ChipSpec& chip) {
   if (b.space != Space::sbuf || b.partitions > chip.memory.partitions / 2) return 0;
   const std::int32_t parts = b.partitions > chip.memory.partitions / 4 ? 2 : 4;
@@ -91,7 +92,7 @@ std::optional<std::int64_t> take_psum(FreeSpace& space, std::int64_t bytes, cons
   return space.take(size, std::min(size, bank));
 }
 
-// For each space of each core.
+// Gives each tile the first free place in its space and core while it lives. Throws if there is none.
 void place_anywhere(Draft& draft, const TileGroups& tiles, const ChipSpec& chip) {
   const auto sbuf = static_cast<std::int64_t>(chip.memory.sbuf_bytes);
   const auto psum = static_cast<std::int64_t>(chip.memory.psum_bytes);

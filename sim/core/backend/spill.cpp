@@ -38,11 +38,11 @@ class Spiller {
 
  private:
   struct Tile {
-    std::deque<std::uint32_t> uses;  // places in the order that are still to come
+    std::deque<std::uint32_t> uses;  // where in the order its remaining uses are
     std::int32_t now = -1;           // the buffer that it is in; -1: not on chip
     std::int32_t outside = -1;       // its buffer in HBM
-    bool changed = false;            // since it was in HBM
-    std::size_t held = 0;            // where it stands among those on chip
+    bool changed = false;            // written to since it was last in HBM
+    std::size_t held = 0;            // its index in held_
   };
 
   std::vector<std::int32_t> tiles_of(std::uint32_t instruction) const {
@@ -167,8 +167,8 @@ class Spiller {
   Draft& draft_;
   const std::vector<std::uint32_t>& order_;
   const ChipSpec& chip_;
-  std::vector<Tile> tiles_;    // by the buffer as written
-  std::vector<bool> movable_;  // those without a place of their own
+  std::vector<Tile> tiles_;    // by the buffer's number in the draft
+  std::vector<bool> movable_;  // by buffer: in SBUF, and its place is not given
   std::vector<FreeSpace> spaces_;
   std::vector<std::int32_t> held_;  // tiles on chip
   std::vector<std::uint32_t> made_;

@@ -1,4 +1,4 @@
-// Tiles that SBUF has no room for wait in HBM: the instructions that move them there and back.
+// Adds the instructions that move tiles to HBM and back where SBUF has no room for them.
 #pragma once
 
 #include <cstdint>

@@ -89,7 +89,7 @@ std::vector<std::uint32_t> TileGroups::least_slots() const {
   return slots;
 }
 
-// The largest first, each at the lowest place that no group with a common part of life holds.
+// Places the largest group first, each at the lowest address that no group alive at the same time holds.
 std::vector<std::int64_t> TileGroups::packed(std::span<const std::uint32_t> slots) const {
   std::vector<std::size_t> by_size(groups_.size());
   std::iota(by_size.begin(), by_size.end(), 0);
@@ -122,7 +122,8 @@ std::vector<std::int64_t> TileGroups::packed(std::span<const std::uint32_t> slot
   return at;
 }
 
-// Half as many of what takes most, as often as it takes to fit; as they were where one of each does not.
+// Halves the slots of the group that takes most memory until all fit. If not even one slot of each group fits, returns
+// the slots unchanged.
 std::vector<std::uint32_t> TileGroups::fewer(std::vector<std::uint32_t> slots) const {
   const std::vector<std::uint32_t> before = slots;
   while (packed(slots).empty()) {

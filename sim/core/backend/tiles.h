@@ -44,10 +44,10 @@ class TileGroups {
   const std::vector<TileGroup>& groups() const { return groups_; }
   const std::vector<Lifetime>& lives() const { return lives_; }
 
-  // Where each group's slots begin, if that many slots of each fit; empty if not.
+  // Where each group's slots begin, if that many slots of each group fit; empty if not.
   std::vector<std::int64_t> packed(std::span<const std::uint32_t> slots) const;
-  // As many slots for each group as it needs, and up to `copies` times that, as far as they fit; if they fit, not fewer
-  // than `wanted`. Fewer than it needs as written where those do not fit.
+  // The number of slots for each group: as many as it has tiles live at once, at least `wanted` if those fit, and up to
+  // `copies` times the live ones as far as they fit. Fewer than the live ones only if those do not fit.
   std::vector<std::uint32_t> slots(int copies, std::span<const std::uint32_t> wanted = {}) const;
   std::vector<std::uint32_t> least_slots() const;
 

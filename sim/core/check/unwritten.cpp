@@ -98,8 +98,7 @@ class Written {
   std::size_t partitions_ = 1;
 };
 
-// Executes a program without time: the engines take turns, each as far as its semaphores allow, and instructions take
-// no time.
+// Executes a program without timing: the engines take turns, and each goes as far as its semaphores allow.
 class Follower {
  public:
   explicit Follower(const EngineProgram& program)

@@ -44,7 +44,7 @@ void check_local(const BoundInstruction& call) {
   expect_elements(call, "out", out, static_cast<std::int64_t>(count * each));
 }
 
-// As documented: C = ((28 + t e) / (t e)) / min(4 / bytes, e), where t and 28 are the row's fast and faster costs.
+// As documented: C = ((28 + t e) / (t e)) / min(4 / bytes, e) for e elements an index; t is row.fast, 28 row.faster.
 double local_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   const double each = call.number(Key::step, 1);
   const double count = call.number(Key::count, static_cast<double>(core_partitions * call.in(1).elements()));

@@ -85,7 +85,7 @@ double flops(const BoundInstruction& call) {
          static_cast<double>(columns(call, call.in(1)));
 }
 
-// A factor as the kernels take it: points into the memory if possible, else a copy.
+// A factor as the kernels take it, which points into the memory if possible, else to a copy in `bytes`.
 struct Tile {
   kernels::Factor factor;
   std::vector<std::byte> bytes = {};
@@ -99,7 +99,7 @@ Tile tile_of(const BoundInstruction& call, CoreMemory& memory, const View& v, DT
   const auto rows = static_cast<std::size_t>(v.rows);
   Tile tile{{nullptr, n}, std::vector<std::byte>(rows * deep * n * sizeof(float))};
   auto* to = reinterpret_cast<float*>(tile.bytes.data());
-  if (type == DType::bf16)  // in place, with its stride
+  if (type == DType::bf16)  // copied as bf16, not as f32
     for (std::size_t r = 0; r < rows; ++r)
       memory.read_bytes(v, static_cast<std::int64_t>(r), tile.bytes.data() + r * n * 2);
   else

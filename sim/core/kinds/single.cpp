@@ -46,7 +46,7 @@ void expect_shape(const BoundInstruction& call) {
   expect_elements(call, "data", call.in(), call.out().elements());
 }
 
-// Inputs: data, and a column to be subtracted unless value (default 0) gives it.
+// Inputs: data, and the numbers to subtract as a column, unless value (default 0) gives one for all rows.
 void check_exponential(const BoundInstruction& call) {
   expect_shape(call);
   if (call.inputs.size() == 2) expect_elements(call, "most", call.in(1), 1);
@@ -150,7 +150,7 @@ const Registered activate2_kind(
      .run = activate2,
      .not_yet = "load_reduce"});
 
-// The place in elements is `scale` times the number that the second input holds.
+// The second input holds a number; `scale` times it is the place, in elements.
 void check_dynamic(const BoundInstruction& call) {
   expect_elements(call, "source", call.in(0), call.out().elements());
   expect_rows(call, "source", call.in(0), call.out().rows);

@@ -51,7 +51,7 @@ void bits(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-// Sums of f32 go from left to right: a run on Trainium 1 is published in which all 4,096 agree with that to the bit.
+// Sums of f32 go from left to right: all 4,096 sums of a published run on Trainium 1 agree with that to the bit.
 SumOrder order_of(const BoundInstruction& call, const CoreMemory& memory) {
   const bool published = call.alu() == AluOp::add && call.in().type == DType::f32;
   return published ? SumOrder::sequential : memory.sum_order();

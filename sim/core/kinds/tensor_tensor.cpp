@@ -9,8 +9,8 @@ namespace {
 
 bool plain(AluOp op) { return op == AluOp::add || op == AluOp::multiply || op == AluOp::subtract; }
 
-// 1: an operand comes from PSUM. 2: operands are in SBUF and all types are narrow, which matters if the chip has the
-// mode. 3: also all is bf16 and contiguous and the operation is a plain one, which matters everywhere.
+// Which fast mode may apply. 0: none. 1: an operand comes from PSUM. 2: operands are in SBUF and all types are narrow,
+// which is faster on some chips. 3: also all is bf16 and contiguous and op is plain, which is faster on every chip.
 int speed(const BoundInstruction& call, const ChipSpec& chip) {
   const View &a = call.in(0), &b = call.in(1), &out = call.out();
   const bool sbuf = call.space(a) == Space::sbuf && call.space(b) == Space::sbuf;

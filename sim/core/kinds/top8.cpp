@@ -14,7 +14,7 @@ namespace trellis::sim::core {
 namespace {
 
 constexpr std::size_t eight = 8;
-constexpr std::int64_t longest = 16'384;  // row that Vector searches
+constexpr std::int64_t longest = 16'384;  // elements of a row that Vector searches
 
 void expect_searchable(const BoundInstruction& call, const View& data) {
   expect_rows(call, "data", data, call.out().rows);
@@ -168,7 +168,7 @@ double topk_cycles(const BoundInstruction& call, const CostRow& row, const ChipS
          static_cast<double>(call.out().elements());
 }
 
-// The elements of 16 partitions, column by column.
+// Returns the elements of 16 partitions, column by column.
 std::vector<float> snake(CoreMemory& memory, const View& src, std::int64_t first, std::size_t n) {
   const auto columns = static_cast<std::size_t>(src.elements());
   std::vector<float> all(n), row(columns);
@@ -255,7 +255,7 @@ void check_bounds(const BoundInstruction& call) {
   expect_elements(call, "out", call.out(), 2 * call.in().elements());
 }
 
-// The starts of all elements, then the ends.
+// Writes for each element where its run of equal ids begins, then for each where that ends.
 void bounds(const BoundInstruction& call, CoreMemory& memory) {
   const auto n = static_cast<std::size_t>(call.in().elements());
   std::vector<double> ids(n), out(2 * n);

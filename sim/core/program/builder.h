@@ -54,7 +54,7 @@ class ProgramBuilder {
   const ChipSpec& chip_;
   EngineProgram program_;
   std::vector<FreeSpace> sbuf_, psum_;      // of each core
-  std::map<std::string, int> tiles_named_;  // how many
+  std::map<std::string, int> tiles_named_;  // how many have each name
   Linker linker_;
   std::vector<WaitFor> waits_by_hand_;
   std::vector<Signal> signals_by_hand_;

@@ -1,4 +1,4 @@
-// The memory that an operand touches, as a box: for whoever asks which accesses meet.
+// The memory that an operand touches, as a box, to find out which accesses overlap.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 namespace trellis::sim::core {
 
-// Rows, and bytes of a row. In HBM rows are `stride` apart, and `first`, `last` span all of it.
+// A box of `rows` rows from `row` on, by `width` bytes from `column` on. In HBM rows are `stride` bytes apart, and
+// `first` up to `last` are all bytes that the box spans.
 struct Footprint {
   std::int64_t area = 0;  // one memory: SBUF or PSUM of a core, or a buffer in HBM
   int shift = 0;          // log2 of the bytes of a bucket there

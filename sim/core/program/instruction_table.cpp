@@ -18,7 +18,7 @@ void add_once(std::vector<std::string>& to, const std::string& text) {
   if (std::ranges::find(to, text) == to.end()) to.push_back(text);
 }
 
-// The sources of its cost figures, in every generation that has it.
+// The sources of a kind's cost figures, for every generation that has the kind.
 std::string cost_source(const Kind& kind, const std::vector<ChipSpec>& chips) {
   std::vector<std::string> all;
   if (!kind.cost.empty()) add_once(all, kind.cost);

@@ -13,7 +13,7 @@ class FreeSpace {
  public:
   explicit FreeSpace(std::int64_t bytes, std::int64_t unit) : unit_(unit) { free_[0] = bytes; }
 
-  // At a multiple of `step`.
+  // Takes the first free place at a multiple of `step`; nothing if there is none.
   std::optional<std::int64_t> take(std::int64_t bytes, std::int64_t step = 1) {
     bytes = (bytes + unit_ - 1) / unit_ * unit_;
     for (auto piece = free_.begin(); piece != free_.end(); ++piece) {
@@ -29,7 +29,7 @@ class FreeSpace {
     return std::nullopt;
   }
 
-  // Takes what is still free of a place for good.
+  // Takes whatever is still free of a place, for good.
   void hold(std::int64_t at, std::int64_t bytes) {
     const std::int64_t end = at + bytes;
     const std::map<std::int64_t, std::int64_t> before = std::exchange(free_, {});

@@ -85,8 +85,8 @@ class Kernel {
   }
 
  private:
-  // A head's inputs are loaded while the values of the steps three before are still being weighted. Each step is of one
-  // head.
+  // How many tiles a head's inputs need: they are loaded while the values of three steps before, perhaps of other
+  // heads, are still being weighted.
   int copies() const {
     const std::int64_t steps = s_.length / lanes;
     return s_.heads > 1 ? static_cast<int>(1 + (3 + steps - 1) / steps) : 1;
@@ -142,13 +142,13 @@ void Kernel::score(Step& p) {
   reduce(b_, p.most, p.scores, AluOp::max);
 }
 
-// Where the largest score goes: for a query's last tile, where lse will read it.
+// Where the largest score is stored: for a query's last tile, where lse will read it; else in a new column.
 Operand Kernel::most_of(const Step& p) {
   return p.ends ? heads_[static_cast<std::size_t>(p.head % under_way)].mosts.column_range(p.query / lanes, 1)
                 : columns_.next();
 }
 
-// The largest score of a query so far.
+// Joins the largest score of this tile with that of the query's earlier tiles.
 void Kernel::most(Step& p, const Step* before) {
   if (p.begins) return;
   const Operand own = p.most;
@@ -157,7 +157,7 @@ void Kernel::most(Step& p, const Step* before) {
   p.shrink = before->most;
 }
 
-// The powers of this tile, and the factor by which the earlier ones shrink.
+// Computes the powers of this tile, and the factor by which the earlier ones shrink.
 void Kernel::raise(Step& p) {
   const Head& h = heads_[static_cast<std::size_t>(p.head % under_way)];
   const double scale = attention::scale();
@@ -179,7 +179,7 @@ void Kernel::raise(Step& p) {
   if (!p.begins) scalar_tensor_tensor(b_, sum_so_far_, before, AluOp::multiply, p.shrink, AluOp::add, own);
 }
 
-// The powers with a row for each key.
+// Transposes the powers, so that they have a row for each key.
 void Kernel::turn(Step& p) {
   each_block(p.count, bank, [&](std::int64_t first, std::int64_t count) {
     const Operand turning = turning_.next().column_range(0, count), turned = turned_.next().column_range(0, count);
@@ -242,9 +242,9 @@ void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
   for (const std::string_view name : {"q", "k", "v"}) fill_normal(memory, name, attention::sizes_of(a).type, seed);
 }
 
-// In f64. A power is off by the error of its exponent, the rounding to the type and 4 units; the division cancels the
-// common part. Every tile shrinks the earlier ones by a power, which is off as much, and a sum has a rounding for every
-// key.
+// Compares with a reference in f64. A power is off by the error of its exponent, the rounding to the type and 4 units;
+// the division cancels the common part. Every tile shrinks the earlier ones by a power, which is off as much, and a sum
+// has a rounding for every key.
 std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = attention::sizes_of(a);
   const attention::Inputs in(s, memory);

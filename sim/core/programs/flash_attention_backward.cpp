@@ -233,9 +233,9 @@ struct Gradients {
   std::vector<Bounded> dq, dk, dv;
 };
 
-// One query's part in f64. A power is off by the error of its exponent, the rounding of lse and of the type; do v^T and
-// share by 130 roundings of their terms; ds by both, its 2 operations and its rounding to the type. Sums: the error of
-// each term, and one rounding for every query or key.
+// Adds one query's part in f64, with error bounds. A power is off by the error of its exponent, the rounding of lse and
+// of the type; do v^T and share by 130 roundings of their terms; ds by both, its 2 operations and its rounding to the
+// type; a sum by the error of each term, and one rounding for every query or key.
 void add_query(const attention::Inputs& in, const std::vector<double>& slope, const std::vector<double>& o,
                std::int64_t head, std::int64_t query, Gradients& g) {
   const attention::Row row = attention::row_of(in, head, query);

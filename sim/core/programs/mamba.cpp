@@ -155,7 +155,7 @@ class Kernel {
   Operand carry_;  // the last value of the scan before
 };
 
-// What lasts over the states: delta, delta u and the sums.
+// Loads or computes what lasts over the states: delta and delta u.
 void Kernel::load_tiles(Step& p) {
   if (counts_.spills) {
     const Operand product = kept_.next();
@@ -180,7 +180,7 @@ void Kernel::begin(std::vector<Step>& steps, std::size_t at) {
     load_tiles(p);
   else if (!counts_.spills)
     std::tie(p.delta, p.product, p.sum) = std::tie(steps[at - 1].delta, steps[at - 1].product, steps[at - 1].sum);
-  // In v1 there are as many as blocks, so each is loaded when it is needed.
+  // In v1 there is a sum tile for each block, and each state goes through all blocks: next() is this block's tile.
   if (!counts_.spills && (s_.stage == 1 || p.begins_tiles)) p.sum = sums_.next();
   const Operand& a = columns_.next();
   load(b_, a, block_of(t_.a, p.block * lanes, lanes, p.state, 1));
@@ -264,8 +264,9 @@ void fill(const Arguments&, CoreMemory& memory, std::uint64_t seed) {
   for (float& v : memory.hbm_as<float>("A")) v = -std::abs(v);
 }
 
-// In f64, with a bound of the f32 error beside it: a power by the rounding of its exponent and 2 units; delta u B by 2;
-// a step of the scan by its 2 operations and the error of the steps before times the power; a sum by its additions.
+// Compares with a reference in f64 and a bound of the f32 error: a power is off by the rounding of its exponent and 2
+// units; delta u B by 2; a step of the scan by its 2 operations and the error of the steps before times the power; a
+// sum by its additions.
 std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = sizes_of(a);
   const auto at = [&](std::string_view name) { return numbers_of(memory, name, DType::f32); };

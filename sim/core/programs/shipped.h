@@ -51,7 +51,7 @@ struct Shipped {
   EngineProgram (*build)(const Arguments&, const ChipSpec&) = nullptr;
   // Fills the inputs with numbers that depend on the seed.
   void (*fill)(const Arguments&, CoreMemory&, std::uint64_t seed) = nullptr;
-  // Compares the outputs with the kernels' results.
+  // Compares the outputs with the host kernels' results, or with a reference in f64.
   std::vector<Comparison> (*compare)(const Arguments&, CoreMemory&) = nullptr;
 };
 
@@ -65,7 +65,7 @@ const Shipped& shipped_named(std::string_view);  // throws invalid_argument and 
 // Fills an input with normal numbers of the given deviation, rounded to the type. Equal seeds give equal numbers.
 void fill_normal(CoreMemory&, std::string_view buffer, DType, std::uint64_t seed, double deviation = 1);
 
-// Checks that every element is within `bound(i)` of the truth, both as stored in the type.
+// Checks that every element is within absolute + relative * |truth| of the truth; both arrays are of that type.
 Comparison compare_within(std::string_view what, DType, const void* got, const void* truth, std::size_t n,
                           double absolute, double relative);
 Comparison compare_bits(std::string_view what, DType, const void* got, const void* truth, std::size_t n);

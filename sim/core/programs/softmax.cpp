@@ -23,7 +23,7 @@ struct Sizes {
 
 Sizes sizes_of(const Arguments& a) { return {a.count("rows"), a.count("columns"), a.type("type"), a.number("scale")}; }
 
-// What remains to be done for 128 rows whose powers are known. Vector does it after it has seen the next rows.
+// 128 rows whose powers are known and that remain to be divided, which Vector does after it has read the next rows.
 struct Block {
   Operand tile, power, sum, y;
 };

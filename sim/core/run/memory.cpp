@@ -9,7 +9,7 @@ namespace trellis::sim::core {
 namespace {
 
 constexpr std::int64_t alignment = 64;
-// of a partition, so that the elements of a column do not map to one cache set
+// Bytes added to each partition, so that the elements of a column do not map to one cache set.
 constexpr std::int64_t padding = 5 * 64;
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }

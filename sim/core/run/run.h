@@ -1,5 +1,5 @@
 // Runs a program on a chip's core: every engine runs its instructions in order, semaphores synchronise them, and DMA
-// rings move bytes beside them. It computes and times, or only times; the picoseconds are the same.
+// rings move bytes beside them. It computes and times, or only times; the times are the same.
 #pragma once
 
 #include <array>

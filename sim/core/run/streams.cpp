@@ -12,8 +12,8 @@
 namespace trellis::sim::core {
 namespace {
 
-// What a register holds. A register is multiplied by a stride to be an address, so that more would be no address
-// anyway.
+// The whole number that a register gets. Registers are multiplied by strides to form addresses, so numbers beyond the
+// limit would lead to no address anyway.
 std::int64_t whole(double value) {
   constexpr double most = 1e12;
   if (!(std::abs(value) <= most))
@@ -52,7 +52,7 @@ void Streams::issue(std::uint16_t number) {
   }
 }
 
-// When it starts, given that its waits are over: further waits, the port and Scalar's table may delay it.
+// When an instruction starts whose waits are over at `from`: further waits, the port and Scalar's table may delay it.
 Time Streams::start_of(Stream& s, const Instruction& i, const Prepared& p, Time from, Wait& why) {
   Time start = from;
   if (i.waits.count > 1) start += (i.waits.count - 1) * chip_.semaphore_instruction;
@@ -249,7 +249,7 @@ void Streams::control(Stream& s, const BoundInstruction& call) {
     case Control::add:
       s.registers[target] = whole(static_cast<double>(s.registers[target]) + std::trunc(call.number(Key::value)));
       return;
-    case Control::load:  // run() puts the value read from memory in its place
+    case Control::load:  // run() replaces it by the value that it reads from memory
       s.registers[target] = whole(call.number(Key::value));
       return;
     case Control::none:

@@ -32,16 +32,16 @@ class Streams {
   };
   struct ArrayWork {  // an instruction of Tensor
     Time start, end;
-    double rows;  // of the array, that it uses at its rate
+    double rows;  // of the array that it uses, times its rate
   };
   struct Stream {
     std::vector<std::uint32_t> order;  // its instructions
     std::size_t next = 0;
-    Time free = 0;                      // when it can start another
+    Time free = 0;                      // when it can start another instruction
     Time done = 0;                      // end of the last one, as results come in order
     Wait why = Wait::none;              // why it was blocked last
-    std::int64_t cause = -1;            // the span that ended that, or the one before
-    std::int16_t table = -1;            // that Scalar holds
+    std::int64_t cause = -1;            // the span that ended that wait, else the last span
+    std::int16_t table = -1;            // the function table that Scalar holds
     std::deque<ArrayWork> recent = {};  // Tensor's, of its last window
     double recent_work = 0;
     std::vector<Loop> loops = {};

@@ -54,7 +54,7 @@ void Streams::prepare() {
   }
 }
 
-// With the line of the source that it comes from, if that is known; else with its first operand.
+// The instruction's kind, with the line of the source that it comes from, if that is known, or else its first operand.
 std::string Streams::label_of(const Instruction& i) const {
   if (i.line < program_.lines.size()) return fmt::format("{}: {}", i.kind->name, program_.lines[i.line]);
   if (i.views.count == 0) return i.kind->name;

@@ -22,7 +22,7 @@ void expect_at_most(std::string_view chip, std::string_view key, double value, d
     throw std::invalid_argument(fmt::format("{}: {} is {:.17g}: expected at most {:.17g}", chip, key, value, most));
 }
 
-// What sim/cluster/operation and the price of a step ask for; a chip without it is refused here.
+// Looks up what sim/cluster/operation and the price of a step will need, so that a chip without it is refused here.
 void check_operations(const std::string& name, const Figures& figures) {
   if (figures.bytes("dma.row.full") <= 0)
     throw std::invalid_argument(fmt::format("{}: dma.row.full must be above 0", name));
@@ -52,8 +52,8 @@ ChipSpec::ChipSpec(std::string chip, Figures figures) : name(std::move(chip)), f
   read_costs();
   check_operations(name, figures_);
   f.count("collective.cores");  // looked up here so that it counts as used; machines read it
-  f.time("kernel.start");       // and who times a kernel as nki.benchmark would
-  f.time("dma.interval.2024");  // and who prices what older compilers made
+  f.time("kernel.start");       // likewise; read to time a kernel as nki.benchmark would
+  f.time("dma.interval.2024");  // likewise; read to price what older compilers made
   f.expect_all_used(fmt::format("chip {}", name));
 }
 

@@ -29,9 +29,9 @@ struct TensorSpec {
   int passes_f32 = 1;       // loads and products that make up one in f32
   double load_exposed = 0;  // cycles of a load that no earlier product hides
   int moving_most = 0;      // most moving rows of one instruction
-  Time ramp = 0;            // the window in which its use decides whether its rate is limited; 0: it never is
-  double ramp_rate = 1;     // that limit
-  double ramp_least = 0;    // the part of the array's rows and time below which it holds
+  Time ramp = 0;            // use of the array in this window decides whether its rate is limited; 0: it never is
+  double ramp_rate = 1;     // the limited rate, as a part of the full one
+  double ramp_least = 0;    // the used part of the array's rows and time below which the limit holds
 };
 
 struct DmaSpec {
@@ -85,7 +85,7 @@ class ChipSpec {
   Time core_barrier = 0;
   Time core_move = 0;                                                  // first byte between two cores of a pair
   double core_rate = 0;                                                // bytes a second between two cores of a pair
-  bool vector_gpsimd_share = false, vector_scalar_share_psum = false;  // a port that one of them has at a time
+  bool vector_gpsimd_share = false, vector_scalar_share_psum = false;  // they share a port, one at a time
 
   CostRow cost(std::string_view kind, int engine) const;
   const Figures& figures() const { return figures_; }

@@ -20,7 +20,7 @@ struct ValueRange {
   double low = 0, high = 0;
 };
 
-// The range that figures leave to a value, and the model's own error beside it: both in logarithms, as if independent.
+// Joins a value's range due to uncertain figures with the model's own error: in logarithms, as if independent.
 ValueRange widened(double middle, ValueRange by_figures, ErrorRange by_model);
 
 }  // namespace trellis::sim

@@ -12,7 +12,7 @@
 namespace trellis::sim {
 namespace {
 
-// What is a sum over those who were simulated says who they are.
+// A note beside totals, which are sums over the ranks that were simulated: it names them.
 std::string of_whom(const ReportOptions& options) {
   return options.scope.empty() ? "" : fmt::format(" <small>of {}</small>", escaped_html(options.scope));
 }

@@ -16,8 +16,8 @@ struct ReportOptions {
   std::string title = "timeline";
   std::string introduction = {};                                  // HTML between the heading and the timeline
   std::vector<std::pair<std::string, std::string>> made_by = {};  // what made it, at the page's end
-  std::string scope = {};  // of whom the sums are, where a run is folded: "1 of 256 ranks"; empty: of all
-  bool path = true;        // the table of the critical path; false: the introduction tells it
+  std::string scope = {};  // which ranks the totals cover if a run is folded: "1 of 256 ranks"; empty: all
+  bool path = true;        // show the table of the critical path; false: the introduction has it
   Peaks peaks = {};
   std::size_t most_blocks = 200'000;  // limit; beyond it the shortest spans are merged, and the page says so
   std::size_t most_tracks = 200;      // in the table

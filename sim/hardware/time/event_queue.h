@@ -62,7 +62,7 @@ class EventQueue {
 
   void put_near(const Node& node) {
     if (near_.size() - head_ > many && (near_.end() - 1 - many)->time > node.time) {
-      // If too many events would have to be moved for it, it is not near.
+      // Too many events would have to be moved for this one: all later than it go to far_.
       const auto later = [](Time time, const Node& n) { return time < n.time; };
       const auto from = std::upper_bound(from_head(), near_.end(), node.time, later);
       limit_ = from->time;
@@ -73,7 +73,7 @@ class EventQueue {
     sink(node, head_);
   }
 
-  // Places it behind those of its time, and no further forward than `first`.
+  // Inserts a node behind those of the same time, but not before index `first`.
   void sink(const Node& node, std::size_t first) {
     near_.push_back(node);
     std::size_t at = near_.size() - 1;
