@@ -8,7 +8,7 @@ namespace trellis::ccl {
 HostShape shape_of(const std::vector<Rank>& host) {
   const auto ranks = static_cast<Rank>(host.size());
   const auto host_of = [&](Rank r) { return static_cast<std::size_t>(host[static_cast<std::size_t>(r)]); };
-  std::vector<Rank> on(host.size());  // by a host's first rank, how many ranks it has
+  std::vector<Rank> on(host.size());  // by the first rank of a host: the number of its ranks
   for (Rank r = 0; r < ranks; ++r) ++on[host_of(r)];
   const Rank each = on[host_of(0)];
   const bool alike = std::ranges::all_of(on, [&](Rank count) { return count == 0 || count == each; });

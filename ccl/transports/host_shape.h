@@ -7,11 +7,11 @@
 
 namespace trellis::ccl {
 
-// {8, 3} is three hosts of eight ranks each. One dimension: all ranks are alike, or hosts have different numbers of
-// them.
+// {8, 3} is three hosts of eight ranks each. One dimension: the ranks share one host, each has its own, or hosts have
+// different numbers of ranks.
 struct HostShape {
   std::vector<Rank> dims = {};
-  std::vector<Rank> numbering = {};  // the ranks host after host; empty: that is their own order
+  std::vector<Rank> numbering = {};  // the ranks, host after host; empty: they are in that order
 };
 
 // `host`: by rank, the number of the first rank on its host.

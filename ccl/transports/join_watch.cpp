@@ -47,8 +47,8 @@ std::string ranks_text(const std::vector<Rank>& ranks) {
 }
 
 enum class Failure : std::uint8_t {
-  of_all,     // every rank finds it by itself
-  of_others,  // of a wait, or of another rank that has not said why
+  of_all,     // every rank finds the mistake by itself
+  of_others,  // a wait ended in vain, or another rank has given up and not said why
   known,      // a rank is lost
   own,
 };
@@ -165,7 +165,7 @@ void JoinWatch::tell(const std::exception_ptr& why) {
   if (!note_in(*store_, failure_note, Clock::now())) store_->set(failure_note, bytes_in(text));
 }
 
-// Returns why the others failed instead of why this rank missed them, if that can be known.
+// Replaces an error that follows from missing ranks by one that names them, if that can be known.
 std::exception_ptr JoinWatch::meaning_of(const std::exception_ptr& why) {
   try {
     std::rethrow_exception(why);

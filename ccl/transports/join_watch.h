@@ -20,20 +20,21 @@ class JoinWatch {
 
   // The same store, whose waits end when check() throws.
   std::shared_ptr<Store> store();
-  // Throws what another rank has told of its failure, and PeerLost for one that has ended. Looks ten times a second.
+  // Throws the failure that another rank has reported, or PeerLost for a rank whose process has ended. Looks at most
+  // ten times a second.
   void check();
   void check_joined(std::span<const Rank> missing, Deadline);  // the same, and PeerLost at the deadline
   // Called when this rank fails: reports it to the others, unless it repeats their report, and returns what to throw.
   // Rank 0, whose process may hold the store, waits up to a second for the others to read the report.
   std::exception_ptr failed(const std::exception_ptr&) noexcept;
-  const std::vector<Rank>& absent() const { return absent_; }  // the ranks that had not come when it failed
+  const std::vector<Rank>& absent() const { return absent_; }  // the ranks that had not come when this one failed
 
  private:
   struct Known {
-    bool told = false, here = false;  // it has come; to this host
+    bool told = false, here = false;  // its note was read; it is on this host
     std::shared_ptr<Process> process = nullptr;
   };
-  std::exception_ptr told(Deadline);  // null: nothing
+  std::exception_ptr told(Deadline);  // null: nobody has reported a failure
   std::exception_ptr meaning_of(const std::exception_ptr&);
   bool has_come(Rank);
   void find_absent();
@@ -45,7 +46,7 @@ class JoinWatch {
   std::vector<Known> ranks_;
   std::vector<Rank> absent_;
   Deadline next_ = {};
-  bool heard_ = false;  // what it throws is another's failure
+  bool heard_ = false;  // check() has thrown a failure that another rank reported
 };
 
 }  // namespace trellis::ccl

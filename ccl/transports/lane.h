@@ -2,7 +2,7 @@
 // messages arrive in the order in which they were sent. Only wait() blocks; callers call advance() until it is done.
 //
 // Fabrics fit behind this interface: one with unordered delivery numbers its messages; one with limited credits makes
-// no progress without credit; one that registers memory does so in expose() or on its own.
+// no progress without credit; one that registers memory does so in expose() or by itself.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,7 @@ class Lanes {
   // Counts what has arrived here and, as far as is known, at others over slow links. It increases while data move, even
   // if no end of a lane can go on.
   virtual std::uint64_t arrivals() const { return 0; }
-  virtual bool could_advance() const = 0;  // a waiting lane end could go on; sends of a rank that has left count
+  virtual bool could_advance() const = 0;  // a waiting lane end could go on, also with what a rank sent before it left
   // The mark of a message that has arrived on this lane and was not received yet; none: there is no such message.
   virtual std::optional<std::uint32_t> unread(Rank from, int lane) const = 0;
   virtual void withdraw() = 0;  // withdraws what this rank offers in place, since it may be freed from now on

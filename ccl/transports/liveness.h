@@ -21,7 +21,7 @@ struct Activity {
   // Place of the rank that it waits for in another communicator of the family: that rank's number in the family's first
   // communicator; -1: it waits in no other one.
   Rank elsewhere = -1;
-  std::uint8_t divides = 0;  // a Notice::Call: it is in that, and the other members describe its last operation
+  std::uint8_t divides = 0;  // a Notice::Call that it is in; the other members then describe its last operation
   std::uint8_t collective = 0;
   std::uint8_t type = 0;
   std::uint8_t wire = 0;  // type of messages
@@ -37,8 +37,8 @@ struct Activity {
 
 // What has happened in a wait since it was shown last.
 struct WaitNews {
-  bool begun = false;  // that call waits for the first time
-  bool moved = false;  // data have
+  bool begun = false;  // the call has begun to wait
+  bool moved = false;  // data have moved
 };
 
 class Liveness {
@@ -46,7 +46,7 @@ class Liveness {
   virtual ~Liveness() = default;
   virtual void show(const Activity&) = 0;  // publishes what this rank does
   virtual void rest() = 0;                 // publishes that it is done
-  // Shows that part of this rank's activity alone; any thread may call it.
+  // Publishes only what this rank does in other communicators of the family; any thread may call it.
   virtual void show_elsewhere(Rank place, const WaitNews&) = 0;
   virtual Activity activity(Rank) const = 0;
   // Brings the others' activities up to date, as far as they answer within this time.

@@ -30,17 +30,17 @@ struct Notice {
   Stage stage = Stage::over;
   std::uint32_t attempt = 0;  // never decreases; goes up with each call and each retry within one
   std::uint32_t broken = 0;   // the attempt of a split that failed and ended the communicator; 0: none
-  Rank blames = -1;           // over: the rank that its failure named; -1: no failure
+  Rank blames = -1;           // of a call that is over: the rank that its failure named; -1: none
   ColorKey wish = {};
   std::vector<Rank> members = {};     // the participants, in order
   std::vector<std::byte> offer = {};  // where the new communicator is
-  // Why this rank has ended the communicator, where it is not that it has lost one of its ranks.
+  // Why this rank has ended the communicator, unless it is because one of the communicator's ranks was lost.
   enum class Ended : std::uint8_t {
     no,
     failed,
     mismatch,
-    lost_outside,  // a rank that is not in it
-    finalized      // for itself alone: the others may go on, without it
+    lost_outside,  // a rank was lost that is not in this communicator
+    finalized      // for itself alone: the others may go on without it
   };
   Ended ended = Ended::no;
   std::string reason = {};
@@ -52,7 +52,7 @@ inline constexpr std::size_t most_offer_bytes = 192, most_reason_bytes = 240;
 const char* word(Notice::Call);  // "split"
 std::size_t most_notice_bytes(Rank ranks);
 std::vector<std::byte> bytes_of(const Notice&, Rank ranks);
-// No bytes make an empty notice. Throws invalid_argument for bytes that no rank writes.
+// Reads a notice; from no bytes, an empty one. Throws invalid_argument for bytes that no rank writes.
 Notice notice_in(std::span<const std::byte>, Rank ranks);
 
 }  // namespace trellis::ccl

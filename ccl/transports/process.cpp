@@ -36,7 +36,7 @@ class Processes {
   std::map<pid_t, std::weak_ptr<Process>> known_;
 };
 
-// From the state on. The line's form: "4711 (its name, which may hold anything) T ..."
+// The process's line in /proc from its state on. The line is: "4711 (its name, which may hold anything) T ..."
 std::string status_after_name(std::int64_t process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
   std::string line;

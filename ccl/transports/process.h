@@ -23,11 +23,11 @@ class Process {
  private:
   const pid_t pid_;
   const int descriptor_;  // negative: could not be opened
-  const bool gone_;       // it had ended before
+  const bool gone_;       // it had ended before this was made
 };
 
-// The thread that began it has ended, or is about to: the kernel ends threads one by one, and a thread's descriptors
-// are closed before anybody is told of its end.
+// Whether the process's main thread has ended or is about to: the kernel ends threads one by one, and a thread's
+// descriptors are closed before anybody is told of its end.
 bool main_thread_ends(pid_t);
 
 bool process_stopped(std::int64_t process);  // on this host, by a signal or by a debugger

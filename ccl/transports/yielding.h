@@ -1,7 +1,7 @@
 // How long a waiting rank yields its core before it sleeps: a number of turns, which take a fraction of a millisecond
 // where it has the core to itself. Where many ranks share a core, each turn takes as long as all of theirs together, so
-// time is limited, too: whoever yields neither looks whether the others are well nor lets those go first that can go
-// on.
+// time is limited, too: a rank that yields does not check on the others, and takes turns that ranks with work could
+// use.
 #pragma once
 
 #include <chrono>

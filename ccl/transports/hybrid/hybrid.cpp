@@ -1,5 +1,5 @@
-// Shared memory within each host, the fabric between hosts, in one communicator. The fabric also tells how ranks are,
-// and has their boards.
+// Shared memory within each host, the fabric between hosts, in one communicator. Liveness and boards of all ranks go
+// over the fabric.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sched.h>
@@ -21,10 +21,10 @@ namespace {
 using namespace std::chrono_literals;
 using libfabric::FabricTransport;
 
-constexpr std::uint32_t spins = 100;  // of a rank with a core of its own
+constexpr std::uint32_t spins = 100;  // of a rank with a core to itself, before it yields
 constexpr auto between_checks = 10ms;
 
-// Where the ranks are: by rank, the number of its host's first rank.
+// By rank, the first rank on its host.
 std::vector<Rank> leaders_of(const libfabric::Roster& roster) {
   std::vector<Rank> leaders;
   for (Rank r = 0; r < roster.ranks(); ++r) {
@@ -35,7 +35,7 @@ std::vector<Rank> leaders_of(const libfabric::Roster& roster) {
   return leaders;
 }
 
-// A store for the ranks of one host: the first one's note, over the fabric.
+// A store for the ranks of one host. It holds a single note: their first rank's, which comes over the fabric.
 class HostStore : public Store {
  public:
   HostStore(FabricTransport& fabric, Rank leader) : fabric_(fabric), leader_(leader) {}
@@ -57,7 +57,7 @@ class HostStore : public Store {
   const Rank leader_;
 };
 
-// A receiver within the host, whose ranks have other numbers there.
+// A receiver over shared memory. Ranks have other numbers there, so it corrects the sender that an error names.
 class NearReceiver : public Receiver {
  public:
   NearReceiver(Receiver& receiver, Rank from, std::string name)
@@ -215,7 +215,7 @@ std::unique_ptr<Transport> open_hybrid(std::shared_ptr<Store> store, const Joini
   std::unique_ptr<Transport> host;
   if (of_host.ranks > 1) try {
       host = transport_named("shared_memory").open(std::make_shared<HostStore>(*fabric, leader), of_host);
-    } catch (const PeerLost& lost) {  // its number there is among the ranks of this host
+    } catch (const PeerLost& lost) {  // `lost.rank` counts the ranks of this host alone
       const Rank r = rank_on_host(leaders, leader, lost.rank);
       throw PeerLost(r, -1, fmt::format("{} was lost while the ranks of its host joined", who(*fabric, r)));
     }

@@ -68,7 +68,7 @@ std::string what_was_dropped(const ControlLink& control) {
                      count == 1 ? " was" : "s were");
 }
 
-// Names the missing rank that rank 0 reported, which alone hears from all; otherwise the first that this rank has not
+// Names the missing rank that rank 0 reported, as only rank 0 hears of all; otherwise the first that this rank has not
 // heard of.
 PeerLost not_in_time(const ControlLink& control, Presence& p) {
   const std::vector<Rank> unseen = p.lock().joining().not_joined();
@@ -146,8 +146,8 @@ void join_all(ControlLink& control, Presence& presence, const Joining& j) {
 struct Family {
   std::shared_ptr<ControlLink> control;
   std::uint64_t identity = 0;
-  std::vector<std::size_t> places;  // of the communicator's ranks
-  std::vector<Member> members;      // the same
+  std::vector<std::size_t> places;  // by rank; see Roster
+  std::vector<Member> members;      // by rank
 };
 
 // Makes a communicator that is split from another: its members know each other, and the store carries only the new

@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint32_t spins = 50;  // of a rank with a core of its own
+constexpr std::uint32_t spins = 50;  // of a rank with a core to itself, before it yields
 constexpr std::uint32_t posts_yields = 20;
 constexpr auto longest_sleep = 1ms;
 constexpr auto between_checks = 10ms;
@@ -60,10 +60,10 @@ FabricTransport::FabricTransport(std::shared_ptr<ControlLink> control, std::shar
   });
 }
 
-// Waits until everything sent to living peers has arrived, then says that it has left, as peers do not wait for a rank
-// that has; and waits until they have heard that, as they would otherwise take it for dead.
+// Waits until everything sent to living peers has arrived; only then says that this rank has left, because peers do not
+// wait for a rank that has left. Then waits until they have heard it, because they would otherwise take it for dead.
 FabricTransport::~FabricTransport() {
-  // An operation has already reported what fails here, or nobody needs it.
+  // Ignores failures: an operation has already reported them, or they matter to nobody any more.
   const auto attempt = [](auto&& part) {
     try {
       part();

@@ -63,15 +63,15 @@ class FabricTransport : public Transport {
   // For a transport that is built on this one.
   bool shares_cores() const { return spins_ == 0; }  // with other ranks
   void sleep(std::chrono::microseconds most);        // until something may have come
-  void deliver();                                    // what peers still need, at the end
+  void deliver();                                    // waits until peers have what was sent to them
   void look_around();                                // asks the others how they are
   void tell_note(std::span<const std::byte>);
   std::vector<std::byte> note_of(Rank);
 
  private:
   const Roster& roster() const { return presence_->roster(); }
-  std::uint32_t ask(Rank);                       // its number
-  bool answered(Rank, std::uint32_t ask) const;  // it has, or can't any more
+  std::uint32_t ask(Rank);                       // returns the request's number
+  bool answered(Rank, std::uint32_t ask) const;  // it has answered, or can't any more
   void survey(Deadline);
   const std::shared_ptr<ControlLink> control_;
   const std::shared_ptr<Presence> presence_;

@@ -18,8 +18,8 @@ std::size_t piece_of(std::size_t message, std::size_t slot) {
   return std::min(slot, std::max(share, least_piece));
 }
 
-// Copies to lines that another core has read. The C library uses the CPU's string instruction where it is fast. It
-// takes such lines without reading them first: half the time of a vector loop, after its start-up cost.
+// Copies to cache lines that another core has read. memcpy uses the CPU's string instruction where that is fast. The
+// instruction takes such lines without reading them first: half the time of a vector loop, after a start-up cost.
 void copy(std::byte* slot, const std::byte* data, std::size_t bytes) {
   if (bytes < least_string)
     kernels::copy(slot, data, bytes);
@@ -71,7 +71,7 @@ bool SharedTransport::LaneSender::advance(Sending& s) {
 }
 
 bool SharedTransport::LaneSender::advance_now(Sending& s) {
-  if (s.offered && s.done == s.bytes) {  // until the receiver has read it
+  if (s.offered && s.done == s.bytes) {  // done once the receiver has read it in place
     look();
     return static_cast<std::int32_t>(taken_ - s.ticket) >= 0;
   }

@@ -52,7 +52,7 @@ class Heap {
   std::size_t bytes_;
 };
 
-// Needs no preparation: all of it can be read.
+// Exposed memory, all of which the other threads can read without preparation.
 class ReadableWhole : public Exposed {
  public:
   explicit ReadableWhole(std::size_t bytes) : bytes_(bytes) {}

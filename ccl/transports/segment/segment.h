@@ -14,7 +14,7 @@
 
 namespace trellis::ccl {
 
-// A bit set of CPUs. A number beyond it has the bit of its remainder: such a machine seems to have fewer CPUs.
+// A bit set of CPUs. Numbers beyond its size wrap around: a larger machine seems to have fewer CPUs.
 using Cpus = std::atomic<std::uint64_t>[16];
 
 // What a rank publishes.
@@ -28,13 +28,13 @@ struct alignas(128) RankArea {
   std::atomic<std::uint32_t> left;                 // it has closed the communicator
   std::atomic<std::uint32_t> withdrawn;            // data that it offers in place may have been freed
   Cpus cores;                                      // bit set of the CPUs that it may run on
-  Cpus whole_cores;                                // of each of their cores, the first CPU
+  Cpus whole_cores;                                // the first CPU of each core that it may run on
   std::atomic<std::int32_t> socket;                // -1: several
   std::atomic<std::int32_t> granted;               // CPUs that its control group may keep busy; 0: all
   std::atomic<std::uint64_t> l2_bytes, l3_bytes;   // of the caches
   alignas(64) std::atomic<std::uint32_t> version;  // of the record; odd while it is written
-  std::atomic<std::uint64_t> record[6];            // an Activity, but for its part elsewhere
-  std::atomic<std::uint64_t> elsewhere;            // that part: heartbeats in the upper half, the place plus one
+  std::atomic<std::uint64_t> record[6];            // an Activity, without what it says of other communicators
+  std::atomic<std::uint64_t> elsewhere;            // what it says of those: the place plus one, and three counters
   alignas(64) std::atomic<std::uint32_t> posts;    // number of posts to the board; its lowest bit selects the half that
                                                    // has the last one
 };

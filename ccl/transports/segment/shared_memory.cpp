@@ -36,7 +36,7 @@ constexpr std::size_t least_fetched = std::size_t{256} << 10;
 
 [[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
 
-// Throws why a peer's file is not there. The files of a process that dies are closed before it is known to have ended.
+// Throws the reason why a peer's file is missing. A dying process's files are closed before its end can be seen.
 [[noreturn]] void miss(Rank rank, pid_t pid, const std::string& path) {
   constexpr std::chrono::seconds to_die{5};
   const auto process = Process::of(pid);
@@ -112,8 +112,8 @@ class OtherProcesses : public Reach {
     bind_to_reader(segment_, rank_);
   }
 
-  // Shared memory begins and ends at page boundaries but a message may begin anywhere, so it is cut at the end of an
-  // element.
+  // Shared memory begins and ends at page boundaries but a message may begin anywhere, so the message is cut at the end
+  // of an element.
   Offer offer(Rank to, const std::byte* data, std::size_t bytes) override {
     if (bytes < least_window) return {.bytes = bytes};
     const device::InWindow found = device_.find(data, bytes);

@@ -32,7 +32,7 @@ constexpr std::uint64_t place_bits = 0xFFFFFFFF, round_bits = 0xFF;
 constexpr int beats_at = 32, moves_at = 40, waits_at = 48;
 std::uint16_t round_in(std::uint64_t word, int at) { return static_cast<std::uint16_t>(word >> at & round_bits); }
 
-// The last word of a record: the kind of the operation, and whether it runs.
+// Word 4 of a record: the kind of the operation, and whether it runs.
 std::uint64_t kind_of(const Activity& a) {
   const int what = (a.divides << 6 | a.collective) << 24;
   return packed(a.root, what | a.type << 16 | a.reduction << 8 | a.wire << 1) | (a.running ? running_bit : 0);

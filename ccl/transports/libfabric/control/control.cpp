@@ -50,7 +50,7 @@ ControlLink::~ControlLink() {
   }
   wakes_.notify_all();
   if (thread_.joinable()) thread_.join();
-  wires_.clear();  // before the memory of what is under way
+  wires_.clear();  // before the buffers of operations that are under way
 }
 
 std::string ControlLink::terms() const {
@@ -223,7 +223,7 @@ void ControlLink::tell(const std::shared_ptr<Presence>& p, Rank r) {
   fi_addr_t& to = path.addresses[place];
   if (to == FI_ADDR_UNSPEC) {
     const auto addresses = addresses_in(members_[place].address);
-    if (static_cast<std::size_t>(number) >= addresses.size()) {  // it has fewer rails
+    if (static_cast<std::size_t>(number) >= addresses.size()) {  // the peer has fewer rails
       p->sent(r, number, FI_EADDRNOTAVAIL);
       return p->lock().queue().put_off(r);
     }

@@ -25,16 +25,16 @@ class ControlLink {
 
   std::vector<std::byte> address() const;
   ControlPaths paths() const;
-  void begin(std::vector<Member>, const Seal&);  // the members, and what their messages bear; before anything else
-  std::string terms() const;                     // how data are carried: all ranks must do so alike
+  void begin(std::vector<Member>, const Seal&);  // call it first: who the members are, and what seals their messages
+  std::string terms() const;                     // how data are carried: must be equal on all ranks
   const Member& member(std::size_t place) const { return members_[place]; }
 
   void add(const std::shared_ptr<Presence>&);
-  void flush(Presence&, Deadline);                    // until all that it has to tell has gone, or can't
-  void retire(const std::shared_ptr<Presence>&);      // it answers for a while yet
-  void progress();                                    // by any thread; throws what has failed in the thread of its own
+  void flush(Presence&, Deadline);                    // sends what the Presence has to tell, until the deadline
+  void retire(const std::shared_ptr<Presence>&);      // it goes on to answer peers for a while
+  void progress();                                    // by any thread; throws the failure of the link's own thread
   void wake();                                        // there is something to tell
-  std::uint64_t dropped() const { return dropped_; }  // messages that no rank sent, or that had come before
+  std::uint64_t dropped() const { return dropped_; }  // messages that were forged, for another rank, or duplicates
 
  private:
   void move();
@@ -61,9 +61,9 @@ class ControlLink {
   };
   const int rails_;
   const bool checks_;
-  bool datagrams_ = false;  // the last of the wires
+  bool datagrams_ = false;  // the last of the wires is one of datagrams
   bool listens_ = false;    // each process accepts connections at the address of its first wire
-  std::mutex mutex_;        // of the wires and what is sent over them
+  std::mutex mutex_;        // guards the wires and what is sent over them
   std::vector<std::unique_ptr<Wire>> wires_;
   std::vector<Path> paths_;  // by wire
   std::vector<Member> members_;
@@ -80,7 +80,7 @@ class ControlLink {
   std::mutex sleep_mutex_;
   std::condition_variable wakes_;
   bool woken_ = false, ends_ = false;
-  std::exception_ptr failure_;  // of the thread
+  std::exception_ptr failure_;  // of the link's own thread
   std::thread thread_;
 };
 

@@ -20,7 +20,7 @@ class Knocks {
  private:
   struct Knock {
     net::Descriptor socket;
-    int error = 0;  // at once
+    int error = 0;  // of a connection that failed at once
     Deadline begun = {};
   };
   std::map<std::size_t, Knock> all_;  // by place

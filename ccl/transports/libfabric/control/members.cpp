@@ -77,7 +77,7 @@ void expect_alike(Store& store, Rank rank, const std::vector<Member>& members) {
 
 std::string note_for_all(Rank part) { return fmt::format("fabric/all/{}", part); }
 
-// Rank 0's list of a part of the members, behind the communicator's origin.
+// One of rank 0's notes: the communicator's origin, then a part of the members.
 Bytes gathered(Store& store, Rank part, Rank ranks, const SealOrigin& origin, Deadline deadline) {
   Bytes all;
   put(all, std::as_bytes(std::span(&origin, 1)));
@@ -104,7 +104,7 @@ void tell_of_giving_up(Store& store, Rank part, Rank missing, std::string_view w
   put(note, bytes_in(why));
   try {
     store.set(note_for_all(part), note);
-  } catch (const std::exception&) {  // what is thrown in its place says more
+  } catch (const std::exception&) {  // the error that rank 0 throws next says more
     return;
   }
   refused_together(store, 0);

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t usual_eager = std::size_t{32} << 10;
 constexpr std::size_t least_piece = std::size_t{32} << 10, usual_piece = std::size_t{512} << 10;
-constexpr std::size_t slowest = 125'000;  // bytes a second, of a link that is waited for
+constexpr std::size_t slowest = 125'000;  // bytes a second, of the slowest link that still counts as alive
 
 // This rank's number among the ranks of its host.
 AmongRanks among_ranks(const Roster& roster) {
@@ -145,7 +145,8 @@ bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_b
 
 bool DataPath::send_piece(Rank to, const PieceOut& p) {
   const fi_addr_t address = address_of(to, p.rail);
-  if (address == FI_ADDR_UNSPEC || rails_.full(p.rail) || !p.grant.is_for(p.rail)) return false;  // or anew
+  // A grant that lacks the rail comes again if the rail was opened after it.
+  if (address == FI_ADDR_UNSPEC || rails_.full(p.rail) || !p.grant.is_for(p.rail)) return false;
   PieceOut& op = pieces_out_.next();
   op = p;
   op.what = WireOperation::What::piece_out;
@@ -199,8 +200,8 @@ void DataPath::happened(const WireEvent& e, int rail) {
       return well ? take(b) : PacketChannel::give(b);
     }
     case WireOperation::What::packet_out: {
-      // Sent again for as long as its receiver may be alive: no other packet carries its news. The receiver drops a
-      // duplicate by its number.
+      // A failed packet is sent again for as long as its receiver may be alive: no other packet says the same. The
+      // receiver drops a duplicate by its number.
       auto* const b = static_cast<PacketBuffer*>(e.operation);
       return packets_->sent(b, well || presence_->lock().states().left(b->peer));
     }
@@ -239,7 +240,7 @@ void DataPath::take(PacketBuffer* b) {
   if (checks())
     if (const auto from = sender_of_damaged(all, self)) {
       damaged_by_ = from;
-      if (*from >= 0) traffic_.arrived(*from, b->rail);  // its sender need not wait for that
+      if (*from >= 0) traffic_.arrived(*from, b->rail);  // counts, so that its sender does not wait for it
       return PacketChannel::give(b);
     }
   Packet p;
@@ -280,11 +281,11 @@ bool DataPath::all_arrived() {
     const RailCounts& sent = traffic_.sent_to(r);
     const RailSet left = rails_.left() | p.states().rails_left_by(r);
     const RailCounts& arrived = p.states().of(r).head.arrived;
-    const bool nothing = sent == RailCounts{} && (all_resumed_ || !moved);  // not even what is to be said again
+    const bool nothing = sent == RailCounts{} && (all_resumed_ || !moved);  // nor is anything to be said again
     bool whole = true;
     for (int rail = packet_rail(); rail < rails(); ++rail)
       whole = whole && (left.has(rail) || arrived[slot_of(rail)] >= sent[slot_of(rail)]);
-    if (nothing || !p.verdict().alive(r, now)) continue;  // one that has left may end before it has told so
+    if (nothing || !p.verdict().alive(r, now)) continue;  // a rank that has left may never report
     if (moved && all_resumed_ && p.states().rails_left_by(r).first_outside() == packet_rail() && whole) continue;
     p.heartbeats().ask(r, now);
     all = false;

@@ -1,5 +1,5 @@
-// The data path of one communicator: its wires, the packets that it keeps, and the ends of its lanes. One mutex for all
-// of it; the caller of everything here holds it.
+// The data path of one communicator: its wires, the packets that it keeps, and the ends of its lanes. One mutex guards
+// all of it; whoever calls a function here holds that mutex.
 #pragma once
 
 #include <mutex>
@@ -36,14 +36,14 @@ class DataPath {
   bool closed() const { return wires_.empty(); }
   bool could_advance() const;
   std::optional<std::uint32_t> unread(Rank from, int lane) const;
-  bool all_arrived();  // all that was sent to those that are still there
+  bool all_arrived();  // all that was sent to ranks that are still there has arrived
   Traffic& traffic() { return traffic_; }
   std::size_t memory_bytes() const;
 
   // For the ends of lanes.
   std::size_t eager_bytes() const { return eager_bytes_; }
   const WireLimits& limits() const { return limits_; }
-  int rails() const { return static_cast<int>(wires_.size()); }  // also those that were left
+  int rails() const { return static_cast<int>(wires_.size()); }  // including those that were left
   int open_rails() const { return rails_.open(); }
   // True if sent messages are kept until they were taken, so that they can be retransmitted over another rail.
   bool sends_again() const { return settings_.rails > 1 || limits_.listens; }
@@ -61,9 +61,9 @@ class DataPath {
   bool is_over(Rank to, int rail) const;
   bool receive_piece(const LocalBytes&, std::uint32_t number);
   bool checks() const { return settings_.checksum; }  // checksums are sent, and looked at
-  void expect_undamaged() const;                      // throws Damaged if a packet was
-  void resume_later() { all_resumed_ = false; }       // an end has something to say, for which there was no room
-  void tell_soon();                                   // the same, unless a packet says so before
+  void expect_undamaged() const;                      // throws Damaged if a packet was damaged
+  void resume_later() { all_resumed_ = false; }       // a lane end has a packet for which there was no room
+  void tell_soon();                                   // the same a little later, unless another packet says it before
   bool copies() const { return !checks() && !limits_.registers_local; }  // messages that may have to be sent again
 
  private:
@@ -77,7 +77,7 @@ class DataPath {
   void begin_again_with_those_who_moved();
   void piece_ended(PieceOut&, bool well);
   KnownPeer& known(Rank r) { return known_[static_cast<std::size_t>(r)]; }
-  fi_addr_t address_of(Rank, int rail);  // FI_ADDR_UNSPEC: it has not told it yet
+  fi_addr_t address_of(Rank, int rail);  // FI_ADDR_UNSPEC: the rank has not told its address yet
 
   std::mutex mutex_;
   const std::shared_ptr<Presence> presence_;

@@ -11,7 +11,7 @@
 namespace trellis::ccl::libfabric {
 
 struct KnownPeer {
-  std::vector<fi_addr_t> addresses = {};  // by rail; FI_ADDR_UNSPEC: it has not told
+  std::vector<fi_addr_t> addresses = {};  // by rail; FI_ADDR_UNSPEC: the rank has not told it
   bool moved = true;                      // it receives packets over the same rail as this rank
 
   // Asks less and less often: if all ranks meet all others at once, answers take long on a busy machine, and more

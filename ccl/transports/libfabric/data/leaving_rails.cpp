@@ -27,13 +27,13 @@ bool DataPath::is_over(Rank to, int rail) const {
 // Closes a rail that has stopped, on all ranks. Its pieces are retransmitted once the receiver has closed it too: until
 // then they might still arrive, after their place was reused.
 void DataPath::look_after_rails() {
-  for (int rail = packet_rail(); rail < rails(); ++rail)  // which may open another
+  for (int rail = packet_rail(); rail < rails(); ++rail)  // leave_rail may open another
     if (presence_->verdict().rails_left().has(rail)) leave_rail(rail);
   if (!sends_again()) return;
   if (const int rail = monitor_.stopped(Clock::now()); rail >= 0) leave_rail(rail);
 }
 
-// Opens a fresh endpoint, which has fresh connections. False: there is none to be had.
+// Opens a fresh endpoint, which has fresh connections. False: none can be opened.
 bool DataPath::open_another_rail(int like) {
   if (!sends_again() || no_more_rails_) return false;
   try {
@@ -66,8 +66,8 @@ void DataPath::leave_rail(int rail) {
     for (std::size_t i = 0; i < count; ++i) happened(had_come[i], rail);
   ends_.each([&](auto& end) { end.drop_rail(rail); });
   registrations_.drop_rail(rail);
-  // Their news is repeated to each rank that has closed the rail too: until then they might still arrive, and be
-  // counted.
+  // Packets that were under way are said again to a rank once it has closed the rail, too: until then they might still
+  // arrive, and be counted.
   if (carries_packets) packets_->open(this->wire(packet_rail()), packet_rail());
   for (const auto& p : pieces_out_.all) {
     if (!p->under_way || p->rail != rail) continue;
@@ -81,7 +81,7 @@ void DataPath::leave_rail(int rail) {
 }
 
 void DataPath::tell_soon() {
-  if (std::exchange(all_told_, false)) looked_for_moves_ = Clock::now();  // so it takes as long until the next look
+  if (std::exchange(all_told_, false)) looked_for_moves_ = Clock::now();  // the next look comes a whole pause later
 }
 
 void DataPath::begin_again_with_those_who_moved() {

@@ -92,7 +92,7 @@ std::optional<Rank> sender_of_damaged(std::span<const std::byte> from, const Add
   const bool is_to = is_of_data(p.kind) && p.version == protocol_version && p.token == a.token && p.to == a.rank;
   if (is_to ? is_whole(p, from) : !was_to(a, p, from)) return std::nullopt;
   Packet whole = p;
-  for (whole.from = 0; whole.from < a.ranks; ++whole.from)  // the sender itself may be what was changed
+  for (whole.from = 0; whole.from < a.ranks; ++whole.from)  // the sender's number may be what was changed
     if (is_to && whole.from != a.rank && is_whole(whole, from)) return whole.from;
   return p.from >= 0 && p.from < a.ranks && p.from != a.rank ? p.from : -1;
 }

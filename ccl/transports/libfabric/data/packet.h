@@ -16,7 +16,8 @@ namespace trellis::ccl::libfabric {
 inline constexpr std::size_t most_pieces_asked = 1000;
 // Messages of a lane that its sender may have under way before the receiver has taken them.
 inline constexpr std::uint32_t window = 16;
-inline constexpr std::size_t most_copied = std::size_t{128} << 10;  // takes less time than to hear that it was taken
+// Copying so many bytes takes less time than to hear that they were taken.
+inline constexpr std::size_t most_copied = std::size_t{128} << 10;
 
 struct Packet {
   using Kind = MessageKind;
@@ -28,7 +29,7 @@ struct Packet {
   std::uint64_t token = 0;     // of the communicator
   std::int32_t to = 0;         // rank
   std::uint32_t number = 0;    // of the message on its lane
-  std::uint32_t mark = 0;      // of the operation; of an ask and its answer: their number
+  std::uint32_t mark = 0;      // of the operation; in a request (ask) and its answer, the request's number
   std::uint32_t taken = 0;     // messages that the sender of the packet has taken from the lane in the other direction
   std::uint32_t checksum = 0;  // of this, with 0 here, and of what follows; 0 where none are wanted
   std::uint32_t unused_too = 0;
@@ -44,7 +45,7 @@ struct Grant {
   std::uint64_t bytes = 0;
   std::uint32_t piece = 0;
   std::uint32_t first = 0;
-  std::uint8_t rails = 0;  // a bit for the slot of each over which the pieces may go
+  std::uint8_t rails = 0;  // a bit for the slot of each rail over which the pieces may go
 
   bool is_for(int rail) const { return (rails >> slot_of(rail) & 1) != 0; }
   void add(int rail) { rails |= static_cast<std::uint8_t>(1U << slot_of(rail)); }

@@ -14,13 +14,13 @@ namespace trellis::ccl::libfabric {
 class PacketChannel {
  public:
   PacketChannel(std::size_t bytes_of_one, std::size_t most_sent) : packet_bytes_(bytes_of_one), most_sent_(most_sent) {}
-  void open(Wire&, int rail);  // also after another, which was closed: what was under way over that is forgotten
+  void open(Wire&, int rail);  // also in place of a wire that was closed; what was under way there is forgotten
   void post_receives();        // as many as packets may arrive at once; buffers that lanes keep are replaced
   void received() { --posted_; }
-  // False: not now. `may_inject`: no event need tell whether it has gone.
+  // False: not now. `may_inject`: nobody needs to know whether the packet has gone.
   bool send(fi_addr_t, const Packet&, std::span<const std::byte> payload, bool may_inject);
   void sent(PacketBuffer*, bool over);  // over: it has gone, or nobody waits for it; otherwise it is sent again, later
-  void repeat();                        // those that failed
+  void repeat();                        // sends those that failed again
   static void give(PacketBuffer* b) { b->pool->give(b); }  // after use
   std::size_t memory_bytes() const;
 

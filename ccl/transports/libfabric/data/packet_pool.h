@@ -16,13 +16,13 @@ struct PacketBuffer : WireOperation {
   PacketPool* pool = nullptr;
   std::byte* data = nullptr;
   void* descriptor = nullptr;
-  int rail = 0;  // of one that is received
+  int rail = 0;  // over which it was received
   // Only for a packet that is sent:
   fi_addr_t to = FI_ADDR_UNSPEC;
   Rank peer = -1;
   std::size_t bytes = 0;
-  Deadline again = {};         // when it is sent again, after it has failed
-  Clock::duration pause = {};  // before that
+  Deadline again = {};         // when it is sent again after a failure
+  Clock::duration pause = {};  // how long it waits for that; grows with each failure
 };
 
 class PacketPool {

@@ -12,8 +12,8 @@ using namespace std::chrono_literals;
 constexpr auto between_looks = 20ms;
 constexpr std::chrono::milliseconds rail_patience = 1000ms;  // a piece takes half of it at 10 Mb/s
 constexpr std::chrono::milliseconds longest_patience = 5000ms;
-constexpr int patiences = 2;         // of the last rail, in the timeout
-constexpr int answers_of_last = 20;  // of a peer to which nothing arrives over the last rail: a full link loses some
+constexpr int patiences = 2;         // the timeout is this many times the patience with the last rail
+constexpr int answers_of_last = 20;  // from the peer, before the last rail counts as stopped: a full link loses some
 
 }  // namespace
 

@@ -18,14 +18,14 @@ class RailMonitor {
   RailMonitor(Presence&, ControlLink&, const Rails&, const Traffic&);
   // To be called often. Asks ranks whose reports are old. -1: no rail has stopped.
   int stopped(Deadline now);
-  void begin(int rail);  // it is new, and has the slot of one that was left
+  void begin(int rail);  // forgets the closed rail whose slot this new one has
 
  private:
   // How what is sent to a rank arrives there.
   struct Arriving {
     std::array<Overdue, most_rails> rails;  // by slot
     std::uint64_t arrived = 0;              // over all of them
-    Deadline stuck_since = {};              // since when no more has; none: all has
+    Deadline stuck_since = {};              // since when nothing more has arrived; none: all has
   };
   void see_whether_stuck(const Presence::Locked&, Rank, Deadline now, bool we_paused);
 

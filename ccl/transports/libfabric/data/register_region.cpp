@@ -7,8 +7,8 @@
 
 namespace trellis::ccl::libfabric {
 
-// A provider may have FI_HMEM but not this kind of device, if it was built without Neuron's part. Then the mapped
-// address is not used.
+// A provider with FI_HMEM that was built without Neuron's part refuses the DMA-BUF. Then the mapped address is
+// registered instead.
 std::unique_ptr<MemoryRegion> register_region(Wire& wire, const device::WatchedMemory::Range& r, bool for_peers) {
   if (r.exporter != nullptr && wire.limits().device_memory) try {
       const device::Exported e = r.exporter->export_memory(r.begin, r.bytes);

@@ -16,7 +16,7 @@ class KeptMessages {
     if (!lags_) resent_ = messages_.size() + 1;
     messages_.push_back({p, {bytes.begin(), bytes.end()}});
   }
-  void taken(std::uint32_t count) {  // by the receiver, in all
+  void taken(std::uint32_t count) {  // `count`: how many messages the receiver has taken in all
     while (!messages_.empty() && static_cast<std::int32_t>(count - messages_.front().packet.number) > 0) {
       messages_.pop_front();
       resent_ -= resent_ == 0 ? 0 : 1;
@@ -26,7 +26,7 @@ class KeptMessages {
     lags_ = true;
     resent_ = 0;
   }
-  // Retransmits those that are still to be, by `send`, which takes a packet and its bytes; false: not now.
+  // Calls `send` with each message that is still to be retransmitted, and its bytes. False: `send` had no room for one.
   template <class Send>
   bool resend(Send&& send) {
     for (; lags_ && resent_ < messages_.size(); ++resent_)

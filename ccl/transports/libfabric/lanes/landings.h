@@ -49,7 +49,7 @@ class Landings {
 
   std::uint32_t places_;
   std::mt19937_64 random_;
-  std::uint32_t first_place_;  // what the first is called
+  std::uint32_t first_place_;  // the number by which messages call the first place
   std::uint32_t used_ = 0;
   std::vector<Landing> all_;
   std::vector<std::uint32_t> free_;

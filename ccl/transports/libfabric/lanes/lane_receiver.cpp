@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t least_placed_piece = std::size_t{128} << 10;  // with several rails
 constexpr std::size_t page = 4096;
-constexpr std::size_t tagged_pieces = 8;  // of a grant, whose receives are posted ahead
+constexpr std::size_t tagged_pieces = 8;  // of a grant: their receives are posted before it is sent
 constexpr std::size_t placed_grants = 2;
 constexpr std::size_t staged_piece = std::size_t{128} << 10;
 constexpr std::size_t staged_grants = 4;
@@ -53,7 +53,8 @@ bool LaneReceiver::arrive(const Packet& p, PacketBuffer* b) {
   return whole;
 }
 
-// Grants are sent and receives are posted when the operation goes on; progress is counted at once.
+// Packets may be lost: resume() soon tells again how much was taken, and the operation sends its grants again and posts
+// its receives again when it goes on.
 void LaneReceiver::begin_again() {
   resumes_ = true;
   told_ = number_ - 1;
@@ -210,7 +211,7 @@ bool LaneReceiver::post_pieces(Opened& o) {
   return true;
 }
 
-// Puts the keys by which the sender writes there over each rail into the grant.
+// Writes into the grant where the sender shall put the pieces: address and key for each rail.
 void LaneReceiver::name_place(Opened& o) const {
   const Registrations::Use& registered = registered_with(o);
   o.grant.rails = 0;

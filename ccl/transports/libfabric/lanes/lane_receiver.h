@@ -23,8 +23,8 @@ class LaneReceiver : public Receiver {
   std::uint32_t taken() const { return number_; }
   bool arrive(const Packet&, PacketBuffer*);                     // false: it does not keep the packet
   void asked(const Packet&, std::vector<std::uint32_t> pieces);  // answers with those that have not arrived
-  void told() { told_ = number_; }                               // a packet to the sender has said how far this is
-  void summed(const Packet&, const Sum&);                        // by the sender
+  void told() { told_ = number_; }                               // a packet to the sender has said how many were taken
+  void summed(const Packet&, const Sum&);                        // the sender tells the checksum of a grant's bytes
   void drop();
   void drop_rail(int);
   void begin_again();
@@ -35,7 +35,7 @@ class LaneReceiver : public Receiver {
   struct Arrived {
     bool there = false;
     Packet packet;
-    PacketBuffer* buffer = nullptr;  // null: announced
+    PacketBuffer* buffer = nullptr;  // null: the message was only announced
   };
   struct Opened {  // room that was granted
     std::size_t offset = 0, bytes = 0;
@@ -43,7 +43,7 @@ class LaneReceiver : public Receiver {
     std::size_t slot = 0;  // staged
     Grant grant;
     std::byte* to = nullptr;
-    std::uint32_t pieces = 0, posted = 0;  // tagged: receives
+    std::uint32_t pieces = 0, posted = 0;  // posted: receives for tagged messages
     bool sent = false;
     std::optional<std::uint32_t> checksum = {};  // as the sender told it
   };
@@ -77,10 +77,10 @@ class LaneReceiver : public Receiver {
   const Rank from_;
   const int lane_;
   std::uint32_t number_ = 0;  // of the next message
-  std::uint32_t told_ = 0;    // how far the sender was told that this is
+  std::uint32_t told_ = 0;    // what number_ was when the sender was last told
   std::array<Arrived, window> window_ = {};
   bool waiting_ = false, resumes_ = false;
-  std::optional<Asked> asked_;  // and not answered yet
+  std::optional<Asked> asked_;  // the sender's last request, while it is not answered
   // The large message under way.
   bool begun_ = false;
   std::size_t granted_ = 0;  // bytes

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint32_t most_outstanding = 16;  // pieces of a message
 constexpr std::size_t staged_pieces = 4;
-constexpr int looks_unannounced = 3;  // for grants, as a receiver that comes at the same time grants without being told
+constexpr int looks_unannounced = 3;  // before it announces: a receiver that comes at the same time grants unasked
 
 }  // namespace
 
@@ -61,7 +61,7 @@ void LaneSender::piece_done(const PieceOut& p, bool well) {
 }
 
 bool LaneSender::resume() {
-  if (lingers_) retransmit();  // nobody else asks for it
+  if (lingers_) retransmit();  // no operation does it any more
   const bool whole = !lingers_ || retransmission_.doubtful() == 0;
   return kept_.resend([&](const Packet& p, const auto& bytes) {
     return path_.send(to_, p, bytes.data(), bytes.size());
@@ -156,7 +156,7 @@ bool LaneSender::send_large(Sending& s) {
     return path_.send(to_, packet(Packet::Kind::sum, s), &sum, sizeof sum);
   });
   if (!told || posted_ != s.bytes || outstanding_ != 0 || retransmission_.doubtful() != 0) return false;
-  if (path_.sends_again() && !has_been_taken()) return linger(s);  // only then is it sure that all has arrived
+  if (path_.sends_again() && !has_been_taken()) return linger(s);  // only what was taken has surely arrived
   end_large();
   return true;
 }
@@ -217,7 +217,7 @@ LocalBytes LaneSender::registered(const std::byte* data, std::size_t bytes, int 
 
 bool LaneSender::send_next_piece(Sending& s, Offered& o) {
   const Grant& g = o.grant;
-  // When all slots may be in use, it waits until none is.
+  // Waits, when it comes back to the first slot, until no slot is in use.
   if (s.producer != nullptr && outstanding_ + retransmission_.doubtful() != 0 && posted_ / g.piece % slots_for(g) == 0)
     return false;
   const std::size_t bytes = std::min<std::size_t>(g.piece, g.offset + g.bytes - posted_);

@@ -19,14 +19,14 @@ class LaneSender : public Sender {
   LaneSender(DataPath& path, Rank to, int lane);
   bool advance(Sending&) override;
   bool could_advance() const;
-  void taken(std::uint32_t);  // by the receiver, in all
+  void taken(std::uint32_t);  // how many messages the receiver has taken in all
   void granted(const Packet&, const Grant&);
   void piece_done(const PieceOut&, bool well);
   void lacking(const Packet& p, std::span<const std::uint32_t> pieces) { retransmission_.answered(p, pieces); }
-  void drop();  // what it has of the wires
+  void drop();  // drops what needs the wires
   void drop_rail(int);
   void begin_again();  // packets may be lost
-  bool resume();       // false: it has more to say again
+  bool resume();       // sends again what may be lost; false: not all could be sent
   Rank to() const { return to_; }
 
  private:
@@ -51,11 +51,11 @@ class LaneSender : public Sender {
   std::uint32_t number_ = 0;  // of the next message
   std::uint32_t taken_ = 0;
   bool waiting_ = false;
-  bool refused_ = false;  // what it had to send lately: there is no room, or nobody takes it
-  KeptMessages kept_;     // with several rails
+  bool refused_ = false;  // the last packet or piece could not be sent
+  KeptMessages kept_;     // empty unless DataPath::sends_again()
   ProducedBytes produced_;
   // The large message under way.
-  std::uint32_t large_ = 0;  // its number; it is as well that of the one that lingers
+  std::uint32_t large_ = 0;  // its number, also while it lingers
   bool begun_ = false, announced_ = false;
   int looks_ = 0;  // for grants, before it was announced
   std::size_t bytes_ = 0;

@@ -19,7 +19,7 @@ class Offers : public std::vector<Offered> {
  public:
   static constexpr std::size_t most = 4UL * window;  // four parts of each message that may be under way
 
-  // A known grant comes again for a rail that was opened since.
+  // A grant that is known may come again, for other rails: the newer one counts.
   void add(const Packet& p, const Grant& g, bool passed) {
     const auto known = std::ranges::find_if(
         *this, [&](const Offered& o) { return o.packet.number == p.number && o.grant.offset == g.offset; });

@@ -12,10 +12,10 @@ namespace trellis::ccl::libfabric {
 
 class ProducedBytes {
  public:
-  void begin() { made_ = 0; }  // another message
+  void begin() { made_ = 0; }  // begins another message
   const std::byte* whole(const Sending&);
-  // The piece from `offset` on, in one of `slots` slots of `slot_bytes`, which are used in turn. `registrations`: with
-  // which the slots are registered; null: with none.
+  // The piece from `offset` on, in one of `slots` slots of `slot_bytes`, which are used in turn. The slots are
+  // registered with `registrations`; null: they need not be.
   const std::byte* piece(const Sending&, std::size_t offset, std::size_t bytes, std::size_t slot_bytes,
                          std::size_t slots, Registrations*);
   const Registrations::Use& registered() const { return registered_; }  // the slots

@@ -16,15 +16,16 @@ class Retransmission {
   Retransmission(DataPath&, Rank to, int lane);
   void begin(std::uint32_t message);
   void failed(const PieceOut& p) { doubtful_.push_back({p}); }
-  void gone(const PieceOut& p) { gone_.push_back(p); }  // as the wire says; its rail may still fail
-  void drop_rail(int rail);                             // what is said to have gone over it is doubtful
-  void granted(std::uint32_t message, const Grant&);    // anew
+  void gone(const PieceOut& p) { gone_.push_back(p); }  // the wire has completed it, but its rail may still fail
+  void drop_rail(int rail);                             // what was completed over it becomes doubtful
+  void granted(std::uint32_t message, const Grant&);    // the grant came again, for other rails
   void answered(const Packet&, std::span<const std::uint32_t> lacking);
-  void begin_again();                                        // packets may be lost
-  void moved(const std::byte* from, const std::byte* to);    // the bytes of the message
+  void begin_again();                                        // requests may be lost, so pieces are asked for again
+  void moved(const std::byte* from, const std::byte* to);    // the message's bytes are elsewhere now
   std::size_t doubtful() const { return doubtful_.size(); }  // pieces that may not have arrived
-  void has_arrived();                                        // all of it
-  // Retransmits what the receiver lacks, by `post`, which takes a copy of the piece; false: not now. Asks for the rest.
+  void has_arrived();                                        // the whole message has arrived
+  // Calls `post` with each piece that the receiver lacks; `post` returns false if it can't send now. Asks the receiver
+  // about the other doubtful pieces.
   void advance(const std::function<bool(PieceOut)>& post);
   void end() { gone_.clear(); }  // nothing is to be retransmitted
   void drop();
@@ -32,7 +33,7 @@ class Retransmission {
  private:
   struct Doubtful {
     PieceOut piece;
-    std::uint32_t request = 0;  // in which this is asked; 0: in none yet
+    std::uint32_t request = 0;  // the last request that asked about it; 0: none has
     bool lacking = false;
   };
   void ask();

@@ -24,7 +24,7 @@ class RunChecksums {
   void begin_again() {  // packets may be lost
     for (Run& r : runs_) r.sent = false;
   }
-  // Sends, by `send`, those that were not sent; false: not all could be.
+  // Calls `send` with each checksum that was not sent yet. False: not all could be sent.
   template <class Send>
   bool send_all(Send&& send) {
     return std::ranges::all_of(runs_, [&](Run& r) { return r.sent = r.sent || send(r.sum); });

@@ -11,9 +11,9 @@ using namespace std::chrono_literals;
 
 constexpr auto between_repeats = 20ms;
 constexpr auto between_looks = 20ms;
-constexpr std::chrono::milliseconds most_silence = 200ms;  // of a path
-constexpr int silences = 8;                                // in the timeout, at least
-constexpr int datagrams_longer = 5;                        // than a wire, before another path is tried
+constexpr std::chrono::milliseconds most_silence = 200ms;  // before another path is tried
+constexpr int silences = 8;                                // at least so many fit into the timeout
+constexpr int datagrams_longer = 5;                        // times: datagrams may be silent for that much longer
 constexpr auto before_return = 2s;                         // from datagrams to a wire, which loses nothing
 
 }  // namespace

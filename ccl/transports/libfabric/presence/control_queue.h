@@ -18,15 +18,15 @@ class ControlQueue {
   void owe(Rank);
   void owe_all();  // in a large communicator: the neighbours, and those that were heard
   bool owes(Rank r) const { return peer(r).owed; }
-  std::vector<Rank> take(Deadline now);            // those to whom something can go now, which is written next
-  bool under_way(Rank) const;                      // over its path
+  std::vector<Rank> take(Deadline now);            // removes and returns those to whom something can go now
+  bool under_way(Rank) const;                      // over the path that the rank has now
   void sending(Rank, int path, Deadline);          // the message is on its way
   void sent(Rank, int path, bool well, Deadline);  // it has gone, or failed
   void put_off(Rank);                              // it could not be sent yet
   void heard(Rank, int path, Deadline);
 
   int path(Rank r) const { return peer(r).path; }
-  void begin_on(Rank r, int path) { peer(r).path = path; }  // which works, where that is known
+  void begin_on(Rank r, int path) { peer(r).path = path; }  // on a path that is known to work
   struct Turned {
     Rank rank;
     bool lost;  // a message was under way over the path before
@@ -35,13 +35,13 @@ class ControlQueue {
   std::vector<Turned> fail_over(const std::function<Deadline(Rank)>& unanswered, Deadline now);
   std::chrono::milliseconds longest_silence() const;  // of a path, before another is tried
 
-  Gossip& gossip() { return gossip_; }  // what is passed on
+  Gossip& gossip() { return gossip_; }  // the news of third ranks
 
  private:
   struct Peer {
     Deadline repeat = {};  // when a message that failed is sent again
-    Deadline begun = {};   // last time that a message to it was
-    Deadline turned = {};  // when it took its path
+    Deadline begun = {};   // when the last message to it was begun
+    Deadline turned = {};  // when it changed to its path
     int path = 0;
     std::uint8_t in_flight = 0;  // a bit for each path
     bool owed = false, was_heard = false;
@@ -56,7 +56,7 @@ class ControlQueue {
   Gossip gossip_;
   std::vector<Peer> peers_;
   std::vector<Rank> owed_;
-  Deadline looked_ = {};  // for silence
+  Deadline looked_ = {};  // when it last looked for silent paths
 };
 
 }  // namespace trellis::ccl::libfabric

@@ -9,7 +9,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto sure_it_fails = 300ms;
-constexpr auto sure_it_ended = 200ms;  // between connections that are refused, of a rank that is not heard
+constexpr auto sure_it_ended = 200ms;  // between two refused connections to a rank that is not heard
 
 }  // namespace
 

@@ -24,7 +24,7 @@ class FailureDetector {
   void heard(Rank, int path, Deadline now);
   void sent(Rank, int path, bool well, Deadline now);
   void refused(Rank, Deadline now);                                  // its process has refused a connection
-  void set_stuck(Rank r, Deadline since) { peer(r).stuck = since; }  // see there
+  void set_stuck(Rank r, Deadline since) { peer(r).stuck = since; }  // see Peer::stuck
 
   bool answers(Rank, Deadline now);                       // or may still do so in time
   bool reachable(Rank, Deadline now) const;               // messages to it have not failed for long, over every path
@@ -41,9 +41,9 @@ class FailureDetector {
     std::array<Deadline, most_paths> failing = {};  // since when messages to it fail, by path
     Deadline refused = {};        // when a fresh connection to its process was first refused, since it was heard
     bool ended = false;           // it was refused again, so its process is known to have ended
-    std::uint64_t data_came = 0;  // messages and pieces of its data, when this looked last
-    Deadline data_heard = {};     // when that had changed
-    Deadline stuck = {};          // data to it have not arrived since then, though it was asked; none: they do
+    std::uint64_t data_came = 0;  // how many messages and pieces of its data had come at the last look
+    Deadline data_heard = {};     // when that had last changed
+    Deadline stuck = {};          // since when no data on their way to it have arrived; none: all have
     std::shared_ptr<Process> process;
   };
   Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }

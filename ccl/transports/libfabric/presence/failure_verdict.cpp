@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds longest_judgement = 2000ms;  // for the answer of a rank that has much else to do
-constexpr int judgements = 4;                                    // in the timeout
+constexpr int judgements = 4;                                    // so many fit into the timeout
 
 bool set_first(std::atomic<Rank>& first, Rank r) {
   Rank none = -1;

@@ -1,7 +1,7 @@
 // FailureVerdict: what has failed in a communicator, on which its ranks come to agree: a rank is lost or has aborted,
 // or rails were left. A rank that hears nothing of another may itself be cut off: its word is a suspicion, which the
-// others judge. Any thread may call the const functions; for the others it holds the lock of the Presence that this is
-// a part of.
+// others judge. Any thread may call the const functions; whoever calls the others holds the lock of the Presence that
+// this is a part of.
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,7 @@ class FailureVerdict {
   std::atomic<Rank> lost_ = -1, aborted_ = -1;
   std::atomic<std::uint64_t> rails_left_ = 0;           // a RailSet
   std::atomic<Rank> suspect_ = -1, suspected_by_ = -1;  // the first suspicion
-  Deadline suspected_ = {};                             // when; none: it has been judged, or there is none
+  Deadline suspected_ = {};                             // when it came; none: it has been judged, or there is none
 };
 
 }  // namespace trellis::ccl::libfabric

@@ -12,8 +12,8 @@
 
 namespace trellis::ccl::libfabric {
 
-constexpr int most_wires = 2;               // of control: endpoints on the interfaces of as many rails
-constexpr int most_paths = most_wires + 1;  // and datagrams
+constexpr int most_wires = 2;               // for control: endpoints on the interfaces of the first rails
+constexpr int most_paths = most_wires + 1;  // the wires, and datagrams
 
 // The control paths to a peer: wires that connect, and datagrams.
 struct ControlPaths {
@@ -37,7 +37,7 @@ class Gossip {
 
  private:
   struct Neighbour {
-    std::vector<std::uint32_t> has;  // editions, by rank
+    std::vector<std::uint32_t> has;  // by rank, the edition that the neighbour has
     std::deque<Rank> queue;
     std::array<std::vector<Rank>, most_paths> under_way;
   };
@@ -45,7 +45,7 @@ class Gossip {
   const Neighbour* find(Rank r) const { return const_cast<Gossip*>(this)->find(r); }
   const Rank rank_;
   std::vector<Rank> neighbours_;
-  std::vector<Neighbour> all_;  // the same
+  std::vector<Neighbour> all_;  // one for each of neighbours_
   std::vector<std::uint32_t> editions_;
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int asks = 16;  // in the timeout, at least, of a rank that does not answer
+constexpr int asks = 16;  // a silent rank is asked at least so often in the timeout
 
 }  // namespace
 
@@ -20,8 +20,8 @@ Heartbeats::Heartbeats(const Roster& roster, PublishedStates& states, FailureDet
       queue_(queue),
       peers_(static_cast<std::size_t>(roster.ranks())) {}
 
-// The pause between two requests to a rank is no shorter than its answers take, as over a slow link requests would take
-// bandwidth from data.
+// The pause between two requests to a rank grows with the time that its answers take: over a slow link, requests would
+// take bandwidth from data.
 bool Heartbeats::is_time(Rank r, Deadline now, Clock::duration apart) const {
   const Peer& p = peer(r);
   const Deadline unanswered = detector_.unanswered(r);
@@ -57,7 +57,8 @@ void Heartbeats::ask_around(Deadline now, std::chrono::milliseconds apart) {
   }
   const Activity& mine = states_.of(roster_.rank()).head.activity;
   const bool waited_for = mine.divides == 0 && one(mine.waits_for);
-  if (const bool next = one((roster_.rank() + 1) % ranks); waited_for || next)  // or is it this one that is cut off?
+  // If one of them is silent, this rank may be cut off itself: its neighbours' answers will tell.
+  if (const bool next = one((roster_.rank() + 1) % ranks); waited_for || next)
     for (const Rank r : queue_.gossip().neighbours()) one(r);
 }
 

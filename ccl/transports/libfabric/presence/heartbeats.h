@@ -14,11 +14,11 @@ class Heartbeats {
  public:
   Heartbeats(const Roster&, PublishedStates&, FailureDetector&, ControlQueue&);
 
-  void ask(Rank, Deadline now, std::chrono::milliseconds apart = {});  // soon, unless that was not long ago
-  void ask_around(Deadline now, std::chrono::milliseconds apart);      // those that matter, each at most so often
-  std::uint32_t asked(Rank r) const { return peer(r).asks; }           // how often
+  void ask(Rank, Deadline now, std::chrono::milliseconds apart = {});  // soon; `apart`: least time since the last one
+  void ask_around(Deadline now, std::chrono::milliseconds apart);      // asks the ranks that this one watches
+  std::uint32_t asked(Rank r) const { return peer(r).asks; }           // number of the last request to it
   bool answered(Rank r, std::uint32_t ask) const { return r == roster_.rank() || peer(r).answers >= ask; }
-  std::uint32_t begin_survey();                     // all are to tell what they do
+  std::uint32_t begin_survey();                     // asks all ranks to tell what they do
   bool surveyed(Rank, std::uint32_t survey) const;  // or it has left
 
   void hear(const PublicHead&, Deadline now);
@@ -29,9 +29,9 @@ class Heartbeats {
  private:
   struct Peer {
     Deadline asked = {};                  // last time
-    Clock::duration round = {};           // that the last answer took
-    std::uint32_t asks = 0, answers = 0;  // the number of asks of it; the last that it answered
-    std::uint32_t to_answer = 0;          // the last ask of its own
+    Clock::duration round = {};           // time that the last answer took
+    std::uint32_t asks = 0, answers = 0;  // number of the last request to it; of the last that it answered
+    std::uint32_t to_answer = 0;          // number of its own last request
     bool to_ask = false;
   };
   Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }

@@ -18,7 +18,8 @@ void JoinBarrier::give_up() {
   queue_.owe_all();
 }
 
-// In a large communicator, each rank knows of those right below it whether they and those behind them have joined.
+// In a large communicator, a rank knows only of itself and of its children in the tree, which report when their whole
+// subtree has joined.
 std::vector<Rank> JoinBarrier::not_joined() {
   std::vector<Rank> missing;
   const auto look = [&](Rank r) {

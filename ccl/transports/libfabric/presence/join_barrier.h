@@ -14,8 +14,8 @@ class JoinBarrier {
 
   void come();
   void give_up();                  // wants the joining to be dropped
-  std::vector<Rank> not_joined();  // of those of whom this is to know
-  Outcome settle(Outcome);         // by rank 0
+  std::vector<Rank> not_joined();  // among those that this rank waits for
+  Outcome settle(Outcome);         // called by rank 0
   Outcome outcome() const { return outcome_; }
   Rank missing() const { return missing_; }  // the first, as rank 0 told when it dropped the joining; -1: none
 

@@ -18,7 +18,7 @@ std::vector<Rank> neighbours_of(Rank, Rank ranks);
 inline Rank above(Rank r, Rank ranks) { return is_large(ranks) ? r & (r - 1) : 0; }
 std::vector<Rank> below(Rank, Rank ranks);
 
-// By rank: whether news reach it through neighbours of whom none is gone.
+// By rank: whether the first rank's news reach it over neighbours that are not gone.
 std::vector<bool> reached_from(Rank, Rank ranks, const std::function<bool(Rank)>& gone);
 
 }  // namespace trellis::ccl::libfabric

@@ -17,8 +17,8 @@ class Presence {
   const Roster& roster() const { return roster_; }
   const FailureVerdict& verdict() const { return verdict_; }
 
-  // The parts, which are called under the lock that this holds as long as it lives. Meanwhile its thread neither locks
-  // the Presence again, in the same expression either, nor calls a function of it that changes it.
+  // Gives access to the parts, and holds their lock as long as it lives. Meanwhile its thread must not lock the
+  // Presence again, not even in the same expression, nor call a function of Presence that is not const.
   class Locked {
    public:
     explicit Locked(Presence& p) : lock_(p.mutex_), presence_(p) {}
@@ -40,16 +40,16 @@ class Presence {
   std::size_t write_for(Rank, int path, std::size_t room, std::vector<std::byte>& into);
   void sending(Rank, int path);              // the message is on its way
   void sent(Rank, int path, int error);      // it has gone, or failed
-  bool hear(const PublicState&, int path);   // false: a rank told it to another one, or it has come before
-  void leave();                              // there is something to tell until those who are told have answered
-  bool has_to_tell();                        // to those who can be reached
-  void set_progress(std::function<void()>);  // called by the ControlLink's thread: data go on while nobody waits
+  bool hear(const PublicState&, int path);   // false: it is for another rank, or a duplicate
+  void leave();                              // tells that this rank has left, until those who are told have answered
+  bool has_to_tell();                        // to ranks that can be reached
+  void set_progress(std::function<void()>);  // called by the ControlLink's thread, so that data move while nobody waits
   void progress();
 
  private:
   struct Goodbye {
     bool told = false;      // it was told that this rank has left
-    std::uint32_t ask = 0;  // of which the answer tells that it has heard that
+    std::uint32_t ask = 0;  // the request whose answer shows that it has heard that
   };
   Goodbye& goodbye(Rank r) { return goodbyes_[static_cast<std::size_t>(r)]; }
 

@@ -19,26 +19,26 @@ class PublishedStates {
   const PublicState& of(Rank r) const { return r == rank_ ? mine_ : peer(r).latest; }
   bool left(Rank r) const { return of(r).head.left; }
   RailSet rails_left_by(Rank r) const { return RailSet(of(r).head.rails_left); }
-  void change(const std::function<void(PublicState&)>&);    // of this rank; tells nobody
-  void announce(const std::function<void(PublicState&)>&);  // and tells those whom ControlQueue::owe_all() names
-  void publish(const std::function<void(PublicState&)>&);   // and neighbours pass it on
-  void spread();                                            // neighbours pass on what this rank's state is by now
+  void change(const std::function<void(PublicState&)>&);    // changes this rank's state; tells nobody
+  void announce(const std::function<void(PublicState&)>&);  // also tells those whom ControlQueue::owe_all() names
+  void publish(const std::function<void(PublicState&)>&);   // also has neighbours pass it on
+  void spread();                                            // has neighbours pass on this rank's present state
 
-  // Of data, by rank, any thread's; set before anything is heard.
+  // `f` counts the data that came from a rank; any thread may call it. Set it before anything is heard.
   void set_arrivals(std::function<RailCounts(Rank)> f) { arrivals_ = std::move(f); }
   RailCounts arrivals(Rank r) const { return arrivals_ ? arrivals_(r) : RailCounts{}; }
 
-  bool accept(const PublicHead&);      // false: a rank told it to another one, or it has come before
-  void take(const PublicState&);       // after that
-  PublicHead& begin_message(Rank to);  // to which the others of Presence's parts add theirs
+  bool accept(const PublicHead&);      // false: it is for another rank, or a duplicate
+  void take(const PublicState&);       // a state that was accepted
+  PublicHead& begin_message(Rank to);  // its head, to which the other parts of Presence add theirs
   std::size_t write(Rank to, int path, std::size_t room, std::vector<std::byte>& into);
 
  private:
   struct Peer {
     PublicState latest;
-    std::uint64_t version = 0;   // of the latest that it told itself
-    std::uint64_t messages = 0;  // to it
-    ReplayWindow came;           // from it
+    std::uint64_t version = 0;   // of the latest that came from the rank itself
+    std::uint64_t messages = 0;  // number of those sent to it
+    ReplayWindow came;           // messages from it
   };
   Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }
   const Peer& peer(Rank r) const { return peers_[static_cast<std::size_t>(r)]; }

@@ -22,7 +22,7 @@ class ReplayWindow {
 
  private:
   static constexpr std::uint64_t width = 64;
-  std::uint64_t highest_ = 0, seen_ = 0;  // a bit for each of the last: the lowest is the highest's
+  std::uint64_t highest_ = 0, seen_ = 0;  // bit n of seen_: the number highest_ - n has come
 };
 
 }  // namespace trellis::ccl::libfabric

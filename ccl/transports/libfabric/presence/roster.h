@@ -20,7 +20,7 @@ struct Member {
   std::string host;                // name
   std::string home;                // where processes see each other: boot and process namespace
   std::int64_t process = 0;
-  std::string terms = {};  // how it speaks over the fabric: alike for all
+  std::string terms = {};  // how it carries data: must be equal for all
 };
 
 class Roster {

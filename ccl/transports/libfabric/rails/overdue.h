@@ -17,7 +17,7 @@ class Overdue {
 
   // `arrived`: as the peer reported at `heard`. Time counts only while this is called often: if this process paused,
   // that is not the rail's fault. A peer that resumes after a pause may answer before it has counted its arrivals, so
-  // it must have answered a few times.
+  // it must have answered `enough` times.
   Is look(std::uint64_t sent, std::uint64_t arrived, Deadline heard, Deadline now, std::chrono::milliseconds patience,
           int enough = 1) {
     const bool we_paused = now - looked_ > patience / 2;
@@ -39,7 +39,7 @@ class Overdue {
   std::uint64_t arrived_ = 0;
   int answers_ = 0;
   Deadline looked_ = {}, heard_ = {};
-  Deadline since_ = {};  // when so many had arrived, and more had been sent; none: all had
+  Deadline since_ = {};  // since when no more than arrived_ has arrived; none: all has
 };
 
 }  // namespace trellis::ccl::libfabric

@@ -7,11 +7,11 @@ namespace trellis::ccl::libfabric {
 namespace {
 
 constexpr int most_failures = 3;
-constexpr double newest_counts = 0.125;  // of a rail's speed
-constexpr double believed = 4;    // times slower or faster than before, of one piece: its core may have been away
-constexpr double slowest = 8;     // times slower than the fastest: such a rail still gets a piece, and is measured
-constexpr double alike = 4;       // times slower: it is taken to be as fast, as such differences are often by chance
-constexpr double remembered = 2;  // pieces by which a rail may have had less than its share
+constexpr double newest_counts = 0.125;  // weight of the newest piece in a rail's speed
+constexpr double believed = 4;    // most times slower or faster that one piece may seem: its core may have been away
+constexpr double slowest = 8;     // most times slower that a rail counts, so that it still gets pieces and is measured
+constexpr double alike = 4;       // times slower: up to this, a rail counts as equally fast, as chance may explain it
+constexpr double remembered = 2;  // pieces: a rail that had less than its share makes up for no more than these
 
 }  // namespace
 
@@ -57,7 +57,7 @@ void Rails::posted(int rail, std::size_t bytes, Deadline now) {
 
 void Rails::done(int rail, std::size_t bytes, Deadline posted, bool well, Deadline now) {
   Rail& r = rails_[static_cast<std::size_t>(rail)];
-  const Deadline began = std::max(posted, r.since);  // before, it sent others
+  const Deadline began = std::max(posted, r.since);  // before r.since, the rail sent other pieces
   r.bytes -= std::min(r.bytes, bytes);
   r.pieces -= r.pieces == 0 ? 0 : 1;
   r.since = now;

@@ -29,15 +29,15 @@ class Rails {
   void add() { rails_.emplace_back(); }
   RailSet left() const { return left_; }
   bool only_one() const { return open() == 1; }
-  int all() const { return static_cast<int>(rails_.size()); }  // also those that were left
+  int all() const { return static_cast<int>(rails_.size()); }  // including those that were left
   int open() const { return all() - left_.count(); }
   int first() const { return left_.first_outside(); }  // it carries the packets
 
  private:
   struct Rail {
-    double given = 0;           // bytes in all, each as many times as it is slower than the fastest
+    double given = 0;           // bytes in all, times the rail's slowness
     std::size_t bytes = 0;      // under way
-    std::size_t pieces = 0;     // the same
+    std::size_t pieces = 0;     // under way
     Deadline since = {};        // when it last began one, or ended one
     int failures = 0;           // in a row
     double seconds_a_byte = 0;  // lately; 0: not known

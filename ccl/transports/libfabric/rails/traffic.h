@@ -24,7 +24,7 @@ class Traffic {
 
   void sent(Rank to, int rail) { count(to, rail, 1); }
   void failed(Rank to, int rail) { count(to, rail, -1); }
-  void had_arrived(Rank to, int rail) { count(to, rail, 1); }  // though it had failed
+  void had_arrived(Rank to, int rail) { count(to, rail, 1); }  // a piece whose send had failed has arrived after all
   void arrived(Rank from, int rail) {
     if (is_counted(rail)) arrived_[from][slot_of(rail)].fetch_add(1, relaxed);
   }

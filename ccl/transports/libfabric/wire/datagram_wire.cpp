@@ -23,7 +23,7 @@ namespace trellis::ccl::libfabric {
 namespace {
 
 constexpr std::size_t usual_message = 1'400;  // travels in one packet of an Ethernet
-constexpr int most_refused = 64;              // messages in a poll that no rank has sent
+constexpr int most_refused = 64;              // malformed messages that one poll skips
 constexpr int receive_room = 1 << 20;         // bytes that come while nobody polls
 
 class DatagramWire : public Wire {
@@ -87,7 +87,7 @@ class DatagramWire : public Wire {
  private:
   struct Peer {
     net::Address at;
-    int error = 0;  // what became of messages to it, since it was last heard
+    int error = 0;  // of a message to it since it was last heard; 0: none
   };
   struct Receive {
     LocalBytes room;
@@ -120,7 +120,7 @@ class DatagramWire : public Wire {
       if (got < 0) return false;
       const auto bytes = static_cast<std::size_t>(got);
       if (bytes == 0 || bytes > r.room.bytes) continue;
-      std::fill(room + bytes, room + r.room.bytes, std::byte{});  // of an earlier message
+      std::fill(room + bytes, room + r.room.bytes, std::byte{});  // clears the rest of an earlier message
       if (Peer* const p = peer_at(from)) p->error = 0;
       taken_ = r.operation;
       receives_.pop_front();
@@ -129,7 +129,7 @@ class DatagramWire : public Wire {
     return false;
   }
 
-  // Takes the errors that routers and peers' hosts report for messages; the addressee comes with each.
+  // Takes the errors that routers and peers' hosts report for messages. Each names the peer that the message was for.
   void take_errors() {
     for (;;) {
       net::Address to;

@@ -190,14 +190,14 @@ class Endpoint : public Wire {
     return provider == "net" || provider == "tcp" || provider.starts_with("tcp;");
   }
 
-  // The sockets' provider (`net`, and `tcp` since 1.18) makes the descriptor readable for each event, and never
-  // unreadable again by fi_trywait: whoever waits would not sleep. A set of waits of our own is made so by fi_wait.
+  // The provider for sockets (`net`, and `tcp` since 1.18) makes the descriptor readable for each event, but fi_trywait
+  // never makes it unreadable again, so no waiter would sleep. With a wait set of our own, fi_wait does.
   bool stays_readable() const {
     const std::string_view provider = info_->fabric_attr->prov_name;
     return provider == "net" || (provider == "tcp" && library().version() >= FI_VERSION(1, 18));
   }
 
-  // A provider may have given a key to memory of its own.
+  // Tries further keys: the provider may use some for memory of its own.
   std::unique_ptr<ProviderRegion> registered(const FabricMemory& memory, std::uint64_t access, std::uint64_t address) {
     for (int turn = 1;; ++turn) {
       OwnKey key(keys_);

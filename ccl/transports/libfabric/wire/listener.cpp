@@ -12,7 +12,7 @@
 namespace trellis::ccl::libfabric {
 namespace {
 
-constexpr std::size_t most_descriptors = 65'536;  // that are looked at
+constexpr std::size_t most_descriptors = 65'536;  // most that it looks at
 // How long a silent connection may wait before the kernel hands it over; the kernel rounds this up by a few minutes.
 constexpr int longest_silence_s = 7 * 24 * 3600;
 

@@ -17,7 +17,7 @@ enum class MessageKind : std::uint8_t {
   grant,         // where pieces of a large message may be put: a Grant follows
   credit,        // only `taken`
   ask,           // which of these pieces of a large message have not arrived: their numbers follow
-  lack,          // the answer: those
+  lack,          // the answer: the numbers of those
   sum,           // what the bytes of a large message amount to, where checksums are wanted: a Sum follows
   // On the control path:
   state = 0x51  // a rank's public state, sealed

@@ -7,13 +7,13 @@
 
 namespace trellis::ccl::libfabric {
 
-// On the interface of a rail of the settings. `member` and `number` tell wires apart that have the same.
+// Opens a wire on the interface of a rail of the settings. `member` and `number` tell wires on one interface apart.
 std::unique_ptr<Wire> open_wire(const FabricSettings&, std::uint64_t member, int rail, int number, const WireUse& = {});
 
-// For control, on the interface of a rail.
+// Opens a wire for control, on the interface of a rail.
 std::unique_ptr<Wire> open_control_wire(const FabricSettings&, int rail);
 
-// For control, at the same IP address as a wire for it. Null: that has none.
+// Opens a datagram wire for control, at the IP address `beside` of a control wire. Null: there can be none.
 std::unique_ptr<Wire> open_control_datagrams(const FabricSettings&, std::span<const std::byte> beside);
 
 // The limits that hold for every rail, as any piece may go over any of them.

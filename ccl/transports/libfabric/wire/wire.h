@@ -15,7 +15,7 @@ namespace trellis::ccl::libfabric {
 // An operation under way. It stays in place until its event, or until its wire is destroyed.
 struct WireOperation {
   enum class What : std::uint8_t { packet_in, packet_out, piece_in, piece_out };
-  fi_context2 space = {};  // the provider's; first
+  fi_context2 space = {};  // for the provider, so it must be the first member
   What what = What::packet_in;
 };
 
