@@ -58,7 +58,7 @@ class Welcome {
   bool expects_answer() const { return !transcript_ && wanted() == 0; }
   std::span<const std::byte> terms() const;  // of the hello
   Bytes answer(std::string_view secret);     // to send; throws ProtocolError: the hello was made with another secret
-  bool greeted() const { return !!transcript_; }  // by one who knows the secret, or repeats a hello of such a one
+  bool greeted() const { return !!transcript_; }  // the caller knows the secret, or replays such a caller's hello
   bool proven() const { return proven_; }
   const Transcript& transcript() const { return *transcript_; }  // of one that has greeted
 

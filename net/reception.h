@@ -25,11 +25,11 @@ struct ProvenCaller {
 // Its functions are called by turn().
 struct ReceptionRules {
   const Greeting* greeting = nullptr;
-  // The secret of whom these terms ask for. Throws ProtocolError: they can't be met here.
+  // The secret of what these terms ask for. Throws ProtocolError if that is not here.
   std::function<std::string(std::span<const std::byte> terms)> secret = {};
   std::function<void(ProvenCaller)> admit = {};
   std::function<void(const Address& from, const ProtocolError& why)> refused = [](auto&, auto&) {};
-  // The process may have no more descriptors (EMFILE). Returns whether it may now.
+  // Called when the process may have no more descriptors (EMFILE). Returns true if it may have more now.
   std::function<bool()> raise_limit = [] { return false; };
   std::chrono::milliseconds patience{5'000};  // a caller that has not proven itself by then is refused
   // How many of `limit` descriptors callers may hold whose hello was made with the secret: it may be a replay.

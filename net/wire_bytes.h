@@ -22,7 +22,7 @@ void put(Bytes& to, Int value) {
     to.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
 }
 
-// Not by insert(), of which GCC 12 says at -O3 that it reads too far.
+// Does not use insert(): GCC 12 warns at -O3 that it reads out of bounds.
 inline void put(Bytes& to, std::span<const std::byte> bytes) {
   const std::size_t before = to.size();
   to.resize(before + bytes.size());

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
 constexpr milliseconds lock_patience{30'000};
-// polling, since the kernel does not report other hosts' changes in network folders
+// Polls, since the kernel does not report other hosts' changes in network folders.
 constexpr milliseconds look_again{20};
 constexpr std::string_view note_prefix = "note.", draft_prefix = "draft.";
 
@@ -109,7 +109,8 @@ FileStore::FileStore(const fs::path& folder, const std::string& job) : folder_(f
   join(job);
 }
 
-// The first process removes what an earlier job left; then all share the lock.
+// The first process refuses a folder with an earlier job's notes, and writes the name of its own; then all share the
+// lock.
 void FileStore::join(const std::string& job) {
   const fs::path lock = folder_ / "in_use";
   const Deadline deadline = Clock::now() + lock_patience;
@@ -209,7 +210,7 @@ Bytes FileStore::get(std::string_view key, Deadline deadline) {
   const fs::path note = folder_ / file_of(key);
   if (std::optional<Bytes> value = find(note)) return *std::move(value);
   const net::Descriptor changes(
-      inotify_init1(IN_NONBLOCK | IN_CLOEXEC));  // no inotify instance available: polling must do
+      inotify_init1(IN_NONBLOCK | IN_CLOEXEC));  // may fail for lack of inotify instances: then it only polls
   if (changes) inotify_add_watch(changes.number(), folder_.c_str(), IN_MOVED_TO);
   while (true) {
     if (std::optional<Bytes> value = find(note)) return *std::move(value);

@@ -1,4 +1,4 @@
-// A store that passes everything on to another one; who waits differently overrides get().
+// A store that passes everything on to another one. A subclass that waits differently overrides get().
 #pragma once
 
 #include <memory>

@@ -14,7 +14,7 @@ constexpr const char *all_together = "", *all_apart = "apart";
 
 std::string here(Rank r) { return fmt::format("here/{}", r); }
 
-// The first note tells the terms to the others: "0 2 ranks over loopback".
+// The first member's note, which tells its terms to the others: "0 2 ranks over loopback".
 std::string note_of(const MemberCheck& roll) { return fmt::format("{} {}", roll.mine, roll.terms); }
 
 // How the terms differ; empty: they do not.
@@ -88,7 +88,7 @@ void refused_together(Store& store, Rank mine) {
   try {
     if (store.add("know", 1) >= store.add("come", 0)) store.set("all know", {});
     if (mine == 0) store.get("all know", Clock::now() + for_the_others);
-  } catch (const std::exception&) {  // they are told what there is to tell anyway
+  } catch (const std::exception&) {  // waiting is a courtesy: the caller throws its own error next
   }
 }
 

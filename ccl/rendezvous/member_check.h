@@ -1,5 +1,5 @@
-// MemberCheck call at start: members check that all have come and were told the same. Used by the ranks of a new
-// communicator and by the nodes of a job.
+// Members check at start that all have come and were told the same. Used by the ranks of a new communicator and by the
+// nodes of a job.
 #pragma once
 
 #include <string>
@@ -16,12 +16,12 @@ struct MemberCheck {
   std::string place = {};  // may differ: the host of this member
 };
 
-// Returns when all members have called it with stores that see each other: whether their places differ. Throws PeerLost
-// that names the first missing one, and invalid_argument on every member when the terms differ.
+// Returns when all members have called it with stores that see each other. True: their places differ. Throws PeerLost
+// that names the first missing member, and invalid_argument on every member when the terms differ.
 bool check_members(Store&, const MemberCheck&, Deadline);
 
-// For a member that the others refuse, as they refuse each other: returns when all who have come know, or after a
-// second. The first member waits, because its process may keep the store, and end when it knows.
+// Called by each member when they do not come together: notes that this one knows. Member 0 waits until all who have
+// come know, for a second at most, because its process may keep the store, and end next.
 void refused_together(Store&, Rank mine);
 
 }  // namespace trellis::ccl

@@ -35,7 +35,7 @@ class OwnStore : public Store {
   std::string secret() const override { return store_->secret; }
 
  private:
-  const device::ForkMark mark_;  // its server is a thread
+  const device::ForkMark mark_;  // a forked process lacks the thread that serves
   const std::shared_ptr<StoreLoop> loop_;
   const KeptStores::Use store_;
 };

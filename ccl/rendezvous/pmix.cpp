@@ -121,7 +121,8 @@ class Client {
     library_.check(pending->wait("a rank", deadline), "PMIx_Fence");
   }
 
-  // A server has been seen to say that there is no such key at once after the fence that brings it: ask again.
+  // Some servers say just after the fence that a key does not exist, although the fence brings it: then this asks
+  // again.
   std::shared_ptr<Pending> get(pmix_rank_t of, const char* key, Deadline deadline) {
     for (const pmix_proc_t from = process(of);;) {
       const auto pending = std::make_shared<Pending>();

@@ -54,8 +54,8 @@ class KeptStores {
     std::shared_ptr<KeptStore> store_;
   };
 
-  // A store that nobody has used yet is kept. Without a linger, all are kept to the end. Whoever changes the time of
-  // the next removal calls `changed`.
+  // A store that nobody has used yet is kept. Without a linger, all are kept to the end. `changed` is called
+  // when a store's last user has gone, as that may change the time of the next removal.
   KeptStores(std::optional<std::chrono::milliseconds> linger, std::function<void()> changed)
       : linger_(linger), changed_(std::move(changed)) {}
 

@@ -37,7 +37,7 @@ struct Link {
 struct Attempt {
   Found found = Found::nobody;
   std::string why = "";
-  int error = ECONNRESET;  // of a connection that was not to be had
+  int error = ECONNRESET;  // why there is no connection
   std::optional<Link> link = {};
 };
 
@@ -165,9 +165,10 @@ class TcpStore : public Store {
 Link TcpStore::find(Deadline deadline) {
   milliseconds pause = shortest_pause;
   std::string told = "nothing was tried";
-  Found ever = Found::store;  // what `told` is of: who was refused is told so, also when the server has ended since
+  // What `told` is about. It never tells less than before: a refusal is reported even if the server has ended since.
+  Found ever = Found::store;
   do {
-    Found most = Found::store;  // of this round: a place of another job may be one among several where nobody is
+    Found most = Found::store;  // what tells most in this round: one place may be another job's, the others nobody's
     for (const net::Address& place : search_.places) {
       const bool only = search_.places.size() == 1;
       Attempt a = try_place(place, search_, only ? deadline : std::min(deadline, Clock::now() + place_patience));
@@ -194,8 +195,8 @@ Link TcpStore::find(Deadline deadline) {
   throw TimedOut(fmt::format("{} was not found in time; {}", search_.name, told));
 }
 
-// Opens another connection when all are in use. A server that many strangers call may close it before it is read.
-// A forked process makes connections of its own: frames of two processes would not fit into one chain.
+// Opens another connection when all are in use, and again if the server, which many strangers may call, closes it. A
+// forked process makes connections of its own: frames of two processes would not fit into one chain.
 Link TcpStore::link(Deadline deadline) {
   {
     const std::lock_guard lock(mutex_);
@@ -223,7 +224,7 @@ Link TcpStore::link(Deadline deadline) {
   }
 }
 
-// Empty: the wait of a get was over.
+// Empty: the server's wait for the note of a get is over.
 std::optional<Bytes> TcpStore::ask(const StoreRequest& request, Deadline deadline) {
   const Bytes body = body_of(request);
   Link link = this->link(deadline);

@@ -18,7 +18,7 @@ struct StoreSearch {
   std::string name;              // of the store, for messages
   StoreName store = {};          // among the stores of its server
   bool strangers_end_it = true;  // a server with another secret at a place is an error at once
-  bool was_there = false;        // it ran before the search: if it is not at its only place, it will not come
+  bool was_there = false;        // the store exists already: if it is not at its only place, it has ended
   // For a set or an add, which have no deadline of their own; 0: as long as the store was looked for, within 1 to 30 s.
   // A call after one that was not answered in time has a fresh connection.
   std::chrono::milliseconds patience{0};
