@@ -37,7 +37,7 @@ class SimulatedTime {
   virtual RankClock now() const = 0;  // where this thread's work is
   // Takes the time of a whole collective, from the latest of its ranks' clocks on.
   virtual void spend(const CollectiveRun&) = 0;
-  // Between the two, this thread's work is free.
+  // Between hold() and release(), this thread's work takes no simulated time.
   virtual void hold() = 0;
   virtual void release() = 0;
 };

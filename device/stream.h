@@ -8,7 +8,7 @@ namespace trellis::device {
 
 using Time = std::int64_t;  // picoseconds; of the simulated machine where there is one, else of this process
 
-Time wall_time();  // since some moment before
+Time wall_time();  // since an arbitrary moment
 
 // A queue of work that runs in order, concurrently with the caller. Where a function takes a Stream*, null means: run
 // now, in the calling thread.

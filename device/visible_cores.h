@@ -9,7 +9,7 @@
 namespace trellis::device {
 
 // NEURON_RT_VISIBLE_CORES, NEURON_RT_NUM_CORES, NEURON_LOGICAL_NC_CONFIG (or the older NEURON_RT_VIRTUAL_CORE_SIZE).
-// Visible cores go before the number of cores.
+// A list of visible cores takes precedence over a number of cores.
 struct CoreSettings {
   std::string visible;              // "3", "0-3", "0-3,8,10-11"; empty: all
   std::optional<int> count;         // none, 0: all

@@ -31,7 +31,7 @@ class WatchedMemory {
 
   // Called by whoever allocates memory, or moves it. Nobody may use the memory meanwhile.
   void begins(std::byte* begin, std::size_t bytes, Device* exporter = nullptr);
-  void ends(std::byte* begin, std::size_t bytes);  // all that began there
+  void ends(std::byte* begin, std::size_t bytes);  // all ranges that begin there
   void moves(const std::byte* begin, std::size_t bytes);
 
  private:

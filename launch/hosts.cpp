@@ -31,7 +31,7 @@ using ccl::Deadline;
 constexpr std::array passed_on = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 // Launches end each other by themselves; those that are left this long after the first failure are told to end.
 constexpr auto farewell = std::chrono::seconds(5);
-constexpr int shell_failed = 255;  // of ssh, whose launch has not run, perhaps
+constexpr int shell_failed = 255;  // ssh's status when it fails itself; the launch may never have run
 
 sigset_t watched_signals() {
   sigset_t set;
@@ -145,7 +145,7 @@ class Launches {
       const ssize_t wrote = write(r.tether.number(), text.data(), text.size());
   }
 
-  // Whether some are left.
+  // Notes which launches have ended. True: some are left.
   bool collect() {
     bool left = false;
     for (Remote& r : remotes_) {
@@ -173,7 +173,7 @@ class Launches {
   std::vector<Remote> remotes_;
   std::optional<Deadline> end_at_;
   int status_ = 0;
-  bool told_ = false;  // by a signal
+  bool told_ = false;  // a signal has come and was passed on
 };
 
 // Runs in a process of its own, for as long as the launch does.

@@ -30,15 +30,14 @@ int ranks_of_hosts(const std::vector<HostSlots>&, int each);
 
 struct HostsJob {
   std::vector<HostSlots> hosts;
-  LaunchedJob job;                       // of each host; without an address the first host's, and a fresh secret
+  LaunchedJob job;                       // for each host; without an address or a secret, launch_on_hosts() finds one
   std::string shell = "ssh";             // its words; the host and one command line follow
   std::vector<std::string> passed = {};  // names of further variables that ranks get
 };
 
 // The status of the first launch that fails, or 0. The launches find this program at the path that it has here, and
 // start in the folder of this process. No launch stays behind, whatever becomes of this process: each ends when the
-// pipe to it closes. Throws system_error, and invalid_argument
-// when the others cannot reach the first host by its name.
+// pipe to it closes. Throws system_error, and invalid_argument when the others cannot reach the first host by its name.
 int launch_on_hosts(HostsJob);
 
 std::string path_of_this_program();

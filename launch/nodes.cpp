@@ -31,9 +31,9 @@ using ccl::Deadline;
 constexpr auto join_patience = 300s;  // launches may be started one by one, by a person or a scheduler
 constexpr auto beat = 200ms;
 constexpr auto silence = 4s;            // without a word from it, a node is considered gone
-constexpr auto request = 500ms;         // for an answer, before it is asked for again over a fresh connection
-constexpr auto refused_enough = 500ms;  // for which nobody listens where node 0 was
-constexpr auto pause_of_ours = 1s;      // between two turns: where this process did not go on, others are not at fault
+constexpr auto request = 500ms;         // time for an answer; then it asks again over a fresh connection
+constexpr auto refused_enough = 500ms;  // after refused connections for so long, node 0 has ended
+constexpr auto pause_of_ours = 1s;      // or more between two turns: this process was paused, others are not at fault
 constexpr std::int64_t done_beats = std::int64_t{1} << 40;  // added to a node's beats when it is done
 
 std::string beats_of(int node) { return fmt::format("beats/{}", node); }

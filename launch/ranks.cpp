@@ -141,7 +141,7 @@ class Keeper {
   }
   bool nodes_over() const { return status_ != 0 || told_to_end_; }
 
-  // Another node has ended the job.
+  // Ends the ranks here if another node has ended the job.
   void heed_nodes() {
     nodes_->heard();
     const JobEnd end = nodes_->ended();

@@ -18,7 +18,7 @@
 namespace trellis::device {
 namespace {
 
-constexpr std::size_t least_window = page << 12;  // with less there is no use in it
+constexpr std::size_t least_window = page << 12;  // a smaller one is of no use
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -55,7 +55,7 @@ Arena::~Arena() {
   live_arenas().remove(*this);
   try {
     watched_memory().ends(window_.base, window_.bytes);
-  } catch (...) {  // who was to be told is told by the end of its own pages
+  } catch (...) {  // a destructor can't report that a watcher failed
   }
   munmap(window_.base, window_.bytes);
   close(window_.fd);
@@ -85,7 +85,7 @@ void Arena::release(void* pointer) {
   if (static_cast<std::byte*>(pointer) < window_.base || found == used_.end())
     throw std::invalid_argument(fmt::format("release: {} was not allocated here", pointer));
   auto [begin, size] = *found;
-  lock.unlock();  // who is told may ask where its memory is
+  lock.unlock();  // a watcher may call find() meanwhile
   watched_memory().ends(window_.base + begin, size);
   lock.lock();
   used_.erase(begin);

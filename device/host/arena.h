@@ -12,9 +12,9 @@
 
 namespace trellis::device {
 
-// The window's size in addresses if a process may have so much memory: four times as many, for the holes between
-// allocations, in whole pages. As every process of a host maps its peers' windows, addresses would run short on large
-// machines: there it is 4 TiB, or the memory if that is more.
+// The bytes of addresses that the window takes where a process may have so much memory: four times as many, for the
+// holes between allocations, in whole pages. As every process of a host maps its peers' windows, addresses would run
+// short on large machines: there it is 4 TiB, or the memory if that is more.
 std::size_t window_bytes(std::uint64_t memory);
 
 class Arena {

@@ -51,7 +51,7 @@ std::set<std::string> types_off(std::string_view filter) {
   return off;
 }
 
-// The filter has the machine's cores, events have numbers among the visible ones.
+// The filter numbers all cores of the machine; events number only the visible ones.
 std::set<std::uint32_t> cores_off(const std::string& filter) {
   std::set<std::uint32_t> off;
   if (filter.empty()) return off;

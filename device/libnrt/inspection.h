@@ -22,7 +22,7 @@ struct InspectionSettings {
 
 bool inspection_is_wanted();  // NEURON_RT_INSPECT_ENABLE=1: from nrt_init to nrt_close
 
-// NEURON_RT_INSPECT_*. The filter of cores has the machine's numbers; refuses those of cores that are not visible.
+// Reads NEURON_RT_INSPECT_*. The filter of cores uses the machine's numbers. Refuses a core that is not visible.
 InspectionSettings inspection_of_environment();
 
 class Inspection {

@@ -54,7 +54,7 @@ class Runtime {
   int cores() const;
   void stop();  // ends running work, and drops what waits
 
-  void remember(const std::shared_ptr<Storage>&);       // of a device
+  void remember(const std::shared_ptr<Storage>&);       // memory of a device, for storage_at()
   std::shared_ptr<Storage> storage_at(const void* va);  // null: none
   std::uint32_t next_model() { return ++models_made_; }
   std::int32_t free_core();  // one without a model, or refuses
@@ -83,7 +83,7 @@ class Runtime {
   HandleTable<MessageEnd> comms{"the communicator"};
   HandleTable<PostedMessage> requests{"the request"};
   HandleTable<ContinuousObject> continuous{"the options"};
-  Queues queues;  // last but for the callback: its work uses all above
+  Queues queues;  // must come after all that its work uses
 
   struct Callback {
     ExecCallback function = nullptr;

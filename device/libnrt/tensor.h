@@ -39,7 +39,7 @@ class Storage {
   std::byte* data_ = nullptr;
   bool own_ = true;
   std::mutex in_use_;
-  int file_ = -1;  // of its own, once somebody asked for it
+  int file_ = -1;  // the file that has its pages; -1: nobody has asked for one yet
 };
 
 class TensorObject {
@@ -88,7 +88,7 @@ class TensorSetObject {
   std::map<std::string, Entry> entries_;
 };
 
-// Locks all of these, each once, in one order.
+// Locks all of these, each once, in an order that is the same for all threads.
 class Using {
  public:
   explicit Using(std::vector<Storage*>);

@@ -16,7 +16,7 @@ struct Head {
   RankClock sent;
 };
 
-// Its address is a host, or HOST:PORT with the port of its core 0.
+// The peer's address is a host, or HOST:PORT with the port of the peer's core 0.
 net::Address listener_of(const PeerCore& peer, int usual_port) {
   std::pair place(peer.address, usual_port);
   if (peer.address.find(':') != std::string::npos) {

@@ -20,8 +20,8 @@ namespace trellis::device {
 
 inline constexpr int most_ends = 64, most_pending = 128;
 
-// TRELLIS_NRT_SENDRECV_PORT: core n listens at the n-th after it; on loopback, and on all addresses once a peer on
-// another host was named, which the job's secret lets prove itself. Throws system_error.
+// TRELLIS_NRT_SENDRECV_PORT: core n listens at this port plus n; on loopback alone, and on all addresses once a peer on
+// another host was named. Such a peer must know the job's secret. Throws system_error.
 int first_message_port();
 inline constexpr const char* message_port_variable = "TRELLIS_NRT_SENDRECV_PORT";
 
@@ -30,7 +30,7 @@ struct Parcel {
   std::size_t bytes = 0;
   std::function<void(std::byte* to)> read = {};
   std::function<void(const std::byte* from, std::size_t bytes)> write = {};
-  RankClock sent = {};  // when and where; a receiver learns it
+  RankClock sent = {};  // when it was sent and by which core; the receiver gets it with the message
 };
 
 class MessageRequest {
@@ -63,7 +63,7 @@ class MessageEnd {
 
  private:
   friend class CoreMessages;
-  void give(net::Descriptor);  // a peer that has come: of a receiving end
+  void give(net::Descriptor);  // to a receiving end: the connection of its peer
   void work();
   void move(MessageRequest&);
 

@@ -1,4 +1,4 @@
-// A device's channels over TCP: its messages begin with the first one, at the port of its core.
+// A device's channels over TCP. With the first channel, the device begins to listen at the port of its core.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class DeviceMessages : public Channels {
   std::shared_ptr<CoreMessages> messages_;
 };
 
-// Copies for a message take no time of their own: its time is known as a whole.
+// While this lives, copies take no simulated time: the time of a message is known as a whole.
 class FreeOfTime {
  public:
   explicit FreeOfTime(Device* device) : time_(device != nullptr ? device->simulated_time() : nullptr) {

@@ -67,7 +67,7 @@ net::Address canonical(const std::string& host, int port) try {
   throw std::system_error(std::make_error_code(std::errc::invalid_argument), e.what());
 }
 
-// Only an own address can be bound to.
+// An address is this machine's if a socket can be bound to it.
 net::Address canonical(const net::Address& address) {
   net::Address any_port = address;
   any_port.set_port(0);

@@ -42,7 +42,7 @@ net::Descriptor call(const CallHello&, const net::Address& listener, const net::
 void send_all(const net::Descriptor&, std::span<const std::byte>, const net::WaitLimit&);
 void receive_all(const net::Descriptor&, std::span<std::byte>, const net::WaitLimit&);
 
-// Of a value, as it is sent.
+// The bytes of a value, as it is sent.
 template <class T>
 std::span<const std::byte> bytes_in(const T& value) {
   return std::as_bytes(std::span(&value, 1));
@@ -71,7 +71,7 @@ class CallListener {
   CallListener(const CallListener&) = delete;
   CallListener& operator=(const CallListener&) = delete;
 
-  void listen_at(const net::Address& at) { reception_.listen(net::listen_at(at)); }  // there too
+  void listen_at(const net::Address& at) { reception_.listen(net::listen_at(at)); }  // at one more address
 
  private:
   void work();

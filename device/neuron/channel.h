@@ -23,7 +23,7 @@ class NeuronMessages : public Channels {
   class End;
   class Posted;
   std::unique_ptr<Channel> channel(bool sends, const PeerCore&);
-  void keep(TensorView&&);  // of a message that nobody asks for any more
+  void keep(TensorView&&);  // of a message that may still be under way, though its Message is gone
 
   const std::shared_ptr<NeuronRuntime> runtime_;
   const TensorsByAddress& tensors_;

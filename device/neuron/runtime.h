@@ -27,8 +27,8 @@ class NeuronRuntime {
   NeuronRuntime& operator=(const NeuronRuntime&) = delete;
 
   const nrt::NrtLibrary& library() const { return library_; }
-  // Throws for everything but success: OutOfMemory is the device's own affair, invalid_argument for what the caller
-  // could have known, else system_error.
+  // Throws unless the status is success: invalid_argument for a wrong argument or handle, Unsupported for a NEFF that
+  // can't run here, else system_error. A device itself turns lack of memory into OutOfMemory.
   void check(nrt::Status, std::string_view function) const;
   // Calls a function that must exist: check(need(f, "f")(...), "f") in one.
   template <class Function, class... Arguments>
@@ -38,7 +38,8 @@ class NeuronRuntime {
 
   // Joins a world, which all devices of a process share. Returns why the process cannot be in this one; empty: it is.
   std::string enter(std::uint64_t identity);
-  // The runtime's name for the world: another root, or a process without one, makes another world.
+  // The runtime's number for the world. It also depends on NEURON_RT_ROOT_COMM_ID; without that variable, each process
+  // has a world of its own.
   static std::uint64_t world_of(std::uint64_t identity);
   NativeTurn take_native_turn(int core);  // null: another has it
   // Keeps what work in flight still uses, until the runtime is closed.
@@ -51,7 +52,7 @@ class NeuronRuntime {
  private:
   std::string_view lacking(Capability) const;  // the function that it would need
   const nrt::NrtLibrary library_;
-  const char* (*last_error_)() = nullptr;  // of the stand-in alone
+  const char* (*last_error_)() = nullptr;  // null unless the library is this project's stand-in
   std::mutex mutex_;
   std::uint64_t world_ = 0;                         // 0: none yet
   std::map<int, std::weak_ptr<const void>> turns_;  // by core

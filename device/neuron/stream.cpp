@@ -11,7 +11,7 @@ NeuronStream::~NeuronStream() {
   thread_.reset();
   try {
     settle();
-  } catch (...) {  // nobody asked
+  } catch (...) {  // nobody is left to report it to
   }
 }
 

@@ -17,7 +17,7 @@ namespace trellis::device {
 
 class NeuronStream : public Stream {
  public:
-  NeuronStream(std::shared_ptr<NeuronRuntime>, int core, int queue);  // of those that a unit has, where it has several
+  NeuronStream(std::shared_ptr<NeuronRuntime>, int core, int queue);  // `queue`: which one, where a unit has several
   ~NeuronStream() override;
   NeuronStream(const NeuronStream&) = delete;
   NeuronStream& operator=(const NeuronStream&) = delete;
@@ -29,7 +29,7 @@ class NeuronStream : public Stream {
   struct Queued {
     nrt::ExecutionUnit unit = nrt::ExecutionUnit::tensor_op;
     std::function<nrt::Status(int queue, nrt::ErrorTracker*, nrt::Sequence*)> hand_in;
-    std::string_view function;            // that hand_in calls
+    std::string_view function;            // of libnrt, which hand_in calls
     std::function<void()> after = [] {};  // once it is done; it is destroyed then, too
   };
   void add(Queued);
@@ -40,7 +40,7 @@ class NeuronStream : public Stream {
     nrt::Sequence sequence;
     std::function<void()> after;
   };
-  bool try_now(Queued&);  // false: the queue is full, or another unit works
+  bool try_now(Queued&);  // false: the queue is full, or another unit's work is not done
   void wait_and_hand_in(Queued&);
   void settle();  // waits for the queues, and throws what they failed with
   void forget_done();

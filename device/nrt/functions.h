@@ -1,5 +1,5 @@
 // The functions of libnrt for memory, programs and cores: X(version of the SDK that has it, result, name, parameters).
-// 2.7 and 2.27 are the oldest of the public headers that were looked at which have the function: it may be older. The
+// The oldest public headers that were looked at are of 2.7 and 2.27: a function that they have may be older. The
 // headers of 2.28 lack nrt_get_dmabuf_fd_v2; its documentation names it, and libfabric declares it.
 #pragma once
 

@@ -95,7 +95,7 @@ Status nrta_is_completed(Sequence sequence, bool* done) {
   });
 }
 
-// The last sequence that is complete. If nothing was queued yet, none is.
+// Gives the last sequence that is complete; its count is 0 if none is.
 Status nrta_get_sequence(std::uint32_t core, ExecutionUnit unit, int queue, Sequence* out) {
   return call("nrta_get_sequence", [&](Runtime& r) {
     expect_given(out, "the sequence's place");

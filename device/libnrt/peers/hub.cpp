@@ -56,7 +56,7 @@ std::vector<Bytes> Hub::meet(const Coming& c, net::Deadline deadline) {
     meeting->why = fmt::format("of {} members these did not come in time:{}", c.members, missing);
     meeting->changed.notify_all();
   }
-  if (++meeting->gone == meeting->come) {  // whoever comes later meets anew
+  if (++meeting->gone == meeting->come) {  // whoever comes later begins another meeting
     auto& turn = meetings_[key];
     std::erase(turn, meeting);
     if (turn.empty()) meetings_.erase(key);

@@ -1,5 +1,5 @@
-// Hub: a gather of bytes among the members of a group, as each brings bytes and gets those of all. Members are threads
-// of this process, or of others that reach it by TCP.
+// Hub: an all_gather of bytes in a group: each member brings bytes and gets those of all. Members are threads of this
+// process, or of others that reach it by TCP.
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,7 @@ class Hub {
   std::shared_ptr<Meeting> meeting_for(const Coming&);
 
   std::mutex mutex_;
-  std::map<std::string, std::vector<std::shared_ptr<Meeting>>> meetings_;  // of a key, by their turn
+  std::map<std::string, std::vector<std::shared_ptr<Meeting>>> meetings_;  // by key, the earliest first
   bool stopped_ = false;
 };
 

@@ -1,4 +1,4 @@
-// The hub that processes share: device 0's serves it over TCP, a connection for each meeting.
+// The hub that processes share: device 0's process serves it over TCP, with a connection for each meeting.
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -128,7 +128,7 @@ class World::Server {
   Hub& hub_;
   const std::chrono::milliseconds timeout_;
   std::atomic<bool> ending_ = false;
-  std::list<Serving> serving_;              // of the listener's thread
+  std::list<Serving> serving_;              // used by the listener's thread alone
   std::unique_ptr<CallListener> listener_;  // last: its thread uses all members above
 };
 
