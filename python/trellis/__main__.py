@@ -13,7 +13,7 @@ def main() -> None:
         from trellis.nki.command.run import main as nki
 
         sys.exit(nki(sys.argv[2:]))
-    os.environ.setdefault("TRELLIS_PYTHON", sys.executable)  # whose packages `trellis simulate` is to have
+    os.environ.setdefault("TRELLIS_PYTHON", sys.executable)  # `trellis simulate` uses this interpreter's packages
     os.execv(PROGRAM, [PROGRAM, *sys.argv[1:]])
 
 

@@ -18,7 +18,7 @@ from trellis.nki.kernels.jit import settings
 __all__ = ["as_nki"]
 
 ROOTS = ("nki", "neuronxcc")
-# Of neuronxcc: the vendor's own kernels, which files import beside those that they define.
+# Modules of neuronxcc with the vendor's own kernels, which files import beside the kernels that they define.
 KERNELS = ("neuronxcc.nki.kernels", "neuronxcc.nki._private_kernels", "neuronxcc.nki._pre_prod_kernels")
 # What kernels import at the top of a file, and often do not use. These have stand-ins wherever they are imported.
 ABSENT = ("torch_xla", "torch_neuronx", "jax", "jax_neuronx", "neuron_dtypes", "transformers", "libneuronxla",

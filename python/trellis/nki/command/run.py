@@ -102,10 +102,10 @@ def while_read() -> Iterator[None]:
             sys.stdout.flush()
     except BrokenPipeError:
         reader = select.poll()
-        reader.register(sys.stdout, 0)  # it is told that the other end is closed, and of nothing else
+        reader.register(sys.stdout, 0)  # reports only that the other end is closed
         if not reader.poll(0):
-            raise  # a script's own pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written at the end of the interpreter
+            raise  # the pipe is one of the script's own
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for output at the interpreter's exit
         raise SystemExit(128 + signal.SIGPIPE) from None
 
 

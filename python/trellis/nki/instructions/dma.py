@@ -25,7 +25,7 @@ def check_inside(t: Any, oob_mode: Any) -> None:
     if not session().beta:
         raise error
     place, size = int(np.broadcast_to(t.flat, t.shape)[tuple(bad)]), t.memory.bytes // t.itemsize
-    plain = IndexError(f"index {place} is out of bounds for axis 0 with size {size}")  # as numpy, which it runs on
+    plain = IndexError(f"index {place} is out of bounds for axis 0 with size {size}")  # numpy raises the same
     plain.add_note(str(error))
     raise plain
 

@@ -127,7 +127,7 @@ def tensor_scalar(dst: Any, data: Any, op0: Any, operand0: Any, reverse0: bool =
         dst.write(values)
     arithmetic = {first, second} <= {"multiply", "add", "subtract", "max", "min", None}
     allowed: tuple[str, ...] = (V,) if first in BITS else (V, S, G) if arithmetic and session().limits.generation > 2 else (V, G)
-    if engine_of(engine) is None and "rsqrt" not in (first, second):  # GpSimd's is only asked for, or of rsqrt
+    if engine_of(engine) is None and "rsqrt" not in (first, second):  # GpSimd is used when asked for, or for rsqrt
         allowed = tuple(e for e in allowed if e != G)
     return emit("tensor_scalar", (dst,), (data, operand0, operand1), allowed=allowed, name="tensor_scalar",
                 engine=engine, attributes=scalar_attributes(first, operand0, reverse0, second, operand1, reverse1))

@@ -160,7 +160,7 @@ FUNCTIONS: dict[str, Function] = {
     "cos": np.cos, "tan": np.tan, "ceil": np.ceil, "floor": np.floor, "trunc": np.trunc, "negative": np.negative,
     "prelu": lambda x: x,
 }  # fmt: skip
-# nl has these, and sim/core has no function for them: another of one pass, for the time alone.
+# Functions of nl that sim/core lacks, and the functions of one pass that stand for them in timing.
 TIMED_AS = {"cos": "sin", "tan": "sin", "ceil": "copy", "floor": "copy", "trunc": "copy", "negative": "copy"}
 _FUNCTION_NAMES = {"absolute": "abs", "square_dx": "square", "bypass": "copy", "atan": "arctan", "log1p": "ln1p",
                    "swish": "silu", "isfinite": "is_finite"}  # fmt: skip

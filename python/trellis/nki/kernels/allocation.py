@@ -40,7 +40,7 @@ class LoopPlaces:
     def __init__(self) -> None:
         self.places: list[Place] = []
         self.outer = False  # there are loops in it
-        self.next: int | None = None  # in a later iteration: which of them comes next
+        self.next: int | None = None  # in a later iteration: the index of the next place
 
     def turn(self) -> None:
         self.next = 0

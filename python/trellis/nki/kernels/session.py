@@ -69,10 +69,10 @@ class Session:
     rank: int = 0
     barriers: dict[tuple[int, int], int] = field(default_factory=dict)  # of a buffer and a core: the last core_barrier
     meetings: set[tuple[int, int]] = field(default_factory=set)  # a buffer, and a core_barrier on it of any core
-    ones: Any = None  # a row of them, by which others are broadcast
+    ones: Any = None  # a row of ones, by which other rows are broadcast
     loops: list[Any] = field(default_factory=list)  # that are running, the outermost first: LoopPlaces
-    repeats: bool = True  # without arithmetic: a loop's iterations may be told from some of them
-    repeated: bool = False  # a loop was
+    repeats: bool = True  # without arithmetic, some iterations of a loop may stand for all
+    repeated: bool = False  # some iterations of a loop did
     _shared: dict[Any, Any] = field(default_factory=dict)
     _declared: dict[Any, int] = field(default_factory=dict)
     _lines: dict[tuple[CodeType, int], int] = field(default_factory=dict)

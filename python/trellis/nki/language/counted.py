@@ -27,7 +27,7 @@ class Counted(int):
     Comparisons by < and > change at most once along a loop, so they are the same for all iterations if they are for the
     first ones and the last. Equality holds at one place, which must be traced. Remainders, digits and keys ask the loop."""
 
-    slopes: dict[LoopWatch, int]  # of an iteration of each
+    slopes: dict[LoopWatch, int]  # by how much it grows with an iteration of each loop
 
     @staticmethod
     def of(value: int, slopes: dict[LoopWatch, int]) -> "Counted":

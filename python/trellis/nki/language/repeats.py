@@ -16,12 +16,12 @@ from trellis.nki.trace import COLUMNS, Fold, Trace, View
 
 __all__ = ["Repeated"]
 
-SAMPLES = 4  # the first may differ, and from the others come two equal steps
+SAMPLES = 4  # iterations traced first: the first one may differ, and the others show two equal steps
 FEWEST = SAMPLES + 3
-FOLDED_FROM = 100_000  # instructions of a loop
-FOLDED_ROWS = 20_000  # that are recorded of it, and
-FOLDED_KEPT = 4  # iterations at least
-LONG = 64  # iterations from which nki's own dialect, whose indices cost more to watch, is read so
+FOLDED_FROM = 100_000  # instructions from which a loop is folded
+FOLDED_ROWS = 20_000  # instructions of such a loop that are recorded, in
+FOLDED_KEPT = 4  # so many iterations at least
+LONG = 64  # iterations from which loops of nki's own dialect are shortened: its indices cost more to watch
 
 
 class Mark(NamedTuple):

@@ -89,7 +89,7 @@ MODULES = {"isa": "nki.isa", "language": "nki.language", "collectives": "nki.col
            "beta1_isa": "neuronxcc.nki.isa", "beta1_language": "neuronxcc.nki.language"}  # fmt: skip
 
 
-# What to write where a parameter is no more.
+# What to write instead of a parameter that was removed.
 INSTEAD = {"mask": "nki takes slices that end inside, min(end, size) (nki/migration/index.rst, Deprecation of masking)"}
 
 

@@ -14,7 +14,7 @@ from trellis.nki.trace import Buffer, Trace, View
 
 __all__ = ["box_in", "check_overlaps", "element_bytes"]
 
-MOST_PLACES = 1_000  # different ones of a kernel; beyond, nothing is looked for
+MOST_PLACES = 1_000  # different places in a kernel; with more, overlaps are not looked for
 
 
 @cache

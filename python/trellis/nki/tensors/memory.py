@@ -13,7 +13,7 @@ from trellis.nki.tensors.types import trellis_name
 __all__ = ["allocate", "Memory"]
 
 
-# Storage that a kernel has dropped, by size: what the system gives anew costs a fault for each page.
+# Storage that kernels have dropped, by size, to be used again: new memory costs a page fault for each page.
 KEPT_FROM, MOST_KEPT = 1 << 15, 1 << 28
 _kept: dict[int, list[Any]] = {}
 _kept_bytes = 0
@@ -47,7 +47,7 @@ class Memory:
         self.buffer, self.space, self.row_bytes, self.bytes = buffer, space, row_bytes, total
         self.written = False
         self.read = False
-        self.block: tuple[int, int] | None = None  # partitions, and bytes of each, where a tile has blocks: they follow
+        self.block: tuple[int, int] | None = None  # a tile with blocks: its partitions, and bytes of each; blocks follow each other
         self._data: Any = None
         self.accumulated: Any = None  # PSUM: which elements have been written
 

@@ -36,7 +36,7 @@ class NkiTensor(Access):
         self._array: Any = None
         self.name, self.region = name, region
 
-    # What kernels ask.
+    # What kernels ask of a tensor.
     @property
     def ndim(self) -> int:
         return len(self.shape)

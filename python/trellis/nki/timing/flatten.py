@@ -148,7 +148,7 @@ class _Columns:
 
     def _ring(self, engine: str) -> int:
         """With several rings for an engine's transfers, they take turns."""
-        if self.rings == 1 or _RINGS[engine] < _FURTHER_RINGS - 3:  # others trigger none that nobody asked for
+        if self.rings == 1 or _RINGS[engine] < _FURTHER_RINGS - 3:  # Tensor and Vector trigger only transfers asked of them
             return _RINGS[engine]
         self.turn[engine] += 1
         turn = self.turn[engine] % self.rings

@@ -32,7 +32,7 @@ class Pass:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.dropped: set[int] = set()
-        self.stands_for: dict[int, int] = {}  # a buffer: the one that has the same
+        self.stands_for: dict[int, int] = {}  # from a buffer to one with the same content
         self.writers: dict[int, int] = {}
         self.last_write: dict[int, int] = {}
         for outputs in trace.outputs:

@@ -41,7 +41,7 @@ class Timing:
     high: float
     least: float
     most: float
-    start: tuple[float, float, float]  # and end of a program, which nki.benchmark counts: as assumed, and its range
+    start: tuple[float, float, float]  # a program's start and end, which nki.benchmark counts: as assumed, and its range
     instructions: int
     engines: dict[str, float]  # the part of the time that each is busy; "dma": that any DMA engine is
     waits: tuple[str, ...]  # the three things that it waited for most, in words

@@ -13,8 +13,8 @@ from trellis.simulate.record.steps import Event
 
 __all__ = ["Priced", "price"]
 
-# Code of the runtime on each physical core, as Neuron's documentation of device memory says. Of `collectives`, which it names
-# beside it, no size is documented.
+# The runtime's code on each physical core, by Neuron's documentation of device memory. It names `collectives` as well, but
+# documents no size of them.
 _RUNTIME = 96 << 20
 
 

@@ -52,7 +52,7 @@ def classes(world: int, families: list[Family], records: dict[int, RankRecord]) 
         digest = record.hash()
         by_hash.setdefault(digest, RankClass([], [], record)).recorded.append(rank)
         votes = hash_at.setdefault(_place(rank, families, along), {})
-        votes[digest] = votes.get(digest, 0) + (1 if rank else 0)  # rank 0 is the one that prints
+        votes[digest] = votes.get(digest, 0) + (1 if rank else 0)  # rank 0 has no vote: it may do more, such as print
     assumed = []
     for rank in range(world):
         votes = hash_at[_place(rank, families, along)]

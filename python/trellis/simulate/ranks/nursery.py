@@ -35,7 +35,7 @@ class Forked:
 class Nursery:
     def __init__(self) -> None:
         told, telling = os.pipe()
-        # -P: a file of the folder that the command stands in, as types.py, is no module here.
+        # -P: files of the current folder, such as types.py, do not hide modules.
         words = [sys.executable, "-P", "-m", "trellis.simulate.world.nursery", str(telling)]
         self._process = subprocess.Popen(words, stdin=subprocess.PIPE, pass_fds=[telling])
         os.close(telling)

@@ -39,13 +39,13 @@ def _rank(line: str) -> NoReturn:
 def _end(alive: set[int]) -> NoReturn:
     for pid in alive:
         os.kill(pid, signal.SIGKILL)
-    os._exit(0)  # modules that were imported have nothing to say at its end
+    os._exit(0)  # the exit handlers of imported modules are skipped
 
 
 def _tell(told: int, what: str, alive: set[int]) -> None:
     try:
         os.write(told, f"{what}\n".encode())
-    except BrokenPipeError:  # who started this was killed
+    except BrokenPipeError:  # the process that started this one was killed
         _end(alive)
 
 
@@ -64,7 +64,7 @@ def main() -> NoReturn:
     os.set_inheritable(told, False)
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: who started this ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal: the process that started this one ends it
     _import()
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(woken)

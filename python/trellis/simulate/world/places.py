@@ -101,7 +101,7 @@ class Places:
                 self._made(torch.autograd._get_sequence_nr() - 1, place)
         else:
             place = self._forward.get(node._sequence_nr()) or self._before(node._sequence_nr())
-            if self._stack:  # what is computed again
+            if self._stack:  # the module is computed again
                 place = Place(self._stack[-1], place.line)
         self._last = place
         return place

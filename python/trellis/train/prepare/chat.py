@@ -47,7 +47,7 @@ class Template:
                 continue
             before, after = self._text(messages[:i], where, True), self._text(messages[: i + 1], where, False)
             if not whole.startswith(after) or not after.startswith(before):
-                # Templates leave out of earlier messages what later ones make needless.
+                # A template may drop from earlier messages what later ones make needless.
                 if i + 1 < len(messages):
                     self.skipped += 1
                     continue

@@ -156,7 +156,7 @@ class _SentencePiece(Tokenizer):
                                               bool(said.get("rstrip")))  # fmt: skip
         for word, number in _object(folder / "added_tokens.json").items():
             self._added.setdefault(int(number), _Added(word, False))
-        # One that is named, and was in the model all along.
+        # Special tokens that are named and were in the model all along.
         for word in (*self.words.values(), *map(_word, settings.get("additional_special_tokens") or [])):
             number = self._first.piece_to_id(word) if word else self._first.unk_id()
             if number != self._first.unk_id() and all(each.word != word for each in self._added.values()):
