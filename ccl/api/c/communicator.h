@@ -36,8 +36,8 @@ TRELLIS_API trellis_result trellis_comm_create_from_environment(trellis_comm* co
 // What the launcher told this process: its rank and the number of ranks, in the job and on this host. Any may be NULL.
 TRELLIS_API trellis_result trellis_launched(int* rank, int* ranks, int* local_rank, int* local_ranks);
 
-// How many devices CUDA's functions report: TRELLIS_DEVICES, or, when it is not set, as many as CPUs that this process
-// may keep busy or as ranks on this host, and at least 2.
+// How many devices CUDA's functions report: TRELLIS_DEVICES, or, when it is not set, the number of CPUs that this
+// process may keep busy, or of ranks on this host if that is more; at least 2.
 TRELLIS_API trellis_result trellis_devices(int* devices);
 
 // Creates all ranks of a communicator within this process: comms[0] to comms[ranks - 1]. Use each from a thread of its
@@ -76,22 +76,23 @@ TRELLIS_API trellis_result trellis_comm_grow(trellis_comm comm, int ranks, const
 
 // Waits for all operations. Fails when ranks made different calls that none of them could detect before: a send without
 // a receive, two roots of a broadcast. trellis_comm_destroy does the same. Afterwards the communicator accepts no
-// operations; another rank's, which would need this one, fail with TRELLIS_PEER_LOST.
+// operations; operations of other ranks that need this rank fail with TRELLIS_PEER_LOST.
 TRELLIS_API trellis_result trellis_comm_finalize(trellis_comm comm);
 
-// Ends running operations, here and on the other ranks, with TRELLIS_ABORTED, and what a group or the background does
-// with the communicator. It waits for none of them. From any thread. The handle stays valid.
+// Ends running operations with TRELLIS_ABORTED, here and on the other ranks, and cancels calls on the communicator that
+// a group has recorded or that run in the background. Waits for none of them. Any thread may call it. The handle stays
+// valid.
 TRELLIS_API trellis_result trellis_comm_abort(trellis_comm comm);
 
 // Finalizes the communicator if it has not failed, and frees the handle, whatever it returns. Cancels a creation in
-// progress. After an abort it waits for nobody. In a group that holds calls of the communicator, the group's end does
-// the rest, after these. NULL is ignored.
+// progress. After an abort it waits for nobody. If this thread's open group has recorded calls of the communicator, the
+// handle is freed at once, and the group's end finalizes the communicator after those calls. NULL is ignored.
 TRELLIS_API trellis_result trellis_comm_destroy(trellis_comm comm);
 
 // Reports the communicator's state: *state is TRELLIS_OK, TRELLIS_IN_PROGRESS, or the failure that ended it, whose
 // message trellis_last_error then returns. After trellis_comm_abort it is TRELLIS_IN_PROGRESS until no operation of
-// this rank uses its buffers any more. Any failure of an operation on a stream ends the communicator. From any thread.
-// The function itself fails only for a bad handle.
+// this rank uses its buffers any more. Any failure of an operation on a stream ends the communicator. Any thread may
+// call this function. It fails only for a bad handle.
 TRELLIS_API trellis_result trellis_comm_async_error(trellis_comm comm, trellis_result* state);
 
 TRELLIS_API trellis_result trellis_comm_rank(trellis_comm comm, int* rank);

@@ -5,8 +5,8 @@
 //   trellis_comm_create(&comm, ranks, &id, rank, &config);
 //
 // A field that is left as TRELLIS_CONFIG_INIT sets it takes the value of the environment variable named beside it; if
-// that is not set, the default, which follows the name. The struct may grow at its end. `size` tells the library which
-// fields the program knows, so never change `size` or `version`.
+// that is not set, the default, which stands in parentheses. The struct may grow at its end. `size` tells the library
+// which fields the program knows, so never change `size` or `version`.
 #pragma once
 
 #include "ccl/api/c/result.h"
@@ -21,17 +21,17 @@ enum { TRELLIS_ON = 1, TRELLIS_OFF = 2 };
 typedef struct trellis_config {
   size_t size;
   int version;
-  int nonblocking;        // 1: creating, splitting, shrinking, growing and finalizing run in the background
-  double timeout_s;       // TRELLIS_TIMEOUT, 30: seconds that a rank waits for another one
-  const char* algorithm;  // TRELLIS_ALGORITHM, "": "ring", or "all_reduce=mesh,all_gather=ring"; "": the table's choice
-  const char* selections;  // TRELLIS_SELECTIONS, "": file of the selection table; "": the built-in table
-  const char* transport;   // TRELLIS_TRANSPORT, "": "loopback" or "shared_memory"; "": shared_memory
-  const char* rounding;    // TRELLIS_ROUNDING, "nearest": or "truncate", "stochastic": sums in narrow types, and `wire`
-  const char* dump;        // TRELLIS_DUMP, "": folder for the flight recorder's files; "": none
-  uint64_t seed;           // TRELLIS_SEED, 0: seed of stochastic rounding
-  int single_copy;         // TRELLIS_SINGLE_COPY, TRELLIS_OFF: read large buffers from the peer's own memory
-  int wire;                // TRELLIS_WIRE, TRELLIS_F32: or TRELLIS_BF16: f32 is rounded to bf16 for sending
-  const char* machine;     // TRELLIS_MACHINE, "host": the table's rules for it come before those for any machine
+  int nonblocking;         // 1: creating, splitting, shrinking, growing and finalizing run in the background
+  double timeout_s;        // TRELLIS_TIMEOUT (30): seconds that a rank waits for another one
+  const char* algorithm;   // TRELLIS_ALGORITHM (""): "ring", "all_reduce=mesh,all_gather=ring"; "": by the table
+  const char* selections;  // TRELLIS_SELECTIONS (""): file of the selection table; "": the built-in table
+  const char* transport;   // TRELLIS_TRANSPORT (""): "libfabric", ...; "": shared_memory on one host, else hybrid
+  const char* rounding;    // TRELLIS_ROUNDING ("nearest"): or "truncate", "stochastic"; of narrow sums and of `wire`
+  const char* dump;        // TRELLIS_DUMP (""): folder for the flight recorder's files; "": none
+  uint64_t seed;           // TRELLIS_SEED (0): seed of stochastic rounding
+  int single_copy;         // TRELLIS_SINGLE_COPY (TRELLIS_OFF): if on, large buffers are read from the peer's memory
+  int wire;                // TRELLIS_WIRE (TRELLIS_F32): with TRELLIS_BF16, f32 is rounded to bf16 for sending
+  const char* machine;     // TRELLIS_MACHINE ("host"): the table's rules for it come before those for any machine
 } trellis_config;
 
 #define TRELLIS_CONFIG_INIT \

@@ -1,5 +1,6 @@
 // Memory, streams and events of this process's device: the host, or what TRELLIS_DEVICE names. "sim:trn2.48xlarge": a
-// simulated core with time; "neuron": a NeuronCore. A launched process has the core of its rank.
+// core of a simulated machine, with simulated time; "neuron": a NeuronCore. A launched process has the core of its
+// rank.
 //
 // Buffers may be in any memory. Peers can read memory from trellis_alloc directly, so large operations on it move fewer
 // bytes.
@@ -22,27 +23,27 @@ typedef struct trellis_event_opaque* trellis_event;
 // NULL.
 TRELLIS_API trellis_result trellis_alloc(void** memory, size_t bytes);
 
-// NULL is ignored. TRELLIS_INVALID_ARGUMENT: the address is not from trellis_alloc, or has been freed: what the library
-// allocated for itself, or another function for its caller, cannot be freed by it.
+// NULL is ignored. TRELLIS_INVALID_ARGUMENT: the address is not from trellis_alloc, or has been freed. Memory that the
+// library allocated for itself, or through another function, cannot be freed here.
 TRELLIS_API trellis_result trellis_free(void* memory);
 
-// The same in the name of another function, which an out-of-memory error lists among the holders of memory. What was
-// allocated in one name can be freed in that name only.
+// The same under the name `function`: an out-of-memory error lists the names among the holders of memory, and memory
+// can be freed only under the name under which it was allocated.
 TRELLIS_API trellis_result trellis_alloc_by(const char* function, void** memory, size_t bytes);
 TRELLIS_API trellis_result trellis_free_by(const char* function, void* memory);
 
-// Bytes that are allocated and have not been freed, with what communicators use.
+// Bytes that are allocated and have not been freed, including what communicators use.
 TRELLIS_API trellis_result trellis_allocated_bytes(size_t* bytes);
 
-// How many bytes of the host's memory this process can still have, and could have in all: the machine's, or what the
-// containers and services that it is in allow. Either may be NULL; 0: the system does not tell.
+// How many bytes of the host's memory this process can still get, and could get in all: those of the machine, or fewer
+// if its container or service has a limit. Either pointer may be NULL; 0: the system does not tell.
 TRELLIS_API trellis_result trellis_host_memory(size_t* available, size_t* total);
 
 // The device's name: "host", "sim:trn2.48xlarge core 3". The text lives as long as the process.
 TRELLIS_API trellis_result trellis_device_name(const char** name);
 
-// The device's time in picoseconds, since some moment. On a simulated core it is the machine's time, which the calling
-// thread's work alone moves.
+// The device's time in picoseconds since some moment. On a simulated core, it is the simulated time that the calling
+// thread's work has reached.
 TRELLIS_API trellis_result trellis_device_time(int64_t* picoseconds);
 
 // Copies on the stream. The ranges must not overlap.
@@ -65,11 +66,11 @@ TRELLIS_API trellis_result trellis_stream_query(trellis_stream stream);
 // TRELLIS_INVALID_USAGE.
 TRELLIS_API trellis_result trellis_stream_call(trellis_stream stream, void (*work)(void*), void* argument);
 
-// The same, but dropped(argument) is called instead if the work is not done because earlier work failed.
+// The same, but if the work is not done because earlier work failed, dropped(argument) is called instead.
 TRELLIS_API trellis_result trellis_stream_call_or(trellis_stream stream, void (*work)(void*), void (*dropped)(void*),
                                                   void* argument);
 
-// *inside: 1 in work that a stream has called, 0 elsewhere.
+// *inside: 1 if a stream runs the caller as part of its work, 0 otherwise.
 TRELLIS_API trellis_result trellis_stream_work(int* inside);
 
 // Default streams, as in CUDA: there is one for each number from 0, and it orders the streams created for that number.
@@ -81,7 +82,8 @@ TRELLIS_API trellis_result trellis_default_stream(int number, trellis_stream* st
 TRELLIS_API trellis_result trellis_default_streams_use(void);
 TRELLIS_API trellis_result trellis_ordered_stream_create(int number, trellis_stream* stream);
 
-// The calling thread's own stream of these; the same each time. When the thread ends, another thread may get it.
+// The calling thread's own stream among those of this number; the same each time. When the thread ends, another thread
+// may get it.
 TRELLIS_API trellis_result trellis_thread_stream(int number, trellis_stream* stream);
 
 TRELLIS_API trellis_result trellis_event_create(trellis_event* event);

@@ -73,7 +73,7 @@ typedef struct trellis_pair {
   int source, target;
 } trellis_pair;
 
-// One operation, in the general form of all the functions above, with the collectives that have no function. Leave
+// One operation, in a general form that covers all the functions above and the collectives without a function. Leave
 // fields that the collective does not use as TRELLIS_CALL_INIT sets them. The struct may grow, as trellis_config may.
 typedef struct trellis_call {
   size_t size;

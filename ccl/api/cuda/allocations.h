@@ -15,7 +15,7 @@ class Allocations {
     const std::lock_guard lock(mutex_);
     known_.insert_or_assign(static_cast<const char*>(begin), bytes);
   }
-  // Its bytes; none: it is not known.
+  // Returns the allocation's bytes, or nullopt if no known allocation begins there.
   std::optional<std::size_t> remove(void* begin) {
     const std::lock_guard lock(mutex_);
     const auto found = known_.find(static_cast<const char*>(begin));

@@ -1,4 +1,5 @@
-// Boundary between C++ and CUDA's runtime API: no exception leaves a function, and what stream work calls cannot wait.
+// Boundary between C++ and CUDA's runtime API: no exception leaves a function, and none waits when a stream's work
+// calls it.
 #pragma once
 
 #include <new>
@@ -22,7 +23,8 @@ cudaError_t guarded(Body&& body) noexcept {
   }
 }
 
-// The same for a function that waits for streams. A stream's own work gets an error: it could wait for itself.
+// The same for a function that waits for streams. Called from a stream's work, which it could wait for, it returns an
+// error.
 template <class Body>
 cudaError_t guarded_wait(Body&& body) noexcept {
   if (in_stream_work()) return noted(cudaErrorNotPermitted);

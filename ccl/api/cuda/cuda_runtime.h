@@ -39,14 +39,14 @@ TRELLIS_CUDA cudaError_t cudaMalloc(void** memory, size_t bytes);
 TRELLIS_CUDA cudaError_t cudaMallocHost(void** memory, size_t bytes);
 TRELLIS_CUDA cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned int flags);
 
-// Wait for the device, as in CUDA. NULL is ignored. cudaErrorInvalidValue: the memory is not from cudaMalloc, or, for
-// cudaFreeHost, from cudaMallocHost or cudaHostAlloc; or it has been freed.
+// Both wait for the device, as in CUDA. NULL is ignored. cudaErrorInvalidValue: the memory is not from cudaMalloc, or,
+// for cudaFreeHost, from cudaMallocHost or cudaHostAlloc; or it has been freed.
 TRELLIS_CUDA cudaError_t cudaFree(void* memory);
 TRELLIS_CUDA cudaError_t cudaFreeHost(void* memory);
 
-// Functions without Async, and all on the default stream, are done when they return. For the others, as in CUDA:
-// cudaMemcpyHostToDevice from memory that was not allocated above has read it when it returns; cudaMemcpyDeviceToHost
-// into such memory has written it.
+// Functions without Async, and all functions on the default stream, are done when they return. For the others, as in
+// CUDA: cudaMemcpyHostToDevice from memory that was not allocated above has read it when it returns;
+// cudaMemcpyDeviceToHost into such memory has written it.
 TRELLIS_CUDA cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, enum cudaMemcpyKind kind);
 TRELLIS_CUDA cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, enum cudaMemcpyKind kind,
                                          cudaStream_t stream TRELLIS_CUDA_DEFAULT(NULL));

@@ -17,7 +17,8 @@ Allocations& allocations() {
 
 namespace {
 
-// What cudaMalloc gave is not cudaFreeHost's to free, nor the other way.
+// Different names, so that cudaFreeHost refuses memory from cudaMalloc, and cudaFree refuses memory from
+// cudaMallocHost.
 constexpr const char *of_device = "cudaMalloc", *of_host = "cudaMallocHost";
 
 cudaError_t allocate(const char* function, void** memory, size_t bytes) {

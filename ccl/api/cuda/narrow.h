@@ -66,7 +66,7 @@ using E5M2 = NarrowFormat<5, 2, 0x7B, 0x7E, true>;
 template <class N>
 using Arithmetic = typename std::enable_if<std::is_arithmetic<N>::value, int>::type;
 
-// Base of all types with that format.
+// Base of the types that store a value in this format.
 template <class Own, class Format_, class Storage>
 struct Narrow {
   Narrow() = default;

@@ -11,7 +11,7 @@ namespace {
 
 using Time = std::chrono::steady_clock;
 
-// CUDA's event also records the time.
+// An event as CUDA has it: it also knows the time at which its stream reached it.
 class Event {
  public:
   Event() { created_ = trellis_event_create(&event_); }

@@ -6,8 +6,8 @@
 #include "ccl/api/cuda/qualifiers.h"
 #include "ccl/api/cuda/vectors.h"
 
-// The first version with everything that is provided here. Programs that test the version, as for graphs, then do
-// without.
+// The first version of CUDA that has everything provided here. Programs that test the version before they use a later
+// feature, such as graphs, then do without it.
 #define CUDART_VERSION 10000
 
 typedef enum cudaError {
@@ -20,7 +20,7 @@ typedef enum cudaError {
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
   cudaErrorLaunchFailure = 719,  // an operation on a stream failed or was aborted; it and later work were not done
-  cudaErrorNotPermitted = 800,   // a host function or callback called what waits for streams
+  cudaErrorNotPermitted = 800,   // a host function or callback called a function that waits for streams
   cudaErrorUnknown = 999
 } cudaError_t;
 

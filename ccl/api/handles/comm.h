@@ -17,11 +17,12 @@ namespace trellis::ccl::api {
 class Comm {
  public:
   explicit Comm(bool nonblocking) : nonblocking_(nonblocking) {}
-  ~Comm();  // as close(), but nobody hears of a failure
+  ~Comm();  // as close(), but ignores a failure
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
 
-  // For one call. Throws Usage when it is in progress or finalized; if its creation failed, that error.
+  // The communicator, for one call. Throws UsageError if a job is in progress or after finalize; if the creation
+  // failed, its error.
   Communicator& ready() const;
   Communicator& made() const;  // the same, but also when it has failed since, or was finalized
 
@@ -39,12 +40,12 @@ class Comm {
   // Cancels the job in progress, or aborts running operations. Waits for neither.
   void give_up();
 
-  // Waits for the job and for the operations in progress; not for a job that a group has only recorded. Throws what
-  // finalize() finds, unless it had failed before.
+  // Waits for the running job and for the operations in progress, but not for a job that a group has only recorded.
+  // Throws what finalize() finds, unless the communicator had failed before.
   void close();
 
-  // Stages of a job: accepted by the call, which a group only records; done in this or another thread; completed with
-  // its outcome.
+  // Stages of a job: none in progress; recorded by a group, which starts it at its end; running, in this or another
+  // thread.
   enum class Stage : std::uint8_t { none, recorded, running };
   void take(Stage);
   void start();                                  // the recorded job

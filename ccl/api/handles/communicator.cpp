@@ -34,9 +34,9 @@ std::unique_ptr<Communicator> divided(Communicator& parent, std::optional<int> c
   return parent.shrink({})->split(color, key);
 }
 
-// Lets an aborted communicator go. Its operations end soon, and are given a second. What takes longer ends without the
-// caller: a job in progress keeps the communicator, and else a thread does, while a stream has work before an
-// operation.
+// Releases an aborted communicator. Its operations usually end soon; unless a stream's work is the caller, waits up to
+// a second for them. Operations may take longer if a stream has other work before them; then the job in progress, or
+// else a new thread, keeps the communicator until they have ended.
 void let_go(std::shared_ptr<Comm> aborted) {
   int inside = 0;
   trellis_stream_work(&inside);

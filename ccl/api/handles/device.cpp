@@ -29,7 +29,8 @@ void expect_another(const StreamUse& stream, const char* what) {
     throw UsageError(fmt::format("a stream's own work cannot {} it: it would wait for itself", what));
 }
 
-// One piece of a stream's work. Destroyed with the stream's copy of it, whether or not it has run.
+// One piece of a stream's work, destroyed with the stream's copy of it. If the work was not run by then, `dropped` is
+// called.
 class Piece {
  public:
   using Function = void (*)(void*);
@@ -54,7 +55,7 @@ class Piece {
   bool ran_ = false;
 };
 
-// The holder of memory that the function gives out.
+// Checks the name under which memory is allocated, which an out-of-memory error lists.
 std::string_view function_named(const char* function) {
   require(function, "function");
   if (*function == '\0') throw std::invalid_argument("function is empty: expected the name of one that allocates");

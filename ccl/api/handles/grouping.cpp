@@ -15,7 +15,7 @@ struct Grouping {
   std::unique_ptr<Group> operations = {};
   std::vector<AsyncJob> jobs = {};
   std::vector<std::shared_ptr<void>> kept = {};
-  std::vector<std::shared_ptr<Comm>> closing = {};  // destroyed in the group
+  std::vector<std::shared_ptr<Comm>> closing = {};  // communicators that the program destroyed within the group
   std::exception_ptr failed = {};
 };
 
@@ -34,7 +34,7 @@ void end(Comm* owner, Comm* parent, const std::exception_ptr& failed) {
   if (owner != nullptr) owner->end(failed);
 }
 
-// An abort that came before the work leaves it undone.
+// Runs the work, unless one of the communicators was aborted before. Returns the failure, or null.
 std::exception_ptr do_now(Comm* owner, Comm* parent, const std::function<void()>& work) {
   std::exception_ptr failed;
   try {
@@ -49,7 +49,7 @@ std::exception_ptr do_now(Comm* owner, Comm* parent, const std::function<void()>
   return failed;
 }
 
-// The thread keeps both communicators, and belongs to one of them.
+// Runs the job in a thread, which keeps both communicators alive. One of them owns the thread and joins it.
 void do_beside(const AsyncJob& job) {
   Comm& place = job.owner ? *job.owner : *job.parent;
   place.do_beside(
@@ -60,7 +60,7 @@ void drop(const Grouping& g, const std::exception_ptr& because) {
   for (const AsyncJob& job : g.jobs) end(job.owner.get(), job.parent.get(), job.owner ? because : nullptr);
 }
 
-// What was destroyed in the group. Returns the first failure.
+// Closes the communicators that were destroyed within the group. Returns the first failure.
 std::exception_ptr close_all(const Grouping& g) {
   std::vector<std::exception_ptr> failed(g.closing.size());
   {

@@ -1,5 +1,5 @@
-// What a handle's number says: its kind's tag, which no address has, a generation, and a slot's index. The generations
-// of a forked process begin elsewhere than its parent's, whose handles it so tells from its own.
+// A handle is a number made of its kind's tag, which no address has in these bits, a generation, and a slot's index. A
+// forked process starts at other generations than its parent, so it recognizes the parent's handles.
 #pragma once
 
 #include <fmt/format.h>

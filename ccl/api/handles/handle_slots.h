@@ -1,4 +1,4 @@
-// The slots of a handle table, which never move: each has an object, its generation, and who uses it now.
+// The slots of a handle table, which never move. Each holds an object, its generation, and the number of its users.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ template <class T>
 struct HandleSlot {
   std::atomic<std::uint64_t> generation = 0;  // odd: alive
   std::atomic<std::uint64_t> users = 0;
-  std::atomic<bool> retired = false;  // whoever leaves last frees it
+  std::atomic<bool> retired = false;  // the last user frees the slot
   std::shared_ptr<T> object = {};
 };
 
@@ -32,7 +32,7 @@ class HandleSlots {
     return block == nullptr ? nullptr : block + index % slots_in_block;
   }
 
-  // Its index, and the generation that it now has.
+  // Stores the object in a free slot. Returns the slot's index and its new generation.
   std::pair<std::uint32_t, std::uint64_t> fill(std::shared_ptr<T> object) {
     const std::lock_guard lock(mutex_);
     if (free_.empty()) grow();

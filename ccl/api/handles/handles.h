@@ -79,10 +79,10 @@ class Handles {
     return {slot, index};
   }
 
-  // By whoever finds it without users. A retired slot has no new ones.
+  // Whoever finds a retired slot without users frees it. Its handle is invalid already, so it gets no new users.
   void free_retired(Slot& slot, std::uint32_t index) {
     while (slot.users == 0 && slot.retired.exchange(false)) {
-      if (slot.users != 0) {  // it was another's slot when this looked first
+      if (slot.users != 0) {  // between the two checks, the slot was freed and got another object, which is in use
         slot.retired = true;
         continue;
       }

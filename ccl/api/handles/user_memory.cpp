@@ -20,7 +20,7 @@ void* UserMemory::allocate(device::Device& device, std::string_view function, st
   return memory;
 }
 
-// Whoever takes the entry frees the memory: of two that free it at once, one.
+// Only the thread that removes the entry frees the memory, even if two threads free it at once.
 void UserMemory::release(device::Device& device, std::string_view function, void* memory) {
   if (memory == nullptr) return;
   {

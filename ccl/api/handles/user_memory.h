@@ -1,5 +1,5 @@
-// Memory that the program has allocated, and by which function: only that function's counterpart frees it. What the
-// library allocates for itself is not here, so no address that the program has can free it.
+// Records the memory that the program has allocated, and by which function: only that function's counterpart frees it.
+// Memory that the library allocates for itself is not recorded, so the program cannot free it.
 #pragma once
 
 #include <cstddef>

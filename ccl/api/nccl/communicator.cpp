@@ -9,7 +9,7 @@
 #include "ccl/api/nccl/refusal.h"
 #include "ccl/api/nccl/translate.h"
 
-// From whatever CUDA runtime the program uses, ours or another; it may have none.
+// Functions of the CUDA runtime that the program uses, ours or another; null if it uses none.
 extern "C" __attribute__((weak)) int cudaGetDevice(int*);
 extern "C" __attribute__((weak)) int cudaGetDeviceCount(int*);
 
@@ -22,7 +22,8 @@ int current_device() {
   return cudaGetDevice != nullptr && cudaGetDevice(&device) == 0 ? device : 0;
 }
 
-// Those of ncclCommInitAll: without a list, 0 to ndev - 1. Without a CUDA runtime numbers are labels.
+// Checks the devices of ncclCommInitAll; without a list they are 0 to ndev - 1. Without a CUDA runtime, numbers are
+// labels.
 void check_devices(int ndev, const int* devlist) {
   int count = 0;
   const bool known = cudaGetDeviceCount != nullptr && cudaGetDeviceCount(&count) == 0;

@@ -41,13 +41,13 @@ TRELLIS_NCCL(ncclResult_t, ncclCommInitRankScalable, ncclComm_t* newcomm, int nr
              ncclUniqueId* commIds, ncclConfig_t* config);
 
 // Creates all `ndev` ranks of a communicator in this process. ncclCommCuDevice reports the numbers in devlist, or 0 to
-// ndev - 1. With a CUDA runtime they must be those of devices that there are; one may be named twice.
+// ndev - 1. If the program uses a CUDA runtime, they must be numbers of its devices; devlist may name one twice.
 TRELLIS_NCCL(ncclResult_t, ncclCommInitAll, ncclComm_t* comm, int ndev, const int* devlist);
 
-// Finalize waits for all operations; the communicator then accepts no more, and another rank's, which would need this
-// one, fail with ncclRemoteError. Destroy does the same and frees the handle.
+// Finalize waits for all operations; the communicator then accepts no more, and operations of other ranks that need
+// this rank fail with ncclRemoteError. Destroy does the same and frees the handle.
 // Abort ends running operations on every rank and frees the handle; streams with such operations report an error. It
-// never waits, also for what a group holds: ccl/api/nccl/README.md says what each does there.
+// never waits, not even for a group that holds calls: ccl/api/nccl/README.md says what each function does there.
 // Revoke, allowed once, ends running operations but keeps the handle: the async error is then ncclSuccess, and the
 // communicator can be split, shrunk and destroyed. NULL is ignored.
 TRELLIS_NCCL(ncclResult_t, ncclCommFinalize, ncclComm_t comm);

@@ -19,7 +19,7 @@ struct Message {
   auto operator<=>(const Message&) const = default;
 };
 
-// A communicator, whose ranks of this process have handles of their own.
+// A communicator. Each of its ranks in this process has a handle of its own.
 struct Members {
   int ranks = 0;
   std::vector<std::pair<trellis_comm, int>> handles = {};  // with the rank
@@ -31,7 +31,7 @@ struct Members {
   }
 };
 
-// Handles of as many ranks belong to one communicator until one of them has a rank again.
+// Handles are taken for those of one communicator if its size is the same and no rank occurs twice.
 Members& members_of(std::vector<Members>& all, const GroupCall& call) {
   for (Members& m : all)
     if (std::ranges::find(m.handles, std::pair(call.comm, call.place.rank)) != m.handles.end()) return m;
@@ -80,7 +80,7 @@ class Text {
     if (bytes > 0 && ranks > 1) text_ += fmt::format("{} t{} {}B on 0-{}{}\n", name, tasks_++, bytes, ranks - 1, rest);
   }
 
-  // Messages are begun at once, and collectives after them.
+  // Messages start at once, each on its own stream; collectives start after them.
   void message(const std::string& from, const std::string& to, std::size_t bytes) {
     if (bytes == 0) return;
     text_ += fmt::format("send_recv t{} {}B from {} to {} stream m{}\n", tasks_, bytes, from, to, tasks_);
@@ -106,7 +106,7 @@ class Text {
     for (const Message& one : rest) message(std::to_string(one.source), std::to_string(one.target), one.bytes);
   }
 
-  // To every other rank as much: an all_to_all.
+  // Equal messages to every other rank are written as one all_to_all.
   void all_do(std::vector<std::pair<int, std::size_t>> shifts, int ranks) {
     std::ranges::sort(shifts);
     bool to_all = static_cast<int>(shifts.size()) == ranks - 1 && ranks > 2;
@@ -122,7 +122,7 @@ class Text {
     for (const auto& [by, bytes] : shifts) shift(by, bytes, ranks);
   }
 
-  // In rounds, in each of which a rank stands once.
+  // Writes up to three rounds. Within a round, each rank either sends or receives, and only once.
   void shift(int by, std::size_t bytes, int ranks) {
     const int cycle = ranks / std::gcd(ranks, by);
     std::string from[3], to[3];

@@ -7,20 +7,21 @@
 
 namespace trellis::nccl {
 
-// A call of a group, as it is priced.
+// A call of a group, reduced to what its time depends on.
 struct GroupCall {
   trellis_comm comm;
   NcclPlace place;
   trellis_collective collective;  // TRELLIS_SEND_RECV: one end of a message
   std::size_t bytes;              // of the larger buffer, or of the message
   int other;                      // the root, or the peer
-  bool sends;                     // the message, rather than receive it
+  bool sends;                     // whether this rank sends the message, or receives it
 };
 
-// Microseconds; NCCL_UNDEF_FLOAT where TRELLIS_SIMULATE is not set. The ranks of each communicator are the machine's
-// first ones. All ranks make the same collectives; of messages, those are known whose end is among the calls. A rank
-// alone that sends to the rank d places further, and receives as much from the one d places before, is taken to do what
-// all ranks do. Throws Refused, naming the variable, where the machine is unknown or has fewer ranks.
+// Returns microseconds; NCCL_UNDEF_FLOAT if TRELLIS_SIMULATE is not set. The ranks of each communicator are placed on
+// the machine's first ranks. All ranks are assumed to make the same collectives. Only messages with one end among the
+// calls are known. If the calls are of one rank alone, which sends to the rank d places further and receives as much
+// from the rank d places before, all ranks are assumed to do so. Throws RefusedCall, which names the variable, if the
+// machine is unknown or has fewer ranks.
 float estimate(const std::vector<GroupCall>&);
 
 }  // namespace trellis::nccl

@@ -5,7 +5,7 @@
 // thread, after the work that the device's other streams hold (as on CUDA's default stream), and return when done.
 // Settings that mean nothing on a host (numbers of thread blocks, traffic classes) are accepted without effect.
 // Functions that cannot work (one-sided operations) return ncclInvalidUsage. Each function has a twin with the prefix
-// p, which a tool that replaces the function calls.
+// p: a profiling tool that replaces the function calls its twin.
 #pragma once
 
 #define NCCL_H_  // tells programs that it was included

@@ -30,19 +30,19 @@ struct NcclPlace {
   int rank, ranks;
 };
 
-// The members of a communicator in this process; one rank of it.
+// One rank of a communicator.
 class NcclComm {
  public:
   NcclComm(trellis_comm comm, int device) : comm_(comm), device_(device) {}
 
   trellis_comm comm() const { return comm_; }
-  trellis_comm for_operations() const;  // throws Refused when it was revoked or suspended
+  trellis_comm for_operations() const;  // throws RefusedCall when it was revoked or suspended
   int device() const { return device_; }
   trellis_stream stream_of(cudaStream_t) const;  // default streams are those of the communicator's device
-  NcclPlace place() const;                       // throws Refused while it is being created, or if that failed
+  NcclPlace place() const;                       // throws RefusedCall while it is being created, or if that failed
 
   int add(Scaling);
-  Scaling scaling(ncclRedOp_t) const;  // throws Refused, as do the next three
+  Scaling scaling(ncclRedOp_t) const;  // throws RefusedCall, as do the functions below
   void remove(ncclRedOp_t);
   void* add(void* begin, std::size_t bytes, bool window);
   NcclRegion region(const void* handle, bool window) const;

@@ -9,7 +9,7 @@ using namespace trellis::nccl;
 
 namespace {
 
-// For ncclGroupSimulateEnd.
+// Records the call in the open group, for ncclGroupSimulateEnd.
 void note(const trellis_call& call, const NcclComm& nccl_comm) {
   const NcclPlace place = nccl_comm.place();
   const bool whole = call.collective == TRELLIS_ALL_REDUCE || call.collective == TRELLIS_BROADCAST ||

@@ -72,15 +72,15 @@ TRELLIS_NCCL(ncclResult_t, ncclWaitSignal, int nDesc, ncclWaitSignalDesc_t* sign
 
 // Between start and the outermost end, this thread's calls are recorded. The end runs them together: first those that
 // create communicators, then sends and receives at once, then each communicator's collectives in order. If a call
-// failed, the end returns that failure and does nothing of the group. SimulateEnd does nothing of it either, and says
-// how many microseconds it would take on the machine that TRELLIS_SIMULATE names; without it, NCCL_UNDEF_FLOAT.
+// failed, the end returns that failure and does nothing of the group. SimulateEnd discards the group and tells how many
+// microseconds it would take on the machine that TRELLIS_SIMULATE names; without that variable, NCCL_UNDEF_FLOAT.
 TRELLIS_NCCL(ncclResult_t, ncclGroupStart, void);
 TRELLIS_NCCL(ncclResult_t, ncclGroupEnd, void);
 TRELLIS_NCCL(ncclResult_t, ncclGroupSimulateEnd, ncclSimInfo_t* simInfo);
 
-// An operator that multiplies this rank's elements by the scalar, which has the type `datatype`, before adding them.
-// For collectives of `comm` and `datatype`. ncclScalarHostImmediate: the scalar is read now; ncclScalarDevice: by each
-// call, after the work that its stream holds.
+// An operator that multiplies this rank's elements by the scalar, which has the type `datatype`, before adding them. It
+// serves collectives of `comm` and `datatype`. ncclScalarHostImmediate: the scalar is read now; ncclScalarDevice: each
+// call reads it, after the work that its stream holds.
 TRELLIS_NCCL(ncclResult_t, ncclRedOpCreatePreMulSum, ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,
              ncclScalarResidence_t residence, ncclComm_t comm);
 TRELLIS_NCCL(ncclResult_t, ncclRedOpDestroy, ncclRedOp_t op, ncclComm_t comm);

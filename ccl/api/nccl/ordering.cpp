@@ -9,7 +9,7 @@
 namespace trellis::nccl {
 namespace {
 
-// What this thread's open groups use and do.
+// The streams and operations of this thread's open groups.
 struct Used {
   int depth = 0;
   std::vector<trellis_stream> defaults, others;

@@ -7,11 +7,11 @@
 
 namespace trellis::nccl {
 
-// For an operation: returns the stream to pass on. In a group the waiting is left to its end. All of these throw
-// Refused.
+// Called before an operation: returns the C API's stream for it; null: the calling thread runs it. On a default stream,
+// it waits for the other streams first; in a group, the group's end does so. The functions here throw RefusedCall.
 trellis_stream enter(const NcclComm&, cudaStream_t);
 
-// For a call that waits for streams or for other ranks: a function that a stream runs could wait for itself.
+// Throws if a stream runs the caller: a call that waits for streams or other ranks could there wait for itself.
 void expect_outside_streams();
 
 // Waits until the stream has done the work that it holds.
@@ -22,6 +22,6 @@ trellis_result close_group();   // the outermost one runs the group
 trellis_result forget_group();  // the outermost one discards the group
 
 void note_in_group(const GroupCall&);     // kept while a group is open
-std::vector<GroupCall> calls_of_group();  // of this thread's outermost one; none while another is open within it
+std::vector<GroupCall> calls_of_group();  // of this thread's outermost group; none while a nested one is open
 
 }  // namespace trellis::nccl

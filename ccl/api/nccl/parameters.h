@@ -13,7 +13,7 @@ typedef struct ncclParamHandle* ncclParamHandle_t;
 // ncclInvalidArgument: there is no such key, and *out is unchanged.
 TRELLIS_NCCL(ncclResult_t, ncclParamBind, ncclParamHandle_t* out, const char* key);
 
-// The current value. ncclInvalidArgument: it is not such a number.
+// The current value. ncclInvalidArgument: it is not a number of that type.
 TRELLIS_NCCL(ncclResult_t, ncclParamGetI8, ncclParamHandle_t h, int8_t* out);
 TRELLIS_NCCL(ncclResult_t, ncclParamGetI16, ncclParamHandle_t h, int16_t* out);
 TRELLIS_NCCL(ncclResult_t, ncclParamGetI32, ncclParamHandle_t h, int32_t* out);

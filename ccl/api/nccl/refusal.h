@@ -18,7 +18,7 @@ struct RefusedCall : std::runtime_error {
 
 ncclResult_t result_of(trellis_result);
 
-// Throws Refused unless the C API's function succeeded or is in progress.
+// Throws RefusedCall unless the C API's function succeeded or is in progress.
 trellis_result checked(trellis_result);
 
 trellis_result note_thrown() noexcept;  // records the current exception as this thread's last failure

@@ -7,10 +7,11 @@ namespace trellis::nccl {
 
 trellis_type type_of(ncclDataType_t);
 
-// Sets the call's reduction and factor. For an operator of the program's, the scalar is read after the stream's work.
+// Sets the call's reduction and factor. An operator created with ncclScalarDevice has its scalar read after the
+// stream's work.
 void set_reduction(trellis_call&, ncclRedOp_t, const NcclComm&, ncclDataType_t, cudaStream_t);
 
-// Null: no configuration, so the defaults.
+// The C API's form of a configuration; config() is null if none was given, so that the defaults hold.
 class TranslatedConfig {
  public:
   explicit TranslatedConfig(const ncclConfig_t*);

@@ -9,7 +9,8 @@ extern "C" {
 
 TRELLIS_NCCL(ncclResult_t, ncclCommQueryProperties, ncclComm_t comm, ncclCommProperties_t* props);
 
-// For an invalid communicator they return no ranks, and ncclGetLastError gives the reason.
+// For an invalid communicator, functions that return a team return one without ranks; ncclGetLastError gives the
+// reason.
 TRELLIS_NCCL(ncclTeam_t, ncclTeamWorld, ncclComm_t comm);
 TRELLIS_NCCL(ncclTeam_t, ncclTeamLsa, ncclComm_t comm);   // only this rank
 TRELLIS_NCCL(ncclTeam_t, ncclTeamRail, ncclComm_t comm);  // so this has all ranks
