@@ -28,7 +28,7 @@ struct ReduceOp {
 // count is as in NCCL: the whole buffer for all_reduce, broadcast, reduce, send_recv and permute; one rank's block for
 // the others.
 struct Call {
-  schedule::CollectiveOperation operation = {};  // in_place: as the buffers lie, whatever is said here
+  schedule::CollectiveOperation operation = {};  // its in_place is ignored: the buffers' addresses decide
   const void* input = nullptr;
   void* output = nullptr;
   std::size_t count = 0;
@@ -44,15 +44,15 @@ inline schedule::CollectiveOperation operation_of(const Call& c, bool in_place) 
   return operation;
 }
 
-// Throws invalid_argument unless the larger buffer is one block of the smaller for each rank.
+// Throws invalid_argument unless whole == block * ranks: the larger buffer holds one block for each rank.
 void expect_blocks(Collective, std::string_view larger, std::size_t whole, std::size_t block, Rank ranks);
-// A block of a buffer that has one for each rank. Throws invalid_argument where they do not come out even.
+// The elements of one rank's block in a buffer of `whole` elements. Throws invalid_argument unless ranks divide it.
 std::size_t block_of(Collective, std::size_t whole, Rank ranks);
 void expect_as_many(Collective, std::size_t in, std::size_t out);  // throws invalid_argument
-// Throws invalid_argument unless there is a count for each rank, and together they are `elements`.
+// Throws invalid_argument unless there is one count for each rank and their sum is `elements`.
 void expect_counts(Collective, std::string_view buffer, std::span<const std::size_t>, std::size_t elements, Rank ranks);
 
-// The same of the larger buffer, and throws unless the smaller one has this rank's count.
+// Checks the counts against the larger buffer as expect_counts does, and that the smaller one has this rank's count.
 void expect_own(Collective, std::span<const std::size_t> counts, Rank rank, std::size_t smaller, std::size_t larger,
                 Rank ranks);
 

@@ -38,7 +38,7 @@ Call call_of(schedule::CollectiveOperation operation, const void* in, void* out,
 
 Communicator::Communicator(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-// A forked process keeps its copy of the state: the parent's peers and threads are none of its own.
+// A forked process leaks its copy of the state: the peers and threads belong to the parent process.
 Communicator::~Communicator() {
   Group::forget(*state_);
   if (state_->tickets.forked()) static_cast<void>(state_.release());
@@ -84,7 +84,8 @@ std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store,
                                                   deadline);
     if (config.transport.empty()) settled.transport = apart ? usual_across_hosts : usual_transport;
     Joining joining{rank, ranks, settled, device.get(), deadline};
-    if (transport_named(settled.transport).reach != TransportKind::Reach::hosts)  // these tell of it over the fabric
+    // Transports across hosts report absent ranks themselves.
+    if (transport_named(settled.transport).reach != TransportKind::Reach::hosts)
       joining.waiting = [&](std::span<const Rank> missing) { watch->check_joined(missing, deadline); };
     transport = open_transport(watch->store(), joining);
   } catch (...) {

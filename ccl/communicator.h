@@ -27,7 +27,7 @@ struct LastRun {
 class Communicator : public SpanCalls<Communicator> {
  public:
   // The communicator of the job that `trellis launch`, torchrun, mpirun or srun started, configured by the environment;
-  // of this process alone if there is no such job. All ranks make equally many. Throws what create does, and
+  // without such a job, one of this process alone. All ranks must call it equally often. Throws what create throws, and
   // invalid_argument for a bad variable.
   static std::unique_ptr<Communicator> from_environment();
   // Returns when all `ranks` have called it with stores that see each other. Use a store, or a prefix, only once.
@@ -63,12 +63,14 @@ class Communicator : public SpanCalls<Communicator> {
   using SpanCalls::all_gather, SpanCalls::all_reduce, SpanCalls::all_to_all, SpanCalls::broadcast, SpanCalls::gather,
       SpanCalls::recv, SpanCalls::reduce, SpanCalls::reduce_scatter, SpanCalls::scatter, SpanCalls::send;
 
-  // Ranks with the same color form a new communicator, ordered by key, then rank; no color: null. It returns within the
-  // timeout; success is on all members, unless they die. A failed split ends this communicator: use shrink().
+  // Ranks with the same color form a new communicator, ordered by key, then rank; without a color, a rank gets null.
+  // Returns within the timeout. If it succeeds, it succeeds on all members, unless they die. A failed split ends this
+  // communicator: use shrink().
   std::unique_ptr<Communicator> split(std::optional<int> color, int key);
-  // Ranks not in `excluded` call it with the same list, also after a failure; they form a new communicator. Returns and
-  // succeeds as split does. A failed one can be retried: it succeeds when all its ranks are in it at the same time. A
-  // rank that was given up or left out gets a PeerLost that names itself; different lists are a Mismatch.
+  // The ranks not in `excluded` all call it with the same list, also after a failure, and form a new communicator.
+  // Timeout and success are as for split. A failed shrink can be retried: it succeeds when all its ranks are in it at
+  // the same time. A rank that was given up or left out gets a PeerLost that names itself; different lists are a
+  // Mismatch.
   std::unique_ptr<Communicator> shrink(std::span<const Rank> excluded);
   // Lets peers read the caller's own memory directly; see Device::share. Destroy the result before the communicator.
   std::unique_ptr<Exposed> expose(void* data, std::size_t bytes);
@@ -77,8 +79,8 @@ class Communicator : public SpanCalls<Communicator> {
   bool stopping() const;             // this rank aborted it, and an operation here has not ended yet
   void finalize();                   // waits for all operations; throws on mismatches that no rank could detect before
   std::exception_ptr error() const;  // what ended the communicator; null: no error
-  std::size_t memory_bytes() const;  // used by this rank, with the most scratch that it has borrowed
-  std::uint64_t operations() const;  // started so far
+  std::size_t memory_bytes() const;  // used by this rank, including its peak of borrowed scratch
+  std::uint64_t operations() const;  // collectives started so far
   std::string dump() const;          // the flight recorder's last operations, as JSON: see `trellis doctor`
   std::string algorithm(const Call&) const;  // the one that a call would use: "ring channels=2"
   LastRun last() const;                      // how this rank's last operation ran

@@ -249,12 +249,13 @@ Config config_from_environment() {
 
 namespace {
 
-// "ofi", "aws-ofi", "libnccl-net-ofi.so", a path to it or to "libnccl-net.so", as AWS installs it; "none".
+// Accepts "ofi", "aws-ofi", "libnccl-net-ofi.so", a path to that or to "libnccl-net.so", as AWS installs it, and
+// "none".
 bool is_plugin_of_libfabric(const std::string& name) {
   return name == "none" || name.find("ofi") != name.npos || name.ends_with("libnccl-net.so");
 }
 
-// What users of NCCL over libfabric have set. What has no meaning here but would be missed is refused.
+// Reads the variables that users of NCCL over libfabric have set. Refuses those whose effect this library cannot give.
 void read_foreign(FabricSettings& f) {
   f.sockets = sockets_from_environment();
   if (const auto v = variable("NCCL_IB_HCA"))

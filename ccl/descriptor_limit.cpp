@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t usual = 64, of_each_rank = 3;
 
-// All of them, if not even one is left to look.
+// If no descriptor is left to read the folder with, all of them are in use.
 std::size_t in_use() {
   std::error_code unreadable;
   const std::filesystem::directory_iterator all("/proc/self/fd", unreadable);

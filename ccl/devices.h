@@ -12,18 +12,18 @@ namespace trellis::ccl {
 // TRELLIS_DEVICES; 0: not set. Throws invalid_argument that names its value and the accepted values.
 int devices_from_environment();
 
-// The number of devices that the CUDA functions report. Where TRELLIS_DEVICES does not tell it: as many as CPUs that
-// this process may keep busy, or as ranks on this host, and at least two.
+// The number of devices that the CUDA functions report. If TRELLIS_DEVICES is not set: the number of CPUs that this
+// process may keep busy, or of ranks on this host if that is more; at least 2.
 int devices_for(int told, int cpus, int local_ranks);
 int device_count();
 
 std::string device_from_environment();  // TRELLIS_DEVICE, "host" when it is not set
 
-// The device of a rank: a core of its own, which on a simulated machine is that of its rank in the job, of NeuronCores
-// that of its rank on the host. A process that sees one core alone has that one; the host has none. Throws
-// invalid_argument that names the value and the known devices, Unsupported.
+// Opens a rank's device: the host, or a core of the rank's own. On a simulated machine, the core has the rank's number
+// in the job; among NeuronCores, the rank's number on the host. A process that sees only one core gets that one. Throws
+// Unsupported, or invalid_argument that names the value and the known devices.
 std::shared_ptr<device::Device> device_of_rank(std::string_view name, int rank, int local_rank);
-// That of TRELLIS_DEVICE and the launcher's rank: made once, and kept until the process ends.
+// The device for TRELLIS_DEVICE and the launcher's rank: opened once, and kept until the process ends.
 const std::shared_ptr<device::Device>& device_of_process();
 
 }  // namespace trellis::ccl

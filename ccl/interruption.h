@@ -1,10 +1,10 @@
-// Lets a program end a call that waits: Python's Ctrl-C.
+// Lets a program end a call that waits, as Python does on Ctrl-C.
 #pragma once
 
 namespace trellis::ccl {
 
-// While it lives, what waits in the calling thread asks `wanted` about ten times a second. True ends the operation with
-// Aborted, here and on the other ranks.
+// While the object lives, a call that waits in this thread calls `wanted` about ten times a second. If that returns
+// true, the operation ends with Aborted, here and on the other ranks.
 class Interruption {
  public:
   explicit Interruption(bool (*wanted)());
@@ -16,6 +16,6 @@ class Interruption {
   bool (*const before_)();
 };
 
-bool interrupted();  // asks, where there is somebody to ask and it is time to
+bool interrupted();  // calls this thread's `wanted` if it has one and the last call was 100 ms ago; else false
 
 }  // namespace trellis::ccl

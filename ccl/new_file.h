@@ -19,8 +19,8 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
 
   void write(const void* data, std::size_t bytes);
-  void finish();       // gives it its name
-  void finish_safe();  // the same once its bytes are on disk, and its name too when this returns
+  void finish();       // renames the draft to the file's name
+  void finish_safe();  // the same, but the bytes are on disk before, and the name when this returns
 
  private:
   [[noreturn]] void fail() const;
@@ -29,7 +29,7 @@ class NewFile {
   int fd_ = -1;
 };
 
-// A name beside the path that nobody can know before.
+// A random name in the path's folder, which nobody can predict.
 std::filesystem::path unforeseen_draft(const std::filesystem::path&);
 
 }  // namespace trellis::ccl

@@ -12,8 +12,8 @@
 
 namespace trellis::ccl {
 
-// The base of Communicator, which has run(Call, Stream*), rank() and ranks(). T is found from the output, or from what
-// is sent where there is none; an input may be const or not.
+// The base of Communicator, which has run(Call, Stream*), rank() and ranks(). T is deduced from the output, or from the
+// input of a send, which has no output; an input may be const or not.
 template <class Communicator>
 class SpanCalls {
   template <class T>

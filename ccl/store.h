@@ -27,8 +27,8 @@ class Store {
   // erased; when no notes are left, the resources that keep them are freed. Does not block or throw. Does nothing in
   // stores whose notes end in another way.
   virtual void leave(std::string_view /*prefix*/, std::int64_t /*members*/) {}
-  // What all of its users have proven that they know; it is never sent. Empty: there is none, and the notes themselves
-  // are out of the reach of others.
+  // A secret that all users of this store have proven to know; it is never sent. Empty: there is no secret, and others
+  // cannot reach the notes at all.
   virtual std::string secret() const { return {}; }
 };
 

@@ -90,7 +90,7 @@ class Search {
     return blamed(n);
   }
 
-  // Mismatched calls may be of different kinds.
+  // If a collective meets a call of another kind, such as a send, the ranks wait for each other in a circle.
   std::string in_something_else(Node n) const {
     const RankEvidence& p = waits_.at(n);
     if (dump(n).trouble != Trouble::mismatch || !p.last.under_way || p.last.points) return "";
@@ -150,7 +150,7 @@ class Search {
     const Members& m = job_.communicators[n.communicator];
     std::vector<Node> missing;
     const RankDump& d = dump(n);
-    // One that came may have been ended as it waited, before it could write a dump.
+    // A rank that came may have been killed while it waited, before it could write a dump.
     const auto knows = std::ranges::find_if(m.dumps, [](const auto& one) { return !one.second.absent.empty(); });
     const std::vector<Rank>* const absent = knows == m.dumps.end() ? nullptr : &knows->second.absent;
     for (Rank r = 0; r < m.ranks; ++r)
@@ -200,7 +200,7 @@ class Search {
   static bool idle(const RankEvidence& p) { return p.known() && !p.gone() && !p.stopped() && !p.silent(); }
   static bool unknown(const RankEvidence& p) { return !p.known(); }
 
-  // Among the ranks at which waiting ends, all that are like the first of this kind.
+  // Describes the ranks of this kind at which waiting ends: the first, and those in the same state as the first.
   std::string end_of_kind(const std::vector<Node>& from, const std::vector<Node>& ends,
                           bool (*kind)(const RankEvidence&)) const {
     std::vector<Node> alike;
@@ -224,7 +224,7 @@ class Search {
     return never_came(alike, waiter);
   }
 
-  // A rank that waits for it directly.
+  // A rank that waits for `end` directly.
   Node waiter_for(const std::vector<Node>& from, Node end) const {
     std::vector<Node> all = from;
     for (const Node& n : waits_.waiting()) all.push_back(n);
@@ -259,7 +259,7 @@ class Search {
     return false;
   }
 
-  // A process that has ended or stopped or does not answer, and the operation that needed it.
+  // Describes a process that has ended or stopped or does not answer, and the operation that needed it.
   std::string ended(Node n, const DumpedEntry& needed) const {
     const RankEvidence& p = waits_.at(n);
     const LaunchedRank* l = job_.launched(p.process());

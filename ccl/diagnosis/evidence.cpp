@@ -24,10 +24,10 @@ const RankDump* best_witness(const std::map<Rank, RankDump>& dumps) {
   return best;
 }
 
-// Such a dump describes a fixed moment; later events did not change it.
+// A dump written on a failure or a signal describes a fixed moment; later events did not change it.
 bool is_fixed(const RankDump& d) { return d.trouble != Trouble::none || !d.signal.empty(); }
 
-// `seen` is of the best witness, one of `by_others`.
+// `seen`: what the best witness saw of the rank; `by_others`: what each dump saw of it.
 RankEvidence place_of(const RankDump* own, const SeenRank* seen, const std::vector<const SeenRank*>& by_others) {
   RankEvidence p{.own = own, .seen = seen};
   if (own != nullptr && !own->entries.empty()) p.last = own->entries.back();
@@ -36,7 +36,7 @@ RankEvidence place_of(const RankDump* own, const SeenRank* seen, const std::vect
         static_cast<int>(std::ranges::count_if(own->entries, [](const DumpedEntry& e) { return !e.division.empty(); }));
   if (seen == nullptr || (own != nullptr && is_fixed(*own))) return p;
   p.standing = seen->standing;
-  // it went on after it wrote its dump
+  // The rank wrote no dump, or went on after it wrote one.
   if (own == nullptr || (p.gone() && seen->last.operation >= p.last.operation)) p.last = seen->last;
   if (own != nullptr || !(p.gone() || p.silent())) return p;
   // A rank that has ended does no more, so whoever saw it furthest saw it last.
@@ -45,7 +45,7 @@ RankEvidence place_of(const RankDump* own, const SeenRank* seen, const std::vect
   return p;
 }
 
-// The launch started the process, or a script that started it.
+// Whether the launch started the dump's process, directly or through a script.
 bool has(const LaunchRecord& record, const RankDump& d) {
   if (d.moment_ns < record.began_ns || d.moment_ns > record.written_ns + slack_ns) return false;
   if (!d.job_identity.empty() && !record.job_identity.empty()) return d.job_identity == record.job_identity;

@@ -44,7 +44,7 @@ struct Members {
 struct JobEvidence {
   std::vector<Members> communicators = {};  // by moment
   std::vector<LaunchRecord> launches = {};  // by node
-  std::int64_t moment_ns() const;           // the last one of its communicators
+  std::int64_t moment_ns() const;           // the latest of its communicators and launch records
   // The launch record of how that process ended; null: it did not end, or there is no record.
   const LaunchedRank* launched(std::int64_t process) const;
   const LaunchedRank* launched_as(Rank) const;

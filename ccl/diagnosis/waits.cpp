@@ -17,13 +17,14 @@ bool divided_from(const Members& child, Rank in_child, const Members& parent, Ra
          child.in_parent[static_cast<std::size_t>(in_child)] == in_parent;
 }
 
-// Other hosts learn late what a rank does. No operation calls exit: a process that exits is in its own code.
+// Marks the rank as ended, which ranks on other hosts learn late. No operation calls exit: a process that exits is in
+// its own code.
 void end_as(RankEvidence& p, const LaunchedRank& launched) {
   p.standing = Standing::ended;
   if (launched.end.starts_with("exited")) p.last.under_way = false;
 }
 
-// More is known of a process on its own host, also by members of other communicators there, than elsewhere.
+// Whether any dump saw the process stopped. Ranks on its own host, also of other communicators, know more than others.
 bool seen_stopped(const JobEvidence& job, std::int64_t process) {
   const auto is_it = [&](const SeenRank& s) { return s.process == process && s.standing == Standing::stopped; };
   return std::ranges::any_of(job.communicators, [&](const Members& m) {
@@ -65,7 +66,7 @@ bool Waits::unmatched(Node n, Node other) const {
   return false;
 }
 
-// The ranks that the operation needs to end.
+// The ranks without which the operation cannot end.
 std::vector<Rank> Waits::missing(const Members& m, const RankEvidence& mine, Node n) const {
   std::vector<Rank> ranks;
   const std::vector<Rank> awaited_ones = mine.waits();

@@ -72,8 +72,8 @@ Rank absent_of(const Transport& t, const MeetingView& k, std::span<const Rank> a
   return awaited.front();
 }
 
-// Whether a shrink leaves that rank out. Who waits for such a rank elsewhere gives it up at its own deadline, and
-// comes.
+// Whether a shrink leaves that rank out. A rank that waits elsewhere for such a rank gives it up at its own deadline,
+// and then comes.
 bool is_left_out(const MeetingView& k, Rank r) {
   return r >= 0 && std::ranges::find(k.mine.members, r) == k.mine.members.end();
 }
@@ -103,7 +103,7 @@ void miss(const RankWait& w, const MeetingView& k, std::span<const Rank> awaited
                                       ranks_of(n.members), k.me, call, ranks_of(k.mine.members)));
   if (!is_long_past) return;
   const Rank absent = absent_of(t, k, awaited);
-  const bool waits_elsewhere = t.activity(absent).elsewhere >= 0;  // for this one, say, after a failure there
+  const bool waits_elsewhere = t.activity(absent).elsewhere >= 0;  // perhaps for this rank, after a failure there
   throw PeerLost(waits_elsewhere ? -1 : absent, -1,
                  fmt::format("{}: {} did not join the others in time; {}", call, who(t, absent), instead(t, absent)));
 }

@@ -6,11 +6,12 @@
 
 namespace trellis::ccl {
 
-// Timeout: throws an error that names the rank at fault. `ended`: the communicator had failed before, so a rank that
-// has made another one without this rank does not come back. Returns where none stands still, unless it is long past.
+// Called after the deadline: throws an error that names the rank at fault. Returns if no rank stands still, unless the
+// deadline is long past. `ended`: the communicator had failed before, so a rank that has made another one without this
+// rank does not come back.
 void miss(const RankWait&, const MeetingView&, std::span<const Rank> awaited, bool ended, bool is_long_past);
 
-// One of the awaited ranks has died or left: throws.
+// Throws the error for an awaited rank that has died or left.
 [[noreturn]] void lose(Transport&, const MeetingView&, Rank gone, bool ended);
 
 // The error of a split in which another rank gave up on `lost`.

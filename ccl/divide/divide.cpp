@@ -152,7 +152,7 @@ void Division::check(const std::function<std::vector<Rank>()>& missing) {
   const auto dead = std::ranges::find_if(ranks, [&](Rank r) { return !transport_.alive(r); });
   if (dead == ranks.end() && now <= joining_.deadline) return;
   const Rank lost = dead == ranks.end() ? -1 : *dead;
-  look();  // what it did before it left, or before this rank looked at the clock
+  look();  // a rank may have posted something just before it left, or before the deadline
   ranks = missing();
   if (std::ranges::find(ranks, lost) != ranks.end()) lose(transport_, known(), lost, of_.ended);
   if (now <= joining_.deadline || ranks.empty()) return;
@@ -187,14 +187,14 @@ void Division::check_split() {
   }
 }
 
-// A rank marks the lost one before it shows that it failed, and may show another call by now.
+// A rank that fails marks the lost rank before it shows the failure, and may show another call by now.
 Rank Division::failed_in(Rank r) const {
   if (const Rank lost = transport_.lost(); lost >= 0) return lost;
   const Rank blamed = seen_[static_cast<std::size_t>(r)].blames;
   return blamed < 0 ? r : blamed;
 }
 
-// The rank that gave up the communicator shows which rank it blames.
+// Waits for the rank that gave up the communicator to show which rank it blames.
 void Division::await_who_failed() {
   for (;; transport_.wait_for_posts(posts_seen(), idle_++)) {
     look();
@@ -235,7 +235,7 @@ std::unique_ptr<Transport> Division::join() {
     return open_transport(std::make_shared<Offers>(*this), joining);
   } catch (const Dropped&) {
     return nullptr;
-  } catch (const PeerLost& lost) {  // its number there is among the group, but if the waiting has thrown it
+  } catch (const PeerLost& lost) {  // names a rank of the group, unless joining.waiting threw it
     if (given_up_here) throw;
     if (leader_is_gone(offered)) return nullptr;
     throw PeerLost(group_.at(static_cast<std::size_t>(lost.rank)), -1,

@@ -17,7 +17,7 @@ bool is_of_attempt(const Notice& n, const Notice& mine) {
 
 bool is_here(const Notice& n, const Notice& mine) { return under_way(n) && is_of_attempt(n, mine); }
 
-// Nobody leaves this attempt well before all have joined.
+// Whether the rank has made the new communicator. No rank ends this attempt with success before all have joined.
 bool has_made(const Notice& n, const Notice& mine) { return !under_way(n) && is_of_attempt(n, mine) && n.blames < 0; }
 
 bool has_failed(const Notice& n, const Notice& mine) { return n.broken != 0 && n.broken <= mine.attempt; }

@@ -35,8 +35,8 @@ struct Next {
 
 Next next_of(const MeetingView&);
 
-// The ranks that it waits for before it joins or offers: the members that are not yet as far as this rank, then the
-// leader.
+// The ranks that this rank waits for before it joins or offers: the members that are not yet as far as this rank, then
+// the leader.
 std::vector<Rank> awaited(const MeetingView&);
 
 // While the group's members join the leader's offer: the first of `missing` that can no longer join; -1: none.

@@ -21,8 +21,8 @@ using namespace std::chrono_literals;
 using schedule::Collective;
 
 constexpr auto sure = 200ms;               // enough for a live rank to publish its activity
-constexpr int most_calls_waited_for = 16;  // of a rank that waits in them, before it comes to what is waited for
-constexpr auto patience = 2s;              // for the answer of a rank that has much else to do, where nothing hurries
+constexpr int most_calls_waited_for = 16;  // other calls that a rank may wait in before the awaited one
+constexpr auto patience = 2s;              // for the answer of a busy rank, when there is no hurry
 
 [[noreturn]] void lose(Transport& t, Rank r, const Activity& mine, const std::string& why) {
   t.mark_lost(r);
@@ -96,8 +96,9 @@ std::string why_of(const RankWait& w, const Culprit& c, const Activity& mine, do
   return why;
 }
 
-// True if data move for that rank, slowly, and must come to an end: they are of an operation that this rank is in or
-// has ended, or of a few other calls. A rank that made other calls for ever would keep this one waiting.
+// True if data still move for that rank and must come to an end: they belong to an operation that this rank is in or
+// has ended, or to a few other calls. Without that limit, a rank that made other calls for ever would keep this one
+// waiting.
 bool moves_to_an_end(const Transport& t, const Watchdog& watch, const Activity& mine, Rank r, Deadline now,
                      std::chrono::nanoseconds lately) {
   const Activity theirs = t.activity(r);
@@ -138,7 +139,7 @@ void check_health(Transport& t, const FlightRecorder& past, const Activity& mine
     if (!alive && t.could_advance()) return;  // what it sent before it left has arrived meanwhile
     if (waited >= sure && (alive || t.left(r))) check_same_call(t, mine, r);
     if (alive) continue;
-    if (t.aborted()) throw_ended(t, mine);  // by this one, before it left
+    if (t.aborted()) throw_ended(t, mine);  // that rank aborted it before it left
     const Activity theirs = t.activity(r);
     if (t.silence(r) > 0ms && t.cut_off())
       lose(t, t.rank(), mine, "is cut off: most of the others do not answer, among them " + who(t, r));

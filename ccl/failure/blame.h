@@ -24,13 +24,14 @@ void heed_interruption(Transport&, const Activity& mine);
 [[noreturn]] void explain(Transport&, const Activity& mine, const Withdrawn&);
 
 // Called when this rank has waited for longer than the timeout, or when a rank has not come for that long: throws an
-// error that names the rank at the root of the waiting. Returns if no rank stands still, until half of the timeout more
-// has gone by, and if this rank has waited less than the timeout and no rank has been still for so long.
+// error that names the rank at the root of the waiting. Returns if it is too early to blame one: if neither this rank
+// has waited nor the rank at fault has stood still for longer than the timeout; and, while no rank stands still, for
+// half of the timeout more, or longer if data still move.
 void give_up(Transport&, const FlightRecorder& past, const FamilyMember&, Watchdog&, const Activity& mine,
              std::chrono::milliseconds timeout, std::chrono::nanoseconds waited);
 
 // The error for an operation that cannot start, because a rank was lost or has ended the communicator before.
 PeerLost lost_before(const Transport&);
-std::exception_ptr ended_by(const Transport&);  // an Aborted, or what that rank says of its failure
+std::exception_ptr ended_by(const Transport&);  // what the rank that ended it tells of its failure, or an Aborted
 
 }  // namespace trellis::ccl

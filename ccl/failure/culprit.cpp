@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using How = Culprit::How;
 
-constexpr auto patience = 200ms;  // for the answer of a rank that is well, of which another communicator tells
+constexpr auto patience = 200ms;  // for the answer of a healthy rank that only another communicator has
 
 // A rank that may be at fault.
 struct Suspect {
@@ -20,7 +20,7 @@ struct Suspect {
   Rank rank;  // here; -1: it is an outsider
   Activity here = {};
   CommunicatorFamily::Outsider outside = {};
-  bool former = false;  // who led here has given up waiting for it
+  bool former = false;  // the rank that led here has given up waiting for it
 };
 
 class Search {

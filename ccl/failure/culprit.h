@@ -20,7 +20,7 @@ struct Culprit {
   How how = How::none;
   Rank rank = -1;                     // in this communicator; -1: it is in another one of the family
   Rank place = -1;                    // in the family
-  std::vector<Rank> waited_for = {};  // of this communicator: whoever the wait leads to, where none is at fault
+  std::vector<Rank> waited_for = {};  // the ranks of this communicator to which the wait leads, if none is at fault
 };
 
 // This rank's wait in a communicator.

@@ -76,11 +76,12 @@ class RecordedDivision {
   const int exceptions_;  // number of exceptions in flight at its start
 };
 
-// Readers see the old file or the whole new one, which its owner alone can read. Throws system_error.
+// Replaces the file in one step: readers see the old file or the whole new one. Only its owner can read it. Throws
+// system_error.
 void replace_file(const std::string& path, const std::string& text);
 
-// The same for a communicator whose creation failed, since nothing else records it. Returns the failure, which says why
-// if it could not be recorded.
+// Writes the dump of a communicator whose creation failed, since nothing else records it. Returns the failure, which
+// says why if the dump could not be written.
 std::exception_ptr write_making_dump(const std::string& folder, Rank rank, Rank ranks, const std::exception_ptr&,
                                      const std::vector<Rank>& absent = {}) noexcept;
 void remove_making_dump(const std::string& folder, Rank rank) noexcept;  // it was created after all

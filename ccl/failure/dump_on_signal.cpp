@@ -40,7 +40,8 @@ void end_by(int signal) {
   kill(getpid(), signal);
 }
 
-// Requests dumps; `by`: the signal that ends the process, or 0. Whoever sees the request sees the other members too.
+// Requests dumps; `by`: the signal that ends the process, or 0. Whoever sees the new count also sees the time and the
+// signal.
 void ask(int by) {
   if (ending == 0) {
     asked_at = TimestampClock::now();

@@ -18,7 +18,7 @@ class CommunicatorFamily {
  public:
   // What a rank in another communicator of the family knows of a rank that is not in this one.
   struct Outsider {
-    bool known = false;  // there is one that has both this rank and that one
+    bool known = false;  // a communicator of the family has both this rank and that one
     bool stopped = false, answers = false;
     bool occupied = false;         // in an operation, split or shrink there, or elsewhere
     std::vector<Rank> waits = {};  // the places for which it waits
@@ -42,7 +42,7 @@ class FamilyMember {
   Rank place(Rank r) const { return places_[static_cast<std::size_t>(r)]; }
   Rank rank_at(Rank place) const;  // -1: it is not in this communicator
 
-  // Shows in the other communicators that this rank waits here for that one, until it rests. Call it regularly.
+  // Shows in the family's other communicators that this rank waits here for that one, until rests(). Call it regularly.
   void waits_for(Rank, const WaitNews& = {});
   void rests() {
     if (shown_) show(-1, {});

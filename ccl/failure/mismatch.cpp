@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 using schedule::Collective;
 
 constexpr auto prompt = 200ms;  // for the answer of a live rank
-constexpr auto patience = 2s;   // for that of a rank that has much else to do, where nothing hurries
+constexpr auto patience = 2s;   // for the answer of a busy rank, when there is no hurry
 
 bool fits(const Activity& a, const Activity& b) {
   return a.collective == b.collective && a.type == b.type && a.wire == b.wire && a.reduction == b.reduction &&
@@ -91,8 +91,8 @@ Mismatch misfit_of_points(const Transport& t, const Misfit& m) {
 // Whether a message with this mark belongs to none of the operations after `ended`, as far as the mark tells.
 bool is_past(std::uint32_t mark, std::uint64_t ended) { return operation_of(mark, ended) <= ended; }
 
-// Calls it with each message that has arrived and was not received: its sender, its mark, and whether it is one of
-// send and recv.
+// Calls f with each message that has arrived and was not received: its sender, its mark, and whether it is one of send
+// and recv.
 template <class Function>
 void for_each_unread(const Transport& t, Function&& f) {
   const int points = t.lanes() - 1;

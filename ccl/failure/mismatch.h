@@ -15,8 +15,8 @@ bool counted(const Activity&);         // it is a collective; these are numbered
 // Throws Mismatch if the other rank's call differs from this rank's in the operation that this rank is in.
 void check_same_call(const Transport&, const Activity& mine, Rank other);
 
-// Throws Mismatch if a message has arrived that this rank did not receive in the collective that it belongs to, and
-// that collective is over here; `ended`: the number of the last one that is. `past`: this rank's operations.
+// Throws Mismatch if a message has arrived for a collective that is over on this rank and did not receive it. `ended`:
+// the number of the last collective that is over. `past`: this rank's operations.
 void check_unread(Transport&, const FlightRecorder& past, const Activity& mine, std::uint64_t ended);
 
 // Throws Mismatch when ranks were in different operations, and each finished its own before the other's could be seen.

@@ -34,7 +34,7 @@ std::string_view name(Standing);
 
 // One operation, or one attempt at a split or shrink.
 struct DumpedEntry {
-  std::uint64_t operation = 0;  // number among collectives, equal on all ranks; other entries: collectives before
+  std::uint64_t operation = 0;  // a collective's number, equal on all ranks; of other entries: the last collective's
   bool points = false;          // it consists of sends and receives
   std::string division = {};    // "split", "shrink"; empty: an operation
   bool under_way = false;
@@ -67,7 +67,7 @@ struct RankDump {
   std::vector<Rank> in_parent = {};   // its ranks' numbers in the parent
   std::int64_t process = 0;           // process id on the host; 0: not recorded
   std::string process_identity = {};  // unique to this process; empty: not recorded
-  std::string job_identity = {};      // of the launch's secret; empty: there was none, or not recorded
+  std::string job_identity = {};      // derived from the launch's secret; empty: there was none, or not recorded
   std::int64_t moment_ns = 0;         // the described moment, since 1970; 0: not recorded
   Trouble trouble = Trouble::none;
   Rank blamed = -1;                     // the rank that was lost, made a different call, or aborted

@@ -38,7 +38,7 @@ struct Recorded {
   std::uint64_t began = 0, ended = 0;       // in TimestampClock; ended 0: still running
   const AlgorithmConfig* config = nullptr;  // lives as long as the communicator
   bool native = false;                      // the device's own collective, without an algorithm of ours
-  const std::string* not_native = nullptr;  // why not, where the device has collectives; lives as long
+  const std::string* not_native = nullptr;  // why not, if the device has collectives; lives as long as the communicator
   const char* division = nullptr;           // "split" or "shrink", if it is not an operation
   Rank root = 0, peer = 0;
   Collective collective = {};
@@ -68,8 +68,8 @@ class FlightRecorder {
   const Recorded* last_at(std::uint64_t moment) const;
   // True if the recorder still has everything from before that moment that the dump needs.
   bool tells_of(std::uint64_t moment) const { return begun_ <= kept || ring_[begun_ % kept].began <= moment; }
-  // The dump at that moment, as JSON in the form of PyTorch's flight recorder with a part `trellis`. Its entries are
-  // the recorder's.
+  // The dump at that moment, as JSON in the form of PyTorch's flight recorder with a part `trellis`. The entries are
+  // the recorder's own, not those of the RankDump.
   std::string dump(const RankDump&, std::uint64_t moment, std::chrono::milliseconds timeout) const;
   std::size_t memory_bytes() const { return ring_.size() * sizeof(Recorded); }
 

@@ -84,7 +84,7 @@ bool Watchdog::moved(Rank r, Deadline now, std::chrono::nanoseconds time) const 
 
 int Watchdog::calls(Rank r) const {
   const auto at = static_cast<std::size_t>(r);
-  constexpr int round = 0x100;  // some transports show as many bits
+  constexpr int round = 0x100;  // some transports publish only 8 bits of the counter
   return at < ranks_.size() ? (ranks_[at].waits - ranks_[at].waits_before) & (round - 1) : 0;
 }
 

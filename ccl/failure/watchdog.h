@@ -39,11 +39,11 @@ class Watchdog {
     std::uint64_t heartbeats = 0, operation = 0;
     bool occupied = false;
     std::uint16_t moves = 0;
-    std::uint16_t waits = 0, waits_before = 0;  // now; when data moved here
+    std::uint16_t waits = 0, waits_before = 0;  // now; when data last moved here
     Deadline since = {};
-    Deadline moved = {};  // when that was seen last
+    Deadline moved = {};  // when its data were last seen to move
     std::array<Rank, 4> elsewhere = {};
-    std::size_t waited_elsewhere = 0;  // places of it that are filled
+    std::size_t waited_elsewhere = 0;  // number of entries of `elsewhere` in use
     bool is(const Activity&) const;
     void note_elsewhere(Rank place);
   };

@@ -27,7 +27,7 @@ struct OriginRun {
   bool rounds = false;
 };
 
-// A step's places again, as indices into Compiled::runs.
+// The origins of the values at a step's places, as ranges of Compiled::runs.
 struct StepRuns {
   schedule::Range from = {}, to = {};
   std::uint32_t further = 0;  // index in Compiled::further_runs of the first of its further places' runs

@@ -8,7 +8,8 @@ namespace {
 using schedule::Buffer;
 using schedule::Collective;
 
-constexpr std::size_t worth_aligning = 16;  // alignments in a chunk; from here on the last chunk is hardly shorter
+// Chunks are aligned if they are at least so many alignments long: the last one is then hardly shorter than the others.
+constexpr std::size_t worth_aligning = 16;
 
 std::size_t index(Buffer b) { return static_cast<std::size_t>(b); }
 

@@ -23,8 +23,8 @@ constexpr Rank most_proved_here = 128;  // ranks; larger schedules are proved on
 
 constexpr schedule::UnreadableBuffers all_hidden{.input = true, .output = true};
 
-// Limits for staging unreadable buffers. Below this block size per rank, slots are as fast. Above this size of the
-// larger buffer, the scratch, which is as large as both buffers, costs too much.
+// Limits for staging unreadable buffers. With blocks or shares per rank below the least, slots are as fast. With a
+// larger buffer above most_shown, the scratch, which is as large as both buffers, costs too much.
 constexpr std::size_t least_block_shown = std::size_t{8} << 10;
 constexpr std::size_t least_share_shown = std::size_t{32} << 10;
 constexpr std::size_t least_ring_between_hosts = std::size_t{32} << 10;
@@ -74,7 +74,8 @@ void prove_made(const schedule::Schedule& s, int lanes) {
   if (!passes_in_order(s, lanes)) fail(s, "it needs messages of one lane out of order");
 }
 
-// A single row's lanes suffice for every algorithm. Other shapes can have more channels between two ranks than lanes.
+// For ranks in a single row, the lanes suffice for every algorithm. Other shapes can have more channels between two
+// ranks than there are lanes.
 bool fits_lanes(const AlgorithmConfig& config) { return config.dims.empty() && config.order.empty(); }
 
 }  // namespace
@@ -146,7 +147,7 @@ std::string Planner::misfit(const schedule::Task& given, const Call& call, bool 
   return fmt::format("it cuts a block into {} equal chunks: {} elements do not divide", given.pieces, call.count);
 }
 
-// Empty: the config serves the call.
+// Why the config cannot serve the call; empty: it can.
 std::string Planner::refusal(const AlgorithmConfig& config, const Call& call, bool in_place) const {
   if (is_file(config)) return misfit(given_(config).task, call, in_place);
   const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
@@ -157,7 +158,7 @@ std::string Planner::refusal(const AlgorithmConfig& config, const Call& call, bo
   return divides(schedule::task_of(algorithm, r), {call.count, {}}) ? "" : "the count does not divide into its chunks";
 }
 
-// Ranks on several hosts: prefers configs that move the least between hosts, then those with the fewest messages.
+// For ranks on several hosts: prefers configs that move the least between hosts, then those with the fewest messages.
 std::optional<AlgorithmConfig> Planner::choose_by_shape(const Call& call, bool in_place) const {
   if (shape_.dims.size() < 2) return std::nullopt;
   const bool small = larger_bytes(call, ranks_) < least_ring_between_hosts;
@@ -169,7 +170,7 @@ std::optional<AlgorithmConfig> Planner::choose_by_shape(const Call& call, bool i
   return std::nullopt;
 }
 
-// A table that was measured with few cores is not used for more of them.
+// The model chooses if the table has no rules, or has rules that were measured with fewer cores than there are here.
 std::span<const PredictedTime> Planner::predicted(const Call& call) const {
   if (machine_ != Config().machine || shape_.dims.size() > 1 || !chooser_.models(call.operation.collective)) return {};
   const bool has_rules = selections_.nearest(call.operation.collective, ranks_, machine_) != 0 ||
@@ -248,8 +249,8 @@ Planner::Proved Planner::prove(const Traced& t) const {
   return {schedule::task_of(algorithm, r), schedule::make_program(algorithm, r, rank_)};
 }
 
-// Proves the schedule with everything hidden, as it may be on other ranks, and with what is hidden on this rank. A
-// rank's program does not change what the others see, so any mixture is right too.
+// Proves the schedule for these hidden buffers. make() asks for all buffers hidden, as they may be on other ranks, and
+// for those hidden on this rank. A rank's program does not change what the others see, so any mixture is right too.
 bool Planner::prove_concealed(const Concealed& c) const {
   if (rank_ != 0 || ranks_ > most_proved_here) return true;
   prove_made(schedule::stage_unreadable_buffers(written_out(c.chosen).schedule, c.hidden), lanes_);

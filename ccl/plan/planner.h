@@ -41,7 +41,7 @@ class Planner {
   // The host model's configs, fastest first; empty if the model does not choose.
   std::span<const PredictedTime> predicted(const Call&) const;
   kernels::DType wire_of(const Call&) const;  // the type of its messages
-  bool traces(const Call&) const;  // values are rounded on their way, by their origins; only with all buffers readable
+  bool traces(const Call&) const;  // values are rounded on their way, by their origins; nothing is staged then
 
  private:
   // A task and the algorithm for it. The config determines the task's pieces and evenness.
@@ -85,7 +85,7 @@ class Planner {
 
   const Rank rank_, ranks_;
   const int lanes_;
-  const HostShape shape_;  // more than one dimension: the algorithm should know of it
+  const HostShape shape_;  // with more than one dimension, choose_by_shape comes first
   const kernels::DType wire_;
   const kernels::Rounding rounding_;
   std::map<Collective, AlgorithmConfig> fixed_;  // from the configuration

@@ -30,7 +30,7 @@ std::optional<kernels::DType> type_of_hash(std::uint32_t mark);
 // are ignored.
 void check_own(std::span<const SendRecv>, Rank rank);
 
-// Its places are addresses in bytes, whatever the buffer. Throws as check_own does.
+// In the result, a place's `first` is an address in bytes, whatever its buffer. Throws as check_own does.
 Compiled compile_send_recvs(std::span<const SendRecv>, Rank rank, int lane);
 
 // Fast check that it is certainly valid; if false, check() decides.

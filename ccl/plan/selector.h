@@ -39,8 +39,8 @@ class Selections {
   static const Selections& built_in();
 
   // Candidates, best first: from the machine's rules, then from those for any machine. Each uses the rules for this
-  // number of ranks, or for the nearest number that has some: the last one that begins at or below `bytes`, those with
-  // the type first. Empty when the table has no rules for the collective.
+  // number of ranks, or for the nearest number that has some: those that begin at or below `bytes`, the last one first,
+  // but rules for the type before the others. Empty when the table has no rules for the collective.
   std::vector<AlgorithmConfig> configs(schedule::Collective, schedule::Rank ranks, std::uint64_t bytes, kernels::DType,
                                        std::string_view machine) const;
   // The number of ranks whose rules are used for `ranks`; 0: the machine has none for the collective.

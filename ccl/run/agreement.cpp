@@ -25,7 +25,8 @@ std::optional<NativeCollective::Kind> kind_of(Collective c) {
 
 }  // namespace
 
-// `call` differs where ranks make different calls: these are told apart by the messages of a schedule.
+// One rank's part of the exchange. If `call` differs, ranks make different calls: then no device runs the collective
+// itself, and the messages of a schedule show the mismatch.
 struct Agreement::Told {
   device::RankClock clock;
   device::NativeWorld world;

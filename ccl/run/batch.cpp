@@ -9,7 +9,8 @@ namespace trellis::ccl {
 namespace {
 
 // Ends the communicator with a failure that no call of the program returns. If it has failed already, it keeps that
-// failure. What the others wait for never starts, so they are told; why, where this thread has the turn.
+// failure. The other ranks wait for operations that never start, so they are told of the end, and of the reason if this
+// thread has the turn.
 void end(Communicator::State& state, const std::exception_ptr& why, bool elsewhere, bool has_turn) {
   try {
     state.failure.check_health();
@@ -65,7 +66,7 @@ void OperationBatch::take_turns() {
 
 void OperationBatch::hand_to_stream() { on_stream_ = awaited_ = true; }
 
-// Work that a stream drops after an earlier failure still runs on the other ranks.
+// Work that a stream drops after an earlier failure still runs on the other ranks, so they are told.
 void OperationBatch::clear() {
   if (std::exchange(awaited_, false)) try {
       const auto why = std::make_exception_ptr(

@@ -1,4 +1,5 @@
-// What a call asks for, and what it is to others: the activity that a rank shows, the entry of its recorder.
+// What a call asks for, and how others see it: the activity that a rank publishes, and the entry in its flight
+// recorder.
 #pragma once
 
 #include "ccl/call.h"

@@ -19,14 +19,14 @@
 namespace trellis::ccl {
 namespace {
 
-// Between hosts, a machine of its own in the selection table.
+// Between hosts, the selection table's machine is "fabric" instead of the default.
 Config with_machine(Config c, const Transport& t) {
   if (c.machine == Config().machine && transport_named(t.name()).reach == TransportKind::Reach::hosts)
     c.machine = "fabric";
   return c;
 }
 
-// The times of simulated devices are not those of the host's cores.
+// Unknown for simulated devices: their times are not those of the host's cores.
 RankPlaces places_of(const Transport& t, device::Device& d) {
   return d.simulated_time() != nullptr ? RankPlaces{} : t.places();
 }
@@ -167,14 +167,14 @@ void Communicator::State::record(Recorded& r, const Call& c, const AlgorithmConf
   r.not_native = exchanging_ ? nullptr : agreement_.why_not();
 }
 
-// The ranks have agreed about an operation that this one does not begin.
+// Called when the ranks have agreed about an operation that this rank then cannot begin.
 void Communicator::State::leave_agreed() {
   time_.end();
   recorder.end();
   transport->rest();
 }
 
-// No steps: the device does it all but the division of an average.
+// A plan without steps: the device does everything but the division of an average.
 const Planned& Communicator::State::native_plan(const Call& c) {
   native_plan_.wire = c.type;
   native_plan_.compiled.output_elements = extents_of(c, rank(), ranks()).output / kernels::size_of(c.type);

@@ -33,8 +33,8 @@ struct Communicator::State : DumpsOnSignal {
   // An operation's life, see run_loop.h: open, then move until it returns true. What they throw ends the communicator.
   void open(const Call&, bool in_place, const Planned* = nullptr);
   void open(std::span<const SendRecv>);
-  // Moves the open operation and closes it at its end, which it waits for where the operation is alone. True: it has
-  // ended. `moved` is set when something happened.
+  // Moves the open operation, and closes it when it ends. `alone`: waits for that end. True: the operation has ended.
+  // `moved` is set when something happened.
   bool move(bool alone, bool& moved);
   bool agrees_first() const { return agreement_.needed(); }
   void open_agreement(const Call&, bool supplied);  // before the call itself is opened
@@ -62,7 +62,7 @@ struct Communicator::State : DumpsOnSignal {
   CallCheck check;                            // used while holding the turn
   BorrowedScratch scratch, scaled;            // for the open operation
   std::atomic<std::uint64_t> operations = 0;  // collectives only, so that all ranks have the same number
-  std::vector<SendRecv> gathered;             // buffer for those of a group
+  std::vector<SendRecv> gathered;             // buffer for a group's sends and receives
 
  private:
   void close();
@@ -78,13 +78,13 @@ struct Communicator::State : DumpsOnSignal {
   void answer_dumps(const Executor* open);  // by the operation's thread; null: it is in split or shrink
   kernels::Stores stores_for(std::size_t bytes_touched) const;
   const void* input_of(const Call&);
-  schedule::UnreadableBuffers unreadable_of(const Call&);  // as far as it matters
+  schedule::UnreadableBuffers unreadable_of(const Call&);  // those for which staging is worth it
 
   const Planned& native_plan(const Call&);
 
   const Rank rank_, ranks_;
   Agreement agreement_;
-  bool exchanging_ = false;  // the agreement
+  bool exchanging_ = false;  // the open operation is the exchange before a call
   OperationClock time_;
   std::atomic<std::uint32_t> dumps_;  // counts of dumps requested and written
 

@@ -29,7 +29,7 @@ Executor::Executor(Transport& transport, FamilyMember& family, const FlightRecor
   watch_.expect(transport.ranks());
 }
 
-// An end of a lane tells of a message; the error tells of the operation.
+// Turns an error about one message, which an end of a lane throws, into one about the operation.
 template <class Function>
 void Executor::explaining(Function&& f) {
   try {

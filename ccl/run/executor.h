@@ -58,7 +58,7 @@ class Executor {
   const Front* stuck() const;  // the first line that waits for a peer
   // The first rank that has not come to this native collective, else one whose device has not ended it; -1: none.
   Rank unfinished_in_native() const;
-  bool never_comes(Deadline now) const;  // a rank that this operation needs, though data move meanwhile
+  bool never_comes(Deadline now) const;  // a needed rank has not come within the timeout, though data still move
 
   Transport& transport_;
   FamilyMember& family_;

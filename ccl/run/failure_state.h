@@ -28,14 +28,15 @@ class FailureState {
     if (failed()) check_health();
   }
 
-  // Tells all ranks why this one ends the communicator, at its turn.
+  // Tells all ranks why this one ends the communicator. Call it while holding the turn.
   void tell(const std::exception_ptr&, bool elsewhere = false);
   std::exception_ptr fail(const std::exception_ptr&);           // returns what to throw; so does the next
   std::exception_ptr fail_unopened(const std::exception_ptr&);  // ends it if the other ranks can't know why they wait
 
-  // The error as what ended it; false: there was one before.
+  // Keeps the error as the one that ended the communicator; false: there was an earlier one.
   bool keep(const std::exception_ptr&, bool elsewhere = false);
-  // After the dump of an error, the first one or not: what to throw, which says so if the dump could not be written.
+  // Called after the error's dump: returns what to throw, which says so if the dump could not be written. `first`: the
+  // error ended the communicator.
   std::exception_ptr dumped(const std::exception_ptr&, bool first);
 
   Notice notice;  // on this rank's board

@@ -58,7 +58,7 @@ void submit(std::unique_ptr<OperationBatch> batch) {
   }
 }
 
-// Runs it in the calling thread and leaves it empty.
+// Runs the batch in the calling thread and leaves it empty.
 void run(OperationBatch& batch) {
   struct Cleared {
     OperationBatch& batch;

@@ -48,7 +48,8 @@ std::span<const SendRecv> OperationClock::with_clocks(std::span<const SendRecv> 
   return messages_;
 }
 
-// Messages of a group move at once: no earlier than the last of their senders sends, and for the time of the largest.
+// A group's messages all move at once: they start when the last of their senders sends, and take as long as the
+// largest.
 void OperationClock::end_messages() {
   end();
   if (time_ == nullptr || largest_.from == largest_.to) return;

@@ -1,5 +1,6 @@
-// Simulated time of a communicator's operations: each takes the time of the whole, and its copies and sums none. Before
-// each message goes one with its sender's clock. On a device without simulated time, nothing happens here.
+// Simulated time of a communicator's operations. Each takes the time of the whole operation; its copies and sums then
+// take none. Each message is preceded by one with its sender's clock. On a device without simulated time, nothing
+// happens here.
 #pragma once
 
 #include <span>
@@ -17,18 +18,18 @@ class OperationClock {
  public:
   OperationClock(device::Device&, const Agreement&, Rank rank, Rank ranks);
 
-  // Takes the time of a whole operation, and holds. Throws Unsupported: that time is not known.
+  // Takes the time of the whole operation and calls hold(). Throws Unsupported if that time is not known.
   void begin(const Call&, const Planned&, bool in_place);
   // The messages of a group, with those that carry clocks.
   std::span<const SendRecv> with_clocks(std::span<const SendRecv>);
-  // Copies and sums are free from here on, until the end of the operation, or of one that failed or did not begin.
+  // Copies and sums take no time from here until end(), which is called even if the operation fails or does not begin.
   void hold() {
     if (time_ != nullptr && !std::exchange(holding_, true)) time_->hold();
   }
   void end() {
     if (time_ != nullptr && std::exchange(holding_, false)) time_->release();
   }
-  void end_messages();  // and takes their time
+  void end_messages();  // ends a group's messages and takes their time
 
  private:
   const device::Device& device_;

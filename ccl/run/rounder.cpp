@@ -49,7 +49,7 @@ void Rounder::round(const std::byte* from, std::byte* to, std::size_t elements, 
   kernels::cast(bound_->wire, narrow_.get(), bound_->type, to, elements);
 }
 
-// Returns at most a block: in place in memory, or rounded in a buffer of rooms_.
+// Returns the values of a part of at most `most` elements: its memory itself, or a rounded copy in a buffer of rooms_.
 const std::byte* Rounder::read(const Part& part, Range runs) {
   const std::byte* const memory = at(part);
   bool rounds = false;

@@ -14,9 +14,9 @@ namespace trellis::ccl {
 struct Strand {
   Communicator::State* state = nullptr;
   bool open = false;        // an operation is running
-  bool has_agreed = false;  // the ranks have, about the next operation
+  bool has_agreed = false;  // the ranks have agreed about the next operation
 
-  // Opens the operation or, where the ranks agree about it first, that exchange. True: the operation.
+  // Opens the operation, or first the exchange in which the ranks agree about it. True: the operation is open.
   bool begin(const Call& call, bool in_place, const Planned* planned = nullptr) {
     if (state->agrees_first() && !std::exchange(has_agreed, true)) {
       state->open_agreement(call, planned != nullptr);
@@ -102,7 +102,7 @@ void run_strands(std::span<S> strands) {
   }
 }
 
-// The same with one strand, on the stack: the way of every small message.
+// The same for one strand, which lies on the caller's stack. Every small message takes this path.
 template <class S>
 void run_alone(S&& strand) {
   try {

@@ -11,9 +11,9 @@ namespace {
 
 using schedule::AlgorithmConfig;
 
-// Joining more would take longer than the choice may gain.
+// Joining more steps would take longer than the choice may gain.
 constexpr std::size_t most_steps = 512, most_steps_per_rank = 6;
-constexpr std::size_t refined = 3;  // of the best plain ways, with different times, channels and segments are tried
+constexpr std::size_t refined = 3;  // best plain configs, of different times, for which channels and segments are tried
 constexpr std::size_t least_refined_bytes = std::size_t{16} << 10;
 struct Lanes {
   std::int32_t channels, segments;
@@ -21,7 +21,7 @@ struct Lanes {
 constexpr Lanes lanes_tried[] = {{1, 2}, {1, 4}, {2, 1}, {2, 2}, {4, 1}, {4, 4}};
 constexpr std::size_t most_kept = 256;
 
-// The two upper bits: 24 of 25, 32 of 47.
+// Keeps the two highest bits: 24 for 25, 32 for 47.
 std::size_t rounded(std::size_t count) {
   const auto width = static_cast<int>(std::bit_width(count));
   return width <= 2 ? count : count >> (width - 2) << (width - 2);

@@ -13,16 +13,16 @@ struct PredictedTime {
   schedule::AlgorithmConfig config;
   double readable_us = 0;                                     // where peers can read the call's buffers
   double hidden_us = 0;                                       // where they cannot
-  double product() const { return readable_us * hidden_us; }  // the order of the choice, which is one for both
+  double product() const { return readable_us * hidden_us; }  // sorts the configs: one order serves both cases
 };
 
 class HostChooser {
  public:
   HostChooser(Rank ranks, int lanes, RankPlaces, const HostCosts& = sapphire_rapids);
 
-  bool models(Collective) const;  // and knows where the ranks are
+  bool models(Collective) const;  // true if it covers the collective and the places of the ranks are known
   // The configs, fastest first. Calls of nearly the same size share one cached answer. It depends on nothing that may
-  // differ between ranks: buffers that peers can read count half.
+  // differ between ranks, such as whether peers can read the buffers: both cases count alike.
   const std::vector<PredictedTime>& ranked(const Call&);
   const RankPlaces& places() const { return places_; }
 

@@ -39,7 +39,7 @@ class Walk {
         served_(joined.lines.size()),
         arrival_(joined.steps.size()) {}
 
-  // The time of the last end, after one more operation; ns.
+  // Runs one more operation. Returns the time in ns at which the last rank ends it.
   double operation() {
     for (double& clock : clocks_) clock += how_.costs.operation;
     begun_ = clocks_;
@@ -172,11 +172,11 @@ Conditions conditions(const JoinedPrograms& joined, const Call& call, Rank ranks
 
 }  // namespace
 
-// All but the last three groups are fitted to the times of 8 ranks in bench/results/host16.json, whose other numbers of
-// ranks are left to check them by: those of bytes to the times, those of messages to the regret of the choice, where an
+// Most values are fitted to the times of 8 ranks in bench/results/host16.json, whose other numbers of ranks are left to
+// check them by. Costs of bytes are fitted to the times; costs of messages to the regret of the choice, in which an
 // error that all candidates share does not count. `byte_served` is from a direct broadcast of 256 KiB there, `streamed`
-// from bine with 16 ranks and 16 MiB. Sockets and shared cores were not measured: twice a flight, half as much again
-// for a byte, and the scheduler's switch, as is usual.
+// from bine with 16 ranks and 16 MiB. Sockets and shared cores were not measured; the usual values are taken: twice a
+// flight, half as much again for a byte, and the scheduler's switch.
 const HostCosts sapphire_rapids{.operation = 14,
                                 .send = 95,
                                 .receive = 190,
@@ -211,7 +211,8 @@ double predicted_time(const JoinedPrograms& joined, const Call& call, Rank ranks
   if (larger_bytes(call, ranks) > back_to_back_bytes) return first * us;
   double before = first, last = first;
   for (int i = 1; i < back_to_back_operations; ++i) before = std::exchange(last, walk.operation());
-  // Small operations run back to back: the result is mostly the time of one more, and a part of the first one's.
+  // Small operations run back to back: the result counts the first one's time once and that of a further one three
+  // times.
   return (first + back_to_back_operations * (last - before)) / (back_to_back_operations + 1) * us;
 }
 

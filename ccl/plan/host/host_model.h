@@ -9,25 +9,25 @@ namespace trellis::ccl {
 // Costs in ns, and in ns per byte.
 struct HostCosts {
   double operation = 0;          // to begin an operation
-  double send = 0, receive = 0;  // a message: on the sender's core, on the receiver's
-  double look = 0;               // and for each lane that is looked at meanwhile
-  double second_line = 0;        // more than one cache line, on either core
+  double send = 0, receive = 0;  // per message: on the sender's core, on the receiver's
+  double look = 0;               // per received message, for each lane that the receiver polls
+  double second_line = 0;        // per message of more than one cache line, on either core
   double flight = 0;             // from a store until another core sees it
-  double slot = 0;               // a message in slots: on either core
-  double in_place = 0;           // one that the receiver reads from the sender's memory
-  double answer = 0;             // and until the sender knows that it was read
-  double local = 0;              // a copy or a sum of a rank's own
+  double slot = 0;               // per message in slots, on either core
+  double in_place = 0;           // per message that the receiver reads in place, from the sender's memory
+  double answer = 0;             // after that, until the sender knows that the message was read
+  double local = 0;              // per copy or sum of a rank's own
   double byte_into_slot = 0, byte_from_slot = 0;
-  double byte_read = 0;                 // in place
-  double byte_served = 0;               // on the side of the core whose memory is read, by one reader after another
-  double made_here = 0;                 // part by which this is more for bytes that the operation has made
-  double byte_added = 0;                // a sum, besides the reading
-  double byte_local = 0;                // for each source of a local copy or sum
-  double each_rank = 0;                 // part by which a byte costs more for each further rank that streams
-  double beyond_l2 = 0;                 // and where a rank touches more than its L2 cache holds
-  double beyond_l3 = 0;                 // and where all together touch more than an L3 cache of usual size
-  double streamed = 0;                  // and to read bytes that bypass the cache on their way to memory
-  double far_flight = 0, far_byte = 0;  // between sockets, times those within one
+  double byte_read = 0;    // read in place
+  double byte_served = 0;  // read in place, for the core whose memory it is, which serves one reader after another
+  double made_here = 0;    // fraction by which byte_read is higher for bytes that the operation has made
+  double byte_added = 0;   // per byte of a received sum, besides the reading
+  double byte_local = 0;   // for each source of a local copy or sum
+  double each_rank = 0;    // fraction by which every byte costs more for each rank beyond two
+  double beyond_l2 = 0;    // the same where a rank touches more than its L2 cache holds
+  double beyond_l3 = 0;    // the same where all together touch more than an L3 cache of usual size
+  double streamed = 0;     // added to made_here where results bypass the cache on their way to memory
+  double far_flight = 0, far_byte = 0;  // factors of flight and of a byte between sockets
   double wake = 0;                      // until a rank runs that shares its core with others
 };
 

@@ -28,7 +28,7 @@ struct Written {
     const Rank wanted = folded() ? symmetry.representative(r) : r;
     return static_cast<std::size_t>(std::ranges::lower_bound(ranks, wanted) - ranks.begin());
   }
-  // What the representative of `peer` calls the rank that `peer` calls `me`.
+  // The rank that is to the representative of `peer` what `me` is to `peer`.
   Rank image(Rank peer, Rank me) const {
     return folded() ? symmetry.image(peer, symmetry.representative(peer), me) : me;
   }
