@@ -20,7 +20,7 @@ using schedule::Collective;
 
 constexpr std::align_val_t alignment{4096};
 
-// The largest number where that is less.
+// a * b, or the largest number where that overflows.
 std::uint64_t product(std::uint64_t a, std::uint64_t b) {
   std::uint64_t exact = 0;
   return __builtin_mul_overflow(a, b, &exact) ? ~std::uint64_t{0} : exact;

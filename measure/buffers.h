@@ -29,7 +29,7 @@ class BenchBuffers {
   device::Device& device_;
   const bool of_device_;
   const std::size_t offset_;
-  std::byte* first_ = nullptr;  // as large as the larger of the two
+  std::byte* first_ = nullptr;  // as large as the larger of input and output
   std::byte* second_ = nullptr;
 };
 

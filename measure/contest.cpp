@@ -102,7 +102,6 @@ Contest::Contest(Bench& bench, const launch::RankContext& context, Collective co
 void Contest::prepare(std::uint64_t bytes) {
   BenchSettings s;
   s.op.collective = collective_;
-  // Blocks of whole cache lines, as users have them.
   calls_ = calls_for(s, bytes, type_, kernels::Reduction::sum, 0, bench_.ranks());
   mine_ = calls_[static_cast<std::size_t>(bench_.rank())];
   const ccl::Extents e = ccl::extents_of(mine_, bench_.rank(), bench_.ranks());
@@ -117,8 +116,8 @@ void Contest::prepare(std::uint64_t bytes) {
   }
 }
 
-// The time of one operation: of several back to back, or of one whose input has just been written, as
-// back_to_back_bytes decides.
+// The time of one operation: up to back_to_back_bytes the mean of several that follow each other, beyond it that of one
+// whose input has just been written.
 double Contest::sample(Entrant& one, int operations) {
   if (!back_to_back_) {
     look_through(mine_.output, output_bytes_);

@@ -13,7 +13,7 @@
 namespace trellis::measure {
 
 // Every algorithm that serves the collective on so many ranks, with each of 1, 2 and 4 channels and segments that it
-// supports, whose messages can keep the order of lanes. If several make the same schedule, one is kept.
+// supports, if its schedule runs over the library's FIFO lanes. If several make the same schedule, one is kept.
 std::vector<ccl::AlgorithmConfig> candidates(schedule::Collective, ccl::Rank ranks);
 
 // Whether the config can cut a call of this count into its chunks.

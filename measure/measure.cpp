@@ -21,7 +21,7 @@ using ccl::Communicator;
 using Micros = std::chrono::duration<double, std::micro>;
 
 constexpr const char* native = "native";
-constexpr double enough_us = 50'000;  // time of all iterations, when their number is ours to choose
+constexpr double enough_us = 50'000;  // time of all iterations, if the settings do not give their number
 
 double wall_us() { return Micros(ccl::Clock::now().time_since_epoch()).count(); }
 
@@ -228,7 +228,7 @@ std::unique_ptr<Measured> measure(Bench& bench, const BenchSubject& subject) {
     if (!subject.in_place) throw;
     serves = false;
   }
-  // A rank whose call is the same in place, as it is for all but the root of a reduce, finds nothing to refuse.
+  // Some ranks may refuse alone: in place, a reduce differs on its root only. So all ranks learn of a refusal here.
   if (subject.in_place && bench.sum(serves ? 0 : 1) != 0) return nullptr;
   const std::uint64_t bytes = larger_buffer_bytes(subject.calls);
   const bool back_to_back = bytes <= back_to_back_bytes;

@@ -24,7 +24,7 @@ struct Bench {
   std::vector<double> merged(std::vector<double> mine, TimeMerge);
   std::uint64_t sum(std::uint64_t mine);
 
-  double now_us() const;  // by the clock that the settings ask for; of a simulated core, its own
+  double now_us() const;  // by the clock that the settings ask for; a simulated device has its own
 
   const BenchSettings& settings;
   std::shared_ptr<device::Device> device;
@@ -49,14 +49,14 @@ struct Measured {
   bool checked = false;
   std::uint64_t wrong = 0;  // wrong elements, on all ranks, over all passes
   std::string algorithm;    // "native": the device does it by itself
-  std::string not_native;   // why it does not, where it has collectives
+  std::string not_native;   // why the device does not, if it has collectives
 };
 
 // Up to so many bytes, iterations follow each other as in a program, and everything that a user does between them
 // counts. Above it, ranks meet before each iteration, after they have written their input and read their output.
 inline constexpr std::uint64_t back_to_back_bytes = 4096;
 
-// Collective: all ranks call it alike. Null: no algorithm serves the operation this way.
+// Collective: all ranks call it alike. Null: no algorithm serves the operation in place.
 std::unique_ptr<Measured> measure(Bench&, const BenchSubject&);
 
 struct Statistics {

@@ -25,7 +25,7 @@ class DataPattern {
   struct Part {
     std::size_t first = 0, elements = 0;
     std::size_t phase = 0;  // position of its first element in the tile
-    ccl::Rank source = 0;   // the rank whose data it is; or everybody's
+    ccl::Rank source = 0;   // the rank whose data it is, or everybody
   };
   static constexpr ccl::Rank everybody = -1;
 

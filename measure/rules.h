@@ -19,12 +19,12 @@ struct SizeCosts {
 // become one rule.
 std::vector<ccl::Rule> rules_for(schedule::Collective, ccl::Rank ranks, const std::vector<SizeCosts>&);
 
-// One sentence on why the table selects `selected` for so many bytes on that machine, or the model of the host, where
-// the ranks have more of its `cores` than the table was measured with.
+// One sentence on why `selected` is selected for so many bytes on that machine: by a rule of the table, or by the model
+// of the host, if the ranks run on more of its `cores` than those that the table was measured on.
 std::string reason(const ccl::Selections&, schedule::Collective, ccl::Rank ranks, std::uint64_t bytes, kernels::DType,
                    std::string_view machine, const ccl::AlgorithmConfig& selected, int cores);
 
-// "8..16MB": powers of two; "8,4KB,1MB". Ascending, each once. Throws invalid_argument.
+// "8..16MB": each size is twice the one before; or "8,4KB,1MB". Ascending, without duplicates. Throws invalid_argument.
 std::vector<std::uint64_t> parse_sizes(std::string_view);
 
 }  // namespace trellis::measure

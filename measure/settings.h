@@ -54,7 +54,7 @@ struct BenchSettings {
 
   std::string era;  // era of a simulated machine's software; empty: its default
   std::vector<std::string> what_if;
-  bool simulated = false;  // one time a row, of a model: it has no spread
+  bool simulated = false;  // times are a model's: one for each row of the table, without a spread
   bool interval = false;   // report the interval of a simulated time
 
   bool per_iteration = false, timestamps = false, memory_report = false, show_algorithm = false, show_sizes = false;

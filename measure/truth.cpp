@@ -38,7 +38,7 @@ bool averages(const Call& c) {
   return c.op.kind == kernels::Reduction::avg && schedule::reduces(c.operation.collective);
 }
 
-// A chunk's value as a formula: a rank's contribution, or a sum of contributions. None: the previous content of the
+// A chunk's value as a formula: a rank's contribution, or a sum of contributions. Null: the previous content of the
 // memory, which a schedule may move as long as no output depends on it.
 struct Formula {
   std::set<Rank> of;        // ranks whose contributions are in it
@@ -120,7 +120,7 @@ struct Evaluation {
   }
 };
 
-// A contribution as it enters: scaled when the operator says so.
+// A rank's contribution as it enters the sum: its input, scaled when the operator says so.
 Bytes contribution_of(const Call& call, Rank rank, Rank ranks, std::uint64_t seed, const ccl::Config& config,
                       std::uint64_t operation) {
   Bytes mine = random_input(call, rank, ranks, seed);

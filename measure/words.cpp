@@ -22,7 +22,7 @@ using kernels::DType;
 using kernels::Reduction;
 using schedule::Collective;
 
-// The one word that is no collective's: every rank sends to the next one.
+// The only operation that is not named after a collective: every rank sends to the next one.
 constexpr std::string_view shift_word = "sendrecv";
 
 struct TypeWord {
@@ -124,7 +124,7 @@ std::uint64_t parse_bytes(std::string_view text) {
     if (suffix == std::string{letter} || suffix == std::string{letter, 'b'} || suffix == std::string{letter} + "ib")
       shift = power;
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  const bool beyond = !number && digits == text.size() && digits > 0;  // of 64 bits
+  const bool beyond = !number && digits == text.size() && digits > 0;  // more than 64 bits hold
   if (beyond || (number && shift >= 0 && *number > (std::uint64_t{1} << 60 >> shift)))
     throw std::invalid_argument(fmt::format("'{}' is too large a size: expected at most 1 EiB", text));
   if (!number || shift < 0)

@@ -10,7 +10,7 @@
 
 namespace trellis::measure {
 
-// Whose table is printed, and whose words for types are meant.
+// Whether tables and words for types are those of nccl-tests or of nccom-test.
 enum class Style : std::uint8_t { nccl, nccom };
 
 struct BenchOp {

@@ -13,11 +13,11 @@ namespace {
 
 constexpr double four_in_five = 1.2816;  // standard deviations either way
 constexpr double usual_noise = 0.1, least_noise = 0.02;
-constexpr double identified = 0.5;    // of the range that was assumed: what may be left of it
-constexpr double far = 2;             // standard deviations from which on a measurement pulls no harder
-constexpr double by_median = 1.4826;  // a standard deviation, from the median of sizes: outliers do not count
+constexpr double identified = 0.5;    // at most this part of a figure's assumed range may be left
+constexpr double far = 2;             // standard deviations beyond which a measurement pulls no harder (Huber)
+constexpr double by_median = 1.4826;  // a standard deviation is so many medians of sizes, which outliers do not move
 constexpr int most_rounds = 12;
-constexpr double little = 0.01;  // of a time: what changes it less is not seen
+constexpr double little = 0.01;  // of a time: smaller changes of it are not seen
 
 using Vector = std::vector<double>;
 using Matrix = std::vector<Vector>;
@@ -28,7 +28,8 @@ double median_of(Vector values) {
   return *middle;
 }
 
-// What errors have in common is no noise: a figure may explain it. Of one or two, nothing tells.
+// The standard deviation of errors around their median. What they have in common is no noise: a figure may explain it.
+// One or two errors tell nothing.
 double noise_of(const Vector& errors) {
   if (errors.size() < 3) return usual_noise;
   const double common = median_of(errors);
@@ -37,7 +38,7 @@ double noise_of(const Vector& errors) {
   return std::max(least_noise, by_median * median_of(std::move(sizes)));
 }
 
-// Symmetric and positive.
+// The inverse of a symmetric, positive definite matrix.
 Matrix inverse(Matrix a) {
   const std::size_t n = a.size();
   Matrix out(n, Vector(n, 0));
@@ -54,7 +55,7 @@ Matrix inverse(Matrix a) {
   return out;
 }
 
-// A figure in standard deviations of what was assumed: logarithms where it is above 0.
+// Measures a figure in standard deviations of its assumed range, by logarithms where the range is above 0.
 struct Scale {
   explicit Scale(const FreeFigure& f) : figure(f), log(f.value > 0 && f.low > 0) {
     width = (log ? std::log(f.high / f.low) : f.high - f.low) / (2 * four_in_five);
@@ -131,7 +132,7 @@ class Fitting {
 
   double weight(double error) const { return std::min(1.0, far * noise_ / std::max(std::abs(error), 1e-12)); }
 
-  // The step that the slopes tell, and what it leaves unsure; measurements of a group may be left out.
+  // A Gauss-Newton step, and the covariance of what it leaves unsure. Leaves out measurements of the group `without`.
   Vector step(const Vector& errors_here, const std::string* without, Matrix* covariance) const {
     const std::size_t n = free_.size();
     Matrix normal(n, Vector(n, 0));
@@ -223,7 +224,7 @@ class Fitting {
         100 * effect, 100 * noise_, 100 * left);
   }
 
-  // Each group by what the others tell.
+  // The error of each measurement, with figures fitted to the other groups.
   Vector without_each() {
     Vector out;
     for (std::size_t i = 0; i < measured_.size(); ++i) {
@@ -243,7 +244,7 @@ class Fitting {
   std::vector<std::string> why_not_;
   Vector x_, residual_;
   std::vector<std::size_t> free_;
-  Matrix slope_, covariance_;  // by measurement and free figure; by free figure twice
+  Matrix slope_, covariance_;  // by measurement and free figure; by two free figures
   double noise_ = usual_noise;
   bool stopped_ = false;
 };

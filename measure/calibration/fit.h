@@ -1,5 +1,5 @@
-// Figures fitted to measurements, beside what was assumed of them: a figure's range counts as one more measurement.
-// What the measurements cannot tell is left as it was, with the reason.
+// Fits figures to measurements. The range that was assumed for a figure counts as one more measurement. A figure that
+// the measurements do not determine stays as it was, and the reason is given.
 #pragma once
 
 #include <cstddef>
@@ -12,31 +12,32 @@ namespace trellis::measure {
 struct FreeFigure {
   std::string key;
   double value = 0, low = 0, high = 0;  // the range is to hold four values in five
-  double least = 0, most = 0;           // beyond which the figure has no meaning; equal: it may have any value
+  double least = 0, most = 0;           // bounds of the values that have a meaning; equal: none
 };
 
 struct Measurement {
   std::string name;   // where it stands, as "runs.csv:7"
-  std::string group;  // what is left out together
+  std::string group;  // measurements of one group are left out together
   double seconds = 0;
 };
 
 struct FittedFigure {
   FreeFigure before;
   double value = 0, low = 0, high = 0;
-  std::string why_not;  // it is not identified, and stays as it was; empty: it is
+  std::string why_not;  // why it is not identified and stays as it was; empty: it is identified
   bool identified() const { return why_not.empty(); }
 };
 
 struct Calibration {
   std::vector<FittedFigure> figures;
-  // log(predicted / measured) by measurement: with the figures as they were, as fitted, and fitted without its group.
+  // log(predicted / measured) by measurement: with the figures as they were, as fitted to all measurements, and as
+  // fitted without the measurement's group.
   std::vector<double> before, after, left_out;
   bool one_group = false;  // then nothing can be left out
   bool stopped = false;
 };
 
-// Seconds of a measurement with these values of the figures; not above 0: it was stopped.
+// The predicted seconds of a measurement with these values of the figures; 0 or less: the prediction was stopped.
 using Predict = std::function<double(std::size_t measurement, const std::vector<double>& values)>;
 
 // Throws invalid_argument where there is no measurement.

@@ -11,7 +11,7 @@ namespace trellis::measure {
 
 struct TableRow {
   std::string place;                         // "runs.csv:7"
-  std::map<std::string, std::string> cells;  // by column, where there is something
+  std::map<std::string, std::string> cells;  // by column; empty cells are absent
 
   const std::string* find(std::string_view column) const;
   // Throw invalid_argument that names the place, the column, its value and what was expected.

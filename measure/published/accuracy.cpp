@@ -13,8 +13,8 @@
 namespace trellis::measure {
 namespace {
 
-constexpr double stated = 0.8;        // of what is measured lies within an interval
-constexpr double mostly_fixed = 0.2;  // at most this part of a time may be more than its launch, to tell the launch
+constexpr double stated = 0.8;        // an interval is to hold this part of what is measured
+constexpr double mostly_fixed = 0.2;  // a record tells its launch if at most this part of its time is something else
 
 // Values in groups of equal weight: each configuration counts once, however many records it has.
 using Groups = std::map<std::string, std::vector<double>>;
@@ -46,8 +46,8 @@ const Launch* launch_in(const Fit* fit, const RecordAnswer& a) {
   return found == fit->launches.end() ? nullptr : &found->second;
 }
 
-// What a record says of its launch, in seconds, where little else takes time and it is one of those that are fitted to
-// many records.
+// The launch in seconds that a record tells; none where much else takes time, or where the launch is not one of those
+// that are fitted to many records.
 std::optional<double> fixed_part(const Compared& c) {
   static const sim::Figures of_many = sim::Figures::read(sim::data_text("published", "fitted"));
   const auto unit = seconds_of(c.record->unit);
@@ -74,7 +74,7 @@ std::map<std::string, Launch> fit_launches(const std::vector<Compared>& all, con
   return launches;
 }
 
-// The range that figures leave to the value, its launch among them, as if independent.
+// The range of the value over its uncertain figures, the launch among them, as if these were independent.
 sim::ValueRange by_figures(const Compared& c, const Fit* fit) {
   const RecordAnswer& a = c.answer;
   const double value = c.simulated(fit);

@@ -1,5 +1,5 @@
 // How answers agree with their records: the error, whether the interval holds the measured value, and how wide it is.
-// What was fitted can be fitted again without a configuration, which tells how far others are to be believed.
+// The fit can be repeated without a configuration, which tells how well configurations without records are answered.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ struct Compared {
   double error(const Fit* fit = nullptr) const { return simulated(fit) / record->value - 1; }
   sim::ValueRange interval(const Fit* = nullptr) const;
   bool inside(const Fit* = nullptr) const;
-  double width(const Fit* = nullptr) const;  // x/÷ this much around its middle
+  double width(const Fit* = nullptr) const;  // the interval is its geometric middle x/÷ this
 };
 
 using OfRecord = std::function<std::string(const Record&)>;
@@ -58,7 +58,8 @@ class AccuracyOf {
   std::size_t inside_ = 0;
 };
 
-// For each kind, the records of each configuration, or of each publisher, answered by what was fitted without it.
+// The accuracy for each kind of record, if each record is answered by a fit without its group. `of` names a record's
+// group: its configuration or its publisher.
 std::map<std::string, Accuracy> hold_out(const std::vector<Compared>&, const OfRecord& of);
 
 // Whether versions of a kernel rank as they are measured: Kendall's tau over the pairs of each ladder of versions, of

@@ -71,7 +71,8 @@ std::string machine_of(const Record& r) {
   return ranks_of(r) / nodes_of(r) == 32 ? "trn1.32xlarge" : "trn2.48xlarge";
 }
 
-// What started it: "host (torch.distributed ...)", "device trace ...", "host-dispatched NEFF ...".
+// Who launched the collective. Records say "host (torch.distributed ...)", "device trace ...", "host-dispatched
+// NEFF ...".
 std::string launch_of(const Record& r) {
   const std::string said = lower(r.word("launch"));
   if (said.find("neff") != std::string::npos || said.find("graph replay") != std::string::npos) return "graph";
@@ -137,7 +138,7 @@ std::string era_of(const Record& r, const Machine& machine) {
   return host ? from_host : said;
 }
 
-// Whether calls follow each other without waiting, between two synchronisations: then the mean is what one adds.
+// Whether calls follow each other without waiting, between two synchronisations: then the mean is what one call adds.
 bool queued(const Record& r) {
   const std::string said = lower(r.word("launch"));
   if (said.find("after each") != std::string::npos || said.find("sync per call") != std::string::npos) return false;
@@ -157,7 +158,7 @@ Pricer& pricer_for(const Record& r, Place& at, const BenchOp& op, Rank ranks) {
   return *kept;
 }
 
-// The records that figures were fitted to, and this one when a figure is its value.
+// The records that the machine's figures were fitted to, and this one if a figure's source names it.
 std::vector<std::string> fitted_in(const Machine& machine, const Record& r) {
   std::vector<std::string> records;
   for (const auto& [key, figure] : machine.spec().figures.all()) {
@@ -185,14 +186,14 @@ std::optional<double> bytes_of(const Record& r, Rank ranks) {
   return bytes;
 }
 
-// Of calls that follow each other, the part of the launch that the call before does not hide.
+// The part of a launch that the call before does not hide, where calls follow each other without waiting.
 std::optional<double> part_in_queue(const sim::MachineSpec& spec, const std::string& era) {
   const std::string key = fmt::format("era.{}.queued", era);
   return spec.figures.has(key) ? std::optional(spec.figures.number(key)) : std::nullopt;
 }
 
-// How surely the figures tell the time: the range that they leave to it, the launch's own apart, and whose errors are
-// like this one's.
+// Adds to an answer how sure it is: the range that uncertain figures leave to it, the launch as a figure of its own,
+// and the kind of answers whose errors it shares.
 void add_range(RecordAnswer& found, const Record& r, Pricer& pricer, const AlgorithmConfig& config,
                const sim::Price& price) {
   const std::string& era = pricer.settings().era;
@@ -254,7 +255,8 @@ RecordAnswer collective(const Record& r) {
   return found;
 }
 
-// So many ranks of one server, each on another chip or all of them, write to the same ranks of another server.
+// A latency is the sum over the links of the way. For a bandwidth, ranks of one server write to the same ranks of
+// another server: one rank, one of each chip, or all.
 RecordAnswer network(const Record& r) {
   Place& at = place(machine_of(r), 2);
   const Machine& machine = *at.machine;

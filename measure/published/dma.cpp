@@ -41,7 +41,7 @@ double load_rate(const ChipSpec& chip, std::int64_t rows, std::int64_t row_bytes
   return copy_rate(chip, rows, row_bytes, transfers, false);
 }
 
-// One DMA engine's time for a transfer of 8 partitions, or for one whose bytes are contiguous.
+// The busiest DMA engine's time for a load of so many rows, each of which goes to another partition.
 Time engine_time(const ChipSpec& chip, std::int64_t rows, std::int64_t row_bytes) {
   ProgramBuilder b("one", chip);
   load(b, b.tile("tile", DType::u8, rows, row_bytes), b.input("from", DType::u8, rows, row_bytes));
@@ -133,7 +133,7 @@ std::optional<RecordAnswer> dma(const Record& r, const std::vector<Record>&) {
   if (!chip) return RecordAnswer::no(fmt::format("unknown generation '{}'", r.generation));
   if (r.id == "pe.throttle.ramp") return timed(r, chip->tensor.ramp, "figure tensor.ramp");
   if (auto found = bandwidth(r, *chip)) {
-    found->kind = "dma";  // what reads HBM, too
+    found->kind = "dma";  // records of HBM share the errors of DMA
     return found;
   }
   if (auto found = steps(r, *chip)) return found;

@@ -1,5 +1,5 @@
 // Kernels whose text is public, timed from that text (python/trellis/nki): bench/nki_ladders.py writes each record with
-// the time that it simulates and the ends of what compiler and chip may do.
+// the simulated time, and the least and the most that it may be, depending on what compiler and chip do.
 #include "measure/published/record.h"
 
 namespace trellis::measure {

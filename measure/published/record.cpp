@@ -146,7 +146,7 @@ sim::ChipSpec changed(const sim::ChipSpec& chip, const std::vector<std::pair<std
   return sim::ChipSpec(chip.name, std::move(all));
 }
 
-// As the record's compiler used it.
+// The chip as the record's compiler used it.
 sim::ChipSpec as_compiled(const Record& r, sim::ChipSpec chip) {
   if (r.word("compiler_flags").find("--disable-dge") != std::string::npos)
     return changed(chip, {{"dma.generate", 0}, {"dma.descriptor.write", 0}});

@@ -36,20 +36,21 @@ std::int32_t whole_count(std::string_view what, double value);
 // Throws invalid_argument when the text is not a list of records, naming the record and the field.
 std::vector<Record> read_records(std::string_view json, std::string_view file);
 
-// What an answer owes to the launch of a collective: a figure of the era's, with its range.
+// The part of an answer's time that is the launch of a collective: a figure of the era, with its range.
 struct Launch {
   std::string figure;
   double value = 0;
   sim::ValueRange range = {};
-  double growth = 1;  // times so much, and so much more, as the ranks and their logical cores have it
-  double further = 0;
-  double part = 1;  // of it, which a call before does not hide where calls follow each other without waiting
-  double rest = 0;  // what the answer takes beside it
+  double growth = 1;   // a factor on the figure, for the number of ranks
+  double further = 0;  // added to that, for the physical cores of a logical one
+  double part = 1;     // of a launch: what the call before does not hide, where calls follow each other without waiting
+  double rest = 0;     // the answer's time besides the launch
 
-  // With a figure of that value, what takes `beside` once it has started. Whichever of the hidden part and the rest is
-  // longer counts, and as both vary from call to call, the mean passes smoothly from the one to the other.
+  // The whole time if the figure has that value, of a call that takes `beside` once it has started. Whichever of the
+  // launch's hidden part and `beside` is longer counts, and as both vary from call to call, the mean passes smoothly
+  // from the one to the other.
   double with(double value_of_figure, double beside) const;
-  double without(double time, double beside) const;  // the figure with which it takes so long
+  double without(double time, double beside) const;  // the figure with which the whole takes `time`
 };
 
 // The answer to a record: a value in its unit and how it was found, or why there is none.
@@ -79,6 +80,6 @@ std::optional<sim::ChipSpec> chip_of(const Record&);
 // A time in the unit of the record (ns, us, ms, s); none when that is not a unit of time.
 std::optional<double> time_in(std::string_view unit, sim::Time);
 
-std::optional<double> seconds_of(std::string_view unit);  // of such a unit
+std::optional<double> seconds_of(std::string_view unit);  // seconds in such a unit
 
 }  // namespace trellis::measure

@@ -8,7 +8,8 @@
 namespace trellis::measure {
 namespace {
 
-// What started it: a graph or kernel by one call, or a framework's own dispatch; none where it is neither.
+// How the work was launched: "graph" for a graph or kernel that one call starts, "host" for a framework's own dispatch;
+// none where it is neither.
 std::optional<std::string> launch_named(const Record& r) {
   const auto about = [&](std::string_view word) { return r.id.find(word) != std::string::npos; };
   if (about("launch_floor") || about("host_minus_device") || about("wall_minus_active")) return "graph";

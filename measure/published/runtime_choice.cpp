@@ -11,19 +11,20 @@ using sim::AlgorithmConfig;
 using sim::Pricer;
 using sim::Rank;
 
-// neuron-runtime/explore/intranode-collective-comm.rst: mesh up to here, recursive halving and doubling up to there.
+// Bytes, by neuron-runtime/explore/intranode-collective-comm.rst: mesh up to the first size, recursive halving and
+// doubling up to the second.
 constexpr double mesh_up_to = 1e6, rdh_up_to = 56e6;
-// aws-neuronx-collectives 2.12.22 of this day: all_reduce and reduce_scatter of several hosts go by hierarchy.
+// Since aws-neuronx-collectives 2.12.22 of this day, all_reduce and reduce_scatter of several hosts are hierarchical.
 constexpr const char* hierarchical_since = "2023-03-28";
-// Published reduce_scatters of 2, 8 and 32 ranks take from here on what one channel takes.
+// Beyond this size, published reduce_scatters of 2, 8 and 32 ranks take as long as by one channel.
 constexpr double many_channels_up_to = 768 << 20;
 
 bool by_size(Collective c) {
   return c == Collective::all_reduce || c == Collective::all_gather || c == Collective::reduce_scatter;
 }
 
-// Within a host. Kangaring needs all ranks of each chip, and halving a power of two and a torus of chips. Two ranks
-// take a ring's time at all sizes above a mesh's (Inferentia 2, Trainium 1 and 2).
+// The algorithms for a size within a host. Kangaring needs all ranks of each chip, and halving a power of two and a
+// torus of chips. Two ranks take a ring's time at all sizes above a mesh's (Inferentia 2, Trainium 1 and 2).
 std::vector<std::string> names_by_size(const Pricer& pricer, double bytes) {
   const Rank ranks = pricer.group().ranks(), chip = pricer.machine().cores();
   const std::string large = ranks % chip == 0 ? "kangaring" : "ring";

@@ -8,7 +8,8 @@
 
 namespace trellis::measure {
 
-// Those among which the runtime chooses for so many bytes of the larger buffer; the fastest is taken to be its choice.
+// The configs among which the runtime chooses for so many bytes of the larger buffer. The fastest is taken as its
+// choice.
 std::vector<sim::AlgorithmConfig> runtime_configs(const Record&, const sim::Pricer&, sim::Rank nodes, double bytes);
 
 }  // namespace trellis::measure
