@@ -12,7 +12,7 @@ namespace trellis::sim {
 // machine does not have, or has in another dimension.
 void replace_figures(MachineSpec&, std::string_view file, std::string_view text);
 
-// "sha256 0123456789abcdef", of figures and levels: results on machines with the same are results on the same machine.
+// "sha256 0123456789abcdef", of figures and levels. Equal digests mean that two results are of the same machine.
 std::string figures_digest(const MachineSpec&);
 std::string digest_words(std::string_view text);
 

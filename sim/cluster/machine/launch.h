@@ -1,4 +1,4 @@
-// Who starts a collective: eras that differ only in that share a name up to the '-'.
+// Who starts a collective. Eras that differ in nothing else share a name up to the '-'.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@ inline constexpr std::array<std::string_view, 3> launches = {"device", "graph", 
 std::string_view launch_of(std::string_view era);    // "2026-host": "host"; "2026": "device"
 std::string collective_error(std::string_view era);  // the kind of error_range() for a collective: "coll", "coll.host"
 
-// Whether the model's own error leaves open which of two priced configs is faster. Never on a machine without a chip,
-// which is its own truth. `era` empty: the machine's usual one.
+// Whether the model's own error leaves open which of two priced configs is faster. Never on a machine without a chip:
+// it stands for no hardware from which the model could differ. `era` empty: the machine's usual one.
 bool is_draw(const Machine&, std::string_view era, Time one, Time other);
 
 // The era with that launch. `era` empty: the machine's usual one, or else the newest that has such a launch. Throws

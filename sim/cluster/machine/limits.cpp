@@ -51,7 +51,7 @@ Time Overheads::launched(Rank ranks) const {
   return late == 0 ? launch : static_cast<Time>(static_cast<double>(launch) * launch_growth(late, ranks));
 }
 
-// The sum over its outgoing links. What several chips share counts in part.
+// The sum of the rates of a chip's outgoing links. A link that several chips share counts in part.
 double Machine::injection() const {
   double sum = 0;
   for (const auto& fabric : fabrics_) {

@@ -28,12 +28,12 @@ struct Overheads {
   Time dma_start = 0;  // before bytes move
   Time semaphore = 0;  // from the last byte's arrival to the step that waited for it
   double noise = 0;    // if requested: mean relative increase of launch, handshake, reduce and away
-  double late = 0;     // the power of the ranks by which a launch grows, as it ends with that of the last rank
+  double late = 0;     // a launch grows with this power of the ranks, as it ends when the last rank has started
 
   Time launched(Rank ranks) const;  // the launch of so many
 };
 
-double launch_growth(double late, Rank ranks);  // a launch of so many ranks, of that of eight
+double launch_growth(double late, Rank ranks);  // the launch of so many ranks, in launches of eight
 
 class Machine {
  public:
@@ -46,7 +46,7 @@ class Machine {
   Rank cores() const { return cores_; }  // ranks of a chip
   Chip chips() const { return ranks_ / cores_; }
   std::vector<Rank> dims() const;  // innermost first: ranks of a chip if there are several, then the fabrics' dims
-  std::vector<RowSymmetry> alike() const;  // the same ranks, by how they may be renamed
+  std::vector<RowSymmetry> alike() const;  // likewise: rows of ranks, and how each may be renamed
   const std::vector<std::shared_ptr<const Fabric>>& fabrics() const { return fabrics_; }
 
   // Appends the links from one rank to the other; none within a chip. Detours around dead links if possible, else

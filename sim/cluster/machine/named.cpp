@@ -86,7 +86,7 @@ MachineSpec joined(MachineSpec one, Chip count, std::string_view name) {
   return one;
 }
 
-// Throws for a known machine's name with a number after it that is none of machines.
+// Throws if a known machine's name is followed by an x or * and something that is no count, as in "trn2.48xlarge x 0".
 void expect_count(std::string_view name, const std::vector<std::string>& known) {
   const std::size_t sign = name.find_first_of("x*", name.find(' '));
   if (name.find(' ') == name.npos || sign == name.npos) return;

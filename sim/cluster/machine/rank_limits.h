@@ -1,4 +1,4 @@
-// What a rank of a machine has at most.
+// How much memory a rank of a machine has, and how fast it computes at most.
 #pragma once
 
 #include "sim/cluster/machine/machine.h"

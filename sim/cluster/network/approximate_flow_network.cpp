@@ -129,7 +129,7 @@ void ApproximateFlowNetwork::check(const Flow& f) {
   for (const Part& part : f.parts) check(part.resource);
 }
 
-// Checks whether its level is still right, or whether it has a level now.
+// Queues a resource whose level is no longer right, or that has no level and needs one.
 void ApproximateFlowNetwork::check(ResourceId id) {
   Resource& r = resources_[id];
   if (r.waits) return;
@@ -183,8 +183,8 @@ void ApproximateFlowNetwork::share(ResourceId id) {
   for (std::size_t i = 0; i < over; ++i) take_over(id, faster_[i].by);
 }
 
-// Lists who has more than `level` of it, the fastest first. All others are known to have no more than the fastest of
-// them.
+// Lists the resources whose flows are faster here than `level`, the fastest first. `fastest` becomes the highest rate
+// of the flows of all others.
 void ApproximateFlowNetwork::find_faster(Resource& r, Rate level) {
   r.fastest = 0;
   for (const PairId p : r.takes) {
@@ -223,7 +223,7 @@ bool ApproximateFlowNetwork::drop_gone(Resource& r) {
   return !r.members.empty();
 }
 
-// If the end is later than the noted one, it is noted when the noted time comes.
+// Queues the resource's first end. If the end is later than the noted time, it is queued when that time comes.
 void ApproximateFlowNetwork::note_end(ResourceId id) {
   Resource& r = resources_[id];
   r.touched = false;

@@ -65,7 +65,7 @@ class ApproximateFlowNetwork : public Network {
     Rate fastest = 0;             // an upper bound on their rates
     std::int64_t weight = 0;      // of the flows that it bounds
     std::uint32_t count = 0;      // number of the flows that it bounds
-    Work got = 0;                 // by each of them
+    Work got = 0;                 // what each of them has got
     Time since = 0;               // when `got` was up to date
     Time noted = forever;         // noted time of the first end, or an earlier one; forever: not noted
     bool waits = false;           // its level is to be recomputed

@@ -70,7 +70,7 @@ void FlowNetwork::advance(Time to, std::vector<std::uint64_t>& ended) {
   }
 }
 
-// Brings what is left of it up to date.
+// Brings the flow's remaining work up to date.
 void FlowNetwork::bring_up(Flow& f) {
   const Work done = static_cast<Work>(f.rate) * static_cast<Work>(now_ - f.since);
   f.left = done < f.left ? f.left - done : 0;
@@ -110,7 +110,7 @@ bool FlowNetwork::give_alone(FlowId id) {
   return true;
 }
 
-// For a resource whose flows use nothing else.
+// Shares a resource among flows that use nothing else. Returns false if some of its flows do.
 bool FlowNetwork::share_one(std::uint32_t resource) {
   const Resource& r = table_.resources[resource];
   if (r.joined > 0) return false;

@@ -60,7 +60,7 @@ void FlowNetwork::end_first(std::uint32_t resource, std::vector<std::uint64_t>& 
   changed_pools_.push_back(resource);
 }
 
-// Its flows go on at their rates as single flows.
+// The pool's flows go on at their rates as single flows.
 void FlowNetwork::break_pool(std::uint32_t resource) {
   Resource& r = table_.resources[resource];
   if (r.pool == none) return;

@@ -23,7 +23,7 @@ bool FlowRegion::holds(FlowId id) const {
   return place < flows_.size() && flows_[place] == id;
 }
 
-// The rate it would have if no flow had joined since.
+// The flow's rate by the last fill(), or its old rate if it was not yet in the region then.
 Rate FlowRegion::rate_now(FlowId id) const {
   const Flow& f = t_.flows[id];
   return holds(id) && f.place < given_.size() ? given_[f.place].rate : f.rate;
@@ -45,7 +45,7 @@ void FlowRegion::join(FlowId id) {
   if (f.bound_by != none) --shares_[t_.resources[f.bound_by].place].others;
 }
 
-// Joins all flows whose rates it sets.
+// Joins all flows whose rates the resource sets.
 void FlowRegion::join_bound(std::uint32_t resource) {
   visit(resource);
   const Resource& r = t_.resources[resource];
@@ -58,7 +58,7 @@ void FlowRegion::join_bound_beside() {
     for (const Part& p : t_.parts_of(t_.flows[flows_[i]])) join_bound(p.resource);
 }
 
-// What each resource has for the region's flows, and how many they are.
+// Computes what each resource has for the region's flows, and how many they are.
 void FlowRegion::open_shares() {
   for (Share& share : shares_) {
     const Resource& r = t_.resources[share.resource];
@@ -74,7 +74,7 @@ void FlowRegion::open_shares() {
   members_.clear();
 }
 
-// Groups the flows by resource, except those that have joined since.
+// Groups the flows by resource, except those that have joined since the last fill().
 void FlowRegion::list_members() {
   if (!members_.empty()) return;
   std::uint32_t end = 0;
@@ -193,7 +193,7 @@ bool FlowRegion::any_member(const Share& share, Rate above, Rate below) {
   });
 }
 
-// Whether the unchanged flows that it bounds get their fair part of it.
+// Whether the unchanged flows that the resource bounds get their fair part of it.
 bool FlowRegion::still_sets(const Share& share, Rate level) {
   const Resource& r = t_.resources[share.resource];
   if (share.left < 0 || share.left >= r.weight || any_member(share, level, unbounded)) return false;
@@ -203,8 +203,9 @@ bool FlowRegion::still_sets(const Share& share, Rate level) {
   return share.left < weight || offer_at(r, level) == level;
 }
 
-// Rates are rounded down. A resource with nothing left may therefore have been the first to offer what slower flows got
-// elsewhere; it then gives the others no more. `most`: the highest of the rates that it sets; 0: it sets none.
+// Joins flows where bottlenecks tie. Rates are rounded down, so a resource with nothing left may offer no more than
+// what slower flows got elsewhere. It is then their bottleneck too, and gives its other flows no more than them.
+// `most`: the highest of the rates that it sets; 0: it sets none.
 void FlowRegion::join_ties(const Share& share, Rate most) {
   Resource& r = t_.resources[share.resource];
   if (most > 0 && r.fastest <= most - r.weight && !any_member(share, most - r.weight, most)) return;

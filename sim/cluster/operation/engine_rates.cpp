@@ -15,7 +15,7 @@ double cycles_or(const Figures& f, std::string_view key, double otherwise) {
   return f.has(key) ? f.cycles(key) : otherwise;
 }
 
-// With one of them at 0 an engine never ends, or takes no time.
+// If one of these figures were 0, an engine would never end, or take no time.
 void expect_above_zero(const Figures& f) {
   for (const char* key : {"cores", "tensor.rows", "tensor.columns", "tensor.moving.most", "tensor.clock",
                           "tensor.row.16bit", "tensor.row.f32", "tensor.row.f8", "vector.clock", "scalar.clock",

@@ -13,13 +13,14 @@ class EngineRates {
   // `cores`: NeuronCores of a rank; 0: those of a logical core. Throws invalid_argument for a figure that is missing.
   explicit EngineRates(const Figures& chip, double cores = 0);
 
-  // Seconds. Products of rows x inner by inner x columns, through tiles of the array whose loads are partly exposed.
+  // Seconds of a product of rows x inner by inner x columns. It goes through the array tile by tile, and a part of each
+  // tile's load is exposed.
   double product(std::uint64_t rows, std::uint64_t columns, std::uint64_t inner, std::string_view type) const;
-  // The array's passes of a tile over so many rows that move through it.
+  // Seconds in which so many rows move through each of so many tiles that the array holds in turn.
   double tile_passes(double tiles, double rows, std::string_view type) const;
   double vector(double passes_of_elements, std::string_view type) const;
   double scalar(double passes_of_elements) const;
-  // Bytes of rows that are so long: short ones keep the DMA engines from their rate.
+  // Seconds in which bytes move in rows of so many: short rows keep the DMA engines below their rate.
   double memory(double bytes, double row_bytes) const;
 
   double memory_rate() const { return memory_; }  // bytes a second: the lower of HBM's share and the DMA engines'
@@ -28,7 +29,7 @@ class EngineRates {
   double lanes() const { return array_rows_; }    // rows and columns of the array
   const Figures& figures() const { return figures_; }
   double cores() const { return cores_; }
-  bool narrowed(std::string_view type) const;  // products of it are made in 16 bits
+  bool narrowed(std::string_view type) const;  // whether products of the type are made in 16 bits
 
  private:
   double row_cycles(std::string_view type) const;

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view head = "trellis times 1 ", between = " = ";
 
-// None: the text is not as it was written.
+// None: the text is damaged.
 std::optional<std::map<std::string, Time>> times_of(std::string_view text) {
   const std::size_t end = text.find('\n');
   if (!text.starts_with(head) || end == text.npos) return {};
@@ -45,7 +45,7 @@ std::string text_of(const std::map<std::string, Time>& times) {
   return fmt::format("{}{}\n{}", head, net::short_digest(body), body);
 }
 
-// Removes the files that were not used for longest; drafts of processes that were killed are among them.
+// Removes the least recently used files, among them drafts of processes that were killed.
 void prune(const fs::path& folder) {
   std::vector<std::pair<fs::file_time_type, fs::path>> files;
   std::error_code error;
@@ -66,7 +66,7 @@ KeptTimes::KeptTimes(fs::path folder, const std::string& name) : folder_(std::mo
   path_ = folder_ / (name + ".times");
   read();
   std::error_code error;
-  fs::last_write_time(path_, fs::file_time_type::clock::now(), error);  // it was used; where it is not there, nothing
+  fs::last_write_time(path_, fs::file_time_type::clock::now(), error);  // marks it as used, if it exists
 }
 
 void KeptTimes::read() {

@@ -20,12 +20,12 @@ class KeptTimes {
 
   std::optional<Time> find(const std::string& run) const;
   void add(const std::string& run, Time);
-  // Writes what was added, together with what others have written since; the file is replaced as a whole. What is
-  // beyond most_times, and the files of the folder that were not used for longest, go. A disk that cannot be written is
-  // no fault: then times are found again.
+  // Writes what was added, together with what others have written since; the file is replaced as a whole. Drops times
+  // beyond most_times, and removes the least recently used files of the folder. If the disk cannot be written, nothing
+  // is: then times are computed again.
   void save();
 
-  const std::string& damage() const { return damage_; }  // a sentence, where the file was not as it was written
+  const std::string& damage() const { return damage_; }  // a sentence, if the file was damaged; else empty
 
  private:
   void read();

@@ -21,8 +21,7 @@ using schedule::OperationShape;
 struct EngineTimes {
   double tensor = 0, vector = 0, scalar = 0, memory = 0;
   double bytes = 0, flops = 0;
-  double shared =
-      0;  // seconds of memory that another one of the same tiles has had: rows that are loaded once for several
+  double shared = 0;  // seconds of memory saved where rows are loaded once for several tiles; in SBUF they count
 };
 
 struct OperationTime {
@@ -36,7 +35,7 @@ struct OperationTime {
 struct OperationKind {
   std::string name;
   std::string summary;
-  std::string extents;  // what rows, columns and so on are of it
+  std::string extents;  // what rows, columns and so on mean for this kind
   std::function<EngineTimes(const OperationShape&, const EngineRates&)> work;
   // The program of core/ that does it; none for shapes that it does not do.
   std::function<std::optional<CoreProgram>(const OperationShape&, const EngineRates&)> program = {};
@@ -49,9 +48,9 @@ struct OperationKind {
 const text::Registry<OperationKind>& operation_kinds();
 
 // What is loaded into SBUF, computed and stored in one piece leaves engines waiting for each other; what does not fit
-// is cut into tiles, and engines work on several of them. An operation whose tiles have B bytes takes max + x (sum -
-// max) of its engines' times, with x = min(1, SBUF / B). Throws invalid_argument for an unknown kind or type, or an
-// extent of 0.
+// is cut into tiles, and engines work on several of them. An operation whose tiles have B bytes in all takes max + x
+// (sum - max) of its engines' times, with x = min(1, SBUF / B). Throws invalid_argument for an unknown kind or type, or
+// an extent of 0.
 OperationTime operation_time(const OperationShape&, const EngineRates&);
 
 }  // namespace trellis::sim

@@ -30,9 +30,9 @@ std::optional<std::string> program_type(const OperationShape& s) {
 
 namespace {
 
-constexpr std::uint64_t blocks_timed = 64;  // of 128 rows, or pieces: tiles have rotated many times
+constexpr std::uint64_t blocks_timed = 64;  // of 128 rows, or pieces: by then tiles are reused in a steady state
 
-// Its results are of what it reads.
+// The same shape with results of the type that it reads.
 OperationShape as_read(const OperationShape& s) {
   OperationShape plain = s;
   plain.result = "";

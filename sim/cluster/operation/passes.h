@@ -1,4 +1,5 @@
-// Work of passes over elements: so many of Vector and of Scalar, and so many arrays read and written.
+// An operation's work as passes over its elements: how many by Vector and by Scalar, and how many arrays are read and
+// written.
 #pragma once
 
 #include "sim/cluster/operation/operation.h"
@@ -18,12 +19,12 @@ using ProgramOf = std::function<std::optional<CoreProgram>(const OperationShape&
 // A kind whose work is the same passes whatever the shape.
 OperationKind kind_of_passes(std::string name, std::string summary, const Passes&, ProgramOf = {});
 
-// Programs of core/ that load what is in memory and store results there: none where neighbours hand arrays on. One that
-// takes rows and columns, and one that takes a number of elements.
+// Programs of core/ that load from memory and store results there; none for fused operations, which hand arrays on. The
+// first kind takes rows and columns, the second a number of elements.
 ProgramOf program_of_rows(std::string name);
 ProgramOf program_of_elements(std::string name, std::uint64_t piece, std::string type_parameter = "type");
 
-// "bf16" or "f32", which programs of core/ are of; none for others.
+// The type as programs of core/ name it: "bf16" or "f32"; none for other types.
 std::optional<std::string> program_type(const OperationShape&);
 
 }  // namespace trellis::sim

@@ -21,10 +21,10 @@ class ProgramTimes {
   // `folder`: times are kept there; empty: nowhere.
   explicit ProgramTimes(ChipSpec, const std::filesystem::path& folder = {});
 
-  // Of a rank whose cores share the work evenly. None where no program does it: then `by_program` of operation_time()
-  // is false, too.
+  // The time on a rank whose cores share the work evenly. None where no program does the operation: operation_time()
+  // then tells its time by the formula.
   std::optional<OperationTime> of(const OperationShape&, const EngineRates&);
-  void keep();  // on disk, what was timed since
+  void keep();  // writes to disk what was timed since
 
   std::size_t timed() const;   // programs that were simulated, and not found on disk
   std::string damage() const;  // as of KeptTimes
@@ -41,7 +41,8 @@ class ProgramTimes {
   std::map<std::pair<OperationShape, double>, std::optional<OperationTime>> known_;  // by shape and cores of a rank
 };
 
-// A machine's chip: its figures are the machine's, where that has others. Throws invalid_argument where it has none.
+// A machine's chip, with the machine's figures where these differ from the chip's. Throws invalid_argument if the
+// machine has no chip.
 ChipSpec chip_of(const Machine&);
 
 }  // namespace trellis::sim

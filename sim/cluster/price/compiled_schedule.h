@@ -29,7 +29,7 @@ struct Move {
   bool copies_twice = false;                      // local: one read, two writes
   bool staged = false;                            // transfer: the data is only one source of one local sum
   bool forwards = false;                          // local sum: the result is only sent on
-  std::uint16_t summed = 0;                       // transfer of such a sum: its sources
+  std::uint16_t summed = 0;                       // transfer of such a sum: how many sources it has
 };
 
 // A move released by the end of a step: the rank's own, or one of a peer that sends to it.

@@ -12,14 +12,14 @@ namespace {
 using Axis = schedule::SymmetryAxis;
 using schedule::Symmetry;
 
-// What one row of ranks allows, in the schedule or in the machine.
+// How the schedule or the machine allows a row of ranks to be renamed.
 struct Row {
   bool rotate = false, flip = false;
   bool at_will = false;  // in any order
   Rank size = 1;
 };
 
-// Of two, a rotation and a flip are one.
+// In a row of two ranks, a rotation and a flip are the same.
 Row sized(Row row, Rank size) {
   row.size = size;
   if (size <= 2) row.rotate = row.flip = row.rotate || row.flip;
@@ -46,8 +46,8 @@ Row take(Row& row, Rank size) {
 
 Symmetry distinct(Rank ranks) { return {{{Axis::Kind::distinct, ranks}}}; }
 
-// Row by row, innermost first: a part that is a row of neither is cut off both. `found` is told of each part what
-// both allow.
+// Cuts both lists of rows, innermost first, wherever a row of either ends. `found` is told what both allow of each
+// part. Returns false if the rows cannot be cut so.
 template <class Found>
 bool share(std::vector<Row> ours, const std::vector<Row>& others, const Found& found) {
   std::size_t i = 0, j = 0;
@@ -91,7 +91,7 @@ namespace {
 struct PlacedRow {
   Row row;
   Rank stride = 1;
-  Rank index = 0;  // stride of the ranks' numbers in the group; 0: of groups
+  Rank index = 0;  // stride of the ranks' numbers in the group; 0: it is a row of groups
 };
 
 // Finds the renamings of the machine's ranks that keep a set of groups and the schedule that each of them runs.
@@ -102,7 +102,7 @@ class GroupFolding {
     for (std::size_t g = 0; g < groups.size(); ++g) first_.emplace(groups[g][0], g);
   }
 
-  // Cuts the rows where these groups' end, and says of each part what is allowed. False: it can't be cut so.
+  // Cuts the rows where those of the groups end, and leaves to each part what both allow. False: they can't be cut so.
   bool cut(std::vector<Row>& rows) {
     if (!apart() || !place_members() || !place_groups()) return false;
     std::vector<Row> ours, found;
@@ -112,7 +112,7 @@ class GroupFolding {
     return true;
   }
 
-  // Whether such a renaming of an axis makes each group another one, rank by rank, or keeps it and turns its schedule.
+  // Whether renaming along the axis maps each group to another one, rank by rank, or to itself as its schedule allows.
   bool keeps(const Axis& axis, Rank stride) const {
     const auto of = std::ranges::find_if(
         placed_, [&](const PlacedRow& p) { return stride >= p.stride && stride < p.stride * p.row.size; });
@@ -128,8 +128,8 @@ class GroupFolding {
     return true;
   }
 
-  // The first group's ranks as rows of even distances, up or down, cut where the schedule's rows end. False: they are
-  // no such rows.
+  // Finds the rows of equal distances, up or down, in which the first group's ranks lie, cut where the schedule's rows
+  // end. False: there are no such rows.
   bool place_members() {
     const std::vector<Rank>& group = groups_[0];
     const auto ranks = static_cast<Rank>(group.size());
@@ -155,7 +155,7 @@ class GroupFolding {
     return true;
   }
 
-  // What lies between these rows and beyond them.
+  // Adds rows of groups, which lie between the rows of the first group's ranks and beyond them.
   bool place_groups() {
     std::ranges::sort(placed_, {}, &PlacedRow::stride);
     std::vector<PlacedRow> all;
@@ -205,7 +205,7 @@ class GroupFolding {
   const Symmetry& schedule_;
   const Machine& machine_;
   const std::vector<std::vector<Rank>>& groups_;
-  std::unordered_map<Rank, std::size_t> first_;  // of a group's first rank: its number
+  std::unordered_map<Rank, std::size_t> first_;  // the number of the group with that first rank
   std::vector<PlacedRow> placed_;
 };
 
@@ -236,7 +236,7 @@ std::optional<Symmetry> folded_symmetry(const Machine& machine, const std::vecto
   };
   for (const Row& row : rows) {
     if (add(axis_of(row)) || !row.at_will) continue;
-    // Where groups are not all along the row, they may yet be along a part of it.
+    // If renaming the whole row does not keep the groups, renaming a part of it may.
     found.axes.pop_back(), stride /= row.size;
     for (Rank left = row.size, part = 2; left > 1; left /= part) {
       while (left % part != 0) ++part;

@@ -12,16 +12,16 @@ namespace trellis::sim {
 
 // The renamings that both the schedule and the machine allow.
 schedule::Symmetry shared_symmetry(const schedule::Symmetry&, const std::vector<RowSymmetry>&);
-// The symmetry of the machine's ranks by which one of a class stands for the others; none where a defect tells ranks
-// apart. Of a schedule among all ranks:
+// The symmetry of the machine's ranks by which one of a class stands for the others, for a schedule among all ranks.
+// None where a defect tells ranks apart.
 std::optional<schedule::Symmetry> folded_symmetry(const schedule::Symmetry&, const Machine&);
-// Schedules of one kind, begun together in groups of as many ranks. No rank is in two of the groups.
+// Groups of as many ranks each that begin one kind of schedule at the same time. No rank is in two of the groups.
 struct LikeGroups {
   const schedule::Symmetry* schedule = nullptr;
   std::vector<std::vector<Rank>> groups = {};
 };
-// Of all of them beside each other: what makes each group another one of its kind, or turns the schedule within it.
-// None for groups that are no rows of even distances.
+// Likewise, for all of these groups at once: renamings that map each group to one of its kind, or its schedule to
+// itself. None if a group's ranks do not lie in rows of equal distances.
 std::optional<schedule::Symmetry> folded_symmetry(const Machine&, const std::vector<LikeGroups>&);
 
 // A machine in which representatives stand for other ranks: resource names and weights in it.
@@ -37,7 +37,7 @@ class Folding {
   ResourceId representative(ResourceId r) const {
     return folds() ? machine_.at(r, symmetry_.representative(machine_.owner(r))) : r;
   }
-  // How many like transfers share the resource where one is simulated: those that have other names for the same place.
+  // How many transfers use the resource for each one that is simulated: those of the ranks of a class that share it.
   std::uint32_t sharers(ResourceId) const;
 
  private:

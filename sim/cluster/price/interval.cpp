@@ -63,7 +63,7 @@ std::optional<Time> starts_later(const CompiledSchedule& pattern, const PriceOpt
   return later - sooner + (uneven(pattern.task().operation.collective) ? b.counts - a.counts : 0);
 }
 
-// A figure at one end of its range. The two ends of a figure are neighbours.
+// A figure at one end of its range. The two ends of a figure follow each other in the list.
 struct Trial {
   std::string key;
   double end = 0;

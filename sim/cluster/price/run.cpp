@@ -88,7 +88,7 @@ void Run::uses(std::int64_t number, std::vector<ResourceId>& found) const {
   for (ResourceId r : way) use(r);
 }
 
-// The resource on which a byte takes longest.
+// The busiest in the whole run of the resources that the move uses.
 ResourceId Run::narrowest(std::int64_t number) const {
   const Engine& e = *engine_;
   std::vector<ResourceId> used;

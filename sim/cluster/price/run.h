@@ -69,7 +69,7 @@ class Run {
   Time load_ended(std::size_t load) const;
   const Folding* folding() const;    // the folding in use; null: none
   double carried(ResourceId) const;  // bytes, weighted by passes
-  // The resources that may have carried something, of the simulated ranks, where few have; none: any of the machine's.
+  // The resources that may have carried something, if the run knows them; none: any of the machine's may have.
   std::optional<std::vector<ResourceId>> used() const;
   Rank simulated() const;          // ranks that were simulated
   std::int64_t transfers() const;  // transfers of the simulated ranks
@@ -86,7 +86,7 @@ class Run {
   };
   Place place(std::int64_t number) const;
   Time latency(std::int64_t number) const;          // from the last byte leaving to the receiver's next step
-  ResourceId narrowest(std::int64_t number) const;  // of the resources that it uses; no_resource: none
+  ResourceId narrowest(std::int64_t number) const;  // the busiest resource that it uses; no_resource: none
   double bytes(std::int64_t number) const;          // that it moves
   // The resources that it uses; in a folded run, of the simulated ranks.
   void uses(std::int64_t number, std::vector<ResourceId>&) const;

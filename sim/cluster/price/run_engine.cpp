@@ -85,7 +85,8 @@ Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> col
   capacities_ = {};
 }
 
-// Like collectives that begin together fold as one, and others beside them by what all allow; so do like loads.
+// The symmetry that all collectives and loads allow together. Like collectives that begin together are one kind of
+// groups, and so are like loads.
 std::optional<schedule::Symmetry> Run::Engine::symmetry() {
   if (settings_.noise || collectives_.empty()) return {};
   if (collectives_[0].members.empty() && collectives_.size() == 1 && settings_.loads.empty())
@@ -110,7 +111,7 @@ std::optional<schedule::Symmetry> Run::Engine::symmetry() {
   return folded_symmetry(machine_, kinds);
 }
 
-// Each has a resource of its own, which limits its rate.
+// Each simulated load has a resource of its own, which limits its rate.
 void Run::Engine::add_loads() {
   std::map<std::pair<LoadKey, Rank>, std::uint32_t> simulated;
   for (std::uint32_t i = 0; i < settings_.loads.size(); ++i) {
@@ -183,7 +184,7 @@ void Run::Engine::add_seats(std::uint32_t collective) {
   }
 }
 
-// Counted from the programs. Routes are as long as those of each collective's first rank.
+// Memory is counted from the programs. Routes are taken to be as long as those of each collective's first rank.
 void Run::Engine::expect_memory(bool folds) const {
   constexpr double no_question = 1 << 28;  // bytes that every host has
   double needed = 0, moves = 0;
@@ -206,7 +207,7 @@ void Run::Engine::expect_memory(bool folds) const {
       moves += static_cast<double>(ours.moves.size());
     }
   }
-  needed += moves * (settings_.trace ? sizeof(Trace) + 1 : 1);  // and what it still waits for, a byte
+  needed += moves * (settings_.trace ? sizeof(Trace) + 1 : 1);  // and a byte that counts what the move still waits for
   if (settings_.most_memory == 0 && needed < no_question) return;
   const double most =
       static_cast<double>(settings_.most_memory > 0 ? settings_.most_memory : kernels::available_memory());

@@ -74,7 +74,7 @@ class Run::Engine {
     std::uint32_t like = 0;   // the load that stands for it: itself, if it is simulated
   };
   std::vector<SimulatedLoad> loads_;
-  bool few_ = false;  // resources are numbered as they come; else as the machine does
+  bool few_ = false;  // resources are numbered as they are first used; else as in the machine
   std::unordered_map<ResourceId, std::uint32_t> numbers_;
   std::int64_t transfers_ = 0, events_ = 0;
 
@@ -90,8 +90,8 @@ class Run::Engine {
   std::vector<Rate> capacities_;
   std::vector<std::uint32_t> first_seat_;  // by collective
   std::vector<Rank> own_;                  // by seat: the rank's number in its collective
-  std::vector<std::uint32_t> kind_;        // by collective: of those that are alike and begin together
-  // Where ranks are folded, by a collective's kind and the machine's rank.
+  std::vector<std::uint32_t> kind_;        // by collective: one number for those that are alike and begin together
+  // In a folded run: the seat of a machine's rank, by the collective's kind.
   std::uint32_t seat_of(std::uint32_t collective, Rank r) const {
     return seat_of_.at(seat_key(collective, folding_->representative(r)));
   }

@@ -362,8 +362,8 @@ class Loop {
   const bool instant_moves_;  // nothing follows them either: a move without bytes takes no time
   const double noise_;
   const kernels::RandomKey chance_;
-  // How many ends a move still waits for: a count by block and move, and of the few that wait for more than it can
-  // hold, further rounds of `most_waits`.
+  // How many ends a move still waits for: a count by block and move, and for the few moves that wait for more than the
+  // count can hold, further rounds of `most_waits`.
   std::vector<std::uint8_t> waits_;
   std::unordered_map<std::uint64_t, std::uint32_t> rounds_;
   InstantQueue<Event> queue_;

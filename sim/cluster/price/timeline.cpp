@@ -119,7 +119,7 @@ class Writer {
       add(waiting, fmt::format("for {}", short_name(machine_, own.last_from)), until, own.last_arrival);
   }
 
-  // From the end of its own work to the start of the next.
+  // From the end of the rank's work so far to the start of its next move.
   void add_wait(std::uint32_t track, Rank rank, const Trace& next, Time from) {
     if (next.cause < 0) {
       add(track, "launch", from, next.ready);
@@ -167,7 +167,7 @@ class Writer {
     bool begins = false;
   };
 
-  // One row, however many share it: a span for each stretch between changes of who does.
+  // A resource has one row, however many moves use it: a span for each stretch of time in which the users are the same.
   void write_resource(std::uint32_t track, const std::vector<std::int64_t>& moves) {
     std::vector<Change> changes;
     for (std::int64_t i : moves) {

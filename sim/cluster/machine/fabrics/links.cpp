@@ -69,7 +69,8 @@ class Links : public Fabric {
   std::int32_t& port_of(Chip a, Chip b) { return port_[static_cast<std::size_t>(a * size() + b)]; }
   std::int32_t port_of(Chip a, Chip b) const { return port_[static_cast<std::size_t>(a * size() + b)]; }
 
-  // A port has one rate for all units: so there is one for each width and number of it at a unit.
+  // A port has the same rate at all units. So each number of links that joins two units has a port, and a second port
+  // where a unit is joined twice by as many, and so on.
   void add_ports(const std::string& name, double rate, Time latency) {
     port_.assign(static_cast<std::size_t>(size() * size()), -1);
     std::vector<std::pair<double, Chip>> made;  // width, and which of that width
@@ -90,7 +91,7 @@ class Links : public Fabric {
     }
   }
 
-  // For each two units the next one on the way with the fewest links, of these the widest.
+  // For each two units: the next unit on a way of the fewest hops, and of these the one over the most links.
   void find_ways() {
     next_.assign(static_cast<std::size_t>(size() * size()), -1);
     for (Chip to = 0; to < size(); ++to) {

@@ -73,7 +73,7 @@ class Tree : public Fabric {
 
   std::vector<Chip> below_;     // children of a switch at each level
   std::vector<Chip> switches_;  // chips below one switch of each level but the top
-  std::vector<int> blocking_;   // the port up from it, or -1
+  std::vector<int> blocking_;   // the port up from such a switch; -1: it carries all traffic from below
   double top_ = 0;
 };
 

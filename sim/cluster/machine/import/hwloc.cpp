@@ -21,7 +21,8 @@ std::vector<double> numbers(std::string_view name, const pugi::xml_node& matrix)
   return all;
 }
 
-// NVLinkBandwidth between the GPUs, in MB/s. 0 if the file has no such matrix, or one with gaps or switches.
+// The GPUs that NVLinkBandwidth (in MB/s) is about, and the rate between any two of them; 0 if the file has no such
+// matrix. Refuses one whose values differ.
 struct Links {
   Chip units = 0;
   double rate = 0;
@@ -66,7 +67,8 @@ std::map<std::string, double> devices_of(std::string_view name, const pugi::xml_
   return found;
 }
 
-// The fastest interface joins several such hosts. No rank sends more than `unit`, a figure without its key.
+// The fastest interface joins several such hosts. `unit`: the figure, without its key, of what one rank sends at most;
+// empty: as much as the interface.
 void add_network(MachineText& machine, std::string_view name, const pugi::xml_node& top, std::string_view unit) {
   const auto fabrics = devices_of(name, top, {Kind::fabric});
   const auto all = devices_of(name, top, {Kind::fabric, Kind::network});
@@ -90,7 +92,7 @@ std::vector<Chip> cores_of(const pugi::xml_node& top, std::string_view what) {
   bool inside = false;
   for (const pugi::xml_node& object : import_elements(top, "object")) {
     const std::string_view type = object.attribute("type").value();
-    const bool package = type == "Package" || type == "Socket";  // before hwloc 1.11
+    const bool package = type == "Package" || type == "Socket";  // so called before hwloc 1.11
     if (package || (type == what && !inside)) packages.push_back(0), inside = true;
     if (type == what) ++packages.back();
   }

@@ -21,8 +21,8 @@ MachineSpec import_simgrid(std::string_view name, std::string_view text);
 MachineSpec import_nccl(std::string_view name, std::string_view text);
 
 // hwloc's topology of a host. If it has several GPUs or coprocessors, these are the ranks, joined by their
-// NVLinkBandwidth if it is uniform, else by the slowest of their PCIe links to one switch. Otherwise its cores are the
-// ranks, by package, at assumed rates. Its fastest network interface joins several hosts.
+// NVLinkBandwidth, which must be uniform; if it has none, by the slowest of their PCIe links to one switch. Otherwise
+// its cores are the ranks, by package, at assumed rates. Its fastest network interface joins several hosts.
 MachineSpec import_hwloc(std::string_view name, std::string_view text);
 
 // Detects which of these formats the text has, or reads it as a machine file of Trellis.

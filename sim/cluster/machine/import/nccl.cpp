@@ -23,7 +23,7 @@ double nvlink_rate(std::string_view name, int sm) {
   refuse_import(name, "gpu of sm {}: expected 60 or more, which have NVLink", sm);
 }
 
-// Of one xGMI link, by the GPU's gcn ("906", "gfx942"; "910" is gfx90a), as RCCL counts them.
+// Bytes a second of one xGMI link, by the GPU's gcn ("906", "gfx942"; "910" is gfx90a), as RCCL counts them.
 double xgmi_rate(std::string_view gcn) {
   if (gcn.starts_with("gfx")) gcn.remove_prefix(3);
   if (gcn == "910" || gcn == "90a") return 36e9;
@@ -141,7 +141,7 @@ std::vector<std::size_t> in_a_ring(const Widths& widths) {
   return ring;
 }
 
-// GPUs that are joined to some others: link by link.
+// The machine of GPUs each of which has links to some others only: the links are listed one by one.
 MachineSpec irregular(std::string_view name, const pugi::xml_document& document, const std::vector<Gpu>& gpus) {
   constexpr std::size_t most = 32;
   if (gpus.size() > most)

@@ -86,8 +86,8 @@ void torus(const Cluster& c, MachineText& machine) {
   machine.latency("cluster.latency", c.latency, "lat");
 }
 
-// Groups with links, chassis with links, routers with links, hosts. In Trellis, the routers of a group are fully
-// connected.
+// "3,4;4,3;5,1;2": groups and their links, chassis and theirs, routers and theirs, hosts. In Trellis, the routers of a
+// group are fully connected.
 void dragonfly(const Cluster& c, MachineText& machine) {
   const auto parts = import_list(c.parameters, ';');
   if (parts.size() != 4)
@@ -119,7 +119,7 @@ void fat_tree(const Cluster& c, MachineText& machine) {
   expect_hosts(c, down);
   double over = 1;
   for (std::size_t i = 0; i + 1 < down.size(); ++i) {
-    // A switch's downlink cables over its uplink cables.
+    // A switch's downlink cables divided by its uplink cables.
     const double ratio = static_cast<double>(down[i]) * cables[i] / (static_cast<double>(up[i + 1]) * cables[i + 1]);
     if (i > 0 && ratio != over)
       refuse_import(c.name, "oversubscribed {} times at one level and {} at another: only one can be said", over,

@@ -1,5 +1,5 @@
-// Around a mixture of experts: a router's choice of rows of logits, and rows that go to experts' places and come back,
-// by DMA; their sums and products with weights on Vector.
+// Operations around a mixture of experts: the router's choice for each row of logits; moving rows to experts' places
+// and back, by DMA; their sums and products with weights, on Vector.
 #include "sim/cluster/operation/passes.h"
 
 namespace trellis::sim {

@@ -22,8 +22,8 @@ EngineTimes product(const OperationShape& s, const EngineRates& e) {
   return t;
 }
 
-// Tiles of one extent: blocks are of up to `most` of them, and one of less than half of that would keep the array
-// waiting for what is loaded, so that a few more tiles of zeros cost less.
+// How many tiles an extent is cut into. They are loaded in equal blocks of `most` / 2 to `most` tiles: smaller blocks
+// would keep the array waiting for loads, so adding a few tiles of zeros costs less.
 std::uint64_t tiles_of(std::uint64_t extent, std::uint64_t tile, std::uint64_t most) {
   const auto has_block = [&](std::uint64_t tiles) {
     if (tiles <= most) return true;
@@ -36,7 +36,7 @@ std::uint64_t tiles_of(std::uint64_t extent, std::uint64_t tile, std::uint64_t m
   return tiles;
 }
 
-// c = a^T b with rows or columns as the moving ones, whichever way wastes less of its tiles.
+// c = a^T b with rows or columns as the moving ones, whichever way needs fewer tiles.
 std::optional<CoreProgram> program(const OperationShape& s, const EngineRates& e) {
   constexpr std::uint64_t narrow = 128, wide = 512;
   constexpr std::uint64_t products_timed = 65536, fewest_timed = 8;  // of tiles; columns of tiles
