@@ -15,7 +15,7 @@
 namespace trellis::sim {
 namespace {
 
-// The kinds of a benchmark's rows, in place and not, take turns.
+// A benchmark's rows alternate between two pricers: in place and out of place.
 constexpr std::size_t most_kept = 2;
 
 bool is_for(const Pricer& pricer, const Question& q) {
@@ -88,7 +88,7 @@ class Answering {
     answer_.price = answer_.choice.price;
   }
 
-  // With a pattern of each config for exactly these blocks.
+  // Chooses by patterns of the configs that are made for exactly these blocks.
   void fit() {
     watch_.begin("trying the algorithms");
     answer_.price.time = forever;
@@ -147,7 +147,8 @@ class Answering {
     find_draws();
   }
 
-  // The range of figures is taken to be the same, but for the launch's own.
+  // Prices the other launches. The range by figures is taken to be as wide as for the usual launch, and the other
+  // launch's own range is added.
   void launch_otherwise(const Interval& by_figures) {
     for (const std::string_view by : launches) {
       if (by == launch_of(answer_.era)) continue;

@@ -29,7 +29,7 @@ struct Question {
   Time limit = forever;                   // a config or schedule that takes longer is given up: its time is `forever`
   NoiseRuns noise = {};
   bool interval = true;
-  bool launches = false;         // also how long it takes when started otherwise, where no era is named
+  bool launches = false;         // also the times by other launches, if the settings name no era
   bool path = false;             // the critical path, in the price
   bool phases = false;           // phases, and bytes by resource
   bool links = false;            // bytes by resource
@@ -37,7 +37,7 @@ struct Question {
   std::vector<Rank> shown = {};  // ranks whose rows the timeline must have; empty: the first ones
 };
 
-// The same collective, started otherwise: by = one of `launches`.
+// The time of the same collective by another launch. `by` is one of machine/launch.h's `launches`.
 struct Launched {
   std::string_view by;
   std::string era;
@@ -46,11 +46,11 @@ struct Launched {
 
 struct Answer {
   AlgorithmConfig config;  // that was chosen, or asked for; of a schedule, its algorithm
-  Choice choice;           // what it was chosen from; empty: nothing was
+  Choice choice;           // the configs that it was chosen from; empty: it was not chosen
   Price price;             // its time is `forever` when it was interrupted, or beyond the limit
   Interval interval;
   std::string era;                 // of the software: the question's, or the machine's usual one; empty: there is none
-  std::vector<Launched> launches;  // other ways to start it, where they were asked for
+  std::vector<Launched> launches;  // times by other launches, where they were asked for
   std::vector<AlgorithmConfig> draws;  // configs of other algorithms whose intervals overlap the chosen one's
   Noisy noisy;
   std::vector<TransferPhase> phases;
@@ -60,7 +60,7 @@ struct Answer {
   std::string interrupted;      // what is missing because the watch stopped it; empty: nothing
 };
 
-// A machine, with what earlier questions had to find out.
+// A machine that keeps what earlier questions computed on it.
 class PricedMachine {
  public:
   // The watch must outlive it.
@@ -82,7 +82,7 @@ class PricedMachine {
 std::vector<AlgorithmConfig> configs_for(const Question&, const Pricer&);
 
 // Throws invalid_argument when no algorithm serves, when all have too many moves, or when those that serve are wrong:
-// an algorithm is proved on a small machine of the form (schedule/proof/refutation.h) before its price is told.
+// an algorithm is proved on a small machine of the same form (schedule/proof/refutation.h) before its price is told.
 Answer answer(const Question&, PricedMachine&);
 
 }  // namespace trellis::sim

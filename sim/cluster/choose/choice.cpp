@@ -16,14 +16,14 @@ namespace {
 
 // A candidate config, and what is known of it so far.
 struct Entry {
-  // see Pricer; pattern: it has been made, and no other config has the same
+  // what has been computed, by Pricer; pattern: it was compiled, and no other config has the same
   enum class Known : std::uint8_t { nothing, outline, chip, pattern, alone, priced };
 
   std::size_t place = 0;  // index in the given configs
   int worker = 0;         // that looks at it; configs that differ only in shape share a worker
   Time least = 0;
   double moves = 0;       // moves to simulate in order to learn more
-  double own = 0;         // of one rank
+  double own = 0;         // moves of one rank
   Time prefix_bound = 0;  // the last prefix lower bound
   bool out = false;       // slower than the best
   Known known = Known::nothing;
@@ -84,7 +84,7 @@ class Contest {
     return !best_.empty() && (used_up(2) || (used_up() && !promising()));
   }
 
-  // It may still take less than half of the best one's time.
+  // Whether the config may still take less than half of the best one's time.
   bool promising(const Entry& entry) const { return best_.empty() || entry.least < best_.front().first / 2; }
   bool promising() const {
     return std::ranges::any_of(entries_, [&](const auto& entries) {
@@ -150,9 +150,9 @@ class Contest {
     return used_up() || entry.moves <= effort_ * (entry.known == Entry::Known::nothing ? 1 : for_a_price);
   }
 
-  // Where the effort is used up, the cheapest look at a promising config goes first: a config that many ranks do alike
-  // has a price soon. Where as much has been spent on that again and nothing has a price, it is the config nearest to
-  // one.
+  // Once the effort is used up, the cheapest look at a promising config goes first: a config whose ranks mostly do the
+  // same is priced soon. Once twice the effort is spent and nothing is priced, the config that is nearest to a price
+  // goes first.
   bool goes_before(const Entry& a, const Entry& b) const {
     if (!used_up()) return a < b;
     if (used_up(2)) return a.known != b.known ? a.known > b.known : a < b;
@@ -305,7 +305,7 @@ class Contest {
     look.entry.moves *= looks_a_price;
   }
 
-  // What is slower than the limit need not be proved: its price is told to nobody.
+  // A config that is slower than the limit need not be proved right: its price is not used.
   void price(Look& look, Pricer& pricer) const {
     const AlgorithmConfig& config = configs_[look.entry.place];
     look.price = pricer.unproved_price(config, bytes_, look.limit);
@@ -338,7 +338,7 @@ class Contest {
         best_, [&](const Result& r) { return configs_[r.second].algorithm == configs_[place].algorithm; });
   }
 
-  // Above this limit a config is neither its algorithm's best nor is that algorithm among the first ones.
+  // A config that takes longer is not needed: its algorithm has a faster one, or enough other algorithms have.
   Time limit_for(const Entry& entry) {
     const auto own = own_best(entry.place);
     Time limit = own == best_.end() ? forever : own->first;
@@ -363,7 +363,7 @@ class Contest {
       });
   }
 
-  Pricer& pricer_;  // for every other config; the next one is for the rest
+  Pricer& pricer_;  // for worker 0; the next one is for worker 1
   const Machine other_machine_;
   Pricer other_pricer_;
   const std::vector<AlgorithmConfig>& configs_;
@@ -374,8 +374,8 @@ class Contest {
   double spent_ = 0;   // moves of all looks so far
   std::atomic<bool> stopped_ = false;
   std::set<std::pair<std::string, PatternHash>> known_;
-  std::vector<Result> best_;   // of each algorithm
-  std::vector<Result> least_;  // likewise, of all configs that were not the best
+  std::vector<Result> best_;   // the fastest price of each algorithm
+  std::vector<Result> least_;  // the least price or lower bound of each algorithm, over all configs decided so far
   Choice choice_;
   ThreadPool pool_{workers};
 };

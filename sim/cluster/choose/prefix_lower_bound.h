@@ -11,7 +11,7 @@
 
 namespace trellis::sim {
 
-// Of a rank, at least so many of its first steps, or all.
+// Returns at least so many of a rank's first steps, or all of them.
 using StepsOfRank = std::function<std::shared_ptr<const WrittenSteps>(Rank, std::size_t)>;
 
 // `steps`: how many steps are written out in all. Returns `forever` if the bound exceeds the limit.

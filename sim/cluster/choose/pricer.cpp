@@ -181,7 +181,7 @@ Time Pricer::least(const AlgorithmConfig& config, double bytes, Time limit) {
 // Returns whether all its steps were looked at.
 bool Pricer::look_at(Rank rank, const AlgorithmConfig& config, RankLowerBound& bound, std::int64_t most_steps,
                      Time limit) {
-  constexpr std::int64_t few = 1 << 12, many = 1 << 16;  // steps: a limit that is reached soon leaves others unwritten
+  constexpr std::int64_t few = 1 << 12, many = 1 << 16;  // steps: once the limit is reached, no more are written
   const auto goes_on = [&] { return bound.steps() < most_steps && (limit == forever || bound.least() <= limit); };
   for (std::int64_t wanted = few; wanted <= many; wanted *= 4) {
     const auto written = steps(config, rank, static_cast<std::size_t>(std::min(wanted, most_steps)));
@@ -192,7 +192,7 @@ bool Pricer::look_at(Rank rank, const AlgorithmConfig& config, RankLowerBound& b
     }
     if (written->whole) return true;
   }
-  // More are not kept.
+  // More steps are not kept: the program is written again, and each step is dropped once it was looked at.
   std::int64_t seen = 0;
   return watch_program(schedule::algorithm_named(config.algorithm), request(config), rank,
                        [&](const schedule::Program& p) {

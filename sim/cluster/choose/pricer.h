@@ -79,9 +79,9 @@ class Pricer {
   Outline outline(const AlgorithmConfig&, double bytes, std::int64_t most_steps = any_steps, Time limit = forever);
   // A lower bound from all moves of the ranks of the first rank's chip. Returns `forever` if it exceeds the limit.
   Time least_of_chip(const AlgorithmConfig&, double bytes, Time limit = forever);
-  // Valid until it is forgotten or another size is asked for.
+  // The pattern stays valid until its config is forgotten or asked for with another size.
   const CompiledSchedule& pattern(const AlgorithmConfig&, double bytes);
-  const CompiledSchedule& uncounted(const AlgorithmConfig&);  // likewise, with chunks not told apart by their elements
+  const CompiledSchedule& uncounted(const AlgorithmConfig&);               // likewise, as if no chunk were empty
   void forget(const AlgorithmConfig& config) { patterns_.erase(config); }  // drops what is cached for it
 
   schedule::Request request(const AlgorithmConfig&) const;

@@ -51,7 +51,7 @@ class RankLowerBound {
   void add(const schedule::Program&, const schedule::Step&);  // the next step, in any order that `after` allows
   Time least() const;                                         // the bound from the steps so far
   std::int64_t steps() const { return std::ssize(ends_); }
-  std::int64_t moves() const { return moves_; }  // of these steps, those that are not receiving ends
+  std::int64_t moves() const { return moves_; }  // of the steps so far: all but receives
 
  private:
   const Rank rank_;  // of the machine

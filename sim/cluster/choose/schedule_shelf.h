@@ -1,5 +1,5 @@
-// What was written out of schedules, by config: choices of one collective among so many ranks, wherever they lie and of
-// whatever size, share it. Thread-safe, and of limited size.
+// Keeps written steps and compiled schedules by config. All choices of one collective among as many ranks share them,
+// wherever the ranks lie and whatever the message's size. Thread-safe, and of limited size.
 #pragma once
 
 #include <functional>
@@ -26,8 +26,8 @@ class ScheduleShelf {
   // At least so many of the rank's steps, or all that there are. `poll` is called now and then, and may throw.
   std::shared_ptr<const WrittenSteps> steps(const Config&, const schedule::Algorithm&, const schedule::Request&, Rank,
                                             std::size_t least, const std::function<void()>& poll);
-  // `elements`: of a schedule some of whose chunks are empty, as there are only so many; 0: none is. Null: there is
-  // none.
+  // `elements`: how many there are, if they are so few that some chunks are empty; 0: no chunk is. Returns null if
+  // nothing is kept.
   std::shared_ptr<const CompiledSchedule> compiled(const Config&, std::int64_t elements = 0) const;
   void keep(const Config&, const std::shared_ptr<const CompiledSchedule>&, std::int64_t elements = 0);
 

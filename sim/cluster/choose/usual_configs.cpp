@@ -18,7 +18,7 @@ std::vector<Rank> part_of(const std::vector<Rank>& dims, Rank ranks) {
   return ranks == 1 ? part : std::vector<Rank>{};
 }
 
-// As one row, as chips in a row, as they are, and as hosts in a row.
+// Shapes of the ranks: one row, chips in a row, the machine's own dimensions, hosts in a row.
 std::vector<std::vector<Rank>> shapes(const Machine& machine, Rank ranks) {
   std::vector<std::vector<Rank>> all{{ranks}};
   const auto add = [&](std::vector<Rank> dims) {
@@ -52,7 +52,7 @@ std::vector<Rank> order_that_folds(const Machine& machine, Rank ranks) {
   return dims.empty() ? std::vector<Rank>{ranks} : dims;
 }
 
-// The shapes that make a difference to it.
+// The shapes that make a difference to the algorithm.
 std::vector<std::vector<Rank>> shapes_for(const schedule::Algorithm& algorithm, const Machine& machine, Rank ranks) {
   if (algorithm.dims == UseOfDims::shape) return shapes(machine, ranks);
   return {algorithm.dims == UseOfDims::order ? order_that_folds(machine, ranks) : std::vector<Rank>{ranks}};
@@ -90,7 +90,7 @@ std::vector<AlgorithmConfig> usual_configs(const Pricer& pricer, double bytes) {
   for (const auto& [name, algorithm] : schedule::algorithms())
     for (const auto& dims : shapes_for(algorithm, pricer.machine(), pricer.group().ranks())) {
       if (algorithm.has_levels && dims.size() == 1) continue;  // the algorithm of that level by itself does the same
-      if (!algorithm.has_levels && dims.size() > 1 && dims.back() == 1) continue;  // likewise without the last one
+      if (!algorithm.has_levels && dims.size() > 1 && dims.back() == 1) continue;  // likewise, one dimension less
       for (const std::int32_t segments : {1, 4, 16, 64})
         for (const std::int32_t channels : {1, 2, 4})
           if (AlgorithmConfig config{.algorithm = name, .channels = channels, .segments = segments, .dims = dims};

@@ -105,7 +105,7 @@ void Borders::change(const Side& before, const Side& after, int depth) {
   change(other, after, depth + 1);
 }
 
-// For two samples far apart that have the same winner.
+// Looks for a third config between two samples that lie far apart and have the same winner.
 void Borders::look_between(const Side& low, const Side& high) {
   constexpr double near = 2;
   if (high.bytes <= near * low.bytes || stopped()) return;

@@ -11,7 +11,7 @@ namespace trellis::sim {
 struct SizeRange {
   double from = 0;
   AlgorithmConfig config;
-  Time time = 0;  // at this many bytes:
+  Time time = 0;  // at `at` bytes
   double at = 0;  // where the region begins; of the first region, the least size that was priced
 };
 

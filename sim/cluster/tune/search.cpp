@@ -37,7 +37,8 @@ std::vector<Collective> parts_of(Collective c) {
   return {c};
 }
 
-// The right algorithms whose schedules differ over that many ranks in a row; of equal ones the first name.
+// The algorithms that are not refuted and whose schedules for so many ranks in a row differ; of equal ones, the first
+// by name.
 std::vector<std::string> different(const Pricer& pricer, const std::vector<std::string>& names, Rank ranks) {
   using Made = std::vector<std::optional<schedule::Schedule>>;
   const auto same = [](const Made& a, const Made& b) {

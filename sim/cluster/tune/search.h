@@ -45,7 +45,7 @@ struct SearchResult {
   std::vector<Cost> fixed;  // the plain algorithms with their channels and segments, and what choose() chooses (as
                             // `trellis sim` does) within its usual tolerance; the fastest first
   std::vector<Cost> found;  // compositions, other orders and splits; the fastest first
-  std::size_t tried = 0;    // of the latter
+  std::size_t tried = 0;    // compositions, other orders and splits that were tried
   std::size_t untried = 0;  // left out as the least promising
   std::vector<LeftOut>
       left_out;  // of the plain algorithms, those that are wrong or too large; no level uses a wrong one

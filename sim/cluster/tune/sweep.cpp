@@ -80,7 +80,7 @@ class SweepWork {
   }
 
   // Gives up on a point that is slower than all that are wanted, at the bound or during the run. Which points are given
-  // up depends on the order; the fastest ones do not.
+  // up depends on the order; which ones are the fastest does not.
   static Time price(PricedMachine& priced, const Question& q) {
     Pricer& pricer = priced.pricer(q);
     try {

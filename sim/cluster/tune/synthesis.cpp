@@ -133,11 +133,11 @@ class Spread {
   const LinkGraph& graph_;
   const double chunk_;
   std::vector<Bits> held_, promised_;             // by rank: chunks that are there; the same with those in flight
-  std::vector<std::int64_t> missing_;             // of each rank, not even in flight
+  std::vector<std::int64_t> missing_;             // of each rank: how many chunks are neither there nor in flight
   std::vector<double> free_;                      // when each resource becomes free
   std::vector<std::uint32_t> holders_;            // of each chunk
   std::vector<std::uint32_t> by_time_;            // edges, the fastest first
-  std::vector<std::vector<std::uint32_t>> into_;  // into each rank, likewise
+  std::vector<std::vector<std::uint32_t>> into_;  // edges into each rank, the fastest first
   std::mt19937_64 random_;
   std::vector<Sent> sent_;
   std::priority_queue<double, std::vector<double>, std::greater<>> instants_;
@@ -162,7 +162,7 @@ Half half(const Machine& machine, const RankGroup& group, const Pricer::Settings
   return h;
 }
 
-// Which transfer each one follows over the same link, named as the recorder will name both.
+// The order of the transfers over each link, by the tags that the recorder will give them.
 class Order {
  public:
   explicit Order(Rank ranks) : out_(static_cast<std::size_t>(ranks)), in_(static_cast<std::size_t>(ranks)) {}
@@ -282,7 +282,7 @@ AlgorithmConfig config_of(const Synthesis& how) {
   return {.algorithm = synthesised_name, .segments = how.pieces, .order = {how.depth}};
 }
 
-// Synthesises and prices it, unless the result is known. `forever`: it exceeds the limit or was stopped.
+// Synthesises a schedule and prices it, unless its time is known. `forever`: it exceeds the limit or was stopped.
 Time time_of(Question q, PricedMachine& priced, const Synthesis& how, const SweepControl& control) {
   const AlgorithmConfig config = config_of(how);
   const auto is_this = [&](const Cost& c) { return c.config == config && c.bytes == q.bytes; };

@@ -21,7 +21,7 @@ struct ChakraNode {
   std::uint64_t offset = 0;          // of its message in the file
   std::vector<std::uint64_t> after;  // ids of control and data dependencies
   std::uint64_t micros = 0;          // duration
-  std::uint64_t nanos = 0;           // likewise, added to it: of traces that are finer
+  std::uint64_t nanos = 0;           // added to `micros`, by traces that are finer
   // Attributes; missing ones keep these values.
   bool on_host = false;                                 // is_cpu_op
   std::int64_t comm_type = -1, comm_size = 0, tag = 0;  // comm_type, comm_size, comm_tag
@@ -34,7 +34,7 @@ struct ChakraNode {
 struct ChakraFile {
   std::string name;  // for error messages
   std::string_view bytes;
-  std::string_view place = "byte";  // what a node's offset is, for the same
+  std::string_view place = "byte";  // what a node's offset counts, for error messages
 };
 
 // Throws invalid_argument with the file, the byte and what was expected there.
@@ -48,9 +48,9 @@ std::vector<ChakraNode> read_chakra_nodes(const ChakraFile&);
 // invalid_argument with the file and the node's byte.
 ExecutionGraph read_chakra(std::string_view name, std::span<const ChakraFile>);
 
-// The same of ranks of which many do the same: files whose traces differ in nothing but the names of groups and the
-// other ends of messages are written down once. `bytes` reads the file of a rank; none is kept. None where nothing is
-// gained or a trace has a fault, which read_chakra tells.
+// Likewise, where many ranks do the same: traces that differ only in the names of groups and the other ends of messages
+// are written down once. `bytes` reads the file of a rank. None where nothing is gained or a trace has a fault, which
+// read_chakra tells.
 std::optional<ExecutionGraph> read_alike_chakra(std::string_view name, std::span<const std::string> names,
                                                 const std::function<std::string(std::size_t)>& bytes);
 

@@ -29,7 +29,7 @@ std::vector<AlgorithmConfig> configs_for(const Pricer& pricer, const std::string
   return configs;
 }
 
-// Of a graph, where each rank of the group sends to the next one.
+// The pairs of a permute: in a graph, each rank of the group sends to the next one. None for other collectives.
 std::vector<schedule::Pair> to_the_next(schedule::Collective c, Rank ranks) {
   std::vector<schedule::Pair> pairs;
   for (Rank r = 0; c == schedule::Collective::permute && r < ranks; ++r) pairs.push_back({r, (r + 1) % ranks});
@@ -91,8 +91,8 @@ Chosen Choices::chosen(const WorkloadPart& part, const std::vector<Rank>& member
   return {};
 }
 
-// As the machine may rename ranks: along a row that may be turned, they are counted from the first one; along a row in
-// any order, as they come.
+// Gives groups that lie alike the same names of ranks. Along a row that may be rotated, ranks are counted from the
+// first one; along a row in any order, they are numbered as they come.
 void Choices::rename(std::vector<Rank>& place) const {
   std::vector<Rank> renamed(place.size(), 0);
   Rank stride = 1;

@@ -24,7 +24,7 @@ struct Chosen {
 
 class Choices {
  public:
-  // `shelves`: what other choices wrote out of schedules, on any machine; null: its own.
+  // `shelves`: steps and schedules to share with other choices, on any machine; null: none are shared.
   Choices(const Machine& machine, const PlayOptions& options, std::shared_ptr<ScheduleShelves> shelves = {})
       : machine_(machine),
         options_(options),

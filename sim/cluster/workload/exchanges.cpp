@@ -73,8 +73,8 @@ std::vector<Rank> Exchanges::members_of(std::uint32_t group, const GraphTask& t,
           members.at(static_cast<std::size_t>(t.operation.peer))};
 }
 
-// The end's own groups first; those of other classes do the same at about the same time. `first`: the first one's
-// ranks.
+// The groups that exchange at the same time: those of the task's class first, then those of other classes, which do the
+// same at about the same time. Sets `first` to the first group's ranks.
 Workload Exchanges::beside(std::uint32_t of, const GraphTask& t, const GraphTask& other,
                            std::vector<Rank>& first) const {
   Workload beside{.graph = lent(graph_)};

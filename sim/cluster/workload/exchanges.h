@@ -1,5 +1,5 @@
-// How long a graph's exchanges take: each kind of exchange of a communicator is simulated once, all groups that share
-// hosts with the first one beside each other.
+// How long a graph's exchanges take: each kind of exchange of a communicator is simulated once, in its first group and
+// all groups that share hosts with it, at the same time.
 #pragma once
 
 #include <map>
@@ -16,14 +16,15 @@
 
 namespace trellis::sim {
 
-// What was found out of exchanges of one machine, by what is exchanged among whom and beside whom. Thread-safe.
+// Keeps the times of exchanges on one machine, by what is exchanged, among whom, and beside whom. Thread-safe.
 class ExchangeBook {
  public:
   struct Known {
     std::string algorithm;
     Time alone = 0, together = 0;
   };
-  // All parts of what goes on at once, the first one's ranks counted from the first rank of its host.
+  // Collective, bytes, root, algorithm, era; and the ranks of all groups that exchange at once, on a machine without
+  // defects counted from the first rank of the first group's host.
   using Key = std::tuple<int, double, Rank, std::string, std::string, std::vector<Rank>>;
 
   std::optional<Known> find(const Key&) const;
@@ -42,12 +43,12 @@ class Exchanges {
   Exchanges(const Exchanges&) = delete;  // choices refer to its options
   Exchanges& operator=(const Exchanges&) = delete;
 
-  // Its time together is `forever` if it was stopped. The task is a class's end of what is exchanged; of a message, the
-  // sender's. `other`: the other end; of a collective, likewise the task.
+  // The price of an exchange; `together` is `forever` if it was stopped. `task`: a class's end of the exchange; of a
+  // message, the sender's. `other`: the other end; of a collective, the same task.
   ExchangePrice& price_of(std::uint32_t of, const schedule::GraphTask& task, const schedule::GraphTask& other);
-  // Times of it with random delays, drawn once. Empty: it was stopped.
+  // Times of the exchange with random delays, drawn once. Empty: it was stopped.
   const std::vector<Time>& noisy(std::uint32_t of, const schedule::GraphTask& task, const schedule::GraphTask& other);
-  void begin();  // of another step: nothing is counted yet
+  void begin();  // begins another step: sets the counts to 0
   std::vector<ExchangePrice> prices() const;
 
  private:
@@ -69,7 +70,7 @@ class Exchanges {
   std::shared_ptr<ExchangeBook> book_;
   Choices choices_;
   Rank host_;
-  std::vector<std::vector<std::uint32_t>> in_;  // by communicator and class: of Matched::together
+  std::vector<std::vector<std::uint32_t>> in_;  // by communicator and class: index into Matched::together
   std::map<Key, ExchangePrice> known_;
   std::map<Key, std::vector<Time>> noisy_;
 };

@@ -34,7 +34,7 @@ struct Waiting {
 struct Host {
   std::vector<double> cpu, out, in;          // when each CPU, and each interface each way, is free
   std::deque<Waiting> receives, unexpected;  // not matched yet
-  std::vector<std::uint32_t> left;           // of each operation: what it waits for
+  std::vector<std::uint32_t> left;           // of each operation: how many others it waits for
   std::vector<std::vector<std::uint32_t>> next, next_begun;
 };
 
@@ -82,13 +82,14 @@ class Player {
     begin(r, free);
   }
 
-  // Sends go before receives and computations, as in LogGOPSim.
+  // Sends go before receives and computations, as in LogGOPSim. Its std::sort decides the order of equals, so here,
+  // too.
   void begin(std::uint32_t r, std::vector<std::uint32_t>& free) {
     const auto order = [&](std::uint32_t i) {
       const Kind kind = goal_.ranks[r][i].kind;
       return kind == Kind::send ? 0 : kind == Kind::receive ? 1 : 2;
     };
-    std::sort(free.begin(), free.end(), [&](auto a, auto b) { return order(a) < order(b); });  // as it orders equals
+    std::sort(free.begin(), free.end(), [&](auto a, auto b) { return order(a) < order(b); });
     for (const std::uint32_t i : free) {
       const GoalOperation& o = goal_.ranks[r][i];
       double from = hosts_[r].cpu[o.cpu];

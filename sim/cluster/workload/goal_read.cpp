@@ -119,7 +119,7 @@ class Reader {
 
   static bool is_operation(std::string_view word) { return word == "calc" || word == "send" || word == "recv"; }
 
-  // Ends with the word after it.
+  // Reads an operation. `word_` is then the word after it.
   void read_operation(std::vector<GoalOperation>& all) {
     using Kind = GoalOperation::Kind;
     if (++operations_ > most_operations) refuse("more than {} operations", most_operations);

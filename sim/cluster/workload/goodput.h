@@ -12,6 +12,6 @@ struct Failures {
 };
 
 double goodput(const Failures&);        // the part of the time that is steps which count
-double best_interval(const Failures&);  // with which it is highest; `interval` is not used
+double best_interval(const Failures&);  // the interval with the highest goodput; `interval` is not used
 
 }  // namespace trellis::sim

@@ -31,7 +31,7 @@ Rates rates_of(const Machine& machine, const PlayOptions& options) {
   return rates;
 }
 
-// The rest of a computation with memory traffic when collectives begin beside it.
+// What is left of a computation with memory traffic when a period begins that overlaps with it.
 struct Rest {
   std::uint32_t part = 0;
   double bytes = 0, rate = 0;  // of each rank

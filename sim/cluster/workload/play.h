@@ -23,14 +23,14 @@ struct PlayOptions {
   double element = 4;                              // bytes
   std::optional<std::uint64_t> noise = {};         // as in RunSettings, with a different seed for each collective
   double within = usual_within;                    // as in ChoiceLimits
-  std::int64_t most_effort = 0;                    // likewise; 0: as there
+  std::int64_t most_effort = 0;                    // as in ChoiceLimits; 0: its default
   std::function<bool(Time, double)> stopped = {};  // as in RunSettings, of each run
 };
 
 struct PlayedPart {
   Time start = 0, end = 0;
   std::int64_t cause = -1;     // the part whose end it waited for last; -1: none
-  std::string algorithm = {};  // the way that was used, as `by` and PlayOptions take it
+  std::string algorithm = {};  // the config that was used, as `by` and PlayOptions take it
 };
 
 // How the time of one cell is spent.
@@ -52,8 +52,8 @@ struct Played {
   int rounds = 0;                   // until every collective began when its predecessors had ended
 };
 
-// Thrown where cells of a folded workload, or groups of one of its parts, take different times on the machine: expected
-// the workload with a cell for each.
+// Thrown where ranks of one cell of a folded workload, or groups of one of its parts, take different times on the
+// machine. The workload that is not folded can be played instead.
 struct NotAlike : std::runtime_error {
   explicit NotAlike(const std::string& what)
       : std::runtime_error(what + ": expected like times of ranks that do the same") {}

@@ -56,7 +56,8 @@ std::vector<std::string> software_releases(const Machine& machine) {
   return all;
 }
 
-// Gradients go over data and context together where there is a context axis: as over the data axis.
+// Where there is a context axis, gradients are exchanged over data and context together, by the communicator
+// `sharding`. The data axis's figure holds for it, too.
 std::string exposed_figure_of(std::string_view communicator, const Machine& machine) {
   for (const std::string_view name : {communicator, std::string_view(communicator == "sharding" ? "data" : "")})
     if (const std::string key = fmt::format("{}{}", exposed, name); !name.empty() && machine.spec().figures.has(key))

@@ -133,7 +133,8 @@ class Walk {
   const GraphTask& task(TaskEnd e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
   StepTask& placed(TaskEnd e) { return price_.tasks[e.rank_class][e.task]; }
 
-  // When the end's own class lets it begin. What its stream waits for on another stream is exposed there.
+  // When the end's own class lets it begin. While the main stream waits for an exchange of another stream, that
+  // exchange is exposed.
   Time ready(TaskEnd e) {
     StepTask& own = placed(e);
     const GraphTask& t = task(e);
@@ -170,7 +171,7 @@ class Walk {
     return time;
   }
 
-  // What its main stream waits is less where a compiler hides a part of it.
+  // How long an exchange takes; on the main stream less, where the compiler hides a part of it.
   Time took(std::uint32_t of, const ExchangePrice& exchange, const GraphTask& t, const GraphTask& other) {
     Time time = exchange.together;
     if (random_) {
@@ -191,7 +192,7 @@ class Walk {
     return took(ends[0].rank_class, exchange, t, task(ends.back()));
   }
 
-  // A stretch's tasks from its start, as place() takes those of the graph. `forever` if it was stopped.
+  // The time of a stretch's tasks from its start, computed as place() does for the graph. `forever` if it was stopped.
   Time walk(std::uint32_t of, const std::vector<GraphTask>& tasks, Passed& p) {
     std::vector<Time> ends, last(graph_.streams.size(), 0);
     for (const GraphTask& t : tasks) {
@@ -248,7 +249,7 @@ class Walk {
     return t.kind == GraphTask::Kind::collective ? gather(ends, took) : pass(ends, took);
   }
 
-  // All come to it; it ends for all at once.
+  // A collective begins when its last member has reached it, and ends for all members at once.
   bool gather(const std::vector<TaskEnd>& ends, Time took) {
     TaskEnd last = ends[0];
     for (TaskEnd e : ends)
@@ -264,7 +265,7 @@ class Walk {
     return true;
   }
 
-  // A message leaves when its sender has come to it, and is there when it arrives.
+  // A message leaves when its sender reaches it. The receiver's task ends when the message has arrived.
   bool pass(const std::vector<TaskEnd>& ends, Time took) {
     const bool first_sends = task(ends[0]).kind == GraphTask::Kind::send;
     const TaskEnd from = ends[first_sends ? 0 : 1], to = ends[first_sends ? 1 : 0];

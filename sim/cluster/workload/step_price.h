@@ -24,11 +24,11 @@ struct StepOptions {
   std::string era = {};       // of the machine's software, for collectives; empty: the usual one
   std::string software = {};  // the release whose compiler made the step, as 2.21; empty: the newest that is known
   std::function<bool(Time, double)> stopped = {};  // as in RunSettings
-  std::shared_ptr<ExchangeBook> book = {};         // of exchanges on this machine, shared by steps; null: its own
-  std::shared_ptr<ProgramTimes> programs = {};     // of its chip, for operations that have one; null: formulas alone
+  std::shared_ptr<ExchangeBook> book = {};         // exchanges on this machine, shared by steps; null: not shared
+  std::shared_ptr<ProgramTimes> programs = {};     // times by programs of its chip, where one does; null: formulas
 };
 
-// What a figure of the model says of a whole step; each is 1 where a machine's figures do not name it.
+// Factors of a whole step, from the model's figures; each is 1 where a machine's figures do not name it.
 struct StepFactors {
   double software = 1;                    // of computation's time, for the release
   double hosts = 1;                       // of computation's time, where there is more than one host
@@ -40,7 +40,7 @@ struct StepTask {
   Time start = 0, end = 0;
   std::int32_t cause_class = -1;  // the class and task whose end it waited for last; -1: none
   std::uint32_t cause = 0;
-  std::int32_t stretch = -1;  // that it is a pass of; -1: none
+  std::int32_t stretch = -1;  // the one of schedule::Stretches that the task passes through; -1: none
 };
 
 // Where a class's time goes; the parts add up to the step's time.
@@ -74,9 +74,9 @@ struct StepPrice {
 
 // What a class does by itself: without messages, and without exchanges of axes that leave a host.
 struct ClassWork {
-  Time all = 0;     // of the graph
-  Time each = 0;    // of stretches that it passes more than once, each once: a micro-batch
-  Time update = 0;  // of all: the phase of that name
+  Time all = 0;     // of the whole graph
+  Time each = 0;    // one pass of each stretch that is passed more than once: a micro-batch
+  Time update = 0;  // the part of `all` in the phase "update"
 };
 
 // What operations of one kind take a class, and which part of that is the time of programs of core/.
@@ -95,7 +95,7 @@ class StepPricer {
   StepPricer(StepPricer&&) noexcept;
 
   StepPrice price(const StepFactors&);
-  // With random delays of the machine's software: each exchange takes as long as one of some that were drawn.
+  // With random delays of the machine's software: each exchange takes one of several times that were drawn for it.
   StepPrice noisy(const StepFactors&, std::uint64_t seed);
   std::vector<ClassWork> work(const StepFactors&);                          // by class; empty: it was stopped
   std::vector<KindTime> kinds(const StepFactors&, std::uint32_t of) const;  // of a class, the longest first

@@ -355,7 +355,7 @@ class Reader {
   std::vector<std::uint32_t> class_of_;
   std::map<std::size_t, std::uint32_t> communicators_;
   std::map<std::string_view, std::uint16_t> streams_;
-  // By name: the class's task.
+  // By a task's name and a class: the index among the class's tasks.
   std::map<std::string, std::unordered_map<std::uint32_t, std::uint32_t>, std::less<>> tasks_of_;
 };
 

@@ -29,7 +29,7 @@ class Spreading {
     return spread();
   }
 
-  // Classes are cells.
+  // The folded workload: each class is one cell.
   std::optional<Workload> folded() {
     if (graph_.classes.size() == static_cast<std::size_t>(graph_.ranks)) return {};
     out_.folded = true;
@@ -51,7 +51,7 @@ class Spreading {
     return std::move(out_);
   }
 
-  // Whether groups that come to things together are of the same classes, rank by rank.
+  // Whether groups that do the same collectives consist of the same classes, rank by rank.
   bool groups_are_alike() const {
     for (std::size_t c = 0; c < graph_.communicators.size(); ++c) {
       const auto& groups = graph_.communicators[c].groups;
@@ -137,7 +137,7 @@ class Spreading {
     add(ends, std::move(part));
   }
 
-  // The ranks of each group that come to it together; those of one communicator are kept once.
+  // The ranks of each group that takes part. Parts with the same groups of a communicator share one list.
   std::shared_ptr<const std::vector<std::vector<Rank>>> groups_of(const std::vector<TaskEnd>& ends, bool message) {
     const GraphTask& t = task(ends[0]);
     const std::vector<std::uint32_t>& numbers = groups_of(ends[0]);

@@ -1,5 +1,5 @@
-// Folds traces while they are read: a rank's file is held against those of the kinds of traces that are known, message
-// by message, and what is its own is noted alone: its groups, and who is at the other end of its messages.
+// Folds traces while they are read. A rank's file is compared with those of the known kinds of traces, message by
+// message. Only what is its own is kept: its groups, and the other ends of its messages.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -15,12 +15,12 @@ namespace {
 
 using Type = ChakraNode::Type;
 
-constexpr std::size_t most_kinds = 256;  // each file is held against them one after the other
+constexpr std::size_t most_kinds = 256;  // each file is compared with one after the other
 constexpr std::uint32_t unknown = static_cast<std::uint32_t>(-1);
 
 bool is_message(const ChakraNode& n) { return n.type == Type::send || n.type == Type::receive; }
 
-// What is a rank's own, in the order in which its trace comes to it.
+// A rank's own groups and peers, in the order in which they first appear in its trace.
 struct OwnNames {
   std::uint32_t kind = 0;
   std::vector<std::uint32_t> groups;
@@ -39,9 +39,9 @@ struct SeenTrace {
 
 // Traces that differ in no more than what their groups and peers are called.
 struct TraceKind {
-  SeenTrace first, last;  // ranks beside each other are in many of the same groups
+  SeenTrace first, last;  // of the kind's ranks so far; the last one is often in the same groups as the next
   std::vector<ChakraNode> nodes;
-  std::vector<std::uint32_t> slots;  // by node: which of its own groups or peers it is with
+  std::vector<std::uint32_t> slots;  // by node: the index of its group or peer in OwnNames; unknown: it has none
 };
 
 bool alike_but_for_names(const ChakraNode& a, const ChakraNode& b) {
@@ -71,7 +71,7 @@ class TraceFolding {
       for (std::uint32_t i = 0; i < kind.nodes.size(); ++i) {
         const std::uint32_t meeting = meeting_of(ranks.front(), kind, i);
         all.back().meetings.push_back(meeting);
-        // A stream of its own for what is done together, whatever each rank's group is called.
+        // The collectives of one meeting have a stream of their own, whatever each rank's group is called.
         ChakraNode& node = all.back().nodes[i];
         if (node.type == Type::collective && !node.group.empty()) node.group = std::to_string(meeting);
       }
@@ -150,7 +150,7 @@ class TraceFolding {
     return slot < all.size() && all[slot] == value;
   }
 
-  // Notes with whom the rank's node is; false if one of its kind is with another there.
+  // Notes the group or the peer of a rank's node; false if another one was noted in that slot.
   bool name(Rank r, const ChakraNode& n, std::uint32_t slot, OwnNames& own) {
     if (!is_message(n)) {
       auto found = groups_.find(n.group);
@@ -163,7 +163,7 @@ class TraceFolding {
     return note(own.peers, slot, static_cast<Rank>(peer));
   }
 
-  // Splits kinds until ranks of one are with like ones in all that they do.
+  // Splits kinds of ranks until the ranks of one kind have groups and peers of like kinds (colour refinement).
   bool refine() {
     group_ranks_.resize(groups_.size());
     for (std::size_t r = 0; r < own_.size(); ++r) {
@@ -179,7 +179,7 @@ class TraceFolding {
     return 2 * members_.size() <= own_.size();
   }
 
-  // The number of colours there are now, by their lowest ranks.
+  // Splits colours once. Returns how many there are now; they are numbered by their lowest ranks.
   std::size_t split() {
     std::map<std::vector<std::uint32_t>, std::uint32_t> like, signs;
     like_.clear();
@@ -211,7 +211,7 @@ class TraceFolding {
     meetings_.push_back({.actors = members_.size()});
     like_meetings_.assign(group_ranks_.size(), unknown);
     for (std::uint32_t g = 0; g < group_ranks_.size(); ++g) {
-      if (group_ranks_[g].empty()) continue;  // of a trace that is of no kind
+      if (group_ranks_[g].empty()) continue;  // no rank is in it
       auto& meeting = like_meetings_[like_[g]];
       if (meeting == unknown) {
         meeting = static_cast<std::uint32_t>(meetings_.size());
@@ -253,9 +253,9 @@ class TraceFolding {
   std::vector<TraceKind> kinds_;
   std::vector<OwnNames> own_;  // by rank
   std::map<std::string, std::uint32_t, std::less<>> groups_;
-  std::vector<std::vector<std::pair<Rank, std::uint32_t>>> group_ranks_;  // with what the group is among each one's own
-  std::vector<std::uint32_t> colours_, like_;                             // by rank; of groups that are alike, by group
-  std::vector<std::vector<Rank>> members_;                                // by colour
+  std::vector<std::vector<std::pair<Rank, std::uint32_t>>> group_ranks_;  // by group: its ranks, and its slot with each
+  std::vector<std::uint32_t> colours_, like_;  // by rank; by group, like groups sharing a number
+  std::vector<std::vector<Rank>> members_;     // by colour
   std::vector<ChakraMeeting> meetings_;
   std::vector<std::uint32_t> like_meetings_;                                   // by like_
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> messages_;  // by the sender's colour and slot

@@ -318,16 +318,16 @@ class Merger {
   std::span<const ChakraFile> files_;
   std::vector<ChakraActor> actors_;
   std::vector<ChakraMeeting> meetings_;
-  bool named_;  // the actors say what meets
+  bool named_;  // the actors name their meetings
   ExecutionGraph out_;
   std::map<std::vector<std::vector<Rank>>, std::uint32_t> communicators_;
   std::map<std::string, std::uint16_t> streams_;
   std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> by_id_;
   std::vector<std::vector<std::uint32_t>> of_node_;  // the merged node of each node
-  std::map<std::string, std::uint32_t> groups_;      // meetings
+  std::map<std::string, std::uint32_t> groups_;      // the meeting of each process group
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> pairs_;
   std::map<Key, std::uint32_t> joined_, sends_, receives_;
-  std::unordered_map<std::uint32_t, std::uint32_t> receiver_;  // by send: an actor
+  std::unordered_map<std::uint32_t, std::uint32_t> receiver_;  // by send: the actor that receives it
   std::vector<Merged> merged_;
 };
 

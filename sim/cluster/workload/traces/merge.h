@@ -11,15 +11,15 @@
 
 namespace trellis::sim {
 
-// What meets in collectives of one process group, or in messages from one rank to another; of alike ranks, in those of
-// all their groups.
+// The ranks that exchange data: those of one process group, or a message's two ends. Where ranks that do the same are
+// one actor: those of all groups of such ranks.
 struct ChakraMeeting {
   std::vector<std::vector<Rank>> groups =
       {};                  // of a message: its sender and its receiver; none: one group of all ranks
-  std::size_t actors = 0;  // that come to a collective
+  std::size_t actors = 0;  // how many take part in a collective
 };
 
-// Ranks that do the same to parts of their own: what they do, written down once.
+// Ranks that do the same in groups of their own, and what they do, written down once.
 struct ChakraActor {
   static constexpr std::uint32_t no_meeting = std::numeric_limits<std::uint32_t>::max();
   std::vector<Rank> ranks;
@@ -27,8 +27,8 @@ struct ChakraActor {
   std::vector<std::uint32_t> meetings = {};  // by node
 };
 
-// Actors by their lowest ranks. Without meetings each rank is an actor, and its nodes say what meets. `files`: of each
-// rank.
+// The actors are ordered by their lowest ranks. Without meetings, each rank is an actor, and meetings are found from
+// groups and ends that the nodes name. `files`: one for each rank.
 ExecutionGraph merged_traces(std::string_view name, std::span<const ChakraFile> files, std::vector<ChakraActor>,
                              std::vector<ChakraMeeting> meetings = {});
 
