@@ -1,5 +1,5 @@
-// Thrown by whoever makes a schedule with more ranks, steps or chunks than a Schedule or a Program can number. Who
-// tries several algorithms leaves this one out.
+// Thrown when a schedule would have more ranks, steps or chunks than a Schedule or a Program can number. A caller that
+// tries several algorithms skips the one that throws it.
 #pragma once
 #include <stdexcept>
 

@@ -28,7 +28,7 @@ std::int64_t pieces_of(const Algorithm& algorithm, const Request& request) {
   return algorithm.pieces ? algorithm.pieces(request.in_order()) : 1;
 }
 
-// From the numbers that the algorithm sees to ranks; null: they are the same.
+// Maps the rank numbers that the algorithm sees to ranks; null if they are the same.
 std::shared_ptr<const Renaming> names_of(const Request& r) {
   if (!r.numbering.empty()) return std::make_shared<Renaming>(r.numbering);
   if (r.order.empty()) return nullptr;
@@ -155,8 +155,8 @@ Task task_of(const Algorithm& algorithm, const Request& request) {
   return task;
 }
 
-// Ranks that do little, as a tree's leaves, tell that the others may do more, so the least of them counts. With few
-// ranks, looking at some takes as long as writing all.
+// Some ranks do little, such as the leaves of a tree. The smallest step count of three ranks is therefore taken as
+// every rank's. With few ranks, this check would take as long as writing the schedule.
 void expect_writable(const Algorithm& algorithm, const Request& request, std::int64_t most_steps) {
   constexpr Rank few = 256;
   const Rank ranks = request.ranks();

@@ -21,7 +21,7 @@ struct Request {
   std::int32_t segments = 1;             // pieces of a lane's share, sent one after another as a pipeline
   std::vector<std::string> levels = {};  // hierarchical: the algorithm per level, innermost first; split: parts
   std::vector<std::int32_t> order = {};  // the dimensions as the algorithm sees them, innermost first; empty: unchanged
-  std::vector<Rank> numbering = {};      // by number as the algorithm sees it, the rank: any order; empty: unchanged
+  std::vector<Rank> numbering = {};      // numbering[i]: the rank that the algorithm sees as i; empty: unchanged
 
   Rank ranks() const;  // product of dims
   // The request as the algorithm sees it: dims and ranks permuted, `order` and `numbering` empty.
@@ -37,10 +37,10 @@ enum class UsualShape : std::uint8_t {
   hosts,    // the ranks of a host, and the hosts in a row
 };
 
-// What an algorithm makes of a request's dimensions.
+// What an algorithm uses a request's dimensions for.
 enum class UseOfDims : std::uint8_t {
-  shape,  // who sends what to whom
-  order,  // in what order a rank does so, which is alike for all ranks of a torus
+  shape,  // they decide who sends what to whom
+  order,  // they only decide in what order a rank sends, the same for all ranks of a torus
   none,   // nothing: the schedule is the same for all dims
 };
 
@@ -80,10 +80,10 @@ std::string refusal(const Algorithm&, const Request&);  // empty if it serves th
 Task conditions(const Request&, std::int32_t pieces);   // the collective's conditions, with blocks cut into `pieces`
 Task task_of(const Algorithm&, const Request&);         // the conditions that the schedule will meet
 Schedule make(const Algorithm&, const Request&);        // every rank's program
-// Throws ScheduleTooLarge where each of a few ranks has more steps than its part of so many, before any is kept.
+// Throws ScheduleTooLarge if each of three sampled ranks has more than its share of `most_steps`. Stores no schedule.
 void expect_writable(const Algorithm&, const Request&, std::int64_t most_steps);
 Program make_program(const Algorithm&, const Request&, Rank);  // one rank's, without building the others
-// The same, step by step: `seen` has the program after each, and returns false to stop. False: stopped early.
+// The same, step by step: calls `seen` with the program after each step. Stops and returns false when it returns false.
 bool watch_program(const Algorithm&, const Request&, Rank, const std::function<bool(const Program&)>& seen);
 void build(const Algorithm&, const Request&, Builder&);  // applies Request::order and numbering
 Symmetry symmetry_of(const Algorithm&, const Request&);

@@ -37,13 +37,13 @@ struct Ring {
     const auto other = static_cast<Rank>(((flipped ^ odd_digits) - odd_digits) & static_cast<std::uint32_t>(size - 1));
     return r + (coordinate_at(other) - coordinate(r)) * stride;
   }
-  // The level in which a place meets its parent: up to it, all its lowest digits are equal. The root has none.
+  // The level in which a place meets its parent: its lowest digits are equal up to that level. The root has none.
   int level(Rank place) const {
     if (place == 0) return levels();
     const std::uint32_t d = digits(place) & static_cast<std::uint32_t>(size - 1);
     return (d % 2 == 0 ? std::countr_zero(d) : std::countr_one(d)) - 1;
   }
-  // The first of the 2^level places below a place that meets its parent in this level.
+  // The first of the 2^level places in the subtree of a place that meets its parent in this level.
   Rank range(Rank place, int level) const {
     const std::uint32_t side = (std::uint32_t{1} << level) - 1;
     const Rank back = static_cast<Rank>(side & (place % 2 == 0 ? odd_digits : ~odd_digits));
@@ -51,8 +51,8 @@ struct Ring {
   }
 };
 
-// The steps towards the root, each one a level of a ring. Either near partners first, with rings taking turns; or ring
-// by ring from the innermost, so that the ranks below a rank are a range along one ring times all earlier rings.
+// The steps towards the root; each is one level of one ring. Either near partners come first and rings take turns; or
+// it goes ring by ring from the innermost, so that a rank's subtree is a range along one ring times all earlier rings.
 class Tree {
  public:
   Tree(const std::vector<Rank>& dims, Rank root, std::size_t first_axis, bool mirrored, bool ring_by_ring) {
@@ -96,7 +96,7 @@ void tree_round(Builder& b, const Tree& tree, int step, bool up, Move move) {
   }
 }
 
-// Whole buffers, one segment at a time: down from the root with far partners first, or up to it.
+// Passes whole buffers, one segment at a time: down from the root with far partners first, or up to the root.
 void pass_whole(Builder& b, const Tree& tree, std::int32_t first, std::int32_t segments, bool up) {
   for (int i = 0; i < tree.steps(); ++i)
     for (std::int32_t s = first; s < first + segments; ++s)
@@ -108,7 +108,7 @@ void pass_whole(Builder& b, const Tree& tree, std::int32_t first, std::int32_t s
       });
 }
 
-// Blocks of whole subtrees; a subtree may be two runs where the ring is cut.
+// Passes the blocks of whole subtrees. A subtree that wraps around the end of the ring is two runs of blocks.
 void pass_blocks(Builder& b, const Tree& tree, bool up) {
   for (int i = 0; i < tree.steps(); ++i) {
     const int step = up ? i : tree.steps() - 1 - i, level = tree.level(step);
@@ -179,7 +179,7 @@ std::int64_t pieces(const Request& r) { return r.shares() * (r.operation.collect
 
 void build(const Request& request, Builder& b) {
   for (std::int32_t channel = 0; channel < request.channels; ++channel) {
-    // Trees all run the same way, for fewer partners.
+    // All trees run in the same direction, so that each rank has fewer partners.
     const bool backward = request.operation.collective == all_reduce && channel % 2 == 1;
     build_lane(request, b.on_channel(channel), {request.ranks()}, {.backward = backward, .index = channel});
   }

@@ -12,11 +12,11 @@ namespace {
 
 using enum Collective;
 
-// A scratch run that starts at this position. All blocks are equally large, so it is sized like any run of as many.
+// A scratch run that starts at this position. All blocks are equally large, so any run of `count` blocks has its size.
 ChunkPlace staged(Rank r, std::int64_t position, std::int64_t count = 1) { return tmp(r, position, count, 0); }
 
-// Calls move(position, block, count) for the runs of blocks at the positions first.. of rank r. Position i is the block
-// of the rank i ahead; block numbers wrap around.
+// Calls move(position, block, count) for each run of blocks among rank r's positions first, first + 1, ... Position i
+// holds the block of the rank i ahead; block numbers wrap around.
 template <class Move>
 void each_run(Rank r, Rank ranks, Rank first, Rank count, Move move) {
   const Rank block = (r + first) % ranks, before_end = std::min(count, ranks - block);
@@ -38,7 +38,7 @@ void gather_all(Builder& b) {
   }
 }
 
-// The reverse: what was distributed is now summed.
+// The reverse of gather_all(): blocks that it distributes are summed here.
 void scatter_sums(Builder& b) {
   const Rank n = b.ranks();
   if (n == 1) return;

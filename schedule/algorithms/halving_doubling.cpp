@@ -69,7 +69,7 @@ void tell_guests(Builder& b, const Team& team, Part part) {
     if (const Rank guest = team.guest(r); guest >= 0) b.copy(part(r, guest), part(guest, guest));
 }
 
-// Halves the root's range until each seat has its share. In the step of distance d, seats closer than d hold some.
+// Halves the root's range until each seat has its share. Seats nearer to the root than the step's distance send.
 void scatter_shares(Builder& b, const Team& team) {
   for (int step = 0; step < team.steps; ++step)
     for (Rank r : b.senders([&](Rank me) { return team.partner(me, step); })) {
@@ -88,8 +88,8 @@ void gather_shares(Builder& b, const Team& team) {
     }
 }
 
-// Doubling after a scatter. A rank that passed a range on still has it. It needs only the halves that it gave up in
-// earlier steps, before it held any data.
+// Doubling after a scatter. A rank still has the halves that it sent in the scatter. It receives only in steps up to
+// the one in which the scatter gave it its first data.
 void fill_up(Builder& b, const Team& team) {
   for (int step = team.steps - 1; step >= 0; --step)
     for (Rank r : b.senders([&](Rank me) { return team.partner(me, step); })) {

@@ -87,7 +87,7 @@ bool a_piece_each(const Level& level, const Request& r) {
 }
 
 // An all_reduce at a level is one of: a single all_reduce; its two halves around the levels above; or a reduce to one
-// leader rank per group and a broadcast from it. The halves are also used if lanes would otherwise mix in it.
+// leader rank per group and a broadcast from it. The halves are also used if a single all_reduce would mix lanes.
 std::vector<Collective> parts_of(const Level& level, const Request& r) {
   if (r.operation.collective != all_reduce) return {r.operation.collective};
   const bool lanes_meet = r.channels > 1 && !level.algorithm->lanes_are_runs && a_piece_each(level, r);
@@ -204,8 +204,8 @@ void sum_everywhere(const Stage& s) {
   s.inside(all_gather, share, blocks);
 }
 
-// A rank of a group stands for all ranks in its position; their blocks form its block there. Each group begins with the
-// block of its own column, so that symmetric groups wait in the same order.
+// Within a group, the rank in position i handles the blocks of all ranks in position i of their groups (a column). Each
+// group visits a column's blocks beginning with its own, so that symmetric groups wait in the same order.
 void sum_or_gather_blocks(const Stage& s) {
   const auto columns = [&](Rank g, SubMachine& part) {
     part.data.digits = {{s.block, 1}, {s.level.outer, s.level.inner * s.block, g}, {s.level.inner, s.block}};

@@ -14,7 +14,8 @@ using enum Collective;
 
 bool power_of_two(Rank n) { return std::has_single_bit(static_cast<std::uint32_t>(n)); }
 
-// The partners of rounds 1 to ranks - 1. A shift is followed by its opposite, which receives where the first one sent.
+// The partners of rounds 1 to ranks - 1. A shift is followed by the opposite shift, in which each rank receives from
+// the rank that it has just sent to.
 struct Partners {
   Rank ranks = 1;
 
@@ -22,7 +23,8 @@ struct Partners {
   Rank distance(Rank round) const { return round % 2 == 1 ? (round + 1) / 2 : ranks - round / 2; }
   Rank target(Rank r, Rank round) const { return flipped() ? r ^ round : (r + distance(round)) % ranks; }
   Rank source(Rank r, Rank round) const { return flipped() ? r ^ round : (r - distance(round) + ranks) % ranks; }
-  // After this round, every place that the rounds from the returned one on write to has been sent from; 0: not yet.
+  // After this round, blocks that arrived in the rounds from the returned one to this one may move to their places,
+  // since what lay there has been sent; 0: there are no such rounds yet.
   Rank closes(Rank round) const {
     if (flipped()) return round;
     return round % 2 == 0 ? round - 1 : round == ranks - 1 ? round : 0;
@@ -53,7 +55,8 @@ void exchange(const Request& request, Builder& b, const Lane& lane) {
       }
 }
 
-// In place, a block may arrive where one for the same rank still lies. It waits in scratch until that one is sent.
+// In place, an arriving block belongs where the block for its sender may still lie. It waits in scratch until that
+// block has been sent.
 void transpose(Builder& b, const Lane& lane) {
   const Partners partners{b.ranks()};
   const bool staged = b.in_place();

@@ -75,7 +75,7 @@ void within_chips(Builder& b, const Team& team, Move move) {
       move(r, team.beside(r, distance), distance);
 }
 
-// In order of place on the chip, so that all chips add in the same order.
+// A chip's contributions to rank r, in order of place on the chip, so that all chips add in the same order.
 template <class Own, class Arrival>
 std::vector<ChunkPlace> contributions(const Team& team, Rank r, Own own, Arrival arrival) {
   std::vector<ChunkPlace> sources;

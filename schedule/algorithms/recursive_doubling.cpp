@@ -8,7 +8,7 @@
 namespace trellis::schedule {
 namespace {
 
-// The ranks that exchange, renumbered. The folded ranks are the even ones among the first.
+// The ranks that exchange, renumbered. The even ones among the first 2 x `folded` ranks are left out.
 struct Core {
   Rank size = 1;    // a power of two
   Rank folded = 0;  // ranks beyond the power of two

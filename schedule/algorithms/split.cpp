@@ -1,5 +1,5 @@
 // Runs several configs at once, each on a share of every block, so that one can use links that another leaves idle. A
-// part is written as a AlgorithmConfig with a weight: torus:3 and torus^1.0:2 carry three and two fifths.
+// part is written as an AlgorithmConfig with a weight: torus:3 and torus^1.0:2 carry three and two fifths.
 #include <fmt/format.h>
 
 #include <algorithm>

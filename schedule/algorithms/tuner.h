@@ -9,16 +9,16 @@
 
 namespace trellis::schedule {
 
-inline constexpr double worth_changing = 0.03;  // part of the time that a change of config must gain
+inline constexpr double worth_changing = 0.03;  // a change of config must save at least this part of the time
 
-// Cost has `config`, and `time` in any unit. Sizes are told in ascending order.
+// Cost has `config`, and `time` in any unit. Call chosen() for the sizes in ascending order.
 template <class Cost>
 class Tuner {
  public:
   explicit Tuner(bool family = false) : family_(family) {}
 
-  // The costs at the next size, the cheapest first. Returns the cost of the config that is chosen there: that of the
-  // size before while it serves and no other is better by worth_changing. Null: nothing serves.
+  // Takes the costs at the next size, the cheapest first, and returns the cost of the config chosen there. The config
+  // of the size before stays while it serves and no other is better by worth_changing. Null: no config serves.
   const Cost* chosen(std::span<const Cost> costs) {
     changed_ = false;
     if (costs.empty()) return nullptr;
@@ -41,7 +41,7 @@ class Tuner {
     return family_ ? family_of(config) == family_of(*held_) : config == *held_;
   }
 
-  bool family_;  // a change of channels or segments alone is none
+  bool family_;  // true: configs that differ only in channels or segments count as the same
   bool changed_ = false;
   std::optional<AlgorithmConfig> held_;
 };

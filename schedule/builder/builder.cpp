@@ -76,7 +76,8 @@ const ChunkWindow& window(const SubMachine& part, Region region) {
   }
 }
 
-// Translates a place of the part to its parent, given where it lies there. Scratch is cut as finely as its `like` data.
+// Translates a place of the part to one of its parent. `first` and `count` are chunks of the parent; `number` is the
+// parent's scratch number. Scratch is cut as finely as its `like` data.
 ChunkPlace outer(const SubMachine& part, const ChunkPlace& place, std::int64_t first, std::int64_t count,
                  std::int64_t number) {
   const Rank rank = part.outer(place.rank);

@@ -19,7 +19,7 @@ struct ChunkWindow {
   struct Digit {
     std::int64_t size = 1;
     std::int64_t stride = 1;
-    std::int64_t shift = 0;  // first value of this digit; it wraps around to it
+    std::int64_t shift = 0;  // the digit counts from this value and wraps around
   };
   Region region = Region::data;
   std::int64_t base = 0;

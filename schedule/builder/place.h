@@ -1,4 +1,4 @@
-// Places of the whole machine: what an algorithm's moves are between.
+// Places of the whole machine. An algorithm moves data from one place to another.
 #pragma once
 #include <cstdint>
 

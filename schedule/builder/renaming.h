@@ -17,11 +17,11 @@ class Renaming {
 
   Rank outer(Rank inner) const;
   Rank inner(Rank outer) const;  // -1 for a negative one
-  Rank run(Rank inner) const;    // how many numbers from this one on are ranks that follow each other
+  Rank run(Rank inner) const;    // how many numbers from this one on stand for consecutive ranks
 
  private:
-  std::vector<Dim> dims_ = {};                            // if this is an order of dimensions; it needs no tables
-  std::vector<Rank> outer_ = {}, inner_ = {}, run_ = {};  // otherwise
+  std::vector<Dim> dims_ = {};                            // used for an order of dimensions, which needs no tables
+  std::vector<Rank> outer_ = {}, inner_ = {}, run_ = {};  // tables for any other order
 };
 
 }  // namespace trellis::schedule

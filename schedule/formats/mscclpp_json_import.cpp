@@ -92,7 +92,7 @@ class Joiner {
     }
   }
 
-  // Element by element: everything is read before the sum is written, and the sum is written locally before remotely.
+  // For each element, all sources are read before the sum is written, and the sum is written locally before remotely.
   void reduce(const Now& now, const mscclpp::PlanOperation& op) {
     const Slice sum = slice(op.targets[0]);
     Slice so_far = slice(op.sources[0]);
@@ -128,7 +128,7 @@ class Joiner {
 
   Slice slice(const Chunks& c) const { return as_output(schedule_.task, c.rank, {c.first, c.count, c.buffer}); }
 
-  // Adds both ends. `here` are preceding steps on the operation's own gpu, `there` those on the other gpu.
+  // Adds both ends of a transfer. `here`: preceding steps on the operation's own gpu; `there`: those on the other gpu.
   std::pair<std::int32_t, std::int32_t> transfer(const Now& now, const Chunks& from, const Chunks& to, Op op,
                                                  const Slice& adding, const std::vector<std::int32_t>& here,
                                                  const std::vector<std::int32_t>& there = {}) {

@@ -1,6 +1,6 @@
 // A training step as a value, or any other work that ranks do together: what each rank computes and exchanges, in which
 // order, and what it holds meanwhile. It is checked (match.h, memory.h), written (print.h), priced
-// (sim/cluster/workload), run. Ranks that do the same to parts of their own are one class, and are written down once.
+// (sim/cluster/workload), run. Ranks that do the same work, each on its own part, form one class, which is listed once.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace trellis::schedule {
 
-// Groups of ranks, no rank in two of them, each of which does the same by itself. A group's i-th member is its rank i.
+// Disjoint groups of ranks. Each group does its collectives and messages by itself; its i-th member is rank i in them.
 struct GraphCommunicator {
   std::string name;
   std::vector<std::vector<Rank>> groups = {};  // none: one group of all ranks
@@ -23,8 +23,8 @@ struct ElementType {
   std::size_t bytes = 0;
 };
 
-// What memory is for. Tensors of a lasting kind are there from step to step, others from their first task to their
-// last.
+// What memory is used for. Lasting tensors are kept from step to step, others live from the first task that names them
+// to the last.
 struct MemoryCategory {
   std::string name;
   bool lasting = false;
@@ -44,7 +44,7 @@ struct Amount {
   bool operator==(const Amount&) const = default;
 };
 
-// So many operations of one shape, one after the other.
+// `count` operations of one shape, one after the other.
 struct ShapedWork {
   std::uint32_t shape = 0;  // of ExecutionGraph::shapes
   std::uint32_t count = 1;
@@ -55,12 +55,12 @@ struct GraphTask {
   enum class Kind : std::uint8_t { compute, collective, send, receive } kind = Kind::compute;
   std::string name;
   std::uint16_t stream = 0;  // of ExecutionGraph::streams
-  std::uint32_t number = 0;  // of tasks that could come next, the one with the lowest number is taken
-  // Earlier tasks of the class that must end first, beside the one before it in its stream.
+  std::uint32_t number = 0;  // among tasks that could come next, the lowest number goes first
+  // Earlier tasks of the class that must end first, in addition to the one before it in its stream.
   std::vector<std::uint32_t> after = {};
   std::vector<std::uint32_t> reads = {}, writes = {};  // tensors of the class
-  // A computation takes the longest of `time` in picoseconds, its operations, whose times follow from their shapes, and
-  // if it has no operations, `flops` and `bytes` at the chip's rates.
+  // A computation takes as long as the longest of: `time`, in picoseconds; its operations, whose times follow from
+  // their shapes; and, if it has no operations, `flops` and `bytes` at the chip's rates.
   std::uint8_t phase = 0;  // of ExecutionGraph::phases, if there are any
   std::int64_t time = 0;
   std::vector<ShapedWork> work = {};
@@ -68,11 +68,11 @@ struct GraphTask {
   double bytes = 0;  // of the collective's larger buffer, of the message, or read and written by compute
   // For collectives, sends and receives:
   std::uint32_t communicator = 0;
-  // Its ranks are of the group. Of permute, each sends to the next one, and `pairs` is empty; of send and receive,
-  // `peer` is the other end.
+  // Its ranks are numbers within the group. In a permute, each rank sends to the next one, and `pairs` is empty. In a
+  // send or receive, `peer` is the other end.
   CollectiveOperation operation = {};
-  std::string reduction = {};     // "sum", as ends must agree on it; empty: nothing is said
-  std::vector<Amount> amounts{};  // likewise
+  std::string reduction = {};     // such as "sum"; all ends must have the same; empty: not given
+  std::vector<Amount> amounts{};  // all ends must have the same
   int label = 0;                  // of send and receive: both ends must have the same
   std::string algorithm = {};     // empty: the best
 };

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t nobody = std::numeric_limits<std::uint32_t>::max();
 
-// What a class is on a communicator: its set of classes there, and its ranks' place in their groups.
+// A class's role on a communicator: the set of classes that it shares groups with, and its ranks' place in the groups.
 struct Standing {
   std::uint32_t together = nobody;
   Rank place = -1;    // -1: its ranks have different ones
@@ -108,7 +108,8 @@ class Matching {
     }
   }
 
-  // Gives each task of the class its joint: a new one, or what another class has come to.
+  // Assigns each task of the class to a joint: the task ends that happen together. A computation has a joint of its
+  // own; a collective or message may join one that another class began.
   void meet(std::uint32_t c) {
     const std::vector<GraphTask>& tasks = graph_.classes[c].tasks;
     auto& own = joint_of_.emplace_back(tasks.size());
@@ -134,7 +135,7 @@ class Matching {
     }
   }
 
-  // Communicator, its classes, and of a message its two places in the group.
+  // The communicator, the set of classes in its groups, and a message's places in the group: sender, receiver.
   using Key = std::tuple<std::uint32_t, std::uint32_t, Rank, Rank>;
 
   Key key_of(TaskEnd end) {
@@ -178,7 +179,7 @@ class Matching {
     }
   }
 
-  // Kahn's order; of what is ready, the lowest number first.
+  // Kahn's algorithm; among joints that are ready, the lowest task number goes first.
   void put_in_order() {
     std::vector<std::uint32_t> waits(joints_.size(), 0), first(joints_.size() + 1, 0), next;
     const auto each_edge = [&](const auto& body) {
@@ -225,7 +226,7 @@ class Matching {
   Matched out_;
   std::vector<std::uint32_t> class_of_;               // by rank
   std::vector<std::vector<Standing>> standing_;       // by communicator and class
-  std::vector<std::vector<TaskEnd>> joints_;          // what is done by one class, or by several together
+  std::vector<std::vector<TaskEnd>> joints_;          // the task ends that happen together
   std::vector<std::vector<std::uint32_t>> joint_of_;  // by class and task
   std::map<Key, std::vector<std::uint32_t>> lines_;
 };

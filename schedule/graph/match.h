@@ -1,5 +1,5 @@
-// The proof of a graph: the ends of everything that is exchanged meet in order, kind, type and count, and nobody waits
-// in a circle. A transfer happens when all its ends are there (rendezvous), so that no graph depends on buffers.
+// Proves a graph: the ends of every collective and message agree in order, kind, type and count, and there is no
+// circular wait. A transfer happens when all its ends are there (rendezvous), so that no graph depends on buffers.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct TaskEnd {
   std::uint32_t rank_class = 0, task = 0;
 };
 
-// Classes that have ranks in the same groups of a communicator: they come to its collectives together.
+// Classes that have ranks in the same groups of a communicator: they take part in its collectives together.
 struct CommunicatorClasses {
   std::vector<std::uint32_t> classes;
   std::vector<std::uint32_t> groups;  // of the communicator
@@ -21,7 +21,7 @@ struct CommunicatorClasses {
 
 struct Matched {
   std::string fault;  // empty, or the class, its task, and what the other end does
-  // All that is done, in an order in which it can be: of compute one end, of a message the sender's end first.
+  // All tasks, in an order in which they can run. A computation has one end; a message has two, the sender's first.
   std::vector<std::vector<TaskEnd>> order;
   std::vector<std::vector<CommunicatorClasses>> together;  // by communicator
 };

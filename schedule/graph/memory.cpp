@@ -7,7 +7,7 @@ namespace trellis::schedule {
 PeakMemory peak_memory(const ExecutionGraph& graph, const RankClass& c) {
   constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
   std::vector<std::uint32_t> first(c.tensors.size(), never);
-  // By task: what is there from then on, and no longer after it.
+  // By task: the tensors that it is the first to use, and the tensors that it is the last to use.
   std::vector<std::vector<std::uint32_t>> born(c.tasks.size()), dead(c.tasks.size());
   std::vector<std::uint32_t> last(c.tensors.size(), 0);
   for (std::uint32_t i = 0; i < c.tasks.size(); ++i)

@@ -1,4 +1,4 @@
-// How much memory a rank of a graph takes, by what it is for, before anything runs.
+// How much memory a rank of a graph takes, by category. It is known before anything runs.
 #pragma once
 
 #include <vector>
@@ -8,12 +8,12 @@
 namespace trellis::schedule {
 
 struct PeakMemory {
-  std::size_t bytes = 0;                      // when most is there
-  std::vector<std::size_t> by_category = {};  // then
-  std::uint32_t task = 0;                     // at which it is reached
+  std::size_t bytes = 0;                      // at the peak
+  std::vector<std::size_t> by_category = {};  // at the peak
+  std::uint32_t task = 0;                     // the task at which the peak is reached
 };
 
-// Tensors that do not last are there from the first task that names them to the last.
+// Tensors that are not lasting live from the first task that names them to the last.
 PeakMemory peak_memory(const ExecutionGraph&, const RankClass&);
 
 }  // namespace trellis::schedule

@@ -9,7 +9,7 @@
 
 namespace trellis::schedule {
 
-std::string text_of(const OperationShape&);  // only what is not as usual
+std::string text_of(const OperationShape&);  // only fields that differ from the defaults
 
 // Throws invalid_argument that names the word and what was expected. Kinds and types are not looked up.
 OperationShape read_operation(std::span<const std::string_view> words);

@@ -83,7 +83,7 @@ class Writing {
     return text;
   }
 
-  // The ranks at both ends of a message, of each group of the classes that it goes between.
+  // The ranks at the two ends of a message, in each group that the two classes share.
   std::pair<std::vector<Rank>, std::vector<Rank>> ends_of(const std::vector<TaskEnd>& ends) const {
     const GraphTask &send = graph_.classes[ends[0].rank_class].tasks[ends[0].task],
                     &receive = graph_.classes[ends[1].rank_class].tasks[ends[1].task];
@@ -99,8 +99,8 @@ class Writing {
 
   const ExecutionGraph& graph_;
   Matched matched_;
-  std::vector<std::vector<std::uint32_t>> in_;   // by communicator and class: of Matched::together
-  std::vector<std::vector<std::string>> names_;  // by class and task: its line's
+  std::vector<std::vector<std::uint32_t>> in_;   // by communicator and class: index into Matched::together
+  std::vector<std::vector<std::string>> names_;  // by class and task: the name in its line
   std::int64_t count_ = 0;
 };
 

@@ -7,7 +7,7 @@
 
 namespace trellis::schedule {
 
-// Shapes, types and tensors have no words there. Throws invalid_argument with the fault of a graph that is not proved.
+// The form has no words for shapes, types and tensors. Throws invalid_argument with the fault of an unproved graph.
 std::string graph_text(const ExecutionGraph&);
 
 }  // namespace trellis::schedule

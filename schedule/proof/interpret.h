@@ -49,8 +49,8 @@ struct Unwatched {
 };
 
 // combine(sources) reduces several values to one, in the order given; recv_reduce puts the received value last.
-// before(step, receive) and after(step, receive) are called around each step that is local, with Wiring::none, and
-// around each arrival, with its two ends. Throws invalid_argument if the schedule can't run to its end.
+// before(step, receive) and after(step, receive) are called around each local step, with StepWiring::none as `receive`,
+// and around each arrival, with its two ends. Throws invalid_argument if the schedule can't run to its end.
 template <class Value, class Combine, class Before = Unwatched, class After = Unwatched>
 void interpret(const Schedule& s, const StepWiring& wiring, Memory<Value>& memory, Combine combine, Before before = {},
                After after = {}) {

@@ -18,7 +18,7 @@ namespace {
 constexpr Rank most_exact = 32, most_whole = 1024;  // ranks; the latter where there is no small form
 constexpr std::int32_t most_tried_channels = 2, most_tried_segments = 3;
 
-// A permutation of a small machine says as much as one of a large machine: each rank sends to the next one but one.
+// Any permutation of a small machine proves as much as one of a large one. Here, each rank sends to the next but one.
 void permute_small(Request& small) {
   small.operation.pairs.clear();
   const Rank ranks = small.ranks();
@@ -52,7 +52,7 @@ std::string proved(const Algorithm& algorithm, const Request& form) try {
   return fmt::format("{} is not proved to do {}: {}", algorithm.name, name(form.operation.collective), error.what());
 }
 
-// Answers by what was proved: requests of one form share it.
+// Keeps the answers by form: requests of one form share a proof.
 class Answers {
  public:
   std::string of(const Algorithm& algorithm, const Request& form) {

@@ -1,5 +1,5 @@
-// Whether an algorithm's schedules may be used where nobody writes them out: what prices a machine of 100,000 ranks
-// asks this before it names an algorithm.
+// Whether an algorithm's schedules may be used where nobody writes them out. The simulator asks this before it names an
+// algorithm for a machine of 100,000 ranks.
 #pragma once
 #include "schedule/algorithms/algorithm.h"
 

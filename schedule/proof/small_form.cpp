@@ -12,7 +12,7 @@ namespace {
 
 constexpr Rank usual_ranks = 64, most_ranks_of_form = 1024;
 
-// Algorithms tell powers of two and even numbers from others.
+// A smaller length of the same kind: algorithms treat powers of two, other even numbers and odd numbers differently.
 Rank smaller(Rank dim, Rank most) {
   const auto power = [](Rank r) { return std::has_single_bit(static_cast<std::uint32_t>(r)); };
   if (dim % 2 == 0 && !power(dim)) most = std::max<Rank>(most, 6);
@@ -21,7 +21,8 @@ Rank smaller(Rank dim, Rank most) {
   return most;
 }
 
-// Shorter dimensions; each of its kind while the later ones, two ranks long, keep the whole within so many ranks.
+// Shortens the dimensions. Each keeps its kind if the machine, with two ranks in each later dimension, then has at most
+// `most_ranks` ranks.
 std::vector<Rank> shortened(const std::vector<Rank>& dims, Rank most, Rank most_ranks) {
   std::vector<Rank> small;
   Rank ranks = 1;

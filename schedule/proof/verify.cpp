@@ -217,8 +217,8 @@ void each_number(Any& s, Visit visit) {
   }
 }
 
-// The most chunks that act as one: every run of chunks begins and ends at a multiple of them. The programs' lists must
-// hold all that steps refer to.
+// The largest number of chunks that act as one: every run of chunks begins and ends at a multiple of it. The programs'
+// lists must hold all that steps refer to.
 std::int32_t grain_of(const Schedule& s) {
   std::int32_t grain = s.task.pieces;
   bool sane = true;
@@ -229,7 +229,7 @@ std::int32_t grain_of(const Schedule& s) {
   return sane ? grain : 1;
 }
 
-// With chunks merged to grains: a proof of it is one of the schedule, and cheaper.
+// The schedule with each `grain` chunks merged into one. Proving it proves the schedule, and is cheaper.
 Schedule coarser(const Schedule& s, std::int32_t grain) {
   Schedule out = s;
   each_number(out, [&](std::int32_t& number) { number /= grain; });

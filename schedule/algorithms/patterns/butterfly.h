@@ -21,8 +21,8 @@ class Butterfly {
   Step step(int t) const { return steps_[t]; }
   Rank partner(Rank, int step) const;
 
-  // For powers of two, the blocks a rank is responsible for halve in every step. Positions number ranks so that they
-  // are a run.
+  // For powers of two, the blocks a rank is responsible for halve in every step. Positions number the ranks so that
+  // these blocks are one run.
   bool halves() const;
   Rank position(Rank) const;
   Rank rank_at(Rank position) const;
@@ -59,7 +59,7 @@ class Handover {
   const Butterfly* butterfly_;
   std::vector<std::vector<Rank>> offsets_;  // per dimension: offsets from a rank at an even place, in order of arrival
   std::vector<std::vector<Rank>> known_;    // per step and dimension: how many arrived before
-  std::vector<Rank> known_after_;           // per step, in its dimension
+  std::vector<Rank> known_after_;           // per step: how many have arrived after it in its dimension
 };
 
 // For the chunks first, first + 1, ... by position, and as many again for each further segment.

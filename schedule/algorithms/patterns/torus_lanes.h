@@ -14,14 +14,14 @@ struct TorusLane {
   std::int32_t segments = 1;
   Rank ranks = 1;
 
-  // The chunk within a block, or chunk number `place` of the lane.
+  // The lane's chunk of block `place`, or, if the lane numbers its chunks freely, its chunk number `place`.
   std::int64_t chunk(std::int64_t place, std::int32_t segment) const {
     return blocks ? (place * lanes + index) * segments + segment
                   : (std::int64_t{index} * segments + segment) * ranks + place;
   }
 };
 
-std::vector<Rank> linked(const std::vector<Rank>& dims);  // without dimensions of one rank; at least one
+std::vector<Rank> linked(const std::vector<Rank>& dims);  // the dimensions of more than one rank; {1} if there are none
 std::vector<TorusLane> torus_lanes(const Request&);
 std::string refuses_other_sides(const std::vector<Rank>& dims);  // empty if all are powers of two
 std::string refuses_torus_lanes(const Request&);                 // empty if there are not too many
