@@ -64,7 +64,7 @@ void keep(const fs::path& folder, const Made& m, const std::string& canonical, c
   try {
     if (m.proof.fault.empty()) write_whole(folder / "plan", schedule::graph_text(merged(m.graph)));
     write_whole(folder / "proof", as_json(m.proof, canonical, config, world).dump(1) + "\n");
-  } catch (const std::system_error&) {  // the disk is full, or is not ours: then it is made again the next time
+  } catch (const std::system_error&) {  // the disk is full or not writable: the proof is made again the next time
   }
 }
 

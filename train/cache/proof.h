@@ -1,4 +1,5 @@
-// The proof of a configuration's step, made or remembered: laid out, matched, its memory counted.
+// Proves a configuration's step, or recalls the proof from a cache. To prove it, the step is laid out, the ends of its
+// collectives and messages are matched, and its memory is counted.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +15,7 @@ namespace trellis::train {
 struct Proof {
   std::string fault;                             // empty: proved; or why not, or why the configuration does not fit
   std::vector<schedule::PeakMemory> peaks = {};  // of a rank of each pipeline stage
-  double seconds = 0;                            // that making it took
+  double seconds = 0;                            // how long making it took
   bool remembered = false;                       // it came from the cache
 };
 
@@ -38,7 +39,7 @@ class ProofCache {
     std::uint64_t bytes = 0;
   };
   std::vector<Entry> entries() const;  // last used first
-  // Removes what was not used for so many days; returns how many.
+  // Removes proofs that were not used for so many days; returns how many it removed.
   std::size_t prune(double days) const;
 
  private:

@@ -22,7 +22,7 @@ using nlohmann::json;
 
 namespace {
 
-// What a tokenizer, and how text is generated with it, is kept in.
+// The files of a tokenizer, of its chat template and of the settings for generation.
 constexpr const char* carried[] = {"tokenizer.json",     "tokenizer_config.json",
                                    "tokenizer.model",    "special_tokens_map.json",
                                    "added_tokens.json",  "vocab.json",
@@ -127,7 +127,7 @@ class Exporting {
   const HfExport& options_;
   double alpha_;
   RankStep step_;
-  std::map<std::string, std::vector<Part>> tensors_;  // by their names
+  std::map<std::string, std::vector<Part>> tensors_;  // by Hugging Face's names
 };
 
 const char* torch_name(DType t) {

@@ -1,5 +1,5 @@
-// A checkpoint as a folder of Hugging Face: config.json, weights in files of safetensors with an index, and the files
-// of a tokenizer.
+// Exports a checkpoint as a folder of Hugging Face: config.json, weights in files of safetensors with an index, and the
+// files of a tokenizer.
 #pragma once
 
 #include <cstdint>

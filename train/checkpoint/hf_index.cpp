@@ -19,7 +19,7 @@ namespace {
 constexpr const char* single = "model.safetensors";
 constexpr const char* index_name = "model.safetensors.index.json";
 
-// A file of the folder itself.
+// Whether this is the name of a file directly in the folder.
 bool is_plain(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
 }

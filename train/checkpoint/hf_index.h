@@ -8,12 +8,12 @@
 
 namespace trellis::train {
 
-// config.json without a checkpoint's `done`.
+// Whether the folder has config.json, and no file `done`, which would make it a checkpoint.
 bool is_hf_folder(const std::filesystem::path&);
 
 struct HfIndex {
   std::vector<std::string> files;                            // in order of their names
-  std::vector<std::pair<std::string, std::string>> tensors;  // and the file of each; none: there is no index
+  std::vector<std::pair<std::string, std::string>> tensors;  // each tensor and its file; empty: there is no index
 };
 
 // The text of an index; `file` is its name, for errors. Throws invalid_argument: it is no index, or the name of a file

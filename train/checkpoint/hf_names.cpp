@@ -10,7 +10,8 @@ namespace {
 
 using Words = std::pair<std::string_view, std::string_view>;  // here, there
 
-// A tensor of theirs that has the rows of several of ours, one after the other; of each head, or of all together.
+// A tensor of Hugging Face that joins the rows of several of our parameters: head by head (by_head), or each parameter
+// whole, one after the other.
 struct Fused {
   std::string_view theirs;
   std::vector<std::string_view> ours;
@@ -25,7 +26,7 @@ const std::vector<Fused>& fused_of(const StepConfig& c) {
   return name == "gpt_neox" ? neox : name == "gpt3" ? gpt2 : name == "phi3" ? phi3 : none;
 }
 
-// Rows of one of ours: of queries, keys, values, or of a perceptron's inner layer.
+// Rows of one of the joined parameters: queries, keys or values, or the inner layer of a perceptron.
 std::size_t rows_of(const StepConfig& c, const Fused& fused, std::size_t which) {
   const ModelConfig& m = c.model;
   if (fused.ours.size() == 2) return m.inner();
@@ -45,7 +46,7 @@ bool replace(std::string& text, std::string_view from, std::string_view to) {
   return true;
 }
 
-// Their name of a name here whose parts are called differently.
+// Hugging Face's name of a parameter. GPT-2's parts have other names there.
 std::string renamed(const StepConfig& c, std::string name) {
   if (c.model.architecture == "gpt3")
     for (const auto& [here, there] : of_gpt2) replace(name, here, there);
@@ -58,7 +59,7 @@ std::string renamed_back(const StepConfig& c, std::string name) {
   return name;
 }
 
-// Of "...attention.key.weight" the last word but one; an adapter of it has a name of its own.
+// Replaces the last word but one, as in "...attention.key.weight". Names of adapters have one word more and stay.
 bool replace_layer(std::string& name, std::string_view from, std::string_view to) {
   const std::string word = fmt::format(".{}.", from);
   const std::size_t at = name.find(word);

@@ -16,17 +16,17 @@ struct HfPlace {
   std::size_t run = 0, stride = 0, first = 0;  // run 0: row r is row r
 
   std::size_t row(std::size_t r) const { return run == 0 ? r : first + r / run * stride + r % run; }
-  // Of their tensor, which has so many rows and columns: how many rows and columns the parameter has.
+  // The size of the parameter, given the size of their tensor.
   TensorSlice whole(const TensorSlice& theirs) const;
-  TensorSlice theirs(const TensorSlice& whole) const;  // the other way round
+  TensorSlice theirs(const TensorSlice& whole) const;  // the size of their tensor, given the parameter's
 };
 
 HfPlace hf_place(const StepConfig&, const std::string& parameter);
 
-// The parameters that one of their tensors has.
+// The parameters that are in one of Hugging Face's tensors.
 std::vector<std::string> parameters_of_hf(const StepConfig&, const std::string& theirs);
 
-// A name as it is today: older files leave out a prefix, or say gamma and beta.
+// The current form of a name: older files leave out a prefix, or say gamma and beta.
 std::string hf_name_today(const StepConfig&, const std::string& theirs);
 
 }  // namespace trellis::train

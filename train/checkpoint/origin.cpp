@@ -56,13 +56,13 @@ JobConfig config_of(const Origin& origin) {
     v.list = v.words.size() > 1;
     apply(c, v);
   };
-  // Others come after it, as it sets what they say too.
+  // The update rule is set first, because setting it also sets numbers that other keys give.
   constexpr const char *rule = "model.optim.name", *folder = "model.hf";
   for (const auto& [key, text] : origin.settings)
     if (key == rule) put(key, text);
   for (const auto& [key, text] : origin.settings)
     if (key == folder)
-      c.experiment.hf = text;  // which may be gone: the model's other keys say what it was
+      c.experiment.hf = text;  // the folder may be gone: the model's other keys say what was in it
     else if (key != rule)
       put(key, text);
   return c;

@@ -1,4 +1,4 @@
-// What a checkpoint was trained as, and whether a run may go on with it.
+// The configuration and data that a checkpoint was trained with, and whether a run may go on from it.
 #pragma once
 
 #include <map>
@@ -21,12 +21,12 @@ Origin origin_of(const JobConfig&, std::vector<DataFile> data, std::string versi
 // The configuration that the settings say; what they leave out is as by default. Keys of other builds are left out.
 JobConfig config_of(const Origin&);
 
-// In sentences, each with key and both values.
+// Sentences with the key and both values. `refused`: the run must not go on; `said`: it goes on and reports them.
 struct Differences {
   std::vector<std::string> refused, said;
 };
 
-// anew: only the weights are taken, so that samples and the optimizer may be others.
+// anew: only the weights are taken, so that samples and the optimizer may differ.
 Differences differences(const Origin& was, const JobConfig& now, const std::vector<DataFile>& data, bool anew);
 
 }  // namespace trellis::train

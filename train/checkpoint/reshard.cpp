@@ -26,7 +26,7 @@ std::vector<std::byte> read_as(const TensorSource& source, const std::string& na
   return bytes;
 }
 
-// Where a source has the tensor: masters that it lacks are its parameters. Empty: nowhere.
+// The name under which a source has the tensor. A master that it lacks is read from the parameter. Empty: it has none.
 std::string found_in(const TensorSource& source, const std::string& name) {
   if (source.has(name)) return name;
   const std::size_t colon = name.find(':');

@@ -1,4 +1,4 @@
-// A checkpoint cut anew for another layout, without a job: a file for each rank of the new one.
+// Cuts a checkpoint anew for another layout, without running a job: writes a file for each rank of the new layout.
 #pragma once
 
 #include "train/checkpoint/tag.h"

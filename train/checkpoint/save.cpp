@@ -16,7 +16,7 @@ namespace trellis::train {
 namespace {
 
 constexpr std::string_view master = "master:", first_of_two = "first_moment:";
-constexpr std::string_view moment_alone = "momentum:";  // SGD's, which is no mean as AdamW's first one is
+constexpr std::string_view moment_alone = "momentum:";  // SGD's momentum is a sum, while AdamW's first moment is a mean
 
 std::string first_moment(const ParameterState& s) {
   return std::string(s.second == no_tensor ? moment_alone : first_of_two) + s.parameter->name;
@@ -67,7 +67,7 @@ std::vector<ShardTensor> saved_tensors(const RankStep& step, bool masters) {
   return tensors_of(step, masters, [](TensorId) { return nullptr; });
 }
 
-// What is written: bytes of its own, so that training can go on.
+// A copy of the bytes to write, so that training can go on meanwhile.
 struct Checkpoints::Copy {
   std::vector<ShardTensor> tensors;
   std::unique_ptr<std::byte[]> bytes;
@@ -187,7 +187,7 @@ bool load(Job& job, const TensorSource& source, bool wanted) {
   bool state = wanted;
   for (const ParameterState& s : step.states) {
     const std::string& name = s.parameter->name;
-    // Adapters may be new beside weights that were trained without.
+    // Adapters may be new: the source then has weights that were trained without them.
     if (!source.has(name) && name.find(".lora_") != name.npos) {
       state = false;
       continue;

@@ -1,4 +1,4 @@
-// Saves and loads what a rank of a job has. Loading does not ask with which layout it was saved.
+// Saves and loads the state of a job's rank. A checkpoint can be loaded under any layout.
 #pragma once
 
 #include <filesystem>
@@ -23,13 +23,13 @@ struct SaveOptions {
 
 class Checkpoints {
  public:
-  // Every rank of the world makes one, in a communicator of its own, so that saves run beside training.
+  // Every rank of the world constructs one. It splits off its own communicator, so that saves run beside training.
   Checkpoints(std::filesystem::path root, ccl::Communicator& world, const SaveOptions&);
   ~Checkpoints();  // waits for the last save, and forgets its error
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
-  // stays: whatever other tags are better, until the next save.
+  // stays: the tag is kept until the next save, even if other tags are better.
   void save(Job&, std::int64_t step, double monitored = std::numeric_limits<double>::quiet_NaN(), bool stays = false);
   void wait();  // throws what the last save threw
 
@@ -50,17 +50,17 @@ bool has_optimizer_state(const TensorSource&);
 // parameters are. Returns whether there was optimizer state for all that this rank trains.
 bool load(Job&, const TensorSource&, bool state = true);
 
-// The parameters of a step that is not trained.
+// Loads the parameters of a step that is not trained.
 void load_parameters(const RankStep&, Runner&, const TensorSource&);
 
-// What a rank saves, without its bytes; and its file.
+// The tensors that a rank saves, without their bytes; and the name of its file.
 std::vector<ShardTensor> saved_tensors(const RankStep&, bool masters);
 std::string shard_name(const MeshShape&, const Place&);
 std::string layout_words(const RankStep&);  // "T2 P1 D2 ZeRO-1"
 
-// Weights alone, whole and by their own names, as a safetensors file. merge: W + alpha / rank x B A instead of weights
-// with adapters, and these are left out; alpha is the checkpoint's, or what is given. Throws invalid_argument where it
-// is not known, or there are no adapters.
+// export_weights() writes weights alone, whole and by their own names, as a safetensors file. merge: a weight W with an
+// adapter becomes W + alpha / rank x B A, and the adapters are left out. Throws invalid_argument if alpha is not known,
+// or there are no adapters to merge.
 struct Merge {
   bool merge = false;
   double alpha = 0;  // 0: the checkpoint's

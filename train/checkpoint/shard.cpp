@@ -58,7 +58,7 @@ ShardEntry entry_of(const std::string& name, const json& said, const json& meta,
     throw std::invalid_argument(fmt::format("type {}: expected F64, F32, F16, BF16 or whole numbers", type));
   e.type = found->second;
   const auto shape = said.at("shape").get<std::vector<std::uint64_t>>();
-  // More dimensions than two are rows of the last one.
+  // Of two or more dimensions, all but the last are counted as rows.
   const std::uint64_t columns = shape.size() > 1 ? shape.back() : 1;
   std::uint64_t rows = shape.size() == 1 ? shape[0] : 1;
   for (std::size_t i = 0; i + 1 < shape.size() && rows <= most_side; ++i) {
@@ -116,7 +116,7 @@ void write_whole(const std::filesystem::path& path, const std::string& text) {
 }
 
 void write_shard(const std::filesystem::path& path, const std::vector<ShardTensor>& tensors) {
-  json header = json::object(), meta{{"format", "pt"}};  // which readers of Hugging Face ask for
+  json header = json::object(), meta{{"format", "pt"}};  // Hugging Face's readers require it
   std::uint64_t at = 0;
   for (const ShardTensor& t : tensors) {
     const TensorSlice& s = t.slice;

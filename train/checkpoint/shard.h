@@ -36,7 +36,7 @@ struct ShardEntry {
   bool checked = false;  // the file has a checksum for it
 };
 
-constexpr std::uint64_t most_header = 100'000'000;  // as safetensors has it
+constexpr std::uint64_t most_header = 100'000'000;  // bytes; safetensors has the same limit
 
 // The header of a file of so many bytes, of which `begin` has the first ones: the header at least. Throws
 // invalid_argument that names the file and what is wrong in it.

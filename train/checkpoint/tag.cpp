@@ -52,7 +52,7 @@ json as_json(const Origin& o) {
   return {{"configuration", o.settings}, {"data", data}, {"version", o.version}};
 }
 
-// Checkpoints of earlier versions say nothing of it.
+// Checkpoints of earlier versions have no origin.
 Origin read_origin(const json& said) {
   Origin o;
   if (!said.contains("origin")) return o;
@@ -106,7 +106,7 @@ void write_done(const fs::path& tag, const TagInfo& info) {
 
 namespace {
 
-// A tag's value as something of which more is better. Tags without a value, and damaged ones, come last.
+// The monitored value of a tag, negated if the lowest is best. Tags without a value, and damaged ones, come last.
 double rank_of(const fs::path& tag, const Retention& keep) {
   double value = std::numeric_limits<double>::quiet_NaN();
   try {

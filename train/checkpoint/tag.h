@@ -22,7 +22,7 @@ struct TagInfo {
   std::vector<std::string> files = {};
   std::string layout = {};   // "T2 P1 D2 ZeRO-1", for people
   double lora_alpha = 0;     // 0: there are no adapters
-  std::string monitor = {};  // what was monitored, and its value then; NaN: there was none
+  std::string monitor = {};  // what was monitored, and its value at that step; NaN: none
   double monitored = std::numeric_limits<double>::quiet_NaN();
   Origin origin = {};
 };
@@ -35,13 +35,13 @@ void write_done(const std::filesystem::path& tag, const TagInfo&);
 // Which complete tags stay: the best by a monitored value; of equal ones and those without a value, the newer.
 struct Retention {
   std::int64_t most = 1;                // -1: all
-  std::string monitor = "global_step";  // the tag's step; of other names, TagInfo::monitored
-  bool lowest = false;                  // is best
-  bool newest = false;                  // the newest stays beside them, if it is none of them
+  std::string monitor = "global_step";  // compares the tags' steps; another name: TagInfo::monitored
+  bool lowest = false;                  // the lowest value is the best
+  bool newest = false;                  // the newest stays too, even if it is not among the best
 };
 
-// Removes the other complete tags, and incomplete ones that are older than the first complete one. `done` goes first,
-// so that what is left of a removal is incomplete.
+// Removes the other complete tags, and incomplete ones that are older than the first complete one. `done` is removed
+// first, so that a removal that is cut off leaves an incomplete tag.
 void keep_tags(const std::filesystem::path& root, const Retention&);
 
 // Tensors of a tag, of a file of safetensors, or of a folder of Hugging Face, wherever their rectangles are.

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 struct TensorSource::File {
   explicit File(const fs::path& path) : file(path) {}
-  // As much of it as its tensors' names and places take.
+  // The beginning of the file, with the header that has its tensors' names and places.
   std::string header() const {
     std::uint64_t size = 0;
     if (file.size() >= sizeof size) file.read(0, sizeof size, &size);
@@ -125,7 +125,7 @@ void TensorSource::read(const std::string& name, const TensorSlice& wanted, floa
                                             all.rows, all.columns, model.rows, model.columns));
   if (wanted.elements() == 0) return;
   if (place.run == 0 && !place.transposed) return read_stored(place.name, wanted, out);
-  // The rectangle of their tensor that has all of it.
+  // The rectangle of Hugging Face's tensor that contains all of the wanted rows and columns.
   TensorSlice theirs = stored(place.name);
   const std::size_t first = place.row(wanted.row), count = place.row(wanted.row + wanted.row_count - 1) - first + 1;
   (place.transposed ? theirs.column : theirs.row) = first;
@@ -142,7 +142,7 @@ void TensorSource::read(const std::string& name, const TensorSlice& wanted, floa
     }
 }
 
-// Rows of a part; of one with a checksum all are read, so that it can be held to it.
+// Reads rows of a part. A part with a checksum is read whole, so that it can be checked.
 std::vector<std::byte> TensorSource::rows_of(const Part& p, std::size_t first, std::size_t count) const {
   const std::size_t row = p.entry.slice.column_count * kernels::size_of(p.entry.type);
   if (p.entry.checked) {

@@ -6,7 +6,7 @@
 namespace trellis::train {
 namespace {
 
-// Each field is named here once, by a structured binding: a new one does not compile until it is.
+// Each field is named here once, by a structured binding, so that this does not compile while a new field is missing.
 std::string text(const RopeScaling& r) {
   const auto& [type, factor, low, high, positions, fast, slow, attention, mscale, mscale_all, truncate, shorts, longs] =
       r;
@@ -33,7 +33,7 @@ std::string text(const StrategyConfig& s) {
 std::string text(const OptimizerConfig& o) {
   const auto& [name, rate, beta1, beta2, epsilon, decay, momentum, nesterov, last, norms, clip, most, type, fp32,
                bucket, group] = o;
-  static_cast<void>(group);  // which lays nothing out
+  static_cast<void>(group);  // it does not change the step's layout
   return fmt::format("optimizer {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}\n", name, rate, beta1, beta2, epsilon,
                      decay, momentum, nesterov, last, norms, clip, most, type, fp32, bucket);
 }

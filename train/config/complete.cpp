@@ -13,7 +13,7 @@ struct Described {
   const char *architecture, *activation, *normalization, *positions, *bias;
 };
 
-// By the words of Megatron's keys.
+// Each architecture, described by the values of Megatron's keys.
 constexpr Described all[] = {{"llama", "swiglu", "rmsnorm", "rope", "false"},
                              {"gpt3", "gelu", "layernorm", "learned_absolute", "true"},
                              {"gpt_neox", "gelu", "layernorm", "rope", "true"}};
@@ -25,7 +25,7 @@ bool fits(const LayerWords& w, const Described& d) {
          fits(w.bias, d.bias) && fits(w.architecture, d.architecture);
 }
 
-// What Megatron's keys describe as Llama's layers is Mixtral where they have experts.
+// Layers that Megatron's keys describe as Llama's are Mixtral's if they have experts.
 std::string with_experts(const JobConfig& c, const std::string& architecture) {
   return architecture == "llama" && c.step.experts.experts > 0 ? "mixtral" : architecture;
 }

@@ -19,7 +19,7 @@ void expect(bool right, fmt::format_string<T...> format, T&&... values) {
 // Few enough for a step to be laid out: a pass through a layer takes some 45 KB.
 constexpr std::size_t most_micro_batches = 65'536, most_passes = 262'144;
 
-// What a rank's step has to go through.
+// Checks that a rank's step has no more micro-batches and passes through layers than can be laid out.
 void check_passes(const StepConfig& c, std::size_t micro_batches) {
   expect(micro_batches <= most_micro_batches,
          "data.global_batch_size is {}, in {} micro-batches: expected at most {} of them", c.global_batch_size,

@@ -13,7 +13,7 @@
 namespace trellis::train {
 
 // fp32: everything. bf16_sr: parameters in bf16, rounded stochastically, no masters. bf16: the same to nearest.
-// mixed: bf16 parameters beside fp32 masters. mixed_sr: the same; what narrows on its way is rounded stochastically.
+// mixed: bf16 parameters beside fp32 masters. mixed_sr: computed as mixed; only hardware also rounds stochastically.
 // autocast: fp32 parameters; products in bf16, softmax, norms and losses in fp32, sums in the wider type. fp8, mxfp8:
 // the same, and factors of layers' projections rounded to 8 bits, with a scale a tensor, or for each 32 elements.
 enum class Precision : std::uint8_t { fp32, bf16_sr, bf16, mixed, mixed_sr, autocast, fp8, mxfp8 };
@@ -33,7 +33,7 @@ struct StrategyConfig {
   std::vector<std::size_t> cuts;  // the last layer of each stage but the last; empty: even parts
   bool ring_attention = true;     // over the context axis keys and values go round; false: they are gathered
 
-  Rank ranks_of_model() const { return tensor * context * pipeline; }  // of which one data-parallel rank consists
+  Rank ranks_of_model() const { return tensor * context * pipeline; }  // the ranks of one copy of the model
 };
 
 // Low-rank adapters: W + alpha / rank x B A for the projections named; nothing else is trained.
@@ -54,12 +54,12 @@ struct StepConfig {
   LoraConfig lora;
   Precision precision = Precision::fp32;
   Recompute recompute = Recompute::none;
-  std::vector<std::size_t> recompute_layers;  // of full; empty: all
+  std::vector<std::size_t> recompute_layers;  // for Recompute::full; empty: all
   std::size_t micro_batch_size = 1, global_batch_size = 1, seq_length = 32;
   Wiring wiring = Wiring::plain;
   bool bf16_sums = false;        // over the tensor axis: in bf16, where activations are
   bool flash_attention = false;  // on the accelerator; here only prices depend on it
-  bool cut_attention = false;    // between the documents of a sample
+  bool cut_attention = false;    // tokens attend only to their own document of a sample
 
   // Positions of a sequence that a rank has.
   std::size_t positions_here() const { return seq_length / static_cast<std::size_t>(strategy.context); }

@@ -13,7 +13,7 @@ bool note_foreign_code(const void* caller);
 // Changes with the contents of the files that have registered something; empty: none has.
 std::string foreign_code();
 
-// A shared library must not throw while it is loaded: what it registered in vain is kept for check_foreign_code.
+// A shared library must not throw while it is loaded, so a failed registration's fault is kept for check_foreign_code.
 void keep_foreign_fault(std::string fault);
 void check_foreign_code();  // throws invalid_argument with the first fault
 

@@ -17,7 +17,7 @@ namespace trellis::train {
 
 // Bounds that keys of several lists have.
 inline constexpr double most_side = 1 << 28;  // of a tensor, in elements
-inline constexpr double most_steps = 1e15;    // every one of them is a double
+inline constexpr double most_steps = 1e15;    // every whole number up to it is a double
 
 struct ConfigKey {
   std::string name;
@@ -25,7 +25,7 @@ struct ConfigKey {
   Resumed resumed = Resumed::silent;
   std::function<std::string(const JobConfig&)> text = {};  // the setting's value; none: it is no setting
   std::function<void(const JobConfig&)> check = {};        // throws where a number is not in its range
-  std::string same_as = {};                                // another name of that key, which has all the rest
+  std::string same_as = {};                                // if set, this is only another name of that key
 };
 
 template <class Get>

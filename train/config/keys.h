@@ -18,18 +18,18 @@ struct KeyValue {
 };
 
 std::vector<std::string> known_keys();
-std::string canonical_key(std::string_view);  // the name under which a key's other names are; throws as apply does
+std::string canonical_key(std::string_view);  // the main name of a key that has several; throws as apply does
 bool is_section(std::string_view key);        // "data", "model.optim"
 
 // Throws invalid_argument: a value that the key does not take, with what was expected; a feature that is not built,
 // with a sentence. Returns what should be said of a key that has no effect here; empty: nothing. The key must be known.
 std::string apply(JobConfig&, const KeyValue&);
 
-// What follows when all keys have been applied: the architecture that Megatron's words describe. Throws
-// invalid_argument where they describe none, or another one than is named.
+// To be called after all keys: sets the architecture that Megatron's words describe. Throws invalid_argument if they
+// describe none, or not the one that is named.
 void complete(JobConfig&);
 
-// That every number is in its key's range, whoever set it. Throws invalid_argument that names key, value and range.
+// Checks that every number is in its key's range, whoever set it. Throws invalid_argument with key, value and range.
 void check_values(const JobConfig&);
 
 // What a resumed run may do with a setting that its checkpoint has with another value.
@@ -41,7 +41,7 @@ enum class Resumed : std::uint8_t {
 };
 
 struct Setting {
-  std::string key, text;  // as a file would have it
+  std::string key, text;  // `text`: the value as a file would have it
   Resumed resumed = Resumed::silent;
 };
 std::vector<Setting> settings_of(const JobConfig&);  // all but those that are silent

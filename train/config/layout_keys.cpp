@@ -28,7 +28,7 @@ std::string set_prefix(JobConfig& c, const KeyValue& v) {
   return "";
 }
 
-// Beside train_path.
+// Weights that are given in a key of their own, not within train_path.
 std::string set_weights(JobConfig& c, const KeyValue& v) {
   c.data.weights.clear();
   for (const std::string& w : v.words) c.data.weights.push_back(decimal(v, w, above(0)));

@@ -9,21 +9,20 @@
 
 namespace trellis::train {
 
-// Positions beyond those of training, as Hugging Face's config.json has them. linear: all frequencies divided by the
-// factor. llama3, yarn: low ones are, high ones are not, and those between are mixed; yarn scales what is turned, too.
-// dynamic: a larger base where sequences are longer than max_position_embeddings. longrope: a factor for each
-// frequency, one where sequences are longer than the original positions and one where they are not; scales what is
-// turned, too.
+// How rotary positions reach beyond those of training, as in Hugging Face's config.json. linear: all frequencies are
+// divided by the factor. llama3, yarn: low frequencies are, high ones are not, and those between are mixed. dynamic: a
+// larger base for sequences longer than max_position_embeddings. longrope: each frequency has two factors, one for
+// sequences longer than the original positions and one for others. yarn and longrope also scale the rotated elements.
 struct RopeScaling {
   std::string type = "default";  // default, linear, dynamic, llama3, yarn, longrope
   double factor = 1;
   double low_frequency = 1, high_frequency = 4;  // of llama3: turns within the original positions
-  std::size_t original_positions = 0;            // of llama3, yarn, longrope; 0: 8192, max_position_embeddings
-  double beta_fast = 32, beta_slow = 1;          // of yarn: turns within the original positions
-  double attention_factor = 0;                   // of yarn, longrope: by which q and k are scaled; 0: by its rule
-  double mscale = 0, mscale_all_dim = 0;         // of that rule
-  bool truncate = true;  // of yarn: whether pairs where mixing begins and ends are whole numbers
-  std::vector<double> short_factors = {}, long_factors = {};  // of longrope: of each pair that is turned
+  std::size_t original_positions = 0;    // llama3, yarn, longrope; 0: 8192 for llama3, max_position_embeddings for yarn
+  double beta_fast = 32, beta_slow = 1;  // of yarn: turns within the original positions
+  double attention_factor = 0;           // yarn, longrope: factor that scales q and k; 0: it follows from other fields
+  double mscale = 0, mscale_all_dim = 0;  // yarn: they decide attention_factor if that is 0
+  bool truncate = true;                   // yarn: the pairs where mixing begins and ends are rounded to whole numbers
+  std::vector<double> short_factors = {}, long_factors = {};  // longrope: a factor of each rotated pair
 };
 
 struct ModelConfig {
@@ -52,19 +51,19 @@ struct ModelConfig {
   std::size_t kv_heads() const { return num_key_value_heads == 0 ? num_attention_heads : num_key_value_heads; }
   std::size_t inner() const { return intermediate_size == 0 ? 4 * hidden_size : intermediate_size; }
   std::size_t head_size() const { return head_dim == 0 ? hidden_size / num_attention_heads : head_dim; }
-  std::size_t turned() const {  // of a head's elements, by rotary positions
+  std::size_t turned() const {  // how many of a head's elements rotary positions turn
     return static_cast<std::size_t>(static_cast<double>(head_size()) * rotary_percentage) / 2 * 2;
   }
 };
 
-// Of a token's logits. softmax: over all experts. sigmoid: each by itself.
+// How a token's logits become scores. softmax: over all experts. sigmoid: each by itself.
 enum class RouterScore : std::uint8_t { softmax, sigmoid };
 std::string_view name(RouterScore);
 
 // The fields are those of NxD Training's model.moe.
 struct ExpertsConfig {
   std::size_t experts = 0;      // of a layer; 0: the model has none
-  std::size_t top_k = 2;        // that a token goes to
+  std::size_t top_k = 2;        // experts that each token goes to
   std::size_t inner = 0;        // of an expert's perceptron; 0: the model's intermediate_size
   std::size_t frequency = 1;    // layers 0, frequency, ... have experts, the others a perceptron
   std::size_t first_layer = 0;  // layers before it have a perceptron
@@ -74,11 +73,11 @@ struct ExpertsConfig {
   RouterScore score = RouterScore::softmax;
   bool normalize = true;                   // the weights of a token's experts are divided by their sum
   double scale = 1;                        // of all weights
-  std::size_t groups = 1, top_groups = 1;  // of experts, and how many a token's experts may come from
+  std::size_t groups = 1, top_groups = 1;  // groups of experts, and how many groups a token's experts may come from
   bool balanced = true;                    // output_router_logits: the balance is a part of the loss
   double balance = 0;                      // router_aux_loss_coef
-  bool bias = false;         // each expert has a bias where experts are chosen, which moves against its load
-  double bias_rate = 0.001;  // after each step
+  bool bias = false;         // experts are chosen by score + bias; the bias moves against an expert's load
+  double bias_rate = 0.001;  // by which a bias moves after each step
 
   bool layer_has(std::size_t layer) const { return experts > 0 && layer >= first_layer && layer % frequency == 0; }
   double capacity() const { return dropless ? 0 : capacity_factor; }

@@ -77,7 +77,7 @@ std::string set_schedule(JobConfig& c, const KeyValue& v) {
 
 constexpr double most_layers = 4096;  // a pass through a layer takes some 45 KB where a step is laid out
 
-// How positions turn heads where there are more of them than a model was made for.
+// Keys of rotary positions for sequences longer than the model was made for.
 std::vector<ConfigKey> rope_keys() {
   using enum Resumed;
   const auto k = [](const char* name, auto... rest) {
@@ -105,7 +105,7 @@ std::vector<ConfigKey> rope_keys() {
   };
 }
 
-// What the model is.
+// The keys of what the model is.
 std::vector<ConfigKey> shape_keys() {
   using enum Resumed;
   const auto k = [](const char* name, Resumed resumed, auto... rest) {
@@ -154,7 +154,7 @@ std::vector<ConfigKey> shape_keys() {
   };
 }
 
-// How it is trained.
+// The keys of how the model is trained.
 std::vector<ConfigKey> course_keys() {
   using enum Resumed;
   const auto k = [](const char* name, Resumed resumed, auto... rest) {

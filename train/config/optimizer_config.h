@@ -23,7 +23,7 @@ struct OptimizerConfig {
   double weight_decay = 0.01;
   double momentum = 0.9;           // of sgd
   bool nesterov = false;           // of sgd
-  bool decay_last = false;         // of adamw: the order of Hugging Face's old AdamW
+  bool decay_last = false;         // adamw: weights decay after the update, as in Hugging Face's old AdamW
   bool norm_weight_decay = false;  // do_layer_norm_weight_decay
   bool clip = true;
   double max_norm = 1;

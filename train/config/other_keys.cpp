@@ -31,7 +31,7 @@ std::string set_cache(JobConfig& c, const KeyValue& v) {
   return c.experiment.cache = word(v), "";
 }
 
-// NxD's fused projections are those of which they are made.
+// A fused projection of NxD stands for the projections that it joins.
 std::string set_targets(JobConfig& c, const KeyValue& v) {
   std::vector<std::string>& to = c.step.lora.targets;
   to.clear();

@@ -28,7 +28,7 @@ void parse(const KeyValue&, Rank&, const AllowedRange&);
 void parse(const KeyValue&, std::vector<double>&, const AllowedRange&);
 void parse(const KeyValue&, std::vector<std::size_t>&, const AllowedRange&);  // layers, by number or name
 
-// The same of what a program set: the expected range where the value is not in it, or an empty text.
+// Checks a value that a program set: returns the expected range if the value is outside, else an empty text.
 std::string misfit(double, const AllowedRange&);
 std::string misfit(std::size_t, const AllowedRange&);
 std::string misfit(std::int64_t, const AllowedRange&);
@@ -36,7 +36,7 @@ std::string misfit(Rank, const AllowedRange&);
 std::string misfit(const std::vector<std::size_t>&, const AllowedRange&);
 std::string misfit(const std::vector<double>&, const AllowedRange&);
 
-// As a file would have it.
+// The text that a configuration file would have for the value.
 std::string text_of(bool);
 std::string text_of(double);
 std::string text_of(std::size_t);

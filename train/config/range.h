@@ -10,10 +10,10 @@ namespace trellis::train {
 struct AllowedRange {
   double least = 0, most = std::numeric_limits<double>::infinity();
   bool without_least = false, without_most = false;
-  bool infinity = false;            // is a value too, where there is no most
-  std::vector<double> values = {};  // these alone, instead
+  bool infinity = false;            // allowed too, if there is no upper bound
+  std::vector<double> values = {};  // if any, only these are allowed
 
-  bool has(double) const;     // a NaN is in none
+  bool has(double) const;     // false for a NaN
   std::string words() const;  // "1 or more"
 };
 

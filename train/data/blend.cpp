@@ -25,7 +25,7 @@ Blend::Blend(std::vector<std::shared_ptr<const DataSource>> sources, const std::
     if (!(w > 0) || !std::isfinite(w) || !std::isfinite(sum) || w / sum * round_length < 1)
       throw std::invalid_argument(fmt::format(
           "weight {} of a data set, of {} in all: expected more than one part in {}", w, sum, round_length));
-  // Whoever lacks most of its share is next.
+  // The source that lacks most of its share is next.
   for (std::size_t place = 0; place < round_length; ++place) {
     std::size_t next = 0;
     double most = -1;

@@ -12,8 +12,8 @@ namespace trellis::train {
 // of n, to within one or so. Its own samples follow its own epochs. Weights are parts of their sum.
 class Blend : public DataSource {
  public:
-  // Throws invalid_argument: no source, another number of weights, or one that is not above 0 or too small for a sample
-  // of so many.
+  // Throws invalid_argument for no source, another number of weights, or a weight that is not above 0 or too small for
+  // one sample in 65,536.
   Blend(std::vector<std::shared_ptr<const DataSource>>, const std::vector<double>& weights);
   ~Blend() override;
   std::uint64_t samples() const override;  // until every source has had an epoch at least
@@ -22,14 +22,14 @@ class Blend : public DataSource {
 
   struct Choice {
     std::size_t source;
-    std::uint64_t number;  // of its samples
+    std::uint64_t number;  // which of its samples
   };
   Choice choice(std::uint64_t number) const;
 
  private:
   std::vector<std::shared_ptr<const DataSource>> sources_;
-  std::vector<std::uint32_t> source_, rank_;  // of each place in a round
-  std::vector<std::uint32_t> count_;          // of a round, by source
+  std::vector<std::uint32_t> source_, rank_;  // by place in a round: the source, and which of its samples
+  std::vector<std::uint32_t> count_;          // samples of each source in a round
 };
 
 }  // namespace trellis::train

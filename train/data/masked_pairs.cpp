@@ -11,7 +11,7 @@ namespace trellis::train {
 namespace {
 
 constexpr std::size_t marks = 3;                                  // one before the first part, one after each
-constexpr std::uint64_t guessed = 15, masked = 80, changed = 90;  // in a hundred
+constexpr std::uint64_t guessed = 15, masked = 80, changed = 90;  // percent of tokens; then cumulative percent of those
 
 }  // namespace
 

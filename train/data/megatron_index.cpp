@@ -8,7 +8,7 @@
 namespace trellis::train {
 namespace {
 
-// What the index calls types, in bytes; 0: floats, which are no tokens.
+// Bytes of each type code of the index; 0: not a type of tokens.
 constexpr std::size_t widths[] = {0, 1, 1, 2, 4, 8, 0, 0, 2};
 constexpr std::string_view mark{"MMIDIDX\0\0", 9};
 constexpr std::size_t head = 9 + 8 + 1 + 8 + 8;
@@ -46,7 +46,7 @@ MegatronIndex megatron_index(const std::string& name, std::string_view bytes, st
   const char* const pointers = lengths + 4 * sequences;
   const char* const documents = pointers + 8 * sequences;
   std::uint64_t sum = 0, document = 0;
-  // The documents that begin with sequence i.
+  // Adds the documents that begin with sequence i.
   const auto begin_documents = [&](std::uint64_t i) {
     for (; document < ends; ++document) {
       const auto first = word_at<std::uint64_t>(documents + bytes_of_document * document);

@@ -10,7 +10,7 @@
 namespace trellis::train {
 namespace {
 
-// What they begin with, what that is, and whether it can be prepared.
+// The first bytes of a file, what it is then, and whether `prepare` can make tokens of it.
 constexpr std::tuple<std::string_view, const char*, bool> kinds[] = {
     {"PAR1", "a Parquet file", true},
     {"ARROW1", "an Arrow file", true},

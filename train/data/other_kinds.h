@@ -1,4 +1,4 @@
-// Files that would be trained on as text, and are not: each is named for what it is.
+// Refuses files that would be read as text but are something else, and says what they are.
 #pragma once
 
 #include <filesystem>
@@ -7,10 +7,10 @@
 
 namespace trellis::train {
 
-// Throw invalid_argument; of data sets that can be prepared, with the command that does it.
+// Both throw invalid_argument. For data that can be prepared, the message has the command that does it.
 void refuse_other_kinds(const ReadFile&);
 void refuse_folder(
-    const std::filesystem::path&);  // where it is one: NxD Training's train_dir is a folder of a data set
+    const std::filesystem::path&);  // if it is a folder: NxD Training's train_dir is the folder of a data set
 
 // "python3 -m trellis.train prepare PATH --tokenizer DIR -o NAME"
 std::string prepare_command(const std::filesystem::path&);

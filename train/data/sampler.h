@@ -1,4 +1,4 @@
-// Samples of token files, in an order of each epoch's own.
+// Samples of token files. Each epoch has an order of its own.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ class Sampler : public DataSource {
  private:
   struct Stretch {
     const TokenFile* file;
-    std::size_t first, count;  // the last one is predicted alone
+    std::size_t first, count;  // the last token is only predicted, never an input
   };
   Stretch stretch(std::uint64_t number) const;
   std::vector<std::unique_ptr<TokenFile>> files_;

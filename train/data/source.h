@@ -7,7 +7,7 @@
 
 namespace trellis::train {
 
-// By which the content of a file is known again.
+// Identifies the content of a file.
 struct DataFile {
   std::string path;
   std::uint64_t bytes = 0;
@@ -30,7 +30,7 @@ class DataSource {
   virtual std::uint64_t samples() const = 0;  // of an epoch
   // Numbers count over the whole training, epoch after epoch. Fills all that is not null.
   virtual void read(std::uint64_t number, const TokenSample&) const = 0;
-  // By which a resumed run sees that it has the same data.
+  // Identifies the data, so that a resumed run can check that it has the same.
   virtual std::vector<DataFile> identity() const { return {}; }
 };
 

@@ -27,7 +27,7 @@ void widen(const std::vector<char>& bytes, std::size_t count, std::int32_t* out)
 TokenFile::TokenFile(const std::filesystem::path& path, std::size_t token_bytes) : name_(path.string()) {
   namespace fs = std::filesystem;
   refuse_folder(path);
-  // Tokens are named with .bin, with .idx, or without an ending, which may have a dot of its own.
+  // Files of numbers may be named with .bin or without it. A name without it may still contain a dot.
   const auto beside = [&](const char* ending) {
     return path.extension() == ".bin" ? fs::path(path).replace_extension(ending) : fs::path(name_ + ending);
   };

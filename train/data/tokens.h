@@ -16,16 +16,16 @@ namespace trellis::train {
 
 class TokenFile {
  public:
-  // token_bytes: of a .bin without .idx, 2 or 4; 0 there is a mistake. Throws system_error, or invalid_argument that
+  // token_bytes: of a .bin without .idx, 2 or 4; 0 is then an error. Throws system_error, or invalid_argument that
   // names the file and what was expected.
   TokenFile(const std::filesystem::path&, std::size_t token_bytes);
   const std::string& name() const { return name_; }
   std::size_t tokens() const { return tokens_; }
-  // The first token of each document, and one past the last. A file without an index is one.
+  // The first token of each document, and one past the last. A file without an index is one document.
   const std::vector<std::uint64_t>& documents() const { return documents_; }
-  // Both throw runtime_error where the file was cut short since it was opened.
+  // read() and read_counts() throw runtime_error where the file was cut short since it was opened.
   void read(std::size_t first, std::size_t count, std::int32_t* out) const;
-  // Whether predicting each token counts for the loss: not, where it is of a prompt.
+  // Whether predicting each token counts for the loss; it does not for tokens of a prompt.
   void read_counts(std::size_t first, std::size_t count, std::uint8_t* out) const;
   std::int32_t at(std::size_t i) const;
   DataFile identity() const;  // reads all of it
@@ -37,7 +37,7 @@ class TokenFile {
   std::unique_ptr<ReadFile> file_, mask_;
   std::size_t width_ = 1, tokens_ = 0;
   std::vector<std::uint64_t> documents_;
-  std::string text_;  // of records; else the file's bytes are the tokens
+  std::string text_;  // the tokens of .jsonl records; else the file's bytes are the tokens
   std::vector<std::uint8_t> counts_;
 };
 

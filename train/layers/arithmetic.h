@@ -19,7 +19,7 @@ struct ProductOptions {
   // For an accelerator's price: the factor a was just read (again); the result stays on the chip (kept) for the next
   // product, which adds to it (joined).
   bool again = false, kept = false, joined = false;
-  std::string_view type = {};  // of its factors, where it is not theirs here
+  std::string_view type = {};  // the priced type of its factors, where it differs from their type here
 };
 
 // c = alpha a b, or c += that.

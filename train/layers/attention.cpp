@@ -45,7 +45,7 @@ class Attention::Share {
   DType type_;  // of parameters
   HeadShare share_;
   AttentionShape shape_;
-  SequencePart part_;  // the positions that it has
+  SequencePart part_;  // the positions that this rank has
   ColumnParallel qkv_;
   RowParallel output_;
   std::optional<Norm> q_norm_, k_norm_;
@@ -58,7 +58,7 @@ ProbabilityDropout Attention::Share::Dropping::at(const StepInputs& now) const {
           first_head, heads};
 }
 
-// Made when it is first needed: laying a step out needs none. Of all positions that may come.
+// Cosines and sines of all positions that may come. Computed when first needed: laying out a step does not need them.
 struct Attention::Share::Angles {
   std::once_flag made;
   std::vector<float> cosines, sines;
@@ -154,7 +154,7 @@ Attention::Share::Share(Writer& w, Parameters& parameters, const std::string& na
 
 namespace {
 
-// Norms compute in the type of their weights, which autocast has products leave.
+// Norms compute in the type of their weights. Under autocast, x comes from a product in a narrower type.
 TensorId normed(Writer& w, const std::optional<Norm>& norm, const char* name, TensorId x, DType wide,
                 Norm::Saved& saved) {
   if (!norm) return x;
@@ -223,7 +223,7 @@ TensorId Attention::Share::core(Writer& w, Saved& s) const {
   return out;
 }
 
-// What came before is in the cache, to which this run's keys and values are added.
+// Adds this run's keys and values to the cache, which has those of earlier runs, and attends to all of them.
 TensorId Attention::Share::cached_core(Writer& w, const Saved& s) const {
   const Tensor like = w.tensor(s.q), kv = w.tensor(s.k);
   for (const auto& [from, to] : {std::pair{s.k, keys_}, {s.v, values_}})
@@ -284,7 +284,7 @@ TensorId Attention::Share::backward(Writer& w, TensorId dy, const Saved& saved) 
   auto [dq, dk, dv] = core_gradient(w, output_.backward(w, dy, s.out), s.out, s);
   turn(w, dq, shape_.heads, true);
   turn(w, dk, shape_.kv_heads, true);
-  // Before copies are summed: the sum of the norm's gradients is that of the sum.
+  // The norm's gradient is linear, so it may be taken of each copy's part before the copies' parts are summed.
   dq = norm_gradient(w, q_norm_, "q_norm", dq, s.q_norm);
   dk = norm_gradient(w, k_norm_, "k_norm", dk, s.k_norm);
   if (share_.copies > 1)

@@ -14,7 +14,7 @@
 namespace trellis::train {
 
 struct HeadCounts {
-  std::size_t heads = 1, kv_heads = 1;  // of the whole
+  std::size_t heads = 1, kv_heads = 1;  // of all tensor ranks together
 };
 
 // How fast each pair of a head's elements turns with the position (rope.h).
@@ -34,7 +34,7 @@ struct AttentionOptions {
   bool causal = true;
   Rope rope = {};
   std::size_t window = 0;  // positions that a query sees, its own too; 0: all before
-  bool qkv_bias = false;   // beside what `linear` says
+  bool qkv_bias = false;   // also where `linear` has no biases
   bool qk_norm = false;    // RMSNorm of each head of q and k, before they are turned
   float norm_epsilon = 1e-5F;
   LinearOptions linear;
@@ -54,14 +54,14 @@ class Attention {
  public:
   struct Saved {
     TensorId x = no_tensor, q = no_tensor, k = no_tensor, v = no_tensor, out = no_tensor;
-    std::size_t number = 0;       // of the micro-batch among all of the step: which probabilities dropout takes
+    std::size_t number = 0;       // the micro-batch's number in the step, which decides what dropout drops
     TensorId starts = no_tensor;  // where attention is cut: the first position that each row sees
     Norm::Saved q_norm = {}, k_norm = {};
-    TensorId logs = no_tensor;  // of a context axis: as ContextAttention has them
+    TensorId logs = no_tensor;  // with a context axis: the logs of ContextAttention
   };
 
   Attention(Writer&, Parameters&, const std::string& name, const AttentionOptions&);
-  TensorId forward(Writer&, TensorId x, Saved&) const;  // Saved has the number and the starts
+  TensorId forward(Writer&, TensorId x, Saved&) const;  // `number` and `starts` must be set in Saved
   TensorId backward(Writer&, TensorId dy, const Saved&) const;
 
  private:

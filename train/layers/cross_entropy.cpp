@@ -27,13 +27,13 @@ Shard shard_of(const Writer& w, TensorId logits, const CrossEntropyPlan& plan) {
           static_cast<std::int64_t>(plan.classes)};
 }
 
-// Of all rows that the loss is a mean over.
+// The number of rows that the loss is a mean over.
 std::size_t counted(const Memory& at, const LossSaved& s, std::size_t rows) {
   if (s.counted != no_tensor) return static_cast<std::size_t>(*at.as<std::int32_t>(s.counted));
   return counted_labels(at.as<std::int32_t>(s.labels), rows);
 }
 
-// What smoothing puts on the label beyond the rest's share a': 1 - a'; and a' itself, spread over all classes.
+// The part a' of the target that is spread over all K classes: each gets a' / K, and the label gets 1 - a' more.
 double spread(const CrossEntropyPlan& p) {
   const auto k = static_cast<double>(p.classes);
   return p.label_smoothing * k / (k - 1);
@@ -61,7 +61,7 @@ void add_smoothing(float* dlogits, const std::int32_t* labels, const Shard& s, d
   }
 }
 
-// Joins the ranks' parts of each row: the largest over the axis, sums brought to it and added, targets added.
+// Joins the ranks' parts of each row: takes the largest logit of all, rescales the sums to it, adds sums and targets.
 void join(Writer& w, TensorId largest, TensorId sums, TensorId targets, std::size_t rows) {
   const TensorId all = w.tensor("largest_of_all", DType::f32, rows, 1);
   w.compute("keep_largest", {largest}, {all}, 0, shape_over("copy", w.tensor(all)),

@@ -12,7 +12,7 @@
 namespace trellis::train {
 namespace {
 
-// Row r of a tensor rank's part is row `first` + r of all its rows, and stands at that one's position.
+// The positions of the rows of a tensor rank's part. Row r of the part is row `first` + r of all tensor ranks' rows.
 std::vector<std::int32_t> positions_of(const SequencePart& part, std::size_t first, std::size_t rows,
                                        std::size_t batch) {
   std::vector<std::int32_t> ids(rows);
@@ -24,7 +24,7 @@ std::vector<std::int32_t> positions_of(const SequencePart& part, std::size_t fir
 
 Embedding::Embedding(Writer& w, Parameters& parameters, const EmbeddingOptions& o)
     : options_(o), part_(sequence_part(o.sequence, w.shape(), w.place())) {
-  // Of generation, any position may be the first.
+  // In generation, a run may begin at any position.
   if (o.cached > 0) part_.whole = o.cached;
   weight_ = &parameters.add(w, {.name = o.name + ".weight",
                                 .rows = o.vocabulary,
@@ -50,7 +50,7 @@ Embedding::Embedding(Writer& w, Parameters& parameters, const EmbeddingOptions& 
                                    .partial = o.scattered});
 }
 
-// Of all tensor ranks.
+// The rows of all tensor ranks together.
 std::size_t Embedding::rows_of_all(const Writer& w) const {
   return options_.sequence * options_.batch / static_cast<std::size_t>(w.shape().context);
 }

@@ -12,11 +12,11 @@ struct EmbeddingOptions {
   std::size_t vocabulary = 0, hidden = 0;
   std::size_t sequence = 0, batch = 1;  // positions of the whole
   std::size_t positions = 0;            // learned ones; 0: none
-  std::size_t cached = 0;  // as of attention: StepInputs::step is the first position of a run; 0: position 0 is
+  std::size_t cached = 0;  // as for attention: StepInputs::step is a run's first position; 0: runs begin at 0
   bool scattered = false;  // sequence parallelism
   double deviation = 0.02;
   std::string name = "model.embed_tokens", position_name = {};
-  std::size_t types = 0;  // of tokens, of which each has a row that is added; 0: none
+  std::size_t types = 0;  // number of token types, each with a row that is added; 0: none
   std::string type_name = {};
 };
 

@@ -15,7 +15,8 @@ Matrix whole(const Parameter& p, bool transposed) {
 
 bool rounds(const LinearOptions& o) { return o.fp8 != Fp8Scaling::none; }
 
-// Of a product's factor that is no weight: of x or dy, of which sums take columns, or rows. split: over tensor ranks.
+// Rounds a product's factor x or dy. along_rows: the product sums over its rows, else over its columns. split: each
+// tensor rank has a part of it.
 TensorId rounded(Writer& w, const LinearOptions& o, std::string_view name, TensorId t, Fp8Format format,
                  bool along_rows, bool split) {
   if (!rounds(o)) return t;
@@ -31,7 +32,7 @@ TensorId rounded(Writer& w, const LinearOptions& o, std::string_view name, Tenso
 // What a product of rounded factors is priced as; e4m3 and e5m2 take the same time.
 std::string_view price_type(const LinearOptions& o) { return rounds(o) ? type_name(Fp8Format::e4m3) : ""; }
 
-// The weight in a product; with autocast, a copy in bf16 that lives until then.
+// The weight as a factor of a product; with autocast, a copy in bf16 that lives until the product.
 Matrix factor(Writer& w, const Parameter& p, bool transposed, const LinearOptions& o) {
   Matrix m = whole(p, transposed);
   if (rounds(o))
@@ -115,7 +116,7 @@ ColumnParallel::ColumnParallel(Writer& w, Parameters& parameters, std::size_t in
   }
 }
 
-// What products take: narrow where autocast says so, and gathered.
+// x as products take it: in bf16 under autocast, and with sequence parallelism gathered.
 TensorId ColumnParallel::gathered(Writer& w, TensorId x) const {
   const TensorId own = options_.narrow ? cast_to(w, "narrow_x", x, DType::bf16) : x;
   return options_.sequence ? gathered_rows(w, own) : own;

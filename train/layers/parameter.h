@@ -59,7 +59,7 @@ struct TensorPart {
   bool first_copy = true;  // this one is the first of them
 };
 
-// What a rank has of n where ranks need not divide them: the first ones have one more.
+// A tensor rank's part of n rows or columns that need not divide evenly: the first ranks have one more.
 TensorPart uneven_part(std::size_t n, const Writer&);
 
 struct NewParameter {
@@ -73,7 +73,7 @@ struct NewParameter {
   std::optional<TensorPart> part = {};  // none: equal parts
   bool of_products = false;             // its gradient is a sum of products alone
   bool of_expert = false;               // where experts are shared out, this rank's alone
-  bool counted = false;                 // in f32 and without a gradient: it follows from what is counted
+  bool counted = false;  // in f32 and without a gradient: it is updated from counts, as experts' biases are
 };
 
 // Ranks that hold the same elements of a parameter, tensor ranks aside, sum its gradients over this axis.
@@ -82,7 +82,7 @@ Axis data_axis(const MeshShape&, const Parameter&);
 class Parameters {
  public:
   explicit Parameters(const ParameterTypes& types) : types_(types) {}
-  // The one of this name, if it is here already. Throws invalid_argument where a split does not come out even.
+  // Returns the parameter of this name if there is one. Throws invalid_argument where a split does not come out even.
   const Parameter& add(Writer&, const NewParameter&);
   const Parameter* find(std::string_view name) const;
   const std::deque<Parameter>& all() const { return all_; }

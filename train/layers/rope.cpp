@@ -17,7 +17,7 @@ double llama3(double frequency, const RopeScaling& s) {
   return (1 - share) * frequency / s.factor + share * frequency;
 }
 
-// The pair that turns so many times within the original positions, as a fraction of a number.
+// The index, in general no whole number, of the pair that turns so many times within the original positions.
 double pair_of_turns(double turns, const Rope& r) {
   const auto positions =
       static_cast<double>(r.scaling.original_positions == 0 ? r.positions : r.scaling.original_positions);

@@ -8,10 +8,10 @@
 
 namespace trellis::train {
 
-// Of each of turned / 2 pairs, in angle a position, where sequences have `length` positions.
+// The frequency of each of turned / 2 pairs, as an angle per position, for sequences of `length` positions.
 std::vector<double> rope_frequencies(const Rope&, std::size_t length);
 
-// By which cosines and sines are multiplied.
+// The factor by which cosines and sines are multiplied.
 double rope_factor(const Rope&);
 
 }  // namespace trellis::train

@@ -40,10 +40,10 @@ std::string_view name(Wiring);
 enum class Axis : std::uint8_t { tensor, data, pipeline, context, expert_model, expert_data, sharding, kv, tied };
 std::string_view name(Axis);
 
-// Along which ranks stand that have the same weights and other tokens: data, or data and context together.
+// The axis along which ranks have the same weights and different tokens: data, or data and context together.
 Axis replica_axis(const MeshShape&);
 
-// Ranks of a group of an axis, and the member that stands at a place. Not of kv and tied.
+// The size of an axis's groups, and the index that a place has in its group. Not for kv and tied.
 Rank size_of(const MeshShape&, Axis);
 Rank index_of(const MeshShape&, Axis, const Place&);
 
@@ -75,21 +75,21 @@ class Mesh {
   std::vector<Place> places_;  // by rank
 };
 
-// Which positions of a sequence a rank of the context axis has. Of 2 x ranks equal stretches it has the one as far from
-// the front as it stands in its group, and the one as far from the back: under a causal mask all have the same to do.
+// Which positions of a sequence a rank of the context axis has. The sequence is cut into 2 x ranks equal stretches; a
+// rank has one as far from the front as the other from the back, so that under a causal mask all have the same work.
 struct SequencePart {
   std::size_t whole = 0;  // positions of all ranks
   Rank ranks = 1, rank = 0;
 
   std::size_t count() const { return whole / static_cast<std::size_t>(ranks); }
-  // Of one rank, the sequence is one stretch.
+  // With one rank, the sequence is one stretch.
   std::size_t stretches() const { return ranks == 1 ? 1 : 2; }
   std::size_t stretch() const { return count() / stretches(); }  // its positions
   std::size_t first_of(std::size_t stretch_number) const {
     return (stretch_number == 0 ? static_cast<std::size_t>(rank) : static_cast<std::size_t>(2 * ranks - 1 - rank)) *
            stretch();
   }
-  // The position of what comes i-th here.
+  // The position in the sequence of the i-th position here.
   std::size_t position(std::size_t i) const { return first_of(i / stretch()) + i % stretch(); }
 };
 

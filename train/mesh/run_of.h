@@ -1,4 +1,4 @@
-// How n things are shared out where the ranks do not divide them: in runs, of which the first ones have one more.
+// How n things are shared out among ranks that need not divide them: in runs, of which the first ones have one more.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@ struct CountedRun {
   std::size_t first = 0, count = 0;
 };
 
-// The i-th of so many runs of n.
+// The i-th of `runs` runs of n things.
 inline CountedRun run_of(std::size_t n, std::size_t runs, std::size_t i) {
   const std::size_t rest = n % runs;
   return {i * (n / runs) + std::min(i, rest), n / runs + (i < rest ? 1 : 0)};

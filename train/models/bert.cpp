@@ -80,7 +80,8 @@ TensorId hyperbolic_tangent_gradient(Writer& w, TensorId dy, TensorId y) {
   return dx;
 }
 
-// Whether the second part of a sequence follows the first, from the first token. Every tensor rank computes it whole.
+// Predicts from the first token whether a sequence's second part follows the first. Every tensor rank computes all of
+// it.
 class NextSentence {
  public:
   explicit NextSentence(const BlockContext& b)

@@ -20,7 +20,7 @@ class Block {
   virtual ~Block() = default;
   virtual TensorId forward(Writer&, TensorId x, std::size_t micro) = 0;
   virtual TensorId backward(Writer&, TensorId dy, std::size_t micro) = 0;  // dx
-  virtual void update(Writer&) {}  // after the passes of a step: of what has no gradient
+  virtual void update(Writer&) {}  // called after the passes of a step, for what has no gradient
 };
 
 // What blocks are made from.
@@ -28,15 +28,15 @@ struct BlockContext {
   const StepConfig& config;
   Writer& writer;
   Parameters& parameters;
-  std::vector<TensorId> labels = {};  // of each micro-batch: of the head
+  std::vector<TensorId> labels = {};  // by micro-batch; for the head
   TensorId loss = no_tensor;
   std::size_t micro_batches = 1;
-  std::vector<TensorId> types = {}, next = {};  // of models of pairs: of the embedding, of the head
-  std::size_t cached = 0;                       // of generation: positions that attention keeps; 0: it is none
-  TensorId logits = no_tensor;                  // of generation: of the head, batch x the whole vocabulary
+  std::vector<TensorId> types = {}, next = {};  // models of pairs: for the embedding, for the head
+  std::size_t cached = 0;                       // generation: positions that attention keeps; 0: no generation
+  TensorId logits = no_tensor;                  // generation: the head's result, batch x the whole vocabulary
   bool first_stage = true;                      // false: the head's copy of a tied weight is not the owner
-  std::vector<TensorId> starts = {};            // of cut attention: the first position that each token's attention sees
-  std::vector<TensorId> counted = {};           // of a context axis: of the head
+  std::vector<TensorId> starts = {};            // cut attention: the first position that each token's attention sees
+  std::vector<TensorId> counted = {};           // context axis: for the head, how many labels count
 
   std::size_t batch() const { return config.micro_batch_size; }
   bool scattered() const { return config.strategy.sequence_parallel && writer.shape().tensor > 1; }
@@ -48,8 +48,8 @@ struct Model {
   std::function<std::unique_ptr<Block>(const BlockContext&)> embedding, head;
   std::function<std::unique_ptr<Block>(const BlockContext&, std::size_t layer)> layer;
   std::string tied = {};  // the weight that embedding and head share where word embeddings are tied
-  // It reads pairs of stretches, some tokens of which are to be guessed (data/masked_pairs.h): the embedding also reads
-  // each token's type, and the head whether the second stretch follows the first.
+  // The model reads pairs of stretches, some tokens of which are to be guessed (data/masked_pairs.h): the embedding
+  // also reads each token's type, and the head whether the second stretch follows the first.
   bool pairs = false;
   bool experts = false;  // some of its layers have a mixture of experts
 };

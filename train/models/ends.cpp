@@ -94,7 +94,7 @@ HeadBlock::Parts::Parts(const BlockContext& b, Norm::Kind kind, const std::strin
       batch_(b.batch()),
       logits_(b.logits) {}
 
-// What comes after each sequence's last token: no loss.
+// Writes the logits of what comes after each sequence's last token. There is no loss.
 void HeadBlock::Parts::write_logits(Writer& w, TensorId x) const {
   const Tensor all = w.tensor(x);
   const TensorId last = w.tensor("last", all.type, batch_, all.columns);

@@ -1,6 +1,6 @@
 // Llama 2 and 3, Mistral, Qwen 2 (qkv_bias) and 3 (qk_norm): RMSNorm, grouped queries, rotary positions in halves,
-// SwiGLU, no other biases. Weights have the names of Hugging Face's LlamaForCausalLM and its kin. Phi-3 is the same, of
-// which Hugging Face's files fuse weights, and a part of each head may be turned.
+// SwiGLU, no other biases. Weights have the names of Hugging Face's LlamaForCausalLM and its kin. Phi-3 is the same,
+// but Hugging Face's files fuse its weights, and rotary positions may turn only a part of each head.
 #include "train/models/llama.h"
 
 #include <fmt/format.h>

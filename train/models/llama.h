@@ -7,7 +7,7 @@
 
 namespace trellis::train {
 
-// With their two ends, by the names of Hugging Face's files; no layers yet.
+// A model with embedding and head, named as in Hugging Face's files. It has no layers yet.
 Model llama_ends(std::string name);
 
 }  // namespace trellis::train

@@ -1,6 +1,6 @@
 // Llama's layers with a mixture of experts in place of perceptrons. mixtral, qwen3_moe: weights have the names of
-// Hugging Face's MixtralForCausalLM and Qwen3MoeForCausalLM, of which the latter norms queries and keys. deepseek_moe:
-// the router and experts of DeepSeek-V3, with its names, behind Llama's attention.
+// Hugging Face's MixtralForCausalLM and Qwen3MoeForCausalLM; the latter also norms queries and keys. deepseek_moe: the
+// router and experts of DeepSeek-V3, with its names, behind Llama's attention.
 #include <fmt/format.h>
 
 #include "train/models/llama.h"

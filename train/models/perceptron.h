@@ -32,7 +32,7 @@ class Perceptron {
   std::optional<Mlp> mlp_;
 };
 
-// What the configuration says of a layer's experts, beside the names: none where it has a perceptron alone.
+// The configuration's options of a layer's experts, without their names; none if the layer has only a perceptron.
 std::optional<ExpertOptions> expert_options(const BlockContext&, std::size_t layer);
 
 }  // namespace trellis::train

@@ -17,7 +17,7 @@ struct TransformerOptions {
   std::string norms[2] = {"input_layernorm", "post_attention_layernorm"};
   std::string attention_name = "self_attn", mlp_name = "mlp";
   AttentionOptions attention;
-  MlpOptions mlp;                        // beside experts: of the one that all tokens go through; inner 0: none
+  MlpOptions mlp;                        // with experts: of the perceptron that all tokens go through; inner 0: none
   std::optional<ExpertOptions> experts;  // in place of the perceptron
   // norms_first: y = x + attention(norm(x)), then y + mlp(norm(y)). beside: x + attention(norm(x)) + mlp(norm'(x)).
   // norms_last: y = norm(x + attention(x)), then norm'(y + mlp(y)).
@@ -68,7 +68,7 @@ class TransformerLayer : public Block {
 
   TransformerOptions options_;
   HiddenDropout drop_;
-  std::vector<TensorId> starts_;  // of cut attention, by micro-batch
+  std::vector<TensorId> starts_;  // with cut attention: by micro-batch
   Norm first_norm_;
   Attention attention_;
   Norm second_norm_;

@@ -53,7 +53,7 @@ PipelineSchedule pipeline_schedule(std::string_view wanted, const PipelineShape&
 }
 
 void add_messages(PipelineSchedule& s) {
-  // The times of computations if messages took none and waited for nobody.
+  // The times of computations if messages took no time and waited for nothing.
   const Timing timing = simulate(s, {}, Messages::free);
   struct Dated {
     std::int64_t time;

@@ -25,7 +25,7 @@ class Simulation {
   }
 
   Timing run() {
-    // A rank that can go on may let another one go on: those are looked at again.
+    // A rank's step may let other ranks go on; those are tried again.
     std::vector<std::size_t> ready(s_.ranks.size());
     for (std::size_t r = 0; r < ready.size(); ++r) ready[r] = r;
     while (!ready.empty()) {
@@ -54,7 +54,7 @@ class Simulation {
     return computes(slot.action) ? compute(r, slot, stage, ready) : message(r, slot, stage, ready);
   }
 
-  // When what the stage needs is here; unknown: not yet.
+  // The time at which the stage has its input; unknown: not yet.
   std::int64_t needed(const Slot& slot, std::int32_t stage) const {
     const std::size_t at = index(stage, slot.micro);
     const bool last = stage + 1 == s_.shape.stages();
@@ -171,8 +171,8 @@ class Simulation {
   std::vector<std::size_t> next_;
   std::vector<std::int64_t> now_;
   std::vector<std::int32_t> live_;
-  std::vector<std::int64_t> forward_, backward_, weight_;   // when each stage made what, by micro-batch
-  std::vector<std::int64_t> forward_here_, backward_here_;  // when its message came
+  std::vector<std::int64_t> forward_, backward_, weight_;   // when each stage ended each pass, by micro-batch
+  std::vector<std::int64_t> forward_here_, backward_here_;  // when each stage's input arrived
 };
 
 }  // namespace

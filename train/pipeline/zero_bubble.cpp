@@ -13,8 +13,8 @@
 namespace trellis::train {
 namespace {
 
-// 1F1B's order of passes; rank r lags r micro-batches behind with the weights, and catches up between the last backward
-// passes.
+// 1F1B's order of passes. Rank r lags r micro-batches behind with the weights' gradients, and catches up after its last
+// backward pass.
 PipelineSchedule h1(const PipelineShape& shape) {
   PipelineSchedule s;
   s.shape = shape, s.split = true;

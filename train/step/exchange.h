@@ -27,8 +27,8 @@ struct Transfer {
   DType type = DType::f32;
 };
 
-// Rows that one side of an all_to_all_v sends or receives: of each of the group's ranks so many blocks, one after the
-// other. `rows` has the rows of each block, i32, by rank and then by block.
+// Rows that one side of an all_to_all_v sends or receives, in Exchange::blocks blocks for each rank of the group.
+// `rows`: i32, the number of rows of each block, by rank and then by block.
 struct UnevenBlocks {
   TensorId rows = no_tensor;
   bool by_block = false;  // in memory: all ranks' first blocks, then all second ones; else a rank's blocks together
@@ -51,10 +51,10 @@ struct Exchange {
   Rank peer = 0;      // of send and receive: the other end's place in the group
   int label = 0;      // of send and receive: both ends must have the same
   std::vector<Transfer> transfers;
-  // Of all_to_all_v, whose sizes are known when it runs. A transfer's count is the most that goes to one rank.
+  // For all_to_all_v, whose sizes are known only when it runs. A transfer's count is the most that goes to one rank.
   UnevenBlocks sent = {}, received = {};
-  std::size_t blocks = 1;  // of each rank
-  double expected = 0;     // elements to each rank, by the routing that is priced
+  std::size_t blocks = 1;  // blocks for each rank
+  double expected = 0;     // elements to each rank that prices assume
 };
 std::string_view name(Exchange::Kind);
 

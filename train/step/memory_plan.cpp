@@ -10,7 +10,7 @@ constexpr std::size_t alignment = 64;
 constexpr std::size_t never = ~std::size_t{0};
 std::size_t rounded(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
-// Free stretches of memory; it grows at its end.
+// The gaps in memory. The memory grows at its end.
 class Gaps {
  public:
   explicit Gaps(std::size_t end) : end_(end) {}
@@ -21,7 +21,7 @@ class Gaps {
     for (auto gap = free_.begin(); gap != free_.end(); ++gap)
       if (gap->second >= bytes && (best == free_.end() || gap->second < best->second)) best = gap;
     if (best == free_.end()) {
-      // A gap at the very end is the beginning of what is taken.
+      // If the last gap reaches the end, what is taken begins in it.
       std::size_t at = end_;
       if (!free_.empty() && std::prev(free_.end())->first + std::prev(free_.end())->second == end_) {
         at = std::prev(free_.end())->first;

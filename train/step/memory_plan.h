@@ -1,5 +1,5 @@
-// Where each tensor of a program lies, and how much memory that takes: known before anything runs. What it is taken for
-// is said of the step's graph (schedule/graph/memory.h).
+// Where each tensor of a program lies, and how much memory that takes: known before anything runs. How much each
+// category takes is computed from the step's graph (schedule/graph/memory.h).
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace trellis::train {
 
 struct MemoryPlan {
   std::vector<std::size_t> offsets;  // of each tensor, in bytes
-  std::size_t bytes = 0;             // in all; more than is alive at once where gaps could not be used
+  std::size_t bytes = 0;             // in all; more than the most that is alive at once, if gaps could not be used
 };
 
 // Whether parameters have their place here, or in another program's memory.

@@ -12,7 +12,8 @@
 
 namespace trellis::train {
 
-// What memory is for. The first four live from step to step; the others from their first operation to their last.
+// What memory is used for. Those up to `input` are kept from step to step; the others live from their first operation
+// to their last.
 enum class Category : std::uint8_t { parameter, gradient, master, moment, input, activation, scratch };
 inline constexpr std::size_t category_count = 7;
 std::string_view name(Category);
@@ -64,7 +65,7 @@ struct Operation {
   // An exchange with a ticket runs beside the operations after it, until the wait with the same ticket. 0: it is
   // finished before the next one begins.
   int ticket = 0;
-  bool ahead = false;  // of a wait that stands before its exchange: what it waits for began when the step last ran
+  bool ahead = false;  // a wait that stands before its exchange, for what the step's last run began
 };
 
 // An operation of this kind over a tensor's elements; fused_over: one that a compiler joins with its neighbours.

@@ -36,7 +36,7 @@ Runner::Runner(const StepProgram& program, Communicators communicators, int thre
     if (!streams_.contains(o.exchange.axis)) streams_[o.exchange.axis] = device_->stream();
     begun_[o.ticket] = device_->event();
   }
-  // Pages that are not there are noticed when they are touched, by the end of the process.
+  // If the system grants more than it has, a missing page is only noticed when it is touched, and ends the process.
   const double there = device_->topology().memory_bytes;
   if (static_cast<double>(plan_.bytes) > there)
     throw std::runtime_error(
@@ -76,7 +76,7 @@ void Runner::run(const StepInputs& now) {
     if (timed_ != nullptr) timed_->push_back({i, begin, std::chrono::steady_clock::now()});
   }
   for (const auto& [axis, stream] : streams_)
-    if (stream->idle()) stream->synchronize();  // throws what went wrong beside
+    if (stream->idle()) stream->synchronize();  // throws what a stream threw
 }
 
 void Runner::settle() {
@@ -88,7 +88,7 @@ Runner::Found Runner::first_not_finite(const StepInputs& now) {
   for (std::size_t i = 0; i < program_.operations.size(); ++i) {
     const Operation& o = program_.operations[i];
     one(o, now);
-    const bool whole = o.kind != Operation::Kind::exchange || o.ticket == 0;  // else its result comes with the wait
+    const bool whole = o.kind != Operation::Kind::exchange || o.ticket == 0;  // else its result is there after the wait
     if (found.operation < 0 && whole && !finite(o)) found = {static_cast<std::int64_t>(i), o.name};
   }
   return found;
@@ -105,7 +105,7 @@ bool Runner::finite(const Operation& o) const {
   return true;
 }
 
-// An event does not say what its stream threw: a stream that failed has no more work, and does.
+// An event does not report what its stream threw. A stream that failed is idle, and synchronizing with it throws.
 void Runner::wait(const Operation& o) {
   begun_.at(o.ticket)->synchronize();
   device::Stream& stream = *streams_.at(o.exchange.axis);

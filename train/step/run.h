@@ -62,7 +62,7 @@ class Runner : public Memory {
   const StepProgram& program_;
   Communicators communicators_;
   std::map<Axis, std::unique_ptr<device::Stream>> streams_;  // of exchanges with tickets
-  std::map<int, std::unique_ptr<device::Event>> begun_;      // the end of each of these
+  std::map<int, std::unique_ptr<device::Event>> begun_;      // by ticket: the end of its exchange
   MemoryPlan plan_;
   std::vector<void*> borrowed_;  // by tensor; null: it has its place here
   std::shared_ptr<device::Device> device_;

@@ -41,7 +41,7 @@ class Writer {
   const std::string& scope() const { return scope_; }
   Phase phase() const { return phase_; }
 
-  // What operations are for, until it ends.
+  // Sets the phase of operations, until it is destroyed.
   class For {
    public:
     For(Writer& w, Phase phase) : w_(w), before_(std::exchange(w.phase_, phase)) {}
@@ -70,7 +70,8 @@ class Writer {
   // From here to the wait, the exchange runs beside other operations. Returns the ticket.
   int begin(std::string_view name, Exchange);
   void wait(int ticket);
-  // The same over the end of a step: waits where the next one needs the result, for what begins with that ticket later.
+  // The same across the end of a step. wait_ahead() is written where the next step needs the result; begin_ahead(),
+  // with the same ticket, later.
   int ticket_ahead();
   void wait_ahead(std::string_view name, int ticket, Axis, std::vector<TensorId> results);
   void begin_ahead(std::string_view name, Exchange, int ticket);
@@ -80,7 +81,7 @@ class Writer {
   void hold_back() { held_ = true; }
   std::vector<std::function<void(Writer&)>> held();  // what was held back since; ends the holding back
 
-  // Whether it is asked for the first time. For sums whose first term is written instead of added.
+  // True at the first call for a sum. For sums whose first term is written instead of added.
   bool first_term(TensorId sum) { return begun_sums_.insert(sum).second; }
 
   StepProgram finish() { return std::move(program_); }

@@ -37,7 +37,7 @@ BatchSource::BatchSource(std::shared_ptr<const DataSource> data, const RankStep&
     pairs_ = std::make_unique<MaskedPairs>(*data_, c.seq_length, c.model.vocab_size, special, c.seed);
 }
 
-// A token that is none would be read beyond the embedding's table.
+// A token outside the vocabulary would be read beyond the embedding's table.
 void BatchSource::check(const RankStep& step, const Batch& b) const {
   const auto vocabulary = static_cast<std::int64_t>(step.config.model.vocab_size);
   const auto expect = [&](const auto& all, const char* what, std::int64_t from, std::int64_t below) {

@@ -30,7 +30,7 @@ class BatchSource {
  private:
   void check(const RankStep&, const Batch&) const;
   std::shared_ptr<const DataSource> data_;
-  std::unique_ptr<MaskedPairs> pairs_;  // of models of these
+  std::unique_ptr<MaskedPairs> pairs_;  // null unless the model is one of pairs
   bool checked_;
 };
 

@@ -22,7 +22,7 @@ struct StepRecord {
   // Model and hardware FLOPs utilization: parts of trainer.peak_tflops on every rank. NaN: that is not known.
   double mfu = std::numeric_limits<double>::quiet_NaN(), hfu = std::numeric_limits<double>::quiet_NaN();
   double validation_loss = std::numeric_limits<double>::quiet_NaN();  // NaN: not after this step
-  std::int64_t slow_rank = -1;  // a rank that computes more than half again as long as the middle one
+  std::int64_t slow_rank = -1;  // a rank that computes more than 1.5 times as long as the median; -1: none
 };
 
 // The data of one step and this data-parallel rank: for each micro-batch, its tokens and labels, one sample after the
@@ -48,7 +48,7 @@ struct TrainState {
   Job& job;
   std::int64_t step = 0;  // the last one that is done
   bool stop = false;      // any rank's ends training after the step, with a checkpoint
-  // A figure of one's own for TensorBoard, at the step that is done. On rank 0; elsewhere it does nothing.
+  // Adds a figure to TensorBoard, at the step that is done. On rank 0; elsewhere it does nothing.
   std::function<void(const std::string& name, double value)> log = {};
 };
 

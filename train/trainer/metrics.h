@@ -11,7 +11,7 @@ namespace trellis::train {
 
 class MetricsLog {
  public:
-  // Lines and events of steps after `done` are from a run that was cut off; they go.
+  // Removes the lines and events of steps after `done`: they are from a run that was cut off.
   MetricsLog(const std::filesystem::path& folder, std::int64_t done, bool tensorboard);
   void add(const StepRecord&);
   void scalar(const std::string& name, std::int64_t step, double value);  // to TensorBoard alone

@@ -29,7 +29,7 @@ bool has(const CoresOfRank& rank, std::size_t bit) { return (rank.cores[bit / 64
 
 }  // namespace
 
-// Machines of more CPUs are not known; there, two cores of one remainder seem to be one.
+// No machine with more CPUs is known. On one, two cores with the same remainder would count as one.
 void CoresOfRank::add(int core) {
   const std::size_t bit = static_cast<std::size_t>(core) % (64 * cores.size());
   cores[bit / 64] |= std::uint64_t{1} << bit % 64;
@@ -52,7 +52,7 @@ double own_cores(std::span<const CoresOfRank> all, std::size_t rank) {
       own +=
           1.0 / static_cast<double>(std::ranges::count_if(here, [&](const auto* other) { return has(*other, bit); }));
   if (mine.granted != 0) own = std::min(own, static_cast<double>(mine.granted) / within);
-  constexpr double rounding = 1e-6;  // of sums of thirds
+  constexpr double rounding = 1e-6;  // for sums such as 1/3 + 1/3 + 1/3
   return own + rounding;
 }
 

@@ -13,7 +13,7 @@ namespace trellis::train {
 
 // The cores that a rank may run on. All ranks get to know those of all.
 struct CoresOfRank {
-  std::uint64_t machine = 0, container = 0;  // the same for ranks of one
+  std::uint64_t machine = 0, container = 0;  // equal for ranks of the same one
   std::uint64_t granted = 0;                 // CPUs that its control group may keep busy; 0: all
   std::array<std::uint64_t, 64> cores = {};  // bit set, by each core's first hardware thread
   void add(int core);
@@ -27,8 +27,8 @@ int own_threads(std::span<const CoresOfRank> all, std::size_t rank);
 // Whether a rank that computes with so many threads has a core for each of them.
 bool has_own_cores(std::span<const CoresOfRank> all, std::size_t rank, int threads);
 
-// The threads of this rank: as many as are wanted; 0: one for each core; less: one for each core that is its own. Where
-// they have no cores of their own, they leave them soon when they wait. Asks all ranks: each of them calls it.
+// The threads of this rank: as many as are wanted; 0: one for each core; less: one for each core that is its own.
+// Threads without cores of their own soon yield theirs when they wait. Asks all ranks: each of them calls it.
 int compute_threads(ccl::Communicator&, int wanted);
 
 }  // namespace trellis::train

@@ -21,7 +21,7 @@ Resume::Resume(const JobConfig& config, ccl::Communicator& world, Job& job, cons
                std::function<void(const std::string&)> say)
     : config_(config), world_(world), job_(job), origin_(origin), say_(std::move(say)) {}
 
-// Also where adapters are new beside weights that were trained without.
+// Training also begins anew where adapters are added to weights that were trained without them.
 bool Resume::anew(const TensorSource& source, bool own) const {
   if ((config_.experiment.weights_only && !own) || !has_optimizer_state(source)) return true;
   return config_.step.lora.rank > 0 && source.info().lora_alpha == 0;
@@ -48,7 +48,7 @@ void Resume::compare(const TensorSource& source, const fs::path& from, bool begi
   refuse_together(world_, fault);
 }
 
-// A model with fewer layers, or other names, leaves them out.
+// Reports tensors that the model does not use, because it has fewer layers or other names.
 void Resume::say_unused(const TensorSource& source, const fs::path& from) const {
   std::vector<std::string> names = source.names();
   std::erase_if(names, [](const std::string& name) { return name.find(':') != name.npos; });
@@ -97,7 +97,7 @@ std::int64_t Resume::from(const fs::path& path) {
 }
 
 std::int64_t Resume::from_newest(const fs::path& root) {
-  // Every rank must go through the same ones, and rank 0 may have just removed another.
+  // Every rank must try the same tags, so all take rank 0's list, which may just have removed one.
   const std::string names = from_first(world_, fmt::format("{}", fmt::join(complete_tags(root), " ")));
   std::vector<std::string> damaged;
   std::string newest_fault;
@@ -121,7 +121,7 @@ std::int64_t Resume::from_newest(const fs::path& root) {
   return 0;
 }
 
-// Under another name: it must not count among the newest that are kept.
+// Renames damaged tags, so that they do not count among the newest that are kept.
 void Resume::set_aside(const fs::path& root, const std::vector<std::string>& tags) const {
   for (const std::string& tag : tags) {
     fs::path to = root / ("damaged_" + tag);

@@ -27,7 +27,7 @@ class Resume {
   std::int64_t from_newest(const std::filesystem::path& root);
 
  private:
-  // Returns the fault of the first rank that has one. own: the run's checkpoint, of which weights alone never do.
+  // Returns the fault of the first rank that has one. own: the run's own checkpoint, for which weights_only is ignored.
   std::string load(const std::filesystem::path&, bool own, std::int64_t& step);
   void compare(const TensorSource&, const std::filesystem::path&, bool anew) const;
   void say_unused(const TensorSource&, const std::filesystem::path&) const;

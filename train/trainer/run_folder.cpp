@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::steady_clock;
 
-// Checkpoints go first: what is left after a death in between is never resumed from.
+// Checkpoints are moved first: if the process dies in between, no run resumes from what is left.
 constexpr std::array files = {"checkpoints", "tensorboard", "metrics.csv", "loss.svg"};
 
 constexpr std::string_view version = "version_";
@@ -71,7 +71,7 @@ void RunFolder::lock() {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   locked_ = true;
-  // For people: that it could not be written changes nothing.
+  // For people to read. If it cannot be written, nothing changes.
   const std::string holder = this_process() + "\n";
   if (ftruncate(fd_, 0) == 0) static_cast<void>(!pwrite(fd_, holder.data(), holder.size(), 0));
 }

@@ -152,7 +152,7 @@ class Training {
     check_files();
   }
 
-  // What is not there is told before a step is laid out, which may take long.
+  // Reports missing files before a step is laid out, which may take long.
   void check_files() {
     const auto expect = [](const char* key, const std::string& path) {
       const bool tokens = fs::exists(path + ".idx") || fs::exists(fs::path(path).replace_extension(".idx"));
@@ -221,7 +221,7 @@ class Training {
 
   fs::path root() const { return fs::path(config_.experiment.directory) / config_.step.name; }
 
-  // Whether a run that loads this goes on with the run of the folder: from the last thing that it saved.
+  // Whether a run that loads this tag continues the folder's run: it is the last tag that was saved there.
   bool continues(const fs::path& tag) const {
     const std::vector<std::string> tags = complete_tags(root() / "checkpoints");
     std::error_code error;
@@ -243,7 +243,7 @@ class Training {
       result_.last_step = resume.from(e.resume_from);
       continues_ = newest && result_.last_step > 0;
     } else if (e.resume && !e.directory.empty()) {
-      continues_ = true;  // with what a run left that ended before its first checkpoint
+      continues_ = true;  // continues a run that ended before its first checkpoint
       if (!e.resume_ignore_no_checkpoint)
         throw std::invalid_argument(fmt::format("{}: no complete checkpoint to resume from", own.string()));
     }
@@ -256,7 +256,7 @@ class Training {
   void open_outputs() {
     const ExperimentConfig& e = config_.experiment;
     if (e.directory.empty()) return;
-    world_.barrier();  // all have loaded what moves now
+    world_.barrier();  // all ranks have loaded the files that are moved now
     if (folder_ && !continues_ && folder_->used())
       say(fmt::format("the run that was in {} is in {}", folder_->path().string(), folder_->set_aside().string()));
     if (world_.rank() == 0) metrics_ = std::make_unique<MetricsLog>(root(), result_.last_step, e.tensorboard);
@@ -292,7 +292,7 @@ class Training {
     return record;
   }
 
-  // Written down every so many steps, and where there is something to say of the validation.
+  // Records every log_every_n_steps-th step, the last one, and steps with a validation.
   void note(StepRecord record, bool last) {
     const std::int64_t every = std::max<std::int64_t>(1, config_.trainer.log_every_n_steps);
     if (record.step % every == 0 || last || !std::isnan(record.validation_loss)) {
@@ -304,7 +304,7 @@ class Training {
     result_.history.push_back(record);
   }
 
-  // Who computes long while the others wait: -1 if nobody stands out.
+  // The rank that computes long while the others wait; -1 if none stands out.
   std::int64_t slow_rank(double computing) {
     std::vector<double> all(static_cast<std::size_t>(world_.ranks()));
     world_.all_gather(&computing, all.data(), 1, kernels::DType::f64);

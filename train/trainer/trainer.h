@@ -16,7 +16,7 @@ namespace trellis::train {
 // Called on rank 0, but for `begin` and `stop`, which every rank calls. They run between steps.
 struct TrainerHooks {
   std::function<void(std::int64_t first_step)> begin = {};
-  std::function<void(const StepRecord&)> step = {};  // of the steps that are written down
+  std::function<void(const StepRecord&)> step = {};  // called for the steps that are recorded
   std::function<void(std::int64_t step, double loss)> validated = {};
   std::function<void(std::int64_t step)> saved = {};  // an asynchronous save has begun
   std::function<void(const std::string&)> say = {};

@@ -12,7 +12,7 @@
 namespace trellis::train {
 namespace {
 
-// What the configuration names, or the last three of the vocabulary.
+// The tokens that the configuration names, or the last three of the vocabulary.
 SpecialTokens special_tokens(const JobConfig& config) {
   const auto& said = config.data.special_tokens;
   const auto last = static_cast<std::int32_t>(config.step.model.vocab_size);

@@ -17,7 +17,7 @@ class Validation {
   // Every rank makes one. data: a program's own, or null. Throws invalid_argument where the data has fewer samples than
   // a batch.
   Validation(const JobConfig&, Job&, std::shared_ptr<const DataSource> data = {});
-  // The mean over at most so many batches, the same ones each time; -1: all of the share of those that the data has.
+  // The mean over at most so many batches, the same ones each time; -1: over `share` of the batches that the data has.
   double loss(std::int64_t most, double share = 1);
   std::int64_t batches() const { return batches_; }  // that the data has
 

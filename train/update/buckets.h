@@ -13,8 +13,9 @@ using Bucket = std::vector<std::size_t>;  // indices of tensors
 // all_reduce: a tensor that would overflow the bucket flushes it first; one of the cap or more goes alone.
 std::vector<Bucket> all_reduce_buckets(std::span<const std::size_t> bytes, std::size_t cap);
 
-// ZeRO-1's reduce_scatter: tensors are collected until they pass the cap. Where a tensor alone passes it, the pending
-// ones are under half of it and both together at most twice the cap, they go together; else the pending ones go first.
+// ZeRO-1's reduce_scatter: tensors are collected until they pass the cap. A tensor that alone passes the cap goes
+// together with the pending ones if these are under half of the cap and all at most twice the cap; else the pending
+// ones go first.
 std::vector<Bucket> reduce_scatter_buckets(std::span<const std::size_t> bytes, std::size_t cap);
 
 }  // namespace trellis::train

@@ -23,7 +23,8 @@ void GradientExchange::ready(Writer& w, const Parameter& p) {
   add(w, i, p.of_expert ? of_experts_ : pending_);
 }
 
-// The rules of buckets.h, tensor by tensor: what would flush before this one, flushes.
+// Applies the rules of buckets.h tensor by tensor: sends pending tensors first, if they do not go together with this
+// one.
 void GradientExchange::add(Writer& w, std::size_t i, Pending& pending) {
   std::vector<std::size_t> bytes;
   for (std::size_t each : pending) bytes.push_back(w.tensor(states_[each].parameter->gradient).bytes());

@@ -15,8 +15,8 @@ class GradientExchange {
 
   // The gradient is complete on this rank. A bucket that is full is sent, beside what is written next.
   void ready(Writer&, const Parameter&);
-  // What remains is sent; then everything is waited for. Gradients that are partial sums over the tensor axis, or
-  // shared by stages, are summed first.
+  // Sends what remains, then waits for everything. Gradients that are partial sums over the tensor axis, or shared by
+  // stages, are summed first.
   void finish(Writer&, const std::vector<const Parameter*>& tied);
 
  private:
@@ -27,7 +27,7 @@ class GradientExchange {
   bool zero_;
   const std::vector<ParameterState>& states_;
   std::vector<bool> sent_;
-  Pending pending_, of_experts_;  // which are summed over other ranks
+  Pending pending_, of_experts_;  // of_experts_ are summed over other ranks
   std::vector<int> tickets_;
 };
 

@@ -40,7 +40,7 @@ void write_moments(Writer& w, const Update& u, std::size_t i) {
             });
 }
 
-// Over the ranks that have other rows of the same parameters.
+// Adds up over the ranks that have other rows of the same parameters.
 void sum_shards(Writer& w, const Update& u) {
   if (w.shape().expert == 1) {
     if (size_of(w.shape(), Axis::sharding) > 1) w.all_reduce("lamb_sums_data", replica_axis(w.shape()), u.sums);

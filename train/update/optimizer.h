@@ -9,7 +9,7 @@
 namespace trellis::train {
 
 // With ZeRO-1: which parameters are gathered together after the update, those of one block at most. A bucket is waited
-// for in the next step, where the block begins. `ends`: how many parameters there are with the end of each block.
+// for in the next step, where the block begins. `ends`: how many parameters there are up to the end of each block.
 struct ParameterBucket {
   std::vector<std::size_t> states;
   int ticket = 0;

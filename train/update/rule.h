@@ -17,7 +17,7 @@ struct Update;
 
 struct UpdateRule {
   std::string name;
-  bool second_moment = true;  // beside the first
+  bool second_moment = true;  // in addition to the first
   // Before any parameter is written; for what needs sums over whole parameters. May be empty.
   std::function<void(Writer&, Update&)> prepare = {};
   // One parameter's update.

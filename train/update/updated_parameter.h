@@ -1,4 +1,4 @@
-// What an update rule writes from: the update of a step, and of it one parameter with what the optimizer keeps for it.
+// The input of an update rule: the update of a step, and one of its parameters with what the optimizer keeps for it.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct Update {
   TensorId sums = no_tensor;  // what prepare() wrote for the parameters, if it did
 };
 
-// Elements that follow each other here and in the whole tensor, as the kernels take them: random bits are counted in
-// the whole.
+// Elements that follow each other here and in the whole tensor, as the kernels take them. Random bits are numbered by
+// an element's place in the whole.
 struct UpdateRun {
   kernels::Weights weights;
   kernels::Gradient gradient;

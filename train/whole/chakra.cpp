@@ -20,8 +20,8 @@ constexpr std::uint32_t data_deps = 5;         // ASTRA-sim does not wait for wh
 constexpr std::int32_t first_shift = 1 << 20;  // tags of shifts come after those of the pipeline's messages
 enum class NodeType : std::uint8_t { compute = 4, send = 5, receive = 6, collective = 7 };
 
-// AttributeProto: a name, and a value in the field of its type. Chakra's own reader looks into one field for each name
-// and takes another one's value for 0.
+// AttributeProto: a name, and a value in the field of its type. Chakra's own reader looks into one field for each name,
+// and reads 0 if the value is in another one.
 void put_number(Node& node, std::string_view name, std::uint32_t field, std::uint64_t value) {
   Node a;
   a.text(1, name);
@@ -42,7 +42,7 @@ void put_attribute(Node& node, std::string_view name, std::string_view value) {
   node.message(10, a);
 }
 
-// ASTRA-sim wants a number: of an axis and a group's first rank.
+// ASTRA-sim names groups by numbers. An axis and a group's first rank make one.
 std::int64_t number_of(Axis axis, const Group& group, const Mesh& mesh) {
   return std::int64_t{static_cast<std::uint8_t>(axis)} * mesh.ranks() + group.front() + 1;
 }
@@ -58,7 +58,7 @@ class Trace {
   std::string run() {
     for (const Operation& o : step_.program.operations) {
       if (o.kind == Operation::Kind::wait) {
-        if (o.ahead) continue;  // for what the step before began
+        if (o.ahead) continue;  // it waits for what the step before began
         const std::vector<std::uint64_t>& begun = tickets_.at(o.ticket);
         after_.insert(after_.end(), begun.begin(), begun.end());
         continue;
@@ -104,7 +104,7 @@ class Trace {
     return node;
   }
 
-  // What runs beside other operations follows the one before it; the rest also follow what was waited for.
+  // An operation that runs beside others follows the one before it; any other also follows what was waited for.
   void end(Node& node, const Operation& o) {
     for (std::uint64_t before : last_) node.number(data_deps, before);
     if (o.ticket == 0)

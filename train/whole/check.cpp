@@ -37,7 +37,8 @@ std::string compared(const StepProgram& a, const StepProgram& b, std::size_t sta
 
 }  // namespace
 
-// By what a tensor rank has of heads and vocabulary, where these are shared out unevenly; numbered as they come.
+// Ranks of one class have the same pipeline stage and equal numbers of heads and of vocabulary entries, which tensor
+// ranks may have unevenly. Classes are numbered in the order of tensor ranks.
 std::size_t class_of(const StepConfig& c, const Mesh& mesh, Rank rank) {
   const Rank tensor = mesh.shape().tensor;
   const HeadCounts heads{c.model.num_attention_heads, c.model.kv_heads()};

@@ -9,10 +9,10 @@
 
 namespace trellis::train {
 
-// One rank of each class: of each stage the first one and then, where tensor ranks do not all have as many heads, of
-// each stage the first that has fewer, as of the vocabulary. Ranks of a class differ in which part of a tensor they
-// have, not in what they do; check_classes holds the last ranks of classes against this. `cached`, `order`: as in
-// lay_out.
+// The steps of one rank of each class: first the first rank of each stage; then, if tensor ranks differ in how many
+// heads or vocabulary entries they have, the first rank of each stage with other numbers. Ranks of a class differ in
+// which part of a tensor they have, not in what they do; check_classes compares each class's last rank with this one.
+// `cached`, `order`: as in lay_out.
 std::vector<RankStep> classes_of(const StepConfig&, Rank world, Purpose = Purpose::train, std::size_t cached = 0,
                                  const PipelineSchedule* order = nullptr);
 
@@ -20,7 +20,7 @@ std::vector<RankStep> classes_of(const StepConfig&, Rank world, Purpose = Purpos
 std::size_t class_of(const StepConfig&, const Mesh&, Rank);
 
 // Empty, or the stage and first operation in which two ranks of one class differ in what they exchange.
-// `like`: by class, the one whose program it has as well, if it was not laid out itself; empty: all were.
+// `like`: by class, the class that was laid out in its place, or itself; empty: all were laid out.
 std::string check_classes(const StepConfig&, Rank world, const std::vector<RankStep>& classes,
                           const PipelineSchedule* order = nullptr, const std::vector<std::size_t>& like = {});
 

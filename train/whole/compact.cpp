@@ -39,8 +39,8 @@ std::vector<std::vector<bool>> shared_with_others(const ExecutionGraph& graph) {
   return shared;
 }
 
-// A class's step whose micro-batches come in turn, cut into what stands before the slots, each slot, and what comes
-// after them. Operations that are waits are no tasks.
+// A class's step whose micro-batches come in turn, cut into ranges of tasks: those before the slots, each slot, and
+// those after them. Operations that are waits are no tasks.
 class LaidOut {
  public:
   LaidOut(const RankStep& step, const ExecutionGraph& graph, std::size_t of,
@@ -59,7 +59,7 @@ class LaidOut {
     add(static_cast<std::uint32_t>(tasks_.size()));
     for (std::size_t i = 0; i < ranges_.size(); ++i)
       stretches_.push_back(i > 0 && i + 1 < ranges_.size() ? stretch(i) : nullptr);
-    std::vector<std::uint32_t> inputs;  // of the micro-batch in between: each has its own
+    std::vector<std::uint32_t> inputs;  // of the micro-batch in between; every micro-batch has its own
     for (const auto* list : {&step.tokens, &step.labels, &step.types, &step.next, &step.starts, &step.counted})
       if (list->size() > 1) inputs.push_back(static_cast<std::uint32_t>((*list)[1]));
     for (std::uint32_t t : inputs) bytes_.input += static_cast<std::int64_t>(graph.bytes(graph.classes[of].tensors[t]));
@@ -83,7 +83,7 @@ class LaidOut {
   const StageBytes& bytes() const { return bytes_; }
   std::int64_t main_before(std::uint32_t task) const { return main_before_[task]; }  // -1: none
 
-  // The range for a slot that a rank comes to for the n-th time, of all its micro-batches.
+  // The range for a slot that a rank runs for the `time`-th time of `all`, counted from 0.
   std::size_t range_of(const Slot& slot, std::size_t time, std::size_t all) const {
     const auto& alike = of_slots_.at({slot.action, slot.chunk});
     if (time == 0) return alike[0];
@@ -180,7 +180,7 @@ class Writing {
     own.reads.clear(), own.writes.clear();
     own.name = renamed(own.name, slot);
     if (slot && (own.kind == GraphTask::Kind::send || own.kind == GraphTask::Kind::receive)) address(own, *slot);
-    // What runs beside the main stream begins when that has come so far; its last task is another one here.
+    // A task beside the main stream waits for the main stream's latest task, which is another one in this order.
     for (std::uint32_t& before : own.after)
       before =
           own.stream != 0 && laid_.main_before(number) == before ? static_cast<std::uint32_t>(last_) : place_[before];
@@ -188,7 +188,7 @@ class Writing {
     put(std::move(own), -1);
   }
 
-  // As LayingOut::message() has it.
+  // Sets peer and label as LayingOut::message() does.
   void address(GraphTask& t, const Slot& slot) const {
     const bool forward = slot.action == Action::send_forward || slot.action == Action::receive_forward;
     const bool send = t.kind == GraphTask::Kind::send;
@@ -211,15 +211,15 @@ class Writing {
   std::vector<GraphTask>& tasks_;
   std::vector<std::int32_t>& stands_;
   SlotMemory memory_;
-  std::vector<std::int32_t> own_;     // by range: its stretch; -1: it has not come yet, or is none
+  std::vector<std::int32_t> own_;     // by range: its stretch; -1: not yet written, or no stretch
   std::vector<std::uint32_t> place_;  // of each task, where it was last written
   std::int64_t last_ = -1;            // task of the main stream
 };
 
-// One step of each kind of stage: those in between that have as many layers do the same.
+// One step of each kind of stage. Inner stages with equally many layers do the same.
 struct Kinds {
-  std::vector<RankStep> classes;  // of a class that is like an earlier one, without a program
-  std::vector<std::size_t> like;  // by class
+  std::vector<RankStep> classes;  // a class that is like an earlier one has no program here
+  std::vector<std::size_t> like;  // by class: the class that it is like, or itself
 };
 
 Kinds kinds_of(const StepConfig& config, Rank world, const Derived& derived, const PipelineSchedule& turns) {
@@ -238,7 +238,7 @@ Kinds kinds_of(const StepConfig& config, Rank world, const Derived& derived, con
         alone = alone || stage == 0 || stage + 1 == turns.shape.stages();
         kind.push_back(
             static_cast<std::size_t>(std::ranges::count(derived.stage_of_layer, static_cast<std::size_t>(stage))));
-        // A message to itself is none.
+        // A rank that has both stages sends no message.
         kind.push_back(stage > 0 && turns.rank_of(stage - 1) == p);
       }
       const std::size_t like = alone ? of : known.try_emplace(kind, of).first->second;

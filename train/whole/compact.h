@@ -15,21 +15,21 @@
 
 namespace trellis::train {
 
-// What a stage that is all of a rank takes of its memory.
+// The memory of a rank that has one stage.
 struct StageBytes {
   std::int64_t lasting = 0;    // through the whole step
   std::int64_t optimizer = 0;  // of that, what ZeRO-1 shares out
-  std::int64_t input = 0;      // of that, each micro-batch that is neither the first nor the last
+  std::int64_t input = 0;      // of that, for each micro-batch that is neither the first nor the last
   std::map<Action, std::array<SlotBytes, 3>> slots = {};  // of the first micro-batch, one in between, the last
 };
 
 struct CompactStep {
   schedule::ExecutionGraph graph;  // without tensors
-  schedule::Stretches stretches;   // of its tasks: a pass of a micro-batch is one task where no other class takes part
+  schedule::Stretches stretches;   // of its tasks: a micro-batch's pass is one task if no other class takes part
   std::vector<schedule::PeakMemory> memory;  // by class; `task` is the graph's
   MeshShape shape;
   std::size_t micro_batches = 1, laid_out = 1;
-  std::vector<StageBytes> stages;  // likewise, of ranks of one stage
+  std::vector<StageBytes> stages;  // by class, if each rank has one stage
   double flops = 0;                // of all ranks: the model's own, recomputation left out
   std::string fault;  // of ranks of a class that do not do the same (check_classes); empty: none, or it was not checked
 };

@@ -72,7 +72,7 @@ void Generation::make(std::unique_ptr<Pass>& pass, std::size_t tokens) {
                                         Lasting::parameters_elsewhere);
       });
   if (pass == one_) return;
-  // Parameters, and what attention keeps.
+  // Shares parameters, and the keys and values that attention keeps, with the one-token pass.
   const std::vector<Tensor>& there = one_->step.program.tensors;
   for (std::size_t i = 0; i < pass->step.program.tensors.size(); ++i) {
     const Tensor& t = pass->step.program.tensors[i];

@@ -23,7 +23,7 @@ class Generation {
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
-  // Whose parameters are to be loaded.
+  // The step and the runner whose parameters are to be loaded.
   const RankStep& step() const;
   Runner& runner();
 
@@ -33,8 +33,8 @@ class Generation {
   void restart() { length_ = 0; }
   std::size_t length() const { return length_; }  // of what was fed
 
-  // Feeds the prompt and then what is chosen, until there are `count` tokens or one of `ends`, which is the last one
-  // then. told: of each token, on every rank.
+  // Feeds the prompt and then each chosen token, until there are `count` tokens or one of `ends`, which is then the
+  // last one. told: called with each token, on every rank.
   std::vector<std::int32_t> generate(std::span<const std::int32_t> prompt, std::size_t count, const Sampling&,
                                      std::span<const std::int32_t> ends = {},
                                      const std::function<void(std::int32_t)>& told = {});
@@ -49,8 +49,8 @@ class Generation {
   ccl::Communicator& world_;
   std::size_t capacity_;
   int threads_;
-  std::unique_ptr<Pass> one_;   // of a token
-  std::unique_ptr<Pass> many_;  // of a piece of the prompt, made when there is one; memory that lasts is that of one_
+  std::unique_ptr<Pass> one_;   // for one token
+  std::unique_ptr<Pass> many_;  // for a piece of the prompt, made when needed; shares the lasting memory of one_
   std::size_t length_ = 0;
 };
 

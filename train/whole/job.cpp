@@ -91,7 +91,7 @@ void Job::fill(const Parameter& p, const Values& value) {
 void put_batch(const RankStep& step, Runner& runner, std::size_t micro, const MicroBatch& from) {
   const std::size_t batch = step.config.micro_batch_size;
   const SequencePart all = sequence_part(step.config.seq_length, step.mesh.shape(), step.place), one{.whole = 1};
-  // Sequences of numbers, of which the rank's are put down position by position.
+  // Copies this rank's positions from whole sequences; sequences alternate within a position.
   const auto put = [&](const std::vector<TensorId>& to, const std::int32_t* numbers, const SequencePart& part,
                        const char* what) {
     if (to.empty()) return;

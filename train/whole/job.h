@@ -22,8 +22,8 @@ struct RankStep;
 // Splits the world into the communicators that the step's program uses. Every rank of the world calls it.
 std::map<Axis, std::shared_ptr<ccl::Communicator>> communicators_for(const RankStep&, ccl::Communicator& world);
 
-// A micro-batch, each sequence after the other. types and next: of models of pairs, with the types of tokens, and by
-// sequence 0 where the second part follows, else 1.
+// A micro-batch, one sequence after the other. types and next are for models of pairs: the type of each token, and for
+// each sequence 0 if its second part follows the first, else 1.
 struct MicroBatch {
   const std::int32_t *tokens = nullptr, *labels = nullptr;
   const std::int32_t *types = nullptr, *next = nullptr;

@@ -28,7 +28,7 @@ std::int32_t chosen_token(std::span<const float> logits, const Sampling& s, std:
   const auto logit = [&](std::int32_t token) { return static_cast<double>(logits[static_cast<std::size_t>(token)]); };
   std::ranges::stable_sort(tokens, [&](std::int32_t a, std::int32_t b) { return logit(a) > logit(b); });
   if (s.top_k > 0 && s.top_k < tokens.size()) tokens.resize(s.top_k);
-  std::vector<double> sums;  // of the probabilities up to each one, times their sum
+  std::vector<double> sums;  // of the probabilities up to each token, not normalized
   for (double sum = 0; std::int32_t token : tokens)
     sums.push_back(sum += std::exp((logit(token) - logit(tokens[0])) / s.temperature));
   const double enough = s.top_p * sums.back();

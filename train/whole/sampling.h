@@ -8,8 +8,8 @@ namespace trellis::train {
 
 struct Sampling {
   double temperature = 0;  // 0: the most probable one
-  std::size_t top_k = 0;   // of so many of the most probable ones; 0: of all
-  double top_p = 1;        // of the fewest whose probabilities are this much together
+  std::size_t top_k = 0;   // only so many of the most probable tokens are drawn from; 0: all
+  double top_p = 1;        // only the fewest tokens whose probabilities add up to this
   std::uint64_t seed = 1234;
 
   void check() const;  // throws invalid_argument

@@ -1,4 +1,4 @@
-// What a class holds while it passes ranges of its tasks in another order, some of them many times.
+// The memory of a class that runs ranges of its tasks in another order, some of them many times.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct TaskRange {
   std::uint32_t first = 0, end = 0;
 };
 
-// Bytes against what is there before a range: at most while it is passed, and after it.
+// Bytes relative to those before a range: the most while the range runs, and those after it.
 struct SlotBytes {
   std::int64_t most = 0, after = 0;
 };
@@ -21,9 +21,9 @@ class SlotMemory {
  public:
   SlotMemory(const schedule::ExecutionGraph& graph, const schedule::RankClass& of) : graph_(graph), of_(of) {}
 
-  // `ranges`: all tasks. Of the tensors `repeated`, so many more are there as well.
+  // `ranges`: all tasks. `more` further copies of the tensors `repeated` are held as well.
   void find(const std::vector<TaskRange>& ranges, const std::vector<std::uint32_t>& repeated, std::size_t more);
-  void pass(std::size_t range, std::uint32_t task);  // `task`: what it is called where the peak is told
+  void pass(std::size_t range, std::uint32_t task);  // `task`: what PeakMemory::task is if the peak is here
   schedule::PeakMemory peak() const { return peak_; }
   SlotBytes bytes_of(std::size_t range) const { return {profiles_[range].most.back(), profiles_[range].after.back()}; }
   std::int64_t now(std::size_t category) const { return now_[category]; }
@@ -32,7 +32,7 @@ class SlotMemory {
  private:
   using Amounts = std::vector<std::int64_t>;  // by category, and last the sum
   struct Profile {
-    Amounts most, after;  // against what is there before it
+    Amounts most, after;  // relative to what is held before it
     std::uint32_t at = 0;
   };
 

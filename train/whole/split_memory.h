@@ -1,4 +1,4 @@
-// What a schedule that splits weights' gradients off holds more than 1F1B.
+// How much more memory a schedule that splits off weights' gradients holds than 1F1B.
 #pragma once
 
 #include <string>

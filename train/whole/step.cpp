@@ -164,7 +164,7 @@ class LayingOut {
                                               model.experts ? "1 or more" : "0", model.name));
   }
 
-  // Each name fits a projection: every stage has whole layers, so that it knows all of them.
+  // Checks that each target names a projection. Every stage has whole layers, so it knows all projections.
   void check_adapters() const {
     constexpr const char* key = "model_alignment_strategy.peft.target_modules";
     const LoraConfig& lora = step_.config.lora;
@@ -177,7 +177,7 @@ class LayingOut {
         throw std::invalid_argument(fmt::format("{} has '{}': {}", key, target, expected));
   }
 
-  // A model of somebody's may not know of it.
+  // A model that is registered from outside may not support cut attention.
   void check_cut() const {
     const auto reads = [&](const Operation& o) { return std::ranges::find(o.reads, step_.starts[0]) != o.reads.end(); };
     if (!step_.starts.empty() && std::ranges::none_of(step_.program.operations, reads))
@@ -186,7 +186,7 @@ class LayingOut {
                       step_.config.model.architecture));
   }
 
-  // Likewise, and models whose loss is no mean over positions.
+  // Such a model may not support a context axis, nor do models whose loss is no mean over positions.
   void check_context() const {
     if (mesh_.shape().context == 1) return;
     const auto exchanges = [](const Operation& o) {
@@ -253,7 +253,7 @@ class LayingOut {
                                        : c.weight) = std::llround(flops);
   }
 
-  // A micro-batch after the other, through all stages: nobody can wait in a circle.
+  // One micro-batch after the other goes through all stages, so that ranks cannot wait in a circle.
   void pass_forward() {
     for (std::int32_t m = 0; m < schedule_.shape.micro_batches; ++m)
       for (std::int32_t c = 0; c < schedule_.shape.chunks; ++c) {
@@ -267,7 +267,7 @@ class LayingOut {
       }
   }
 
-  // What the step before gathers beside this one, and the block needs.
+  // Waits for those of the block's parameters that the step before gathers while this one runs.
   void wait_for(const std::vector<const Parameter*>& owned) {
     for (const ParameterBucket& bucket : gathered_) {
       const auto owns = [&](std::size_t i) {
@@ -356,7 +356,7 @@ class LayingOut {
   }
 
   Purpose purpose_;
-  std::size_t cached_;  // of generation
+  std::size_t cached_;  // generation: the most positions
   Derived derived_;
   PipelineSchedule schedule_;
   Mesh mesh_;

@@ -26,12 +26,12 @@ struct RankStep {
   // For each micro-batch, i32, positions x batch: the first positions of all sequences, then the second ones, and so
   // on; of a context axis the rank's own positions. Empty on stages that do not read them.
   std::vector<TensorId> tokens, labels;
-  std::vector<TensorId> types, next;  // of models of pairs: by token; by sequence
-  std::vector<TensorId> counted;      // of a context axis: labels that count, of all its ranks; one i32
-  std::vector<TensorId> starts;       // of cut attention: the first position that each token sees
+  std::vector<TensorId> types, next;  // models of pairs: a type for each token; `next` for each sequence
+  std::vector<TensorId> counted;      // with a context axis: one i32, how many labels count on all its ranks
+  std::vector<TensorId> starts;       // with cut attention: the first position that each token sees
   TensorId loss = no_tensor;          // one f64: the mean over all micro-batches and data-parallel ranks, on every rank
   TensorId norm = no_tensor;          // one f64: of the gradients, before clipping; no_tensor where clipping is off
-  TensorId logits = no_tensor;        // of generation, on ranks of the last stage: f32, batch x vocabulary
+  TensorId logits = no_tensor;        // generation, on ranks of the last stage: f32, batch x vocabulary
   Rank kv_copies = 1;
   bool tied = false;  // first and last stage hold copies of a weight
   std::size_t micro_batches = 1;

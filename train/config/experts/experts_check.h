@@ -9,7 +9,7 @@ namespace trellis::train {
 // what was expected.
 void check_experts(const StepConfig&, Rank data);
 
-// How tokens are taken to go to experts where memory and time are told before anything runs; empty without experts.
+// Words for the routing that predictions of memory and time assume; empty without experts.
 std::string routing_words(const StepConfig&);
 
 }  // namespace trellis::train

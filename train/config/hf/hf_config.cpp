@@ -52,7 +52,7 @@ bool has_experts(const ModelConfig& m) { return m.architecture == "mixtral" || m
 
 bool is_phi(const ModelConfig& m) { return m.architecture == "phi3"; }
 
-// Grouped queries.
+// Families with grouped queries.
 bool is_llama_like(const ModelConfig& m) { return m.architecture == "llama" || is_phi(m) || has_experts(m); }
 
 constexpr const char* rope_fields[] = {
@@ -60,7 +60,7 @@ constexpr const char* rope_fields[] = {
     "beta_fast",      "beta_slow",       "attention_factor", "mscale",
     "mscale_all_dim", "truncate",        "short_factor",     "long_factor"};
 
-// By rope_parameters, or by rope_scaling with what stands beside it, as files had it before.
+// Reads rope_parameters, or, in older files, rope_scaling and the fields beside it.
 void apply_rope(JobConfig& c, const json& said) {
   if (!is_none(said, "rope_theta")) put(c, "model.rope_theta", said["rope_theta"]);
   if (!is_none(said, "partial_rotary_factor")) put(c, "model.rotary_percentage", said["partial_rotary_factor"]);
@@ -73,7 +73,7 @@ void apply_rope(JobConfig& c, const json& said) {
   put(c, "model.rope_scaling.rope_type", type);
   for (const char* field : rope_fields)
     if (!is_none(rope, field)) put(c, fmt::format("model.rope_scaling.{}", field).c_str(), rope[field]);
-  // Without one, it is how much longer sequences are than they were.
+  // Without a given factor, it is the ratio of the longest sequence to the original one.
   RopeScaling& scaling = c.step.model.rope_scaling;
   if (type == "longrope" && !is_none(said, "original_max_position_embeddings"))
     put(c, "model.rope_scaling.original_max_position_embeddings", said["original_max_position_embeddings"]);
@@ -84,7 +84,8 @@ void apply_rope(JobConfig& c, const json& said) {
   if (!is_none(rope, "partial_rotary_factor")) put(c, "model.rotary_percentage", rope["partial_rotary_factor"]);
 }
 
-// How many positions attention sees: of mistral always, of qwen where it is asked for. Of some layers alone: refused.
+// How many positions attention sees. Mistral's kin always use sliding_window, qwen only with use_sliding_window. A
+// window in only some of the layers is refused.
 void apply_window(JobConfig& c, const json& said, const std::string& type) {
   const bool always = type == "mistral" || type == "mixtral" || type == "phi3";
   if (is_none(said, "sliding_window") || (!always && !said.value("use_sliding_window", false))) return;
@@ -124,7 +125,7 @@ std::string apply_json(JobConfig& c, const json& said) {
   return dropped == 0 ? "" : fmt::format("embd_pdrop {} has no effect here: embeddings are not dropped", dropped);
 }
 
-// A field's value as JSON: of the settings' texts, numbers and truths are such.
+// The text of a setting as a JSON value: numbers and booleans parse as JSON, any other text is a string.
 json value_of(const std::string& text) {
   const json parsed = json::parse(text, nullptr, false);
   return parsed.is_discarded() ? json(text) : parsed;
@@ -146,7 +147,7 @@ json rope_of(const ModelConfig& m) {
   return rope;
 }
 
-// The rope of older readers, and of newer ones.
+// Writes the fields of rotary positions twice, for older readers and for newer ones.
 void put_rope(json& said, const ModelConfig& m) {
   json rope = rope_of(m);
   if (is_phi(m)) {
@@ -177,7 +178,7 @@ json made(const StepConfig& config) {
       said[theirs] = value_of(found->second);
   for (const HfExpected& e : family.expected) said[e.field] = e.served[0];
   said["initializer_range"] = model.initializer_range;
-  // What may be left to others here is a number there.
+  // Settings whose 0 here means a value taken from others are written as that value.
   const bool gpt2 = model.architecture == "gpt3";
   said[gpt2 ? "n_inner" : "intermediate_size"] = model.inner();
   const bool grouped = is_llama_like(model);

@@ -12,11 +12,11 @@ namespace trellis::train {
 // empty: nothing. Throws invalid_argument that names file, field, value and what was expected.
 std::string apply_hf_config(JobConfig&, const std::filesystem::path&);
 
-// The same of the file's text, whose name is for errors.
+// The same for the text of a file. `name` is the file's, for errors.
 std::string apply_hf_text(JobConfig&, const std::string& name, const std::string& text);
 
-// The text of a config.json for the model. base: another one, whose other fields stay; empty: none. type: of the
-// weights, "bfloat16".
+// The text of a config.json for the model. base: the text of an earlier one, whose other fields are kept; empty: none.
+// type: the type of the weights, such as "bfloat16".
 std::string hf_config_text(const StepConfig&, const std::string& base, const std::string& type);
 
 }  // namespace trellis::train

@@ -43,7 +43,8 @@ HfFamily of_phi3() {
   return f;
 }
 
-// Of Llama's kin, with experts in place of perceptrons. theirs: the names of how many there are.
+// A family like Llama's with experts in place of perceptrons. theirs: fields that families name differently, such as
+// the number of experts.
 HfFamily with_experts(const char* type, const char* class_name, Fields theirs) {
   HfFamily f = of_llama(type, class_name);
   f.architecture = type;

@@ -13,7 +13,7 @@ struct HfField {
   const char *theirs, *ours;  // "n_embd", "model.hidden_size"
 };
 
-// A field that these layers compute with one value alone.
+// A field that is supported only with the values in `served`.
 struct HfExpected {
   const char* field;
   std::vector<nlohmann::json> served;  // the first is the default
@@ -22,7 +22,7 @@ struct HfExpected {
 
 struct HfFamily {
   const char *type, *architecture;  // model_type, and what it is here
-  const char* class_name;           // of "architectures"
+  const char* class_name;           // in the field "architectures"
   std::vector<HfField> fields;
   std::vector<HfExpected> expected;
   bool tied;       // word embeddings, where the file does not say

@@ -18,8 +18,8 @@ struct Head {
   std::size_t sequence, number;
 };
 
-// Heads of keys of all sequences, in shares of threads: body(slot, head) for each head that they serve. A head of keys
-// is one thread's, so that its gradient's sums have one order.
+// Shares out the key heads of all sequences among threads, which call body(slot, head) for each head that a key head
+// serves. One thread has all of a key head, so that its gradient is summed in one order.
 template <class Body>
 void each_head(const AttentionShape& s, int threads, const Body& body) {
   std::atomic<std::size_t> slots = 0;
@@ -38,14 +38,14 @@ void each_head(const AttentionShape& s, int threads, const Body& body) {
                     });
 }
 
-// Probabilities of queries that follow each other over keys that do; `whole`: positions of a sequence.
+// The probabilities of a run of consecutive queries over a run of consecutive keys. `whole`: positions of a sequence.
 struct ProbabilityBlock {
   std::size_t whole;
   std::size_t query, queries;  // the position of the first, and how many
   std::size_t key, keys;
 };
 
-// What dropout makes of a block: from may be to.
+// Applies dropout to a block. `from` may be `to`.
 void drop(const float* from, float* to, const Head&, const ProbabilityBlock&, const ProbabilityDropout&);
 
 // A block of f32 as a factor for products in `type`: itself, or cast into `room`.

@@ -16,7 +16,7 @@ namespace {
 using kernels::DType;
 using kernels::Factor;
 
-// A block of queries, and the keys that they may see: so many from `from` on.
+// A block of queries, and the keys that they may see: `keys` of them from `from` on.
 struct Block {
   std::size_t first, queries, from, keys;
   std::size_t kv(const Head& h) const { return h.kv + from * h.kv_stride; }
@@ -42,7 +42,7 @@ ProbabilityBlock probabilities_of(const AttentionShape& s, const Block& b) {
   return {s.sequence, b.first, b.queries, b.from, b.keys};
 }
 
-// Keys before a query's window: the first query's window begins with the block's first key.
+// Hides the keys before each query's window. The first query's window begins with the block's first key.
 void hide_before_window(float* scores, const AttentionShape& s, const Block& b) {
   for (std::size_t q = 0; q < b.queries; ++q) {
     const std::size_t seen = s.before + b.first + q + 1;
@@ -110,7 +110,7 @@ void attention_gradient(DType type, const AttentionShape& s, const void* dout, c
     probabilities(type, s, h, b, q, k, starts, p);
     kernels::matmul({b.queries, b.keys, s.head_size}, type, grad, {element(type, v, b.kv(h)), h.kv_stride, true},
                     DType::f32, dp, b.keys);
-    // Values were weighted by what dropout left of the probabilities; these were not, when softmax made them.
+    // The forward pass weighted values by the probabilities after dropout. softmax's gradient needs those before it.
     float* const weights = dropout.rate > 0 ? static_cast<float*>(dp_room) : p;
     if (dropout.rate > 0) {
       drop(p, weights, h, probabilities_of(s, b), dropout);

@@ -18,7 +18,7 @@ struct AttentionShape {
   std::size_t kv_heads = 1;  // each serves heads / kv_heads of the heads
   std::size_t head_size = 0;
   bool causal = true;
-  std::size_t window = 0;  // of causal: keys that a query sees, its own too; 0: all before
+  std::size_t window = 0;  // if causal: keys that a query sees, its own too; 0: all before
   std::size_t before = 0;  // keys before the first query: k and v have so many rows of tokens more
 
   std::size_t keys() const { return before + sequence; }

@@ -19,8 +19,8 @@ using kernels::Factor;
 
 constexpr float nothing = -std::numeric_limits<float>::infinity();
 
-// Queries and keys that follow each other, of which each query sees some. `first_row`, `first_key`: of the queries and
-// keys here, counted by positions.
+// A run of consecutive queries and a run of consecutive keys, of which each query sees some. `first_row`, `first_key`:
+// where the runs begin among the queries and keys that are here, in positions.
 struct PartBlock {
   ProbabilityBlock p;
   std::size_t first_row, first_key;
@@ -29,7 +29,7 @@ struct PartBlock {
 
 float scale_of(const AttentionShape& s) { return static_cast<float>(1 / std::sqrt(static_cast<double>(s.head_size))); }
 
-// The keys of the whole that a query sees, from .. to.
+// The positions from .. to of the whole sequence whose keys a query sees.
 std::pair<std::size_t, std::size_t> seen_by(const AttentionPart& a, std::size_t query, std::size_t start) {
   const AttentionShape& s = a.shape;
   if (!s.causal) return {0, a.keys.whole};
@@ -68,8 +68,8 @@ struct Rows {
         log((b.first_row * s.batch + h.sequence) * s.heads + h.number) {}
 };
 
-// The probabilities among the block's keys, and the logarithm of what they were divided by, row by row. Of a row that
-// sees none these are 0 and `nothing`.
+// The probabilities among the block's keys, and the logarithm of what they were divided by, row by row. For a row that
+// sees no key these are 0 and `nothing`.
 void block_probabilities(DType type, const AttentionPart& a, const Head& h, const PartBlock& b, const void* q,
                          const void* k, const std::int32_t* starts, float* p, float* logs) {
   const AttentionShape& s = a.shape;

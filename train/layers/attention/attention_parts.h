@@ -1,7 +1,7 @@
 // Attention in parts: the queries of one context rank over the keys of another, whose results are joined. What a part
 // adds is weighted by its share of each row's sum of exponentials, so that after the last part the result is that of
-// all keys together; each row's logarithm of the sum goes with it. The backward pass makes the probabilities again of
-// these.
+// all keys together; each row's logarithm of the sum is kept beside it. The backward pass computes the probabilities
+// again from these logarithms.
 #pragma once
 
 #include "train/layers/attention/attention_core.h"
@@ -18,13 +18,13 @@ struct AttentionPart {
 // Scratch of both functions below, in f32 elements.
 std::size_t attention_part_scratch(const AttentionPart&);
 
-// out (f32, as q) and logs (f32, rows x heads) become those of this part's keys and of those before. starts: the first
-// position of the whole that each row sees; null: 0. Threads and types are as of attention().
+// Updates out (f32, as q) and logs (f32, rows x heads), so that they cover this part's keys and those before. starts:
+// the first position of the whole that each row sees; null: 0. Threads and types are as for attention().
 void attention_part(kernels::DType, const AttentionPart&, const void* q, const void* k, const void* v, float* out,
                     float* logs, float* scratch, int threads = 1, const ProbabilityDropout& = {},
                     const std::int32_t* starts = nullptr);
 
-// By row and head, the sum of dout x out: what softmax's gradient takes off.
+// By row and head, the sum of dout x out, which softmax's gradient subtracts.
 void attention_offsets(kernels::DType, const AttentionShape&, const void* dout, const void* out, float* offsets);
 
 // dq (f32, as q) becomes the sum over this part and those before; dk and dv, f32 as k and v, are of this part alone.

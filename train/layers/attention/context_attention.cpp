@@ -16,7 +16,7 @@ std::byte* shifted(const Memory& at, TensorId t, DType type, std::size_t element
 
 }  // namespace
 
-// The keys that are here in so many-th place: this rank's own come first, then those of the rank before it.
+// The part whose keys are here in step `step` of the ring: first this rank's own, then those of the rank before it, ...
 AttentionPart ContextAttention::part(Rank step) const {
   SequencePart keys = own;
   keys.rank = (own.rank + own.ranks - step) % own.ranks;
@@ -66,7 +66,7 @@ int ContextAttention::pass_on(Writer& w, const char* name, const std::array<Tens
   return w.begin(name, std::move(e));
 }
 
-// Joins `parts` parts, from the first-th on, to out and logs.
+// Joins `parts` parts, beginning with number `first`, to out and logs.
 void ContextAttention::attend(Writer& w, const Inputs& in, TensorId k, TensorId v, Rank first, Rank parts, TensorId out,
                               TensorId logs) const {
   const DType type = w.tensor(in.q).type;

@@ -19,7 +19,7 @@ struct ContextAttention {
   bool ring = true, flash = false;
   double dropout = 0;
 
-  // Of a micro-batch: q, k and v of this rank's positions, turned.
+  // A micro-batch's q, k and v for this rank's positions, after rotary positions were applied.
   struct Inputs {
     TensorId q, k, v, starts;
     std::function<ProbabilityDropout(const StepInputs&)> drops;

@@ -37,7 +37,7 @@ void Experts::choose(Writer& w, TensorId logits, Saved& s) const {
   w.all_to_all("counts", Axis::expert_model, s.counts, s.arriving);
 }
 
-// The balance joins the loss, and the step's load of each expert is counted; not when a pass is made again.
+// Adds the balance to the loss, and counts each expert's load in the step. Not called when a pass is recomputed.
 void Experts::add_balance(Writer& w, const Saved& s) const {
   const std::size_t n = options_.tokens;
   if (options_.balance > 0)
@@ -118,8 +118,8 @@ std::pair<TensorId, TensorId> Experts::split_gradient(Writer& w, TensorId dy, co
   return {dsent, dweights};
 }
 
-// Of the router's logits, and narrow where the router's product is. The balance is the same on all ranks of the tensor
-// axis, over which all this is summed.
+// The gradient of the router's logits, narrow where the router's product is. It is later summed over the tensor axis,
+// whose ranks all have the same balance, so each adds only its share of that.
 TensorId Experts::router_gradient(Writer& w, TensorId dweights, const Saved& s) const {
   const std::size_t n = options_.tokens, experts = options_.rule.experts;
   const TensorId dlogits = w.tensor("dlogits", DType::f32, n, experts);

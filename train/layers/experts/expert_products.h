@@ -1,4 +1,4 @@
-// Products of experts' rows with their weights: those of an expert follow each other, and how many there are is known
+// Products of experts' rows with their weights. An expert's rows follow each other. How many there are is only known
 // when the step runs, or follows from the capacity.
 #pragma once
 
@@ -15,7 +15,7 @@ struct ExpertRows {
   std::size_t fixed = 0;        // rows of each; 0: `counts` has them
   TensorId counts = no_tensor;  // i32, by rank that sends and then by expert
   std::size_t ranks = 1;
-  double expected = 0;  // of each expert, by the routing that is priced
+  double expected = 0;  // rows of each expert that prices assume
 
   struct Run {
     std::size_t first, rows;
@@ -29,19 +29,19 @@ struct ExpertRows {
 
 struct ExpertProductOptions {
   bool accumulate = false;
-  bool again = false, joined = false;  // as of ProductOptions
+  bool again = false, joined = false;  // as in ProductOptions
 };
 
-// Of each expert: c = a W^T, or with `back` c = a W; or c += that. One tensor for each expert's weight.
+// For each expert: c = a W^T, or with `back` c = a W; or c += that. One tensor for each expert's weight.
 void expert_product(Writer&, std::string_view name, TensorId a, const std::vector<const Parameter*>&,
                     const std::vector<TensorId>& weights, bool back, TensorId c, const ExpertRows&,
                     const ExpertProductOptions& = {});
 
-// Of each expert: dW += factor dy^T x.
+// For each expert: dW += factor dy^T x.
 void expert_gradients(Writer&, std::string_view name, TensorId dy, TensorId x, const std::vector<const Parameter*>&,
                       const ExpertRows&, float factor);
 
-// A function of single elements over the rows that came: body(where the rows begin is 0, elements).
+// Writes an operation on single elements over the rows that arrived. body gets the number of these elements.
 void over_expert_rows(Writer&, std::string_view name, std::string_view kind, std::vector<TensorId> reads,
                       std::vector<TensorId> writes, double flops_each, const ExpertRows&,
                       std::function<void(const Memory&, std::size_t elements)> body);

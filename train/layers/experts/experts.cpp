@@ -80,7 +80,7 @@ std::vector<TensorId> Experts::factors(Writer& w, const std::vector<const Parame
   return all;
 }
 
-// Rows to the ranks of their experts, or back.
+// Sends rows to the ranks of their experts, or back.
 TensorId Experts::exchanged(Writer& w, const char* name, TensorId from, bool there, const Saved& s) const {
   if (ranks_ == 1) return from;
   const DType type = w.tensor(from).type;

@@ -24,9 +24,9 @@ struct ExpertOptions {
   std::size_t hidden = 0, inner = 0;
   std::size_t tokens = 0;      // of a micro-batch, that this rank has
   double capacity_factor = 0;  // an expert takes so many times its even share of tokens; 0: all that come
-  double balance = 0;          // of imbalance() in the loss, of each micro-batch
-  bool bias = false;           // of experts, where they are chosen
-  double bias_rate = 0;        // by which it moves against the experts' load after each step
+  double balance = 0;          // factor of each micro-batch's imbalance() in the loss
+  bool bias = false;           // each expert has a bias, which counts where experts are chosen
+  double bias_rate = 0;        // by which the bias moves against the experts' load after each step
   bool mean_gradients = true;  // false: with ZeRO-1, gradients are sums over data-parallel ranks
   TensorId loss = no_tensor;   // to which the balance is added
   LinearOptions linear;
@@ -65,7 +65,7 @@ class Experts {
   void gathered_gradient(Writer&, TensorId from, TensorId dx, const Saved&) const;
 
   ExpertOptions options_;
-  std::size_t ranks_, here_;  // of the expert axis; experts of this rank
+  std::size_t ranks_, here_;  // ranks of the expert axis; experts of this rank
   std::size_t capacity_ = 0;  // rows of an expert from one rank; 0: no limit
   const Parameter* router_;
   const Parameter* bias_ = nullptr;

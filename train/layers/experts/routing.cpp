@@ -24,7 +24,7 @@ void scores_of(RouterScore score, std::size_t n, const float* logits, float* sco
     scores[i] = static_cast<float>(std::exp(static_cast<double>(logits[i]) - largest) / sum);
 }
 
-// Leaves the experts of the best groups.
+// Excludes all experts but those of the best groups.
 void keep_groups(const RoutingRule& rule, std::vector<double>& ranked) {
   if (rule.top_groups >= rule.groups) return;
   const std::size_t each = rule.experts / rule.groups;
@@ -62,7 +62,7 @@ void route(const RoutingRule& rule, std::size_t tokens, const float* logits, con
     keep_groups(rule, ranked);
     taken.assign(n, false);
     for (std::size_t k = 0; k < rule.top_k; ++k) {
-      std::size_t best = n;  // another one each time, whatever the scores are
+      std::size_t best = n;  // a different expert each time, whatever the scores are
       for (std::size_t i = 0; i < n; ++i)
         if (!taken[i] && (best == n || ranked[i] > ranked[best])) best = i;
       taken[best] = true;
@@ -80,7 +80,7 @@ void route_gradient(const RoutingRule& rule, std::size_t tokens, const float* sc
   std::vector<double> d(n);
   for (std::size_t t = 0; t < tokens; ++t, scores += n, chosen += rule.top_k, dweights += rule.top_k, dlogits += n) {
     std::ranges::fill(d, 0);
-    if (balance != nullptr) {  // of shares: scores over their sum, which softmax makes 1
+    if (balance != nullptr) {  // the balance counts shares: scores divided by their sum, which is 1 for softmax
       double sum = 0, mean = 0;
       for (std::size_t i = 0; i < n; ++i) sum += static_cast<double>(scores[i]);
       for (std::size_t i = 0; i < n; ++i) mean += balance[i] * static_cast<double>(scores[i]) / sum;

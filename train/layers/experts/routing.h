@@ -24,24 +24,24 @@ struct RoutingRule {
 void route(const RoutingRule&, std::size_t tokens, const float* logits, const float* bias, float* scores,
            std::int32_t* chosen, float* weights);
 
-// dlogits of dweights, of weights as route() makes them. balance: for each expert what is added to the gradient of its
-// share of a token's scores; may be null.
+// Computes dlogits from dweights, for the weights that route() made. balance: by expert, what is added to the gradient
+// of its share of a token's scores; may be null.
 void route_gradient(const RoutingRule&, std::size_t tokens, const float* scores, const std::int32_t* chosen,
                     const float* dweights, const double* balance, float* dlogits);
 
 // How often each expert was chosen.
 void count_chosen(const RoutingRule&, std::size_t tokens, const std::int32_t* chosen, std::int32_t* counts);
 
-// What balance asks for: experts x sum over experts of (its tokens / tokens) x (its mean share of scores). It is top_k
-// where all experts have as much to do.
+// The loss that keeps experts balanced: experts x sum over experts of (its tokens / tokens) x (its mean share of
+// scores). It is top_k where all experts have the same load.
 double imbalance(const RoutingRule&, std::size_t tokens, const float* scores, const std::int32_t* counts);
 
-// The row of each choice among those sent. With a capacity, expert e's rows begin at first(e), and those that would be
-// more than `capacity` have none (-1); without (0) they lie one after the other, expert by expert.
+// How each choice gets its row among the rows that are sent. With a capacity, expert e's rows begin at first(e), and
+// choices beyond `capacity` get no row (-1). Without one (0), rows follow each other, expert by expert.
 struct SlotRule {
   std::size_t capacity = 0;
   std::size_t ranks = 1;  // among which experts are shared out; a rank's experts follow each other
-  std::size_t first(std::size_t expert, std::size_t experts) const {  // with a capacity: ranks' first experts, ...
+  std::size_t first(std::size_t expert, std::size_t experts) const {  // with a capacity: all ranks' first experts, ...
     const std::size_t each = experts / ranks;
     return (expert % each * ranks + expert / each) * capacity;
   }

@@ -30,7 +30,7 @@ float largest_in(DType type, void* values, std::size_t n) {
   return largest;
 }
 
-// What a run of elements is after rounding; as f32, in place.
+// Rounds a run of elements in place; they stay f32.
 void round_run(float* run, std::size_t n, Fp8Format format, float scale) {
   std::vector<std::uint8_t> codes(n);
   for (std::size_t i = 0; i < n; ++i) run[i] *= scale;
@@ -46,7 +46,7 @@ void round_blocks(float* run, std::size_t n, Fp8Format format) {  // n: a multip
   kernels::mx_decode(mx, codes.data(), scales.data(), run, n);
 }
 
-// Lines of elements, `step` apart in memory, each rounded by itself.
+// Calls round() for each line of elements. A line's elements are `step` apart in memory.
 template <class Round>
 void each_line(const Fp8Factor& f, DType type, void* from, void* to, int threads, const Round& round) {
   const std::size_t lines = f.along_rows ? f.columns : f.rows, length = f.along_rows ? f.rows : f.columns;
@@ -68,7 +68,7 @@ void each_line(const Fp8Factor& f, DType type, void* from, void* to, int threads
 float scale_for(float largest, Fp8Format format) {
   if (!std::isfinite(largest)) return std::numeric_limits<float>::quiet_NaN();
   if (largest == 0) return 1;
-  // Such that the scale and its reciprocal are numbers.
+  // Clamped so that the scale and its reciprocal are finite.
   return std::ldexp(1.0F, std::clamp(static_cast<int>(std::floor(std::log2(largest_of(format) / largest))), -100, 100));
 }
 

@@ -1,5 +1,5 @@
 // Factors of products rounded to 8 bits, as a tensor engine takes them: e4m3 of activations and weights, e5m2 of
-// gradients. Such a value times its scale is a bf16 as well, which is what is kept here and multiplied.
+// gradients. A rounded value, scaled back, is exactly a bf16; these bf16 are what is kept here and multiplied.
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,7 @@ struct Fp8Factor {
   std::size_t rows = 0, columns = 0;  // of the tensor, which may have more rows
   Fp8Format format = Fp8Format::e4m3;
   Fp8Scaling scaling = Fp8Scaling::tensor;
-  bool along_rows = false;  // of mx: blocks are of 32 rows; else of 32 columns
+  bool along_rows = false;  // mx: a block is 32 rows of a column; else 32 columns of a row
   bool split = false;       // each tensor rank has a part of it: the scale is that of the whole
 };
 
@@ -23,7 +23,7 @@ struct Fp8Factor {
 // scales are OCP's, and what is left of a row or column makes a smaller block.
 TensorId quantized(Writer&, std::string_view name, TensorId, const Fp8Factor&);
 
-// As an element type of the simulator's products.
+// The format's name as an element type of the simulator's products.
 std::string_view type_name(Fp8Format);
 
 }  // namespace trellis::train
