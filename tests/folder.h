@@ -1,4 +1,4 @@
-// A new folder for a test's files, removed with all that is in it.
+// A new folder for a test's files; the destructor removes it with all that is in it.
 #pragma once
 
 #include <stdlib.h>

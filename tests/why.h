@@ -1,4 +1,4 @@
-// What a call complains of.
+// The error that a call throws.
 #pragma once
 
 #include <stdexcept>
@@ -6,7 +6,7 @@
 
 namespace trellis {
 
-// Empty: nothing was thrown. Errors of other kinds pass.
+// The message of the error; empty: none was thrown. Errors of other types are not caught.
 template <class Error = std::invalid_argument>
 std::string why(const auto& call) {
   try {

@@ -1,4 +1,4 @@
-// Who is blamed, and who is not, when nothing comes.
+// Which rank is blamed, and which is not, when no message comes.
 #include "ccl/failure/blame.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(Blame, WhatARankSentBeforeItLeftIsTaken) {
   EXPECT_THROW(check_health(*mine, {}, waits, 10s), PeerLost);
 }
 
-// However far its sender is ahead: marks tell 256 operations apart.
+// This holds however far the sender is ahead, although marks tell only 256 operations apart.
 TEST(Blame, AMessageOfALaterOperationIsNotTakenForOneOfAnEarlierOne) {
   const auto device = device::open("host");
   for (const std::uint64_t ended : {1, 2, 300, 1'000'000}) {
@@ -90,8 +90,8 @@ TEST(Blame, AMarkTellsItsOperation) {
       EXPECT_EQ(operation_of(mark_of(7, operation, near % 2 == 0), near), operation) << near;
 }
 
-// Where other programs keep the cores busy, a turn in which it yields takes long. Deadlines and the others' health are
-// looked at only once it sleeps.
+// Where other programs keep the cores busy, each turn in which a rank yields takes long. The rank must soon go on to
+// sleep, as only then it checks deadlines and the others' health.
 TEST(Blame, WhoWaitsLooksAroundHoweverLongEachTurnTakes) {
   const auto device = device::open("host");
   const Joined both(*device);
@@ -104,8 +104,8 @@ TEST(Blame, WhoWaitsLooksAroundHoweverLongEachTurnTakes) {
   EXPECT_LT(turn, spins + turns);
 }
 
-// Whether rank 0, which has waited for rank 1 for far longer than the timeout, gives it up: `turn` is what that one
-// does between two looks.
+// Whether rank 0, which has waited for rank 1 for far longer than the timeout, gives it up. `turn` is what rank 1 does
+// between two checks.
 bool gives_up(const Joined& both, const Activity& mine, const std::function<void()>& turn) {
   constexpr std::chrono::milliseconds timeout = 10min;  // so nothing here takes as long as a part of it
   const FamilyMember family(*both.mine, nullptr, {});
@@ -129,7 +129,8 @@ Activity send_recv(Rank for_rank) {
       .waits_for = for_rank, .collective = static_cast<std::uint8_t>(schedule::Collective::send_recv), .running = true};
 }
 
-// Over a slow link, in calls that have no number: they end, unless it makes ever more of them.
+// Sends and receives have no operation number. A rank that moves data in a few of them, over a slow link, is waited
+// for; one that makes ever more of them is not.
 TEST(Blame, WhoMovesDataInAFewOtherCallsIsWaitedFor) {
   const auto device = device::open("host");
   for (const bool in_collective : {false, true}) {

@@ -23,7 +23,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-// The environment has these variables of ours and of launchers, and no others, as long as it lives.
+// While it lives, the environment consists of these variables.
 class Surroundings {
  public:
   explicit Surroundings(const Variables& now) {
@@ -70,7 +70,7 @@ std::string text_of_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Our variables that a text names, except the secret's, which is not a setting.
+// The TRELLIS_ variables that a text names, except the secret's, which is not a setting.
 std::set<std::string> variables_in(const std::string& text) {
   const std::regex name("TRELLIS_(?!SECRET)[A-Z_]+(?=[ :,;\"])");
   std::set<std::string> found;
@@ -78,7 +78,7 @@ std::set<std::string> variables_in(const std::string& text) {
   return found;
 }
 
-// By variable, as a C program would write them.
+// The defaults by variable, as a C program would write them.
 std::map<std::string, std::string> defaults() {
   const Surroundings here(Variables{});
   trellis_config c;
@@ -96,7 +96,7 @@ std::map<std::string, std::string> defaults() {
           {"TRELLIS_MACHINE", text(c.machine)}};
 }
 
-// What the headers say of a variable is what the library does without it.
+// The default that the header states for a variable is the one that the library uses.
 TEST(Config, TheHeaderSaysTheDefaults) {
   const std::string header = text_of_file("ccl/api/c/config.h");
   const std::regex field(";  *// (TRELLIS_[A-Z_]+), ([^ :]+): ");
@@ -151,7 +151,7 @@ TEST(Config, PluginsOverLibfabricAreWhatThisIs) {
   }
 }
 
-// The variables of other libraries that lines of a text name, of those lines that begin so.
+// The variables of other libraries that a text names in lines that begin with `before`.
 std::set<std::string> foreign_in(const std::string& text, const std::string& before) {
   const std::regex name("(?:OFI_NCCL|NCCL|CCOM|NEURON_RT)_[A-Z_]+");
   std::set<std::string> found;
@@ -169,7 +169,7 @@ TEST(Config, EveryVariableOfOtherLibrariesThatIsReadIsInTheTable) {
   EXPECT_TRUE(std::ranges::includes(told, read));
 }
 
-// Each has a row that says why, and changes nothing.
+// The README has a row for each ignored variable; setting it changes nothing.
 TEST(Config, VariablesThatAreIgnored) {
   const std::string table = text_of_file("ccl/README.md");
   std::set<std::string> ignored;

@@ -23,7 +23,8 @@ struct Place {
 
 class CulpritTest : public testing::Test {
  protected:
-  // By rank. `parent`: those of the communicator that it is divided from; `in_parent`: its ranks' numbers there.
+  // Each rank's end of a new communicator. `parent`: the ends of the one that it is split from; `in_parent`: its ranks'
+  // numbers in that one.
   std::vector<Place> joined(Rank ranks, const std::vector<Place>* parent = nullptr,
                             const std::vector<Rank>& in_parent = {}) {
     const auto store = memory_store();
@@ -47,8 +48,8 @@ class CulpritTest : public testing::Test {
     return all;
   }
 
-  // What the rank finds that waits there for `first`, once the others have not changed for long enough, but for those
-  // that `beat` shows anew.
+  // Whom a rank that waits for `first` finds at fault, once the other ranks have shown no change for long enough.
+  // `beat` updates what some of them show.
   static Culprit found(const Place& mine, Rank first, const std::vector<Rank>& needed,
                        const std::function<void()>& beat) {
     Watchdog watch(30ms);
@@ -72,7 +73,7 @@ Activity waiting(Rank for_rank, std::uint64_t heartbeat = 1) {
   return {.operation = 1, .heartbeat = heartbeat, .waits_for = for_rank, .running = true};
 }
 
-// Slow data may move while none of them does here: whoever waits learns of it from those that they reach.
+// Slow data may move between other ranks only: a waiting rank learns of that from the counters that they publish.
 TEST_F(CulpritTest, WhereDataMoveIsSeen) {
   const auto world = joined(2);
   Activity theirs = waiting(0);

@@ -1,4 +1,4 @@
-// What doctor says first of jobs that went wrong for one reason each: dumps that such jobs have written, recorded by
+// The cause that doctor names for jobs that each went wrong for one reason, from their dumps, as recorded by
 // tests/tools/doctor/situations.py.
 #include "ccl/diagnosis/diagnosis.h"
 
@@ -59,7 +59,7 @@ TEST(Diagnosis, NamesTheOneCauseOfEachSituation) {
   }
 }
 
-// Which of them are read first must not matter.
+// The order in which dumps are read must not matter.
 TEST(Diagnosis, IsTheSameInWhateverOrderDumpsCome) {
   for (Situation& s : situations()) {
     const std::string cause = diagnose(evidence_of(s.files)).front().cause;
@@ -68,7 +68,7 @@ TEST(Diagnosis, IsTheSameInWhateverOrderDumpsCome) {
   }
 }
 
-// A rank's dump may be lost, and the records of launches always are where another launcher was used.
+// A rank's dump may be lost; launch records are missing wherever another launcher was used.
 TEST(Diagnosis, FindsTheCauseOfALateRankFromOneSurvivor) {
   const auto all = situations();
   for (const char* name : {"late_asleep", "dead_between_operations", "stopped_between_operations"}) {
@@ -101,7 +101,7 @@ TEST(Diagnosis, NothingIsWrongWhereAllAreThrough) {
   EXPECT_EQ(jobs[0].parts[0].lines, std::vector<std::string>{"all 3 ranks have finished operation 7"});
 }
 
-// The first of two ranks waits in operation 8 for the second, which it sees standing like this.
+// The dump of rank 0 of two, which waits in operation 8 for rank 1 and sees it standing like this.
 RankDump waits_for_one_that_is(Standing standing, std::int64_t process) {
   RankDump d = idle(0, 2, 8);
   d.entries.back().under_way = true;

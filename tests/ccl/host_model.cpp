@@ -1,4 +1,4 @@
-// The model of a host against measured times, on machines that were never measured, and from every rank.
+// The model of a host: against measured times, for machines that were never measured, and on every rank.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ struct Measured {
   int samples = 0;
 };
 
-// What the model chose among the candidates that were measured, for one memory.
+// What the model chose among the measured candidates, for one kind of memory.
 struct Choice {
   std::string of;  // the collective, ranks, bytes and memory
   std::string chosen, best;
@@ -78,7 +78,7 @@ double best_of(const Times& times) {
   return std::ranges::min_element(times, {}, [](const auto& t) { return t.second.us; })->second.us;
 }
 
-// The config whose product of regrets is least: one choice serves both memories.
+// The config with the least product of regrets over both kinds of memory, as one choice serves both.
 std::string best_for_all(const std::map<std::string, Times>& memories) {
   std::string best;
   double least = 0;
@@ -94,14 +94,14 @@ std::string best_for_all(const std::map<std::string, Times>& memories) {
   return best;
 }
 
-// The rules by which a measured time is not taken for that of its algorithm. They do not look at what is chosen.
+// Why a measured time is not taken for that of its algorithm; "": it is. The rules do not depend on what is chosen.
 std::string unsound(const Call& call, std::size_t bytes, const std::string& config, const std::string& memory,
                     const std::map<std::string, Times>& memories) {
   if (schedule::carries_data(call.operation.collective) && call.count == 0) return "nothing is sent";
   // A contest gives a candidate up after one sample if that was several times slower, as cold pages make it too.
   const Measured& here = memories.at(memory).at(config);
   if (here.samples < 3) return "one sample";
-  // Messages that fit into a cell go one way, wherever the buffers are.
+  // Messages that fit into a cell are sent alike from both kinds of memory.
   if (bytes <= LaneCell::room)
     for (const auto& [other, times] : memories)
       if (const auto found = times.find(config); found != times.end() && here.us > 2 * found->second.us)
@@ -225,7 +225,7 @@ TEST(HostModel, SocketsAndSharedCoresCostTime) {
     }
 }
 
-// Few rounds where a message is all latency, each byte sent as seldom as possible where it is all bytes.
+// Small messages cost latency, so rounds should be few; large ones cost bandwidth, so bytes should be sent seldom.
 TEST(HostModel, SmallCallsTakeFewRoundsAndLargeOnesFewBytes) {
   for (const Rank ranks : {16, 64, 256}) {
     HostChooser chooser(ranks, lanes, cores(ranks));
@@ -235,7 +235,7 @@ TEST(HostModel, SmallCallsTakeFewRoundsAndLargeOnesFewBytes) {
   }
 }
 
-// Neither every byte to every rank nor a round for each rank, on one socket or two.
+// An algorithm should neither send every byte to every rank nor take a round for each, on one socket or two.
 TEST(HostModel, ChoosesNothingAbsurdOnManyRanks) {
   const auto chosen = [](Collective c, std::size_t bytes, Rank ranks, int sockets) {
     HostChooser chooser(ranks, lanes, cores(ranks, sockets, ranks));
@@ -253,8 +253,8 @@ TEST(HostModel, ChoosesNothingAbsurdOnManyRanks) {
     }
 }
 
-// The ranks agree on the places, and the choice must depend on nothing else: on no rank's own number, buffers or calls
-// before.
+// The ranks agree on the places. The choice must depend on nothing else, such as a rank's number, buffers or earlier
+// calls.
 TEST(HostModel, EveryRankChoosesAlike) {
   for (const Rank ranks : {3, 8})
     for (const RankPlaces& places : {cores(16), cores(4), cores(32, 2, ranks)}) {

@@ -30,7 +30,7 @@ std::string text_of(const std::exception_ptr& why) {
   }
 }
 
-// How a wait for what never comes ends.
+// The error with which a wait ends for a key that is never set.
 std::exception_ptr waiting(JoinWatch& watch, std::chrono::milliseconds patience) {
   try {
     watch.store()->get("never", Clock::now() + patience);
@@ -87,7 +87,7 @@ TEST(JoinWatch, AllWhoHaveNotComeAreNamedAndNoNote) {
   EXPECT_EQ(text_of(third.failed(waiting(third, 1ms))), missing + ", as rank 0 found");
 }
 
-// What it announced is closed, or another file has its number by now.
+// The file that rank 0 announced is closed, or another one has its number by now.
 TEST(JoinWatch, WhoComesAfterRankZeroHasGivenUpIsDropped) {
   const auto store = memory_store();
   const auto device = device::host_of_process();

@@ -45,7 +45,7 @@ TEST(Rendezvous, ASplitIsByTheWishesOfThatSplit) { visit(two_that_split_twice())
 
 TEST(Rendezvous, ASplitOfThreeHasTheRightGroups) { visit({.scripts = {{split(0)}, {split(0, -1)}, {split(-1)}}}); }
 
-// Others run out of time, and go on without it.
+// The other ranks run out of time, and go on without the late one.
 TEST(Rendezvous, WhoIsLateForASplitIsInNothing) {
   visit({.scripts = {{split(0), shrink({0, 2}, 2)}, {split(0)}, {split(0), shrink({0, 2}, 1)}}, .meet = false});
 }
@@ -68,7 +68,7 @@ TEST(Rendezvous, WhoHasMadeTheCommunicatorHasNotTurnedAway) {
   EXPECT_TRUE(turned_away([&] { leader.members = {0}; }));
 }
 
-// The checks are attacked: each of the rules below is wrong.
+// What the model finds wrong with given rules. The tests below attack its checks: each uses a wrong rule.
 std::string said_of(Scenario scenario, Rules rules) {
   Model model(std::move(scenario), rules);
   try {

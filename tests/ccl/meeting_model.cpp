@@ -194,7 +194,7 @@ void Model::expire(World& w, Rank r) {
   end(w, r, static_cast<Outcome>(b.outcome) == Outcome::made);
 }
 
-// As the scripts have it.
+// The members that rank r's communicator must have by the scripts.
 std::vector<Rank> Model::expected(const Process& p, Rank r) const {
   const ModelCall& mine = call_of(p, r);
   if (mine.call == Call::shrink) return mine.members;
@@ -204,7 +204,7 @@ std::vector<Rank> Model::expected(const Process& p, Rank r) const {
   return group_of(r, wishes);
 }
 
-// Whoever has joined a group that is made is nowhere else until it has returned from there.
+// Checks that a rank which joined a communicator that was made takes part in no other before it has returned.
 void Model::check(const World& w) const {
   for (std::uint8_t i = 0; i < w.ballot_count; ++i) {
     const Ballot& b = w.ballots[i];

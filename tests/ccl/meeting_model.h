@@ -25,7 +25,7 @@ struct Scenario {
   bool meet = true;  // those that go on trying must come together
 };
 
-// What the ranks decide by: the library's own, but where a test plants a fault.
+// The rules by which ranks decide: the library's own, except where a test plants a fault.
 struct Rules {
   Next (*next)(const MeetingView&) = next_of;
   Rank (*gone)(const MeetingView&, std::span<const Rank> missing) = trellis::ccl::gone;
@@ -35,8 +35,8 @@ class Model {
  public:
   explicit Model(Scenario, Rules = {});
 
-  // Visits all that can happen. Throws logic_error, with the way there, when a rank is in a communicator that it should
-  // not be in, and when ranks that go on trying do not come together.
+  // Visits all reachable states. Throws logic_error, with the steps to the fault, when a rank is in a communicator that
+  // it should not be in, or when ranks that go on trying do not come together.
   void explore();
   std::size_t states() const { return nodes_.size(); }
   std::size_t well() const { return well_; }  // ways in which a call came out so

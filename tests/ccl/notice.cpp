@@ -1,4 +1,4 @@
-// What ranks show each other of a split or shrink, as bytes, and the boards where it lies.
+// The notices of ranks in a split or shrink, as bytes, and the boards on which they are posted.
 #include "ccl/transports/notice.h"
 
 #include <gtest/gtest.h>

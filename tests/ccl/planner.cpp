@@ -1,4 +1,4 @@
-// One planner, asked for anything in any order, plans each call as one that was never asked before.
+// A planner that was asked for any calls in any order plans each call as a new planner does.
 #include "ccl/plan/planner.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ std::string text_of(const BufferPlace& p) {
   return fmt::format(" {}{}+{}", static_cast<int>(p.buffer), p.first, p.elements);
 }
 
-// All that is run of it.
+// Everything in a plan that affects its run, as text.
 std::string text_of(const Planned& p) {
   const Compiled& c = p.compiled;
   std::string text = fmt::format("{} wire {} mark {:x}\n", text_of(*p.config), static_cast<int>(p.wire), p.mark);
@@ -97,7 +97,7 @@ class Asker {
  private:
   Rank rank(Rank ranks) { return static_cast<Rank>(random_() % static_cast<unsigned>(ranks)); }
 
-  // Few enough that calls come again, none at all among them.
+  // Pairs from a small set, the empty one included, so that calls repeat.
   std::vector<schedule::Pair> pairs(Rank ranks) {
     std::vector<schedule::Pair> all;
     const Rank by = rank(ranks);
@@ -148,7 +148,7 @@ TEST(HostShape, IsFoundWhateverTheOrderOfRanks) {
   EXPECT_EQ(shape({0, 1}), "2 ");
 }
 
-// Elements that ranks send to other hosts; by rank, the first rank on its host.
+// The number of elements that ranks send to other hosts. `host`: for each rank, the first rank on its host.
 std::size_t crossing(const Call& call, const std::vector<Rank>& host, const HostShape& shape,
                      const Config& config = {}) {
   const auto ranks = static_cast<Rank>(host.size());
@@ -180,7 +180,7 @@ TEST(Planner, RanksOfSeveralHostsSendLittleBetweenThem) {
   }
 }
 
-// A ring crosses from host to host once for each.
+// With ranks numbered host after host, a ring crosses between hosts only once for each host.
 TEST(Planner, RanksOfHostsThatAreNotAlikeAreNumberedHostAfterHost) {
   constexpr std::size_t count = 1 << 20;
   std::vector<float> in(count), out(count);

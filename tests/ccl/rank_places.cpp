@@ -34,7 +34,7 @@ class ShownCores {
   Segment segment_;
 };
 
-// Rank 0 may run anywhere and rank 1 on one CPU alone, and yet both read the same.
+// Rank 0 may run anywhere and rank 1 on one CPU only, but both read the same places.
 TEST(RankPlaces, AreThoseOfAllRanksWhoeverReads) {
   const ShownCores shown(2);
   const Segment& segment = shown.segment();
@@ -51,8 +51,8 @@ TEST(RankPlaces, AreThoseOfAllRanksWhoeverReads) {
   EXPECT_EQ(seen.sockets.at(1), kernels::place_of(cpus.back()).socket);
 }
 
-// Cores of two hardware threads, numbered as Linux does, half of them on each of two sockets; rank r of `ranks` may run
-// on its part of them, or on all.
+// What rank r sees: cores of two hardware threads, numbered as Linux does, half of them on each of two sockets. It may
+// run on its part of them if it is pinned, else on all.
 SeenCores seen_on(int cores, Rank r, Rank ranks, bool pinned, double quota) {
   SeenCores seen{.quota = quota, .l2_bytes = 1 << 20, .l3_bytes = std::size_t{600} << 20};
   const int each = cores / ranks, begin = pinned ? r * each : 0, end = pinned ? begin + each : cores;
@@ -78,7 +78,7 @@ TEST(RankPlaces, AreRightOnMachinesOfManyCores) {
       }
 }
 
-// 4,096 threads do not fit the set that ranks publish: there seem to be fewer, and never none.
+// 4,096 threads do not fit into the set that ranks publish: it then shows fewer, but never none.
 TEST(RankPlaces, AreSomeOnMachinesThatAreLargerThanTheSet) {
   const ShownCores shown(4);
   const Segment& segment = shown.segment();

@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The turns that it yields when each takes so long.
+// The number of turns that a rank yields when each takes the time `each`.
 std::uint32_t turns(Yielding& yielding, Clock::duration each, Deadline begun) {
   std::uint32_t turn = 0;
   while (turn < 10 * Yielding::most_turns && yielding.goes_on(turn, begun + turn * each)) ++turn;

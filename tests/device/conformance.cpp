@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(All, Conformance, testing::Combine(testing::ValuesIn(de
                            return text;
                          });
 
-// A check that cannot fail is none: each is tried on a device that does something wrong.
+// A device that does something wrong, on which each check must fail.
 class Wrong : public Device {
  public:
   explicit Wrong(std::shared_ptr<Device> right) : right_(std::move(right)) {}

@@ -1,4 +1,4 @@
-// What every device must do whose memory is in a window; conformance.cpp has what all must do.
+// What devices with memory in a window must do; conformance.cpp has what all devices must do.
 #include "device/device.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ TEST_P(Devices, WhatIsReleasedIsUsedAgain) {
   EXPECT_THROW(device_->allocate(SIZE_MAX), std::bad_alloc);
 }
 
-// Memory as malloc gives it, whose borders are not those of pages.
+// Memory as from malloc, which does not begin and end at page borders.
 class Own {
  public:
   explicit Own(std::size_t bytes) : all_(bytes + 4096) {
@@ -108,7 +108,7 @@ TEST_P(Devices, WhatCanNotBeSharedIsLeftAsItIs) {
   EXPECT_EQ(device_->allocated_bytes(), 0u);
 }
 
-// An address that was given back while it was shared may be somebody else's by now.
+// An address that was given back while it was shared may belong to other memory by now.
 TEST_P(Devices, MemoryThatWasGivenBackTooSoonIsLeftAlone) {
   constexpr std::size_t bytes = 8 * 4096;
   const auto map = [](void* where, int fixed) {

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A core may be closed as soon as all its requests are done.
+// A core may be closed as soon as all its requests are done: it must not leave anything under way.
 TEST(Messages, NothingIsLeftOnceARequestIsDone) {
   listen_at_free_ports();
   CoreMessages sender(0, 10s), receiver(1, 10s);

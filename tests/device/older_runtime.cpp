@@ -1,4 +1,4 @@
-// Runtimes that lack functions: copies of the stand-in in which these have other names.
+// Runtimes that lack functions: copies of the stand-in in which the functions have other names.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace trellis::device {
 namespace {
 
-// "neuron" is a runtime without these functions, as long as this lives.
+// While it lives, the device "neuron" uses a runtime without these functions.
 class OlderRuntime {
  public:
   explicit OlderRuntime(const std::vector<std::string>& lacks) {
@@ -91,7 +91,7 @@ TEST(OlderRuntime, WithoutWhatItNeedsItIsNotOpened) {
             "neuron: " + runtime.file() + " has no nrt_tensor_memset, which SDK 2.7 has");
 }
 
-// All that came with 2.27 and later: what is left is a device all the same.
+// The runtime lacks all functions that came after SDK 2.7, but is a complete device all the same.
 TEST(OlderRuntime, ConformsWithoutAllThatCameLater) {
   std::vector<std::string> later;
   for (const nrt::FunctionName& f : nrt::functions())

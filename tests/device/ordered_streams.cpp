@@ -1,4 +1,4 @@
-// A default stream and those that it orders.
+// A default stream, and the streams that it is ordered with.
 #include "device/streams/ordered_streams.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace trellis::device {
 namespace {
 
-// Work that waits until it is let go.
+// Work that waits until the gate is opened.
 struct Gate {
   std::function<void()> work() {
     return [this] {
@@ -88,7 +88,7 @@ TEST(OrderedStreams, AStreamThatGoesIsWaitedForUntilThen) {
   all->synchronize();
 }
 
-// One thread queues random work; each piece finds done whatever CUDA says is done before it.
+// One thread queues random work; each piece checks that all work is done which CUDA orders before it.
 TEST(OrderedStreams, RandomWorkIsInOrder) {
   std::mt19937 random(7);
   const OrderedStreams streams(host_of_process());

@@ -25,7 +25,7 @@ inline void use_standin(const char* machine = "trn2.48xlarge") {
 }
 
 // The first of 400 ports on which no process listens, below those that the system gives out by itself. Tests that run
-// now have other numbers, and look for theirs from other places on.
+// at the same time have other process numbers, and begin their search at other ports.
 inline int free_port() {
   constexpr int first = 10'000, step = 400, places = 55;
   const auto is_free = [](int port) {
@@ -51,7 +51,7 @@ inline void listen_at_free_ports() {
   setenv("TRELLIS_NRT_SENDRECV_PORT", std::to_string(free_port()).c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
 }
 
-// The library between nrt_init and nrt_close.
+// The library, initialised with nrt_init until the destructor calls nrt_close.
 class Standin {
  public:
   explicit Standin(const char* machine = "trn2.48xlarge") {

@@ -1,4 +1,4 @@
-// Who is not of the job is not taken for a peer, and costs the job nothing.
+// A caller from outside the job is not taken for a peer, and costs the job nothing.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ std::size_t gone_of(const std::vector<net::Descriptor>& all) {
   return static_cast<std::size_t>(std::ranges::count_if(all, net::has_gone));
 }
 
-// A stranger that says all that the peer would, but for the proof.
+// A stranger says all that the peer would, except for the proof.
 TEST(Strangers, AreNotTakenForThePeerThatIsAwaited) {
   const Secret secret("of the job");
   listen_at_free_ports();
@@ -85,7 +85,7 @@ TEST(Strangers, AListenerWithAnotherSecretIsSentNothing) {
   EXPECT_NE(why.find("TRELLIS_SECRET"), std::string::npos) << why;
 }
 
-// More than may be kept: those that are silent give way to the peer, and nobody waits for them.
+// More silent connections come than may be kept: they give way to the peer, and nobody waits for them.
 TEST(Strangers, SilentConnectionsAreFewAndDelayNobody) {
   listen_at_free_ports();
   CoreMessages receiver(0, patience), sender(1, patience);
@@ -106,7 +106,7 @@ TEST(Strangers, SilentConnectionsEndByThemselves) {
   EXPECT_TRUE(soon([&] { return gone_of(silent) == 1; }));
 }
 
-// Without a secret anybody on this host can greet as one of the job.
+// Without a secret, any process on this host can greet as one of the job.
 TEST(Strangers, CallersThatNobodyAwaitsAreBounded) {
   listen_at_free_ports();
   CoreMessages receiver(0, patience);

@@ -16,7 +16,7 @@ namespace {
 constexpr int most_refusals = 100;  // in a row, if each try is refused
 constexpr std::uint64_t stall_once_in = 100;
 
-// Independent numbers about one operation, by what they decide.
+// Independent random numbers for one operation: one for each decision.
 class Lot {
  public:
   enum Decides : std::uint64_t {

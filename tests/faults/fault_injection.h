@@ -1,4 +1,4 @@
-// What a fabric may do at its worst, for tests: which operation meets which fate follows from a seed alone.
+// What a fabric may do at its worst, for tests. The seed alone decides which operation meets which fate.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ struct FaultInjection {
   int stall = 0;   // milliseconds, at most, for which nothing happens after one operation in a hundred
 };
 
-// "seed=1,reorder=30,only=1": throws invalid_argument that names the part at fault.
+// Reads "seed=1,reorder=30,only=1". Throws invalid_argument that names the part at fault.
 FaultInjection fault_injection_in(const std::string&);
 
-// An operation that sends. Messages are told apart by what they are, so what else is sent changes no fate.
+// An operation that sends. It is identified by its content, so other messages do not change its fate.
 struct Sent {
   enum class Kind : std::uint8_t { message, piece };
   std::uint32_t peer = 0;
@@ -39,7 +39,7 @@ struct Sent {
   auto operator<=>(const Sent&) const = default;
 };
 
-// What happens to it. How long a poll takes, and how often there is one, makes no difference to these numbers.
+// What happens to an operation. These numbers depend neither on how long polls take nor on how many there are.
 struct Fate {
   int refusals = 0;       // tries for which there is no room
   int hold = 0;           // polls before it is carried out

@@ -26,8 +26,8 @@ using Kind = Sent::Kind;
 
 bool in_token(std::size_t at) { return at >= token_at && at < token_at + sizeof(std::uint64_t); }
 
-// What differs from run to run: the token is random, and how many messages the sender has taken depends on the time.
-// All of a control message does.
+// Whether a byte of a message differs from run to run: the token is random, and how many messages the sender has taken
+// depends on timing, as does all of a control message.
 bool differs(std::span<const std::byte> message, std::size_t at) {
   const bool taken = at >= taken_at && at < taken_at + sizeof(std::uint32_t);
   return at != 0 && (in_token(at) || taken || static_cast<MessageKind>(message[0]) == MessageKind::state);
@@ -117,7 +117,7 @@ class HostileWire : public Wire {
     LocalBytes local;
     std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(local.data), local.bytes}; }
   };
-  // A message of this wire's own.
+  // A message that this wire sends by itself.
   struct Own : WireOperation {
     std::vector<std::byte> bytes;
   };
@@ -182,7 +182,7 @@ class HostileWire : public Wire {
     });
   }
 
-  // The same message with other contents, and of another communicator.
+  // Sends the same message with other contents, and of another communicator.
   void as_a_former_self(const Wanted& w) {
     std::vector<std::byte> old(w.bytes().begin(), w.bytes().end());
     for (std::size_t i = 0; i < old.size(); ++i)
@@ -200,7 +200,7 @@ class HostileWire : public Wire {
     return std::ranges::any_of(own_, [&](const Own& one) { return &one == e.operation; });
   }
 
-  // With one bit changed. The caller's memory stays as it is.
+  // A copy of the data with one bit changed: the caller's memory stays as it is.
   LocalBytes flipped(const Wanted& w, std::uint64_t bit) {
     if (w.local.bytes == 0) return w.local;
     std::vector<std::byte>& changed = changed_.emplace_back(w.bytes().begin(), w.bytes().end());

@@ -1,4 +1,4 @@
-// A wire that does to its operations what their fates say, over another wire: for tests.
+// A wire over another one, for tests: its operations meet the fates of fault_injection.h.
 #pragma once
 
 #include <map>

@@ -5,8 +5,8 @@
 
 namespace trellis::ccl::libfabric {
 
-// While it lives, the wires that this process opens, and those that it forks, do what the text says: see
-// fault_injection.h. Empty: nothing is done to them.
+// While it lives, wires that this process and its forked children open have the faults of the text: see
+// fault_injection.h. Empty: no faults.
 class InjectedFaults {
  public:
   explicit InjectedFaults(const std::string& faults);

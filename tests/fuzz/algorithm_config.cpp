@@ -1,4 +1,4 @@
-// Any text as a config: refused with invalid_argument, or it comes back the same when printed and read again.
+// Any text as a config is refused with invalid_argument, or comes back the same when printed and read again.
 #include "schedule/algorithms/algorithm_config.h"
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Any bytes as a message that arrives at a rank's ports of the fabric: as data, as control, and as control that some
-// rank has sealed. Nothing is read beyond them, what is read makes sense, and nothing is heard twice.
+// rank has sealed. Nothing beyond them is read, the message makes sense, and none is accepted twice.
 #if __has_include(<rdma/fabric.h>)
 
 #include <algorithm>

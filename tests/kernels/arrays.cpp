@@ -131,7 +131,7 @@ TEST(Reduce, ByHand) {
   EXPECT_EQ(with(Reduction::scaled_sum, 3), (std::vector<std::int32_t>{27, -15, -2147483647 - 1}));
 }
 
-// 256 + 8 times 1 in bf16: one rounding at the end gives 264, a rounding at each addition 256.
+// Sums 256 and eight times 1 in bf16: one rounding at the end gives 264, a rounding at each addition 256.
 TEST(Reduce, RoundsOnce) {
   std::vector<std::uint16_t> large = {bf16_nearest(256)}, one = {bf16_nearest(1)};
   std::vector<const void*> sources(9, one.data());
@@ -208,7 +208,7 @@ TEST_P(Mx, SpecialBlocks) {
   EXPECT_TRUE(std::isnan(back[33]));
 }
 
-// By hand: the largest is 7, of exponent 2; the formats' exponents are 8, 15 and 2.
+// Computed by hand: the largest value is 7, with exponent 2; the formats' exponents are 8, 15 and 2.
 TEST_P(Mx, ScalesAsDocumented) {
   const MxFormat f = GetParam();
   std::vector<float> values(32, 0.75F), back(32);

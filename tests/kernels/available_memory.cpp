@@ -1,4 +1,4 @@
-// What is left of memory, by files made up for machines and containers that are not here.
+// The available memory, from made-up system files of machines and containers that are not here.
 #include "kernels/dispatch/available_memory.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What is wrong with a call is said, with the operand's name; what is odd but right works: over every function.
+// For every function: an error in a call is reported with the operand's name; an unusual but right call works.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,7 +16,7 @@
 namespace trellis::kernels {
 namespace {
 
-// An operand at the end of memory of its own, a byte past a multiple of 64 unless its type forbids it.
+// An operand in memory of its own. It begins a byte past a multiple of 64, or four bytes if its type must be aligned.
 class Place {
  public:
   explicit Place(const Piece& p) : piece_(p), store_(p.bytes() + 128) {
@@ -52,7 +52,7 @@ testing::AssertionResult says(const std::string& complaint, const std::string& w
   return testing::AssertionFailure() << "'" << words << "' is not in '" << complaint << "'";
 }
 
-// What is left in the written operands; where two are one memory, both show it.
+// The contents of the written operands after a call; two in the same memory have the same.
 std::vector<std::vector<std::byte>> results(const Call& call, const std::vector<void*>& at) {
   std::vector<std::vector<std::byte>> all;
   for (std::size_t i = 0; i < at.size(); ++i)
@@ -110,7 +110,7 @@ TEST(BadInput, WhatHasATypeMustBeAligned) {
     }
 }
 
-// Each written operand beside each other: four bytes too near on either side, then right beside it.
+// Puts each written operand beside each other operand: overlapping by four bytes on either side, then just beside it.
 TEST(BadInput, OverlapIsNamedAndNeighboursAreNot) {
   for (const Call& call : calls())
     for (std::size_t w = 0; w < call.pieces.size(); ++w)

@@ -1,4 +1,4 @@
-// Every function over arrays as a value: its operands, and how to call it. What tests of bad input walk.
+// Every function over arrays as a value: its operands, and how to call it. Tests of bad input walk the list.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct Call {
   std::string name;
   std::set<std::string> families;  // the words that the names of its kernels begin with
   std::vector<Piece> pieces;
-  // Calls it with n of whatever there are call_elements of.
+  // Calls the function with n in place of call_elements.
   std::function<void(const std::vector<void*>& at, std::size_t n, int threads)> run;
   std::vector<std::pair<int, int>> in_place = {};  // a written and a read piece that may be the same memory
   bool threaded = true;

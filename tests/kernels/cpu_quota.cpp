@@ -1,5 +1,5 @@
-// What CPU time is granted, and how many threads that keeps busy, by files made up for machines and containers that are
-// not here.
+// The granted CPU time, and how many threads it keeps busy, from made-up system files of machines and containers that
+// are not here.
 #include "kernels/dispatch/cpu_quota.h"
 
 #include <gtest/gtest.h>

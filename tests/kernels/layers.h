@@ -21,7 +21,7 @@ struct Array {
   std::vector<std::byte> bytes;
 
   Array(DType t, std::size_t n) : type(t), bytes(n * size_of(t)) {}
-  // Uniform in [-size, size], plus a shift.
+  // Values uniform in [-size, size], plus a shift.
   Array(DType t, std::size_t n, std::uint64_t seed, double size = 1, double shift = 0) : Array(t, n) {
     const RandomKey key = random_key({.seed = seed});
     for (std::size_t i = 0; i < n; ++i) set(i, (random32(key, i) * 0x1p-31 - 1) * size + shift);
@@ -68,7 +68,7 @@ inline std::vector<double> slopes(std::vector<double> at, const std::function<do
   return all;
 }
 
-// What differences of doubles near 1 are wrong by with that step.
+// The error of such differences, for values near 1 and the default step.
 inline constexpr double difference_error = 2e-9;
 
 inline double product(const std::vector<double>& a, const std::vector<double>& b) {

@@ -32,12 +32,12 @@ constexpr std::size_t past31 = (std::size_t{1} << 31) + 7, past32 = (std::size_t
 
 class Window {
  public:
-  // An odd number of pages, so that no wrong index that is wrong by a power of two finds the right bytes.
+  // An odd number of pages, so that an index that is wrong by a power of two does not find the right bytes.
   static constexpr std::size_t period = 1025 * 4096;
 
   enum class Use { all, some };
 
-  // All: its pages are made ready at once, which is faster than one by one.
+  // Use::all maps the pages in at once, which is faster than a fault for each.
   explicit Window(std::size_t bytes, Use use = Use::all) : bytes_((bytes + period - 1) / period * period) {
     const int file = memfd_create("window", 0);
     if (file < 0 || ftruncate(file, period) != 0) return;
@@ -77,7 +77,7 @@ class Window {
 #define NEED(window) \
   if (!(window).whole()) GTEST_SKIP() << "this machine gives no " << #window << " of that many addresses"
 
-// What one thread writes last over a whole window, against the same elements by themselves.
+// Compares what one thread writes last over a whole window with the same elements computed separately.
 void expect_tail(const Window& written, DType type, std::size_t n,
                  const std::function<void(std::size_t, void*)>& tail) {
   const std::size_t from = n - Window::period / size_of(type);
@@ -125,7 +125,7 @@ TEST(Lengths, FillAndDotPast31Bits) {
   EXPECT_EQ(dot(DType::bf16, x.start(), y.start(), past31, 0), 1.5 * static_cast<double>(past31));
 }
 
-// The last rows (of kernels by columns: columns) of tables of more than 2^31 elements, by every body.
+// The last rows, or for kernels by columns the last columns, of tables of more than 2^31 elements, by every body.
 TEST(Lengths, RowsFarBeyond31Bits) {
   constexpr std::size_t rows = (std::size_t{1} << 21) + 3, columns = 1025, few = 3, wide = (std::size_t{1} << 30) + 5;
   for (const auto& [name, kernel] : row_kernels()) {

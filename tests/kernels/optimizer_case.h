@@ -1,4 +1,4 @@
-// A tensor with its gradient and its state, for every way of keeping it: what the optimizers' tests step.
+// A tensor with its gradient and state, in every way of keeping them, for the optimizers' tests.
 #pragma once
 
 #include <cmath>

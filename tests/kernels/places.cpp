@@ -1,5 +1,5 @@
-// A NaN or an infinity in any place of any operand of any kernel: what comes out is what the truth says, and nothing
-// else changes.
+// A NaN or an infinity in any place of any operand of any kernel gives what the scalar truth gives, and changes nothing
+// else.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ constexpr double specials[] = {NAN, INFINITY, -INFINITY};
 
 using Memory = std::vector<std::byte>;
 
-// Numbers from 1 to 2, so that nothing of special note comes out by itself.
+// Numbers from 1 to 2, which give no NaN or infinity by themselves.
 Memory plain(DType type, std::size_t count, std::uint64_t seed) {
   Memory m(count * size_of(type));
   for (std::size_t i = 0; i < count; ++i) store(type, &m[i * size_of(type)], 1 + random32({seed, 3}, i) * 0x1p-32);
@@ -54,7 +54,7 @@ struct Operands {
   }
 };
 
-// `m` is an operand of `o` and gets one special after the other in each place.
+// Puts one special value after the other into each place of `m`, an operand of `o`.
 void try_places(Operands& o, Memory& m, DType type, const std::vector<Memory>& clean) {
   const std::size_t size = size_of(type);
   for (std::size_t place = 0; place < n; ++place)

@@ -136,7 +136,7 @@ TEST(Philox, KnownAnswers) {
   EXPECT_EQ((Block{0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48}), philox<7>({}, {}));
 }
 
-// What checkpoints were trained with: these bits never change.
+// These bits must never change: checkpoints were trained with them.
 TEST(RandomBits, KnownAnswers) {
   constexpr RandomKey key = random_key({.seed = 1, .step = 2, .tensor = 3});
   struct Answer {
@@ -173,7 +173,7 @@ TEST(StochasticRounding, IsUnbiasedInEveryExponent) {
   EXPECT_LT(std::fabs(deviation(squares, classes)), six_sigma);
 }
 
-// 1 + 4096 steps of 2^-12: to nearest nothing ever moves; stochastically the sum arrives at 2.
+// Adds 4096 steps of 2^-12 to 1: rounded to nearest the sum never moves; stochastically it arrives at 2.
 TEST(StochasticRounding, SmallStepsArrive) {
   double mean = 0;
   constexpr int trials = 200;
@@ -189,7 +189,7 @@ TEST(StochasticRounding, SmallStepsArrive) {
   EXPECT_NEAR(2.0, mean, 6 * 0.09 / std::sqrt(trials));
 }
 
-// 1024 and 2048 times a half in f16, the example that Trainium's documentation gives.
+// Adds a half 2048 times to 1024 in f16, the example of Trainium's documentation.
 TEST(StochasticRounding, HalvesAddUpInF16) {
   std::uint16_t nearest = 0x6400, sum = nearest;
   for (std::uint64_t i = 0; i < 2048; ++i) {

@@ -15,7 +15,7 @@
 namespace trellis::kernels {
 namespace {
 
-// How often each share was done, in all rounds; shares of a round must be over before the next one begins.
+// Checks that each share was done once in each round, and that a round's shares are over before the next one begins.
 void expect_each_share_once(int threads, int rounds) {
   struct Done {
     std::vector<int> times;

@@ -17,7 +17,7 @@ StateArray numbers(DType type, std::size_t n, std::uint64_t seed) {
   return a;
 }
 
-// The order that dot.h defines, said another way: sum j of a part is a tree over the sums whose numbers end alike.
+// The order that dot.h defines, stated in another way: a tree over the sums whose numbers end in the same bits.
 double tree(const StateArray& x, const StateArray& y, std::size_t begin, std::size_t end, std::size_t j,
             std::size_t width) {
   if (width < dot_sums) return tree(x, y, begin, end, j, 2 * width) + tree(x, y, begin, end, j + width, 2 * width);
@@ -60,7 +60,7 @@ TEST(Dot, IsAsExactAsItsAdditions) {
               static_cast<double>(size) * (512 + 5 + static_cast<double>(parts_of(n))) * 0x1p-53);
 }
 
-// Sixteen squares of 48 bits add up exactly in 53.
+// Sixteen squares of 48 bits each add up exactly in the 53 bits of a double.
 TEST(Dot, HugeAndTinyElementsNeitherOverflowNorVanish) {
   StateArray huge(DType::f32, 16, 0x1.FFFFFEp127);
   EXPECT_EQ(sum_of_squares(DType::f32, huge.from(0), 16), 16 * 0x1.FFFFFEp127 * 0x1.FFFFFEp127);

@@ -1,4 +1,4 @@
-// The functions that activations are made of, and these, against double; gradients against differences.
+// Activations, and the functions that they are made of, against double; gradients against differences.
 #include <bit>
 #include <limits>
 #include <stdexcept>
@@ -10,7 +10,7 @@
 namespace trellis::kernels {
 namespace {
 
-// Every 4099th float, of both signs.
+// Checks every 4099th float, of both signs.
 template <class Check>
 void each_float(const Check& check) {
   for (std::uint64_t bits = 0; bits < std::uint64_t{1} << 32; bits += 4099) {
@@ -19,7 +19,7 @@ void each_float(const Check& check) {
   }
 }
 
-// Within so many u of wanted, or of half of the smallest subnormal.
+// Whether got is within so many u of wanted, plus half of the smallest subnormal.
 bool near(double got, double wanted, double roundings) {
   if (got == wanted) return true;
   return std::fabs(got - wanted) <= roundings * u * std::fabs(wanted) + 0x1p-149;
@@ -69,7 +69,8 @@ double slope_at(Activation a, double x) {
   return slopes({x}, [a](const std::vector<double>& at) { return wanted_at(a, at[0]); })[0];
 }
 
-// Roundings: those of the function it is made of, a few more, and for gelu_tanh three of 2u, which e^-2u magnifies.
+// Roundings in units of u: those of the function that it uses, a few more, and for gelu_tanh three that e^-2u
+// magnifies.
 double roundings(Activation a, double x) {
   if (a == Activation::silu) return 5 + 1;
   if (a == Activation::gelu_erf) return 8 + 1;

@@ -32,7 +32,7 @@ double rms_scale(const Values& x) {
   return 1 / std::sqrt(mean_of(x, [](double v) { return v * v; }) + epsilon);
 }
 
-// dy . y, of which a gradient is the derivative.
+// The product dy . y: gradients are its derivatives.
 double rms_product(const Values& x, const Values& weight, const Values& dy) {
   const double scale = rms_scale(x);
   double sum = 0;

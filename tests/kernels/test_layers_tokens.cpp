@@ -1,4 +1,4 @@
-// What works on tokens: rotary embedding, embedding lookup and its gradient.
+// Kernels that work on tokens: rotary embedding, embedding lookup and its gradient.
 #include <algorithm>
 #include <stdexcept>
 

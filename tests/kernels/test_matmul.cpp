@@ -15,7 +15,7 @@
 namespace trellis::kernels {
 namespace {
 
-// A stored matrix of either type, some elements apart from the next row.
+// A stored matrix of either type, whose rows have some elements between them.
 struct Stored {
   DType type;
   std::size_t rows, columns, stride;

@@ -12,8 +12,8 @@ struct Expected {
   double first, second, value, bound;
 };
 
-// With u the unit: m is off by at most 5 u of its terms' sizes, v by 9 u, what is divided by 9 u, and so the parameter
-// by 6 u of itself and 22 u of what m's terms would move it.
+// With unit u: m is off by at most 5 u of its terms' sizes, v by 9 u, the divisor by 9 u, and so the parameter by 6 u
+// of itself and 22 u of what m's terms would move it.
 Expected expected(const Case& c, std::size_t i, double scale, const AdamWOptions& o) {
   const double g = c.gradient.at(i) * scale, t = static_cast<double>(o.step);
   const double terms = std::fabs(o.beta1 * c.first.at(i)) + std::fabs((1 - o.beta1) * g);
@@ -76,7 +76,7 @@ TEST(AdamW, DoesNotDependOnThreadsOrShards) {
   });
 }
 
-// Every step would move a parameter by a sixteenth of bf16's step there.
+// Parameters after steps that each move them by a sixteenth of bf16's step.
 Case drifted(Keep keep, int steps) {
   Case c(keep, DType::bf16, DType::f32, 4096);
   c.gradient = StateArray(DType::bf16, c.size(), 1);
@@ -106,7 +106,7 @@ TEST(AdamW, SmallUpdatesAddUpUnlessRoundedToNearest) {
   EXPECT_LT(5 * deviation, (0.75 - there) / 10);  // so that the test tells
 }
 
-// To nearest, 0.999 of a bf16 number is the same number, and the second moment would never forget.
+// Rounded to nearest, 0.999 of a bf16 number is the same number, so the second moment would never decay.
 TEST(AdamW, SecondMomentsInBf16Decay) {
   Case c(Keep::f32, DType::f32, DType::bf16, 4096);
   c.second = StateArray(DType::bf16, c.size(), 1);

@@ -6,7 +6,7 @@
 namespace trellis::kernels {
 namespace {
 
-// The same bits, everywhere but for kernels with a tolerance, which have tests of their own.
+// Compares bits, except for kernels with a tolerance, which have tests of their own.
 void compare(const Kernel& kernel, std::size_t n, std::size_t offset, std::uint64_t first,
              Trial::Data data = Trial::Data::hostile) {
   const int sources = kernel.many ? 2 + static_cast<int>(n % 4) : static_cast<int>(kernel.reads.size());
@@ -36,15 +36,15 @@ TEST(Twins, EqualTheTruthAtAllAlignments) {
       for (std::size_t offset = 0; offset < 64; ++offset) compare(kernel, 70 + offset % 5 * 31, offset, offset * 11);
 }
 
-// Where nothing is NaN a twin goes another way.
+// Where nothing is NaN, twins take another path.
 TEST(Twins, EqualTheTruthOfPlainNumbers) {
   for (const auto& [name, kernel] : kernels())
     if (has_twin(kernel))
       for (std::size_t n : {7, 64, 129, 190, 257}) compare(kernel, n, n * 8 % 64, n * 5, Trial::Data::plain);
 }
 
-// Random bits come in blocks of 512 words: 512 elements, or 1024 of bf16. What reads one array past the caches works at
-// two places that are 4096 elements apart.
+// Random bits come in blocks of 512 words: 512 elements, or 1024 of bf16. A kernel that reads one array larger than the
+// caches works at two places that are 4096 elements apart.
 TEST(Twins, EqualTheTruthFromBlockToBlock) {
   for (const auto& [name, kernel] : kernels())
     if (has_twin(kernel) &&

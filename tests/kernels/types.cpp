@@ -1,5 +1,5 @@
-// Every function with every element type, and with every pair where it takes two: it works where the registries have a
-// kernel, and elsewhere says which type it was.
+// Every function with every element type, or pair of types: it works where the registries have a kernel, and elsewhere
+// names the type.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -42,7 +42,7 @@ struct TypePairs : testing::Test {
 
 bool registered(const std::string& name) { return kernels().contains(name) || row_kernels().contains(name); }
 
-// It works exactly where it should, and otherwise names the type.
+// Checks that a call works exactly where it should, and otherwise names the type.
 void expect(bool works, DType type, const std::string& what, const std::function<void()>& call) {
   try {
     call();

@@ -13,7 +13,8 @@ namespace {
 
 using kernels::no_quota;
 
-// Cores of two hardware threads, numbered as Linux does, in caches of eight. Those from `usable` on are for others.
+// A machine with cores of two hardware threads, numbered as Linux does, eight to a cache. Cores from `usable` on belong
+// to others.
 TopoMachine machine(int cores, int usable) {
   TopoMachine m;
   for (int c = 0; c < cores; ++c) {
@@ -27,7 +28,7 @@ TopoMachine machine(int cores, int usable) {
 }
 TopoMachine machine(int cores) { return machine(cores, cores); }
 
-// Each rank has as many cores as threads, all of them usable, and shares none.
+// Checks that each rank has `each` cores of its own, with both threads of each.
 void expect_own_cores(const std::vector<RankPlace>& places, int cores, int ranks, int each) {
   ASSERT_EQ(places.size(), static_cast<std::size_t>(ranks)) << cores << " cores";
   std::set<int> all;
@@ -61,7 +62,7 @@ TEST(Places, ASingleRankAndRanksThatOutnumberCoresRunAnywhere) {
   EXPECT_EQ(places_for({}, 2, Pin::share, no_quota).at(0).cores, 1) << "no core is known";
 }
 
-// What taskset, a control group's set or a batch system gave to others is no rank's.
+// No rank gets cores that taskset, a control group or a batch system gave to others.
 TEST(Places, OthersCoresAreLeftAlone) {
   for (const Pin pin : {Pin::share, Pin::core})
     for (const int ranks : {2, 4, 16})

@@ -10,7 +10,7 @@
 namespace trellis::measure {
 namespace {
 
-// A launch and a rate: what a collective's time is made of.
+// A collective's time by two figures, a launch and a rate.
 double model(double bytes, double launch, double rate) { return launch + bytes / rate; }
 
 struct Made {
@@ -71,7 +71,7 @@ TEST(Calibration, LeavesOneOfTwoThatChangeTheSameTimesAlike) {
   EXPECT_NE(left.why_not.find("do not tell it from"), std::string::npos) << left.why_not;
 }
 
-// Two or more that are all half as long again say that a figure is, and not that they are noise.
+// If two or more measurements are all 1.5 times as long as predicted, a figure is wrong; it is no noise.
 TEST(Calibration, WhatAllErrorsHaveInCommonIsFitted) {
   const std::vector<FreeFigure> level{{"level", 1, 1 / 1.22, 1.22, 0, 0}};
   for (const std::vector<double>& sizes : {std::vector<double>{1e8, 1e9}, {1e8, 3e8, 1e9, 3e9}}) {

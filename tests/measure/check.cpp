@@ -90,7 +90,7 @@ TEST(BenchPattern, AllOnes) {
   EXPECT_EQ(outcome(Collective::all_reduce, kernels::DType::bf16, Reduction::sum, 5, true).wrong, 0u);
 }
 
-// Exchanged blocks are as wrong as damaged ones.
+// Blocks that are exchanged must count as wrong, as damaged ones do.
 TEST(BenchPattern, TellsRanksApart) {
   BenchSettings s;
   s.op.collective = Collective::all_gather;

@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Runs it in a thread of its own. What waits for ever ends the program, since its thread can't be ended.
+// Runs the body in a thread. If it waits for ever, the program is ended, since a thread can't be.
 void expect_end(const std::function<void()>& body) {
   std::promise<void> ended;
   std::jthread thread([&] {
@@ -118,7 +118,7 @@ TEST(NcclAbort, AfterAFinalizeInTheGroup) {
   });
 }
 
-// A revoked communicator can be divided, and nothing of that is aborted.
+// A revoked communicator can be split, and the split is not aborted.
 TEST(NcclAbort, ARevocationBeforeASplitDoesNotEndIt) {
   expect_end([] {
     const ncclComm_t comm = alone();
@@ -159,7 +159,7 @@ TEST(NcclAbort, WhatIsDestroyedInAGroupIsDestroyedAfterTheGroupsCalls) {
     EXPECT_TRUE(done(ncclGroupEnd()));
     EXPECT_EQ(b, 5);
   });
-  // It is not made, as nobody can have it.
+  // A communicator that is destroyed in the group that makes it is never made, as nobody could use it.
   expect_end([] {
     ncclComm_t made = nullptr;
     ASSERT_TRUE(done(ncclGroupStart()));
@@ -185,7 +185,7 @@ TEST(NcclAbort, AGroupThatFailsOrIsForgottenDestroysAllTheSame) {
     });
 }
 
-// The stream's work does not end before the abort returns.
+// The program's work on the stream ends only after the abort has returned.
 TEST(NcclAbort, DoesNotWaitForTheProgramsOwnWorkOnAStream) {
   expect_end([] {
     const ncclComm_t comm = alone();

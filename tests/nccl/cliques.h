@@ -1,4 +1,4 @@
-// Ranks of NCCL's API within this process, and how its failures are looked at.
+// Ranks of NCCL's API within this process, and assertions on what its calls return.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ struct Cliques {
   ncclComm_t operator[](int rank) const { return comms[static_cast<std::size_t>(rank)]; }
   int count() const { return static_cast<int>(comms.size()); }
 
-  // One thread a rank.
+  // Runs the body on each rank, with a thread for each.
   void each(const std::function<void(int, ncclComm_t)>& body) const {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < count(); ++rank) threads.emplace_back([&, rank] { body(rank, (*this)[rank]); });
@@ -41,7 +41,7 @@ inline testing::AssertionResult done(ncclResult_t result) {
   return testing::AssertionFailure() << ncclGetErrorString(result) << ": " << ncclGetLastError(nullptr);
 }
 
-// It failed with this result, and the message names the value at fault.
+// Succeeds if the call failed with this result, and its message has these words.
 inline testing::AssertionResult refused(ncclResult_t result, ncclResult_t expected, const std::string& words) {
   const std::string message = ncclGetLastError(nullptr);
   if (result == expected && message.find(words) != std::string::npos) return testing::AssertionSuccess();
@@ -49,7 +49,7 @@ inline testing::AssertionResult refused(ncclResult_t result, ncclResult_t expect
                                      << "'; expected " << ncclGetErrorString(expected) << " with '" << words << "'";
 }
 
-// Until nothing of it is in progress: what it ends with.
+// Waits until nothing of the communicator is in progress. Returns its last state.
 inline ncclResult_t wait_until_made(ncclComm_t comm) {
   ncclResult_t state = ncclInProgress;
   for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);

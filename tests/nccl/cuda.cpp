@@ -17,7 +17,7 @@ struct Stream {
   cudaStream_t stream = nullptr;
 };
 
-// Keeps a stream busy until it is opened.
+// Keeps a stream busy until the gate is opened.
 struct Gate {
   static void wait(void* gate) {
     while (!static_cast<Gate*>(gate)->open) std::this_thread::yield();
@@ -192,7 +192,7 @@ TEST(Cuda, ACollectiveOnTheDefaultStreamWaitsForTheDevicesOthers) {
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
 }
 
-// Also where the group is on a stream of the program's besides, and without a group, and for a thread's own stream.
+// This holds without a group, in a group that also uses a stream of the program's, and on a thread's own stream.
 TEST(Cuda, CollectivesOnEveryKindOfStreamAreInOrder) {
   const Cliques c(1);
   const Stream blocking, apart(cudaStreamNonBlocking);
@@ -307,7 +307,7 @@ TEST(Cuda, FunctionsOfTheProgramsRunInTurn) {
   EXPECT_EQ(flags, unsigned{cudaStreamDefault});
 }
 
-// Whichever call asks first, and whatever came after it on the stream.
+// The stream tells whichever call asks first, and whatever was queued after the operation.
 TEST(Cuda, AnAbortedOperationIsToldByItsStream) {
   for (const bool polls : {false, true}) {
     ncclComm_t alone[2];

@@ -1,4 +1,4 @@
-// The host part of NCCL's device API: it tells that there are no kernels, and refuses what needs them.
+// The host part of NCCL's device API: it reports that there are no kernels, and refuses calls that need them.
 #include "ccl/api/nccl/nccl_device.h"
 
 #include "tests/nccl/cliques.h"

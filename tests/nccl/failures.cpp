@@ -1,4 +1,4 @@
-// What has failed is told: by the call where it can be, else by ncclCommGetAsyncError; and in words that stay.
+// Failures are reported by the call where possible, else by ncclCommGetAsyncError; and their messages stay.
 #include <atomic>
 
 #include "tests/nccl/cliques.h"
@@ -108,7 +108,7 @@ TEST(NcclFails, WhoGoesOnIsToldThatAnotherHasFinalized) {
   EXPECT_EQ(state_of(c[1]), ncclSuccess);
 }
 
-// Empty messages to oneself meet nobody, in whatever order they stand among the others.
+// Empty messages to oneself do nothing, in whatever order they stand among the others.
 TEST(NcclFails, NoEmptyMessageToOneself) {
   const Cliques c(1);
   const float in[4] = {1, 2, 3, 4};

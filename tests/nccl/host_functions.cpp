@@ -1,4 +1,4 @@
-// What the program's functions that a stream runs may call.
+// What functions of the program may call while a stream runs them.
 #include "tests/nccl/cliques.h"
 
 namespace trellis::nccl {
@@ -12,7 +12,7 @@ struct Stream {
   cudaStream_t stream = nullptr;
 };
 
-// CUDA forbids it. What would wait, for the function's own stream at the worst, is refused; in callbacks too.
+// CUDA forbids this. Calls that would wait, perhaps for the function's own stream, are refused; in callbacks too.
 TEST(Cuda, AFunctionThatAStreamRunsCannotWaitForStreams) {
   struct Asked {
     cudaStream_t own = nullptr;

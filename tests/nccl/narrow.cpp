@@ -25,7 +25,7 @@ double loaded(trellis_type type, const void* place) {
   return value;
 }
 
-// Every pattern means the same, and comes back from its value.
+// Checks that every bit pattern has the library's value, and that the value gives the pattern back.
 template <class T>
 void hold_against(trellis_type type) {
   for (unsigned pattern = 0; pattern < 1U << 8 * sizeof(T); ++pattern) {

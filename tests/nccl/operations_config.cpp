@@ -1,4 +1,4 @@
-// Collectives that are told something of their own, and encryption.
+// Collectives with a configuration of their own, and encryption.
 #include "tests/nccl/cliques.h"
 
 namespace trellis::nccl {

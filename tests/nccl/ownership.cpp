@@ -1,4 +1,4 @@
-// Memory belongs to whom it was given: what the library has for itself cannot be freed from outside.
+// Memory that the library allocates for itself cannot be freed from outside.
 #include "ccl/api/trellis.h"
 #include "tests/nccl/cliques.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr auto bad = ncclInvalidArgument;
 
-// A communicator's scratch is often where a piece was that the program has freed.
+// A communicator's scratch often lies where memory was that the program has freed.
 TEST(NcclMemory, AStaleAddressFreesNothingOfACommunicator) {
   int freed = 0;
   for (std::size_t bytes = 4096; bytes <= std::size_t{1} << 20; bytes *= 2) {

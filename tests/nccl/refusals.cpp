@@ -6,7 +6,7 @@ namespace {
 
 constexpr auto bad = ncclInvalidArgument;
 
-// All functions that take a communicator, called in a way that is right but for it.
+// Calls of all functions that take a communicator, in which everything but the communicator is right.
 std::vector<std::pair<const char*, std::function<ncclResult_t(ncclComm_t)>>> calls_on_a_communicator() {
   static float in[4], out[4];
   static int number;

@@ -1,5 +1,4 @@
-// Sockets: each wait ends at its deadline or when its caller does not go on, and addresses come back as they were
-// typed.
+// Sockets: each wait ends at its deadline or when its caller gives up, and addresses are printed as they were typed.
 #include "net/socket.h"
 
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 namespace trellis::schedule {
 namespace {
 
-// The content of a chunk: how often it contains each rank's chunk, and its kind of length.
+// The content of a chunk: how often each rank's chunk was added to it, and its kind of length.
 struct Value {
   std::map<std::pair<Rank, std::int64_t>, int> terms = {};
   std::int64_t kind = -1;

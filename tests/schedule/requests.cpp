@@ -49,13 +49,13 @@ Request filled(Collective c, const std::vector<Rank>& dims, Rank root) {
   return request;
 }
 
-// Levels, for algorithms that can't do without.
+// The levels to try; only `split` needs any.
 std::vector<std::vector<std::string>> levels(const Algorithm& algorithm) {
   if (algorithm.name != "split") return {{}};
   return {{"direct:2", "direct"}, {"ring:2", "direct"}, {"torus:3", "hierarchical:2", "ring"}};
 }
 
-// Lowers the number of ranks where each costs more, as under sanitizers.
+// Lowers the number of ranks where TRELLIS_SWEEP_RANKS says so, as under sanitizers, where each rank costs more.
 Rank sweep(Rank most_ranks) {
   const char* const limit = std::getenv("TRELLIS_SWEEP_RANKS");
   return limit == nullptr ? most_ranks : std::min(most_ranks, static_cast<Rank>(std::stoi(limit)));

@@ -118,7 +118,7 @@ TEST(Algorithms, CountChunksBeyondThirtyTwoBits) {
   EXPECT_NE(refusal(algorithm_named("hierarchical"), levels).find("9007199254740992 chunks"), std::string::npos);
 }
 
-// Known from a few ranks' programs. A tree's root alone tells nothing of the others.
+// The number of steps is estimated from a few ranks' programs: a tree's root alone tells nothing of the others.
 TEST(Algorithms, RefuseMoreStepsThanAreWrittenOutBeforeTheyWrite) {
   const Request r{.operation = {.collective = Collective::all_to_all}, .dims = {16, 16}};
   for (const char* name : {"direct", "pairwise", "hierarchical"}) {

@@ -40,7 +40,7 @@ std::string block(int id, const std::string& ops) {
       id, id, ops);
 }
 
-// Two gpus. Each sees the other's input, output and scratch as buffers 0, 1 and 2.
+// A plan of two gpus. Each sees the other's input, output and scratch as buffers 0, 1 and 2.
 std::string plan(std::string_view collective, int inputs, int outputs, const std::string& first,
                  const std::string& second, bool in_place = false) {
   std::string gpus;

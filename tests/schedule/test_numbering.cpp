@@ -1,4 +1,4 @@
-// Ranks that algorithms see by other numbers, as those of hosts on which they lie in a mixed order.
+// Algorithms that see ranks under other numbers, as for ranks placed on hosts in a mixed order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,7 +66,7 @@ TEST_P(Numbering, EveryAlgorithmIsRight) {
   EXPECT_GT(served, 50);
 }
 
-// With each config at each level, channels and segments.
+// Hierarchies with several algorithms at their levels, with channels, and with segments.
 TEST_P(Numbering, OfAHierarchyCrossesHostsAsRowsDo) {
   if (GetParam().dims.size() != 2) GTEST_SKIP() << "no hosts";
   std::vector<Rank> in_rows(GetParam().numbering.size());

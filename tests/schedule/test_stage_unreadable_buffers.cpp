@@ -43,7 +43,7 @@ Schedule made(std::string_view algorithm, Collective c, Rank ranks, bool in_plac
   return make(algorithm, {.operation = {.collective = c, .in_place = in_place}, .dims = {ranks}});
 }
 
-// Different ranks have different unreadable buffers.
+// Rewrites each rank's program for another set of unreadable buffers.
 Schedule differently_shown(Schedule s) {
   for (Rank r = 0; r < s.ranks(); ++r) {
     Program& program = s.programs[static_cast<std::size_t>(r)];

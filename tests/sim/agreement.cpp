@@ -103,7 +103,7 @@ TEST(Agreement, PacketsAndFlowsOverAFamily) {
     }
 }
 
-// Transfers of a packet each take their turns and end one after the other; as flows they all end with the last.
+// Transfers of one packet each take turns and end one after the other; as flows they all end with the last.
 TEST(Agreement, ShortTransfersEndTogetherOnlyAsFlows) {
   const Case c{"incast", "switch:8", "direct", of(Collective::gather, 8), 8, 0};
   const Ends flows = ends(c, 4096, false), packets = ends(c, 4096, true);

@@ -1,4 +1,4 @@
-// sim::answer against what it is made of: the choice, the price, the interval, runs with noise.
+// sim::answer against its parts called directly: the choice, the price, the interval, runs with noise.
 #include "sim/cluster/answer/answer.h"
 
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 namespace trellis::sim {
 namespace {
 
-// A sweep, and where one config takes over from another.
+// A sweep, and the sizes at which one config takes over from another.
 struct Found {
   Machine machine;
   Sweep sweep;
@@ -37,7 +37,7 @@ struct Found {
   }
 };
 
-// Latency against bandwidth: one exchange of everything beats n steps of a part until the bytes matter.
+// One exchange of everything has less latency than n steps of a part, and is faster until the bytes matter.
 TEST(Borders, LieAtTheFirstByteWhereTheOtherIsCheaper) {
   for (const std::vector<double>& sizes :
        {std::vector<double>{64, 1e9}, std::vector<double>{64, 1 << 16, 1 << 20, 1e9}}) {
@@ -75,7 +75,7 @@ TEST(Borders, TimesAreThoseOfTheSizesWhereRegionsBegin) {
   }
 }
 
-// From two samples as from many: what is chosen is never much slower than the best.
+// From two samples as from many, no chosen config is much slower than the best.
 TEST(Borders, WhatWinsBetweenSamplesIsFound) {
   Found found("ring:8", {}, {1 << 10, 1 << 28}, false);
   EXPECT_GT(found.regions.size(), 2U) << "nothing wins in between: another machine would say more";

@@ -28,7 +28,7 @@ Machine machine_at(const Place& place) {
   return Machine(spec);
 }
 
-// The best of each algorithm, the fastest first: every config priced to its end.
+// The best config of each algorithm, the fastest first, found by pricing every config in full.
 std::vector<Cost> by_pricing_all(Pricer& pricer, const std::vector<AlgorithmConfig>& configs, double bytes) {
   std::vector<Cost> best;
   for (const AlgorithmConfig& config : configs) {
@@ -116,7 +116,7 @@ TEST(Choice, NoPriceIsBelowWhatAWayTakesAtLeast) {
   }
 }
 
-// A ring's chain goes through all ranks, and shows when a few steps of one of them are written out.
+// A ring's chain goes through all ranks, and a few steps of one rank are enough to bound its length.
 TEST(Choice, AFewStepsShowLongChains) {
   const Machine machine = machine_named("ring:64");
   const auto& ring = schedule::algorithm_named("ring");
@@ -130,7 +130,7 @@ TEST(Choice, AFewStepsShowLongChains) {
   EXPECT_EQ(prefix_lower_bound(ring, request, machine, options, steps, 128, some - 1), forever);
 }
 
-// The obvious way: the rank's program is written out anew each time, to where the bound ends.
+// The slow reference: writes the rank's program out each time, up to where the bound ends.
 Pricer::Outline outlined_anew(Pricer& pricer, const AlgorithmConfig& config, double bytes, std::int64_t most,
                               Time limit) {
   const auto& algorithm = schedule::algorithm_named(config.algorithm);
@@ -161,7 +161,7 @@ TEST(Choice, WhatIsKeptOfProgramsGivesTheSameBounds) {
       }
 }
 
-// Of several sizes, with what was written out kept, and with none of it.
+// Compares choices at several sizes, with a shelf that keeps schedules and without one.
 TEST(Choice, WhatIsKeptOfSchedulesChangesNoChoice) {
   for (const char* name : {"trn2.3xlarge x 2", "trn1.2xlarge x 4"}) {
     const Machine machine = machine_named(name);
@@ -203,7 +203,7 @@ TEST(Choice, WhatIsTooLargeIsSaid) {
   EXPECT_FALSE(fastest(pricer, {}, 1e6).has_value());
 }
 
-// The first price is waited for; then what is open stays so.
+// With no effort left, only the first price is waited for, and the other configs stay undecided.
 TEST(Choice, ItsEffortIsBounded) {
   const Machine machine = machine_named("torus:4x4");
   Pricer pricer(machine, groups_of(machine).front(), {});
@@ -216,7 +216,7 @@ TEST(Choice, ItsEffortIsBounded) {
   EXPECT_LT(hasty.priced, whole.priced + whole.others.size());
 }
 
-// halving_doubling is nearest to a price, as it has few steps; its time is several times the torus's.
+// halving_doubling is priced soonest, as it has few steps, but takes several times as long as torus.
 TEST(Choice, WhereTheEffortIsUsedUpTheMostPromisingWayIsPriced) {
   const Machine machine = machine_named("torus:16x16x10");
   Pricer pricer(machine, groups_of(machine).front(), {.operation = {.collective = all_gather}});
@@ -228,7 +228,7 @@ TEST(Choice, WhereTheEffortIsUsedUpTheMostPromisingWayIsPriced) {
   }
 }
 
-// A config whose chunks cannot be numbered is none; the others are chosen from.
+// A config whose chunks cannot be numbered is left out of the choice.
 TEST(Choice, LeavesOutWhatCannotBeWrittenDown) {
   const Machine machine = machine_named("torus:48x48x48");
   Pricer pricer(machine, groups_of(machine).front(), {});
@@ -241,7 +241,7 @@ TEST(Choice, LeavesOutWhatCannotBeWrittenDown) {
   EXPECT_NE(choice.left_out.front().why.find("chunks of tmp"), std::string::npos) << choice.left_out.front().why;
 }
 
-// Steps that take the place of fewer steps do not fill the shelf.
+// Steps that replace a shorter part of the same program do not fill the shelf.
 TEST(ScheduleShelf, KeepsWhatIsWrittenAgainLonger) {
   constexpr Rank ranks = 512;
   const AlgorithmConfig ring{.algorithm = "ring", .dims = {ranks}};

@@ -24,7 +24,7 @@ TEST(EventQueue, RunsEventsOfOneInstantAsAskedFor) {
   EXPECT_EQ(queue.next(), forever);
 }
 
-// Pushes and pops mixed at random, times near and far, many equal: always what a sorted list would give.
+// Pushes and pops are mixed at random, with times near and far, many of them equal.
 TEST(EventQueue, AgreesWithASortedList) {
   for (std::uint32_t seed = 0; seed < 60; ++seed) {
     std::mt19937 random(seed);
@@ -49,8 +49,8 @@ TEST(EventQueue, AgreesWithASortedList) {
   }
 }
 
-// A whole machine's events at one instant, then as many at another that comes before, again and again: in order, and
-// within the test's time limit only if none is moved for each of the others.
+// A whole machine's events come at one instant, then as many at an earlier one, again and again. This keeps the test's
+// time limit only if no event is moved once for each of the others.
 TEST(EventQueue, CrowdsAtOneInstantStayCheap) {
   constexpr int crowd = 200'000;
   EventQueue<int> queue;

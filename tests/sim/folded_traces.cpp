@@ -1,4 +1,4 @@
-// Traces of ranks that do the same are written down once, and take as long as each by itself, to the picosecond.
+// Ranks that do the same share one trace, and take as long as with a trace for each, to the picosecond.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using Message = text::ProtobufMessage;
 
-// A step in small: stages of a pipeline, each of `data` times `tensor` ranks.
+// A small training step: a pipeline whose stages have `data` times `tensor` ranks each.
 struct Shape {
   Rank tensor = 2, data = 2, stages = 2;
   Rank ranks() const { return tensor * data * stages; }
@@ -129,7 +129,7 @@ Ran by_rank(const Workload& w, const Played& played) {
   return all;
 }
 
-// No time: groups that do the same take different times there.
+// Plays the folded workload. none: groups that do the same take different times on this machine.
 std::optional<Played> played_folded(const Workload& w, const Machine& machine) {
   try {
     return play(w, machine);

@@ -1,5 +1,5 @@
-// Groups of ranks that do the same beside each other: one rank stands for those that nothing tells apart, and takes as
-// long, to the picosecond.
+// Groups that do the same at the same time are folded: one rank stands for all that nothing tells apart, with the same
+// time, to the picosecond.
 #include <gtest/gtest.h>
 
 #include "schedule/algorithms/algorithm.h"
@@ -11,7 +11,7 @@ namespace {
 
 using schedule::Collective;
 
-// Every group of `size` ranks at a distance of `stride`, or the first so many of them.
+// All groups of `size` ranks at a distance of `stride`; at most the first `most` of them.
 std::vector<std::vector<Rank>> groups_of(Rank ranks, Rank size, Rank stride, std::size_t most) {
   std::vector<std::vector<Rank>> all;
   for (Rank first = 0; first < ranks && all.size() < most; ++first) {
@@ -93,7 +93,7 @@ TEST(GroupFolding, KeepsApartWhatDiffers) {
   EXPECT_EQ(simulated(Machine(slow), groups_of(64, 4, 16, 100)), 64);
 }
 
-// Sums along one axis while others go along another, or along the same one later.
+// There are sums along one axis during sums along another, or along the same one later.
 TEST(GroupFolding, KindsBesideEachOtherFoldByWhatAllAllow) {
   int less = 0;
   for (const char* name : {"trn1.32xlarge x 4", "ring:16", "torus:8x8", "trn2.48xlarge"}) {
@@ -116,7 +116,7 @@ TEST(GroupFolding, KindsBesideEachOtherFoldByWhatAllAllow) {
   EXPECT_EQ(less, 3);  // half of a ring's groups are turned into no others
 }
 
-// Downwards as upwards: what a later stage of a pipeline sends to an earlier one, beside sums of its own ranks.
+// A later stage of a pipeline sends to an earlier one, during sums over its own ranks.
 TEST(GroupFolding, MessagesToLowerRanksFold) {
   const Machine machine = machine_named("trn1.32xlarge x 4");
   const CompiledSchedule message(schedule::algorithm_named("direct"),
@@ -132,7 +132,7 @@ TEST(GroupFolding, MessagesToLowerRanksFold) {
   EXPECT_LE(2 * folded.simulated(), whole.simulated());
 }
 
-// Computations that read and write memory beside sums.
+// Computations read and write memory during sums.
 TEST(GroupFolding, LoadsFoldAsTheirRanksDo) {
   int less = 0;
   for (const char* name : {"trn1.32xlarge x 2", "trn2.48xlarge x 2"}) {
@@ -155,7 +155,7 @@ TEST(GroupFolding, LoadsFoldAsTheirRanksDo) {
   EXPECT_EQ(less, 2);
 }
 
-// Half of the hosts: a row in any order is cut where they end.
+// Only half of the hosts take part: a row of ranks in any order is cut where these end.
 TEST(GroupFolding, APartOfARowFolds) {
   const Machine machine = machine_named("trn1.32xlarge x 4");
   const CompiledSchedule pattern(schedule::algorithm_named("ring"), {.dims = {32}});

@@ -111,7 +111,7 @@ TEST(ImportOwn, Faults) {
             std::string::npos);
 }
 
-// By the line it stands on in the file, with a chip's figures before it or without.
+// The error has the key's line in the file, whether a chip's figures come before it or not.
 TEST(ImportOwn, AKeyThatNothingAsksForIsRefused) {
   const std::string whole =
       "level torus wire 4x4\ncluster clos net\nwire.rate = 50 GB/s | documented | x\nwire.latency = 1 us | documented "
@@ -200,7 +200,7 @@ TEST(ImportNccl, SwitchesLinksAndPcie) {
   EXPECT_EQ(fault("<system/>"), "net: no <gpu>: expected a topology with its gpus, as NCCL_TOPO_DUMP_FILE writes it");
 }
 
-// Two rings of four, as two hives of GPUs: between these the way is PCIe. Numbers follow the links.
+// Two rings of four GPUs, as two hives, with PCIe between them. GPUs are numbered along the links.
 TEST(ImportNccl, SomeAreJoined) {
   const auto two_rings = [](int own) {
     const int first = own / 4 * 4;

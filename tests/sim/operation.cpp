@@ -72,7 +72,7 @@ TEST(Operation, EveryKindHasATimeOnEveryChip) {
     }
 }
 
-// Fewer bytes are read where heads share their keys; nothing else changes.
+// Where heads share their keys, fewer bytes are read; nothing else changes.
 TEST(Operation, HeadsThatShareKeysTakeNoLonger) {
   for (const char* chip : {"trn1", "trn2"})
     for (const char* kind : {"attention", "attention_gradient"})

@@ -33,7 +33,7 @@ OperationShape attention(const char* kind) {
   return {.kind = kind, .rows = 4096, .columns = 4096, .inner = 128, .flash = true};
 }
 
-// Products and attention are those of a program by hand; passes over rows are what a compiler makes of them.
+// Formulas price products and attention as programs written by hand, and passes over rows as a compiler writes them.
 TEST(OperationPrograms, FormulasAreAsNearToProgramsAsStated) {
   const OperationShape rows{.kind = "", .rows = 4096, .columns = 4096};
   const auto of = [&](const char* kind) {

@@ -67,7 +67,7 @@ Time PacketNetwork::service(const Hop& hop, Work work) const {
   return static_cast<Time>((work * hop.use.weight + speed - 1) / speed);
 }
 
-// Cut-through: the next resource may begin once what it has of the packet lasts until the rest arrives.
+// Cut-through: the next resource may begin once it has so much of the packet that the rest arrives in time.
 void PacketNetwork::serve(std::uint32_t number) {
   Resource& r = resources_[number];
   if (r.busy || r.turns.empty()) return;

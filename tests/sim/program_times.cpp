@@ -97,7 +97,7 @@ TEST_F(ProgramTimesTest, AreThoseOfTheProgramsAtTheShape) {
   }
 }
 
-// What no program does, and what it does not do of an operation, is as the formulas have it.
+// Operations that no program does, and the parts of an operation that its program leaves out, are timed by formulas.
 TEST_F(ProgramTimesTest, WhatIsMoreIsAddedAsTheFormulasHaveIt) {
   ProgramTimes times(chip);
   const OperationShape plain{.kind = "product", .rows = 1024, .columns = 1024, .inner = 1024};
@@ -118,7 +118,7 @@ TEST_F(ProgramTimesTest, WhatIsMoreIsAddedAsTheFormulasHaveIt) {
   for (const OperationShape& s : without) EXPECT_FALSE(times.of(s, one_core)) << s.kind;
 }
 
-// A large one is not simulated whole: the second half of what is simulated is repeated.
+// A large operation is not simulated in full: the time of the second half of the simulated part is repeated.
 TEST_F(ProgramTimesTest, ARepeatedPartIsAsLongAsWhatItStandsFor) {
   ProgramTimes times(chip);
   const std::vector<Case> large = {
@@ -183,7 +183,7 @@ TEST_F(ProgramTimesTest, OfADamagedFileAreFoundAnew) {
   }
 }
 
-// Whoever is last leaves a file that is whole; what it lacks of the others' is timed again.
+// The last writer leaves an undamaged file; times of the others that it lacks are found again later.
 TEST_F(ProgramTimesTest, OfManyAtOnceAreWhole) {
   std::vector<std::thread> all;
   for (int t = 0; t < 8; ++t)

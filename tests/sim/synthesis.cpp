@@ -78,7 +78,7 @@ TEST(Synthesis, ComesNearTheBoundOnATorus) {
   EXPECT_LT(static_cast<double>(all.front().time), 1.25 * static_cast<double>(bounds.most()));
 }
 
-// What is regular suffers most from one dead link: two ways share another link, and every step waits for it.
+// Regular algorithms suffer most from a dead link: two routes share another link, and every step waits for that.
 TEST(Synthesis, BeatsTheAlgorithmsWhereALinkIsDead) {
   const Machine machine = changed("torus:4x4", {"dead:0-1", "dead:1-0"});
   for (const auto collective : {all_gather, all_reduce}) {

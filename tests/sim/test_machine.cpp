@@ -26,7 +26,7 @@ const char* const shapes[] = {"torus:4x4x4",
                               "cores:2/torus:4x4/clos:40",
                               "switch:8/ring:2/clos:4"};
 
-// Every way begins at its source, ends at its target, and takes no more links than the machine is wide.
+// Every route leads from its source to its target, with few more links than the sum of the machine's dimensions.
 TEST(Machine, EveryTwoRanksAreJoined) {
   std::vector<std::string> names(std::begin(shapes), std::end(shapes));
   for (const std::string& name : machine_names()) names.push_back(name);
@@ -113,7 +113,7 @@ TEST(Machine, SaysWhatIsWrong) {
   }
 }
 
-// A kind asks for exactly the figures that it declares.
+// A kind of fabric reads exactly the figures that it declares.
 TEST(Machine, FabricsNameTheirKeys) {
   for (const auto& [name, kind] : fabric_kinds()) {
     const std::vector<Chip> dims = name == "links" ? std::vector<Chip>{32}

@@ -24,7 +24,7 @@ struct Transfer {
 
 using Ends = std::map<std::uint64_t, Time>;
 
-// When each ends. `settled` is told at each instant how many have started, and which have ended.
+// The end of each transfer. `settled` is called at each instant with how many have started, and which have ended.
 Ends ends(Network& network, const std::vector<Transfer>& transfers,
           const std::function<void(std::size_t started, const Ends&)>& settled = {}) {
   Ends found;
@@ -45,7 +45,7 @@ Ends ends(Network& network, const std::vector<Transfer>& transfers,
   }
 }
 
-// Water filling from scratch over all flows, the slow obvious way, in the same whole numbers.
+// The slow reference: water filling over all flows from scratch, in the same whole numbers.
 std::vector<Rate> fair_rates(const std::vector<Rate>& capacities, const std::vector<Transfer>& flows) {
   std::vector<Rate> rates(flows.size(), 0), left;
   for (Rate capacity : capacities) left.push_back(capacity * one_use);
@@ -74,7 +74,7 @@ std::vector<Rate> fair_rates(const std::vector<Rate>& capacities, const std::vec
 
 std::uint32_t below(std::mt19937& random, std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); }
 
-// `apart`: nearly all are on one resource alone.
+// `apart`: nearly every transfer uses only one resource.
 std::vector<Transfer> random_transfers(std::mt19937& random, std::uint32_t resources, int count, bool staggered,
                                        bool apart = false) {
   std::vector<Transfer> all;
@@ -99,9 +99,9 @@ TEST(FlowNetwork, OneTransferTakesItsBytesTime) {
   EXPECT_EQ(found.at(0), transfer_time(1e6, 50e9));
 }
 
-// To the last unit, in the beginning and again after each that starts or ends: only a part is worked out anew then.
-// With few flows on a resource what hangs together is little, with many it is most of the network. Where capacities are
-// few different ones, several resources offer the same, or the same but for rounding.
+// Rates are exact at the beginning and after each start or end, when only a part is computed anew. With few flows on a
+// resource little is connected, with many most of the network is. With few different capacities, several resources
+// offer the same rate, or the same except for rounding.
 TEST(FlowNetwork, SharesAsWaterFillingDoes) {
   std::mt19937 random(7);
   for (int round = 0; round < 120; ++round) {
@@ -124,7 +124,7 @@ TEST(FlowNetwork, SharesAsWaterFillingDoes) {
   }
 }
 
-// When each ends if all rates are worked out from scratch after each that starts or ends.
+// The slow reference: the end of each flow when all rates are computed from scratch after each start or end.
 Ends obvious_ends(const std::vector<Rate>& capacities, std::vector<Transfer> flows) {
   Ends found;
   Time now = 0;
@@ -153,7 +153,7 @@ Ends obvious_ends(const std::vector<Rate>& capacities, std::vector<Transfer> flo
   return found;
 }
 
-// To the picosecond, where many share a resource that few others reach into.
+// Ends agree to the picosecond where many flows share a resource, and few of them use another, too.
 TEST(FlowNetwork, EndsAsObviously) {
   std::mt19937 random(5);
   for (int round = 0; round < 60; ++round) {
@@ -183,7 +183,7 @@ TEST(FlowNetwork, TheOrderOfStartsDoesNotMatter) {
 
 constexpr double fine = 1.0 / 4096;  // twice what a level may be off
 
-// Flows that take none, one or several at a time of a few resources, many on each.
+// Flows that each use none, one or several of a few resources; many use each resource.
 std::vector<Transfer> crowd(std::mt19937& random, std::uint32_t resources, int count) {
   auto flows = random_transfers(random, resources, count, false);
   for (Transfer& t : flows) t.start = static_cast<Time>(below(random, 1 + below(random, 200))) * us;
@@ -191,7 +191,7 @@ std::vector<Transfer> crowd(std::mt19937& random, std::uint32_t resources, int c
   return flows;
 }
 
-// No resource gives more than it has, and each flow has a resource that is used up and gives none of the others more.
+// No resource gives more than it has, and each flow uses one that is used up and gives no other flow more.
 TEST(ApproximateFlowNetwork, SharesFairlyNearly) {
   std::mt19937 random(13);
   for (int round = 0; round < 40; ++round) {
@@ -259,7 +259,7 @@ TEST(HybridFlowNetwork, TurnsToACrowdOnTheWay) {
   }
 }
 
-// Small packets come near flows, where transfers start and end at odd moments: the last end, and every other.
+// With small packets, the last end and all others are near those of flows, for transfers that start at odd moments.
 TEST(PacketNetwork, AgreesWithFlows) {
   std::mt19937 random(11);
   for (int round = 0; round < 20; ++round) {

@@ -45,8 +45,8 @@ TEST(Price, HalvingDoublingIsItsClosedForm) {
 }
 
 // A rank sends to all its children at once. Where each pair has a link of its own, only the longest chain counts: each
-// level halves the ranks below. Where all that a rank sends shares its way up, a rank with k children sends them k at a
-// kth of the rate, and the longest chain is by those that have most.
+// level halves the ranks below. Where all that a rank sends shares its uplink, a rank with k children sends to each at
+// a kth of the rate, and the longest chain goes through the ranks with most children.
 TEST(Price, TreeIsItsClosedForm) {
   constexpr double bytes = 1e6;
   for (Rank n : {2, 3, 4, 7, 8, 16, 21, 64, 100}) {
@@ -85,7 +85,7 @@ TEST(Price, AChainOfPartsIsItsClosedForm) {
     }
 }
 
-// To the picosecond, wherever something folds.
+// Folded and unfolded prices agree to the picosecond, wherever something folds.
 TEST(Price, FoldedIsUnfolded) {
   int folded = 0;
   for (const char* name : {"ring:8", "torus:4x4", "torus:4x2x3", "torus:4x4x4", "switch:8", "full:8",
@@ -125,8 +125,7 @@ TEST(Price, ADirectExchangeAlongATorusIsSimulatedByOneRank) {
   EXPECT_EQ(usual_dims("direct", machine_named("torus:4x4"), 16), (std::vector<Rank>{16}));
 }
 
-// 299 arrivals, at many different times.
-// Its 992 transfers and 32 copies need 60 KB. Folded, where it folds, one rank's do.
+// The exchange's 992 transfers and 32 copies need 60 KB. Where it folds, the memory for one rank's is enough.
 TEST(Price, AnExchangeThatDoesNotFitInMemoryIsRefusedAtOnce) {
   const Machine m = machine_named("torus:4x8");
   for (const auto& [name, advice] : {std::pair("direct", "it folded, fewer ranks"), {"pairwise", "fewer ranks"}}) {
@@ -215,7 +214,7 @@ TEST(Price, ASlowLinkCostsTimeAndUnfolds) {
   EXPECT_EQ(ill.busiest_name, "torus x+ of chip 0");
 }
 
-// And not with an end that was foreseen while the transfer shared its links.
+// A run must not end with an end that was foreseen while a transfer shared its links.
 TEST(Price, ARunEndsWhenTheLastTransferHasArrived) {
   MachineSpec spec = machine_spec("ring:64");
   what_if(spec, "slow:3-4:0.5");
@@ -250,7 +249,7 @@ TEST(Price, AnIntervalHoldsItsMiddle) {
   EXPECT_GE(i.sensitivities.front().width(), i.sensitivities.back().width());
 }
 
-// Figures that only say when it starts, or nothing of this machine, need no price of their own.
+// interval() skips figures that only change when the collective starts, or that do not matter on this machine.
 TEST(Price, AnIntervalIsThatOfPricingEveryFigure) {
   for (const auto& [name, collective, algorithm] :
        {std::tuple("trn2.3xlarge x 2", schedule::Collective::all_reduce, "ring"),
@@ -276,7 +275,7 @@ TEST(Price, AnIntervalIsThatOfPricingEveryFigure) {
   }
 }
 
-// What is known to miss its records by more is known less well.
+// A figure whose fit misses its records by more has a wider range.
 TEST(Price, AFittedFigureIsAsSureAsItsResidual) {
   MachineSpec spec = machine_spec("ring:4");
   const auto low = [&](const char* mark) {
@@ -296,8 +295,8 @@ TEST(Price, AFittedFigureIsAsSureAsItsResidual) {
     EXPECT_THROW(Figures::read(fmt::format("a = 1 | fitted {} | so", wrong)), std::invalid_argument) << wrong;
 }
 
-// Where the runtime's documentation says that it changes over: below about 1 MB mesh, to about 56 MB rdh, then
-// kangaring. The simulated change comes at 7 MB: a draw at first, then with up to half as much time for rdh again.
+// The runtime's documentation says where it changes its algorithm: mesh below about 1 MB, rdh to about 56 MB, then
+// kangaring. The simulated change comes at 7 MB: rdh draws at first, and then takes up to half as much time again.
 TEST(Price, ArrivesAtThePublishedRegionsOrNearby) {
   const Machine m = machine_named("trn2.48xlarge");
   const auto least = [&](const char* algorithm, double bytes) {
@@ -320,7 +319,7 @@ TEST(Price, ArrivesAtThePublishedRegionsOrNearby) {
   for (double bytes : {112e6, 512e6}) EXPECT_STREQ(best(bytes), "kangaring") << bytes;
 }
 
-// 256 ranks that send to all others over one host's links: thousands of flows whose rates change with each that ends.
+// 256 ranks send to all others over one host's links: thousands of flows whose rates change whenever one ends.
 TEST(Price, SaysWhereCrowdsArePricedNearly) {
   const Machine m = machine_named("trn2u");
   EXPECT_FALSE(priced("mesh", {.dims = {256}}, m, {.bytes = 1 << 20}).exact);

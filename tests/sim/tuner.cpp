@@ -161,7 +161,7 @@ TEST(Search, CompositionsAreProvedRight) {
   }
 }
 
-// What is given up on the way is never one of the fastest.
+// A config that the sweep gives up is never one of the fastest.
 TEST(Search, ASweepFindsTheFastestWithoutPricingAll) {
   MachineSpec spec = machine_spec("torus:4x4");
   what_if(spec, "dead:0-1");
@@ -186,7 +186,7 @@ TEST(Search, ASweepFindsTheFastestWithoutPricingAll) {
   EXPECT_EQ(fastest_times({}).front(), all.front());
 }
 
-// From what is kept on the way: what was priced, and what was given up, is not looked at again.
+// A stopped search goes on from its file: configs that were priced or given up are not priced again.
 TEST(Search, GoesOnWhereItWasStopped) {
   const Machine machine = machine_named("torus:4x2");
   const RankGroup group = groups_of(machine).front();
@@ -221,7 +221,7 @@ TEST(Search, GoesOnWhereItWasStopped) {
   EXPECT_NE(file.find(" synthesised order="), std::string::npos);
 }
 
-// Wherever it is: among the fixed configs, the choice, making compositions, or pricing them.
+// A search can be stopped among the fixed configs, in the choice, and while it makes or prices compositions.
 TEST(Search, EndsSoonAfterItIsToldTo) {
   const Machine machine(machine_spec("trn1.32xlarge"));
   std::size_t most_fixed = 0;
@@ -235,7 +235,7 @@ TEST(Search, EndsSoonAfterItIsToldTo) {
   EXPECT_GT(most_fixed, 0u) << "what was priced is given";
 }
 
-// What `trellis sim` chooses is among the configs that a gain is over, though its shape is not the group's.
+// A gain is also over the config that `trellis sim` chooses, although its shape is not the group's.
 TEST(Search, HasWhatSimChoosesAmongTheFixed) {
   for (const char* name : {"full:4/clos:2", "torus:4x2"}) {
     PricedMachine priced(machine_spec(name));
@@ -262,7 +262,7 @@ TEST(Search, TheMostPromisingAreTriedFirst) {
   EXPECT_GE(part.found.front().time, everything.found.front().time);
 }
 
-// Slow links between hosts: few bytes should cross them.
+// Links between hosts are slow, so few bytes should cross them.
 TEST(Search, AHierarchyIsFoundWhereOneIsDue) {
   MachineSpec spec = machine_spec("full:4/clos:4");
   what_if(spec, "clos.rate=5 GB/s");

@@ -20,7 +20,7 @@ Played played(std::string_view text, const std::string& machine, const PlayOptio
   return price(read_graph("step", text), machine_named(machine), options);
 }
 
-// An algorithm that is named runs with as many channels as suit it best.
+// The time of a named algorithm, with the number of channels that suits it best.
 Time priced(const std::string& machine, double bytes, const char* algorithm = "ring") {
   const Machine m = machine_named(machine);
   Time best = forever;
@@ -124,7 +124,7 @@ TEST(Play, CollectivesAtOnceShareTheLinks) {
   EXPECT_EQ(p.time, priced("switch:4", 8e9)) << "each has its own links";
 }
 
-// One that begins while another is under way: both are slowed for as long as they share, and no longer.
+// A collective begins while another is under way: both are slowed for as long as they share, and no longer.
 TEST(Play, ALateComerSharesTheRest) {
   const Time alone = priced("ring:8", 8e9);
   const Time start = alone / 2;
@@ -170,7 +170,7 @@ TEST(Play, TakesTheBestAlgorithm) {
     EXPECT_LE(best, played(text, "ring:8", {.algorithm = one}).time);
 }
 
-// A ring passes on no message: it goes as it does without a name.
+// The ring that is named serves no messages, so the message goes as it does without a name.
 TEST(Play, TheNamedAlgorithmIsOfCollectivesAlone) {
   const Played p =
       played("ranks 4\nsend_recv a 3MB from 1 to 2\nall_reduce b 1MB after a\n", "ring:4", {.algorithm = "ring"});
@@ -213,7 +213,6 @@ TEST(Play, RefusesWhatDoesNotFit) {
             std::string::npos);
 }
 
-// A step of many chips that all do the same is folded to one.
 TEST(Play, NoiseIsOfTheSeedAndOtherForEachCollective) {
   const std::string step = "ranks 64\nall_reduce a 64KiB by rdh\nall_reduce b 64KiB by rdh after a\n";
   const Played quiet = played(step, "trn2.48xlarge");
@@ -230,13 +229,14 @@ TEST(Play, NoiseIsOfTheSeedAndOtherForEachCollective) {
   EXPECT_EQ(times.size(), 8U);
 }
 
+// A step of many chips that all do the same is folded to one.
 TEST(Play, ManyChipsThatAreAlikeCostLittle) {
   const Played p = played("ranks 110592\ncompute a 1ms\nall_reduce b 1GB after a by torus\n", "torus:48x48x48");
   EXPECT_EQ(p.cells.size(), 1U);
   EXPECT_GT(p.time, ms);
 }
 
-// A task that needs little bandwidth gets all of it; the computation at full rate is the one that slows down.
+// A task that needs little bandwidth gets all that it needs; the computation at full rate slows down.
 TEST(Play, ComputationAndCollectivesShareMemory) {
   const std::string machine = "trn2.48xlarge";
   const Played compute = played("ranks 64\ncompute a 3GB\n", machine);

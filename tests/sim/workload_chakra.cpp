@@ -13,7 +13,7 @@ namespace {
 
 using Message = text::ProtobufMessage;
 
-// A trace in the making.
+// Writes a trace, node by node.
 class Trace {
  public:
   Trace() {
@@ -160,7 +160,7 @@ TEST(Chakra, SendsMeetReceivesAndOneThingIsComputedAtATime) {
   EXPECT_EQ(p.time, 10 * us + us + 500 * ns + 3 * us);
 }
 
-// Round a ring, each sends before it receives.
+// Around a ring, each rank sends before it receives.
 TEST(Chakra, ASendWaitsForNoReceiver) {
   std::vector<std::string> ranks;
   for (int r = 0; r < 4; ++r)

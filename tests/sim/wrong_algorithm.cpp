@@ -1,4 +1,4 @@
-// What prices algorithms proves them first: a wrong one, planted in a child process, is refused or left out everywhere.
+// Algorithms are proved before they are priced: a wrong one, registered in a child process, is refused or left out.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ void forget_the_last(const Request& request, Builder& b) {
   }
 }
 
-// For the rest of this process's life; so only in a child.
+// Registers two wrong algorithms for the rest of this process's life, so it may only run in a child.
 void plant() {
   const schedule::RegisteredAlgorithm planted{{
       .name = wrong,
@@ -61,7 +61,7 @@ std::string complaint(const Call& call) {
 
 void tell(const std::string& text) { fmt::print(stderr, "{}\n", text); }
 
-// With the wrong algorithm planted, runs in a child what tells of itself on standard error.
+// Runs statements in a child with the wrong algorithms registered, and checks what they print on standard error.
 #define IN_A_CHILD(statements, said) \
   EXPECT_EXIT(                       \
       {                              \
@@ -98,7 +98,7 @@ TEST(WrongAlgorithm, IsRefusedWhereItIsNamed) {
       "forgets_the_last does all_reduce wrong: on 16 .*\n.*forgets_the_last");
 }
 
-// What does nothing takes the least time.
+// An algorithm that does nothing would take the least time.
 TEST(WrongAlgorithm, IsLeftOutOfAChoiceAndTold) {
   IN_A_CHILD(
       {

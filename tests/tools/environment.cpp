@@ -1,4 +1,4 @@
-// The environment's variables: which ones there are, and which names are told to be misspelt.
+// The environment's variables: which ones there are, and which names are reported as misspelt.
 #include "tools/program/environment.h"
 
 #include <gtest/gtest.h>

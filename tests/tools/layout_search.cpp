@@ -1,4 +1,4 @@
-// What a search of layouts says where it has nothing that fits.
+// The report of a search for layouts in which none fits.
 #include <gtest/gtest.h>
 
 #include "tools/layouts/search_words.h"

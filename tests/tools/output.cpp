@@ -31,7 +31,7 @@ class Output : public testing::Test {
   Folder folder_;
 };
 
-// Limits the size of files of this process, to act like a full disk.
+// Limits the size of this process's files while it lives, to act like a full disk.
 class LargestFile {
  public:
   explicit LargestFile(rlim_t bytes) {

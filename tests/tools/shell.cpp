@@ -59,7 +59,7 @@ TEST(Shell, AnExceptionIsOneLineAndAStatus) {
   EXPECT_EQ(run_with({"group", "leaf", "--what", "bug"}).status, 1);
 }
 
-// CLI11 refuses it from 2.4 on, and the program would not start.
+// From 2.4 on, CLI11 refuses an argument with an option's name, and the program would not start.
 TEST(Shell, NoArgumentIsNamedAsAnOptionOfItsCommand) {
   int arguments = 0;
   for (const Command& c : commands()) {

@@ -1,4 +1,4 @@
-// A step written down in the length of its schedule: the same memory, time and proof as one of which every micro-batch
+// A compact step has the length of its schedule, and the same memory, time and proof as a step whose every micro-batch
 // is laid out.
 #include "train/whole/compact.h"
 

@@ -53,7 +53,7 @@ Made whole(const Case& c, const Given& g) {
   return m;
 }
 
-// A rank's rows of those of the whole, and back.
+// Takes a rank's rows from those of the whole sequence; add() puts them back.
 template <class T>
 std::vector<T> taken(const std::vector<T>& all, const SequencePart& part, std::size_t row) {
   std::vector<T> out;
@@ -66,7 +66,7 @@ void add(Rows& all, const Rows& some, const SequencePart& part, std::size_t row)
     for (std::size_t x = 0; x < row; ++x) all[part.position(i) * row + x] += some[i * row + x];
 }
 
-// All ranks after each other, each with the keys of all, its own first.
+// Computes one rank after the other, each with the keys of all, its own first.
 Made in_parts(const Case& c, const Given& g, int threads) {
   const AttentionShape& s = c.shape;
   const std::size_t wide = s.batch * s.heads * s.head_size, narrow = s.batch * s.kv_heads * s.head_size;
@@ -144,7 +144,7 @@ TEST(ContextAttention, HasTheSameBitsWithAnyThreads) {
   }
 }
 
-// Every position is somewhere once, and under a causal mask all ranks see as many keys.
+// Every position is on one rank, and under a causal mask all ranks see the same number of keys.
 TEST(ContextAttention, RanksHaveAsMuchToDo) {
   for (Rank ranks : {1, 2, 3, 8}) {
     const std::size_t positions = 16 * static_cast<std::size_t>(ranks);

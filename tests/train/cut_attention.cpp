@@ -13,7 +13,7 @@ namespace {
 
 using Rows = std::vector<float>;
 
-// One sequence's part of rows of several sequences, positions first to first + length.
+// The rows of one sequence, positions first to first + length, from rows of several sequences.
 Rows part(const Rows& all, std::size_t first, std::size_t length, std::size_t sequence, std::size_t batch,
           std::size_t width) {
   Rows out;

@@ -160,7 +160,7 @@ TEST(LearningRate, WarmsUpAndFalls) {
   EXPECT_DOUBLE_EQ(learning_rate(o, cosine, 10, 0), 0.2);
 }
 
-// Their data, with checksums that are right.
+// The data of an event file's records, whose checksums are checked.
 std::vector<std::string> records_of(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   const std::string all{std::istreambuf_iterator<char>(in), {}};

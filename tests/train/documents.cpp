@@ -1,4 +1,4 @@
-// Documents, masks and blends: what a sample is made of, and what is said of damaged files.
+// Documents, masks and blends: what a sample consists of, and the errors for damaged files.
 #include <gtest/gtest.h>
 
 #include <filesystem>

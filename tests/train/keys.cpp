@@ -108,7 +108,7 @@ TEST(Keys, ReadNumbersAsPeopleWriteThem) {
   EXPECT_EQ(c.trainer.limit_val_batches, 0);
 }
 
-// A program sets fields without a file.
+// The same checks hold when a program sets fields without a file.
 TEST(Keys, HoldWhatAProgramSets) {
   check_values({});
   JobConfig c;
@@ -337,7 +337,7 @@ TEST(Origin, KnowsDataByItsContents) {
   EXPECT_EQ(with({}, true).refused, Words{});
 }
 
-// New settings are in no old checkpoint.
+// Old checkpoints lack settings that were added later.
 TEST(Origin, WhatACheckpointDoesNotSayIsNotCompared) {
   JobConfig now;
   now.step.seed = 5;

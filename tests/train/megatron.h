@@ -1,4 +1,4 @@
-// Files of tokens as Megatron has them.
+// Files of tokens in Megatron's format.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ std::string bytes_of(std::initializer_list<T> values) {
   return out;
 }
 
-// An index of sequences that are a document each.
+// An index of sequences, of which each is a document.
 inline std::string index_of(std::uint8_t type, std::int64_t width, std::initializer_list<std::int32_t> sizes) {
   std::string out("MMIDIDX\0\0", 9);
   out += bytes_of<std::uint64_t>({1}) + bytes_of<std::uint8_t>({type}) +

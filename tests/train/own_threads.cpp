@@ -1,4 +1,4 @@
-// How many threads ranks compute with on machines that are not here.
+// How many threads ranks compute with, on machines that are not here.
 #include "train/trainer/own_threads.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ CoresOfRank on(int begin, int end, std::uint64_t machine = 1, std::uint64_t cont
   return rank;
 }
 
-// The own threads of every rank.
+// The number of each rank's own threads.
 std::vector<int> threads(const std::vector<CoresOfRank>& all) {
   std::vector<int> each;
   for (std::size_t r = 0; r < all.size(); ++r) each.push_back(own_threads(all, r));
@@ -71,7 +71,7 @@ TEST(OwnThreads, HaveCoresOfTheirOwnOrNot) {
 
 TEST(OwnThreads, AreOneWhereNoCoreIsKnown) { EXPECT_EQ(own_threads(std::vector(2, CoresOfRank()), 0), 1); }
 
-// Both may run where this process may.
+// Both ranks may run on all cores of this process.
 TEST(OwnThreads, OfTwoRanksHereAreHalfOfTheCores) {
   const auto store = ccl::memory_store();
   std::array<int, 2> found = {};

@@ -1,4 +1,4 @@
-// Pipeline schedules under a simulation of their messages: they end, with the bubble and the memory that theory states.
+// Pipeline schedules, run with simulated messages: they end, with the bubble and the memory that theory states.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::string computations(const PipelineSchedule& s, std::size_t rank) {
   return text;
 }
 
-// TRELLIS_PIPELINE_SWEEP: all of P to 32, V to 4, M to 128, as tools/soak asks for.
+// Whether to try all P to 32, V to 4 and M to 128, as tools/soak asks for by TRELLIS_PIPELINE_SWEEP.
 bool whole_sweep() { return std::getenv("TRELLIS_PIPELINE_SWEEP") != nullptr; }
 
 std::vector<std::int32_t> numbers(std::int32_t most, std::vector<std::int32_t> some) {
@@ -67,7 +67,7 @@ TEST(Pipeline, OneFOneBTakesThreeTimesItsPasses) {
   EXPECT_EQ(simulate(pipeline_schedule("1f1b", {8, 1, 32})).end, 117);
 }
 
-// A stage of 1 and one of 3 units a pass: the long one sets the pace, and the short one waits for two of its three
+// One stage takes 1 unit a pass and another 3: the long one sets the pace, and the short one waits for two of three
 // units.
 TEST(Pipeline, UnevenStagesIdleMore) {
   const StageCosts one{1, 1, 1}, three{3, 3, 3};

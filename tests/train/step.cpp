@@ -1,4 +1,4 @@
-// The step as a value: its proof, its memory, its buckets, and what an intruder may do to it.
+// The step as a value: its proof, its memory, its buckets, and the detection of damage to it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -53,7 +53,7 @@ TEST(StepValue, AllRanksOfAStageDoTheSame) {
 
 using schedule::GraphTask;
 
-// What is exchanged is lost, changes its size, its type or its label, or goes elsewhere.
+// An exchange is lost, has another size, type or label, or goes to another rank.
 TEST(StepValue, DamageToExchangesIsCaught) {
   std::mt19937 random(3);
   const schedule::ExecutionGraph whole = graph_of(classes_of(pipelined(2, 4, 1), 16));
@@ -139,7 +139,7 @@ TEST(StepValue, RecomputingAndZeroSaveMemory) {
   EXPECT_NEAR(static_cast<double>(moments()), static_cast<double>(whole) / 2, 0.01 * static_cast<double>(whole));
 }
 
-// The last stage keeps what its weights' gradients wait for, and recomputing does not help it.
+// The last stage keeps data until its weights' gradients are computed, so recomputation saves it little.
 TEST(StepValue, SplitSchedulesSayWhatTheyHoldMore) {
   StepConfig c = pipelined(1, 4, 1);
   c.global_batch_size = 16;
@@ -157,7 +157,7 @@ TEST(StepValue, SplitSchedulesSayWhatTheyHoldMore) {
   EXPECT_NE(said().find("zb-h1: full recomputation saves little"), std::string::npos) << said();
 }
 
-// With ZeRO-1, a step begins to gather parameters that the next one waits for, block by block.
+// With ZeRO-1, a step begins to gather parameters, and the next step waits for them block by block.
 TEST(StepValue, ParametersAreGatheredBesideTheNextForwardPass) {
   StepConfig c = pipelined(2, 2, 1);
   const std::vector<RankStep> stages = classes_of(c, 8);
@@ -181,7 +181,7 @@ TEST(StepValue, ParametersAreGatheredBesideTheNextForwardPass) {
   }
 }
 
-// What is written reads back, with the same work for each rank, and every exchange has all its ends.
+// A step that is written and read back has the same work for each rank, and every exchange has all its ends.
 TEST(StepValue, IsAWorkloadAsTextAndAsChakraTraces) {
   for (const auto& [chunks, schedule] : {std::pair{1, "1f1b"}, {2, "zb-v"}}) {
     const std::vector<RankStep> stages = classes_of(pipelined(4, 2, chunks, schedule), 16);
@@ -219,7 +219,8 @@ double sent(const RankStep& step, Axis axis) {
   return bytes;
 }
 
-// ZeRO-1 on D ranks: f32 gradients go as shards to each other rank, and bf16 parameters come so. N is the padded size.
+// ZeRO-1 on D ranks: each rank sends shards of f32 gradients and of bf16 parameters to each other. N is the padded
+// size.
 TEST(StepValue, ARankSendsAShardToEachOther) {
   for (const Rank data : {2, 4, 16}) {
     StepConfig c = pipelined(1, 1, 1);
@@ -239,7 +240,7 @@ TEST(StepValue, ARankSendsAShardToEachOther) {
   }
 }
 
-// A message counts where it is sent: the first stage sends activations, the last one gradients, the middle ones both.
+// A message counts at its sender: the first stage sends activations, the last one gradients, the middle ones both.
 TEST(StepValue, APipelineMessageIsSentOnce) {
   StepConfig c = pipelined(1, 4, 1);
   c.model.tie_word_embeddings = false;
@@ -302,7 +303,7 @@ TEST(Partition, CutsAreTheLastLayerOfEachStage) {
   EXPECT_THROW(derive(c, 4), std::invalid_argument);
 }
 
-// Llama-3-70B: what a rank of it keeps and sums up, and time to lay it out.
+// Llama-3-70B: a rank's memory and its gradients' bytes, and the time to lay the step out.
 TEST(StepValue, SeventyBillionParametersOn512Ranks) {
   StepConfig c;
   c.model = {.vocab_size = 128256,

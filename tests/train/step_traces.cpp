@@ -1,4 +1,4 @@
-// A step as traces of Chakra: what others' readers take of them, and what they say of a step.
+// A step as Chakra traces: how other programs read them, and what they say of a step.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

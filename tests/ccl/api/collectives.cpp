@@ -10,7 +10,7 @@ constexpr int ranks = 3;
 constexpr std::size_t n = 5;
 using Ints = std::vector<std::int32_t>;
 
-// What rank r brings: element i of it, all different.
+// Element i of rank r's input; all elements of all ranks differ.
 std::int32_t brought(int rank, std::size_t i) { return 100 * (rank + 1) + static_cast<std::int32_t>(i); }
 Ints contribution(int rank, std::size_t count) {
   Ints v(count);

@@ -17,7 +17,7 @@ trellis_config patient(int nonblocking = 0) {
   return config;
 }
 
-// The sum over the ranks of what each brings, as proof that a communicator works.
+// Sums a number of each rank, as proof that a communicator works.
 int sum(trellis_comm comm, int mine) {
   int out = 0;
   EXPECT_TRUE(done(trellis_all_reduce(comm, &mine, &out, 1, TRELLIS_I32, TRELLIS_SUM, nullptr)));

@@ -175,7 +175,7 @@ TEST(ApiDevice, AnEventOrdersTwoStreams) {
   EXPECT_TRUE(done(trellis_stream_destroy(second)));
 }
 
-// Programs carry these numbers in their binaries.
+// Compiled programs contain these numbers, so they must never change.
 TEST(ApiNumbers, NeverChange) {
   EXPECT_EQ(TRELLIS_TYPES, 17);
   const char* const types[] = {"f64", "f32", "tf32", "f16", "bf16", "f8e3m4", "f8e4m3", "f8e4m3fn", "f8e5m2",

@@ -1,4 +1,4 @@
-// Ranks of the C API within this process, and how its failures are looked at.
+// Ranks of the C API within this process, and assertions on what its calls return.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct Ranks {
   trellis_comm operator[](int rank) const { return comms[static_cast<std::size_t>(rank)]; }
   int count() const { return static_cast<int>(comms.size()); }
 
-  // One thread a rank.
+  // Runs the body on each rank, with a thread for each.
   void each(const std::function<void(int, trellis_comm)>& body) const {
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < count(); ++rank) threads.emplace_back([&, rank] { body(rank, (*this)[rank]); });
@@ -41,13 +41,13 @@ struct Ranks {
   std::vector<trellis_comm> comms;
 };
 
-// How a call ended, as a test says it, with the message that it left.
+// Succeeds if the call did; else fails with the call's error message.
 inline testing::AssertionResult done(trellis_result result) {
   if (result == TRELLIS_OK) return testing::AssertionSuccess();
   return testing::AssertionFailure() << trellis_result_text(result) << ": " << trellis_last_error();
 }
 
-// It failed with this result, and the message names the value at fault.
+// Succeeds if the call failed with this result, and its message has these words.
 inline testing::AssertionResult refused(trellis_result result, trellis_result expected, const std::string& words) {
   const std::string message = trellis_last_error();
   if (result == expected && trellis_last_result() == expected && message.find(words) != std::string::npos)

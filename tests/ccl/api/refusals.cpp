@@ -9,7 +9,7 @@ namespace {
 
 constexpr auto bad = TRELLIS_INVALID_ARGUMENT;
 
-// All functions that take a communicator, called in a way that is right but for it.
+// Calls of all functions that take a communicator, in which everything but the communicator is right.
 std::vector<std::pair<const char*, std::function<trellis_result(trellis_comm)>>> calls_on_a_communicator() {
   static float in[8], out[8];
   static const std::size_t counts[] = {1, 1};
@@ -214,7 +214,7 @@ TEST(ApiRefuses, ConfigsThatCannotBe) {
   EXPECT_TRUE(refused(trellis_comm_split(one[0], 0, 0, &config, &child), bad, "like its parent"));
 }
 
-// A program of tomorrow, whose struct has more at its end.
+// A program compiled for a later version of the library has a struct with more fields at its end.
 TEST(ApiRefuses, FieldsThatThisLibraryDoesNotKnow) {
   struct Longer {
     trellis_config known = TRELLIS_CONFIG_INIT;
@@ -258,7 +258,7 @@ TEST(ApiRefuses, MessagesAreOfTheirThread) {
   EXPECT_EQ(trellis_last_error_rank(), -1);
 }
 
-// A program may keep the pointer: it stays good, and shows what failed last.
+// A program may keep the pointer to the message: it stays valid, and shows the latest failure.
 TEST(ApiRefuses, AMessageHasOnePlaceInItsThread) {
   EXPECT_TRUE(refused(trellis_unique_id_create(nullptr), bad, "id is NULL"));
   const char* const kept = trellis_last_error();

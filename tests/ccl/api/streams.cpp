@@ -1,4 +1,4 @@
-// What fails on a stream, where no call of the program's returns it.
+// Failures on a stream, which no call of the program can return.
 #include <string>
 #include <thread>
 
@@ -24,7 +24,7 @@ trellis_result state_of(trellis_comm comm) {
   return state;
 }
 
-// Whether it can serve is found when the first call is planned, and it can't serve three ranks.
+// Whether swing can serve a call is found when the first one is planned; it can't serve three ranks.
 trellis_config for_an_even_number() {
   trellis_config config = Ranks::patient_for(20);
   config.algorithm = "all_reduce=swing";
@@ -61,7 +61,7 @@ TEST(ApiStreams, WhatCannotBeBegunEndsAllOfItsGroup) {
   for (float each : out) EXPECT_EQ(each, 0);
 }
 
-// In the calling thread the call itself returns the error, and the communicator stays usable.
+// Without a stream, the call itself returns the error, and the communicator stays usable.
 TEST(ApiStreams, WhatCannotBeBegunWithoutOneLeavesTheCommunicator) {
   const Ranks r(3, for_an_even_number());
   float in = 1, out = 0;
@@ -82,7 +82,7 @@ TEST(ApiStreams, MessagesToOneselfThatDoNotFitAreRefusedBeforeTheStreamRunsThem)
   EXPECT_TRUE(refused(trellis_recv(one[0], nullptr, 1, TRELLIS_F32, 0, stream), bad, "recv: 1 elements at null"));
 }
 
-// What a stream's pieces came to: 'a' for one that ran, 'x' for one that was dropped.
+// Note what became of a stream's pieces of work: 'a' for one that ran, 'x' for one that was dropped.
 void ran(void* said) { static_cast<std::string*>(said)->push_back('a'); }
 void dropped(void* said) { static_cast<std::string*>(said)->push_back('x'); }
 

@@ -1,4 +1,4 @@
-// Which word counts where a rank says that it hears nothing of another.
+// Which rank is believed when one says that it hears nothing of another.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 constexpr auto soon = 400ms;  // a timeout that passes
 constexpr auto far = 10min;   // and one that does not
 
-// The asks of this one of rank 0 are lost, and it takes that one for lost.
+// The asks of `cut` to rank 0 get no answer, so it takes rank 0 for lost.
 void cut_off_from_zero(Presence& cut) {
   ask(cut, 0);
   EXPECT_TRUE(holds_in_time([&] { return !alive(cut, 0); }));
@@ -25,7 +25,7 @@ void cut_off_from_zero(Presence& cut) {
   EXPECT_EQ(cut.verdict().lost(), 0);
 }
 
-// As a Control does at each of its turns.
+// Sends what is owed, and judges, as Control does at each of its turns.
 Rank judged(Presence& p) {
   send_in_vain(p);
   return p.verdict().lost();
@@ -73,7 +73,7 @@ TEST(Believing, AWordThatNobodyRefutesIsBelieved) {
   EXPECT_EQ(judged(ended), 0) << "it is known to have ended here, too";
 }
 
-// It runs, and answers nobody: who says so from another host is right.
+// A stopped process exists, but answers nobody: a rank on another host that reports it is right.
 TEST(Believing, AStoppedProcessOfThisHostIsNotHeard) {
   const pid_t stopped = fork();
   if (stopped == 0)
@@ -100,7 +100,7 @@ TEST(Believing, OfTwoNobodyElseCanJudge) {
   EXPECT_TRUE(holds_in_time([&] { return judged(zero) == 0; }));
 }
 
-// It answers, but does not come: that is no matter of who hears it.
+// The rank answers, but does not come to the operation: that others hear it does not matter.
 TEST(Believing, TheWordOfWhoHearsARankIsBelievedAtOnce) {
   Presence zero = presence_of(0, 3, far), one = presence_of(1, 3, far), two = presence_of(2, 3, far);
   tell(zero, two);
@@ -109,7 +109,7 @@ TEST(Believing, TheWordOfWhoHearsARankIsBelievedAtOnce) {
   EXPECT_EQ(one.verdict().lost(), 0);
 }
 
-// It may end before the others know whom to believe.
+// That rank may leave before the others have decided whom to believe.
 TEST(Believing, WhoseWordIsJudgedIsNotBlamedForLeaving) {
   Presence cut = presence_of(2, 3, soon), one = presence_of(1, 3, soon);
   cut_off_from_zero(cut);
@@ -147,7 +147,7 @@ TEST(Believing, WhatIsNotSealedByTheJobIsNotHeard) {
   EXPECT_FALSE(cut_off(zero)) << "of the other two, one is heard";
 }
 
-// Messages that fail tell of it long before half of the timeout.
+// Failing messages show it long before half of the timeout.
 TEST(Believing, WhoCanReachNobodyIsCutOff) {
   Presence zero = presence_of(0, 3, far);
   for (const Rank r : {1, 2}) ask(zero, r);

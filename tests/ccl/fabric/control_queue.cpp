@@ -1,4 +1,4 @@
-// To whom something goes next, and over which path: the time is passed in.
+// Which rank the next message goes to, and over which path; tests pass the time in.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Control's way past connections: datagrams, and whether anybody listens.
+// Datagrams, by which Control does without connections, and whether anybody listens.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ struct End {
   explicit End(int family) : wire(open_datagram_wire(loopback(family))) { listen(); }
   void listen() { wire->receive({room.data(), room.size(), nullptr}, in); }
 
-  // The next event of an operation: of a receive, or of a send.
+  // Waits for the next event of a send or a receive.
   WireEvent next() {
     std::array<WireEvent, 1> events;
     for (const Deadline end = Clock::now() + far; Clock::now() < end; std::this_thread::sleep_for(1ms))

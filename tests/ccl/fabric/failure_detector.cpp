@@ -1,4 +1,4 @@
-// Which ranks have failed, by what was heard of them and when: the time is passed in.
+// Which ranks have failed, by what was heard of them and when; tests pass the time in.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The hostile wire: what befalls an operation follows from a seed and from what the operation is.
+// The hostile wire: an operation's fate depends on a seed and on the operation alone.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint32_t peers = 3;
 constexpr int rounds = 200;
 
-// Takes everything and ends it at the next poll. Notes the messages of its user that it carries, by their numbers.
+// A wire that takes every operation and ends it at the next poll. Notes the numbers of its user's messages.
 class PromptWire : public Wire {
  public:
   explicit PromptWire(std::vector<int>& carried) : carried_(carried) { limits_.inject = 64; }
@@ -66,8 +66,8 @@ struct Outcome {
   std::size_t failed = 0;
 };
 
-// The same messages and pieces to each peer, whatever the polls: after each so many operations, and while one is
-// refused. Peers are known in either order. Between them go further messages, or none.
+// Sends the same messages and pieces to each peer. What varies must not matter: the operations between two polls, the
+// order of the peers, and whether further messages go between them.
 Outcome send_all(const FaultInjection& h, int between_polls, bool backwards, bool further = false) {
   Outcome all;
   const auto wire = hostile(std::make_unique<PromptWire>(all.carried), h, &all.met);

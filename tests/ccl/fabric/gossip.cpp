@@ -1,4 +1,4 @@
-// How news spread in a large communicator, of which each rank talks to few others: without a fabric, turn by turn.
+// How news spread in a large communicator, in which each rank talks to few others; without a fabric, turn by turn.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class Ranks {
   void die(Rank r) { dead_.insert(r); }
   bool dead(Rank r) const { return dead_.contains(r); }
 
-  // Until nobody has anything to tell; the dead neither tell nor hear. How many messages there were.
+  // Carries messages until nobody has anything to tell; the dead neither tell nor hear. Returns how many there were.
   int settle(std::size_t room = 4096) {
     int messages = 0;
     for (int before = -1; before != messages;) {
@@ -45,7 +45,7 @@ class Ranks {
     return messages;
   }
 
-  // How many others the rank with the most of them has told something.
+  // The most ranks that any one rank has told something.
   std::size_t most_told() const {
     return std::ranges::max(told_, {}, [](const auto& those) { return those.size(); }).size();
   }
@@ -155,7 +155,7 @@ TEST(Gossip, ASurveyTellsWhatAllDoAndWhoHasLeft) {
   EXPECT_EQ(std::ranges::count(reached, true), 69);
 }
 
-// Rank 0 learns along a tree that all have come, or who has not; and all learn it from rank 0.
+// Rank 0 learns along a tree that all ranks have come, or which has not; all others learn it from rank 0.
 TEST(Gossip, RankZeroTellsWhichRankDidNotJoin) {
   for (const Rank absent : {77, 64, -1}) {
     Ranks ranks(80);

@@ -1,4 +1,4 @@
-// How often ranks are asked for their state, and what counts as an answer: the time is passed in.
+// How often ranks are asked for their state, and what counts as an answer; tests pass the time in.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST(Heartbeats, WhoIsAskedOwesAnAnswer) {
   EXPECT_EQ(written(zero.heartbeats, 1).answers, 5U);
 }
 
-// How often a rank is asked in that time by one that looks each millisecond.
+// How often rank 1 is asked in that time by a rank that checks each millisecond.
 std::uint32_t asked_in(Parts& parts, Deadline from, std::chrono::milliseconds time) {
   const std::uint32_t before = parts.heartbeats.asked(1);
   for (auto at = 0ms; at < time; at += 1ms) parts.heartbeats.ask_around(from + at, 40ms);

@@ -1,4 +1,4 @@
-// The map of each Trainium instance's interfaces, and the interfaces that a process begins with.
+// The map of each Trainium instance's interfaces, and the interfaces that a process uses first.
 #if __has_include(<rdma/fabric.h>)
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ std::vector<std::string> buses_for(const std::string& type, const std::vector<in
   return buses;
 }
 
-// Neuron's variables, for as long as it lives. No other thread runs.
+// Sets NEURON_RT_VISIBLE_CORES for as long as it lives. No other thread runs.
 class Visible {
  public:
   explicit Visible(const char* cores) { setenv(name, cores, 1); }  // NOLINT(concurrency-mt-unsafe)

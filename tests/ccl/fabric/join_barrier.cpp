@@ -1,4 +1,4 @@
-// Whether all ranks have come, and which has not.
+// Whether all ranks have joined, and which have not.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>

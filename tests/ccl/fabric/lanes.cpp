@@ -15,7 +15,7 @@ namespace {
 
 using Numbers = std::vector<std::uint32_t>;
 
-// Resends what is kept, until `room` packets were sent; their numbers, and whether all could be.
+// Resends kept messages, at most `room`. Returns their numbers, and whether all were sent.
 std::pair<Numbers, bool> resent(KeptMessages& kept, std::size_t room = 100) {
   Numbers numbers;
   const bool all = kept.resend([&](const Packet& p, std::span<const std::byte> bytes) {

@@ -15,7 +15,7 @@ Member member(Rank r) {
   return {.address = std::vector(20, std::byte(r)), .host = fmt::format("h{}", r), .home = "h", .process = r + 1};
 }
 
-// "": it has learnt of all.
+// What the rank is told while it learns of all others; "": it has learnt of all.
 std::string heard(Store& store, Rank rank, Rank ranks, Clock::duration patience) {
   SealOrigin origin{.identity = 7};
   try {
@@ -35,7 +35,7 @@ TEST(Members, ALaterRankHearsWhomRankZeroHasMissed) {
   EXPECT_EQ(heard(*store, 1, 3, 20s), "lost 1: rank 1 did not join in time, as rank 0 found");
 }
 
-// The members are told in notes of 256. The first of these is there already.
+// Members are told in notes of 256. The note with the missing one is not the first, which exists by then.
 TEST(Members, SoItDoesOfAMemberOfAFurtherNote) {
   constexpr Rank ranks = 300, missing = 280;
   const auto store = memory_store();

@@ -1,5 +1,5 @@
-// What a message between ranks must be to be read: of the right kind and version, for this rank, and sealed if it is of
-// control.
+// Which messages between ranks are read: those of the right kind and version, for this rank, and sealed if they are
+// control messages.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>
@@ -97,7 +97,7 @@ TEST(Packets, GrantRoomOfTheirMessageInPiecesThatCanBeNumbered) {
   EXPECT_FALSE(is_read(bytes_of(to_rank_one(MessageKind::lack, std::uint64_t{1} << 62), 4004)));
 }
 
-// A bit of any field, of what follows, or of the checksum itself.
+// The changed bit may be in any field, in what follows, or in the checksum itself.
 TEST(Packets, WithABitChangedAreDamagedAndTheirSenderIsKnown) {
   using enum MessageKind;
   for (const auto& [kind, payload] : {std::pair{eager, 4}, {announce, 0}, {credit, 0}, {ask, 16}, {lack, 16}}) {
@@ -121,7 +121,7 @@ TEST(Packets, WithABitChangedAreDamagedAndTheirSenderIsKnown) {
   }
 }
 
-// As a stranger sends what he has heard at a port of data to one of control, and the other way round.
+// A stranger may repeat at a control port what he has heard at a data port, and the other way round.
 TEST(Packets, AreNotTakenForControlNorControlForThem) {
   const Seal seal("secret", {.identity = 77});
   EXPECT_TRUE(seal.open(bytes_of(to_rank_one(MessageKind::eager, 400), 400)).empty());

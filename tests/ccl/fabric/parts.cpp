@@ -91,7 +91,7 @@ TEST(Landings, EveryPlaceCanBeUsed) {
   for (std::size_t i = 0; i < open.size(); ++i) EXPECT_EQ(all.land(open[i] + 1), static_cast<Rank>(i));
 }
 
-// Rails of the given speeds, in bytes a microsecond, that always have `ahead` pieces to do: the bytes that each gets.
+// The bytes that each rail gets. Speeds are in bytes a microsecond; `ahead` pieces are always under way.
 std::vector<std::size_t> shares(std::span<const double> speeds, std::size_t pieces, std::size_t ahead) {
   struct Piece {
     int rail;
@@ -128,7 +128,8 @@ TEST(Rails, GetBytesInProportionToTheirSpeed) {
   EXPECT_NEAR(static_cast<double>(three[2]) / static_cast<double>(three[0] + three[1]), 1, 0.1);
 }
 
-// As over TCP, where the socket has room for a piece. Some take `late` all the same, on the second rail.
+// The pieces that each of two rails gets. Each is done after 20 ns, as over TCP when the socket has room; but every
+// `each`-th one on the second rail takes `late`.
 std::array<int, 2> turns(std::chrono::nanoseconds late, int each) {
   Rails rails(2);
   std::array<int, 2> got = {};
@@ -156,8 +157,8 @@ TEST(Rails, TheSlowestStillGetsSome) {
   EXPECT_LT(got, 1000 / 6);
 }
 
-// Pieces take a nanosecond to a second, at random, as on a busy machine. A rail counts as at most eight times slower
-// than another for that.
+// Pieces take a nanosecond to a second, at random, as on a busy machine. A rail must not count as more than eight times
+// slower than another for that.
 TEST(Rails, NoneGoesWithoutWhateverTimePiecesTake) {
   for (unsigned seed = 0; seed < 50; ++seed)
     for (const int count : {2, 3}) {
@@ -202,7 +203,7 @@ TEST(Rails, TheNextOneTakesThePacketsOfOneThatIsLeft) {
   }
 }
 
-// Looks with a patience of a second. Times are since the test began.
+// Checks for overdue rails with a patience of a second. Times are since the test began.
 class OverdueRail : public ::testing::Test {
  protected:
   using Is = Overdue::Is;
@@ -330,7 +331,7 @@ TEST(RailSet, IsAllBelowOneAndSomeOfTheNext) {
   }
 }
 
-// A rail that was left is counted no longer when another has its place.
+// A rail that was given up no longer counts once another takes its place.
 TEST(Traffic, CountsTheRailThatHasThePlaceOfAFormerOne) {
   Traffic t(2);
   const auto counts = [&] { return std::pair(t.sent_to(1)[0], t.arrivals()(1)[0]); };

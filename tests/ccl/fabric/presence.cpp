@@ -22,7 +22,7 @@ TEST(Presence, NobodyIsMissingWhenAllHaveJoined) {
   EXPECT_EQ(one.lock().joining().missing(), -1);
 }
 
-// Whoever listens can send again what he has heard: to the same rank, to another, and to the one that said it.
+// An eavesdropper can replay a message: to the same rank, to another, and to its sender.
 TEST(Presence, AMessageIsHeardOnceAndByItsReceiver) {
   Presence zero = presence_of(0, 3), one = presence_of(1, 3), two = presence_of(2, 3);
   const PublicState first = message(one, 0);

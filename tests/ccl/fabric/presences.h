@@ -11,7 +11,7 @@
 
 namespace trellis::ccl::libfabric {
 
-// One on each host: "h0", "h1", ...
+// A roster with one rank on each host: "h0", "h1", ...
 inline Roster roster_of(Rank rank, Rank ranks) {
   std::vector<std::size_t> places(static_cast<std::size_t>(ranks));
   std::iota(places.begin(), places.end(), std::size_t{0});
@@ -36,7 +36,7 @@ struct Parts {
         heartbeats(roster, states, detector, queue),
         verdict(roster, states, detector, heartbeats, queue),
         joining(rank, ranks, states, queue) {}
-  // What another rank publishes comes in.
+  // Takes a state as if rank `from` had published it.
   void take(Rank from, const std::function<void(PublicHead&)>& f) {
     PublicState s = states.of(from);
     s.head.from = from;
@@ -67,7 +67,7 @@ inline void tell(Presence& from, Presence& to, int path = 0) {
   EXPECT_TRUE(to.hear(message(from, to.roster().rank(), path), path));
 }
 
-// What ranks ask of a Presence, now.
+// Questions to a Presence, with the current time.
 inline void ask(Presence& p, Rank r) { p.lock().heartbeats().ask(r, Clock::now()); }
 inline std::uint32_t asked(Presence& p, Rank r) { return p.lock().heartbeats().asked(r); }
 inline bool answered(Presence& p, Rank r, std::uint32_t ask) { return p.lock().heartbeats().answered(r, ask); }
@@ -77,7 +77,7 @@ inline bool cut_off(Presence& p) { return p.lock().detector().cut_off(Clock::now
 inline void mark_lost(Presence& p, Rank r) { p.lock().verdict().mark_lost(r, Clock::now()); }
 inline void refuse(Presence& p, Rank r) { p.lock().detector().refused(r, Clock::now()); }
 
-// As Control does it, over a wire on which all is lost: what is owed goes.
+// Sends what is owed, as Control does, but over a wire on which all is lost.
 inline void send_in_vain(Presence& p) {
   for (const Rank r : p.take_owed()) {
     const int path = p.lock().queue().path(r);

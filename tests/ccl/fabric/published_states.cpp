@@ -1,4 +1,4 @@
-// What ranks publish: which message is taken, and which of two states stays.
+// What ranks publish: which messages are accepted, and which of two states is kept.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(PublishedStates, OthersAreToldWhatIsAnnounced) {
   EXPECT_TRUE(zero.states.left(0));
 }
 
-// A neighbour passes on what is published by then, to each neighbour but the one that it came from.
+// A rank passes the latest published state on to each neighbour but the one that it came from.
 TEST(PublishedStates, NeighboursPassOnWhatIsPublished) {
   Parts one(1, 64, 10s);
   PublicState s = state(0, 1, 1);

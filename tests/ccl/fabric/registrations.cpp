@@ -161,7 +161,7 @@ TEST(Registrations, TakeUpARail) {
   EXPECT_TRUE(alone->has(2));
 }
 
-// As a transport does: it is told before the pages are given back.
+// As in a transport, the registrations are told before the pages are given back.
 TEST(Registrations, OfADevicesMemoryEndBeforeItsPages) {
   Kept k(4);
   bool read = false;
@@ -184,7 +184,7 @@ TEST(Registrations, OfADevicesMemoryEndBeforeItsPages) {
   host->release(again);
 }
 
-// Memory that another communicator moves into the device's window, and back.
+// Another communicator moves the memory into the device's window, and back.
 TEST(Registrations, EndWhenPagesMove) {
   Kept k(4);
   const auto watch =

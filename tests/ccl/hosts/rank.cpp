@@ -1,4 +1,4 @@
-// A rank of a job that hosts_test.py starts, one on each of several hosts, and whose links it cuts.
+// A rank of the jobs that hosts_test.py starts on several hosts, one on each; the script also cuts their links.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ std::unique_ptr<Communicator> joined(const LaunchedProcess& l) {
   return c;
 }
 
-// Sums as many numbers, of which the last tells whether the file is there for rank 0.
+// Sums `data` over the ranks. Returns whether rank 0 sees the file, which the last number tells.
 bool sum_and_look(Communicator& c, std::vector<std::int32_t>& data, const char* file) {
   std::ranges::fill(data, c.rank() + 1);
   data.back() = c.rank() == 0 && std::filesystem::exists(file) ? 1 : 0;
@@ -83,8 +83,8 @@ TEST(Hosts, StrangersAtThePortsTakeNoDescriptors) {
   }
 }
 
-// At 1 Mb/s this takes longer than the timeout to each rank that the root sends it to, and those behind them see
-// nothing of it until then.
+// At 1 Mb/s the data take longer than the timeout to each rank that the root sends them to, and ranks that those serve
+// see nothing until then.
 TEST(Hosts, ABroadcastTakesAsLongAsItMust) {
   const LaunchedProcess l = launched_from_environment();
   const char* const slowed = std::getenv("TRELLIS_TEST_SLOWED");
@@ -101,8 +101,8 @@ TEST(Hosts, ABroadcastTakesAsLongAsItMust) {
   EXPECT_TRUE(std::ranges::all_of(data, [&](std::int32_t one) { return one == due++; }));
 }
 
-// The second waits for the first over a slow link, for longer than the timeout, and then serves the third, which sees
-// nothing of that; in one communicator, and where the two have another of their own.
+// Rank 1 receives from rank 0 over a slow link, for longer than the timeout, and then serves rank 2, which sees nothing
+// of that. Ranks 0 and 1 use the same communicator, and then one of their own.
 TEST(Hosts, WhoWaitsBehindASlowReceiveIsServed) {
   const LaunchedProcess l = launched_from_environment();
   const char* const slowed = std::getenv("TRELLIS_TEST_SLOWED");

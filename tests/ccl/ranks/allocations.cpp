@@ -1,4 +1,4 @@
-// Calls like one that was made before ask the heap for nothing.
+// A call like an earlier one allocates nothing on the heap.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -27,7 +27,7 @@ namespace {
 
 constexpr int like_calls = 20;
 
-// Each rank is a thread of its own: what it allocates while it makes the call again and again.
+// What ranks allocate while each, a thread, repeats the call.
 template <class Call>
 std::string allocated_by(const Call& call) {
   return run_ranks("loopback", 2, [&](Communicator& c) {

@@ -62,7 +62,7 @@ std::vector<Case> cases_for(Rank ranks, std::span<const std::size_t> counts, con
   return cases;
 }
 
-// One buffer for both where the call is in place.
+// Uses one buffer for input and output where the call is in place.
 void run_case(Communicator& comm, const Case& c, std::uint64_t seed) {
   Call call = c.call;
   const Extents e = extents_of(call, comm.rank(), comm.ranks());

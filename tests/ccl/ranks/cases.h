@@ -24,16 +24,16 @@ struct Case {
   bool in_place = false;
 };
 
-// Sets type and operator of the call that has this number.
+// Sets the type and operator of the call with the number `turn`.
 using Kind = std::function<void(Call&, std::size_t turn)>;
 
-// All that a number of ranks can do: each algorithm for each collective that it serves.
+// The cases for a number of ranks: each algorithm for each collective that it serves.
 std::vector<Case> cases_for(Rank ranks, std::span<const std::size_t> counts, const Kind&);
 
-// On every rank. Throws what is wrong; also when ranks that should have the same have not.
+// Call it on every rank. Throws when a result is wrong, or differs between ranks that should have the same.
 void run_case(Communicator&, const Case&, std::uint64_t seed);
 
-// All cases, each algorithm on a communicator of its own. Empty, or what is wrong.
+// Runs all cases, each algorithm on a communicator of its own. Returns what is wrong; empty: nothing.
 std::string run_cases(std::string_view transport, Rank ranks, std::span<const std::size_t> counts, const Kind&,
                       const Config& = {});
 

@@ -63,7 +63,7 @@ TEST(Collectives, LargeMessages) {
     }
 }
 
-// Ordinary memory, which other processes can't read: what is sent more than once is copied to where they can.
+// Other processes can't read ordinary memory: what is sent more than once is copied to where they can.
 TEST(Collectives, EveryAlgorithmShowsWhatItSendsOften) {
   const std::size_t counts[] = {35'001};
   EXPECT_EQ(run_cases("shared_memory", 4, counts, [](Call& c, std::size_t) { c.type = kernels::DType::f32; }), "");

@@ -1,4 +1,4 @@
-// Processes that may have few descriptors: the soft limit is raised where that helps, and else the error tells of it.
+// Processes that may have few descriptors: the soft limit is raised where that helps, else the error names it.
 #include "ccl/descriptor_limit.h"
 #include "net/descriptor.h"
 
@@ -57,7 +57,7 @@ TEST(DescriptorLimit, IsRaisedByAStoreWithManyClients) {
       testing::ExitedWithCode(0), "");
 }
 
-// What a full process says; it may not have more.
+// The error of a process that has no descriptor left and may not raise its limit.
 TEST(DescriptorLimit, IsNamedWhereItIsTooLow) {
   EXPECT_EXIT(
       {
@@ -74,9 +74,9 @@ TEST(DescriptorLimit, IsNamedWhereItIsTooLow) {
       testing::ExitedWithCode(0), "rank 0 of 2 may have [0-9]+ descriptors.*expected room for 70 more .ulimit -n");
 }
 
-// Exits with how often the store told of its limit. The clients are in the server's process: with an even number of
-// descriptors the server's accept finds none left, with an odd one a client's socket does. Then the client gets the one
-// that was kept back, and the server finds none again.
+// Exits with the number of times that the store told of its limit. Clients are in the server's process: with an even
+// number of descriptors the server's accept finds none left, with an odd one a client's socket does. Then the client
+// gets the descriptor that was kept back, and the server's accept finds none.
 void fill_a_store(rlim_t descriptors) {
   limit_to(next_descriptor() + descriptors, next_descriptor() + descriptors);
   net::Descriptor kept_back(dup(0));

@@ -1,5 +1,4 @@
-// What communicators hold of their process, and what is left of them: descriptors, threads, a place that others call
-// at.
+// What communicators hold of their process, and leave behind: descriptors, threads, and a port on which they listen.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -49,7 +48,7 @@ bool comes_true(const std::function<bool()>& condition) {
   return true;
 }
 
-// Rank 0's ids for the others, one after another.
+// Unique ids that rank 0 makes and all ranks use, one after another.
 class Ids {
  public:
   UniqueId next(Rank rank) {
@@ -68,7 +67,7 @@ class Ids {
   std::array<UniqueId, 10'001> ids_;
 };
 
-// Runs it as so many processes; what the first that went wrong said.
+// Runs the function in a process for each rank. Returns the message of one that failed; empty: none did.
 std::string in_processes(Rank ranks, const std::function<void(Rank, Ids&)>& f) {
   struct Shared {
     Ids ids;
@@ -148,7 +147,7 @@ TEST(Descriptors, ALiveCommunicatorHoldsOneAtMost) {
             "");
 }
 
-// Without descriptors rank 0 can't tell its host: it says so, and no other rank hears that it is on another one.
+// Without descriptors rank 0 can't find out its host: it reports that, and does not seem to be on another host.
 TEST(Descriptors, WithoutOneAHostIsNoOtherHost) {
   EXPECT_EQ(in_processes(1,
                          [](Rank, Ids&) {
@@ -174,7 +173,7 @@ bool anybody_at(int port) {
   return static_cast<bool>(net::connect_before(net::addresses_of("127.0.0.1", port).front(), Clock::now() + 60s));
 }
 
-// A job's ranks meet again and again at their address, and between that nobody else is let in there.
+// A job's ranks meet again and again at their address; between these meetings nobody listens there.
 TEST(Descriptors, AJobsMeetingPlaceIsClosedOnceAllHaveMet) {
   const int port = net::local_address(net::listen_at("127.0.0.1", 0)).port();
   EXPECT_EQ(in_processes(2,

@@ -24,7 +24,7 @@ class NoRegion : public MemoryRegion {
   std::uint64_t address() const override { return 0; }
 };
 
-// Notes what it is asked to register, and the first number in the file that it is given.
+// A wire that notes what it is asked to register, and the first number in the file that it is given.
 class NotingWire : public Wire {
  public:
   explicit NotingWire(bool device_memory, int error = 0) : error_(error) { limits_.device_memory = device_memory; }
@@ -75,7 +75,7 @@ class DeviceMemory : public testing::Test {
   }
   ~DeviceMemory() override { core->release(memory); }
 
-  // What the wire is asked for a message from the middle of it.
+  // What the wire is asked to register for a message from the middle of the memory.
   FabricMemory asked_of(NotingWire& wire, std::size_t most_kept) const {
     Registrations all(most_kept, [&](const Registrations::Range& r, bool for_peers) {
       std::vector<std::unique_ptr<MemoryRegion>> regions;

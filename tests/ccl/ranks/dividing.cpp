@@ -16,8 +16,8 @@
 
 namespace {
 
-// Where this process stops of itself: system calls that the making of a communicator does, and that stand here in place
-// of the C library's.
+// Where this process stops itself: in system calls that creating a communicator makes. The functions below replace the
+// C library's.
 enum class Stop { nowhere, before_memory, before_joining };
 std::atomic<Stop> stop = Stop::nowhere;
 std::atomic<bool> only_pauses = false;  // it goes on by itself after a while
@@ -63,7 +63,7 @@ std::int32_t sum_over(Communicator& c, std::int32_t mine) {
   return mine;
 }
 
-// What it fails with, by the deadline; it does not wait for two of them.
+// The error with which the work fails; it must come before twice the deadline has passed.
 PeerLost loss_in(const std::function<void()>& work) {
   const auto began = Clock::now();
   try {
@@ -106,7 +106,7 @@ TEST(Dividing, WhoIsLateForASplitIsInNothingAndHearsWhy) {
   EXPECT_EQ(said, "");
 }
 
-// The others are there, and have made one without it.
+// Ranks 0 and 2 have shrunk without rank 1 when it comes.
 TEST(Dividing, WhoIsLeftOutOfAShrinkHearsIt) {
   std::atomic<int>& gone_on = seen_by_all();
   const std::string said = run_ranks(
@@ -130,7 +130,7 @@ TEST(Dividing, WhoIsLeftOutOfAShrinkHearsIt) {
   EXPECT_EQ(said, "");
 }
 
-// Who waits for it elsewhere gives it up a little later, and comes.
+// Rank 0 waits for the stopped rank in a receive, gives it up a little later, and then comes to the shrink.
 TEST(Dividing, WhoIsLeftOutOfAShrinkIsNotNamedByIt) {
   const std::string said = run_ranks(
       "shared_memory", 4,
@@ -166,7 +166,7 @@ TEST(Dividing, AShrinksLeaderKeepsTheDeadlineToo) {
   EXPECT_EQ(said, "rank 2: signal 9\n");
 }
 
-// However often each has tried by then.
+// Ranks come together even if one has tried more often than the other.
 TEST(Dividing, ShrinksThatAreTriedAgainComeTogether) {
   const std::vector<std::string> transports = usable_transports();
   const auto said = at_once(2 * transports.size(), [&](std::size_t i) {
@@ -193,7 +193,7 @@ TEST(Dividing, ShrinksThatAreTriedAgainComeTogether) {
   for (std::size_t i = 0; i < said.size(); ++i) EXPECT_EQ(said[i], "") << transports[i / 2];
 }
 
-// By its number in the communicator that is split: in the new one they are numbered backwards.
+// The error has the rank's number in the communicator that is split; the new one numbers ranks backwards.
 TEST(Dividing, WhoStopsInASplitIsNamed) {
   constexpr std::array places = {Stop::before_memory, Stop::before_joining};
   constexpr std::array<Rank, 2> stops = {3, 1};
@@ -229,7 +229,7 @@ TEST(Dividing, WhoIsStoppedIsNamedAndNotWhoWaitsForIt) {
   EXPECT_EQ(said, "rank 2: signal 9\n");
 }
 
-// The communicator that fails with it is of no more use but to shrink.
+// After a failed split, the communicator can only be shrunk.
 TEST(Dividing, ASplitThatFailsEndsTheCommunicator) {
   std::atomic<int>& over = seen_by_all();
   const std::string said = run_ranks(
@@ -262,7 +262,7 @@ TEST(Dividing, AnAbortEndsASplit) {
   EXPECT_EQ(said, "");
 }
 
-// Who wants no child returns early, and may have aborted the communicator while the others still make theirs.
+// A rank without a color returns early, and may abort the communicator while the others still make their child.
 TEST(Dividing, AnAbortByWhoHasReturnedFromASplitDoesNotEndIt) {
   const std::string said = run_ranks("shared_memory", 3,
                                      [](Communicator& c) {

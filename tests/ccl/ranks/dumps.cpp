@@ -69,7 +69,7 @@ class Dumps : public testing::Test {
     return found.empty() ? RankDump{} : found.front();
   }
   using Told = std::function<bool(const RankDump&)>;
-  // By one dump or another.
+  // Whether in time some dump shows what `told` looks for.
   bool comes_to_be_told(const Told& told) const {
     for (int i = 0; i < 12'000; ++i, std::this_thread::sleep_for(5ms))
       if (std::ranges::any_of(all_dumps(), told)) return true;
@@ -83,7 +83,8 @@ class Dumps : public testing::Test {
       std::this_thread::sleep_for(50ms);
     }
   }
-  // Its operation would fail if this rank left before, which is written down as well.
+  // Waits until the process has ended: if this rank left before, the process's operation would fail, and be dumped as
+  // well.
   static void stay_until_the_end_of(const std::atomic<int>& process) {
     for (int i = 0; i < 12'000 && kill(process, 0) == 0; ++i) std::this_thread::sleep_for(5ms);
   }
@@ -147,7 +148,7 @@ TEST_F(Dumps, AProcessThatIsToldToEndWritesThemFirst) {
   for (const std::string& name : files()) EXPECT_TRUE(name.ends_with(".json")) << name;
 }
 
-// A signal ends a sleep early: what would come after it must neither happen nor be written.
+// A signal ends a sleep early: the program must not go on to what follows the sleep, nor a dump show it.
 TEST_F(Dumps, ASleeperThatIsToldToEndDoesNotGoOn) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer delivers signals when it likes";
@@ -180,7 +181,7 @@ TEST_F(Dumps, ASleeperThatIsToldToEndDoesNotGoOn) {
   EXPECT_EQ(dump.trouble, Trouble::none);
 }
 
-// An operation that begins after the signal has come, in another thread, is none of what the rank was in.
+// The dump must not show an operation that another thread begins after the signal has come.
 TEST_F(Dumps, ADumpTellsOfTheMomentAtWhichTheSignalCame) {
   std::atomic<int>& process = seen_by_all();
   const std::string said = run_processes(
@@ -301,7 +302,7 @@ TEST_F(Dumps, TheProcesssOtherCommunicatorsAreWrittenWithTheOneThatFails) {
   EXPECT_TRUE(child_seen);
 }
 
-// It has its parent's handlers, and nobody of the library's who would serve them.
+// A forked process has its parent's signal handlers, but not the library's thread that serves them.
 TEST_F(Dumps, AForkedProcessEndsWhenItIsToldTo) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer delivers signals itself, and not to a forked process as the system would";
@@ -337,7 +338,7 @@ TEST_F(Dumps, AnAbortIsWrittenDown) {
   }
 }
 
-// Whoever may write to the folder may know the process's number, too.
+// An attacker who may write to the folder may know the process's number, and so the dump's name.
 TEST_F(Dumps, ALinkThatSomebodyHasPutThereIsNotFollowed) {
   const std::string victim = made.put("victim", "precious");
   const std::string name = fmt::format("{}/trellis_making_{}_rank0.json", folder, getpid());

@@ -23,7 +23,7 @@
 
 namespace trellis::ccl {
 
-// In the names of tests.
+// Prints the settings in the names of tests.
 static void PrintTo(const FabricSettings& s, std::ostream* out) {
   *out << fmt::format("provider '{}', {} rails{}{}", s.provider, s.rails, s.tagged ? ", tagged" : "",
                       s.checksum ? ", checksums" : "");
@@ -48,7 +48,8 @@ bool offered(const FabricSettings& s) {
   }
 }
 
-// Small messages, messages in a few pieces, in place and not; a few algorithms with all kinds of patterns.
+// What is wrong over this fabric: with small messages and messages in a few pieces, in place and not, by two
+// algorithms.
 std::string wrong_over(const FabricSettings& fabric, Rank ranks) {
   constexpr std::array algorithms = {"direct", "ring"};
   const std::size_t counts[] = {13, 70'001};
@@ -132,8 +133,8 @@ INSTANTIATE_TEST_SUITE_P(Fabric, HostileFabric,
                                          "seed=4,former=50", "places=2", "outstanding=4", "outstanding=2,only=1",
                                          "seed=3,stall=5,reorder=20,refuse=10,credits=8,fail=5"));
 
-// Rank 0 receives from all others at once. Each of them but the last may only send when the next one has sent: the
-// message for which there is room first comes last.
+// Rank 0 receives from all others at once. Each of them but the last may only send when the next one has sent, so the
+// message that gets room first arrives last.
 TEST(HostileFabric, MessagesForWhichThereIsNoPlaceWait) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
   constexpr std::size_t large = 300'000;
@@ -179,8 +180,8 @@ TEST(HostileFabric, AMessageThatFailsTwentyTimesInARowArrives) {
     EXPECT_EQ(run_ranks("libfabric", 2, add, {.timeout = 60s, .fabric = {.tagged = tagged}}), "");
 }
 
-// Memory at one address that is freed, and allocated, mapped or exposed anew: what is kept of its registration must not
-// be that of the pages which it had.
+// Memory at one address is freed, and allocated, mapped or exposed anew: a registration of its former pages must not be
+// used again.
 TEST(Fabric, MemoryThatIsFreedAndMappedAgainGivesRightData) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
   constexpr std::size_t count = 100'000, bytes = count * sizeof(float);
@@ -221,7 +222,7 @@ TEST(Fabric, MemoryThatIsFreedAndMappedAgainGivesRightData) {
                 "");
 }
 
-// Rank 0 is ahead of the others by as many small messages as a lane takes; large messages follow.
+// Rank 0 sends as many small messages ahead of the others as a lane takes; large messages follow.
 void exchange_small_and_large(Communicator& c) {
   constexpr std::size_t small = 700, medium = 25'000, large = 120'000;
   constexpr int rounds = 14;
@@ -259,8 +260,8 @@ void exchange_small_and_large(Communicator& c) {
   if (c.rank() == 1) c.recv(data.data(), small, DType::i32, 2);
 }
 
-// The first rail stops after any message, of rank 0 or of all, and may say that what it does not carry has gone. The
-// communicator is closed while some have yet to arrive.
+// The first rail of rank 0, or of all, stops after any message, and may report messages as sent that it does not carry.
+// The communicator is closed while some have yet to arrive.
 TEST(HostileFabric, NothingIsLostWhereverTheFirstRailStops) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
   for (int way = 0; way < 4; ++way)
@@ -275,8 +276,8 @@ TEST(HostileFabric, NothingIsLostWhereverTheFirstRailStops) {
     }
 }
 
-// The only rail stops, of rank 0 or of all: another is opened in its place, after a part of the timeout in which
-// nothing arrived, for which the cases wait together.
+// The only rail of rank 0, or of all, stops. Another is opened in its place when nothing has arrived for a part of the
+// timeout; the cases wait for that at the same time.
 TEST(HostileFabric, NothingIsLostWhereTheOnlyRailStops) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
   constexpr std::array<int, 6> stops = {1, 4, 7, 20, 33, 60};
@@ -293,7 +294,7 @@ TEST(HostileFabric, NothingIsLostWhereTheOnlyRailStops) {
     }
 }
 
-// More often than rails may be open at a time. Each that is opened stops in its turn.
+// The rail stops more often than rails may be open at a time: each that is opened stops in its turn.
 TEST(HostileFabric, TheOnlyRailMayStopAnyNumberOfTimes) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
   constexpr std::size_t ways = 4;
@@ -305,7 +306,7 @@ TEST(HostileFabric, TheOnlyRailMayStopAnyNumberOfTimes) {
   for (std::size_t way = 0; way < ways; ++way) EXPECT_EQ(said[way], "") << way;
 }
 
-// An interface that stops takes a rail and the control over it: while the ranks join, or later.
+// An interface stops while the ranks join, or later, and with it a rail and the control messages over it.
 TEST(HostileFabric, AnInterfaceThatStopsIsNoLostPeer) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
   for (const char* transport : {"libfabric", "hybrid"})
@@ -359,7 +360,7 @@ TEST(Fabric, AnUnknownProviderIsRefusedWithTheKnownOnes) {
   EXPECT_NE(said.find("has no endpoint for provider 'pigeon'"), std::string::npos) << said;
 }
 
-// Here, because libfabric 1.17 itself loses some memory with each endpoint, which the sanitizer's run would find.
+// This test is here because libfabric 1.17 leaks memory with each endpoint, which a sanitizer's run would report.
 TEST(Fabric, AProviderHereRefusesDeviceMemory) {
   if (!offered({})) GTEST_SKIP() << libfabric::library_absence();
   const auto wire = libfabric::open_endpoint(libfabric::chosen({}));

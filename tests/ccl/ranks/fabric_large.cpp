@@ -1,4 +1,4 @@
-// Communicators of more ranks than can all be connected to all: how many connections each has, and who learns what.
+// Communicators with too many ranks to connect each to all: how many connections a rank has, and who learns what.
 #if __has_include(<rdma/fabric.h>)
 
 #include <fmt/format.h>

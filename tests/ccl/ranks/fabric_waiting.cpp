@@ -1,4 +1,4 @@
-// That who waits for a message over libfabric sleeps until there is one.
+// A rank that waits for a message over libfabric sleeps until there is one.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::unique_ptr<Wire> wire_of(const char* provider) {
   }
 }
 
-// Those of operations; others are dropped.
+// Polls, and counts the events of operations of this kind; others are dropped.
 int events_of(Wire& wire, WireOperation::What what) {
   std::array<WireEvent, 16> events;
   const std::size_t count = wire.poll(events);
@@ -73,7 +73,7 @@ class WireDescriptor : public testing::TestWithParam<const char*> {
   WireOperation in_{.what = WireOperation::What::packet_in}, out_{.what = WireOperation::What::packet_out};
 };
 
-// Providers of sockets left it readable for good after the first event.
+// Some providers over sockets left the descriptor readable for ever after the first event.
 TEST_P(WireDescriptor, IsReadableOnlyWhileThereIsSomethingToDo) {
   if (!here_) GTEST_SKIP() << "this libfabric has no provider " << GetParam();
   for (int turn = 0; turn < 3; ++turn) {

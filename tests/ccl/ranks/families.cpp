@@ -19,8 +19,8 @@ constexpr auto timeout = 1500ms;
 
 class Families : public testing::TestWithParam<std::string> {
  protected:
-  // One rank is stopped once its family is made; how the other ones end. None of them leaves before all have found who
-  // is at fault: a process that ends while others wait for it is rightly named.
+  // Stops one rank once its family is made, and returns how the others end. None of them leaves before all have found
+  // who is at fault: a process that ends while others wait for it would rightly be named.
   static std::string with_stopped(Rank ranks, Rank stopped, const RankFunction& others, const RankFunction& divide) {
     const Config config{.timeout = timeout, .transport = GetParam()};
     std::atomic<int>& found = seen_by_all();
@@ -67,7 +67,7 @@ TEST_P(Families, WhoIsStoppedIsNamedAndNotWhoWaitsForItInAChild) {
   EXPECT_EQ(said, "rank 2: signal 9\n");
 }
 
-// 0 waits in the whole for 1, which waits in a child for 2, which waits in the child's child for 3.
+// Rank 0 waits in the first communicator for 1, which waits in a child for 2, which waits in the child's child for 3.
 TEST_P(Families, TheChainLeadsThroughChildrenOfChildren) {
   std::unique_ptr<Communicator> child, grandchild;
   const std::string said = with_stopped(
@@ -84,8 +84,8 @@ TEST_P(Families, TheChainLeadsThroughChildrenOfChildren) {
   EXPECT_EQ(said, "rank 3: signal 9\n");
 }
 
-// Tensor parallel by pairs, data parallel across them: rank 2 waits for 0, which waits for 1, which is in no
-// communicator with 2 but the whole.
+// Tensor parallelism by pairs, data parallelism across them: rank 2 waits for 0, which waits for 1, and 1 shares only
+// the first communicator with 2.
 TEST_P(Families, WhoIsNotInTheCommunicatorIsToldApart) {
   std::unique_ptr<Communicator> tensor, data;
   const std::string said = with_stopped(

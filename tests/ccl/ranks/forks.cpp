@@ -1,4 +1,4 @@
-// A process that was forked from a rank: it cannot take its parent's place, and does not disturb it.
+// A process that a rank forks: it cannot take its parent's place, and does not disturb it.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ void expect(bool right, const std::string& what) {
   if (!right) throw std::runtime_error(what);
 }
 
-// Forks a process that does this, and waits for its end. Empty: it went well.
+// Does the work in a forked process, and waits for its end. Returns its error; empty: it went well.
 std::string in_child(const std::function<void()>& work) {
   std::array<int, 2> ends;
   expect(pipe(ends.data()) == 0, "no pipe");
@@ -75,7 +75,7 @@ float sum_over(Communicator& c) {
 
 class Forks : public testing::TestWithParam<std::string> {
  protected:
-  // What the child of rank 0 does leaves the ranks' sums right.
+  // Lets a child of rank 0 do the work; the ranks' sums must stay right.
   static std::string beside(const std::function<void(Communicator&)>& work) {
     return run_ranks(GetParam(), 2,
                      [&](Communicator& c) {

@@ -1,4 +1,4 @@
-// What a communicator holds, and what it says of it.
+// The memory that a communicator holds, and what it reports of that.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -61,7 +61,7 @@ TEST(Memory, CommunicatorsOfADeviceTakeTurnsWithScratch) {
             "");
 }
 
-// Pages of the parent's, which the children have in common with it, are not taken for theirs.
+// Children must not take the parent's pages, which they have inherited, for their own.
 TEST(Memory, AForkedProcessHasADeviceOfItsOwn) {
   constexpr std::size_t elements = std::size_t{1} << 18;
   const auto store = memory_store();
@@ -84,7 +84,7 @@ TEST(Memory, AForkedProcessHasADeviceOfItsOwn) {
   held->device().release(mine);
 }
 
-// One thread has each, and the device's rooms pass from one to another.
+// Each communicator has a thread, and the device's free memory passes from one to another.
 TEST(Memory, CommunicatorsInThreadsShareRooms) {
   constexpr std::size_t most = std::size_t{1} << 17;
   constexpr int threads = 4, turns = sanitized ? 10 : 40;
@@ -115,7 +115,7 @@ TEST(Memory, CommunicatorsInThreadsShareRooms) {
             "");
 }
 
-// Only the ends of such memory can't be read, so that nothing of it is made in scratch first.
+// Only the ends of exposed memory can't be read by peers, so data are not copied to scratch first.
 TEST(Memory, ExposedMemoryIsNotShownOnceMore) {
   constexpr std::size_t bytes = std::size_t{4} << 20;
   EXPECT_EQ(run_ranks("shared_memory", 4,
@@ -147,7 +147,7 @@ TEST(Memory, LargeBuffersCanBeReadWhereTheyLie) {
             "");
 }
 
-// Bytes of slots that an operation on so much of the memory has taken into use, and whether its result is right.
+// The bytes of slots that an operation on this memory has begun to use. Throws when its result is wrong.
 std::size_t slots_for(Communicator& c, float* data, std::size_t elements) {
   c.barrier();
   const std::size_t before = c.memory_bytes();
@@ -161,7 +161,7 @@ std::size_t slots_for(Communicator& c, float* data, std::size_t elements) {
   return (c.memory_bytes() - before) * static_cast<std::size_t>(c.ranks());
 }
 
-// Messages begin and end within pages that are not in the window as a whole.
+// Messages begin and end within pages that are only partly in the window.
 TEST(Memory, ExposedMemoryIsReadWhereItLies) {
   constexpr std::size_t elements = std::size_t{1} << 20, page = 4096;
   const Config config{.algorithm = "broadcast=direct"};
@@ -185,14 +185,14 @@ TEST(Memory, ExposedMemoryIsReadWhereItLies) {
             "");
 }
 
-// The pages that this process has reserved.
+// The pages of address space that this process has reserved.
 std::size_t address_space() {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Rank 1 may reserve no more than a little (ulimit -v): it reads what it can't map.
+// Rank 1 may reserve little more address space (ulimit -v): it reads memory that it can't map.
 TEST(Memory, DeviceMemoryThatDoesNotFitTheAddressSpaceIsRead) {
   constexpr std::size_t elements = std::size_t{1} << 18, spare = std::size_t{64} << 20;
   for (const char* const algorithm : {"all_reduce=mesh", "all_reduce=ring"})

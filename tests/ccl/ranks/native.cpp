@@ -1,4 +1,4 @@
-// Collectives of the device's own: on NeuronCores of the stand-in, with the sums' bits, and told in the dump.
+// The device's own collectives, on NeuronCores of the stand-in: their sums' bits, and how the dump shows them.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t n = 1000;
 
-// Rank r's numbers: of all magnitudes, so that the order of a sum shows.
+// Rank r's numbers, of all magnitudes, so that the order of additions shows in a sum.
 std::vector<float> numbers(Rank r, std::size_t count) {
   std::vector<float> out(count);
   for (std::size_t i = 0; i < count; ++i)
@@ -39,7 +39,7 @@ std::vector<float> sum_of(Rank ranks, std::size_t count) {
   return out;
 }
 
-// A rank with memory of its core.
+// A rank with memory on its core.
 struct OnCore {
   Communicator& c;
   device::Device& d;
@@ -54,7 +54,7 @@ struct OnCore {
   void expect(bool right, const std::string& what) const {
     if (!right) throw std::runtime_error(what + ": " + c.dump());
   }
-  // What the dump says of the last operation.
+  // Checks what the dump says of the last operation.
   void expect_told(std::string_view what) const {
     const std::string dump = c.dump();
     expect(dump.rfind(what) != std::string::npos, fmt::format("the dump does not say {}", what));
@@ -141,7 +141,7 @@ TEST(Native, WhatItDoesNotCoverOurSchedulesDo) {
             "");
 }
 
-// A communicator of every second rank, and a sum in each of the two.
+// A rank's communicator of every second rank, and sums over that one and over all ranks.
 struct Parted {
   explicit Parted(const OnCore& of) : r(of), part(of.c.split(of.c.rank() % 2, -of.c.rank())) {
     r.put(numbers(r.c.rank(), 2 * n));
@@ -182,7 +182,7 @@ TEST(Native, PartsKeepTheirNumbersInTheWhole) {
             "");
 }
 
-// A core's collectives run in the order in which they begin: of a group's communicators, the first has its turn.
+// A core's collectives run in the order in which they begin, so the first communicator of a group gets the device.
 TEST(Native, OneCommunicatorOfAGroupHasItsTurn) {
   EXPECT_EQ(on_cores(4,
                      [](const OnCore& r) {
@@ -198,8 +198,8 @@ TEST(Native, GroupsInWhichRanksBeginInDifferentOrdersEnd) {
   EXPECT_EQ(on_cores(4, [](const OnCore& r) { Parted(r).sum_both_in_groups(r.c.rank() < 2); }), "");
 }
 
-// A host whose native all_reduce computes nothing. It ends once all have begun it; on the late rank, once all others
-// have closed their devices and a while after.
+// State of hosts whose native all_reduce computes nothing. It ends once all have begun it; on the late rank, a while
+// after all others have closed their devices.
 struct Ends {
   static constexpr int late = 2;
   const int ranks;
@@ -236,7 +236,7 @@ class EndsWhenTold : public device::Host, device::NativeCollectives {
   const Rank rank_;
 };
 
-// A device may end a collective on one rank long after it ended it on another, which has left by then.
+// A device may end a collective on one rank long after it ended on another rank, which may have left by then.
 TEST(Native, WhoLeavesAfterItIsNotLostToOneWhoseDeviceIsSlow) {
   Ends ends{.ranks = 4};
   const std::jthread clock([&] {

@@ -44,7 +44,7 @@ TEST_P(PointToPoint, MessagesBetweenTwoComeInOrder) {
             "");
 }
 
-// More different calls than plans of such are kept, each several times and in turn.
+// Makes more different calls than plans are kept for, each several times and in turn.
 TEST_P(PointToPoint, CallsWithCountsOrPairsOfTheirOwnKeepApart) {
   EXPECT_EQ(run_ranks(GetParam(), 2,
                       [](Communicator& c) {
@@ -74,7 +74,7 @@ TEST_P(PointToPoint, CallsWithCountsOrPairsOfTheirOwnKeepApart) {
             "");
 }
 
-// Every rank first sends to all others, then receives: without a group it would hang on messages of this size.
+// Every rank first sends to all others, then receives: without a group, messages of this size would deadlock.
 TEST_P(PointToPoint, AGroupOfLargeSendsAndReceivesDoesNotLock) {
   EXPECT_EQ(run_ranks(GetParam(), 4,
                       [](Communicator& c) {
@@ -171,7 +171,7 @@ TEST_P(PointToPoint, StreamsRunBesideTheCaller) {
             "");
 }
 
-// One thread that is two ranks: neither may wait for the other to be called.
+// One thread is two ranks: neither rank's call may wait for the other's.
 TEST(Groups, SeveralCommunicatorsOfOneThread) {
   const auto store = memory_store();
   std::unique_ptr<Communicator> all[2];

@@ -1,4 +1,4 @@
-// Ranks that lie on their hosts in any order: right results, by the algorithm that sends little between hosts.
+// Ranks in any order on their hosts get right results, by the algorithm that sends little between hosts.
 #if __has_include(<rdma/fabric.h>)
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ std::string chosen(const Communicator& c, Call call) {
   return c.algorithm(call);
 }
 
-// Every collective that `hierarchical` serves, by what the ranks choose, which must begin with `algorithm`.
+// Runs every collective that `hierarchical` serves. The ranks choose the config, which must begin with `algorithm`.
 void run_all(Communicator& c, std::string_view algorithm) {
   constexpr std::size_t counts[] = {3, 20'000};
   std::size_t number = 0;
@@ -56,15 +56,15 @@ TEST_P(RankOrderFabric, GivesRightResults) {
             "");
 }
 
-// In rows, by turns (as mpirun --map-by node deals them out), as a rank file may have them, and with hosts that are not
-// alike.
+// Ranks are placed host by host, by turns (as by mpirun --map-by node), as a rank file may place them, and on hosts
+// with different numbers of ranks.
 INSTANTIATE_TEST_SUITE_P(Hosts, RankOrderFabric,
                          testing::Values(std::pair{"AAABBB", "hierarchical"}, std::pair{"ABABAB", "hierarchical"},
                                          std::pair{"ABBABA", "hierarchical"}, std::pair{"ABCCBA", "hierarchical"},
                                          std::pair{"ABBAB", ""}),
                          [](const auto& p) { return p.param.first; });
 
-// The keys of a split are another order.
+// A split orders its ranks by their keys.
 TEST(RankOrderFabric, OfASplitIsThatOfItsKeys) {
   if (!libfabric::library_absence().empty()) GTEST_SKIP() << libfabric::library_absence();
   constexpr int keys[] = {0, 3, 1, 2};

@@ -29,7 +29,7 @@ std::string outcome(const std::function<void()>& work) {
   }
 }
 
-// How each child ended. Those that stopped are killed once no other is left and none was continued for so long.
+// How each child ended. Stopped children are killed once all others have ended and nobody has continued one for `most`.
 std::map<Rank, int> ends_of(const std::vector<pid_t>& children, std::chrono::milliseconds most) {
   std::map<Rank, int> ends;
   std::set<pid_t> stopped;
@@ -56,7 +56,7 @@ std::map<Rank, int> ends_of(const std::vector<pid_t>& children, std::chrono::mil
   return ends;
 }
 
-// Hosts are only names here: processes of different ones do not use what they share.
+// Hosts are only names here: processes with different ones do not use the memory that they could share.
 Config config_of(Rank r, Config c) {
   if (c.transport == "hybrid" && c.fabric.host.empty()) c.fabric.host = fmt::format("host{}", r / 2);
   if (c.fabric.host.starts_with(hosts_by_rank))

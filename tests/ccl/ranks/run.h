@@ -16,49 +16,49 @@
 
 namespace trellis::ccl {
 
-// What a rank's function may say when it is done: empty is well. What it throws comes back as text.
+// What a rank does. Its exceptions come back as text.
 using RankFunction = std::function<void(Communicator&)>;
 
-// Empty when every rank ended well; else a line for each that did not.
+// Runs the function on ranks that are threads. Returns a line for each rank that did not end well.
 std::string run_threads(Rank ranks, const RankFunction&, const Config& = {});
-// Processes that are stopped once all others have ended are killed when nobody has continued them for so long.
+// The same with processes. Those still stopped when all others have ended are killed after the time `stopped`.
 std::string run_processes(Rank ranks, const RankFunction&, const Config& = {}, std::chrono::milliseconds stopped = {});
 
-// Threads over loopback, each with the core of its number of such a device, as device::open takes it.
+// Ranks are threads over loopback; each opens the core with its number of this device, as named for device::open.
 using DeviceFunction = std::function<void(Communicator&, device::Device&)>;
 std::string run_devices(const std::string& device, Rank ranks, const DeviceFunction&,
                         const std::string& algorithm = "");
-// The same with the device that each rank is given.
+// The same with a device that the function gives each rank.
 std::string run_devices(const std::function<std::shared_ptr<device::Device>(Rank)>&, Rank ranks, const DeviceFunction&,
                         const std::string& algorithm = "");
 
-// As the host's name in a configuration: each rank is on the host of its letter, as in "ABBA".
+// A prefix for the host's name in a configuration: letters follow, as in "ABBA", by which each rank gets its host.
 inline constexpr std::string_view hosts_by_rank = "by rank: ";
 std::string run_ranks(std::string_view transport, Rank ranks, const RankFunction&, const Config& = {});
 
-// Zero, in memory that processes share with those they are forked from.
+// A new counter, at zero, that processes share which are forked afterwards.
 std::atomic<int>& seen_by_all();
 void await(const std::atomic<int>& count, int enough);  // throws when the others never come so far
 
-// Whether each line of what a run says holds one of these: empty says nothing, and does not.
+// Whether each line of a run's result contains one of these texts; false when it is empty.
 bool each_line_has_one_of(const std::string& said, const std::vector<std::string>&);
 
-// A deadline that a test waits for: no rank that is there is away for so long, however busy the machine.
+// A deadline for tests that wait for one: no running rank is silent for so long, however busy the machine.
 inline constexpr std::chrono::seconds long_deadline{6};
 
-// What each case says, as run_ranks does, each in a process of its own: those that wait for a deadline wait together.
+// The results of cases that each run in a process of their own, so that those which wait for a deadline wait together.
 using SaidByCase = std::function<std::string(std::size_t number)>;
 std::vector<std::string> at_once(std::size_t cases, const SaidByCase&);
-// The same for each transport that can be used here; a line for each that says something.
+// The same for each transport that can be used here: a line for each with a result that is not empty.
 std::string over_each_transport(const std::function<std::string(const std::string& transport)>&);
 
-// The transports that this machine can use, out of the registry. Ranks of one that knows hosts are on hosts of two.
+// The registered transports that this machine can use. Over one that knows hosts, each host has two ranks.
 inline auto every_transport() { return testing::ValuesIn(usable_transports()); }
-std::vector<std::string> between_processes();  // those of these whose ranks are processes
+std::vector<std::string> between_processes();  // those whose ranks are processes
 inline bool across_hosts(std::string_view transport) {
   return transport_named(transport).reach == TransportKind::Reach::hosts;
 }
-// The same with numbers of ranks: all of them on one host, where they take less time, and some across hosts.
+// Transports with numbers of ranks: `all` for those within a host, which take less time, and `on_hosts` across hosts.
 std::vector<std::tuple<std::string, Rank>> transports_and_ranks(const std::vector<Rank>& all,
                                                                 const std::vector<Rank>& on_hosts);
 

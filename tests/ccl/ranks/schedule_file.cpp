@@ -1,4 +1,4 @@
-// Schedules that come from outside: whatever is proved runs, however it is written down, and gives the right bits.
+// Schedules from files: any that is proved runs, in whichever order it is written, and gives the right bits.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 using schedule::Schedule;
 
-// Named by the configuration. in_place: the call's.
+// Runs a call by a schedule file that the configuration names. in_place: whether the call is.
 std::string run_file(const std::string& text, Call call, bool in_place, Config config = {}) {
   const Schedule s = schedule::parse(text);
   const Folder folder;
@@ -29,7 +29,7 @@ std::string run_file(const std::string& text, Call call, bool in_place, Config c
       "loopback", s.ranks(), [&](Communicator& comm) { run_case(comm, c, 3); }, config);
 }
 
-// Sends memory that nobody has written; the result goes nowhere.
+// A schedule that sends memory which nobody has written; what is received is not used.
 constexpr std::string_view sends_rubbish = R"(trellis schedule 1
 collective all_reduce
 ranks 2

@@ -1,4 +1,4 @@
-// Collectives on simulated devices: the truth's bits, and the simulator's time, in one run.
+// Collectives on simulated devices have the right bits and the simulator's time, in one run.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 constexpr const char* machine_name = "trn2.48xlarge";
 
-// Each rank on its own core. Empty, or what went wrong.
+// Runs each rank on its own core. Returns what went wrong; empty: nothing.
 std::string on_cores(Rank ranks, const DeviceFunction& work, const std::string& algorithm = "") {
   const auto closing = [&](Communicator& c, device::Device& d) {
     work(c, d);
@@ -42,7 +42,7 @@ sim::Time priced(Collective collective, const std::string& config, Rank ranks, d
   return pricer.price(sim::algorithm_config_named(config), bytes).time;
 }
 
-// One rank is late: all end when it and the collective's time allow.
+// One rank is late: all ranks end when the collective's time has passed since it came.
 TEST(Simulated, ACollectiveTakesTheSimulatorsTime) {
   constexpr std::size_t count = 100'000, bytes = count * sizeof(float);
   for (const Rank ranks : {2, 4, 8}) {
@@ -132,7 +132,7 @@ sim::Time message_time(double bytes) {
   return sim::choose(pricer, sim::usual_configs(pricer, bytes), bytes, {.within = sim::usual_within}).best.front().time;
 }
 
-// The receiver is early, then late.
+// The receiver comes early in one case and late in the other.
 TEST(Simulated, AMessageArrivesAfterItWasSent) {
   constexpr std::size_t count = 100'000, bytes = count * sizeof(float);
   for (const int late : {0, 1}) {
@@ -221,8 +221,8 @@ TEST(Simulated, UnevenBlocksAreTimedByTheirCounts) {
   }
 }
 
-// The exchange before an operation: a rank that is held up at any point of an operation and one that is already in the
-// exchange of the next make the same calls.
+// Ranks exchange their clocks before each operation. A rank that is held up anywhere in an operation and one that is
+// already in the next exchange still make the same calls.
 constexpr std::size_t n = 1000;
 
 // Longer than a rank waits before it looks at what the others are in.
@@ -295,7 +295,7 @@ TEST(Exchange, ARankInTheNextOnesExchangeWaitsForASlowOne) {
           << ranks << " ranks, point " << static_cast<int>(point);
 }
 
-// Else `trellis doctor` would find two different calls under one number.
+// With two entries, `trellis doctor` would find two different calls under one number.
 TEST(Exchange, AnOperationAndItsExchangeAreOneEntryOfTheDump) {
   EXPECT_EQ(with_a_slow_rank(2, std::nullopt,
                              [](Communicator& c, device::Device& d) {
@@ -313,7 +313,7 @@ TEST(Exchange, AnOperationAndItsExchangeAreOneEntryOfTheDump) {
             "");
 }
 
-// What two ranks hear whose calls differ.
+// The errors of two ranks whose calls differ.
 std::string of_different(const std::function<void(Communicator&, float*)>& first,
                          const std::function<void(Communicator&, float*)>& second) {
   return with_a_slow_rank(2, std::nullopt, [&](Communicator& c, device::Device& d) {

@@ -17,7 +17,7 @@ std::vector<int> filled(std::size_t count, int first) {
   return data;
 }
 
-// Throws what differs, so that a rank that is not the test's thread can say so.
+// Throws if the values differ: a rank in another thread than the test's can't use its assertions.
 void expect(const char* what, const std::vector<int>& got, const std::vector<int>& wanted) {
   if (got != wanted) throw std::runtime_error(std::string(what) + " is wrong: " + testing::PrintToString(got));
 }

@@ -63,7 +63,7 @@ TEST_P(Split, ShrinkWithoutAFailure) {
             "");
 }
 
-// Those whose lists are the same go on; who is left out is told.
+// Ranks with the same list go on; the rank that they leave out gets an error.
 TEST_P(Split, ShrinkByDifferentListsIsRefused) {
   EXPECT_EQ(run_ranks(GetParam(), 3,
                       [](Communicator& c) {
@@ -82,14 +82,14 @@ TEST_P(Split, ShrinkByDifferentListsIsRefused) {
             "");
 }
 
-// Keeps its notes when all have left, so that who comes late still finds them.
+// A store that keeps its notes when all have left, so that a late rank still finds them.
 class KeptStore : public PrefixStore {
  public:
   KeptStore() : PrefixStore(memory_store(), "kept") {}
   void leave(std::string_view, std::int64_t) override {}
 };
 
-// The second is turned away, and the job goes on.
+// Of two that join as rank 2, the second is refused, and the job goes on.
 TEST_P(Split, ARankJoinsOnce) {
   const auto store = std::make_shared<KeptStore>();
   const Config config{.timeout = std::chrono::seconds(20), .transport = GetParam()};

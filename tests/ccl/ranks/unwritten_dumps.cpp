@@ -1,4 +1,4 @@
-// Dumps that cannot be written: who is told, and when.
+// Dumps that cannot be written: which error tells of that, and when.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ class UnwrittenDumps : public testing::Test {
   const Folder folder;
 };
 
-// What a rank is told when another leaves and the dump cannot be written; and the rank that its error names.
+// When a rank leaves and another's dump cannot be written, that one's error tells both, and names the rank that left.
 TEST_F(UnwrittenDumps, AnErrorTellsThatItsDumpCouldNotBeWritten) {
   const Config c = config();
   const std::string said = run_processes(

@@ -21,7 +21,7 @@ Config narrow(Rounding rounding, const std::string& algorithm = "") {
   return {.algorithm = algorithm, .rounding = rounding, .seed = 11, .wire = DType::bf16};
 }
 
-// f32 sums of each kind by turns; now and then what travels as it is.
+// Takes f32 sums of each kind in turn, and now and then a call whose data travel unchanged.
 void f32_kind(Call& call, std::size_t turn) {
   constexpr Reduction ops[] = {Reduction::sum, Reduction::avg, Reduction::scaled_sum, Reduction::max};
   call.op = {ops[turn % 4], 0.3};
@@ -114,7 +114,7 @@ TEST(Wire, OtherTypesAndOperatorsTravelAsTheyAre) {
             "");
 }
 
-// By a schedule of the caller's, and what is permuted.
+// This holds for a schedule of the caller's, and for permuted data.
 TEST(Wire, SchedulesOfTheCallersRoundToo) {
   const auto ring = schedule::make("ring", {.dims = {3}});
   const std::vector<schedule::Pair> swapped = {{0, 1}, {1, 0}};
@@ -137,7 +137,7 @@ TEST(Wire, SchedulesOfTheCallersRoundToo) {
             "");
 }
 
-// The mean over many operations is the exact sum, also where one rounding follows another.
+// The mean over many operations is the exact sum, even where values are rounded several times.
 TEST(Wire, StochasticRoundingHasNoBias) {
   constexpr Rank ranks = 4;
   constexpr std::size_t count = 4096;
@@ -161,7 +161,7 @@ TEST(Wire, StochasticRoundingHasNoBias) {
             "");
 }
 
-// It also shows how many bytes a message has.
+// The error also says how many bytes a message has.
 TEST(Wire, RanksThatWereToldDifferentlyFindOut) {
   const auto store = memory_store();
   std::string said;

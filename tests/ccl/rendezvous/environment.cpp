@@ -1,4 +1,4 @@
-// How ranks meet that something else has started.
+// How ranks meet that another program has started.
 #include "ccl/rendezvous/environment.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ LaunchedProcess rank_of(int rank, int ranks, int port) {
   return {.rank = rank, .ranks = ranks, .local_rank = rank, .local_ranks = ranks, .address = "127.0.0.1", .port = port};
 }
 
-// Every rank in a process of its own; each counts, and sees all of them counted.
+// Starts each rank in a process of its own, where it waits until all have met.
 std::vector<pid_t> start(const std::vector<LaunchedProcess>& ranks) {
   std::vector<pid_t> children;
   for (const LaunchedProcess& l : ranks) {
@@ -141,7 +141,7 @@ TEST(StoreFromEnvironment, AnotherSecretAtTheAddressIsSaid) {
   }
 }
 
-// Something that was at the address first and carries what it gets to rank 0's store, one port on, gets no word of it.
+// A relay had the address first, and passes bytes on to rank 0's store at the next port: no more than hellos reach it.
 TEST(StoreFromEnvironment, ARelayAtTheAddressIsPassedOver) {
   int port = 0;
   Relay relay("127.0.0.1", 0, [&] { return port + 1; });
@@ -151,7 +151,7 @@ TEST(StoreFromEnvironment, ARelayAtTheAddressIsPassedOver) {
   EXPECT_LE(relay.carried(), static_cast<std::size_t>(relay.calls()) * (store_greeting.hello_bytes() + 1));
 }
 
-// What each process runs that mpirun starts below.
+// The test that mpirun runs in each of the processes that it starts below.
 TEST(StoreFromPmix, DISABLED_RankOfMpirun) {
   const LaunchedProcess l = launched_from_environment();
   ASSERT_EQ(l.by, "mpirun");

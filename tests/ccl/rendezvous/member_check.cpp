@@ -1,4 +1,4 @@
-// That all ranks of a communicator have come and mean the same one.
+// The check that all ranks of a communicator have come and mean the same communicator.
 #include "ccl/rendezvous/member_check.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What each member hears; "": all is well.
+// The error of each member; "": it has none.
 std::vector<std::string> call(const std::vector<MemberCheck>& rolls, std::chrono::milliseconds patience) {
   const auto store = memory_store();
   std::vector<std::string> heard(rolls.size());

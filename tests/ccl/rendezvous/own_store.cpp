@@ -1,4 +1,4 @@
-// Stores that a process keeps for others: seen alike from within and from outside, and gone when they have served.
+// Stores that a process keeps for others: its own view is like that of others, and they end when all have left.
 #include "ccl/rendezvous/own_store.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ std::ptrdiff_t entries(const char* folder) {
   return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
 }
 
-// What this process holds; other tests' servers may end in it meanwhile.
+// The descriptors and threads of this process. They may become fewer, as other tests' servers end.
 struct Held {
   std::ptrdiff_t descriptors = entries("/proc/self/fd"), threads = entries("/proc/self/task");
   bool at_most(const Held& other) const { return descriptors <= other.descriptors && threads <= other.threads; }
@@ -94,7 +94,7 @@ TEST_F(OwnStores, StayAsLongAsSomebodyMayCome) {
   EXPECT_EQ(from_outside()->add("n", 1), 1) << "the first to come";
 }
 
-// Several communicators share a job's store: what one leaves is not what another has written.
+// Several communicators share a job's store: when one leaves, the other's notes stay.
 TEST_F(OwnStores, APrefixIsLeftAlone) {
   const auto own = own_store(serve());
   PrefixStore one(own, "1"), ten(own, "10");

@@ -1,4 +1,4 @@
-// Something between two ends of a connection that does not know their secret.
+// A man in the middle of a connection, without its secret.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 
 namespace trellis::ccl {
 
-// Listens at an address, and carries what comes there to a port of 127.0.0.1 and back, through the hands of `edit`.
+// Listens at an address, and passes bytes on to a port of 127.0.0.1 and back; `edit` may change them.
 class Relay {
  public:
   using Edit = std::function<void(bool from_client, std::span<std::byte>)>;

@@ -1,4 +1,4 @@
-// What every store does, whatever keeps its notes.
+// What every kind of store does.
 #include "ccl/store.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 Deadline in(Clock::duration d) { return Clock::now() + d; }
 std::string text(const Bytes& b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
 
-// A place where notes are kept, and a rank's own view of it.
+// A kind of store, with a view for each rank.
 struct Place {
   virtual ~Place() = default;
   virtual std::shared_ptr<Store> join() = 0;
@@ -167,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryStore,
                                          Kind{"tcp", [] { return std::make_unique<TcpPlace>(); }}),
                          [](const auto& each) { return each.param.name; });
 
-// Keeps the keys that it is asked for.
+// A store that records the keys that it is asked for.
 struct Listening : Store {
   std::vector<std::string> keys;
   void set(std::string_view key, std::span<const std::byte>) override { keys.emplace_back(key); }

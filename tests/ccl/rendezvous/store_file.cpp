@@ -1,4 +1,4 @@
-// The file store's own: what it leaves, what it finds, what it cannot write.
+// What only the file store does: the files that it leaves, finds, and cannot write.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ class FileStore : public testing::Test {
     return why<std::system_error>([&] { file_store(at, job); });
   }
 
-  // Runs it in a process that is killed instead of ending.
+  // Does the work in a process that is then killed.
   template <class F>
   void in_a_process_that_is_killed(F work) {
     const pid_t child = fork();

@@ -1,4 +1,4 @@
-// The protocol of TCP stores without connections: nobody between two ends can change a thing.
+// The protocol of TCP stores, without connections: nobody between two ends can change anything unnoticed.
 #include "ccl/rendezvous/tcp/session.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Bytes set_of(const std::string& key) {
   return body_of(StoreRequest{.verb = Verb::set, .key = key, .value = {std::byte{1}, std::byte{2}}});
 }
 
-// What comes of bytes: the keys that the server was asked for, or that it refused.
+// What the server makes of bytes: the keys that it is asked for, or "refused".
 std::string heard_of(Session& server, const Bytes& bytes) {
   std::string keys;
   try {
@@ -75,7 +75,7 @@ TEST(Session, FramesLeftOutRepeatedSwappedOrSentBackAreNoticed) {
   EXPECT_EQ(refused_after({2}), "refused");
 }
 
-// Everything that two ends have said goes into what follows: another greeting with the same secret has other keys.
+// The keys of a connection depend on all that was said in its greeting, so another one with the same secret has others.
 TEST(Session, FramesOfOneConnectionAreNoneOfAnother) {
   Pair one, other;
   EXPECT_EQ(heard_of(other.server, one.sent.frame(set_of("key"))), "refused");

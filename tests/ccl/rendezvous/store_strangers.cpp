@@ -1,5 +1,5 @@
-// Those without the secret, against what they could take: the program's descriptors, a place in between, somebody's
-// turn.
+// What callers without the secret cannot do: use up the program's descriptors, sit between two ends, or keep ranks from
+// being served.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -30,7 +30,7 @@ std::ptrdiff_t open_descriptors() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
 }
 
-// This process's soft limit, until it is over.
+// Sets this process's soft limit of descriptors while it lives.
 class DescriptorLimit {
  public:
   explicit DescriptorLimit(rlim_t limit) {
@@ -94,7 +94,7 @@ TEST_F(Strangers, TakeNoMoreThanASmallShareOfTheDescriptors) {
   EXPECT_LE(most, before + 256 / 16);
 }
 
-// With and without a hello, which they have heard of but can't make.
+// Strangers call with a hello that has a wrong secret, and without any.
 TEST_F(Strangers, DoNotKeepOutWhoKnowsTheSecret) {
   const DescriptorLimit limit(256);
   for (const Bytes& said : {Bytes(), hello("wrong")}) {
@@ -104,7 +104,7 @@ TEST_F(Strangers, DoNotKeepOutWhoKnowsTheSecret) {
   }
 }
 
-// Whoever has heard a hello can repeat it, and has still proven nothing.
+// A stranger who has heard a hello can repeat it, but that proves nothing.
 TEST_F(Strangers, WhoRepeatAHelloDoNotKeepThemOutEither) {
   const DescriptorLimit limit(256);
   const Bytes heard = hello("right");
@@ -113,7 +113,8 @@ TEST_F(Strangers, WhoRepeatAHelloDoNotKeepThemOutEither) {
   for (int i = 0; i < 5; ++i) EXPECT_GT(join()->add("n", 1), 0);
 }
 
-// Who looks for a job's store may be refused, and look on until the job has ended: the refusal is the reason to tell.
+// A rank that looks for a job's store may be refused, and look on until the job has ended: the error tells of the
+// refusal.
 TEST_F(Strangers, AreToldOfTheirSecretAlsoWhenTheStoreHasEndedSince) {
   const net::Address place = net::addresses_of("127.0.0.1", server->port()).front();
   std::string told;
@@ -141,7 +142,7 @@ TEST_F(Strangers, CannotPassConnectionsOnFromAnotherPort) {
   EXPECT_EQ(server->refused(), 1);
 }
 
-// At another address with the same port, which the two ends can't tell apart, they can still change nothing.
+// A relay at another address with the same port, which the two ends can't notice, can still change nothing.
 TEST_F(Strangers, WhoPassConnectionsOnChangeNothing) {
   join()->set("note", net::bytes_of("said by a rank"));
   constexpr std::size_t let_in = length_bytes + 1 + code_bytes;

@@ -1,4 +1,4 @@
-// The TCP store against the world: strangers, liars, those who are slow, and servers that end.
+// The TCP store against strangers, liars, slow clients, and servers that end.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -29,7 +29,7 @@ Deadline in(Clock::duration d) { return Clock::now() + d; }
 
 class TcpStore : public testing::Test {
  protected:
-  // Who knows the secret has said so within the greeting's time, however busy the machine.
+  // The greeting's time is long enough for clients that know the secret, however busy the machine.
   explicit TcpStore(std::chrono::milliseconds greeting = 3s) : greeting_time(greeting) {}
 
   const std::chrono::milliseconds greeting_time;
@@ -48,7 +48,7 @@ class TcpStore : public testing::Test {
     return net::connect_before(net::addresses_of("127.0.0.1", server->port()).front(), in(60s));
   }
 
-  // Whether the server hangs up, whatever it says before.
+  // Whether the server closes the connection; what it sends before is ignored.
   bool hangs_up(const net::Descriptor& socket) {
     const Deadline deadline = in(60s);
     std::byte ignored{};
@@ -70,7 +70,7 @@ class TcpStore : public testing::Test {
     return c.proof(answer);
   }
 
-  // A connection that has proven itself, to misbehave with.
+  // A connection that has proven its knowledge of the secret, with which a test then misbehaves.
   struct Known {
     net::Descriptor socket;
     FrameChain sent;
@@ -107,7 +107,7 @@ TEST_F(TcpStore, AWrongSecretIsToldAtOnceToBothSides) {
   EXPECT_TRUE(was_refused_for("does not know the secret"));
 }
 
-// A hello that was heard elsewhere can be said again; what follows it cannot.
+// A stranger can repeat a hello that he has heard, but not the proof that follows it.
 TEST_F(TcpStore, WhoRepeatsAHelloStillHasToProveItself) {
   net::Calling c = calling(hello());
   const net::Descriptor silent = stranger(), liar = stranger();
@@ -215,7 +215,7 @@ TEST_F(TcpStore, AWaitingClientMayVanish) {
   EXPECT_EQ(store->get("never", in(60s)).size(), 7U);
 }
 
-// Eight clients count together and hand a note around while a thousand connections send whatever they like.
+// Eight clients count together and pass a note around while a thousand connections send arbitrary bytes.
 TEST_F(TcpStore, AThousandStrangersDisturbNobody) {
   constexpr int clients = 8, rounds = 100, strangers = 1000;
   std::atomic<int> failed = 0;

@@ -93,7 +93,7 @@ TEST(UniqueIds, AmongProcesses) {
   EXPECT_EQ(status, 0);
 }
 
-// An id of a process that has ended: the others are told, and within the deadline.
+// The process of the id has ended: the others get an error within the deadline.
 TEST(UniqueIds, AnIdWhoseProcessHasEndedFindsNobody) {
   int pipe_ends[2];
   ASSERT_EQ(pipe(pipe_ends), 0);

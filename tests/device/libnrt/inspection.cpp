@@ -29,7 +29,7 @@ class NrtInspection : public testing::Test {
     set_.push_back(name);
   }
 
-  // The system profile of a run of the sample on each of the cores; `devices`: how many device profiles lie beside it.
+  // Runs the sample on each of the cores, and returns the system profile. `devices`: the number of device profiles due.
   std::string profile(const std::vector<int>& cores, int devices) {
     {
       const Standin n;

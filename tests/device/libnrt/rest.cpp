@@ -1,4 +1,4 @@
-// Functions of the stand-in that the other tests do not call, and all of them called with nothing.
+// Functions of the stand-in that the other tests do not call, and calls of all functions with null, 0 or empty values.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using nrt::Status;
 
-// Null, zero or an empty value for each parameter.
+// Calls the function with null, zero or an empty value for each parameter.
 template <class Result, class... Parameters>
 Result with_nothing(Result (*function)(Parameters...)) {
   return function(Parameters{}...);

@@ -1,4 +1,4 @@
-// What the stand-in's devices do together: threads of one process here; hosts' worth of processes in ranks/.
+// What the stand-in's devices do together, here in threads of one process; ranks/ has processes.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -10,7 +10,7 @@ namespace {
 
 using nrt::Status;
 
-// A function on each of n cores at once.
+// Runs a function on each of n cores at once.
 template <class Work>
 void on_cores(std::uint32_t n, Work work) {
   std::vector<std::thread> threads;

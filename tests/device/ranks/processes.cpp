@@ -18,7 +18,7 @@ namespace {
 
 using nrt::Status;
 
-// A child for each rank. True when all of them returned true.
+// Runs each rank in a child process. True when all of them returned true.
 template <class Work>
 bool in_processes(int ranks, Work work) {
   std::vector<pid_t> children;
@@ -64,7 +64,7 @@ TEST(NrtProcesses, GatherAndReduceOverTheHubOfDevice0) {
   }));
 }
 
-// Silent ones, and one that says something else; before a meeting, and with the secret of another job.
+// Strangers call silently, with other words, and with the secret of another job.
 TEST(NrtProcesses, StrangersAtTheHubTakeNoPartAndHinderNobody) {
   const int port = free_port();
   const std::string root = "127.0.0.1:" + std::to_string(port);
@@ -152,7 +152,7 @@ TEST(NrtProcesses, CoresSendTensorsToEachOther) {
   }));
 }
 
-// By the interface of devices: whichever they are, and with the time of a simulated one.
+// Messages through the interface of devices: on each kind of device, and with the time of a simulated one.
 TEST(DeviceProcesses, SendMemoryToEachOther) {
   const int port = free_port();
   for (const char* const name : {"host", "sim:trn2.48xlarge", "neuron"})

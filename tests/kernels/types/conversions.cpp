@@ -100,7 +100,7 @@ TEST(Conversions, OverflowAsDocumented) {
   EXPECT_EQ(57344, decode(f8e5m2_format, f8e5m2_format.largest()));
 }
 
-// For each dropped part, all random numbers: the number that round up must equal the part.
+// For each value of the dropped bits, tries all random numbers: as many must round up as the value says.
 TEST(Conversions, StochasticIsExactOverAllRandomNumbers) {
   for (const std::uint32_t high : {0x3F80U, 0x0000U, 0x0001U, 0x007FU, 0x7F7FU, 0xC123U})
     for (std::uint32_t low = 0; low < 65536; low += low < 8 || low > 65520 ? 1 : 977) {

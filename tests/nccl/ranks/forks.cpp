@@ -1,4 +1,4 @@
-// A process that was forked from one with communicators: these are its parent's.
+// A process that was forked from one with communicators: they remain its parent's.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 namespace trellis::nccl {
 namespace {
 
-// How many checks of the child failed; these are told on standard error.
+// Counts the checks that fail in the child, and reports them on standard error.
 class Child {
  public:
   void refused(ncclResult_t result, ncclResult_t expected, const char* call) {

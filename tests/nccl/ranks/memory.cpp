@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t elements = std::size_t{1} << 20;
 constexpr std::size_t ends_of_messages = std::size_t{64} << 10;  // bytes: slots that these may take
 
-// What the two processes share.
+// Memory that the two processes share.
 struct Rendezvous {
   std::atomic<int> made;
   ncclUniqueId id;
@@ -36,7 +36,7 @@ std::uint64_t memory_of(ncclComm_t comm) {
   return bytes;
 }
 
-// Bytes of slots that a broadcast of this memory has taken into use; throws when it went wrong.
+// The bytes of slots that a broadcast of this memory has begun to use. Throws when its result is wrong.
 std::size_t slots_for(ncclComm_t comm, int rank, float* data) {
   float nothing = 0;
   expect(ncclAllReduce(&nothing, &nothing, 1, ncclFloat, ncclSum, comm, nullptr));

@@ -1,5 +1,4 @@
-// The back end: which instructions depend on which, engines, order, rotating tiles, and what it says when memory is
-// full.
+// The back end: dependencies of instructions, engines, order, rotating tiles, and its error when memory is full.
 #include "sim/core/backend/backend.h"
 
 #include <gtest/gtest.h>
@@ -190,7 +189,7 @@ TEST(CoreBackEnd, SaysWhoFillsMemory) {
   EXPECT_NE(text.find("most is held by"), std::string::npos) << text;
 }
 
-// All tiles are loaded before the first is stored.
+// A kernel that loads all tiles before it stores the first.
 Kernel kept(int tiles, std::int32_t wide) {
   Kernel k;
   const std::int64_t row = std::int64_t{tiles} * wide * 4;

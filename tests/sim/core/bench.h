@@ -1,4 +1,4 @@
-// One instruction between random operands: what tests of kinds and of the rules are made of.
+// One instruction on random operands, for tests of kinds and of the rules.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace trellis::sim::core {
 
-// How an operand lies in a buffer of its own.
+// The layout of an operand in a buffer of its own.
 struct Lie {
   DType type = DType::f32;
   std::int32_t rows = 1;
@@ -26,11 +26,11 @@ struct Lie {
   std::int64_t before = 0;  // elements, in front of the first
 };
 
-// rows x columns, elements side by side.
+// A layout of rows x columns, with elements side by side.
 inline Lie plain(DType type, std::int32_t rows, std::int32_t columns, Space space = Space::sbuf) {
   return {type, rows, {{columns, 1}}, space};
 }
-// Two dimensions with holes in both, behind three elements that belong to nobody.
+// A layout of two dimensions with holes in both, after three elements that belong to no operand.
 inline Lie holes(DType type, std::int32_t rows, std::int32_t outer, std::int32_t inner, Space space = Space::sbuf) {
   return {type, rows, {{outer, inner * 2 + 3}, {inner, 2}}, space, 3};
 }
@@ -43,7 +43,7 @@ class Bench {
 
   void set(std::string_view kind, Engine engine, std::vector<View> outputs, std::vector<View> inputs,
            std::vector<Attribute> attributes = {});
-  // Another instruction, after those that are there.
+  // Adds another instruction at the end.
   void append(std::string_view kind, Engine engine, std::vector<View> outputs, std::vector<View> inputs,
               std::vector<Attribute> attributes = {}, std::vector<WaitFor> waits = {},
               std::vector<Signal> signals = {});
@@ -54,15 +54,15 @@ class Bench {
   }
   BoundInstruction call() const { return BoundInstruction(program, program.instructions.front()); }
 
-  // Checks and runs it.
+  // Checks the program, and runs it.
   void run();
   InstructionCost cost() const { return cost_of(call(), chip); }
   double cycles() const;  // of its interval
 
-  // All elements, row after row.
+  // Reads all elements, row after row.
   std::vector<double> read(const View& v);
   void write(const View& v, const std::vector<double>& all);
-  // Normal numbers of the type, or integers from 0 up to `most`; gives back what lies there then.
+  // Writes normal numbers of the type, or integers from 0 up to `most`. Returns what is then in memory.
   std::vector<double> fill(const View& v, double most = 0);
 
   ChipSpec chip;

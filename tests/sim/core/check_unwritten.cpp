@@ -56,7 +56,7 @@ TEST(CoreUnwritten, ProductsThatAddRead) {
                 "instruction 2 (nc_matmul) reads byte 0 of b2 in its partition 0, which nothing has written"});
 }
 
-// Four turns write four parts of a row; a fifth is read.
+// A loop's four iterations write four parts of a row; a fifth part is read, too.
 TEST(CoreUnwritten, FollowsLoopsAndRegisters) {
   Bench b;
   const View x = b.add(plain(DType::f32, 4, 50)), z = b.add(plain(DType::f32, 4, 10));

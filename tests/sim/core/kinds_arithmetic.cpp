@@ -7,7 +7,7 @@ namespace {
 
 float f32(double v) { return static_cast<float>(v); }
 
-// By the definitions, in f32.
+// An operation by its definition, in f32.
 float alu(AluOp op, float x, float y) {
   switch (op) {
     case AluOp::add:
@@ -210,7 +210,7 @@ TEST(CoreScalarTensorTensor, IsOneStepAfterTheOther) {
   }
 }
 
-// The bits are those of one cast over the whole matrix, of which the instruction writes a part.
+// The bits are those of a cast of the whole matrix, although the instruction writes only a part of it.
 TEST(CoreRounding, StochasticIsThatOfTheKernel) {
   constexpr std::int32_t rows = 6, columns = 50;
   constexpr std::size_t first = 1000, pitch = 300;

@@ -176,7 +176,7 @@ TEST(CoreCost, IndirectTransfersMoveTheRowsOfTheIndex) {
   EXPECT_EQ(dma_work(b.call(), b.chip).hbm_written, 32 * 1024);
 }
 
-// Every kind has a cost on every engine that it names, from its generation on.
+// Every kind has a cost on every engine that it names, on all chips from its generation on.
 TEST(CoreCost, IsThereForEveryEngine) {
   for (const auto& [kind_name, kind] : kinds())
     for (const std::string chip : {"trn1", "trn2", "trn3"}) {

@@ -1,4 +1,4 @@
-// What moves elements without arithmetic: DMA, gathers, shuffles, selections.
+// Instructions that move elements without arithmetic: DMA, gathers, shuffles, selections.
 #include <cmath>
 
 #include "kernels/reduce/reduce.h"

@@ -35,7 +35,7 @@ double from_left(const std::vector<double>& xs, std::size_t first, std::size_t n
   return sum;
 }
 
-// What a published run on Trainium 1 shows of 4,096 sums of 128.
+// A published run on Trainium 1 shows this order in 4,096 sums of 128.
 TEST(CoreReduce, SumsOfF32GoFromLeftToRight) {
   constexpr std::int32_t rows = 128, n = 128;
   Bench b("trn1");
@@ -165,7 +165,7 @@ double truth_of_the_rest(Function f, double x) {
   }
 }
 
-// What a function is, in f64.
+// The value of a function, in f64.
 double truth(Function f, double x) {
   const auto logistic = [](double v) { return 1 / (1 + std::exp(-v)); };
   const double phi = 0.5 * std::erfc(-x / std::sqrt(2.0)), density = std::exp(-x * x / 2) / std::sqrt(2 * M_PI);

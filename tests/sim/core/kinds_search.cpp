@@ -1,4 +1,4 @@
-// The largest of rows, places, segments; random numbers.
+// Instructions that find the largest elements of rows, places and segments; and random numbers.
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +32,7 @@ TEST(CoreTop8, LargestPlacesAndReplacement) {
   }
 }
 
-// Equal values take equal elements one after the other: upwards by nc_find_index8, downwards by nc_match_replace8.
+// Equal values are matched with equal elements in turn: upwards by nc_find_index8, downwards by nc_match_replace8.
 TEST(CoreTop8, EqualValuesTakeTheirTurns) {
   Bench b;
   const View x = b.add(plain(DType::f32, 1, 11)), values = b.add(plain(DType::f32, 1, 8));

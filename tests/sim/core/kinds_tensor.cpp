@@ -8,7 +8,7 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// a[K x M]^T b[K x N] in f64, and how far an f32 sum of it can be.
+// Checks c against a[K x M]^T b[K x N] in f64, within the error of sums in f32.
 void expect_product(const std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& c,
                     std::int64_t k, std::int64_t m, std::int64_t n, const std::vector<double>& before = {}) {
   for (std::int64_t i = 0; i < m; ++i)
@@ -84,7 +84,7 @@ TEST(CoreTranspose, IsExact) {
     for (std::size_t c = 0; c < 70; ++c) EXPECT_EQ(ps[c * 40 + r], ss[r * 70 + c]);
 }
 
-// 64 partitions: the scales of the second quadrant lie in partitions 32 to 35.
+// The operands have 64 partitions: the scales of the second quadrant lie in partitions 32 to 35.
 TEST(CoreMx, QuantizesAndMultipliesByGroups) {
   constexpr std::int32_t rows = 64, m = 6, n = 10;
   const std::int32_t columns[2] = {m, n};

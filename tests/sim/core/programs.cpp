@@ -1,5 +1,5 @@
-// Every program that ships, at small and odd sizes: right on every generation, free of races, and as long when only
-// timed.
+// Every program that ships, at small and odd sizes: right on every generation, free of races, and with the same time
+// when nothing is computed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The race detector: silent on what the builder derives, and not on what is taken away from it.
+// The race detector: it reports nothing for the builder's programs, and a race for each wait that is removed.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -28,7 +28,7 @@ TEST_P(Stages, HaveNoRace) {
     EXPECT_EQ(races(small_matmul(chip_named(chip), GetParam()), chip_named(chip)), std::vector<std::string>{});
 }
 
-// Without a wait that the builder thought necessary, two instructions are in no order.
+// Without any one of the builder's waits, two instructions are in no order.
 TEST_P(Stages, EveryWaitIsMissed) {
   const ChipSpec chip = chip_named("trn2");
   const EngineProgram whole = small_matmul(chip, GetParam());
@@ -71,7 +71,7 @@ memset vector x[0+128 @0 1x1] value=1
   EXPECT_EQ(races(p, chip_named("trn2")).size(), 1U);  // the last with the one on gpsimd alone
 }
 
-// A semaphore raised by two, of which the wait needs the later.
+// Two instructions raise the semaphore: a wait for 2 orders both, and a wait for 1 neither.
 TEST(CoreRaces, AllThatACountNeedsIsInOrder) {
   const EngineProgram p = parse(R"(program p cores=1
 sbuf x f32 core=0 partitions=0+128 bytes=0+256

@@ -1,4 +1,4 @@
-// A program's run: closed forms of its time, the order of what shares an engine, and what can never end.
+// A program's run: its time against closed forms, the order of instructions on an engine, and programs that never end.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -106,7 +106,7 @@ TEST(CoreRuns, TensorStaysAtHalfItsRateWhereHalfOfItsRowsAreIdle) {
   EXPECT_EQ(older, 8 * each);
 }
 
-// As compilers to release 2.21 did.
+// The compilers up to release 2.21 did without prefetch.
 TEST(CoreRuns, WithoutPrefetchARingRestsBetweenTransfers) {
   Figures figures = chip_named("trn1").figures();
   figures.set("dma.prefetch", 0);
@@ -189,7 +189,7 @@ dma_copy sync ring=0 out[0+1 @0 256x1 /1024] <- x[0+1 @0 256x1] wait done>=16
   EXPECT_EQ(run(p, chip).time, t.time);
 }
 
-// A DMA of a loop ends when its engine is turns ahead, and still moves what its own turn meant.
+// A DMA in a loop may end when its engine is iterations ahead, and still moves the data of its own iteration.
 TEST(CoreRuns, TransfersOfALoopTakeTheirRegistersWithThem) {
   const ChipSpec chip = chip_named("trn2");
   const EngineProgram p = parse(R"(program loop cores=1
@@ -207,7 +207,7 @@ end_loop sync
   for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], static_cast<float>(i));
 }
 
-// Nor may what is moved into a register after the trigger lead it astray.
+// A DMA uses a register's value at its trigger, though the register changes before the transfer is done.
 TEST(CoreRuns, TransfersDoNotSeeLaterRegisters) {
   const ChipSpec chip = chip_named("trn2");
   const EngineProgram p = parse(R"(program moved cores=1

@@ -1,4 +1,4 @@
-// A small timeline with everything in it: waits, causes, overlapping spans, nothing that lasts, counters, odd names.
+// A small timeline with everything in it: waits, causes, overlapping spans, empty spans, counters, odd names.
 #pragma once
 
 #include "sim/hardware/timeline/timeline.h"

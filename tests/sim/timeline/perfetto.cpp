@@ -16,7 +16,7 @@
 namespace trellis::sim {
 namespace {
 
-// A field's values in the order of appearance: numbers as they are, texts and messages as bytes.
+// A message's values by field, in the order of appearance: numbers as they are, texts and messages as bytes.
 struct Fields {
   explicit Fields(std::string_view bytes) {
     while (!bytes.empty()) {

@@ -15,7 +15,7 @@ namespace {
 
 using schedule::Request;
 
-// A run that is kept, with all that it refers to.
+// A run, kept together with all that it refers to.
 struct Kept {
   Kept(const char* algorithm, const std::string& name, PriceOptions given, const std::string& change = "")
       : spec(machine_spec(name)), options(std::move(given)) {
@@ -156,7 +156,7 @@ TEST(RunOfJobs, ALoadSharesHbmWithTransfers) {
   EXPECT_GT(ended(true, hbm), ended(false, hbm));
 }
 
-// Rates that rise leave an end behind that was foreseen for later.
+// A later end that was foreseen before a rate rose must not count.
 TEST(RunOfJobs, EndsWithTheLastArrival) {
   const Kept k("torus", "torus:4x4x4", {.bytes = 64e6, .fold = false}, "slow:0-1:0.5");
   Time last = 0;

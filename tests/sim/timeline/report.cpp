@@ -15,7 +15,7 @@
 namespace trellis::sim {
 namespace {
 
-// Where the Python tests look for them, or else among what is temporary.
+// Writes a file where the Python tests look for it, or else to the folder for temporary files.
 void write(const std::string& name, const std::string& bytes) {
   const char* folder = std::getenv("TRELLIS_REPORTS");
   const std::filesystem::path path = std::filesystem::path(folder != nullptr ? folder : testing::TempDir()) / name;
@@ -28,7 +28,7 @@ ReportOptions options() {
   return {.title = "example <1>", .peaks = {90e12, {{"HBM", 800e9, {0}}, {"SBUF & all", 500e9, {}}}}};
 }
 
-// Many short spans on few tracks, each after one that went before.
+// A timeline of many short spans on few tracks, each after an earlier one.
 Timeline large(std::size_t spans) {
   Timeline t;
   std::mt19937 random(7);
@@ -52,7 +52,7 @@ Timeline large(std::size_t spans) {
   return t;
 }
 
-// Two links, and forty ranks of three tracks each.
+// A timeline of two links, and forty ranks of three tracks each.
 Timeline many_ranks() {
   Timeline t;
   const std::uint32_t links[] = {t.track("wire", "wire of chip 0"), t.track("wire", "wire of chip 1")};
@@ -72,7 +72,7 @@ Timeline many_ranks() {
   return t;
 }
 
-// The Python tests look at them with other programs' eyes.
+// The Python tests read these files with other programs.
 TEST(Report, WritesItsFiles) {
   write("report_example.perfetto", perfetto(example()));
   write("report_example.html", html_report(example(), options()));

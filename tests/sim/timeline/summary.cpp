@@ -74,7 +74,7 @@ TEST(TimelineSummary, RooflineAndMfu) {
   EXPECT_THROW(summarize(example(), {.flops_per_second = -1}), std::invalid_argument);
 }
 
-// Whatever happened: the times of a track add up, and the path covers all the time once.
+// In any timeline, the times of a track add up, and the path covers all the time once.
 TEST(TimelineSummary, RandomTimelinesAddUp) {
   for (std::uint32_t seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);

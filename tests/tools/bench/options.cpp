@@ -223,7 +223,7 @@ TEST(BenchOptions, ATimeoutOf0IsNone) {
     EXPECT_EQ(refusal({"allr", "-T", value}), "-T " + value + ": expected 0 to 10000000");
 }
 
-// A variable of the environment while it lives.
+// Sets a variable of the environment while it lives.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {

@@ -23,7 +23,8 @@ TopoMachine described(const char* synthetic) {
   return machine;
 }
 
-// Two packages of two L3 of two cores of two threads. Linux numbers the first thread of every core, then the others.
+// Two packages, each of two L3s of two cores of two threads. Linux numbers the first thread of every core, then the
+// rest.
 TopoMachine two_packages() {
   return described(
       "pack:2 numa:1(memory=1073741824) l3:2(size=8388608) l2:2(size=1048576) l1:1(size=49152) core:1 "

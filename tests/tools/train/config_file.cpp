@@ -1,5 +1,5 @@
-// Configuration files: ${...} as OmegaConf resolves it, all mistakes together, the command line before what refers to
-// it.
+// Configuration files: ${...} is resolved as by OmegaConf, all mistakes are reported together, and values that refer to
+// a key get its value from the command line.
 #include "tools/train/config_file.h"
 
 #include <gtest/gtest.h>
@@ -99,7 +99,7 @@ TEST(ConfigFile, AllMistakesAreToldTogether) {
             "x.yaml, line 1: seed is 'many': expected a whole number, 0 or more");
 }
 
-// Whatever stands first in the file.
+// A file that is no text is refused, whatever its first bytes are.
 TEST(ConfigFile, IsAText) {
   const std::string program("\x7f\x45LF\0", 5);
   EXPECT_EQ(why([&] { parse_config("a.out", program, {}, {}); }), "a.out: not a text file, as byte 5 is zero");

@@ -32,7 +32,7 @@ void steps(Job& job, std::size_t from, std::size_t to) {
   }
 }
 
-// Two steps, saved; with `again`, what one more step by another layout makes of it.
+// Saves a checkpoint after two steps.
 void save_two(const fs::path& root, const StepConfig& c, Rank world, SaveOptions o = {}) {
   expect_on_threads(world, [&](ccl::Communicator& w) {
     Job job(c, w);

@@ -1,4 +1,4 @@
-// Context parallelism: what trains on one rank trains alike where positions of sequences are shared out.
+// Context parallelism: training with positions of sequences shared out among ranks equals training on one rank.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ void expect_same(const StepConfig& c, const Layout& l, const std::string& what, 
   EXPECT_LT(apart, 1e-5) << what << ": " << which;
 }
 
-// As a ring, and gathered.
+// Checks the layout with keys that go round a ring, and with gathered keys.
 void expect_same_both_ways(const StepConfig& c, Layout l, const std::string& what, const RunOptions& o = {.steps = 4}) {
   for (const bool ring : {true, false}) {
     l.ring = ring;
@@ -151,8 +151,9 @@ TEST(Context, NarrowTypesKeepReplicasEqual) {
   }
 }
 
-// A ring sends its keys and values to C - 1 ranks, once more in the backward pass, and their gradients to C, in f32.
-// Gathered, each rank's go to C - 1 others, in both passes, and of the gradients other ranks' parts.
+// In a ring, keys and values are sent to C - 1 ranks, again in the backward pass, and their gradients to C ranks, in
+// f32. Gathered, each rank's keys and values go to C - 1 others in both passes, and so do the others' parts of the
+// gradients.
 TEST(Context, WhatARankSendsIsProvedAndCounted) {
   for (const bool ring : {true, false}) {
     const Layout l{.context = 4, .data = 2, .ring = ring, .zero = true};

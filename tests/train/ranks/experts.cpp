@@ -1,5 +1,5 @@
-// Mixtures of experts: the same training on every layout, with a capacity and without; what is dropped; how biases
-// move.
+// Mixtures of experts: the same training on every layout, with a capacity and without; which tokens are dropped; how
+// biases move.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -160,7 +160,7 @@ TEST(Experts, OtherRulesAndTypesKeepReplicasEqual) {
   }
 }
 
-// The balance and the biases do what they are for: the load of experts becomes more even.
+// The balance loss and the biases make the load of experts more even.
 TEST(Experts, BiasesFollowTheLoad) {
   StepConfig c = deepseek();
   c.model.num_layers = 2, c.experts.balance = 0, c.experts.bias_rate = 0.01;

@@ -1,4 +1,4 @@
-// Weights and tokens by formulas, as tests/oracles/llama_torch.py has them.
+// Weights and tokens by the formulas of tests/oracles/llama_torch.py.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Gradients of whole models against differences of their losses, and parts of a step against what they should be.
+// Gradients of whole models against differences of their losses, and parts of a step against expected values.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace trellis::train {
 namespace {
 
-// The loss along a direction of one parameter: both ends of a small step, and what the gradient says of them.
+// Compares the loss at both ends of a small step along one parameter with what the gradient predicts.
 void expect_slopes(const StepConfig& config, std::int32_t ignored_every = 0) {
   expect_on_threads(1, [&](ccl::Communicator& c) {
     Job job(config, c);
@@ -93,7 +93,7 @@ TEST(Gradients, BertWithDropoutAndMaskedWords) {
   expect_slopes(c, 3);
 }
 
-// A token goes to all of them, as the loss jumps where it changes its experts.
+// Each token goes to all experts, as the loss would jump where a token changes its experts.
 TEST(Gradients, OfExperts) {
   StepConfig c = tiny();
   c.model.architecture = "mixtral", c.model.intermediate_size = 24;

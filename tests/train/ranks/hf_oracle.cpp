@@ -1,5 +1,5 @@
 // Folders of Hugging Face are read, trained, generated with and written as transformers does: tests/oracles/hf_torch.py
-// wrote what comes out in f64 to tests/oracles/hf_torch.json.
+// wrote its results in f64 to tests/oracles/hf_torch.json.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ std::vector<float> values_of(const std::string& name, std::size_t n) {
   return values;
 }
 
-// As save_pretrained writes it, in so many files.
+// Writes a folder as save_pretrained does, with weights in so many files.
 fs::path put_folder(const Folder& folder, const std::string& family, std::size_t files = 3) {
   const json& said = golden()[family];
   std::vector<std::vector<ShardTensor>> tensors(files);
@@ -159,7 +159,7 @@ TEST(HfOracle, GreedyTokensAreThoseOfTransformers) {
   }
 }
 
-// Every tensor of a written folder, by its own name and shape.
+// Checks every tensor of a written folder: its name, shape and values.
 void expect_weights(const fs::path& folder, const std::string& family) {
   const json& said = golden()[family]["tensors"];
   std::size_t found = 0;

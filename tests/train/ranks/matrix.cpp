@@ -1,4 +1,5 @@
-// A step is the same whatever the layout: losses, norms and parameters of every layout against those of one rank.
+// A step's result does not depend on the layout: losses, norms and parameters of every layout against those of one
+// rank.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +43,7 @@ StepConfig laid_out(StepConfig c, const Layout& l) {
   return c;
 }
 
-// The run of one rank over the same micro-batches.
+// The configuration for one rank with the same micro-batches.
 StepConfig alone(StepConfig c) {
   c.strategy = {}, c.wiring = Wiring::plain;
   c.recompute = Recompute::none;
@@ -63,7 +64,7 @@ void expect_same(const StepConfig& c, Rank world, const std::string& what, doubl
   EXPECT_LT(apart, tolerance) << what << ": " << which;
 }
 
-// Each pair of values of two of these is in one of the layouts.
+// Layouts such that each pair of values of two settings is in one of them.
 std::vector<Layout> pairwise() {
   using enum Recompute;
   return {
@@ -105,7 +106,7 @@ std::vector<Layout> pairwise() {
   };
 }
 
-// A layout's values by number, and whether there is such a layout of 4 layers on 16 ranks.
+// A layout's settings as numbers; possible(): whether 4 layers on 16 ranks can have that layout.
 using Chosen = std::array<int, 8>;
 Chosen values_of(const Layout& l) {
   return {l.tensor, l.pipeline, l.chunks, l.data, l.sequence, l.zero, static_cast<int>(l.recompute), l.context};
@@ -198,7 +199,7 @@ TEST(Soak, DISABLED_TheWholeMatrix) {
   EXPECT_GT(done, 300);
 }
 
-// Ranks have unequal numbers of heads; those of keys are copied where there are fewer than ranks.
+// Ranks have unequal numbers of heads; heads of keys are copied where there are fewer than ranks.
 TEST(Matrix, HeadsThatRanksDoNotDivide) {
   StepConfig c = small_llama();
   for (const auto& [heads, kv] : {std::pair<std::size_t, std::size_t>{6, 6}, {6, 2}, {6, 1}, {5, 5}}) {
@@ -314,7 +315,7 @@ TEST(Matrix, OtherNormsClipAlike) {
   }
 }
 
-// In bf16 sums differ by layout; what does not is that replicas stay equal to the bit, and that the loss stays close.
+// In bf16 sums differ by layout. Still, replicas stay equal to the bit, and the loss stays close.
 TEST(Matrix, NarrowTypesKeepReplicasEqual) {
   for (Precision p : {Precision::bf16_sr, Precision::bf16, Precision::mixed}) {
     StepConfig c = small_llama();
@@ -331,7 +332,7 @@ TEST(Matrix, NarrowTypesKeepReplicasEqual) {
   }
 }
 
-// Stochastic rounding is a function of the parameter's element: where the sums are the same, so are all bits.
+// Stochastic rounding depends on the parameter's element, not on the layout: where sums are the same, so are all bits.
 TEST(Matrix, StochasticRoundingDoesNotKnowTheLayout) {
   StepConfig c = small_llama();
   c.precision = Precision::bf16_sr;

@@ -17,7 +17,7 @@ StepConfig with_rule(const char* name) {
   return c;
 }
 
-// next(p, g, decay) of a whole parameter.
+// A whole parameter's next value, from its value, its gradient and the weight decay.
 using Formula = std::function<std::vector<double>(const std::vector<float>&, const std::vector<float>&, double)>;
 
 void expect_first_step(StepConfig c, const Formula& next) {

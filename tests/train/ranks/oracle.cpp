@@ -44,7 +44,7 @@ void expect_gradients(const Job& job, const nlohmann::json& golden) {
   }
 }
 
-// set_batch(job, step, m, number): the job's micro-batch m is this one of the step's.
+// set_batch(job, step, m, number): sets the job's micro-batch m to the one with this number in the step.
 template <class SetBatch>
 void expect_like_torch(const nlohmann::json& golden, const StepConfig& c, Rank world, SetBatch&& set_batch) {
   expect_on_threads(world, [&](ccl::Communicator& w) {

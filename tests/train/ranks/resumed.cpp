@@ -1,4 +1,4 @@
-// Runs that go on from a checkpoint: with the same configuration and data, from one that is whole, in another layout.
+// Runs that resume from a checkpoint: with the same configuration and data, from a complete one, in another layout.
 #include <gtest/gtest.h>
 
 #include <filesystem>

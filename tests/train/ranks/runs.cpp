@@ -94,7 +94,7 @@ void set_batches(Job& job, std::size_t step, std::int32_t ignored_every) {
 
 namespace {
 
-// Adds a rank's part to the whole; returns whether what was there already is the same to the bit.
+// Puts a rank's part into the whole parameter. Returns whether elements that another rank had put there are the same.
 bool put(Tensors& all, Tensors& known, const Parameter& p, const std::vector<float>& part) {
   std::vector<float>& whole = all[p.name];
   std::vector<float>& seen = known[p.name];

@@ -1,4 +1,4 @@
-// Trains a small model on rank threads, and puts what they hold together.
+// Trains a small model on rank threads, and joins the parameters that they hold.
 #pragma once
 
 #include <filesystem>
@@ -33,15 +33,15 @@ struct RunOptions {
 };
 Trained train_threads(const StepConfig&, Rank world, const RunOptions& = {});
 
-// The body runs on each rank of a world of threads. Empty, or what ranks threw.
+// Runs the body on each rank, with a thread for each. Returns what ranks threw; empty: nothing.
 std::string on_threads(Rank world, const std::function<void(ccl::Communicator&)>& body);
 void expect_on_threads(Rank world, const std::function<void(ccl::Communicator&)>& body);  // that none throws
 
-// The tokens of one sample of a step, one more than the sequence: labels are the same, one on.
+// The tokens of one sample of a step, one more than the sequence has, as labels are the tokens shifted by one.
 std::vector<std::int32_t> sample(const StepConfig&, std::size_t step, std::size_t number);
 void set_batches(Job&, std::size_t step, std::int32_t ignored_every = 0);
 
-// A run of the trainer, of ten steps, that saves every second one.
+// A configuration for ten steps with a checkpoint after every second one.
 JobConfig run_in(const Folder&);
 
 using Steps = std::vector<std::int64_t>;
@@ -59,7 +59,7 @@ struct Trial {
 Trial train_in(const JobConfig&, Rank world = 1, std::int64_t stop_after = 0);
 bool said(const Trial&, const std::string& words);
 
-// The largest difference over the largest magnitude (0.01 at least), of the worst tensor, and its name.
+// The worst tensor's largest difference relative to its largest magnitude (at least 0.01), and its name.
 std::pair<double, std::string> distance(const Tensors&, const Tensors&);
 
 }  // namespace trellis::train

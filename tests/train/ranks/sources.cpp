@@ -1,4 +1,4 @@
-// What a program brings of its own to the trainer, and every form of data: the same steps after a stop, on any layout.
+// A program's own parts in the trainer, and every form of data: the same steps after a stop, and on any layout.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Documents of 5 to 40 tokens, the first third of each not to be predicted.
+// Writes documents of 5 to 40 tokens, of which the first third is not to be predicted.
 void put_documents(const Folder& folder, const std::string& name, int documents, int seed) {
   std::string bin, mask, lengths, pointers, ends = bytes_of<std::int64_t>({0});
   std::int64_t at = 0;
@@ -97,7 +97,7 @@ TEST(Sources, WhatDoesNotFitIsRefused) {
             std::string::npos);
 }
 
-// Mostly a token is a function of the one before.
+// A source of data in which a token is mostly a function of the one before.
 class Rows : public DataSource {
  public:
   explicit Rows(std::int32_t first) : first_(first) {}
@@ -176,7 +176,7 @@ TEST(Sources, TokensThatAreNoneAreRefused) {
   EXPECT_NE(fault.find("the data source's tokens of step 3 have 64: expected 0 to 63"), std::string::npos) << fault;
 }
 
-// Plain descent on f32, as sgd without momentum is.
+// Plain gradient descent on f32, which equals sgd without momentum.
 const RegisteredUpdateRule plain(element_rule(
     "plain",
     [](const ElementUpdate& u) {

@@ -1,4 +1,4 @@
-// The trainer's own doing around its steps: which checkpoints stay, and that a run has its folder for itself.
+// What the trainer does around its steps: which checkpoints it keeps, and that no two runs share a folder.
 #include "train/trainer/trainer.h"
 
 #include <gtest/gtest.h>
@@ -33,8 +33,7 @@ TEST(Trainer, KeepsTheLastOnesUnlessAskedOtherwise) {
     }
 }
 
-// The loss rises and falls on its way, as the rate is high, so that the best are neither the newest nor, always, the
-// oldest.
+// The rate is so high that the loss rises and falls: the best checkpoints are not the newest, nor always the oldest.
 TEST(Trainer, KeepsTheBestByLoss) {
   const Folder folder;
   JobConfig c = run_in(folder);

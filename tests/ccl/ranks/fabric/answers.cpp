@@ -21,8 +21,8 @@ using namespace std::chrono_literals;
 using kernels::DType;
 using libfabric::InjectedFaults;
 
-// Half of the pieces fail, so the sender asks which are missing. There is room for each message at its hundredth try,
-// and an ask that is repeated has an answer of its own. Asks are signs of life, so no timeout ends the wait.
+// Half of the pieces fail, so the sender asks which are missing. Each message finds room at its hundredth try, and each
+// repeated ask gets an answer of its own. Asks are signs of life, so no timeout ends the wait.
 TEST(HostileFabric, AnAnswerForWhichThereIsNoRoomIsGivenLater) {
   if (const std::string why = libfabric::library_absence(); !why.empty()) GTEST_SKIP() << why;
   constexpr std::size_t count = 500'000;

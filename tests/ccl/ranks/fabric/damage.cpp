@@ -1,5 +1,5 @@
-// Bits that change on the way between ranks, and messages that come twice: control is not affected; with checksums,
-// changed data are a named error.
+// Bits that change on the way between ranks, and messages that come twice: control is not affected, and with checksums
+// changed data are reported as an error.
 #if __has_include(<rdma/fabric.h>)
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ using libfabric::InjectedFaults;
 
 constexpr std::size_t small = 13, large = 70'001;
 
-// Sums and gathers of ranks' numbers, small and large; how many are wrong.
+// Sums and gathers the ranks' numbers, small and large. Returns how many results are wrong.
 int wrong_results(Communicator& c, std::size_t count, int rounds) {
   int wrong = 0;
   const auto ranks = static_cast<std::size_t>(c.ranks());
@@ -115,7 +115,7 @@ TEST(DamagedControl, IsNamedWhereNothingElseComes) {
   EXPECT_NE(said.find("dropped, which no rank of this job had sent so"), said.npos) << said;
 }
 
-// What it says last is said once, and nobody is there afterwards who would say it again.
+// The last message of a rank that ends is sent only once: nobody is left to send it again.
 TEST(DamagedControl, OfARankThatEndsIsStillHeard) {
   if (is_absent()) GTEST_SKIP() << libfabric::library_absence();
   constexpr Rank ranks = 3, ends = 1;
@@ -153,7 +153,7 @@ TEST(RepeatedData, AreTakenOnce) {
     }
 }
 
-// The first rail stops after any packet or piece of large messages, and says that what it does not carry has gone.
+// The first rail stops after any packet or piece of large messages, and reports as sent what it does not carry.
 TEST(Checksums, AreSaidAgainWhereARailStops) {
   if (is_absent()) GTEST_SKIP() << libfabric::library_absence();
   for (const int rails : {1, 2})
@@ -197,7 +197,7 @@ INSTANTIATE_TEST_SUITE_P(Fabric, DamagedData,
                            return each.param.tagged ? "tagged" : each.param.rails > 1 ? "rails" : "writes";
                          });
 
-// What the README says of the data path: without checksums, nothing looks at what arrives.
+// As the README says of the data path: without checksums, nothing checks the data that arrive.
 TEST(DamagedPieces, AreAWrongResultWithoutChecksums) {
   if (is_absent()) GTEST_SKIP() << libfabric::library_absence();
   const InjectedFaults faults("seed=2,spoil=50");

@@ -1,4 +1,4 @@
-// The last message of a lane, whose rail stops.
+// The last message of a lane, when the lane's rail stops.
 #if __has_include(<rdma/fabric.h>)
 
 #include <fmt/format.h>
@@ -20,8 +20,8 @@ using namespace std::chrono_literals;
 using kernels::DType;
 using libfabric::InjectedFaults;
 
-// What a rank sent last is lost with a rail that carries no packets, and the rank has nothing further to send on that
-// lane: it divides.
+// A rank's last message on a lane is lost with a rail that stops, and the rank sends nothing further on that lane: it
+// splits the communicator.
 TEST(HostileFabric, WhatWasSentLastIsSentAgainWhileItsSenderDivides) {
   if (const std::string why = libfabric::library_absence(); !why.empty()) GTEST_SKIP() << why;
   constexpr int most = 4;

@@ -1,4 +1,4 @@
-// Ranks that die, freeze, leave or differ: the others know by the deadline, and can go on.
+// Ranks that die, freeze, leave, or make different calls: the others know by the deadline, and can go on.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ void expect(bool right, const std::string& what) {
   if (!right) throw std::runtime_error(what);
 }
 
-// all_reduces until it fails; what it fails with.
+// Repeats an all_reduce until it fails, and returns its error.
 template <class Error>
 Error failure_of(Communicator& c) {
   std::vector<float> data(5'000, 1.0F);
@@ -83,8 +83,8 @@ TEST(Failures, AFrozenRankIsNamedByTheDeadline) {
   EXPECT_EQ(said, "rank 1: signal 9\n");
 }
 
-// The kernel closes the files of a process that dies a while before it says that it has ended: as here, where the main
-// thread is gone and another one still runs.
+// The kernel closes a dying process's files a while before it reports the process's end. The same happens here, where
+// the main thread has ended and another one still runs.
 TEST(Failures, ARankWhoseFilesAreClosedBeforeItHasEndedDied) {
   const std::string said =
       run_processes(3,
@@ -177,8 +177,8 @@ TEST(Failures, DifferentCallsAreNamed) {
     }
 }
 
-// Neither waits for the other: a root is through as soon as it has sent, and both take themselves for it; or who sends
-// is through, and the other does not receive.
+// Neither rank waits for the other. Both take themselves for the root, which is done as soon as it has sent; or one
+// sends and is done, and the other does not receive.
 TEST(Failures, WhatNobodyCouldSeeIsSeenAtTheEnd) {
   for (const std::string& transport : usable_transports()) {
     std::atomic<int>& through = seen_by_all();
@@ -239,7 +239,7 @@ TEST(Failures, RanksOfWhichOneIsElsewhereWhenOthersDivideAreTold) {
       << said;
 }
 
-// An end in order is told from another.
+// The error tells whether a rank closed its communicator or its process ended.
 TEST(Failures, WhetherARankLeftOrItsProcessEndedIsSaid) {
   for (const bool in_order : {true, false}) {
     auto& ended = seen_by_all();
@@ -305,7 +305,7 @@ TEST(Failures, AbortEndsWhatOthersWaitFor) {
   }
 }
 
-// The others kept its data in their own memory, which was freed when their operation failed.
+// The late rank's data were in the others' own memory, which was freed when their operation failed.
 TEST(Failures, WhoComesTooLateIsToldAndReadsNothing) {
   std::vector<std::pair<std::string, std::size_t>> cases;
   for (const std::string& transport : usable_transports())

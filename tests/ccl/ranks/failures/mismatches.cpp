@@ -1,5 +1,5 @@
-// Ranks that make different calls where none of them waits for another: each is told, with both calls. And ranks that
-// are merely early are not.
+// Ranks that make different calls and do not wait for each other: each gets an error with both calls. Ranks that are
+// merely early get none.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ void call(Communicator& c, const RootedCall& r, Rank root, std::vector<float>& i
          .type = DType::f32});
 }
 
-// Each rank says what it was told, once all have been.
+// The errors of all ranks; each waits until all have had theirs.
 std::string told_to_each(const std::string& transport, Rank ranks, const std::function<void(Communicator&)>& differ) {
   std::atomic<int>& told = seen_by_all();
   return run_ranks(transport, ranks,
@@ -57,7 +57,7 @@ void expect_on_each(const std::string& said, Rank ranks, const std::array<std::s
 
 class Roots : public testing::TestWithParam<std::string> {};
 
-// A root is through as soon as it has sent, where a message is small.
+// Where a message is small, a root is done as soon as it has sent.
 TEST_P(Roots, TwoOfThemAreNamedToEachRank) {
   std::vector<std::size_t> counts = {4};
   if (!across_hosts(GetParam())) counts.push_back(100'000);
@@ -78,7 +78,7 @@ TEST_P(Roots, TwoOfThemAreNamedToEachRank) {
       }
 }
 
-// Without anything that would make them wait for each other.
+// Nothing makes the two ranks wait for each other.
 TEST_P(Roots, TwoThatOnlySendAreNamedWhereverTheyGoOn) {
   const std::string said = told_to_each(GetParam(), 2, [](Communicator& c) {
     float x[4] = {};
@@ -87,7 +87,7 @@ TEST_P(Roots, TwoThatOnlySendAreNamedWhereverTheyGoOn) {
   expect_on_each(said, 2, {"broadcast of 4 f32, root 0", "broadcast of 4 f32, root 1"});
 }
 
-// The one that finds it out leaves at once, as a process does that ends with an error.
+// The rank that finds the difference leaves at once, as a process does that ends with an error.
 TEST_P(Roots, BothSidesOfALargeOperationSayWhatDiffers) {
   const std::string said = run_ranks(GetParam(), 2,
                                      [](Communicator& c) {
@@ -152,7 +152,7 @@ TEST_P(Finalized, ByOneRankAloneIsToldToThoseThatGoOn) {
   EXPECT_EQ(said.find("rank 1: "), std::string::npos) << said;
 }
 
-// Whoever finalizes may find that the others have gone on.
+// Rank 1, which finalizes, may also be the one that finds that rank 0 has gone on.
 TEST_P(Finalized, WhileOthersGoOnIsToldToAll) {
   std::atomic<int>& told = seen_by_all();
   const std::string said = run_ranks(GetParam(), 2,
@@ -179,7 +179,7 @@ TEST_P(Finalized, WhileOthersGoOnIsToldToAll) {
   }
 }
 
-// Its message may be on its way, so the receiver waits until its deadline.
+// The message of the rank that finalized may be on its way, so the receiver waits until its deadline.
 TEST_P(Finalized, BySomeoneWhoHasSentNothing) {
   std::atomic<int>& over = seen_by_all();
   const std::string said = run_ranks(GetParam(), 2,

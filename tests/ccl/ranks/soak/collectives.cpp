@@ -82,7 +82,7 @@ void live(Communicator& c, const Plan& plan) {
   left->barrier();
 }
 
-// On a busy machine a rank may come to the others' shrink after a short timeout. Then the same goes the same way again
+// On a busy machine a rank may come to the others' shrink only after a short timeout. Then the same plan runs again,
 // with a timeout that no load reaches.
 TEST(Soak, DISABLED_RandomDeaths) {
   const std::uint32_t seed = std::random_device()();

@@ -92,8 +92,8 @@ std::size_t open_files() {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
-// Communicators that are made and closed leave no open file each. Some files may come late: connections between the
-// two control endpoints of each rank, which all of them share and open when they first need them.
+// Each communicator that is made and closed leaves no open file. Some files may come late: connections between the two
+// control endpoints of each rank, which all communicators share and open when they first need them.
 void leave_nothing(Communicator& c, std::mt19937& random) {
   constexpr std::size_t rounds = 12;
   std::size_t first = 0;

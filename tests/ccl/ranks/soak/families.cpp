@@ -66,7 +66,7 @@ struct Plan {
   std::vector<Fault> faults;
 };
 
-// In memory that the processes share: who has come to its end, and waits for nobody any more.
+// Which ranks have come to their end and wait for nobody any more; in memory that the processes share.
 struct Ended {
   std::atomic<bool> ranks[most_ranks];
 };
@@ -115,7 +115,7 @@ class Life {
   }
 
  private:
-  // `who`: of the communicator in which it was thrown.
+  // `who`: the ranks of the communicator in which it was thrown, by their numbers in the first one.
   void check_blame(const PeerLost& lost, const Who& who, Rank mine) const {
     const Rank named = lost.rank < 0 ? -1 : who.at(static_cast<std::size_t>(lost.rank));
     if (named < 0 || plan_.has_fault(named) || (lost.rank != mine && ended_.ranks[named])) return;
@@ -133,7 +133,7 @@ class Life {
 
   void work() { std::this_thread::sleep_for(std::chrono::milliseconds(own_() % 30)); }
 
-  // A part of the ranks, and parts of that. What goes wrong there is met again in the whole's next call.
+  // Splits the ranks into parts, and these into parts. A failure there shows again in the next call of the whole.
   void be_in_parts(Communicator& c, const Who& who, std::mt19937& random, int depth) {
     std::vector<std::uint32_t> colors;
     for (std::size_t i = 0; i < who.size(); ++i) colors.push_back(static_cast<std::uint32_t>(random() % 2));
@@ -157,7 +157,7 @@ class Life {
     if (together) both(c, *part);
   }
 
-  // One group of both, whose operations run at once.
+  // Runs an operation of each in one group, at the same time.
   static void both(Communicator& c, Communicator& part) {
     std::int32_t x = 1, y = 1;
     Group group;
@@ -177,7 +177,7 @@ class Life {
     c.barrier();
   }
 
-  // The members but for `out`, which grows by whom the failures name; null: this one was given up.
+  // Shrinks to the members without `out`, to which ranks are added that errors name. null: this rank was given up.
   std::unique_ptr<Communicator> go_on(Communicator& c, Who& who, Who out) {
     for (int tries = 0; tries < most_tries; ++tries) try {
         auto left = c.shrink(out);
@@ -201,7 +201,7 @@ class Life {
   std::mt19937 own_;
 };
 
-// What went wrong; empty: nothing.
+// What went wrong with this plan; empty: nothing.
 std::string wrong_in(const Plan& plan) {
   void* const memory = mmap(nullptr, sizeof(Ended), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   Ended& ended = *new (memory) Ended();
@@ -220,8 +220,8 @@ std::string wrong_in(const Plan& plan) {
   return right ? "" : said + plan.text();
 }
 
-// On a busy machine a rank that is well may stand still for longer than a short timeout. What went wrong goes the same
-// way again with a timeout in which none does; only a wrong sum needs no second look.
+// On a busy machine a healthy rank may stand still for longer than a short timeout. A plan that went wrong runs again
+// with a timeout that no load reaches; only a wrong sum fails at once.
 void storm(std::uint32_t seed, const std::string& transport) {
   const std::string wrong = wrong_in(Plan(seed, transport, across_hosts(transport) ? 2000ms : 700ms));
   ASSERT_FALSE(has_wrong_sum(wrong)) << wrong;
@@ -236,7 +236,7 @@ TEST_P(FamilyStorms, AFewOfThem) {
   for (const std::uint32_t seed : {1, 2, 3}) storm(seed, GetParam());
 }
 
-// Fabrics take their time.
+// One plan in four runs over any transport between processes, the others over shared memory: fabrics are slow.
 TEST(Soak, DISABLED_RandomFamilies) {
   const std::uint32_t seed = std::random_device()();
   const std::vector<std::string> between = between_processes();

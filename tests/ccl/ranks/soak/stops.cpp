@@ -28,7 +28,7 @@ struct StopAt {
   std::chrono::milliseconds after, length;
 };
 
-// The same plan on every rank. All of its times are `slower` times as long.
+// The same plan on every rank. All of its times are multiplied by `slower`.
 struct Plan {
   Plan(std::uint32_t s, int slower)
       : seed(s), timeout(400ms * slower), longest_answer(1400ms * slower), longest_stop(1000ms * slower) {
@@ -46,10 +46,10 @@ struct Plan {
   std::vector<StopAt> stops;
 };
 
-// Counts when it begins and when it is over.
+// Counts the beginnings and the ends of stops: odd while the process is stopped.
 std::atomic<int> stops_of_this_process = 0;
 
-// A helper continues it: who is stopped can't.
+// Stops this process. A forked one continues it, as a stopped process can't.
 void stop_for(std::chrono::milliseconds length) {
   const pid_t me = getpid();
   ++stops_of_this_process;
@@ -65,7 +65,7 @@ void stop_for(std::chrono::milliseconds length) {
 
 constexpr std::string_view too_late = " came too late: ";
 
-// Throws what is no answer at all: one that came too late, though this process was not stopped.
+// Throws logic_error for an answer that came too late although this process was not stopped.
 template <class Work>
 auto in_time(const char* what, const Plan& plan, Work&& work) {
   const auto from = Clock::now();
@@ -87,7 +87,7 @@ auto in_time(const char* what, const Plan& plan, Work&& work) {
   }
 }
 
-// Ranks by their first numbers.
+// A communicator's ranks by their numbers in the first one.
 using Who = std::vector<Rank>;
 
 void check_members(Communicator& c, const Who& who, const Plan& plan) {
@@ -99,7 +99,7 @@ void check_members(Communicator& c, const Who& who, const Plan& plan) {
   if (mine != expected) throw std::logic_error(fmt::format("members {:b}, for {:b}", mine, expected));
 }
 
-// What a part's failure tells, the whole hears as an abort.
+// Splits, and checks a part. If the part fails, the whole is aborted.
 void part_with(Communicator& c, const Who& who, std::uint32_t colors, const Plan& plan) {
   const auto color_of = [&](Rank r) { return static_cast<int>(colors >> 2 * r & 1); };
   const int mine = color_of(who[static_cast<std::size_t>(c.rank())]);
@@ -128,7 +128,7 @@ void spend(Communicator& c, const Who& who, const Plan& plan) {
   check_members(c, who, plan);
 }
 
-// The members but for `out`, which grows by whom the failures name; null: this one was given up.
+// Shrinks to the members without `out`, to which ranks are added that errors name. null: this rank was given up.
 std::unique_ptr<Communicator> go_on(Communicator& c, Who& who, std::vector<Rank> out, const Plan& plan) {
   for (int tries = 0; tries < most_tries; ++tries) try {
       auto left = in_time("shrink", plan, [&] { return c.shrink(out); });
@@ -180,7 +180,7 @@ bool is_of_time(const std::string& said) {
   return each_line_has_one_of(said, {"did not join in time", "the store of the unique id", std::string(too_late)});
 }
 
-// On a busy machine a complaint of time goes the same way again with times that no load reaches.
+// After a complaint that a busy machine explains, the same plan runs again with times that no load reaches.
 void storm(std::uint32_t seed) {
   std::string said, stops;
   for (const int slower : {1, 10}) {
