@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <thread>
 #include <utility>
@@ -43,6 +44,33 @@ struct Joined {
   }
   std::unique_ptr<Transport> mine, theirs;
 };
+
+// Whoever looks sees all of what a rank has shown at one time, though it may be writing, or be preempted as it writes.
+TEST(Blame, AnActivityIsSeenWhole) {
+  const auto device = device::open("host");
+  const Joined both(*device);
+  std::atomic<bool> over = false;
+  std::thread shows([&] {
+    for (std::uint64_t n = 1; !over; ++n) {
+      both.theirs->show({.operation = n, .count = n, .heartbeat = n, .root = static_cast<Rank>(n & 0xFFFF)});
+      both.theirs->rest();
+    }
+  });
+  int changes = 0;
+  const Deadline enough = Clock::now() + 60s;
+  for (std::uint64_t before = 0; changes < 20'000 && Clock::now() < enough;) {
+    const Activity a = both.mine->activity(1);
+    EXPECT_EQ(a.operation, a.count);
+    EXPECT_EQ(a.operation, a.heartbeat);
+    EXPECT_EQ(a.operation & 0xFFFF, static_cast<std::uint64_t>(a.root));
+    EXPECT_GE(a.operation, before);
+    if (HasFailure()) break;
+    changes += a.operation != before;
+    before = a.operation;
+  }
+  over = true;
+  shows.join();
+}
 
 TEST(Blame, WhatARankSentBeforeItLeftIsTaken) {
   const auto device = device::open("host");

@@ -23,20 +23,25 @@ struct alignas(128) RankArea {
   std::atomic<std::int32_t> pid;  // 0: has not joined
   std::atomic<std::int32_t> window_fd;
   std::atomic<std::uint64_t> window_bytes;
-  std::atomic<std::uint64_t> base;                 // address of the segment in its address space
-  std::atomic<std::uint32_t> claimed;              // a process has taken this rank
-  std::atomic<std::uint32_t> left;                 // it has closed the communicator
-  std::atomic<std::uint32_t> withdrawn;            // data that it offers in place may have been freed
-  Cpus cores;                                      // bit set of the CPUs that it may run on
-  Cpus whole_cores;                                // the first CPU of each core that it may run on
-  std::atomic<std::int32_t> socket;                // -1: several
-  std::atomic<std::int32_t> granted;               // CPUs that its control group may keep busy; 0: all
-  std::atomic<std::uint64_t> l2_bytes, l3_bytes;   // of the caches
-  alignas(64) std::atomic<std::uint32_t> version;  // of the record; odd while it is written
-  std::atomic<std::uint64_t> record[6];            // an Activity, without what it says of other communicators
-  std::atomic<std::uint64_t> elsewhere;            // what it says of those: the place plus one, and three counters
-  alignas(64) std::atomic<std::uint32_t> posts;    // number of posts to the board; its lowest bit selects the half that
-                                                   // has the last one
+  std::atomic<std::uint64_t> base;                // address of the segment in its address space
+  std::atomic<std::uint32_t> claimed;             // a process has taken this rank
+  std::atomic<std::uint32_t> left;                // it has closed the communicator
+  std::atomic<std::uint32_t> withdrawn;           // data that it offers in place may have been freed
+  Cpus cores;                                     // bit set of the CPUs that it may run on
+  Cpus whole_cores;                               // the first CPU of each core that it may run on
+  std::atomic<std::int32_t> socket;               // -1: several
+  std::atomic<std::int32_t> granted;              // CPUs that its control group may keep busy; 0: all
+  std::atomic<std::uint64_t> l2_bytes, l3_bytes;  // of the caches
+  // Of the activity: the number of times that it was shown. Its lowest bit selects the record with the last one, so
+  // that a rank that is preempted, or dies, while it writes the other record leaves that one whole.
+  alignas(64) std::atomic<std::uint32_t> version;
+  using Record = std::atomic<std::uint64_t>[6];  // an Activity, without what it says of other communicators
+  Record records[2];
+  // What it says of other communicators: the awaited rank's place plus one, and three counters (heartbeats, moves,
+  // waits).
+  std::atomic<std::uint64_t> elsewhere;
+  alignas(64) std::atomic<std::uint32_t> posts;  // number of posts to the board; its lowest bit selects the half that
+                                                 // has the last one
 };
 
 struct alignas(128) SegmentHeader {

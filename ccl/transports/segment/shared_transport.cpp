@@ -118,23 +118,25 @@ std::optional<std::uint32_t> SharedTransport::unread(Rank from, int lane) const 
   return next.mark;
 }
 
+// The fence keeps these stores after the one that showed the record before last, which they overwrite.
 void SharedTransport::show(const Activity& a) {
   RankArea& area = segment_.area(rank_);
-  const std::uint32_t version = area.version.load(std::memory_order_relaxed);
-  area.version.store(version + 1, std::memory_order_relaxed);
+  const std::uint32_t next = area.version.load(std::memory_order_relaxed) + 1;
+  RankArea::Record& record = area.records[next % 2];
   std::atomic_thread_fence(std::memory_order_release);
-  area.record[0].store(a.operation, std::memory_order_relaxed);
-  area.record[1].store(a.count, std::memory_order_relaxed);
-  area.record[2].store(a.heartbeat, std::memory_order_relaxed);
-  area.record[3].store(packed(a.step, a.waits_for), std::memory_order_relaxed);
-  area.record[4].store(kind_of(a), std::memory_order_relaxed);
-  area.record[5].store(std::uint64_t{a.waits} << 32 | a.moves, std::memory_order_relaxed);
-  area.version.store(version + 2, std::memory_order_release);
+  record[0].store(a.operation, std::memory_order_relaxed);
+  record[1].store(a.count, std::memory_order_relaxed);
+  record[2].store(a.heartbeat, std::memory_order_relaxed);
+  record[3].store(packed(a.step, a.waits_for), std::memory_order_relaxed);
+  record[4].store(kind_of(a), std::memory_order_relaxed);
+  record[5].store(std::uint64_t{a.waits} << 32 | a.moves, std::memory_order_relaxed);
+  area.version.store(next, std::memory_order_release);
 }
 
 // One bit of one word changes and the record is consistent before and after, so the version stays.
 void SharedTransport::rest() {
-  std::atomic<std::uint64_t>& kind = segment_.area(rank_).record[4];
+  RankArea& area = segment_.area(rank_);
+  std::atomic<std::uint64_t>& kind = area.records[area.version.load(std::memory_order_relaxed) % 2][4];
   kind.store(kind.load(std::memory_order_relaxed) & ~running_bit, std::memory_order_release);
 }
 
@@ -151,12 +153,11 @@ void SharedTransport::show_elsewhere(Rank place, const WaitNews& news) {
 Activity SharedTransport::activity(Rank r) const {
   const RankArea& area = segment_.area(r);
   for (;;) {
-    const std::uint32_t before = area.version.load(std::memory_order_acquire);
+    const std::uint32_t version = area.version.load(std::memory_order_acquire);
     std::uint64_t word[6];
-    for (int i = 0; i < 6; ++i) word[i] = area.record[i].load(std::memory_order_relaxed);
+    for (int i = 0; i < 6; ++i) word[i] = area.records[version % 2][i].load(std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
-    // A rank that died while it wrote leaves an odd version for ever; then its record is read as it is.
-    if (before % 2 == 0 && area.version.load(std::memory_order_relaxed) != before) continue;
+    if (area.version.load(std::memory_order_relaxed) != version) continue;  // this record may be written by now
     const auto low = static_cast<std::uint32_t>(word[4]);
     const std::uint64_t elsewhere = area.elsewhere.load(std::memory_order_relaxed);
     return {.operation = word[0],
