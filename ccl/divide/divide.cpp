@@ -236,7 +236,7 @@ std::unique_ptr<Transport> Division::join() {
   } catch (const Dropped&) {
     return nullptr;
   } catch (const PeerLost& lost) {  // names a rank of the group, unless joining.waiting threw it
-    if (given_up_here) throw;
+    if (given_up_here || lost.rank < 0) throw;
     if (leader_is_gone(offered)) return nullptr;
     throw PeerLost(group_.at(static_cast<std::size_t>(lost.rank)), -1,
                    fmt::format("{}: in the new communicator, {}", word(notice_.call), lost.what()));
