@@ -54,7 +54,8 @@ std::vector<std::string> split_outside_parentheses(std::string_view text, char b
 }
 
 std::string list_text(const std::string& items) {
-  return items.find_first_of(", ") == items.npos ? items : fmt::format("({})", items);
+  const bool plain = items.find_first_of(", ") == items.npos && !items.starts_with('(');
+  return plain ? items : fmt::format("({})", items);
 }
 
 std::string_view without_parentheses(std::string_view list) {
