@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 
 #include "sim/core/program/footprint.h"
 #include "sim/core/program/kind.h"
@@ -116,21 +116,21 @@ class Hazards {
 }  // namespace
 
 std::vector<bool> unordered_buffers(const EngineProgram& p) {
-  std::vector<bool> read(p.buffers.size(), false), written = read, again = read;
-  std::vector<std::unordered_set<std::uint64_t>> places(p.buffers.size());
+  std::vector<bool> read(p.buffers.size(), false), indexed = read;
+  std::vector<std::vector<Footprint>> written(p.buffers.size());
   for (const Instruction& i : p.instructions) {
     for (const View& v : p.inputs(i)) read[static_cast<std::size_t>(v.buffer)] = true;
     for (const View& v : p.outputs(i)) {
       const auto b = static_cast<std::size_t>(v.buffer);
-      written[b] = true;
       if (p.buffers[b].space != Space::hbm) continue;
-      const auto place = static_cast<std::uint64_t>(v.offset) * 1'000'003 + static_cast<std::uint64_t>(v.elements());
-      if (v.index >= 0 || !places[b].insert(place).second) again[b] = true;
+      written[b].push_back(footprint_of(p, v));
+      if (v.index >= 0) indexed[b] = true;
     }
   }
   std::vector<bool> unordered(p.buffers.size(), false);
   for (std::size_t b = 0; b < unordered.size(); ++b)
-    unordered[b] = p.buffers[b].space == Space::hbm && !(read[b] && written[b]) && !again[b];
+    unordered[b] = p.buffers[b].space == Space::hbm &&
+                   (written[b].empty() || (!read[b] && !indexed[b] && !any_overlap(std::move(written[b]))));
   return unordered;
 }
 

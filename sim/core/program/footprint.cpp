@@ -1,6 +1,9 @@
 #include "sim/core/program/footprint.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
 
 namespace trellis::sim::core {
 namespace {
@@ -15,6 +18,27 @@ std::int64_t width_of(const View& v) {
     last += std::int64_t{dim.count - 1} * std::max(0, dim.stride);
   }
   return (last + 1) * static_cast<std::int64_t>(kernels::size_of(v.type));
+}
+
+// Whether the box stays within its rows. Such boxes of one stride overlap only if both their rows and columns do.
+bool within_rows(const Footprint& f) { return f.stride <= 0 || f.column + f.width <= f.stride; }
+
+// Boxes of one stride that stay within their rows. Goes through them by row, and keeps those that reach the current row
+// in order of their columns: the next box can overlap only its neighbours there.
+bool any_overlap_in_rows(std::vector<Footprint>& boxes) {
+  std::ranges::sort(boxes, {}, &Footprint::row);
+  std::map<std::int64_t, std::int64_t> columns;       // from the first to the last
+  using End = std::pair<std::int64_t, std::int64_t>;  // row, first column
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends;
+  for (const Footprint& box : boxes) {
+    for (; !ends.empty() && ends.top().first <= box.row; ends.pop()) columns.erase(ends.top().second);
+    const auto after = columns.lower_bound(box.column);
+    if (after != columns.end() && after->first < box.column + box.width) return true;
+    if (after != columns.begin() && std::prev(after)->second > box.column) return true;
+    columns.emplace_hint(after, box.column, box.column + box.width);
+    ends.emplace(box.row + box.rows, box.column);
+  }
+  return false;
 }
 
 }  // namespace
@@ -46,11 +70,26 @@ Footprint footprint_of(const EngineProgram& program, const View& v) {
 
 bool overlap(const Footprint& a, const Footprint& b) {
   if (a.first >= b.last || b.first >= a.last) return false;
-  const bool comparable = a.stride == b.stride && a.column + a.width <= std::max(a.stride, a.last) &&
-                          b.column + b.width <= std::max(b.stride, b.last);
-  if (!comparable) return true;
+  if (a.stride != b.stride || !within_rows(a) || !within_rows(b)) return true;
   return a.row < b.row + b.rows && b.row < a.row + a.rows && a.column < b.column + b.width &&
          b.column < a.column + a.width;
+}
+
+bool any_overlap(std::vector<Footprint> boxes) {
+  std::ranges::sort(boxes, {}, &Footprint::first);
+  std::map<std::int64_t, std::vector<Footprint>> in_rows;  // by stride
+  std::map<std::int64_t, std::int64_t> ends;               // by stride: the end of the boxes so far
+  std::int64_t past_rows = 0;                              // the end of those that go past their rows
+  for (const Footprint& box : boxes) {
+    if (box.first < past_rows) return true;
+    const bool within = within_rows(box);
+    for (const auto& [stride, end] : ends)
+      if ((!within || stride != box.stride) && box.first < end) return true;
+    std::int64_t& end = within ? ends[box.stride] : past_rows;
+    end = std::max(end, box.last);
+    if (within) in_rows[box.stride].push_back(box);
+  }
+  return std::ranges::any_of(in_rows, [](auto& of_stride) { return any_overlap_in_rows(of_stride.second); });
 }
 
 bool covers(const Footprint& a, const Footprint& b) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "sim/core/program/program.h"
 
@@ -21,7 +22,9 @@ struct Footprint {
 };
 
 Footprint footprint_of(const EngineProgram&, const View&);
+// Two boxes of different strides, or that go past the ends of their rows, count as overlapping if their spans do.
 bool overlap(const Footprint&, const Footprint&);
+bool any_overlap(std::vector<Footprint>);  // whether any two boxes of one memory overlap
 bool covers(const Footprint&, const Footprint&);
 
 }  // namespace trellis::sim::core
