@@ -317,13 +317,16 @@ class Training {
 
   double parameter_norm() {
     job_->runner().settle();
+    const MeshShape& shape = job_->step().mesh.shape();
+    const double replicas = size_of(shape, Axis::sharding);  // ranks that hold the same of what is no expert
     double sum = 0;
     for (const ParameterState& s : job_->step().states) {
       const Parameter& p = *s.parameter;
       const Tensor& t = job_->step().program.tensor(p.value);
-      if (p.owner) sum += p.share * kernels::sum_of_squares(t.type, job_->runner().at(p.value), p.slice.elements());
+      if (p.owner)
+        sum += p.share * (p.of_expert ? shape.expert : 1) / replicas *
+               kernels::sum_of_squares(t.type, job_->runner().at(p.value), p.slice.elements());
     }
-    sum /= size_of(job_->step().mesh.shape(), Axis::sharding);
     world_.all_reduce(&sum, &sum, 1, kernels::DType::f64);
     return std::sqrt(sum);
   }

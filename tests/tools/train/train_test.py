@@ -44,6 +44,21 @@ class Train(program.Case):
         for a, b in zip(one, [float(loss) for _, loss in self.losses("two")], strict=True):
             self.assertAlmostEqual(a, b, places=4)
 
+    def test_parameters_have_one_norm_however_experts_are_shared_out(self):
+        config = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "examples/mixtral.yaml"
+        norms = []
+        for ranks in (1, 2):
+            words = sets(exp_manager__exp_dir=self.root / str(ranks), exp_manager__log_parameter_norm="true", trainer__max_steps=1,
+                         model__num_layers=1, distributed_strategy__expert_model_parallel_size=ranks)
+            launch = [TRELLIS, "launch", "-n", "2", "--"] if ranks > 1 else []
+            ran = subprocess.run([*launch, TRELLIS, "train", config, *words], capture_output=True, text=True, timeout=120)
+            self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+            [path] = (self.root / str(ranks)).glob("*/metrics.csv")
+            with open(path, newline="") as file:
+                norms.append([float(row["parameter_norm"]) for row in csv.DictReader(file)])
+        self.assertGreater(norms[0][0], 1)
+        self.assertAlmostEqual(norms[0][0], norms[1][0], places=2)
+
     def test_a_killed_run_resumes_to_the_bit(self):
         more = {"exp_manager__checkpoint_callback_params__every_n_train_steps": 2, "exp_manager__resume_if_exists": "true",
                 "exp_manager__async_checkpointing": "true", "precision__type": "bf16SR", "trainer__max_steps": 100}
