@@ -128,7 +128,8 @@ void keep_tags(const fs::path& root, const Retention& keep) {
   const std::vector<std::string> complete = complete_tags(root);
   std::vector<std::pair<double, std::string>> ranked;
   for (const std::string& tag : complete) ranked.emplace_back(rank_of(root / tag, keep), tag);
-  std::ranges::sort(ranked, std::greater<>());
+  std::ranges::reverse(ranked);  // of equal ones, the newest is the best
+  std::ranges::stable_sort(ranked, std::greater<>(), &std::pair<double, std::string>::first);
   const auto remove = [&](const fs::path& tag) {
     fs::remove(tag / "done");
     fs::remove_all(tag);

@@ -160,6 +160,16 @@ TEST(Checkpoint, TheBestStayAndTheNewestWhereAsked) {
   EXPECT_EQ(kept({.most = 1, .monitor = "another"}), (Steps{5})) << "no tag has a value of that name";
 }
 
+TEST(Checkpoint, OfTwoAsGoodTheLaterStepStays) {
+  const Folder folder;
+  for (const std::int64_t step : {99'999'999, 100'000'000}) {  // whose names have another order
+    fs::create_directories(folder.path() / tag_name(step));
+    write_done(folder.path() / tag_name(step), {.step = step, .monitor = "val_loss", .monitored = 1});
+  }
+  keep_tags(folder.path(), {.most = 1, .monitor = "val_loss", .lowest = true});
+  EXPECT_EQ(complete_tags(folder.path()), std::vector<std::string>{tag_name(100'000'000)});
+}
+
 TEST(Checkpoint, ResumesToTheBit) {
   const Folder folder;
   const StepConfig c = shaped(2, 2, true, Precision::bf16_sr);
