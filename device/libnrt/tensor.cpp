@@ -51,11 +51,10 @@ Storage::~Storage() {
     munmap(data_, in_pages(bytes_));
     return;
   }
-  if (file_ >= 0) {
+  if (file_) {
     const Window window = device_->window();
     mmap(data_, in_pages(bytes_), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, window.fd,
          data_ - window.base);
-    close(file_);
   }
   give_back(*device_, data_);
 }
@@ -63,18 +62,19 @@ Storage::~Storage() {
 int Storage::file() {
   const std::lock_guard lock(in_use_);
   if (!device_) refuse(Status::invalid, "memory of the host has no dma-buf; expected a tensor on a device");
-  if (file_ >= 0) return file_;
-  const int fd = memfd_create("trellis-nrt-tensor", MFD_CLOEXEC);
+  if (file_) return file_.number();
+  net::Descriptor file(memfd_create("trellis-nrt-tensor", MFD_CLOEXEC));
   const std::size_t bytes = in_pages(bytes_);
-  if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0)
+  if (!file || ftruncate(file.number(), static_cast<off_t>(bytes)) != 0)
     throw std::system_error(errno, std::generic_category(), "a file for a tensor");
-  void* const other = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void* const other = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number(), 0);
   if (other == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mapping a tensor's file");
   std::memcpy(other, data_, bytes_);
   munmap(other, bytes);
-  if (mmap(data_, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+  if (mmap(data_, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file.number(), 0) == MAP_FAILED)
     throw std::system_error(errno, std::generic_category(), "mapping a tensor's file");
-  return file_ = fd;
+  file_ = std::move(file);
+  return file_.number();
 }
 
 TensorObject::Place TensorObject::place() const {

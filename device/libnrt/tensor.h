@@ -11,6 +11,7 @@
 
 #include "device/device.h"
 #include "device/libnrt/refusal.h"
+#include "net/descriptor.h"
 
 namespace trellis::device::nrt {
 
@@ -39,7 +40,7 @@ class Storage {
   std::byte* data_ = nullptr;
   bool own_ = true;
   std::mutex in_use_;
-  int file_ = -1;  // the file that has its pages; -1: nobody has asked for one yet
+  net::Descriptor file_;  // the file that has its pages; none: nobody has asked for one yet
 };
 
 class TensorObject {
