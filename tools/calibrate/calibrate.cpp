@@ -31,8 +31,8 @@ using measure::Calibration;
 using measure::FittedFigure;
 using measure::FreeFigure;
 
-constexpr std::size_t least_groups = 5;  // steps from which on their errors tell how wide an interval is
-constexpr double stated = 0.8;           // part of the measurements that lies within an interval
+constexpr std::size_t least_steps = 5;  // steps from which on their errors tell how wide an interval is
+constexpr double stated = 0.8;          // part of the measurements that lies within an interval
 
 struct Options {
   std::vector<std::string> files, only;
@@ -166,7 +166,7 @@ std::optional<double> spread_of(const std::vector<MeasuredSubject>& all, const C
   std::set<std::string> groups;
   for (std::size_t i = 0; i < c.left_out.size(); ++i)
     if (all[i].step) sizes.push_back(std::abs(c.left_out[i])), groups.insert(all[i].measurement.group);
-  if (sizes.size() < least_groups || groups.size() < 2) return {};
+  if (sizes.size() < least_steps || groups.size() < 2) return {};
   std::ranges::sort(sizes);
   const auto rank = static_cast<std::size_t>(std::ceil(stated * (static_cast<double>(sizes.size()) + 1)));
   return std::exp(sizes[std::min(rank, sizes.size()) - 1]);
