@@ -187,14 +187,13 @@ void build(const Request& request, Builder& b) {
 
 // If each step is one message wherever a rank's blocks lie, even shifts are symmetric. The step that moves blocks to
 // their ranks is not.
-Symmetry symmetry_torus(const Request& r) {
+Symmetry symmetry_along(const std::vector<Rank>& dims, const Request& r) {
   if (r.operation.collective != all_reduce) return {{{SymmetryAxis::Kind::distinct, r.ranks()}}};
-  return even_shifts(r.dims);
+  return even_shifts(dims);
 }
 
-Symmetry symmetry(const Request& r) {
-  return symmetry_torus({.operation = {.collective = r.operation.collective}, .dims = {r.ranks()}});
-}
+Symmetry symmetry_torus(const Request& r) { return symmetry_along(r.dims, r); }
+Symmetry symmetry(const Request& r) { return symmetry_along({r.ranks()}, r); }
 
 std::string refuses_torus(const Request& r) {
   for (const std::string& why : {refuses_other_sides(r.dims), refuses_torus_lanes(r), refuses_lanes(r)})

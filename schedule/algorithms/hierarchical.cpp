@@ -58,8 +58,8 @@ Level lowest(const Request& r) {
     throw std::invalid_argument(fmt::format("level '{}' has no dimension left", level.above.levels.front()));
   if (!level.last() && !r.levels.empty() && level.above.levels.empty())
     throw std::invalid_argument(fmt::format("no level is left for the outer {} dimensions", level.above.dims.size()));
-  level.inner = Request{.dims = level.dims}.ranks();
   level.outer = level.last() ? 1 : level.above.ranks();
+  level.inner = r.ranks() / level.outer;
   level.above.operation.root = rooted(r.operation.collective) ? r.operation.root / level.inner : 0;
   return level;
 }
