@@ -35,10 +35,11 @@ struct FabricSettings {
 
 struct Config {
   std::chrono::milliseconds timeout{30'000};  // TRELLIS_TIMEOUT (seconds): how long a rank waits for another one
-  std::string algorithm = "";    // TRELLIS_ALGORITHM: "ring", "all_reduce=mesh,all_gather=ring"; empty: by the table
-  std::string selections = "";   // TRELLIS_SELECTIONS: file of a selection table; empty: the built-in table
-  std::string machine = "host";  // TRELLIS_MACHINE: the table's rules for it come before those for any machine
-  std::string transport = "";    // TRELLIS_TRANSPORT: its name (ccl/transports/registry.h); empty: the usual one
+  std::string algorithm = "";   // TRELLIS_ALGORITHM: "ring", "all_reduce=mesh,all_gather=ring"; empty: by the table
+  std::string selections = "";  // TRELLIS_SELECTIONS: file of a selection table; empty: the built-in table
+  // TRELLIS_MACHINE: the table's rules for it come before those for any machine. Between hosts, "host" means "fabric".
+  std::string machine = "host";
+  std::string transport = "";  // TRELLIS_TRANSPORT: its name (ccl/transports/registry.h); empty: the usual one
   kernels::Rounding rounding = kernels::Rounding::nearest;  // TRELLIS_ROUNDING: of narrow sums, and of f32 to `wire`
   std::uint64_t seed = 0;                                   // TRELLIS_SEED: of stochastic rounding
   kernels::DType wire = kernels::DType::f32;  // TRELLIS_WIRE: "f32", or "bf16": f32 is rounded to bf16 for sending

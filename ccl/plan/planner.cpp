@@ -21,13 +21,15 @@ constexpr std::size_t most_proofs = 512;
 constexpr std::size_t most_files = 64;
 constexpr Rank most_proved_here = 128;  // ranks; larger schedules are proved only by their algorithm's tests
 
+// choose_by_shape() puts a ring between the hosts from so many bytes on.
+constexpr std::size_t least_ring_between_hosts = std::size_t{32} << 10;
+
 constexpr schedule::UnreadableBuffers all_hidden{.input = true, .output = true};
 
 // Limits for staging unreadable buffers. With blocks or shares per rank below the least, slots are as fast. With a
 // larger buffer above most_shown, the scratch, which is as large as both buffers, costs too much.
 constexpr std::size_t least_block_shown = std::size_t{8} << 10;
 constexpr std::size_t least_share_shown = std::size_t{32} << 10;
-constexpr std::size_t least_ring_between_hosts = std::size_t{32} << 10;
 constexpr std::size_t most_shown = std::size_t{64} << 20;
 
 Selections selections_for(const Config& config) {

@@ -88,7 +88,7 @@ std::vector<Leg> critical_path(const Run& run, const std::vector<std::int64_t>& 
     const Run::Place where = run.place(moves[i]);
     const Time until = i + 1 < moves.size() ? traces[moves[i + 1]].ready : end;
     legs.push_back({Leg::Kind::software, t.begin - t.ready, where.rank, where.peer});
-    legs.push_back({Leg::Kind::moving, t.end - t.begin, where.rank, where.peer, run.narrowest(moves[i])});
+    legs.push_back({Leg::Kind::moving, t.end - t.begin, where.rank, where.peer, run.busiest(moves[i])});
     legs.push_back({Leg::Kind::latency, until - t.end, where.rank, where.peer});
   }
   std::erase_if(legs, [](const Leg& leg) { return leg.time <= 0; });

@@ -89,7 +89,7 @@ void Run::uses(std::int64_t number, std::vector<ResourceId>& found) const {
 }
 
 // The busiest in the whole run of the resources that the move uses.
-ResourceId Run::narrowest(std::int64_t number) const {
+ResourceId Run::busiest(std::int64_t number) const {
   const Engine& e = *engine_;
   std::vector<ResourceId> used;
   uses(number, used);

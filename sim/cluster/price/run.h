@@ -85,9 +85,9 @@ class Run {
     const Move* move = nullptr;
   };
   Place place(std::int64_t number) const;
-  Time latency(std::int64_t number) const;          // from the last byte leaving to the receiver's next step
-  ResourceId narrowest(std::int64_t number) const;  // the busiest resource that it uses; no_resource: none
-  double bytes(std::int64_t number) const;          // that it moves
+  Time latency(std::int64_t number) const;        // from the last byte leaving to the receiver's next step
+  ResourceId busiest(std::int64_t number) const;  // the busiest resource that it uses; no_resource: none
+  double bytes(std::int64_t number) const;        // that it moves
   // The resources that it uses; in a folded run, of the simulated ranks.
   void uses(std::int64_t number, std::vector<ResourceId>&) const;
 
