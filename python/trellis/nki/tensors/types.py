@@ -104,7 +104,10 @@ def convert(values: Any, dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "iu" and values.dtype.kind not in "iub":
         low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
         wide = np.rint(np.nan_to_num(values.astype(np.float64), posinf=high, neginf=low))
-        return np.clip(wide, low, high).astype(dtype)
+        if dtype.itemsize < 8:
+            return np.clip(wide, low, high).astype(dtype)
+        inside = np.clip(wide, low, np.nextafter(float(high), 0))  # as an f64 the highest is rounded up, out of the type
+        return np.where(wide < float(high), inside.astype(dtype), dtype.type(high))
     if dtype.kind == "b":
         return values != 0
     with np.errstate(over="ignore", invalid="ignore"):
