@@ -22,3 +22,21 @@ def test_the_last_floats_inside_of_integers_of_64_bits():
     assert convert(below, np.dtype(np.uint64))[1] == 2**64 - 2048
 
 
+@pytest.mark.parametrize("dim,indices,wanted", [(1, [1, 5], [1, 5]), (1, [1, 8], [1, -1]), (0, [2, 1], [16, 8]),
+                                                (0, [1, 3], [8, -1])])
+def test_indirect_places_are_held_against_their_own_dimension(dim, indices, wanted):
+    @nki.jit
+    def chosen(x, places):
+        index, tile = nl.ndarray((2, 1), nl.int32), nl.ndarray((2, 1), x.dtype)
+        nisa.dma_copy(dst=index, src=places)
+        nisa.memset(tile, -1.0)
+        part = x.ap(pattern=[[x.shape[1], 2], [1, 1]], vector_offset=index, indirect_dim=dim)
+        nisa.dma_copy(dst=tile, src=part, oob_mode=nisa.oob_mode.skip)
+        out = nl.ndarray((2, 1), x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=out, src=tile)
+        return out
+
+    x = np.arange(24, dtype=np.float32).reshape(3, 8)
+    assert chosen(x, np.array(indices, np.int32)[:, None]).ravel().tolist() == wanted
+
+

@@ -62,7 +62,7 @@ class Access(Reshaping):
         if scalar_offset is not None and not isinstance(scalar_offset, VirtualRegister):
             t.index = scalar_offset
         if vector_offset is not None:
-            self._choose_rows(t, vector_offset, self._stride_in(indirect_dim, dtype))
+            self._choose_places(t, vector_offset, indirect_dim)
         elif self._beyond(t) and scalar_offset is not None:
             t.flat, t.valid = np.zeros(shape, np.int64), np.zeros(shape, bool)  # only oob_mode.skip lets it pass
         elif self._beyond(t):
@@ -76,17 +76,17 @@ class Access(Reshaping):
         reach = t.offset + sum((n - 1) * s for n, s in zip(t.shape, t.strides, strict=True) if s > 0)
         return bool(reach * t.dtype.itemsize >= self.memory.bytes) or t.offset < 0
 
-    def _choose_rows(self, t: Any, rows: Any, stride: int) -> None:
-        chosen = rows.read().reshape(-1).astype(np.int64)[: t.shape[0]]
+    def _choose_places(self, t: Any, places: Any, dim: int) -> None:
+        chosen, stride = places.read().reshape(-1).astype(np.int64)[: t.shape[0]], self._stride_in(dim, t.dtype)
         flat = np.asarray(t.offset, np.int64) + chosen.reshape((-1,) + (1,) * (len(t.shape) - 1)) * stride
         for axis in range(1, len(t.shape)):
             along = np.arange(t.shape[axis], dtype=np.int64) * t.strides[axis]
             flat = flat + along.reshape(tuple(-1 if a == axis else 1 for a in range(len(t.shape))))
-        inside = (chosen >= 0) & (chosen < self.shape[0])
+        inside = (chosen >= 0) & (chosen < self.shape[dim])
         t.flat = np.broadcast_to(flat, t.shape)
         t.valid = None if inside.all() else np.broadcast_to(
             inside.reshape((-1,) + (1,) * (len(t.shape) - 1)), t.shape)
-        t.index = rows
+        t.index = places
 
     def indirect(self, index: Any, num_elem: int | None = None) -> Any:
         """Elements at places along the free dimension that 16 partitions share (NeuronCore-v4)."""
