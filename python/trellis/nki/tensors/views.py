@@ -134,6 +134,8 @@ class Reshaping:
             if n not in (1, to):
                 raise refuse(f"broadcast of {list(self.shape)} to {list(shape)}")
             strides.append(s if n == to else 0)
+        if self.flat is not None:
+            return self._gathered(shape, lambda a: np.broadcast_to(a, shape))
         return self._viewed(shape, tuple(strides))
 
     def expand_dim(self, dim: int) -> Any:
@@ -194,6 +196,8 @@ class Reshaping:
                 t.dtype = dtype
                 return t
             return self._viewed(self.shape, self.strides, dtype=dtype)
+        if self.flat is not None:
+            raise refuse(f"{self!r} as {dtype}, of another size: its elements are reached by indices")
         if self.strides[-1] != 1 and self.shape[-1] != 1:
             raise refuse(f"{self!r} as {dtype}: the last dimension is not contiguous")
         if (self.shape[-1] * old) % new or (self.offset * old) % new:
