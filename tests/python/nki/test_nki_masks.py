@@ -1,4 +1,4 @@
-"""neuronxcc's masks, and tiles chosen by indices: an instruction takes and changes what is let through, nothing else."""
+"""neuronxcc's masks, and tiles chosen by indices: instructions take and change what is let through, nothing else."""
 
 import numpy as np
 import pytest
@@ -56,5 +56,18 @@ def test_another_type_of_what_indices_chose():
 
     with pytest.raises(nki_ours.NkiError, match="elements are reached by indices"):
         ran(kernel, np.arange(32, dtype=np.float32).reshape(4, 8))
+
+
+@pytest.mark.parametrize("op,wanted", [("add", [1, 3, 3, 11, 12]), ("subtract", [1, 1, 1, 7, -6])])
+def test_cumulative_states_pass_over_what_a_mask_leaves_out(op, wanted):
+    def kernel(nl, nisa, x):
+        out = nl.full(x.shape, -9.0, dtype=x.dtype, buffer=nl.sbuf)
+        i, j = nl.arange(2)[:, None], nl.arange(5)[None, :]
+        nisa.tensor_scalar_cumulative(dst=out[i, j], src=nl.load(x)[i, j], op0=nl.add, op1=getattr(nl, op), imm0=0.0,
+                                      mask=(j != 2) & (i < 1))
+        return out
+
+    x = np.array([[1, 2, 4, 8, 1]] * 2, np.float32)
+    assert ran(kernel, x).tolist() == [[w if j != 2 else -9 for j, w in enumerate(wanted)], [-9] * 5]
 
 

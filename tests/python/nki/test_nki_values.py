@@ -40,3 +40,42 @@ def test_indirect_places_are_held_against_their_own_dimension(dim, indices, want
     assert chosen(x, np.array(indices, np.int32)[:, None]).ravel().tolist() == wanted
 
 
+def cumulative(x, op0, op1, **settings):
+    """What tensor_scalar_cumulative makes of x and a number."""
+    @nki.jit(platform_target="trn3")
+    def kernel(x):
+        tile, result = nl.ndarray(x.shape, x.dtype), nl.ndarray(x.shape, x.dtype)
+        nisa.dma_copy(dst=tile, src=x)
+        if settings.get("reduce_cmd") == nisa.reduce_cmd.reduce:  # what another has left
+            nisa.tensor_scalar_cumulative(dst=result, src=tile, op0=op0, op1=op1, imm0=0.0)
+        nisa.tensor_scalar_cumulative(dst=result, src=tile, op0=op0, op1=op1, imm0=0.0, **settings)
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=out, src=result)
+        return out
+
+    return kernel(x)
+
+
+@pytest.mark.parametrize("op", [nl.add, nl.subtract, nl.multiply, nl.maximum, nl.minimum])
+@pytest.mark.parametrize("command", ["reset_reduce", "load_reduce", "reduce"])
+def test_cumulative_operators_take_the_element_first(op, command):
+    """state = op1(element, state), as sim/core has it; the first state is the operator's neutral one, or given."""
+    f = {nl.add: np.add, nl.subtract: np.subtract, nl.multiply: np.multiply, nl.maximum: np.maximum,
+         nl.minimum: np.minimum}[op]
+    neutral = {np.add: 0.0, np.subtract: 0.0, np.multiply: 1.0, np.maximum: -np.inf, np.minimum: np.inf}[f]
+    x = np.array([[1, 2, 4, 8], [3, -1, 2, -5]], np.float32)
+    settings = {"reduce_cmd": getattr(nisa.reduce_cmd, command)} | ({"imm1": 3.0} if command == "load_reduce" else {})
+    wanted = np.empty_like(x)
+    for row in range(len(x)):
+        state = 3.0 if command == "load_reduce" else neutral
+        for _ in range(2 if command == "reduce" else 1):
+            for i in range(x.shape[1]):
+                state = wanted[row, i] = f(x[row, i], state)
+    np.testing.assert_array_equal(cumulative(x, nl.add, op, **settings), wanted)
+
+
+def test_cumulative_subtract_of_the_documentation():
+    got = cumulative(np.array([[1, 2, 4, 8]], np.float32), nl.add, nl.subtract)
+    assert got.tolist() == [[1, 1, 3, 5]]
+
+

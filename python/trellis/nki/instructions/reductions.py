@@ -13,6 +13,7 @@ from trellis.nki.tensors.tensor import NkiTensor, broadcasts
 __all__ = ["axes_of", "masked", "tensor_partition_reduce", "tensor_reduce"]
 
 NEUTRAL = {"add": 0.0, "max": -np.inf, "min": np.inf, "multiply": 1.0}
+STARTS = NEUTRAL | {"subtract": 0.0}  # what a scan combines its first element with
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -85,26 +86,35 @@ def tensor_scalar_reduce(dst: Any, data: Any, op0: Any, operand0: Any, reduce_op
                 attributes=attributes)
 
 
+def cumulated(op: str, x: Any, start: Any, mask: Any) -> Any:
+    """out[i] = x[i] op out[i - 1], along the last axis of two dimensions; where the mask is false, out[i - 1]."""
+    out = np.empty_like(x)
+    state = np.broadcast_to(start, x.shape[:1])
+    for i in range(x.shape[1]):
+        step = apply(op, x[:, i], state)
+        state = out[:, i] = step if mask is None else np.where(mask[:, i], step, state)
+    return out
+
+
 @instruction("tensor_scalar_cumulative")
 def tensor_scalar_cumulative(dst: Any, src: Any, op0: Any, op1: Any, imm0: Any, imm1: Any = None,
                              reduce_cmd: Any = "reset_reduce", name: Any = None) -> Any:
     first, second, command = alu(op0, "op0"), alu(op1, "op1"), command_of(reduce_cmd)
+    if second not in STARTS:
+        raise refuse(f"op1={second}; expected one of {', '.join(STARTS)} (nki.isa.tensor_scalar_cumulative)")
     s = session()
     if s.compute:
         x = src.f32()
         x = apply(first, x, operand(imm0, x)).astype(np.float32)
-        flat = x.reshape(x.shape[0], -1)
-        f = ALU[second]
-        if not isinstance(f, np.ufunc):
-            raise refuse(f"op1={second} accumulates nothing (nki.isa.tensor_scalar_cumulative)")
-        total = f.accumulate(flat, axis=1)
-        start: Any = None
+        start: Any = np.float32(STARTS[second])
         if command == "load_reduce":
-            start = imm1.f32().reshape(-1, 1) if isinstance(imm1, NkiTensor) else np.float32(imm1)
-        elif command == "reduce":
-            start = s.accumulators.get("vector")
-        if start is not None:
-            total = f(total, start)
+            start = imm1.f32().reshape(-1) if isinstance(imm1, NkiTensor) else np.float32(imm1)
+        elif command == "reduce" and "vector" in s.accumulators:
+            start = s.accumulators["vector"].reshape(-1)
+        flat, mask = x.reshape(x.shape[0], -1), None
+        if s.mask is not None and broadcasts(s.mask, x.shape):
+            mask = np.broadcast_to(s.mask, x.shape).reshape(flat.shape)
+        total = cumulated(second, flat, start, mask)
         s.accumulators["vector"] = total[:, -1:]
         dst.write(total.reshape(x.shape))
     attributes = {"op": first, "op1": second, "reduce_cmd": command, **scalar_attribute("value", imm0),
