@@ -6,7 +6,8 @@ import pytest
 nki = pytest.importorskip("trellis.nki", reason="ml_dtypes is not installed")
 nl, nisa = nki.language, nki.isa
 
-from trellis.nki.tensors.types import convert  # noqa: E402 (behind the check for ml_dtypes)
+from trellis import core  # noqa: E402 (behind the check for ml_dtypes)
+from trellis.nki.tensors.types import convert  # noqa: E402
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64])
@@ -79,3 +80,80 @@ def test_cumulative_subtract_of_the_documentation():
     assert got.tolist() == [[1, 1, 3, 5]]
 
 
+def quantized(x, kind):
+    """The elements' bits, and the scales of a group of 8 rows each, by trellis.nki."""
+    rows, columns = x.shape
+
+    @nki.jit(platform_target="trn3")
+    def kernel(x):
+        tile, scales = nl.ndarray(x.shape, nl.bfloat16), nl.ndarray((rows, columns // 4), nl.uint8)
+        elements = nl.ndarray((rows, columns // 4), kind)
+        nisa.dma_copy(dst=tile, src=x)
+        nisa.memset(scales, 0)
+        nisa.quantize_mx(dst=elements, src=tile, dst_scale=scales)
+        out = [nl.ndarray((rows, columns // 4), t.dtype, buffer=nl.shared_hbm) for t in (elements, scales)]
+        for to, t in zip(out, (elements, scales), strict=True):
+            nisa.dma_copy(dst=to, src=t)
+        return tuple(out)
+
+    elements, scales = kernel(x.astype(nl.bfloat16))
+    return elements.view(np.uint8), scales.reshape(-1, 32, columns // 4)[:, :4].reshape(rows // 8, -1)
+
+
+def quantized_by_the_core(x, kind):
+    """The same by sim/core."""
+    rows, columns = x.shape
+    wide, quadrants = columns // 4, rows // 32
+    copies = [f"dma_copy sync ring=4 s[0+4 @{q * 4 * wide} {wide}x1 /{wide}] <- scale[{32 * q}+4 @0 {wide}x1] "
+              "wait vector>=1" for q in range(quadrants)]
+    text = f"""program quantize cores=1
+hbm x bf16 bytes={rows * columns * 2} input
+hbm q {kind} bytes={rows * columns} output
+hbm s u8 bytes={quadrants * 4 * wide} output
+sbuf tile bf16 core=0 partitions=0+{rows} bytes=0+{2 * columns}
+sbuf element {kind} core=0 partitions=0+{rows} bytes={2 * columns}+{columns}
+sbuf scale u8 core=0 partitions=0+{rows} bytes={3 * columns}+{wide}
+semaphore vector
+semaphore ring
+dma_copy sync ring=4 tile[0+{rows} @0 {columns}x1] <- x[0+{rows} @0 {columns}x1 /{2 * columns}] signal ring+1
+quantize_mx vector element[0+{rows} @0 {columns}x1], scale[0+{rows - 28} @0 {wide}x1] <- tile[0+{rows} @0 {columns}x1] \
+wait ring>=1 signal vector+1
+dma_copy sync ring=4 q[0+{rows} @0 {columns}x1 /{columns}] <- element[0+{rows} @0 {columns}x1] wait vector>=1
+""".replace("\\\n", "") + "\n".join(copies) + "\n"
+    got = core.parse(text, chip="trn3").run({"x": x.astype(np.float32)}).outputs
+    return got["q"].reshape(rows, columns), got["s"].reshape(rows // 8, wide)
+
+
+@pytest.mark.parametrize("packed,element", [("float8_e4m3fn_x4", "f8e4m3fn"), ("float8_e5m2_x4", "f8e5m2")])
+def test_blocks_are_quantized_as_the_core_does_it(packed, element):
+    """Bit for bit: blocks of every size, of zeros, of numbers just below a power of two, with an infinity or a NaN."""
+    random = np.random.default_rng(1)
+    sizes = np.exp2(random.integers(-135, 127, (8, 64)))
+    x = random.standard_normal((64, 256)) * np.repeat(np.repeat(sizes, 8, axis=0), 4, axis=1)
+    x[0:8, 0:4], x[8:16, 0:4], x[17, 2], x[26, 3], x[35, 1] = 1.984375, 0, np.inf, np.nan, -np.inf
+    elements, scales = quantized(x, getattr(nl, packed))
+    wanted, exponents = quantized_by_the_core(x, element)
+    assert scales[:5, 0].tolist() == [120 if element == "f8e4m3fn" else 113, 0, 255, 255, 255]
+    np.testing.assert_array_equal(scales, exponents)
+    np.testing.assert_array_equal(elements, wanted)
+
+
+def test_a_scale_of_nan_makes_its_products_nan():
+    @nki.jit(platform_target="trn3")
+    def kernel(x):
+        tile, scales = nl.ndarray((32, 16), nl.bfloat16), nl.ndarray((32, 4), nl.uint8)
+        elements, broken = nl.ndarray((32, 4), nl.float8_e4m3fn_x4), nl.ndarray((32, 4), nl.uint8)
+        product, result = nl.ndarray((4, 4), nl.float32, buffer=nl.psum), nl.ndarray((4, 4), nl.float32)
+        out = nl.ndarray((4, 4), nl.float32, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=tile, src=x)
+        nisa.memset(scales, 0)
+        nisa.quantize_mx(dst=elements, src=tile, dst_scale=scales)
+        nisa.memset(broken, 127)
+        nisa.memset(broken[:, 2:3], 255)
+        nisa.nc_matmul_mx(product, elements, elements, broken, scales)
+        nisa.tensor_copy(result, product)
+        nisa.dma_copy(dst=out, src=result)
+        return out
+
+    got = kernel(np.ones((32, 16), nl.bfloat16))
+    assert np.isnan(got[2]).all() and np.isfinite(got[[0, 1, 3]]).all()

@@ -134,6 +134,7 @@ def nc_transpose(dst: Any, data: Any, engine: Any = None, name: Any = None) -> A
 
 # Microscaling: a scale for 8 partitions x 4 elements, and four elements in one of the packed type.
 GROUP = 8
+SCALE_BIAS, NAN_SCALE = 127, 128  # a scale's byte is its exponent and 127; 255 is NaN, of a block that is not finite
 
 
 def unpacked(t: Any) -> Any:
@@ -157,11 +158,12 @@ def _four_bits(pairs: Any) -> Any:
 
 def _scales(t: Any, rows: int) -> Any:
     """One for each row: those of a group of rows stand in one partition of each quadrant."""
-    exponents = t.read().reshape(t.shape[0], -1).astype(np.int32) - 127
+    exponents = t.read().reshape(t.shape[0], -1).astype(np.int32) - SCALE_BIAS
+    scales = np.where(exponents == NAN_SCALE, np.nan, np.ldexp(1.0, exponents))
     out = np.empty((rows, exponents.shape[1]), F32)
     for row in range(rows):
         quadrant, inside = divmod(row, 32)
-        out[row] = np.exp2(exponents[min(quadrant * 32 + inside // GROUP, len(exponents) - 1)].astype(F32))
+        out[row] = scales[min(quadrant * 32 + inside // GROUP, len(scales) - 1)]
     return out
 
 
@@ -188,14 +190,11 @@ def quantize_mx(dst: Any, src: Any, dst_scale: Any, name: Any = None) -> Any:
     if session().compute:
         x = src.f32().reshape(src.shape[0], -1)
         rows, columns = x.shape
-        blocks = np.abs(x).reshape(rows // GROUP, GROUP, columns // 4, 4).max(axis=(1, 3))
         element = dst.dtype.fields[dst.dtype.names[0]][0].base
-        most = int(np.floor(np.log2(float(finfo(element).max))))
-        with np.errstate(divide="ignore"):
-            exponent = np.where(blocks > 0, np.floor(np.log2(np.where(blocks > 0, blocks, 1))) - most, -127)
-        exponent = np.clip(exponent, -127, 127)
-        scaled = x / np.exp2(np.repeat(np.repeat(exponent, GROUP, axis=0), 4, axis=1))
         limit = float(finfo(element).max)
+        exponent = _exponents(np.abs(x).reshape(rows // GROUP, GROUP, columns // 4, 4).max(axis=(1, 3)), limit)
+        each = np.repeat(np.repeat(exponent, GROUP, axis=0), 4, axis=1)
+        scaled = np.ldexp(np.where(each == NAN_SCALE, F32.type(0), x).astype(np.float64), -each)
         packed = np.clip(scaled, -limit, limit).astype(element).reshape(rows, columns // 4, 4)
         dst.array[dst.dtype.names[0]] = packed.reshape(*dst.shape, 4)
         dst.memory.written = True
@@ -203,10 +202,18 @@ def quantize_mx(dst: Any, src: Any, dst_scale: Any, name: Any = None) -> Any:
     return emit("quantize_mx", (dst, dst_scale), (src,), allowed=(V,), name="quantize_mx")
 
 
+def _exponents(largest: Any, limit: float) -> Any:
+    """Of the scales of blocks, by the size of their largest number: twice what brings that to the exponent of the
+    largest element, so that nothing saturates (nki.isa.quantize_mx)."""
+    exponent = np.frexp(largest)[1] - np.frexp(limit)[1] + 1
+    exponent = np.where(largest > 0, np.maximum(exponent, -SCALE_BIAS), -SCALE_BIAS)
+    return np.where(np.isfinite(largest), exponent, NAN_SCALE)
+
+
 def _store_scales(t: Any, exponent: Any) -> None:
     out = t.array.reshape(t.shape[0], -1).copy()
     for group, row in enumerate(exponent):
         quadrant, inside = divmod(group, 32 // GROUP)
         place = quadrant * 32 + inside if t.shape[0] > len(exponent) else group
-        out[place, : len(row)] = (row + 127).astype(np.uint8)
+        out[place, : len(row)] = (row + SCALE_BIAS).astype(np.uint8)
     t.write(out)
