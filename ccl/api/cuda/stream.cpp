@@ -92,9 +92,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flag
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return guarded_wait([&] {
     if (is_default(stream) || stream == cudaStreamPerThread) return cudaErrorInvalidResourceHandle;
-    const trellis_result destroyed = trellis_stream_destroy(stream_of(stream));
-    streams().remove(stream_of(stream));
-    return error_of_stream(destroyed);
+    return error_of_stream(streams().destroy(stream_of(stream)));
   });
 }
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int* flags) {

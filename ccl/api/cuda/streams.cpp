@@ -22,12 +22,30 @@ int device_count() {
 
 void CudaStreams::add(trellis_stream stream, unsigned flags) {
   const std::lock_guard lock(mutex_);
-  known_.insert_or_assign(stream, Kind{current_device(), flags});
+  known_.insert_or_assign(stream, Kind{.device = current_device(), .flags = flags});
 }
 
-void CudaStreams::remove(trellis_stream stream) {
-  const std::lock_guard lock(mutex_);
-  known_.erase(stream);
+trellis_result CudaStreams::destroy(trellis_stream stream) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = known_.find(stream); found != known_.end()) found->second.ending = true;
+  }
+  const trellis_result destroyed = trellis_stream_destroy(stream);
+  {
+    const std::lock_guard lock(mutex_);
+    known_.erase(stream);
+  }
+  destroyed_.notify_all();
+  return destroyed;
+}
+
+// The stream's handle is invalid before its work has ended.
+void CudaStreams::await_destroyed(trellis_stream stream) {
+  std::unique_lock lock(mutex_);
+  destroyed_.wait(lock, [&] {
+    const auto found = known_.find(stream);
+    return found == known_.end() || !found->second.ending;
+  });
 }
 
 unsigned CudaStreams::flags(trellis_stream stream) const {
@@ -46,8 +64,13 @@ cudaError_t CudaStreams::synchronize(bool blocking_only) {
   }
   ours.push_back(stream_of(nullptr));
   cudaError_t first = cudaSuccess;
-  for (trellis_stream stream : ours)
-    if (const cudaError_t ended = finish(stream); first == cudaSuccess) first = ended;
+  for (trellis_stream stream : ours) {
+    const trellis_result ended = trellis_stream_synchronize(stream);
+    if (ended == TRELLIS_INVALID_ARGUMENT && trellis_stream_query(stream) == TRELLIS_INVALID_ARGUMENT)
+      await_destroyed(stream);  // by another thread
+    else if (ended != TRELLIS_OK && first == cudaSuccess)
+      first = cudaErrorLaunchFailure;
+  }
   return first;
 }
 

@@ -1,6 +1,7 @@
 // The streams of this process by device, so that a device's default stream waits for that device's streams.
 #pragma once
 
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -15,8 +16,8 @@ int device_count();     // 0: TRELLIS_DEVICES is invalid
 
 class CudaStreams {
  public:
-  void add(trellis_stream, unsigned flags);  // to the current device
-  void remove(trellis_stream);
+  void add(trellis_stream, unsigned flags);     // to the current device
+  trellis_result destroy(trellis_stream);       // waits for its work
   cudaError_t synchronize(bool blocking_only);  // the current device's, and its default one; returns the first failure
   unsigned flags(trellis_stream) const;
 
@@ -24,8 +25,11 @@ class CudaStreams {
   struct Kind {
     int device;
     unsigned flags;
+    bool ending = false;  // a thread is in destroy()
   };
+  void await_destroyed(trellis_stream);
   mutable std::mutex mutex_;
+  std::condition_variable destroyed_;
   std::map<trellis_stream, Kind> known_;
 };
 CudaStreams& streams();
