@@ -71,3 +71,35 @@ def test_cumulative_states_pass_over_what_a_mask_leaves_out(op, wanted):
     assert ran(kernel, x).tolist() == [[w if j != 2 else -9 for j, w in enumerate(wanted)], [-9] * 5]
 
 
+def combined(op, mask, where, places=(0, 1, 1, 3)):
+    """A table of 8 x 4 twos after atomic_rmw of rows 1, 2, 3, 4 to the rows `places`, which indices may choose."""
+    def kernel(nl, nisa, table, indices, values):
+        out = nl.ndarray((8, 4), dtype=nl.float32, buffer=nl.hbm)
+        i, j = nl.arange(4)[:, None], nl.arange(4)[None, :]
+        nl.store(out, nl.load(table))
+        index, value = nl.load(indices), nl.load(values)
+        nl.atomic_rmw(out[index[i, 0], j] if where == "chosen" else out[i, j], value=value[i, j], op=getattr(np, op),
+                      mask=mask(i, j) if mask else None)
+        return nl.load(out)
+
+    values = np.repeat(np.arange(1, 5, dtype=np.float32)[:, None], 4, axis=1)
+    return ran(kernel, np.full((8, 4), 2, np.float32), np.array(places, np.int32)[:, None], values)
+
+
+@pytest.mark.parametrize("op", ["add", "maximum", "minimum", "multiply"])
+@pytest.mark.parametrize("where", ["chosen", "plain"])
+@pytest.mark.parametrize("mask", [None, lambda i, j: i < 2, lambda i, j: (i != 2) & (j < 3)])
+def test_atomic_rmw_changes_what_the_mask_lets_through(op, where, mask):
+    places = (0, 1, 1, 3) if where == "chosen" else (0, 1, 2, 3)
+    wanted = np.full((8, 4), 2, np.float32)
+    for i, j in np.ndindex(4, 4):
+        if mask is None or mask(i, j):
+            wanted[places[i], j] = getattr(np, op)(wanted[places[i], j], np.float32(i + 1))
+    np.testing.assert_array_equal(combined(op, mask, where), wanted)
+
+
+def test_atomic_rmw_of_what_does_not_combine():
+    with pytest.raises(nki_ours.NkiError, match="dst_rmw_op=is_gt of rows that indices choose; expected add, "):
+        combined("greater", None, "chosen")
+
+

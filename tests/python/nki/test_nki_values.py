@@ -157,3 +157,21 @@ def test_a_scale_of_nan_makes_its_products_nan():
 
     got = kernel(np.ones((32, 16), nl.bfloat16))
     assert np.isnan(got[2]).all() and np.isfinite(got[[0, 1, 3]]).all()
+
+
+@pytest.mark.parametrize("op,wanted", [(nl.add, [3, 7, 2, 6]), (nl.maximum, [2, 3, 2, 4])])
+def test_dma_compute_combines_repeated_rows_by_its_operator(op, wanted):
+    @nki.jit
+    def kernel(table, indices, values):
+        index, value = nl.ndarray((4, 1), nl.int32), nl.ndarray((4, 4), nl.float32)
+        out = nl.ndarray((4, 4), nl.float32, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=out, src=table)
+        nisa.dma_copy(dst=index, src=indices)
+        nisa.dma_copy(dst=value, src=values)
+        rows = out.ap(pattern=[[4, 4], [1, 4]], vector_offset=index)
+        nisa.dma_compute(rows, [value, rows], reduce_op=op, unique_indices=False)
+        return out
+
+    values = np.repeat(np.arange(1, 5, dtype=np.float32)[:, None], 4, axis=1)
+    got = kernel(np.full((4, 4), 2, np.float32), np.array([[0], [1], [1], [3]], np.int32), values)
+    assert got.tolist() == [[w] * 4 for w in wanted]

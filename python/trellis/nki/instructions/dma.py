@@ -6,11 +6,14 @@ import numpy as np
 
 from trellis.nki.instructions.emit import G, S, SYNC, emit, engine_of, instruction, refuse, session
 from trellis.nki.instructions.operators import alu, apply, name_of
-from trellis.nki.tensors.types import F32
+from trellis.nki.tensors.tensor import broadcasts
+from trellis.nki.tensors.types import F32, convert
 
 __all__ = ["check_inside", "copied", "dma_copy", "record_copy"]
 
 RINGS = (SYNC, S, G)
+REPEATED = {"add": np.add, "max": np.maximum, "min": np.minimum, "multiply": np.multiply,
+            "subtract": np.subtract}  # whose results no order changes
 
 
 def _skips(oob_mode: Any) -> bool:
@@ -79,16 +82,39 @@ def dma_copy(dst: Any, src: Any, priority: Any = None, oob_mode: Any = None, dge
 def _store(dst: Any, src: Any, op: Any) -> None:
     values = copied(dst, src)
     if op is not None:
+        word = alu(op, "dst_rmw_op")
         if dst.flat is not None:
-            elements = dst._elements()
-            keep = np.ones(dst.shape, bool) if dst.valid is None else dst.valid
-            np.add.at(elements, dst.flat[keep], values[keep])
+            _combine_repeated(dst, values, word, _let_through(dst, src))
             return
-        values = apply(alu(op), dst.array.astype(F32), values.astype(F32))
-    mask = src.valid if src.valid is not None and session().mask is None else None
-    if mask is not None and mask.shape != dst.shape:
-        mask = np.broadcast_to(mask, src.shape).reshape(dst.shape)
-    dst.write(values, mask)
+        values = apply(word, dst.array.astype(F32), values.astype(F32))
+    dst.write(values, _let_through(dst, src))
+
+
+def _let_through(dst: Any, src: Any) -> Any:
+    """Elements of the destination that the mask lets through and the source has; None: all."""
+    mask = session().mask
+    if mask is not None and not broadcasts(mask, dst.shape):
+        mask = None
+    if src.valid is None:
+        return mask
+    inside = np.broadcast_to(src.valid, src.shape)
+    if inside.shape != dst.shape:
+        inside = inside.reshape(dst.shape) if inside.size == dst.size else np.broadcast_to(inside, dst.shape)
+    return inside if mask is None else inside & mask
+
+
+def _combine_repeated(dst: Any, values: Any, op: str, mask: Any) -> None:
+    """dst op= values, where places of dst may repeat."""
+    if op not in REPEATED:
+        raise refuse(f"dst_rmw_op={op} of rows that indices choose; expected {', '.join(REPEATED)}")
+    keep = np.ones(dst.shape, bool) if dst.valid is None else np.broadcast_to(dst.valid, dst.shape)
+    if mask is not None:
+        keep = keep & mask
+    values = np.broadcast_to(convert(values, dst.dtype), dst.shape)
+    places = np.broadcast_to(dst.flat, dst.shape)
+    with np.errstate(all="ignore"):
+        REPEATED[op].at(dst._elements(), places[keep], values[keep])
+    dst.memory.written = True
 
 
 @instruction("dma_transpose")
@@ -116,18 +142,14 @@ def dma_compute(dst: Any, srcs: Any, reduce_op: Any, scales: Any = None, unique_
             values = copied(dst, src).astype(F32) * np.float32(scale)
             total = values if total is None else apply(word, total, values)
         if dst.flat is not None and any(t.memory is dst.memory for t in srcs) and not unique_indices:
-            _add_repeated(dst, srcs, scales)
+            _combine_others(dst, srcs, scales, word)
         else:
             dst.write(total, None if dst.valid is None else np.broadcast_to(dst.valid, dst.shape))
     return emit("dma_compute", (dst,), tuple(srcs), allowed=(G,), name="dma_compute", attributes={"op": word}, queue=G)
 
 
-def _add_repeated(dst: Any, srcs: Any, scales: Any) -> None:
-    """dst += the other sources, where rows of dst may repeat."""
-    elements = dst._elements()
+def _combine_others(dst: Any, srcs: Any, scales: Any, op: str) -> None:
+    """dst op= the sources that are not of its memory, where rows of dst may repeat."""
     for src, scale in zip(srcs, scales, strict=True):
         if src.memory is not dst.memory:
-            keep = np.ones(dst.shape, bool) if dst.valid is None else np.broadcast_to(dst.valid, dst.shape)
-            values = (copied(dst, src).astype(F32) * np.float32(scale)).astype(dst.dtype)
-            np.add.at(elements, np.broadcast_to(dst.flat, dst.shape)[keep], values[keep])
-    dst.memory.written = True
+            _combine_repeated(dst, copied(dst, src).astype(F32) * np.float32(scale), op, _let_through(dst, src))
