@@ -14,6 +14,7 @@
 #include "ccl/rendezvous/environment.h"
 #include "ccl/rendezvous/member_check.h"
 #include "ccl/rendezvous/this_machine.h"
+#include "ccl/run/call_seen.h"
 #include "ccl/run/run_loop.h"
 #include "ccl/transports/join_watch.h"
 #include "ccl/transports/registry.h"
@@ -163,10 +164,11 @@ void Communicator::run(const SendRecv& point, device::Stream* stream) {
 void Communicator::run(const Call& call, const schedule::Schedule& schedule, device::Stream* stream) {
   state_->failure.expect_well();
   const bool in_place = check(call, rank(), ranks());
-  Group::issue(
-      *state_,
-      CheckedCall{.call = call, .in_place = in_place, .planned = state_->planner.plan(call, in_place, schedule)},
-      stream);
+  Group::issue(*state_,
+               CheckedCall{.call = call,
+                           .in_place = in_place,
+                           .planned = state_->planner.plan(call, in_place && !scales_first(call), schedule)},
+               stream);
 }
 
 void Communicator::all_reduce(const void* in, void* out, std::size_t count, kernels::DType type, ReduceOp op,

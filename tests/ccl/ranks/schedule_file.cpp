@@ -126,6 +126,28 @@ TEST(ScheduleFile, OfTheCallersOwnRunsAsItIsAskedFor) {
             "");
 }
 
+// The factor is applied into memory of the library's own, so that the call is no longer in place.
+TEST(ScheduleFile, OfTheCallersOwnInPlaceKeepsTheFactor) {
+  for (const bool in_place : {true, false}) {
+    const Schedule ring = schedule::make(
+        "ring", {.operation = {.collective = Collective::all_reduce, .in_place = in_place}, .dims = {2}});
+    const std::string said = run_threads(2, [&](Communicator& comm) {
+      std::vector<float> data(6, static_cast<float>(comm.rank() + 1));
+      const Call call{.operation = {.collective = Collective::all_reduce},
+                      .input = data.data(),
+                      .output = data.data(),
+                      .count = data.size(),
+                      .type = kernels::DType::f32,
+                      .op = {.kind = kernels::Reduction::scaled_sum, .factor = 10}};
+      comm.run(call, ring);
+      for (const float x : data)
+        if (x != 30) throw std::runtime_error(fmt::format("{} for 30", x));
+    });
+    EXPECT_EQ(said.find("can't serve") != std::string::npos, in_place) << said;
+    EXPECT_EQ(said.empty(), !in_place) << said;
+  }
+}
+
 TEST(ScheduleFile, APermuteWithoutPairsWritesNothing) {
   EXPECT_EQ(run_threads(
                 2,
