@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <thread>
+
 #include <algorithm>
 #include <exception>
 #include <vector>
@@ -123,8 +125,13 @@ void explain(const Transport& t, const Activity& mine, const Damaged& d) {
                                   d.sender < 0 ? "another rank" : who(t, d.sender), text_of(mine), mine.step));
 }
 
+// A rank that fails may withdraw its messages a moment before it says why.
 void explain(Transport& t, const Activity& mine, const Withdrawn& w) {
   t.refresh(patience);
+  for (const Deadline end = Clock::now() + sure; !t.over() && Clock::now() < end;) {
+    std::this_thread::sleep_for(1ms);
+    t.refresh(0ms);
+  }
   if (t.aborted()) throw_ended(t, mine);
   const Rank lost = t.lost();
   lose(t, lost >= 0 ? lost : w.sender, mine, "failed before its message was read");

@@ -281,10 +281,10 @@ std::exception_ptr Communicator::State::fail_open(const std::exception_ptr& e, b
   return failure.dumped(e, first);
 }
 
-// A running operation fails in its own thread.
+// A running operation fails in its own thread. Others are told first: one that finds its message withdrawn looks why.
 void Communicator::State::abort() {
-  transport->withdraw();
   transport->mark_aborted();
+  transport->withdraw();
   const std::exception_ptr aborted = ended_by(*transport);
   const bool first = failure.keep(aborted);
   if (!dump_file.wanted()) return;

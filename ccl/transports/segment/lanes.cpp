@@ -167,7 +167,7 @@ void SharedTransport::LaneReceiver::consume(Receiving& r, const LaneCell& cell) 
 // this checks both before the read and after it.
 void SharedTransport::LaneReceiver::check_there() const {
   std::atomic_thread_fence(std::memory_order_acquire);
-  if (sender_.withdrawn.load(std::memory_order_relaxed) != 0) throw Withdrawn{from_};
+  if (sender_.withdrawn.load(std::memory_order_acquire) != 0) throw Withdrawn{from_};
 }
 
 void SharedTransport::LaneReceiver::fetch(Receiving& r, const Reach::Place& place, std::size_t bytes) {

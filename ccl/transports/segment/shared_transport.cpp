@@ -195,7 +195,7 @@ void SharedTransport::mark_lost(Rank r) {
 
 // Set before any memory is freed: a reader that finds it unset after reading has read valid data.
 void SharedTransport::withdraw() {
-  segment_.area(rank_).withdrawn.store(1, std::memory_order_relaxed);
+  segment_.area(rank_).withdrawn.store(1, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
