@@ -50,7 +50,7 @@ std::optional<Activity> call_of(const FlightRecorder& past, const Activity& mine
 }
 
 // The same call with the root whose messages have this mark.
-std::optional<Activity> with_another_root(Activity a, std::uint32_t mark, Rank ranks) {
+std::optional<Activity> with_another_root(Activity a, std::uint64_t schedule, std::uint32_t mark, Rank ranks) {
   Call call{.operation = {.collective = static_cast<Collective>(a.collective)},
             .count = a.count,
             .type = static_cast<kernels::DType>(a.type),
@@ -58,7 +58,8 @@ std::optional<Activity> with_another_root(Activity a, std::uint32_t mark, Rank r
   if (!schedule::rooted(call.operation.collective)) return std::nullopt;
   for (a.root = 0; a.root < ranks; ++a.root) {
     call.operation.root = a.root;
-    if (mark_of(mark_of_call(call, static_cast<kernels::DType>(a.wire)), a.operation, false) == mark) return a;
+    const std::uint64_t of_call = mark_of_call(call, static_cast<kernels::DType>(a.wire), schedule);
+    if (mark_of(of_call, a.operation, false) == mark) return a;
   }
   return std::nullopt;
 }
@@ -70,7 +71,9 @@ Mismatch difference(const Transport& t, const FlightRecorder& past, const Activi
   const Activity theirs = t.activity(other);
   if (const auto own = call_of(past, mine, operation_of(mark, mine.operation))) {
     if (differ(*own, theirs)) return called(other, theirs, t.rank(), *own);
-    if (const auto sent = with_another_root(*own, mark, t.ranks())) return called(other, *sent, t.rank(), *own);
+    const Recorded* const recorded = past.collective(own->operation);
+    if (const auto sent = with_another_root(*own, recorded != nullptr ? recorded->schedule : 0, mark, t.ranks()))
+      return called(other, *sent, t.rank(), *own);
   }
   for (Rank r = 0; r < t.ranks(); ++r)
     if (const Activity a = t.activity(r); r != t.rank() && differ(mine, a)) return called(r, a, t.rank(), mine);

@@ -9,9 +9,9 @@
 
 namespace trellis::ccl {
 
-// A hash of a call, whatever its operation number; `wire`: the type of its messages. Equal on ranks that make the same
-// call.
-std::uint64_t mark_of_call(const Call&, kernels::DType wire);
+// A hash of a call, whatever its operation number; `wire`: the type of its messages; `schedule`: a hash of the schedule
+// that it runs by. Equal on ranks that make the same call by the same schedule.
+std::uint64_t mark_of_call(const Call&, kernels::DType wire, std::uint64_t schedule);
 
 // Ranks that make the same call as the same operation have the same mark; an operation and the exchange before it have
 // different ones, also where both move the same. The lowest byte is that of the operation's number.

@@ -9,7 +9,9 @@
 #include "ccl/plan/check.h"
 #include "ccl/plan/mark.h"
 #include "ccl/plan/schedule_file.h"
+#include "kernels/types/fnv1a.h"
 #include "schedule/collective_traits.h"
+#include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
 
 namespace trellis::ccl {
@@ -269,10 +271,16 @@ Planned Planner::make(const PlanKey& asked) {
     concealed_({chosen, all_hidden});
     if (hidden.any()) concealed_({chosen, hidden});
   }
-  return made(asked, config, p);
+  return made(asked, config, hash_of(config), p);
 }
 
-Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, const Proved& p) {
+// Ranks that are given different algorithms or files can send messages of the same sizes and be wrong together. An
+// algorithm makes one schedule of one call; a file has one, wherever it lies.
+std::uint64_t Planner::hash_of(const AlgorithmConfig& config) const {
+  return kernels::fnv1a(is_file(config) ? schedule::print(given_(config)) : text_of(config));
+}
+
+Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, std::uint64_t schedule, const Proved& p) {
   const Call& call = asked.call();
   const schedule::UnreadableBuffers hidden = asked.manner().hidden;
   const Origins* const origins = p.origins ? &*p.origins : nullptr;
@@ -280,7 +288,9 @@ Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, const
     return compile(p.task, program, rank_, counts_of(call, rank_, ranks_), line_bytes / kernels::size_of(call.type),
                    lanes_, origins);
   };
-  Planned planned{.config = kept(config), .wire = wire_of(call), .mark = mark_of_call(call, wire_of(call))};
+  const kernels::DType wire = wire_of(call);
+  Planned planned{
+      .config = kept(config), .wire = wire, .schedule = schedule, .mark = mark_of_call(call, wire, schedule)};
   std::vector<FlatStep>& steps = planned.compiled.steps;
   if (!hidden.any() || origins != nullptr) {  // origins describe the unchanged program
     planned.compiled = compiled(p.program);
@@ -332,6 +342,7 @@ std::shared_ptr<const Planned> Planner::plan(const Call& call, bool in_place, co
   const schedule::Report report = schedule::verify(s);
   if (!report.ok()) throw std::invalid_argument("the schedule is wrong: " + report.text());
   return std::make_shared<Planned>(made(PlanKey(call, {in_place, {}}), {s.algorithm, s.channels, 1},
+                                        kernels::fnv1a(schedule::print(s)),
                                         part_of(schedule::queued(s, lanes_), traces(call))));
 }
 

@@ -26,6 +26,7 @@ namespace trellis::ccl {
 struct Planned {
   const AlgorithmConfig* config = nullptr;  // lives as long as the planner
   kernels::DType wire = {};                 // type of its messages
+  std::uint64_t schedule = 0;               // a hash: ranks that run different schedules have different ones
   std::uint64_t mark = 0;                   // equal on ranks that make the same call, whichever operation it is
   Compiled compiled = {};
 };
@@ -77,7 +78,8 @@ class Planner {
   Proved prove(const Traced&) const;
   bool prove_concealed(const Concealed&) const;  // throws, or returns true
   Planned make(const PlanKey&);
-  Planned made(const PlanKey&, const AlgorithmConfig&, const Proved&);
+  std::uint64_t hash_of(const AlgorithmConfig&) const;
+  Planned made(const PlanKey&, const AlgorithmConfig&, std::uint64_t schedule, const Proved&);
   const Planned& plan_passing(const Call&, const Manner&);
   const AlgorithmConfig* kept(const AlgorithmConfig& config) {
     return &configs_.emplace(text_of(config), config).first->second;

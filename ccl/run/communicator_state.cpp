@@ -118,7 +118,7 @@ void Communicator::State::open(const Call& c, bool in_place, const Planned* plan
     if (agreement_.needed()) leave_agreed();
     throw;
   }
-  begin([&] { record(agreement_.needed() ? recorder.current() : recorder.begin(), c, planned->config, native); });
+  begin([&] { record(agreement_.needed() ? recorder.current() : recorder.begin(), c, planned, native); });
 }
 
 // The exchange is the operation's first part: it has the operation's number, and others see the call that the ranks
@@ -160,9 +160,10 @@ void Communicator::State::bind(const Call& c, const Planned& planned) {
   bound_.tokens = c.operation.collective == Collective::barrier;
 }
 
-void Communicator::State::record(Recorded& r, const Call& c, const AlgorithmConfig* by, bool native) {
+void Communicator::State::record(Recorded& r, const Call& c, const Planned* by, bool native) {
   record_call(r, c, operation());
-  r.config = by;
+  r.config = by != nullptr ? by->config : nullptr;
+  r.schedule = by != nullptr ? by->schedule : 0;
   r.native = native;
   r.not_native = exchanging_ ? nullptr : agreement_.why_not();
 }

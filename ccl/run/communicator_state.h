@@ -69,7 +69,7 @@ struct Communicator::State : DumpsOnSignal {
   std::uint64_t operation() const { return operations.load(std::memory_order_relaxed); }
   void start_operation() { operations.store(operation() + 1, std::memory_order_relaxed); }  // others only read it
   void bind(const Call&, const Planned&);
-  void record(Recorded&, const Call&, const AlgorithmConfig*, bool native);
+  void record(Recorded&, const Call&, const Planned*, bool native);  // null: the exchange before it
   void leave_agreed();
   template <class Record>
   void begin(Record);  // sets up the run of bound_

@@ -55,6 +55,31 @@ void expect_on_each(const std::string& said, Rank ranks, const std::array<std::s
   }
 }
 
+// A ring in another order of ranks moves messages of the same sizes between the same two.
+TEST(Settings, OtherAlgorithmsOfOneCallAreNoWrongResult) {
+  const auto store = memory_store();
+  std::array<std::string, 2> said;
+  const auto rank = [&](Rank r) {
+    try {
+      const auto c = Communicator::create(
+          store, r, 2,
+          {.timeout = 60s, .algorithm = r == 0 ? "all_reduce=ring" : "all_reduce=ring~1.0", .transport = "loopback"});
+      std::vector<float> data(64, 1);
+      c->all_reduce(data.data(), data.data(), data.size(), DType::f32);
+      c->finalize();
+    } catch (const Mismatch& e) {
+      said[static_cast<std::size_t>(r)] = e.what();
+    } catch (const Aborted& e) {
+      said[static_cast<std::size_t>(r)] = e.what();
+    }
+  };
+  std::thread other(rank, 1);
+  rank(0);
+  other.join();
+  EXPECT_NE((said[0] + said[1]).find("or their settings are"), std::string::npos) << said[0] << said[1];
+  EXPECT_FALSE(said[0].empty() || said[1].empty()) << said[0] << said[1];
+}
+
 class Roots : public testing::TestWithParam<std::string> {};
 
 // Where a message is small, a root is done as soon as it has sent.
