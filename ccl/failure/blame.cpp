@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <thread>
-
 #include <algorithm>
 #include <exception>
+#include <thread>
 #include <vector>
 
 #include "ccl/failure/ending.h"
