@@ -271,13 +271,9 @@ Planned Planner::make(const PlanKey& asked) {
     concealed_({chosen, all_hidden});
     if (hidden.any()) concealed_({chosen, hidden});
   }
-  return made(asked, config, hash_of(config), p);
-}
-
-// Ranks that are given different algorithms or files can send messages of the same sizes and be wrong together. An
-// algorithm makes one schedule of one call; a file has one, wherever it lies.
-std::uint64_t Planner::hash_of(const AlgorithmConfig& config) const {
-  return kernels::fnv1a(is_file(config) ? schedule::print(given_(config)) : text_of(config));
+  // Ranks that are given different algorithms or files can send messages of the same sizes and be wrong together. An
+  // algorithm makes one schedule of one call; a file has one, wherever it lies.
+  return made(asked, config, kernels::fnv1a(is_file(config) ? schedule::print(given_(config)) : text_of(config)), p);
 }
 
 Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, std::uint64_t schedule, const Proved& p) {

@@ -39,9 +39,8 @@ class Planner {
   const Planned& plan(const Call&, bool in_place, schedule::UnreadableBuffers);
   std::shared_ptr<const Planned> plan(const Call&, bool in_place, const schedule::Schedule&);
   AlgorithmConfig choose(const Call&, bool in_place) const;
-  // The host model's configs, fastest first; empty if the model does not choose.
-  std::span<const PredictedTime> predicted(const Call&) const;
-  kernels::DType wire_of(const Call&) const;  // the type of its messages
+  std::span<const PredictedTime> predicted(const Call&) const;  // fastest first; empty: the host model does not choose
+  kernels::DType wire_of(const Call&) const;                    // the type of its messages
   bool traces(const Call&) const;  // values are rounded on their way, by their origins; nothing is staged then
 
  private:
@@ -78,7 +77,6 @@ class Planner {
   Proved prove(const Traced&) const;
   bool prove_concealed(const Concealed&) const;  // throws, or returns true
   Planned make(const PlanKey&);
-  std::uint64_t hash_of(const AlgorithmConfig&) const;
   Planned made(const PlanKey&, const AlgorithmConfig&, std::uint64_t schedule, const Proved&);
   const Planned& plan_passing(const Call&, const Manner&);
   const AlgorithmConfig* kept(const AlgorithmConfig& config) {
