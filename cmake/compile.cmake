@@ -14,7 +14,7 @@ add_compile_options(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual
                     -Wno-missing-field-initializers -Wno-sign-conversion)
 # At -O3 GCC 12 raises these falsely, on what it has inlined or unrolled; at -O2, in dev, they are on and errors.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options("$<$<CONFIG:Release,RelAssert>:-Wno-array-bounds;-Wno-restrict;-Wno-stringop-overflow>")
+  add_compile_options("$<$<CONFIG:Release,RelAssert>:-Wno-array-bounds;-Wno-maybe-uninitialized;-Wno-restrict;-Wno-stringop-overflow>")
 endif()
 
 option(TRELLIS_FUZZ "Build the fuzz targets, with libFuzzer, and nothing else of tools, bench and tests" OFF)
