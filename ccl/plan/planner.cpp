@@ -186,6 +186,11 @@ std::span<const PredictedTime> Planner::predicted(const Call& call) const {
 }
 
 AlgorithmConfig Planner::choose(const Call& call, bool in_place) const {
+  const std::lock_guard lock(making_);
+  return choice(call, in_place);
+}
+
+AlgorithmConfig Planner::choice(const Call& call, bool in_place) const {
   if (const auto fixed = fixed_.find(call.operation.collective); fixed != fixed_.end()) {
     const std::string why = refusal(fixed->second, call, in_place);
     if (why.empty()) return fixed->second;
@@ -262,9 +267,10 @@ bool Planner::prove_concealed(const Concealed& c) const {
 }
 
 Planned Planner::make(const PlanKey& asked) {
+  const std::lock_guard lock(making_);
   const Call& call = asked.call();
   const auto& [in_place, hidden] = asked.manner();
-  const AlgorithmConfig config = choose(call, in_place);
+  const AlgorithmConfig config = choice(call, in_place);
   const Chosen chosen = chosen_by(call, in_place, config);
   const Proved& p = proved_({chosen, traces(call)});
   if (worth_showing(call, ranks_) && !p.origins) {
@@ -337,6 +343,7 @@ std::shared_ptr<const Planned> Planner::plan(const Call& call, bool in_place, co
     throw std::invalid_argument(fmt::format("the schedule can't serve: {}", why));
   const schedule::Report report = schedule::verify(s);
   if (!report.ok()) throw std::invalid_argument("the schedule is wrong: " + report.text());
+  const std::lock_guard lock(making_);
   return std::make_shared<Planned>(made(PlanKey(call, {in_place, {}}), {s.algorithm, s.channels, 1},
                                         kernels::fnv1a(schedule::print(s)),
                                         part_of(schedule::queued(s, lanes_), traces(call))));

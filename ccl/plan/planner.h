@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -11,10 +12,10 @@
 
 #include "ccl/call.h"
 #include "ccl/config.h"
-#include "ccl/plan/compiled.h"
 #include "ccl/plan/host/host_chooser.h"
 #include "ccl/plan/keyed_cache.h"
 #include "ccl/plan/plan_key.h"
+#include "ccl/plan/planned.h"
 #include "ccl/plan/selector.h"
 #include "ccl/transports/host_shape.h"
 #include "schedule/algorithms/algorithm.h"
@@ -23,22 +24,14 @@
 
 namespace trellis::ccl {
 
-struct Planned {
-  const AlgorithmConfig* config = nullptr;  // lives as long as the planner
-  kernels::DType wire = {};                 // type of its messages
-  std::uint64_t schedule = 0;               // a hash: ranks that run different schedules have different ones
-  std::uint64_t mark = 0;                   // equal on ranks that make the same call, whichever operation it is
-  Compiled compiled = {};
-};
-
 class Planner {
  public:
   Planner(Rank rank, Rank ranks, int lanes, const Config&, HostShape = {}, RankPlaces = {});
 
-  // The result lives until later plans push it out of the cache, but at least through the call that it serves.
+  // By the thread that has the turn. The result lives at least through the call that it serves.
   const Planned& plan(const Call&, bool in_place, schedule::UnreadableBuffers);
-  std::shared_ptr<const Planned> plan(const Call&, bool in_place, const schedule::Schedule&);
-  AlgorithmConfig choose(const Call&, bool in_place) const;
+  std::shared_ptr<const Planned> plan(const Call&, bool in_place, const schedule::Schedule&);  // from any thread
+  AlgorithmConfig choose(const Call&, bool in_place) const;                                    // from any thread
   std::span<const PredictedTime> predicted(const Call&) const;  // fastest first; empty: the host model does not choose
   kernels::DType wire_of(const Call&) const;                    // the type of its messages
   bool traces(const Call&) const;  // values are rounded on their way, by their origins; nothing is staged then
@@ -83,6 +76,9 @@ class Planner {
     return &configs_.emplace(text_of(config), config).first->second;
   }
 
+  AlgorithmConfig choice(const Call&, bool in_place) const;
+
+  mutable std::mutex making_;  // of what a thread without the turn uses: the chooser, files, configs, proofs
   const Rank rank_, ranks_;
   const int lanes_;
   const HostShape shape_;  // with more than one dimension, choose_by_shape comes first

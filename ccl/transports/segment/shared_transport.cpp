@@ -66,6 +66,7 @@ SharedTransport::~SharedTransport() {
 }
 
 std::size_t SharedTransport::memory_bytes() const {
+  const std::lock_guard lock(used_);
   std::size_t sum = reach_->memory_bytes() + (senders_.size() + receivers_.size()) * sizeof(void*) +
                     used_senders_.size() * sizeof(LaneSender);
   for (const LaneReceiver* r : used_receivers_) sum += r->memory_bytes();
@@ -76,6 +77,7 @@ Sender& SharedTransport::sender(Rank to, int lane) {
   auto& end = senders_[static_cast<std::size_t>(to * lanes() + lane)];
   if (!end) {
     end = std::make_unique<LaneSender>(*this, to, lane);
+    const std::lock_guard lock(used_);
     used_senders_.push_back(end.get());
   }
   return *end;
@@ -85,6 +87,7 @@ Receiver& SharedTransport::receiver(Rank from, int lane) {
   auto& end = receivers_[static_cast<std::size_t>(from * lanes() + lane)];
   if (!end) {
     end = std::make_unique<LaneReceiver>(*this, from, lane);
+    const std::lock_guard lock(used_);
     used_receivers_.push_back(end.get());
   }
   return *end;

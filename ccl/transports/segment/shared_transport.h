@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -104,6 +105,7 @@ class SharedTransport : public Transport {
   Yielding yielding_;
   std::vector<std::unique_ptr<LaneSender>> senders_;      // by rank and lane; created at first use
   std::vector<std::unique_ptr<LaneReceiver>> receivers_;  // by rank and lane; created at first use
+  mutable std::mutex used_;                               // of the next two, which another thread reads to count memory
   std::vector<LaneSender*> used_senders_;
   std::vector<LaneReceiver*> used_receivers_;
 };

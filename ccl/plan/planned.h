@@ -1,0 +1,17 @@
+// A plan: a rank's compiled program for a call, and what its messages have in common.
+#pragma once
+
+#include "ccl/plan/compiled.h"
+#include "schedule/algorithms/algorithm_config.h"
+
+namespace trellis::ccl {
+
+struct Planned {
+  const schedule::AlgorithmConfig* config = nullptr;  // lives as long as the planner
+  kernels::DType wire = {};                           // type of its messages
+  std::uint64_t schedule = 0;                         // a hash: ranks that run different schedules have different ones
+  std::uint64_t mark = 0;  // equal on ranks that make the same call, whichever operation it is
+  Compiled compiled = {};
+};
+
+}  // namespace trellis::ccl
