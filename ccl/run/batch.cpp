@@ -50,7 +50,7 @@ device::Device& OperationBatch::device() const {
 
 void OperationBatch::take_turn(Communicator::State* state) {
   if (std::ranges::find(parts_, state, &Part::state) == parts_.end())
-    parts_.push_back({{.state = state}, this, state->tickets.take()});
+    parts_.push_back({{.state = state}, this, state->ticket_queue, state->tickets.take()});
 }
 
 void OperationBatch::take_turns() {
@@ -75,7 +75,7 @@ void OperationBatch::clear() {
     } catch (...) {  // the other ranks hear of it at their timeout
     }
   on_stream_ = false;
-  for (const Part& s : parts_) s.state->tickets.done(s.turn);
+  for (const Part& s : parts_) s.tickets->done(s.turn);
   parts_.clear();
   send_recvs_.clear();
   operations_.clear();
@@ -118,7 +118,7 @@ void OperationBatch::end_unbegun() {
 
 void OperationBatch::run() {
   awaited_ = false;
-  for (const Part& s : parts_) s.state->tickets.wait(s.turn);
+  for (const Part& s : parts_) s.tickets->wait(s.turn);
   try {
     run_strands(std::span(parts_));
   } catch (...) {

@@ -1,6 +1,8 @@
 // Runs a group's operations, or a single operation on a stream, in the order of their communicators' tickets.
 #pragma once
 
+#include <memory>
+
 #include "ccl/run/run_loop.h"
 
 namespace trellis::ccl {
@@ -36,6 +38,7 @@ class OperationBatch {
   // The operations of one communicator.
   struct Part : Strand {
     OperationBatch* batch = nullptr;
+    std::shared_ptr<TicketQueue> tickets = {};
     std::uint64_t turn = 0;
     std::size_t next = 0;         // index in operations_ of the next one
     bool has_met_points = false;  // sends and receives have been started, if there are any

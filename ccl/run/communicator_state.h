@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 
 #include "ccl/communicator.h"
 #include "ccl/failure/family.h"
@@ -58,7 +59,9 @@ struct Communicator::State : DumpsOnSignal {
   Executor executor;
   DumpFile dump_file;
   FailureState failure;
-  TicketQueue tickets;
+  // Batches hold it, too: as soon as one has given its turn back, another thread may destroy the communicator.
+  const std::shared_ptr<TicketQueue> ticket_queue = std::make_shared<TicketQueue>();
+  TicketQueue& tickets = *ticket_queue;
   CallCheck check;                            // used while holding the turn
   BorrowedScratch scratch, scaled;            // for the open operation
   std::atomic<std::uint64_t> operations = 0;  // collectives only, so that all ranks have the same number

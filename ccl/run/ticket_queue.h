@@ -38,6 +38,7 @@ class TicketQueue {
   }
   // A ticket whose turn is now, or none.
   std::optional<std::uint64_t> take_if_free() {
+    skip_early();
     const std::uint64_t current = current_.load(std::memory_order_acquire);
     std::uint64_t next = current;
     if (!issued_.compare_exchange_strong(next, current + 1)) return std::nullopt;
@@ -46,7 +47,10 @@ class TicketQueue {
   // Whether this process was forked from the one whose queue this is.
   bool forked() const { return mark_.forked(); }
   void expect_same_process() const { mark_.expect_same_process("communicator"); }
-  bool empty() const { return current_.load(std::memory_order_acquire) == issued_.load(std::memory_order_acquire); }
+  bool empty() {
+    skip_early();
+    return current_.load(std::memory_order_acquire) == issued_.load(std::memory_order_acquire);
+  }
   void wait(std::uint64_t number) {
     if (current_.load(std::memory_order_acquire) != number) wait_long(number);
   }
@@ -72,6 +76,13 @@ class TicketQueue {
     ++others_;
     for (move_on(); current_ != number; move_on()) changed_.wait_for(lock, std::chrono::milliseconds(1));
     --others_;
+  }
+
+  // done() may miss, without a fence, that a later ticket was done early at the same moment.
+  void skip_early() {
+    if (others_.load() == 0) return;
+    const std::lock_guard lock(mutex_);
+    move_on();
   }
 
   // Skips tickets that were done early. Call with the lock held.
