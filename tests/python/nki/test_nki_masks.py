@@ -103,3 +103,145 @@ def test_atomic_rmw_of_what_does_not_combine():
         combined("greater", None, "chosen")
 
 
+# Reductions: x is 4 x 8; the mask lets in 5 columns of 3 rows, and rows of which it lets in nothing keep what they had.
+X = np.random.default_rng(1).standard_normal((4, 8)).astype(np.float32)
+LET = (np.arange(4)[:, None] < 3) & (np.arange(8)[None, :] < 5)
+OPERATORS = {"add": np.add, "maximum": np.maximum, "minimum": np.minimum}
+
+
+def reduced(op, x, axis, mask):
+    """By numpy; where the mask lets nothing through, -9."""
+    start = {"add": 0, "maximum": -np.inf, "minimum": np.inf, "multiply": 1}[op]
+    total = getattr(np, op).reduce(x, axis=axis, keepdims=True, where=mask, initial=start)
+    return np.where(mask.any(axis=axis, keepdims=True), total, -9)
+
+
+def under_the_mask(shape, work):
+    """What an instruction leaves in a tile of -9: work(nl, nisa, x, the tile, i, j, mask)."""
+    def kernel(nl, nisa, x):
+        result = nl.full(shape, -9.0, dtype=nl.float32, buffer=nl.sbuf)
+        i, j = nl.arange(4)[:, None], nl.arange(8)[None, :]
+        work(nl, nisa, nl.load(x), result, i, j, (i < 3) & (j < 5))
+        return result
+
+    return ran(kernel, X)
+
+
+FUSED = {
+    "activation": lambda nl, nisa, x, r, op, mask: nisa.activation(
+        op=nl.copy, data=x, reduce_op=op, reduce_res=r, reduce_cmd=nisa.reduce_cmd.reset_reduce, mask=mask),
+    "activation_reduce": lambda nl, nisa, x, r, op, mask: nisa.activation_reduce(
+        op=nl.copy, data=x, reduce_op=op, reduce_res=r, mask=mask),
+    "tensor_scalar_reduce": lambda nl, nisa, x, r, op, mask: nisa.tensor_scalar_reduce(
+        data=x, op0=np.add, operand0=0.0, reduce_op=op, reduce_res=r, mask=mask),
+    "range_select": lambda nl, nisa, x, r, op, mask: nisa.range_select(
+        on_true_tile=x, comp_op0=np.greater_equal, comp_op1=np.less, bound0=whole(nl, 0.0), bound1=whole(nl, 8.0),
+        reduce_cmd=nisa.reduce_cmd.reset_reduce, reduce_res=r, reduce_op=op, mask=mask),
+    "select_reduce": lambda nl, nisa, x, r, op, mask: nisa.select_reduce(
+        dst=nl.full((4, 8), 0.0, dtype=nl.float32, buffer=nl.sbuf), on_true=x, on_false=0.0, reduce_res=r,
+        predicate=nl.full((4, 8), 1, dtype=nl.uint8, buffer=nl.sbuf), reduce_cmd=nisa.reduce_cmd.reset_reduce,
+        reduce_op=op, mask=mask),
+}  # fmt: skip
+
+
+def whole(nl, value):
+    """A column of a bound."""
+    return nl.full((4, 1), value, dtype=nl.float32, buffer=nl.sbuf)
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("name", FUSED)
+def test_fused_reductions(name, op):
+    def work(nl, nisa, x, r, i, j, mask):
+        FUSED[name](nl, nisa, x[i, j], r, OPERATORS[op], mask)
+
+    got = under_the_mask((4, 1), work)
+    np.testing.assert_allclose(got, reduced(op, X, 1, LET), rtol=1e-6)
+
+
+def test_what_accumulators_keep():
+    """Of rows that a mask leaves out, what they had."""
+    def work(nl, nisa, x, r, i, j, mask):
+        FUSED["activation"](nl, nisa, x, r, np.add, None)
+        FUSED["activation"](nl, nisa, x[i, j], r, np.add, mask)
+        nisa.activation(op=nl.copy, data=x, reduce_op=np.add, reduce_res=r, reduce_cmd=nisa.reduce_cmd.reduce)
+
+    wanted = X.sum(axis=1) + np.where(LET.any(axis=1), X.sum(axis=1, where=LET), X.sum(axis=1))
+    np.testing.assert_allclose(under_the_mask((4, 1), work)[:, 0], wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_reductions_of_rows(op):
+    def work(nl, nisa, x, r, i, j, mask):
+        r[...] = nisa.tensor_reduce(OPERATORS[op], x[i, j], axis=(1,), mask=mask)
+
+    np.testing.assert_allclose(under_the_mask((4, 1), work), reduced(op, X, 1, LET), rtol=1e-6)
+
+
+def test_reductions_of_bits():
+    def kernel(nl, nisa, x):
+        i, j = nl.arange(4)[:, None], nl.arange(8)[None, :]
+        return nisa.tensor_reduce(nl.bitwise_and, nl.load(x)[i, j], axis=(1,), mask=(j < 5))
+
+    x = np.arange(32, dtype=np.int32).reshape(4, 8) | 64
+    assert ran(kernel, x).ravel().tolist() == np.bitwise_and.reduce(x[:, :5], axis=1).tolist()
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_reductions_across_partitions(op):
+    def work(nl, nisa, x, r, i, j, mask):
+        r[...] = nisa.tensor_partition_reduce(OPERATORS[op], x[i, j], mask=mask)
+
+    np.testing.assert_allclose(under_the_mask((1, 8), work), reduced(op, X, 0, LET), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name,op", [("sum", "add"), ("max", "maximum"), ("min", "minimum"), ("prod", "multiply")])
+@pytest.mark.parametrize("axis", [0, 1, (0, 1)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_reductions_of_the_language(name, op, axis, sign):
+    """Of numbers of one sign, a zero in the place of what is left out would show."""
+    x = sign * (np.abs(X) + 0.5)
+    wanted = reduced(op, x, axis, LET)
+
+    def kernel(nl, nisa, x):
+        result = nl.full(wanted.shape, -9.0, dtype=nl.float32, buffer=nl.sbuf)
+        i, j = nl.arange(4)[:, None], nl.arange(8)[None, :]
+        result[...] = getattr(nl, name)(nl.load(x)[i, j], axis=axis, mask=(i < 3) & (j < 5))
+        return result
+
+    np.testing.assert_allclose(ran(kernel, x), wanted, rtol=1e-5)
+
+
+def test_statistics():
+    """bn_stats of what each row's mask lets through; in the shapes of triangles, rows differ."""
+    def kernel(nl, nisa, x):
+        i, j = nl.arange(4)[:, None], nl.arange(8)[None, :]
+        return nisa.bn_aggr(nisa.bn_stats(nl.load(x)[i, j], mask=(j <= i + 1)))
+
+    got = ran(kernel, X)
+    for i in range(4):
+        np.testing.assert_allclose(got[i], [X[i, :i + 2].mean(), X[i, :i + 2].var()], rtol=1e-4)
+
+
+@pytest.mark.parametrize("axis", [0, 1, (0, 1)])
+def test_means_and_variances(axis):
+    def kernel(of):
+        def f(nl, nisa, x):
+            i, j = nl.arange(4)[:, None], nl.arange(8)[None, :]
+            return nl.copy(getattr(nl, of)(nl.load(x)[i, j], axis=axis, mask=(i < 3) & (j < 5), keepdims=True))
+        return f
+
+    part = X[:3, :5]
+    for of in ("mean", "var"):
+        got = ran(kernel(of), X)
+        wanted = getattr(part, of)(axis=axis, keepdims=True)
+        np.testing.assert_allclose(got[:3, :5] if np.ndim(axis) == 0 else got, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_a_mean_of_different_numbers():
+    def kernel(nl, nisa, x):
+        i, j = nl.arange(4)[:, None], nl.arange(8)[None, :]
+        return nl.mean(nl.load(x)[i, j], axis=1, mask=(j <= i))
+
+    with pytest.raises(nki_ours.NkiError, match="lets 1 to 4 elements into each result; expected as many into all"):
+        ran(kernel, X)

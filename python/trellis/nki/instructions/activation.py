@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from trellis.nki.instructions.emit import S, V, emit, instruction, operand, refuse, scalar_attribute, session
+from trellis.nki.instructions.masks import masked, results_of
 from trellis.nki.instructions.operators import TIMED_AS, alu, apply, evaluate, function_name, name_of, reduce
 from trellis.nki.tensors.tensor import NkiTensor
 
@@ -15,22 +16,30 @@ def command_of(cmd: Any) -> str:
     return "idle" if cmd is None else name_of(cmd)
 
 
-def accumulate(engine: str, command: str, op: str, values: Any, initial: Any = None) -> Any:
-    """What an engine's accumulators hold after a reduction of each row; None where the command leaves them alone."""
+def accumulate(engine: str, command: str, op: str, values: Any, initial: Any, result: Any,
+               negate: bool = False) -> None:
+    """Reduces each row into an engine's accumulators, as the command says, and stores what they hold. Those of rows of
+    which a mask lets nothing through stay as they are."""
     if command == "idle":
-        return None
+        return
     kept = session().accumulators
     if command == "reset":
         kept.pop(engine, None)
-        return None
-    total = reduce(op, values.reshape(values.shape[0], -1), (1,))
+        return
+    rows = values.shape[0]
+    total = reduce(op, masked(values, op).reshape(rows, -1), (1,))
     if command == "reduce" and engine in kept:
         total = apply(op, kept[engine], total)
     elif command == "load_reduce" and initial is not None:
         first = initial.f32() if isinstance(initial, NkiTensor) else np.float32(initial)
         total = apply(op, np.reshape(first, (-1, 1)) if np.ndim(first) else first, total)
+    free = tuple(range(1, values.ndim))
+    some = results_of(values.shape, free, (rows, 1))
+    if some is not None and engine in kept and kept[engine].shape == total.shape:
+        total = np.where(some, total, kept[engine])
     kept[engine] = total
-    return total
+    if result is not None:
+        result.write(-total if negate else total, results_of(values.shape, free, result.shape))
 
 
 def _scaled(data: Any, scale: Any, bias: Any) -> Any:
@@ -61,9 +70,7 @@ def activation(dst: Any, op: Any, data: Any, bias: Any = None, scale: Any = 1.0,
     if s.compute:
         values = evaluate(word, _scaled(data, scale, bias))
         dst.write(values)
-        total = accumulate("scalar", command, reducer, values)
-        if reduce_res is not None and total is not None:
-            reduce_res.write(total)
+        accumulate("scalar", command, reducer, values, None, reduce_res)
     attributes: dict[str, Any] = {"func": TIMED_AS.get(word, word), **scalar_attribute("scale", scale)}
     if bias is not None:
         attributes |= scalar_attribute("bias", bias)
@@ -95,9 +102,7 @@ def activate2(dst: Any, op: Any, data: Any, imm0: Any, imm1: Any, op0: Any, op1:
         else:
             x = evaluate(word, x)
         dst.write(x)
-        total = accumulate("scalar", command, "add" if reduce_op is None else alu(reduce_op), x)
-        if reduce_res is not None and total is not None:
-            reduce_res.write(total)
+        accumulate("scalar", command, "add" if reduce_op is None else alu(reduce_op), x, None, reduce_res)
     attributes = {"func": TIMED_AS.get(word, word), "op": first, "op1": second, **scalar_attribute("value", imm0),
                   **scalar_attribute("value1", imm1)}
     return _record("activate2", "activate2", dst, (data, imm0, imm1), reduce_res, attributes)
@@ -113,8 +118,6 @@ def exponential(dst: Any, src: Any, max_value: Any = 0.0, reduce_res: Any = None
         x = src.f32()
         values = np.exp(x - operand(max_value, x))
         dst.write(values)
-        total = accumulate("vector", command, "add", values, reduce_init)
-        if reduce_res is not None and total is not None:
-            reduce_res.write(total)
+        accumulate("vector", command, "add", values, reduce_init, reduce_res)
     return _record("exponential", "exponential", dst, (src, max_value), reduce_res,
                    {**scalar_attribute("value", max_value), "reduce_cmd": command}, (V,))

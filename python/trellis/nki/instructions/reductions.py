@@ -7,26 +7,19 @@ import numpy as np
 from trellis.nki.instructions.activation import accumulate, command_of
 from trellis.nki.instructions.elementwise import scalar_attributes, scalar_steps, together
 from trellis.nki.instructions.emit import G, V, emit, instruction, operand, refuse, scalar_attribute, session
+from trellis.nki.instructions.masks import let_in, masked, results_of
 from trellis.nki.instructions.operators import ALU, alu, apply, reduce
-from trellis.nki.tensors.tensor import NkiTensor, broadcasts
+from trellis.nki.tensors.tensor import NkiTensor
 
-__all__ = ["axes_of", "masked", "tensor_partition_reduce", "tensor_reduce"]
+__all__ = ["axes_of", "tensor_partition_reduce", "tensor_reduce"]
 
-NEUTRAL = {"add": 0.0, "max": -np.inf, "min": np.inf, "multiply": 1.0}
-STARTS = NEUTRAL | {"subtract": 0.0}  # what a scan combines its first element with
+# What a scan combines its first element with.
+STARTS = {"add": 0.0, "subtract": 0.0, "multiply": 1.0, "max": -np.inf, "min": np.inf}
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     given = (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
     return tuple(sorted(int(a) % ndim for a in given))
-
-
-def masked(values: Any, op: str) -> Any:
-    """Values without what the running instruction's mask leaves out."""
-    mask = session().mask
-    if mask is None or not broadcasts(mask, values.shape):
-        return values
-    return np.where(mask, values, np.float32(NEUTRAL.get(op, 0.0)))
 
 
 @instruction("tensor_reduce")
@@ -40,29 +33,18 @@ def tensor_reduce(dst: Any, op: Any, data: Any, axis: Any, negate: bool = False,
     if session().compute:
         values = data.read() if word in ("bitwise_and", "bitwise_or", "bitwise_xor") else data.f32()
         total = reduce(word, masked(values, word), axes)
-        whole = session().mask
-        session().mask = _row_mask(whole, dst, axes)
-        dst.write(-total if negate else total)
-        session().mask = whole
+        dst.write(-total if negate else total, results_of(data.shape, axes, dst.shape))
     attributes: dict[str, Any] = {"op": word, "axis": len(axes)}
     if negate:
         attributes["negate"] = 1
     return emit("tensor_reduce", (dst,), (data,), allowed=(V,), name="tensor_reduce", attributes=attributes)
 
 
-def _row_mask(mask: Any, dst: Any, axes: tuple[int, ...]) -> Any:
-    """The mask of a reduction's result: rows of which anything was let through."""
-    if mask is None:
-        return None
-    kept = mask.any(axis=tuple(a for a in axes if a < mask.ndim), keepdims=True)
-    return kept if broadcasts(kept, dst.shape) else None
-
-
 @instruction("tensor_partition_reduce")
 def tensor_partition_reduce(dst: Any, op: Any, data: Any, name: Any = None) -> Any:
     word = alu(op)
     if session().compute:
-        dst.write(reduce(word, data.f32(), (0,)))
+        dst.write(reduce(word, masked(data.f32(), word), (0,)), results_of(data.shape, (0,), dst.shape))
     return emit("tensor_partition_reduce", (dst,), (data,), allowed=(G,), name="tensor_partition_reduce",
                 attributes={"op": word})
 
@@ -77,9 +59,7 @@ def tensor_scalar_reduce(dst: Any, data: Any, op0: Any, operand0: Any, reduce_op
         values = scalar_steps(data, first, operand0, reverse0, None, None, False).astype(np.float32)
         if dst is not None:
             dst.write(values)
-        total = accumulate("vector", command, reducer, masked(values, reducer), reduce_init)
-        if reduce_res is not None and total is not None:
-            reduce_res.write(-total if reduce_res_negate else total)
+        accumulate("vector", command, reducer, values, reduce_init, reduce_res, reduce_res_negate)
     attributes = scalar_attributes(first, operand0, reverse0, None, None, False)
     attributes |= {"reduce": reducer, "reduce_cmd": command}
     return emit("tensor_scalar_reduce", (dst, reduce_res), (data, operand0), allowed=(V,), name="tensor_scalar_reduce",
@@ -111,10 +91,8 @@ def tensor_scalar_cumulative(dst: Any, src: Any, op0: Any, op1: Any, imm0: Any, 
             start = imm1.f32().reshape(-1) if isinstance(imm1, NkiTensor) else np.float32(imm1)
         elif command == "reduce" and "vector" in s.accumulators:
             start = s.accumulators["vector"].reshape(-1)
-        flat, mask = x.reshape(x.shape[0], -1), None
-        if s.mask is not None and broadcasts(s.mask, x.shape):
-            mask = np.broadcast_to(s.mask, x.shape).reshape(flat.shape)
-        total = cumulated(second, flat, start, mask)
+        flat, mask = x.reshape(x.shape[0], -1), let_in(x.shape)
+        total = cumulated(second, flat, start, None if mask is None else mask.reshape(flat.shape))
         s.accumulators["vector"] = total[:, -1:]
         dst.write(total.reshape(x.shape))
     attributes = {"op": first, "op1": second, "reduce_cmd": command, **scalar_attribute("value", imm0),
@@ -153,20 +131,30 @@ def tensor_tensor_scan(dst: Any, data0: Any, data1: Any, initial: Any, op0: Any,
                 attributes=attributes)
 
 
+def _moments(x: Any, keep: Any) -> Any:
+    """The number of elements that each row keeps, their mean, and their variance times their number."""
+    out = np.zeros((len(x), 3), np.float32)
+    n = keep.sum(axis=1)
+    if keep.size and keep.all():
+        return np.stack([n, x.mean(axis=1), x.var(axis=1) * n], axis=1)
+    some = n > 0
+    if some.any():
+        x, keep, n = x[some], keep[some], n[some]
+        out[some] = np.stack([n, x.mean(axis=1, where=keep), x.var(axis=1, where=keep) * n], axis=1)
+    return out
+
+
 @instruction("bn_stats")
 def bn_stats(dst: Any, data: Any, name: Any = None) -> Any:
     if data.size // data.shape[0] > 512:
         raise refuse(f"bn_stats of {data!r}; expected at most 512 elements a partition (tile_size.bn_stats_fmax)")
     if session().compute:
-        x = data.f32().reshape(data.shape[0], -1)
+        x, mask = data.f32().reshape(data.shape[0], -1), let_in(data.shape)
+        keep = np.ones(x.shape, bool) if mask is None else mask.reshape(x.shape)
         out = np.zeros((x.shape[0], 6), np.float32)
         for k in (0, 1):
-            part = x[:, k::2]
-            n = part.shape[1]
-            if n:
-                mean = part.mean(axis=1)
-                out[:, 3 * k:3 * k + 3] = np.stack([np.full_like(mean, n), mean, part.var(axis=1) * n], axis=1)
-        dst.write(out)
+            out[:, 3 * k:3 * k + 3] = _moments(x[:, k::2], keep[:, k::2])
+        dst.write(out, results_of(data.shape, tuple(range(1, data.ndim)), (x.shape[0], 1)))
     return emit("bn_stats", (dst,), (data,), allowed=(V,), name="bn_stats")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from trellis.nki.instructions.emit import G, V, emit, instruction, refuse, session
-from trellis.nki.instructions.reductions import masked
+from trellis.nki.instructions.masks import masked, results_of
 from trellis.nki.tensors.types import F32
 
 __all__ = ["nc_n_gather"]
@@ -26,16 +26,13 @@ def max8(dst: Any, src: Any, name: Any = None) -> Any:
     if session().compute:
         values = masked(src.f32(), "max").reshape(src.shape[0], -1)
         largest = np.partition(values, count - 8, axis=1)[:, -8:]
-        _unmasked(dst, -np.sort(-largest, axis=1))
+        dst.write(-np.sort(-largest, axis=1), _rows_of(src))
     return emit("max8", (dst,), (src,), allowed=(V,), name="max8")
 
 
-def _unmasked(dst: Any, values: Any) -> None:
-    """Stores what the mask, which is of the input, does not concern."""
-    s = session()
-    mask, s.mask = s.mask, None
-    dst.write(values)
-    s.mask = mask
+def _rows_of(t: Any) -> Any:
+    """Rows of which the mask, which is of the operand, lets anything through."""
+    return results_of(t.shape, tuple(range(1, t.ndim)), (t.shape[0], 1))
 
 
 def places_of(data: Any, vals: Any, ascending: bool) -> Any:
@@ -54,7 +51,8 @@ def places_of(data: Any, vals: Any, ascending: bool) -> Any:
 @instruction("nc_find_index8")
 def nc_find_index8(dst: Any, data: Any, vals: Any, name: Any = None) -> Any:
     if session().compute:
-        _unmasked(dst, places_of(masked(data.f32(), "max").reshape(data.shape[0], -1), _rows(vals), True))
+        places = places_of(masked(data.f32(), "max").reshape(data.shape[0], -1), _rows(vals), True)
+        dst.write(places, _rows_of(data))
     return emit("nc_find_index8", (dst,), (data, vals), allowed=(V,), name="nc_find_index8")
 
 
@@ -70,7 +68,7 @@ def nc_match_replace8(dst: Any, data: Any, vals: Any, imm: Any, dst_idx: Any = N
             out[row, found] = np.float32(imm)
         dst.write(out.reshape(data.shape) if out.size == data.size else out)
         if dst_idx is not None:
-            _unmasked(dst_idx, places)
+            dst_idx.write(places, _rows_of(data))
     return emit("nc_match_replace8", (dst, dst_idx), (data, vals), allowed=(V,), name="nc_match_replace8",
                 attributes={"value": float(imm)})
 

@@ -79,9 +79,7 @@ def range_select(dst: Any, on_true_tile: Any, comp_op0: Any, comp_op1: Any, boun
         keep = apply(first, place, operand(bound0, x)) & apply(second, place, operand(bound1, x))
         out = np.where(keep, x, np.finfo(np.float32).min if on_false_value is None else np.float32(on_false_value))
         dst.write(out)
-        total = accumulate("vector", command, alu(reduce_op), out)
-        if reduce_res is not None and total is not None:
-            reduce_res.write(total)
+        accumulate("vector", command, alu(reduce_op), out, None, reduce_res)
     start = {} if isinstance(range_start, NkiTensor) else {"start": number(range_start)}
     attributes = {"cmp": first, "cmp1": second, "reduce_cmd": command} | start
     return emit("range_select", (dst, reduce_res), (on_true_tile, bound0, bound1), allowed=(V,), name="range_select",
@@ -98,9 +96,7 @@ def select_reduce(dst: Any, predicate: Any, on_true: Any, on_false: Any, reduce_
         values, keep = together(values, ~keep if reverse_pred else keep)
         out = np.where(keep, values, operand(on_false, values))
         dst.write(out)
-        total = accumulate("vector", command, alu(reduce_op), out)
-        if reduce_res is not None and total is not None:
-            reduce_res.write(total)
+        accumulate("vector", command, alu(reduce_op), out, None, reduce_res)
     attributes = {"reduce_cmd": command, **scalar_attribute("value", on_false)}
     if reverse_pred:
         attributes["reverse"] = 1

@@ -9,6 +9,7 @@ import numpy as np
 from trellis.nki.instructions.dma import check_inside, record_copy
 from trellis.nki.instructions.elementwise import memset, tensor_copy
 from trellis.nki.instructions.emit import G, V, emit, refuse, session
+from trellis.nki.instructions.masks import made_of
 from trellis.nki.instructions.operators import alu
 from trellis.nki.instructions.products import nc_matmul, nc_transpose
 from trellis.nki.instructions.reductions import axes_of, tensor_partition_reduce, tensor_reduce
@@ -17,7 +18,7 @@ from trellis.nki.language.arithmetic import binary, finish, spread, unary
 from trellis.nki.language.indices import mask_of
 from trellis.nki.rules.chips import PARTITIONS
 from trellis.nki.tensors.indexing import under
-from trellis.nki.tensors.tensor import NkiTensor
+from trellis.nki.tensors.tensor import NkiTensor, broadcasts
 from trellis.nki.tensors.types import F32, to_dtype
 
 __all__ = ["function", "LANGUAGE", "load"]
@@ -77,8 +78,8 @@ def _reduced(op: str, x: Any, axis: Any, dtype: Any, mask: Any, keepdims: bool) 
     if len(kept) < 2:
         kept = [x.shape[0] if 0 not in axes else 1, 1]
     dst = fresh(tuple(1 if d == 0 and 0 in axes else n for d, n in enumerate(kept)), to_dtype(dtype) if dtype else x.dtype)
-    s.mask = mask_of(mask)
     free = tuple(a for a in axes if a != 0)
+    s.mask = let = mask_of(mask)
     try:
         if 0 not in axes:
             made = tensor_reduce(dst, op, x, free)
@@ -87,10 +88,11 @@ def _reduced(op: str, x: Any, axis: Any, dtype: Any, mask: Any, keepdims: bool) 
             if free:
                 part = fresh((x.shape[0], *(1 if d in free else n for d, n in enumerate(x.shape) if d)), F32)
                 tensor_reduce(part, op, x, free)
+                s.mask = made_of(let, x.shape, free, part.shape)
             made = tensor_partition_reduce(dst, op, part)
     finally:
         s.mask = None
-    return finish(dst, made)
+    return finish(dst, made, made_of(let, x.shape, axes, dst.shape))
 
 
 def _reduction(name: str, op: str) -> None:
@@ -104,15 +106,23 @@ for _name, _op in {"sum": "add", "max": "max", "min": "min", "prod": "multiply",
     _reduction(_name, _op)
 
 
-def _count(x: Any, axis: Any) -> int:
-    return int(prod(x.shape[a] for a in axes_of(axis, x.ndim)))
+def _count(x: Any, axis: Any, mask: Any) -> int:
+    """The number of elements that are reduced to one."""
+    axes, let = axes_of(axis, x.ndim), mask_of(mask)
+    if let is None or not broadcasts(let, x.shape):
+        return int(prod(x.shape[a] for a in axes))
+    counts = set(np.broadcast_to(let, x.shape).sum(axis=axes).reshape(-1).tolist()) - {0}
+    if len(counts) > 1:
+        raise refuse(f"mean of {x!r} under a mask that lets {min(counts)} to {max(counts)} elements into each result; "
+                     f"expected as many into all")
+    return int(max(counts, default=1))
 
 
 @function("mean")
 def mean(x: Any, axis: Any, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any) -> Any:
     """tensor_reduce, tensor_scalar."""
     total = _reduced("add", x, axis, F32, mask, keepdims)
-    return binary("multiply", total, 1.0 / _count(x, axis), dtype or x.dtype)
+    return binary("multiply", total, 1.0 / _count(x, axis, mask), dtype or x.dtype)
 
 
 @function("var")

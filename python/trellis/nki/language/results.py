@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from trellis.nki.instructions.emit import IMPLEMENTATIONS
+from trellis.nki.instructions.masks import made_of
 from trellis.nki.instructions.operators import name_of
 from trellis.nki.instructions.reductions import axes_of
 from trellis.nki.kernels.allocation import fresh
@@ -87,6 +88,14 @@ SHAPES: dict[str, Callable[[dict[str, Any]], Shape]] = {
     "sequence_bounds": lambda a: ((a["segment_ids"].shape[0], 2, a["segment_ids"].shape[-1]),
                                   a["segment_ids"].dtype, "sbuf"),
 }  # fmt: skip
+# Instructions whose results are not of their operand's places: the operand, and the axes that they reduce.
+REDUCED: dict[str, Callable[[dict[str, Any]], tuple[Any, tuple[int, ...]]]] = {
+    "bn_stats": lambda a: (a["data"], tuple(range(1, a["data"].ndim))),
+    "max8": lambda a: (a["src"], tuple(range(1, a["src"].ndim))),
+    "nc_find_index8": lambda a: (a["data"], tuple(range(1, a["data"].ndim))),
+    "tensor_partition_reduce": lambda a: (a["data"], (0,)),
+    "tensor_reduce": lambda a: (a["data"], axes_of(a["axis"], a["data"].ndim)),
+}  # fmt: skip
 DROPPED = {"memset": ("shape", "dtype"), "iota": ("dtype",)}
 
 
@@ -120,8 +129,16 @@ def returning(name: str) -> Callable[..., Any]:
             made = work(result, **given)
         finally:
             s.mask = None
-        return finish(result, made, mask) if dst is None else result
+        return finish(result, made, _mask_of_result(name, mask, given, result.shape)) if dst is None else result
 
     return call
+
+
+def _mask_of_result(name: str, mask: Any, given: dict[str, Any], shape: tuple[int, ...]) -> Any:
+    if mask is None or name not in REDUCED:
+        return mask
+    operand, axes = REDUCED[name](given)
+    kept = made_of(mask, operand.shape, axes, shape)
+    return kept if kept is not None or 0 in axes else made_of(mask, operand.shape, axes, (shape[0], 1))
 
 
