@@ -251,15 +251,15 @@ bool Communicator::State::move(bool alone, bool& moved) {
       return false;
     }
     if (!alone) return false;
-    this->idle(idle++);
+    this->idle(idle++, longest_idle);
   }
   moved = true;
   close();
   return true;
 }
 
-void Communicator::State::idle(std::uint32_t times) {
-  executor.idle(times);
+void Communicator::State::idle(std::uint32_t times, std::chrono::microseconds most) {
+  executor.idle(times, most);
   answer_dumps(&executor);
 }
 

@@ -38,8 +38,8 @@ struct Communicator::State : DumpsOnSignal {
   // `moved` is set when something happened.
   bool move(bool alone, bool& moved);
   bool agrees_first() const { return agreement_.needed(); }
-  void open_agreement(const Call&, bool supplied);  // before the call itself is opened
-  void idle(std::uint32_t times);                   // number of calls in a row in which nothing moved
+  void open_agreement(const Call&, bool supplied);                 // before the call itself is opened
+  void idle(std::uint32_t times, std::chrono::microseconds most);  // see Executor::idle()
   // Ends the communicator and its open operation. Returns what to throw.
   std::exception_ptr fail_open(const std::exception_ptr&, bool elsewhere = false);
   void abort();   // from any thread

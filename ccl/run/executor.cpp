@@ -103,8 +103,8 @@ bool Executor::move() {
   return moved;
 }
 
-void Executor::idle(std::uint32_t times) {
-  if (transport_.wait(times)) look_around();
+void Executor::idle(std::uint32_t times, std::chrono::microseconds most) {
+  if (transport_.wait(times, most)) look_around();
 }
 
 void Executor::end() {

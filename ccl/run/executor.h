@@ -1,6 +1,7 @@
 // Executor: runs a rank's compiled program on real memory, over a transport, until it ends or fails with a clear error.
 #pragma once
 
+#include <chrono>
 #include <vector>
 
 #include "ccl/failure/family.h"
@@ -12,6 +13,9 @@
 #include "ccl/transports/transport.h"
 
 namespace trellis::ccl {
+
+// How long a thread sleeps that waits for one communicator (transports have shorter limits), and for one of several.
+inline constexpr std::chrono::microseconds longest_idle = std::chrono::seconds(1), brief_idle{200};
 
 class Executor {
  public:
@@ -26,7 +30,8 @@ class Executor {
   void begin(const BoundProgram&);
   bool move();  // true when something happened
   bool done() const { return left_ == 0 && ready_.empty() && native_ == nullptr; }
-  void idle(std::uint32_t times);  // number of calls in a row in which nothing moved
+  // times: calls in a row in which nothing moved; most: how long it may sleep.
+  void idle(std::uint32_t times, std::chrono::microseconds most);
   void end();
   std::vector<Pending> pending() const;  // the messages that it waits for
 

@@ -94,7 +94,7 @@ void run_strands(std::span<S> strands) {
       }
       // Each communicator has its own doorbell, so with several, sleep only briefly on each in turn.
       moving = &strands[idle % left];
-      moving->state->idle(idle);
+      moving->state->idle(static_cast<std::uint32_t>(idle / left), left == 1 ? longest_idle : brief_idle);
       ++idle;
     }
   } catch (...) {

@@ -5,6 +5,7 @@
 // no progress without credit; one that registers memory does so in expose() or by itself.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -38,8 +39,8 @@ class Lanes {
   virtual Receiver& receiver(Rank from, int lane) = 0;
 
   // Backs off, longer as `idle` grows: the number of calls since something happened. Wakes when a message arrives or
-  // room appears. True when it is time to check whether all ranks are well.
-  virtual bool wait(std::uint32_t idle) = 0;
+  // room appears, or after `most`. True when it is time to check whether all ranks are well.
+  virtual bool wait(std::uint32_t idle, std::chrono::microseconds most) = 0;
   // Counts what has arrived here and, as far as is known, at others over slow links. It increases while data move, even
   // if no end of a lane can go on.
   virtual std::uint64_t arrivals() const { return 0; }

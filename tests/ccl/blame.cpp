@@ -127,8 +127,8 @@ TEST(Blame, WhoWaitsLooksAroundHoweverLongEachTurnTakes) {
   mine->receiver(1, 0);
   constexpr std::uint32_t spins = 1000, turns = 50;  // more than it spins, and few of those that it yields
   std::uint32_t turn = 0;
-  while (turn < spins && !mine->wait(turn)) ++turn;
-  while (turn < spins + turns && !mine->wait(turn++)) std::this_thread::sleep_for(2ms);
+  while (turn < spins && !mine->wait(turn, 10ms)) ++turn;
+  while (turn < spins + turns && !mine->wait(turn++, 10ms)) std::this_thread::sleep_for(2ms);
   EXPECT_LT(turn, spins + turns);
 }
 

@@ -128,7 +128,7 @@ class Hybrid : public Transport {
     if (!end) end = std::make_unique<NearReceiver>(host_->receiver(local(from), lane), from, who(*this, from));
     return *end;
   }
-  bool wait(std::uint32_t idle) override;
+  bool wait(std::uint32_t idle, std::chrono::microseconds most) override;
   std::uint64_t arrivals() const override { return fabric_->arrivals(); }
   bool could_advance() const override { return fabric_->could_advance() || (host_ && host_->could_advance()); }
   std::optional<std::uint32_t> unread(Rank from, int lane) const override {
@@ -180,13 +180,13 @@ class Hybrid : public Transport {
   Deadline last_check_ = {};
 };
 
-bool Hybrid::wait(std::uint32_t idle) {
+bool Hybrid::wait(std::uint32_t idle, std::chrono::microseconds most) {
   if (idle < spins_) return false;
   if (yielding_.goes_on(idle - spins_, Clock::now())) {
     sched_yield();
     return false;
   }
-  fabric_->sleep(host_ == nullptr ? 1000us : 200us);
+  fabric_->sleep(std::min(most, host_ == nullptr ? 1000us : 200us));
   const Deadline now = Clock::now();
   if (now - last_check_ < between_checks) return false;
   last_check_ = now;

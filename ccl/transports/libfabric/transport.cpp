@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint32_t spins = 50;  // of a rank with a core to itself, before it yields
 constexpr std::uint32_t posts_yields = 20;
-constexpr auto longest_sleep = 1ms;
+constexpr std::chrono::microseconds longest_sleep = 1ms;
 constexpr auto between_checks = 10ms;
 constexpr auto between_asks = 40ms;
 constexpr auto longest_goodbye = 5s, longest_goodbye_after_failure = 1s;
@@ -121,13 +121,13 @@ Receiver& FabricTransport::receiver(Rank from, int lane) {
   return data_->ends().receiver(from, lane);
 }
 
-bool FabricTransport::wait(std::uint32_t idle) {
+bool FabricTransport::wait(std::uint32_t idle, std::chrono::microseconds most) {
   if (idle < spins_) return false;  // lane ends poll
   if (yielding_.goes_on(idle - spins_, Clock::now())) {
     sched_yield();
     return false;
   }
-  sleep(longest_sleep);
+  sleep(std::min(most, longest_sleep));
   const Deadline now = Clock::now();
   if (now - last_check_ < between_checks) return false;
   last_check_ = now;

@@ -25,7 +25,7 @@ class FabricTransport : public Transport {
   std::size_t readable(const void*, std::size_t bytes, std::size_t) override { return bytes; }
   Sender& sender(Rank to, int lane) override;
   Receiver& receiver(Rank from, int lane) override;
-  bool wait(std::uint32_t idle) override;
+  bool wait(std::uint32_t idle, std::chrono::microseconds most) override;
   std::uint64_t arrivals() const override;
   bool could_advance() const override;
   std::optional<std::uint32_t> unread(Rank from, int lane) const override;

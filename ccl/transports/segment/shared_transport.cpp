@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto nap = 10ms;
+constexpr std::chrono::microseconds nap = 10ms;
 // Far more than all yields take, unless other programs keep the cores busy: then each yield lasts as long as all their
 // turns.
 constexpr auto longest_yielding = 20ms;
@@ -93,7 +93,7 @@ Receiver& SharedTransport::receiver(Rank from, int lane) {
   return *end;
 }
 
-bool SharedTransport::wait(std::uint32_t idle) {
+bool SharedTransport::wait(std::uint32_t idle, std::chrono::microseconds most) {
   if (idle < patience_.spins) {
     for (int i = 0; i < looks && !could_advance(); ++i)
       if (idle >= eager) relax();
@@ -103,7 +103,7 @@ bool SharedTransport::wait(std::uint32_t idle) {
     sched_yield();
     return false;
   }
-  segment_.area(rank_).bell.sleep(nap, [&] { return !could_advance() && !over(); });
+  segment_.area(rank_).bell.sleep(std::min(most, nap), [&] { return !could_advance() && !over(); });
   return true;
 }
 

@@ -59,7 +59,7 @@ class SharedTransport : public Transport {
   }
   Sender& sender(Rank to, int lane) override;
   Receiver& receiver(Rank from, int lane) override;
-  bool wait(std::uint32_t idle) override;
+  bool wait(std::uint32_t idle, std::chrono::microseconds most) override;
   bool could_advance() const override;
   std::optional<std::uint32_t> unread(Rank from, int lane) const override;
   void show(const Activity&) override;
