@@ -175,7 +175,7 @@ class Search {
     }
     for (std::size_t c = 0; c < job_.communicators.size(); ++c)
       for (Rank r = 0; r < job_.communicators[c].ranks; ++r)
-        if (waits_.at({c, r}).process() == first->process) return ended({c, r}, furthest(c));
+        if (job_.launched({c, r}, waits_.at({c, r}).process()) == first) return ended({c, r}, furthest(c));
     return fmt::format("rank {}'s process {}", first->rank, first->end);
   }
 
@@ -262,7 +262,7 @@ class Search {
   // Describes a process that has ended or stopped or does not answer, and the operation that needed it.
   std::string ended(Node n, const DumpedEntry& needed) const {
     const RankEvidence& p = waits_.at(n);
-    const LaunchedRank* l = job_.launched(p.process());
+    const LaunchedRank* l = job_.launched(n, p.process());
     const bool at_work = p.last.under_way;
     std::string text = words_.ranks({n});
     if (p.stopped())

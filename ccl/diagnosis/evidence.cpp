@@ -137,11 +137,42 @@ std::int64_t JobEvidence::moment_ns() const {
   return last;
 }
 
-const LaunchedRank* JobEvidence::launched(std::int64_t process) const {
+// Goes from child to parent, as far as parents are known.
+Node JobEvidence::origin(Node n) const {
+  for (std::size_t steps = 0; steps < communicators.size(); ++steps) {
+    const Members& m = communicators[n.communicator];
+    const auto parent = std::ranges::find(communicators, m.parent, &Members::communicator);
+    if (m.parent.empty() || m.in_parent.empty() || parent == communicators.end()) break;
+    const Rank there = m.in_parent[static_cast<std::size_t>(n.rank)];
+    if (there >= parent->ranks) break;
+    n = {static_cast<std::size_t>(parent - communicators.begin()), there};
+  }
+  return n;
+}
+
+// Containers have ids of their own, so that those of a job's hosts are often the same.
+bool JobEvidence::repeats(std::int64_t process) const {
+  std::ptrdiff_t launched = 0;
+  for (const LaunchRecord& record : launches)
+    launched += std::ranges::count(record.ranks, process, &LaunchedRank::process);
+  std::set<std::string> identities;
+  for (const Members& m : communicators)
+    for (const auto& [rank, d] : m.dumps)
+      if (d.process == process && !d.process_identity.empty()) identities.insert(d.process_identity);
+  return launched > 1 || identities.size() > 1;
+}
+
+// Where ids repeat, the rank decides, if the communicator has all ranks of the launch.
+const LaunchedRank* JobEvidence::launched(Node n, std::int64_t process) const {
   if (process == 0) return nullptr;
+  const bool by_rank = repeats(process);
+  const Node top = origin(n);
+  std::size_t all = 0;
+  for (const LaunchRecord& record : launches) all += record.ranks.size();
+  if (by_rank && all != static_cast<std::size_t>(communicators[top.communicator].ranks)) return nullptr;
   for (const LaunchRecord& record : launches)
     for (const LaunchedRank& r : record.ranks)
-      if (r.process == process) return &r;
+      if (r.process == process && (!by_rank || r.rank == top.rank)) return &r;
   return nullptr;
 }
 

@@ -2,6 +2,7 @@
 // these.
 #pragma once
 
+#include <compare>
 #include <map>
 #include <string>
 #include <vector>
@@ -41,12 +42,23 @@ struct Members {
   std::uint64_t furthest_operation() const;
 };
 
+// One rank of one of a job's communicators.
+struct Node {
+  std::size_t communicator = 0;
+  Rank rank = 0;
+  auto operator<=>(const Node&) const = default;
+};
+
 struct JobEvidence {
   std::vector<Members> communicators = {};  // by moment
   std::vector<LaunchRecord> launches = {};  // by node
   std::int64_t moment_ns() const;           // the latest of its communicators and launch records
-  // The launch record of how that process ended; null: it did not end, or there is no record.
-  const LaunchedRank* launched(std::int64_t process) const;
+  Node origin(Node) const;                  // the same rank in the communicator from which this one was split, at last
+  // Whether processes on several hosts have this id.
+  bool repeats(std::int64_t process) const;
+  // The launch record of the node's process; null: there is none, or it can't be told from that of another process with
+  // the same id.
+  const LaunchedRank* launched(Node, std::int64_t process) const;
   const LaunchedRank* launched_as(Rank) const;
   const LaunchedRank* first_failed() const;  // of all nodes; null: none failed without being told to end
 };

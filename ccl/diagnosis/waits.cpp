@@ -25,11 +25,16 @@ void end_as(RankEvidence& p, const LaunchedRank& launched) {
 }
 
 // Whether any dump saw the process stopped. Ranks on its own host, also of other communicators, know more than others.
-bool seen_stopped(const JobEvidence& job, std::int64_t process) {
-  const auto is_it = [&](const SeenRank& s) { return s.process == process && s.standing == Standing::stopped; };
-  return std::ranges::any_of(job.communicators, [&](const Members& m) {
-    return std::ranges::any_of(m.dumps, [&](const auto& one) { return std::ranges::any_of(one.second.seen, is_it); });
-  });
+bool seen_stopped(const JobEvidence& job, Node n, std::int64_t process) {
+  const bool by_rank = job.repeats(process);
+  const auto stands = [&](const SeenRank& s) { return s.process == process && s.standing == Standing::stopped; };
+  for (Node other{}; other.communicator < job.communicators.size(); ++other.communicator)
+    for (const auto& [witness, dump] : job.communicators[other.communicator].dumps)
+      for (std::size_t r = 0; r < dump.seen.size(); ++r) {
+        other.rank = static_cast<Rank>(r);
+        if (stands(dump.seen[r]) && (!by_rank || job.origin(other) == job.origin(n))) return true;
+      }
+  return false;
 }
 
 }  // namespace
@@ -37,12 +42,14 @@ bool seen_stopped(const JobEvidence& job, std::int64_t process) {
 Waits::Waits(const JobEvidence& job) : job_(job) {
   for (const Members& m : job.communicators) places_.push_back(m.places());
   const LaunchedRank* const first = job.first_failed();
-  for (std::vector<RankEvidence>& all : places_)
-    for (RankEvidence& p : all)
-      if (first != nullptr && p.own == nullptr && p.known() && p.process() == first->process)
+  for (Node n{}; n.communicator < places_.size(); ++n.communicator)
+    for (n.rank = 0; n.rank < job.communicators[n.communicator].ranks; ++n.rank) {
+      RankEvidence& p = places_[n.communicator][static_cast<std::size_t>(n.rank)];
+      if (first != nullptr && p.own == nullptr && p.known() && job.launched(n, p.process()) == first)
         end_as(p, *first);
-      else if (p.silent() && seen_stopped(job, p.process()))
+      else if (p.silent() && seen_stopped(job, n, p.process()))
         p.standing = Standing::stopped;
+    }
 }
 
 std::vector<Node> Waits::waiting() const {

@@ -1,19 +1,11 @@
 // Wait-for graph of a job: which rank waits for which, across communicators.
 #pragma once
 
-#include <compare>
 #include <vector>
 
 #include "ccl/diagnosis/evidence.h"
 
 namespace trellis::ccl {
-
-// One rank of one of a job's communicators.
-struct Node {
-  std::size_t communicator = 0;
-  Rank rank = 0;
-  auto operator<=>(const Node&) const = default;
-};
 
 class Waits {
  public:

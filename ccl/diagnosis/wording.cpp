@@ -20,24 +20,11 @@ Wording::Wording(const JobEvidence& job) : job_(job) {
   }
 }
 
-// Goes from child to parent, as far as parents are known.
-Wording::Named Wording::named(Node n) const {
-  for (std::size_t steps = 0; steps < job_.communicators.size(); ++steps) {
-    const Members& m = job_.communicators[n.communicator];
-    const auto parent = std::ranges::find(job_.communicators, m.parent, &Members::communicator);
-    if (m.parent.empty() || m.in_parent.empty() || parent == job_.communicators.end()) break;
-    const Rank there = m.in_parent[static_cast<std::size_t>(n.rank)];
-    if (there >= parent->ranks) break;
-    n = {static_cast<std::size_t>(parent - job_.communicators.begin()), there};
-  }
-  return {n.communicator, n.rank};
-}
-
 std::string Wording::ranks(const std::vector<Node>& nodes) const {
   std::map<std::size_t, std::vector<Rank>> by_top;
   for (const Node& n : nodes) {
-    const Named named = this->named(n);
-    by_top[named.top].push_back(named.rank);
+    const Node named = job_.origin(n);
+    by_top[named.communicator].push_back(named.rank);
   }
   std::vector<std::string> parts;
   for (const auto& [top, ranks] : by_top)

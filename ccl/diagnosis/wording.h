@@ -22,12 +22,6 @@ class Wording {
   std::string name(std::size_t communicator) const;                            // "communicator 01234567 of 4 ranks"
 
  private:
-  struct Named {
-    std::size_t top = 0;  // the communicator whose rank numbers are used
-    Rank rank = 0;
-  };
-  Named named(Node) const;
-
   const JobEvidence& job_;
   std::size_t main_ = 0;
 };

@@ -147,6 +147,59 @@ TEST(Diagnosis, ASilentRankIsWhatItsHostKnowsOfIt) {
   EXPECT_NE(cause_in(launched).find("it exited with status 3"), std::string::npos) << cause_in(launched);
 }
 
+// A job of four ranks on two hosts. Both hosts have the processes 50 and 51. Rank 2 ended after operation 7.
+std::string cause_where_ids_repeat(Rank ranks) {
+  Evidence evidence;
+  for (const Rank r : {0, 1, 3}) {
+    if (r >= ranks) continue;
+    RankDump d = idle(r, ranks, 7);
+    d.process = 50 + r % 2;
+    d.process_identity = std::string(1, static_cast<char>('a' + r));
+    d.job_identity = "one";
+    d.signal = "TERM";
+    for (Rank other = 0; other < ranks; ++other)
+      d.seen.push_back({.last = d.entries[0],
+                        .process = 50 + other % 2,
+                        .standing = other == 2 ? Standing::ended : Standing::alive});
+    evidence.add(d);
+  }
+  for (const int node : {0, 1}) {
+    LaunchRecord record{.node = node, .nodes = 2, .job_identity = "one", .written_ns = 9};
+    for (const Rank r : {2 * node, 2 * node + 1})
+      record.ranks.push_back({.rank = r, .process = 50 + r % 2, .end = "was killed", .failed = true, .told = true});
+    if (node == 1) record.ranks[0] = {.rank = 2, .process = 50, .end = "exited with status 3", .failed = true};
+    evidence.add(record);
+  }
+  return cause_in(evidence);
+}
+
+TEST(Diagnosis, ProcessesOnSeveralHostsMayHaveTheSameId) {
+  EXPECT_EQ(cause_where_ids_repeat(4), "rank 2's process ended after operation 7: it exited with status 3");
+  // Ranks of a part of the job may be numbered otherwise.
+  EXPECT_EQ(cause_where_ids_repeat(2), "rank 2's process exited with status 3");
+}
+
+TEST(Diagnosis, ASilentRankIsNotTheStoppedOneOfAnotherHost) {
+  for (const bool same : {false, true}) {
+    Evidence evidence;
+    RankDump d = waits_for_one_that_is(Standing::silent, 70);
+    d.ranks = 3;
+    d.seen.push_back({.last = {.operation = 8}, .process = 70});
+    evidence.add(d);
+    RankDump child = idle(0, 2, 3);
+    child.communicator = "2";
+    child.parent = "1";
+    child.in_parent = {0, same ? 1 : 2};
+    child.seen = {{}, {.last = {.operation = 3}, .process = 70, .standing = Standing::stopped}};
+    evidence.add(child);
+    evidence.add(
+        LaunchRecord{.nodes = 2, .written_ns = 9, .ranks = {{.rank = 0, .process = 69}, {.rank = 2, .process = 70}}});
+    evidence.add(LaunchRecord{.node = 1, .nodes = 2, .written_ns = 9, .ranks = {{.rank = 1, .process = 70}}});
+    const std::string expected = same ? "rank 1 stands still" : "rank 1 did not answer any more";
+    EXPECT_NE(cause_in(evidence).find(expected), std::string::npos) << cause_in(evidence);
+  }
+}
+
 TEST(Diagnosis, AScriptMayStandBetweenTheLaunchAndARank) {
   const auto jobs_of = [](const std::string& identity) {
     RankDump d = waits_for_one_that_is(Standing::stopped, 170);
