@@ -245,3 +245,38 @@ def test_a_mean_of_different_numbers():
 
     with pytest.raises(nki_ours.NkiError, match="lets 1 to 4 elements into each result; expected as many into all"):
         ran(kernel, X)
+
+
+def test_the_eight_largest_of_eight_columns():
+    """The mask has the shape of the result, and is not of it."""
+    def work(nl, nisa, x, r, i, j, mask):
+        r[...] = nisa.max8(src=x[i, j], mask=mask)
+
+    wanted = np.where(LET, -np.sort(-np.where(LET, X, -np.inf), axis=1), -np.inf)
+    np.testing.assert_array_equal(under_the_mask((4, 8), work), np.where(LET.any(1, keepdims=True), wanted, -9))
+
+
+@pytest.mark.parametrize("by", ["nc_transpose", "transpose", "load_transpose2d"])
+def test_transposes_turn_the_mask(by):
+    def kernel(nl, nisa, x):
+        result = nl.full((8, 8), -9.0, dtype=nl.float32, buffer=nl.sbuf)
+        i, j = nl.arange(8)[:, None], nl.arange(8)[None, :]
+        if by == "load_transpose2d":
+            result[...] = nl.load_transpose2d(x[i, j], mask=(i < 3))
+        elif by == "transpose":
+            result[...] = nl.transpose(nl.load(x)[i, j], mask=(i < 3))
+        else:
+            result[...] = nisa.nc_transpose(nl.load(x)[i, j], mask=(i < 3))
+        return result
+
+    x = np.random.default_rng(2).standard_normal((8, 8)).astype(np.float32)
+    got = ran(kernel, x)
+    np.testing.assert_array_equal(got[:, :3], x.T[:, :3])
+    assert by != "load_transpose2d" or (got[:, 3:] == -9).all()  # the others' results come out of PSUM by a whole copy
+
+
+def test_choices_under_a_mask():
+    def work(nl, nisa, x, r, i, j, mask):
+        r[...] = nl.where(x > 0, x, 0.0, mask=mask)
+
+    np.testing.assert_array_equal(under_the_mask((4, 8), work), np.where(LET, np.maximum(X, 0), -9))

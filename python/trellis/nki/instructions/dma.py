@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from trellis.nki.instructions.emit import G, S, SYNC, emit, engine_of, instruction, refuse, session
+from trellis.nki.instructions.masks import let_in
 from trellis.nki.instructions.operators import alu, apply, name_of
 from trellis.nki.tensors.tensor import broadcasts
 from trellis.nki.tensors.types import F32, convert
@@ -123,8 +124,9 @@ def dma_transpose(dst: Any, src: Any, axes: Any = None, priority: Any = None, dg
     check_inside(src, oob_mode)
     order = tuple(axes) if axes is not None else {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}[src.ndim]
     if session().compute:
-        values = src.read().transpose(order)
-        dst.write(values.reshape(dst.shape))
+        let = let_in(src.shape)
+        dst.write(src.read().transpose(order).reshape(dst.shape),
+                  None if let is None else let.transpose(order).reshape(dst.shape))
     queue, allowed = _ring(None, dge_mode)
     if src.index is not None and src.flat is not None:
         src = src.like(src.shape, tuple(src.strides), 0)

@@ -6,6 +6,7 @@ import numpy as np
 
 from trellis.nki.instructions.elementwise import tensor_copy
 from trellis.nki.instructions.emit import PE, V, emit, instruction, refuse, session
+from trellis.nki.instructions.masks import let_in
 from trellis.nki.instructions.operators import name_of
 from trellis.nki.kernels.allocation import fresh
 from trellis.nki.names.constants import finfo
@@ -118,7 +119,8 @@ def nc_transpose(dst: Any, data: Any, engine: Any = None, name: Any = None) -> A
     if free > ROWS:
         raise refuse(f"nc_transpose of {data!r}; expected at most {ROWS} elements a partition (nki.isa.nc_transpose)")
     if s.compute:
-        dst.write(transposed(data.read()))
+        let = let_in(data.shape)
+        dst.write(transposed(data.read()), None if let is None else transposed(let))
     small = data.shape[0] <= 32 and free <= 32
     allowed = (PE,) if not small else (V,) if dst.space == "sbuf" else (PE, V)
     if engine is not None and name_of(engine) in ("vector", "vector_engine") and not small:

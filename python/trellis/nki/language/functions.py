@@ -163,7 +163,7 @@ def where(condition: Any, x: Any, y: Any, dtype: Any = None, mask: Any = None, *
         dst.write(np.where(keep, a, b), mask_of(mask))
     attributes = {} if isinstance(y, NkiTensor) else {"value": float(y)}
     made = emit("select", (dst,), (condition, x, y), allowed=(V,), name="where", attributes=attributes)
-    return finish(dst, made)
+    return finish(dst, made, mask_of(mask))
 
 
 # Memory.
@@ -248,7 +248,14 @@ def load_transpose2d(src: Any, dtype: Any = None, mask: Any = None, **_: Any) ->
         dst.write((np.where(let, values, 0) if let is not None else values).T)
     made = emit("dma_transpose", (dst,), (src,), allowed=("sync", "scalar", G), name="load_transpose2d")
     src.bounds = None
-    return finish(dst, made)
+    return finish(dst, made, _turned(let, src.shape))
+
+
+def _turned(mask: Any, shape: tuple[int, ...]) -> Any:
+    """Of a transpose's result, the mask that its operand has."""
+    if mask is None or not broadcasts(mask, shape):
+        return None
+    return np.broadcast_to(mask, shape).reshape(shape[0], -1).T
 
 
 def _transposed_by_products(dst: NkiTensor, src: NkiTensor) -> NkiTensor:
@@ -300,7 +307,7 @@ def expand_dims(x: Any = None, axis: Any = 0, data: Any = None) -> Any:
 def transpose(x: Any, dtype: Any = None, mask: Any = None, **_: Any) -> Any:
     """nc_transpose."""
     dst = fresh((x.size // x.shape[0], x.shape[0]), to_dtype(dtype) if dtype else x.dtype, "psum")
-    return finish(dst, nc_transpose(dst, x))
+    return finish(dst, nc_transpose(dst, x), _turned(mask_of(mask), x.shape))
 
 
 @function("matmul")

@@ -14,6 +14,7 @@ from trellis.nki.kernels.session import session
 from trellis.nki.language.arithmetic import finish, promoted
 from trellis.nki.language.indices import mask_of
 from trellis.nki.tensors.indexing import under
+from trellis.nki.tensors.tensor import broadcasts
 from trellis.nki.tensors.types import F32, to_dtype
 
 __all__ = ["returning"]
@@ -96,6 +97,7 @@ REDUCED: dict[str, Callable[[dict[str, Any]], tuple[Any, tuple[int, ...]]]] = {
     "tensor_partition_reduce": lambda a: (a["data"], (0,)),
     "tensor_reduce": lambda a: (a["data"], axes_of(a["axis"], a["data"].ndim)),
 }  # fmt: skip
+TURNED = {"dma_transpose": "src", "nc_transpose": "data"}
 DROPPED = {"memset": ("shape", "dtype"), "iota": ("dtype",)}
 
 
@@ -135,6 +137,10 @@ def returning(name: str) -> Callable[..., Any]:
 
 
 def _mask_of_result(name: str, mask: Any, given: dict[str, Any], shape: tuple[int, ...]) -> Any:
+    if mask is not None and name in TURNED and broadcasts(mask, given[TURNED[name]].shape):
+        operand = given[TURNED[name]]
+        order = given.get("axes") or tuple(range(operand.ndim))[::-1]
+        return np.broadcast_to(mask, operand.shape).transpose(order).reshape(shape)
     if mask is None or name not in REDUCED:
         return mask
     operand, axes = REDUCED[name](given)
