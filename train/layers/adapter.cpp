@@ -6,8 +6,9 @@
 namespace trellis::train {
 namespace {
 
-Matrix whole(const Parameter& p, bool transposed) {
-  return {p.value, p.slice.row_count, p.slice.column_count, transposed};
+// A or B as the factor of a product with x: in x's type, which autocast makes narrower than the parameters'.
+Matrix factor(Writer& w, std::string_view name, const Parameter& p, bool transposed, TensorId x) {
+  return {cast_to(w, name, p.value, w.tensor(x).type), p.slice.row_count, p.slice.column_count, transposed};
 }
 
 Matrix rows_of(const Writer& w, TensorId t, bool transposed = false) {
@@ -44,20 +45,22 @@ Adapter::Adapter(Writer& w, Parameters& parameters, const Adapters& o, const std
 
 TensorId Adapter::narrowed(Writer& w, TensorId x) const {
   const TensorId u = w.tensor("narrow", w.tensor(x).type, w.tensor(x).rows, a_->slice.row_count);
-  product(w, "lora_A", rows_of(w, x), whole(*a_, true), u);
+  product(w, "lora_A", rows_of(w, x), factor(w, "narrow_lora_A", *a_, true, x), u);
   return u;
 }
 
 void Adapter::forward(Writer& w, TensorId x, TensorId y) const {
   if (none()) return;
-  product(w, "lora_B", rows_of(w, narrowed(w, x)), whole(*b_, true), y, {.alpha = scale_, .accumulate = true});
+  const TensorId u = narrowed(w, x);
+  product(w, "lora_B", rows_of(w, u), factor(w, "narrow_lora_B", *b_, true, u), y,
+          {.alpha = scale_, .accumulate = true});
 }
 
-TensorId Adapter::backward(Writer& w, TensorId dy, TensorId dx, float factor) const {
+TensorId Adapter::backward(Writer& w, TensorId dy, TensorId dx, float times) const {
   if (none()) return no_tensor;
   const TensorId du = w.tensor("dnarrow", w.tensor(dy).type, w.tensor(dy).rows, b_->slice.column_count);
-  product(w, "dlora_B", rows_of(w, dy), whole(*b_, false), du, {.alpha = scale_ * factor});
-  product(w, "dx_lora", rows_of(w, du), whole(*a_, false), dx, {.accumulate = true});
+  product(w, "dlora_B", rows_of(w, dy), factor(w, "narrow_lora_B", *b_, false, dy), du, {.alpha = scale_ * times});
+  product(w, "dx_lora", rows_of(w, du), factor(w, "narrow_lora_A", *a_, false, du), dx, {.accumulate = true});
   return du;
 }
 

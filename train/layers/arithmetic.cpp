@@ -1,6 +1,9 @@
 #include "train/layers/arithmetic.h"
 
+#include <fmt/format.h>
+
 #include <array>
+#include <stdexcept>
 
 #include "kernels/layers/matmul.h"
 #include "kernels/reduce/cast.h"
@@ -8,10 +11,20 @@
 #include "train/layers/typed.h"
 
 namespace trellis::train {
+
+DType factor_type(const Writer& w, std::string_view product, TensorId a, TensorId b) {
+  const DType type = w.tensor(a).type, other = w.tensor(b).type;
+  if (type != other)
+    throw std::invalid_argument(fmt::format("the factors of the product {} are {} {} and {} {}: expected one type",
+                                            product, kernels::name(type), w.tensor(a).name, kernels::name(other),
+                                            w.tensor(b).name));
+  return type;
+}
+
 void product(Writer& w, std::string_view name, Matrix a, Matrix b, TensorId c, const ProductOptions& o) {
   const std::size_t m = a.transposed ? a.columns : a.rows, k = a.transposed ? a.rows : a.columns;
   const std::size_t n = b.transposed ? b.rows : b.columns;
-  const DType from = w.tensor(a.tensor).type, to = w.tensor(c).type;
+  const DType from = factor_type(w, name, a.tensor, b.tensor), to = w.tensor(c).type;
   std::vector<TensorId> reads{a.tensor, b.tensor};
   if (o.accumulate) reads.push_back(c);
   schedule::OperationShape shape{.kind = "product",

@@ -6,6 +6,9 @@
 
 namespace trellis::train {
 
+// The type of both factors of a product, which must be one. Throws invalid_argument.
+DType factor_type(const Writer&, std::string_view product, TensorId a, TensorId b);
+
 // A stored matrix as a factor of a product.
 struct Matrix {
   TensorId tensor;
@@ -22,7 +25,7 @@ struct ProductOptions {
   std::string_view type = {};  // the priced type of its factors, where it differs from their type here
 };
 
-// c = alpha a b, or c += that.
+// c = alpha a b, or c += that. Both factors have one type.
 void product(Writer&, std::string_view name, Matrix a, Matrix b, TensorId c, const ProductOptions& = {});
 
 TensorId added(Writer&, std::string_view name, TensorId a, TensorId b);  // a + b, in the wider type

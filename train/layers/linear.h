@@ -43,8 +43,8 @@ class Adapter {
   Adapter(Writer&, Parameters&, const Adapters&, const std::string& name, std::size_t inputs, std::size_t outputs,
           Split, const std::optional<TensorPart>& = {});
   void forward(Writer&, TensorId x, TensorId y) const;  // y += its part
-  // dx += its part times the factor. Returns what gradients() needs: the gradient of x A^T.
-  TensorId backward(Writer&, TensorId dy, TensorId dx, float factor = 1) const;
+  // dx += its part so many times. Returns what gradients() needs: the gradient of x A^T.
+  TensorId backward(Writer&, TensorId dy, TensorId dx, float times = 1) const;
   void gradients(Writer&, TensorId dy, TensorId x, TensorId narrow) const;
   bool none() const { return a_ == nullptr; }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/layers/matmul.h"
+#include "train/layers/arithmetic.h"
 
 namespace trellis::train {
 namespace {
@@ -46,12 +47,12 @@ void expert_product(Writer& w, std::string_view name, TensorId a, const std::vec
                     const ExpertProductOptions& o) {
   const TensorSlice& one = of[0]->slice;
   const std::size_t n = back ? one.column_count : one.row_count, k = back ? one.row_count : one.column_count;
-  const DType from = w.tensor(a).type, weight = w.tensor(weights[0]).type, to = w.tensor(c).type;
+  const DType from = factor_type(w, name, a, weights[0]), to = w.tensor(c).type;
   std::vector<TensorId> reads{a};
   reads.insert(reads.end(), weights.begin(), weights.end());
   if (o.accumulate) reads.push_back(c);
   rows.read_by(reads);
-  schedule::OperationShape shape = shape_of(rows.expected, n, k, rows.experts, weight, to);
+  schedule::OperationShape shape = shape_of(rows.expected, n, k, rows.experts, from, to);
   shape.accumulate = o.accumulate && !o.joined;
   if (o.again) shape.inputs = 1;
   const double flops = 2 * rows.expected * static_cast<double>(rows.experts * n * k);
@@ -74,7 +75,7 @@ void expert_gradients(Writer& w, std::string_view name, TensorId dy, TensorId x,
   if (of[0]->frozen) return;
   const TensorSlice& one = of[0]->slice;
   const std::size_t m = one.row_count, n = one.column_count;
-  const DType from = w.tensor(dy).type, to = w.tensor(of[0]->gradient).type;
+  const DType from = factor_type(w, name, dy, x), to = w.tensor(of[0]->gradient).type;
   std::vector<TensorId> reads{dy, x}, gradients;
   std::vector<bool> adds;
   for (const Parameter* p : of) {
