@@ -6,6 +6,7 @@
 
 #include "net/sha256.h"
 #include "sim/cluster/machine/import/typed.h"
+#include "sim/cluster/tune/sweep.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
 #include "tools/layouts/points.h"
@@ -79,10 +80,8 @@ std::optional<double> price_of_host(const Options& o, const std::string& machine
 std::string fingerprint_of(const train::StepConfig& config, const sim::MachineSpec& spec,
                            const sim::StepOptions& options) {
   std::string text =
-      train::canonical(config, 1) + spec.name + spec.figures.text() + options.software + train::library_version();
+      train::canonical(config, 1) + sim::fingerprint(spec, options.era) + options.software + train::library_version();
   if (options.programs) text += " programs";
-  for (const sim::Defect& d : spec.defects)
-    text += fmt::format(" {} {} {} {}", static_cast<int>(d.kind), d.from, d.to, d.factor);
   return net::short_digest(text);
 }
 

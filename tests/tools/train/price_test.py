@@ -137,6 +137,15 @@ class Price(program.Case):
         memory = [l["memory_bytes"] for l in found["front"]]
         self.assertEqual(memory, sorted(memory, reverse=True))
 
+    def test_points_are_of_one_machine(self):
+        machine, points = self.new_folder() / "b.machine", self.new_folder() / "points"
+        words = ["train", "search", CONFIG, "-m", machine, "-g", "16", "--json", *sets(**MODEL), "--points", points]
+        for dims, status in (("2x1", 0), ("2x2", 2)):
+            machine.write_text(f"like trn1.2xlarge\nlevel torus neuronlink {dims}\n")
+            done = trellis(*map(str, words))
+            self.assertEqual(done.returncode, status, done.stderr)
+        self.assertIn("it is of another model, machine, software or build", done.stderr)
+
     def test_a_search_leaves_out_what_does_not_fit_and_nothing_that_does(self):
         words = ["train", "search", CONFIG, "-m", "trn1.2xlarge", "-g", "16", "--json", "--most", "1000", *sets(**MODEL)]
         free = json.loads(trellis(*words).stdout)
