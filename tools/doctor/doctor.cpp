@@ -57,6 +57,8 @@ struct Dump {
   std::string name, text;
 };
 
+constexpr std::string_view nothing_there = "nothing-there";
+
 // The dumps at a place such as "node0:/tmp/dumps": all .json files of that folder, or the one file.
 std::vector<Dump> dumps_on_host(const std::string& shell, const std::string& place) {
   const std::size_t colon = place.find(':');
@@ -64,9 +66,11 @@ std::vector<Dump> dumps_on_host(const std::string& shell, const std::string& pla
                     path = launch::shell_word(place.substr(colon + 1));
   const std::string text = launch::output_on_host(
       shell, host,
-      fmt::format("for f in {0} {0}/*.json; do [ ! -f \"$f\" ] || {{ printf '%s\\n%s\\n' \"$f\" $(wc -c <\"$f\"); cat "
-                  "\"$f\"; }}; done",
-                  path));
+      fmt::format("[ -e {0} ] || {{ echo {1}; exit; }}; for f in {0} {0}/*.json; do [ ! -f \"$f\" ] || "
+                  "{{ printf '%s\\n%s\\n' \"$f\" $(wc -c <\"$f\"); cat \"$f\"; }}; done",
+                  path, nothing_there));
+  if (text == fmt::format("{}\n", nothing_there))
+    throw std::invalid_argument(fmt::format("{}: there is no such file or folder", place));
   std::vector<Dump> dumps;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t name_ends = text.find('\n', at), bytes_end = text.find('\n', name_ends + 1);

@@ -44,8 +44,10 @@ class Doctor(unittest.TestCase):
             ran = trellis("doctor", f"node0:{folder}/it's a", f"node1:{folder}/b/trellis.json", "--rsh", shell, timeout=60)
             self.assertEqual(ran.returncode, 1, ran.stderr)
             self.assertIn("rank 1 never came to operation 7", ran.stdout.splitlines()[0])
-            for words, said in [(f"away:{folder}", "host away: "), (f"node0:{folder}/none", "no dump among")]:
-                ran = trellis("doctor", words, "--rsh", shell, timeout=60)
+            missing = f"node0:{folder}/none"
+            for words, said in [([f"away:{folder}"], "host away: "), ([missing], f"{missing}: there is no such file or folder"),
+                                ([f"node1:{folder}/b", missing], missing)]:
+                ran = trellis("doctor", *words, "--rsh", shell, timeout=60)
                 self.assertEqual((ran.returncode, ran.stderr.count("\n")), (2, 1), ran.stderr)
                 self.assertIn(said, ran.stderr)
 
