@@ -144,6 +144,13 @@ class Tables(Case):
         self.assertEqual([row["bytes"] for row in table], [str(row["bytes"]) for row in rows])
         svg = pathlib.Path(self.path("r.svg")).read_text()
         self.assertEqual(svg.count('class="curve"'), 2 * 2 + 2)  # two panels and the legend
+        [row, *_] = self.rows("all_reduce", "--on", "sim:torus:2x4", "--algorithm", "hierarchical levels=ring,mesh", "-b", "1M", "-e", "1M",
+                              "--csv", self.path("r.csv"))
+        with open(self.path("r.csv"), newline="") as file:
+            [table, *_] = csv.DictReader(line for line in file if not line.startswith("#"))
+        self.assertIn("levels=(ring,mesh)", row["algorithm"])
+        self.assertEqual((table["algorithm"], table["bytes"]), (row["algorithm"], str(row["bytes"])))
+        self.assertNotIn(None, table)
 
     def test_the_other_names_of_the_json_flag(self):
         for flag in ["-J", "--report-to-json-file"]:

@@ -41,6 +41,16 @@ Row row_of(const BenchSettings& s, const BenchResult& r) {
   return row;
 }
 
+// A cell of CSV: a text with commas is quoted.
+std::string cell_of(const Row& value) {
+  if (value.is_null()) return "";
+  if (!value.is_string()) return value.dump();
+  auto text = value.get<std::string>();
+  if (text.find_first_of(",\"\n") == text.npos) return text;
+  for (std::size_t at = 0; (at = text.find('"', at)) != text.npos; at += 2) text.insert(at, 1, '"');
+  return '"' + text + '"';
+}
+
 }  // namespace
 
 std::string bench_json(const BenchSettings& s, const std::vector<BenchResult>& results) {
@@ -58,9 +68,7 @@ std::string bench_csv(const BenchSettings& s, const std::vector<BenchResult>& re
     const Row row = row_of(s, r);
     for (const auto& [key, value] : row.items()) {
       heading += (heading.empty() ? "" : ",") + key;
-      line += (line.empty() ? "" : ",") + (value.is_string() ? value.get<std::string>()
-                                           : value.is_null() ? ""
-                                                             : value.dump());
+      line += (line.empty() ? "" : ",") + cell_of(value);
     }
     text += line + "\n";
   }
