@@ -87,6 +87,7 @@ Checkpoints::~Checkpoints() {
 
 void Checkpoints::wait() {
   if (worker_.joinable()) worker_.join();
+  failed_ = false;
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
@@ -121,22 +122,33 @@ void Checkpoints::save(Job& job, std::int64_t step, double monitored, bool stays
       write(*copy);
     } catch (...) {
       error_ = std::current_exception();
+      failed_ = true;
     }
   });
 }
 
 void Checkpoints::write(const Copy& copy) {
-  if (ranks_->rank() == 0) {
+  const bool first = ranks_->rank() == 0;
+  together(copy.tag, [&] {
+    if (!first) return;
     std::filesystem::create_directories(copy.tag);
     std::filesystem::remove(copy.tag / "done");
     write_whole(copy.tag / "checkpoint", copy.file + "\n");
-  }
-  ranks_->barrier();
-  // A rank that cannot write tells the others: then nobody calls the tag complete.
+  });
+  together(copy.tag, [&] { write_shard(copy.tag / copy.file, copy.tensors); });
+  together(copy.tag, [&] {
+    if (!first) return;
+    write_done(copy.tag, copy.info);
+    keep_tags(root_, copy.keep);
+  });
+}
+
+// A rank that cannot do its part tells the others, and all throw: then nobody goes on, nor waits for it.
+void Checkpoints::together(const std::filesystem::path& tag, const std::function<void()>& part) {
   std::exception_ptr error;
   std::int32_t failed = 0;
   try {
-    write_shard(copy.tag / copy.file, copy.tensors);
+    part();
   } catch (...) {
     error = std::current_exception();
     failed = 1;
@@ -144,12 +156,7 @@ void Checkpoints::write(const Copy& copy) {
   ranks_->all_reduce(&failed, &failed, 1, kernels::DType::i32);
   if (error) std::rethrow_exception(error);
   if (failed != 0)
-    throw std::runtime_error(fmt::format("checkpoint {}: {} ranks could not write", copy.tag.string(), failed));
-  if (ranks_->rank() == 0) {
-    write_done(copy.tag, copy.info);
-    keep_tags(root_, copy.keep);
-  }
-  ranks_->barrier();
+    throw std::runtime_error(fmt::format("checkpoint {}: {} ranks could not write", tag.string(), failed));
 }
 
 bool has_optimizer_state(const TensorSource& source) {

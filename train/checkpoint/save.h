@@ -1,7 +1,9 @@
 // Saves and loads the state of a job's rank. A checkpoint can be loaded under any layout.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -31,16 +33,19 @@ class Checkpoints {
 
   // stays: the tag is kept until the next save, even if other tags are better.
   void save(Job&, std::int64_t step, double monitored = std::numeric_limits<double>::quiet_NaN(), bool stays = false);
-  void wait();  // throws what the last save threw
+  void wait();                             // throws what the last save threw
+  bool failed() const { return failed_; }  // the last save threw already
 
  private:
   struct Copy;
   void write(const Copy&);
+  void together(const std::filesystem::path& tag, const std::function<void()>& part);
   std::filesystem::path root_;
   std::unique_ptr<ccl::Communicator> ranks_;
   SaveOptions options_;
   std::thread worker_;
   std::exception_ptr error_;
+  std::atomic<bool> failed_ = false;
   std::shared_ptr<Copy> copy_;  // kept for the next save: new pages would take longer than the copying
 };
 

@@ -108,7 +108,7 @@ std::int64_t Resume::from_newest(const fs::path& root) {
     std::int64_t step = 0;
     const std::string fault = load(root / tag, true, step);
     if (fault.empty()) {
-      if (world_.rank() == 0) set_aside(root, damaged);
+      refuse_together(world_, world_.rank() != 0 ? "" : fault_of([&] { set_aside(root, damaged); }));
       return step;
     }
     if (world_.rank() == 0) say_(fmt::format("{} is damaged and is left out: {}", (root / tag).string(), fault));

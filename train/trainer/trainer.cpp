@@ -77,7 +77,9 @@ class Training {
       each(&Callback::on_train_batch_start, batch);
       StepRecord record = step(batch);
       each(&Callback::on_train_batch_end, record);
-      result_.stopped = any_rank(world_, state.stop || (hooks_.stop && hooks_.stop()));
+      const bool unsaved = checkpoints_ && checkpoints_->failed();
+      result_.stopped = any_rank(world_, state.stop || (hooks_.stop && hooks_.stop()) || unsaved);
+      if (result_.stopped && checkpoints_) checkpoints_->wait();  // throws where a save failed beside training
       const bool last = result_.stopped || result_.last_step == config_.trainer.max_steps;
       if (validation_ && due(config_.trainer.val_check_interval, last)) record.validation_loss = validate();
       if (!std::isnan(record.validation_loss)) each(&Callback::on_validation_end, record.validation_loss);
@@ -257,9 +259,12 @@ class Training {
     const ExperimentConfig& e = config_.experiment;
     if (e.directory.empty()) return;
     world_.barrier();  // all ranks have loaded the files that are moved now
-    if (folder_ && !continues_ && folder_->used())
-      say(fmt::format("the run that was in {} is in {}", folder_->path().string(), folder_->set_aside().string()));
-    if (world_.rank() == 0) metrics_ = std::make_unique<MetricsLog>(root(), result_.last_step, e.tensorboard);
+    const std::string fault = world_.rank() != 0 ? "" : fault_of([&] {
+      if (folder_ && !continues_ && folder_->used())
+        say(fmt::format("the run that was in {} is in {}", folder_->path().string(), folder_->set_aside().string()));
+      metrics_ = std::make_unique<MetricsLog>(root(), result_.last_step, e.tensorboard);
+    });
+    refuse_together(world_, fault);
     if (e.checkpoints && e.save_top_k != 0)
       checkpoints_ = std::make_unique<Checkpoints>(
           root() / "checkpoints", world_,

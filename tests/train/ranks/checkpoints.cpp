@@ -241,6 +241,25 @@ TEST(Checkpoint, AFolderThatCannotBeWrittenEndsEveryRank) {
   EXPECT_TRUE(complete_tags(folder.path()).empty());
 }
 
+// What rank 0 does alone, before the shards and after them, fails on every rank too.
+TEST(Checkpoint, WhatTheFirstRankCannotWriteEndsEveryRank) {
+  for (const bool before : {true, false}) {
+    const Folder folder;
+    // A file is in the new tag's place, or an older tag cannot be removed.
+    folder.put(before ? tag_name(2) : tag_name(1) + "/done/kept", "");
+    const std::string said = on_threads(2, [&](ccl::Communicator& w) {
+      Job job(shaped(2, 1, false, Precision::fp32), w);
+      Checkpoints checkpoints(folder.path(), w, {.asynchronous = !before});
+      checkpoints.save(job, 2);
+      checkpoints.wait();
+    });
+    EXPECT_NE(said.find("rank 0: "), std::string::npos) << said;
+    EXPECT_NE(said.find("rank 1: checkpoint " + (folder.path() / tag_name(2)).string() + ": 1 ranks could not write"),
+              std::string::npos)
+        << said;
+  }
+}
+
 TEST(Checkpoint, WeightsAreASafetensorsFileWithTheirOwnNames) {
   const Folder folder;
   save_two(folder.path(), shaped(2, 2, true, Precision::fp32), 4);

@@ -70,6 +70,29 @@ TEST(Trainer, WhatAStoppedRunSavedStaysToGoOnFrom) {
   EXPECT_EQ(kept(run), (Steps{2}));
 }
 
+// Long before the next save, and on every rank.
+TEST(Trainer, ASaveThatFailsBesideTrainingEndsIt) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  c.experiment.asynchronous = c.experiment.resume = true;
+  c.experiment.every_n_train_steps = 500, c.trainer.max_steps = 1000;
+  folder.put("runs/small/checkpoints/" + tag_name(500), "in the tag's place");
+  const Trial ran = train_in(c, 2);
+  EXPECT_NE(ran.fault.find("rank 0: filesystem error: "), std::string::npos) << ran.fault;
+  EXPECT_NE(ran.fault.find("step_00000500: 1 ranks could not write"), std::string::npos) << ran.fault;
+  EXPECT_LT(ran.losses.size(), 1000U);
+}
+
+TEST(Trainer, FiguresThatCannotBeWrittenAreSaidOnEveryRank) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  c.experiment.resume = true;
+  folder.put("runs/small/metrics.csv/kept", "a folder in the file's place");
+  const std::string fault = train_in(c, 2).fault;
+  for (const char* rank : {"rank 0: ", "rank 1: "})
+    EXPECT_NE(fault.find(rank + folder.path().string() + "/runs/small/metrics.csv"), std::string::npos) << fault;
+}
+
 TEST(Trainer, ANewRunSetsTheOldOneAside) {
   const Folder folder;
   JobConfig c = run_in(folder);
