@@ -110,9 +110,7 @@ class Exporting {
     for (const Part& p : parts) {
       const TensorSlice& own = p.parameter->slice;
       std::vector<float> values(own.elements());
-      const std::string master = "master:" + p.parameter->name;
-      const bool wide = options_.type == "f32" && source_.has(master);
-      source_.read(wide ? master : p.parameter->name, own, values.data());
+      source_.read(widest(source_, p.parameter->name, type_of(parts)), own, values.data());
       if (options_.merge.merge) merge_adapter(source_, p.parameter->name, alpha_, values);
       for (std::size_t r = 0; r < own.rows; ++r)
         for (std::size_t c = 0; c < own.columns; ++c) {

@@ -26,9 +26,10 @@ std::vector<std::byte> read_as(const TensorSource& source, const std::string& na
   return bytes;
 }
 
-// The name under which a source has the tensor. A master that it lacks is read from the parameter. Empty: it has none.
-std::string found_in(const TensorSource& source, const std::string& name) {
-  if (source.has(name)) return name;
+// The name under which a source has the tensor. A master that it lacks is read from the parameter, and a parameter in
+// f32 from the master. Empty: it has none.
+std::string found_in(const TensorSource& source, const std::string& name, DType type) {
+  if (source.has(name)) return widest(source, name, type);
   const std::size_t colon = name.find(':');
   return colon != name.npos && name.starts_with("master:") ? name.substr(colon + 1) : "";
 }
@@ -50,12 +51,12 @@ std::filesystem::path reshard(const TensorSource& source, const StepConfig& conf
     const RankStep step = lay_out(config, world, r);
     std::vector<ShardTensor> tensors = saved_tensors(step, true);
     std::erase_if(tensors, [&](const ShardTensor& t) {
-      return t.name.find(':') != t.name.npos && found_in(source, t.name).empty();
+      return t.name.find(':') != t.name.npos && found_in(source, t.name, t.type).empty();
     });
     std::vector<std::vector<std::byte>> bytes;
     for (ShardTensor& t : tensors) {
-      bytes.push_back(
-          read_as(source, found_in(source, t.name).empty() ? t.name : found_in(source, t.name), t.slice, t.type));
+      const std::string found = found_in(source, t.name, t.type);
+      bytes.push_back(read_as(source, found.empty() ? t.name : found, t.slice, t.type));
       t.data = bytes.back().data();
     }
     info.files.push_back(shard_name(step.mesh.shape(), step.place));

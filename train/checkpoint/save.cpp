@@ -180,8 +180,14 @@ void put(const RankStep& step, Runner& memory, const TensorSource& source, const
 
 }  // namespace
 
+std::string widest(const TensorSource& source, const std::string& name, DType type) {
+  std::string saved = std::string(master) + name;
+  return type == DType::f32 && source.has(saved) ? saved : name;
+}
+
 void load_parameters(const RankStep& step, Runner& memory, const TensorSource& source) {
-  for (const Parameter& p : step.parameters.all()) put(step, memory, source, p.name, p.slice, p.value);
+  for (const Parameter& p : step.parameters.all())
+    put(step, memory, source, widest(source, p.name, step.program.tensor(p.value).type), p.slice, p.value);
 }
 
 bool load(Job& job, const TensorSource& source, bool wanted) {
@@ -199,12 +205,9 @@ bool load(Job& job, const TensorSource& source, bool wanted) {
       state = false;
       continue;
     }
-    put(name, s.parameter->slice, s.parameter->value);
+    put(widest(source, name, step.program.tensor(s.parameter->value).type), s.parameter->slice, s.parameter->value);
     if (s.slice.elements() == 0 || s.frozen()) continue;
-    if (s.master != no_tensor) {
-      const std::string saved = std::string(master) + name;
-      put(source.has(saved) ? saved : name, s.slice, s.master);
-    }
+    if (s.master != no_tensor) put(widest(source, name, DType::f32), s.slice, s.master);
     if (!wanted) continue;
     const bool two = s.second != no_tensor;
     if (!source.has(first_moment(s)) || (two && !source.has(second_moment(s)))) {

@@ -51,6 +51,10 @@ class Checkpoints {
 
 bool has_optimizer_state(const TensorSource&);
 
+// The name of what a parameter of the type is read from: in f32 its master, where the source has one, since the
+// parameter beside it is a narrower copy.
+std::string widest(const TensorSource&, const std::string& name, DType);
+
 // Parameters, and optimizer state where it is wanted and the source has it; masters that it lacks begin as the
 // parameters are. Returns whether there was optimizer state for all that this rank trains.
 bool load(Job&, const TensorSource&, bool state = true);

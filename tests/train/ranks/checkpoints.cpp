@@ -260,6 +260,38 @@ TEST(Checkpoint, WhatTheFirstRankCannotWriteEndsEveryRank) {
   }
 }
 
+// In f32 there is nothing narrower than the masters, so they are what a mixed-precision checkpoint goes on from.
+TEST(Checkpoint, MastersBecomeTheParametersInF32) {
+  const Folder folder;
+  save_two(folder.path() / "first", shaped(2, 2, true, Precision::mixed), 8);
+  const TensorSource source(folder.path() / "first" / tag_name(2));
+  const StepConfig wide = shaped(2, 1, true, Precision::fp32);
+  const TensorSource cut(reshard(source, wide, 4, folder.path() / "second"));
+  const auto whole = [](const TensorSource& from, const std::string& name) {
+    std::vector<float> values(from.whole(name).elements());
+    from.read(name, from.whole(name), values.data());
+    return values;
+  };
+  bool differs = false;
+  for (const std::string& name : source.names()) {
+    if (!source.has("master:" + name)) continue;
+    EXPECT_EQ(whole(cut, name), whole(source, "master:" + name)) << name;
+    differs = differs || whole(source, name) != whole(source, "master:" + name);
+  }
+  EXPECT_TRUE(differs) << "the parameters are no narrower than their masters";
+  expect_on_threads(4, [&](ccl::Communicator& w) {
+    Job job(wide, w), alone(wide, w);
+    EXPECT_TRUE(load(job, source));
+    load_parameters(alone.step(), alone.runner(), source);
+    for (const Parameter& p : job.parameters().all()) {
+      std::vector<float> saved(p.slice.elements());
+      source.read("master:" + p.name, p.slice, saved.data());
+      EXPECT_EQ(job.values(p), saved) << p.name;
+      EXPECT_EQ(alone.values(p), saved) << p.name;
+    }
+  });
+}
+
 TEST(Checkpoint, WeightsAreASafetensorsFileWithTheirOwnNames) {
   const Folder folder;
   save_two(folder.path(), shaped(2, 2, true, Precision::fp32), 4);
