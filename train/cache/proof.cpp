@@ -63,7 +63,8 @@ void keep(const fs::path& folder, const Made& m, const std::string& canonical, c
   if (error) return;
   try {
     if (m.proof.fault.empty()) write_whole(folder / "plan", schedule::graph_text(merged(m.graph)));
-    write_whole(folder / "proof", as_json(m.proof, canonical, config, world).dump(1) + "\n");
+    const json said = as_json(m.proof, canonical, config, world);
+    write_whole(folder / "proof", said.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
   } catch (const std::system_error&) {  // the disk is full or not writable: the proof is made again the next time
   }
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "train/config/keys.h"
 
@@ -10,6 +11,12 @@ namespace trellis::train {
 namespace {
 
 std::string quoted(const std::string& text) { return text.empty() ? "none" : text; }
+
+// Text as a checkpoint keeps it: JSON has no text but UTF-8, and paths may be of other bytes.
+std::string as_kept(const std::string& text) {
+  using nlohmann::json;
+  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
+}
 
 std::string words_of(const DataFile& f) { return fmt::format("{} ({} bytes)", f.path, f.bytes); }
 
@@ -23,10 +30,10 @@ void compare_data(const std::vector<DataFile>& was, const std::vector<DataFile>&
   for (std::size_t i = 0; i < std::max(was.size(), now.size()); ++i) {
     const bool both = i < was.size() && i < now.size();
     if (both && same(was[i], now[i])) {
-      if (was[i].path != now[i].path)
+      if (was[i].path != as_kept(now[i].path))
         out.said.push_back(
             fmt::format("data.train_path has {}, was {}: with the same contents", now[i].path, was[i].path));
-    } else if (both && was[i].path == now[i].path && was[i].bytes == now[i].bytes) {
+    } else if (both && was[i].path == as_kept(now[i].path) && was[i].bytes == now[i].bytes) {
       out.refused.push_back(fmt::format("data.train_path: {} has other contents than it had", words_of(now[i])));
     } else {
       out.refused.push_back(fmt::format("data.train_path has {}, was {}", missing_or(now, i), missing_or(was, i)));
@@ -72,7 +79,7 @@ Differences differences(const Origin& was, const JobConfig& now, const std::vect
   Differences out;
   for (const Setting& s : settings_of(now)) {
     const auto found = was.settings.find(s.key);
-    if (found == was.settings.end() || found->second == s.text) continue;
+    if (found == was.settings.end() || found->second == as_kept(s.text)) continue;
     std::string text = fmt::format("{} is {}, was {}", s.key, quoted(s.text), quoted(found->second));
     if (s.resumed == Resumed::model || (s.resumed == Resumed::course && !anew))
       out.refused.push_back(std::move(text));

@@ -101,7 +101,7 @@ void write_done(const fs::path& tag, const TagInfo& info) {
   if (info.lora_alpha != 0) said["lora_alpha"] = info.lora_alpha;
   if (!info.monitor.empty()) said["monitor"] = info.monitor, said["monitored"] = info.monitored;
   if (!info.origin.settings.empty()) said["origin"] = as_json(info.origin);
-  write_whole(tag / "done", said.dump(1) + "\n");
+  write_whole(tag / "done", said.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
 namespace {

@@ -121,6 +121,22 @@ TEST(Resumed, WeightsAloneMayBeginAnotherRun) {
   EXPECT_NE(train_in(next).fault.find("model.rope_theta is 500, was 10000"), std::string::npos);
 }
 
+TEST(Resumed, PathsThatAreNotUtf8AreKeptAndCompared) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  const fs::path latin = folder.path() / "t\xe4xt.txt";
+  fs::rename(c.data.train_path[0], latin);
+  c.data.train_path = c.data.val_path = {latin};
+  c.experiment.cache = folder.path() / "cache", c.step.name = "sm\xe4ll";
+  ASSERT_EQ(train_in(c).fault, "");
+  EXPECT_EQ(kept(run_of(c)), Steps{10});
+  c.experiment.resume = true, c.trainer.max_steps = 12;
+  const Trial ran = train_in(c);
+  EXPECT_EQ(ran.losses.size(), 2U) << ran.fault;
+  EXPECT_FALSE(said(ran, "data.train_path"));
+  EXPECT_TRUE(said(ran, "a hit"));
+}
+
 TEST(Resumed, AnOlderCheckpointStandsInForADamagedOne) {
   const Folder folder;
   JobConfig c = run_in(folder);
