@@ -190,32 +190,36 @@ void load_parameters(const RankStep& step, Runner& memory, const TensorSource& s
     put(step, memory, source, widest(source, p.name, step.program.tensor(p.value).type), p.slice, p.value);
 }
 
+bool has_state(const RankStep& step, const TensorSource& source) {
+  return std::ranges::all_of(step.states, [&](const ParameterState& s) {
+    if (s.slice.elements() == 0 || s.frozen()) return true;
+    return source.has(first_moment(s)) && (s.second == no_tensor || source.has(second_moment(s)));
+  });
+}
+
 bool load(Job& job, const TensorSource& source, bool wanted) {
   const RankStep& step = job.step();
+  const bool state = wanted && has_state(step, source);
   job.runner().settle();
   Runner& memory = job.runner();
   const auto put = [&](const std::string& name, const TensorSlice& slice, TensorId to) {
     train::put(step, memory, source, name, slice, to);
   };
-  bool state = wanted;
+  const auto moment = [&](const std::string& name, const ParameterState& s, TensorId to) {
+    if (to == no_tensor) return;
+    if (state) return put(name, s.slice, to);
+    std::fill_n(memory.as<float>(to), s.elements(), 0.0F);
+  };
   for (const ParameterState& s : step.states) {
     const std::string& name = s.parameter->name;
     // Adapters may be new: the source then has weights that were trained without them.
-    if (!source.has(name) && name.find(".lora_") != name.npos) {
-      state = false;
-      continue;
+    if (source.has(name) || name.find(".lora_") == name.npos) {
+      put(widest(source, name, step.program.tensor(s.parameter->value).type), s.parameter->slice, s.parameter->value);
+      if (s.master != no_tensor && s.slice.elements() > 0) put(widest(source, name, DType::f32), s.slice, s.master);
     }
-    put(widest(source, name, step.program.tensor(s.parameter->value).type), s.parameter->slice, s.parameter->value);
     if (s.slice.elements() == 0 || s.frozen()) continue;
-    if (s.master != no_tensor) put(widest(source, name, DType::f32), s.slice, s.master);
-    if (!wanted) continue;
-    const bool two = s.second != no_tensor;
-    if (!source.has(first_moment(s)) || (two && !source.has(second_moment(s)))) {
-      state = false;
-      continue;
-    }
-    put(first_moment(s), s.slice, s.first);
-    if (two) put(second_moment(s), s.slice, s.second);
+    moment(first_moment(s), s, s.first);
+    moment(second_moment(s), s, s.second);
   }
   return state;
 }

@@ -55,8 +55,11 @@ bool has_optimizer_state(const TensorSource&);
 // parameter beside it is a narrower copy.
 std::string widest(const TensorSource&, const std::string& name, DType);
 
-// Parameters, and optimizer state where it is wanted and the source has it; masters that it lacks begin as the
-// parameters are. Returns whether there was optimizer state for all that this rank trains.
+// Whether a source has optimizer state for all that the rank trains.
+bool has_state(const RankStep&, const TensorSource&);
+
+// Parameters; masters, which begin as the parameters are where the source has none; and the moments, if they are wanted
+// and the source has_state. Else moments begin at zero. Returns whether they were loaded.
 bool load(Job&, const TensorSource&, bool state = true);
 
 // Loads the parameters of a step that is not trained.

@@ -75,10 +75,9 @@ std::string Resume::load(const fs::path& from, bool own, std::int64_t& step) {
   if (!fault.empty()) return fault;
   const bool begins_anew = anew(*source, own);
   compare(*source, from, begins_anew);
-  bool state = false;
-  fault = first_fault(world_, fault_of([&] { state = train::load(job_, *source, !begins_anew); }));
+  const bool state = !any_rank(world_, begins_anew || !has_state(job_.step(), *source));
+  fault = first_fault(world_, fault_of([&] { train::load(job_, *source, state); }));
   if (!fault.empty()) return fault;
-  state = !any_rank(world_, !state);
   say_unused(*source, from);
   step = state ? source->info().step : 0;
   const std::string layout = source->info().layout.empty() ? "weights" : source->info().layout;

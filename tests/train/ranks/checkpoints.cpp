@@ -12,6 +12,7 @@
 #include "train/checkpoint/reshard.h"
 #include "train/checkpoint/save.h"
 #include "train/trainer/trainer.h"
+#include "train/update/state.h"
 
 namespace trellis::train {
 namespace {
@@ -289,6 +290,25 @@ TEST(Checkpoint, MastersBecomeTheParametersInF32) {
       EXPECT_EQ(job.values(p), saved) << p.name;
       EXPECT_EQ(alone.values(p), saved) << p.name;
     }
+  });
+}
+
+// One adapter more than the checkpoint has: training begins anew, for the adapters that it has too.
+TEST(Checkpoint, MomentsAreLoadedForAllOrForNone) {
+  const Folder folder;
+  StepConfig c = shaped(2, 1, true, Precision::fp32);
+  c.lora = {.rank = 4, .alpha = 8, .targets = {"q_proj"}};
+  save_two(folder.path(), c, 4);
+  c.lora.targets.push_back("down_proj");
+  expect_on_threads(4, [&](ccl::Communicator& w) {
+    Job job(c, w);
+    steps(job, 0, 1);
+    EXPECT_FALSE(load(job, TensorSource(folder.path() / tag_name(2))));
+    for (const ParameterState& s : job.step().states)
+      for (const TensorId moment : {s.first, s.second}) {
+        const std::size_t elements = moment == no_tensor ? 0 : s.elements();
+        for (std::size_t i = 0; i < elements; ++i) ASSERT_EQ(job.runner().as<float>(moment)[i], 0) << s.parameter->name;
+      }
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "tests/folder.h"
 #include "tests/train/ranks/runs.h"
+#include "train/checkpoint/shard.h"
 #include "train/checkpoint/tag.h"
 
 namespace trellis::train {
@@ -119,6 +120,37 @@ TEST(Resumed, WeightsAloneMayBeginAnotherRun) {
   EXPECT_EQ(kept(run_of(again) / "version_0"), Steps{10});
   next.step.model.rope_theta = 500;
   EXPECT_NE(train_in(next).fault.find("model.rope_theta is 500, was 10000"), std::string::npos);
+}
+
+// A rank whose moments are all there begins anew as well where another one's are not.
+TEST(Resumed, MomentsAreLoadedOnAllRanksOrOnNone) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  c.step.strategy.pipeline = 2, c.experiment.checkpoints = true;
+  ASSERT_EQ(train_in(c, 2).fault, "");
+  const TensorSource whole(run_of(c) / "checkpoints" / tag_name(10));
+  std::vector<std::vector<float>> values;
+  std::vector<ShardTensor> tensors;
+  for (const std::string& name : whole.names()) {
+    if (name.starts_with("first_moment:model.layers.1.")) continue;
+    const TensorSlice slice = whole.whole(name);
+    values.emplace_back(slice.elements());
+    whole.read(name, slice, values.back().data());
+    tensors.push_back({name, DType::f32, slice, values.back().data()});
+  }
+  const fs::path some = folder.path() / "some.safetensors", weights = folder.path() / "weights.safetensors";
+  write_shard(some, tensors);
+  std::erase_if(tensors, [](const ShardTensor& t) { return t.name.find(':') != t.name.npos; });
+  write_shard(weights, tensors);
+  std::vector<std::vector<double>> losses;
+  for (const fs::path& from : {some, weights}) {
+    c.experiment.resume_from = from;
+    const Trial ran = train_in(c, 2);
+    EXPECT_TRUE(said(ran, "weights alone")) << ran.fault;
+    losses.push_back(ran.losses);
+  }
+  EXPECT_EQ(losses[0].size(), 10U);
+  EXPECT_EQ(losses[0], losses[1]);
 }
 
 TEST(Resumed, PathsThatAreNotUtf8AreKeptAndCompared) {
