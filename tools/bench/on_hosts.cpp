@@ -29,7 +29,8 @@ std::vector<std::string> words_for_ranks(const BenchOptions& o) {
   std::vector<std::string> kept;
   for (std::size_t i = 1; i < typed.size(); ++i) {
     const std::string name = typed[i].substr(0, typed[i].find('='));
-    const bool list = name == "--hosts" || name == "-s";
+    const bool attached = typed[i].starts_with("-s") && typed[i].size() > 2;  // -snode0,node1
+    const bool list = name == "--hosts" || name == "-s" || attached;
     const bool one = name == "--hosts-file" || name == "--rsh";
     if (!list && !one) kept.push_back(typed[i]);
     if ((!list && !one) || name != typed[i]) continue;

@@ -59,6 +59,7 @@ constexpr const char* description =
     "FILE.1, FILE.2, ... TRELLIS_SELECTIONS=FILE and TRELLIS_MACHINE=NAME make the library use the table.";
 
 struct Options {
+  CLI::App* app = nullptr;
   std::string machine, sizes = "8..1GB", era, output, chart, points, name;
   std::vector<std::string> collectives = {"all_reduce", "all_gather", "reduce_scatter"}, groups = {"all"}, algorithms,
                            what_if, explain, published;
@@ -68,6 +69,7 @@ struct Options {
 };
 
 void add(CLI::App& app, Options& o) {
+  o.app = &app;
   app.description(description);
   app.add_option("machine", o.machine, "A machine's name, a shape like torus:4x4, or a file")->required();
   app.add_option("--collectives", o.collectives, "Which collectives")->delimiter(',')->capture_default_str();
@@ -315,6 +317,9 @@ std::string where_it_goes(const Machine& machine, const AlgorithmConfig& config,
 }
 
 int explain(const Options& o) {
+  for (const char* flag : {"--collectives", "--sizes", "--points", "--output", "--name", "--chart", "--published"})
+    if (o.app->count(flag) != 0) throw std::invalid_argument(fmt::format("{} goes without --explain", flag));
+  if (o.groups.size() > 1) throw std::invalid_argument("--groups: expected one with --explain");
   const Machine machine = machine_for(o);
   const double bytes = static_cast<double>(parse_bytes(o.explain[1]));
   Options one = o;

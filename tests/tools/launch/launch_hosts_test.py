@@ -58,6 +58,8 @@ class Hosts(unittest.TestCase):
         ran = trellis("bench", "allr", "--hosts-file", hosts, "-b", "1kb", "-e", "1kb", timeout=PATIENCE)
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
         self.assertIn("# Out of bounds values : 0 OK", ran.stdout)
+        ran = trellis("bench", "allr", "-slocalhost", "--ranks", "2", "-b", "1kb", "-e", "1kb", timeout=PATIENCE)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
         ran = trellis("bench", "allr", "--ranks", "3", "--hosts", "a", "b")
         self.assertEqual((ran.returncode, ran.stderr.count("\n")), (2, 1), ran.stderr)
         self.assertIn("3 ranks on 2 hosts", ran.stderr)

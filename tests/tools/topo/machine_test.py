@@ -204,6 +204,7 @@ class Tune(Case):
                                  ("has no group 'inner-5': expected all", ["tune", "ring:4", "--groups", "inner-5"]),
                                  ("expected sizes like 8..16MB", ["tune", "ring:4", "--sizes", "64..8"]),
                                  ("did you mean 'all_reduce'?", ["tune", "ring:4", "--collectives", "al_reduce"]),
+                                 ("--chart goes without --explain", ["tune", "ring:4", "--explain", "all_reduce", "64KB", "--chart", "c.svg"]),
                                  ("machine is required", ["tune"]),
                                  ("all_to_all is not synthesised: expected all_gather",
                                   ["search", "ring:4", "all_to_all", "--synthesise"]),
