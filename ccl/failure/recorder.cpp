@@ -88,11 +88,12 @@ TimestampClock::TimestampClock()
               .count()),
       first_time_(Clock::now()) {}
 
-// The clock's rate is measured from the recorder's start to now.
+// The clock's rate is measured from the recorder's start to now. The moment may be before that start: a signal's.
 std::int64_t TimestampClock::since_epoch_ns(std::uint64_t moment) const {
   const double passed = std::chrono::duration<double, std::nano>(Clock::now() - first_time_).count();
   const double ticks = static_cast<double>(now() - first_);
-  return first_ns_ + static_cast<std::int64_t>(static_cast<double>(moment - first_) * passed / std::max(ticks, 1.0));
+  const auto since_first = static_cast<double>(static_cast<std::int64_t>(moment - first_));
+  return first_ns_ + static_cast<std::int64_t>(since_first * passed / std::max(ticks, 1.0));
 }
 
 const Recorded* FlightRecorder::collective(std::uint64_t operation) const {
