@@ -60,7 +60,7 @@ struct Nodes::Shared {
     bool missed = false;
   };
   std::vector<Beats> beats;
-  bool tells_end = false, told_end = false, told_done = false;
+  bool told_end = false, told_done = false;
   Deadline looked = Clock::now(), answered = Clock::now(), refused = {};
 
   std::mutex mutex;  // guards the members below
@@ -85,8 +85,8 @@ struct Nodes::Shared {
   void lose_node_0(const std::string& why);
 };
 
-// Sends a heartbeat, and once each the end of the job and of this node. An answer may be lost, so whoever has tried to
-// report the end reports it again, even if it was the first.
+// Sends a heartbeat, and once each the end of the job and of this node. The end is counted after its note is there, as
+// this node may die in between. If several nodes tell an end at once, any of their reasons will do.
 void Nodes::Shared::tell() {
   JobEnd end;
   bool is_done = false;
@@ -96,8 +96,8 @@ void Nodes::Shared::tell() {
     is_done = done;
   }
   if (end.status != 0 && !told_end) {
-    if (std::exchange(tells_end, true) || store->add("ends", 1) == 1)
-      store->set("end", net::bytes_of(fmt::format("{} {}", end.status, end.why)));
+    if (store->add("ends", 0) == 0) store->set("end", net::bytes_of(fmt::format("{} {}", end.status, end.why)));
+    store->add("ends", 1);
     told_end = true;
   }
   store->add(beats_of(node), is_done && !told_done ? done_beats : 1);
