@@ -30,15 +30,19 @@ class OrderedStreams::Order {
     for (Stream* other : others_)
       if (!other->idle()) end_of(*other)->wait(default_.get());
     default_->submit(std::move(work));
-    last_ = end_of(*default_);
+    last_ = nullptr;  // nothing throws any more: the stream has the work
     ++handed_;
   }
 
   // `seen`: how much of the default stream's work this stream already waits for.
   void submit(Stream& other, std::uint64_t& seen, std::function<void()> work) {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(seen, handed_) != handed_ && !default_->idle()) last_->wait(&other);
+    if (seen != handed_ && !default_->idle()) {
+      if (last_ == nullptr) last_ = end_of(*default_);
+      last_->wait(&other);
+    }
     other.submit(std::move(work));
+    seen = handed_;
   }
 
   bool others_idle() {
@@ -56,7 +60,7 @@ class OrderedStreams::Order {
   const std::shared_ptr<Device> device_;
   std::mutex mutex_;
   std::vector<Stream*> others_;
-  std::unique_ptr<Event> last_;  // the end of the default stream's submitted work
+  std::unique_ptr<Event> last_;  // the end of the default stream's submitted work; null: not made yet
   std::uint64_t handed_ = 0;
   const std::unique_ptr<Stream> default_;  // last: its thread ends first
 };

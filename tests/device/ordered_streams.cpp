@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <new>
 #include <random>
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include "device/host/host.h"
 
 namespace trellis::device {
 namespace {
@@ -86,6 +89,45 @@ TEST(OrderedStreams, AStreamThatGoesIsWaitedForUntilThen) {
   EXPECT_FALSE(all->idle());
   gate.open = true;
   all->synchronize();
+}
+
+// Whoever hands work to a stream keeps what belongs to it where that throws.
+TEST(OrderedStreams, WorkThatIsRefusedIsNotDone) {
+  struct OutOfEvents : Host {
+    std::unique_ptr<Event> event() override { return out ? throw std::bad_alloc() : Host::event(); }
+    bool out = false;
+  };
+  const auto device = std::make_shared<OutOfEvents>();
+  const OrderedStreams streams(device);
+  const auto all = streams.default_stream();
+  const auto other = streams.stream();
+  for (const bool default_waits : {false, true}) {
+    Stream &first = default_waits ? *other : *all, &second = default_waits ? *all : *other;
+    Gate gate;
+    std::atomic<int> done = 0;
+    int handed = 0;
+    const auto hand = [&](Stream& stream) {
+      try {
+        stream.submit([&] {
+          EXPECT_TRUE(gate.open);
+          ++done;
+        });
+        ++handed;
+      } catch (const std::bad_alloc&) {
+      }
+    };
+    first.submit(gate.work());
+    device->out = true;
+    hand(first);
+    hand(second);
+    device->out = false;
+    hand(second);
+    gate.open = true;
+    first.synchronize();
+    second.synchronize();
+    EXPECT_EQ(done, handed);
+    EXPECT_GE(handed, 1);
+  }
 }
 
 // One thread queues random work; each piece checks that all work is done which CUDA orders before it.

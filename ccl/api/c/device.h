@@ -66,7 +66,8 @@ TRELLIS_API trellis_result trellis_stream_query(trellis_stream stream);
 // TRELLIS_INVALID_USAGE.
 TRELLIS_API trellis_result trellis_stream_call(trellis_stream stream, void (*work)(void*), void* argument);
 
-// The same, but if the work is not done because earlier work failed, dropped(argument) is called instead.
+// The same, but if the work is not done because earlier work failed, dropped(argument) is called instead. Neither is
+// called if this returns an error.
 TRELLIS_API trellis_result trellis_stream_call_or(trellis_stream stream, void (*work)(void*), void (*dropped)(void*),
                                                   void* argument);
 

@@ -47,6 +47,7 @@ class Piece {
     ran_ = true;
     work_(argument_);
   }
+  void refused() { ran_ = true; }  // the stream has not taken it: the argument stays the caller's
 
  private:
   const trellis::device::Stream* const stream_;
@@ -165,8 +166,13 @@ trellis_result trellis_stream_call_or(trellis_stream stream, void (*work)(void*)
     require(reinterpret_cast<const void*>(work), "work");
     require(reinterpret_cast<const void*>(dropped), "dropped");
     if (use.get() == nullptr) return work(argument);
-    auto piece = std::make_shared<Piece>(use.get(), work, dropped, argument);
-    use.get()->submit([piece = std::move(piece)] { piece->run(); });  // the stream has the only reference
+    const auto piece = std::make_shared<Piece>(use.get(), work, dropped, argument);
+    try {
+      use.get()->submit([piece] { piece->run(); });
+    } catch (...) {
+      piece->refused();
+      throw;
+    }
   });
 }
 trellis_result trellis_stream_work(int* inside) {
