@@ -24,6 +24,12 @@ struct Share {
   std::int64_t weight = 1;
 };
 
+// The largest number where the product is larger; too many channels or segments are refused after this.
+std::int32_t product(std::int32_t a, std::int32_t b) {
+  return static_cast<std::int32_t>(
+      std::min<std::int64_t>(std::int64_t{a} * b, std::numeric_limits<std::int32_t>::max()));
+}
+
 Share share_of(const Request& whole, const std::string& level) {
   const std::size_t colon = level.rfind(':');
   const bool weighed = colon != level.npos && level.find(')', colon) == level.npos;
@@ -36,7 +42,8 @@ Share share_of(const Request& whole, const std::string& level) {
     share.weight = *weight;
   }
   AlgorithmConfig config = algorithm_config_named(weighed ? std::string_view(level).substr(0, colon) : level);
-  config.channels *= whole.channels, config.segments *= whole.segments;
+  config.channels = product(config.channels, whole.channels);
+  config.segments = product(config.segments, whole.segments);
   share.algorithm = &algorithm_named(config.algorithm);
   share.request = request_by(config, whole);
   return share;

@@ -72,7 +72,8 @@ TEST(Split, TwoWaysCarryTheirSharesAtOnce) {
 
 TEST(Split, SlipsAreRefused) {
   for (const char* text : {"split(ring)", "split(ring:0,direct)", "split(ring:x,direct)", "split(ring@3,direct)",
-                           "split(nobody,ring)", "split(split(ring,direct),ring)"})
+                           "split(nobody,ring)", "split(split(ring,direct),ring)", "split(ring*1073741825,direct)*4",
+                           "split(ring*2147483647,direct)*2", "split(ring/2147483647,direct)/2"})
     EXPECT_THROW(make("split", request_by(algorithm_config_named(text), {.dims = {4, 2}})), std::invalid_argument)
         << text;
 }
