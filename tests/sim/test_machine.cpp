@@ -5,6 +5,9 @@
 
 #include <stdexcept>
 
+#include "sim/cluster/machine/several.h"
+#include "sim/cluster/workload/step_price.h"
+
 namespace trellis::sim {
 namespace {
 
@@ -77,6 +80,19 @@ TEST(Machine, ClustersJoinHostsByTheirInterfaces) {
   bool interface = false;
   for (ResourceId r : way(m, 0, 70)) interface = interface || m.port_name(r).starts_with("efa");
   EXPECT_TRUE(interface);
+}
+
+// A level of cores has no fabric, and the levels after it keep theirs.
+TEST(Machine, LinksBetweenHostsAreKnownWhereALevelOfCoresComesFirst) {
+  MachineSpec spec = read_machine("m", "like trn1.32xlarge\nlevel cores core 2\nlevel torus neuronlink 4x4\n");
+  spec = joined(std::move(spec), 2, "m x 2");
+  for (const Machine& m : {machine_named("trn1.32xlarge x 2"), Machine(std::move(spec))}) {
+    int between = 0;
+    for (ResourceId r : way(m, 0, 32)) between += m.between_hosts(r) ? 1 : 0;
+    EXPECT_EQ(between, static_cast<int>(way(m, 0, 32).size())) << m.name();
+    for (ResourceId r : way(m, 0, 31)) EXPECT_FALSE(m.between_hosts(r)) << m.name();
+    EXPECT_EQ(ranks_of_host(m), 32) << m.name();
+  }
 }
 
 TEST(Machine, LaunchesGrowWithRanksAndCores) {

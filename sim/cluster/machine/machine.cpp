@@ -58,11 +58,15 @@ std::string Machine::title() const {
   return spec_.changes.empty() ? spec_.name : fmt::format("{} with {}", spec_.name, fmt::join(spec_.changes, " and "));
 }
 
+// Every level but `cores` has a fabric, in the same order.
 bool Machine::between_hosts(ResourceId r) const {
   const auto port = static_cast<std::int32_t>(r / static_cast<ResourceId>(ranks_));
-  for (std::size_t i = 0; i < fabrics_.size(); ++i) {
+  std::size_t i = 0;
+  for (const Level& level : spec_.levels) {
+    if (level.kind == "cores") continue;
     const auto ports = static_cast<std::int32_t>(fabrics_[i]->ports().size());
-    if (port >= first_port_[i] && port < first_port_[i] + ports) return spec_.levels[i].name == spec_.cluster.name;
+    if (port >= first_port_[i] && port < first_port_[i] + ports) return level.name == spec_.cluster.name;
+    ++i;
   }
   return false;
 }
