@@ -80,7 +80,7 @@ void add_machines(nb::module_& m) {
              d["host_ranks"] = ranks_of_host(machine);
              d["dims"] = machine.dims();
              d["injection"] = machine.injection();
-             d["bisection"] = machine.bisection();
+             d["bisection"] = machine.bisection().rate;
              d["eras"] = machine.eras();
              if (!s.chip.empty()) d["rank_memory"] = rank_memory(machine), d["rank_flops"] = rank_flops(machine);
              return d;

@@ -73,6 +73,12 @@ TEST(Answer, UnevenBlocksArePricedAsTheyAre) {
   const Time even = answer(q, priced).price.time;
   q.blocks = {3700, 100, 100, 100};
   EXPECT_GT(answer(q, priced).price.time, even);
+  // Each rank keeps nearly all that it has.
+  q.settings.operation.collective = schedule::Collective::all_to_all_v;
+  q.blocks.assign(16, 0);
+  for (std::size_t r = 0; r < 4; ++r) q.blocks[5 * r] = 3999, q.blocks[4 * r + (r + 1) % 4] = 1;
+  const Price kept = answer(q, priced).price;
+  EXPECT_GE(kept.time, kept.bounds.most());
 }
 
 TEST(Answer, NoiseIsDrawnAsOftenAsAsked) {

@@ -168,17 +168,59 @@ TEST(Price, ASumWaitsForAllArrivals) {
   EXPECT_EQ(summed, arrived);
 }
 
-TEST(Price, NothingBeatsTheBounds) {
-  for (const char* name : {"ring:8", "torus:4x4", "switch:8", "full:8", "trn2.48xlarge", "trn1.32xlarge x 2"}) {
-    const Machine m = machine_named(name);
-    for (const auto& [algorithm_name, algorithm] : schedule::algorithms())
-      for (Collective c : {Collective::all_reduce, Collective::all_gather, Collective::all_to_all}) {
-        const Request request{.operation = {.collective = c}, .dims = usual_dims(algorithm_name, m, m.ranks())};
+// The operations of a collective whose bounds differ: with the root at the edge and in the middle, and between ranks
+// that are near each other.
+std::vector<schedule::CollectiveOperation> operations(Collective c, Rank ranks) {
+  if (c == Collective::permute) return {{.collective = c, .pairs = {{0, 1}, {1, 0}}}};
+  if (c == Collective::send_recv) return {{.collective = c, .root = ranks - 1, .peer = ranks - 2}};
+  if (!schedule::rooted(c)) return {{.collective = c}};
+  return {{.collective = c}, {.collective = c, .root = ranks / 2}};
+}
+
+void expect_nothing_beats_the_bounds(const Machine& m) {
+  for (const auto& [name, algorithm] : schedule::algorithms())
+    for (Collective c : schedule::collectives())
+      for (const schedule::CollectiveOperation& operation : operations(c, m.ranks())) {
+        const Request request{.operation = operation, .dims = usual_dims(name, m, m.ranks())};
         if (!refusal(algorithm, request).empty()) continue;
-        const Price p = price(algorithm, request, m, {.bytes = 1 << 26});
-        EXPECT_GE(p.time, p.bounds.most()) << name << ' ' << schedule::name(c) << ' ' << algorithm_name;
+        const CompiledSchedule pattern(algorithm, request);
+        for (const double bytes : {8.0, 60.0 * (1 << 20)}) {
+          const Price p = price(pattern, m, {.bytes = bytes});
+          EXPECT_GE(p.time, p.bounds.most())
+              << m.name() << ' ' << schedule::name(c) << " from " << operation.root << ' ' << name << ' ' << bytes;
+        }
       }
-  }
+}
+
+TEST(Price, NothingBeatsTheBounds) {
+  for (const char* name :
+       {"ring:8",          "torus:4x4",      "switch:8", "full:8",      "trn2.48xlarge",   "trn1.32xlarge x 2",
+        "ring:3",          "ring:5",         "full:3",   "full:7",      "mesh:3",          "mesh:5",
+        "torus:3x3",       "torus:2x3",      "switch:3", "fattree:2x3", "dragonfly:2x1x3", "cores:2/ring:3",
+        "ring:3/switch:3", "switch:2/ring:3"})
+    expect_nothing_beats_the_bounds(machine_named(name));
+  // The last leaf has free places, and leaves have fewer ways up than units.
+  MachineSpec clos = machine_spec("clos:10");
+  for (const char* change : {"clos.radix=8", "clos.oversubscription=8"}) what_if(clos, change);
+  expect_nothing_beats_the_bounds(Machine(std::move(clos)));
+  expect_nothing_beats_the_bounds(Machine(read_machine("m", R"(level links g 3
+g.rate = 50 GB/s | documented | x
+g.latency = 500 ns | documented | x
+g.join.0.1 = 1 | documented | x
+g.join.0.2 = 2 | documented | x
+)")));
+}
+
+TEST(Price, LatencyBoundsTransfersBetweenTheRanksThatNeedThem) {
+  const Machine m = machine_named("ring:64");
+  const auto bound = [&](schedule::CollectiveOperation o) {
+    return lower_bounds({.operation = std::move(o), .ranks = 64}, m, {.bytes = 8}).latency;
+  };
+  EXPECT_EQ(bound({.collective = Collective::send_recv, .root = 0, .peer = 1}), latency);
+  EXPECT_EQ(bound({.collective = Collective::send_recv, .root = 10, .peer = 40}), 30 * latency);
+  EXPECT_EQ(bound({.collective = Collective::permute, .pairs = {{0, 0}}}), 0);
+  EXPECT_EQ(bound({.collective = Collective::permute, .pairs = {{0, 1}, {20, 23}}}), 3 * latency);
+  EXPECT_EQ(bound({.collective = Collective::all_reduce}), 32 * latency);
 }
 
 TEST(Price, OneRankStandsForOthersWhereNothingTellsThemApart) {

@@ -55,7 +55,7 @@ Table level_table(const MachineLayers& plan) {
     table.add({layer.level.name, layer.level.kind, dims_words(layer.fabric->dims()),
                layer.inner() == 1 ? std::string("chips") : fmt::format("units of {} chips", layer.inner()),
                std::int64_t{layer.chips()},
-               layer.fabric->bisection() * (layer.fabric->attached() ? 1 : layer.inner())});
+               layer.fabric->bisection().rate * (layer.fabric->attached() ? 1 : layer.inner())});
   return table;
 }
 
@@ -110,7 +110,8 @@ std::string heading(const Machine& machine) {
     text += fmt::format("  {:12} {}\n", what, value);
   };
   line("chip's ways", machine.injection() > 0 ? sim::rate_words(machine.injection()) + " out, all together" : "none");
-  if (machine.bisection() > 0) line("bisection", sim::rate_words(machine.bisection()) + " one way, between the halves");
+  if (machine.bisection().rate > 0)
+    line("bisection", sim::rate_words(machine.bisection().rate) + " one way, between the halves");
   if (!machine.eras().empty())
     line("software", fmt::format("{}; known are {}", machine.spec().era, fmt::join(machine.eras(), ", ")));
   for (const sim::Defect& d : machine.spec().defects) line("what if", defect_words(d));
@@ -134,7 +135,7 @@ std::string sim_topo_json(const Machine& machine) {
                            {"chips", machine.chips()},
                            {"ranks_a_chip", machine.cores()},
                            {"injection_Bps", machine.injection()},
-                           {"bisection_Bps", machine.bisection()},
+                           {"bisection_Bps", machine.bisection().rate},
                            {"eras", machine.eras()},
                            {"era", machine.spec().era}};
   for (const Table& table : {level_table(plan), link_table(machine)}) j.update(table.object());

@@ -35,6 +35,13 @@ struct RowSymmetry {
   std::int32_t size = 1;
 };
 
+// A cut that divides units in two: what crosses it one way, in bytes a second, and the part of all units on the smaller
+// side.
+struct Bisection {
+  double rate = 0;
+  double part = 0.5;
+};
+
 class Fabric {
  public:
   virtual ~Fabric() = default;
@@ -50,11 +57,13 @@ class Fabric {
   // route, higher ones are detours around a dead link. Returns false if there is no such variant.
   virtual bool route(Chip from, Chip to, int variant, std::vector<Hop>&) const = 0;
   virtual std::vector<RowSymmetry> alike() const = 0;
-  virtual double bisection() const = 0;  // bytes a second, one way, between the halves of one such fabric
+  virtual Bisection bisection() const = 0;  // of one such fabric, as near to its middle as can be
 
  protected:
   Fabric(Chip inner, std::vector<Chip> dims, bool attached);
   Chip place(Chip c) const { return c / inner_ % size_; }
+  // Parts of `units` below the middle of so many.
+  static double lower_part(Chip units) { return units < 2 ? 0.5 : static_cast<double>(units / 2) / units; }
   Chip at(Chip like, Chip place) const { return like + (place - this->place(like)) * inner_; }
 
   std::vector<Port> ports_;

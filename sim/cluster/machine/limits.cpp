@@ -66,15 +66,15 @@ double Machine::injection() const {
 
 // The cut through the middle of the machine divides the outermost fabric that has more than one unit, and all links
 // that lead from within its units to the outside.
-double Machine::bisection() const {
-  double sum = 0;
+Bisection Machine::bisection() const {
   for (std::size_t i = fabrics_.size(); i-- > 0;) {
     const Fabric& fabric = *fabrics_[i];
     if (fabric.size() < 2) continue;
-    sum += fabric.bisection() * (fabric.attached() ? 1 : fabric.inner());
-    break;
+    Bisection cut = fabric.bisection();
+    if (!fabric.attached()) cut.rate *= fabric.inner();
+    return cut;
   }
-  return sum;
+  return {};
 }
 
 }  // namespace trellis::sim

@@ -69,7 +69,7 @@ class Machine {
   Overheads overheads(std::string_view era) const;  // "": the usual one; throws invalid_argument, listing the known
   double slowness(Rank) const;                      // of its engines and software: 1 except for stragglers
   double injection() const;                         // bytes a second that one chip can send
-  double bisection() const;                         // bytes a second, one way, between the halves
+  Bisection bisection() const;                      // of the machine, through its outermost fabric
 
  private:
   void add_engines();

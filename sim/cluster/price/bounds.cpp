@@ -9,35 +9,51 @@ namespace {
 using enum schedule::Collective;
 using schedule::Task;
 
-// Lower bounds, in parts of the larger buffer: what a rank must send, what must cross from one half of the ranks to the
-// other, and what a rank must read and write in memory.
+// Lower bounds, in parts of the larger buffer: what a rank must send, what must cross a cut one way, on whose smaller
+// side are that part of the ranks, and what a rank must read and write in memory.
 struct Needs {
   double sent = 0, crossing = 0, touched = 0;
 };
 
-Needs needs(const Task& t) {
+Needs needs(const Task& t, double part) {
   const double n = t.ranks;
   if (t.ranks < 2) return {};
   switch (t.operation.collective) {
     case all_reduce:
       return {2 * (n - 1) / n, 1, 2};
     case reduce_scatter:
-    case reduce_scatter_v:
       return {(n - 1) / n, 0.5, 1 + 1 / n};
+    case reduce_scatter_v:  // the rank's own block may be empty
+      return {(n - 1) / n, 0.5, 1};
     case all_gather:
     case all_gather_v:
       return {(n - 1) / n, 0.5, 1};
     case all_to_all:
     case all_to_all_v:
-      return {(n - 1) / n, n / 4, 2 * (n - 1) / n};
+      return {(n - 1) / n, part * (1 - part) * n, 2 * (n - 1) / n};
     case broadcast:
     case reduce:
-    case gather:
-    case scatter:
       return {0, 0.5, 0};
+    case gather:  // the root may be on the larger side
+    case scatter:
+      return {0, part, 0};
     default:
       return {};
   }
+}
+
+// Calls `add(from, to)` for ranks that something must get from and to, the most distant among them.
+template <typename Add>
+void for_distant(const Task& t, Add add) {
+  const schedule::CollectiveOperation& o = t.operation;
+  if (o.collective == send_recv) return add(o.root, o.peer);
+  if (o.collective == permute) {
+    for (const schedule::Pair& p : o.pairs) add(p.source, p.target);
+    return;
+  }
+  const Rank root = schedule::rooted(o.collective) ? o.root : 0;
+  const bool towards = o.collective == reduce || o.collective == gather;
+  for (Rank i = 0; i<t.ranks; i = t.ranks> 4096 && i > 0 ? i * 2 : i + 1) towards ? add(i, root) : add(root, i);
 }
 
 }  // namespace
@@ -50,20 +66,17 @@ Bounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions
   const Time launch = o.launched(task.ranks);
   const bool all = options.members.empty();
   bounds.latency = launch;
-  if (task.ranks > 1) {
-    Time farthest = 0;
-    std::vector<ResourceId> way;
-    const Rank first = all ? 0 : options.members[0];
-    for (Rank i = 1; i<task.ranks; i = task.ranks> 4096 ? i * 2 : i + 1) {
-      way.clear();
-      machine.route(first, all ? i : options.members[i], way);
-      Time sum = 0;
-      for (ResourceId r : way) sum += machine.latency(r);
-      farthest = std::max(farthest, sum);
-    }
-    bounds.latency += o.handshake + farthest + o.semaphore;
-  }
-  const Needs most = needs(task);
+  std::vector<ResourceId> way;
+  for_distant(task, [&](Rank from, Rank to) {
+    if (from == to) return;
+    way.clear();
+    machine.route(options.place(from), options.place(to), way);
+    Time sum = launch + o.handshake + o.semaphore;
+    for (ResourceId r : way) sum += machine.latency(r);
+    bounds.latency = std::max(bounds.latency, sum);
+  });
+  const Bisection cut = machine.bisection();
+  const Needs most = needs(task, cut.part);
   const ResourceId hbm = machine.hbm(all ? 0 : options.members[0]);
   if (hbm != no_resource && most.touched > 0) {
     const auto here = [&](Rank r) { return machine.hbm(r) == hbm; };
@@ -77,8 +90,8 @@ Bounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions
   const bool exchange = schedule::traits(task.operation.collective).by_pair;
   const double sent = most.sent * factor * options.bytes * (exchange ? machine.cores() : 1);
   if (machine.injection() > 0 && sent > 0) bounds.bandwidth = launch + transfer_time(sent, machine.injection());
-  if (machine.bisection() > 0 && most.crossing > 0)
-    bounds.bisection = launch + transfer_time(most.crossing * options.bytes, machine.bisection());
+  if (cut.rate > 0 && most.crossing > 0)
+    bounds.bisection = launch + transfer_time(most.crossing * options.bytes, cut.rate);
   return bounds;
 }
 

@@ -29,7 +29,7 @@ struct PriceOptions {
 
 // Lower bounds that hold for every schedule.
 struct Bounds {
-  Time latency = 0;    // the launch, and one transfer between the two most distant ranks
+  Time latency = 0;    // the launch, and one transfer between the two most distant ranks that need one
   Time bandwidth = 0;  // what each chip must send, over all its links
   Time bisection = 0;  // what must cross between the halves of the machine
   Time memory = 0;     // what a chip's ranks must read and write of its HBM

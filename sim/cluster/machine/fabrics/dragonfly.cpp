@@ -49,9 +49,9 @@ class Dragonfly : public Fabric {
             {RowSymmetry::Kind::rotate, dims()[2]}};
   }
 
-  double bisection() const override {
+  Bisection bisection() const override {
     const double half = dims()[2] / 2;
-    return half * (dims()[2] - half) * ports_.back().rate;
+    return {half * (dims()[2] - half) * ports_.back().rate, lower_part(dims()[2])};
   }
 
  private:

@@ -29,9 +29,9 @@ class Full : public Fabric {
   }
 
   std::vector<RowSymmetry> alike() const override { return {{RowSymmetry::Kind::rotate, size()}}; }
-  double bisection() const override {
+  Bisection bisection() const override {
     const double half = size() / 2;
-    return ports_.empty() ? 0 : half * (size() - half) * ports_.front().rate;
+    return {ports_.empty() ? 0 : half * (size() - half) * ports_.front().rate, lower_part(size())};
   }
 };
 

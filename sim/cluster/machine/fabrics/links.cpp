@@ -54,13 +54,14 @@ class Links : public Fabric {
   std::vector<RowSymmetry> alike() const override { return {{RowSymmetry::Kind::distinct, size()}}; }
 
   // Between the lower and the upper half of the numbers.
-  double bisection() const override {
+  Bisection bisection() const override {
     double sum = 0;
     for (Chip a = 0; a < size() / 2; ++a)
       for (Chip b = size() / 2; b < size(); ++b)
         if (width(a, b) > 0) sum += ports_[static_cast<std::size_t>(port_of(a, b))].rate;
     const Chip half = size() / 2;
-    return host_ < 0 ? sum : sum + half * ports_[static_cast<std::size_t>(host_)].rate;
+    if (host_ >= 0) sum += half * ports_[static_cast<std::size_t>(host_)].rate;
+    return {sum, lower_part(size())};
   }
 
  private:

@@ -46,12 +46,12 @@ class Torus : public Fabric {
     return all;
   }
 
-  double bisection() const override {
-    double least = 0;
+  Bisection bisection() const override {
+    Bisection least;
     for (std::size_t axis = 0; axis < dims().size(); ++axis) {
       if (dims()[axis] < 2) continue;
       const double cut = (closed_ && dims()[axis] > 2 ? 2.0 : 1.0) * size() / dims()[axis] * ports_[2 * axis].rate;
-      least = least == 0 ? cut : std::min(least, cut);
+      if (least.rate == 0 || cut < least.rate) least = {cut, lower_part(dims()[axis])};
     }
     return least;
   }

@@ -32,7 +32,7 @@ class Tree : public Fabric {
       if (over > 1) add(fmt::format("{} level {}", r.name, level + 1), span, capacity, 0);
     }
     below_ = std::move(below);
-    top_ = capacity * below_.back();
+    top_ = capacity;
   }
 
   bool route(Chip from, Chip to, int variant, std::vector<Hop>& hops) const override {
@@ -58,7 +58,15 @@ class Tree : public Fabric {
     return units == size() ? all : std::vector<RowSymmetry>{{RowSymmetry::Kind::distinct, size()}};
   }
 
-  double bisection() const override { return top_ / 2; }
+  // Half of the units send at once, or half of what the top joins. Where the last of that has free places, the cut has
+  // only full ones on one side.
+  Bisection bisection() const override {
+    const Chip children = below_.back(), units = switches_.empty() ? 1 : switches_.back() / inner();
+    if (size() % units == 0) return {top_ * children / 2};
+    const Chip full = children / 2;
+    const double part = static_cast<double>(full * units) / size();
+    return {top_ * full, std::min(part, 1 - part)};
+  }
 
  private:
   void add(const std::string& name, Chip span, double rate, Time latency) {
@@ -74,7 +82,7 @@ class Tree : public Fabric {
   std::vector<Chip> below_;     // children of a switch at each level
   std::vector<Chip> switches_;  // chips below one switch of each level but the top
   std::vector<int> blocking_;   // the port up from such a switch; -1: it carries all traffic from below
-  double top_ = 0;
+  double top_ = 0;              // bytes a second of each that the top joins
 };
 
 using Made = std::shared_ptr<const Fabric>;
