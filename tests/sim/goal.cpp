@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "sim/cluster/workload/play.h"
 #include "tests/why.h"
 
 namespace trellis::sim {
@@ -56,6 +57,25 @@ TEST(Goal, DisseminationTakesAsLongAsLogGopsimSays) {
   const Workload workload = workload_of(goal_graph(read_goal("g", text)));
   EXPECT_EQ(workload.graph->ranks, 16);
   EXPECT_EQ(std::ranges::count(workload.parts, false, &WorkloadPart::computes), 64);
+}
+
+// a begins with b, b with c, and c waits for d: a begins at 1,000 us.
+TEST(Goal, WhatBeginsWithAnotherWaitsForWhatThatOneWaitsFor) {
+  const std::string text =
+      two("d: calc 1000000\nc: send 8b to 1 tag 1\nc requires d\nb: calc 5000\nb irequires c\na: calc 7000 cpu 1\n"
+          "a irequires b",
+          "recv 8b from 0 tag 1");
+  EXPECT_EQ(price(goal_graph(read_goal("g", text)), machine_named("ring:2"), {}).time, 1'007 * us);
+  EXPECT_EQ(why([] {
+              const std::string circle = "a: calc 1\nb: calc 1\na irequires b\nb irequires a";
+              goal_graph(read_goal("g", two(circle, "")));
+            }),
+            "g: line 3: waits for itself, by way of others");
+  std::string chain = "l0: calc 1\nl1: calc 1\nl1 requires l0\n";
+  for (int i = 2; i < 100'000; ++i)
+    chain += fmt::format("l{0}: calc 1 cpu {2}\nl{0} irequires l{1}\n", i, i - 1, i % 9);
+  const ExecutionGraph graph = goal_graph(read_goal("g", two(chain, "")));
+  EXPECT_EQ(graph.classes.front().tasks.back().after.size(), 1U);
 }
 
 TEST(Goal, ParametersByName) {

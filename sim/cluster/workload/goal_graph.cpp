@@ -30,6 +30,44 @@ ChakraNode node_of(const GoalOperation& o, std::uint64_t id) {
   return node;
 }
 
+[[noreturn]] void refuse(const Goal& goal, const GoalOperation& o, std::string_view why) {
+  throw std::invalid_argument(fmt::format("{}: line {}: {}", goal.name, o.line, why));
+}
+
+// A rank's operations, each after those that it begins with.
+std::vector<std::uint32_t> in_order_of_begins(const Goal& goal, const std::vector<GoalOperation>& all) {
+  std::vector<std::vector<std::uint32_t>> next(all.size());
+  std::vector<std::size_t> left(all.size());
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t i = 0; i < all.size(); ++i) {
+    left[i] = all[i].with.size();
+    for (const std::uint32_t other : all[i].with) next[other].push_back(i);
+    if (left[i] == 0) order.push_back(i);
+  }
+  for (std::size_t at = 0; at < order.size(); ++at)
+    for (const std::uint32_t i : next[order[at]])
+      if (--left[i] == 0) order.push_back(i);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (left[i] > 0) refuse(goal, all[i], "waits for itself, by way of others");
+  return order;
+}
+
+// What begins with another operation waits for what that one waits for, and so on along a chain of such operations.
+void add_begins(const Goal& goal, const std::vector<GoalOperation>& all, std::vector<ChakraNode>& own) {
+  constexpr std::size_t most = std::size_t{1} << 26;
+  std::size_t sum = 0;
+  for (const std::uint32_t i : in_order_of_begins(goal, all)) {
+    std::vector<std::uint64_t>& after = own[i].after;
+    for (const std::uint32_t other : all[i].with)
+      after.insert(after.end(), own[other].after.begin(), own[other].after.end());
+    if (all[i].with.empty()) continue;
+    std::ranges::sort(after);
+    after.erase(std::unique(after.begin(), after.end()), after.end());
+    sum += after.size();
+    if (sum > most) refuse(goal, all[i], "begins with others that wait for too many");
+  }
+}
+
 }  // namespace
 
 ExecutionGraph goal_graph(const Goal& goal) {
@@ -41,17 +79,10 @@ ExecutionGraph goal_graph(const Goal& goal) {
     for (std::size_t i = 0; i < goal.ranks[r].size(); ++i) {
       const GoalOperation& o = goal.ranks[r][i];
       if (o.kind == Kind::receive && (o.peer < 0 || o.tag < 0))
-        throw std::invalid_argument(
-            fmt::format("{}: line {}: a receive from any rank or of any tag: expected one of each, or -m loggp",
-                        goal.name, o.line));
+        refuse(goal, o, "a receive from any rank or of any tag: expected one of each, or -m loggp");
       own.push_back(node_of(o, i));
     }
-    // What begins with another operation waits for what that one waits for.
-    for (std::size_t i = 0; i < own.size(); ++i)
-      for (const std::uint32_t other : goal.ranks[r][i].with) {
-        const auto& before = goal.ranks[r][other].after;
-        own[i].after.insert(own[i].after.end(), before.begin(), before.end());
-      }
+    add_begins(goal, goal.ranks[r], own);
   }
   return graph_of_traces(goal.name, files, std::move(nodes));
 }
