@@ -54,6 +54,37 @@ TEST(StepPrice, WhatIsWaitedForIsExposedAndWhatRunsBesideIsNot) {
   EXPECT_EQ(late.classes[0].exposed[0], late.exchanges[0].together);
 }
 
+// On another host than the first group's, and among more groups than are simulated at once.
+TEST(StepPrice, ADefectCountsInWhicheverGroupItIs) {
+  const auto exposed = [](const char* machine, const std::string& groups, const char* change) {
+    MachineSpec spec = machine_spec(machine);
+    if (*change != 0) what_if(spec, change);
+    const Machine on(std::move(spec));
+    const std::string step = "ranks " + std::to_string(on.ranks()) + "\ngroup g" + groups + "\n" + products +
+                             "compute a mm\nall_reduce g 64MB on g after a stream compute\n";
+    ExecutionGraph graph = read_graph("step", step);
+    for (std::size_t c = 1; c < graph.classes.size(); ++c)  // all do the same
+      graph.classes[0].ranks.insert(graph.classes[0].ranks.end(), graph.classes[c].ranks.begin(),
+                                    graph.classes[c].ranks.end());
+    graph.classes.resize(1);
+    return price_step(graph, on).classes[0].exposed[0];
+  };
+  const auto groups_of = [](int size, int ranks) {
+    std::string groups;
+    for (int r = 0; r < ranks; r += size) groups += " " + std::to_string(r) + "-" + std::to_string(r + size - 1);
+    return groups;
+  };
+  const char* const two_hosts = "trn1.32xlarge x 2";
+  const std::string eights = groups_of(8, 64), pairs = groups_of(2, 256);
+  const Time usual = exposed(two_hosts, eights, "");
+  for (const auto& [first, other] : {std::pair("slow:0-4:0.1", "slow:32-36:0.1"), {"hbm:0:0.1", "hbm:32:0.1"}}) {
+    EXPECT_GT(exposed(two_hosts, eights, first), usual) << first;
+    EXPECT_EQ(exposed(two_hosts, eights, first), exposed(two_hosts, eights, other)) << other;
+  }
+  EXPECT_GT(exposed(two_hosts, eights, "hbm:40:0.1"), usual);
+  EXPECT_GT(exposed("trn2u", pairs, "hbm:250:0.01"), exposed("trn2u", pairs, ""));
+}
+
 // In layouts of data and context, gradients go over both, which `train` calls sharding.
 TEST(StepPrice, AFigureOfTheDataAxisCountsForGradientsOverDataAndContext) {
   const Machine usual = machine_named("trn1.32xlarge");

@@ -73,37 +73,67 @@ std::vector<Rank> Exchanges::members_of(std::uint32_t group, const GraphTask& t,
           members.at(static_cast<std::size_t>(t.operation.peer))};
 }
 
-// The groups that exchange at the same time: those of the task's class first, then those of other classes, which do the
-// same at about the same time. Sets `first` to the first group's ranks.
-Workload Exchanges::beside(std::uint32_t of, const GraphTask& t, const GraphTask& other,
-                           std::vector<Rank>& first) const {
-  Workload beside{.graph = lent(graph_)};
+// Those of the task's class from the leading one on, then those of other classes, which do the same at about the same
+// time.
+Exchanges::Beside Exchanges::beside(std::uint32_t of, const GraphTask& t, const GraphTask& other,
+                                    std::uint32_t lead) const {
+  Beside beside{.workload = {.graph = lent(graph_)}, .groups = {}};
   std::vector<std::uint32_t> order = together(of, t).groups;
+  std::ranges::rotate(order, std::ranges::find(order, lead));
   for (const schedule::CommunicatorClasses& set : matched_.together[t.communicator])
     if (&set != &together(of, t)) order.insert(order.end(), set.groups.begin(), set.groups.end());
+  Workload& all = beside.workload;
   std::set<Rank> hosts;
   for (std::uint32_t g : order) {
-    if (beside.parts.size() == most_groups) break;
+    if (all.parts.size() == most_groups) break;
     const std::vector<Rank> members = members_of(g, t, other);
     if (members.size() < 2) continue;
-    if (first.empty()) first = members, hosts = hosts_of(first);
+    if (all.parts.empty()) hosts = hosts_of(members);
     if (std::ranges::none_of(members, [&](Rank r) { return hosts.contains(r / host_); })) continue;
-    beside.parts.push_back(
-        {.task = &t, .cells = {static_cast<std::uint32_t>(beside.cells.size())}, .members = members});
-    beside.cells.push_back({members});
+    all.parts.push_back({.task = &t, .cells = {static_cast<std::uint32_t>(all.cells.size())}, .members = members});
+    all.cells.push_back({members});
+    beside.groups.push_back(g);
   }
   return beside;
 }
 
+bool Exchanges::have_defects(const std::set<Rank>& hosts) const {
+  return std::ranges::any_of(machine_.spec().defects, [&](const Defect& d) {
+    return hosts.contains(d.from / host_) || hosts.contains(d.to / host_);
+  });
+}
+
+// Every group on hosts with a defect is simulated with all that share these hosts, or with as many as are simulated at
+// once. The algorithm is chosen once for each set of hosts.
 ExchangePrice Exchanges::priced(std::uint32_t of, const GraphTask& t, const GraphTask& other) {
+  std::set<std::uint32_t> done;
+  std::map<std::set<Rank>, std::vector<Rank>> choosers;
+  ExchangePrice slowest;
+  bool any = false;
+  for (const std::uint32_t lead : together(of, t).groups) {
+    const std::set<Rank> hosts = hosts_of(members_of(lead, t, other));
+    if (any && (done.contains(lead) || !have_defects(hosts))) continue;
+    const Beside beside = this->beside(of, t, other, lead);
+    const std::vector<WorkloadPart>& parts = beside.workload.parts;
+    const std::vector<Rank> first = parts.empty() ? std::vector<Rank>{} : parts.front().members;
+    const ExchangePrice one = priced(t, beside.workload, choosers.try_emplace(hosts, first).first->second);
+    if (!any || one.together > slowest.together) slowest = one, slowest_[key_of(of, t, other)] = lead;
+    if (machine_.spec().defects.empty() || slowest.together == forever) break;
+    any = true;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if (std::ranges::includes(hosts, hosts_of(parts[i].members))) done.insert(beside.groups[i]);
+  }
+  return slowest;
+}
+
+ExchangePrice Exchanges::priced(const GraphTask& t, const Workload& beside, const std::vector<Rank>& chooser) {
   const bool message = t.kind != GraphTask::Kind::collective;
   ExchangePrice price{.name = message ? "send_recv" : std::string(schedule::name(t.operation.collective)),
                       .algorithm = {},
                       .communicator = t.communicator,
                       .bytes = t.bytes};
-  std::vector<Rank> first;
-  Workload beside = this->beside(of, t, other, first);
   if (beside.parts.empty()) return price;
+  const std::vector<Rank>& first = beside.parts.front().members;
   ExchangeBook::Key key{message ? -1 : static_cast<int>(t.operation.collective),
                         t.bytes,
                         t.operation.root,
@@ -121,7 +151,7 @@ ExchangePrice Exchanges::priced(std::uint32_t of, const GraphTask& t, const Grap
       return price;
     }
   }
-  const Chosen& chosen = choices_.choose(beside.parts[0], first);
+  const Chosen& chosen = choices_.choose(beside.parts[0], chooser);
   price.alone = price.together = chosen.pattern == nullptr ? forever : chosen.alone;
   if (price.alone == forever) return price;
   price.algorithm = chosen.words;
@@ -163,8 +193,7 @@ const std::vector<Time>& Exchanges::noisy(std::uint32_t of, const GraphTask& t, 
   if (!fresh) return found->second;
   const ExchangePrice& usual = price_of(of, t, other);
   if (usual.together == 0 || usual.together == forever) return found->second = {usual.together}, found->second;
-  std::vector<Rank> first;
-  Workload all = beside(of, t, other, first);
+  Workload all = beside(of, t, other, slowest_.at(key_of(of, t, other))).workload;
   for (WorkloadPart& part : all.parts)
     if (part.algorithm().empty()) part.chosen = usual.algorithm;
   PlayOptions options = options_;

@@ -1,5 +1,6 @@
 // How long a graph's exchanges take: each kind of exchange of a communicator is simulated once, in its first group and
-// all groups that share hosts with it, at the same time.
+// all groups that share hosts with it, at the same time. On a machine with defects also in groups on hosts that have
+// one, and the slowest counts.
 #pragma once
 
 #include <map>
@@ -58,8 +59,15 @@ class Exchanges {
   using Task = schedule::GraphTask;
   const schedule::CommunicatorClasses& together(std::uint32_t of, const Task&) const;
   Key key_of(std::uint32_t of, const Task&, const Task& other) const;
-  Workload beside(std::uint32_t of, const Task&, const Task& other, std::vector<Rank>& first) const;
+  // Groups that exchange at the same time, the leading one first.
+  struct Beside {
+    Workload workload;
+    std::vector<std::uint32_t> groups;
+  };
+  Beside beside(std::uint32_t of, const Task&, const Task& other, std::uint32_t lead) const;
   ExchangePrice priced(std::uint32_t of, const Task&, const Task& other);
+  ExchangePrice priced(const Task&, const Workload& beside, const std::vector<Rank>& chooser);
+  bool have_defects(const std::set<Rank>& hosts) const;
   std::vector<Rank> members_of(std::uint32_t group, const Task&, const Task& other) const;
   std::set<Rank> hosts_of(const std::vector<Rank>& members) const;
 
@@ -72,6 +80,7 @@ class Exchanges {
   Rank host_;
   std::vector<std::vector<std::uint32_t>> in_;  // by communicator and class: index into Matched::together
   std::map<Key, ExchangePrice> known_;
+  std::map<Key, std::uint32_t> slowest_;  // the leading group whose price is known
   std::map<Key, std::vector<Time>> noisy_;
 };
 

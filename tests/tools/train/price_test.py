@@ -73,6 +73,18 @@ class Price(program.Case):
         both = priced("straggler:3:0.5", "efa.rate=7GB/s")
         self.assertGreater(both["time_ps"], priced("straggler:3:0.5")["time_ps"])
 
+    def test_a_defect_costs_time_on_whichever_host_it_is(self):
+        keys = {"data__global_batch_size": 64, "distributed_strategy__tensor_model_parallel_size": 8,
+                "distributed_strategy__sequence_parallel": "true", "data__micro_batch_size": 2}
+        def priced(*more):
+            return self.price("trn1.32xlarge x 2", more, **keys)["time_ps"]
+
+        usual = priced()
+        for first, other in (("slow:0-4:0.1", "slow:32-36:0.1"), ("hbm:0:0.1", "hbm:32:0.1")):
+            one = priced("--what-if", first)
+            self.assertGreater(one, 1.1 * usual, first)
+            self.assertAlmostEqual(priced("--what-if", other), one, delta=0.01 * one, msg=other)
+
     def test_what_ifs_that_make_no_sense_are_refused_by_name(self):
         for change, said in (("tensor.clok=3GHz", "no figure 'tensor.clok'"), ("nic:999:0.5", "rank 999"),
                              ("straggler:3:0", "a straggler's speed"), ("efa.rate=0GB/s", "efa out carries nothing"),
