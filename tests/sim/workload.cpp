@@ -46,6 +46,24 @@ TEST(Workload, WhatIsStoppedHasNoTime) {
   EXPECT_EQ(played(step, "trn2.48xlarge", {.stopped = stop}).time, forever);
 }
 
+TEST(Workload, TimesThatAreNotCountedAreRefused) {
+  const auto refused = [](const char* text, const char* machine) { return why([&] { played(text, machine); }); };
+  EXPECT_TRUE(refused("ranks 2\ncompute a 2000EFLOP\nall_reduce b 1MB after a\n", "trn2.3xlarge")
+                  .ends_with(" days: expected at most 50"));
+  EXPECT_EQ(refused("ranks 4\nall_reduce b 1000000000000GB\n", "ring:4"), "1e+21 B to move: expected at most 1e+20");
+  EXPECT_TRUE(refused("ranks 4\nall_reduce b 10000000000GB\n", "ring:4").ends_with(" days: expected at most 50"));
+  std::string days = "ranks 2\n";
+  for (int i = 0; i < 5; ++i) days += "compute a" + std::to_string(i) + " 1000000s\n";
+  EXPECT_EQ(refused(days.c_str(), "ring:2"), "a time of 57.87 days: expected at most 50");
+}
+
+// The computation is delayed by more than 9.2 s, of which a millionth is no delay.
+TEST(Workload, LongDelaysGrowWithWhatIsComputed) {
+  const Time one = played("ranks 4\ncompute a 200GB\nall_reduce b 10GB by ring\n", "trn2.3xlarge").time;
+  const Time many = played("ranks 4\ncompute a 200000GB\nall_reduce b 10000GB by ring\n", "trn2.3xlarge").time;
+  EXPECT_NEAR(in_seconds(many), 1000 * in_seconds(one), 1e-3 * in_seconds(many));
+}
+
 TEST(Workload, RanksThatDoTheSameAreOneCell) {
   const Workload all = workload_of(read_graph("step", "ranks 1000\ncompute a 1us\nall_reduce b 1MB after a\n"));
   EXPECT_EQ(all.cells.size(), 1U);

@@ -183,7 +183,7 @@ class PrefixLowerBound {
       const auto& [latency, rate] = way(w, step.end.peer);
       end += latency;
       if (const double bytes = chunk_ * step.to.count; bytes > 0 && rate > 0)
-        end += overheads_.dma_start + static_cast<Time>(bytes / rate * static_cast<double>(second));
+        end += overheads_.dma_start + time_of_picoseconds(bytes / rate * static_cast<double>(second));
     }
     last_ = std::max(last_, end);
     for (const std::uint32_t next : w.followers[at.step]) let_go({at.program, next}, end);

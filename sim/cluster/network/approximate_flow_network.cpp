@@ -229,7 +229,7 @@ void ApproximateFlowNetwork::note_end(ResourceId id) {
   r.touched = false;
   if (!drop_gone(r)) return;
   const Work until = r.members.front().until;
-  const Time end = r.since + (until > r.got ? time_of(until - r.got, r.level) : 0);
+  const Time end = later(r.since, until > r.got ? time_of(until - r.got, r.level) : 0);
   if (end >= r.noted) return;
   r.noted = end;
   ends_.push(end, id);

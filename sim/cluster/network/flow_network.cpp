@@ -87,7 +87,7 @@ void FlowNetwork::give(FlowId id, Rate rate, std::uint32_t bound_by) {
   table_.set_rate(id, rate, bound_by);
   if (same) return;
   if (f.left != last_.left || rate != last_.rate) last_ = {f.left, rate, time_of(f.left, rate)};
-  set_end(id, now_ + last_.time);
+  set_end(id, later(now_, last_.time));
 }
 
 void FlowNetwork::set_end(FlowId id, Time end) {

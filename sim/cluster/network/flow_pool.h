@@ -51,7 +51,7 @@ class FlowPool {
   const Member& first() const { return members_.front(); }
   bool first_has_ended() const { return !members_.empty() && first().until <= got_; }
   Work left(const Member& m) const { return m.until - got_; }
-  Time end(const Member& m) const { return since_ + time_of(left(m), rate_); }
+  Time end(const Member& m) const { return later(since_, time_of(left(m), rate_)); }
   Rate rate() const { return rate_; }
 
  private:

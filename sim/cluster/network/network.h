@@ -15,9 +15,12 @@ __extension__ using Work = unsigned __int128;  // Rate x picoseconds
 inline constexpr Work work_of_byte = Work{1'000} * static_cast<Work>(second);
 
 inline Rate rate_of(double bytes_per_second) { return static_cast<Rate>(bytes_per_second * 1e3); }
-inline Time time_of(Work work, Rate rate) {  // rounded up
+Work work_of(double bytes);                  // in whole bytes; throws invalid_argument for more than 1e20
+inline Time time_of(Work work, Rate rate) {  // rounded up; throws invalid_argument beyond longest_time
   const auto speed = static_cast<Work>(rate);
-  return static_cast<Time>((work + speed - 1) / speed);
+  const Work time = (work + speed - 1) / speed;
+  if (time > static_cast<Work>(longest_time)) refuse_time(static_cast<double>(time) * 1e-12);
+  return static_cast<Time>(time);
 }
 
 // A transfer's use of a resource. `weight`: resource time for a byte, in sixteenths of the usual. It is higher for

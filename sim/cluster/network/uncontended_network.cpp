@@ -16,7 +16,7 @@ void UncontendedNetwork::start(std::span<const Use> uses, Work work, std::uint64
     const Rate rate = std::max<Rate>(1, capacities_[use.resource]);
     longest = std::max(longest, work * use.weight / (static_cast<Work>(rate) * one_use));
   }
-  ends_.push(now_ + static_cast<Time>(longest), tag);
+  ends_.push(later(now_, time_of(longest, 1)), tag);
 }
 
 void UncontendedNetwork::advance(Time to, std::vector<std::uint64_t>& ended) {

@@ -108,7 +108,7 @@ Time least_time(const CompiledSchedule& pattern, const Machine& machine, const P
   const Time chain = run->run();
   if (chain == forever) return chain;
   const double load = busiest(*run, machine).seconds * static_cast<double>(second) * (1 - rounding);
-  return std::max(chain, machine.overheads(options.era).launched(pattern.ranks()) + static_cast<Time>(load));
+  return std::max(chain, machine.overheads(options.era).launched(pattern.ranks()) + time_of_picoseconds(load));
 }
 
 Price price(const schedule::Schedule& s, const Machine& machine, const PriceOptions& options) {

@@ -56,8 +56,7 @@ Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> col
     const CompiledSchedule& pattern = *collectives_[collective].pattern;
     const double chunk = collectives_[collective].chunk_bytes;
     const auto chunks = static_cast<Work>(std::max<std::int64_t>(1, schedule::data_chunks(pattern.task())));
-    chunk_work_.push_back(chunk > 0 ? static_cast<Work>(chunk) * work_of_byte
-                                    : static_cast<Work>(collectives_[collective].bytes) * work_of_byte / chunks);
+    chunk_work_.push_back(chunk > 0 ? work_of(chunk) : work_of(collectives_[collective].bytes) / chunks);
   }
   expect_memory(folds);
   for (std::size_t i = 0; i < seats_.size(); ++i) add_peers(seats_[i], own_[i]);

@@ -157,7 +157,7 @@ class Player {
     double slowness = 1;
     for (std::uint32_t cell : part.cells)
       for (Rank r : workload_.cells[cell].ranks) slowness = std::max(slowness, machine_.slowness(r));
-    return slowness == 1 ? time : static_cast<Time>(static_cast<double>(time) * slowness);
+    return slowness == 1 ? time : time_of_picoseconds(static_cast<double>(time) * slowness);
   }
 
   void set_starts(Played& played) const {
@@ -167,7 +167,7 @@ class Player {
       part.start = 0, part.cause = -1;
       for (std::uint32_t before : workload_.parts[i].after)
         if (played.parts[before].end > part.start) part.start = played.parts[before].end, part.cause = before;
-      part.end = part.start + durations_[i];
+      part.end = later(part.start, durations_[i]);
       played.time = std::max(played.time, part.end);
     }
   }
@@ -232,7 +232,7 @@ class Player {
   // Rates are integers, so a delay below this relative size is rounding.
   static Time delay(const Rest& rest, Time ended) {
     const Time late = ended - rest.start - rest.time;
-    return late * 1'000'000 < rest.time ? 0 : late;
+    return late <= (rest.time - 1) / 1'000'000 ? 0 : late;
   }
 
   // A run at another time gets other random delays.
