@@ -125,5 +125,40 @@ TEST(Answer, AWorkloadIsPlayedWithOneChoiceForAllFigures) {
   EXPECT_EQ(a.noisy.times.size(), 2U);
 }
 
+// The figures of computations count where something is computed, and only there.
+TEST(Answer, AWorkloadsIntervalHoldsWhatItsOperationsMayTake) {
+  const char* const update =
+      "ranks 2\noperation up adamw rows=8192 columns=8192 type=f32\ncompute b up*10\nall_reduce c 1MiB after b\n";
+  const Workload step = workload_of(read_graph("step", update));
+  PricedMachine priced(machine_spec("trn1.2xlarge"));
+  const PlayedAnswer a = answer(step, {}, {}, priced);
+  MachineSpec slow = priced.spec();
+  slow.figures.set("operation.update.adamw", slow.figures.at("operation.update.adamw").high);
+  const Time slowest = play(step, Machine(slow)).time;
+  EXPECT_GT(slowest, a.played.time);
+  EXPECT_GE(a.interval.high, slowest);
+  const auto found = std::ranges::find(a.interval.sensitivities, "operation.update.adamw", &Sensitivity::figure);
+  ASSERT_NE(found, a.interval.sensitivities.end());
+  EXPECT_EQ(found->high, slowest);
+  const Workload sums = workload_of(read_graph("step", "ranks 2\nall_reduce c 1MiB\n"));
+  for (const Sensitivity& s : answer(sums, {}, {}, priced).interval.sensitivities)
+    EXPECT_FALSE(s.figure.starts_with("operation.")) << s.figure;
+}
+
+// No end of a figure's range makes a workload impossible.
+TEST(Answer, EveryChipsFiguresCanBeTried) {
+  for (const char* name : {"trn1.2xlarge", "trn2.3xlarge", "trn3.gen1", "inf2.48xlarge"}) {
+    PricedMachine priced(machine_spec(name));
+    const Workload step = workload_of(read_graph(
+        "step",
+        "ranks 2\noperation mm product rows=512 columns=512 inner=512\noperation up adamw rows=512 columns=512 "
+        "type=f32\noperation n rms_norm rows=512 columns=512\noperation s softmax rows=512 columns=512\n"
+        "compute a mm up n s\ncompute b 1GFLOP 1MB after a\n"));
+    const PlayedAnswer a = answer(step, {}, {}, priced);
+    EXPECT_LT(a.interval.low, a.played.time) << name;
+    EXPECT_GT(a.interval.high, a.played.time) << name;
+  }
+}
+
 }  // namespace
 }  // namespace trellis::sim

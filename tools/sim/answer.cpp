@@ -60,9 +60,11 @@ std::string config_words(const AlgorithmConfig& config) {
 }
 
 std::string interval_words(const Interval& interval) {
+  const bool by_model =
+      std::ranges::any_of(interval.sensitivities, [](const Sensitivity& s) { return s.figure.starts_with("error."); });
   return fmt::format(
-      "{} and {}, by figures that are not documented and the model's own error{}", sim_time_text(interval.low),
-      sim_time_text(interval.high),
+      "{} and {}, by figures that are not documented{}{}", sim_time_text(interval.low), sim_time_text(interval.high),
+      by_model ? " and the model's own error" : "",
       interval.sensitivities.empty() ? "" : fmt::format(", above all {}", interval.sensitivities.front().figure));
 }
 

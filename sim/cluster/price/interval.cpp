@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <tuple>
 
 #include "sim/hardware/figures/error_range.h"
@@ -24,7 +25,7 @@ std::string shown(double value, Dimension dimension) {
   return fmt::format("{:.4g}{}{}", value / unit.size, unit.name.empty() ? "" : " ", unit.name);
 }
 
-// Whether this price may depend on the figure.
+// Whether the price of a collective may depend on the figure.
 bool matters(std::string_view key, const MachineSpec& spec, std::string_view era) {
   if (key.starts_with("era.")) return key.starts_with(fmt::format("era.{}.", era));
   for (const Level& level : spec.levels)
@@ -85,17 +86,26 @@ Interval interval(const CompiledSchedule& pattern, const MachineSpec& spec, cons
 }
 
 Interval interval(const MachineSpec& spec, std::string_view asked_era, Time middle,
-                  const std::function<Time(const Machine&)>& time_on) {
+                  const std::function<Time(const Machine&)>& time_on,
+                  const std::function<bool(const Machine&)>& computes_alike) {
   const std::string_view era = asked_era.empty() ? spec.era : asked_era;
   std::vector<Trial> trials;
+  const auto changes_computations = [&](const std::string& key, std::span<const double> ends) {
+    return computes_alike && !spec.chip.empty() && std::ranges::any_of(ends, [&](double end) {
+             MachineSpec other = spec;
+             other.figures.set(key, end);
+             return !computes_alike(Machine(std::move(other)));
+           });
+  };
   for (const auto& [key, figure] : spec.figures.all()) {
-    if (figure.mark == Mark::documented || !matters(key, spec, era)) continue;
+    if (figure.mark == Mark::documented) continue;
     double ends[] = {figure.low, figure.high};
     if (figure.low == figure.high) {
       if (figure.mark == Mark::assumed || figure.value == 0) continue;
       const double residual = figure.residual > 0 ? figure.residual : usual_residual;
       ends[0] = figure.value * (1 - residual), ends[1] = figure.value * (1 + residual);
     }
+    if (!matters(key, spec, era) && !changes_computations(key, ends)) continue;
     for (const double end : ends) trials.push_back({key, end, shown(end, figure.dimension)});
   }
   std::atomic<std::size_t> next = 0;

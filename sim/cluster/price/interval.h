@@ -26,9 +26,11 @@ struct Interval {
 
 Interval interval(const CompiledSchedule&, const MachineSpec&, const PriceOptions&, Time middle);
 // For any time that depends on a machine. `time_on` computes it, and returns `forever` if it was stopped; one thread
-// for each processor calls it at once. `era`: empty: the usual one.
+// for each processor calls it at once. `era`: empty: the usual one. Figures of collectives are tried, and those with
+// which `computes_alike` says that computations take another time on the machine; empty: nothing is computed.
 Interval interval(const MachineSpec&, std::string_view era, Time middle,
-                  const std::function<Time(const Machine&)>& time_on);
+                  const std::function<Time(const Machine&)>& time_on,
+                  const std::function<bool(const Machine&)>& computes_alike = {});
 
 // Widened by the error that such answers have against published records (error_range(kind)), which then stands among
 // the sensitivities. Without records of the kind it stays as it is.

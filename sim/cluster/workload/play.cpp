@@ -8,28 +8,12 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "sim/cluster/machine/rank_limits.h"
-#include "sim/cluster/operation/operation.h"
 #include "sim/cluster/price/run.h"
 #include "sim/cluster/workload/choice.h"
+#include "sim/cluster/workload/computation.h"
 
 namespace trellis::sim {
 namespace {
-
-// What a rank can compute, and read and write of its HBM, in a second.
-struct Rates {
-  double flops = 0, memory = 0;
-};
-
-Rates rates_of(const Machine& machine, const PlayOptions& options) {
-  Rates rates{options.flops, options.memory};
-  if (machine.spec().chip.empty()) return rates;
-  const Figures& f = machine.spec().figures;
-  const double cores = f.number("cores") / machine.cores();
-  if (rates.memory <= 0) rates.memory = EngineRates(f, cores).memory_rate();
-  if (rates.flops <= 0) rates.flops = rank_flops(machine);
-  return rates;
-}
 
 // What is left of a computation with memory traffic when a period begins that overlaps with it.
 struct Rest {
@@ -90,14 +74,13 @@ class Player {
   static bool runs(const WorkloadPart& part, std::size_t size) { return !part.computes && size > 1; }
 
   void set_durations() {
-    const Rates rates = rates_of(machine_, options_);
-    set_operation_times();
+    computation_ = computation_of(workload_, machine_, options_);
     durations_.resize(workload_.parts.size());
     chosen_.resize(workload_.parts.size());
     for (std::uint32_t i = 0; i < workload_.parts.size(); ++i) {
       const WorkloadPart& part = workload_.parts[i];
       if (part.computes) {
-        durations_[i] = compute_time(part, rates);
+        durations_[i] = compute_time(part);
         if (part.task->bytes > 0 && durations_[i] > 0 && machine_.hbm(0) != no_resource) sharing_.push_back(i);
       } else if (runs(part, members(part).size())) {
         chosen_[i] = &chosen(part);
@@ -124,21 +107,11 @@ class Player {
     return *known;
   }
 
-  // Computes the time of each shape, in seconds. Rates that the caller states replace those of a chip's engines.
-  void set_operation_times() {
-    if (machine_.spec().chip.empty() || options_.flops > 0 || options_.memory > 0) return;
-    if (std::ranges::none_of(workload_.parts, &WorkloadPart::computes)) return;
-    const Figures& f = machine_.spec().figures;
-    const EngineRates engines(f, f.number("cores") / machine_.cores());
-    for (const schedule::OperationShape& s : workload_.graph->shapes)
-      operations_.push_back(operation_time(s, engines).total);
-  }
-
-  Time compute_time(const WorkloadPart& part, const Rates& rates) const {
+  Time compute_time(const WorkloadPart& part) const {
     Time time = part.task->time;
-    if (!operations_.empty() && !part.task->work.empty()) {
+    if (!computation_.seconds.empty() && !part.task->work.empty()) {
       double seconds = 0;
-      for (const schedule::ShapedWork& w : part.task->work) seconds += operations_[w.shape] * w.count;
+      for (const schedule::ShapedWork& w : part.task->work) seconds += computation_.seconds[w.shape] * w.count;
       return slowed(part, std::max(time, transfer_time(seconds, 1.0)));
     }
     const auto add = [&](double amount, double rate, const char* what) {
@@ -148,8 +121,8 @@ class Player {
                                                 part.task->name, machine_.name(), what));
       time = std::max(time, transfer_time(amount, rate));
     };
-    add(part.task->flops, rates.flops, "FLOPs a second");
-    add(part.task->bytes, rates.memory, "memory");
+    add(part.task->flops, computation_.flops, "FLOPs a second");
+    add(part.task->bytes, computation_.memory, "memory");
     return slowed(part, time);
   }
 
@@ -316,7 +289,7 @@ class Player {
   const PlayOptions& options_;
   Choices choices_;
   std::vector<Rank> everyone_;
-  std::vector<double> operations_;  // seconds, by shape; empty: rates decide
+  Computation computation_;
   std::vector<Time> durations_;
   std::vector<const Chosen*> chosen_;
   std::vector<std::uint32_t> collectives_;
