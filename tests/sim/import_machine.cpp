@@ -200,6 +200,25 @@ TEST(ImportNccl, SwitchesLinksAndPcie) {
   EXPECT_EQ(fault("<system/>"), "net: no <gpu>: expected a topology with its gpus, as NCCL_TOPO_DUMP_FILE writes it");
 }
 
+// A POWER9 host: three GPUs at each of two CPUs, joined by links to each other and to their CPU.
+TEST(ImportNccl, LinksToTheCpuAreTheWayToTheHost) {
+  const auto links = [](int own) {
+    std::string text = "<nvlink target='cpu' count='2' tclass='0x068001'/>";
+    for (int other = own / 3 * 3; other < own / 3 * 3 + 3; ++other)
+      if (other != own) text += "<nvlink target='" + std::to_string(other) + "' count='3' tclass='0x030200'/>";
+    return text;
+  };
+  const Machine two(import_machine("t", nccl(6, links)));
+  EXPECT_EQ(two.ranks(), 6);
+  for (Rank r = 0; r < 6; ++r) EXPECT_EQ(rate(two, r, r / 3 * 3 + (r + 1) % 3), 60e9) << r;
+  EXPECT_EQ(rate(two, 0, 3), 40e9);
+  EXPECT_EQ(rate(Machine(import_machine("t", nccl(3, links))), 0, 2), 60e9);
+  const Machine apart(import_machine("t", nccl(2, [](int) { return "<nvlink count='2' tclass='0x068001'/>"; })));
+  EXPECT_EQ(rate(apart, 0, 1), 40e9);
+  EXPECT_EQ(fault(nccl(3, [&](int own) { return links(own) + "<nvlink count='2' tclass='0x068000'/>"; })),
+            "net: gpus with links to switches and to others: expected one or the other of all");
+}
+
 // Two rings of four GPUs, as two hives, with PCIe between them. GPUs are numbered along the links.
 TEST(ImportNccl, SomeAreJoined) {
   const auto two_rings = [](int own) {

@@ -44,8 +44,8 @@ double pcie_rate(std::string_view name, const pugi::xml_node& pci) {
 struct Gpu {
   std::string place;                     // its busid
   std::map<std::string, double> direct;  // links, by the other GPU's busid
-  double switched = 0;
-  double link_rate = 0, pcie = 0;
+  double switched = 0, to_cpu = 0;       // links
+  double link_rate = 0, to_host = 0;     // bytes a second; to_host: of a GPU without links to others
 };
 
 Gpu gpu_of(std::string_view name, const pugi::xml_node& node) {
@@ -56,20 +56,26 @@ Gpu gpu_of(std::string_view name, const pugi::xml_node& node) {
     const bool nvlink = std::string_view(link.name()) == "nvlink";
     if (!nvlink && std::string_view(link.name()) != "xgmi") continue;
     const Chip count = import_count(name, "count", link.attribute("count").value());
-    // NVSwitches are bridges of class 0x0680.
-    if (std::string_view(link.attribute("tclass").value()).starts_with("0x0680"))
+    // NVSwitches are bridges of class 0x0680, POWER9's CPUs of class 0x068001, as in NCCL.
+    const std::string_view other = link.attribute("tclass").value();
+    if (other.starts_with("0x068001"))
+      gpu.to_cpu += count;
+    else if (other.starts_with("0x0680"))
       gpu.switched += count;
     else
       gpu.direct[link.attribute("target").value()] += count;
     gpu.link_rate =
         nvlink ? nvlink_rate(name, node.attribute("sm").as_int()) : xgmi_rate(node.attribute("gcn").value());
   }
-  if (gpu.switched == 0 && gpu.direct.empty()) gpu.pcie = pcie_rate(name, pci);
+  if (gpu.switched == 0 && gpu.direct.empty())
+    gpu.to_host = gpu.to_cpu > 0 ? gpu.to_cpu * gpu.link_rate : pcie_rate(name, pci);
   return gpu;
 }
 
-// The slowest PCIe link between a GPU and its CPU; 0: the file does not say.
-double way_to_host(std::string_view name, const pugi::xml_document& document, const std::string& place) {
+// The links from a GPU to its CPU, or the slowest PCIe link between them; 0: the file does not say.
+double way_to_host(std::string_view name, const pugi::xml_document& document, const Gpu& gpu) {
+  if (gpu.to_cpu > 0) return gpu.to_cpu * gpu.link_rate;
+  const std::string& place = gpu.place;
   double least = 0;
   for (const pugi::xml_node& node : import_elements(document.document_element(), "pci")) {
     if (place != node.attribute("busid").value()) continue;
@@ -82,14 +88,14 @@ double way_to_host(std::string_view name, const pugi::xml_document& document, co
   return least;
 }
 
-// Whether every GPU has the same number of links to every other.
+// Whether every GPU has the same number of links to every other, and none to switches.
 bool all_joined(const std::vector<Gpu>& gpus) {
   std::set<std::string_view> places;
   for (const Gpu& gpu : gpus) places.insert(gpu.place);
   const double count = gpus.front().direct.empty() ? 0 : gpus.front().direct.begin()->second;
   return places.size() == gpus.size() && std::ranges::all_of(gpus, [&](const Gpu& gpu) {
-           return gpu.direct.size() + 1 == gpus.size() && gpu.link_rate == gpus.front().link_rate &&
-                  std::ranges::all_of(gpu.direct, [&](const auto& link) {
+           return gpu.switched == 0 && gpu.direct.size() + 1 == gpus.size() &&
+                  gpu.link_rate == gpus.front().link_rate && std::ranges::all_of(gpu.direct, [&](const auto& link) {
                     return link.first != gpu.place && places.contains(link.first) && link.second == count;
                   });
          });
@@ -154,14 +160,14 @@ MachineSpec irregular(std::string_view name, const pugi::xml_document& document,
     if (gpu.switched > 0)
       refuse_import(name, "gpus with links to switches and to others: expected one or the other of all");
     if (gpu.link_rate > 0) rate = rate == 0 ? gpu.link_rate : std::min(rate, gpu.link_rate);
-    const double way = way_to_host(name, document, gpu.place);
+    const double way = way_to_host(name, document, gpu);
     all_known = all_known && way > 0;
     host = host == 0 ? way : std::min(host, way);
   }
   MachineText machine(name);
   machine.level("links", "gpus", fmt::format("{}", gpus.size()));
   machine.rate("gpus.rate", rate, "one link between two gpus");
-  if (all_known) machine.rate("gpus.host.rate", host, "the slowest PCIe link between a gpu and its CPU");
+  if (all_known) machine.rate("gpus.host.rate", host, "the slowest way between a gpu and its CPU");
   for (std::size_t a = 0; a < gpus.size(); ++a)
     for (std::size_t b = a + 1; b < gpus.size(); ++b)
       if (const double links = widths[order[a]][order[b]]; links > 0)
@@ -186,15 +192,17 @@ MachineSpec import_nccl(std::string_view name, std::string_view text) {
   const auto alike = [&](auto field) {
     return first.*field > 0 && std::ranges::all_of(gpus, [&](const Gpu& g) { return g.*field == first.*field; });
   };
-  if (alike(&Gpu::switched) && alike(&Gpu::link_rate)) {
+  const bool any_direct = std::ranges::any_of(gpus, [](const Gpu& g) { return !g.direct.empty(); });
+  if (!any_direct && alike(&Gpu::switched) && alike(&Gpu::link_rate)) {
     machine.level("switch", "gpus", fmt::format("{}", gpus.size()));
     machine.rate("gpus.rate", first.switched * first.link_rate, "links to the switches");
   } else if (gpus.size() > 1 && all_joined(gpus)) {
     machine.level("full", "gpus", fmt::format("{}", gpus.size()));
     machine.rate("gpus.rate", first.direct.begin()->second * first.link_rate, "links to each other gpu");
-  } else if (std::ranges::all_of(gpus, [](const Gpu& g) { return g.pcie > 0; })) {
+  } else if (std::ranges::all_of(gpus, [](const Gpu& g) { return g.to_host > 0; })) {
     machine.level("switch", "gpus", fmt::format("{}", gpus.size()));
-    machine.rate("gpus.rate", std::ranges::min_element(gpus, {}, &Gpu::pcie)->pcie, "the slowest PCIe link of a gpu");
+    machine.rate("gpus.rate", std::ranges::min_element(gpus, {}, &Gpu::to_host)->to_host,
+                 "the slowest way of a gpu to its CPU");
   } else {
     return irregular(name, document, gpus);
   }
