@@ -269,6 +269,22 @@ TEST(ImportHwloc, DevicesByTheirSlowestLink) {
                                           "</object></topology>"));
   EXPECT_EQ(m.ranks(), 2);
   EXPECT_EQ(rate(m, 0, 1), 15.75e9);
+  // A server's console is no rank, whatever its link.
+  for (const char* speed : {"0.25", "0.0"})
+    EXPECT_EQ(rate(Machine(import_machine("h", "<topology><object type='PCIDev' pci_busid='9' pci_link_speed='" +
+                                                   std::string(speed) +
+                                                   "'><object type='OSDev' name='card0' osdev_type='1'/></object>" +
+                                                   device("1", "31.5") + device("2", "15.75") + "</topology>")),
+                   0, 1),
+              15.75e9)
+        << speed;
+  const auto rendering = [](int number) {
+    return fmt::format(
+        "<object type='PCIDev' pci_busid='{0}' pci_link_speed='8'><object type='OSDev' name='card{0}' osdev_type='1'/>"
+        "<object type='OSDev' name='renderD{0}' osdev_type='1'/></object>",
+        number);
+  };
+  EXPECT_EQ(Machine(import_machine("h", "<topology>" + rendering(1) + rendering(2) + "</topology>")).ranks(), 2);
   const Machine linked(import_machine(
       "h",
       "<topology><distances2 nbobjs='2' name='NVLinkBandwidth'><u64values length='9'>1000000 25000 </u64values>"
@@ -311,9 +327,10 @@ TEST(ImportHwloc, CoresWhereThereAreNoDevices) {
   EXPECT_EQ(fault("<topology><object type='Package'><object type='Core'/><object type='Core'/></object>"
                   "<object type='Package'><object type='Core'/></object></topology>"),
             "net: packages of 1 to 2 cores: only packages that are all alike can be said");
+  const std::string slow = "<object type='PCIDev' pci_busid='9'><object type='OSDev' osdev_type='5'/></object>";
   EXPECT_EQ(fault(cores(1, 2,
-                        gpu + "<object type='PCIDev' pci_busid='8' pci_link_speed='8'>"
-                              "<object type='OSDev' osdev_type='5'/></object>")),
+                        slow + "<object type='PCIDev' pci_busid='8' pci_link_speed='8'>"
+                               "<object type='OSDev' osdev_type='5'/></object>")),
             "net: the PCI device 9 says nothing of its link's speed");
 }
 

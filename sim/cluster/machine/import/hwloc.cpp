@@ -49,8 +49,13 @@ Links links_of(std::string_view name, const pugi::xml_node& top) {
 
 enum class Kind : std::uint8_t { gpu = 1, network = 2, fabric = 3, coprocessor = 5 };  // hwloc's osdev_type
 
+// A server's console is a GPU with a node that sets display modes, but without one that computes.
+bool sets_modes_only(Kind kind, std::string_view name) {
+  return kind == Kind::gpu && (name.starts_with("card") || name.starts_with("controlD"));
+}
+
 // PCI devices with an OS device of such a kind, each once, and their link rates in bytes a second; 0 if hwloc could not
-// tell.
+// tell. Consoles are left out.
 std::map<std::string, double> devices_of(std::string_view name, const pugi::xml_node& top,
                                          std::initializer_list<Kind> kinds) {
   std::map<std::string, double> found;
@@ -60,6 +65,7 @@ std::map<std::string, double> devices_of(std::string_view name, const pugi::xml_
     const pugi::xml_node pci = object.parent();
     if (std::ranges::find(kinds, kind) == kinds.end() || std::string_view(pci.attribute("type").value()) != "PCIDev")
       continue;
+    if (sets_modes_only(kind, object.attribute("name").value())) continue;
     const std::string_view speed = pci.attribute("pci_link_speed").value();
     found[pci.attribute("pci_busid").value()] =
         speed.empty() ? 0 : import_number(name, "pci_link_speed", speed, true) * 1e9;
