@@ -70,6 +70,23 @@ Ends = tuple[int, int]  # of a message: its source's and its target's place in t
 Duration = Callable[[Event, Ends], float]
 
 
+def _end(which: int, kind: str) -> int:
+    """A class as an end of messages: it may be both, of different ones."""
+    return 2 * which + (kind == "send")
+
+
+def _grown(found: set[int], tied: list[set[int]]) -> set[int]:
+    """With all that is tied to it, to that, and so on."""
+    grows = True
+    while grows:
+        grows = False
+        for one in tied:
+            if one & found and not one <= found:
+                found |= one
+                grows = True
+    return found
+
+
 class _Timeline:
     def __init__(self, job: JobRecord, duration: Duration) -> None:
         self.job, self.duration = job, duration
@@ -78,6 +95,7 @@ class _Timeline:
         self.meetings: dict[Key, _Meeting] = defaultdict(_Meeting)
         self.queues: dict[Key, float] = defaultdict(float)
         self._meets: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._ends_met: dict[tuple[int, int, int, int], tuple[int, ...]] = {}
         self._self_peers: dict[tuple[int, int, int], tuple[int, int]] = {}
 
     def run(self) -> Timed:
@@ -149,7 +167,7 @@ class _Timeline:
         else:
             mine, other = self._ends(which, family, event[4])
             source, target = (mine, other) if event[0] == "send" else (other, mine)
-            base = (1, family, source, target)
+            base = (1, family, source, target, self._message_ends(_end(which, event[0]), family, source, target)[0])
         c.counts[base] += 1
         return (*base, c.counts[base])
 
@@ -165,16 +183,19 @@ class _Timeline:
         """All classes that are tied to this one by groups of the family."""
         if (which, family) not in self._meets:
             tied = [{self.class_of[rank] for rank in group} for group in self.job.families[family].groups]
-            found, grows = {which}, True
-            while grows:
-                grows = False
-                for one in tied:
-                    if one & found and not one <= found:
-                        found |= one
-                        grows = True
+            found = _grown({which}, tied)
             for one_class in found:
                 self._meets[one_class, family] = tuple(sorted(found))
         return self._meets[which, family]
+
+    def _message_ends(self, end: int, family: int, source: int, target: int) -> tuple[int, ...]:
+        """All ends of a message that are tied to this one: classes at the source's place and at the target's."""
+        key = (end, family, source, target)
+        if key not in self._ends_met:
+            tied = [{_end(self.class_of[group[source]], "send"), _end(self.class_of[group[target]], "receive")}
+                    for group in self.job.families[family].groups if max(source, target) < len(group)]  # fmt: skip
+            self._ends_met[key] = tuple(sorted(_grown({end}, tied)))
+        return self._ends_met[key]
 
     def _reach(self, which: int, c: _Class, event: Event) -> None:
         key = self._key(which, c, event)
@@ -183,9 +204,10 @@ class _Timeline:
         c.spans_of[event[2]] = len(c.times.spans)
         c.times.spans.append(Span(c.at, f"group {key[1]}", max(ready, c.host), 0.0, cause))
         meeting = self.meetings[key]
-        meeting.ready[which if event[0] == "collective" else 2 * which + (event[0] == "send")] = max(ready, c.host)
-        need = len(self._component(which, key[1])) if event[0] == "collective" else 2
-        if len(meeting.ready) == need:
+        one = which if event[0] == "collective" else _end(which, event[0])
+        meeting.ready[one] = max(ready, c.host)
+        all_of = self._component(one, key[1]) if event[0] == "collective" else self._message_ends(one, *key[1:4])
+        if len(meeting.ready) == len(all_of):
             ends = (-1, -1) if event[0] == "collective" else (key[2], key[3])
             meeting.start = max([*meeting.ready.values(), self.queues[key[:-1]]])
             meeting.end = meeting.start + self.duration(event, ends)

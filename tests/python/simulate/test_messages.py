@@ -1,0 +1,34 @@
+"""Messages between the stages of a pipeline: when they are over, and what they cost."""
+
+import pytest
+
+pytest.importorskip("numpy")
+
+from test_match import job, message, seconds  # noqa: E402
+from trellis.simulate.match import prove  # noqa: E402
+from trellis.simulate.price.timeline import timed  # noqa: E402
+from trellis.simulate.record import Family  # noqa: E402
+
+
+def test_a_gradient_does_not_arrive_before_it_is_sent_where_a_stage_has_two_classes():
+    """Rank 0 alone reads its loss, so that the first stage has two classes, of which both receive."""
+    first = [*[("op", 0, 0, 0, "forward")] * 2, message("send", 0, 1), message("receive", 1, 1), ("wait", 0, 1)]
+    second = [message("receive", 0, 0), ("wait", 0, 0), ("op", 0, 0, 0, "forward"), message("send", 1, 0)]
+    told = job([*first, ("op", 0, 0, 0, "forward")], first, second, second)
+    two, three = told.classes[2:]
+    two.ranks.extend(three.ranks)
+    told.classes.remove(three)
+    told.families[0] = Family("pp", ((0, 2), (1, 3)))
+    prove(told)
+    times = timed(told, seconds)
+    assert [one.end for one in times.classes] == [2 + 5 + 1 + 5 + 1, 2 + 5 + 1 + 5, 2 + 5 + 1 + 5]
+
+
+def test_messages_of_pairs_that_no_class_ties_do_not_wait_for_each_other():
+    """Of three stages, the first two differ between two groups, and those of one send more."""
+    more = [message("send", 0, 1), message("send", 1, 1)], [message("receive", 0, 0), message("receive", 1, 0)]
+    told = job(more[0], more[0][:1], more[1], more[1][:1], [])
+    told.classes[4].ranks.append(5)
+    told.families[0] = Family("pp", ((0, 2, 4), (1, 3, 5)))
+    prove(told)
+    assert [one.end for one in timed(told, seconds).classes] == [10, 5, 10, 5, 0]
