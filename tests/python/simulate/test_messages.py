@@ -5,7 +5,9 @@ import pytest
 pytest.importorskip("numpy")
 
 from test_match import job, message, seconds  # noqa: E402
+from trellis import sim  # noqa: E402
 from trellis.simulate.match import prove  # noqa: E402
+from trellis.simulate.price.rates import Rates  # noqa: E402
 from trellis.simulate.price.timeline import timed  # noqa: E402
 from trellis.simulate.record import Family  # noqa: E402
 
@@ -32,3 +34,15 @@ def test_messages_of_pairs_that_no_class_ties_do_not_wait_for_each_other():
     told.families[0] = Family("pp", ((0, 2, 4), (1, 3, 5)))
     prove(told)
     assert [one.end for one in timed(told, seconds).classes] == [10, 5, 10, 5, 0]
+
+
+def test_messages_have_the_price_of_their_own_ends():
+    """From host to host they are slower than within one, whichever is asked for first."""
+    stages = Family("pp", tuple((i, i + 32, i + 64, i + 96) for i in range(32)))
+    families = [Family("world", (tuple(range(128)),)), stages]
+    inside, between = (0, 1), (1, 2)
+    prices = []
+    for hops in ((inside, between), (between, inside)):
+        rates = Rates(sim.Machine("trn2.48xlarge x 2"), families)
+        prices.append({hop: rates.message(1, *hop, 1 << 24) for hop in hops})
+    assert prices[0] == prices[1] and prices[0][between] > 1.5 * prices[0][inside]

@@ -78,7 +78,7 @@ class Rates:
         self._operations: dict[Operation, float] = {}
         self.rules: dict[Operation, Rule] = {}
         self._collectives: dict[tuple[str, int, int, int], float] = {}
-        self._messages: dict[tuple[int, int, int], float] = {}
+        self._messages: dict[tuple[int, int, int, int], float] = {}
         self._low_high: dict[tuple[str, int, int], tuple[float, float]] = {}
         self._algorithms: dict[tuple[str, tuple[int, ...], int, int], str] = {}
         self.algorithms: dict[tuple[str, int, int, int], str] = {}
@@ -157,7 +157,7 @@ class Rates:
 
     def message(self, family: int, source: int, target: int, size: int) -> float:
         """Of all groups of the family at once."""
-        key = (family, target - source, size)
+        key = (family, source, target, size)
         if key not in self._messages:
             pairs = self._beside([(g[source], g[target]) for g in self.families[family].groups])
             ends = [",".join(map(str, each)) for each in zip(*pairs, strict=True)]
