@@ -88,6 +88,7 @@ void DataPath::close() {
   registrations_.drop();
   packets_.reset();
   wires_.clear();
+  monitor_.end();
 }
 
 RegisteredMemory DataPath::registered(const Registrations::Range& r, bool for_peers) {

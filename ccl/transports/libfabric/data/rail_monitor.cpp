@@ -28,6 +28,12 @@ void RailMonitor::begin(int rail) {
   for (Arriving& one : arriving_) one.rails[slot_of(rail)] = {};
 }
 
+// Data that were on their way will never arrive, which says nothing about their receivers.
+void RailMonitor::end() {
+  const auto p = presence_.lock();
+  for (Rank r = 0; r < presence_.roster().ranks(); ++r) p.detector().set_stuck(r, {});
+}
+
 int RailMonitor::stopped(Deadline now) {
   if (now - looked_ < between_looks) return -1;
   const bool we_paused = now - looked_ > rail_patience / 2;

@@ -19,6 +19,7 @@ class RailMonitor {
   // To be called often. Asks ranks whose reports are old. -1: no rail has stopped.
   int stopped(Deadline now);
   void begin(int rail);  // forgets the closed rail whose slot this new one has
+  void end();            // nothing is sent any more
 
  private:
   // How what is sent to a rank arrives there.
