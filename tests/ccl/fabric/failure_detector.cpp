@@ -12,6 +12,11 @@ using namespace std::chrono_literals;
 
 constexpr Deadline begun = Deadline() + 1h;
 
+// Looks as a rank does that runs all the time.
+void run(Parts& p, std::chrono::milliseconds from, std::chrono::milliseconds until) {
+  for (auto at = from; at <= until; at += 100ms) p.detector.look(begun + at);
+}
+
 TEST(FailureDetector, ARankThatIsNotAskedOwesNoAnswer) {
   Parts zero(0, 2, 10s);
   EXPECT_TRUE(zero.detector.answers(1, begun + 24h));
@@ -38,6 +43,7 @@ TEST(FailureDetector, DataThatComeAreASignOfLife) {
   zero.detector.asked(1, begun);
   ++pieces;
   EXPECT_TRUE(zero.detector.answers(1, begun + 7s));
+  run(zero, 7s, 14s);
   EXPECT_TRUE(zero.detector.answers(1, begun + 14s));
   EXPECT_FALSE(zero.detector.answers(1, begun + 14500ms));
 }
@@ -78,6 +84,34 @@ TEST(FailureDetector, AProcessThatRefusesConnectionsForAWhileHasEnded) {
   EXPECT_EQ(zero.detector.silence(1, begun + 1s), 0ms) << "it is known to have ended";
   zero.detector.heard(1, 0, begun + 2s);
   EXPECT_TRUE(zero.detector.answers(1, begun + 2s));
+}
+
+// All ranks of a job may be stopped and continued: the others' answers come once they run again.
+TEST(FailureDetector, APauseOfThisProcessIsNobodysSilence) {
+  Parts zero(0, 2, 10s);
+  run(zero, 0s, 1s);
+  zero.detector.asked(1, begun);
+  EXPECT_TRUE(zero.detector.answers(1, begun + 20s));
+  EXPECT_EQ(zero.detector.silence(1, begun + 20s), 1s);
+  run(zero, 20s, 26s);
+  EXPECT_TRUE(zero.detector.answers(1, begun + 26499ms));
+  EXPECT_FALSE(zero.detector.answers(1, begun + 26500ms)) << "it had as much time as ever";
+}
+
+TEST(FailureDetector, APauseOfThisProcessIsNobodysFailure) {
+  Parts zero(0, 2, 10s, {.all = 2});
+  zero.detector.heard(1, 0, begun + 500ms);
+  for (const int path : {0, 1}) zero.detector.sent(1, path, false, begun + 900ms);
+  zero.detector.refused(1, begun + 900ms);
+  zero.detector.look(begun + 1s);
+  zero.detector.refused(1, begun + 20s);  // of a connection that was begun before the pause
+  EXPECT_TRUE(zero.detector.answers(1, begun + 20s));
+  zero.take(1, [](PublicHead& h) { h.activity.running = true; });
+  zero.detector.set_stuck(1, begun + 20s);
+  EXPECT_TRUE(zero.detector.reachable(1, begun + 20200ms));
+  EXPECT_FALSE(zero.detector.reachable(1, begun + 20300ms));
+  zero.detector.heard(1, 0, begun + 20300ms);
+  EXPECT_TRUE(zero.detector.answers(1, begun + 40s)) << "it may take data by now";
 }
 
 TEST(FailureDetector, WhoHearsNothingOfMostOthersIsCutOff) {

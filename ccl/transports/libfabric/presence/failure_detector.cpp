@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -10,6 +11,7 @@ using namespace std::chrono_literals;
 
 constexpr auto sure_it_fails = 300ms;
 constexpr auto sure_it_ended = 200ms;  // between two refused connections to a rank that is not heard
+constexpr int pauses = 8;              // of this process fit into the timeout; a shorter one is not noticed
 
 }  // namespace
 
@@ -20,6 +22,20 @@ FailureDetector::FailureDetector(const Roster& roster, const PublishedStates& st
       timeout_(timeout),
       paths_(paths.all),
       peers_(static_cast<std::size_t>(roster.ranks())) {}
+
+void FailureDetector::look(Deadline now) {
+  const Deadline before = std::exchange(looked_, now);
+  const Clock::duration paused = now - before;
+  if (before == Deadline() || paused <= timeout_ / pauses) return;
+  const auto excuse = [&](Deadline& since) {
+    if (since != Deadline()) since = std::min(since + paused, now);
+  };
+  for (Peer& p : peers_) {
+    for (Deadline* const since : {&p.unanswered, &p.data_heard, &p.refused, &p.stuck}) excuse(*since);
+    for (Deadline& failing : p.failing)
+      if (failing > p.heard) excuse(failing);
+  }
+}
 
 void FailureDetector::heard(Rank r, int path, Deadline now) {
   Peer& p = peer(r);
@@ -39,6 +55,7 @@ void FailureDetector::sent(Rank r, int path, bool well, Deadline now) {
 // A firewall may refuse for a moment what it let pass before. So a refusal counts if it happens twice and nothing comes
 // from that rank in between over another path.
 void FailureDetector::refused(Rank r, Deadline now) {
+  look(now);
   Peer& p = peer(r);
   if (p.refused == Deadline()) p.refused = now;
   p.ended = p.ended || now - p.refused >= sure_it_ended;
@@ -51,7 +68,8 @@ bool FailureDetector::answers(Rank r, Deadline now) {
   return p.process->runs();
 }
 
-bool FailureDetector::reachable(Rank r, Deadline now) const {
+bool FailureDetector::reachable(Rank r, Deadline now) {
+  look(now);
   const Peer& p = peer(r);
   return std::any_of(p.failing.begin(), p.failing.begin() + paths_, [&](Deadline since) {
     return since == Deadline() || since <= p.heard || now - since <= sure_it_fails;
@@ -60,6 +78,7 @@ bool FailureDetector::reachable(Rank r, Deadline now) const {
 
 // Data that come from a rank count as heartbeats, too: a slow link may be full of them.
 Clock::duration FailureDetector::without_sign_of_life(Rank r, Deadline now) {
+  look(now);
   Peer& p = peer(r);
   const bool takes_data = p.stuck == Deadline() || !states_.of(r).head.activity.running;
   if (p.unanswered == Deadline()) return takes_data ? Clock::duration{} : now - p.stuck;

@@ -1,5 +1,6 @@
 // FailureDetector: which other ranks have failed, by what this rank heard of them and when. The time is passed in. The
-// caller holds the lock of the Presence that this is a part of.
+// caller holds the lock of the Presence that this is a part of. While this process is stopped, or has no core, it hears
+// nobody: a pause between two looks counts as nobody's silence. Whatever judges a rank looks, too.
 #pragma once
 
 #include <array>
@@ -18,6 +19,7 @@ class FailureDetector {
  public:
   FailureDetector(const Roster&, const PublishedStates&, std::chrono::milliseconds timeout, ControlPaths);
 
+  void look(Deadline now);            // to be called often
   void asked(Rank r, Deadline now) {  // for its state
     if (peer(r).unanswered == Deadline()) peer(r).unanswered = now;
   }
@@ -27,7 +29,7 @@ class FailureDetector {
   void set_stuck(Rank r, Deadline since) { peer(r).stuck = since; }  // see Peer::stuck
 
   bool answers(Rank, Deadline now);                       // or may still do so in time
-  bool reachable(Rank, Deadline now) const;               // messages to it have not failed for long, over every path
+  bool reachable(Rank, Deadline now);                     // messages to it have not failed for long, over every path
   std::chrono::milliseconds silence(Rank, Deadline now);  // 0 where its process is known to have ended
   bool cut_off(Deadline now);                             // most ranks do not answer, or can't be reached
   Deadline last_heard(Rank r) const { return peer(r).heard; }
@@ -54,6 +56,7 @@ class FailureDetector {
   const PublishedStates& states_;
   const std::chrono::milliseconds timeout_;
   const int paths_;
+  Deadline looked_ = {};
   std::vector<Peer> peers_;
 };
 

@@ -19,6 +19,7 @@ Presence::Presence(Roster roster, std::chrono::milliseconds timeout, ControlPath
 std::vector<Rank> Presence::take_owed() {
   const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
+  detector_.look(now);
   for (const auto [r, lost] : queue_.fail_over([&](Rank of) { return detector_.unanswered(of); }, now)) {
     goodbye(r).told = goodbye(r).told && !lost;
     heartbeats_.repeat(r);
