@@ -67,17 +67,20 @@ void Retransmission::advance(const std::function<bool(PieceOut)>& post) {
   ask();
 }
 
-// Asks the receiver which of the pieces that can no longer arrive it lacks.
+// Asks the receiver which of the pieces that can no longer arrive it lacks. Which these are is decided once: meanwhile
+// the control link's thread may hear that the receiver has left a further rail, and a piece that counts as asked about,
+// but was not, would be taken for arrived.
 void Retransmission::ask() {
   const Deadline now = Clock::now();
-  const auto fit = [&](const Doubtful& d) { return !d.lacking && path_.is_over(to_, d.piece.rail); };
-  const bool fresh = std::ranges::any_of(doubtful_, [&](const Doubtful& d) { return d.request == 0 && fit(d); });
-  if (!fresh && now - requested_ < patience_) return;
+  std::vector<Doubtful*> about;
+  for (Doubtful& d : doubtful_)
+    if (!d.lacking && path_.is_over(to_, d.piece.rail)) about.push_back(&d);
+  const bool fresh = std::ranges::any_of(about, [](const Doubtful* d) { return d->request == 0; });
+  if (about.empty() || (!fresh && now - requested_ < patience_)) return;
   const std::size_t most = std::min(most_pieces_asked, path_.eager_bytes() / sizeof(std::uint32_t));
+  about.resize(std::min(about.size(), most));
   std::vector<std::uint32_t> pieces;
-  for (const Doubtful& d : doubtful_)
-    if (fit(d) && pieces.size() < most) pieces.push_back(d.piece.grant.first + d.piece.piece);
-  if (pieces.empty()) return;
+  for (const Doubtful* const d : about) pieces.push_back(d->piece.grant.first + d->piece.piece);
   const Packet p{.kind = Packet::Kind::ask,
                  .lane = static_cast<std::uint8_t>(lane_),
                  .number = message_,
@@ -87,9 +90,7 @@ void Retransmission::ask() {
   ++requests_;
   requested_ = now;
   patience_ = std::min(2 * patience_, longest_patience);
-  std::size_t left = pieces.size();
-  for (Doubtful& d : doubtful_)
-    if (fit(d) && left != 0) d.request = requests_, --left;
+  for (Doubtful* const d : about) d->request = requests_;
 }
 
 }  // namespace trellis::ccl::libfabric
