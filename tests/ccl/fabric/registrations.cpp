@@ -162,6 +162,19 @@ TEST(Registrations, TakeUpARail) {
 }
 
 // As in a transport, the registrations are told before the pages are given back.
+TEST(Registrations, AllHaveAFurtherRailOrNone) {
+  Kept k(4);
+  const auto one = k.all.alone(memory, 10, true), other = k.all.alone(memory + 10, 10, true);
+  const auto no_room = [&](const Registrations::Range& r, bool) -> std::unique_ptr<MemoryRegion> {
+    if (r.begin != memory) throw failure(FI_ENOMEM, "fi_mr_regattr");
+    return std::make_unique<Counted>(r.begin, k.alive);
+  };
+  EXPECT_THROW(k.all.add_rail(no_room), std::system_error);
+  EXPECT_EQ(k.alive, 4) << "two rails for each";
+  k.all.add_rail([&](const auto& r, bool) { return std::make_unique<Counted>(r.begin, k.alive); });
+  for (const auto& use : {one, other}) EXPECT_EQ(use->address(2, use->of().begin), use->address(0, use->of().begin));
+}
+
 TEST(Registrations, OfADevicesMemoryEndBeforeItsPages) {
   Kept k(4);
   bool read = false;

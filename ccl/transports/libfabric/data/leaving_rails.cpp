@@ -1,7 +1,7 @@
 // Fail-over: how all ranks close a rail that has stopped, and retransmit what went over it on the other rails.
 #include <algorithm>
 #include <array>
-#include <system_error>
+#include <exception>
 #include <utility>
 
 #include "ccl/transports/libfabric/control/control.h"
@@ -33,23 +33,24 @@ void DataPath::look_after_rails() {
   if (const int rail = monitor_.stopped(Clock::now()); rail >= 0) leave_rail(rail);
 }
 
-// Opens a fresh endpoint, which has fresh connections. False: none can be opened.
+// Opens a fresh endpoint, which has fresh connections. False: none can be opened, or memory can't be registered with
+// it.
 bool DataPath::open_another_rail(int like) {
   if (!sends_again() || no_more_rails_) return false;
+  const int rail = rails();
   try {
-    wires_.push_back(open_wire(settings_, static_cast<std::uint64_t>(presence_->roster().rank()),
-                               like % settings_.rails, rails(), use_));
-  } catch (const std::system_error&) {
+    std::unique_ptr<Wire> wire = open_wire(settings_, static_cast<std::uint64_t>(presence_->roster().rank()),
+                                           like % settings_.rails, rail, use_);
+    registrations_.add_rail(
+        [&](const Registrations::Range& r, bool for_peers) { return register_region(*wire, r, for_peers); });
+    wires_.push_back(std::move(wire));
+  } catch (const std::exception&) {
     no_more_rails_ = true;
     return false;
   }
-  Wire& wire = *wires_.back();
   rails_.add();
-  const int rail = rails() - 1;
   traffic_.begin(rail);
   monitor_.begin(rail);
-  registrations_.add_rail(
-      [&](const Registrations::Range& r, bool for_peers) { return register_region(wire, r, for_peers); });
   return true;
 }
 

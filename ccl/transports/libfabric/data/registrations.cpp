@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -74,8 +75,10 @@ void Registrations::end(const std::byte* begin, std::size_t bytes) {
 }
 
 void Registrations::add_rail(const std::function<std::unique_ptr<MemoryRegion>(const Range&, bool)>& on_it) {
+  std::vector<std::pair<Use, std::unique_ptr<MemoryRegion>>> made;
   for (const auto& w : all_)
-    if (const Use u = w.lock()) u->add_rail(on_it(u->of(), u->for_peers()));
+    if (const Use u = w.lock()) made.emplace_back(u, on_it(u->of(), u->for_peers()));
+  for (auto& [use, region] : made) use->add_rail(std::move(region));
 }
 
 void Registrations::drop_rail(int rail) {

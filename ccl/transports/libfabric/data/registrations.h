@@ -50,7 +50,7 @@ class Registrations {
   void end_exposed(const Range&);
   void end(const std::byte* begin, std::size_t bytes);  // its pages are given back or moved
   void drop_rail(int);
-  // Registers all registered memory with one more rail, too.
+  // Registers all registered memory with one more rail, too. If that fails, which throws, none of it has the rail.
   void add_rail(const std::function<std::unique_ptr<MemoryRegion>(const Range&, bool for_peers)>&);
   void drop() { kept_.clear(); }
   std::size_t kept() const { return kept_.size(); }
