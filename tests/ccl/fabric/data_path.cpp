@@ -5,12 +5,14 @@
 
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ccl/transports/libfabric/control/control.h"
 #include "ccl/transports/libfabric/data/data_path.h"
+#include "ccl/transports/libfabric/lanes/lane_sender.h"
 #include "ccl/transports/libfabric/wire/wire_wrapper.h"
 #include "tests/ccl/fabric/presences.h"
 
@@ -111,6 +113,58 @@ TEST_F(SilentFabric, DataUnderWayAreNobodysFaultOnceTheDataPathIsClosed) {
   EXPECT_FALSE(zero_->lock().detector().answers(1, Clock::now() + 1h)) << "it takes no data";
   data.close();
   EXPECT_TRUE(zero_->lock().detector().answers(1, Clock::now() + 1h));
+}
+
+// Rail 4 takes the slot of rail 0, where the grant of a piece that was under way names a place on rail 0.
+TEST_F(SilentFabric, APlaceOnAClosedRailIsNotUsedOnTheRailThatTakesItsSlot) {
+  constexpr std::uint32_t pieces = 8, bytes = 1U << 16;
+  const FabricSettings settings{.rails = 4};
+  DataPath data(settings, false, zero_, std::make_shared<ControlLink>(settings), 1);
+  const auto leave = [&](std::initializer_list<int> rails) {
+    one_.lock().states().announce([&](PublicState& s) {
+      RailSet left;
+      for (const int rail : rails) left.add(rail);
+      s.head.rails_left = left.word();
+      s.address.assign(std::size_t{2} * most_rails, std::byte{1});  // of wires whose addresses are a byte long
+    });
+    tell(one_, *zero_);
+    data.progress();
+  };
+  leave({});
+  const Packet packet{.kind = Packet::Kind::grant, .bytes = std::uint64_t{pieces} * bytes};
+  Grant grant{.bytes = packet.bytes, .piece = bytes};
+  for (int rail = 0; rail < settings.rails; ++rail) {
+    grant.add(rail);
+    grant.key[slot_of(rail)] = 10U + static_cast<std::uint64_t>(rail);
+  }
+  LaneSender& sender = data.ends().sender(1, 0);
+  sender.granted(packet, grant);
+  const std::vector<std::byte> memory(packet.bytes);
+  Sending s{.data = memory.data(), .bytes = memory.size()};
+  sender.advance(s);
+  EXPECT_EQ(asked_.writes.size(), pieces);
+
+  leave({1, 2, 3});
+  leave({0, 1, 2, 3});
+  ASSERT_TRUE(holds_in_time([&] {
+    sender.advance(s);
+    return !asked_.requests.empty();
+  }));
+  EXPECT_EQ(asked_.requests.back().bytes, pieces);
+  std::vector<std::uint32_t> lacking(pieces);
+  std::iota(lacking.begin(), lacking.end(), 0U);
+  sender.lacking(asked_.requests.back(), lacking);
+  sender.advance(s);
+  EXPECT_EQ(asked_.writes.size(), pieces) << "no place on rail 4 is known";
+  grant.rails = 0;
+  grant.add(4);
+  grant.key[slot_of(4)] = 20;
+  sender.granted(packet, grant);
+  sender.advance(s);
+  ASSERT_EQ(asked_.writes.size(), 2 * pieces);
+  for (std::uint32_t i = pieces; i < 2 * pieces; ++i) EXPECT_EQ(asked_.writes[i], std::pair(4, std::uint64_t{20}));
+  data.close();
+  EXPECT_EQ(asked_.closed_late, 0);
 }
 
 }  // namespace
