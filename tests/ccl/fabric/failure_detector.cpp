@@ -73,6 +73,19 @@ TEST(FailureDetector, ARankIsOutOfReachWhenMessagesFailOverEveryPath) {
   EXPECT_TRUE(zero.detector.reachable(1, begun + 1h)) << "over the first they failed before it was heard";
 }
 
+TEST(FailureDetector, ARankThatWasNeverHeardIsSilentSinceItIsOutOfReach) {
+  Parts zero(0, 2, 10min, {.all = 2});
+  zero.detector.sent(1, 1, false, begun);
+  zero.detector.sent(1, 0, false, begun + 1s);
+  EXPECT_EQ(zero.detector.silence(1, begun + 1200ms), 0ms);
+  EXPECT_EQ(zero.detector.silence(1, begun + 3s), 2s);
+  for (const int path : {0, 1}) {
+    zero.detector.heard(1, path, begun + 4s);
+    zero.detector.sent(1, path, false, begun + 5s);
+  }
+  EXPECT_EQ(zero.detector.silence(1, begun + 6s), 2s);
+}
+
 TEST(FailureDetector, AProcessThatRefusesConnectionsForAWhileHasEnded) {
   Parts zero(0, 2, 10s);
   zero.detector.asked(1, begun);

@@ -91,7 +91,11 @@ Clock::duration FailureDetector::without_sign_of_life(Rank r, Deadline now) {
 
 std::chrono::milliseconds FailureDetector::silence(Rank r, Deadline now) {
   if (r == roster_.rank() || roster_.visible(r) || peer(r).ended || states_.left(r)) return {};
-  const auto silent = std::max(without_sign_of_life(r, now), reachable(r, now) ? 0ns : now - peer(r).heard);
+  Clock::duration silent = without_sign_of_life(r, now);
+  if (const Peer& p = peer(r); !reachable(r, now)) {
+    const Deadline since = *std::max_element(p.failing.begin(), p.failing.begin() + paths_);  // over every path
+    silent = std::max(silent, now - (p.heard == Deadline() ? since : p.heard));
+  }
   return std::chrono::duration_cast<std::chrono::milliseconds>(silent);
 }
 
