@@ -167,6 +167,15 @@ TEST_F(SilentFabric, APlaceOnAClosedRailIsNotUsedOnTheRailThatTakesItsSlot) {
   EXPECT_EQ(asked_.closed_late, 0);
 }
 
+TEST_F(SilentFabric, TheControlLinkClosesItsMemoryBeforeItsWires) {
+  {
+    ControlLink link(FabricSettings{});
+    link.begin(std::vector<Member>(2), Seal("secret", {}));
+  }
+  EXPECT_GT(asked_.regions, 0);
+  EXPECT_EQ(asked_.closed_late, 0);
+}
+
 }  // namespace
 }  // namespace trellis::ccl::libfabric
 

@@ -50,7 +50,10 @@ ControlLink::~ControlLink() {
   }
   wakes_.notify_all();
   if (thread_.joinable()) thread_.join();
-  wires_.clear();  // before the buffers of operations that are under way
+  for (const auto& wire : wires_) wire->end();  // before the buffers of operations that are under way
+  sent_.clear();
+  paths_.clear();  // before the wires with which their buffers are registered
+  wires_.clear();
 }
 
 std::string ControlLink::terms() const {
