@@ -74,6 +74,24 @@ def test_a_receive_without_a_send_times_out():
     ranks.run(case, 2, timeout=6)
 
 
+def given_up(rank, size):
+    store = dist.distributed_c10d._get_default_store()
+    dist.group.WORLD._get_backend(torch.device("cpu")).set_timeout(timedelta(seconds=1))
+    if rank == 0:
+        with pytest.raises(dist.DistBackendError, match=r"send \d+ on rank 0.*timed out"):
+            dist.send(torch.ones(4), 1)
+        dist.destroy_process_group()
+        store.set("gone", "")
+        return
+    store.wait(["gone"], timedelta(seconds=60))
+    with pytest.raises(dist.DistBackendError, match=r"recv \d+ on rank 1.*timed out"):
+        dist.recv(torch.ones(4), 0)
+
+
+def test_a_sender_that_has_given_up_does_not_keep_a_late_receiver_from_ending():
+    ranks.run(given_up, 2)
+
+
 def polled_or_by_future(rank, size, how):
     if rank == 1:
         dist.distributed_c10d._get_default_store().wait(["ended"], timedelta(seconds=60))

@@ -16,7 +16,7 @@ ccl::Bytes TorchStore::get(std::string_view key, ccl::Deadline deadline) {
   const std::string name = named(key);
   auto pause = std::chrono::microseconds(50);
   while (!store_->check({name})) {
-    if (stopped_) throw ccl::TimedOut("the group was shut down while it waited for " + name + " in the torch store");
+    if (stopped_) throw ccl::Aborted("the group was shut down while it waited for " + name + " in the torch store");
     if (ccl::Clock::now() >= deadline) throw ccl::TimedOut("no rank has set " + name + " in the torch store in time");
     raise_if_interrupted();
     std::this_thread::sleep_for(pause);

@@ -20,7 +20,7 @@ class TorchStore : public ccl::Store {
   void set(std::string_view key, std::span<const std::byte> value) override;
   ccl::Bytes get(std::string_view key, ccl::Deadline) override;
   std::int64_t add(std::string_view key, std::int64_t amount) override;
-  void stop() { stopped_ = true; }  // waiting calls end with TimedOut; from any thread
+  void stop() { stopped_ = true; }  // waiting calls end with Aborted; from any thread
 
  private:
   std::string named(std::string_view key) const { return prefix_ + std::string(key); }
