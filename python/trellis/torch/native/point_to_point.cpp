@@ -12,24 +12,26 @@ PointToPoint::PointToPoint(c10::intrusive_ptr<c10d::Store> store, std::shared_pt
     : store_(std::move(store)), group_(std::move(group)), config_(std::move(config)) {}
 
 // Returns the channel, made at its first use; one from another rank then starts to listen. Call it with the lock held.
-PeerChannel& PointToPoint::channel(int from, int to) {
+const std::shared_ptr<PeerChannel>& PointToPoint::channel(int from, int to) {
   auto& channel = channels_[{from, to}];
   if (!channel) {
-    channel = std::make_unique<PeerChannel>(store_, *group_, from, to, config_);
+    channel = std::make_shared<PeerChannel>(store_, *group_, from, to, config_);
     if (to == group_->rank) channel->worker().later([this, from, way = channel.get()] { listen(from, *way); });
   }
-  return *channel;
+  return channel;
 }
 
 void PointToPoint::send(Pending work, at::Tensor tensor, int to, int tag) {
   const std::lock_guard lock(mutex_);
   if (stopping_) throw std::runtime_error("the process group has been shut down");
-  PeerChannel& way = channel(group_->rank, to);
-  work->on_timeout([&way] { way.abort(); });
-  way.worker().later([work, tensor, tag, &way] {
+  const std::shared_ptr<PeerChannel> way = channel(group_->rank, to);
+  work->on_timeout([weak = std::weak_ptr(way)] {  // by a thread that outlives the channels
+    if (const auto late = weak.lock()) late->abort();
+  });
+  way->worker().later([work, tensor, tag, way = way.get()] {
     work->perform([&] {
       const Flat flat(tensor);
-      way.send({tag, flat.bytes(), static_cast<std::int64_t>(tensor.scalar_type())}, flat.data());
+      way->send({tag, flat.bytes(), static_cast<std::int64_t>(tensor.scalar_type())}, flat.data());
     });
   });
 }
@@ -150,14 +152,14 @@ void PointToPoint::withdraw(const TorchWork* work) {
 }
 
 void PointToPoint::stop() {
-  std::map<std::pair<int, int>, std::unique_ptr<PeerChannel>> channels;
+  std::map<std::pair<int, int>, std::shared_ptr<PeerChannel>> channels;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     channels.swap(channels_);
     posted_.notify_all();
   }
-  channels.clear();
+  for (const auto& [ends, channel] : channels) channel->stop();
   std::deque<Posted> waiting;
   {
     const std::lock_guard lock(mutex_);

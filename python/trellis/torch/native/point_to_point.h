@@ -45,7 +45,7 @@ class PointToPoint {
   void deliver_next(int from, PeerChannel&);
   void give(const Posted&, const Message&) const;
   void lose(int from, std::exception_ptr);
-  PeerChannel& channel(int from, int to);
+  const std::shared_ptr<PeerChannel>& channel(int from, int to);
 
   const c10::intrusive_ptr<c10d::Store> store_;
   const std::shared_ptr<const Membership> group_;
@@ -55,7 +55,7 @@ class PointToPoint {
   std::deque<Posted> waiting_;              // receives, in the order of their calls
   std::deque<Message> arrived_;             // messages that nobody asked for yet
   std::map<int, std::exception_ptr> lost_;  // ranks from which no more messages will come
-  std::map<std::pair<int, int>, std::unique_ptr<PeerChannel>> channels_;
+  std::map<std::pair<int, int>, std::shared_ptr<PeerChannel>> channels_;
   bool stopping_ = false;
 };
 

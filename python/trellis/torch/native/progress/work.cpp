@@ -33,11 +33,11 @@ void TorchWork::was(std::vector<std::uint64_t> parts) {
 }
 
 void TorchWork::expire() {
-  complete(timed_out(description(), *about_.group, about_.timeout, about_.waits_for), true);
-  if (on_timeout_) on_timeout_();
+  if (complete(timed_out(description(), *about_.group, about_.timeout, about_.waits_for), true) && on_timeout_)
+    on_timeout_();
 }
 
-void TorchWork::complete(std::exception_ptr error, bool dumps) {
+bool TorchWork::complete(std::exception_ptr error, bool dumps) {
   if (error && about_.flights && !isCompleted()) {  // before anybody hears of it: the process may end then
     about_.flights->ended(about_.flight, false);
     if (dumps) about_.flights->write(static_cast<int>(about_.group->in_job(about_.group->rank)));
@@ -45,7 +45,7 @@ void TorchWork::complete(std::exception_ptr error, bool dumps) {
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
     const std::lock_guard lock(mutex_);
-    if (completed_) return;
+    if (completed_) return false;
     if (deadline_ != Deadlines::Moment::max()) about_.deadlines->remove(deadline_, this);
     completed_ = true;
     exception_ = error;
@@ -55,13 +55,14 @@ void TorchWork::complete(std::exception_ptr error, bool dumps) {
     future = future_;
   }
   cv_.notify_all();
-  if (!future) return;
+  if (!future) return true;
   auto self = c10::intrusive_ptr<TorchWork>::reclaim_copy(this);
   try {
     about_.completions->later([self, future, error] { self->settle(*future, error); });
   } catch (const std::runtime_error&) {  // the group is being shut down
     settle(*future, error);
   }
+  return true;
 }
 
 void TorchWork::settle(c10::ivalue::Future& future, std::exception_ptr error) const {
@@ -115,10 +116,8 @@ void TorchWork::await(std::chrono::milliseconds timeout) {
 }
 
 void TorchWork::abort() {
-  complete(as_torch_error(std::make_exception_ptr(ccl::Aborted("it was aborted by this rank")), description(),
-                          *about_.group),
-           false);
-  if (on_timeout_) on_timeout_();
+  const auto aborted = std::make_exception_ptr(ccl::Aborted("it was aborted by this rank"));
+  if (complete(as_torch_error(aborted, description(), *about_.group), false) && on_timeout_) on_timeout_();
 }
 
 }  // namespace trellis::process_group

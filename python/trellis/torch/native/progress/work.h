@@ -68,7 +68,8 @@ class TorchWork : public c10d::Work {
   const Membership& group() const { return *about_.group; }
 
  private:
-  void complete(std::exception_ptr, bool dumps);  // does nothing when it has ended; dumps: write torch's flight records
+  // False, and nothing is done, when it has ended already; dumps: write torch's flight records.
+  bool complete(std::exception_ptr, bool dumps);
   void settle(c10::ivalue::Future&, std::exception_ptr) const;
   void await(std::chrono::milliseconds timeout);
 
