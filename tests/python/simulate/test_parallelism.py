@@ -144,3 +144,8 @@ def test_attention_of_narrow_values_and_by_flex_attention():
     assert [o.flops for name, o in ways.items() if "backward" not in name] == [pairs * (48 + 32), pairs * (32 + 32)]
     assert ways["efficient_attention"].outputs[0] == (2, 4, 256, 32)
     assert any("flex_attention's mask is taken as causal" in told for told in job.assumptions)
+
+
+def test_what_is_overwritten_has_no_old_value():
+    told = recorded("overwritten", world=4).assumptions
+    assert any("reads a value that depends on data: taken as 1" in one for one in told)

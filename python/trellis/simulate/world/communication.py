@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves
 
 from trellis.simulate.ranks.line import Line, NoLine
+from trellis.simulate.world.contents import Contents
 from trellis.simulate.world.errors import CannotRecord
 from trellis.simulate.world.groups import Groups, name_of
 from trellis.simulate.world.recorder import Recorder
@@ -64,6 +65,7 @@ class _Work(dist._Work):  # type: ignore[name-defined,misc]
 class Communication:
     def __init__(self, recorder: Recorder, groups: Groups, line: Line | NoLine) -> None:
         self.recorder, self.groups, self.line = recorder, groups, line
+        self.contents = Contents(recorder.values, groups)
         self.reducer: Callable[[], None] = lambda: None  # told that a reducer is at work
         self._next = 0
         self._pending: dict[int, int] = {}  # a functional result's storage: the communication
@@ -174,23 +176,11 @@ class Communication:
     def _do_allreduce(self, given: Any, group: str) -> Any:
         tensors = given["tensors"]
         reduction = _reduction(given["reduce_op"])
-        self._add_up(tensors, group, reduction)
+        self.contents.add_up(tensors, group, reduction)
         return self.collective("all_reduce", group, tensors, _sum(tensors), reduction), tensors
 
     def _do_allreduce_coalesced(self, given: Any, group: str) -> Any:
         return self._do_allreduce(given, group)[0], None
-
-    def _add_up(self, tensors: list[torch.Tensor], group: str, reduction: str) -> None:
-        """The sum of what every rank is taken to have."""
-        if reduction not in ("sum", "product"):
-            return
-        size = len(self.groups.of(group)[1])
-        for tensor in tensors:
-            value = self.recorder.values.of(tensor)
-            if isinstance(tensor, FakeTensor) and value is not None and reduction == "sum":
-                self.recorder.values.know(tensor, value * size)
-            elif not isinstance(tensor, FakeTensor) and reduction == "sum" and tensor.dtype != torch.bool:
-                tensor.mul_(size)
 
     def _do_broadcast(self, given: Any, group: str) -> Any:
         tensors, root = given["tensors"], given["root_rank"]
@@ -202,18 +192,22 @@ class Communication:
         for tensor in tensors:
             if self._travels(tensor) and len(members) > 1:
                 self._exchange(("broadcast", members, self._count("broadcast", members)), members[root], tensor)
+            elif members[root] != self.groups.rank:
+                self.contents.put(tensor, None)
 
     def _do_reduce(self, given: Any, group: str) -> Any:
         tensors = given["tensors"]
+        if given["root_rank"] == self.contents.place(group):
+            for tensor in tensors:
+                if isinstance(tensor, FakeTensor):
+                    self.contents.add_up([tensor], group, _reduction(given["reduce_op"]))
         return self.collective("reduce", group, tensors, _sum(tensors), _reduction(given["reduce_op"]),
                                given["root_rank"]), None  # fmt: skip
 
     def _do_allgather(self, given: Any, group: str) -> Any:
         outputs, inputs = given["output_tensors"], given["input_tensors"]
         for per_rank, mine in zip(outputs, inputs, strict=True):
-            for out in per_rank:
-                if not isinstance(out, FakeTensor):
-                    out.copy_(mine)
+            self.contents.each(per_rank, mine)
         return self.collective("all_gather", group, inputs, sum(_sum(o) for o in outputs)), outputs
 
     def _do_allgather_base(self, given: Any, group: str) -> Any:
@@ -225,6 +219,7 @@ class Communication:
     def _gathered(self, out: torch.Tensor, mine: torch.Tensor) -> None:
         if isinstance(out, FakeTensor):
             self.recorder.memory.see(out, self.recorder.now(), "gathered")
+            self.contents.gathered(out, mine)
         else:
             out.view(-1).copy_(mine.reshape(-1).repeat(out.numel() // max(mine.numel(), 1)))
 
@@ -234,18 +229,20 @@ class Communication:
         return self.collective("all_gather", group, given["inputs"], _sum(given["outputs"])), None
 
     def _do_allgather_coalesced(self, given: Any, group: str) -> Any:
+        for out in tree_leaves(given["output_lists"]):
+            self.contents.put(out, None)
         return self.collective("all_gather", group, given["input_list"],
                                sum(_sum(o) for o in given["output_lists"])), None  # fmt: skip
 
     def _do_reduce_scatter(self, given: Any, group: str) -> Any:
         outputs, inputs = given["output_tensors"], given["input_tensors"]
+        reduction = _reduction(given["reduce_op"])
         for out, per_rank in zip(outputs, inputs, strict=True):
-            self._scattered(out, per_rank[self._mine(group)], group)
+            mine = per_rank[self.contents.place(group)]
+            self._scattered(out, mine, group)
+            self.contents.put(out, self.contents.reduced(self.recorder.values.of(mine), group, reduction))
         return self.collective("reduce_scatter", group, outputs, sum(_sum(i) for i in inputs),
-                               _reduction(given["reduce_op"])), outputs  # fmt: skip
-
-    def _mine(self, group: str) -> int:
-        return self.groups.of(group)[1].index(self.groups.rank)
+                               reduction), outputs  # fmt: skip
 
     def _scattered(self, out: torch.Tensor, mine: torch.Tensor, group: str) -> None:
         if not isinstance(out, FakeTensor):
@@ -255,7 +252,8 @@ class Communication:
         out, given_in = given["output_tensor"], given["input_tensor"]
         if not isinstance(out, FakeTensor):
             size = len(self.groups.of(group)[1])
-            self._scattered(out, given_in.reshape(size, -1)[self._mine(group)], group)
+            self._scattered(out, given_in.reshape(size, -1)[self.contents.place(group)], group)
+        self.contents.scattered(out, given_in, group, _reduction(given["reduce_op"]))
         family = self.groups.of(group)[0]
         if family in self.sharding and isinstance(out, FakeTensor):
             self.recorder.memory.see(out, self.recorder.now())
@@ -263,6 +261,8 @@ class Communication:
         return self.collective("reduce_scatter", group, [out], _size(given_in), _reduction(given["reduce_op"])), out
 
     def _do_reduce_scatter_tensor_coalesced(self, given: Any, group: str) -> Any:
+        for out, given_in in zip(given["outputs"], given["inputs"], strict=True):
+            self.contents.scattered(out, given_in, group, _reduction(given["reduce_op"]))
         return self.collective("reduce_scatter", group, given["outputs"], _sum(given["inputs"]),
                                _reduction(given["reduce_op"])), None  # fmt: skip
 
@@ -272,25 +272,13 @@ class Communication:
 
     def exchange(self, out: torch.Tensor, mine: torch.Tensor, takes: Any, sends: Any, group: str) -> int:
         """All to all; "shift" where each rank sends all that it has to the one that is `root` places further."""
-        self.exchanged(out, mine, group)
+        self.contents.exchanged(out, mine, group)
         size, sends = len(self.groups.of(group)[1]), list(sends or [])
         to = [place for place, rows in enumerate(sends) if rows]
         if size > 1 and len(to) == 1:
-            return self.collective("shift", group, [out], _size(mine), root=(to[0] - self._mine(group)) % size)
+            return self.collective("shift", group, [out], _size(mine), root=(to[0] - self.contents.place(group)) % size)
         moved = self.exchanged_size(out, mine, [list(takes or []), sends], group)
         return self.collective("all_to_all", group, [out], moved)
-
-    def exchanged(self, out: torch.Tensor, mine: torch.Tensor, group: str) -> None:
-        """What each rank is taken to have, this one's, cut into equal parts: mine of them comes from each."""
-        value = self.recorder.values.of(mine) if isinstance(mine, FakeTensor) else mine
-        size = len(self.groups.of(group)[1])
-        if value is None or out.numel() != mine.numel() or mine.numel() % size:
-            return
-        parts = value.reshape(size, -1)[self._mine(group)].repeat(size).reshape(out.shape)
-        if isinstance(out, FakeTensor):
-            self.recorder.values.know(out, parts)
-        else:
-            out.copy_(parts)
 
     def exchanged_size(self, out: torch.Tensor, mine: torch.Tensor, splits: list[list[int]], group: str) -> int:
         """Bytes of the fullest buffer of all ranks, each of which is taken to send and take what this one does: it
@@ -302,16 +290,16 @@ class Communication:
     def _do_alltoall(self, given: Any, group: str) -> Any:
         outputs, inputs = given["output_tensors"], given["input_tensors"]
         for out, mine in zip(outputs, inputs, strict=True):
-            if not isinstance(out, FakeTensor) and out.shape == mine.shape:
+            if isinstance(out, FakeTensor):
+                self.contents.put(out, self.recorder.values.of(inputs[self.contents.place(group)]))
+            elif out.shape == mine.shape:
                 out.copy_(mine)
         return self.collective("all_to_all", group, outputs, max(_sum(outputs), _sum(inputs))), outputs
 
     def _do_gather(self, given: Any, group: str) -> Any:
         inputs = given["input_tensors"]
         for per_rank in given["output_tensors"]:
-            for out in per_rank:
-                if not isinstance(out, FakeTensor):
-                    out.copy_(inputs[0])
+            self.contents.each(per_rank, inputs[0])
         size = _sum(inputs) * len(self.groups.of(group)[1])
         return self.collective("gather", group, inputs, size, root=given["root_rank"]), None
 
@@ -328,6 +316,9 @@ class Communication:
                         self._exchange(("scatter", members, member, count), self.groups.rank, tensor)
             if members[root] != self.groups.rank:
                 self._exchange(("scatter", members, self.groups.rank, count), members[root], outputs[0])
+        else:
+            mine = [lists[self.contents.place(group)] for lists in given["input_tensors"]]  # none but the root's
+            self.contents.put(outputs[0], self.recorder.values.of(mine[0]) if mine else None)
         size = _sum(outputs) * len(members)
         return self.collective("scatter", group, outputs, size, root=root), outputs
 
@@ -352,7 +343,9 @@ class Communication:
             if self._travels(tensor):
                 count = self._count("p2p", members, members[peer], self.groups.rank, tag)
                 self._exchange(("p2p", members, members[peer], self.groups.rank, tag, count), members[peer], tensor)
-            elif not isinstance(tensor, FakeTensor):
+            elif isinstance(tensor, FakeTensor):
+                self.contents.put(tensor, None)
+            else:
                 tensor.zero_()
         return self.message("receive", group, peer, tag, tensors), None
 

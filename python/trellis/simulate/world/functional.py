@@ -61,17 +61,19 @@ def _one(owner: "Communication", name: str, given: Any, tensor: torch.Tensor, gr
             _result(owner, tensor, list(tensor.shape))  # fmt: skip
         if (value := owner.recorder.values.of(tensor)) is not None and isinstance(out, FakeTensor):
             owner.recorder.values.know(out, value.clone())
-        owner._add_up([out], group, reduction)
+        owner.contents.add_up([out], group, reduction)
         return owner.pending(out, owner.collective("all_reduce", group, [tensor], _size(tensor), reduction))
     if base == "all_gather_into_tensor":
         out = given.get("out")
         if out is None:
             out = _result(owner, tensor, [tensor.shape[0] * size, *tensor.shape[1:]])
+        owner.contents.gathered(out, tensor)
         return owner.pending(out, owner.collective("all_gather", group, [tensor], _size(out)))
     if base == "reduce_scatter_tensor":
         out = given.get("out")
         if out is None:
             out = _result(owner, tensor, [tensor.shape[0] // size, *tensor.shape[1:]])
+        owner.contents.scattered(out, tensor, group, reduction)
         return owner.pending(out, owner.collective("reduce_scatter", group, [tensor], _size(tensor), reduction))
     if base == "all_to_all_single":
         splits = given.get("output_split_sizes") or []
@@ -80,6 +82,8 @@ def _one(owner: "Communication", name: str, given: Any, tensor: torch.Tensor, gr
         return owner.pending(out, owner.exchange(out, tensor, splits, given.get("input_split_sizes"), group))
     if base in ("broadcast", "broadcast_"):
         out = tensor if base.endswith("_") else _result(owner, tensor, list(tensor.shape))
+        if owner.groups.of(group)[1][given["src"]] != owner.groups.rank:
+            owner.recorder.values.forget(out)
         return owner.pending(out, owner.collective("broadcast", group, [tensor], _size(tensor), root=given["src"]))
     if base == "shard_dim_alltoall":
         shape = list(tensor.shape)
@@ -97,9 +101,13 @@ def _messages(owner: "Communication", name: str, given: Any) -> Any:
     if name == "batch_p2p_ops":
         for op, peer, tag, tensor in zip(given["op_list"], given["peer_list"], given["tag_list"], given["tensors"],
                                          strict=True):  # fmt: skip
+            if op != "isend":
+                owner.recorder.values.forget(tensor)
             owner.pending(tensor, owner.message("send" if op == "isend" else "receive", group, peer, tag, [tensor]))
         return given["tensors"]
     tensor = given["tensor"]
     peer, kind = (given["dst"], "send") if name == "isend" else (given["src"], "receive")
     members = owner.groups.of(group)[1]
+    if kind == "receive":
+        owner.recorder.values.forget(tensor)
     return owner.pending(tensor, owner.message(kind, group, members.index(peer), given["tag"], [tensor]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 __all__ = ["Values", "packed", "unpacked"]
 
@@ -26,6 +26,7 @@ class Values:
     def __init__(self) -> None:
         self._known: dict[int, torch.Tensor] = {}
         self._later: dict[int, Callable[[], torch.Tensor | None]] = {}
+        self._sharing: dict[int, dict[int, weakref.ref[FakeTensor]]] = {}  # by storage: those that were known
 
     def of(self, tensor: Any) -> torch.Tensor | None:
         if isinstance(tensor, FakeTensor):
@@ -37,23 +38,62 @@ class Values:
         return None
 
     def know(self, fake: FakeTensor, value: torch.Tensor) -> None:
-        if id(fake) not in self._known:
-            weakref.finalize(fake, self._known.pop, id(fake), None).atexit = False
+        self._keep(fake)
         self._known[id(fake)] = value
+
+    def _keep(self, fake: FakeTensor) -> None:
+        storage = _storage(fake)
+        sharing = self._sharing.setdefault(storage, {})
+        if id(fake) not in sharing:
+            sharing[id(fake)] = weakref.ref(fake)
+            weakref.finalize(fake, self._gone, storage, id(fake)).atexit = False
+
+    def _gone(self, storage: int, which: int) -> None:
+        self._drop(which)
+        sharing = self._sharing.get(storage, {})
+        sharing.pop(which, None)
+        if not sharing:
+            self._sharing.pop(storage, None)
+
+    def _drop(self, which: int) -> None:
+        self._known.pop(which, None)
+        self._later.pop(which, None)
+
+    def put(self, fake: FakeTensor, value: torch.Tensor | None) -> None:
+        """What a communication writes there; none: nobody knows."""
+        mine = self._known.get(id(fake))
+        if mine is not None and value is not None and mine.shape == value.shape:
+            mine.copy_(value)  # and so into what is known of its views
+            self._later.pop(id(fake), None)
+            return
+        self.forget(fake)
+        if value is not None and _small(fake):
+            self.know(fake, value)
 
     def travels(self, tensor: torch.Tensor) -> bool:
         """Small enough for its value to go to another rank."""
-        return tensor.numel() <= _MOST
+        return _small(tensor)
 
     def know_later(self, fake: FakeTensor, value: Callable[[], torch.Tensor | None]) -> None:
         """The value is asked for when it is first used, as what another rank sends."""
         self.forget(fake)
-        weakref.finalize(fake, self._later.pop, id(fake), None).atexit = False
+        self._keep(fake)
         self._later[id(fake)] = value
 
     def forget(self, fake: Any) -> None:
-        self._known.pop(id(fake), None)
-        self._later.pop(id(fake), None)
+        """And all that shares elements with it."""
+        if isinstance(fake, FakeTensor):
+            self._drop(id(fake))
+            for which, ref in list(self._sharing.get(_storage(fake), {}).items()):
+                if (other := ref()) is not None and _overlap(fake, other):
+                    self._drop(which)
+
+    def _forget_written(self, func: Any, args: Any, kwargs: Any) -> None:
+        given = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | kwargs
+        for argument in func._schema.arguments:
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                for one in tree_leaves(given.get(argument.name)):
+                    self.forget(one)
 
     def follow(self, func: Any, flat: list[Any], args: Any, kwargs: Any, outputs: list[Any]) -> None:
         """Computes `func` for real where all that goes in is known and what comes out is small."""
@@ -62,11 +102,7 @@ class Values:
         name = func._schema.name.partition("::")[2]
         known = small and name not in _UNKNOWN and all(self.of(t) is not None for t in tensors)
         if not known or not outputs:
-            if func._schema.is_mutable:
-                for argument, value in zip(func._schema.arguments, args, strict=False):
-                    if argument.alias_info is not None and argument.alias_info.is_write:
-                        for one in value if isinstance(value, (list, tuple)) else [value]:
-                            self.forget(one)
+            self._forget_written(func, args, kwargs)
             return
         real = [self.of(t) for t in tensors]
         by_id = {id(t): r for t, r in zip(tensors, real, strict=True)}
@@ -75,12 +111,27 @@ class Values:
         try:
             done = func(*tree_map(swap, args), **tree_map(swap, here))
         except Exception:  # no kernel of the host for it: then the value is not known
-            for output in outputs:
-                self.forget(output)
+            self._forget_written(func, args, kwargs)
             return
         for output, value in zip(outputs, done if isinstance(done, (list, tuple)) else [done], strict=False):
             if isinstance(output, FakeTensor) and isinstance(value, torch.Tensor):
                 self.know(output, value)
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
+
+
+def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether the bytes from the first to the last element have any in common."""
+    (a, b), (c, d) = _reach(one), _reach(other)
+    return a < d and c < b
+
+
+def _reach(tensor: torch.Tensor) -> tuple[int, int]:
+    begin, size = int(tensor.storage_offset()), tensor.element_size()
+    last = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return begin * size, (begin + last + 1) * size if tensor.numel() else begin * size
 
 
 def _small(tensor: torch.Tensor) -> bool:
