@@ -4,9 +4,11 @@ import pytest
 
 pytest.importorskip("numpy")
 
-from test_match import job, message, seconds  # noqa: E402
+from test_match import collective, job, message, seconds  # noqa: E402
 from trellis import sim  # noqa: E402
+from trellis.simulate.export import as_workload  # noqa: E402
 from trellis.simulate.match import prove  # noqa: E402
+from trellis.simulate.price import price  # noqa: E402
 from trellis.simulate.price.rates import Rates  # noqa: E402
 from trellis.simulate.price.timeline import timed  # noqa: E402
 from trellis.simulate.record import Family  # noqa: E402
@@ -46,3 +48,16 @@ def test_messages_have_the_price_of_their_own_ends():
         rates = Rates(sim.Machine("trn2.48xlarge x 2"), families)
         prices.append({hop: rates.message(1, *hop, 1 << 24) for hop in hops})
     assert prices[0] == prices[1] and prices[0][between] > 1.5 * prices[0][inside]
+
+
+def test_a_workload_is_refused_where_ranks_differ_in_what_they_communicate():
+    """Its text has one program for all ranks."""
+    told = job([collective(0, family=1)], [], [collective(0, "all_gather", family=1)], [])
+    for which in (2, 0):
+        told.classes[which].ranks.append(told.classes.pop(which + 1).ranks[0])
+    told.families.append(Family("halves", ((0, 1), (2, 3))))
+    prove(told)
+    with pytest.raises(ValueError, match="ranks like 0 and 2 differ in what they communicate.*--chakra"):
+        as_workload(price(told, "trn2.48xlarge"))
+    told.classes[1].record.events[0] = collective(0, family=1)
+    assert "all_reduce c0 4096B on g1" in as_workload(price(told, "trn2.48xlarge"))

@@ -3,6 +3,8 @@
 from trellis.simulate.export.tasks import Task, tasks
 from trellis.simulate.price import Priced
 from trellis.simulate.price.rates import ranks_words, shift_ends
+from trellis.simulate.record import RankRecord
+from trellis.simulate.record.steps import Event
 
 __all__ = ["workload"]
 
@@ -27,12 +29,22 @@ def _words(out: Priced, task: Task) -> str:
     return f"{event[3]} c{task.number}{size} on g{event[4]}{root}"
 
 
+def _communicated(out: Priced, record: RankRecord) -> tuple[Event, ...]:
+    """Of each collective that moves something: its kind, its family, its bytes and its root."""
+    return tuple((*event[3:6], event[8]) for event in record.events
+                 if event[0] == "collective" and out.job.families[event[4]].size > 1)  # fmt: skip
+
+
 def workload(out: Priced) -> str:
     """Raises ValueError for jobs with messages between ranks or ranks that differ in what they communicate: the text
     has one program for all ranks."""
     if any(e[0] in ("send", "receive") for one in out.job.classes for e in one.record.events):
         raise ValueError("--workload: stages of a pipeline differ, and a workload's text has one program for all "
                          "ranks; --chakra writes one for each")  # fmt: skip
+    if len({_communicated(out, one.record) for one in out.job.classes}) > 1:
+        ranks = " and ".join(str(one.recorded[0]) for one in out.job.classes[:2])
+        raise ValueError(f"--workload: ranks like {ranks} differ in what they communicate, and a workload's text has one "
+                         "program for all ranks; --chakra writes one for each")  # fmt: skip
     told = tasks(out.job, out.record)
     head = [f"# {' '.join(out.job.command)}: the step of ranks like rank {out.job.classes[out.slowest].recorded[0]}",
             f"ranks {out.job.world}"]  # fmt: skip
