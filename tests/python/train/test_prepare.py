@@ -62,6 +62,20 @@ def test_bytes_need_no_package(here, capsys):
     assert code == 1 and "a.bin is there, of something else: --force replaces it" in err
 
 
+@pytest.mark.parametrize("part", [1, 5, 1 << 22])
+def test_a_first_mask_that_comes_late_is_kept(here, capsys, monkeypatch, part):
+    """In a later file, and behind 1500 records without labels, in this part or in an earlier one."""
+    monkeypatch.setattr(command, "_TOKENS_OF_PART", part)
+    put_lines(here / "a.jsonl", [{"input_ids": [1, 2, 3]}])
+    put_lines(here / "b.jsonl", [{"input_ids": [4, 5, 6], "labels": [-100, 5, 6]}, {"input_ids": [7]}])
+    assert prepared(capsys, "a.jsonl", "b.jsonl", "--tokenizer", "bytes", "-o", "out")[0] == 0
+    assert np.fromfile("out.mask", np.uint8).tolist() == [1, 1, 1, 0, 1, 1, 1]
+    records = [{"input_ids": [1, 2]}] * 1500 + [{"input_ids": [3, 4], "labels": [-100, 4]}]
+    put_lines(here / "c.jsonl", records)
+    assert prepared(capsys, "c.jsonl", "--tokenizer", "bytes", "-o", "late")[0] == 0
+    assert np.fromfile("late.mask", np.uint8).tolist() == [1, 1] * 1500 + [0, 1]
+
+
 def test_prompts_are_masked(here, capsys):
     put_lines(here / "a.jsonl", [{"prompt": "ab", "response": "cde"}, {"instruction": "x", "output": "yz"}])
     assert prepared(capsys, "a.jsonl", "--tokenizer", "bytes", "-o", "a")[0] == 0

@@ -141,7 +141,7 @@ class _Preparing:
 
     def _add(self, documents: list[Document]) -> None:
         if self.parts.masked is None:
-            self.parts.masked = self.reader.masked or any(each.mask is not None for each in documents)
+            self.parts.masked = self.reader.masked
         texts = iter(self.tokenizer.encode([each.text for each in documents if each.tokens is None]))
         for each in documents:
             tokens, mask = (each.tokens, each.mask) if each.tokens is not None else self._masked(next(texts), each)

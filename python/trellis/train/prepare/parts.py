@@ -89,6 +89,10 @@ class Parts:
         return self.folder / f"{part:06}{ending}"
 
     def add(self, tokens: list[int], mask: list[int] | None) -> None:
+        """The first mask may come late: of what was before it, all is predicted."""
+        if mask is not None and not self.masked:
+            self.masked = True
+            self._masks = [np.ones(len(each), np.uint8) for each in self._documents]
         self._documents.append(np.asarray(tokens, dtype=_TYPES[self.plan["width"]]))
         if self.masked:
             self._masks.append(np.ones(len(tokens), np.uint8) if mask is None else np.asarray(mask, dtype=np.uint8))
@@ -115,7 +119,10 @@ class Parts:
         self.ending(".mask").unlink(missing_ok=True)
         for ending in (".bin", ".mask") if self.masked else (".bin",):
             with _whole(self.ending(ending)) as out:
-                for i in range(len(self.done)):
+                for i, about_part in enumerate(self.done):
+                    if ending == ".mask" and not about_part["masked"]:
+                        out.write(np.ones(about_part["tokens"], np.uint8).tobytes())
+                        continue
                     with self._path(i, ending).open("rb") as part:
                         shutil.copyfileobj(part, out, 1 << 22)
         width = self.plan["width"]
