@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("torch")
 
 from trellis.simulate.match import prove  # noqa: E402
+from trellis.simulate.price.rules import rule_of  # noqa: E402
 from trellis.simulate.ranks.coordinator import RankFailed  # noqa: E402
 from trellis.simulate.ranks.record_job import record_job  # noqa: E402
 
@@ -149,3 +150,16 @@ def test_attention_of_narrow_values_and_by_flex_attention():
 def test_what_is_overwritten_has_no_old_value():
     told = recorded("overwritten", world=4).assumptions
     assert any("reads a value that depends on data: taken as 1" in one for one in told)
+
+
+def test_convolutions_have_the_flops_of_what_they_do():
+    """A transposed one's are of its input's positions; the gradient of a bias is no convolution; an `out` no operand."""
+    record = recorded("convolutions", world=1).classes[0].record
+    used = [record.operations[e[2]] for e in record.events if e[0] == "op"]
+    told = [(o.name, o.flops, rule_of(o).shape) for o in used if o.flops]
+    first, second = 2 * 32 * 32 * 256 * 3 * 9, 2 * 32 * 32 * 256 * 128 * 4
+    assert [(name.split(".")[1], flops) for name, flops, _ in told] == [
+        ("convolution", first), ("convolution", second), ("convolution_backward", 2 * second),
+        ("convolution_backward", first), ("mm", 2 * 8 * 32 * 16)]  # fmt: skip
+    for name, flops, shape in told:
+        assert flops == 2 * shape["batch"] * shape["rows"] * shape["inner"] * shape["columns"], name

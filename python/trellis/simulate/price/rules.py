@@ -25,7 +25,9 @@ class Rule:
 
 
 def _product(o: Operation) -> dict[str, Any]:
-    a, b = o.inputs[-2], o.inputs[-1]
+    """Ahead of the operands stands what is added, behind them an `out`."""
+    first = 1 if o.name.split(".")[1].startswith(("addmm", "baddbmm")) else 0
+    a, b = o.inputs[first], o.inputs[first + 1]
     return {"batch": a[0] if len(a) == 3 else 1, "rows": a[-2], "inner": a[-1], "columns": b[-1]}
 
 
@@ -51,10 +53,11 @@ def _attention(o: Operation) -> dict[str, Any]:
 
 
 def _convolution(o: Operation) -> dict[str, Any]:
+    """Its FLOPs say how many positions meet the weights: the result's or, of a transposed one, the input's."""
     backward = "backward" in o.name
     weight = o.inputs[2] if backward else o.inputs[1]
-    positions = prod(o.inputs[0]) // o.inputs[0][1] if backward else prod(o.outputs[0]) // o.outputs[0][1]
-    times = sum(bool(shape) for shape in o.outputs[:2]) if backward else 1
+    times = sum(shape in o.inputs[1:3] for shape in o.outputs) if backward else 1
+    positions = o.flops // max(2 * times * prod(weight), 1)
     return {"batch": times, "rows": positions, "inner": prod(weight[1:]), "columns": weight[0]}
 
 

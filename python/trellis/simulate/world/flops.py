@@ -9,13 +9,13 @@ __all__ = ["of"]
 Shapes = tuple[tuple[int, ...], ...]
 
 
-def _mm(inputs: Shapes, _: Shapes) -> int:
-    return 2 * inputs[-2][0] * inputs[-2][1] * inputs[-1][1]
+def _product(inputs: Shapes, _: Shapes) -> int:
+    """An `out`, where one is given, comes after the operands."""
+    return 2 * prod(inputs[0]) * inputs[1][-1]
 
 
-def _bmm(inputs: Shapes, _: Shapes) -> int:
-    batch, rows, inner = inputs[-2]
-    return 2 * batch * rows * inner * inputs[-1][2]
+def _added_product(inputs: Shapes, outputs: Shapes) -> int:
+    return _product(inputs[1:], outputs)
 
 
 def _grouped(inputs: Shapes, outputs: Shapes) -> int:
@@ -33,10 +33,18 @@ def _convolution(inputs: Shapes, outputs: Shapes) -> int:
     return 2 * prod(outputs[0]) * prod(inputs[1][1:])
 
 
+def _transposed(inputs: Shapes, _: Shapes) -> int:
+    """Each element of the input meets a row of the weights, which are (channels of the input, of the output, ...)."""
+    return 2 * prod(inputs[0]) * prod(inputs[1][1:])
+
+
 def _convolution_backward(inputs: Shapes, outputs: Shapes) -> int:
-    """Gradients of the input and of the weights are a convolution each."""
-    forward = 2 * prod(inputs[0]) * prod(inputs[2][1:])
-    return forward * sum(bool(shape) for shape in outputs[:2])
+    """Gradients of the input and of the weights are a convolution each; those that are not asked for are no outputs."""
+    return _convolution(inputs[1:], inputs[:1]) * sum(shape in inputs[1:3] for shape in outputs)
+
+
+def _transposed_backward(inputs: Shapes, outputs: Shapes) -> int:
+    return _transposed(inputs[1:], ()) * sum(shape in inputs[1:3] for shape in outputs)
 
 
 def _attention(inputs: Shapes, _: Shapes) -> int:
@@ -53,7 +61,8 @@ def _attention_backward(inputs: Shapes, _: Shapes) -> int:
 
 
 _RULES: dict[str, Callable[[Shapes, Shapes], int]] = {
-    "aten.mm": _mm, "aten.addmm": _mm, "aten.bmm": _bmm, "aten.baddbmm": _bmm, "aten._scaled_mm": _mm,
+    "aten.mm": _product, "aten.addmm": _added_product, "aten.bmm": _product, "aten.baddbmm": _added_product,
+    "aten._scaled_mm": _product,
     "aten._grouped_mm": _grouped, "transformers.grouped_mm_fallback": _grouped,
     "transformers.grouped_mm_fallback_backward": _grouped_backward,
     "aten.convolution": _convolution, "aten.convolution_backward": _convolution_backward,
@@ -66,6 +75,7 @@ _RULES: dict[str, Callable[[Shapes, Shapes], int]] = {
     "aten._scaled_dot_product_cudnn_attention_backward": _attention_backward,
     "aten._scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
 }  # fmt: skip
+_OF_TRANSPOSED = {"aten.convolution": _transposed, "aten.convolution_backward": _transposed_backward}
 _FLAGS_BEFORE = {  # bools among the arguments ahead of is_causal
     "aten._scaled_dot_product_efficient_attention": 1, "aten._scaled_dot_product_cudnn_attention": 1,
     "aten._scaled_dot_product_efficient_attention_backward": 4,
@@ -77,9 +87,9 @@ def of(name: str, flat: list[Any], inputs: Shapes, outputs: Shapes) -> int:
     rule = _RULES.get(base)
     if rule is None:
         return 0
-    if base == "aten._scaled_mm":
-        inputs = inputs[:2]
-    count = rule(inputs, outputs)
     flags = [x for x in flat if isinstance(x, bool)][_FLAGS_BEFORE.get(base, 0) :]
+    if flags[:1] == [True]:
+        rule = _OF_TRANSPOSED.get(base, rule)
+    count = rule(inputs, outputs)
     causal = "_scaled_dot_product" in base and flags[:1] == [True]  # half of the scores are left out
     return count // 2 if causal else count
