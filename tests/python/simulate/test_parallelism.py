@@ -153,7 +153,7 @@ def test_what_is_overwritten_has_no_old_value():
 
 
 def test_convolutions_have_the_flops_of_what_they_do():
-    """A transposed one's are of its input's positions; the gradient of a bias is no convolution; an `out` no operand."""
+    """A transposed one's are of its input's positions; a bias's gradient is no convolution, an `out` no operand."""
     record = recorded("convolutions", world=1).classes[0].record
     used = [record.operations[e[2]] for e in record.events if e[0] == "op"]
     told = [(o.name, o.flops, rule_of(o).shape) for o in used if o.flops]

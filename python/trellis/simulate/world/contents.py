@@ -1,5 +1,5 @@
-"""What tensors have after collectives: every rank is taken to have what this one has. Of fake ones it is kept if it is known;
-otherwise what was known of them before is forgotten."""
+"""What tensors have after collectives: every rank is taken to have what this one has. Of fake ones it is kept if it is
+known; otherwise what was known of them before is forgotten."""
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
