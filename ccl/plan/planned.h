@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ccl/plan/compiled.h"
+#include "kernels/types/dtype.h"
 #include "schedule/algorithms/algorithm_config.h"
 
 namespace trellis::ccl {

@@ -99,7 +99,7 @@ std::map<std::string, std::string> defaults() {
 // The default that the header states for a variable is the one that the library uses.
 TEST(Config, TheHeaderSaysTheDefaults) {
   const std::string header = text_of_file("ccl/api/c/config.h");
-  const std::regex field(";  *// (TRELLIS_[A-Z_]+), ([^ :]+): ");
+  const std::regex field(R"(;  *// (TRELLIS_[A-Z_]+) \(([^),]+)[^)]*\): )");
   std::map<std::string, std::string> said;
   for (std::sregex_iterator at(header.begin(), header.end(), field), end; at != end; ++at)
     said[at->str(1)] = at->str(2);
