@@ -343,10 +343,10 @@ std::shared_ptr<const Planned> Planner::plan(const Call& call, bool in_place, co
     throw std::invalid_argument(fmt::format("the schedule can't serve: {}", why));
   const schedule::Report report = schedule::verify(s);
   if (!report.ok()) throw std::invalid_argument("the schedule is wrong: " + report.text());
+  const std::uint64_t hash = kernels::fnv1a(schedule::print(s));
+  const Proved own = part_of(schedule::queued(s, lanes_), traces(call));
   const std::lock_guard lock(making_);
-  return std::make_shared<Planned>(made(PlanKey(call, {in_place, {}}), {s.algorithm, s.channels, 1},
-                                        kernels::fnv1a(schedule::print(s)),
-                                        part_of(schedule::queued(s, lanes_), traces(call))));
+  return std::make_shared<Planned>(made(PlanKey(call, {in_place, {}}), {s.algorithm, s.channels, 1}, hash, own));
 }
 
 }  // namespace trellis::ccl
