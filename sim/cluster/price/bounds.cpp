@@ -60,21 +60,24 @@ void for_distant(const Task& t, Add add) {
 
 // Ranks of one chip need no links among each other. A chip therefore sends what its ranks must send, minus what stays
 // within the chip.
-Bounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions& options) {
+Bounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions& options, bool sized) {
   Bounds bounds;
   const Overheads o = machine.overheads(options.era);
   const Time launch = o.launched(task.ranks);
   const bool all = options.members.empty();
   bounds.latency = launch;
+  const bool may_be_empty = sized && uneven(task.operation.collective);
+  if (may_be_empty && schedule::counts_by_pair(task.operation.collective)) return bounds;
   std::vector<ResourceId> way;
-  for_distant(task, [&](Rank from, Rank to) {
+  const auto add_latency = [&](Rank from, Rank to) {
     if (from == to) return;
     way.clear();
     machine.route(options.place(from), options.place(to), way);
     Time sum = launch + o.handshake + o.semaphore;
     for (ResourceId r : way) sum += machine.latency(r);
     bounds.latency = std::max(bounds.latency, sum);
-  });
+  };
+  if (!may_be_empty) for_distant(task, add_latency);
   const Bisection cut = machine.bisection();
   const Needs most = needs(task, cut.part);
   const ResourceId hbm = machine.hbm(all ? 0 : options.members[0]);

@@ -83,11 +83,7 @@ Price price(const CompiledSchedule& pattern, const Machine& machine, const Price
   if (price.time == forever) return price;
   price.algbw = price.time > 0 ? options.bytes / in_seconds(price.time) : 0;
   price.busbw = price.algbw * bus_factor(pattern.task().operation.collective, pattern.task().ranks);
-  price.bounds = lower_bounds(pattern.task(), machine, options);
-  if (const auto c = pattern.task().operation.collective; pattern.sized() && uneven(c)) {  // blocks may be empty
-    price.bounds.latency = machine.overheads(options.era).launched(pattern.ranks());
-    if (schedule::counts_by_pair(c)) price.bounds = {.latency = price.bounds.latency};
-  }
+  price.bounds = lower_bounds(pattern.task(), machine, options, pattern.sized());
   price.simulated = run->simulated();
   price.transfers = run->transfers();
   price.exact = run->exact();

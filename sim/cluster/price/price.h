@@ -78,7 +78,8 @@ bool has_empty_chunks(const schedule::Task&, const PriceOptions&);
 // Throws CompilationStopped where the options say stop.
 CompiledSchedule pattern_for(const schedule::Algorithm&, const schedule::Request&, const PriceOptions&);
 
-Bounds lower_bounds(const schedule::Task&, const Machine&, const PriceOptions&);
+// sized: the blocks have sizes of their own (the _v forms), some of which may be 0.
+Bounds lower_bounds(const schedule::Task&, const Machine&, const PriceOptions&, bool sized = false);
 // "71% chip 12 waits for its send to chip 44 over efa out, 20% handshakes and DMA starts", largest first.
 std::string path_in_words(const Price&, const Machine&);
 
