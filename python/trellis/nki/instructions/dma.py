@@ -7,7 +7,6 @@ import numpy as np
 from trellis.nki.instructions.emit import G, S, SYNC, emit, engine_of, instruction, refuse, session
 from trellis.nki.instructions.masks import let_in
 from trellis.nki.instructions.operators import alu, apply, name_of
-from trellis.nki.tensors.tensor import broadcasts
 from trellis.nki.tensors.types import F32, convert
 
 __all__ = ["check_inside", "copied", "dma_copy", "record_copy"]
@@ -93,9 +92,7 @@ def _store(dst: Any, src: Any, op: Any) -> None:
 
 def _let_through(dst: Any, src: Any) -> Any:
     """Elements of the destination that the mask lets through and the source has; None: all."""
-    mask = session().mask
-    if mask is not None and not broadcasts(mask, dst.shape):
-        mask = None
+    mask = let_in(dst.shape)
     if src.valid is None:
         return mask
     inside = np.broadcast_to(src.valid, src.shape)

@@ -8,15 +8,19 @@ import numpy as np
 from trellis.nki.kernels.session import session
 from trellis.nki.tensors.tensor import broadcasts
 
-__all__ = ["let_in", "made_of", "masked", "results_of"]
+__all__ = ["in_shape", "let_in", "made_of", "masked", "results_of"]
 
 NEUTRAL = {"max": -np.inf, "min": np.inf, "abs_min": np.inf, "multiply": 1.0, "logical_and": 1.0, "bitwise_and": -1}
 
 
-def let_in(shape: tuple[int, ...]) -> Any:
-    """The mask in the shape of an operand; None where it lets everything in."""
-    mask = session().mask
+def in_shape(mask: Any, shape: tuple[int, ...]) -> Any:
+    """A mask in the shape of an operand; None where it lets everything in."""
     return None if mask is None or not broadcasts(mask, shape) else np.broadcast_to(mask, shape)
+
+
+def let_in(shape: tuple[int, ...]) -> Any:
+    """in_shape of the running instruction's mask."""
+    return in_shape(session().mask, shape)
 
 
 def masked(values: Any, op: str) -> Any:
@@ -27,9 +31,10 @@ def masked(values: Any, op: str) -> Any:
 
 def made_of(mask: Any, shape: tuple[int, ...], axes: tuple[int, ...], to: tuple[int, ...]) -> Any:
     """Of a reduction of `shape` along axes, the results, in the shape `to`, that are made of anything; None: all."""
-    if mask is None or not broadcasts(mask, shape):
+    let = in_shape(mask, shape)
+    if let is None:
         return None
-    kept = np.broadcast_to(mask, shape).any(axis=axes)
+    kept = let.any(axis=axes)
     return kept.reshape(to) if kept.size == prod(to) else None
 
 

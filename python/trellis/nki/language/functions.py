@@ -9,7 +9,7 @@ import numpy as np
 from trellis.nki.instructions.dma import check_inside, record_copy
 from trellis.nki.instructions.elementwise import memset, tensor_copy
 from trellis.nki.instructions.emit import G, V, emit, refuse, session
-from trellis.nki.instructions.masks import made_of
+from trellis.nki.instructions.masks import in_shape, made_of
 from trellis.nki.instructions.operators import alu
 from trellis.nki.instructions.products import nc_matmul, nc_transpose
 from trellis.nki.instructions.reductions import axes_of, tensor_partition_reduce, tensor_reduce
@@ -108,10 +108,10 @@ for _name, _op in {"sum": "add", "max": "max", "min": "min", "prod": "multiply",
 
 def _count(x: Any, axis: Any, mask: Any) -> int:
     """The number of elements that are reduced to one."""
-    axes, let = axes_of(axis, x.ndim), mask_of(mask)
-    if let is None or not broadcasts(let, x.shape):
+    axes, let = axes_of(axis, x.ndim), in_shape(mask_of(mask), x.shape)
+    if let is None:
         return int(prod(x.shape[a] for a in axes))
-    counts = set(np.broadcast_to(let, x.shape).sum(axis=axes).reshape(-1).tolist()) - {0}
+    counts = set(let.sum(axis=axes).reshape(-1).tolist()) - {0}
     if len(counts) > 1:
         raise refuse(f"mean of {x!r} under a mask that lets {min(counts)} to {max(counts)} elements into each result; "
                      f"expected as many into all")
