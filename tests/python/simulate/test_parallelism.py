@@ -94,6 +94,34 @@ def test_sharding_of_the_first_kind_gathers_and_scatters_each_block():
     assert gathered == 4 * 2 * 1024 * 4096 * 2
 
 
+def test_the_host_waits_for_the_unit_that_is_freed_and_not_for_the_device():
+    """Before it gathers a unit, FullyShardedDataParallel waits until one of an earlier gather is freed, at first of the
+    step before."""
+    (one,) = recorded("sharded").classes
+    told = one.record.events
+    gathers = [i for i, e in enumerate(told) if e[0] == "collective" and e[3] == "all_gather"]
+    assert [told[i - 1][0] for i in gathers] == ["reached"] * 4
+    assert told[gathers[-1] - 1][1] in {e[2] for e in told[: gathers[-2]] if e[0] == "mark" and e[1] == 0}
+
+
+UNRECORDED = """
+import torch
+model = torch.nn.Linear(64, 64, device="cuda")
+optimizer = torch.optim.SGD(model.parameters())
+for _ in range(4):
+    model(torch.ones(8, 64, device="cuda")).sum().backward()
+    torch.cuda.Event().synchronize()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_an_event_that_was_never_recorded_is_not_waited_for(tmp_path):
+    (tmp_path / "job.py").write_text(UNRECORDED)
+    (one,) = record_job(["torchrun", str(tmp_path / "job.py")], 1, 1, "any", 0, 1 << 34).classes
+    assert {e[0] for e in one.record.events} == {"op"}
+
+
 def test_a_checkpoint_is_counted_and_memory_queries_are_answered(tmp_path):
     """The job itself asserts what it is told of the device's memory."""
     (one,) = recorded("sharded", tmp_path / "checkpoint").classes

@@ -141,6 +141,8 @@ class _Timeline:
         elif kind == "host":
             streams = [event[1]] if event[1] >= 0 else list(c.tail)
             c.host = max([c.host, *(c.tail[s][0] for s in streams)])
+        elif kind == "reached" and event[1] in c.marks:  # else of an earlier step
+            c.host = max(c.host, c.marks[event[1]][0])
         return True
 
     def _operation(self, c: _Class, event: Event) -> None:

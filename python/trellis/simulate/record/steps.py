@@ -9,6 +9,7 @@ An event is a tuple that begins with its kind:
     ("mark", stream, event)            the event is reached when all that the stream has is done
     ("await", stream, event)           the stream waits for the event
     ("host", stream, place)            the host waits for the stream; -1: for all of them
+    ("reached", event, place)          the host waits for the event
 
 `operation` and `place` are indices into tables of the record, `family` into the job's families of groups; a
 collective's `bytes` are of its larger buffer; `peer` and `root` are places in the group.
@@ -89,7 +90,7 @@ class RankRecord:
     saves: list[tuple[int, int, int]] = field(default_factory=list)  # checkpoints: place, own bytes, bytes of all
 
     def place(self, event: Event) -> Place:
-        index = {"op": 3, "collective": 9, "send": 8, "receive": 8, "host": 2}.get(event[0])
+        index = {"op": 3, "collective": 9, "send": 8, "receive": 8, "host": 2, "reached": 2}.get(event[0])
         return self.places[event[index]] if index is not None else Place("", "")
 
     def hash(self) -> str:
@@ -103,7 +104,7 @@ class RankRecord:
                 told = (*event[:9], event[10])
             elif event[0] in ("send", "receive"):
                 told = (*event[:8], event[9])
-            elif event[0] == "host":
+            elif event[0] in ("host", "reached"):
                 told = event[:2]
             digest.update(json.dumps(told).encode())
         return digest.hexdigest()

@@ -71,6 +71,10 @@ class Recorder(TorchDispatchMode):
         if self.on:
             self.add(("host", stream, self.placed()))
 
+    def host_waits_for(self, event: int) -> None:
+        if self.on:
+            self.add(("reached", event, self.placed()))
+
     def placed(self) -> int:
         place = self.places.now()
         index = self._places.setdefault(place, len(self._places))

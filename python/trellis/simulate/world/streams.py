@@ -120,7 +120,8 @@ class Event:
         (stream or self._owner.current).wait_event(self)
 
     def synchronize(self) -> None:
-        self._owner.recorder.host_waits(-1)
+        if self.number >= 0:
+            self._owner.recorder.host_waits_for(self.number)
 
     def query(self) -> bool:
         return True

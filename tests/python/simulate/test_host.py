@@ -1,0 +1,50 @@
+"""When a step's host waits: for streams, for events, for all of the device."""
+
+import pytest
+
+pytest.importorskip("numpy")
+
+from test_match import collective, job  # noqa: E402
+from trellis.simulate.price.timeline import timed  # noqa: E402
+
+
+def work(stream=0):
+    return ("op", stream, 0, 0, "forward")
+
+
+def seconds(event, ends):
+    return 10.0
+
+
+def gathered_units(count, waits):
+    """As FullyShardedDataParallel does: a unit is gathered on a stream of its own when the one before the last is freed."""
+    events = []
+    for unit in range(count):
+        if unit >= 2:
+            events.append(waits(100 + unit - 2))
+        gather = collective(unit, "all_gather", stream=1)
+        events += [gather, ("wait", 1, unit), ("mark", 1, unit), ("await", 0, unit), work(), ("mark", 0, 100 + unit)]
+    return events
+
+
+def test_a_host_that_waits_for_an_event_waits_for_no_more():
+    """Ten units of 10 s, gathered in 10 s each: all but the first are gathered beside computation."""
+    limited = gathered_units(10, lambda event: ("reached", event, 0))
+    told = timed(job(limited, limited), seconds)
+    assert told.time == 110 and sum(told.classes[0].exposed.values()) == 10
+    halted = gathered_units(10, lambda event: ("host", -1, 0))
+    assert timed(job(halted, halted), seconds).time == 190
+    awaited = [work(), ("mark", 0, 5), work(), ("reached", 5, 0), work(1)]
+    assert [span.start for span in timed(job(awaited), seconds).classes[0].spans] == [0, 10, 10]
+
+
+def test_an_event_of_an_earlier_step_has_been_reached():
+    events = [("reached", 5, 0), work()]
+    assert timed(job(events), seconds).time == 10
+
+
+def test_the_hash_is_not_of_where_the_host_waits():
+    waits = [("reached", 1, 0), ("reached", 1, 1), ("reached", 2, 0)]
+    here, there, other = (job([one]).classes[0].record for one in waits)
+    assert here.hash() == there.hash() != other.hash()
+    assert here.place(here.events[0]).module == "layers.0"
