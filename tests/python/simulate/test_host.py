@@ -48,3 +48,17 @@ def test_the_hash_is_not_of_where_the_host_waits():
     here, there, other = (job([one]).classes[0].record for one in waits)
     assert here.hash() == there.hash() != other.hash()
     assert here.place(here.events[0]).module == "layers.0"
+
+
+@pytest.mark.parametrize("waits", [[("host", 1, 0)], [("host", -1, 0)], [("mark", 1, 7), ("reached", 7, 0)]])
+def test_what_the_host_waits_for_is_exposed(waits):
+    """The first stream stands still for a collective that a side stream waits for, and the host for that."""
+    told = [work(), collective(0), ("wait", 1, 0), *waits, work()]
+    times = timed(job(told, told), seconds).classes[0]
+    assert times.end == 30 and times.busy == 20 and dict(times.exposed) == {1: 10}
+
+
+def test_an_operation_that_the_host_waits_for_is_exposed():
+    times = timed(job([work(), work(1), work(1), ("host", 1, 0), collective(0), ("wait", 0, 0), work()]), seconds).classes[0]
+    assert times.end == 40 and dict(times.exposed) == {4: 20}
+    assert [span.cause for span in times.spans] == [-1, -1, 1, 2, 3]

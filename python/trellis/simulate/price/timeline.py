@@ -60,7 +60,7 @@ class _Class:
         self.marks: dict[int, tuple[float, int]] = {}
         self.begun: dict[int, tuple[Key, int]] = {}  # communications: the meeting, the event
         self.spans_of: dict[int, int] = {}
-        self.host = 0.0
+        self.host: tuple[float, int] = (0.0, -1)  # when it goes on, the span that it waited for
         self.counts: dict[Key, int] = defaultdict(int)
         self.times = ClassTimes()
         self.free = 0.0  # when the first stream has done its last operation
@@ -140,14 +140,14 @@ class _Timeline:
             c.tail[event[1]] = max(c.tail[event[1]], c.marks[event[2]])
         elif kind == "host":
             streams = [event[1]] if event[1] >= 0 else list(c.tail)
-            c.host = max([c.host, *(c.tail[s][0] for s in streams)])
+            c.host = max([c.host, *(c.tail[s] for s in streams)])
         elif kind == "reached" and event[1] in c.marks:  # else of an earlier step
-            c.host = max(c.host, c.marks[event[1]][0])
+            c.host = max(c.host, c.marks[event[1]])
         return True
 
     def _operation(self, c: _Class, event: Event) -> None:
         stream = event[1]
-        ready, cause = max(c.tail[stream], (c.host, -1))
+        ready, cause = max(c.tail[stream], c.host)
         end = ready + self.duration(event, (-1, -1))
         span = len(c.times.spans)
         c.times.spans.append(Span(c.at, f"stream {stream}", ready, end, cause))
@@ -202,12 +202,12 @@ class _Timeline:
     def _reach(self, which: int, c: _Class, event: Event) -> None:
         key = self._key(which, c, event)
         c.begun[event[2]] = (key, c.at)
-        ready, cause = c.tail[event[1]]
+        ready, cause = max(c.tail[event[1]], c.host)
         c.spans_of[event[2]] = len(c.times.spans)
-        c.times.spans.append(Span(c.at, f"group {key[1]}", max(ready, c.host), 0.0, cause))
+        c.times.spans.append(Span(c.at, f"group {key[1]}", ready, 0.0, cause))
         meeting = self.meetings[key]
         one = which if event[0] == "collective" else _end(which, event[0])
-        meeting.ready[one] = max(ready, c.host)
+        meeting.ready[one] = ready
         all_of = self._component(one, key[1]) if event[0] == "collective" else self._message_ends(one, *key[1:4])
         if len(meeting.ready) == len(all_of):
             ends = (-1, -1) if event[0] == "collective" else (key[2], key[3])
