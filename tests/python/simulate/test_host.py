@@ -4,8 +4,10 @@ import pytest
 
 pytest.importorskip("numpy")
 
-from test_match import collective, job  # noqa: E402
+from test_match import collective, exported, job  # noqa: E402
+from trellis.simulate.export.tasks import tasks  # noqa: E402
 from trellis.simulate.price.timeline import timed  # noqa: E402
+from trellis.simulate.record import Operation  # noqa: E402
 
 
 def work(stream=0):
@@ -62,3 +64,23 @@ def test_an_operation_that_the_host_waits_for_is_exposed():
     times = timed(job([work(), work(1), work(1), ("host", 1, 0), collective(0), ("wait", 0, 0), work()]), seconds).classes[0]
     assert times.end == 40 and dict(times.exposed) == {4: 20}
     assert [span.cause for span in times.spans] == [-1, -1, 1, 2, 3]
+
+
+@pytest.mark.parametrize("waits", [[("host", 1, 0)], [("host", -1, 0)], [("mark", 1, 7), ("reached", 7, 0)]])
+def test_what_is_exported_waits_as_the_host_does(waits, tmp_path):
+    """Products behind a wait of the host for a collective, which a stream beside theirs waits for."""
+    steps = [collective(0, size=1 << 26, stream=1), ("wait", 1, 0), *waits, *[work()] * 10]
+    one = job(*[steps] * 4)
+    product = Operation("aten.mm.default", ((2048, 2048), (2048, 2048)), ((2048, 2048),), "bfloat16", 2 * 2048**3, 0, 0)
+    for each in one.classes:
+        each.record.operations[0] = product
+    price, workload, chakra = exported(one, tmp_path)
+    assert workload == pytest.approx(price, rel=0.05) and chakra == pytest.approx(price, rel=0.05)
+
+
+def test_a_task_names_what_the_host_waited_for_once():
+    """What the task before it in its lane is after is not named again, nor what is before that in another lane."""
+    told = [work(1), ("host", 1, 0), work(), work(), work(1), ("host", -1, 0), ("host", 0, 0), work(2), work(2)]
+    one = job(told)
+    assert [(task.number, task.after) for task in tasks(one, one.classes[0].record)] == [
+        (0, ()), (2, (0,)), (3, ()), (4, ()), (7, (4, 3)), (8, ())]  # fmt: skip
