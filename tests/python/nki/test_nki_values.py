@@ -41,6 +41,27 @@ def test_indirect_places_are_held_against_their_own_dimension(dim, indices, want
     assert chosen(x, np.array(indices, np.int32)[:, None]).ravel().tolist() == wanted
 
 
+@pytest.mark.parametrize("axes", [(1, 0), (3, 1, 2, 0)])
+def test_indices_of_two_dimensions_are_taken_column_after_column(axes):
+    """The documentation's gathering transposes: indices.T.flatten()."""
+    inner = (128,) if len(axes) == 2 else (1, 3, 64)
+
+    @nki.jit
+    def turned(x, places):
+        index = nl.ndarray((128, 2), nl.uint32)
+        nisa.dma_copy(dst=index, src=places)
+        shape = tuple((256, *inner)[a] for a in axes)
+        tile, out = nl.ndarray(shape, x.dtype), nl.ndarray(shape, x.dtype, buffer=nl.shared_hbm)
+        pattern = [[int(np.prod(inner[k:])), n] for k, n in enumerate((256, *inner))]
+        nisa.dma_transpose(dst=tile, src=x.ap(pattern, vector_offset=index, indirect_dim=0), axes=axes)
+        nisa.dma_copy(dst=out, src=tile)
+        return out
+
+    x = np.arange(256 * np.prod(inner), dtype=np.uint16).reshape(256, *inner)
+    places = np.random.default_rng(0).permutation(256).reshape(128, 2).astype(np.uint32)
+    np.testing.assert_array_equal(turned(x, places), x[places.T.ravel()].transpose(axes))
+
+
 def cumulative(x, op0, op1, **settings):
     """What tensor_scalar_cumulative makes of x and a number."""
     @nki.jit(platform_target="trn3")

@@ -77,7 +77,8 @@ class Access(Reshaping):
         return bool(reach * t.dtype.itemsize >= self.memory.bytes) or t.offset < 0
 
     def _choose_places(self, t: Any, places: Any, dim: int) -> None:
-        chosen, stride = places.read().reshape(-1).astype(np.int64)[: t.shape[0]], self._stride_in(dim, t.dtype)
+        """Indices are taken column after column (nki.isa.dma_transpose)."""
+        chosen, stride = places.read().T.reshape(-1).astype(np.int64)[: t.shape[0]], self._stride_in(dim, t.dtype)
         flat = np.asarray(t.offset, np.int64) + chosen.reshape((-1,) + (1,) * (len(t.shape) - 1)) * stride
         for axis in range(1, len(t.shape)):
             along = np.arange(t.shape[axis], dtype=np.int64) * t.strides[axis]
