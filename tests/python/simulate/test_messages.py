@@ -12,6 +12,7 @@ from trellis.simulate.price import price  # noqa: E402
 from trellis.simulate.price.rates import Rates  # noqa: E402
 from trellis.simulate.price.timeline import timed  # noqa: E402
 from trellis.simulate.record import Family  # noqa: E402
+from trellis.simulate.report.trace import trace  # noqa: E402
 
 
 def test_a_gradient_does_not_arrive_before_it_is_sent_where_a_stage_has_two_classes():
@@ -61,3 +62,19 @@ def test_a_workload_is_refused_where_ranks_differ_in_what_they_communicate():
         as_workload(price(told, "trn2.48xlarge"))
     told.classes[1].record.events[0] = collective(0, family=1)
     assert "all_reduce c0 4096B on g1" in as_workload(price(told, "trn2.48xlarge"))
+
+
+def test_messages_that_are_under_way_at_once_have_rows_of_their_own():
+    """A viewer of traces drops what overlaps a part of another event of its row, and draws what lies within as its child."""
+    work = ("op", 0, 0, 0, "forward")
+    first = [message("send", 0, 1, size=1 << 28), message("receive", 1, 1, size=1 << 28), ("wait", 0, 1), work]
+    second = [message("receive", 0, 0, size=1 << 28), *[work] * 50, message("send", 1, 0, size=1 << 28), ("wait", 0, 0)]
+    told = trace(price(job(first, second), "trn2.48xlarge"))["traceEvents"]
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in told if e["name"] == "thread_name"}
+    assert list(names.values()).count("communication of world (2)") == 2
+    rows = {}
+    for event in (e for e in told if e["ph"] == "X"):
+        rows.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
+    assert set(rows) == set(names) and sum(map(len, rows.values())) == 55
+    for spans in map(sorted, rows.values()):
+        assert all(one[1] <= other[0] + 1e-6 for one, other in zip(spans, spans[1:], strict=False)), spans
