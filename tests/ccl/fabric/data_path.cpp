@@ -99,13 +99,15 @@ class SilentFabric : public ::testing::Test {
   }
   void TearDown() override { wrap_wires({}); }
 
+  // Not the provider "net", which libfabric would choose: in 1.17, each of its endpoints leaks a description.
+  const FabricSettings settings_{.provider = "tcp"};
   Asked asked_;
   const std::shared_ptr<Presence> zero_ = std::make_shared<Presence>(roster_of(0, 2), 10s, ControlPaths{});
   Presence one_ = presence_of(1, 2);
 };
 
 TEST_F(SilentFabric, DataUnderWayAreNobodysFaultOnceTheDataPathIsClosed) {
-  DataPath data({}, false, zero_, std::make_shared<ControlLink>(FabricSettings{}), 1);
+  DataPath data(settings_, false, zero_, std::make_shared<ControlLink>(settings_), 1);
   one_.lock().states().announce([](PublicState& s) { s.head.activity.running = true; });
   tell(one_, *zero_);
   data.traffic().sent(1, 0);
@@ -118,7 +120,8 @@ TEST_F(SilentFabric, DataUnderWayAreNobodysFaultOnceTheDataPathIsClosed) {
 // Rail 4 takes the slot of rail 0, where the grant of a piece that was under way names a place on rail 0.
 TEST_F(SilentFabric, APlaceOnAClosedRailIsNotUsedOnTheRailThatTakesItsSlot) {
   constexpr std::uint32_t pieces = 8, bytes = 1U << 16;
-  const FabricSettings settings{.rails = 4};
+  FabricSettings settings = settings_;
+  settings.rails = 4;
   DataPath data(settings, false, zero_, std::make_shared<ControlLink>(settings), 1);
   const auto leave = [&](std::initializer_list<int> rails) {
     one_.lock().states().announce([&](PublicState& s) {
@@ -169,7 +172,7 @@ TEST_F(SilentFabric, APlaceOnAClosedRailIsNotUsedOnTheRailThatTakesItsSlot) {
 
 TEST_F(SilentFabric, TheControlLinkClosesItsMemoryBeforeItsWires) {
   {
-    ControlLink link(FabricSettings{});
+    ControlLink link(settings_);
     link.begin(std::vector<Member>(2), Seal("secret", {}));
   }
   EXPECT_GT(asked_.regions, 0);
