@@ -50,6 +50,11 @@ void expect_rows(const BoundInstruction& call, std::string_view operand, const V
   if (v.rows != rows) refuse(call, fmt::format("{} has {} rows; expected {}", operand, v.rows, rows));
 }
 
+void expect_column(const BoundInstruction& call, std::string_view operand, const View& v) {
+  expect_elements(call, operand, v, 1);
+  expect_rows(call, operand, v, call.out().rows);
+}
+
 AluOp reduction_of(const BoundInstruction& call, Key key, AluOp otherwise) {
   return static_cast<AluOp>(call.number(key, static_cast<double>(otherwise)));
 }

@@ -32,6 +32,8 @@ void expect_arithmetic(const BoundInstruction&, Key);
 void expect_reduction(const BoundInstruction&, Key);
 void expect_elements(const BoundInstruction&, std::string_view operand, const View&, std::int64_t elements);
 void expect_rows(const BoundInstruction&, std::string_view operand, const View&, std::int64_t rows);
+// A column has one element for each row of the first output.
+void expect_column(const BoundInstruction&, std::string_view operand, const View&);
 
 // The reduction that an instruction asks for.
 AluOp reduction_of(const BoundInstruction&, Key key, AluOp otherwise);

@@ -25,14 +25,16 @@ struct Columns {
 void check(const BoundInstruction& call) {
   const Columns columns(call);
   if (columns.used != call.inputs.size()) refuse(call, "bias or scale is given both as an attribute and as a column");
-  if (columns.bias != nullptr) expect_elements(call, "bias", *columns.bias, 1);
-  if (columns.scale != nullptr) expect_elements(call, "scale", *columns.scale, 1);
+  if (columns.bias != nullptr) expect_column(call, "bias", *columns.bias);
+  if (columns.scale != nullptr) expect_column(call, "scale", *columns.scale);
   if (columns.scale != nullptr && columns.scale->type != DType::f32)
     refuse(call, fmt::format("scale is {}; expected f32", name(columns.scale->type)));
   const auto func = static_cast<Function>(call.number(Key::func));
   if (func == Function::prelu && !call.has(Key::value)) refuse(call, "prelu needs value, its slope below 0");
   if (call.outputs.size() == 2) {
-    expect_elements(call, "sums", call.out(1), 1);
+    expect_rows(call, "data", call.in(), call.out().rows);
+    expect_elements(call, "data", call.in(), call.out().elements());
+    expect_column(call, "sums", call.out(1));
     expect_reduction(call, Key::op);
   }
 }

@@ -61,10 +61,7 @@ void check_rand2(const BoundInstruction& call) {
   const std::size_t columns = !call.has(Key::value) + !call.has(Key::value1);
   if (call.inputs.size() != columns)
     refuse(call, fmt::format("{} columns; expected {}: value and value1, or columns", call.inputs.size(), columns));
-  for (const View& v : call.inputs) {
-    expect_elements(call, "bound", v, 1);
-    expect_rows(call, "bound", v, call.out().rows);
-  }
+  for (const View& v : call.inputs) expect_column(call, "bound", v);
 }
 
 void rand2(const BoundInstruction& call, CoreMemory& memory) {
@@ -86,7 +83,7 @@ void check_dropout(const BoundInstruction& call) {
   if (call.in().type != call.out().type)
     refuse(call, fmt::format("data is {} and out {}; expected one type", name(call.in().type), name(call.out().type)));
   if (call.inputs.size() == 1 && !call.has(Key::rate)) refuse(call, "expected rate or a column of probabilities");
-  if (call.inputs.size() == 2) expect_elements(call, "rate", call.in(1), 1);
+  if (call.inputs.size() == 2) expect_column(call, "rate", call.in(1));
   const double rate = call.number(Key::rate);
   if (rate < 0 || rate > 1) refuse(call, fmt::format("rate is {}; expected 0 to 1", rate));
 }

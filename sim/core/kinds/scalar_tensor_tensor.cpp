@@ -17,7 +17,7 @@ void check(const BoundInstruction& call) {
   if (call.inputs.size() != 2 + columns)
     refuse(call, fmt::format("{} inputs; expected {}: data, other and, where op has no number, a column",
                              call.inputs.size(), 2 + columns));
-  if (columns != 0) expect_elements(call, "operand0", call.in(2), 1);
+  if (columns != 0) expect_column(call, "operand0", call.in(2));
   expect_arithmetic(call, Key::op);
   expect_arithmetic(call, Key::op1);
 }

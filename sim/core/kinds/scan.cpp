@@ -14,7 +14,7 @@ void check_scan(const BoundInstruction& call) {
   expect_arithmetic(call, Key::op);
   expect_arithmetic(call, Key::op1);
   if (call.inputs.size() == 2 && !call.has(Key::value)) refuse(call, "expected value or a column, the initial state");
-  if (call.inputs.size() == 3) expect_elements(call, "initial", call.in(2), 1);
+  if (call.inputs.size() == 3) expect_column(call, "initial", call.in(2));
   for (const View& v : {call.in(0), call.in(1)}) expect_elements(call, "data", v, call.out().elements());
 }
 
@@ -63,7 +63,7 @@ void check_cumulative(const BoundInstruction& call) {
   const std::size_t columns = ScalarStep::needs_column(call, false) ? 1 : 0;
   if (call.inputs.size() != 1 + columns)
     refuse(call, fmt::format("{} inputs; expected data and, where op has no number, a column", call.inputs.size()));
-  if (columns != 0) expect_elements(call, "operand0", call.in(1), 1);
+  if (columns != 0) expect_column(call, "operand0", call.in(1));
   for (const View* v : {&call.in(), &call.out()})
     if (v->type == DType::i32 || v->type == DType::u32)
       refuse(call, fmt::format("{} is not among its types; expected at most 16 bits of integer", name(v->type)));
@@ -110,7 +110,7 @@ void check_reduce(const BoundInstruction& call) {
   const std::size_t columns = ScalarStep::needs_column(call, false) ? 1 : 0;
   if (call.inputs.size() != 1 + columns)
     refuse(call, fmt::format("{} inputs; expected data and, where op has no number, a column", call.inputs.size()));
-  if (columns != 0) expect_elements(call, "operand0", call.in(1), 1);
+  if (columns != 0) expect_column(call, "operand0", call.in(1));
   expect_rows(call, "data", call.in(), call.out().rows);
   expect_elements(call, "data", call.in(), call.out().elements());
   check_accumulator(call, result_of(call));

@@ -98,7 +98,10 @@ void check_select(const BoundInstruction& call) {
   for (std::size_t i = 0; i < 2; ++i) expect_same_shape(call, i == 0 ? "predicate" : "on_true", call.in(i));
   expect_one_psum(call, call.in(0), call.in(1));
   if (call.inputs.size() == 2 && !call.has(Key::value)) refuse(call, "expected value or on_false");
-  if (call.inputs.size() == 3 && call.in(2).elements() != 1) expect_same_shape(call, "on_false", call.in(2));
+  if (call.inputs.size() == 3 && call.in(2).elements() == 1)
+    expect_column(call, "on_false", call.in(2));
+  else if (call.inputs.size() == 3)
+    expect_same_shape(call, "on_false", call.in(2));
   check_accumulator(call, result_of(call));
 }
 
@@ -155,8 +158,7 @@ void check_range(const BoundInstruction& call) {
   if (!kernels::is_float(call.in(0).type))
     refuse(call, fmt::format("data is {}; expected a floating type", name(call.in(0).type)));
   for (const std::size_t i : {1U, 2U}) {
-    expect_elements(call, "bound", call.in(i), 1);
-    expect_rows(call, "bound", call.in(i), call.out().rows);
+    expect_column(call, "bound", call.in(i));
     if (call.in(i).type != DType::f32) refuse(call, fmt::format("bound is {}; expected f32", name(call.in(i).type)));
   }
   if (call.number(Key::start) + static_cast<double>(call.out().elements()) > 0x1p24)

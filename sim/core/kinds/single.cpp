@@ -49,9 +49,8 @@ void expect_shape(const BoundInstruction& call) {
 // Inputs: data, and the numbers to subtract as a column, unless value (default 0) gives one for all rows.
 void check_exponential(const BoundInstruction& call) {
   expect_shape(call);
-  if (call.inputs.size() == 2) expect_elements(call, "most", call.in(1), 1);
+  if (call.inputs.size() == 2) expect_column(call, "most", call.in(1));
   if (call.inputs.size() == 2 && call.has(Key::value)) refuse(call, "both value and a column");
-  if (call.inputs.size() == 2) expect_rows(call, "most", call.in(1), call.out().rows);
   check_accumulator(call, result_of(call));
 }
 

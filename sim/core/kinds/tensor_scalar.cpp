@@ -45,7 +45,7 @@ void check_scalar_steps(const BoundInstruction& call, std::size_t other_inputs) 
     refuse(call, fmt::format("{} columns as operands; expected {}: one for each operation that has no number",
                              call.inputs.size() - other_inputs, columns));
   for (std::size_t c = other_inputs; c < call.inputs.size(); ++c)
-    expect_elements(call, fmt::format("operand{}", c - other_inputs), call.in(c), 1);
+    expect_column(call, fmt::format("operand{}", c - other_inputs), call.in(c));
   if (call.has(Key::op1) && call.alu(Key::op1) != AluOp::bypass &&
       is_bitwise(call.alu(Key::op)) != is_bitwise(call.alu(Key::op1)))
     refuse(call, fmt::format("op is {} and op1 {}; expected both of bits or both arithmetic", name(call.alu(Key::op)),

@@ -201,6 +201,68 @@ TEST(CoreCheck, GenerationsDiffer) {
   expect_told(c, {"mode double_row is NeuronCore-v3's and later"});
 }
 
+// A kind on 128 rows. Outputs and inputs: the elements of a row of each.
+struct Rows {
+  std::string_view kind;
+  Engine engine;
+  std::vector<std::int32_t> outputs, inputs;
+  std::vector<Attribute> attributes;
+};
+
+const Rows kinds_of_rows[] = {
+    {"activation_reduce", Engine::scalar, {8, 1}, {8, 1, 1}, {with(Function::exp)}},
+    {"activate2",
+     Engine::scalar,
+     {8, 1},
+     {8, 1, 1},
+     {with(Function::exp), with(AluOp::multiply), with(AluOp::add, Key::op1)}},
+    {"exponential", Engine::vector, {8, 1}, {8, 1}, {}},
+    {"scalar_tensor_tensor", Engine::vector, {8}, {8, 8, 1}, {with(AluOp::add), with(AluOp::add, Key::op1)}},
+    {"tensor_scalar", Engine::vector, {8}, {8, 1, 1}, {with(AluOp::add), with(AluOp::add, Key::op1)}},
+    {"tensor_scalar_cumulative", Engine::vector, {8}, {8, 1}, {with(AluOp::add), with(AluOp::add, Key::op1)}},
+    {"tensor_scalar_reduce", Engine::vector, {8, 1}, {8, 1}, {with(AluOp::add)}},
+    {"tensor_tensor_scan", Engine::vector, {8}, {8, 8, 1}, {with(AluOp::add), with(AluOp::add, Key::op1)}},
+};
+
+void expect_rows_told(Bench& b) {
+  ASSERT_EQ(message(b), "");
+  for (View& v : b.program.views) {
+    --v.rows;
+    const std::string text = message(b);
+    EXPECT_TRUE(text.find(" rows; expected ") != text.npos || text.find("shape: ") != text.npos)
+        << only(b).kind->name << " with operand " << &v - b.program.views.data() << " short of a row: '" << text << "'";
+    ++v.rows;
+  }
+}
+
+// An operand with a row less than the output, or an output with a row less than the data, leads to other memory.
+TEST(CoreCheck, OperandsHaveTheOutputsRows) {
+  for (const Rows& kind : kinds_of_rows) {
+    Bench b("trn3");
+    std::vector<View> outputs, inputs;
+    for (const std::int32_t n : kind.outputs) outputs.push_back(b.add(plain(f32, 128, n)));
+    for (const std::int32_t n : kind.inputs) inputs.push_back(b.add(plain(f32, 128, n)));
+    b.set(kind.kind, kind.engine, outputs, inputs, kind.attributes);
+    expect_rows_told(b);
+  }
+  for (const std::int32_t n : {1, 8}) {
+    Bench b;
+    const View out = b.add(plain(f32, 128, 8)), most = b.add(plain(f32, 128, 1));
+    const View yes = b.add(plain(DType::u8, 128, 8)), x = b.add(plain(f32, 128, 8)), y = b.add(plain(f32, 128, n));
+    b.set("select", Engine::vector, {out}, {yes, x, y});
+    expect_rows_told(b);
+    b.set("select_reduce", Engine::vector, {out, most}, {yes, x, y});
+    expect_rows_told(b);
+  }
+}
+
+TEST(CoreCheck, ActivationReduceHasAsManyElementsAsItsData) {
+  Bench b;
+  const View x = b.add(plain(bf16, 128, 8)), z = b.add(plain(bf16, 128, 512)), sums = b.add(plain(f32, 128, 1));
+  b.set("activation_reduce", Engine::scalar, {z, sums}, {x}, {with(Function::exp)});
+  expect_told(b, {"data has 8 elements a row; expected 512"});
+}
+
 TEST(CoreCheck, GpSimdDoesNotReachPsum) {
   Bench b;
   const View p = b.add(plain(f32, 8, 8, Space::psum)), z = b.add(plain(f32, 8, 8));
