@@ -18,9 +18,9 @@ void check_operand(const BoundInstruction&, const ChipSpec&, const View&, std::s
 // Checks operands and attributes against the kind's rules, then calls the kind's own check.
 void check_call(const BoundInstruction&, const ChipSpec&);
 
-// Finds reads of bytes that no earlier instruction writes, on chip, or in HBM except for inputs: one line for each
-// operand with such a read. It follows the program in one order that the semaphores allow; without races any order
-// gives the same result.
+// Finds reads of bytes that no earlier instruction writes, on chip, or in HBM except for inputs, and operands that a
+// register leads out of their buffer: one line for each such operand. It follows the program in one order that the
+// semaphores allow; without races any order gives the same result.
 std::vector<std::string> unwritten_reads(const EngineProgram&);
 
 // "instruction 12 (nc_matmul, line 7)"

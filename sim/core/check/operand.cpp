@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "sim/core/check/check.h"
+#include "sim/core/program/footprint.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -22,22 +23,6 @@ struct Complaint {
     throw std::invalid_argument(fmt::format("{}: {}", what, fmt::format(text, std::forward<T>(values)...)));
   }
 };
-
-// The range of bytes that a row touches, relative to its first element.
-struct Extent {
-  std::int64_t low = 0, high = 0;  // high: one past the last
-};
-
-Extent extent_of(const View& v) {
-  Extent e;
-  for (int d = 0; d < v.dims; ++d) {
-    const Dim& dim = v.dim[static_cast<std::size_t>(d)];
-    const std::int64_t last = std::int64_t{dim.count - 1} * dim.stride;
-    (last < 0 ? e.low : e.high) += last;
-  }
-  const auto size = static_cast<std::int64_t>(kernels::size_of(v.type));
-  return {e.low * size, (e.high + 1) * size};
-}
 
 void check_shape(const BoundInstruction& call, const View& v, const Complaint& complain) {
   if (v.dims < 1 || v.dims > most_dims) complain("dimensions: {}; expected 1 to {}", v.dims, most_dims);
@@ -63,12 +48,9 @@ void check_type(const BoundInstruction& call, const ChipSpec& chip, const View& 
 }
 
 void check_bytes(const View& v, const CoreBuffer& b, const Complaint& complain) {
-  const Extent e = extent_of(v);
-  const std::int64_t down = b.space == Space::hbm ? (v.rows - 1) * v.row_stride : 0;
-  const std::int64_t low = v.offset + e.low + std::min<std::int64_t>(down, 0);
-  const std::int64_t high = v.offset + e.high + std::max<std::int64_t>(down, 0);
-  if (low < 0 || (high > b.bytes && v.index < 0))
-    complain("outside of its buffer: bytes {} to {} of {}, which has {}{}", low, high - 1, b.name, b.bytes,
+  const ByteRange all = all_bytes(v, b.space);
+  if (all.low < 0 || (all.high > static_cast<double>(b.bytes) && v.index < 0))
+    complain("outside of its buffer: bytes {} to {} of {}, which has {}{}", all.low, all.high - 1, b.name, b.bytes,
              b.space == Space::hbm ? "" : " in a partition");
 }
 
@@ -110,8 +92,9 @@ void check_bank(const BoundInstruction& call, const ChipSpec& chip, const View& 
   const Instruction& i = call.instruction;
   if (i.engine != Engine::tensor || b.space != Space::psum || chip.generation >= 4) return;
   const auto bank = static_cast<std::int64_t>(chip.memory.psum_bytes) / chip.memory.psum_banks;
-  const Extent e = extent_of(v);
-  const std::int64_t first = b.offset + v.offset + e.low, last = b.offset + v.offset + e.high - 1;
+  const ByteRange row = row_bytes(v);
+  const std::int64_t first = b.offset + v.offset + static_cast<std::int64_t>(row.low);
+  const std::int64_t last = b.offset + v.offset + static_cast<std::int64_t>(row.high) - 1;
   if (first / bank != last / bank)
     complain("PSUM bank: bytes {} to {} of a partition cross from bank {} into {}; expected one bank of {} bytes",
              first, last, first / bank, last / bank, bank);

@@ -48,11 +48,9 @@ void RaceDetector::issued(std::uint32_t at, const std::int64_t* registers, Time)
 
 void RaceDetector::touch(std::uint32_t at, const View& view, const std::int64_t* registers, Access access,
                          const Clock& clock) {
-  View v = view;
-  if (v.index >= 0) {
-    v.offset += registers[v.index] * v.index_scale;
-    v.index = -1;
-  }
+  const auto moved = view.index < 0 ? view : moved_by(program_, view, registers[view.index]);
+  if (!moved) return;  // the run is refused there, and unwritten_reads tells of it
+  const View& v = *moved;
   dependencies_.touch(program_, v, access, [&](const Access& earlier) {
     const bool itself = earlier.processor == access.processor && earlier.number == access.number;
     if (!itself && clock[earlier.processor] < earlier.number) report(at, access.writes, v, earlier);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sim/core/check/check.h"
+#include "sim/core/program/footprint.h"
 #include "sim/core/run/memory.h"
 
 namespace trellis::sim::core {
@@ -67,16 +68,14 @@ class Written {
 
   // Calls visit(bitmap, first byte, end) for every run of bytes of the view, until it returns false.
   template <class Visit>
-  void each(const View& v, const std::vector<std::int64_t>& registers, Visit visit) {
+  void each(const View& v, Visit visit) {
     const CoreBuffer& b = program_.buffers[static_cast<std::size_t>(v.buffer)];
     const auto size = static_cast<std::int64_t>(kernels::size_of(v.type));
-    std::int64_t offset = v.offset;
-    if (v.index >= 0) offset += registers[static_cast<std::size_t>(v.index)] * v.index_scale;
     bool on = true;
     for (std::int32_t r = 0; r < v.rows && on; ++r) {
       const bool hbm = b.space == Space::hbm;
       Bitmap& map = hbm ? hbm_[at(b)] : partition(b, v.row + r);
-      const std::int64_t row = offset + (hbm ? r * v.row_stride : 0);
+      const std::int64_t row = v.offset + (hbm ? r * v.row_stride : 0);
       each_run(v, [&](std::int64_t element, std::int64_t count) {
         const std::int64_t first = row + element * size, end = first + count * size;
         if (!on || first < 0 || end > b.bytes) return;  // out of bounds: found by another check
@@ -153,7 +152,7 @@ class Follower {
     ++steps_;
     if (i.kind->control != Control::none) control(s, call);
     reads(s, at, call);
-    for (const View& v : call.outputs) writes(s, call, v);
+    for (const View& v : call.outputs) writes(s, at, call, v);
     for (const Signal& signal : program_.signals_of(i))
       semaphores_[static_cast<std::size_t>(signal.semaphore)] += signal.add;
   }
@@ -190,12 +189,26 @@ class Follower {
   }
 
   void read(const Stream& s, std::uint32_t at, const View& v) {
-    written_.each(v, s.registers, [&](Bitmap& map, std::int64_t first, std::int64_t end, std::int32_t row) {
+    const std::optional<View> moved = moved_of(s, at, v);
+    if (!moved) return;
+    written_.each(*moved, [&](Bitmap& map, std::int64_t first, std::int64_t end, std::int32_t row) {
       const std::int64_t clear = map.first_clear(first, end);
       if (clear == end) return true;
-      if (told_.insert({at, &v - program_.views.data()}).second) tell(at, v, row, clear);
+      if (first_told(at, v)) tell(at, v, row, clear);
       return false;
     });
+  }
+
+  bool first_told(std::uint32_t at, const View& v) { return told_.insert({at, &v - program_.views.data()}).second; }
+
+  // The view where its register leads; if that is out of its buffer none, and a finding.
+  std::optional<View> moved_of(const Stream& s, std::uint32_t at, const View& v) {
+    if (v.index < 0) return v;
+    const std::int64_t value = s.registers[static_cast<std::size_t>(v.index)];
+    std::optional<View> moved = moved_by(program_, v, value);
+    if (!moved && first_told(at, v))
+      found_.push_back(fmt::format("{}: {}", place_of(program_, at), leads_out(program_, v, value)));
+    return moved;
   }
 
   void tell(std::uint32_t at, const View& v, std::int32_t row, std::int64_t byte) {
@@ -207,7 +220,7 @@ class Follower {
   }
 
   // If the place depends on data, the whole reach of the view counts as written.
-  void writes(const Stream& s, const BoundInstruction& call, const View& v) {
+  void writes(const Stream& s, std::uint32_t at, const BoundInstruction& call, const View& v) {
     if (call.instruction.kind->indirect && !call.instruction.kind->dma) {
       const CoreBuffer& b = call.buffer(v);
       View all = v;
@@ -215,13 +228,14 @@ class Follower {
       all.dims = 1;
       all.offset = 0;
       all.dim[0] = {static_cast<std::int32_t>(b.bytes), 1};
-      return mark(s, all);
+      all.index = -1;
+      return mark(all);
     }
-    mark(s, v);
+    if (const std::optional<View> moved = moved_of(s, at, v)) mark(*moved);
   }
 
-  void mark(const Stream& s, const View& v) {
-    written_.each(v, s.registers, [](Bitmap& map, std::int64_t first, std::int64_t end, std::int32_t) {
+  void mark(const View& v) {
+    written_.each(v, [](Bitmap& map, std::int64_t first, std::int64_t end, std::int32_t) {
       map.set(first, end);
       return true;
     });

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/core/arithmetic/accumulate.h"
 #include "sim/core/arithmetic/function.h"
 #include "sim/core/arithmetic/rules.h"
 #include "sim/core/kinds/tensor_scalar.h"
+#include "sim/core/program/footprint.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -167,15 +169,12 @@ double dynamic_cycles(const BoundInstruction& call, const CostRow& row, const Ch
 View moved(const BoundInstruction& call, CoreMemory& memory, View v) {
   double offset = 0;
   memory.read(call.in(1), 0, &offset);
-  const auto bytes = static_cast<std::int64_t>(offset * call.number(Key::scale, 1)) *
-                     static_cast<std::int64_t>(kernels::size_of(v.type));
-  v.offset += bytes;
+  const double by = std::trunc(offset * call.number(Key::scale, 1)) * static_cast<double>(kernels::size_of(v.type));
   const CoreBuffer& b = call.buffer(v);
-  std::int64_t last = 0;
-  for (int d = 0; d < v.dims; ++d)
-    last += (v.dim[static_cast<std::size_t>(d)].count - 1) * v.dim[static_cast<std::size_t>(d)].stride;
-  if (v.offset < 0 || v.offset + (last + 1) * static_cast<std::int64_t>(kernels::size_of(v.type)) > b.bytes)
+  const ByteRange all = all_bytes(v, b.space);
+  if (all.low + by < 0 || all.high + by > static_cast<double>(b.bytes))
     refuse(call, fmt::format("offset {} leads out of {}", offset, b.name));
+  v.offset += static_cast<std::int64_t>(by);
   return v;
 }
 

@@ -1,5 +1,7 @@
 #include "sim/core/program/footprint.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -18,6 +20,14 @@ std::int64_t width_of(const View& v) {
     last += std::int64_t{dim.count - 1} * std::max(0, dim.stride);
   }
   return (last + 1) * static_cast<std::int64_t>(kernels::size_of(v.type));
+}
+
+double size_of(const View& v) { return static_cast<double>(kernels::size_of(v.type)); }
+
+ByteRange moved_bytes(const View& v, Space space, std::int64_t value) {
+  const ByteRange all = all_bytes(v, space);
+  const double by = static_cast<double>(value) * static_cast<double>(v.index_scale);
+  return {all.low + by, all.high + by};
 }
 
 // Whether the box stays within its rows. Such boxes of one stride overlap only if both their rows and columns do.
@@ -42,6 +52,39 @@ bool any_overlap_in_rows(std::vector<Footprint>& boxes) {
 }
 
 }  // namespace
+
+ByteRange row_bytes(const View& v) {
+  ByteRange r;
+  for (int d = 0; d < v.dims; ++d) {
+    const Dim& dim = v.dim[static_cast<std::size_t>(d)];
+    const double last = (dim.count - 1.0) * dim.stride;
+    (last < 0 ? r.low : r.high) += last;
+  }
+  return {r.low * size_of(v), (r.high + 1) * size_of(v)};
+}
+
+ByteRange all_bytes(const View& v, Space space) {
+  const ByteRange row = row_bytes(v);
+  const auto first = static_cast<double>(v.offset);
+  const double down = space == Space::hbm ? (v.rows - 1.0) * static_cast<double>(v.row_stride) : 0;
+  return {first + row.low + std::min(down, 0.0), first + row.high + std::max(down, 0.0)};
+}
+
+std::optional<View> moved_by(const EngineProgram& program, View v, std::int64_t value) {
+  const CoreBuffer& b = program.buffers[static_cast<std::size_t>(v.buffer)];
+  const ByteRange to = moved_bytes(v, b.space, value);
+  if (to.low < 0 || to.high > static_cast<double>(b.bytes)) return {};
+  v.offset += value * v.index_scale;
+  v.index = -1;
+  return v;
+}
+
+std::string leads_out(const EngineProgram& program, const View& v, std::int64_t value) {
+  const CoreBuffer& b = program.buffers[static_cast<std::size_t>(v.buffer)];
+  const ByteRange to = moved_bytes(v, b.space, value);
+  return fmt::format("register {} = {} leads to bytes {} to {} of {}, which has {}", v.index, value, to.low,
+                     to.high - 1, b.name, b.bytes);
+}
 
 Footprint footprint_of(const EngineProgram& program, const View& v) {
   const CoreBuffer& b = program.buffers[static_cast<std::size_t>(v.buffer)];

@@ -2,11 +2,26 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/core/program/program.h"
 
 namespace trellis::sim::core {
+
+// Bytes from `low` up to `high`, as doubles: they hold every address exactly, and large strides and counts don't wrap.
+struct ByteRange {
+  double low = 0, high = 0;
+};
+
+ByteRange row_bytes(const View&);         // of one row, from its first element on
+ByteRange all_bytes(const View&, Space);  // of all rows, from the start of the buffer or of its part of a partition
+
+// The view as its register of this value moves it; none if a byte of it would not be in its buffer.
+std::optional<View> moved_by(const EngineProgram&, View, std::int64_t value);
+// "register 3 = 16 leads to bytes 4032 to 4287 of out, which has 4096"
+std::string leads_out(const EngineProgram&, const View&, std::int64_t value);
 
 // A box of `rows` rows from `row` on, by `width` bytes from `column` on. In HBM rows are `stride` bytes apart, and
 // `first` up to `last` are all bytes that the box spans.

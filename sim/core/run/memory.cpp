@@ -5,6 +5,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "sim/core/program/footprint.h"
+
 namespace trellis::sim::core {
 namespace {
 
@@ -60,12 +62,10 @@ std::byte* CoreMemory::row(const View& v, std::int64_t row) {
   const Place& place = places_[static_cast<std::size_t>(v.buffer)];
   std::int64_t offset = v.offset;
   if (v.index >= 0) {
-    offset += registers_[v.index] * v.index_scale;
-    const std::int64_t used = place.stride == 0 ? (v.rows - 1) * v.row_stride : 0;
-    if (offset < 0 || offset + used >= place.bytes)
-      throw std::invalid_argument(fmt::format("{}: register {} = {} leads to byte {} of {}, which has {}",
-                                              program_.name, v.index, registers_[v.index], offset,
-                                              program_.buffers[static_cast<std::size_t>(v.buffer)].name, place.bytes));
+    const auto moved = moved_by(program_, v, registers_[v.index]);
+    if (!moved)
+      throw std::invalid_argument(fmt::format("{}: {}", program_.name, leads_out(program_, v, registers_[v.index])));
+    offset = moved->offset;
   }
   if (place.stride == 0) return place.at + offset + row * v.row_stride;
   return place.at + (v.row + row) * place.stride + offset;

@@ -76,5 +76,21 @@ TEST(CoreUnwritten, FollowsLoopsAndRegisters) {
                 "instruction 5 (tensor_copy) reads byte 160 of b0 in its partition 0, which nothing has written"});
 }
 
+TEST(CoreUnwritten, TellsWhereARegisterLeadsOutOfABuffer) {
+  Bench b;
+  const View x = b.add(plain(DType::f32, 1, 64, Space::hbm)), z = b.add(plain(DType::f32, 1, 16, Space::hbm));
+  b.program.buffers[0].role = Role::input;
+  View part = x;
+  part.dim[0].count = 16;
+  part.index = 3;
+  part.index_scale = 60;
+  b.append("loop", Engine::sync, {}, {}, {with(Key::target, 3), with(Key::count, 5)});
+  b.append("dma_copy", Engine::sync, {z}, {part});
+  b.append("end_loop", Engine::sync, {}, {});
+  EXPECT_EQ(unwritten_reads(b.program),
+            std::vector<std::string>{"instruction 1 (dma_copy): register 3 = 4 leads to bytes 240 to 303 of b0, which "
+                                     "has 256"});
+}
+
 }  // namespace
 }  // namespace trellis::sim::core

@@ -196,6 +196,11 @@ TEST(CoreDynamicCopy, MovesByWhatMemorySays) {
     }
   b.write(offset, {4});
   EXPECT_THROW(b.run(), std::invalid_argument);
+  b.write(offset, {-1});  // of a reversed row the last element is the first in memory
+  b.program.views[0].offset = 14;
+  b.program.views[0].dim[0].stride = -1;
+  b.program.attributes[0].value = 4;
+  EXPECT_THROW(b.run(), std::invalid_argument);
 }
 
 TEST(CoreRegisters, LoadAndStore) {

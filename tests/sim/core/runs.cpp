@@ -238,5 +238,34 @@ TEST(CoreRuns, ARegisterHoldsWhatAnAddressCanBeMadeOf) {
     EXPECT_THROW(run_moves(value, added), std::invalid_argument) << value << " + " << added;
 }
 
+// What a register leads to ends within its buffer, in every byte: the last iteration would move 192 bytes beyond it.
+TEST(CoreRuns, RegistersLeadNoByteOutOfABuffer) {
+  const ChipSpec chip = chip_named("trn2");
+  const auto told = [&](const std::string& lines) {
+    return why([&] {
+      const EngineProgram p = parse("program p cores=1\n" + lines);
+      CoreMemory memory(p, chip);
+      run(p, chip, {.memory = &memory});
+    });
+  };
+  const std::string hbm = "hbm in f32 bytes=4096 input\nhbm out f32 bytes=4096 output\n";
+  const auto in_loop = [&](int count) {
+    return hbm + "loop sync to=3 count=" + std::to_string(count) +
+           "\ndma_copy sync ring=0 out[0+1 @0 64x1 /256 r3*252] <- in[0+1 @0 64x1 /256 r3*252]\nend_loop sync\n";
+  };
+  EXPECT_EQ(told(in_loop(16)), "");
+  EXPECT_NE(told(in_loop(17)).find("p: register 3 = 16 leads to bytes 4032 to 4287 of "), std::string::npos)
+      << told(in_loop(17));
+  const std::string reversed =
+      "sbuf x f32 core=0 partitions=0+1 bytes=64+64\nsbuf y f32 core=0 partitions=0+1 bytes=0+64\n"
+      "register_move vector to=3 value=-1\ntensor_copy vector x[0+1 @60 16x-1 r3*4] <- y[0+1 @0 16x1]\n";
+  EXPECT_NE(told(reversed).find("p: register 3 = -1 leads to bytes -4 to 59 of x, which has 64"), std::string::npos)
+      << told(reversed);
+  const std::string far = hbm +
+                          "register_move sync to=3 value=1e12\n"
+                          "dma_copy sync ring=0 out[0+1 @0 1x1] <- in[0+1 @0 1x1 r3*17592186044416]\n";
+  EXPECT_NE(told(far).find("p: register 3 = 1000000000000 leads to bytes "), std::string::npos) << told(far);
+}
+
 }  // namespace
 }  // namespace trellis::sim::core
