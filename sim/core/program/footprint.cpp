@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <queue>
@@ -11,16 +12,6 @@ namespace trellis::sim::core {
 namespace {
 
 constexpr int on_chip_shift = 10, hbm_shift = 18;  // log2 of the bytes of a bucket
-
-// Bytes of a row from the first element touched to the end of the last.
-std::int64_t width_of(const View& v) {
-  std::int64_t last = 0;
-  for (int d = 0; d < v.dims; ++d) {
-    const Dim& dim = v.dim[static_cast<std::size_t>(d)];
-    last += std::int64_t{dim.count - 1} * std::max(0, dim.stride);
-  }
-  return (last + 1) * static_cast<std::int64_t>(kernels::size_of(v.type));
-}
 
 double size_of(const View& v) { return static_cast<double>(kernels::size_of(v.type)); }
 
@@ -31,7 +22,7 @@ ByteRange moved_bytes(const View& v, Space space, std::int64_t value) {
 }
 
 // Whether the box stays within its rows. Such boxes of one stride overlap only if both their rows and columns do.
-bool within_rows(const Footprint& f) { return f.stride <= 0 || f.column + f.width <= f.stride; }
+bool within_rows(const Footprint& f) { return f.stride == 0 || f.column + f.width <= std::abs(f.stride); }
 
 // Boxes of one stride that stay within their rows. Goes through them by row, and keeps those that reach the current row
 // in order of their columns: the next box can overlap only its neighbours there.
@@ -88,26 +79,32 @@ std::string leads_out(const EngineProgram& program, const View& v, std::int64_t 
 
 Footprint footprint_of(const EngineProgram& program, const View& v) {
   const CoreBuffer& b = program.buffers[static_cast<std::size_t>(v.buffer)];
+  const ByteRange row = row_bytes(v), all = all_bytes(v, b.space);
   Footprint p;
-  p.width = width_of(v);
-  if (v.index >= 0) p.width = std::max<std::int64_t>(b.bytes - v.offset, 1);  // anywhere from here on
+  p.first = static_cast<std::int64_t>(all.low);
+  p.last = static_cast<std::int64_t>(all.high);
+  std::int64_t start = v.offset + static_cast<std::int64_t>(row.low);  // of the first row
+  p.width = static_cast<std::int64_t>(row.high - row.low);
+  if (v.index >= 0) {  // anywhere from here on, or anywhere if a register moves it backwards
+    p.first = start = v.index_scale < 0 ? 0 : p.first;
+    p.last = std::max(b.bytes, start + 1);
+    p.width = p.last - start;
+  }
+  p.rows = v.rows;
   if (b.space == Space::hbm) {
     p.area = 1 + v.buffer;
     p.shift = hbm_shift;
     p.stride = v.row_stride;
-    p.first = v.offset;
-    p.last = v.offset + (v.rows - 1) * v.row_stride + p.width;
-    p.row = v.row_stride != 0 ? v.offset / v.row_stride : 0;
-    p.column = v.row_stride != 0 ? v.offset % v.row_stride : v.offset;
-    p.rows = v.rows;
+    p.row = v.row_stride != 0 ? start / v.row_stride : 0;
+    p.column = v.row_stride != 0 ? start % v.row_stride : start;
     return p;
   }
   p.area = -1 - (b.core * 2 + (b.space == Space::psum ? 1 : 0));
   p.shift = on_chip_shift;
   p.row = b.partition + v.row;
-  p.rows = v.rows;
-  p.first = p.column = b.offset + v.offset;
-  p.last = p.first + p.width;
+  p.first += b.offset;
+  p.last += b.offset;
+  p.column = p.first;
   return p;
 }
 

@@ -82,5 +82,19 @@ TEST(CoreBuilder, ByHandNothingIsDerived) {
   EXPECT_EQ(p.waits_of(p.instructions[1])[0], (WaitFor{s, 1}));
 }
 
+TEST(CoreBuilder, WaitsForEveryPartOfAReversedRow) {
+  const ChipSpec chip = chip_named("trn2");
+  ProgramBuilder b("reversed", chip);
+  const Operand x = b.tile("x", DType::f32, 8, 64), y = b.tile("y", DType::f32, 8, 64);
+  Operand reversed = x;
+  reversed.view.offset = 63 * 4;
+  reversed.view.dim[0].stride = -1;
+  b.add("memset", Engine::vector, {x.column_range(0, 32)}, {}, {number(Key::value, 1)});
+  b.add("memset", Engine::gpsimd, {x.column_range(32, 32)}, {}, {number(Key::value, 1)});
+  copy(b, y, reversed, Engine::scalar);
+  const EngineProgram p = b.finish();
+  EXPECT_EQ(p.waits_of(p.instructions[2]).size(), 2U);
+}
+
 }  // namespace
 }  // namespace trellis::sim::core

@@ -88,5 +88,22 @@ tensor_copy scalar z[0+128 @0 64x1] <- y[0+128 @0 64x1] wait s>=2
   EXPECT_EQ(races(early, chip_named("trn2")).size(), 1U);
 }
 
+// A row that is read backwards begins at its last element in memory.
+TEST(CoreRaces, ReversedRowsReachBelowTheirFirstElement) {
+  const EngineProgram p = parse(R"(program p cores=1
+sbuf x f32 core=0 partitions=0+128 bytes=0+256
+sbuf y f32 core=0 partitions=0+128 bytes=256+256
+semaphore g
+memset vector x[0+128 @0 32x1] value=1
+memset gpsimd x[0+128 @128 32x1] value=1 signal g+1
+tensor_copy scalar y[0+128 @0 64x1] <- x[0+128 @252 64x-1] wait g>=1
+)");
+  const std::vector<std::string> found = races(p, chip_named("trn2"));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NE(found[0].find("line 7 (tensor_copy on scalar) reads x that line 5 (memset on vector) writes"),
+            std::string::npos)
+      << found[0];
+}
+
 }  // namespace
 }  // namespace trellis::sim::core
