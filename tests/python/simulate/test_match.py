@@ -348,6 +348,12 @@ def test_what_would_be_reserved_counts_where_the_job_is_for_cuda(device, memory,
     assert values["cuda_reserved_fits"] == ("reserved" not in memory)
 
 
+def test_what_is_exposed_in_neither_answer_is_not_new():
+    from trellis.simulate.report.against import against
+
+    assert "  exposed       0 ns -> 0 ns, +0%\n" in against(priced(), priced())
+
+
 def test_of_a_record_that_does_not_know_what_is_reserved_nothing_is_told():
     from trellis.simulate.report import plain, text
 

@@ -65,7 +65,7 @@ def test_a_workload_is_refused_where_ranks_differ_in_what_they_communicate():
 
 
 def test_messages_that_are_under_way_at_once_have_rows_of_their_own():
-    """A viewer of traces drops what overlaps a part of another event of its row, and draws what lies within as its child."""
+    """Viewers of traces drop what overlaps a part of another event of its row, and draw what lies within as its child."""
     work = ("op", 0, 0, 0, "forward")
     first = [message("send", 0, 1, size=1 << 28), message("receive", 1, 1, size=1 << 28), ("wait", 0, 1), work]
     second = [message("receive", 0, 0, size=1 << 28), *[work] * 50, message("send", 1, 0, size=1 << 28), ("wait", 0, 0)]

@@ -7,6 +7,8 @@ __all__ = ["against"]
 
 
 def _change(now: float, before: float) -> str:
+    if now == before:
+        return "+0%"
     return f"{(now / before - 1) * 100:+.3g}%" if before else "new"
 
 
