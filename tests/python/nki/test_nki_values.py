@@ -62,6 +62,22 @@ def test_indices_of_two_dimensions_are_taken_column_after_column(axes):
     np.testing.assert_array_equal(turned(x, places), x[places.T.ravel()].transpose(axes))
 
 
+@pytest.mark.parametrize("name,wanted", [("mod", np.mod), ("fmod", np.fmod)])
+def test_remainders_have_the_sign_of_what_their_pages_say(name, wanted):
+    @nki.jit
+    def both(x, y):
+        f, out = getattr(nl, name), nl.ndarray((4, *x.shape), x.dtype, buffer=nl.shared_hbm)
+        a, b, by_tensor = nl.load(x), nl.load(y), nl.ndarray(x.shape, x.dtype)
+        nisa.tensor_tensor(dst=by_tensor, data1=a, data2=b, op=f)
+        for k, tile in enumerate((f(a, b), by_tensor, f(a, 3.0), f(a, -3.0))):
+            nisa.dma_copy(dst=out[k], src=tile)
+        return out
+
+    x, y = np.array([[-5, 5, -5, 5]], np.float32), np.array([[3, 3, -3, -3]], np.float32)
+    np.testing.assert_array_equal(both(x, y), [wanted(x, y), wanted(x, y), wanted(x, 3), wanted(x, -3)])
+    assert {a["op"] for a in both.trace.attributes if "op" in a} == {"mod"}  # sim/core has one remainder
+
+
 def cumulative(x, op0, op1, **settings):
     """What tensor_scalar_cumulative makes of x and a number."""
     @nki.jit(platform_target="trn3")

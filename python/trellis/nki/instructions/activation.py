@@ -6,7 +6,7 @@ import numpy as np
 
 from trellis.nki.instructions.emit import S, V, emit, instruction, operand, refuse, scalar_attribute, session
 from trellis.nki.instructions.masks import masked, results_of
-from trellis.nki.instructions.operators import TIMED_AS, alu, apply, evaluate, function_name, name_of, reduce
+from trellis.nki.instructions.operators import alu, apply, evaluate, function_name, name_of, reduce
 from trellis.nki.tensors.tensor import NkiTensor
 
 __all__ = ["accumulate", "activation", "command_of"]
@@ -71,7 +71,7 @@ def activation(dst: Any, op: Any, data: Any, bias: Any = None, scale: Any = 1.0,
         values = evaluate(word, _scaled(data, scale, bias))
         dst.write(values)
         accumulate("scalar", command, reducer, values, None, reduce_res)
-    attributes: dict[str, Any] = {"func": TIMED_AS.get(word, word), **scalar_attribute("scale", scale)}
+    attributes: dict[str, Any] = {"func": word, **scalar_attribute("scale", scale)}
     if bias is not None:
         attributes |= scalar_attribute("bias", bias)
     if reduce_res is not None or command != "idle":
@@ -103,7 +103,7 @@ def activate2(dst: Any, op: Any, data: Any, imm0: Any, imm1: Any, op0: Any, op1:
             x = evaluate(word, x)
         dst.write(x)
         accumulate("scalar", command, "add" if reduce_op is None else alu(reduce_op), x, None, reduce_res)
-    attributes = {"func": TIMED_AS.get(word, word), "op": first, "op1": second, **scalar_attribute("value", imm0),
+    attributes = {"func": word, "op": first, "op1": second, **scalar_attribute("value", imm0),
                   **scalar_attribute("value1", imm1)}
     return _record("activate2", "activate2", dst, (data, imm0, imm1), reduce_res, attributes)
 

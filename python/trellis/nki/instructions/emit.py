@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from trellis.nki.instructions.operators import name_of
+from trellis.nki.instructions.operators import TIMED_AS, name_of
 from trellis.nki.kernels.session import Session, refuse, session
 from trellis.nki.rules.chips import PARTITIONS
 from trellis.nki.tensors.tensor import NkiTensor
@@ -69,8 +69,9 @@ def emit(kind: str, outputs: tuple[Any, ...], inputs: tuple[Any, ...], *, allowe
     for t in ins:
         t.memory.read = True
     partial = partial or any(t.valid is not None or (s.mask is not None and t.bounds is None) for t in outs)
+    timed = {key: TIMED_AS.get(value, value) for key, value in attributes.items()} if attributes else None
     index = s.trace.add(kind, tuple(_record(t, rows) for t in outs), tuple(_record(t, rows) for t in ins),
-                        allowed=allowed, name=name, engine=asked, attributes=attributes, line=s.line(), queue=queue,
+                        allowed=allowed, name=name, engine=asked, attributes=timed, line=s.line(), queue=queue,
                         core=s.core, partial=partial)
     if s.barriers:
         met = {s.barriers.get((t.memory.buffer, s.core)) for t in (*outs, *ins)}

@@ -29,7 +29,7 @@ def _shift_right(a: Any, b: Any) -> Any:
 # By sim/core's name.
 BINARY: dict[str, Function] = {
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "max": np.maximum,
-    "min": np.minimum, "pow": np.power, "mod": np.mod,
+    "min": np.minimum, "pow": np.power, "mod": np.mod, "fmod": np.fmod,
     "abs_max": lambda a, b: np.maximum(np.abs(a), np.abs(b)), "abs_min": lambda a, b: np.minimum(np.abs(a), np.abs(b)),
     "average": lambda a, b: (a + b) * np.float32(0.5),
     "is_equal": np.equal, "not_equal": np.not_equal, "is_gt": np.greater, "is_ge": np.greater_equal,
@@ -50,7 +50,7 @@ BITS = {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left",
 
 _NAMES = {
     "maximum": "max", "amax": "max", "fmax": "max", "minimum": "min", "amin": "min", "fmin": "min", "sum": "add",
-    "power": "pow", "float_power": "pow", "remainder": "mod", "fmod": "mod", "prod": "multiply", "true_divide": "divide",
+    "power": "pow", "float_power": "pow", "remainder": "mod", "prod": "multiply", "true_divide": "divide",
     "equal": "is_equal", "greater": "is_gt", "greater_equal": "is_ge", "less": "is_lt", "less_equal": "is_le",
     "invert": "bitwise_not", "left_shift": "shift_left", "right_shift": "shift_right", "absolute": "abs",
     "fabs": "abs", "sub": "subtract", "mul": "multiply", "div": "divide", "and_": "bitwise_and", "or_": "bitwise_or",
@@ -160,8 +160,9 @@ FUNCTIONS: dict[str, Function] = {
     "cos": np.cos, "tan": np.tan, "ceil": np.ceil, "floor": np.floor, "trunc": np.trunc, "negative": np.negative,
     "prelu": lambda x: x,
 }  # fmt: skip
-# Functions of nl that sim/core lacks, and the functions of one pass that stand for them in timing.
-TIMED_AS = {"cos": "sin", "tan": "sin", "ceil": "copy", "floor": "copy", "trunc": "copy", "negative": "copy"}
+# Functions and operators of nl that sim/core lacks, and those of one pass that stand for them in timing.
+TIMED_AS: dict[Any, str] = {"cos": "sin", "tan": "sin", "ceil": "copy", "floor": "copy", "trunc": "copy",
+                            "negative": "copy", "fmod": "mod"}  # fmt: skip
 _FUNCTION_NAMES = {"absolute": "abs", "square_dx": "square", "bypass": "copy", "atan": "arctan", "log1p": "ln1p",
                    "swish": "silu", "isfinite": "is_finite"}  # fmt: skip
 

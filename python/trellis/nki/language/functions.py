@@ -42,7 +42,7 @@ BINARY_NAMES = {"add": "add", "subtract": "subtract", "multiply": "multiply", "d
                 "greater_equal": "is_ge", "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or",
                 "bitwise_xor": "bitwise_xor", "left_shift": "shift_left", "right_shift": "shift_right",
                 "logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor", "mod": "mod",
-                "fmod": "mod"}  # fmt: skip
+                "fmod": "fmod"}  # fmt: skip
 UNARY_NAMES = ("abs square exp log sqrt rsqrt tanh sigmoid relu gelu gelu_apprx_sigmoid gelu_apprx_tanh gelu_dx "
                "gelu_apprx_sigmoid_dx silu silu_dx softplus mish erf erf_dx reciprocal sin cos tan arctan ceil floor "
                "trunc negative sign logical_not").split()
