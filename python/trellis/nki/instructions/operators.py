@@ -86,7 +86,7 @@ def reduce(op: str, values: Any, axes: tuple[int, ...]) -> Any:
     f = ALU[op]
     if not isinstance(f, np.ufunc):
         if op.startswith("logical"):
-            return {"logical_and": np.all, "logical_or": np.any}[op](values != 0, axis=axes, keepdims=True)
+            return getattr(np, op).reduce(values != 0, axis=axes, keepdims=True)
         if op in ("abs_max", "abs_min"):
             return (np.max if op == "abs_max" else np.min)(np.abs(values), axis=axes, keepdims=True)
         raise refuse(f"op={op} reduces nothing")

@@ -19,7 +19,7 @@ from trellis.nki.language.indices import mask_of
 from trellis.nki.rules.chips import PARTITIONS
 from trellis.nki.tensors.indexing import under
 from trellis.nki.tensors.tensor import NkiTensor, broadcasts
-from trellis.nki.tensors.types import F32, to_dtype
+from trellis.nki.tensors.types import F32, U8, to_dtype
 
 __all__ = ["function", "LANGUAGE", "load"]
 
@@ -97,12 +97,14 @@ def _reduced(op: str, x: Any, axis: Any, dtype: Any, mask: Any, keepdims: bool) 
 
 def _reduction(name: str, op: str) -> None:
     def f(x: Any, axis: Any, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any) -> Any:
-        return _reduced(op, x, axis, None if dtype is bool else dtype, mask, keepdims)
+        if dtype is bool:  # neuronxcc's default of nl.all, whose results are as those of comparisons
+            dtype = U8 if session().beta else None
+        return _reduced(op, x, axis, dtype, mask, keepdims)
 
     LANGUAGE[name] = f
 
 
-for _name, _op in {"sum": "add", "max": "max", "min": "min", "prod": "multiply", "all": "min"}.items():
+for _name, _op in {"sum": "add", "max": "max", "min": "min", "prod": "multiply", "all": "logical_and"}.items():
     _reduction(_name, _op)
 
 

@@ -1,0 +1,66 @@
+"""Functions of nl, by what their pages say of results and types, in both dialects."""
+
+import numpy as np
+import pytest
+
+nki = pytest.importorskip("trellis.nki", reason="ml_dtypes is not installed")
+nl, nisa = nki.language, nki.isa
+
+
+def computed(function, *arrays):
+    """The tile that a function of tiles gives, in nki."""
+
+    @nki.jit
+    def kernel(*xs):
+        tile = function(*(nl.load(x) for x in xs))
+        out = nl.ndarray(tile.shape, tile.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=out, src=tile)
+        return out
+
+    return kernel(*arrays)
+
+
+def computed_in_beta(function, *arrays):
+    """The same in neuronxcc's dialect; `function` takes its nl first."""
+    with nki.as_nki(shadow=True):
+        import neuronxcc.nki as beta
+        import neuronxcc.nki.language as language
+
+        @beta.jit
+        def kernel(*xs):
+            tile = function(language, *(language.load(x) for x in xs))
+            out = language.ndarray(tile.shape, dtype=tile.dtype, buffer=language.shared_hbm)
+            language.store(out, tile)
+            return out
+
+        return kernel(*arrays)
+
+
+X = np.array([[-1, 0, 5], [2, 3, 0.5], [-2, -3, -1]], np.float32)
+
+
+def test_all_is_whether_all_are_true():
+    wanted = X.all(axis=1, keepdims=True)
+    got = computed(lambda x: nl.all(x, axis=1), X)
+    assert got.dtype == np.float32 and got.tolist() == wanted.tolist()
+    got = computed_in_beta(lambda nl, x: nl.all(x, axis=1), X)
+    assert got.dtype == np.uint8 and got.tolist() == wanted.tolist()
+    assert computed_in_beta(lambda nl, x: nl.all(x, axis=1, dtype=nl.float32), X).dtype == np.float32
+
+
+def test_all_of_what_a_mask_lets_in():
+    got = computed_in_beta(lambda nl, x: nl.all(x, axis=1, mask=nl.arange(3)[None, :] < 1), X)
+    assert got.tolist() == [[1], [1], [1]]
+    got = computed_in_beta(lambda nl, x: nl.all(x, axis=1, mask=nl.arange(3)[None, :] < 2), X)
+    assert got.tolist() == [[0], [1], [1]]
+
+
+def test_reductions_by_every_logical_operator():
+    def reduced(x):
+        tile = nl.ndarray((3, 3), nl.float32)
+        for k, op in enumerate((nl.logical_and, nl.logical_or, nl.logical_xor)):
+            nisa.tensor_reduce(dst=tile[:, k:k + 1], op=op, data=x, axis=1)
+        return tile
+
+    wanted = [f.reduce(X != 0, axis=1) for f in (np.logical_and, np.logical_or, np.logical_xor)]
+    np.testing.assert_array_equal(computed(reduced, X), np.stack(wanted, axis=1))
