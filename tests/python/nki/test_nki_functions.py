@@ -64,3 +64,38 @@ def test_reductions_by_every_logical_operator():
 
     wanted = [f.reduce(X != 0, axis=1) for f in (np.logical_and, np.logical_or, np.logical_xor)]
     np.testing.assert_array_equal(computed(reduced, X), np.stack(wanted, axis=1))
+
+
+def largest(assigned, first=0, indices=lambda i: i, mask=None):
+    """The largest row of x[first:] by nl.loop_reduce, assigned by [...] or to a name."""
+    with nki.as_nki(shadow=True):
+        import neuronxcc.nki as beta
+        import neuronxcc.nki.language as language
+
+        @beta.jit
+        def kernel(x):
+            out = language.ndarray((1, 3), dtype=x.dtype, buffer=language.shared_hbm)
+            most = language.zeros((1, 3), dtype=x.dtype, buffer=language.sbuf)
+            for i in language.affine_range(first, 3):
+                row = language.load(x[i:i + 1])
+                if assigned:
+                    most[...] = language.loop_reduce(row, op=np.max, loop_indices=indices(i), dtype=x.dtype, mask=mask)
+                else:
+                    most = language.loop_reduce(row, op=np.max, loop_indices=indices(i), dtype=x.dtype)
+            language.store(out, most)
+            return out
+
+        return kernel(X - 10)
+
+
+def test_a_loops_reduction_begins_where_the_loop_does():
+    wanted = (X - 10).max(axis=0, keepdims=True)
+    for indices in (lambda i: i, lambda i: [i], lambda i: (i,)):
+        np.testing.assert_array_equal(largest(True, indices=indices), wanted)
+    np.testing.assert_array_equal(largest(True, first=1), (X - 10)[1:].max(axis=0, keepdims=True))
+    np.testing.assert_array_equal(largest(True, mask=np.arange(3)[None, :] < 2), np.where(np.arange(3) < 2, wanted, 0))
+
+
+def test_a_loops_reduction_that_is_assigned_to_a_name_is_refused():
+    with pytest.raises(nki.NkiError, match=r"test_nki_functions.py:\d+: nl.loop_reduce's result is used; expected tile"):
+        largest(False)

@@ -9,18 +9,33 @@ from trellis.nki.instructions.dma import record_copy
 from trellis.nki.instructions.elementwise import memset, tensor_copy, tensor_tensor
 from trellis.nki.instructions.operators import alu, apply
 from trellis.nki.instructions.products import add_into
-from trellis.nki.kernels.session import session
+from trellis.nki.kernels.session import refuse, session
 from trellis.nki.tensors.registers import VirtualRegister
 from trellis.nki.tensors.tensor import NkiTensor
 from trellis.nki.tensors.types import F32
 
-__all__ = ["assign", "in_place"]
+__all__ = ["assign", "in_place", "LoopSum"]
+
+
+class LoopSum:
+    """What nl.loop_reduce gives: values that the tile it is assigned to takes, or is combined with."""
+
+    __slots__ = ("op", "first", "tile", "mask")
+
+    def __init__(self, op: str, first: bool, tile: NkiTensor, mask: Any) -> None:
+        self.op, self.first, self.tile, self.mask = op, first, tile, mask
+
+    def __getattr__(self, name: str) -> Any:
+        raise refuse("nl.loop_reduce's result is used; expected tile[...] = nl.loop_reduce(...): what it is assigned to is "
+                     "what it reduces into (nki.language.loop_reduce)")
 
 
 def assign(self: NkiTensor, key: Any, value: Any) -> None:
     """self[key] = value."""
     dst = self[key]
-    if isinstance(value, NkiTensor):
+    if isinstance(value, LoopSum):
+        combine(dst, value)
+    elif isinstance(value, NkiTensor):
         if value.same_place(dst) or (value.settled and value.same_elements(dst)):
             return
         _from_tensor(dst, value)
@@ -37,9 +52,7 @@ def _constant(dst: NkiTensor, values: Any) -> None:
 
 
 def _from_tensor(dst: NkiTensor, value: NkiTensor) -> None:
-    if value.region == "reduced":  # nl.loop_reduce: see combine()
-        combine(dst, value)
-    elif renames(dst, value):
+    if renames(dst, value):
         if session().compute:
             dst.write(value.array, _fitting(value.mask, dst.shape))
         else:
@@ -96,15 +109,17 @@ def rewire(dst: NkiTensor, value: NkiTensor, **attributes: Any) -> None:
     value.born = None
 
 
-def combine(dst: NkiTensor, value: NkiTensor) -> None:
+def combine(dst: NkiTensor, value: LoopSum) -> None:
     """A loop's reduction: the first iteration writes, later ones combine."""
-    op, first, tile = value.mask
-    if first:
+    s, tile = session(), value.tile
+    s.mask = value.mask
+    if value.first:
         _from_tensor(dst, tile)
-    elif dst.space == "psum" and op == "add" and _is_product(tile):
+    elif dst.space == "psum" and value.op == "add" and _is_product(tile):
         accumulate(dst, tile)
     else:
-        tensor_tensor(dst, dst, tile, op)
+        tensor_tensor(dst, dst, tile, value.op)
+    s.mask = None
 
 
 def _is_product(value: NkiTensor) -> bool:

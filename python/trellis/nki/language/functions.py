@@ -15,6 +15,7 @@ from trellis.nki.instructions.products import nc_matmul, nc_transpose
 from trellis.nki.instructions.reductions import axes_of, tensor_partition_reduce, tensor_reduce
 from trellis.nki.kernels.allocation import fresh
 from trellis.nki.language.arithmetic import binary, finish, spread, unary
+from trellis.nki.language.assign import LoopSum
 from trellis.nki.language.indices import mask_of
 from trellis.nki.rules.chips import PARTITIONS
 from trellis.nki.tensors.indexing import under
@@ -334,8 +335,7 @@ def matmul(x: Any, y: Any, transpose_x: bool = False, mask: Any = None, **_: Any
 @function("loop_reduce")
 def loop_reduce(x: Any, op: Any, loop_indices: Any, dtype: Any = None, mask: Any = None, **_: Any) -> Any:
     """The first iteration of the loops writes, later ones combine: what it is assigned to says where."""
-    first = all(int(i) == 0 for i in loop_indices)
+    given = loop_indices if isinstance(loop_indices, (tuple, list)) else (loop_indices,)
+    first = all(int(i) == getattr(i, "first", 0) for i in given)
     tile = unary("copy", x, dtype) if dtype is not None and to_dtype(dtype) != x.dtype else x
-    result = NkiTensor(tile.memory, tile.dtype, tile.shape, tile.strides, tile.offset, region="reduced")
-    result.mask = (alu(op), first, tile)
-    return result
+    return LoopSum(alu(op), first, tile, mask_of(mask))

@@ -37,6 +37,20 @@ def _loop(start: Any, stop: Any = None, step: Any = 1, **_: Any) -> Any:
     return _placing(s, found) if s.beta else found
 
 
+class Index(int):
+    """An index of a loop that does not begin at 0."""
+
+    first: int
+
+    @staticmethod
+    def of(value: int, first: int) -> int:
+        if first == 0:
+            return value
+        made = Index(value)
+        made.first = first
+        return made
+
+
 def _placing(s: Session, values: Any) -> Iterator[Any]:
     """neuronxcc reads a loop's body once: what it counts up to compute addresses is counted once."""
     loop = LoopPlaces()
@@ -46,7 +60,7 @@ def _placing(s: Session, values: Any) -> Iterator[Any]:
     try:
         for value in values:
             first = len(t)
-            yield value
+            yield Index.of(value, values[0])
             if loop.outer and len(t) - first >= LONG:
                 t.begins[first] = t.turned = True
             loop.turn()
