@@ -4,8 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "sim/core/program/footprint.h"
-#include "sim/core/program/kind.h"
+#include "sim/core/program/dependencies.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -34,8 +33,8 @@ class Hazards {
     std::uint32_t kept = none;
     for (std::uint32_t at = 0; at < p.instructions.size(); ++at) {
       graph_.first.push_back(static_cast<std::uint32_t>(graph_.earlier.size()));
-      for (const View& v : p.inputs(p.instructions[at])) read(v, at);
-      for (const View& v : p.outputs(p.instructions[at])) write(v, at);
+      each_touched(BoundInstruction(p, p.instructions[at]),
+                   [&](const View& v, bool writes) { writes ? write(v, at) : read(v, at); });
       for (; follow != draft_.follows.end() && follow->first == at; ++follow) found(at, follow->second);
       for (; after != draft_.after.end() && after->first == at; ++after) found(at, after->second);
       if (!draft_.in_order[at]) continue;

@@ -38,9 +38,10 @@ void RaceDetector::issued(std::uint32_t at, const std::int64_t* registers, Time)
   instructions_[processor].push_back(at);
   const BoundInstruction call(program_, i);
   Access access = access_of(program_, i, processor, number);
-  for (const View& v : call.inputs) touch(at, v, registers, access, clock);
-  access.writes = true;
-  for (const View& v : call.outputs) touch(at, v, registers, access, clock);
+  each_touched(call, [&](const View& v, bool writes) {
+    access.writes = writes;
+    touch(at, v, registers, access, clock);
+  });
   Clock end = clock;
   end[processor] = number;
   flying_[at].emplace_back(number, std::move(end));

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "sim/core/check/check.h"
-#include "sim/core/program/footprint.h"
+#include "sim/core/program/dependencies.h"
 #include "sim/core/run/memory.h"
 
 namespace trellis::sim::core {
@@ -183,7 +183,8 @@ class Follower {
 
   void reads(const Stream& s, std::uint32_t at, const BoundInstruction& call) {
     for (std::size_t n = 0; n < call.inputs.size(); ++n)
-      if (!call.instruction.kind->indirect || n + 1 == call.inputs.size())  // an indexed table is read in part
+      if (call.instruction.kind->indirect == Indirect::none ||
+          n + 1 == call.inputs.size())  // an indexed table is read in part
         read(s, at, call.in(n));
     if (call.number(Key::accumulate) != 0) read(s, at, call.out());
   }
@@ -221,16 +222,8 @@ class Follower {
 
   // If the place depends on data, the whole reach of the view counts as written.
   void writes(const Stream& s, std::uint32_t at, const BoundInstruction& call, const View& v) {
-    if (call.instruction.kind->indirect && !call.instruction.kind->dma) {
-      const CoreBuffer& b = call.buffer(v);
-      View all = v;
-      all.type = DType::u8;
-      all.dims = 1;
-      all.offset = 0;
-      all.dim[0] = {static_cast<std::int32_t>(b.bytes), 1};
-      all.index = -1;
-      return mark(all);
-    }
+    const Kind& kind = *call.instruction.kind;
+    if (kind.indirect == Indirect::target && !kind.dma) return mark(whole_rows(program_, v));
     if (const std::optional<View> moved = moved_of(s, at, v)) mark(*moved);
   }
 

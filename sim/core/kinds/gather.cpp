@@ -176,7 +176,7 @@ Kind indirect(std::string name, std::string summary, bool gathers, void (*run)(c
           .inputs = {{gathers ? "table" : "rows", false, in_sbuf | in_hbm}, {"index", false, in_sbuf}},
           .keys = with_rounding({{Key::bounds}}),
           .dma = true,
-          .indirect = true,
+          .indirect = gathers ? Indirect::source : Indirect::target,
           .check = gathers ? check_gather : check_scatter,
           .run = run};
 }

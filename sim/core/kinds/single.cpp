@@ -187,24 +187,24 @@ void copy_moved(const BoundInstruction& call, CoreMemory& memory) {
   for (std::int64_t r = 0; r < out.rows; ++r) to.store(r, from.row(r));
 }
 
-Kind dynamic(std::string name, std::string summary, void (*run)(const BoundInstruction&, CoreMemory&)) {
+Kind dynamic(std::string name, std::string summary, Indirect moved, void (*run)(const BoundInstruction&, CoreMemory&)) {
   return {.name = std::move(name),
           .summary = std::move(summary),
           .engines = {Engine::vector, Engine::scalar, Engine::gpsimd},
           .outputs = {{"out"}},
           .inputs = {{"source"}, {"offset", false, in_sbuf}},
           .keys = with_rounding({{Key::scale}}),
-          .indirect = true,
+          .indirect = moved,
           .check = check_dynamic,
           .cycles = dynamic_cycles,
           .run = run};
 }
 
 const Registered dynamic_copies[] = {
-    Registered(
-        dynamic("tensor_copy_dynamic_src", "out = source, moved by offset times scale elements", copy_moved<true>)),
-    Registered(
-        dynamic("tensor_copy_dynamic_dst", "out, moved by offset times scale elements, = source", copy_moved<false>)),
+    Registered(dynamic("tensor_copy_dynamic_src", "out = source, moved by offset times scale elements",
+                       Indirect::source, copy_moved<true>)),
+    Registered(dynamic("tensor_copy_dynamic_dst", "out, moved by offset times scale elements, = source",
+                       Indirect::target, copy_moved<false>)),
 };
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "sim/core/program/dependencies.h"
 
-#include "sim/core/program/kind.h"
-
 namespace trellis::sim::core {
 
 std::uint32_t processor_of(const EngineProgram& program, const Instruction& i, int rings) {
@@ -16,6 +14,16 @@ std::size_t processors(const EngineProgram& program, int rings) {
 Access access_of(const EngineProgram& program, const Instruction& i, std::uint32_t processor, std::uint32_t number) {
   const bool adds = i.engine == Engine::tensor && BoundInstruction(program, i).number(Key::accumulate) != 0;
   return {.processor = processor, .number = number, .adds = adds};
+}
+
+View whole_rows(const EngineProgram& program, View v) {
+  const auto bytes = static_cast<std::int32_t>(program.buffers[static_cast<std::size_t>(v.buffer)].bytes);
+  v.type = DType::u8;
+  v.index = -1;
+  v.offset = 0;
+  v.dims = 1;
+  v.dim[0] = {bytes, 1};
+  return v;
 }
 
 // A processor starts and ends in order, so it may overwrite what it read or wrote earlier. It may read what it wrote

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/core/program/footprint.h"
+#include "sim/core/program/kind.h"
 
 namespace trellis::sim::core {
 
@@ -24,6 +25,21 @@ struct Access {
 };
 
 Access access_of(const EngineProgram&, const Instruction&, std::uint32_t processor, std::uint32_t number);
+
+// The same rows of the view's buffer, all of their bytes.
+View whole_rows(const EngineProgram&, View);
+
+// Calls visit(view, writes) for what the instruction may touch, inputs first. A copy whose place is data may touch all
+// of the rows that it goes through.
+template <class Visit>
+void each_touched(const BoundInstruction& call, Visit visit) {
+  const Kind& kind = *call.instruction.kind;
+  const auto reach = [&](const View& v, std::size_t n, Indirect side) {
+    return n == 0 && kind.indirect == side && !kind.dma ? whole_rows(call.program, v) : v;
+  };
+  for (std::size_t n = 0; n < call.inputs.size(); ++n) visit(reach(call.in(n), n, Indirect::source), false);
+  for (std::size_t n = 0; n < call.outputs.size(); ++n) visit(reach(call.out(n), n, Indirect::target), true);
+}
 
 class Dependencies {
  public:

@@ -51,6 +51,9 @@ enum class Shape : std::uint8_t {
 // Instructions that control the stream itself.
 enum class Control : std::uint8_t { none, loop, end_loop, move, add, load };
 
+// Whose places are data, which the last input has: those of the first input or those of the first output.
+enum class Indirect : std::uint8_t { none, source, target };
+
 struct Kind {
   std::string name;
   std::string summary;  // one line
@@ -60,7 +63,7 @@ struct Kind {
   Shape shape = Shape::free;
   int generation = 2;  // the first that has it
   bool dma = false;
-  bool indirect = false;    // the last input has the places; a DMA moves as many rows as that has
+  Indirect indirect = Indirect::none;  // a DMA moves as many rows as the last input has
   bool sequencer = false;   // no datapath: takes the chip's semaphore.instruction and its result is visible at once
   bool background = false;  // not done by its engine: its cycles are only latency
   Control control = Control::none;

@@ -31,8 +31,7 @@ void Linker::add(const EngineProgram& program, std::uint32_t at, bool by_hand) {
     dependencies_.touch(program, v, access,
                         [&](const Access& earlier) { need(stream, at, earlier.processor, earlier.number); });
   };
-  for (const View& v : call.inputs) touch(v, false);
-  for (const View& v : call.outputs) touch(v, true);
+  each_touched(call, touch);
 }
 
 void Linker::follow(const EngineProgram& program, std::uint32_t at, std::uint32_t earlier) {

@@ -61,7 +61,8 @@ struct Whole {
 
 Whole whole_of(const BoundInstruction& call, const View& v, const ChipSpec& chip) {
   const Row row = row_of(v);
-  const auto rows = static_cast<double>(call.instruction.kind->indirect ? call.inputs.back().rows : v.rows);
+  const auto rows =
+      static_cast<double>(call.instruction.kind->indirect != Indirect::none ? call.inputs.back().rows : v.rows);
   return {rows * row.bytes, rows * row.pieces, rows * std::max(1.0, std::ceil(row.bytes / chip.dma.descriptor_most))};
 }
 

@@ -122,6 +122,18 @@ TEST(CoreBackEnd, StoresThatOverlapStayInOrder) {
   EXPECT_EQ(graph.first[3] - graph.first[2], 2U);
 }
 
+TEST(CoreBackEnd, CopiesMovedByDataDependOnAllThatTheyMayTouch) {
+  Kernel k;
+  const auto x = k.buffer("x", Space::sbuf, 4 * 64, 0), y = k.buffer("y", Space::sbuf, 4 * 64, 1);
+  const auto offset = k.buffer("offset", Space::sbuf, 4, 2);
+  k.add("activation", Engine::scalar, 0, Kernel::view(x, 128, 8), Kernel::view(y, 0, 8));
+  k.add("tensor_copy_dynamic_src", Engine::vector, 0, Kernel::view(y, 128, 8), Kernel::view(x, 0, 8));
+  k.draft.program.views.push_back({.buffer = offset, .type = DType::i32, .dim = {Dim{1, 1}}});
+  k.draft.program.instructions.back().views.count = 3;
+  const auto graph = dependency_graph(k.draft, unordered_buffers(k.draft.program));
+  EXPECT_EQ(graph.first[2] - graph.first[1], 1U);
+}
+
 // The bytes of a box, one by one.
 std::set<std::int64_t> bytes_of(const Footprint& f) {
   std::set<std::int64_t> all;

@@ -96,5 +96,23 @@ TEST(CoreBuilder, WaitsForEveryPartOfAReversedRow) {
   EXPECT_EQ(p.waits_of(p.instructions[2]).size(), 2U);
 }
 
+TEST(CoreBuilder, CopiesMovedByDataWaitForAllThatTheyMayTouch) {
+  const ChipSpec chip = chip_named("trn2");
+  const auto waits = [&](std::string_view kind, bool reads) {
+    ProgramBuilder b("moved", chip);
+    const Operand x = b.tile("x", DType::f32, 8, 64), y = b.tile("y", DType::f32, 8, 8);
+    const Operand offset = b.tile("offset", DType::i32, 1, 1), part = x.column_range(0, 8);
+    b.add("memset", Engine::gpsimd, {offset}, {}, {number(Key::value, 24)});
+    b.add("memset", Engine::gpsimd, {y}, {}, {number(Key::value, 24)});
+    b.add("memset", Engine::vector, {x.column_range(32, 8)}, {}, {number(Key::value, 1)});
+    b.add(kind, Engine::gpsimd, {reads ? y : part}, {reads ? part : y, offset});
+    copy(b, b.tile("z", DType::f32, 8, 8), x.column_range(32, 8), Engine::scalar);
+    const EngineProgram p = b.finish();
+    return std::pair{p.waits_of(p.instructions[3]).size(), p.waits_of(p.instructions[4]).size()};
+  };
+  EXPECT_EQ(waits("tensor_copy_dynamic_src", true), (std::pair<std::size_t, std::size_t>{2, 1}));
+  EXPECT_EQ(waits("tensor_copy_dynamic_dst", false), (std::pair<std::size_t, std::size_t>{2, 1}));
+}
+
 }  // namespace
 }  // namespace trellis::sim::core

@@ -105,5 +105,23 @@ tensor_copy scalar y[0+128 @0 64x1] <- x[0+128 @252 64x-1] wait g>=1
       << found[0];
 }
 
+// What a dynamic copy reads is anywhere in the rows of its buffer, and what it writes, too.
+TEST(CoreRaces, CopiesMovedByDataMayTouchTheirWholeBuffers) {
+  const std::string text = R"(program p cores=1
+sbuf x f32 core=0 partitions=0+128 bytes=0+256
+sbuf y f32 core=0 partitions=0+128 bytes=256+256
+sbuf offset i32 core=0 partitions=0+1 bytes=512+4
+semaphore v
+memset gpsimd offset[0+1 @0 1x1] value=24
+memset vector x[0+128 @128 8x1] value=1 signal v+1
+tensor_copy_dynamic_)";
+  for (const char* copy : {"src gpsimd y[0+128 @0 8x1] <- x[0+128 @0 8x1], offset[0+1 @0 1x1]",
+                           "dst gpsimd x[0+128 @0 8x1] <- y[0+128 @0 8x1], offset[0+1 @0 1x1]"}) {
+    const EngineProgram early = parse(text + copy + "\n"), late = parse(text + copy + " wait v>=1\n");
+    EXPECT_EQ(races(early, chip_named("trn2")).size(), 2U) << copy;  // with x, and with offset
+    EXPECT_EQ(races(late, chip_named("trn2")).size(), 1U) << copy;
+  }
+}
+
 }  // namespace
 }  // namespace trellis::sim::core
