@@ -150,8 +150,8 @@ class Follower {
     const Instruction& i = program_.instructions[at];
     const BoundInstruction call(program_, i);
     ++steps_;
-    if (i.kind->control != Control::none) control(s, call);
     reads(s, at, call);
+    if (i.kind->control != Control::none) control(s, call);
     for (const View& v : call.outputs) writes(s, at, call, v);
     for (const Signal& signal : program_.signals_of(i))
       semaphores_[static_cast<std::size_t>(signal.semaphore)] += signal.add;

@@ -20,7 +20,7 @@ void check_store(const BoundInstruction& call) { check_number(call, "out", call.
 void load(const BoundInstruction& call, CoreMemory& memory) {
   double number = 0;
   memory.read(call.in(), 0, &number);
-  memory.reg(static_cast<std::size_t>(call.number(Key::target))) = static_cast<std::int64_t>(number);
+  memory.reg(static_cast<std::size_t>(call.number(Key::target))) = register_number(number);
 }
 
 void store(const BoundInstruction& call, CoreMemory& memory) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -44,6 +45,13 @@ CoreMemory::CoreMemory(const EngineProgram& program, const ChipSpec& chip) : pro
     places_.push_back(
         {on_chip_.data() + first + (b.core * partitions + b.partition) * stride + b.offset, stride, b.bytes});
   }
+}
+
+std::int64_t register_number(double value) {
+  constexpr double most = 1e12;
+  if (!(std::abs(value) <= most))
+    throw std::invalid_argument(fmt::format("a register cannot hold {}: expected a number of at most {}", value, most));
+  return static_cast<std::int64_t>(value);
 }
 
 std::span<std::byte> CoreMemory::hbm(std::string_view name) {

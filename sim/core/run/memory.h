@@ -14,6 +14,9 @@
 namespace trellis::sim::core {
 
 inline constexpr int register_count = 64;  // of an engine
+// The whole number that a register gets. Throws beyond 1e12: registers times strides form addresses, and larger numbers
+// would lead to none.
+std::int64_t register_number(double);
 
 // The order in which a row is reduced to one number. sequential: from left to right. lanes: as in
 // kernels/layers/rows.h, element i is combined into state i % row_sums, which begins as neutral(); then the second half

@@ -1,27 +1,11 @@
 #include "sim/core/run/streams.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cassert>
 #include <cmath>
-#include <stdexcept>
 
 #include "sim/core/program/kind.h"
 
 namespace trellis::sim::core {
-namespace {
-
-// The whole number that a register gets. Registers are multiplied by strides to form addresses, so numbers beyond the
-// limit would lead to no address anyway.
-std::int64_t whole(double value) {
-  constexpr double most = 1e12;
-  if (!(std::abs(value) <= most))
-    throw std::invalid_argument(fmt::format("a register cannot hold {}: expected a number of at most {}", value, most));
-  return static_cast<std::int64_t>(value);
-}
-
-}  // namespace
 
 const WaitFor* Streams::unmet(const Stream& s, const Instruction& i) const {
   for (const WaitFor& w : program_.waits_of(i)) {
@@ -112,7 +96,8 @@ void Streams::begin(std::uint16_t number, std::uint32_t at, Time from) {
   ++s.next;
   totals_.flops += p.cost.flops;
   const BoundInstruction call(program_, i);
-  if (i.kind->control != Control::none) control(s, call);
+  const bool reads = i.kind->control == Control::load && options_.memory != nullptr;  // run() sets the register
+  if (i.kind->control != Control::none && !reads) control(s, call);
   if (i.kind->dma) return trigger(number, at, span);
   totals_.time = std::max(totals_.time, s.done);
   if (options_.memory != nullptr) compute(s.registers, call);
@@ -233,24 +218,25 @@ void Streams::control(Stream& s, const BoundInstruction& call) {
   const auto target = static_cast<std::size_t>(call.number(Key::target));
   switch (call.instruction.kind->control) {
     case Control::loop:
-      s.registers[target] = whole(call.number(Key::start));
-      s.loops.push_back({s.next, whole(call.number(Key::count)) - 1, call.number(Key::step, 1), target});
+      s.registers[target] = register_number(call.number(Key::start));
+      s.loops.push_back({s.next, register_number(call.number(Key::count)) - 1, call.number(Key::step, 1), target});
       return;
     case Control::end_loop: {
       Loop& loop = s.loops.back();
       if (loop.left-- == 0) return s.loops.pop_back();
-      s.registers[loop.target] = whole(static_cast<double>(s.registers[loop.target]) + std::trunc(loop.step));
+      s.registers[loop.target] = register_number(static_cast<double>(s.registers[loop.target]) + std::trunc(loop.step));
       s.next = loop.first;
       return;
     }
     case Control::move:
-      s.registers[target] = whole(call.number(Key::value));
+      s.registers[target] = register_number(call.number(Key::value));
       return;
     case Control::add:
-      s.registers[target] = whole(static_cast<double>(s.registers[target]) + std::trunc(call.number(Key::value)));
+      s.registers[target] =
+          register_number(static_cast<double>(s.registers[target]) + std::trunc(call.number(Key::value)));
       return;
-    case Control::load:  // run() replaces it by the value that it reads from memory
-      s.registers[target] = whole(call.number(Key::value));
+    case Control::load:  // what it is taken for where there is no memory
+      s.registers[target] = register_number(call.number(Key::value));
       return;
     case Control::none:
       return;

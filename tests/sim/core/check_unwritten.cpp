@@ -92,5 +92,19 @@ TEST(CoreUnwritten, TellsWhereARegisterLeadsOutOfABuffer) {
                                      "has 256"});
 }
 
+TEST(CoreUnwritten, ALoadReadsWhereItsRegisterLedBefore) {
+  Bench b;
+  const View list = b.add(plain(DType::i32, 1, 8));
+  View third = list, chosen = list;
+  third.offset = 8;
+  third.dim[0].count = chosen.dim[0].count = 1;
+  chosen.index = 0;
+  chosen.index_scale = 4;
+  b.append("memset", Engine::vector, {third}, {}, {with(Key::value, 1)});
+  b.append("register_move", Engine::vector, {}, {}, {with(Key::target, 0), with(Key::value, 2)});
+  b.append("register_load", Engine::vector, {}, {chosen}, {with(Key::target, 0)});
+  EXPECT_EQ(unwritten_reads(b.program), std::vector<std::string>{});
+}
+
 }  // namespace
 }  // namespace trellis::sim::core

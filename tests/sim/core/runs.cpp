@@ -1,6 +1,7 @@
 // A program's run: its time against closed forms, the order of instructions on an engine, and programs that never end.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "sim/core/check/races.h"
@@ -265,6 +266,39 @@ TEST(CoreRuns, RegistersLeadNoByteOutOfABuffer) {
                           "register_move sync to=3 value=1e12\n"
                           "dma_copy sync ring=0 out[0+1 @0 1x1] <- in[0+1 @0 1x1 r3*17592186044416]\n";
   EXPECT_NE(told(far).find("p: register 3 = 1000000000000 leads to bytes "), std::string::npos) << told(far);
+}
+
+// A list of four numbers, of which the third is loaded by way of the register that it goes to.
+TEST(CoreRuns, ARegisterIsLoadedThroughItsFormerValue) {
+  const ChipSpec chip = chip_named("trn2");
+  const EngineProgram p = parse(R"(program list cores=1
+hbm list i32 bytes=16 input
+hbm out i32 bytes=4 output
+register_move sync to=0 value=2
+register_load sync <- list[0+1 @0 1x1 /4 r0*4] to=0
+register_store sync out[0+1 @0 1x1 /4] from=0
+)");
+  CoreMemory memory(p, chip);
+  const auto list = memory.hbm_as<std::int32_t>("list");
+  for (std::size_t i = 0; i < list.size(); ++i) list[i] = static_cast<std::int32_t>(5 + i);
+  run(p, chip, {.memory = &memory});
+  EXPECT_EQ(memory.hbm_as<std::int32_t>("out")[0], 7);
+}
+
+TEST(CoreRuns, ARegisterIsLoadedWithWhatItHolds) {
+  const ChipSpec chip = chip_named("trn2");
+  const EngineProgram p = parse(R"(program numbers cores=1
+hbm from f32 bytes=4 input
+register_load sync <- from[0+1 @0 1x1 /4] to=0
+)");
+  CoreMemory memory(p, chip);
+  for (const float value : {NAN, INFINITY, 1e30F, -1e13F}) {
+    memory.hbm_as<float>("from")[0] = value;
+    EXPECT_NE(why([&] { run(p, chip, {.memory = &memory}); }).find("a register cannot hold "), std::string::npos)
+        << value;
+  }
+  memory.hbm_as<float>("from")[0] = -1e9F;
+  EXPECT_NO_THROW(run(p, chip, {.memory = &memory}));
 }
 
 }  // namespace
