@@ -24,12 +24,12 @@ void check_buffer(const EngineProgram& program, const ChipSpec& chip, const Core
     return;
   }
   if (b.core >= program.cores) fail(fmt::format("core: {}; the program has {}", b.core, program.cores));
-  if (b.partition < 0 || b.partitions < 1 || b.partition + b.partitions > m.partitions)
+  if (b.partition < 0 || b.partitions < 1 || std::int64_t{b.partition} + b.partitions > m.partitions)
     fail(fmt::format("partitions: {} from {} on; there are {}", b.partitions, b.partition, m.partitions));
   const double most = b.space == Space::sbuf ? m.sbuf_bytes : m.psum_bytes;
-  if (static_cast<double>(b.offset + b.bytes) > most)
+  if (const double end = static_cast<double>(b.offset) + static_cast<double>(b.bytes); end > most)
     fail(fmt::format("{} overflow: bytes {} to {} of {} in a partition", b.space == Space::sbuf ? "SBUF" : "PSUM",
-                     b.offset, b.offset + b.bytes - 1, most));
+                     b.offset, end - 1, most));
 }
 
 void check_program(const EngineProgram& program, const ChipSpec& chip) {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t most_elements_sbuf = 65'536, most_elements_psum = 4'096;  // of a row
 constexpr std::int64_t most_count = 65'535;
+constexpr double most_in_all = 0x1p53;  // elements of an operand
 constexpr std::int64_t least_stride = std::numeric_limits<std::int16_t>::min(),
                        most_stride = std::numeric_limits<std::int16_t>::max();
 
@@ -27,14 +28,17 @@ struct Complaint {
 void check_shape(const BoundInstruction& call, const View& v, const Complaint& complain) {
   if (v.dims < 1 || v.dims > most_dims) complain("dimensions: {}; expected 1 to {}", v.dims, most_dims);
   if (v.rows < 1) complain("partition count: {}; expected at least 1", v.rows);
+  double elements = v.rows;
   for (int d = 0; d < v.dims; ++d) {
     const Dim& dim = v.dim[static_cast<std::size_t>(d)];
     if (dim.count < 1) complain("count: {} of dimension {}; expected at least 1", dim.count, d);
+    elements *= dim.count;
     if (call.instruction.kind->dma) continue;  // descriptors have full addresses
     if (dim.count > most_count) complain("count: {} of dimension {}; expected 16 bits, {}", dim.count, d, most_count);
     if (dim.stride < least_stride || dim.stride > most_stride)
       complain("stride: {} of dimension {}; expected 16 bits, {} to {}", dim.stride, d, least_stride, most_stride);
   }
+  if (elements > most_in_all) complain("elements: {} in all; expected at most {}", elements, most_in_all);
 }
 
 void check_type(const BoundInstruction& call, const ChipSpec& chip, const View& v, const Complaint& complain) {
@@ -49,16 +53,20 @@ void check_type(const BoundInstruction& call, const ChipSpec& chip, const View& 
 
 void check_bytes(const View& v, const CoreBuffer& b, const Complaint& complain) {
   const ByteRange all = all_bytes(v, b.space);
-  if (all.low < 0 || (all.high > static_cast<double>(b.bytes) && v.index < 0))
+  const auto have = static_cast<double>(b.bytes);
+  const std::string_view where = b.space == Space::hbm ? "" : " in a partition";
+  if (v.index >= 0 && all.high - all.low > have)
+    complain("outside of its buffer: {} bytes from the first to the last, of {}, which has {}{}", all.high - all.low,
+             b.name, b.bytes, where);
+  if (all.low < 0 || (all.high > have && v.index < 0))
     complain("outside of its buffer: bytes {} to {} of {}, which has {}{}", all.low, all.high - 1, b.name, b.bytes,
-             b.space == Space::hbm ? "" : " in a partition");
+             where);
 }
 
 void check_partitions(const BoundInstruction& call, const ChipSpec& chip, const View& v, const CoreBuffer& b,
                       const Complaint& complain) {
-  if (v.row < 0 || v.row + v.rows > b.partitions)
-    complain("outside of its buffer: partitions {} to {} of {}, which has {}", v.row, v.row + v.rows - 1, b.name,
-             b.partitions);
+  if (const std::int64_t end = std::int64_t{v.row} + v.rows; v.row < 0 || end > b.partitions)
+    complain("outside of its buffer: partitions {} to {} of {}, which has {}", v.row, end - 1, b.name, b.partitions);
   const bool exchange = call.instruction.kind->name.starts_with("sendrecv");
   if (b.core != call.instruction.core && !exchange)
     complain("core: {} lies on core {}; the instruction runs on {}", b.name, b.core, call.instruction.core);

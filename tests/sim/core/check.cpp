@@ -161,6 +161,18 @@ const Fault faults[] = {
     {"input 0 (source): outside of its buffer", TRANSFER(b.program.views[1].row_stride = 404)},
     {"output 0 (out): role: b0 is an input of the program",
      TRANSFER(b.program.views[0] = b.program.views[1]; b.program.buffers[0].role = Role::input)},
+    {"input 0 (source): outside of its buffer: bytes 0 to 1.8446744073709552e+19 of b0, which has 25600",
+     TRANSFER(b.program.views[1].rows = (1 << 20) + 1; b.program.views[1].row_stride = std::int64_t{1} << 44)},
+    {"input 0 (source): outside of its buffer: bytes 0 to ",
+     TRANSFER(b.program.views[1].dims = 2; b.program.views[1].dim = {Dim{most_in_dim, most_in_dim}})},
+    {"input 0 (source): outside of its buffer: 1108307720798608 bytes from the first to the last, of b0, ",
+     TRANSFER(b.program.views[1].index = 3; b.program.views[1].row_stride = std::int64_t{1} << 44)},
+    {"input 0 (source): elements: 1.1805916207174113e+21 in all; expected at most ",
+     TRANSFER(b.program.views[1].dims = 4; b.program.views[1].dim.fill(Dim{1 << 16, 0}))},
+    {"output 0 (out): outside of its buffer: partitions 2147483647 to 2147483710 of b1, which has 64",
+     TRANSFER(b.program.views[0].row = INT32_MAX)},
+    {"partitions: 64 from 2147483647 on; there are 128", SUM(b.program.buffers[1].partition = INT32_MAX)},
+    {"SBUF overflow", SUM(b.program.buffers[1].offset = INT64_MAX)},
     {"HBM overflow", TRANSFER(b.program.buffers[0].bytes = std::int64_t{1} << 40)},
 };
 
