@@ -26,14 +26,26 @@ float Accumulate::start(float kept) const {
   }
 }
 
+float Accumulate::joined(float kept, const float* values, std::size_t n) const {
+  if (op_ == AluOp::subtract && command_ == ReduceCommand::reset_reduce)
+    return reduced(op_, values, n, memory_.sum_order());  // the first element less the others
+  float state = start(kept);
+  if (op_ == AluOp::subtract) {
+    for (std::size_t i = 0; i < n; ++i) state -= values[i];
+    return state;
+  }
+  const float value = reduced(op_, values, n, memory_.sum_order());
+  float result = 0;
+  arithmetic(op_, {&state}, {&value}, &result, 1);
+  return result;
+}
+
 void Accumulate::row(std::int64_t row, const float* values, std::size_t n) {
   float& kept = memory_.state(call_.instruction).lanes[lane_ + static_cast<std::size_t>(row)].accumulator;
   if (command_ == ReduceCommand::reset)
     kept = neutral(op_);
-  else if (command_ != ReduceCommand::idle) {
-    const float before = start(kept), value = reduced(op_, values, n, memory_.sum_order());
-    arithmetic(op_, {&before}, {&value}, &kept, 1);
-  }
+  else if (command_ != ReduceCommand::idle)
+    kept = joined(kept, values, n);
   if (result_ == nullptr) return;
   const float out = negate_ ? -kept : kept;
   memory_.write(*result_, row, &out);

@@ -14,6 +14,7 @@ class Accumulate {
 
  private:
   float start(float kept) const;
+  float joined(float kept, const float* values, std::size_t n) const;  // what the accumulator then holds
 
   const BoundInstruction& call_;
   CoreMemory& memory_;

@@ -133,6 +133,27 @@ TEST(CoreScan, AccumulatorsGoOnFromOneInstructionToTheNext) {
   for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(zs[i], sums[i / 8] += 2 * xs[i]);
 }
 
+TEST(CoreScan, AccumulatorsSubtractEachElement) {
+  Bench b;
+  const View x = b.add(plain(DType::f32, 1, 3)), z = b.add(plain(DType::f32, 1, 3)), s = b.add(plain(DType::f32, 1, 1));
+  b.write(x, {5, 1, 1});
+  const std::vector<Attribute> minus = {with(AluOp::add), with(Key::value, 0), with(AluOp::subtract, Key::reduce)};
+  b.set("tensor_scalar_reduce", Engine::vector, {z, s}, {x}, minus);
+  b.run();
+  EXPECT_EQ(b.read(s), std::vector<double>{5 - 1 - 1});
+  auto on = minus;
+  on.push_back(with(ReduceCommand::reduce));
+  b.set("tensor_scalar_reduce", Engine::vector, {z, s}, {x}, on);
+  b.run();
+  EXPECT_EQ(b.read(s), std::vector<double>{3 - 5 - 1 - 1});
+  auto loaded = minus;
+  loaded.push_back(with(ReduceCommand::load_reduce));
+  loaded.push_back(with(Key::value1, 10));
+  b.set("tensor_scalar_reduce", Engine::vector, {z, s}, {x}, loaded);
+  b.run();
+  EXPECT_EQ(b.read(s), std::vector<double>{10 - 5 - 1 - 1});
+}
+
 double truth_of_the_rest(Function f, double x) {
   const auto logistic = [](double v) { return 1 / (1 + std::exp(-v)); };
   switch (f) {
