@@ -181,12 +181,13 @@ class Follower {
     }
   }
 
+  // Where data choose the rows or the place, what they choose from is read in part, and counts as read nowhere.
   void reads(const Stream& s, std::uint32_t at, const BoundInstruction& call) {
-    for (std::size_t n = 0; n < call.inputs.size(); ++n)
-      if (call.instruction.kind->indirect == Indirect::none ||
-          n + 1 == call.inputs.size())  // an indexed table is read in part
-        read(s, at, call.in(n));
-    if (call.number(Key::accumulate) != 0) read(s, at, call.out());
+    const Kind& kind = *call.instruction.kind;
+    for (std::size_t n = kind.indirect == Indirect::source ? 1 : 0; n < call.inputs.size(); ++n)
+      read(s, at, call.in(n));
+    const bool adds = kind.adds && kind.indirect != Indirect::target;
+    if (adds || call.number(Key::accumulate) != 0) read(s, at, call.out());
   }
 
   void read(const Stream& s, std::uint32_t at, const View& v) {

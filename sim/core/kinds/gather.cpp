@@ -168,7 +168,8 @@ void run_rows_moved(const BoundInstruction& call, CoreMemory& memory) {
 }
 
 // Software generates these descriptors, one for each row.
-Kind indirect(std::string name, std::string summary, bool gathers, void (*run)(const BoundInstruction&, CoreMemory&)) {
+template <bool gathers, bool adds>
+Kind indirect(std::string name, std::string summary) {
   return {.name = std::move(name),
           .summary = std::move(summary),
           .engines = {Engine::gpsimd},
@@ -177,15 +178,16 @@ Kind indirect(std::string name, std::string summary, bool gathers, void (*run)(c
           .keys = with_rounding({{Key::bounds}}),
           .dma = true,
           .indirect = gathers ? Indirect::source : Indirect::target,
+          .adds = adds,
           .check = gathers ? check_gather : check_scatter,
-          .run = run};
+          .run = run_rows_moved<gathers, adds>};
 }
 
 const Registered by_dma[] = {
-    Registered(indirect("dma_gather", "row i of out = row index[i] of table", true, run_rows_moved<true, false>)),
-    Registered(indirect("dma_scatter", "row index[i] of table = row i", false, run_rows_moved<false, false>)),
-    Registered(indirect("dma_gather_add", "row i of out += row index[i] of table", true, run_rows_moved<true, true>)),
-    Registered(indirect("dma_scatter_add", "row index[i] of table += row i", false, run_rows_moved<false, true>)),
+    Registered(indirect<true, false>("dma_gather", "row i of out = row index[i] of table")),
+    Registered(indirect<false, false>("dma_scatter", "row index[i] of table = row i")),
+    Registered(indirect<true, true>("dma_gather_add", "row i of out += row index[i] of table")),
+    Registered(indirect<false, true>("dma_scatter_add", "row index[i] of table += row i")),
 };
 
 }  // namespace

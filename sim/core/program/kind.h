@@ -64,6 +64,7 @@ struct Kind {
   int generation = 2;  // the first that has it
   bool dma = false;
   Indirect indirect = Indirect::none;  // a DMA moves as many rows as the last input has
+  bool adds = false;                   // to what is in the output
   bool sequencer = false;   // no datapath: takes the chip's semaphore.instruction and its result is visible at once
   bool background = false;  // not done by its engine: its cycles are only latency
   Control control = Control::none;

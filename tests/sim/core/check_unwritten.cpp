@@ -106,5 +106,28 @@ TEST(CoreUnwritten, ALoadReadsWhereItsRegisterLedBefore) {
   EXPECT_EQ(unwritten_reads(b.program), std::vector<std::string>{});
 }
 
+// Data choose the rows of a table; the rows that go there, and those that are added to, are read as a whole.
+TEST(CoreUnwritten, OnlyTablesAreReadInPart) {
+  for (const bool adds : {false, true})
+    for (const bool gathers : {false, true}) {
+      Bench b;
+      const View table = b.add(plain(DType::f32, 16, 4, Space::hbm)), rows = b.add(plain(DType::f32, 8, 4));
+      const View index = b.add(plain(DType::i32, 8, 1));
+      b.append("memset", Engine::gpsimd, {index}, {}, {with(Key::value, 1)});
+      const std::string kind = std::string(gathers ? "dma_gather" : "dma_scatter") + (adds ? "_add" : "");
+      b.append(kind, Engine::gpsimd, {gathers ? rows : table}, {gathers ? table : rows, index});
+      const std::string told = "instruction 1 (" + kind +
+                               ") reads byte 0 of b1 in its partition 0, which nothing has "
+                               "written";
+      EXPECT_EQ(unwritten_reads(b.program), gathers && !adds ? std::vector<std::string>{} : std::vector{told}) << kind;
+    }
+  Bench b;
+  const View x = b.add(plain(DType::f32, 8, 4)), z = b.add(plain(DType::f32, 8, 4));
+  const View offset = b.add(plain(DType::i32, 1, 1));
+  b.append("memset", Engine::gpsimd, {offset}, {}, {with(Key::value, 0)});
+  b.append("tensor_copy_dynamic_dst", Engine::gpsimd, {z}, {x, offset});
+  EXPECT_EQ(unwritten_reads(b.program).size(), 1U);
+}
+
 }  // namespace
 }  // namespace trellis::sim::core
