@@ -6,6 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "sim/hardware/chip/chip.h"
 #include "tests/why.h"
 
 namespace trellis::sim {
@@ -160,6 +161,21 @@ TEST(Figures, WhatIf) {
   EXPECT_EQ(why([&] { f.set("b", -1.0); }), "b cannot be -1");
   EXPECT_EQ(why([&] { f.set("b", std::numeric_limits<double>::infinity()); }), "b cannot be inf");
   EXPECT_EQ(why([&] { f.set("c", "1"); }), "no figure 'c': expected one that begins with a, b");
+}
+
+// Negative times would have a core's events happen before now, and an array without rows has no share of itself.
+TEST(ChipSpec, RefusesWhatTimeCannotBeMadeOf) {
+  const auto told = [](std::string_view key, std::string_view value) {
+    Figures f = chip_named("trn2").figures();
+    f.set(key, value);
+    return why([&] { ChipSpec("trn2", f); });
+  };
+  EXPECT_EQ(told("semaphore.latency", "0 us"), "");
+  EXPECT_EQ(told("semaphore.latency", "-1 us"), "trn2: semaphore.latency must be at least 0");
+  EXPECT_EQ(told("dma.done", "-1 us"), "trn2: dma.done must be at least 0");
+  EXPECT_EQ(told("vector.latency", "-1 us"), "trn2: vector.latency must be at least 0");
+  EXPECT_EQ(told("tensor.rows", "0"), "trn2: tensor.rows and tensor.columns must be above 0");
+  EXPECT_EQ(told("tensor.columns", "0"), "trn2: tensor.rows and tensor.columns must be above 0");
 }
 
 }  // namespace

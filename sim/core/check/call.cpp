@@ -76,8 +76,10 @@ bool is_int32(Key key) {
   }
 }
 
-// Attributes of the random bits, which count from 0.
-bool is_natural(Key key) { return key == Key::seed || key == Key::tensor || key == Key::first || key == Key::pitch; }
+// Attributes of the random bits, which count from 0, and a time that passes.
+bool is_natural(Key key) {
+  return key == Key::seed || key == Key::tensor || key == Key::first || key == Key::pitch || key == Key::duration;
+}
 
 void check_attribute(const Attribute& a) {
   const auto words = words_of(a.key);

@@ -22,6 +22,14 @@ void expect_at_most(std::string_view chip, std::string_view key, double value, d
     throw std::invalid_argument(fmt::format("{}: {} is {:.17g}: expected at most {:.17g}", chip, key, value, most));
 }
 
+// Throws for a time below 0 that the core's model uses: an event would come before its cause.
+void check_times(const std::string& name, const Figures& figures) {
+  for (const auto& [key, figure] : figures.all())
+    if (figure.dimension == Dimension::time && figure.value < 0 && !key.starts_with("operation.") &&
+        !key.starts_with("step."))
+      throw std::invalid_argument(fmt::format("{}: {} must be at least 0", name, key));
+}
+
 // Looks up what sim/cluster/operation and the price of a step will need, so that a chip without it is refused here.
 void check_operations(const std::string& name, const Figures& figures) {
   if (figures.bytes("dma.row.full") <= 0)
@@ -50,6 +58,7 @@ ChipSpec::ChipSpec(std::string chip, Figures figures) : name(std::move(chip)), f
   read_dma();
   read_memory();
   read_costs();
+  check_times(name, figures_);
   check_operations(name, figures_);
   f.count("collective.cores");  // looked up here so that it counts as used; machines read it
   f.time("kernel.start");       // likewise; read to time a kernel as nki.benchmark would
@@ -84,6 +93,8 @@ void ChipSpec::read_tensor() {
             .ramp = f.time("tensor.ramp"),
             .ramp_rate = f.number("tensor.ramp.rate"),
             .ramp_least = f.number("tensor.ramp.least")};
+  if (tensor.rows < 1 || tensor.columns < 1)
+    throw std::invalid_argument(fmt::format("{}: tensor.rows and tensor.columns must be above 0", name));
   if (tensor.load_rows <= 0 || tensor.load_rows_f32 <= 0 || tensor.ramp_rate <= 0)
     throw std::invalid_argument(fmt::format("{}: tensor.load.rows and tensor.ramp.rate must be above 0", name));
 }

@@ -173,6 +173,9 @@ const Fault faults[] = {
      TRANSFER(b.program.views[0].row = INT32_MAX)},
     {"partitions: 64 from 2147483647 on; there are 128", SUM(b.program.buffers[1].partition = INT32_MAX)},
     {"SBUF overflow", SUM(b.program.buffers[1].offset = INT64_MAX)},
+    {"attribute ns: -1; expected at least 0",
+     SUM(only(b).kind = &kind_named("builtin_custom_op"); only(b).engine = Engine::gpsimd;
+         b.program.attributes[0] = with(Key::duration, -1))},
     {"HBM overflow", TRANSFER(b.program.buffers[0].bytes = std::int64_t{1} << 40)},
 };
 
