@@ -219,13 +219,19 @@ void build(const Algorithm& algorithm, const Request& request, Builder& b) {
   algorithm.build(seen, inner);
 }
 
-// If the axes equal the dimensions, they are permuted back. Otherwise no symmetry is promised.
+bool joins_blocks(const Algorithm& algorithm, const Request& request) {
+  return by_block(request.operation.collective) && algorithm.joins_blocks && algorithm.joins_blocks(request.in_order());
+}
+
+// If the axes equal the dimensions, they are permuted back. Otherwise no symmetry is promised, and neither is it if an
+// order of the dimensions scatters blocks that a message carries as one run.
 Symmetry symmetry_of(const Algorithm& algorithm, const Request& request) {
   const Symmetry distinct{{{SymmetryAxis::Kind::distinct, request.ranks()}}};
   if (!algorithm.symmetry || !std::ranges::is_sorted(request.numbering)) return distinct;
   const Request seen = request.in_order();
   Symmetry found = algorithm.symmetry(seen);
   if (request.order.empty() || std::ranges::is_sorted(request.order)) return found;
+  if (joins_blocks(algorithm, request)) return distinct;
   if (!std::ranges::equal(found.axes, seen.dims, {}, &SymmetryAxis::size)) return distinct;
   const std::vector<SymmetryAxis> axes = found.axes;
   for (std::size_t i = 0; i < axes.size(); ++i) found.axes[request.order[i]] = axes[i];

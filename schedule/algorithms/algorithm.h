@@ -60,8 +60,12 @@ struct Algorithm {
   bool lanes_are_runs = false;  // all_reduce: each channel's data is contiguous
   bool has_levels = false;      // uses Request::levels
   UseOfDims dims = UseOfDims::shape;
-  bool (*even)(const Request&) = nullptr;          // whether all chunks must be equally large; null: no
-  Symmetry (*symmetry)(const Request&) = nullptr;  // null: each rank is its own class
+  bool (*even)(const Request&) = nullptr;  // whether all chunks must be equally large; null: no
+  // null: each rank is its own class. Where joins_blocks is true, it holds while blocks lie one after another by rank.
+  Symmetry (*symmetry)(const Request&) = nullptr;
+  // Whether a message carries several ranks' blocks, as one run where they lie so. Elsewhere it breaks into more
+  // messages on some ranks than on others. null: no.
+  bool (*joins_blocks)(const Request&) = nullptr;
   UsualShape usual_shape = UsualShape::row;
   // If algorithms make the same schedule, the tuner keeps the one with the largest number, as the best known.
   int renown = 0;
@@ -86,6 +90,7 @@ Program make_program(const Algorithm&, const Request&, Rank);  // one rank's, wi
 // The same, step by step: calls `seen` with the program after each step. Stops and returns false when it returns false.
 bool watch_program(const Algorithm&, const Request&, Rank, const std::function<bool(const Program&)>& seen);
 void build(const Algorithm&, const Request&, Builder&);  // applies Request::order and numbering
+bool joins_blocks(const Algorithm&, const Request&);     // false if the collective has no blocks
 Symmetry symmetry_of(const Algorithm&, const Request&);
 
 Schedule make(std::string_view algorithm, const Request&);

@@ -163,6 +163,7 @@ const RegisteredAlgorithm registered{{
     .build = build,
     .dims = UseOfDims::none,
     .symmetry = symmetry,
+    .joins_blocks = [](const Request&) { return true; },
 }};
 
 }  // namespace

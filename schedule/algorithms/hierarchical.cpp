@@ -344,10 +344,19 @@ std::vector<SymmetryAxis> axes(const Request& r) {
   return found;
 }
 
+// What an exchange sends between groups is all blocks for a group. Other collectives with several levels send a block
+// at a time, or promise rotations alone, which hold wherever blocks lie.
+bool joins_blocks(const Request& r) {
+  const Level level = lowest(r);
+  if (level.last()) return schedule::joins_blocks(*level.algorithm, within(level, r, r.operation.collective));
+  return r.operation.collective == all_to_all;
+}
+
 Symmetry symmetry(const Request& r) {
   // The order of an exchange's parts, and of the data for a third level, is not rotated to each rank's own.
   const bool exchanged = r.operation.collective == all_to_all && (r.channels * r.segments > 1 || axes(r).size() > 2);
-  return exchanged ? Symmetry{{{SymmetryAxis::Kind::distinct, r.ranks()}}} : Symmetry{axes(r)};
+  const bool apart = r.segments > 1 && by_block(r.operation.collective) && joins_blocks(r);  // a block's segments
+  return exchanged || apart ? Symmetry{{{SymmetryAxis::Kind::distinct, r.ranks()}}} : Symmetry{axes(r)};
 }
 
 const RegisteredAlgorithm registered{{
@@ -362,6 +371,7 @@ const RegisteredAlgorithm registered{{
     .has_levels = true,
     .even = even,
     .symmetry = symmetry,
+    .joins_blocks = joins_blocks,
     .usual_shape = UsualShape::machine,
 }};
 

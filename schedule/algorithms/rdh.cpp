@@ -198,6 +198,7 @@ const RegisteredAlgorithm registered{{
     .build = build,
     .mixes_blocks = true,
     .symmetry = symmetry,
+    .joins_blocks = [](const Request&) { return true; },
     .usual_shape = UsualShape::machine,
 }};
 

@@ -114,12 +114,15 @@ bool even(const Request& r) {
   return false;
 }
 
+// A part's share of a block lies apart from its share of the next one.
 Symmetry symmetry(const Request& r) {
+  const Symmetry distinct{{{SymmetryAxis::Kind::distinct, r.ranks()}}};
   const std::vector<Share> shares = shares_of(r);
-  if (shares.empty()) return {{{SymmetryAxis::Kind::distinct, r.ranks()}}};
+  if (shares.empty()) return distinct;
   Symmetry first = symmetry_of(*shares.front().algorithm, shares.front().request);
   for (const Share& s : shares)
-    if (symmetry_of(*s.algorithm, s.request).axes != first.axes) return {{{SymmetryAxis::Kind::distinct, r.ranks()}}};
+    if (joins_blocks(*s.algorithm, s.request) || symmetry_of(*s.algorithm, s.request).axes != first.axes)
+      return distinct;
   return first;
 }
 

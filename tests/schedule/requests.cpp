@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "schedule/proof/folded.h"
+
 namespace trellis::schedule {
 namespace {
 
@@ -88,6 +90,17 @@ void each_case(const Algorithm& algorithm, Rank most_ranks, const std::function<
 
 void each_case(Rank most_ranks, const std::function<void(const Case&)>& visit) {
   for (const auto& [name, algorithm] : algorithms()) each_case(algorithm, most_ranks, visit);
+}
+
+std::string asymmetry(const Algorithm& algorithm, const Request& request, const Schedule& whole) {
+  const Symmetry symmetry = symmetry_of(algorithm, request);
+  if (symmetry.ranks() != whole.ranks()) return fmt::format("{} ranks, not {}", symmetry.ranks(), whole.ranks());
+  for (Rank r = 0; r < whole.ranks(); ++r) {
+    const Rank like = symmetry.representative(r);
+    const auto fault = find_difference(symmetry, like, whole.programs[like], r, whole.programs[r]);
+    if (fault) return fault->text;
+  }
+  return "";
 }
 
 }  // namespace trellis::schedule

@@ -17,4 +17,7 @@ struct Case {
 void each_case(const Algorithm&, Rank most_ranks, const std::function<void(const Case&)>& visit);
 void each_case(Rank most_ranks, const std::function<void(const Case&)>& visit);
 
+// How a rank's program differs from what symmetry_of() promises; empty if it does not.
+std::string asymmetry(const Algorithm&, const Request&, const Schedule&);
+
 }  // namespace trellis::schedule

@@ -1,8 +1,14 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
 
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/algorithms/algorithm_config.h"
 #include "schedule/proof/verify.h"
+#include "tests/schedule/requests.h"
 
 namespace trellis::schedule {
 namespace {
@@ -15,23 +21,36 @@ Request request_for(Collective c, std::vector<Rank> dims, const AlgorithmConfig&
   return request_by(config, r);
 }
 
+// Each order of the dimensions, as in "1.0".
+std::vector<std::string> orders(std::size_t dims) {
+  std::vector<std::size_t> order(dims);
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<std::string> all;
+  do all.push_back(fmt::format("{}", fmt::join(order, ".")));
+  while (std::ranges::next_permutation(order).found);
+  return all;
+}
+
 TEST(Order, EveryAlgorithmIsRightInEveryOrder) {
   int served = 0;
   for (const auto& [name, algorithm] : algorithms())
     for (const Collective c : collectives())
-      for (const char* order : {"1.0", "0.1"})
-        for (const bool in_place : {false, true}) {
-          Request r = request_for(c, {4, 2}, algorithm_config_named(name + "^" + order));
-          r.operation.in_place = in_place;
-          if (!refusal(algorithm, r).empty()) continue;
-          ++served;
-          const Report report = verify(make(algorithm, r));
-          EXPECT_TRUE(report.ok()) << name << " " << trellis::schedule::name(c) << " " << order << ": "
-                                   << report.text();
-          for (Rank rank = 0; rank < r.ranks(); rank += 3)
-            EXPECT_TRUE(same(make_program(algorithm, r, rank), make(algorithm, r).programs[rank])) << name;
-        }
-  EXPECT_GT(served, 200);
+      for (const std::vector<Rank>& dims : std::vector<std::vector<Rank>>{{4, 2}, {2, 4}, {1, 2, 2}})
+        for (const std::string& order : orders(dims.size()))
+          for (const bool in_place : {false, true}) {
+            Request r = request_for(c, dims, algorithm_config_named(name + "^" + order));
+            r.operation.in_place = in_place;
+            if (!refusal(algorithm, r).empty()) continue;
+            ++served;
+            const Case what{&algorithm, r};
+            const Schedule s = make(algorithm, r);
+            const Report report = verify(s);
+            EXPECT_TRUE(report.ok()) << what.text() << " " << order << ": " << report.text();
+            EXPECT_EQ(asymmetry(algorithm, r, s), "") << what.text() << " " << order;
+            for (Rank rank = 0; rank < r.ranks(); rank += 3)
+              EXPECT_TRUE(same(make_program(algorithm, r, rank), s.programs[rank])) << what.text() << " " << order;
+          }
+  EXPECT_GT(served, 600);
 }
 
 TEST(Order, TheFirstDimensionIsGoneThroughFirst) {
@@ -50,8 +69,10 @@ TEST(Order, WhatIsNoneIsRefused) {
 }
 
 TEST(Split, TwoWaysCarryTheirSharesAtOnce) {
-  for (const char* text : {"split(ring:2,direct)", "split(torus,torus^1.0:3)*2", "split(mesh:3,rdh:2,ring)",
-                           "split(hierarchical(direct,ring)@4x2,kangaring)", "split(ring*2,pairwise)"}) {
+  for (const char* text :
+       {"split(ring:2,direct)", "split(torus,torus^1.0:3)*2", "split(mesh:3,rdh:2,ring)",
+        "split(hierarchical(direct,ring)@4x2,kangaring)", "split(ring*2,pairwise)", "split(pairwise,halving_doubling)",
+        "split(direct,hierarchical)@4x2", "split(direct,hierarchical(halving_doubling)@8)"}) {
     const AlgorithmConfig config = algorithm_config_named(text);
     EXPECT_EQ(algorithm_config_named(text_of(config)), config);
     int served = 0;
@@ -64,6 +85,7 @@ TEST(Split, TwoWaysCarryTheirSharesAtOnce) {
         const Schedule s = make("split", r);
         const Report report = verify(s);
         EXPECT_TRUE(report.ok()) << text << " " << name(c) << ": " << report.text();
+        EXPECT_EQ(asymmetry(algorithm_named("split"), r, s), "") << text << " " << name(c);
         EXPECT_TRUE(same(make_program(algorithm_named("split"), r, 5), s.programs[5])) << text << " " << name(c);
       }
     EXPECT_GT(served, 0) << text;
