@@ -7,7 +7,7 @@
 
 namespace trellis::schedule {
 
-// The form has no words for shapes, types and tensors. Throws invalid_argument with the fault of an unproved graph.
+// The form has no words for tensors and memory. Throws invalid_argument with the fault of an unproved graph.
 std::string graph_text(const ExecutionGraph&);
 
 }  // namespace trellis::schedule
