@@ -161,17 +161,26 @@ class Team {
   alignas(64) Awaited left_;
 };
 
+// A thread's team. In a forked child its threads are the parent's: they can neither be joined nor be destroyed.
+struct OwnTeam {
+  std::unique_ptr<Team> team = {};
+
+  ~OwnTeam() { leave_to_parent(); }
+  void leave_to_parent() {
+    if (team && team->of_fork != forks.load(std::memory_order_relaxed)) static_cast<void>(team.release());
+  }
+};
+
 Team& own_team() {
-  thread_local std::unique_ptr<Team> team;
+  thread_local OwnTeam own;
   static const int noted = pthread_atfork(nullptr, nullptr, [] {
     forks.fetch_add(1, std::memory_order_relaxed);
     alive.store(0, std::memory_order_relaxed);
   });
   static_cast<void>(noted);
-  if (team && team->of_fork != forks.load(std::memory_order_relaxed))
-    static_cast<void>(team.release());  // its threads are the parent's, and cannot be joined here
-  if (!team) team = std::make_unique<Team>();
-  return *team;
+  own.leave_to_parent();
+  if (!own.team) own.team = std::make_unique<Team>();
+  return *own.team;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -84,6 +85,16 @@ TEST(Team, WorksInAChildProcess) {
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+}
+
+// std::exit destroys what the thread has, as a return from main does.
+TEST(Team, LetsAChildProcessEnd) {
+  expect_each_share_once(8, 2);
+  const pid_t child = fork();
+  if (child == 0) std::exit(7);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
 }
 
 TEST(Team, WaitsAsTheEnvironmentSays) {
