@@ -85,7 +85,12 @@ void failure(Device& d) {
   event->record(stream.get());
   go = true;
   event->synchronize();  // the failure drops the event's place in the queue, so nobody waits for it
+  while (!stream->idle()) std::this_thread::yield();
+  const OnDevice from(d, 64 << 20);
+  std::vector<unsigned char> to(from.bytes());
+  d.copy(*stream, to.data(), from.data(), to.size());
   expect_refused<std::runtime_error>("a failure", [&] { stream->synchronize(); });
+  expect(stream->idle(), "a stream is busy after it was waited for: it may still write into the caller's memory");
   expect(!ran, "work after a failure was done");
   stream->submit([&] { ran = true; });
   stream->synchronize();

@@ -102,8 +102,18 @@ void NeuronStream::synchronize() {
     const std::lock_guard lock(mutex_);
     thread = thread_.get();
   }
-  if (thread != nullptr) thread->synchronize();
-  settle();
+  std::exception_ptr first;
+  try {
+    if (thread != nullptr) thread->synchronize();
+  } catch (...) {
+    first = std::current_exception();
+  }
+  try {
+    settle();  // also after a failure: the queues may still write into the caller's memory
+  } catch (...) {
+    if (!first) throw;
+  }
+  if (first) std::rethrow_exception(first);
 }
 
 }  // namespace trellis::device
