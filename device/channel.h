@@ -31,8 +31,9 @@ class Channel {
   virtual std::unique_ptr<Message> post(void* data, std::size_t bytes) = 0;
 };
 
-// Opens channels between a device's core and cores of any processes. Neither function waits. Destroy the channels
-// before the device. Throw system_error.
+// Opens channels between a device's core and cores of any processes. Of several between the same two cores, the first
+// to be opened meets the first that is accepted, and so on. Neither function waits. Destroy the channels before the
+// device. Throw system_error.
 class Channels {
  public:
   virtual ~Channels() = default;

@@ -63,8 +63,11 @@ void MessageRequest::finish(std::exception_ptr failed) {
   failed_ = std::move(failed);
 }
 
-MessageEnd::MessageEnd(bool sends, const net::Address& address, int peer, int core, std::chrono::milliseconds timeout)
-    : sends_(sends), address_(address), peer_(peer), core_(core), timeout_(timeout), thread_([this] { work(); }) {}
+MessageEnd::MessageEnd(std::unique_ptr<CallTurn> turn, const net::Address& address, int peer, int core,
+                       std::chrono::milliseconds timeout)
+    : turn_(std::move(turn)), address_(address), peer_(peer), core_(core), timeout_(timeout), thread_([this] {
+        work();
+      }) {}
 
 MessageEnd::~MessageEnd() {
   stop();
@@ -73,6 +76,7 @@ MessageEnd::~MessageEnd() {
 
 void MessageEnd::stop() {
   ending_ = true;
+  if (turn_) turn_->wake();
   const std::lock_guard lock(mutex_);
   changed_.notify_all();
 }
@@ -110,7 +114,7 @@ void MessageEnd::work() {
   std::exception_ptr why;
   try {
     const net::WaitLimit wait(net::Clock::now() + timeout_, [this] { return !ending_.load(); });
-    if (sends_) give(call({.from = core_, .to = peer_, .first_port = first_message_port()}, address_, wait));
+    if (turn_) connect(wait);
     std::unique_lock lock(mutex_);
     if (!changed_.wait_until(lock, wait.until, [&] { return connected_ || ending_; }))
       fail_with(std::errc::timed_out, "core {} of {} has not connected", peer_, address_.host());
@@ -127,10 +131,20 @@ void MessageEnd::work() {
   } catch (...) {
     why = std::current_exception();
   }
+  if (turn_) turn_->end();
   const std::lock_guard lock(mutex_);
   broken_ = why;
   for (const auto& request : waiting_) request->finish(why);
   waiting_.clear();
+}
+
+void MessageEnd::connect(const net::WaitLimit& wait) {
+  const bool has_come = turn_->wait(wait.until, ending_);
+  if (ending_) fail_with(std::errc::operation_canceled, "it was closed");
+  if (!has_come)
+    fail_with(std::errc::timed_out, "an earlier connection to core {} of {} is not made", peer_, address_.host());
+  give(call({.from = core_, .to = peer_, .first_port = first_message_port()}, address_, wait));
+  turn_->end();
 }
 
 // A message is its size, when and where it was sent, and its bytes. One that is larger than the request is an error of
@@ -139,7 +153,7 @@ void MessageEnd::move(MessageRequest& request) {
   const net::WaitLimit wait(net::Clock::now() + timeout_, [this] { return !ending_.load(); });
   Parcel& p = request.parcel;
   Head head{p.bytes, p.sent};
-  if (sends_) {
+  if (sends()) {
     std::vector<std::byte> buffer(p.bytes);
     p.read(buffer.data());
     send_all(socket_, bytes_in(head), wait);
@@ -231,7 +245,13 @@ std::shared_ptr<MessageEnd> CoreMessages::pair(bool sends, const PeerCore& peer)
   if (!at.is_loopback()) listen_to_hosts();
   if (ends_.size() >= most_ends)
     fail_with(std::errc::no_buffer_space, "core {} has {} ends; that is the most", core_, most_ends);
-  auto end = std::make_shared<MessageEnd>(sends, at, peer.core, core_, timeout_);
+  std::unique_ptr<CallTurn> turn;
+  if (sends) {
+    auto& turns = turns_[at.text()];
+    if (!turns) turns = std::make_shared<CallTurns>();
+    turn = std::make_unique<CallTurn>(turns);
+  }
+  auto end = std::make_shared<MessageEnd>(std::move(turn), at, peer.core, core_, timeout_);
   ends_.push_back(end);
   if (!sends) match();
   return end;

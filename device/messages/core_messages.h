@@ -7,12 +7,14 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "device/channel.h"
+#include "device/messages/call_turns.h"
 #include "device/messages/listener.h"
 #include "device/simulated_time.h"
 
@@ -49,13 +51,14 @@ class MessageRequest {
 // One end of a pair. Its thread connects, and then moves messages.
 class MessageEnd {
  public:
-  MessageEnd(bool sends, const net::Address&, int peer, int core, std::chrono::milliseconds timeout);
+  // With a turn to call the peer, it sends; without one it receives.
+  MessageEnd(std::unique_ptr<CallTurn>, const net::Address&, int peer, int core, std::chrono::milliseconds timeout);
   ~MessageEnd();
   MessageEnd(const MessageEnd&) = delete;
   MessageEnd& operator=(const MessageEnd&) = delete;
 
   int core() const { return core_; }
-  bool sends() const { return sends_; }
+  bool sends() const { return turn_ != nullptr; }
   bool is_connected();  // throws: it cannot be any more
   bool is_busy();
   std::shared_ptr<MessageRequest> add(Parcel);
@@ -65,9 +68,10 @@ class MessageEnd {
   friend class CoreMessages;
   void give(net::Descriptor);  // to a receiving end: the connection of its peer
   void work();
+  void connect(const net::WaitLimit&);
   void move(MessageRequest&);
 
-  const bool sends_;
+  const std::unique_ptr<CallTurn> turn_;
   const net::Address address_;  // where the peer listens
   const int peer_, core_;
   const std::chrono::milliseconds timeout_;
@@ -108,8 +112,9 @@ class CoreMessages {
   std::mutex mutex_;
   std::vector<std::shared_ptr<MessageEnd>> ends_;
   std::vector<Come> come_;
-  bool to_hosts_ = false;                   // a peer on another host was named
-  std::unique_ptr<CallListener> listener_;  // last: its thread uses all members above
+  std::map<std::string, std::shared_ptr<CallTurns>> turns_;  // by the address of the peer
+  bool to_hosts_ = false;                                    // a peer on another host was named
+  std::unique_ptr<CallListener> listener_;                   // last: its thread uses all members above
 };
 
 }  // namespace trellis::device

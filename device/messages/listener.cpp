@@ -41,6 +41,8 @@ void greet(const net::Descriptor& socket, const CallHello& hello, const net::Add
   };
   try {
     if (!net::greet(socket, calling, wait)) fail_with(std::errc::timed_out, "nothing comes from a peer");
+    std::byte is_taken{};
+    receive_all(socket, bytes_in(is_taken), wait);
   } catch (const net::ProtocolError&) {
     refused();
   } catch (const std::system_error& e) {
@@ -124,6 +126,8 @@ CallListener::CallListener(const net::Address& at, Answering answering)
                },
            .admit =
                [this](net::ProvenCaller caller) {
+                 const std::byte is_taken{};  // a new connection has room for it, or has ended
+                 if (send(caller.socket.number(), &is_taken, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1) return;
                  answering_.arrived({CallHello::in(caller.greeting.terms()), caller.from, std::move(caller.socket)});
                }}) {
   listen_at(at);

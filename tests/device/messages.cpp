@@ -5,6 +5,7 @@
 
 #include "device/messages/core_messages.h"
 #include "tests/device/standin.h"
+#include "tests/why.h"
 
 namespace trellis::device {
 namespace {
@@ -25,6 +26,27 @@ TEST(Messages, NothingIsLeftOnceARequestIsDone) {
     while (!received->done()) std::this_thread::yield();
     ASSERT_EQ(receiver.unfinished(), "") << "after " << i << " messages";
   }
+}
+
+// The first channel to a core meets its first accept, the second its second, whichever thread is the faster.
+TEST(Messages, ChannelsBetweenTwoCoresAreNotCrossed) {
+  listen_at_free_ports();
+  CoreMessages sender(0, 30s), receiver(1, 30s);
+  constexpr int pairs = 16;
+  std::vector<std::shared_ptr<MessageEnd>> to, from;
+  for (int i = 0; i < pairs; ++i) to.push_back(sender.pair(true, {"127.0.0.1", 1}));
+  for (int i = 0; i < pairs; ++i) from.push_back(receiver.pair(false, {"127.0.0.1", 0}));
+  std::vector<std::shared_ptr<MessageRequest>> requests;
+  std::vector<std::byte> got(pairs);
+  for (std::size_t i = 0; i < pairs; ++i) {
+    while (!to[i]->is_connected() || !from[i]->is_connected()) std::this_thread::sleep_for(1ms);
+    requests.push_back(to[i]->add({.bytes = 1, .read = [i](std::byte* b) { *b = static_cast<std::byte>(i); }}));
+    requests.push_back(
+        from[i]->add({.bytes = 1, .write = [&got, i](const std::byte* b, std::size_t) { got[i] = *b; }}));
+  }
+  for (const auto& request : requests)
+    while (!request->done()) std::this_thread::yield();
+  for (std::size_t i = 0; i < pairs; ++i) EXPECT_EQ(got[i], static_cast<std::byte>(i)) << "through channel " << i;
 }
 
 }  // namespace

@@ -1,0 +1,63 @@
+// Turns of those who call one listener: each calls once the one before has been taken, or has given up, so that their
+// calls arrive in the order in which the turns were taken.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "net/socket.h"
+
+namespace trellis::device {
+
+class CallTurns {
+ public:
+  std::uint64_t take() {
+    const std::lock_guard lock(mutex_);
+    return *open_.insert(open_.end(), ++taken_);
+  }
+  // Returns when the turn has come, at the deadline, or once `ending` is set and wake() was called.
+  bool wait(std::uint64_t turn, net::Deadline until, const std::atomic<bool>& ending) {
+    std::unique_lock lock(mutex_);
+    const auto has_come = [&] { return *open_.begin() == turn; };
+    changed_.wait_until(lock, until, [&] { return ending || has_come(); });
+    return has_come();
+  }
+  void wake() {
+    const std::lock_guard lock(mutex_);
+    changed_.notify_all();
+  }
+  void end(std::uint64_t turn) {
+    const std::lock_guard lock(mutex_);
+    open_.erase(turn);
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t taken_ = 0;
+  std::set<std::uint64_t> open_;
+};
+
+// One turn, which ends with this if not before.
+class CallTurn {
+ public:
+  explicit CallTurn(std::shared_ptr<CallTurns> of) : of_(std::move(of)), number_(of_->take()) {}
+  ~CallTurn() { end(); }
+  CallTurn(const CallTurn&) = delete;
+  CallTurn& operator=(const CallTurn&) = delete;
+  bool wait(net::Deadline until, const std::atomic<bool>& ending) { return of_->wait(number_, until, ending); }
+  void wake() { of_->wake(); }
+  void end() { of_->end(number_); }
+
+ private:
+  const std::shared_ptr<CallTurns> of_;
+  const std::uint64_t number_;
+};
+
+}  // namespace trellis::device
