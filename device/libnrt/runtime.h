@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/libnrt/collective_numbers.h"
 #include "device/libnrt/handles.h"
 #include "device/libnrt/inspection.h"
 #include "device/libnrt/model.h"
@@ -83,6 +84,7 @@ class Runtime {
   HandleTable<MessageEnd> comms{"the communicator"};
   HandleTable<PostedMessage> requests{"the request"};
   HandleTable<ContinuousObject> continuous{"the options"};
+  CollectiveNumbers collectives;
   Queues queues;  // must come after all that its work uses
 
   struct Callback {

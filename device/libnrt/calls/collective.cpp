@@ -148,6 +148,7 @@ Status nrt_cc_global_comm_init(std::uint32_t vnc, std::uint32_t id, std::uint32_
   return call("nrt_cc_global_comm_init", [&](Runtime& r) {
     r.core(vnc);
     r.world.join(id, devices);
+    r.collectives.forget(vnc);
   });
 }
 
@@ -214,20 +215,21 @@ Status nrta_cc_schedule(CollectiveContext** context, int queue, ErrorTracker* tr
     expect_given(context, "the context's place");
     const auto errors = tracker == nullptr ? nullptr : r.trackers.get(tracker);
     const auto c = r.contexts.take(std::exchange(*context, nullptr));
-    std::string key = fmt::format("cc {}", queue);
-    for (const std::uint32_t member : c->group) key += fmt::format(" {}", member);
-    if (key.size() > 4096) key = fmt::format("cc {} {:#x}", queue, std::hash<std::string>()(key));
-    const Sequence s =
-        r.queues.of(*r.core(c->vnc), c->vnc, ExecutionUnit::collectives, queue)
-            ->add(
-                [&r, c, key] {
-                  std::uint64_t bytes = 0;
-                  for (const auto& input : c->inputs) bytes += input.bytes;
-                  r.timed("cc_running", static_cast<int>(c->vnc), bytes, std::string(name_of(c->kind)), [&] {
-                    for (std::size_t i = 0; i < c->inputs.size(); ++i) run_one(r, *c, i, key);
-                  });
-                },
-                errors);
+    std::string group = fmt::format("{}", queue);
+    for (const std::uint32_t member : c->group) group += fmt::format(" {}", member);
+    if (group.size() > 4000) group = fmt::format("{} {:#x}", queue, std::hash<std::string>()(group));
+    const auto in = r.queues.of(*r.core(c->vnc), c->vnc, ExecutionUnit::collectives, queue);
+    const Sequence s = r.collectives.add(c->vnc, group, [&](std::uint64_t number) {
+      return in->add(
+          [&r, c, key = fmt::format("cc {} of {}", number, group)] {
+            std::uint64_t bytes = 0;
+            for (const auto& input : c->inputs) bytes += input.bytes;
+            r.timed("cc_running", static_cast<int>(c->vnc), bytes, std::string(name_of(c->kind)), [&] {
+              for (std::size_t i = 0; i < c->inputs.size(); ++i) run_one(r, *c, i, key);
+            });
+          },
+          errors);
+    });
     if (out != nullptr) *out = s;
   });
 }

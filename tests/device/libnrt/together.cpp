@@ -1,6 +1,8 @@
 // What the stand-in's devices do together, here in threads of one process; ranks/ has processes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "tests/device/standin.h"
@@ -105,6 +107,50 @@ INSTANTIATE_TEST_SUITE_P(
                     Collective{nrt::CollectiveKind::all_reduce, nrt::ReduceKind::min, 1, 1, 1},
                     Collective{nrt::CollectiveKind::all_gather, nrt::ReduceKind::add, 4, 100, 400},
                     Collective{nrt::CollectiveKind::reduce_scatter, nrt::ReduceKind::add, 10, 400, 100}));
+
+// Member 1 comes so late that member 0 has given up on the first of two collectives. Neither takes the first of one
+// for the second of the other.
+TEST(NrtTogether, AMemberWhoIsLateForACollectiveDoesNotMeetTheNext) {
+  const Standin n;
+  setenv("NEURON_RT_EXEC_TIMEOUT", "1", 1);  // NOLINT(concurrency-mt-unsafe)
+  n->nrt_close();
+  ASSERT_EQ(n->nrt_init(nrt::Framework::none, "", ""), Status::success);
+  std::atomic<bool> gave_up = false;
+  on_cores(2, [&](std::uint32_t c) {
+    n->nrt_cc_global_comm_init(c, c, 2);
+    nrt::ErrorTracker* errors = nullptr;
+    n->nrta_error_tracker_create(c, &errors);
+    while (c == 1 && !gave_up) std::this_thread::yield();
+    nrt::Tensor* tensors[2];
+    nrt::Sequence sequences[2] = {};
+    for (int i = 0; i < 2; ++i) {
+      tensors[i] = n.tensor(static_cast<int>(c), 4);
+      const float value = (c == 0 ? 1.0F : 10.0F) * (i == 0 ? 1.0F : 100.0F);
+      n->nrt_tensor_write(tensors[i], &value, 0, 4);
+      std::uint32_t group[] = {0, 1};
+      nrt::CommInfo comm{group, c, 2, c, 2, c};
+      nrt::TensorList list{&tensors[i], 1};
+      nrt::CollectiveContext* context = nullptr;
+      n->nrta_cc_prepare(&comm, &list, &list, nrt::Element::f32, nrt::ReduceKind::add, nrt::CollectiveKind::all_reduce,
+                         &context);
+      ASSERT_EQ(n->nrta_cc_schedule(&context, 0, errors, &sequences[i]), Status::success) << n.why();
+    }
+    const nrt::AsyncError* list = nullptr;
+    std::size_t failures = 0;
+    for (const nrt::Sequence s : sequences) {
+      for (bool done = false; !done; std::this_thread::yield()) n->nrta_is_completed(s, &done);
+      gave_up = true;
+    }
+    n->nrta_error_tracker_get_list(errors, &list, &failures);
+    for (int i = 0; i < 2; ++i) {
+      if (std::any_of(list, list + failures, [&](const auto& e) { return e.seq_id == sequences[i]; })) continue;
+      float sum = 0;
+      n->nrt_tensor_read(tensors[i], &sum, 0, 4);
+      EXPECT_EQ(sum, i == 0 ? 11.0F : 1100.0F) << "member " << c;
+    }
+    EXPECT_GE(failures, 1u);
+  });
+}
 
 TEST(NrtTogether, WrongCollectivesAreRefused) {
   const Standin n;
