@@ -46,6 +46,18 @@ class HandleTable {
     objects_.erase(found);
     return object;
   }
+  // Takes all of which which(object) is true.
+  template <class Which>
+  std::vector<std::shared_ptr<Object>> take_if(Which which) {
+    std::vector<std::shared_ptr<Object>> out;
+    const std::unique_lock lock(mutex_);
+    std::erase_if(objects_, [&](const auto& one) {
+      if (!which(*one.second)) return false;
+      out.push_back(one.second);
+      return true;
+    });
+    return out;
+  }
   std::vector<std::shared_ptr<Object>> all() const {
     const std::shared_lock lock(mutex_);
     std::vector<std::shared_ptr<Object>> out;

@@ -33,8 +33,9 @@ struct ContextObject {
   CollectiveKind kind = CollectiveKind::all_reduce;
 };
 
-// A message that was posted, and the memory that it arrives in; null for one that is sent.
+// A message that a core posted, and the memory that it arrives in; null for one that is sent.
 struct PostedMessage {
+  int core = 0;
   std::shared_ptr<MessageRequest> request;
   std::shared_ptr<Storage> into;
 };

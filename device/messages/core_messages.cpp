@@ -177,7 +177,11 @@ CoreMessages::CoreMessages(int core, std::chrono::milliseconds timeout)
                                        CallListener::Answering{.kind = CallKind::messages,
                                                                .to = core,
                                                                .arrived = [this](auto c) { arrived(std::move(c)); },
-                                                               .meanwhile = [this] { forget_gone(); }});
+                                                               .meanwhile =
+                                                                   [this] {
+                                                                     const std::lock_guard lock(mutex_);
+                                                                     forget_gone();
+                                                                   }});
   } catch (const std::system_error& e) {
     throw_cannot_listen(e, first_port_);
   }
@@ -215,11 +219,11 @@ void CoreMessages::arrived(CallListener::Call c) {
 }
 
 void CoreMessages::forget_gone() {
-  const std::lock_guard lock(mutex_);
   std::erase_if(come_, [](const Come& one) { return net::has_gone(one.socket); });
 }
 
 void CoreMessages::match() {
+  forget_gone();
   for (auto at = come_.begin(); at != come_.end();) {
     const auto end = std::ranges::find_if(ends_, [&](const auto& one) {
       if (one->sends() || one->peer_ != at->core || one->address_ != at->from) return false;

@@ -52,8 +52,8 @@ Status post(std::string_view function, bool sends, Tensor* tensor, std::size_t o
     const auto part = r.tensors.get(tensor, Status::invalid_handle)->part(offset, bytes);
     if (object->sends() != sends)
       refuse(Status::invalid_handle, "a communicator that {}", object->sends() ? "sends" : "receives");
-    *out = r.requests.add<SendRecvRequest*>(
-        std::make_shared<PostedMessage>(PostedMessage{object->add(parcel_of(part)), sends ? nullptr : part.storage}));
+    *out = r.requests.add<SendRecvRequest*>(std::make_shared<PostedMessage>(
+        PostedMessage{object->core(), object->add(parcel_of(part)), sends ? nullptr : part.storage}));
   });
 }
 
@@ -80,8 +80,14 @@ Status nrt_async_sendrecv_init(int core) {
   });
 }
 
+// Its communicators and requests no longer exist afterwards, even if it is refused because some were under way.
 Status nrt_async_sendrecv_close(int core) {
-  return call("nrt_async_sendrecv_close", [&](Runtime& r) { r.send_recv.close(core); });
+  return call("nrt_async_sendrecv_close", [&](Runtime& r) {
+    r.send_recv.expect_open(core);
+    const auto requests = r.requests.take_if([&](const PostedMessage& m) { return m.core == core; });
+    const auto comms = r.comms.take_if([&](const MessageEnd& end) { return end.core() == core; });
+    r.send_recv.close(core);
+  });
 }
 
 Status nrt_async_sendrecv_connect(const char* ip, int peer, int core, SendRecvComm** out) {
