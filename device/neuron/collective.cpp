@@ -33,20 +33,21 @@ struct InUse {
 
 class QueuedCollective : public NativeRun {
  public:
-  QueuedCollective(std::shared_ptr<NeuronRuntime> runtime, std::shared_ptr<InUse> in_use)
-      : runtime_(std::move(runtime)), in_use_(std::move(in_use)) {}
+  explicit QueuedCollective(std::shared_ptr<NeuronRuntime> runtime) : runtime_(std::move(runtime)) {}
   ~QueuedCollective() override {
     try {
-      if (in_use_) runtime_->keep(in_use_);
+      if (in_use_) runtime_->keep(in_use_, sequence_);
     } catch (...) {  // no memory to keep what the device may still use
     }
   }
   QueuedCollective(const QueuedCollective&) = delete;
   QueuedCollective& operator=(const QueuedCollective&) = delete;
 
-  void hand_in(nrt::CollectiveContext* context) {
-    runtime_->call(runtime_->library().nrta_cc_schedule, "nrta_cc_schedule", &context, 0, in_use_->errors.tracker(),
+  // If it throws, the device uses nothing.
+  void hand_in(nrt::CollectiveContext* context, std::shared_ptr<InUse> in_use) {
+    runtime_->call(runtime_->library().nrta_cc_schedule, "nrta_cc_schedule", &context, 0, in_use->errors.tracker(),
                    &sequence_);
+    in_use_ = std::move(in_use);
   }
   bool done() override {
     if (!in_use_) return true;
@@ -58,7 +59,7 @@ class QueuedCollective : public NativeRun {
 
  private:
   const std::shared_ptr<NeuronRuntime> runtime_;
-  std::shared_ptr<InUse> in_use_;  // null: it is done
+  std::shared_ptr<InUse> in_use_;  // null: it is done, or was not handed in
   nrt::Sequence sequence_ = 0;
 };
 
@@ -117,8 +118,8 @@ std::unique_ptr<NativeRun> NeuronCollectives::start(const NativeCollective& c, N
   nrt::CollectiveContext* context = nullptr;
   r.call(r.library().nrta_cc_prepare, "nrta_cc_prepare", &comm, &ins, &outs, *element_of(c.type),
          kind_of(c.op).value_or(nrt::ReduceKind::add), static_cast<nrt::CollectiveKind>(c.kind), &context);
-  auto run = std::make_unique<QueuedCollective>(runtime_, std::move(in_use));
-  run->hand_in(context);
+  auto run = std::make_unique<QueuedCollective>(runtime_);
+  run->hand_in(context, std::move(in_use));
   return run;
 }
 

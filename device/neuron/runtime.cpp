@@ -9,6 +9,7 @@
 #include <random>
 
 #include "device/environment.h"
+#include "device/neuron/wait.h"
 #include "device/of_this_process.h"
 #include "device/visible_cores.h"
 
@@ -82,7 +83,10 @@ NeuronRuntime::NeuronRuntime() : library_(nrt::library_file()) {
   call(library_.nrt_init, "nrt_init", nrt::Framework::none, "", "");
 }
 
-NeuronRuntime::~NeuronRuntime() { library_.nrt_close(); }
+NeuronRuntime::~NeuronRuntime() {
+  kept_.clear();
+  library_.nrt_close();
+}
 
 std::string NeuronRuntime::enter(std::uint64_t identity) {
   const std::lock_guard lock(mutex_);
@@ -99,6 +103,7 @@ std::uint64_t NeuronRuntime::world_of(std::uint64_t identity) {
 }
 
 NativeTurn NeuronRuntime::take_native_turn(int core) {
+  forget_ended();
   const std::lock_guard lock(mutex_);
   std::weak_ptr<const void>& taken = turns_[core];
   if (!taken.expired()) return nullptr;
@@ -107,9 +112,24 @@ NativeTurn NeuronRuntime::take_native_turn(int core) {
   return turn;
 }
 
-void NeuronRuntime::keep(std::shared_ptr<const void> in_use) {
+void NeuronRuntime::keep(std::shared_ptr<const void> in_use, nrt::Sequence collective) {
   const std::lock_guard lock(mutex_);
-  kept_.push_back(std::move(in_use));
+  kept_.emplace_back(collective, std::move(in_use));
+}
+
+void NeuronRuntime::forget_ended() {
+  std::vector<std::shared_ptr<const void>> ended;  // destroyed without the lock
+  const std::lock_guard lock(mutex_);
+  ended.reserve(kept_.size());
+  std::erase_if(kept_, [&](auto& one) {
+    try {
+      if (!is_done(*this, one.first)) return false;
+    } catch (const std::exception&) {  // the runtime does not tell
+      return false;
+    }
+    ended.push_back(std::move(one.second));
+    return true;
+  });
 }
 
 void NeuronRuntime::check(nrt::Status status, std::string_view function) const {

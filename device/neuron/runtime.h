@@ -5,6 +5,8 @@
 #include <memory>
 #include <mutex>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "device/capabilities.h"
 #include "device/device.h"
@@ -42,8 +44,8 @@ class NeuronRuntime {
   // has a world of its own.
   static std::uint64_t world_of(std::uint64_t identity);
   NativeTurn take_native_turn(int core);  // null: another has it
-  // Keeps what work in flight still uses, until the runtime is closed.
-  void keep(std::shared_ptr<const void>);
+  // Keeps what a collective in flight still uses, a turn too, until its end or that of the runtime.
+  void keep(std::shared_ptr<const void>, nrt::Sequence collective);
 
   Capabilities capabilities() const;
   std::string why_not(Capability) const;
@@ -51,12 +53,13 @@ class NeuronRuntime {
 
  private:
   std::string_view lacking(Capability) const;  // the function that it would need
+  void forget_ended();                         // of what keep() was given
   const nrt::NrtLibrary library_;
   const char* (*last_error_)() = nullptr;  // null unless the library is this project's stand-in
   std::mutex mutex_;
   std::uint64_t world_ = 0;                         // 0: none yet
   std::map<int, std::weak_ptr<const void>> turns_;  // by core
-  std::vector<std::shared_ptr<const void>> kept_;
+  std::vector<std::pair<nrt::Sequence, std::shared_ptr<const void>>> kept_;
 };
 
 }  // namespace trellis::device

@@ -158,6 +158,69 @@ TEST(Neuron, CollectivesOfItsOwn) {
   EXPECT_NE(open("host")->why_not(Capability::collectives).find("collectives"), std::string::npos);
 }
 
+// A collective of two cores, of which this is one and the other never comes.
+struct AloneInAWorld {
+  AloneInAWorld() {
+    use_standin();
+    setenv("NEURON_RT_EXEC_TIMEOUT", "1", 1);  // NOLINT(concurrency-mt-unsafe): no other thread runs
+    device = open("neuron");
+    native = device->collectives();
+    data = static_cast<std::byte*>(device->allocate(8000, "gradients"));
+    native->join({.identity = 77, .number = 0, .size = 2});
+    collective = {.input = data, .output = data + 4000, .count = 1000, .group = {0, 1}, .rank = 0, .world = 2};
+  }
+  std::shared_ptr<Device> device;
+  NativeCollectives* native;
+  std::byte* data;
+  NativeCollective collective;
+};
+
+TEST(Neuron, ACollectiveThatIsNotHandedInGivesItsTurnBack) {
+  const AloneInAWorld alone;
+  const nrt::NrtLibrary n(TRELLIS_STANDIN);
+  nrt::Tensor* t = nullptr;
+  n.nrt_tensor_allocate(nrt::TensorPlacement::device, 0, 4, "t", &t);
+  std::uint32_t group[] = {0, 1};
+  nrt::CommInfo comm{group, 0, 2, 0, 2, 0};
+  nrt::TensorList list{&t, 1};
+  nrt::Status status = nrt::Status::success;
+  for (int i = 0; i < 10'000 && status == nrt::Status::success; ++i) {
+    nrt::CollectiveContext* context = nullptr;
+    n.nrta_cc_prepare(&comm, &list, &list, nrt::Element::f32, nrt::ReduceKind::add, nrt::CollectiveKind::all_reduce,
+                      &context);
+    status = n.nrta_cc_schedule(&context, 0, nullptr, nullptr);
+  }
+  ASSERT_EQ(status, nrt::Status::queue_full);
+  EXPECT_THROW(alone.native->start(alone.collective, alone.native->take_turn()), std::system_error);
+  EXPECT_NE(alone.native->take_turn(), nullptr);
+}
+
+TEST(Neuron, AnAbandonedCollectiveKeepsItsTurnUntilItEnds) {
+  const AloneInAWorld alone;
+  alone.native->start(alone.collective, alone.native->take_turn()).reset();
+  EXPECT_EQ(alone.native->take_turn(), nullptr) << "the device still waits for the other member";
+  bool is_free = false;
+  for (int i = 0; i < 2000 && !is_free; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    is_free = alone.native->take_turn() != nullptr;
+  }
+  EXPECT_TRUE(is_free);
+}
+
+// What it keeps of the runtime is given back while the runtime is there.
+TEST(Neuron, ItsLastDeviceEndsAnAbandonedCollective) {
+  std::string failed;  // the last call of libnrt that failed in the thread
+  std::thread([&] {
+    const nrt::NrtLibrary n(TRELLIS_STANDIN);
+    {
+      const AloneInAWorld alone;
+      alone.native->start(alone.collective, alone.native->take_turn()).reset();
+    }
+    failed = reinterpret_cast<const char* (*)()>(n.symbol("trellis_nrt_last_error"))();
+  }).join();
+  EXPECT_EQ(failed, "");
+}
+
 TEST(Neff, WhatIsWrittenIsReadBack) {
   const auto bytes = write_neff("a name", "a program", 2);
   const Neff neff = read_neff(bytes);
