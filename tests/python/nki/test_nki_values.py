@@ -62,6 +62,85 @@ def test_indices_of_two_dimensions_are_taken_column_after_column(axes):
     np.testing.assert_array_equal(turned(x, places), x[places.T.ravel()].transpose(axes))
 
 
+def narrowed(x, y, kind, to):
+    """x + y by two tiles and by a number, and x as it is copied, of integers of `kind` into tiles of `to`."""
+
+    @nki.jit
+    def kernel(x, y):
+        out = nl.ndarray((4, *x.shape), to, buffer=nl.shared_hbm)
+        a, b, tiles = nl.load(x), nl.load(y), [nl.ndarray(x.shape, to) for _ in range(3)]
+        nisa.tensor_tensor(dst=tiles[0], data1=a, data2=b, op=nl.add)
+        nisa.tensor_scalar(dst=tiles[1], data=a, op0=nl.add, operand0=float(y_value))
+        nisa.tensor_copy(dst=tiles[2], src=a)
+        for k, tile in enumerate((*tiles, a)):
+            nisa.dma_copy(dst=out[k], src=tile)
+        return out
+
+    y_value = y.flat[0]
+    return kernel(x.astype(kind), y.astype(kind))
+
+
+def narrowed_by_the_core(x, y, kind, to):
+    size, n = np.dtype(kind).itemsize, x.size
+    short = {k: f"{k[0]}{np.dtype(k).itemsize * 8}" for k in (kind, to)}
+    program = f"""program narrow cores=1
+hbm x {short[kind]} bytes={size * n} input
+hbm y {short[kind]} bytes={size * n} input
+sbuf a {short[kind]} core=0 partitions=0+1 bytes=0+{size * n}
+sbuf b {short[kind]} core=0 partitions=0+1 bytes=64+{size * n}
+semaphore vector
+semaphore ring
+"""
+    lines = [f"dma_copy sync ring=4 {t}[0+1 @0 {n}x1] <- {h}[0+1 @0 {n}x1 /0] signal ring+1" for t, h in ("ax", "by")]
+    ways = ("tensor_tensor vector {} <- {}, {} op=add", f"tensor_scalar vector {{}} <- {{}} op=add value={y.flat[0]}",
+            "tensor_copy vector {} <- {}", "dma_copy sync ring=4 {} <- {}")  # fmt: skip
+    for k, way in enumerate(ways):
+        program += f"hbm o{k} {short[to]} bytes={np.dtype(to).itemsize * n} output\n"
+        program += f"sbuf t{k} {short[to]} core=0 partitions=0+1 bytes={128 + 64 * k}+{np.dtype(to).itemsize * n}\n"
+        part = f"[0+1 @0 {n}x1]"
+        lines.append(way.format(f"t{k}{part}", f"a{part}", f"b{part}") + (" wait ring>=2 signal vector+1"))
+    lines += [f"dma_copy sync ring=4 o{k}[0+1 @0 {n}x1 /0] <- t{k}[0+1 @0 {n}x1] wait vector>=4" for k in range(len(ways))]
+    got = core.parse(program + "\n".join(lines) + "\n", chip="trn2").run({"x": x.astype(kind), "y": y.astype(kind)}).outputs
+    return np.stack([np.asarray(got[f"o{k}"]).reshape(x.shape) for k in range(len(ways))])
+
+
+@pytest.mark.parametrize("kind,to", [("int8", "int8"), ("uint8", "uint8"), ("int16", "int16"), ("uint16", "uint16"),
+                                     ("int32", "uint8"), ("int32", "int8"), ("int16", "uint16"), ("uint16", "int8")])
+def test_integers_that_do_not_fit_become_the_nearest_that_does(kind, to):
+    """By each way that adds or copies; bit for bit as sim/core does it."""
+    ends = np.iinfo(kind)
+    x = np.array([[0, 1, 3, 100, 127, max(ends.min, -128), max(ends.min, -1), min(ends.max, 300), min(ends.max, 32767)]])
+    got = narrowed(x, np.full_like(x, 100), kind, to)
+    both = np.stack([x + 100, x + 100, x, x])
+    np.testing.assert_array_equal(got, both.clip(np.iinfo(to).min, np.iinfo(to).max))
+    np.testing.assert_array_equal(got, narrowed_by_the_core(x, np.full_like(x, 100), kind, to))
+
+
+@pytest.mark.parametrize("engine,wanted", [("unknown", 16_777_217 + 2), ("gpsimd", 16_777_217 + 2), ("vector", 16_777_218)])
+def test_integers_of_32_bits_are_exact_on_gpsimd_alone(engine, wanted):
+    @nki.jit
+    def total(x):
+        a, out = nl.load(x), nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nisa.tensor_tensor(dst=a[:, 0:1], data1=a[:, 0:1], data2=a[:, 1:2], op=nl.add, engine=getattr(nisa.engine, engine))
+        nisa.dma_copy(dst=out, src=a)
+        return out
+
+    assert total(np.array([[16_777_217, 2]], np.int32))[0, 0] == wanted
+
+
+def test_gpsimds_integers_wrap_and_bits_are_no_numbers():
+    @nki.jit
+    def kernel(x):
+        a, out, low = nl.load(x), nl.ndarray((2, 1), x.dtype, buffer=nl.shared_hbm), nl.ndarray((1, 1), x.dtype)
+        nisa.tensor_tensor(dst=low, data1=a[:, 0:1], data2=a[:, 1:2], op=nl.bitwise_or)
+        nisa.dma_copy(dst=out[1:2], src=low)
+        nisa.tensor_tensor(dst=low, data1=a[:, 0:1], data2=a[:, 1:2], op=nl.add)
+        nisa.dma_copy(dst=out[0:1], src=low)
+        return out
+
+    assert kernel(np.array([[2**31 - 1, 1]], np.int32)).ravel().tolist() == [-(2**31), 2**31 - 1]
+
+
 @pytest.mark.parametrize("name,wanted", [("mod", np.mod), ("fmod", np.fmod)])
 def test_remainders_have_the_sign_of_what_their_pages_say(name, wanted):
     @nki.jit

@@ -7,7 +7,7 @@ import numpy as np
 from trellis.nki.instructions.emit import G, S, SYNC, emit, engine_of, instruction, refuse, session
 from trellis.nki.instructions.masks import let_in
 from trellis.nki.instructions.operators import alu, apply, name_of
-from trellis.nki.tensors.types import F32, convert
+from trellis.nki.tensors.types import F32, convert, through_f32
 
 __all__ = ["check_inside", "copied", "dma_copy", "record_copy"]
 
@@ -46,7 +46,7 @@ def _ring(engine: Any, dge_mode: Any) -> tuple[str | None, tuple[str, ...]]:
 
 def copied(dst: Any, src: Any) -> Any:
     """The source's elements in the destination's shape."""
-    values = src.read()
+    values = through_f32(src.read(), dst.dtype)
     if values.shape != dst.shape and values.size == dst.size:
         values = values.reshape(dst.shape)
     return values

@@ -18,7 +18,7 @@ from trellis.nki.instructions.emit import (
 )
 from trellis.nki.instructions.operators import BITS, UNARY, alu, apply
 from trellis.nki.tensors.tensor import NkiTensor
-from trellis.nki.tensors.types import bits_type, is_integer
+from trellis.nki.tensors.types import bits_type, is_integer, through_f32
 
 __all__ = ["memset", "scalar_attributes", "scalar_steps", "tensor_copy", "tensor_scalar", "tensor_tensor", "together"]
 
@@ -35,8 +35,9 @@ def together(a: Any, b: Any) -> tuple[Any, Any]:
     return a, b
 
 
-def whole(*tensors: Any) -> bool:
-    return all(not isinstance(t, NkiTensor) or is_integer(t.dtype) for t in tensors)
+def by_integers(*tensors: Any) -> bool:
+    """Whether GpSimd takes an operation on these for one of integers (nki.isa.tensor_tensor)."""
+    return all(is_integer(t.dtype) and t.itemsize >= 4 and t.space != "psum" for t in tensors)
 
 
 def check_bits(op: str, *tensors: Any) -> None:
@@ -56,18 +57,17 @@ def tensor_tensor(dst: Any, data1: Any, data2: Any, op: Any, engine: Any = None,
     word = alu(op)
     s = session()
     check_two_psum("tensor_tensor", data1, data2)
-    integers = whole(data1, data2)
+    exact = word not in BITS and engine_of(engine) != V and by_integers(dst, data1, data2)
     if word in BITS:
         check_bits(word, data1, data2)
     if s.compute:
-        if integers:
+        if word in BITS:
             a, b = together(data1.read(), data2.read())
-            if word not in BITS:
-                a, b = a.astype(np.int64), b.astype(np.int64)
+        elif exact:
+            a, b = together(data1.read().astype(np.int64), data2.read().astype(np.int64))
         else:
             a, b = together(data1.f32(), data2.f32())
         dst.write(apply(word, a, b))
-    exact = integers and data1.itemsize == 4 and word not in BITS
     allowed = (G,) if word == "pow" else (G, V) if exact else (V, G) if engine_of(engine) else (V,)
     if any(t.space == "psum" for t in (dst, data1, data2)):
         allowed = (V,)
@@ -153,14 +153,14 @@ def scalar_tensor_tensor(dst: Any, data: Any, op0: Any, operand0: Any, op1: Any,
 def tensor_copy(dst: Any, src: Any, engine: Any = None, name: Any = None) -> Any:
     s = session()
     if s.compute:
-        dst.write(src.read())
+        dst.write(through_f32(src.read(), dst.dtype))
     allowed = (V, G) if s.limits.generation == 2 and not s.beta else (V, S, G)
     return emit("tensor_copy", (dst,), (src,), allowed=allowed, name="tensor_copy", engine=engine)
 
 
 def moved(name: str, dst: Any, src: Any, engine: Any) -> Any:
     if session().compute:
-        dst.write(src.read())
+        dst.write(through_f32(src.read(), dst.dtype))
     return emit("tensor_copy", (dst,), (src,), allowed=(V, S, G), name=name, engine=engine)
 
 

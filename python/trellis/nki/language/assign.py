@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.nki.instructions.dma import record_copy
+from trellis.nki.instructions.dma import copied, record_copy
 from trellis.nki.instructions.elementwise import memset, tensor_copy, tensor_tensor
 from trellis.nki.instructions.operators import alu, apply
 from trellis.nki.instructions.products import add_into
@@ -61,7 +61,7 @@ def _from_tensor(dst: NkiTensor, value: NkiTensor) -> None:
     elif dst.on_chip and value.on_chip:
         tensor_copy(dst, _shaped(value, dst.shape))
     else:
-        dst.write(value.read())
+        dst.write(copied(dst, value))
         record_copy("assignment", dst, value)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.nki.instructions.dma import check_inside, record_copy
+from trellis.nki.instructions.dma import check_inside, copied, record_copy
 from trellis.nki.instructions.elementwise import memset, tensor_copy
 from trellis.nki.instructions.emit import G, V, emit, refuse, session
 from trellis.nki.instructions.masks import in_shape, made_of
@@ -182,7 +182,7 @@ def load(src: Any, dtype: Any = None, mask: Any = None, **_: Any) -> NkiTensor:
     dst = _tile_of(src, shape, to_dtype(dtype) if dtype is not None else src.dtype)
     if s.compute:
         s.mask = let
-        dst.write(src.read().reshape(dst.shape))
+        dst.write(copied(dst, src))
         s.mask = None
     if src.bounds is not None and dst.ndim == src.ndim:
         dst.bounds = src.bounds
@@ -223,8 +223,7 @@ def store(dst: Any, value: Any, mask: Any = None, **_: Any) -> None:
         value = _evicted(value)
     s.mask = let
     if s.compute:
-        values = value.read()
-        dst.write(values.reshape(dst.shape) if values.size == dst.size else values)
+        dst.write(copied(dst, value))
     s.mask = None
     dst.memory.written = True
     record_copy("store", dst, value)

@@ -5,7 +5,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-__all__ = ["BF16", "bits_type", "convert", "F32", "is_float", "is_integer", "to_dtype", "trellis_name", "TYPES", "U8"]
+__all__ = [
+    "BF16", "bits_type", "convert", "F32", "is_float", "is_integer", "through_f32", "to_dtype", "trellis_name", "TYPES", "U8",
+]  # fmt: skip
 
 
 def _packed(name: str, element: Any) -> np.dtype[Any]:
@@ -95,6 +97,15 @@ def is_float(dtype: np.dtype[Any]) -> bool:
 
 def is_integer(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iub"
+
+
+def through_f32(values: Any, dtype: np.dtype[Any]) -> Any:
+    """What a copy reads, by an engine or by DMA, for elements of a type: itself where the types are alike, else f32.
+    Integers of 64 bits, which NKI lacks, stay exact."""
+    if values.dtype == dtype or values.dtype.names or dtype.names:
+        return values
+    wide = 8 in (values.dtype.itemsize, dtype.itemsize) and is_integer(values.dtype) and is_integer(dtype)
+    return values if wide else values.astype(F32, copy=False)
 
 
 def convert(values: Any, dtype: np.dtype[Any]) -> Any:
