@@ -24,6 +24,8 @@ PlanOrder::PlanOrder(const Plan& plan) : plan_(plan), first_{0} {
       blocks_.push_back({.rank = r, .known = nothing, .learnt = Known(first_.back(), 0)});
       const auto move = std::ranges::find_if(block.operations, [](const PlanOperation& op) { return moves(op.kind); });
       first_move_.push_back(static_cast<std::int32_t>(move - block.operations.begin()));
+      for (const PlanOperation& op : block.operations)
+        if (op.kind == PlanKind::barrier) users_[{r, op.ids[0]}].insert(blocks_.size() - 1);
     }
     for (std::size_t i = 0; i < plan.gpus[r].semaphores.size(); ++i)
       for (std::int32_t k = 0; k < plan.gpus[r].semaphores[i]; ++k)
@@ -64,12 +66,20 @@ void PlanOrder::only(std::map<std::pair<Rank, std::int32_t>, std::size_t>& users
     fail(at, fmt::format("{} {} is used by thread block {} too", what, id, found->second - first_[at.rank]));
 }
 
+// With more users than meet, the run would decide which ones meet first.
+void PlanOrder::expect_all_meet(const At& at) const {
+  const PlanOperation& op = operation(at);
+  if (const std::size_t users = users_.at({at.rank, op.ids[0]}).size(); std::cmp_greater(users, op.blocks))
+    fail(at, fmt::format("{} thread blocks meet at barrier {}, which {} use", op.blocks, op.ids[0], users));
+}
+
 bool PlanOrder::ready(std::size_t block) {
   const At at = here(block);
   if (at.operation >= plan_.gpus[at.rank].blocks[at.block].operations.size()) return false;
   const PlanOperation& op = operation(at);
   const bool waits = op.kind == PlanKind::wait || op.kind == PlanKind::relaxed_wait;
   if (op.kind == PlanKind::barrier) {
+    expect_all_meet(at);
     auto& arrived = arrived_[{at.rank, op.ids[0]}];
     if (std::ranges::find(arrived, block) == arrived.end()) arrived.push_back(block);
     return static_cast<std::int32_t>(arrived.size()) >= op.blocks;

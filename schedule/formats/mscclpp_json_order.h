@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "schedule/formats/mscclpp_json_plan.h"
 
@@ -22,7 +23,7 @@ class PlanOrder {
   explicit PlanOrder(const Plan&);  // throws invalid_argument if there are too many thread blocks
 
   // Calls visit(at, known) for every operation that moves data, in topological order. Throws invalid_argument if a wait
-  // never ends, or if several signals could end it.
+  // never ends, or if several signals or thread blocks could end it.
   template <class Visit>
   void run(Visit visit) {
     for (bool moved = true; moved;) {
@@ -58,6 +59,7 @@ class PlanOrder {
     return {blocks_[block].rank, block - first_[blocks_[block].rank], blocks_[block].next};
   }
   bool ready(std::size_t block);
+  void expect_all_meet(const At&) const;  // at a barrier
   void pass(std::size_t block);
   void pass_barrier(std::size_t block);
   void meet(State&, std::size_t block);  // the block's threads wait for each other
@@ -75,6 +77,7 @@ class PlanOrder {
   std::vector<std::int32_t> first_move_;  // per thread block: its first operation that moves data
   Line signals_, releases_;
   std::map<std::pair<Rank, std::int32_t>, std::size_t> signallers_, waiters_, releasers_, acquirers_;
+  std::map<std::pair<Rank, std::int32_t>, std::set<std::size_t>> users_;       // of each barrier: thread blocks
   std::map<std::pair<Rank, std::int32_t>, std::vector<std::size_t>> arrived_;  // at a barrier
   std::vector<std::vector<std::pair<Rank, std::int32_t>>> ends_;               // other ends of each gpu's channels
 };

@@ -148,6 +148,26 @@ TEST(MscclppJson, BarriersAndSemaphoresJoinThreadBlocks) {
   EXPECT_EQ(complaint(with("", acquire + ",")), "gpus 0 threadblocks 1 ops 0: waits for what never comes");
 }
 
+// Whichever thread blocks arrive first meet.
+TEST(MscclppJson, ABarrierIsForThoseWhoUseIt) {
+  const std::string barrier = R"({"name":"barrier","barrier_id":0,"num_threadblocks":2})";
+  const auto with = [&](const std::string& end, const std::string& more) {
+    const std::string writer = block(0, move("copy", here('i', 0), here('s', 0)) + "," + barrier + end),
+                      reader = block(1, barrier + "," + move("copy", here('s', 0), here('o', 0)) + end);
+    const std::string both = writer + "," + reader + more;
+    return plan("alltoall", 2, 2, both, both);
+  };
+  const auto further = [&](int id, const std::string& ops) {
+    return fmt::format(R"(,{{"id":{},"channels":[],"remote_buffer_refs":[],"ops":[{}]}})", id, ops);
+  };
+  EXPECT_EQ(complaint(with("", "")), "");
+  EXPECT_EQ(complaint(with("," + barrier, "")), "");
+  EXPECT_EQ(complaint(with("", further(2, barrier) + further(3, barrier))),
+            "gpus 0 threadblocks 0 ops 1: 2 thread blocks meet at barrier 0, which 4 use");
+  EXPECT_EQ(complaint(with("", further(2, barrier + "," + barrier))),
+            "gpus 0 threadblocks 0 ops 1: 2 thread blocks meet at barrier 0, which 3 use");
+}
+
 TEST(MscclppJson, WhatTheFormatLeavesOpenIsRefused) {
   const std::string good = gather({nop, signal, wait});
   const auto with = [&](std::string_view old, std::string_view now) {
