@@ -22,7 +22,8 @@ namespace trellis::schedule {
 Schedule import_msccl(std::string_view xml, std::optional<bool> in_place = {});
 
 // Throws invalid_argument for what the format can't express: other collectives, one read for two receivers, sums of
-// more than two values with one rounding. The schedule must be able to run to its end.
+// more than two values with one rounding, more thread blocks than import_msccl() reads. The schedule must be able to
+// run to its end.
 std::string export_msccl(const Schedule&);
 
 }  // namespace trellis::schedule

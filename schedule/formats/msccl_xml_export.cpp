@@ -46,6 +46,9 @@ class Folder {
 
   msccl::XmlGpu run(const std::vector<std::int32_t>& order) {
     for (const std::int32_t i : order) assign(program_.steps[i]);
+    if (gpu_.blocks.size() > msccl::most_blocks)
+      throw std::invalid_argument(fmt::format("gpu {} would take {} thread blocks: an MSCCL file may have {}", rank_,
+                                              gpu_.blocks.size(), msccl::most_blocks));
     for (const std::int32_t i : order) fold(i);
     return std::move(gpu_);
   }

@@ -18,7 +18,6 @@ namespace {
 constexpr std::array<std::string_view, 9> type_names{"s", "r", "rcs", "rrs", "rrc", "rrcs", "cpy", "re", "nop"};
 constexpr std::string_view buffer_names = "ios";  // input, output, scratch
 constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t most_blocks = 256;  // per gpu; the runtimes allow 64
 
 std::string_view name(Type type) { return type_names.at(static_cast<std::size_t>(type)); }
 

@@ -51,6 +51,8 @@ struct File {
   std::vector<XmlGpu> gpus;  // by rank
 };
 
+constexpr std::size_t most_blocks = 256;  // per gpu; the runtimes allow 64
+
 File read(std::string_view xml);  // throws invalid_argument with the position in the text
 std::string write(const File&);
 

@@ -285,6 +285,10 @@ TEST(MscclXml, WhatTheFormatCannotSayIsRefused) {
                 "rank 0 scratch 0\n0 send in[0] to 1 tag 0 and 2 tag 0\nrank 1 scratch 0\n0 recv out[0] from 0 tag 0\n"
                 "rank 2 scratch 0\n0 recv out[0] from 0 tag 0\n")),
             "rank 0 step 0 (send in[0] to 1 and 2): an MSCCL step sends to one gpu only");
+  Request many{.operation = {.collective = Collective::all_gather}, .dims = {34}, .channels = 8};
+  EXPECT_EQ(refused(make("direct", many)), "gpu 0 would take 265 thread blocks: an MSCCL file may have 256");
+  many.channels = 7;
+  EXPECT_EQ(import_msccl(export_msccl(make("direct", many))).ranks(), 34);
 }
 
 }  // namespace
