@@ -18,10 +18,13 @@ True
 """
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
+import numpy as np
+
 from trellis.nki.kernels.arguments import Absent
-from trellis.nki.kernels.jit import Kernel
+from trellis.nki.kernels.jit import Kernel, chip_for
 from trellis.nki.tensors.types import to_dtype, trellis_name
 
 __all__ = ["Absent", "CallPrice", "price_of"]
@@ -50,9 +53,45 @@ def absent(x: Any) -> Any:
         return Absent(tuple(x.shape), to_dtype(x.dtype))
     if isinstance(x, (list, tuple)) and not hasattr(x, "_fields"):
         return type(x)(absent(e) for e in x)
+    if isinstance(x, dict):
+        return {k: absent(v) for k, v in x.items()}
     if hasattr(x, "shape") and hasattr(x, "dtype") and len(x.shape) > 0:
         return Absent(tuple(int(n) for n in x.shape), to_dtype(str(x.dtype).removeprefix("torch.")))
     return x
+
+
+class Same:
+    """An object in a key: itself alone. The key keeps it, so that no other takes its place in memory."""
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def __hash__(self) -> int:
+        return id(self.x)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.x is self.x
+
+
+PLAIN = (int, str, bytes, type(None), type, Enum, np.dtype, np.generic, Absent)
+
+
+def known(x: Any, within: tuple[int, ...] = ()) -> Any:
+    """An argument in a key: equal to another that a kernel cannot tell from it. Objects are told by what they hold."""
+    if isinstance(x, PLAIN) or id(x) in within:
+        return (type(x), within.index(id(x)) if id(x) in within else x)
+    inner = (*within, id(x))
+    if isinstance(x, float):
+        return (float, x.hex())
+    if isinstance(x, (list, tuple)):
+        return (type(x), *(known(e, inner) for e in x))
+    if isinstance(x, dict):
+        return (type(x), *((known(k, inner), known(v, inner)) for k, v in x.items()))
+    if isinstance(x, np.ndarray):
+        return (np.ndarray, x.shape, x.dtype, x.tobytes())
+    if hasattr(x, "__dict__") and not callable(x):
+        return (type(x), *((k, known(v, inner)) for k, v in vars(x).items()))
+    return Same(x)
 
 
 def price_of(kernel: Kernel, *args: Any, chip: str = "", **kwargs: Any) -> CallPrice:
@@ -60,11 +99,12 @@ def price_of(kernel: Kernel, *args: Any, chip: str = "", **kwargs: Any) -> CallP
     from trellis.nki.timing import time_of
 
     given, named = tuple(absent(a) for a in args), {k: absent(v) for k, v in kwargs.items()}
-    key = (kernel.func, kernel.grid, chip, repr(given), repr(named))
+    chip = chip or chip_for(kernel.options.get("platform_target"))
+    key = (kernel.func, kernel.beta, chip, known(kernel.grid), known(kernel.options), known(given), known(named))
     if key not in _known:
         if len(_known) >= MOST_KNOWN:
             _known.clear()
-        results = kernel.launch(given, named, compute=False, chip=chip or None)
+        results = kernel.launch(given, named, compute=False, chip=chip)
         t = time_of(kernel.trace)  # type: ignore[arg-type]
         several = results if isinstance(results, (tuple, list)) else () if results is None else (results,)
         shapes = tuple((tuple(r.shape), trellis_name(r.dtype)) for r in several)

@@ -67,5 +67,65 @@ def test_a_program_can_stand_in_for_kernels(product):
     assert out.shape == (128, 512) and seen[0][0] == "kernel" and seen[0][1] > 0
 
 
+@pytest.fixture
+def filled():
+    """A kernel that takes columns from an object and, on trn1 alone, twice as many."""
+    with nki_ours.as_nki(shadow=True):
+        import nki
+        import nki.isa as nisa
+        import nki.language as nl
+
+        class Config(nl.NKIObject):
+            n: int
+
+        @nki.jit
+        def kernel(x, config):
+            n = config.n * (2 if nisa.get_nc_version() < nisa.nc_version.gen3 else 1)
+            out = nl.ndarray((128, n), dtype=x.dtype, buffer=nl.shared_hbm)
+            tile = nl.ndarray((128, n), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.memset(tile, 0.0)
+            nisa.dma_copy(dst=out, src=tile)
+            return out
+
+        yield kernel, Config
+
+
+def columns(price):
+    return price.results[0][0][1]
+
+
+def test_a_price_is_of_what_its_arguments_hold(filled):
+    kernel, config = filled
+    x = Fake(128, 8)
+    assert [columns(calls.price_of(kernel, x, config(n=n))) for n in (64, 128, 256, 64)] == [64, 128, 256, 64]
+    assert calls.price_of(kernel, x, config(n=64)) is calls.price_of(kernel, x, config(n=64))
+    changed = config(n=64)
+    before = calls.price_of(kernel, x, changed)
+    changed.n = 32
+    assert (columns(before), columns(calls.price_of(kernel, x, changed))) == (64, 32)
+
+
+def test_a_price_is_of_the_chip_that_the_call_is_for(filled):
+    kernel, config = filled
+    x, of_64 = Fake(128, 8), config(n=64)
+    assert columns(calls.price_of(kernel, x, of_64)) == 64
+    with nki_ours.as_nki(shadow=True, chip="trn1"):
+        assert columns(calls.price_of(kernel, x, of_64)) == 128
+    assert columns(calls.price_of(type(kernel)(kernel.func, platform_target="trn1"), x, of_64)) == 128
+    assert columns(calls.price_of(kernel, x, of_64)) == 64
+
+
+def test_keys_of_objects_within_each_other():
+    class Plain:
+        pass
+
+    one, two = Plain(), Plain()
+    one.of, two.of = {"list": [1, 2.0, one]}, {"list": [1, 2.0, two]}
+    assert calls.known(one) == calls.known(two) and hash(calls.known(one)) == hash(calls.known(two))
+    two.of["list"][1] = 2
+    assert calls.known(one) != calls.known(two)
+    assert calls.known(len) == calls.known(len) and calls.known(len) != calls.known(abs)
+
+
 def test_the_text_of_the_module():
     assert doctest.testmod(calls).failed == 0
