@@ -11,12 +11,14 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "kernels/dispatch/cpu.h"
 #include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::kernels {
 namespace {
@@ -171,6 +173,25 @@ struct OwnTeam {
   }
 };
 
+constexpr long long forever = 30'000'000'000;
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+bool is_word(std::string_view said, std::string_view word) { return std::ranges::equal(said, word, {}, lower); }
+
+// "1000", "10k", "infinite". None: it is no such number.
+std::optional<long long> spin_count(std::string_view said) {
+  if (is_word(said, "infinite") || is_word(said, "infinity")) return forever;
+  constexpr std::string_view thousands = "kmgt";
+  long long unit = 1;
+  if (!said.empty())
+    if (const auto at = thousands.find(lower(said.back())); at != thousands.npos) {
+      for (std::size_t i = 0; i <= at; ++i) unit *= 1'000;
+      said = text::trimmed(said.substr(0, said.size() - 1));
+    }
+  const auto n = text::number<long long>(said, 0);
+  return n ? std::optional(*n > forever / unit ? forever : *n * unit) : std::nullopt;
+}
+
 Team& own_team() {
   thread_local OwnTeam own;
   static const int noted = pthread_atfork(nullptr, nullptr, [] {
@@ -185,20 +206,16 @@ Team& own_team() {
 
 }  // namespace
 
-// The same rules as in GCC's OpenMP, where the active policy spins for minutes.
+// The same rules as in GCC's OpenMP, where the active policy spins for minutes: a count is that of threads with cores,
+// and those without look no more often than the policy says, as they keep a core from what they wait for.
 TeamSpins team_spins_of(const char* policy, const char* count) {
-  constexpr long long forever = 30'000'000'000;
-  if (count != nullptr) {
-    const std::string_view said = count;
-    if (said == "infinite" || said == "infinity") return {forever, forever, false};
-    if (const auto n = text::number<long long>(said, 0)) return {*n, *n, false};
-  }
-  const auto is = [&](std::string_view upper, std::string_view lower) {
-    return policy != nullptr && (policy == upper || policy == lower);
-  };
-  if (is("PASSIVE", "passive")) return {0, 0, false};
-  if (is("ACTIVE", "active")) return {forever, 1'000, false};
-  return {long_spins, short_spins};
+  const std::string_view said = policy == nullptr ? "" : text::trimmed(policy);
+  TeamSpins spins{long_spins, short_spins};
+  if (is_word(said, "passive")) spins = {0, 0, false};
+  if (is_word(said, "active")) spins = {forever, 1'000, false};
+  if (const auto n = spin_count(count == nullptr ? "" : text::trimmed(count)))
+    spins = {*n, std::min(spins.without, *n), false};
+  return spins;
 }
 
 void set_team_wait(TeamWait wait) { wanted.store(wait, std::memory_order_relaxed); }

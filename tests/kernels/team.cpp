@@ -107,9 +107,19 @@ TEST(Team, WaitsAsTheEnvironmentSays) {
   EXPECT_GT(usual.second, 0);
   EXPECT_EQ(spins("passive", nullptr), std::pair(0LL, 0LL));
   EXPECT_GT(spins("ACTIVE", nullptr).first, usual.first);
-  EXPECT_EQ(spins("PASSIVE", "1000"), std::pair(1000LL, 1000LL));
-  EXPECT_GT(spins(nullptr, "infinite").second, usual.first);
-  EXPECT_EQ(spins(nullptr, "many"), usual);
+  EXPECT_EQ(spins("PASSIVE", "1000"), std::pair(1000LL, 0LL));
+  EXPECT_EQ(spins("ACTIVE", "1000"), std::pair(1000LL, 1000LL));
+  EXPECT_EQ(spins(nullptr, "50"), std::pair(50LL, 50LL));
+  EXPECT_EQ(spins(nullptr, "1000"), std::pair(1000LL, usual.second));
+  EXPECT_EQ(spins(nullptr, "infinite"), std::pair(spins("active", nullptr).first, usual.second));
+  for (const char* count : {"many", "", "-1", "k", "10q", "10kk", "1e3"})
+    EXPECT_EQ(spins(nullptr, count), usual) << count;
+  for (const char* policy : {"Passive", " passive ", "PASSIVE"}) EXPECT_EQ(spins(policy, nullptr).first, 0) << policy;
+  for (const char* count : {"INFINITE", "Infinity", " infinite "})
+    EXPECT_EQ(spins(nullptr, count), spins(nullptr, "infinite")) << count;
+  EXPECT_EQ(spins(nullptr, " 10k ").first, 10'000);
+  EXPECT_EQ(spins(nullptr, "2 M").first, 2'000'000);
+  EXPECT_EQ(spins(nullptr, "99999999t"), spins(nullptr, "infinite"));
   EXPECT_TRUE(team_spins_of(nullptr, nullptr).adapts);
   EXPECT_FALSE(team_spins_of("ACTIVE", nullptr).adapts);
   EXPECT_FALSE(team_spins_of(nullptr, "1000").adapts);
