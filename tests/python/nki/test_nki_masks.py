@@ -238,6 +238,20 @@ def test_means_and_variances(axis):
         np.testing.assert_allclose(got[:3, :5] if np.ndim(axis) == 0 else got, wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("of", ["mean", "var"])
+def test_means_of_nothing(of):
+    """Where an assignment names the result, they keep what was there."""
+    def kernel(nl, nisa, x):
+        i, j = nl.arange(4)[:, None], nl.arange(8)[None, :]
+        out = nl.full((4, 1), -9.0, dtype=nl.float32, buffer=nl.sbuf)
+        out[...] = getattr(nl, of)(nl.load(x)[i, j], axis=1, mask=(i < 3) & (j < 5), keepdims=True)
+        return out
+
+    wanted = np.full((4, 1), -9, np.float32)
+    wanted[:3] = getattr(X[:3, :5], of)(axis=1, keepdims=True)
+    np.testing.assert_allclose(ran(kernel, X), wanted, rtol=1e-5, atol=1e-6)
+
+
 def test_a_mean_of_different_numbers():
     def kernel(nl, nisa, x):
         i, j = nl.arange(4)[:, None], nl.arange(8)[None, :]

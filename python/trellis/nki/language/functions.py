@@ -125,7 +125,9 @@ def _count(x: Any, axis: Any, mask: Any) -> int:
 def mean(x: Any, axis: Any, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any) -> Any:
     """tensor_reduce, tensor_scalar."""
     total = _reduced("add", x, axis, F32, mask, keepdims)
-    return binary("multiply", total, 1.0 / _count(x, axis, mask), dtype or x.dtype)
+    result = binary("multiply", total, 1.0 / _count(x, axis, mask), dtype or x.dtype)
+    result.mask = total.mask  # where nothing was added up there is no mean
+    return result
 
 
 @function("var")
