@@ -1,10 +1,12 @@
 // Which twins run: the best that the CPU has, or what TRELLIS_ISA asks for.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <string>
 
 #include "kernels/dispatch/cpu.h"
+#include "text/file.h"
 
 namespace trellis::kernels {
 namespace {
@@ -19,6 +21,16 @@ TEST(Isa, IsTheBestThereIs) {
 
 TEST(Isa, IsTheOneThatIsWanted) {
   for (std::size_t i = 0; i < isa_count; ++i) EXPECT_EQ(isa_for(all, name(static_cast<Isa>(i))), static_cast<Isa>(i));
+}
+
+TEST(Isa, IsNamedAsTheDocumentSays) {
+  const std::string text = text::read_file(TRELLIS_SOURCE_DIR "/docs/environment.md");
+  const std::size_t row = text.find("| `TRELLIS_ISA` |");
+  ASSERT_NE(row, std::string::npos);
+  std::string names = "used: ";
+  for (std::size_t i = 0; i < isa_count; ++i)
+    names += fmt::format("{}`{}`", i > 0 ? ", " : "", name(static_cast<Isa>(i)));
+  EXPECT_NE(text.substr(row, text.find('\n', row) - row).find(names + " ["), std::string::npos) << names;
 }
 
 TEST(Isa, RefusesWhatTheCpuLacks) {
