@@ -289,6 +289,26 @@ def test_transposes_turn_the_mask(by):
     assert by != "load_transpose2d" or (got[:, 3:] == -9).all()  # the others' results come out of PSUM by a whole copy
 
 
+@pytest.mark.parametrize("by", ["nc_transpose", "dma_transpose"])
+def test_transposes_of_more_dimensions_turn_the_mask(by):
+    """nc_transpose turns the partitions and all other dimensions, dma_transpose the first and the last of four."""
+    shape, result = ((4, 2, 3), (6, 4)) if by == "nc_transpose" else ((4, 2, 3, 5), (5, 2, 3, 4))
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+    def kernel(nl, nisa, x):
+        buffer = nl.psum if by == "nc_transpose" else nl.sbuf
+        out = nl.full(result, -9.0, dtype=nl.float32, buffer=buffer)
+        places = [nl.arange(n).reshape([n if d == at else 1 for d in range(len(shape))]) for at, n in enumerate(shape)]
+        out[...] = getattr(nisa, by)(nl.load(x)[tuple(places)], mask=(places[2] < 2) & (places[0] < 3))
+        return out
+
+    let = np.broadcast_to((np.arange(3) < 2).reshape(1, 1, 3, *[1] * (len(shape) - 3)), shape).copy()
+    let[3:] = False
+    kept = np.where(let, x, -9)
+    wanted = kept.reshape(4, 6).T if by == "nc_transpose" else kept.transpose(3, 1, 2, 0)
+    np.testing.assert_array_equal(ran(kernel, x), wanted)
+
+
 def test_choices_under_a_mask():
     def work(nl, nisa, x, r, i, j, mask):
         r[...] = nl.where(x > 0, x, 0.0, mask=mask)

@@ -9,7 +9,7 @@ from trellis.nki.instructions.masks import let_in
 from trellis.nki.instructions.operators import alu, apply, name_of
 from trellis.nki.tensors.types import F32, convert, through_f32
 
-__all__ = ["check_inside", "copied", "dma_copy", "record_copy"]
+__all__ = ["check_inside", "copied", "dma_copy", "order_of", "record_copy"]
 
 RINGS = (SYNC, S, G)
 REPEATED = {"add": np.add, "max": np.maximum, "min": np.minimum, "multiply": np.multiply,
@@ -115,11 +115,16 @@ def _combine_repeated(dst: Any, values: Any, op: str, mask: Any) -> None:
     dst.memory.written = True
 
 
+def order_of(axes: Any, dimensions: int) -> tuple[int, ...]:
+    """The dimensions of the source, in the order in which dma_transpose's result has them."""
+    return tuple(axes) if axes else {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}[dimensions]
+
+
 @instruction("dma_transpose")
 def dma_transpose(dst: Any, src: Any, axes: Any = None, priority: Any = None, dge_mode: Any = None,
                   oob_mode: Any = None, name: Any = None) -> Any:
     check_inside(src, oob_mode)
-    order = tuple(axes) if axes is not None else {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}[src.ndim]
+    order = order_of(axes, src.ndim)
     if session().compute:
         let = let_in(src.shape)
         dst.write(src.read().transpose(order).reshape(dst.shape),

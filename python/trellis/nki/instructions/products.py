@@ -12,7 +12,7 @@ from trellis.nki.kernels.allocation import fresh
 from trellis.nki.names.constants import finfo
 from trellis.nki.tensors.types import F32, is_integer, trellis_name
 
-__all__ = ["add_into", "nc_matmul", "nc_transpose"]
+__all__ = ["add_into", "nc_matmul", "nc_transpose", "transposed"]
 
 ROWS = COLUMNS = 128
 

@@ -11,7 +11,7 @@ from trellis.nki.instructions.elementwise import memset, tensor_copy
 from trellis.nki.instructions.emit import G, V, emit, refuse, session
 from trellis.nki.instructions.masks import in_shape, made_of
 from trellis.nki.instructions.operators import alu
-from trellis.nki.instructions.products import nc_matmul, nc_transpose
+from trellis.nki.instructions.products import nc_matmul, nc_transpose, transposed
 from trellis.nki.instructions.reductions import axes_of, tensor_partition_reduce, tensor_reduce
 from trellis.nki.kernels.allocation import fresh
 from trellis.nki.language.arithmetic import binary, finish, spread, unary
@@ -19,7 +19,7 @@ from trellis.nki.language.assign import LoopSum
 from trellis.nki.language.indices import mask_of
 from trellis.nki.rules.chips import PARTITIONS
 from trellis.nki.tensors.indexing import under
-from trellis.nki.tensors.tensor import NkiTensor, broadcasts
+from trellis.nki.tensors.tensor import NkiTensor
 from trellis.nki.tensors.types import F32, U8, to_dtype
 
 __all__ = ["function", "LANGUAGE", "load"]
@@ -257,9 +257,8 @@ def load_transpose2d(src: Any, dtype: Any = None, mask: Any = None, **_: Any) ->
 
 def _turned(mask: Any, shape: tuple[int, ...]) -> Any:
     """Of a transpose's result, the mask that its operand has."""
-    if mask is None or not broadcasts(mask, shape):
-        return None
-    return np.broadcast_to(mask, shape).reshape(shape[0], -1).T
+    let = in_shape(mask, shape)
+    return None if let is None else transposed(let)
 
 
 def _transposed_by_products(dst: NkiTensor, src: NkiTensor) -> NkiTensor:

@@ -5,16 +5,17 @@ from typing import Any
 
 import numpy as np
 
+from trellis.nki.instructions.dma import order_of
 from trellis.nki.instructions.emit import IMPLEMENTATIONS
-from trellis.nki.instructions.masks import made_of
+from trellis.nki.instructions.masks import in_shape, made_of
 from trellis.nki.instructions.operators import name_of
+from trellis.nki.instructions.products import transposed
 from trellis.nki.instructions.reductions import axes_of
 from trellis.nki.kernels.allocation import fresh
 from trellis.nki.kernels.session import session
 from trellis.nki.language.arithmetic import finish, promoted
 from trellis.nki.language.indices import mask_of
 from trellis.nki.tensors.indexing import under
-from trellis.nki.tensors.tensor import broadcasts
 from trellis.nki.tensors.types import F32, to_dtype
 
 __all__ = ["returning"]
@@ -69,8 +70,7 @@ def _gather(a: dict[str, Any]) -> Shape:
 
 def _dma_transpose(a: dict[str, Any]) -> Shape:
     src = a["src"]
-    order = a.get("axes") or {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}[src.ndim]
-    return tuple(src.shape[d] for d in order), src.dtype, "sbuf"
+    return tuple(src.shape[d] for d in order_of(a.get("axes"), src.ndim)), src.dtype, "sbuf"
 
 
 UINT32 = np.dtype(np.uint32)
@@ -97,7 +97,11 @@ REDUCED: dict[str, Callable[[dict[str, Any]], tuple[Any, tuple[int, ...]]]] = {
     "tensor_partition_reduce": lambda a: (a["data"], (0,)),
     "tensor_reduce": lambda a: (a["data"], axes_of(a["axis"], a["data"].ndim)),
 }  # fmt: skip
-TURNED = {"dma_transpose": "src", "nc_transpose": "data"}
+# Transposes: the operand, and what they make of a mask in its shape.
+TURNED: dict[str, tuple[str, Callable[[dict[str, Any], Any], Any]]] = {
+    "dma_transpose": ("src", lambda a, let: let.transpose(order_of(a.get("axes"), let.ndim))),
+    "nc_transpose": ("data", lambda a, let: transposed(let)),
+}
 DROPPED = {"memset": ("shape", "dtype"), "iota": ("dtype",)}
 
 
@@ -137,10 +141,10 @@ def returning(name: str) -> Callable[..., Any]:
 
 
 def _mask_of_result(name: str, mask: Any, given: dict[str, Any], shape: tuple[int, ...]) -> Any:
-    if mask is not None and name in TURNED and broadcasts(mask, given[TURNED[name]].shape):
-        operand = given[TURNED[name]]
-        order = given.get("axes") or tuple(range(operand.ndim))[::-1]
-        return np.broadcast_to(mask, operand.shape).transpose(order).reshape(shape)
+    if name in TURNED:
+        key, turned = TURNED[name]
+        let = in_shape(mask, given[key].shape)
+        return mask if let is None else turned(given, let).reshape(shape)
     if mask is None or name not in REDUCED:
         return mask
     operand, axes = REDUCED[name](given)
