@@ -99,3 +99,46 @@ def test_a_loops_reduction_begins_where_the_loop_does():
 def test_a_loops_reduction_that_is_assigned_to_a_name_is_refused():
     with pytest.raises(nki.NkiError, match=r"test_nki_functions.py:\d+: nl.loop_reduce's result is used; expected tile"):
         largest(False)
+
+
+def test_the_mean_of_integers():
+    x = np.array([[1, 2], [3, 3]], np.int32)
+    got = computed_in_beta(lambda nl, x: nl.mean(x, axis=1), x)
+    assert got.dtype == np.float32 and got.tolist() == [[1.5], [3]]
+    assert computed_in_beta(lambda nl, x: nl.mean(x, axis=1, dtype=nl.int32), x).dtype == np.int32
+    assert computed(lambda x: nl.mean(x, axis=1), x).dtype == np.int32  # as nki's own page has it
+
+
+def test_the_number_of_all_programs():
+    seen = set()
+    with nki.as_nki(shadow=True):
+        import neuronxcc.nki as beta
+        import neuronxcc.nki.language as language
+
+        @beta.jit
+        def kernel(x):
+            seen.add((language.num_programs(), language.num_programs(0), language.num_programs(axes=(0, 1))))
+            out = language.ndarray(x.shape, dtype=x.dtype, buffer=language.shared_hbm)
+            for i in range(language.program_id(1), 3, language.num_programs()):
+                language.store(out[i:i + 1], language.load(x[i:i + 1]))
+            return out
+
+        kernel[1, 2](X)
+        kernel[2, 3](X)
+    assert seen == {(2, 1, (1, 2)), (6, 2, (2, 3))}
+
+
+@pytest.mark.parametrize("name", ["dropout", "gather_flattened"])
+def test_what_a_mask_leaves_out_stays(name):
+    def under_mask(nl, x):
+        tile = nl.full((3, 3), -9.0, dtype=x.dtype, buffer=nl.sbuf)
+        i, j = nl.arange(3)[:, None], nl.arange(3)[None, :]
+        if name == "dropout":
+            tile[i, j] = nl.dropout(x, 0.0, mask=i < 2)
+        else:
+            tile[i, j] = nl.gather_flattened(x, nl.zeros((3, 3), dtype=nl.uint32), mask=i < 2)
+        return tile
+
+    wanted = X.copy() if name == "dropout" else np.repeat(X[:, :1], 3, axis=1)
+    wanted[2] = -9
+    np.testing.assert_array_equal(computed_in_beta(under_mask, X), wanted)

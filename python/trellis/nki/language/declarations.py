@@ -1,5 +1,6 @@
 """nl's declarations, constants, random numbers and prints."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from trellis.nki.kernels.allocation import declare, fresh, region_of
 from trellis.nki.language.arithmetic import finish
 from trellis.nki.language.assign import assign
 from trellis.nki.language.functions import function, load
+from trellis.nki.language.indices import mask_of
 from trellis.nki.tensors.tensor import NkiTensor
 from trellis.nki.tensors.types import to_dtype
 
@@ -99,16 +101,27 @@ def random_seed(seed: Any, mask: Any = None, **_: Any) -> None:
     session().random = np.random.default_rng(abs(value))
 
 
+def _masked(dst: NkiTensor, mask: Any, work: Callable[..., Any], *operands: Any) -> NkiTensor:
+    """The result of an instruction under a mask."""
+    s = session()
+    s.mask = let = mask_of(mask)
+    try:
+        made = work(dst, *operands)
+    finally:
+        s.mask = None
+    return finish(dst, made, let)
+
+
 @function("dropout")
 def dropout(x: Any, rate: Any, dtype: Any = None, mask: Any = None, **_: Any) -> Any:
     dst = fresh(x.shape, to_dtype(dtype) if dtype else x.dtype)
-    return finish(dst, drop(dst, x, rate))
+    return _masked(dst, mask, drop, x, rate)
 
 
 @function("gather_flattened")
 def gather_flattened(data: Any, indices: Any, axis: int = 0, dtype: Any = None, mask: Any = None, **_: Any) -> Any:
     dst = fresh(indices.shape, to_dtype(dtype) if dtype else data.dtype)
-    return finish(dst, nc_n_gather(dst, data, indices))
+    return _masked(dst, mask, nc_n_gather, data, indices)
 
 
 @function("device_print")

@@ -20,7 +20,7 @@ from trellis.nki.language.indices import mask_of
 from trellis.nki.rules.chips import PARTITIONS
 from trellis.nki.tensors.indexing import under
 from trellis.nki.tensors.tensor import NkiTensor
-from trellis.nki.tensors.types import F32, U8, to_dtype
+from trellis.nki.tensors.types import F32, U8, is_integer, to_dtype
 
 __all__ = ["function", "LANGUAGE", "load"]
 
@@ -123,9 +123,10 @@ def _count(x: Any, axis: Any, mask: Any) -> int:
 
 @function("mean")
 def mean(x: Any, axis: Any, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any) -> Any:
-    """tensor_reduce, tensor_scalar."""
+    """tensor_reduce, tensor_scalar. In neuronxcc's dialect the mean of integers is f32."""
     total = _reduced("add", x, axis, F32, mask, keepdims)
-    result = binary("multiply", total, 1.0 / _count(x, axis, mask), dtype or x.dtype)
+    kind = F32 if session().beta and is_integer(x.dtype) else x.dtype
+    result = binary("multiply", total, 1.0 / _count(x, axis, mask), dtype or kind)
     result.mask = total.mask  # where nothing was added up there is no mean
     return result
 

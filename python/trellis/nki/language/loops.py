@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any
 
 from trellis.nki.instructions.emit import emit
@@ -118,7 +119,7 @@ def program_id(axis: int = 0) -> int:
 def num_programs(axes: Any = 0) -> Any:
     grid = session().grid
     if axes is None:
-        return grid[0] if len(grid) == 1 else grid
+        return prod(grid)
     return tuple(int(grid[a]) for a in axes) if isinstance(axes, (tuple, list)) else int(grid[axes])
 
 
