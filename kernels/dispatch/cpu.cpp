@@ -39,7 +39,7 @@ CacheSizes asked_of_hwloc() {
   return {here.l1_bytes, here.l2_bytes, here.l3_bytes};
 }
 
-// The only environment variable that kernels read: twins are chosen before a program can pass an option.
+// An environment variable, because twins are chosen before a program can pass an option.
 std::string_view wanted() {
   const char* value =
       std::getenv("TRELLIS_ISA");  // NOLINT(concurrency-mt-unsafe): nothing here changes the environment

@@ -96,6 +96,8 @@ TEST(Conversions, OverflowAsDocumented) {
   }
   EXPECT_EQ(240, decode(f8e4m3_format, f8e4m3_format.largest()));
   EXPECT_EQ(448, decode(f8e4m3fn_format, f8e4m3fn_format.largest()));
+  EXPECT_EQ(f8e4m3fn_format.largest(), encode(f8e4m3fn_format, 464, Rounding::nearest));  // half a step beyond
+  EXPECT_EQ(f8e4m3fn_format.nan(), encode(f8e4m3fn_format, 464.1, Rounding::nearest));
   EXPECT_EQ(15.5, decode(f8e3m4_format, f8e3m4_format.largest()));
   EXPECT_EQ(57344, decode(f8e5m2_format, f8e5m2_format.largest()));
 }
