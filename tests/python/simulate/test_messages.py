@@ -64,6 +64,15 @@ def test_a_workload_is_refused_where_ranks_differ_in_what_they_communicate():
     assert "all_reduce c0 4096B on g1" in as_workload(price(told, "trn2.48xlarge"))
 
 
+def test_a_refused_workload_names_ranks_that_differ_in_what_they_communicate():
+    """Rank 1, whose host waits, communicates what rank 0 does."""
+    reduces, gathers = [collective(0, family=1)], [collective(0, "all_gather", family=1)]
+    told = job(reduces, [("host", -1, 0), *reduces], gathers, gathers)
+    told.families.append(Family("halves", ((0, 1), (2, 3))))
+    with pytest.raises(ValueError, match="ranks like 0 and 2 differ"):
+        as_workload(price(told, "trn2.48xlarge"))
+
+
 def test_messages_that_are_under_way_at_once_have_rows_of_their_own():
     """Viewers of traces drop what overlaps a part of another event of its row, and draw what lies within as its child."""
     work = ("op", 0, 0, 0, "forward")

@@ -41,10 +41,11 @@ def workload(out: Priced) -> str:
     if any(e[0] in ("send", "receive") for one in out.job.classes for e in one.record.events):
         raise ValueError("--workload: stages of a pipeline differ, and a workload's text has one program for all "
                          "ranks; --chakra writes one for each")  # fmt: skip
-    if len({_communicated(out, one.record) for one in out.job.classes}) > 1:
-        ranks = " and ".join(str(one.recorded[0]) for one in out.job.classes[:2])
-        raise ValueError(f"--workload: ranks like {ranks} differ in what they communicate, and a workload's text has one "
-                         "program for all ranks; --chakra writes one for each")  # fmt: skip
+    first = out.job.classes[0]
+    for one in out.job.classes:
+        if _communicated(out, one.record) != _communicated(out, first.record):
+            raise ValueError(f"--workload: ranks like {first.recorded[0]} and {one.recorded[0]} differ in what they "
+                             "communicate, and a workload's text has one program for all ranks; --chakra writes one for each")
     told = tasks(out.job, out.record)
     head = [f"# {' '.join(out.job.command)}: the step of ranks like rank {out.job.classes[out.slowest].recorded[0]}",
             f"ranks {out.job.world}"]  # fmt: skip
