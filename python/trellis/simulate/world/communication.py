@@ -1,7 +1,7 @@
 """What ranks communicate: c10d's operations and the functional ones, recorded instead of done.
 
 Tensors of the device have no data. Data of the host is real: what a root sends, or a peer, comes from the process of
-that rank if one runs; in sums and gathers, every rank is taken to have what this one has.
+that rank if one runs, of floats where they are few; in sums and gathers, every rank is taken to have what this one has.
 """
 
 import weakref
@@ -140,10 +140,13 @@ class Communication:
         return self._counts[key]
 
     def _is_data(self, tensor: torch.Tensor) -> bool:
-        return not isinstance(tensor, FakeTensor) and not tensor.dtype.is_floating_point and tensor.device.type == "cpu"
+        """Of the host, whole numbers or small."""
+        if isinstance(tensor, FakeTensor) or tensor.device.type != "cpu":
+            return False
+        return not tensor.dtype.is_floating_point or self.recorder.values.travels(tensor)
 
     def _travels(self, tensor: torch.Tensor) -> bool:
-        """Its value goes to other ranks for real: whole numbers of the host, and what is small on the device."""
+        """Its value goes to other ranks for real: data of the host, and what is small on the device."""
         return self._is_data(tensor) or (isinstance(tensor, FakeTensor) and self.recorder.values.travels(tensor))
 
     def _exchange(self, key: tuple[Any, ...], source: int, tensor: torch.Tensor) -> None:
@@ -184,10 +187,10 @@ class Communication:
 
     def _do_broadcast(self, given: Any, group: str) -> Any:
         tensors, root = given["tensors"], given["root_rank"]
-        self._of_root(tensors, group, root)
+        self.of_root(tensors, group, root)
         return self.collective("broadcast", group, tensors, _sum(tensors), root=root), tensors
 
-    def _of_root(self, tensors: list[torch.Tensor], group: str, root: int) -> None:
+    def of_root(self, tensors: list[torch.Tensor], group: str, root: int) -> None:
         members = self.groups.of(group)[1]
         for tensor in tensors:
             if self._travels(tensor) and len(members) > 1:
@@ -198,9 +201,7 @@ class Communication:
     def _do_reduce(self, given: Any, group: str) -> Any:
         tensors = given["tensors"]
         if given["root_rank"] == self.contents.place(group):
-            for tensor in tensors:
-                if isinstance(tensor, FakeTensor):
-                    self.contents.add_up([tensor], group, _reduction(given["reduce_op"]))
+            self.contents.add_up(tensors, group, _reduction(given["reduce_op"]))
         return self.collective("reduce", group, tensors, _sum(tensors), _reduction(given["reduce_op"]),
                                given["root_rank"]), None  # fmt: skip
 
@@ -219,9 +220,7 @@ class Communication:
     def _gathered(self, out: torch.Tensor, mine: torch.Tensor) -> None:
         if isinstance(out, FakeTensor):
             self.recorder.memory.see(out, self.recorder.now(), "gathered")
-            self.contents.gathered(out, mine)
-        else:
-            out.view(-1).copy_(mine.reshape(-1).repeat(out.numel() // max(mine.numel(), 1)))
+        self.contents.gathered(out, mine)
 
     def _do_allgather_into_tensor_coalesced(self, given: Any, group: str) -> Any:
         for out, mine in zip(given["outputs"], given["inputs"], strict=True):
@@ -229,8 +228,9 @@ class Communication:
         return self.collective("all_gather", group, given["inputs"], _sum(given["outputs"])), None
 
     def _do_allgather_coalesced(self, given: Any, group: str) -> Any:
-        for out in tree_leaves(given["output_lists"]):
-            self.contents.put(out, None)
+        for of_rank in given["output_lists"]:
+            for out, mine in zip(of_rank, given["input_list"], strict=True):
+                self.contents.put(out, self.contents.value(mine))
         return self.collective("all_gather", group, given["input_list"],
                                sum(_sum(o) for o in given["output_lists"])), None  # fmt: skip
 
@@ -238,21 +238,13 @@ class Communication:
         outputs, inputs = given["output_tensors"], given["input_tensors"]
         reduction = _reduction(given["reduce_op"])
         for out, per_rank in zip(outputs, inputs, strict=True):
-            mine = per_rank[self.contents.place(group)]
-            self._scattered(out, mine, group)
-            self.contents.put(out, self.contents.reduced(self.recorder.values.of(mine), group, reduction))
+            mine = self.contents.value(per_rank[self.contents.place(group)])
+            self.contents.put(out, self.contents.reduced(mine, group, reduction))
         return self.collective("reduce_scatter", group, outputs, sum(_sum(i) for i in inputs),
                                reduction), outputs  # fmt: skip
 
-    def _scattered(self, out: torch.Tensor, mine: torch.Tensor, group: str) -> None:
-        if not isinstance(out, FakeTensor):
-            out.copy_(mine.reshape(out.shape))
-
     def _do_reduce_scatter_base(self, given: Any, group: str) -> Any:
         out, given_in = given["output_tensor"], given["input_tensor"]
-        if not isinstance(out, FakeTensor):
-            size = len(self.groups.of(group)[1])
-            self._scattered(out, given_in.reshape(size, -1)[self.contents.place(group)], group)
         self.contents.scattered(out, given_in, group, _reduction(given["reduce_op"]))
         family = self.groups.of(group)[0]
         if family in self.sharding and isinstance(out, FakeTensor):
@@ -289,11 +281,7 @@ class Communication:
 
     def _do_alltoall(self, given: Any, group: str) -> Any:
         outputs, inputs = given["output_tensors"], given["input_tensors"]
-        for out, mine in zip(outputs, inputs, strict=True):
-            if isinstance(out, FakeTensor):
-                self.contents.put(out, self.recorder.values.of(inputs[self.contents.place(group)]))
-            elif out.shape == mine.shape:
-                out.copy_(mine)
+        self.contents.each(outputs, inputs[self.contents.place(group)])
         return self.collective("all_to_all", group, outputs, max(_sum(outputs), _sum(inputs))), outputs
 
     def _do_gather(self, given: Any, group: str) -> Any:
@@ -318,7 +306,7 @@ class Communication:
                 self._exchange(("scatter", members, self.groups.rank, count), members[root], outputs[0])
         else:
             mine = [lists[self.contents.place(group)] for lists in given["input_tensors"]]  # none but the root's
-            self.contents.put(outputs[0], self.recorder.values.of(mine[0]) if mine else None)
+            self.contents.put(outputs[0], self.contents.value(mine[0]) if mine else None)
         size = _sum(outputs) * len(members)
         return self.collective("scatter", group, outputs, size, root=root), outputs
 

@@ -57,10 +57,9 @@ def _one(owner: "Communication", name: str, given: Any, tensor: torch.Tensor, gr
     reduction = {"avg": "average"}.get(str(given.get("reduce_op", "")).lower(), str(given.get("reduce_op", "")).lower())
     base = name.removesuffix("_out").removesuffix("_coalesced")
     if base in ("all_reduce", "all_reduce_", "all_reduce_coalesced_"):
-        out = tensor if base.endswith("_") else tensor.clone() if not isinstance(tensor, FakeTensor) else \
-            _result(owner, tensor, list(tensor.shape))  # fmt: skip
-        if (value := owner.recorder.values.of(tensor)) is not None and isinstance(out, FakeTensor):
-            owner.recorder.values.know(out, value.clone())
+        out = tensor if base.endswith("_") else _result(owner, tensor, list(tensor.shape))
+        if out is not tensor:
+            owner.contents.put(out, owner.contents.value(tensor))
         owner.contents.add_up([out], group, reduction)
         return owner.pending(out, owner.collective("all_reduce", group, [tensor], _size(tensor), reduction))
     if base == "all_gather_into_tensor":
@@ -82,8 +81,9 @@ def _one(owner: "Communication", name: str, given: Any, tensor: torch.Tensor, gr
         return owner.pending(out, owner.exchange(out, tensor, splits, given.get("input_split_sizes"), group))
     if base in ("broadcast", "broadcast_"):
         out = tensor if base.endswith("_") else _result(owner, tensor, list(tensor.shape))
-        if owner.groups.of(group)[1][given["src"]] != owner.groups.rank:
-            owner.recorder.values.forget(out)
+        if out is not tensor:
+            owner.contents.put(out, owner.contents.value(tensor))
+        owner.of_root([out], group, given["src"])
         return owner.pending(out, owner.collective("broadcast", group, [tensor], _size(tensor), root=given["src"]))
     if base == "shard_dim_alltoall":
         shape = list(tensor.shape)
