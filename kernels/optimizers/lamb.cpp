@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 #include "kernels/optimizers/update.h"
@@ -233,6 +234,8 @@ double trust_ratio(const LambSums& sums) {
   if (sums.parameters < 0 || sums.direction < 0)
     throw std::invalid_argument(
         fmt::format("lamb: sums of squares {} and {}; expected none below 0", sums.parameters, sums.direction));
+  if (!std::isfinite(sums.parameters) || !std::isfinite(sums.direction))
+    return std::numeric_limits<double>::quiet_NaN();
   return sums.parameters == 0 || sums.direction == 0 ? 1 : std::sqrt(sums.parameters) / std::sqrt(sums.direction);
 }
 

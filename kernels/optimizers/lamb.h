@@ -31,8 +31,9 @@ struct LambSums {
 // u = m / b1 / (sqrt(v) / sqrt(b2) + epsilon) + wd p, in the order that dot.h defines. Moments are f32.
 LambSums lamb_moments(const Weights&, const Gradient&, const Moments&, std::size_t n, const LambOptions&);
 
-// |p| / |u|, or 1 where one of them is 0. A NaN or an infinity anywhere in the tensor shows in the sums and makes this
-// NaN, and with it the whole tensor: look at the sums before the second pass.
+// |p| / |u|, or 1 where one of them is 0. NaN where a sum is no finite number, and with it the whole tensor: look at
+// the sums before the second pass. They show a NaN anywhere in the tensor, and an infinity anywhere but in second
+// moments.
 double trust_ratio(const LambSums&);
 
 // Second pass: p = p - lr trust u; u is computed again from the moments, which is cheaper than to store it.

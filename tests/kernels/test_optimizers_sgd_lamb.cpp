@@ -165,7 +165,11 @@ TEST(Lamb, TrustIsOneWithoutALength) {
   EXPECT_EQ(trust_ratio({.parameters = 0, .direction = 4}), 1);
   EXPECT_EQ(trust_ratio({.parameters = 4, .direction = 0}), 1);
   EXPECT_EQ(trust_ratio({.parameters = 9, .direction = 4}), 1.5);
-  EXPECT_TRUE(std::isnan(trust_ratio({.parameters = NAN, .direction = 4})));
+  for (const double bad : {double{NAN}, double{INFINITY}})
+    for (const double other : {0.0, 4.0, bad}) {
+      EXPECT_TRUE(std::isnan(trust_ratio({.parameters = bad, .direction = other}))) << bad << " " << other;
+      EXPECT_TRUE(std::isnan(trust_ratio({.parameters = other, .direction = bad}))) << bad << " " << other;
+    }
   EXPECT_THROW(trust_ratio({.parameters = -1, .direction = 4}), std::invalid_argument);
 }
 
