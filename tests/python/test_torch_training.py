@@ -1,6 +1,5 @@
-"""Training over the backend: the optimizer, hooks, memory."""
+"""Training over the backend: hooks, memory."""
 
-import copy
 import os
 import pathlib
 import subprocess
@@ -16,8 +15,7 @@ import torch.distributed as dist  # noqa: E402
 
 import ranks  # noqa: E402
 import trellis.torch  # noqa: E402
-from trellis import _native  # noqa: E402
-from trellis.torch import AdamW, Bf16Wire, allocator, bf16_stochastic_hook, number_parameters  # noqa: E402
+from trellis.torch import Bf16Wire, allocator, bf16_stochastic_hook  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -103,177 +101,6 @@ print(int(core.program("matmul", M=128, K=128, N=512, type="f32").run(ones).valu
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert ran.stdout == f"{128 * 128 * 512}\n", ran.stderr
-
-
-def optimized(rank, size, kind):
-    torch.manual_seed(3)
-    model = torch.nn.Sequential(torch.nn.Linear(24, 40), torch.nn.Tanh(), torch.nn.Linear(40, 8)).to(torch.bfloat16)
-    if kind == "fsdp":
-        from torch.distributed.fsdp import fully_shard
-
-        fully_shard(model, mesh=dist.init_device_mesh("cpu", (size,)))
-    if kind == "ddp":
-        model = torch.nn.parallel.DistributedDataParallel(model)
-    settings = {"lr": 1e-2, "stochastic_rounding": True, "seed": 5}
-    if kind == "zero":
-        from torch.distributed.optim import ZeroRedundancyOptimizer
-
-        model = torch.nn.parallel.DistributedDataParallel(model)
-        optimizer = ZeroRedundancyOptimizer(number_parameters(model.parameters()), AdamW, **settings)
-    else:
-        optimizer = AdamW(model.parameters(), **settings)
-    for step in range(4):
-        x = torch.linspace(-1, 1, 6 * 24).reshape(6, 24).to(torch.bfloat16) * (step + 1)
-        model(x).square().mean().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    return [p.full_tensor() if kind == "fsdp" else p.detach().clone() for p in model.parameters()]
-
-
-def as_numbers(tensors):
-    return [t.view(torch.int16).tolist() for t in tensors]
-
-
-def collect(rank, size, kind):
-    return as_numbers(optimized(rank, size, kind))
-
-
-def test_how_it_is_sharded_changes_no_bit():
-    alone = ranks.run(collect, 1, "plain")[0]
-    for kind in ("ddp", "fsdp", "zero"):
-        for result in ranks.run(collect, 2, kind):
-            assert result == alone, kind
-
-
-def by_the_kernel(parameter, number, first, second, step):
-    """One step of a bf16 parameter by the library's call."""
-    gradient, call = parameter.grad, _native.AdamWCall()
-    call.keep, call.gradient_type, call.moment_type = "bf16_stochastic", "bf16", "f32"
-    call.weights, call.gradient = parameter.data_ptr(), gradient.data_ptr()
-    call.first, call.second, call.count = first.data_ptr(), second.data_ptr(), parameter.numel()
-    call.learning_rate, call.beta1, call.beta2, call.epsilon, call.weight_decay = 0.01, 0.9, 0.99, 1e-6, 0.1
-    call.step, call.seed, call.tensor, call.offset, call.threads = step, 7, number, 0, 1
-    call.run()
-
-
-def test_a_step_is_the_kernels():
-    torch.manual_seed(4)
-    ours = [torch.nn.Parameter(torch.randn(shape, dtype=torch.bfloat16)) for shape in ((30, 11), (70,))]
-    theirs = [p.detach().clone() for p in ours]
-    moments = [(torch.zeros(p.shape), torch.zeros(p.shape)) for p in ours]
-    optimizer = AdamW(ours, 0.01, (0.9, 0.99), 1e-6, 0.1, stochastic_rounding=True, seed=7)
-    for step in (1, 2):
-        for number, (p, q) in enumerate(zip(ours, theirs, strict=True)):
-            p.grad = torch.randn_like(p)
-            q.grad = p.grad.clone()
-            by_the_kernel(q, number, *moments[number], step)
-        optimizer.step()
-        assert as_numbers(p.detach() for p in ours) == as_numbers(theirs)
-    assert all(torch.equal(optimizer.state[p]["exp_avg"], m[0]) for p, m in zip(ours, moments, strict=True))
-
-
-def saved_model(seed, fsdp):
-    torch.manual_seed(seed)
-    model = torch.nn.Sequential(torch.nn.Linear(24, 41), torch.nn.Tanh(), torch.nn.Linear(41, 8)).to(torch.bfloat16)
-    if fsdp:
-        from torch.distributed.fsdp import fully_shard
-
-        fully_shard(model, mesh=dist.init_device_mesh("cpu", (dist.get_world_size(),)))
-    return model, AdamW(model.parameters(), lr=1e-2, stochastic_rounding=True, seed=5)
-
-
-def steps_on(model, optimizer, steps):
-    for step in steps:
-        model(torch.full((3, 24), 0.1 * (step + 1), dtype=torch.bfloat16)).square().mean().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-
-def is_continued(model, optimizer, other, loaded):
-    assert {s["exp_avg"].dtype for s in loaded.state.values()} == {torch.float32}
-    for part in ((model, optimizer), (other, loaded)):
-        steps_on(*part, range(3, 9))
-    for p, q in zip(model.parameters(), other.parameters(), strict=True):
-        assert torch.equal(getattr(p, "_local_tensor", p), getattr(q, "_local_tensor", q))
-
-
-def test_a_loaded_optimizer_continues_to_the_bit(tmp_path):
-    model, optimizer = saved_model(1, False)
-    steps_on(model, optimizer, range(3))
-    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / "saved")
-    other, loaded = saved_model(2, False)
-    state = torch.load(tmp_path / "saved")
-    other.load_state_dict(state["model"])
-    loaded.load_state_dict(state["optimizer"])
-    is_continued(model, optimizer, other, loaded)
-
-
-def test_loading_follows_the_hooks_of_the_optimizer():
-    w = torch.nn.Parameter(torch.ones(4, dtype=torch.bfloat16))
-    w.grad = torch.ones_like(w)
-    optimizer = AdamW([w], moments=torch.float32)
-    optimizer.step()
-    saved = copy.deepcopy(optimizer.state_dict())
-
-    def doubled(_, state):
-        return {**state, "state": {key: {**s, "exp_avg": s["exp_avg"] * 2} for key, s in state["state"].items()}}
-
-    optimizer.register_load_state_dict_pre_hook(doubled)
-    optimizer.load_state_dict(saved)
-    assert torch.equal(optimizer.state[w]["exp_avg"], saved["state"][0]["exp_avg"] * 2)
-
-
-def checkpointed(rank, size, folder):
-    import torch.distributed.checkpoint as dcp
-    from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
-
-    model, optimizer = saved_model(1, True)
-    steps_on(model, optimizer, range(3))
-    dcp.save(dict(zip("mo", get_state_dict(model, optimizer), strict=True)), checkpoint_id=folder)
-    other, loaded = saved_model(2, True)
-    dcp.load(state := dict(zip("mo", get_state_dict(other, loaded), strict=True)), checkpoint_id=folder)
-    set_state_dict(other, loaded, model_state_dict=state["m"], optim_state_dict=state["o"])
-    is_continued(model, optimizer, other, loaded)
-
-
-def test_a_checkpoint_of_shards_continues_to_the_bit(tmp_path):
-    ranks.run(checkpointed, 2, str(tmp_path))
-
-
-def test_adamw_is_torchs_within_rounding():
-    torch.manual_seed(1)
-    ours = [torch.nn.Parameter(torch.randn(50, 7)), torch.nn.Parameter(torch.randn(33))]
-    theirs = [torch.nn.Parameter(p.detach().clone()) for p in ours]
-    a, b = AdamW(ours, lr=0.01, weight_decay=0.1), torch.optim.AdamW(theirs, lr=0.01, weight_decay=0.1)
-    for _ in range(5):
-        for p, q in zip(ours, theirs, strict=True):
-            q.grad = (p.detach() * 0.3 + 1).sin()
-            p.grad = q.grad.clone()
-        a.step()
-        b.step()
-    for p, q in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(p, q, rtol=2e-6, atol=2e-7)
-
-
-def test_stochastic_rounding_keeps_small_updates():
-    def drift(**more):
-        w = torch.nn.Parameter(torch.ones(20_000, dtype=torch.bfloat16))
-        optimizer = AdamW([w], lr=1e-4, weight_decay=0, **more)
-        for _ in range(20):
-            w.grad = torch.ones_like(w)
-            optimizer.step()
-        return 1 - w.double().mean().item()
-
-    assert drift() == 0  # every update is less than half of bf16's step, and is lost
-    assert abs(drift(stochastic_rounding=True) - 20e-4) < 2e-4
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"), [({"moments": torch.float16}, "float16"), ({"lr": -1}, "-1"), ({"betas": (1.0, 0.9)}, "1.0")]
-)
-def test_mistakes_are_named(settings, says):
-    with pytest.raises(ValueError, match=says):
-        AdamW([torch.nn.Parameter(torch.ones(1))], **settings)
 
 
 def wired(rank, size):

@@ -7,8 +7,9 @@ import python_environment as environment
 
 class Training(unittest.TestCase):
     def test_training(self):
-        environment.run("pytest", "-q", "-x", "tests/python/test_torch_training.py",
-                        "tests/python/test_torch_recorded.py", needs=("pytest", "torch", "numpy"))  # fmt: skip
+        files = ("test_torch_training.py", "test_torch_recorded.py", "distributed/test_optimizer.py")
+        environment.run("pytest", "-q", "-x", *(f"tests/python/{file}" for file in files),
+                        needs=("pytest", "torch", "numpy"))  # fmt: skip
 
     def test_accelerate(self):
         environment.run("pytest", "-q", "-x", "tests/python/test_torch_accelerate.py",
