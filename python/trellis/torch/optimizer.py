@@ -28,6 +28,19 @@ def _local(tensor: torch.Tensor) -> torch.Tensor:
     return cast(torch.Tensor, getattr(tensor, "_local_tensor", tensor))
 
 
+def _gradient(parameter: torch.Tensor, number: int) -> torch.Tensor:
+    """This rank's part of the gradient, placed as the parameter is: sums are made, and wholes are divided."""
+    gradient = cast(torch.Tensor, parameter.grad)
+    placements = getattr(parameter, "placements", None)
+    if placements is not None:
+        given = getattr(gradient, "placements", None)
+        if given is None:
+            raise ValueError(f"parameter {number} is a DTensor and its gradient is not: expected a DTensor")
+        if given != placements:
+            gradient = gradient.redistribute(parameter.device_mesh, placements)  # type: ignore[attr-defined]
+    return _local(gradient).contiguous()
+
+
 def _first_element(parameter: torch.Tensor) -> int:
     """Where a shard begins in the whole tensor: its random bits are those of the whole."""
     placements = getattr(parameter, "placements", None)
@@ -37,7 +50,9 @@ def _first_element(parameter: torch.Tensor) -> int:
 
     sharded = [p.dim for p in placements if p.is_shard()]
     if any(dim != 0 for dim in sharded):
-        raise ValueError(f"AdamW takes parameters that are sharded by their first dimension, not {placements}")
+        raise ValueError(
+            f"stochastic_rounding takes parameters that are sharded by their first dimension, not {placements}"
+        )
     _, offset = compute_local_shape_and_global_offset(parameter.shape, parameter.device_mesh, placements)  # type: ignore[attr-defined]
     row = parameter.numel() // parameter.shape[0] if parameter.dim() and parameter.shape[0] else 1
     return int(offset[0]) * row if offset else 0
@@ -68,8 +83,9 @@ class AdamW(Optimizer):
 
     With `stochastic_rounding`, bf16 parameters are rounded so that they are exact on average and need no f32 copy.
     The random bits depend on the seed, the step, the parameter's number and the element's place in the whole tensor; so
-    sharding changes nothing. The number is the parameter's place in the list; where the list is a part of the model's,
-    `number_parameters` gives it. `moments` is the type in which the moments are kept, and loaded.
+    sharding changes nothing, and is by the first dimension there. The number is the parameter's place in the list; where
+    the list is a part of the model's, `number_parameters` gives it. `moments` is the type in which the moments are kept,
+    and loaded.
     """
 
     def __init__(
@@ -127,7 +143,7 @@ class AdamW(Optimizer):
                         self.state[parameter][name] = moment.to(parameter.device, group["moments"])
 
     def _update(self, group: dict[str, Any], parameter: torch.Tensor, number: int) -> None:
-        weights, gradient = _local(parameter), _local(cast(torch.Tensor, parameter.grad))
+        weights, gradient = _local(parameter), _gradient(parameter, number)
         if weights.dtype not in _TYPES or gradient.dtype not in _TYPES:
             raise ValueError(
                 f"parameter {number} is {weights.dtype}, its gradient {gradient.dtype}: expected float32 or bfloat16"
@@ -140,7 +156,6 @@ class AdamW(Optimizer):
             for name in _MOMENTS:
                 state[name] = torch.zeros_like(parameter, dtype=group["moments"])
         state["step"] = int(state["step"]) + 1
-        gradient = gradient.contiguous()
         first, second = _local(state["exp_avg"]), _local(state["exp_avg_sq"])
         call = _native.AdamWCall()
         call.keep = "f32" if weights.dtype == torch.float32 else (
@@ -153,6 +168,7 @@ class AdamW(Optimizer):
         call.learning_rate, call.epsilon, call.weight_decay = float(group["lr"]), group["eps"], group["weight_decay"]
         call.beta1, call.beta2 = group["betas"]
         call.step, call.seed, call.tensor = state["step"], group["seed"], number
-        call.offset = _first_element(parameter)
+        if call.keep == "bf16_stochastic":
+            call.offset = _first_element(parameter)
         call.threads = torch.get_num_threads()
         call.run()

@@ -176,6 +176,59 @@ def test_stochastic_rounding_keeps_small_updates():
     assert abs(drift(stochastic_rounding=True) - 20e-4) < 2e-4
 
 
+def placed(optimizer, rank, size):
+    """Parameters whose gradients are still to be summed, and some that are sharded by columns, after three steps."""
+    from torch.distributed.tensor import Replicate, Shard
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module,
+    )  # fmt: skip
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.LayerNorm(8), torch.nn.Linear(8, 4), torch.nn.Linear(4, 6))
+    plan = {"0": SequenceParallel(), "1": ColwiseParallel(input_layouts=Shard(1)),
+            "2": RowwiseParallel(output_layouts=Replicate())}  # fmt: skip
+    parallelize_module(model, dist.init_device_mesh("cpu", (size,)), plan)
+    steps = optimizer(model.parameters(), lr=0.1, weight_decay=0.01)
+    x = torch.linspace(-1, 1, 2 * 4 * 8).sin().reshape(2, 4, 8)
+    for _ in range(3):
+        (model(x.chunk(size, 1)[rank]) * torch.arange(6.0)).square().mean().backward()
+        steps.step()
+        steps.zero_grad()
+    weights = list(model.parameters())
+    return [(w.to_local().tolist(), w.full_tensor().tolist(), w.placements[0].is_replicate()) for w in weights]
+
+
+def placed_by_both(rank, size):
+    return placed(AdamW, rank, size), placed(torch.optim.AdamW, rank, size)
+
+
+def test_gradients_are_placed_as_their_parameters():
+    first, second = ranks.run(placed_by_both, 2)
+    for (mine, whole, replicated), (other, _, _), (_, torchs, _) in zip(first[0], second[0], first[1], strict=True):
+        assert not replicated or mine == other
+        torch.testing.assert_close(torch.tensor(whole), torch.tensor(torchs), rtol=1e-5, atol=1e-6)
+
+
+def misplaced(rank, size):
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    mesh, rows = dist.init_device_mesh("cpu", (size,)), torch.arange(12.0).reshape(4, 3)
+    w = torch.nn.Parameter(distribute_tensor(torch.ones(4, 3), mesh, [Shard(0)]))
+    w.grad = distribute_tensor(rows, mesh, [Replicate()])
+    optimizer = AdamW([w])
+    optimizer.step()
+    torch.testing.assert_close(optimizer.state[w]["exp_avg"].full_tensor(), rows * 0.1)
+    column = torch.nn.Parameter(distribute_tensor(torch.ones(4, 4).bfloat16(), mesh, [Shard(1)]))
+    column.grad = torch.ones_like(column)
+    AdamW([column]).step()
+    with pytest.raises(ValueError, match="sharded by their first dimension"):
+        AdamW([column], stochastic_rounding=True).step()
+
+
+def test_a_whole_gradient_of_a_shard_is_divided():
+    ranks.run(misplaced, 2)
+
+
 @pytest.mark.parametrize(
     ("settings", "says"), [({"moments": torch.float16}, "float16"), ({"lr": -1}, "-1"), ({"betas": (1.0, 0.9)}, "1.0")]
 )
