@@ -155,8 +155,19 @@ class AdamW(Optimizer):
             state["step"] = 0
             for name in _MOMENTS:
                 state[name] = torch.zeros_like(parameter, dtype=group["moments"])
+        first, second = (_local(state[name]) for name in _MOMENTS)
+        for name, part in (("gradient", gradient), *zip(_MOMENTS, (first, second), strict=True)):
+            if part.numel() != weights.numel() or not part.is_contiguous():
+                raise ValueError(
+                    f"parameter {number}: its {name} is {tuple(part.shape)}, its weights {tuple(weights.shape)}: "
+                    "expected as many elements, in one piece"
+                )
+        if first.dtype != second.dtype or first.dtype not in _TYPES:
+            raise ValueError(
+                f"parameter {number}: its moments are {first.dtype} and {second.dtype}: "
+                "expected one type, float32 or bfloat16"
+            )
         state["step"] = int(state["step"]) + 1
-        first, second = _local(state["exp_avg"]), _local(state["exp_avg_sq"])
         call = _native.AdamWCall()
         call.keep = "f32" if weights.dtype == torch.float32 else (
             "bf16_stochastic" if group["stochastic_rounding"] else "bf16_nearest"

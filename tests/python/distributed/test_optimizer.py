@@ -229,6 +229,31 @@ def test_a_whole_gradient_of_a_shard_is_divided():
     ranks.run(misplaced, 2)
 
 
+def loaded_into(count, change):
+    w = torch.nn.Parameter(torch.ones(count))
+    w.grad = torch.ones_like(w)
+    optimizer = AdamW([w])
+    optimizer.step()
+    change(optimizer.state[w])
+    optimizer.load_state_dict(optimizer.state_dict())
+    return optimizer
+
+
+def test_moments_of_another_shape_are_refused():
+    for name in ("exp_avg", "exp_avg_sq"):
+        optimizer = loaded_into(30, lambda state, name=name: state.update({name: torch.zeros(24)}))
+        with pytest.raises(ValueError, match=rf"parameter 0: its {name} is \(24,\), its weights \(30,\)"):
+            optimizer.step()
+
+
+def test_moments_have_one_type():
+    optimizer = loaded_into(30, lambda state: None)
+    state = next(iter(optimizer.state.values()))
+    state["exp_avg_sq"] = state["exp_avg_sq"].bfloat16()
+    with pytest.raises(ValueError, match="moments are torch.float32 and torch.bfloat16"):
+        optimizer.step()
+
+
 @pytest.mark.parametrize(
     ("settings", "says"), [({"moments": torch.float16}, "float16"), ({"lr": -1}, "-1"), ({"betas": (1.0, 0.9)}, "1.0")]
 )
