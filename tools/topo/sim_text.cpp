@@ -59,8 +59,11 @@ Table level_table(const MachineLayers& plan) {
   return table;
 }
 
-// Every kind of link: its owner and its speed.
-Table link_table(const Machine& machine) {
+// Every kind of link: its owner, and its speed where nothing is defective, as defects are listed separately.
+Table link_table(const Machine& asked) {
+  sim::MachineSpec spec = asked.spec();
+  spec.defects.clear();
+  const Machine machine(std::move(spec));
   Table table("links", {{.name = "link", .align = Align::left},
                         {.name = "of", .align = Align::left},
                         {.name = "number"},
@@ -73,9 +76,8 @@ Table link_table(const Machine& machine) {
     std::string owner = span < cores    ? (span == 1 ? "a rank" : fmt::format("{} ranks", span))
                         : span == cores ? "a chip"
                                         : fmt::format("{} chips", span / cores);
-    // Rates of a healthy machine; defects are listed separately.
     table.add({std::string(machine.port_name(first)), std::move(owner), std::int64_t{machine.ranks() / span},
-               machine.rate(first + ranks - static_cast<ResourceId>(span)), sim::in_seconds(machine.latency(first))});
+               machine.rate(first), sim::in_seconds(machine.latency(first))});
   }
   return table;
 }

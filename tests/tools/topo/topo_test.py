@@ -154,6 +154,13 @@ class Simulated(Case):
         self.assertIn("what if", self.printed("topo", "show", "ring:4", "--what-if", "slow:0-1:0.5"))
         self.assertIn("dead", self.printed("topo", "draw", "ring:4", "--what-if", "dead:0-1"))
 
+    def test_one_links_damage_is_not_that_of_all(self):
+        def links(machine, *more):
+            return json.loads(self.printed("topo", "show", machine, "--json", *more))["links"]
+        for machine, damage in [("torus:4x4", "dead:15-14"), ("ring:4", "slow:3-0:0.5"), ("ring:4", "slow:0-1:0.5"),
+                                ("trn2.48xlarge x 2", "nic:127:0.5")]:
+            self.assertEqual(links(machine, "--what-if", damage), links(machine), damage)
+
 
 if __name__ == "__main__":
     unittest.main()
