@@ -1,7 +1,11 @@
 #include "measure/pattern.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <stdexcept>
 
 #include "ccl/plan/layout.h"
 #include "ccl/plan/planner.h"
@@ -41,6 +45,22 @@ Pair pair_at(std::uint64_t seed, std::size_t index, Rank ranks) {
 
 double neutral(Reduction op) { return op == Reduction::prod ? 1 : op == Reduction::min ? 7 : 0; }
 
+// Whether sums of ones are exact, in whatever order they are done.
+void check_ones(const ccl::Call& call, Rank ranks) {
+  const Reduction op = call.op.kind;
+  const bool sums = op == Reduction::sum || op == Reduction::avg || op == Reduction::scaled_sum;
+  if (!schedule::reduces(call.operation.collective) || !sums || !is_float(call.type)) return;
+  const double factor = op == Reduction::scaled_sum ? call.op.factor : 1;
+  for (Rank r = 1; r <= ranks; ++r) {
+    std::array<std::byte, 8> kept = {};
+    kernels::store(call.type, kept.data(), factor * r);
+    if (kernels::load(call.type, kept.data()) != factor * r)
+      throw std::invalid_argument(fmt::format(
+          "a sum of {} ones is rounded in {}: expected {} ranks at most, or --check 1, whose sums are exact", r,
+          name(call.type), r - 1));
+  }
+}
+
 double joined(Reduction op, double x, double y) {
   switch (op) {
     case Reduction::prod:
@@ -62,6 +82,7 @@ DataPattern::DataPattern(std::span<const ccl::Call> calls, Rank rank, std::uint6
       ranks_(static_cast<Rank>(calls.size())),
       seed_(seed),
       ones_(ones) {
+  if (ones) check_ones(call_, ranks_);
   const schedule::Task task{.operation = ccl::operation_of(call_, false), .ranks = ranks_};
   const ccl::Counts counts = ccl::counts_of(call_, rank, ranks_);
   const schedule::Program program;

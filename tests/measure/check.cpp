@@ -8,6 +8,7 @@
 #include "measure/pattern.h"
 #include "measure/settings.h"
 #include "measure/truth.h"
+#include "tests/why.h"
 
 namespace trellis::measure {
 namespace {
@@ -75,6 +76,20 @@ TEST(BenchPattern, IsExactInEveryTypeAndOperator) {
           EXPECT_EQ(o.wrong, 0u) << name(type) << " " << kernels::name(static_cast<Reduction>(i)) << " " << ranks;
           EXPECT_EQ(o.noticed, 2u * static_cast<std::uint64_t>(ranks));
         }
+}
+
+// A chain of sums by pairs stays at 8 in f8e5m2, as 9 is rounded to it, where a sum at once is 12.
+TEST(BenchPattern, OnesAreRefusedWhereTheirSumIsRounded) {
+  const auto refused = [](Reduction op, kernels::DType type, ccl::Rank ranks) {
+    return why([&] { outcome(Collective::all_reduce, type, op, ranks, true); });
+  };
+  EXPECT_EQ(refused(Reduction::sum, kernels::DType::f8e5m2, 12),
+            "a sum of 9 ones is rounded in f8e5m2: expected 8 ranks at most, or --check 1, whose sums are exact");
+  EXPECT_EQ(refused(Reduction::sum, kernels::DType::f8e5m2, 8), "");
+  EXPECT_EQ(refused(Reduction::avg, kernels::DType::f8e4m3fn, 16), "");
+  EXPECT_NE(refused(Reduction::avg, kernels::DType::f8e4m3fn, 17), "");
+  EXPECT_EQ(refused(Reduction::max, kernels::DType::f8e5m2, 12), "");
+  EXPECT_EQ(outcome(Collective::all_gather, kernels::DType::f8e5m2, Reduction::sum, 12, true).wrong, 0u);
 }
 
 TEST(BenchPattern, FollowsWhatIsCopied) {
