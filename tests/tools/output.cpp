@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 #include <set>
+#include <string>
 #include <system_error>
 
 #include "tests/folder.h"
@@ -101,6 +103,30 @@ TEST_F(Output, DevicesAndPipesAreWrittenAsTheyAre) {
   EXPECT_EQ(read(reader, got, sizeof got), 4);
   close(reader);
   EXPECT_EQ(names(), std::set<std::string>{"pipe"});
+}
+
+// A reader takes it for the end when the first writer closes.
+TEST_F(Output, AskingWhetherAPipeCanBeWrittenDoesNotEndIt) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  const int reader = open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  expect_writable(path("pipe"));
+  pollfd at_end = {reader, POLLIN, 0};
+  EXPECT_EQ(poll(&at_end, 1, 0), 0) << at_end.revents;
+  close(reader);
+  EXPECT_NO_THROW(expect_writable("/dev/null"));
+}
+
+TEST_F(Output, AFileInSharedMemoryIsLikeAnyOther) {
+  const std::string file = "/dev/shm/trellis_output_test." + std::to_string(getpid());
+  expect_writable(file);
+  EXPECT_FALSE(fs::exists(file));
+  write_output(file, "first");
+  {
+    const LargestFile small(4096);
+    EXPECT_THROW(write_output(file, std::string(100'000, 'x')), std::system_error);
+  }
+  EXPECT_EQ(read_input(file), "first");
+  fs::remove(file);
 }
 
 }  // namespace

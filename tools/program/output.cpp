@@ -34,11 +34,12 @@ void write(std::FILE* file, std::string_view text, const std::string& doing) {
   if (std::fflush(file) != 0) trouble(doing);
 }
 
-// A device, a pipe, or a file in /dev or /proc: it can't be replaced by renaming.
+// A device, a pipe, or what is open under a name in /dev or /proc: it can't be replaced by renaming. Files in /dev/shm
+// are like any others.
 bool is_stream(const std::string& path) {
   struct stat s = {};
-  return path.starts_with("/dev/") || path.starts_with("/proc/") ||
-         (stat(path.c_str(), &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode));
+  if (stat(path.c_str(), &s) == 0 && !S_ISREG(s.st_mode)) return !S_ISDIR(s.st_mode);
+  return path.starts_with("/proc/") || (path.starts_with("/dev/") && !path.starts_with("/dev/shm/"));
 }
 
 // A temporary file beside the one that it will replace, on the same file system. The destructor removes it unless it
@@ -98,10 +99,10 @@ void write_output(const std::string& path, std::string_view text) {
 void expect_writable(const std::string& path) {
   if (path.empty() || path == "-") return;
   const std::string doing = "cannot write '" + path + "'";
-  if (is_stream(path))
-    open(path, "ab", doing);
-  else
+  if (!is_stream(path))
     Draft(path, doing);
+  else if (access(path.c_str(), W_OK) != 0)  // not opened: a pipe's reader would take the end of this for the text's
+    trouble(doing);
 }
 
 std::string read_input(const std::string& path) {

@@ -121,6 +121,7 @@ void Progress::clear() {
   const std::lock_guard lock(mutex_);
   if (on_screen_) ccl::tell("\r\033[K");
   on_screen_ = false;
+  what_.clear();
 }
 
 }  // namespace trellis::tools
