@@ -16,6 +16,7 @@ namespace trellis::measure {
 namespace {
 
 constexpr std::size_t most_columns = 200, most_rows = 100'000;
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // of UTF-8, which spreadsheets write
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -48,6 +49,14 @@ std::vector<std::string> cells_of(std::string_view line, char by, const std::str
   std::vector<std::string> cells;
   for (const std::string_view word : text::words(line)) cells.emplace_back(word);
   return cells;
+}
+
+// An algorithm has several words, "ring channels=2". Where it is the last column, it has all that is left of a line.
+void join_algorithm(std::vector<std::string>& cells, const std::vector<std::string>& columns) {
+  if (columns.back() != "algorithm" || cells.size() <= columns.size()) return;
+  const auto last = cells.begin() + static_cast<std::ptrdiff_t>(columns.size()) - 1;
+  *last = fmt::format("{}", fmt::join(last, cells.end(), " "));
+  cells.erase(last + 1, cells.end());
 }
 
 bool is_nccom_head(std::string_view line) { return lower(line).find("size(b)") != std::string::npos; }
@@ -96,6 +105,7 @@ MeasuredTable read_table(std::string_view text, std::string_view file) {
   char by = 0;
   std::size_t line_number = 0;
   const bool talks = is_nccom_head(text);
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   for (const std::string_view raw : text::split(text, '\n')) {
     const std::string place = fmt::format("{}:{}", file, ++line_number);
     const std::string_view line = text::trimmed(raw);
@@ -117,7 +127,8 @@ MeasuredTable read_table(std::string_view text, std::string_view file) {
       continue;
     }
     if (talks && (is_talk(line) || is_nccom_head(line))) continue;
-    const std::vector<std::string> cells = cells_of(line, by, place);
+    std::vector<std::string> cells = cells_of(line, by, place);
+    if (by == ' ') join_algorithm(cells, table.columns);
     if (cells.size() != table.columns.size())
       throw std::invalid_argument(fmt::format("{}: {} columns: expected {}, as in the head: {}", place, cells.size(),
                                               table.columns.size(),

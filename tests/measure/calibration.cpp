@@ -136,6 +136,26 @@ TEST(MeasuredTable, ReadsWhatNccomTestPrints) {
   EXPECT_EQ(t.rows[0].place, "out.txt:3");
 }
 
+TEST(MeasuredTable, AnAlgorithmInTheLastColumnHasSeveralWords) {
+  const MeasuredTable t = read_table(
+      "size(B) time:avg(us) algorithm\n"
+      "1024 20 rdh dims=4x4x4 channels=4\n"
+      "2048 30 ring\n",
+      "out.txt");
+  EXPECT_EQ(t.rows[0].word("algorithm"), "rdh dims=4x4x4 channels=4");
+  EXPECT_EQ(t.rows[1].word("algorithm"), "ring");
+  EXPECT_NE(why([] { read_table("bytes time_us\n1024 20 ring\n", "f.txt"); }).find("3 columns: expected 2"),
+            std::string::npos);
+}
+
+TEST(MeasuredTable, AByteOrderMarkIsNoPartOfTheFirstName) {
+  const MeasuredTable t = read_table(
+      "\xef\xbb\xbf"
+      "bytes,time_us\n1024,20\n",
+      "f.csv");
+  EXPECT_EQ(t.columns, (std::vector<std::string>{"bytes", "time_us"}));
+}
+
 TEST(MeasuredTable, SaysWhereAFaultIs) {
   const auto fault = [](const char* text) { return why([&] { read_table(text, "f.csv"); }); };
   EXPECT_NE(fault("a,b\n1\n").find("f.csv:2: 1 columns: expected 2"), std::string::npos);
