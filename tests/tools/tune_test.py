@@ -58,6 +58,8 @@ class Tune(program.Case):
                                   ["--explain", "all_reduce", "8", "--predict", "all_reduce", "8"]),
                                  ("--sizes goes without --predict", ["--predict", "all_reduce", "8", "--sizes", "8"]),
                                  ("expected one number of ranks", ["--predict", "all_reduce", "8", "-n", "2,3"]),
+                                 *((f"--predict {name}: the model of a host does not know it", ["--predict", name, "1MB"])
+                                   for name in ("all_gather_v", "reduce_scatter_v", "all_to_all_v", "permute", "send_recv")),
                                  ("--sizes goes without --explain", ["--explain", "all_reduce", "8", "--sizes", "8"]),
                                  ("expected one number of ranks", ["--explain", "all_reduce", "8", "-n", "2,4,8"]),
                                  ("'a b' is no machine's name", ["--explain", "all_reduce", "8", "--machine", "a b"]),

@@ -11,6 +11,7 @@
 
 #include "ccl/config.h"
 #include "ccl/plan/check.h"
+#include "ccl/plan/host/host_chooser.h"
 #include "ccl/rendezvous/environment.h"
 #include "kernels/dispatch/cpu.h"
 #include "launch/run_on_ranks.h"
@@ -348,6 +349,8 @@ int explain(const Options& o) {
 
 int predict(const Options& o) {
   const auto [c, bytes, ranks] = one_call(o, "--predict", o.predict);
+  if (!ccl::modelled(c))
+    throw std::invalid_argument(fmt::format("--predict {}: the model of a host does not know it", schedule::name(c)));
   const auto calls = calls_for(settings_for(c), bytes, type_of(o), kernels::Reduction::sum, 0, ranks);
   write_output("", prediction_text({.call = calls.front(),
                                     .bytes = bytes,

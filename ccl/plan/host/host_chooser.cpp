@@ -44,10 +44,9 @@ void sort_by_time(std::vector<PredictedTime>& all) { std::ranges::stable_sort(al
 HostChooser::HostChooser(Rank ranks, int lanes, RankPlaces places, const HostCosts& costs)
     : ranks_(ranks), lanes_(lanes), places_(std::move(places)), costs_(costs) {}
 
-bool HostChooser::models(Collective c) const {
-  return places_.cores > 0 && ranks_ > 1 && !schedule::uneven(c) && c != Collective::permute &&
-         c != Collective::send_recv;
-}
+bool modelled(Collective c) { return !schedule::uneven(c) && c != Collective::permute && c != Collective::send_recv; }
+
+bool HostChooser::models(Collective c) const { return places_.cores > 0 && ranks_ > 1 && modelled(c); }
 
 // Every algorithm over one row of ranks, and those with dimensions or levels over every two factors.
 std::vector<AlgorithmConfig> HostChooser::plain_configs(Collective collective) const {

@@ -16,6 +16,8 @@ struct PredictedTime {
   double product() const { return readable_us * hidden_us; }  // sorts the configs: one order serves both cases
 };
 
+bool modelled(Collective);  // false for one whose ranks or blocks differ: uneven ones, permute and send_recv
+
 class HostChooser {
  public:
   HostChooser(Rank ranks, int lanes, RankPlaces, const HostCosts& = sapphire_rapids);
