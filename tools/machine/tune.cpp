@@ -165,6 +165,7 @@ sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collec
       group, {.operation = {.collective = collective, .peer = sim::last_rank}, .era = o.era}, {}, sizes_for(o)};
   Pricer pricer(machine, group, s.settings);
   for (const AlgorithmConfig& config : sim::configs_of(pricer, o.algorithms, o.channels, o.segments)) try {
+      if (std::ranges::find(s.configs, config) != s.configs.end()) continue;  // a value was given twice
       progress.say(fmt::format("{} of {}: is {} right?", schedule::name(collective), group.name, text_of(config)));
       pricer.expect_right(config);
       s.configs.push_back(config);

@@ -110,6 +110,14 @@ class Tune(Case):
         points.write_text(points.read_text()[: size // 2])  # within a line, most likely
         self.assertEqual(self.printed(*words), first)
 
+    def test_values_given_twice_are_tried_once(self):
+        table = self.folder / "table.txt"
+        words = ["machine", "tune", "ring:8", "--collectives", "all_reduce", "--sizes", "64KB", "--algorithms", "ring,ring",
+                 "--channels", "1,1", "--segments", "1", "--points", self.folder / "points"]
+        self.assertNotIn("interrupted", self.printed(*words))
+        self.assertNotIn("interrupted", self.printed(*words, "-o", table))
+        self.assertIn("all_reduce 8 0 ring", table.read_text())
+
     def test_interrupted_it_gives_what_it_has_and_goes_on(self):
         points = self.folder / "points"
         words = ["machine", "tune", "trn2.48xlarge", "--collectives", "all_reduce", "--points", str(points)]
