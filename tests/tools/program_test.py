@@ -2,6 +2,7 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -93,6 +94,27 @@ class Mistakes(unittest.TestCase):
                 ran = trellis(*words, number)
                 self.assertEqual((ran.returncode, ran.stdout), (2, ""), words)
                 self.assertIn(number, ran.stderr)
+
+    def test_an_option_without_an_effect_is_refused(self):
+        schedule = pathlib.Path(tempfile.mkdtemp()) / "r.txt"
+        self.addCleanup(shutil.rmtree, schedule.parent)
+        trellis("schedule", "convert", "all_reduce", "-a", "ring", "-d", "4", "--to", "text", "-o", schedule)
+        ring = ["schedule", "show", "all_reduce", "-d", "8"]
+        for flag, words in [("--channels", [*ring, "-a", "ring*4", "--channels", "1"]),
+                            ("--segments", [*ring, "-a", "ring/4", "--segments", "1"]),
+                            ("--channels", ["schedule", "verify", schedule, "--channels", "1"]),
+                            ("--segments", ["schedule", "verify", schedule, "--segments", "1"]),
+                            ("--what-if", ["topo", "show", "--hosts", "localhost", "--what-if", "dead:0-1"]),
+                            ("--rsh", ["topo", "show", "ring:4", "--rsh", "foo"]),
+                            ("--rsh", ["bench", "allr", "--ranks", "1", "-b", "8", "-e", "8", "--rsh", "foo"]),
+                            ("--rsh", ["launch", "-n", "1", "--rsh", "foo", "--", "true"]),
+                            ("-x", ["launch", "-n", "1", "-x", "FOO", "--", "true"]),
+                            ("--published", ["machine", "tune", "ring:4", "--published", "ring:0"]),
+                            ("--published rdh:1MB,mesh:8", ["machine", "tune", "ring:4", "--chart", "x.svg", "--published",
+                                                            "rdh:1MB,mesh:8"]),
+                            ("--name", ["machine", "tune", "ring:4", "--name", "here"])]:
+            with self.subTest(words=words):
+                self.assert_one_line(trellis(*words), 2, flag)
 
 
 class Output(unittest.TestCase):

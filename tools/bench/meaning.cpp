@@ -43,6 +43,7 @@ void expect_place(const BenchOptions& o) {
   for (const char* flag : {"--era", "--what-if", "--no-interval"})
     if (o.on.empty() && o.app->count(flag) != 0)
       throw std::invalid_argument(fmt::format("{} goes with --on sim:MACHINE", flag));
+  if (o.app->count("--rsh") != 0) throw std::invalid_argument(fmt::format("--rsh {} goes with --hosts", o.shell));
 }
 
 void set_device(BenchSettings& s, const BenchOptions& o) {

@@ -101,6 +101,9 @@ void check(const Options& o) {
   if (o.app->count("-n") == 0 && !o.several_hosts())
     throw std::invalid_argument("no ranks to start: expected -n RANKS, or hosts with slots");
   if (o.app->count("-n") != 0) check("-n", job.ranks, 1, 65'536);
+  for (const char* flag : {"--rsh", "-x"})
+    if (!o.several_hosts() && o.app->count(flag) != 0)
+      throw std::invalid_argument(fmt::format("{} goes with --hosts", flag));
   for (const char* flag : {"--nnodes", "--node-rank", "--max-restarts"})
     if (o.several_hosts() && o.app->count(flag) != 0)
       throw std::invalid_argument(fmt::format("{} does not go with --hosts, which tells of all nodes", flag));

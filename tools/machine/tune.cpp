@@ -117,6 +117,9 @@ std::vector<PublishedRegion> published_in(const Options& o) {
           fmt::format("--published {}: expected a name and where it begins, as in rdh:1MB", word));
     const std::string from = word.substr(colon + 1);
     regions.push_back({word.substr(0, colon), from == "0" ? 0 : static_cast<double>(parse_bytes(from))});
+    if (regions.size() > 1 && regions.back().from <= regions[regions.size() - 2].from)
+      throw std::invalid_argument(
+          fmt::format("--published {}: expected each to begin above the one before", fmt::join(o.published, ",")));
   }
   return regions;
 }
@@ -255,6 +258,8 @@ std::string unwritten_text(const Options& o) {
 }
 
 int tune(const Options& o) {
+  if (!o.published.empty() && o.chart.empty()) throw std::invalid_argument("--published goes with --chart");
+  if (!o.name.empty() && o.output.empty()) throw std::invalid_argument(fmt::format("--name {} goes with -o", o.name));
   const Machine machine = machine_for(o);
   for (const std::string& path : {o.output, o.chart})
     if (!path.empty()) expect_writable(path);

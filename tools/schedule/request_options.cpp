@@ -81,8 +81,8 @@ void add_request_options(CLI::App& app, RequestOptions& o) {
   app.add_option("--peer", o.peer, "The receiver of send_recv [the last rank]");
   app.add_option("--pairs", o.pairs, "Who sends to whom in permute: 0:1,1:2");
   app.add_flag("--in-place", o.in_place, "Input and output share memory");
-  app.add_option("--channels", o.channels, "Parallel lanes")->capture_default_str();
-  app.add_option("--segments", o.segments, "Parts that follow each other as a pipeline")->capture_default_str();
+  app.add_option("--channels", o.channels, "Parallel lanes [1]");
+  app.add_option("--segments", o.segments, "Parts that follow each other as a pipeline [1]");
   app.add_option("--levels", o.levels,
                  "Hierarchical: the algorithm of each dimension, innermost first: direct,ring. Split: its parts and "
                  "their weights: ring:3,direct:2");
@@ -99,8 +99,8 @@ std::string first_given(const RequestOptions& o) {
   if (o.peer) return "--peer";
   if (!o.pairs.empty()) return "--pairs";
   if (o.in_place) return "--in-place";
-  if (o.channels != 1) return "--channels";
-  if (o.segments != 1) return "--segments";
+  if (o.channels) return "--channels";
+  if (o.segments) return "--segments";
   if (!o.order.empty()) return "--order";
   if (!o.numbering.empty()) return "--numbering";
   return o.levels.empty() ? "" : "--levels";
@@ -115,8 +115,8 @@ RequestOptions with_config(RequestOptions o) {
     return by_config;
   };
   if (given("--dims", !o.dims.empty(), !config.dims.empty())) o.dims = shape_text(config.dims);
-  if (given("--channels", o.channels != 1, config.channels != 1)) o.channels = config.channels;
-  if (given("--segments", o.segments != 1, config.segments != 1)) o.segments = config.segments;
+  if (given("--channels", o.channels.has_value(), config.channels != 1)) o.channels = config.channels;
+  if (given("--segments", o.segments.has_value(), config.segments != 1)) o.segments = config.segments;
   if (given("--levels", !o.levels.empty(), !config.levels.empty()))
     o.levels = fmt::format("{}", fmt::join(config.levels, ","));
   if (given("--order", !o.order.empty(), !config.order.empty()))
@@ -150,7 +150,7 @@ Asked asked(Collective collective, const RequestOptions& given) {
     throw std::invalid_argument(fmt::format("--levels {}: {} has no levels", o.levels, algorithm.name));
   if (o.dims.empty()) throw std::invalid_argument("no --dims: expected sizes like 8 or 4x4x4");
   schedule::Request request = request_of(collective, o, parse_shape(o.dims));
-  request.channels = o.channels, request.segments = o.segments;
+  request.channels = o.channels.value_or(1), request.segments = o.segments.value_or(1);
   if (!o.levels.empty()) request.levels = parse_names(o.levels);
   if (!o.order.empty()) request.order = parse_order(o.order);
   if (!o.numbering.empty()) request.numbering = schedule::numbering_named(o.numbering);

@@ -17,8 +17,7 @@ struct RequestOptions {
   std::optional<schedule::Rank> peer;  // default: the last rank
   std::string pairs;
   bool in_place = false;
-  std::int32_t channels = 1;
-  std::int32_t segments = 1;
+  std::optional<std::int32_t> channels, segments;  // default: 1
   std::string levels;
   std::string order;
   std::string numbering;

@@ -25,6 +25,7 @@ struct Options {
   std::string machine = "host", output;
   std::vector<std::string> what_if, hosts;
   std::string shell = "ssh";
+  const CLI::App* app = nullptr;
   std::optional<int> ranks;
   bool equal = false, json = false;
 };
@@ -39,6 +40,7 @@ void add_machine(CLI::App& app, Options& o) {
 }
 
 void add_show(CLI::App& app, Options& o) {
+  o.app = &app;
   app.description(fmt::format(
       "Shows a machine. Of a simulated one: its levels, each kind of link with rate and latency, the bisection, and "
       "the\n"
@@ -96,6 +98,7 @@ bool is_simulated(const Options& o) {
 int show(const Options& o) {
   if (!o.hosts.empty()) {
     if (o.machine != "host") throw std::invalid_argument(fmt::format("--hosts does not go with {}", o.machine));
+    is_simulated(o);               // refuses what only a simulated one has
     placed_on(host_machine(), o);  // refuses what cannot be
     std::string flags = o.json ? " --json" : "";
     if (o.ranks) flags += fmt::format(" -n {}", *o.ranks);
@@ -103,6 +106,7 @@ int show(const Options& o) {
     write_output("", topo_of_hosts(o.hosts, o.shell, flags, o.json));
     return 0;
   }
+  if (o.app->count("--rsh") != 0) throw std::invalid_argument(fmt::format("--rsh {} goes with --hosts", o.shell));
   if (is_simulated(o)) {
     const sim::Machine machine(asked_machine(o.machine, o.what_if));
     write_output("", o.json ? sim_topo_json(machine) : sim_topo_text(machine));
