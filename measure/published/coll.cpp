@@ -48,7 +48,11 @@ BenchOp op_of(const std::string& word) {
   return bench_op(word);
 }
 
-Rank nodes_of(const Record& r) { return r.count("nodes").value_or(1); }
+Rank nodes_of(const Record& r) {
+  const Rank nodes = r.count("nodes").value_or(1);
+  if (nodes == 0) throw std::invalid_argument("nodes is 0: expected at least 1");
+  return nodes;
+}
 Rank ranks_of(const Record& r) {
   const auto ranks = r.count("ranks");
   return ranks ? *ranks : r.count("tp").value_or(0);

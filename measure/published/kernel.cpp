@@ -165,6 +165,8 @@ std::optional<RecordAnswer> measured_of(const Record& r, const Ran& ran, const C
                  : RecordAnswer::no(fmt::format("unit '{}'", r.unit));
   };
   const std::string last = r.id.substr(r.id.rfind('.') + 1);
+  if (last == "per_instruction" && t.streams[0].instructions == 0)
+    return RecordAnswer::no("the program gives Tensor no instruction");
   if (last == "per_instruction")
     return timed(t.streams[0].busy / static_cast<sim::Time>(t.streams[0].instructions) / chip.tensor.passes_f32,
                  ", Tensor's time a pass");
@@ -224,6 +226,9 @@ bool is_fastest(const Record& r, const std::vector<Record>& all) {
 std::optional<RecordAnswer> of_two_cores(const Record& r, const std::vector<Record>& all, const ChipSpec& chip) {
   const std::string op = r.word("op");
   const auto size = [&](const char* key) { return whole(r.number(key).value_or(1)); };
+  const bool elements = r.number("M") && r.number("N"), positions = r.number("H") && r.number("N") && r.number("D");
+  if (((op == "adamw" || op == "silu") && !elements) || (op == "rope_single_freq_apply" && !positions))
+    return RecordAnswer::no("its sizes are not given");
   std::optional<Asked> asked;
   if (op == "matmul") asked = matmul_asked(r, "fully_optimised", all);
   if (op == "adamw") asked = Asked{"adamw", {{"n", whole(*r.number("M") * *r.number("N"))}}};

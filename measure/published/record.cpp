@@ -32,7 +32,12 @@ std::string text_of(const nlohmann::json& record, const char* field, std::string
   if (found == record.end() && !required) return {};
   if (found == record.end() || !found->is_string())
     throw std::invalid_argument(fmt::format("{}: '{}' must be a string", where, field));
-  return found->get<std::string>();
+  auto text = found->get<std::string>();
+  constexpr std::size_t most = 4096;  // a std::regex takes a part of the stack for each character
+  if (text.size() > most)
+    throw std::invalid_argument(
+        fmt::format("{}: '{}' has {} characters: expected {} at most", where, field, text.size(), most));
+  return text;
 }
 
 Record read_record(const nlohmann::json& json, std::string_view where) {

@@ -143,14 +143,42 @@ class Validate(unittest.TestCase):
             answer = json.loads(done.stdout)["records"][0]
             self.assertIn(f"{key} is {value:.17g}: expected a whole number from 0 to 2147483647", answer["why_not"])
 
+    def answered(self, *records):
+        """By id, of a file with these records."""
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(records, file)
+            file.flush()
+            done = trellis("validate", file.name, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return {r["id"]: r for r in json.loads(done.stdout)["records"]}
+
+    def test_a_record_that_cannot_be_answered_is_told_beside_the_others(self):
+        common = {"unit": "us", "value": 1}
+        on_two = {"generation": "NeuronCore-v3", **common}
+        answers = self.answered(
+            {"id": "coll.x", "parameters": {"op": "allreduce", "ranks": 2, "nodes": 0, "size_bytes": 1024}, **common},
+            {"id": "kernel.nkibench.adamw_m128_n512.per_instruction", **on_two},
+            *({"id": f"kernel.kda.{op}.v1", "parameters": {"op": op}, **on_two}
+              for op in ("adamw", "silu", "rope_single_freq_apply")),
+            {"id": "kernel.nkibench.adamw_m128_n512", **on_two})
+        self.assertEqual({name: r["why_not"] for name, r in answers.items()}, {
+            "coll.x": "nodes is 0: expected at least 1",
+            "kernel.nkibench.adamw_m128_n512.per_instruction": "the program gives Tensor no instruction",
+            "kernel.kda.adamw.v1": "its sizes are not given",
+            "kernel.kda.silu.v1": "its sizes are not given",
+            "kernel.kda.rope_single_freq_apply.v1": "its sizes are not given",
+            "kernel.nkibench.adamw_m128_n512": None})
+
     def test_bad_input_is_named(self):
         for text, complaint in (("{", "parse error"), ("3", "expected a list of records"),
+                                (json.dumps([{"id": "kernel." + "a" * 59993, "unit": "us", "value": 1}]),
+                                 "record 0: 'id' has 60000 characters: expected 4096 at most"),
                                 ('[{"id": "a"}]', "record 0 (a): 'unit' must be a string"),
                                 ('[{"id": "a", "unit": "us", "value": "x"}]', "(a): 'value' must be a number")):
             with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
                 file.write(text)
                 file.flush()
-                done = trellis("validate", file.name)
+                done = trellis("validate", file.name, "--json")
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(complaint, done.stderr)
         self.assertNotEqual(trellis("validate", "/nowhere.json").returncode, 0)
