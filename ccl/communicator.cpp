@@ -133,7 +133,7 @@ LastRun Communicator::last() const {
 }
 
 std::string Communicator::algorithm(const Call& c) const {
-  return text_of(state_->planner.choose(c, check(c, rank(), ranks())));
+  return text_of(state_->planner.choose(c, runs_in_place(c, check(c, rank(), ranks()))));
 }
 
 std::exception_ptr Communicator::error() const { return state_->failure.error(); }
@@ -167,7 +167,7 @@ void Communicator::run(const Call& call, const schedule::Schedule& schedule, dev
   Group::issue(*state_,
                CheckedCall{.call = call,
                            .in_place = in_place,
-                           .planned = state_->planner.plan(call, in_place && !scales_first(call), schedule)},
+                           .planned = state_->planner.plan(call, runs_in_place(call, in_place), schedule)},
                stream);
 }
 

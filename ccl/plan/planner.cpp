@@ -8,10 +8,10 @@
 
 #include "ccl/plan/check.h"
 #include "ccl/plan/mark.h"
+#include "ccl/plan/message_hash.h"
 #include "ccl/plan/schedule_file.h"
 #include "kernels/types/fnv1a.h"
 #include "schedule/collective_traits.h"
-#include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
 
 namespace trellis::ccl {
@@ -278,8 +278,8 @@ Planned Planner::make(const PlanKey& asked) {
     if (hidden.any()) concealed_({chosen, hidden});
   }
   // Ranks that are given different algorithms or files can send messages of the same sizes and be wrong together. An
-  // algorithm makes one schedule of one call; a file has one, wherever it lies.
-  return made(asked, config, kernels::fnv1a(is_file(config) ? schedule::print(given_(config)) : text_of(config)), p);
+  // algorithm makes one schedule of one call. Files may differ in what a rank does by itself.
+  return made(asked, config, is_file(config) ? message_hash(given_(config)) : kernels::fnv1a(text_of(config)), p);
 }
 
 Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, std::uint64_t schedule, const Proved& p) {
@@ -343,7 +343,7 @@ std::shared_ptr<const Planned> Planner::plan(const Call& call, bool in_place, co
     throw std::invalid_argument(fmt::format("the schedule can't serve: {}", why));
   const schedule::Report report = schedule::verify(s);
   if (!report.ok()) throw std::invalid_argument("the schedule is wrong: " + report.text());
-  const std::uint64_t hash = kernels::fnv1a(schedule::print(s));
+  const std::uint64_t hash = message_hash(s);
   const Proved own = part_of(schedule::queued(s, lanes_), traces(call));
   const std::lock_guard lock(making_);
   return std::make_shared<Planned>(made(PlanKey(call, {in_place, {}}), {s.algorithm, s.channels, 1}, hash, own));

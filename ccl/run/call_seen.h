@@ -12,6 +12,8 @@ inline bool does(const Call& c, kernels::Reduction op) {
   return c.op.kind == op && schedule::reduces(c.operation.collective);
 }
 inline bool scales_first(const Call& c) { return does(c, kernels::Reduction::scaled_sum); }
+// A scaled input is copied first, so the schedule of such a call never runs in place.
+inline bool runs_in_place(const Call& c, bool in_place) { return in_place && !scales_first(c); }
 
 // Members are overwritten one by one, without rebuilding the struct: every small message takes this path.
 inline void show_call(Activity& a, const Call& c, kernels::DType wire, std::uint64_t operation) {

@@ -110,7 +110,7 @@ void Communicator::State::open(const Call& c, bool in_place, const Planned* plan
   const bool native = agreement_.native();
   try {
     if (native) planned = &native_plan(c);
-    if (planned == nullptr) planned = &planner.plan(c, in_place && !scales_first(c), unreadable_of(c));
+    if (planned == nullptr) planned = &planner.plan(c, runs_in_place(c, in_place), unreadable_of(c));
     show_call(activity_, c, planned->wire, operation());
     bind(c, *planned);
     time_.begin(c, *planned, in_place);

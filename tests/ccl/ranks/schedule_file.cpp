@@ -148,6 +148,60 @@ TEST(ScheduleFile, OfTheCallersOwnInPlaceKeepsTheFactor) {
   }
 }
 
+// What a rank does by itself is its own business, so the schedules that the ranks pass fit each other.
+TEST(ScheduleFile, OfTheCallersOwnIsInPlaceWhereTheCallIs) {
+  const auto ring = [](bool in_place) {
+    return schedule::make("ring",
+                          {.operation = {.collective = Collective::all_gather, .in_place = in_place}, .dims = {3}});
+  };
+  const Schedule here = ring(true), apart = ring(false);
+  EXPECT_EQ(run_threads(3,
+                        [&](Communicator& comm) {
+                          const bool in_place = comm.rank() == 0;
+                          const float own = 1.F + static_cast<float>(comm.rank());
+                          std::vector<float> all(3, own);
+                          comm.run({.operation = {.collective = Collective::all_gather},
+                                    .input = in_place ? all.data() : &own,
+                                    .output = all.data(),
+                                    .count = 1},
+                                   in_place ? here : apart);
+                          if (all != std::vector<float>{1, 2, 3}) throw std::runtime_error("gathered wrongly");
+                        }),
+            "");
+}
+
+TEST(ScheduleFile, TheAlgorithmOfAScaledSumIsTheOneThatRuns) {
+  for (const bool in_place : {true, false}) {
+    const Folder folder;
+    const Schedule ring = schedule::make("ring", {.operation = {.in_place = in_place}, .dims = {2}});
+    const std::string file = "file:" + folder.put("given.txt", print(ring)).string();
+    std::array<std::string, 2> told, ran;
+    run_threads(2,
+                [&](Communicator& comm) {
+                  std::vector<float> data(6, 1);
+                  const Call call{.operation = {.collective = Collective::all_reduce},
+                                  .input = data.data(),
+                                  .output = data.data(),
+                                  .count = data.size(),
+                                  .op = {.kind = kernels::Reduction::scaled_sum, .factor = 10}};
+                  const auto why = [&](const auto& attempt) -> std::string {
+                    try {
+                      attempt();
+                    } catch (const std::invalid_argument& e) {
+                      return e.what();
+                    }
+                    return "";
+                  };
+                  const auto rank = static_cast<std::size_t>(comm.rank());
+                  told[rank] = why([&] { EXPECT_EQ(comm.algorithm(call), file); });
+                  ran[rank] = why([&] { comm.run(call); });
+                },
+                {.algorithm = file});
+    EXPECT_EQ(told, ran);
+    EXPECT_EQ(told[0].empty(), !in_place) << told[0];
+  }
+}
+
 TEST(ScheduleFile, APermuteWithoutPairsWritesNothing) {
   EXPECT_EQ(run_threads(
                 2,
