@@ -7,7 +7,7 @@
 
 namespace trellis::ccl::libfabric {
 
-inline constexpr int protocol_version = 4;  // of messages and of what ranks tell each other for control
+inline constexpr int protocol_version = 5;  // of messages and of what ranks tell each other for control
 
 // No kind is made of zeros or ones alone, which strangers send.
 enum class MessageKind : std::uint8_t {
