@@ -251,7 +251,7 @@ void FabricTransport::refresh(std::chrono::milliseconds most) {
   const Deadline end = Clock::now() + most;
   if (is_large(ranks())) return survey(end);
   std::vector<std::uint32_t> asks;
-  for (Rank r = 0; r < ranks(); ++r) asks.push_back(ask(r));
+  for (Rank r = 0; r < ranks(); ++r) asks.push_back(left(r) ? 0 : ask(r));
   for (Rank r = 0; r < ranks();) {
     if (answered(r, asks[static_cast<std::size_t>(r)]) || !alive(r)) {
       ++r;

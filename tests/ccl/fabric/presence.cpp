@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <chrono>
+#include <thread>
+#include <vector>
+
 #include "tests/ccl/fabric/presences.h"
 
 namespace trellis::ccl::libfabric {
@@ -144,6 +149,45 @@ TEST(Presence, WhoHearsNothingOfMostOthersDoubtsItself) {
   EXPECT_TRUE(cut_off(cut));
   tell(third, other);
   EXPECT_FALSE(cut_off(other));
+}
+
+// Reports each message that is owed as refused, or as gone, for so long; returns how many there were.
+int owed_for(Presence& p, std::chrono::milliseconds time, int error) {
+  int count = 0;
+  for (const Deadline end = Clock::now() + time; Clock::now() < end; std::this_thread::sleep_for(1ms))
+    for (const Rank r : p.take_owed()) {
+      const int path = p.lock().queue().path(r);
+      p.sending(r, path);
+      p.sent(r, path, error);
+      ++count;
+    }
+  return count;
+}
+
+// A peer that was killed, or whose answer is lost, must not be connected to for ever.
+TEST(Presence, ARetiredOneFallsSilentOnceTheTimeoutHasPassed) {
+  for (const int error : {ECONNREFUSED, 0}) {
+    Presence zero = presence_of(0, 2, 400ms, with_datagrams), one = presence_of(1, 2, 400ms, with_datagrams);
+    ask(zero, 1);
+    EXPECT_GT(owed_for(zero, 300ms, error), 1) << "until it is retired";
+    zero.retire();
+    EXPECT_GT(owed_for(zero, 300ms, error), 0) << "a peer that was stopped goes on in time";
+    owed_for(zero, 200ms, error);
+    EXPECT_EQ(owed_for(zero, 500ms, error), 0) << error;
+    ask(one, 0);
+    tell(one, zero);
+    EXPECT_EQ(zero.take_owed(), std::vector<Rank>{1}) << "who asks is answered";
+  }
+}
+
+TEST(Presence, ARankThatHasLeftIsNotFailedOverTo) {
+  Presence zero = presence_of(0, 2, 10min, with_datagrams), one = presence_of(1, 2, 10min, with_datagrams);
+  one.leave();
+  tell(one, zero);
+  ask(zero, 1);
+  owed_for(zero, 100ms, 0);
+  EXPECT_EQ(owed_for(zero, 500ms, 0), 0);
+  EXPECT_EQ(zero.lock().queue().path(1), 0);
 }
 
 }  // namespace

@@ -100,6 +100,7 @@ void ControlLink::add(const std::shared_ptr<Presence>& p) {
 }
 
 void ControlLink::retire(const std::shared_ptr<Presence>& p) {
+  p->retire();
   const std::lock_guard lock(presences_mutex_);
   retired_.push_back(p->roster().identity());
   if (retired_.size() <= most_retired) return;

@@ -20,9 +20,12 @@ std::vector<Rank> Presence::take_owed() {
   const Deadline now = Clock::now();
   const std::lock_guard lock(mutex_);
   detector_.look(now);
-  for (const auto [r, lost] : queue_.fail_over([&](Rank of) { return detector_.unanswered(of); }, now)) {
-    goodbye(r).told = goodbye(r).told && !lost;
-    heartbeats_.repeat(r);
+  if (speaks(now)) {
+    const auto unanswered = [&](Rank r) { return states_.left(r) ? Deadline() : detector_.unanswered(r); };
+    for (const auto [r, lost] : queue_.fail_over(unanswered, now)) {
+      goodbye(r).told = goodbye(r).told && !lost;
+      heartbeats_.repeat(r);
+    }
   }
   verdict_.judge(now);
   return queue_.take(now);
@@ -51,7 +54,7 @@ void Presence::sent(Rank r, int path, int error) {
   detector_.sent(r, path, error == 0, now);
   if (error == 0) return;
   heartbeats_.repeat(r);
-  if (!states_.left(r)) queue_.owe(r);
+  if (speaks(now) && !states_.left(r)) queue_.owe(r);
 }
 
 bool Presence::hear(const PublicState& s, int path) {
@@ -94,6 +97,14 @@ bool Presence::has_to_tell() {
   }
   return false;
 }
+
+void Presence::retire() {
+  const std::lock_guard lock(mutex_);
+  retired_ = Clock::now();
+}
+
+// A peer that was stopped while this rank said goodbye still hears it.
+bool Presence::speaks(Deadline now) const { return retired_ == Deadline() || now - retired_ < detector_.timeout(); }
 
 void Presence::set_progress(std::function<void()> f) {
   const std::lock_guard lock(progress_mutex_);

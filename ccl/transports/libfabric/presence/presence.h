@@ -43,6 +43,7 @@ class Presence {
   bool hear(const PublicState&, int path);   // false: it is for another rank, or a duplicate
   void leave();                              // tells that this rank has left, until those who are told have answered
   bool has_to_tell();                        // to ranks that can be reached
+  void retire();                             // once the timeout has passed, it only answers
   void set_progress(std::function<void()>);  // called by the ControlLink's thread, so that data move while nobody waits
   void progress();
 
@@ -51,6 +52,7 @@ class Presence {
     bool told = false;      // it was told that this rank has left
     std::uint32_t ask = 0;  // the request whose answer shows that it has heard that
   };
+  bool speaks(Deadline now) const;  // repeats what a peer may not have heard
   Goodbye& goodbye(Rank r) { return goodbyes_[static_cast<std::size_t>(r)]; }
 
   const Roster roster_;
@@ -62,6 +64,7 @@ class Presence {
   FailureVerdict verdict_;
   JoinBarrier joining_;
   std::vector<Goodbye> goodbyes_;
+  Deadline retired_ = {};
   std::mutex progress_mutex_;
   std::function<void()> progress_;
 };
