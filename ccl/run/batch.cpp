@@ -8,19 +8,16 @@
 namespace trellis::ccl {
 namespace {
 
-// Ends the communicator with a failure that no call of the program returns. If it has failed already, it keeps that
-// failure. The other ranks wait for operations that never start, so they are told of the end, and of the reason if this
-// thread has the turn.
-void end(Communicator::State& state, const std::exception_ptr& why, bool elsewhere, bool has_turn) {
+// Ends the communicator, whose turn this thread has, with a failure that no call of the program returns. If it has
+// failed already, it keeps that failure. The other ranks wait for operations that never start, so they are told why.
+void end(Communicator::State& state, const std::exception_ptr& why, bool elsewhere) {
   try {
     state.failure.check_health();
   } catch (...) {
     return;
   }
-  const bool tells = !is_found_by_all(why);
-  if (tells && has_turn) state.failure.tell(why, elsewhere);
+  if (!is_found_by_all(why)) state.failure.tell(why, elsewhere);
   state.failure.fail(why);
-  if (tells && !has_turn) state.transport->mark_aborted();
 }
 
 }  // namespace
@@ -66,12 +63,20 @@ void OperationBatch::take_turns() {
 
 void OperationBatch::hand_to_stream() { on_stream_ = awaited_ = true; }
 
-// Work that a stream drops after an earlier failure still runs on the other ranks, so they are told.
+// Work that a stream drops after an earlier failure still runs on the other ranks, so they are told, and dumps, which
+// may take long, come after that. Where an operation that was called before is still running, it writes the dump.
+void OperationBatch::end_dropped() {
+  const auto why = std::make_exception_ptr(
+      Aborted("an operation of the communicator was not begun: what its stream held before has failed"));
+  std::vector<std::pair<const Part*, Communicator::State::End>> ended;
+  for (const Part& s : parts_)
+    if (!s.state->failure.failed() && !s.state->transport->over()) ended.emplace_back(&s, s.state->end(why));
+  for (const auto& [s, end] : ended) s->state->dump(end, s->tickets->has_come(s->turn));
+}
+
 void OperationBatch::clear() {
   if (std::exchange(awaited_, false)) try {
-      const auto why = std::make_exception_ptr(
-          Aborted("an operation of the communicator was not begun: what its stream held before has failed"));
-      for (const Part& s : parts_) end(*s.state, why, false, false);
+      end_dropped();
     } catch (...) {  // the other ranks hear of it at their timeout
     }
   on_stream_ = false;
@@ -106,14 +111,14 @@ bool OperationBatch::Part::open_next() {
   try {
     return batch->begin_next(*this);
   } catch (...) {
-    if (batch->on_stream_) end(*state, std::current_exception(), false, true);
+    if (batch->on_stream_) end(*state, std::current_exception(), false);
     throw;
   }
 }
 
 void OperationBatch::end_unbegun() {
   for (const Part& s : parts_)
-    if (!s.open && !s.over()) end(*s.state, std::current_exception(), true, true);
+    if (!s.open && !s.over()) end(*s.state, std::current_exception(), true);
 }
 
 void OperationBatch::run() {

@@ -50,6 +50,7 @@ class OperationBatch {
   void take_turn(Communicator::State*);
   bool begin_next(Part&);
   void end_unbegun();  // on a stream: ends the communicators whose operations have not begun
+  void end_dropped();  // the same where none of them will begin
 
   std::vector<Issued<SendRecv>> send_recvs_;
   std::vector<SendRecv> own_;  // buffer for those of send_recvs_ that a rank sends to itself

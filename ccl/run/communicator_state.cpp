@@ -283,15 +283,25 @@ std::exception_ptr Communicator::State::fail_open(const std::exception_ptr& e, b
 }
 
 // A running operation fails in its own thread. Others are told first: one that finds its message withdrawn looks why.
-void Communicator::State::abort() {
+Communicator::State::End Communicator::State::end(const std::exception_ptr& why) {
+  const bool first = why != nullptr && failure.keep(why);
   transport->mark_aborted();
   transport->withdraw();
+  if (why != nullptr) return {why, first};
   const std::exception_ptr aborted = ended_by(*transport);
-  const bool first = failure.keep(aborted);
-  if (!dump_file.wanted()) return;
-  dump_if_free();
-  failure.dumped(aborted, first);
+  return {aborted, failure.keep(aborted)};
 }
+
+void Communicator::State::dump(const End& end, bool has_turn) {
+  if (!dump_file.wanted()) return;
+  if (has_turn)
+    dump_file.write();
+  else
+    dump_if_free();
+  failure.dumped(end.why, end.first);
+}
+
+void Communicator::State::abort() { dump(end(), false); }
 
 bool Communicator::State::dump_for(std::uint32_t request) {
   if (dumps_ != request && (dump_if_free() || dump_file.write_if_dividing())) dumps_ = request;

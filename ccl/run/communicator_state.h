@@ -42,7 +42,15 @@ struct Communicator::State : DumpsOnSignal {
   void idle(std::uint32_t times, std::chrono::microseconds most);  // see Executor::idle()
   // Ends the communicator and its open operation. Returns what to throw.
   std::exception_ptr fail_open(const std::exception_ptr&, bool elsewhere = false);
-  void abort();   // from any thread
+  // Ends the communicator, from any thread, and then writes its dump, unless the turn is another's. `why` is null where
+  // the program aborts it.
+  struct End {
+    std::exception_ptr why;
+    bool first = false;  // nothing had ended it before
+  };
+  End end(const std::exception_ptr& why = nullptr);
+  void dump(const End&, bool has_turn);
+  void abort();
   void finish();  // no more calls will follow
 
   Rank rank() const { return rank_; }

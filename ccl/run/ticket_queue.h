@@ -51,6 +51,10 @@ class TicketQueue {
     skip_early();
     return current_.load(std::memory_order_acquire) == issued_.load(std::memory_order_acquire);
   }
+  bool has_come(std::uint64_t number) {  // the turn of this number
+    skip_early();
+    return current_.load(std::memory_order_acquire) == number;
+  }
   void wait(std::uint64_t number) {
     if (current_.load(std::memory_order_acquire) != number) wait_long(number);
   }
