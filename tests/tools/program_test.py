@@ -95,6 +95,22 @@ class Mistakes(unittest.TestCase):
                 self.assertEqual((ran.returncode, ran.stdout), (2, ""), words)
                 self.assertIn(number, ran.stderr)
 
+    def test_a_number_is_in_plain_digits(self):
+        for words, value, said in [(["launch", "-n", "010", "--", "true"], "010", "without a 0 before it"),
+                                   (["schedule", "show", "all_reduce", "-a", "ring", "-d", "8", "--channels", "010"], "010",
+                                    "without a 0 before it"),
+                                   (["bench", "allr", "--ranks", "-02"], "-02", "without a 0 before it"),
+                                   (["machine", "tune", "ring:4", "--channels", "1,02"], "02", "without a 0 before it"),
+                                   (["core", "run", "cast", "--seed", "07"], "07", "without a 0 before it"),
+                                   (["bench", "allr", "-n", "0x10"], "0x10", "a whole number"),
+                                   (["launch", "-n", "1", "--grace", "", "--", "true"], "--grace ''", "a number"),
+                                   (["launch", "-n", "", "--", "true"], "-n,--nproc-per-node ''", "a number")]:
+            with self.subTest(words=words):
+                ran = trellis(*words)
+                self.assert_one_line(ran, 2, value)
+                self.assertIn(said, ran.stderr)
+        self.assertEqual(trellis("launch", "-n", "1", "--grace", "0.5", "--max-restarts", "0", "--", "true", "").returncode, 0)
+
     def test_an_option_without_an_effect_is_refused(self):
         schedule = pathlib.Path(tempfile.mkdtemp()) / "r.txt"
         self.addCleanup(shutil.rmtree, schedule.parent)

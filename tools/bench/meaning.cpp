@@ -210,7 +210,7 @@ void find_op_behind_flags(BenchOptions& o) {
 }
 
 BenchSettings bench_settings(BenchOptions o) {
-  expect_plain_values(*o.app);
+  expect_values(*o.app);
   find_op_behind_flags(o);
   refuse_idle(o);
   expect_place(o);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <stdexcept>
@@ -19,6 +20,11 @@ CLI::Validator number_check(bool (*holds)(double), const char* expected, const c
     return value && holds(*value) ? "" : fmt::format("'{}': expected a number{}", word, expected);
   };
   return CLI::Validator({check, name});
+}
+
+[[noreturn]] void refuse(const cli11::Option& option, const std::string& value, const char* expected) {
+  throw std::invalid_argument(
+      fmt::format("{} {}: expected {}", option.get_name(false, true), value.empty() ? "''" : value, expected));
 }
 
 }  // namespace
@@ -43,36 +49,29 @@ const CLI::Validator& svg_file() {
   return check;
 }
 
-void expect_whole_values_in_range(const cli11::App& app) {
+void expect_plain_numbers(const cli11::App& app) {
   for (const cli11::Option* option : app.get_options()) {
     const std::string type = option->get_type_name();
-    if (type.find("INT") == std::string::npos) continue;
+    const bool whole = type.find("INT") != std::string::npos;
+    if (!whole && type.find("FLOAT") == std::string::npos) continue;
     for (const std::string& value : option->results()) {
-      std::string_view rest = value;
-      const bool fits = type.starts_with("UINT") ? text::take_number<std::uint64_t>(rest).has_value()
-                                                 : text::take_number<std::int64_t>(rest).has_value();
-      if (!fits)
-        throw std::invalid_argument(fmt::format("{} {}: expected a whole number, and not too large a one",
-                                                option->get_name(false, true), value));
+      if (value.empty()) refuse(*option, value, "a number");
+      if (!whole) continue;
+      const bool fits = type.starts_with("UINT") ? text::number<std::uint64_t>(value).has_value()
+                                                 : text::number<std::int64_t>(value).has_value();
+      if (!fits) refuse(*option, value, "a whole number, and not too large a one");
+      const std::size_t digits = value.find_first_not_of('-');
+      if (value[digits] == '0' && value.size() > digits + 1)
+        refuse(*option, value, "a whole number without a 0 before it");
     }
   }
 }
 
-void expect_plain_values(const CLI::App& app) {
-  for (const cli11::Option* option : app.whole().get_options()) {
-    const bool whole = option->get_type_name() == "INT";
-    if (option->count() == 0 || option->get_items_expected_min() == 0) continue;  // it may be without a value
-    const auto refuse = [&](const std::string& value, const char* expected) {
-      throw std::invalid_argument(fmt::format("{} {}: expected {}", option->get_name(false, true), value, expected));
-    };
-    for (const std::string& value : option->results()) {
-      if (value.empty()) refuse("''", "a value");
-      const auto number = whole ? text::number<std::int64_t>(value) : 0;
-      if (!number) refuse(value, "a whole number");
-      if (number != 0 && (value.starts_with("0") || value.starts_with("-0")))
-        refuse(value, "a whole number without a 0 before it");
-    }
-  }
+void expect_values(const CLI::App& app) {
+  for (const cli11::Option* option : app.whole().get_options())
+    if (option->count() != 0 && option->get_items_expected_min() != 0 &&  // else it may be without a value
+        std::ranges::find(option->results(), "") != option->results().end())
+      refuse(*option, "", "a value");
 }
 
 }  // namespace trellis::tools

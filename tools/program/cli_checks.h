@@ -9,11 +9,11 @@ const CLI::Validator& at_least_zero();
 const CLI::Validator& above_zero();
 const CLI::Validator& svg_file();  // a name that ends in .svg, or has no ending
 
-// Throws invalid_argument for a whole number of more than 64 bits, which CLI11 would clamp to the largest one.
-void expect_whole_values_in_range(const cli11::App&);
+// Throws invalid_argument for a number that is empty, which CLI11 takes for 0; and for a whole one of more than 64
+// bits, which it would clamp to the largest one, or not in plain decimal digits: it reads 010 as 8.
+void expect_plain_numbers(const cli11::App&);
 
-// Throws invalid_argument for an empty value, which CLI11 takes for 0 or for no value, and for a whole number that is
-// not in plain decimal digits: CLI11 reads 010 as 8.
-void expect_plain_values(const CLI::App&);
+// Throws invalid_argument for an empty value of an option that takes one.
+void expect_values(const CLI::App&);
 
 }  // namespace trellis::tools

@@ -103,7 +103,7 @@ int parse_and_run(ParserTree& tree, std::vector<std::string> arguments) {
     ccl::tell("{}", tree.root.help());
     return 2;
   }
-  expect_whole_values_in_range(*run->first);
+  expect_plain_numbers(*run->first);
   const int status = run->second();
   write_output("", "");
   return status;

@@ -206,7 +206,7 @@ std::vector<ccl::Rank> rank_counts(const std::string& text) {
 
 // An option that has no effect is a mistake.
 void expect_meaning(const Options& o) {
-  expect_plain_values(*o.app);
+  expect_values(*o.app);
   for (const char* flag : {"--cores", "--sockets"})
     if (o.app->count(flag) != 0 && o.predict.empty())
       throw std::invalid_argument(fmt::format("{} goes with --predict", flag));

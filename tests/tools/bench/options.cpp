@@ -258,14 +258,12 @@ TEST(BenchOptions, WhatTheEnvironmentSaysWronglyIsNamed) {
   EXPECT_TRUE(refusal({"allr"}).starts_with("TRELLIS_DEVICE=gpu: ")) << refusal({"allr"});
 }
 
-TEST(BenchOptions, NoValueIsEmptyAndNoNumberIsOctal) {
+TEST(BenchOptions, NoValueIsEmpty) {
   for (const std::string flag :
        {"--ranks", "-b",    "-i",     "-f",          "-d",      "-n",   "-w", "-m", "-a", "-T", "--root",
         "--json",  "--csv", "--seed", "--algorithm", "--style", "--on", "-r", "-N", "-t", "-I"})
     EXPECT_NE(refusal({"broadcast", flag, ""}).find(" '': expected a value"), std::string::npos) << flag;
   EXPECT_EQ(refusal({"", "-r", "2"}), "collective '': expected a value");
-  EXPECT_EQ(refusal({"allr", "--ranks", "010"}), "--ranks 010: expected a whole number without a 0 before it");
-  EXPECT_EQ(refusal({"allr", "-n", "0x10"}), "-n,--iters 0x10: expected a whole number");
   EXPECT_EQ(read({"allr", "--check", "-C", "0"}).check_passes, 1);
 }
 
