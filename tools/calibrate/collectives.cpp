@@ -118,7 +118,7 @@ MeasuredSubject collective_of_row(const measure::TableRow& row, const Usual& usu
     if (!seconds) throw std::invalid_argument("expected a column time(us), time_us or seconds");
     const char* size = row.find("size(b)") != nullptr ? "size(b)" : row.find("bytes") != nullptr ? "bytes" : "size";
     const std::string ranks = said({"ranks"}, "");
-    const int count = ranks.empty() ? usual.ranks : static_cast<int>(row.number("ranks"));
+    const int count = ranks.empty() ? usual.ranks : measure::whole_count("ranks", row.number("ranks"));
     return subject_of(row.place, row.place, *seconds, op, count, row.number(size), said({"type", "dtype"}, ""),
                       said({"algorithm"}, ""), said({"machine"}, usual.machine), usual);
   } catch (const std::invalid_argument& e) {

@@ -118,6 +118,13 @@ class Calibrate(program.Case):
         for ranks in ("0", "-1"):
             self.assert_fails(2, "--ranks", "calibrate", table, "-m", "trn1.32xlarge", "-n", ranks)
 
+    def test_a_number_of_ranks_that_is_none_is_refused(self):
+        for ranks in ("2.7", "1e300", "4294967298"):
+            table = self.write("ranks.csv", f"bytes,time_us,collective,ranks\n1024,30,all_reduce,2\n1024,30,all_reduce,{ranks}\n")
+            done = trellis("calibrate", table, "-m", "trn2.48xlarge")
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn(f"ranks.csv:3: ranks is {float(ranks):.17g}: expected a whole number from 0 to", done.stderr)
+
     def test_says_which_row_is_wrong(self):
         for text, said in (("config,step_ms\nx.yaml,12\n", "bad.csv:2: "), ("size(B) time(us)\n1024 soon\n", "bad.csv:2: "),
                            ("config,step_ms\n", "no row of measurements"), ("bytes,time_us,collective\n64,3,all_reduc\n", "all_reduc"),
