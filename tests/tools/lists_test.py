@@ -46,6 +46,14 @@ class Explain(Case):
         ran = subprocess.run(["sh", "-c", command.replace("trellis", '"$TRELLIS"', 1)], capture_output=True, text=True)
         self.assertEqual(ran.returncode, 0, ran.stderr)
 
+    def test_each_algorithms_steps_are_there_once_the_words_in_capitals_are_filled_in(self):
+        listed = json.loads(self.printed("schedule", "list", "--json"))["algorithms"]
+        for name in sorted({row["algorithm"] for row in listed}):
+            command = json.loads(self.printed("schedule", "explain", name, "--json"))["its steps"]
+            command = command.replace("DIMS", "4").replace("PARTS", "direct,direct").replace("trellis", '"$TRELLIS"', 1)
+            ran = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+            self.assertEqual(ran.returncode, 0, (command, ran.stderr))
+
     def test_what_is_none(self):
         self.assert_fails(2, "did you mean 'ring'?", "schedule", "explain", "rign")
         self.assert_fails(2, "is no algorithm config", "schedule", "explain", "ring", "chanels=2")

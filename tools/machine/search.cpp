@@ -93,24 +93,25 @@ struct Found {
   std::string again;  // the command that makes it again
 };
 
-std::string reproduced_by(const Options& o, const Pricer& pricer, const AlgorithmConfig& config) {
+std::string reproduced_by(const Pricer& pricer, const AlgorithmConfig& config) {
   const schedule::Request r = pricer.request(config);
-  std::string text = fmt::format("trellis schedule verify {} -a {} --dims {} --channels {} --segments {}", o.collective,
-                                 config.algorithm, fmt::join(r.dims, "x"), r.channels, r.segments);
+  std::string text = fmt::format("trellis schedule verify {} -a {} --dims {} --channels {} --segments {}",
+                                 schedule::name(r.operation.collective), config.algorithm, fmt::join(r.dims, "x"),
+                                 r.channels, r.segments);
   const bool quoted = std::ranges::any_of(r.levels, [](const auto& l) { return l.find('(') != l.npos; });
   if (!r.levels.empty()) text += fmt::format(" --levels {1}{0}{1}", fmt::join(r.levels, ","), quoted ? "'" : "");
   if (!r.order.empty()) text += fmt::format(" --order {}", fmt::join(r.order, "."));
   return text + "\n";
 }
 
-Found best_of(const Options& o, const Pricer& pricer, double bytes, const std::vector<Cost>& found,
+Found best_of(const Pricer& pricer, double bytes, const std::vector<Cost>& found,
               const std::vector<sim::Synthesised>& made) {
   if (!made.empty() && (found.empty() || made.front().time < found.front().time))
     return {text_of(made.front().how), made.front().time,
             synthesised(pricer.machine(), pricer.group(), pricer.settings(), bytes, made.front().how), ""};
   const AlgorithmConfig& config = found.front().config;
   return {text_of(config), found.front().time,
-          make(schedule::algorithm_named(config.algorithm), pricer.request(config)), reproduced_by(o, pricer, config)};
+          make(schedule::algorithm_named(config.algorithm), pricer.request(config)), reproduced_by(pricer, config)};
 }
 
 // The part of the fixed algorithm's time that the found one saves.
@@ -223,7 +224,7 @@ int run(const Options& o) {
   text += table_text("fixed", result.fixed, o.shown) + "\n" + table_text("found", result.found, o.shown) + "\n";
   if (!made.empty()) text += made_text(made, o.shown);
   Pricer pricer(machine, group, settings);
-  const Found best = best_of(o, pricer, bytes, result.found, made);
+  const Found best = best_of(pricer, bytes, result.found, made);
   const schedule::Report report = schedule::verify(best.schedule);
   text += fmt::format("{}: {}\n", best.name, report.text());
   const Cost& fixed = result.fixed.front();

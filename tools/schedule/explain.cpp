@@ -65,7 +65,11 @@ Lines lines_of(const AlgorithmConfig& c, const schedule::Algorithm& a) {
   for (std::size_t i = 0; i < c.levels.size(); ++i)
     lines.emplace_back(fmt::format("level {}", i + 1),
                        fmt::format("{}: {}", c.levels[i], algorithm_words(c.levels[i])));
-  if (a.has_levels && c.levels.empty()) lines.emplace_back("levels", "none is named: each has what is usual there");
+  const bool lacks_parts = a.name == "split" && c.levels.empty();
+  if (lacks_parts)
+    lines.emplace_back("levels", "none is named: it needs two parts or more, as in split(ring:2,direct)");
+  else if (a.has_levels && c.levels.empty())
+    lines.emplace_back("levels", "none is named: each has what is usual there");
   if (!c.order.empty())
     lines.emplace_back("order", fmt::format("{}: the algorithm sees the dimensions in this order, innermost first",
                                             fmt::join(c.order, ", ")));
@@ -86,7 +90,7 @@ Lines lines_of(const AlgorithmConfig& c, const schedule::Algorithm& a) {
   for (const schedule::Collective collective : a.serves) served.push_back(schedule::name(collective));
   lines.emplace_back("collectives", fmt::format("{}", fmt::join(served, ", ")));
   lines.emplace_back("short form", short_form(c));
-  const std::string dims = c.dims.empty() ? " -d DIMS" : "";
+  const std::string dims = fmt::format("{}{}", c.dims.empty() ? " -d DIMS" : "", lacks_parts ? " --levels PARTS" : "");
   lines.emplace_back("its steps", fmt::format("trellis schedule show {} -a {}{}", schedule::name(a.serves.front()),
                                               shell_word(short_form(c)), dims));
   return lines;

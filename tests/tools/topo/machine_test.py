@@ -226,7 +226,7 @@ class Tune(Case):
 class Search(Case):
     def test_what_is_found_is_proved_and_can_be_read(self):
         found = self.folder / "found.txt"
-        text = self.printed("machine", "search", "full:4/clos:2", "all_gather", "--bytes", "16MB", "--levels", "2",
+        text = self.printed("machine", "search", "full:4/clos:2", "all_gather_perf", "--bytes", "16MB", "--levels", "2",
                             "--algorithms", "ring,direct,mesh", "-o", found)
         self.assertIn("compositions tried", text)
         self.assertRegex(text, r"hierarchical levels=\(.*\) dims=")
