@@ -7,7 +7,7 @@ import python_environment as environment
 
 class Training(unittest.TestCase):
     def test_training(self):
-        files = ("test_torch_training.py", "test_torch_recorded.py", "distributed/test_optimizer.py")
+        files = ("test_torch_training.py", "test_torch_recorded.py", "distributed")
         environment.run("pytest", "-q", "-x", *(f"tests/python/{file}" for file in files),
                         needs=("pytest", "torch", "numpy"))  # fmt: skip
 

@@ -12,6 +12,7 @@ import importlib.util
 import os
 import pathlib
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -68,7 +69,7 @@ def command(compiler: str, torch: TorchRelease, target: pathlib.Path, search: Se
         torch.root / "include" / "torch" / "csrc" / "api" / "include", sysconfig.get_paths()["include"],
     ]  # fmt: skip
     return [
-        compiler, "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-w",
+        *shlex.split(compiler), "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-w",
         f"-DTORCH_EXTENSION_NAME={NAME}",
         *(f"-I{folder}" for folder in includes), str(SOURCES / "all.cpp"), "-o", str(target),
         f"-L{library.parent}", f"-L{torch.root / 'lib'}", *(f"-Wl,-rpath,{folder}" for folder in search),
@@ -88,7 +89,8 @@ def _sources() -> list[pathlib.Path]:
 def _headers() -> list[pathlib.Path]:
     """The library's own: with another layout of its classes, what was compiled before would corrupt memory."""
     root = pathlib.Path(_where.INCLUDE)
-    return sorted(header for room in ("kernels", "schedule", "device", "ccl") for header in (root / room).rglob("*.h"))
+    rooms = ("kernels", "schedule", "device", "ccl", "sim")
+    return sorted(header for room in rooms for header in (root / room).rglob("*.h"))
 
 
 def _fingerprint(torch: TorchRelease) -> str:
@@ -122,7 +124,10 @@ def compile_for(torch: TorchRelease, target: pathlib.Path, search: Sequence[str]
             "install g++ (12 or later), or set CXX"
         )
     part = target.with_suffix(f".{os.getpid()}")
-    done = subprocess.run(command(compiler, torch, part, search), capture_output=True, text=True)
+    try:
+        done = subprocess.run(command(compiler, torch, part, search), capture_output=True, text=True)
+    except OSError as error:
+        raise ImportError(f"trellis.torch cannot be compiled for torch {torch.version}: CXX={compiler}: {error}") from error
     if done.returncode != 0:
         log = target.with_suffix(".log")
         log.write_text(done.stderr)
