@@ -14,6 +14,7 @@
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
+#include "tools/program/output_option.h"
 #include "tools/train/config_file.h"
 #include "tools/train/operation_times.h"
 #include "train/cache/proof.h"
@@ -60,7 +61,9 @@ void add(CLI::App& app, Options& o) {
                  "A file of prices of a host, a line each: trn1.32xlarge = 21.5 | documented | dollars an hour");
   app.add_option("--points", o.points, "Keep what is priced in this file, and go on from it");
   app.add_option("--most", o.most, "Layouts to print")->capture_default_str();
-  app.add_option("-o,--output", o.output, "Draw all that was priced by memory and time, as SVG")->check(svg_file());
+  app.add_option("-o,--output", o.output, "Draw all that was priced by memory and time, as SVG")
+      ->check(svg_file())
+      ->check(output_file());
   app.add_flag("--json", o.json, "Print JSON");
 }
 

@@ -240,6 +240,13 @@ class Price(program.Case):
         self.assertEqual(other.returncode, 2)
         self.assertIn("of another model, machine", other.stderr)
 
+    def test_a_search_that_cannot_write_its_picture_does_not_begin(self):
+        done = trellis("train", "search", CONFIG, "-m", "trn1.2xlarge", "-g", "16", "-o", self.new_folder() / "none" / "x.svg",
+                       *sets(**MODEL))
+        self.assertEqual(done.stdout, "")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("cannot write", done.stderr)
+
     def test_points_of_several_machines_lie_beside_each_other(self):
         folder = self.new_folder()
         (folder / "mine.machine").write_text("like trn1.2xlarge\n")
