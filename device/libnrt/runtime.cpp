@@ -101,15 +101,12 @@ void Runtime::remember(const std::shared_ptr<Storage>& storage) {
 std::shared_ptr<Storage> Runtime::storage_at(const void* va) {
   const auto* const at = static_cast<const std::byte*>(va);
   const std::lock_guard lock(mutex_);
-  const auto after = storages_.upper_bound(at);
-  if (after == storages_.begin()) return nullptr;
-  const auto found = std::prev(after);
-  auto storage = found->second.lock();
-  if (!storage) {
-    storages_.erase(found);
-    return nullptr;
+  for (auto after = storages_.upper_bound(at); after != storages_.begin();) {
+    const auto found = std::prev(after);
+    if (auto storage = found->second.lock()) return at < storage->data() + storage->bytes() ? storage : nullptr;
+    after = storages_.erase(found);  // it was freed; a larger one that began before it may be there now
   }
-  return at < storage->data() + storage->bytes() ? storage : nullptr;
+  return nullptr;
 }
 
 std::int32_t Runtime::free_core() {

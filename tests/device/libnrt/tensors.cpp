@@ -83,6 +83,22 @@ TEST(Nrt, FreedAndForeignHandlesAreRefused) {
   EXPECT_NE(n.why().find("25769803776"), std::string::npos) << "a core has 24 GiB: " << n.why();
 }
 
+TEST(Nrt, AnAddressIsThatOfTheTensorThatIsThereNow) {
+  const Standin n;
+  nrt::Tensor *first = n.tensor(0, 4096), *second = n.tensor(0, 4096);
+  void* const va = n->nrt_tensor_get_va(first);
+  n->nrt_tensor_free(&first);
+  n->nrt_tensor_free(&second);
+  nrt::Tensor* whole = n.tensor(0, 8192);
+  ASSERT_EQ(n->nrt_tensor_get_va(whole), va);
+  EXPECT_EQ(n->nrt_memcpy_to_device(static_cast<char*>(va) + 5000, "seven b", 7), Status::success) << n.why();
+  char back[8] = "";
+  n->nrt_tensor_read(whole, back, 5000, 7);
+  EXPECT_STREQ(back, "seven b");
+  n->nrt_tensor_free(&whole);
+  EXPECT_EQ(n->nrt_memcpy_to_device(static_cast<char*>(va) + 5000, "seven b", 7), Status::invalid);
+}
+
 TEST(Nrt, CopiesStayOnOneCoreAndMayOverlap) {
   const Standin n;
   nrt::Tensor *a = n.tensor(0, 100), *b = n.tensor(0, 100), *other = n.tensor(1, 100), *host = n.tensor(-1, 100);
