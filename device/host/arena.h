@@ -1,5 +1,6 @@
 // Page allocator over one large sparse memfd file that other processes can map. Unused pages take no memory. A forked
-// process has private copies of what its parent had: it can't change the parent's memory, and shows nothing to peers.
+// process cannot change its parent's memory, and shows nothing to peers: a page that it writes becomes its own. Until
+// then it sees what the parent writes there, and zeros or other data once the parent has released it.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What a fork does to arenas: their pages become private in the forked process.
+// What a fork does to arenas: in the forked process, a page becomes private when it is first written there.
 #pragma once
 
 #include <mutex>

@@ -8,7 +8,12 @@
 
 #include <cstring>
 #include <stdexcept>
+#include <thread>
 #include <vector>
+
+#include "device/channel.h"
+#include "device/topology.h"
+#include "tests/device/standin.h"
 
 namespace trellis::device {
 namespace {
@@ -125,6 +130,60 @@ TEST_P(Devices, MemoryThatWasGivenBackTooSoonIsLeftAlone) {
   EXPECT_EQ(memory[bytes - 1], 5);
   EXPECT_EQ(device_->share(memory, bytes)->bytes(), bytes);
   munmap(memory, bytes);
+}
+
+// Runs a part of a test in a child process, which turns to its parent in between.
+class Child {
+ public:
+  template <class Work>
+  explicit Child(Work work) {
+    if (pipe(to_parent_) != 0 || pipe(to_child_) != 0) throw std::runtime_error("no pipe");
+    process_ = fork();
+    if (process_ != 0) return;
+    alarm(60);
+    const auto turn_to_parent = [this] {
+      tell(to_parent_);
+      hear(to_child_);
+    };
+    _exit(work(turn_to_parent) ? 0 : 1);
+  }
+  void wait_for_turn() const { hear(to_parent_); }
+  void go_on() const { tell(to_child_); }
+  bool ends_well() const {
+    int status = -1;
+    return waitpid(process_, &status, 0) == process_ && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    for (const int fd : {to_parent_[0], to_parent_[1], to_child_[0], to_child_[1]}) close(fd);
+  }
+
+ private:
+  static void tell(const int (&to)[2]) { [[maybe_unused]] const auto written = write(to[1], "x", 1); }
+  static void hear(const int (&from)[2]) {
+    char byte = 0;
+    [[maybe_unused]] const auto got = read(from[0], &byte, 1);
+  }
+  int to_parent_[2], to_child_[2];
+  pid_t process_ = 0;
+};
+
+TEST_P(Devices, AForkedProcessCannotChangeItsParentsMemory) {
+  constexpr std::size_t page = 4096;
+  auto* const memory = static_cast<char*>(device_->allocate(2 * page));
+  std::memset(memory, 1, 2 * page);
+  const Child child([&](auto turn_to_parent) {
+    memory[0] = 2;
+    turn_to_parent();
+    return memory[0] == 2 && memory[page] == 3;  // what it has not written is the parent's, as it is now
+  });
+  child.wait_for_turn();
+  EXPECT_EQ(memory[0], 1);
+  memory[0] = memory[page] = 3;
+  child.go_on();
+  EXPECT_TRUE(child.ends_well());
+  device_->release(memory);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Devices, testing::Values("host", "sim:trn2.48xlarge"));

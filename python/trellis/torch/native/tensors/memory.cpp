@@ -28,7 +28,7 @@ const std::shared_ptr<device::Device>& host() {
   return kept->device;
 }
 
-// Memory of a tensor, which only the process that allocated it may give back: a forked one has a copy of its pages.
+// Memory of a tensor, which only the process that allocated it may give back.
 struct WindowMemory {
   std::shared_ptr<device::Device> device;
   void* memory;
