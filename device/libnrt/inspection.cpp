@@ -89,13 +89,13 @@ InspectionSettings inspection_of_environment() {
   return s;
 }
 
-void Inspection::begin(InspectionSettings settings, TraceRecorder& recorder) {
+void Inspection::begin(InspectionSettings settings) {
   const std::lock_guard lock(mutex_);
   if (on_) refuse(Status::invalid, "an inspection was begun before");
   on_ = true;
   settings_ = std::move(settings);
   profiles_.clear();
-  if (settings_.system) recorder.start(settings_.trace);
+  if (settings_.system) recorder_.start(settings_.trace);
 }
 
 bool Inspection::is_on() const {
@@ -108,16 +108,16 @@ void Inspection::keep_profile_of(const ModelObject& model) {
   if (on_ && settings_.device) profiles_.insert_or_assign(model.id(), model.program().profile());
 }
 
-void Inspection::end(TraceRecorder& recorder, const std::vector<std::shared_ptr<ModelObject>>& loaded) {
+void Inspection::end(const std::vector<std::shared_ptr<ModelObject>>& loaded) {
   for (const auto& model : loaded) keep_profile_of(*model);
   const std::lock_guard lock(mutex_);
   if (!std::exchange(on_, false)) refuse(Status::invalid, "no inspection was begun");
-  if (settings_.system) recorder.stop();
+  if (settings_.system) recorder_.stop();
   const std::string folder = fmt::format("{}/session_{}_pid_{}", settings_.folder, settings_.session, getpid());
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   if (failed) refuse(Status::failure, "{} cannot be made: {}", folder, failed.message());
-  if (settings_.system) write_file(folder + "/system_profile.json", chrome_json(recorder.take(~std::uint64_t{0}, -1)));
+  if (settings_.system) write_file(folder + "/system_profile.json", chrome_json(recorder_.take(~std::uint64_t{0}, -1)));
   for (const auto& [model, text] : std::exchange(profiles_, {}))
     write_file(fmt::format("{}/device_profile_{}.pftrace", folder, model), text);
 }

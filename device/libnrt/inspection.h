@@ -27,16 +27,18 @@ InspectionSettings inspection_of_environment();
 
 class Inspection {
  public:
-  void begin(InspectionSettings, TraceRecorder&);  // refuses when one runs
+  void begin(InspectionSettings);  // refuses when one runs
   bool is_on() const;
   void keep_profile_of(const ModelObject&);  // of a model that is unloaded
   // Writes FOLDER/session_N_pid_P/; refuses when none runs.
-  void end(TraceRecorder&, const std::vector<std::shared_ptr<ModelObject>>& loaded);
+  void end(const std::vector<std::shared_ptr<ModelObject>>& loaded);
+  TraceRecorder& recorder() { return recorder_; }
 
  private:
   mutable std::mutex mutex_;
   bool on_ = false;
   InspectionSettings settings_;
+  TraceRecorder recorder_;                         // its own: traces begin and end meanwhile
   std::map<std::uint32_t, std::string> profiles_;  // by model
 };
 

@@ -1,6 +1,7 @@
 // The runtime between nrt_init and nrt_close: the visible cores, and the objects behind all handles.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -64,13 +65,13 @@ class Runtime {
   // Records what `work` does on the core, with the simulated time before and after it.
   template <class Work>
   void timed(std::string_view type, int vnc, std::uint64_t bytes, const std::string& name, Work&& work) {
-    if (vnc < 0 || (!recorder.is_on() && !system_recorder.is_on())) return work();
+    const std::array all{&recorder, &system_recorder, &inspection.recorder()};
+    if (vnc < 0 || std::ranges::none_of(all, &TraceRecorder::is_on)) return work();
     const auto device = core(vnc);
     const Time begin = clock_of(*device).time;
     work();
     const TraceEvent event{type, vnc, begin, clock_of(*device).time, bytes, name};
-    recorder.add(event);
-    system_recorder.add(event);
+    for (TraceRecorder* const one : all) one->add(event);
   }
 
   World world;

@@ -147,7 +147,7 @@ Status nrt_inspect_config_set_activity(InspectConfig* config, const char* activi
 }
 
 Status nrt_inspect_begin() {
-  return call("nrt_inspect_begin", [](Runtime& r) { r.inspection.begin(inspection_of_environment(), r.recorder); });
+  return call("nrt_inspect_begin", [](Runtime& r) { r.inspection.begin(inspection_of_environment()); });
 }
 
 Status nrt_inspect_begin_with_options(InspectConfig* config) {
@@ -158,13 +158,12 @@ Status nrt_inspect_begin_with_options(InspectConfig* config) {
                         .folder = o->output_dir,
                         .system = !o->activities_off.contains("system_profile"),
                         .device = o->enabled && !o->activities_off.contains("device_profile"),
-                        .trace = o->trace},
-                       r.recorder);
+                        .trace = o->trace});
   });
 }
 
 Status nrt_inspect_stop() {
-  return call("nrt_inspect_stop", [](Runtime& r) { r.inspection.end(r.recorder, r.models.all()); });
+  return call("nrt_inspect_stop", [](Runtime& r) { r.inspection.end(r.models.all()); });
 }
 
 }  // namespace trellis::device::nrt

@@ -26,14 +26,14 @@ Status nrt_init(Framework framework, const char*, const char*) {
     std::optional<InspectionSettings> inspection;  // read first: a wrong one keeps the runtime from starting
     if (inspection_is_wanted()) inspection = inspection_of_environment();
     const auto runtime = start_runtime();
-    if (inspection) runtime->inspection.begin(std::move(*inspection), runtime->recorder);
+    if (inspection) runtime->inspection.begin(std::move(*inspection));
   });
 }
 
 void nrt_close() {
   guarded("nrt_close", [] {
     const auto ended = end_runtime();
-    if (ended && ended->inspection.is_on()) ended->inspection.end(ended->recorder, ended->models.all());
+    if (ended && ended->inspection.is_on()) ended->inspection.end(ended->models.all());
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -30,10 +31,13 @@ class NrtInspection : public testing::Test {
   }
 
   // Runs the sample on each of the cores, and returns the system profile. `devices`: the number of device profiles due.
-  std::string profile(const std::vector<int>& cores, int devices) {
+  std::string profile(
+      const std::vector<int>& cores, int devices,
+      const std::function<void(const Standin&)>& first = [](const Standin&) {}) {
     {
       const Standin n;
       EXPECT_EQ(n.started(), Status::success) << n.why();
+      first(n);
       for (const int core : cores) {
         LoadedSample s(n, core);
         EXPECT_EQ(n->nrt_execute(s.model, s.inputs, s.outputs), Status::success) << n.why();
@@ -64,6 +68,21 @@ TEST_F(NrtInspection, FromInitToClose) {
   const std::string all = profile({0, 2}, 2);
   for (const char* type : {"nrt_execute", "nc_exec_running", "\"pid\":0", "\"pid\":2"})
     EXPECT_TRUE(has(all, type)) << all;
+}
+
+TEST_F(NrtInspection, ATraceMeanwhileTakesNothingFromIt) {
+  const Folder folder;
+  const std::string file = folder.path() / "trace.json";
+  const std::string all = profile({0}, 1, [&](const Standin& n) {
+    EXPECT_EQ(n->nrt_trace_start(true), Status::success) << n.why();
+    n->nrt_tensor_memset(n.tensor(0, 64, "of both"), 0, 1, 64);
+    EXPECT_EQ(n->nrt_trace_stop(file.c_str()), Status::success) << n.why();
+    n->nrt_tensor_memset(n.tensor(0, 64, "later"), 0, 1, 64);
+  });
+  std::ostringstream trace;
+  trace << std::ifstream(file).rdbuf();
+  EXPECT_TRUE(has(all, "of both") && has(all, "later")) << all;
+  EXPECT_TRUE(has(trace.str(), "of both") && !has(trace.str(), "later")) << trace.str();
 }
 
 TEST_F(NrtInspection, HasTheEventsOfTheFilters) {
