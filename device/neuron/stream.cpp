@@ -68,7 +68,7 @@ void NeuronStream::wait_and_hand_in(Queued& q) {
   }
 }
 
-void NeuronStream::forget_done() {
+void NeuronStream::forget_done() const {
   while (!pending_.empty() && is_done(*runtime_, pending_.front().sequence)) {
     pending_.front().after();
     pending_.pop_front();
@@ -93,7 +93,8 @@ void NeuronStream::settle() {
 
 bool NeuronStream::idle() const {
   const std::lock_guard lock(mutex_);
-  return in_thread_ == 0 && (pending_.empty() || is_done(*runtime_, pending_.back().sequence));
+  forget_done();
+  return in_thread_ == 0 && pending_.empty();
 }
 
 void NeuronStream::synchronize() {

@@ -43,14 +43,14 @@ class NeuronStream : public Stream {
   bool try_now(Queued&);  // false: the queue is full, or another unit's work is not done
   void wait_and_hand_in(Queued&);
   void settle();  // waits for the queues, and throws what they failed with
-  void forget_done();
+  void forget_done() const;
   void to_thread(std::function<void()>);
 
   const std::shared_ptr<NeuronRuntime> runtime_;
   const int core_, queue_;
   QueueErrors errors_;
   mutable std::mutex mutex_;
-  std::deque<Pending> pending_;  // of one unit
+  mutable std::deque<Pending> pending_;  // of one unit
   std::string_view last_function_ = "nrta_tensor_copy";
   std::atomic<int> in_thread_ = 0;
   std::unique_ptr<ThreadStream> thread_;  // last: its work uses all members above; null: it was not needed yet

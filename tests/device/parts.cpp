@@ -221,6 +221,19 @@ TEST(Neuron, ItsLastDeviceEndsAnAbandonedCollective) {
   EXPECT_EQ(failed, "");
 }
 
+// `time` is that of the last run that ended.
+TEST(Neuron, AProgramHasItsTimeOnceItsStreamIsIdle) {
+  use_standin();
+  const auto device = open("neuron");
+  const auto program = device->load(sample_container());
+  std::vector<Binding> bound;
+  for (const ProgramOperand& o : program->operands()) bound.push_back({o.name, device->allocate(o.bytes), o.bytes});
+  const auto stream = device->stream();
+  program->run(bound, stream.get());
+  while (!stream->idle()) std::this_thread::yield();
+  EXPECT_GT(program->time(), 0);
+}
+
 TEST(Neff, WhatIsWrittenIsReadBack) {
   const auto bytes = write_neff("a name", "a program", 2);
   const Neff neff = read_neff(bytes);
