@@ -20,6 +20,12 @@ namespace {
 
 constexpr std::size_t least_window = page << 12;  // a smaller one is of no use
 
+// In a forked process: the window's own pages would show what the parent has there.
+bool map_anew(std::byte* at, std::size_t bytes) {
+  return mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) !=
+         MAP_FAILED;
+}
+
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 }  // namespace
@@ -68,6 +74,7 @@ void* Arena::allocate(std::size_t bytes) {
   for (auto hole = free_.begin(); hole != free_.end(); ++hole) {
     const auto [offset, room] = *hole;
     if (room < size) continue;
+    if (inherited_ && !map_anew(window_.base + offset, size)) throw std::bad_alloc();
     free_.erase(hole);
     if (room > size) free_.emplace(offset + size, room - size);
     used_.emplace(offset, size);

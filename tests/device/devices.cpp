@@ -186,6 +186,28 @@ TEST_P(Devices, AForkedProcessCannotChangeItsParentsMemory) {
   device_->release(memory);
 }
 
+TEST_P(Devices, WhatAForkedProcessAllocatesIsZeroAndItsOwn) {
+  constexpr std::size_t bytes = 64 * 4096;
+  const Child child([&](auto turn_to_parent) {
+    turn_to_parent();
+    for (int round = 0; round < 2; ++round) {
+      auto* const own = static_cast<char*>(device_->allocate(bytes));
+      for (std::size_t i = 0; i < bytes; ++i)
+        if (own[i] != 0) return false;
+      std::memset(own, 9, bytes);
+      device_->release(own);
+    }
+    return true;
+  });
+  child.wait_for_turn();
+  auto* const memory = static_cast<char*>(device_->allocate(bytes));
+  std::memset(memory, 7, bytes);
+  child.go_on();
+  EXPECT_TRUE(child.ends_well());
+  EXPECT_EQ(memory[0], 7);
+  device_->release(memory);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Devices, testing::Values("host", "sim:trn2.48xlarge"));
 
 TEST(Device, AProcessHasOneAndItsChildAnother) {
