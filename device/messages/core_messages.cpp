@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "device/environment.h"
+#include "device/fork_mark.h"
 #include "device/messages/failure.h"
 
 namespace trellis::device {
@@ -255,7 +256,8 @@ std::shared_ptr<MessageEnd> CoreMessages::pair(bool sends, const PeerCore& peer)
     if (!turns) turns = std::make_shared<CallTurns>();
     turn = std::make_unique<CallTurn>(turns);
   }
-  auto end = std::make_shared<MessageEnd>(std::move(turn), at, peer.core, core_, timeout_);
+  const std::shared_ptr<MessageEnd> end(new MessageEnd(std::move(turn), at, peer.core, core_, timeout_),
+                                        DeletedByMaker{});  // a forked process has no such thread
   ends_.push_back(end);
   if (!sends) match();
   return end;

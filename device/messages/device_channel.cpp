@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "device/fork_mark.h"
 #include "device/topology.h"
 
 namespace trellis::device {
@@ -28,12 +29,18 @@ class TcpChannel : public Channel {
  public:
   TcpChannel(Device& device, std::shared_ptr<CoreMessages> messages, bool sends, const PeerCore& peer)
       : device_(device), messages_(std::move(messages)), end_(messages_->pair(sends, peer)) {}
-  ~TcpChannel() override { messages_->drop(end_); }
+  ~TcpChannel() override {
+    if (!mark_.forked()) messages_->drop(end_);
+  }
   TcpChannel(const TcpChannel&) = delete;
   TcpChannel& operator=(const TcpChannel&) = delete;
 
-  bool connected() override { return end_->is_connected(); }
+  bool connected() override {
+    mark_.expect_same_process("channel");
+    return end_->is_connected();
+  }
   std::unique_ptr<Message> post(void* data, std::size_t bytes) override {
+    mark_.expect_same_process("channel");
     Device* const d = &device_;
     const auto copied = [d](void* to, const void* from, std::size_t n) {
       const FreeOfTime free(d);
@@ -47,6 +54,7 @@ class TcpChannel : public Channel {
   }
 
  private:
+  const ForkMark mark_;
   Device& device_;
   const std::shared_ptr<CoreMessages> messages_;
   const std::shared_ptr<MessageEnd> end_;
@@ -56,7 +64,8 @@ class TcpChannel : public Channel {
 
 std::unique_ptr<Channel> DeviceMessages::channel(bool sends, const PeerCore& peer) {
   const std::lock_guard lock(mutex_);
-  if (!messages_) messages_ = std::make_shared<CoreMessages>(device_.topology().core, patience);
+  if (messages_) std::get_deleter<DeletedByMaker>(messages_)->mark.expect_same_process("device");
+  if (!messages_) messages_.reset(new CoreMessages(device_.topology().core, patience), DeletedByMaker{});
   return std::make_unique<TcpChannel>(device_, messages_, sends, peer);
 }
 

@@ -9,6 +9,7 @@
 
 namespace trellis::device {
 
+// A forked process has none of its parent's channels: there, calls throw Forked, and destructors do nothing.
 class DeviceMessages : public Channels {
  public:
   explicit DeviceMessages(Device& device) : device_(device) {}

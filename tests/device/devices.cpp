@@ -208,6 +208,23 @@ TEST_P(Devices, WhatAForkedProcessAllocatesIsZeroAndItsOwn) {
   device_->release(memory);
 }
 
+// Threads that served its channels are not in a forked process, so it waits for none.
+TEST_P(Devices, AForkedProcessLeavesItsParentsChannelsAlone) {
+  listen_at_free_ports();
+  const PeerCore self{"127.0.0.1", device_->topology().core};
+  auto from = device_->channels()->connect(self), to = device_->channels()->accept(self);
+  while (!from->connected() || !to->connected()) std::this_thread::yield();
+  const Child child([&](auto) {
+    from.reset(), to.reset(), device_.reset();
+    return true;
+  });
+  EXPECT_TRUE(child.ends_well());
+  char sent = 7, received = 0;
+  const auto message = from->post(&sent, 1), arrival = to->post(&received, 1);
+  while (!message->done() || !arrival->done()) std::this_thread::yield();
+  EXPECT_EQ(received, 7);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Devices, testing::Values("host", "sim:trn2.48xlarge"));
 
 TEST(Device, AProcessHasOneAndItsChildAnother) {
