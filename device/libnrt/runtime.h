@@ -16,6 +16,7 @@
 #include "device/libnrt/model.h"
 #include "device/libnrt/peers/hub.h"
 #include "device/libnrt/peers/send_recv.h"
+#include "device/libnrt/profiles.h"
 #include "device/libnrt/queues.h"
 #include "device/libnrt/tensor.h"
 #include "device/libnrt/trace.h"
@@ -78,6 +79,7 @@ class Runtime {
   PeerSendRecv send_recv;
   TraceRecorder recorder, system_recorder;
   Inspection inspection;
+  Profiles profiles;
   HandleTable<TensorObject> tensors{"the tensor"};
   HandleTable<TensorSetObject> sets{"the tensor set"};
   HandleTable<ModelObject> models{"the model"};

@@ -6,29 +6,12 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <map>
-#include <set>
 #include <utility>
 
 #include "device/libnrt/exports.h"
 
 namespace trellis::device::nrt {
 namespace {
-
-// Profiles that were started, and continuous profiling.
-struct Profiles {
-  std::mutex mutex;
-  std::map<std::string, std::shared_ptr<ModelObject>> started;  // by file
-  bool continuous = false;
-  std::uint64_t saved = 0;
-  std::set<int> debug_cores;
-  std::map<int, int> core_of_file;
-};
-
-Profiles& profiles() {
-  static Profiles one;
-  return one;
-}
 
 std::string file_of(const char* name) {
   expect_given(name, "the file");
@@ -58,7 +41,7 @@ Status nrt_profile_start(Model* model, const char* file) {
   return call("nrt_profile_start", [&](Runtime& r) {
     const auto object = r.models.get(model);
     const std::string path = file_of(file);
-    Profiles& p = profiles();
+    Profiles& p = r.profiles;
     const std::lock_guard lock(p.mutex);
     if (!p.started.emplace(path, object).second) refuse(Status::invalid, "{} is being profiled into already", path);
   });
@@ -66,9 +49,9 @@ Status nrt_profile_start(Model* model, const char* file) {
 
 // The file is a trace for Perfetto: NTFF has no public description.
 Status nrt_profile_stop(const char* file) {
-  return call("nrt_profile_stop", [&](Runtime&) {
+  return call("nrt_profile_stop", [&](Runtime& r) {
     const std::string path = file_of(file);
-    Profiles& p = profiles();
+    Profiles& p = r.profiles;
     std::shared_ptr<ModelObject> model;
     {
       const std::lock_guard lock(p.mutex);
@@ -103,7 +86,7 @@ Status nrt_profile_continuous_options_set_output_dir(ContinuousOptions* options,
 Status nrt_profile_continuous_start(ContinuousOptions* options) {
   return call("nrt_profile_continuous_start", [&](Runtime& r) {
     r.continuous.get(options);
-    Profiles& p = profiles();
+    Profiles& p = r.profiles;
     const std::lock_guard lock(p.mutex);
     if (std::exchange(p.continuous, true)) refuse(Status::invalid, "continuous profiling runs already");
   });
@@ -120,7 +103,7 @@ Status nrt_profile_continuous_save(std::uint32_t vnc, ContinuousOptions* options
     }
     std::uint64_t number = 0;
     {
-      Profiles& p = profiles();
+      Profiles& p = r.profiles;
       const std::lock_guard lock(p.mutex);
       if (!p.continuous) refuse(Status::invalid, "continuous profiling was not started");
       number = ++p.saved;
@@ -137,8 +120,8 @@ Status nrt_profile_continuous_save(std::uint32_t vnc, ContinuousOptions* options
 }
 
 Status nrt_profile_continuous_stop() {
-  return call("nrt_profile_continuous_stop", [](Runtime&) {
-    Profiles& p = profiles();
+  return call("nrt_profile_continuous_stop", [](Runtime& r) {
+    Profiles& p = r.profiles;
     const std::lock_guard lock(p.mutex);
     if (!std::exchange(p.continuous, false)) refuse(Status::invalid, "continuous profiling was not started");
   });
@@ -150,7 +133,7 @@ Status nrt_debug_client_connect(int core, int* fd) {
     expect_given(fd, "the descriptor's place");
     *fd = -1;
     r.core(core);
-    Profiles& p = profiles();
+    Profiles& p = r.profiles;
     const std::lock_guard lock(p.mutex);
     if (!p.debug_cores.insert(core).second) refuse(Status::invalid, "core {} has a client already", core);
     *fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -164,8 +147,8 @@ Status nrt_debug_client_connect(int core, int* fd) {
 }
 
 void nrt_debug_client_connect_close(int fd) {
-  guarded("nrt_debug_client_connect_close", [&] {
-    Profiles& p = profiles();
+  call("nrt_debug_client_connect_close", [&](Runtime& r) {
+    Profiles& p = r.profiles;
     const std::lock_guard lock(p.mutex);
     const auto found = p.core_of_file.find(fd);
     if (found == p.core_of_file.end()) refuse(Status::invalid, "descriptor {} is no debug stream", fd);
@@ -176,11 +159,11 @@ void nrt_debug_client_connect_close(int fd) {
 }
 
 Status nrt_debug_client_read_one_event(int fd, DebugHeader* header, void** payload) {
-  return call("nrt_debug_client_read_one_event", [&](Runtime&) {
+  return call("nrt_debug_client_read_one_event", [&](Runtime& r) {
     expect_given(header, "the header");
     expect_given(payload, "the payload's place");
     *payload = nullptr;
-    Profiles& p = profiles();
+    Profiles& p = r.profiles;
     const std::lock_guard lock(p.mutex);
     if (!p.core_of_file.contains(fd)) refuse(Status::invalid, "descriptor {} is no debug stream", fd);
     refuse(Status::queue_empty, "the stream has no event");

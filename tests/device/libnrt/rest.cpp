@@ -143,6 +143,24 @@ TEST(NrtRest, ContinuousProfiles) {
   EXPECT_EQ(n->nrt_profile_continuous_options_free(options), Status::success);
 }
 
+TEST(NrtRest, ProfilesEndWithTheRuntime) {
+  const Standin n;
+  const Folder folder;
+  const std::string file = folder.path() / "profile";
+  for (int life = 0; life < 2; ++life) {
+    LoadedSample s(n, 0);
+    nrt::ContinuousOptions* options = nullptr;
+    int fd = -1;
+    n->nrt_profile_continuous_options_allocate(&options);
+    EXPECT_EQ(n->nrt_profile_start(s.model, file.c_str()), Status::success) << n.why();
+    EXPECT_EQ(n->nrt_profile_continuous_start(options), Status::success) << n.why();
+    EXPECT_EQ(n->nrt_debug_client_connect(0, &fd), Status::success) << n.why();
+    n->nrt_close();
+    ASSERT_EQ(n->nrt_init(nrt::Framework::none, "", ""), Status::success);
+    n->nrt_debug_client_connect_close(fd);
+  }
+}
+
 TEST(NrtRest, SettingsOfInspections) {
   const Standin n;
   nrt::InspectConfig* inspect = nullptr;
