@@ -44,6 +44,7 @@ class Arena {
   void make_private();  // in a forked process
   using MovedPages = std::map<std::byte*, Moved>;
   MovedPages::iterator moved_with(std::byte* begin, std::size_t bytes);
+  MovedPages::iterator moved_within(std::byte* begin, std::size_t bytes);
   void end_sharing(std::byte* begin);
 
   Window window_;

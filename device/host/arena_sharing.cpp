@@ -11,6 +11,15 @@
 
 namespace trellis::device {
 
+namespace {
+
+[[noreturn]] void refuse_given_back(const void* begin, std::size_t bytes) {
+  throw std::invalid_argument(
+      fmt::format("share: {} bytes at {} were given back while they were shared", bytes, begin));
+}
+
+}  // namespace
+
 class Arena::Sharing : public Shared {
  public:
   Sharing(Arena& arena, std::byte* begin, std::size_t bytes) : arena_(arena), begin_(begin), bytes_(bytes) {}
@@ -57,6 +66,14 @@ Arena::MovedPages::iterator Arena::moved_with(std::byte* begin, std::size_t byte
   return begin + bytes <= found->first + found->second.bytes ? found : moved_.end();
 }
 
+// The last entry of moved pages with some of this range; end() if there is none.
+Arena::MovedPages::iterator Arena::moved_within(std::byte* begin, std::size_t bytes) {
+  const auto after = moved_.lower_bound(begin + bytes);
+  if (after == moved_.begin()) return moved_.end();
+  const auto found = std::prev(after);
+  return begin < found->first + found->second.bytes ? found : moved_.end();
+}
+
 std::unique_ptr<Shared> Arena::share(void* data, std::size_t bytes) {
   if (inherited_) return std::make_unique<Sharing>(*this, nullptr, 0);
   auto* const wanted = static_cast<std::byte*>(data);
@@ -72,13 +89,17 @@ std::unique_ptr<Shared> Arena::share(void* data, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (const auto again = moved_with(begin, size); again != moved_.end()) {
       if (!are_of_file(again->first, again->second.bytes, window_.fd, again->second.offset))
-        throw std::invalid_argument(
-            fmt::format("share: {} bytes at {} were given back while they were shared", size, data));
+        refuse_given_back(again->first, again->second.bytes);
       ++again->second.uses;
       return std::make_unique<Sharing>(*this, again->first, size);
     }
   }
   if (!are_private(begin, size)) return std::make_unique<Sharing>(*this, nullptr, 0);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto stale = moved_within(begin, size); stale != moved_.end())
+      refuse_given_back(stale->first, stale->second.bytes);
+  }
   auto* const pages = static_cast<std::byte*>(allocate(size));
   const auto offset = static_cast<std::size_t>(pages - window_.base);
   watched_memory().moves(begin, size);

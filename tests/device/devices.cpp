@@ -132,6 +132,27 @@ TEST_P(Devices, MemoryThatWasGivenBackTooSoonIsLeftAlone) {
   munmap(memory, bytes);
 }
 
+// As above, and more memory is at the address by now.
+TEST_P(Devices, MoreMemoryAtAnAddressThatWasGivenBackTooSoonIsLeftAlone) {
+  constexpr std::size_t bytes = 8 * 4096;
+  const auto map = [](void* where, std::size_t n, int fixed) {
+    return static_cast<char*>(mmap(where, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | fixed, -1, 0));
+  };
+  char* const memory = map(nullptr, 2 * bytes, 0);
+  auto shared = device_->share(memory, bytes);
+  ASSERT_EQ(shared->bytes(), bytes);
+  ASSERT_EQ(munmap(memory, 2 * bytes), 0);
+  ASSERT_EQ(map(memory, 2 * bytes, MAP_FIXED), memory);
+  std::memset(memory, 5, 2 * bytes);
+  EXPECT_THROW(device_->share(memory, 2 * bytes), std::invalid_argument);
+  EXPECT_EQ(memory[2 * bytes - 1], 5);
+  shared.reset();
+  EXPECT_EQ(memory[0], 5);
+  EXPECT_EQ(device_->allocated_bytes(), 0u);
+  EXPECT_EQ(device_->share(memory, 2 * bytes)->bytes(), 2 * bytes);
+  munmap(memory, 2 * bytes);
+}
+
 // Runs a part of a test in a child process, which turns to its parent in between.
 class Child {
  public:
