@@ -27,9 +27,13 @@ net::Address listener_of(const PeerCore& peer, int usual_port) {
     place = *typed;
   }
   const auto& [host, port] = place;
-  if (peer.core < 0 || peer.core > last_port - port)
+  if (peer.core < 0)
     fail_with(std::errc::invalid_argument, "core {} of the peer at {}: expected one from 0 on", peer.core,
               peer.address);
+  if (peer.core > last_port - port)
+    fail_with(std::errc::invalid_argument,
+              "core {} of the peer at {}: it would listen at port {} + {}: expected at most {}", peer.core,
+              peer.address, port, peer.core, last_port);
   return canonical(host, port + peer.core);
 }
 

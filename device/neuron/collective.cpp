@@ -88,6 +88,7 @@ NativeWorld NeuronCollectives::join(const NativeWorld& proposed) {
     runtime_->call(runtime_->library().nrt_cc_global_comm_init, "nrt_cc_global_comm_init",
                    static_cast<std::uint32_t>(core_), proposed.number, proposed.size);
   } catch (const std::exception& e) {
+    runtime_->leave();
     no_world_ = e.what();
     return {};
   }

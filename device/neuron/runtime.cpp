@@ -93,7 +93,13 @@ std::string NeuronRuntime::enter(std::uint64_t identity) {
   if (world_ != 0 && world_ != identity)
     return "neuron: this process's devices are in the world of another communicator already";
   world_ = identity;
+  ++entered_;
   return {};
+}
+
+void NeuronRuntime::leave() {
+  const std::lock_guard lock(mutex_);
+  if (--entered_ == 0) world_ = 0;
 }
 
 std::uint64_t NeuronRuntime::world_of(std::uint64_t identity) {

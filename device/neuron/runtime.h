@@ -40,6 +40,7 @@ class NeuronRuntime {
 
   // Joins a world, which all devices of a process share. Returns why the process cannot be in this one; empty: it is.
   std::string enter(std::uint64_t identity);
+  void leave();  // by a device that entered, and could not join the others there
   // The runtime's number for the world. It also depends on NEURON_RT_ROOT_COMM_ID; without that variable, each process
   // has a world of its own.
   static std::uint64_t world_of(std::uint64_t identity);
@@ -58,6 +59,7 @@ class NeuronRuntime {
   const char* (*last_error_)() = nullptr;  // null unless the library is this project's stand-in
   std::mutex mutex_;
   std::uint64_t world_ = 0;                         // 0: none yet
+  int entered_ = 0;                                 // devices that are in it
   std::map<int, std::weak_ptr<const void>> turns_;  // by core
   std::vector<std::pair<nrt::Sequence, std::shared_ptr<const void>>> kept_;
 };

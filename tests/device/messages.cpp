@@ -28,6 +28,13 @@ TEST(Messages, NothingIsLeftOnceARequestIsDone) {
   }
 }
 
+TEST(Messages, APeersPortIsNamedWhereItIsTooLarge) {
+  listen_at_free_ports();
+  CoreMessages core(0, 10s);
+  const std::string why = trellis::why<std::system_error>([&] { core.pair(true, {"127.0.0.1:64999", 2}); });
+  EXPECT_NE(why.find("port 64999 + 2"), std::string::npos) << why;
+}
+
 // The first channel to a core meets its first accept, the second its second, whichever thread is the faster.
 TEST(Messages, ChannelsBetweenTwoCoresAreNotCrossed) {
   listen_at_free_ports();

@@ -175,6 +175,14 @@ struct AloneInAWorld {
   NativeCollective collective;
 };
 
+TEST(Neuron, AWorldThatNobodyJoinedKeepsNobodyFromAnother) {
+  use_standin();
+  const auto device = open("neuron");
+  NativeCollectives& native = *device->collectives();
+  EXPECT_EQ(native.join({.identity = 76, .number = 5, .size = 2}).identity, 0u) << "device 5 of 2";
+  EXPECT_NE(native.join({.identity = 77, .number = 0, .size = 2}).identity, 0u) << native.refuses({});
+}
+
 TEST(Neuron, ACollectiveThatIsNotHandedInGivesItsTurnBack) {
   const AloneInAWorld alone;
   const nrt::NrtLibrary n(TRELLIS_STANDIN);

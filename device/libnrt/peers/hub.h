@@ -29,8 +29,8 @@ struct Coming {
 
 class Hub {
  public:
-  // Returns each member's bytes, in the members' order. Refuses different signatures and a member who comes twice; at
-  // the deadline it names who is missing.
+  // Returns each member's bytes, in the members' order. A member who comes again begins the next meeting with this key.
+  // Refuses different signatures; at the deadline it names who is missing.
   std::vector<Bytes> meet(const Coming&, net::Deadline);
   void stop();  // meetings for which somebody is missing end, and none begins any more
 
