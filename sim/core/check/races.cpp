@@ -20,11 +20,11 @@ RaceDetector::RaceDetector(const EngineProgram& program, const ChipSpec& chip)
 // Joins the clock of what had finished when the semaphore reached the value.
 void RaceDetector::join_waits(const Instruction& i, const std::int64_t* registers, Clock& clock) const {
   for (const WaitFor& w : program_.waits_of(i)) {
-    const std::int64_t value = w.value + (w.index < 0 ? 0 : registers[w.index] * w.index_scale);
-    if (value <= 0) continue;
+    const double level = w.level(registers);
+    if (level <= 0) continue;
     for (const Raise& raise : raises_[static_cast<std::size_t>(w.semaphore)]) {
       for (std::size_t p = 0; p < clock.size(); ++p) clock[p] = std::max(clock[p], raise.clock[p]);
-      if (raise.value >= value) break;
+      if (static_cast<double>(raise.value) >= level) break;
     }
   }
 }

@@ -139,9 +139,8 @@ class Follower {
 
   bool ready(const Stream& s) const {
     return std::ranges::all_of(program_.waits_of(program_.instructions[s.order[s.next]]), [&](const WaitFor& w) {
-      const std::int64_t more =
-          w.index < 0 ? 0 : s.registers[static_cast<std::size_t>(w.index)] * std::int64_t{w.index_scale};
-      return semaphores_[static_cast<std::size_t>(w.semaphore)] >= w.value + more;
+      const auto value = static_cast<double>(semaphores_[static_cast<std::size_t>(w.semaphore)]);
+      return value >= w.level(s.registers.data());
     });
   }
 

@@ -24,6 +24,10 @@ struct WaitFor {
   std::int32_t value = 0;
   std::int16_t index = -1;
   std::int32_t index_scale = 0;
+  // What the semaphore must have reached, with the registers as they are; a double, as products of 64 bits may wrap.
+  double level(const std::int64_t* registers) const {
+    return value + (index < 0 ? 0 : static_cast<double>(registers[index]) * index_scale);
+  }
   bool operator==(const WaitFor&) const = default;
 };
 

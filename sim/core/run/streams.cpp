@@ -9,9 +9,8 @@ namespace trellis::sim::core {
 
 const WaitFor* Streams::unmet(const Stream& s, const Instruction& i) const {
   for (const WaitFor& w : program_.waits_of(i)) {
-    const std::int64_t value =
-        w.value + (w.index < 0 ? 0 : s.registers[static_cast<std::size_t>(w.index)] * w.index_scale);
-    if (semaphores_[static_cast<std::size_t>(w.semaphore)].value < value) return &w;
+    const auto value = static_cast<double>(semaphores_[static_cast<std::size_t>(w.semaphore)].value);
+    if (value < w.level(s.registers.data())) return &w;
   }
   return nullptr;
 }

@@ -108,13 +108,14 @@ std::string Streams::stuck_sentence(std::size_t number) const {
   const auto who = [](std::size_t n) {
     return fmt::format("core {} {}", n / engine_count, name(static_cast<Engine>(n % engine_count)));
   };
-  std::string text = fmt::format("{} at its instruction {} ({}{}) waits for {} to be {}, and it is {}", who(number),
-                                 s.next, i.kind->name, i.line != 0 ? fmt::format(", line {}", i.line) : "",
-                                 program_.semaphores[static_cast<std::size_t>(w->semaphore)], w->value,
-                                 semaphores_[static_cast<std::size_t>(w->semaphore)].value);
+  std::string text = fmt::format(
+      "{} at its instruction {} ({}{}) waits for {} to be {}, and it is {}", who(number), s.next, i.kind->name,
+      i.line != 0 ? fmt::format(", line {}", i.line) : "", program_.semaphores[static_cast<std::size_t>(w->semaphore)],
+      w->level(s.registers.data()), semaphores_[static_cast<std::size_t>(w->semaphore)].value);
   for (std::size_t other = 0; other < streams_.size(); ++other) {
     const Stream& o = streams_[other];
-    for (std::size_t at = o.next; at < o.order.size(); ++at)
+    const auto again = std::ranges::find_if(o.loops, [](const Loop& loop) { return loop.left > 0; });
+    for (std::size_t at = again != o.loops.end() ? again->first : o.next; at < o.order.size(); ++at)
       for (const Signal& signal : program_.signals_of(program_.instructions[o.order[at]]))
         if (signal.semaphore == w->semaphore)
           return text + fmt::format(", which {} would raise at its instruction {}", who(other), at);

@@ -301,5 +301,26 @@ register_load sync <- from[0+1 @0 1x1 /4] to=0
   EXPECT_NO_THROW(run(p, chip, {.memory = &memory}));
 }
 
+// The wait is for 16, as register 3 is 1; what would raise done is behind the engine, in the loop's next iteration.
+TEST(CoreRuns, WhatCanNeverEndNamesValuesAndLoops) {
+  const std::string text = why([] {
+    run(parse(R"(program p cores=1
+sbuf x f32 core=0 partitions=0+128 bytes=0+256
+semaphore done
+semaphore go
+register_move vector to=3 value=1
+memset vector x[0+128 @0 64x1] value=1 wait done>=0+r3*16
+loop gpsimd to=3 count=4
+memset gpsimd x[0+128 @0 64x1] value=2 signal done+1
+memset gpsimd x[0+128 @0 64x1] value=2 wait go>=1
+end_loop gpsimd
+)"),
+        chip_named("trn2"));
+  });
+  EXPECT_NE(text.find("waits for done to be 16, and it is 1, which core 0 gpsimd would raise at its instruction 1"),
+            std::string::npos)
+      << text;
+}
+
 }  // namespace
 }  // namespace trellis::sim::core
