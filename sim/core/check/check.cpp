@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "sim/core/run/memory.h"
@@ -124,6 +126,20 @@ class Loops {
   std::vector<std::vector<std::size_t>> open_;
 };
 
+// A ring's instructions are in the order of their triggers, which is known where one engine triggers them all.
+class Feeders {
+ public:
+  void visit(const Instruction& i) {
+    if (!i.kind->dma) return;
+    const Engine first = engines_.try_emplace({i.core, i.queue}, i.engine).first->second;
+    if (first != i.engine)
+      fail(fmt::format("DMA ring: {} is fed by {} and {}; expected one engine", i.queue, name(first), name(i.engine)));
+  }
+
+ private:
+  std::map<std::pair<std::uint8_t, std::int16_t>, Engine> engines_;  // by core and ring
+};
+
 }  // namespace
 
 std::string place_of(const EngineProgram& program, std::size_t at) {
@@ -135,10 +151,12 @@ std::string place_of(const EngineProgram& program, std::size_t at) {
 void check(const EngineProgram& program, const ChipSpec& chip) {
   check_program(program, chip);
   Loops loops(program);
+  Feeders feeders;
   for (std::size_t at = 0; at < program.instructions.size(); ++at) {
     try {
       check_instruction(program, chip, program.instructions[at]);
       loops.visit(at);
+      feeders.visit(program.instructions[at]);
     } catch (const std::invalid_argument& e) {
       fail(fmt::format("{}: {}: {}", program.name, place_of(program, at), e.what()));
     }

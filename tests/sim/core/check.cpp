@@ -285,6 +285,15 @@ TEST(CoreCheck, GpSimdDoesNotReachPsum) {
   expect_told(b, {"input 0 (source): space: b0 lies in psum, which the gpsimd engine does not reach"});
 }
 
+TEST(CoreCheck, ARingIsFedByOneEngine) {
+  Bench b = transfer();
+  const View x = b.program.views[1], z = b.program.views[0];
+  b.append("dma_copy", Engine::gpsimd, {z}, {x});
+  expect_told(b, {"instruction 1 (dma_copy): DMA ring: 0 is fed by sync and gpsimd; expected one engine"});
+  b.program.instructions[1].queue = 3;
+  EXPECT_EQ(message(b), "");
+}
+
 TEST(CoreCheck, LoopsAreBalanced) {
   Bench b;
   b.set("end_loop", Engine::vector, {}, {});
