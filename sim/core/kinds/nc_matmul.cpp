@@ -110,14 +110,14 @@ Tile tile_of(const BoundInstruction& call, CoreMemory& memory, const View& v, DT
 
 // Transpose by identity, bit for bit. The moving side is the identity, so nothing needs to be multiplied.
 void transpose(const BoundInstruction& call, CoreMemory& memory) {
-  const View &from = call.in(0), &to = call.out();
+  const View& from = call.in(0);
   const auto m = static_cast<std::size_t>(from.elements()), k = static_cast<std::size_t>(from.rows);
-  std::vector<float> tile(m * k), row(k);
-  for (std::size_t r = 0; r < k; ++r) memory.read(from, static_cast<std::int64_t>(r), tile.data() + r * m);
-  for (std::size_t c = 0; c < m; ++c) {
-    for (std::size_t r = 0; r < k; ++r) row[r] = tile[r * m + c];
-    memory.write(to, static_cast<std::int64_t>(c), row.data());
+  std::vector<float> row(m), transposed(m * k);
+  for (std::size_t r = 0; r < k; ++r) {
+    memory.read(from, static_cast<std::int64_t>(r), row.data());
+    for (std::size_t c = 0; c < m; ++c) transposed[c * k + r] = row[c];
   }
+  put_product(call, memory, transposed.data());
 }
 
 void run(const BoundInstruction& call, CoreMemory& memory) {

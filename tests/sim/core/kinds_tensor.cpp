@@ -85,6 +85,23 @@ TEST(CoreTranspose, IsExact) {
 }
 
 // The operands have 64 partitions: the scales of the second quadrant lie in partitions 32 to 35.
+TEST(CoreTranspose, ByIdentityAddsWhereItIsTold) {
+  Bench b;
+  const View x = b.add(plain(DType::bf16, 32, 16)), identity = b.add(plain(DType::bf16, 32, 32));
+  const View p = b.add(plain(DType::f32, 16, 32, Space::psum));
+  const auto xs = b.fill(x), before = b.fill(p);
+  for (const bool adds : {true, false}) {
+    b.set("nc_matmul", Engine::tensor, {p}, {x, identity}, {with(Key::transpose, 1), with(Key::accumulate, adds)});
+    b.run();
+    const auto ps = b.read(p);
+    for (std::size_t c = 0; c < 16; ++c)
+      for (std::size_t r = 0; r < 32; ++r) {
+        const float sum = static_cast<float>(xs[r * 16 + c]) + static_cast<float>(before[c * 32 + r]);
+        EXPECT_EQ(ps[c * 32 + r], adds ? sum : xs[r * 16 + c]);
+      }
+  }
+}
+
 TEST(CoreMx, QuantizesAndMultipliesByGroups) {
   constexpr std::int32_t rows = 64, m = 6, n = 10;
   const std::int32_t columns[2] = {m, n};
