@@ -41,14 +41,19 @@ void check_shape(const BoundInstruction& call, const View& v, const Complaint& c
   if (elements > most_in_all) complain("elements: {} in all; expected at most {}", elements, most_in_all);
 }
 
-void check_type(const BoundInstruction& call, const ChipSpec& chip, const View& v, const Complaint& complain) {
+void check_type(const BoundInstruction& call, const ChipSpec& chip, const View& v, const CoreBuffer& b,
+                const Complaint& complain) {
   const bool wide = kernels::size_of(v.type) > 4;
   if (wide && !call.instruction.kind->dma) complain("type: {}; engines compute on at most 32 bits", name(v.type));
   if (v.type == DType::f8e4m3fn && chip.generation < 4 && !call.instruction.kind->dma)
     complain("type: f8e4m3fn; {} has f8e3m4, f8e4m3 and f8e5m2", chip.name);
-  if (v.offset % static_cast<std::int64_t>(kernels::size_of(v.type)) != 0)
-    complain("alignment: byte {} for {}; expected a multiple of its {} bytes", v.offset, name(v.type),
-             kernels::size_of(v.type));
+  const auto size = static_cast<std::int64_t>(kernels::size_of(v.type));
+  const std::int64_t first = v.offset + (b.space == Space::hbm ? 0 : b.offset);
+  if (first % size != 0)
+    complain("alignment: byte {} for {}; expected a multiple of its {} bytes", first, name(v.type), size);
+  if (v.index >= 0 && v.index_scale % size != 0)
+    complain("alignment: register {} times {} bytes for {}; expected a multiple of its {} bytes", v.index,
+             v.index_scale, name(v.type), size);
 }
 
 void check_bytes(const View& v, const CoreBuffer& b, const Complaint& complain) {
@@ -118,7 +123,7 @@ void check_operand(const BoundInstruction& call, const ChipSpec& chip, const Vie
   const CoreBuffer& b = call.buffer(v);
   check_space(call, b, rule, complain);
   check_shape(call, v, complain);
-  check_type(call, chip, v, complain);
+  check_type(call, chip, v, b, complain);
   if (b.space != Space::hbm) check_partitions(call, chip, v, b, complain);
   check_bytes(v, b, complain);
   check_bank(call, chip, v, b, complain);
