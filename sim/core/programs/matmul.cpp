@@ -129,7 +129,7 @@ Blocks blocks_for(const Sizes& s, const ChipSpec& chip) {
     const std::int64_t sums = n.ms * n.ns * tile_n * 4, results = results_kept * n.ns * tile_n * size;
     const std::int64_t left = static_cast<std::int64_t>(chip.memory.sbuf_bytes) - sums - results;
     const std::int64_t turns = left / ((n.ms * tile_m + n.ns * tile_n) * size);
-    n.turns = static_cast<int>(std::min(turns, 2 * n.ks));
+    n.turns = static_cast<int>(std::clamp<std::int64_t>(turns, 1, 2 * n.ks));
     if (n.turns > n.ks || n.ks == 1) return n;
   }
 }

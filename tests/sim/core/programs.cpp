@@ -146,6 +146,16 @@ TEST(CoreProgramsRegistry, RefusesSizesBeyondWhatItCountsWith) {
     }
 }
 
+// With so little memory no tile of a factor is left beside the sums.
+TEST(CoreProgramsRegistry, RefusesAChipWithTooLittleMemory) {
+  Figures figures = chip_named("trn2").figures();
+  figures.set("sbuf.partition", "76 KiB");
+  const ChipSpec chip("trn2", figures);
+  const Case c("matmul stage=fully_optimised");
+  const std::string fault = why([&] { c.program.build(c.arguments, chip); });
+  EXPECT_NE(fault.find("bytes a partition left in sbuf"), fault.npos) << fault;
+}
+
 TEST(CoreProgramsRegistry, RefusesWhatNoMemoryOfTheChipHolds) {
   const ChipSpec chip = chip_named("trn2");
   for (const std::string text :
