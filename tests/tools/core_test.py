@@ -66,12 +66,21 @@ class Core(program.Case):
         slow = json.loads(trellis("run", "matmul", *SMALL, "--timing-only", "--what-if", "dma.start=5us", "--json").stdout)
         self.assertGreater(slow["time_ps"], plain["time_ps"] + 4_000_000)
 
+    def test_a_run_that_takes_no_time_has_no_shares(self):
+        text = self.new_folder() / "p.txt"
+        text.write_text("program p cores=1\nregister_move sync to=1 value=2\n")
+        done = trellis("run", text, "--chip", "ideal")
+        self.assertIn("0.000 us, 1 instructions", done.stdout)
+        self.assertNotIn("nan", done.stdout)
+
     def test_bad_input_is_named(self):
         for words, complaint in ((["run", "matmull"], "no program 'matmull'"),
                                  (["run", "matmul", "-p", "Q=3"], "no parameter 'Q'"),
                                  (["run", "matmul", "-p", "M=100"], "multiples of 128"),
                                  (["run", "matmul", "--chip", "trn9"], "no 'trn9' among the chips"),
                                  (["run", "matmul", "--what-if", "dma.strat=1us"], "no figure 'dma.strat'"),
+                                 (["run", "matmul", "--timing-only", "--input", "a=x"], "--input needs a run that computes"),
+                                 (["run", "matmul", "--timing-only", "--save", "c=x"], "--save needs a run that computes"),
                                  (["profile", "matmul", "-o", "x.png"], "expected a name that ends in")):
             self.assertIn(complaint, trellis(*words, status=2).stderr)
 

@@ -130,7 +130,7 @@ std::string totals_text(const EngineProgram& p, const RunTotals& t, const sim::C
   for (std::size_t s = 0; s < t.streams.size(); ++s) {
     const StreamTotals& stream = t.streams[s];
     if (stream.instructions == 0) continue;
-    const auto percent = [&](sim::Time time) { return 100 * static_cast<double>(time) / static_cast<double>(t.time); };
+    const auto percent = [&](sim::Time time) { return 100 * sim::in_seconds(time) / seconds; };
     std::string core = p.cores > 1 ? fmt::format("core {} ", s / engine_count) : "";
     out += fmt::format(
         "  {}{:8} {:>8} instructions, busy {:5.1f}%, waits: semaphore {:.1f}%, data {:.1f}%, port {:.1f}%\n", core,
@@ -193,7 +193,6 @@ void read_inputs(const Options& o, CoreMemory& memory) {
 std::vector<std::pair<std::string, std::string>> saved(const Options& o) {
   std::vector<std::pair<std::string, std::string>> all;
   for (const std::string& output : o.outputs) {
-    if (o.timing_only) throw std::invalid_argument("--save needs a run that computes: leave out --timing-only");
     const auto [name, file] = halves(output, "--save", "NAME=FILE");
     expect_writable(file);
     all.emplace_back(name, file);
@@ -202,6 +201,9 @@ std::vector<std::pair<std::string, std::string>> saved(const Options& o) {
 }
 
 int run_program(const Options& o) {
+  if (o.timing_only && !(o.inputs.empty() && o.outputs.empty()))
+    throw std::invalid_argument(
+        fmt::format("{} needs a run that computes: leave out --timing-only", o.inputs.empty() ? "--save" : "--input"));
   const auto outputs = saved(o);
   const sim::ChipSpec chip = chip_of(o.subject);
   const EngineProgram program = program_of(o.subject, chip);
