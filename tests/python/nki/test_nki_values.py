@@ -196,6 +196,22 @@ def test_cumulative_subtract_of_the_documentation():
     assert got.tolist() == [[1, 1, 3, 5]]
 
 
+def test_accumulators_subtract_each_element():
+    """The first element less the others, and then all of them once more, as sim/core has it."""
+    @nki.jit(platform_target="trn2")
+    def kernel(x):
+        tile, result, left = (nl.ndarray(shape, x.dtype) for shape in (x.shape, x.shape, (len(x), 1)))
+        nisa.dma_copy(dst=tile, src=x)
+        out = nl.ndarray((len(x), 3), x.dtype, buffer=nl.shared_hbm)
+        for k, (command, settings) in enumerate((("reset_reduce", {}), ("reduce", {}), ("load_reduce", {"reduce_init": 10.0}))):
+            nisa.tensor_scalar_reduce(dst=result, data=tile, op0=nl.add, operand0=0.0, reduce_op=nl.subtract,
+                                      reduce_res=left, reduce_cmd=getattr(nisa.reduce_cmd, command), **settings)
+            nisa.dma_copy(dst=out[:, k:k + 1], src=left)
+        return out
+
+    assert kernel(np.array([[5, 1, 1]], np.float32)).tolist() == [[5 - 1 - 1, 3 - 5 - 1 - 1, 10 - 5 - 1 - 1]]
+
+
 def quantized(x, kind):
     """The elements' bits, and the scales of a group of 8 rows each, by trellis.nki."""
     rows, columns = x.shape

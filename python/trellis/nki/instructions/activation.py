@@ -27,12 +27,18 @@ def accumulate(engine: str, command: str, op: str, values: Any, initial: Any, re
         kept.pop(engine, None)
         return
     rows = values.shape[0]
-    total = reduce(op, masked(values, op).reshape(rows, -1), (1,))
-    if command == "reduce" and engine in kept:
-        total = apply(op, kept[engine], total)
+    elements = masked(values, op).reshape(rows, -1)
+    before = None
+    if command == "reduce":
+        before = kept.get(engine)
     elif command == "load_reduce" and initial is not None:
-        first = initial.f32() if isinstance(initial, NkiTensor) else np.float32(initial)
-        total = apply(op, np.reshape(first, (-1, 1)) if np.ndim(first) else first, total)
+        before = np.reshape(initial.f32() if isinstance(initial, NkiTensor) else np.float32(initial), (-1, 1))
+    if before is None:
+        total = reduce(op, elements, (1,))
+    elif op == "subtract":  # each element, and not what the first leaves of the others
+        total = reduce(op, np.concatenate([np.broadcast_to(before, (rows, 1)), elements], axis=1), (1,))
+    else:
+        total = apply(op, before, reduce(op, elements, (1,)))
     free = tuple(range(1, values.ndim))
     some = results_of(values.shape, free, (rows, 1))
     if some is not None and engine in kept and kept[engine].shape == total.shape:
