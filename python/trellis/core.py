@@ -135,7 +135,7 @@ class Program:
         self._native.check(chip or self.chip)
 
     def unwritten_reads(self) -> list[str]:
-        """Reads of bytes that nothing wrote before."""
+        """Reads of bytes that nothing wrote before, and operands that a register leads out of their buffers."""
         return self._native.unwritten_reads()
 
     def run(self, inputs: Mapping[str, npt.ArrayLike] | None = None, chip: str = "", compute: bool = True) -> Ran:

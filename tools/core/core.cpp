@@ -84,8 +84,8 @@ struct CheckOptions {
 void add_check(CLI::App& app, CheckOptions& o) {
   app.description(
       "Holds a program against the rules of the hardware; then runs it for its semaphores: that it ends, that no two\n"
-      "touches of one place race, and that nothing is read that was never written. The exit status is 1 when it "
-      "fails.");
+      "touches of one place race, that nothing is read that was never written, and that no register leads an operand\n"
+      "out of its buffer. The exit status is 1 when it fails.");
   add_core_subject(app, o.subject);
 }
 
