@@ -136,13 +136,14 @@ TEST(CoreProgramsRegistry, RefusesSizesBeyondWhatItCountsWith) {
       for (const char* size : {"2147483648", "4294971392", "1000000000000"}) {
         Arguments arguments(program.parameters);
         arguments.set(p.name, size);
-        EXPECT_EQ(why([&] { program.build(arguments, chip); }),
+        EXPECT_EQ(why([&, &of = program] { of.build(arguments, chip); }),
                   fmt::format("{}={}; expected a whole number from 1 to 2147483647", p.name, size))
             << name;
       }
       Arguments arguments(program.parameters);
       arguments.set(p.name, "2147483392");  // below, and a multiple of what programs want
-      EXPECT_EQ(why([&] { program.build(arguments, chip); }).find('-'), std::string::npos) << name << " " << p.name;
+      EXPECT_EQ(why([&, &of = program] { of.build(arguments, chip); }).find('-'), std::string::npos)
+          << name << " " << p.name;
     }
 }
 
