@@ -18,11 +18,12 @@ template <DType type>
 void sums_truth(const KernelRows& s) {
   for (std::size_t row = s.from; row < s.to; ++row) {
     const auto x = [&](std::size_t i) { return element(type, s.reads[0], row * s.columns + i); };
-    const float most = along_row(s.columns, -std::numeric_limits<float>::infinity(), x,
-                                 [](float a, float b) { return b > a ? b : a; });
+    constexpr float none = -std::numeric_limits<float>::infinity();
+    const float most = along_row(s.columns, none, x, [](float a, float b) { return b > a ? b : a; });
+    const float taken = most == none ? 0 : most;
     put_element(DType::f32, s.writes[0], row, most);
     put_element(DType::f32, s.writes[1], row,
-                row_sum(s.columns, [&](std::size_t i) { return exponential(x(i) - most); }));
+                row_sum(s.columns, [&](std::size_t i) { return exponential(x(i) - taken); }));
   }
 }
 

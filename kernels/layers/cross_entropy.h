@@ -24,8 +24,8 @@ struct CrossEntropy {
 
 // Computes for each row the largest logit, the sum of e^(logit - largest) in the order of rows.h, and the label's
 // logit, which is 0 if the label is ignored or another shard's. The caller joins shards: the largest of all, the sum of
-// each shard's sums times e^(its largest - the largest of all), the sum of the targets. Logits are f32 or bf16,
-// arithmetic is in f32.
+// each shard's sums times e^(its largest - the largest of all), the sum of the targets. The sum of a shard that has
+// only -infinity is 0. Logits are f32 or bf16, arithmetic is in f32.
 void cross_entropy_parts(DType, const void* logits, const std::int32_t* labels, float* largest, float* sums,
                          float* targets, std::size_t rows, std::size_t columns, const CrossEntropyOptions& = {});
 

@@ -16,11 +16,11 @@ void cross_entropy(const KernelRows& s) {
     over_row(
         s.columns, [&](std::ptrdiff_t at, auto which, int vector)
                        __attribute__((always_inline)) { largest.add(vector, get<type>(x, at, which), which); });
-    const float most = largest.total();
+    const float most = largest.total(), taken = most == -__builtin_inff() ? 0 : most;  // else -infinity - -infinity
     RowSum sum;
     over_row(
         s.columns, [&](std::ptrdiff_t at, auto which, int vector) __attribute__((always_inline)) {
-          sum.add(vector, exponential_lanes(get<type>(x, at, which) - most), which);
+          sum.add(vector, exponential_lanes(get<type>(x, at, which) - taken), which);
         });
     put_one(s.writes[0], row, most);
     put_one(s.writes[1], row, sum.total());

@@ -169,6 +169,29 @@ TEST(CrossEntropy, OfShardsIsThatOfTheWhole) {
   for (std::size_t r = 0; r < rows; ++r) EXPECT_NEAR(again[r], losses[r], 1e-5);
 }
 
+// Classes of -infinity alone, as padding of a vocabulary, are a shard that adds nothing.
+TEST(CrossEntropy, OfAShardThatIsMaskedIsThatOfTheOthers) {
+  constexpr float masked = -INFINITY;
+  for (const DType type : {DType::f32, DType::bf16}) {
+    Array x(type, 4);
+    for (const auto& [i, value] : {std::pair{0, masked}, std::pair{1, masked}, std::pair{2, 1.0F}, std::pair{3, 2.0F}})
+      x.set(static_cast<std::size_t>(i), value);
+    const std::int32_t label = 3;
+    float loss = 0, log_sum = 0, most[2], sum[2], target[2];
+    cross_entropy(type, x.data(), &label, &loss, &log_sum, 1, 4);
+    for (int shard = 0; shard < 2; ++shard)
+      cross_entropy_parts(type, static_cast<const std::byte*>(x.data()) + shard * 2 * static_cast<int>(size_of(type)),
+                          &label, most + shard, sum + shard, target + shard, 1, 2, {.first = shard * 2, .classes = 4});
+    EXPECT_EQ(most[0], masked);
+    EXPECT_EQ(sum[0], 0);
+    const float both = sum[0] * std::exp(most[0] - most[1]) + sum[1], targets = target[0] + target[1];
+    float joined = 0;
+    cross_entropy_finish(&label, &most[1], &both, &targets, &joined, &log_sum, 1);
+    EXPECT_EQ(joined, loss);
+    EXPECT_NEAR(loss, 0.313262, 1e-6);
+  }
+}
+
 TEST(CrossEntropy, HostileRowsAndBadLabels) {
   std::vector<float> x{1, NAN, 3e38F, -3e38F, -INFINITY, 2}, losses(3), log_sums(3);
   std::vector<std::int32_t> labels{-100, 0, 1};
