@@ -152,6 +152,13 @@ class Tables(Case):
         self.assertEqual((table["algorithm"], table["bytes"]), (row["algorithm"], str(row["bytes"])))
         self.assertNotIn(None, table)
 
+    def test_a_plot_of_several_cycles_has_one_dot_a_size(self):
+        rows = self.rows("all_reduce_perf", "--ranks", "2", "-b", "8", "-e", "64", "-f", "8", "-N", "3", "--plot",
+                         self.path("r.svg"))
+        self.assertEqual(len(rows), 3 * 2 * 2)
+        svg = pathlib.Path(self.path("r.svg")).read_text()
+        self.assertEqual(svg.count('class="dot"'), 2 * 2 * 2)  # two panels, two curves, two sizes
+
     def test_the_other_names_of_the_json_flag(self):
         for flag in ["-J", "--report-to-json-file"]:
             self.printed("allr", "--ranks", "2", "-b", "8", "-e", "8", flag, self.path("other.json"))

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include "tools/bench/report/result.h"
 #include "tools/picture/axes.h"
@@ -48,29 +49,41 @@ std::vector<Curve> curves_of(const std::vector<BenchResult>& results) {
   using Key = std::tuple<kernels::DType, kernels::Reduction, ccl::Rank, bool>;
   const auto key = [](const BenchResult& r) { return Key(r.type, r.reduction, r.root, r.in_place); };
   bool types = false, operators = false, roots = false;
-  std::map<Key, Curve> curves;
   for (const BenchResult& r : results) {
     const BenchResult& f = results.front();
     types = types || r.type != f.type;
     operators = operators || r.reduction != f.reduction;
     roots = roots || r.root != f.root;
   }
+  // A size has one dot, of the iterations of all cycles.
+  struct Samples {
+    const BenchResult* any = nullptr;
+    std::vector<double> us;
+  };
+  std::map<Key, std::map<std::uint64_t, Samples>> by_size;
   for (const BenchResult& r : results) {
-    const Statistics t = statistics_of(r.measured.us);
-    Curve& c = curves[key(r)];
-    c.name = (types ? fmt::format("{} ", kernels::name(r.type)) : "") +
-             (operators ? fmt::format("{} ", kernels::name(r.reduction)) : "") +
-             (roots ? fmt::format("root {} ", r.root) : "") + (r.in_place ? "in place" : "out of place");
-    const double middle = t.percentile(50);
-    if (r.bytes == 0 || middle <= 0) continue;
-    const auto bytes = static_cast<double>(r.bytes);
-    c.time.push_back({bytes, middle, std::max(t.percentile(10), 1e-4), t.percentile(90)});
-    c.bandwidth.push_back(
-        {bytes, r.busbw_GBps(middle), r.busbw_GBps(t.percentile(90)), r.busbw_GBps(std::max(t.percentile(10), 1e-4))});
+    Samples& all = by_size[key(r)][r.bytes];
+    all.any = &r;
+    all.us.insert(all.us.end(), r.measured.us.begin(), r.measured.us.end());
   }
   std::vector<Curve> all;
-  for (auto& [k, curve] : curves)
-    if (!curve.time.empty()) all.push_back(std::move(curve));
+  for (const auto& [kind, sizes] : by_size) {
+    Curve c;
+    for (const auto& [size, samples] : sizes) {
+      const BenchResult& r = *samples.any;
+      const Statistics t = statistics_of(samples.us);
+      c.name = (types ? fmt::format("{} ", kernels::name(r.type)) : "") +
+               (operators ? fmt::format("{} ", kernels::name(r.reduction)) : "") +
+               (roots ? fmt::format("root {} ", r.root) : "") + (r.in_place ? "in place" : "out of place");
+      const double middle = t.percentile(50);
+      if (r.bytes == 0 || middle <= 0) continue;
+      const auto bytes = static_cast<double>(r.bytes);
+      c.time.push_back({bytes, middle, std::max(t.percentile(10), 1e-4), t.percentile(90)});
+      c.bandwidth.push_back({bytes, r.busbw_GBps(middle), r.busbw_GBps(t.percentile(90)),
+                             r.busbw_GBps(std::max(t.percentile(10), 1e-4))});
+    }
+    if (!c.time.empty()) all.push_back(std::move(c));
+  }
   return all;
 }
 
