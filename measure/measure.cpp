@@ -252,7 +252,7 @@ std::unique_ptr<Measured> measure(Bench& bench, const BenchSubject& subject) {
 
 double Statistics::percentile(double p) const {
   if (sorted.empty()) return 0;
-  const auto at = static_cast<std::size_t>(std::ceil(p / 100 * static_cast<double>(sorted.size())));
+  const auto at = static_cast<std::size_t>(std::ceil(p * static_cast<double>(sorted.size()) / 100));
   return sorted[std::min(at == 0 ? 0 : at - 1, sorted.size() - 1)];
 }
 

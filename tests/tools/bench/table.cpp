@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "schedule/collective_traits.h"
 #include "tools/bench/report/result.h"
@@ -193,6 +194,10 @@ TEST(BenchStatistics, Percentiles) {
   EXPECT_DOUBLE_EQ(s.percentile(0), 1);
   EXPECT_DOUBLE_EQ(s.percentile(50), 2);
   EXPECT_DOUBLE_EQ(s.percentile(99), 4);
+  std::vector<double> hundred(100);
+  std::iota(hundred.begin(), hundred.end(), 1.0);
+  const Statistics all = statistics_of(hundred);
+  for (int p = 1; p <= 100; ++p) EXPECT_EQ(all.percentile(p), p);
 }
 
 }  // namespace
