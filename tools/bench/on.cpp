@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <stdexcept>
 
@@ -13,6 +15,7 @@
 #include "text/number.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
+#include "tools/bench/flags.h"
 #include "tools/bench/report/result.h"
 #include "tools/program/output.h"
 
@@ -23,20 +26,18 @@ namespace {
 
 constexpr std::string_view simulator = "sim:";
 
-// Refuses options that only make sense for a real run.
-void expect_nothing_to_run(const BenchSettings& s) {
-  const auto refuse = [](bool asked, const char* flag) {
-    if (asked) throw std::invalid_argument(fmt::format("{} goes with ranks that run, and --on simulates them", flag));
-  };
-  refuse(s.streams > 1, "--streams");
-  refuse(s.grouped > 1, "-m");
-  refuse(s.repeated > 1, "--inside");
-  refuse(s.unaligned != 0, "--unalign");
-  refuse(s.device_memory, "--local_register");
-  refuse(s.cycles != 1, "--run_cycles");
-  refuse(s.cpu_time, "--report_cputime");
-  refuse(s.per_iteration, "--per_iter_timing");
-  refuse(s.memory_report, "--memory");
+// Options that only make sense for a real run.
+constexpr const char* of_a_run[] = {"-n",          "-w",         "-m",          "-N",        "-R",
+                                    "-u",          "-T",         "-c",          "-a",        "-C",
+                                    "-M",          "-I",         "-K",          "-s",        "--hosts-file",
+                                    "--rsh",       "--inside",   "--untouched", "--streams", "--threads",
+                                    "--transport", "--provider", "--no-pin",    "--seed",    "--interpret-up-to"};
+
+void expect_nothing_to_run(const BenchOptions& o) {
+  for (const Flag& f : bench_flags())
+    if (const std::string name(f.short_name());
+        std::ranges::find(of_a_run, name) != std::end(of_a_run) && o.app->count(name) != 0)
+      throw std::invalid_argument(fmt::format("{} goes with ranks that run, and --on simulates them", name));
 }
 
 // The rows of one benchmark on one machine.
@@ -160,11 +161,12 @@ class Simulated {
 
 }  // namespace
 
-int bench_on(const std::string& place, const BenchSettings& s) {
-  if (!place.starts_with(simulator))
-    throw std::invalid_argument(fmt::format("--on {}: expected sim:MACHINE, as in sim:trn2.48xlarge", place));
-  expect_nothing_to_run(s);
-  return Simulated(s, asked_machine(place.substr(simulator.size()), s.what_if, s.era)).run();
+int bench_on(const BenchOptions& o) {
+  expect_nothing_to_run(o);
+  const BenchSettings s = bench_settings(o);
+  if (!o.on.starts_with(simulator))
+    throw std::invalid_argument(fmt::format("--on {}: expected sim:MACHINE, as in sim:trn2.48xlarge", o.on));
+  return Simulated(s, asked_machine(o.on.substr(simulator.size()), s.what_if, s.era)).run();
 }
 
 }  // namespace trellis::tools

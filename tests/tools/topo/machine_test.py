@@ -372,7 +372,13 @@ class Bench(Case):
 
     def test_slips(self):
         for words, flags in [("--streams goes with ranks that run", ["--streams", "2"]),
-                             ("-m goes with ranks that run", ["-m", "4"]),
+                             *((f"{flag} goes with ranks that run", [flag, value]) for flag, value in
+                               [("-m", "4"), ("-n", "20"), ("-w", "5"), ("-c", "1"), ("-T", "9"), ("-N", "1"), ("-R", "1"),
+                                ("-u", "1"), ("-a", "1"), ("-C", "1"), ("-M", "1"), ("-s", "node0"), ("--rsh", "ssh"),
+                                ("--inside", "2"), ("--transport", "libfabric"), ("--provider", "tcp"), ("--seed", "2"),
+                                ("--interpret-up-to", "8")]),
+                             ("-w goes with ranks that run", ["--warmup_iters", "5"]),
+                             ("--no-pin goes with ranks that run", ["--no-pin"]),
                              ("root 9: expected 0 to 3", ["--root", "9"]),
                              ("5 ranks of ring:4: expected 1 to 4", ["--ranks", "5"]),
                              ("no figure 'wire'", ["--what-if", "wire=1"]),
