@@ -24,13 +24,16 @@ std::vector<double> PlotAxis::ticks() const {
   std::vector<double> all;
   if (logarithmic)
     for (double v = low; v <= high * 1.001; v *= step) all.push_back(v);
-  else
-    for (double v = std::ceil(low / step) * step; v <= high + 1e-12; v += step) all.push_back(v);
+  if (logarithmic) return all;
+  const double first = std::ceil(low / step) * step;
+  const auto tick = [&](int i) { return first + i * step; };
+  for (int i = 0; tick(i) <= high + 1e-12; ++i)
+    if (all.empty() || tick(i) > all.back()) all.push_back(tick(i));
   return all;
 }
 
 PlotAxis linear_axis(double low, double high, double from, double to) {
-  if (high - low < 1e-9) high = low + 1;
+  if (high - low < 1e-9) high = low + std::max(1.0, std::abs(low) * 1e-9);
   return {low, high, from, to, round_step(high - low)};
 }
 

@@ -40,6 +40,7 @@ std::vector<LossLine> losses_of(const std::string& run, int mean) {
     line.points.emplace_back(step / count, loss / count);
     step = loss = 0, count = 0;
   }
+  if (count > 0) line.points.emplace_back(step / count, loss / count);
   std::vector<LossLine> both{std::move(line)};
   if (!validation.points.empty()) both.push_back(std::move(validation));
   return both;
