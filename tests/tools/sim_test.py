@@ -305,6 +305,16 @@ class Sim(program.Case):
         self.assertEqual((run.returncode, complaint), (1, ""))
         self.assertIn("interrupted", out)
 
+    def test_parameters_alone_refuse_what_goes_with_a_machine(self):
+        goal = self.new_folder() / "two.goal"
+        goal.write_text("num_ranks 2\nrank 0 {\nl1: send 8b to 1 tag 1\n}\nrank 1 {\nl1: recv 8b from 0 tag 1\n}\n")
+        words = ["sim", goal, "-m", "loggp:L=2500"]
+        self.printed(*words)
+        for option in (["--noise", "3"], ["--tasks", "--json"], ["--unfolded"], ["--figures", goal]):
+            self.assert_fails(2, f"{option[0]} goes with a machine", *words, *option)
+        self.assert_fails(2, "--seed", *words, "--seed", "2")
+        self.assert_fails(2, "--seed", "sim", "all_reduce", "-m", "ring:4", "--seed", "2")
+
     def test_bad_input_is_named(self):
         for words, complaint in ((["sim", "all_reduce", "--machine", "trn9"], "trn9"),
                                  (["sim", "all_reduce", "--machine", "ring:4", "--what-if", "dead:0-9"], "9"),

@@ -11,8 +11,11 @@
 namespace trellis::tools {
 
 void add_noise_options(CLI::App& app, sim::NoiseRuns& o) {
-  app.add_option("--noise", o.runs, "Repeat N times with random software delays")->check(at_least_zero());
-  app.add_option("--seed", o.seed, "Seed of the first repetition; each further one adds 1")->capture_default_str();
+  auto* const noise =
+      app.add_option("--noise", o.runs, "Repeat N times with random software delays")->check(at_least_zero());
+  app.add_option("--seed", o.seed, "Seed of the first repetition; each further one adds 1")
+      ->capture_default_str()
+      ->needs(noise);
 }
 
 void note_seed(const sim::NoiseRuns& o) {

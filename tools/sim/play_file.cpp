@@ -230,6 +230,9 @@ int play_loggops(const Playing& o, const LogGops& parameters) {
   std::string stranger = !o.algorithm.empty() ? "--algorithm" : !o.era.empty() ? "--era" : "";
   if (!o.memory.empty() || o.tflops > 0) stranger = o.tflops > 0 ? "--tflops" : "--memory";
   if (!o.output.empty() || !o.what_if.empty()) stranger = o.output.empty() ? "--what-if" : "--output";
+  if (!o.figures.empty()) stranger = "--figures";
+  if (o.noise.runs > 0) stranger = "--noise";
+  if (o.tasks || o.unfolded) stranger = o.tasks ? "--tasks" : "--unfolded";
   if (!stranger.empty())
     throw std::invalid_argument(
         fmt::format("{} goes with a machine, and {} are parameters alone", stranger, o.machine));
