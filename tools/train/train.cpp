@@ -54,8 +54,9 @@ void add(CLI::App& app, Options& o) {
   app.add_option("-m,--machine", o.machine,
                  "The machine whose peak MFU is a part of, as of `trellis sim` [trainer.peak_tflops]");
   add_plugins(app, o.plugins);
-  app.add_option("--profile", o.profile,
-                 fmt::format("When each operation of a step ran, on every rank: {}; or FILE.svg", timeline_help));
+  app.add_option(
+      "--profile", o.profile,
+      fmt::format("When each operation of a step ran, on each of the first 16 ranks: {}; or FILE.svg", timeline_help));
   app.add_option("--profile-step", o.profile_step, "Which of this run's steps that is")->capture_default_str();
   app.add_flag("--keys", o.keys, "Lists the keys");
   app.add_flag("--retry-failed", o.retry_failed, "Tries again what the cache of steps remembers as failed");

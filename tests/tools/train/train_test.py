@@ -289,6 +289,20 @@ class Train(program.Case):
         for word in ("rank 0 computes", "rank 1 data axis", "forward", "backward", "update", "exchange, until it is awaited"):
             self.assertIn(word, drawn)
 
+    @unittest.skipIf(subprocess.run(["unshare", "-T", "true"], capture_output=True).returncode, "no time namespaces here")
+    def test_ranks_whose_clocks_differ_are_drawn_beside_each_other(self):
+        """As those of hosts that booted at different times do: rank 1's clock is 10 days ahead."""
+        rank = self.root / "rank.sh"
+        rank.write_text('[ "$RANK" = 1 ] && exec unshare -T --monotonic 864000 "$@"\nexec "$@"\n')
+        several = self.command(2, "two", trainer__max_steps=4)
+        at = several.index("--") + 1
+        picture = self.root / "step.svg"
+        done = subprocess.run([*several[:at], "sh", str(rank), *several[at:], "--profile", str(picture)], capture_output=True,
+                              text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        told = [float(ms) for ms in re.findall(r">([\d.]+) ms<", picture.read_text())]
+        self.assertTrue(told and max(told) < 60e3, told)
+
     def test_no_ranks_are_no_step(self):
         for command in ("show", "draw", "export"):
             for ranks in ("0", "-2"):

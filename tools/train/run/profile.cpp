@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <map>
 
 #include "sim/hardware/timeline/timeline.h"
@@ -20,23 +21,50 @@ using train::Operation;
 
 constexpr train::Rank most_ranks = 16;  // that are shown
 
-// One timed operation, as ranks send it. Ranks of a host share a clock.
+// One timed operation, as ranks send it, by the clock of rank 0.
 struct Sent {
   std::int64_t operation = 0, begin_ns = 0, end_ns = 0;
 };
 
-std::vector<Sent> sent(const std::vector<train::Runner::Timed>& timed) {
-  const auto ns = [](std::chrono::steady_clock::time_point t) {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count();
-  };
+std::int64_t ns_of(std::chrono::steady_clock::time_point t) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count();
+}
+
+train::Rank ranks_shown(const ccl::Communicator& world) { return std::min(world.ranks(), most_ranks); }
+
+// How far rank 0's clock is ahead of this rank's: hosts' clocks begin when these boot. Each rank that is shown asks
+// rank 0 for its time; in the shortest of the round trips that was in the middle, give or take half of the trip.
+std::int64_t clock_offset(ccl::Communicator& world) {
+  constexpr int trips = 32;
+  std::int64_t offset = 0, shortest = std::numeric_limits<std::int64_t>::max();
+  for (train::Rank r = 1; r < ranks_shown(world); ++r)
+    for (int trip = 0; trip < trips && (world.rank() == 0 || world.rank() == r); ++trip) {
+      std::int64_t there = 0;
+      if (world.rank() == 0) {
+        world.recv(&there, 1, kernels::DType::i64, r);
+        there = ns_of(std::chrono::steady_clock::now());
+        world.send(&there, 1, kernels::DType::i64, r);
+        continue;
+      }
+      const std::int64_t begin = ns_of(std::chrono::steady_clock::now());
+      world.send(&there, 1, kernels::DType::i64, 0);
+      world.recv(&there, 1, kernels::DType::i64, 0);
+      const std::int64_t took = ns_of(std::chrono::steady_clock::now()) - begin;
+      if (took < shortest) shortest = took, offset = there - (begin + took / 2);
+    }
+  return offset;
+}
+
+std::vector<Sent> sent(const std::vector<train::Runner::Timed>& timed, std::int64_t offset) {
   std::vector<Sent> all;
-  for (const auto& t : timed) all.push_back({static_cast<std::int64_t>(t.operation), ns(t.begin), ns(t.end)});
+  for (const auto& t : timed)
+    all.push_back({static_cast<std::int64_t>(t.operation), ns_of(t.begin) + offset, ns_of(t.end) + offset});
   return all;
 }
 
-// The operations of the first `most_ranks` ranks, broadcast to all.
+// The operations of the ranks that are shown, broadcast to all.
 std::vector<std::vector<Sent>> gathered(ccl::Communicator& world, std::vector<Sent> mine) {
-  const train::Rank ranks = std::min(world.ranks(), most_ranks);
+  const train::Rank ranks = ranks_shown(world);
   std::vector<std::vector<Sent>> all;
   for (train::Rank r = 0; r < ranks; ++r) {
     std::int64_t count = r == world.rank() ? static_cast<std::int64_t>(mine.size()) : 0;
@@ -101,7 +129,7 @@ class Drawing {
   std::vector<Shown> shown;  // of each span
 
  private:
-  sim::Time time(std::int64_t ns) const { return (ns - begin_) * sim::ns; }
+  sim::Time time(std::int64_t ns) const { return sim::time_of_picoseconds(static_cast<double>(ns - begin_) * sim::ns); }
   std::int64_t begin_;
 };
 
@@ -177,7 +205,7 @@ void Profile::on_train_batch_start(train::TrainState& state, const train::Batch&
 void Profile::on_train_batch_end(train::TrainState& state, const train::StepRecord& record) {
   if (seen_ != after_) return;
   state.job.runner().time_operations(nullptr);
-  const auto all = gathered(state.world, sent(timed_));
+  const auto all = gathered(state.world, sent(timed_, clock_offset(state.world)));
   if (state.world.rank() != 0) return;
   std::int64_t begin = all[0].front().begin_ns;
   for (const auto& of_rank : all) begin = std::min(begin, of_rank.front().begin_ns);
