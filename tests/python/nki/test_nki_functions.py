@@ -142,3 +142,24 @@ def test_what_a_mask_leaves_out_stays(name):
     wanted = X.copy() if name == "dropout" else np.repeat(X[:, :1], 3, axis=1)
     wanted[2] = -9
     np.testing.assert_array_equal(computed_in_beta(under_mask, X), wanted)
+
+
+@pytest.mark.parametrize("kind", ["int32", "uint8"])
+@pytest.mark.parametrize("op,f", [("bitwise_or", np.bitwise_or), ("bitwise_and", np.bitwise_and)])
+def test_bits_reduced_along_rows_and_across_partitions(kind, op, f):
+    def reduced(x):
+        across, along = nl.ndarray((1, 4), x.dtype), nl.ndarray((3, 1), x.dtype)
+        nisa.tensor_partition_reduce(across, getattr(nl, op), x)
+        nisa.tensor_reduce(along, getattr(nl, op), x, axis=1)
+        both = nl.ndarray((3, 5), x.dtype)
+        nisa.memset(both, 0)
+        nisa.tensor_copy(both[0:1, 0:4], across)
+        nisa.tensor_copy(both[:, 4:5], along)
+        return both
+
+    x = np.array([[5, 12, 7, 255], [6, 4, 3, 129], [13, 68, 1, 130]], kind)
+    got = computed(reduced, x)
+    np.testing.assert_array_equal(got[0, :4], f.reduce(x, axis=0))
+    np.testing.assert_array_equal(got[:, 4], f.reduce(x, axis=1))
+    with pytest.raises(nki.NkiError, match=f"{op} of .*; expected integers"):
+        computed(reduced, x.astype(np.float32))

@@ -20,7 +20,7 @@ from trellis.nki.instructions.operators import BITS, UNARY, alu, apply
 from trellis.nki.tensors.tensor import NkiTensor
 from trellis.nki.tensors.types import bits_type, is_integer, through_f32
 
-__all__ = ["memset", "scalar_attributes", "scalar_steps", "tensor_copy", "tensor_scalar", "tensor_tensor", "together"]
+__all__ = ["check_bits", "memset", "scalar_attributes", "scalar_steps", "tensor_copy", "tensor_scalar", "tensor_tensor", "together"]
 
 
 def together(a: Any, b: Any) -> tuple[Any, Any]:

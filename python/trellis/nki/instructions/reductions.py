@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from trellis.nki.instructions.activation import accumulate, command_of
-from trellis.nki.instructions.elementwise import scalar_attributes, scalar_steps, together
+from trellis.nki.instructions.elementwise import check_bits, scalar_attributes, scalar_steps, together
 from trellis.nki.instructions.emit import G, V, emit, instruction, operand, refuse, scalar_attribute, session
 from trellis.nki.instructions.masks import let_in, masked, results_of
-from trellis.nki.instructions.operators import ALU, alu, apply, reduce
+from trellis.nki.instructions.operators import ALU, BITS, alu, apply, reduce
 from trellis.nki.tensors.tensor import NkiTensor
 
 __all__ = ["axes_of", "tensor_partition_reduce", "tensor_reduce"]
@@ -22,16 +22,23 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(int(a) % ndim for a in given))
 
 
+def _operator(op: Any, data: Any) -> str:
+    word = alu(op)
+    if word in BITS:
+        check_bits(word, data)
+    return word
+
+
 @instruction("tensor_reduce")
 def tensor_reduce(dst: Any, op: Any, data: Any, axis: Any, negate: bool = False, keepdims: bool = False,
                   name: Any = None) -> Any:
-    word = alu(op)
+    word = _operator(op, data)
     axes = axes_of(axis, data.ndim)
     if 0 in axes and data.shape[0] > 1:
         raise refuse(f"axis={axis} of {data!r}; expected free dimensions: the first is of partitions "
                      f"(nki.isa.tensor_reduce)")
     if session().compute:
-        values = data.read() if word in ("bitwise_and", "bitwise_or", "bitwise_xor") else data.f32()
+        values = data.read() if word in BITS else data.f32()
         total = reduce(word, masked(values, word), axes)
         dst.write(-total if negate else total, results_of(data.shape, axes, dst.shape))
     attributes: dict[str, Any] = {"op": word, "axis": len(axes)}
@@ -42,9 +49,10 @@ def tensor_reduce(dst: Any, op: Any, data: Any, axis: Any, negate: bool = False,
 
 @instruction("tensor_partition_reduce")
 def tensor_partition_reduce(dst: Any, op: Any, data: Any, name: Any = None) -> Any:
-    word = alu(op)
+    word = _operator(op, data)
     if session().compute:
-        dst.write(reduce(word, masked(data.f32(), word), (0,)), results_of(data.shape, (0,), dst.shape))
+        values = data.read() if word in BITS else data.f32()
+        dst.write(reduce(word, masked(values, word), (0,)), results_of(data.shape, (0,), dst.shape))
     return emit("tensor_partition_reduce", (dst,), (data,), allowed=(G,), name="tensor_partition_reduce",
                 attributes={"op": word})
 
