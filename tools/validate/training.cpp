@@ -96,16 +96,19 @@ void add_errors(TrainingAnswer& answer, std::vector<Prepared>& steps) {
   answer.fitted.push_back(two);
   std::set<std::string> families;
   for (const Prepared& p : steps) families.insert(p.line.family);
-  for (const std::string& family : families) answer.fitted.push_back(fitted(steps, family, true));
+  for (const std::string& family : families)
+    if (std::ranges::any_of(steps, [&](const Prepared& p) { return p.line.fits && p.line.family != family; }))
+      answer.fitted.push_back(fitted(steps, family, true));
   for (Prepared& p : steps) {
-    const auto& own = *std::ranges::find(answer.fitted, p.line.family, &FittedFigures::without);
-    p.line.left_out = p.step->seconds(own.exposed, own.hosts);
-    p.line.low = p.line.left_out / p.step->spread(), p.line.high = p.line.left_out * p.step->spread();
     note("0 figures", p, p.step->seconds(1, 0));
     note("1 figure: exposed", p, p.step->seconds(one.exposed, 0));
     note("2 figures: exposed, hosts", p, p.step->seconds(two.exposed, two.hosts));
-    note("2 figures, its family left out", p, p.line.left_out);
     note("a table: one MFU a family", p, p.line.table);
+    const auto own = std::ranges::find(answer.fitted, p.line.family, &FittedFigures::without);
+    if (own == answer.fitted.end()) continue;
+    p.line.left_out = p.step->seconds(own->exposed, own->hosts);
+    p.line.low = p.line.left_out / p.step->spread(), p.line.high = p.line.left_out * p.step->spread();
+    note("2 figures, its family left out", p, p.line.left_out);
   }
 }
 
@@ -154,6 +157,8 @@ std::optional<measure::RecordAnswer> TrainingAnswers::of(const measure::Record& 
 
 namespace {
 
+double percent_off(double simulated, double measured) { return 100 * (simulated / measured - 1); }
+
 std::string apart_text(const TrainingAnswer& a) {
   std::string out;
   for (const auto& [id, why] : a.apart) out += fmt::format("apart: {}: {}\n", id, why);
@@ -190,7 +195,7 @@ std::string unfitted_text(const TrainingAnswer& a) {
                                 "simulated", "error", "between");
   for (const TrainingLine& l : a.lines)
     out += fmt::format("{:{}} {:>9.4g} {:>9.4g} {:>+7.1f}% {:>8.4g} {:>8.4g} {}{}\n", l.id, width, l.measured,
-                       l.simulated, 100 * (l.simulated / l.measured - 1), l.low, l.high,
+                       l.simulated, percent_off(l.simulated, l.measured), l.low, l.high,
                        l.inside() ? "inside" : "outside", l.rule.empty() ? "" : "; " + l.rule);
   return out;
 }
@@ -199,19 +204,22 @@ std::string unfitted_text(const TrainingAnswer& a) {
 std::string fitted_text(const TrainingAnswer& a) {
   std::size_t width = 0, inside = 0, fit = 0;
   for (const TrainingLine& l : a.lines) width = std::max(width, l.id.size());
-  std::string out = fmt::format("\n{:{}} {:>9} {:>9} {:>8} {:>9} {:>8} {}\n", "training: a step, in s", width,
-                                "measured", "simulated", "error", "left out", "error", "");
+  const bool any = std::ranges::any_of(a.lines, [](const TrainingLine& l) { return l.left_out > 0; });
+  std::string out = fmt::format("\n{:{}} {:>9} {:>9} {:>8} {}\n", "training: a step, in s", width, "measured",
+                                "simulated", "error", any ? fmt::format("{:>9} {:>8} ", "left out", "error") : "");
   for (const TrainingLine& l : a.lines) {
-    const bool in = l.inside();
-    fit += l.fits, inside += l.fits && in;
-    out +=
-        fmt::format("{:{}} {:>9.2f} {:>9.2f} {:>+7.1f}% {:>9.2f} {:>+7.1f}% {}{}\n", l.id, width, l.measured,
-                    l.simulated, 100 * (l.simulated / l.measured - 1), l.left_out, 100 * (l.left_out / l.measured - 1),
-                    in ? "inside" : "outside", l.rule.empty() ? "" : (l.fits ? "; " : "; not fitted to: ") + l.rule);
+    const bool in = l.inside(), other = l.left_out > 0;
+    fit += l.fits && other, inside += l.fits && other && in;
+    const std::string left = other
+                                 ? fmt::format("{:>9.2f} {:>+7.1f}% ", l.left_out, percent_off(l.left_out, l.measured))
+                                 : std::string(any ? 19 : 0, ' ');
+    out += fmt::format("{:{}} {:>9.2f} {:>9.2f} {:>+7.1f}% {}{}{}\n", l.id, width, l.measured, l.simulated,
+                       percent_off(l.simulated, l.measured), left, in ? "inside" : "outside",
+                       l.rule.empty() ? "" : (l.fits ? "; " : "; not fitted to: ") + l.rule);
   }
   out += apart_text(a);
-  out += fmt::format("\ninside the interval, its family left out: {} of {}\n\n{:32} {:>8} {:>9} {:>9}\n", inside, fit,
-                     "training", "median", "90%", "worst");
+  if (any) out += fmt::format("\ninside the interval, its family left out: {} of {}\n", inside, fit);
+  out += fmt::format("\n{:32} {:>8} {:>9} {:>9}\n", "training", "median", "90%", "worst");
   for (const auto& [how, errors] : a.errors) {
     const auto at = [&](double part) { return std::expm1(measure::value_at(errors, part)); };
     out += fmt::format("{:32} {:>7.1f}% {:>8.1f}% {:>8.1f}%\n", how, 100 * at(0.5), 100 * at(0.9), 100 * at(1));

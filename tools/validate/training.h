@@ -19,7 +19,7 @@ struct TrainingLine {
   bool fits = true;      // figures may be fitted to it
   double measured = 0;   // seconds of a step
   double simulated = 0;  // with the machine's figures
-  double left_out = 0;   // with those fitted to the other families; 0: nothing was fitted
+  double left_out = 0;   // with those fitted to the other families; 0: there are no others
   double low = 0, high = 0;
   double table = 0;  // by one MFU of its family: the baseline
   bool inside() const { return low <= measured && measured <= high; }

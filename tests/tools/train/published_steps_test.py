@@ -42,6 +42,15 @@ class PublishedSteps(program.Case):
         self.assertRegex(done.stdout, r"\nfamily +records +signed +median +worst +inside\none core, trn1 +3 ")
         self.assertNotIn("left out", done.stdout)
 
+    def test_without_another_family_nothing_is_left_out(self):
+        words = ("train", "validate", PUBLISHED / "measured.json", "--only", "train.bert")
+        found = json.loads(program.trellis(*words, "--json", timeout=600).stdout)
+        self.assertEqual([one["without"] for one in found["fitted"]], [""])
+        for line in found["records"]:
+            self.assertIsNone(line["left_out_s"], line)
+            self.assertTrue(line["low_s"] < line["simulated_s"] < line["high_s"], line)
+        self.assertNotIn("left out", program.trellis(*words, timeout=600).stdout)
+
     def interrupted(self, *words):
         ran = subprocess.Popen([program.TRELLIS, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(ran.kill)
