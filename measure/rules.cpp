@@ -24,36 +24,24 @@ std::vector<ccl::Rule> rules_for(schedule::Collective collective, ccl::Rank rank
 
 std::string reason(const ccl::Selections& table, schedule::Collective collective, ccl::Rank ranks, std::uint64_t bytes,
                    kernels::DType type, std::string_view machine, const ccl::AlgorithmConfig& selected, int cores) {
-  if (const int measured = table.measured_cores(collective, ranks, machine);
-      measured != 0 && std::min(cores, static_cast<int>(ranks)) > measured)
+  const int own = std::min(cores, static_cast<int>(ranks));
+  if (const int measured = table.measured_cores(collective, ranks, machine, own); measured != 0 && own > measured)
     return fmt::format("its rules were measured where ranks share {} cores; the model of the host selects (--predict)",
                        measured);
-  const ccl::Rule* used = nullptr;
-  ccl::Rank nearest = 0;
-  std::size_t passed = 0;  // rules before the one used that can't serve
-  for (const std::string_view whose : {machine, std::string_view(ccl::any_machine)}) {
-    nearest = table.nearest(collective, ranks, whose);
-    std::size_t later = 0;  // rules that apply from more bytes on
-    for (const ccl::Rule& r : table.rules()) {
-      if (r.machine != whose || r.collective != collective || r.ranks != nearest || r.from_bytes > bytes ||
-          (r.type && r.type != type))
-        continue;
-      ++later;
-      if (r.config == selected) used = &r, later = 0;
-    }
-    passed += later;
-    if (used != nullptr || whose == ccl::any_machine) break;
-  }
-  if (used == nullptr && table.nearest(collective, ranks, machine) == 0 && nearest == 0)
+  const std::vector<ccl::Rule> rules = table.candidates(collective, ranks, bytes, type, machine, own);
+  const auto used = std::ranges::find(rules, selected, &ccl::Rule::config);
+  if (used == rules.end() && table.nearest(collective, ranks, machine) == 0 &&
+      table.nearest(collective, ranks, ccl::any_machine) == 0)
     return fmt::format("the table has no rule for {}: it is the first by name that serves", schedule::name(collective));
-  if (used == nullptr)
+  if (used == rules.end())
     return fmt::format("no rule of the table for {} can serve this: it is the first by name that does",
                        schedule::name(collective));
   std::string text = fmt::format("the rule '{}'{} begins at {}", text_of(*used),
                                  used->machine == ccl::any_machine ? "" : " of machine " + used->machine,
                                  used->from_bytes == 0 ? "0" : bytes_text(used->from_bytes));
-  if (nearest != ranks) text += fmt::format(", and {} is the nearest number of ranks that has rules", nearest);
-  if (passed != 0) text += fmt::format("; {} {} before it can't serve this", passed, passed == 1 ? "rule" : "rules");
+  if (used->ranks != ranks) text += fmt::format(", and {} is the nearest number of ranks that has rules", used->ranks);
+  if (const auto passed = used - rules.begin(); passed != 0)  // rules that can't serve
+    text += fmt::format("; {} {} before it can't serve this", passed, passed == 1 ? "rule" : "rules");
   return text;
 }
 

@@ -174,13 +174,14 @@ std::optional<AlgorithmConfig> Planner::choose_by_shape(const Call& call, bool i
   return std::nullopt;
 }
 
+int Planner::cores() const { return std::min(chooser_.places().cores, static_cast<int>(ranks_)); }
+
 // The model chooses if the table has no rules, or has rules that were measured with fewer cores than there are here.
 std::span<const PredictedTime> Planner::predicted(const Call& call) const {
   if (machine_ != Config().machine || shape_.dims.size() > 1 || !chooser_.models(call.operation.collective)) return {};
   const bool has_rules = selections_.nearest(call.operation.collective, ranks_, machine_) != 0 ||
                          selections_.nearest(call.operation.collective, ranks_, any_machine) != 0;
-  const int measured = selections_.measured_cores(call.operation.collective, ranks_, machine_);
-  const int own = std::min(chooser_.places().cores, static_cast<int>(ranks_));
+  const int own = cores(), measured = selections_.measured_cores(call.operation.collective, ranks_, machine_, own);
   if (has_rules && (measured == 0 || own <= measured)) return {};
   return chooser_.ranked(call);
 }
@@ -201,8 +202,9 @@ AlgorithmConfig Planner::choice(const Call& call, bool in_place) const {
   if (const std::optional<AlgorithmConfig> config = choose_by_shape(call, in_place)) return *config;
   for (const PredictedTime& p : predicted(call))
     if (refusal(p.config, call, in_place).empty()) return p.config;
-  for (AlgorithmConfig config :
-       selections_.configs(call.operation.collective, ranks_, larger_bytes(call, ranks_), call.type, machine_)) {
+  for (const Rule& rule : selections_.candidates(call.operation.collective, ranks_, larger_bytes(call, ranks_),
+                                                 call.type, machine_, cores())) {
+    AlgorithmConfig config = rule.config;
     if (!is_file(config) && config.dims.empty() && config.order.empty()) config.numbering = shape_.numbering;
     if (refusal(config, call, in_place).empty()) return config;
   }

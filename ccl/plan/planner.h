@@ -77,6 +77,7 @@ class Planner {
   }
 
   AlgorithmConfig choice(const Call&, bool in_place) const;
+  int cores() const;  // of all ranks together, at most one each; 0: it is not known
 
   mutable std::mutex making_;  // of what a thread without the turn uses: the chooser, files, configs, proofs
   const Rank rank_, ranks_;

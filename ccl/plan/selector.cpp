@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 #include "text/file.h"
 #include "text/number.h"
@@ -160,34 +161,49 @@ schedule::Rank Selections::nearest(schedule::Collective collective, schedule::Ra
   return nearest;
 }
 
-int Selections::measured_cores(schedule::Collective collective, schedule::Rank ranks, std::string_view machine) const {
+// Each Rule::cores of the rules for exactly so many ranks, those first that suit ranks with so many cores.
+std::vector<int> Selections::measured_with(schedule::Collective collective, schedule::Rank ranks,
+                                           std::string_view machine, int cores) const {
+  std::vector<int> all;
+  for (const Rule& r : rules_)
+    if (std::tuple(std::string_view(r.machine), r.collective, r.ranks) == std::tuple(machine, collective, ranks) &&
+        std::ranges::find(all, r.cores) == all.end())
+      all.push_back(r.cores);
+  std::ranges::sort(all, {}, [&](int measured) {
+    const int kind = measured == 0 ? 1 : measured >= cores ? 0 : 2;
+    return std::pair(kind, kind == 0 ? measured : -measured);
+  });
+  return all;
+}
+
+int Selections::measured_cores(schedule::Collective collective, schedule::Rank ranks, std::string_view machine,
+                               int cores) const {
   for (const std::string_view whose : {machine, std::string_view(any_machine)})
     if (const schedule::Rank near = nearest(collective, ranks, whose); near != 0)
-      return std::ranges::find_if(rules_,
-                                  [&](const Rule& r) {
-                                    return std::tuple(std::string_view(r.machine), r.collective, r.ranks) ==
-                                           std::tuple(whose, collective, near);
-                                  })
-          ->cores;
+      return measured_with(collective, near, whose, cores).front();
   return 0;
 }
 
-std::vector<AlgorithmConfig> Selections::configs(schedule::Collective collective, schedule::Rank ranks,
-                                                 std::uint64_t bytes, kernels::DType type,
-                                                 std::string_view machine) const {
-  std::vector<AlgorithmConfig> typed, any;
+std::vector<Rule> Selections::candidates(schedule::Collective collective, schedule::Rank ranks, std::uint64_t bytes,
+                                         kernels::DType type, std::string_view machine, int cores) const {
+  std::vector<Rule> all;
   const schedule::Rank near = nearest(collective, ranks, machine);
-  for (const Rule& r : rules_)
-    if (std::tuple(std::string_view(r.machine), r.collective, r.ranks) == std::tuple(machine, collective, near) &&
-        r.from_bytes <= bytes && (!r.type || r.type == type)) {
-      std::vector<AlgorithmConfig>& found = r.type ? typed : any;
-      found.insert(found.begin(), r.config);
-    }
-  typed.insert(typed.end(), any.begin(), any.end());
-  if (machine == any_machine) return typed;
-  const std::vector<AlgorithmConfig> others = configs(collective, ranks, bytes, type, any_machine);
-  typed.insert(typed.end(), others.begin(), others.end());
-  return typed;
+  for (const int measured : measured_with(collective, near, machine, cores)) {
+    std::vector<Rule> typed, any;
+    for (const Rule& r : rules_)
+      if (std::tuple(std::string_view(r.machine), r.collective, r.ranks, r.cores) ==
+              std::tuple(machine, collective, near, measured) &&
+          r.from_bytes <= bytes && (!r.type || r.type == type)) {
+        std::vector<Rule>& found = r.type ? typed : any;
+        found.insert(found.begin(), r);
+      }
+    all.insert(all.end(), typed.begin(), typed.end());
+    all.insert(all.end(), any.begin(), any.end());
+  }
+  if (machine == any_machine) return all;
+  const std::vector<Rule> others = candidates(collective, ranks, bytes, type, any_machine, cores);
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
 }
 
 }  // namespace trellis::ccl

@@ -38,20 +38,24 @@ class Selections {
   static Selections from_file(const std::string& path);
   static const Selections& built_in();
 
-  // Candidates, best first: from the machine's rules, then from those for any machine. Each uses the rules for this
-  // number of ranks, or for the nearest number that has some: those that begin at or below `bytes`, the last one first,
-  // but rules for the type before the others. Empty when the table has no rules for the collective.
-  std::vector<AlgorithmConfig> configs(schedule::Collective, schedule::Rank ranks, std::uint64_t bytes, kernels::DType,
-                                       std::string_view machine) const;
+  // Candidates, best first: of the machine's rules, then of those for any machine. Each uses the rules for this number
+  // of ranks, or for the nearest number that has some: those that begin at or below `bytes`, the last one first, but
+  // rules for the type before the others. Of rules measured with different cores, first those with the fewest that are
+  // not fewer than the `cores` that the ranks have, then those that hold on any number, and last those with fewer.
+  // Empty when the table has no rules for the collective.
+  std::vector<Rule> candidates(schedule::Collective, schedule::Rank ranks, std::uint64_t bytes, kernels::DType,
+                               std::string_view machine, int cores) const;
   // The number of ranks whose rules are used for `ranks`; 0: the machine has none for the collective.
   schedule::Rank nearest(schedule::Collective, schedule::Rank ranks, std::string_view machine) const;
-  // Rule::cores of the rules that configs() returns first.
-  int measured_cores(schedule::Collective, schedule::Rank ranks, std::string_view machine) const;
+  // Rule::cores of the rules that candidates() returns first, for sizes at which these have any.
+  int measured_cores(schedule::Collective, schedule::Rank ranks, std::string_view machine, int cores) const;
   std::string text() const;  // in the form that read() accepts
   const std::vector<Rule>& rules() const { return rules_; }
   void add(Rule);  // keeps the rules sorted
 
  private:
+  std::vector<int> measured_with(schedule::Collective, schedule::Rank ranks, std::string_view machine, int cores) const;
+
   std::vector<Rule> rules_;
 };
 

@@ -36,8 +36,8 @@ end
 
 std::string first(Collective c, schedule::Rank ranks, std::uint64_t bytes, DType type = DType::f32,
                   const char* machine = "host") {
-  const auto configs = Selections::read(table).configs(c, ranks, bytes, type, machine);
-  return configs.empty() ? "nothing" : text_of(configs.front());
+  const auto rules = Selections::read(table).candidates(c, ranks, bytes, type, machine, 1);
+  return rules.empty() ? "nothing" : text_of(rules.front().config);
 }
 
 TEST(Selections, TheLastRuleThatBeginsAtTheSizeOrBelow) {
@@ -52,17 +52,36 @@ TEST(Selections, SayWithHowManyCoresTheyWereMeasured) {
   const Selections all = Selections::read(
       "cores 2\nall_reduce 4 0 ring\nmachine here\nall_reduce 8 0 mesh\ncores 4\nbroadcast 8 0 direct\n"
       "machine *\nall_gather 4 0 ring\nend\nbarrier 4 0 direct\nend\n");
-  EXPECT_EQ(all.measured_cores(Collective::all_reduce, 8, "host"), 2);
-  EXPECT_EQ(all.measured_cores(Collective::all_reduce, 8, "here"), 0) << "its own rules hold, whatever it has";
-  EXPECT_EQ(all.measured_cores(Collective::broadcast, 2, "here"), 4);
-  EXPECT_EQ(all.measured_cores(Collective::all_gather, 4, "host"), 0);
-  EXPECT_EQ(all.measured_cores(Collective::barrier, 4, "host"), 0);
-  EXPECT_EQ(all.measured_cores(Collective::reduce, 4, "host"), 0) << "there are no rules";
+  EXPECT_EQ(all.measured_cores(Collective::all_reduce, 8, "host", 1), 2);
+  EXPECT_EQ(all.measured_cores(Collective::all_reduce, 8, "here", 1), 0) << "its own rules hold, whatever it has";
+  EXPECT_EQ(all.measured_cores(Collective::broadcast, 2, "here", 1), 4);
+  EXPECT_EQ(all.measured_cores(Collective::all_gather, 4, "host", 1), 0);
+  EXPECT_EQ(all.measured_cores(Collective::barrier, 4, "host", 1), 0);
+  EXPECT_EQ(all.measured_cores(Collective::reduce, 4, "host", 1), 0) << "there are no rules";
   EXPECT_EQ(Selections::read(all.text()).text(), all.text());
   EXPECT_THROW(Selections::read("cores -1\nend\n"), std::invalid_argument);
   EXPECT_THROW(Selections::read("cores\nend\n"), std::invalid_argument);
-  EXPECT_EQ(Selections::built_in().measured_cores(Collective::all_reduce, 4, "host"), 2);
-  EXPECT_EQ(Selections::built_in().measured_cores(Collective::all_reduce, 4, "fabric"), 0);
+  EXPECT_EQ(Selections::built_in().measured_cores(Collective::all_reduce, 4, "host", 1), 2);
+  EXPECT_EQ(Selections::built_in().measured_cores(Collective::all_reduce, 4, "fabric", 1), 0);
+}
+
+// A host takes what was measured with as many cores as it has, or with the next larger number.
+TEST(Selections, OfSeveralNumbersOfCoresTheNearestFromAbove) {
+  const Selections all = Selections::read(
+      "all_reduce 8 0 bruck\ncores 8\nall_reduce 8 0 direct\nall_reduce 8 1024 mesh\ncores 2\nall_reduce 8 0 ring\n"
+      "machine here\ncores 4\nbroadcast 8 0 ring\ncores 2\nbroadcast 8 0 direct\nend\n");
+  const auto order = [&](Collective c, int cores, const char* machine) {
+    std::string text;
+    for (const Rule& r : all.candidates(c, 8, 2048, DType::f32, machine, cores)) text += text_of(r.config) + " ";
+    return text + std::to_string(all.measured_cores(c, 8, machine, cores));
+  };
+  EXPECT_EQ(order(Collective::all_reduce, 1, "host"), "ring mesh direct bruck 2");
+  EXPECT_EQ(order(Collective::all_reduce, 2, "host"), "ring mesh direct bruck 2");
+  EXPECT_EQ(order(Collective::all_reduce, 3, "host"), "mesh direct bruck ring 8");
+  EXPECT_EQ(order(Collective::all_reduce, 8, "host"), "mesh direct bruck ring 8");
+  EXPECT_EQ(order(Collective::all_reduce, 9, "host"), "bruck mesh direct ring 0") << "it holds on any number";
+  EXPECT_EQ(order(Collective::broadcast, 2, "here"), "direct ring 2");
+  EXPECT_EQ(order(Collective::broadcast, 5, "here"), "ring direct 4") << "the model chooses, where there is one";
 }
 
 TEST(Selections, AChoiceMayHaveAShapeAndPartsOrBeAFile) {
@@ -82,7 +101,7 @@ TEST(Selections, TheNearestNumberOfRanksCounts) {
 TEST(Selections, RulesOfATypeComeBeforeThoseOfAll) {
   EXPECT_EQ(first(Collective::all_reduce, 2, 1 << 20, DType::bf16), "mesh");
   EXPECT_EQ(first(Collective::all_reduce, 2, 8, DType::bf16), "recursive_doubling");
-  const auto all = Selections::read(table).configs(Collective::all_reduce, 2, 1 << 20, DType::bf16, "host");
+  const auto all = Selections::read(table).candidates(Collective::all_reduce, 2, 1 << 20, DType::bf16, "host", 1);
   EXPECT_EQ(all.size(), 3U);  // and the others after it, for what it can't serve
 }
 
@@ -92,9 +111,10 @@ TEST(Selections, AMachinesRulesComeBeforeThoseOfAnyMachine) {
   EXPECT_EQ(first(Collective::all_gather, 2, 8, DType::f32, "trn2.48xlarge"), "direct") << "it has none of its own";
   EXPECT_EQ(first(Collective::all_reduce, 16, 8, DType::f32, "trn1.32xlarge"), "mesh");
   EXPECT_EQ(first(Collective::all_reduce, 16, 8, DType::f32, "*"), "mesh");
-  const auto all = Selections::read(table).configs(Collective::all_reduce, 16, 8192, DType::bf16, "trn2.48xlarge");
+  const auto all =
+      Selections::read(table).candidates(Collective::all_reduce, 16, 8192, DType::bf16, "trn2.48xlarge", 1);
   std::string text;
-  for (const AlgorithmConfig& c : all) text += text_of(c) + " ";
+  for (const Rule& r : all) text += text_of(r.config) + " ";
   EXPECT_EQ(text, "bine ring channels=4 mesh ");
 }
 

@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (r.ranks < 1 || r.config.algorithm.empty()) std::abort();
       if (table.nearest(r.collective, r.ranks, r.machine) != r.ranks) std::abort();
       const auto type = r.type.value_or(trellis::kernels::DType::f32);
-      if (table.configs(r.collective, r.ranks, r.from_bytes, type, r.machine).empty()) std::abort();
+      if (table.candidates(r.collective, r.ranks, r.from_bytes, type, r.machine, r.cores).empty()) std::abort();
     }
   } catch (const std::invalid_argument&) {
   }
