@@ -145,10 +145,10 @@ bool narrows(const Call& call, const ccl::Config& config) {
 
 Schedule schedule_of(const Call& call, Rank ranks, bool in_place, const std::string& text) {
   const ccl::AlgorithmConfig choice = schedule::algorithm_config_named(text);
-  if (ccl::is_file(choice)) return ccl::schedule_from_file(choice);
-  return schedule::make(
-      choice.algorithm,
-      schedule::request_by(choice, {.operation = ccl::operation_of(call, in_place && !scales(call)), .dims = {ranks}}));
+  const bool shared = in_place && !scales(call);
+  if (ccl::is_file(choice)) return ccl::schedule_from_file(choice, shared);
+  return schedule::make(choice.algorithm,
+                        schedule::request_by(choice, {.operation = ccl::operation_of(call, shared), .dims = {ranks}}));
 }
 
 bool interpretable(const Schedule& s) {

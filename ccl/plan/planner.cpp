@@ -50,7 +50,7 @@ std::map<Collective, AlgorithmConfig> fixed_by(std::string_view text) {
     if (equals != std::string_view::npos)
       fixed[schedule::collective_named(item.substr(0, equals))] = config;
     else if (is_file(config))
-      fixed[schedule_from_file(config).task.operation.collective] = config;
+      fixed[schedule_from_file(config, false).task.operation.collective] = config;
     else
       for (Collective c : schedule::algorithm_named(config.algorithm).serves) fixed[c] = config;
   }
@@ -124,7 +124,7 @@ Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config, HostSha
       selections_(selections_for(config)),
       machine_(config.machine),
       chooser_(ranks, lanes, std::move(places)),
-      given_(most_files, [](const AlgorithmConfig& file) { return schedule_from_file(file); }),
+      given_(most_files, [](const auto& file) { return schedule_from_file(file.first, file.second); }),
       proved_(most_proofs, [this](const Traced& t) { return prove(t); }),
       concealed_(most_proofs, [this](const Concealed& c) { return prove_concealed(c); }) {}
 
@@ -153,7 +153,7 @@ std::string Planner::misfit(const schedule::Task& given, const Call& call, bool 
 
 // Why the config cannot serve the call; empty: it can.
 std::string Planner::refusal(const AlgorithmConfig& config, const Call& call, bool in_place) const {
-  if (is_file(config)) return misfit(given_(config).task, call, in_place);
+  if (is_file(config)) return misfit(given_({config, in_place}).task, call, in_place);
   const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
   const schedule::Request r = request(chosen_by(call, in_place, config));
   if (config.channels > lanes_) return fmt::format("there are {} lanes", lanes_);
@@ -231,7 +231,7 @@ bool Planner::traces(const Call& c) const {
 
 // The whole schedule, adapted to this transport's lanes.
 schedule::Queued Planner::written_out(const Chosen& chosen) const {
-  if (is_file(chosen.config)) return schedule::queued(given_(chosen.config), lanes_);
+  if (is_file(chosen.config)) return schedule::queued(given_({chosen.config, chosen.task.operation.in_place}), lanes_);
   schedule::Schedule made = schedule::make(schedule::algorithm_named(chosen.config.algorithm), request(chosen));
   if (fits_lanes(chosen.config) || passes_in_order(made, lanes_)) return {std::move(made), {}};
   return schedule::queued(made, lanes_);
@@ -249,7 +249,8 @@ Planner::Proved Planner::part_of(const schedule::Queued& q, bool traced) const {
 Planner::Proved Planner::prove(const Traced& t) const {
   const AlgorithmConfig& config = t.chosen.config;
   if (is_file(config)) {
-    if (const schedule::Report report = schedule::verify(given_(config)); !report.ok())
+    const schedule::Schedule& given = given_({config, t.chosen.task.operation.in_place});
+    if (const schedule::Report report = schedule::verify(given); !report.ok())
       throw std::invalid_argument(fmt::format("{} is wrong: {}", text_of(config), report.text()));
     return part_of(written_out(t.chosen), t.traced);
   }
@@ -281,7 +282,9 @@ Planned Planner::make(const PlanKey& asked) {
   }
   // Ranks that are given different algorithms or files can send messages of the same sizes and be wrong together. An
   // algorithm makes one schedule of one call. Files may differ in what a rank does by itself.
-  return made(asked, config, is_file(config) ? message_hash(given_(config)) : kernels::fnv1a(text_of(config)), p);
+  const std::uint64_t schedule =
+      is_file(config) ? message_hash(given_({config, in_place})) : kernels::fnv1a(text_of(config));
+  return made(asked, config, schedule, p);
 }
 
 Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, std::uint64_t schedule, const Proved& p) {

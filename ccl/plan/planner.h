@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ccl/call.h"
@@ -89,8 +90,9 @@ class Planner {
   Selections selections_;
   const std::string machine_;
   mutable HostChooser chooser_;
-  std::map<std::string, AlgorithmConfig> configs_;                 // all that were ever made
-  mutable KeyedCache<AlgorithmConfig, schedule::Schedule> given_;  // read from files
+  std::map<std::string, AlgorithmConfig> configs_;  // all that were ever made
+  // Read from files, for calls in place or not.
+  mutable KeyedCache<std::pair<AlgorithmConfig, bool>, schedule::Schedule> given_;
   KeyedCache<Traced, Proved> proved_;
   KeyedCache<Concealed, bool> concealed_;  // with the input, the output or both hidden: proved too
   std::unordered_map<PlanKey, std::unique_ptr<Planned>, PlanKey::Hash> made_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -11,11 +12,14 @@
 
 namespace trellis::ccl {
 
-schedule::Schedule schedule_from_file(const AlgorithmConfig& c) {
+schedule::Schedule schedule_from_file(const AlgorithmConfig& c, bool in_place) {
   const std::string path = c.algorithm.substr(schedule::file_prefix.size());
   const std::string text = text::read_file(path);
   try {
-    return text.starts_with('<') ? schedule::import_msccl(text) : schedule::parse(text);
+    const std::size_t start = text.find_first_not_of(" \t\r\n");
+    if (start == text.npos || text[start] != '<') return schedule::parse(text);
+    const bool open = in_place && schedule::msccl_leaves_place_open(text);
+    return schedule::import_msccl(text, open ? std::optional(true) : std::nullopt);
   } catch (const std::invalid_argument& e) {
     throw std::invalid_argument(fmt::format("{}: {}", path, e.what()));
   }

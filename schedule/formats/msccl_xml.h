@@ -20,6 +20,7 @@ namespace trellis::schedule {
 // fully describe: it names no root, and "custom" has no post-condition. verify() checks whether the algorithm is
 // correct.
 Schedule import_msccl(std::string_view xml, std::optional<bool> in_place = {});
+bool msccl_leaves_place_open(std::string_view xml);  // whether the file claims both; throws likewise
 
 // Throws invalid_argument for what the format can't express: other collectives, one read for two receivers, sums of
 // more than two values with one rounding, more thread blocks than import_msccl() reads. The schedule must be able to

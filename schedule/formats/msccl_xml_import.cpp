@@ -236,6 +236,11 @@ class Unroller {
 
 }  // namespace
 
+bool msccl_leaves_place_open(std::string_view xml) {
+  const msccl::File file = msccl::read(xml);
+  return file.in_place && file.out_of_place;
+}
+
 Schedule import_msccl(std::string_view xml, std::optional<bool> in_place) {
   const msccl::File file = msccl::read(xml);
   Schedule schedule{.task = task_of(file, in_place), .algorithm = file.name, .programs = {}};

@@ -37,11 +37,12 @@ std::vector<ccl::Rank> roots_of(const BenchSettings& s, ccl::Rank ranks) {
   return roots;
 }
 
-// Whether the algorithm is a file with a schedule that works in place. A file that can't be read is reported later.
+// Whether the algorithm is a file with a schedule that works in place only. A file that can't be read is reported
+// later.
 bool is_in_place_file(const std::string& algorithm) {
   if (!algorithm.starts_with(schedule::file_prefix)) return false;
   try {
-    return ccl::schedule_from_file(schedule::algorithm_config_named(algorithm)).task.operation.in_place;
+    return ccl::schedule_from_file(schedule::algorithm_config_named(algorithm), false).task.operation.in_place;
   } catch (const std::exception&) {
     return false;
   }
@@ -235,9 +236,9 @@ int Sweep::run_all() {
 }
 
 int run(const BenchOptions& options) {
+  if (!options.on.empty()) return bench_on(options);
   if (!options.hosts.empty() || !options.hosts_file.empty()) return bench_on_hosts(options);
   const BenchSettings s = bench_settings(options);
-  if (!options.on.empty()) return bench_on(options.on, s);
   note_origin("seed", std::to_string(s.seed));
   if (ccl::launched_from_environment().rank == 0)
     for (const std::string& path : {s.json, s.csv, s.plot}) expect_writable(path);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "schedule/algorithms/algorithm.h"
+#include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
 #include "tests/ccl/ranks/cases.h"
@@ -100,6 +101,23 @@ TEST(ScheduleFile, InPlace) {
   const Schedule s = schedule::make("ring", {.operation = {.in_place = true}, .dims = {3}});
   EXPECT_EQ(run_file(print(s), {.count = 0}, true), "");
   EXPECT_NE(run_file(print(s), {.count = 9}, false).find("in place"), std::string::npos);
+}
+
+// MSCCL's files may claim to work in place and out of place, and may begin with blanks.
+TEST(ScheduleFile, OfMscclThatClaimsBothRunsEitherWay) {
+  std::string xml = "\n" + export_msccl(schedule::make("halving_doubling", {.dims = {2}}));
+  const std::string_view claim = "inplace=\"0\"";
+  xml.replace(xml.find(claim), claim.size(), "inplace=\"1\"");
+  const Folder folder;
+  Config config{.algorithm = "file:" + folder.put("both.xml", xml).string()};
+  config.timeout = std::chrono::seconds(20);
+  for (const bool in_place : {false, true}) {
+    Case c{.call = {.count = 1000}, .algorithm = config.algorithm, .in_place = in_place};
+    EXPECT_EQ(run_ranks(
+                  "loopback", 2, [&](Communicator& comm) { run_case(comm, c, 3); }, config),
+              "")
+        << in_place;
+  }
 }
 
 TEST(ScheduleFile, OfTheCallersOwnRunsAsItIsAskedFor) {
