@@ -13,7 +13,6 @@
 #include "net/sha256.h"
 #include "sim/hardware/figures/figure_units.h"
 #include "text/printable.h"
-#include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
 #include "tools/calibrate/subjects.h"
 #include "tools/program/cli_checks.h"
@@ -134,19 +133,19 @@ class Subjects {
 };
 
 // The figures of all measurements, each once. Where measurements differ in a figure, the first one's counts.
-std::vector<FreeFigure> free_in(const std::vector<MeasuredSubject>& all, const std::vector<std::string>& only) {
-  std::vector<FreeFigure> free;
+std::vector<MachineFigure> free_in(const std::vector<MeasuredSubject>& all, const std::vector<std::string>& only) {
+  std::vector<MachineFigure> free;
   for (const MeasuredSubject& s : all)
-    for (const FreeFigure& f : s.free())
+    for (const MachineFigure& f : s.free())
       if (std::ranges::find(free, f.key, &FreeFigure::key) == free.end()) free.push_back(f);
   std::vector<std::string> known;
-  for (const FreeFigure& f : free) known.push_back(f.key);
+  for (const MachineFigure& f : free) known.push_back(f.key);
   for (const std::string& key : only)
     if (std::ranges::find(known, key) == known.end())
       throw std::invalid_argument(
           fmt::format("--only {}: no time here depends on it: expected some of {}", key, fmt::join(known, ", ")));
   if (!only.empty())
-    std::erase_if(free, [&](const FreeFigure& f) { return std::ranges::find(only, f.key) == only.end(); });
+    std::erase_if(free, [&](const MachineFigure& f) { return std::ranges::find(only, f.key) == only.end(); });
   return free;
 }
 
@@ -179,11 +178,9 @@ std::string with_unit(double value, const sim::Unit& unit) {
 
 class Report {
  public:
-  Report(const Options& o, const std::vector<MeasuredSubject>& all, const Calibration& c, const Subjects& from)
-      : o_(o), all_(all), c_(c), from_(from), spread_(spread_of(all, c)) {
-    const std::string machine = o.usual.machine.empty() ? "trn1.32xlarge" : o.usual.machine;
-    figures_ = machine_with(machine, o.usual.figures).figures;
-  }
+  Report(const Options& o, const std::vector<MeasuredSubject>& all, const std::vector<MachineFigure>& free,
+         const Calibration& c, const Subjects& from)
+      : o_(o), all_(all), free_(free), c_(c), from_(from), spread_(spread_of(all, c)) {}
 
   std::string text() const {
     std::size_t width = 11;
@@ -279,8 +276,7 @@ class Report {
   static std::string percent(double error) { return fmt::format("{:+.1f}%", 100 * std::expm1(error)); }
 
   const sim::Unit& unit_of(const FittedFigure& f) const {
-    return sim::unit_for(f.before.value,
-                         figures_.has(f.before.key) ? figures_.at(f.before.key).dimension : sim::Dimension::number);
+    return sim::unit_for(f.before.value, std::ranges::find(free_, f.before.key, &FreeFigure::key)->dimension);
   }
 
   std::string figure_line(const FittedFigure& f) const {
@@ -300,10 +296,10 @@ class Report {
 
   const Options& o_;
   const std::vector<MeasuredSubject>& all_;
+  const std::vector<MachineFigure>& free_;
   const Calibration& c_;
   const Subjects& from_;
   std::optional<double> spread_;
-  sim::Figures figures_;
 };
 
 int run(const Options& o) {
@@ -311,22 +307,23 @@ int run(const Options& o) {
   const Interrupts interrupts;
   PromptEnd prompt_end(interrupts);
   const std::vector<MeasuredSubject> all = from.read();
-  const std::vector<FreeFigure> free = free_in(all, o.only);
+  const std::vector<MachineFigure> free = free_in(all, o.only);
   std::vector<measure::Measurement> measured;
   for (const MeasuredSubject& s : all) measured.push_back(s.measurement);
   Progress progress;
-  const Calibration fitted =
-      measure::calibrate(free, measured, [&](std::size_t i, const std::vector<double>& values) -> double {
-        if (interrupts.asked()) return 0;
-        progress.say(all[i].measurement.name);
-        FigureValues given;
-        for (std::size_t k = 0; k < free.size(); ++k) given[free[k].key] = values[k];
-        return all[i].seconds(given);
-      });
+  const Calibration fitted = measure::calibrate({free.begin(), free.end()}, measured,
+                                                [&](std::size_t i, const std::vector<double>& values) -> double {
+                                                  if (interrupts.asked()) return 0;
+                                                  progress.say(all[i].measurement.name);
+                                                  FigureValues given;
+                                                  for (std::size_t k = 0; k < free.size(); ++k)
+                                                    given[free[k].key] = values[k];
+                                                  return all[i].seconds(given);
+                                                });
   prompt_end.over();
   progress.clear();
   if (fitted.stopped) throw std::runtime_error("interrupted: no figure was fitted, and nothing written");
-  const Report report(o, all, fitted, from);
+  const Report report(o, all, free, fitted, from);
   const bool any = std::ranges::any_of(fitted.figures, [](const FittedFigure& f) { return f.identified(); });
   write_output("", o.json ? report.json() : report.text());
   if (any && !o.output.empty()) write_output(o.output, report.file());

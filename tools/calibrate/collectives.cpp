@@ -51,23 +51,23 @@ class TimedCollective {
     return sim::in_seconds(sim::price(pricer_.pattern(config_, bytes_), other, pricer_.options(bytes_)).time);
   }
 
-  std::vector<measure::FreeFigure> free() {
+  std::vector<MachineFigure> free() {
     const sim::Time time = pricer_.price(config_, bytes_).time;
     const sim::Interval interval =
         sim::interval(pricer_.pattern(config_, bytes_), machine_.spec(), pricer_.options(bytes_), time);
-    std::vector<measure::FreeFigure> all;
+    std::vector<MachineFigure> all;
     const std::string& era = pricer_.settings().era;
     const std::string launch = fmt::format("era.{}.launch", era.empty() ? machine_.spec().era : era);
     if (machine_.spec().figures.has(launch)) {
       // It is not known what starts collectives there, so the launch may take any time up to twice the figure.
       const sim::Figure& f = machine_.spec().figures.at(launch);
-      all.push_back({launch, f.value, 0, std::max(2 * f.value, usual_launch), 0, 1});
+      all.push_back({{launch, f.value, 0, std::max(2 * f.value, usual_launch), 0, 1}, f.dimension});
     }
     for (const sim::Sensitivity& s : interval.sensitivities) {
       if (static_cast<double>(s.width()) < noticed * static_cast<double>(time) || all.size() == most_figures) break;
       if (s.figure == launch) continue;
       const sim::Figure& f = machine_.spec().figures.at(s.figure);
-      if (f.low < f.high) all.push_back({s.figure, f.value, f.low, f.high, 0, 0});
+      if (f.low < f.high) all.push_back({{s.figure, f.value, f.low, f.high, 0, 0}, f.dimension});
     }
     return all;
   }

@@ -13,18 +13,19 @@ namespace {
 constexpr const char* exposed_prefix = "step.exposed.";
 
 // The figures of a step that its formulas do not determine: those that can be fitted.
-std::vector<measure::FreeFigure> free_in(TrainingStep& step) {
+std::vector<MachineFigure> free_in(TrainingStep& step) {
   const sim::Figures& f = step.machine().spec().figures;
-  std::vector<measure::FreeFigure> all;
+  std::vector<MachineFigure> all;
   const auto add = [&](const std::string& key, double least, double most) {
     if (!f.has(key)) return;
     const sim::Figure& figure = f.at(key);
-    if (figure.low < figure.high) all.push_back({key, figure.value, figure.low, figure.high, least, most});
+    if (figure.low < figure.high)
+      all.push_back({{key, figure.value, figure.low, figure.high, least, most}, figure.dimension});
   };
   if (f.has("step.level")) {
     // Computation's time relative to the formulas: its range is as wide as that of a step's time.
     const double level = f.number("step.level"), spread = step.spread();
-    all.push_back({"step.level", level, level / spread, level * spread, 0, 0});
+    all.push_back({{"step.level", level, level / spread, level * spread, 0, 0}, sim::Dimension::number});
   }
   if (step.has_exposed())
     for (const auto& [key, figure] : f.all())

@@ -11,6 +11,7 @@
 #include "measure/calibration/table.h"
 #include "measure/published/record.h"
 #include "sim/cluster/machine/machine.h"
+#include "sim/hardware/figures/figures.h"
 #include "tools/train/operation_times.h"
 #include "tools/validate/training_records.h"
 
@@ -18,11 +19,15 @@ namespace trellis::tools {
 
 using FigureValues = std::map<std::string, double>;
 
+struct MachineFigure : measure::FreeFigure {
+  sim::Dimension dimension = sim::Dimension::number;
+};
+
 struct MeasuredSubject {
   measure::Measurement measurement;
   std::string words;                                   // "all_reduce of 64 MiB, 32 ranks"; "llama7b on trn1.32xlarge"
   std::function<double(const FigureValues&)> seconds;  // its time with these figures; it ignores unknown ones
-  std::function<std::vector<measure::FreeFigure>()> free;  // the machine's figures that its time depends on
+  std::function<std::vector<MachineFigure>()> free;    // its machine's figures that the time depends on
   bool step = false;
 };
 

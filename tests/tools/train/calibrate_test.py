@@ -113,6 +113,22 @@ class Calibrate(program.Case):
         measured = float(rows[1].split()[3])
         self.assertAlmostEqual(json.loads(used.stdout)["time_us"], measured, delta=0.15 * measured)
 
+    # Rows that name their machine: units of its figures are its own, whatever machine is the usual one.
+    def test_figures_of_the_rows_own_machine_read_back(self):
+        times = [(size, 1.3 * json.loads(trellis("sim", "all_reduce", "-m", "ring:4", "-b", size, "--json",
+                                                 "--no-interval").stdout)["time_us"]) for size in SIZES]
+        rows = self.write("own.csv", "machine,collective,bytes,time_us\n" +
+                          "".join(f"ring:4,all_reduce,{size},{us}\n" for size, us in times))
+        figures = self.folder / "mine.figures"
+        done = trellis("calibrate", rows, "-o", figures)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"ring\.latency +500 ns -> ")
+        used = trellis("sim", "all_reduce", "-m", "ring:4", "-b", 1024, "--figures", figures)
+        self.assertEqual(used.returncode, 0, used.stderr)
+        again = trellis("calibrate", rows, "--figures", figures)
+        self.assertEqual(again.stderr, "")
+        self.assertIn("own.csv:8 ", again.stdout)
+
     def test_so_few_ranks_are_refused(self):
         table = self.write("one.csv", "bytes,time_us,collective\n1024,30,all_reduce\n")
         for ranks in ("0", "-1"):
