@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 #include "measure/words.h"
@@ -17,6 +18,7 @@ constexpr std::int64_t most_effort = 2'000'000;
 constexpr double noticed = 0.05;  // part of a time: a figure whose range changes less is not fitted
 constexpr std::size_t most_figures = 6;
 constexpr double usual_launch = 50e-6;  // seconds
+constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 // A collective on its own copy of a machine, by the named algorithm, or else by the simulator's choice.
 class TimedCollective {
@@ -67,7 +69,7 @@ class TimedCollective {
       if (static_cast<double>(s.width()) < noticed * static_cast<double>(time) || all.size() == most_figures) break;
       if (s.figure == launch) continue;
       const sim::Figure& f = machine_.spec().figures.at(s.figure);
-      if (f.low < f.high) all.push_back({{s.figure, f.value, f.low, f.high, 0, 0}, f.dimension});
+      if (f.low < f.high) all.push_back({{s.figure, f.value, f.low, f.high, 0, unbounded}, f.dimension});
     }
     return all;
   }

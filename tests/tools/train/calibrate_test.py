@@ -129,6 +129,23 @@ class Calibrate(program.Case):
         self.assertEqual(again.stderr, "")
         self.assertIn("own.csv:8 ", again.stdout)
 
+    def test_no_figure_is_fitted_below_nothing(self):
+        what_if = [word for change in ("era.2025.reduce=0.1us", "era.2025.handshake=0.7us", "neuronlink.latency=150ns")
+                   for word in ("--what-if", change)]
+        rows = ["bytes,time_us,collective,algorithm"]
+        for size in (1 << k for k in range(10, 21, 3)):
+            done = trellis("sim", "all_reduce", "-m", "trn1.32xlarge", "--era", "2025", "-a", "ring", "-b", size, "--json",
+                           "--no-interval", *what_if)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            rows.append(f"{size},{0.97 * json.loads(done.stdout)['time_us']},all_reduce,ring")
+        figures = self.folder / "mine.figures"
+        done = trellis("calibrate", self.write("fast.csv", "\n".join(rows) + "\n"), "-m", "trn1.32xlarge", "--era", "2025",
+                       "--json", "-o", figures)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for figure in json.loads(done.stdout)["figures"]:
+            self.assertGreaterEqual(min(figure["value"], figure["low"]), 0, figure)
+        self.assertNotRegex(figures.read_text(), r"= -|\.\.-")
+
     def test_so_few_ranks_are_refused(self):
         table = self.write("one.csv", "bytes,time_us,collective\n1024,30,all_reduce\n")
         for ranks in ("0", "-1"):
