@@ -1,6 +1,9 @@
 // The report of a search for layouts in which none fits.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+#include <optional>
+
 #include "tools/layouts/search_words.h"
 
 namespace trellis::tools {
@@ -13,6 +16,36 @@ TEST(LayoutSearch, WhatWasStoppedSaysNoMoreThanItLookedAt) {
   EXPECT_NE(search_text(m, 5).find("none of those looked at fits into 16.0 GiB a rank"), std::string::npos);
   m.search.stopped = false;
   EXPECT_NE(search_text(m, 5).find("none fits into 16.0 GiB a rank"), std::string::npos);
+}
+
+SearchedMachine machine_with(const char* name, sim::Time time, double price) {
+  SearchedMachine m{.name = name, .config = {}, .price = price};
+  m.search.layouts.push_back({.layout = {}, .time = time, .fits = true, .mfu = 0.00561});
+  m.config.global_batch_size = 4, m.config.seq_length = 8;
+  return m;
+}
+
+// The front is of those that no other beats: two that are alike do not beat each other.
+TEST(LayoutSearch, OfMachinesThatTieBothAreOnTheFront) {
+  const auto fronts = [](const std::vector<SearchedMachine>& all) {
+    std::string found;
+    const auto parsed = nlohmann::json::parse(search_json(all, 1));
+    for (const auto& row : parsed.at("best")) found += row.at("front").get<bool>() ? '+' : '-';
+    return found;
+  };
+  EXPECT_EQ(fronts({machine_with("a", 100, 2), machine_with("b", 100, 2)}), "++");
+  EXPECT_EQ(fronts({machine_with("a", 100, 2), machine_with("b", 100, 3)}), "+-");
+  EXPECT_EQ(fronts({machine_with("a", 100, 2), machine_with("b", 90, 3)}), "++");
+  EXPECT_EQ(fronts({machine_with("a", 100, 2), machine_with("b", 90, 2)}), "-+");
+  SearchedMachine free = machine_with("a", 100, 2), other = machine_with("b", 100, 2);
+  free.price = other.price = std::nullopt;
+  EXPECT_EQ(fronts({free, other}), "++");
+}
+
+TEST(LayoutSearch, ProgramsReadNumbers) {
+  const auto row = nlohmann::json::parse(search_json({machine_with("a", 100, 2)}, 1)).at("layouts").at(0);
+  EXPECT_EQ(row.at("mfu"), 0.00561);
+  EXPECT_TRUE(row.at("exposed").is_number() && row.at("idle").is_number() && row.at("cost_dollars").is_number()) << row;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "sim/hardware/timeline/summary_words.h"
@@ -18,29 +19,68 @@ using Layouts = std::vector<const PricedLayout*>;
 
 constexpr double shown = 0.001;  // part of a step: smaller differences are not shown
 
-Table table_of(const std::string& name, const Layouts& layouts, const SearchedMachine& m) {
+// People read parts and costs in words, programs as numbers.
+enum class Reader : std::uint8_t { person, program };
+
+Cell dollars(std::optional<double> cost, Reader reader) {
+  if (!cost) return std::string("-");
+  return reader == Reader::person ? Cell(fmt::format("${:.4g}", *cost)) : Cell(*cost);
+}
+
+Table table_of(const std::string& name, const Layouts& layouts, const SearchedMachine& m, Reader reader) {
+  const bool words = reader == Reader::person;
   std::vector<Column> columns{{.name = "layout", .align = Align::left},
                               {.name = "step", .unit = "s"},
-                              {.name = "MFU"},
+                              {.name = words ? "MFU" : "mfu"},
                               {.name = "exposed"},
                               {.name = "idle"},
                               {.name = "memory", .unit = "B"},
                               {.name = "fits"},
                               {.name = "bound", .unit = "s"}};
-  if (m.price) columns.push_back({.name = "cost"});
+  if (m.price) columns.push_back({.name = words ? "cost" : "cost dollars"});
   Table table(name, std::move(columns));
-  const auto percent = [](double part) { return fmt::format("{:.1f}%", 100 * part); };
+  const auto part = [&](double of_one) { return words ? Cell(fmt::format("{:.1f}%", 100 * of_one)) : Cell(of_one); };
   for (const PricedLayout* l : layouts) {
     std::vector<Cell> row{words_of(l->layout),
                           sim::in_seconds(l->time),
-                          percent(l->mfu),
-                          percent(l->exposed()),
-                          percent(l->idle()),
+                          part(l->mfu),
+                          part(l->exposed()),
+                          part(l->idle()),
                           l->memory,
                           l->fits,
                           sim::in_seconds(l->bound)};
-    if (const auto cost = m.cost(l->time)) row.emplace_back(fmt::format("${:.4g}", *cost));
+    if (const auto cost = m.cost(l->time)) row.push_back(dollars(*cost, reader));
     table.add(std::move(row));
+  }
+  return table;
+}
+
+// The best layout of each machine.
+Table machines_table(const std::vector<SearchedMachine>& all, Reader reader) {
+  const bool words = reader == Reader::person;
+  std::vector<Column> columns{{.name = "machine", .align = Align::left},
+                              {.name = "best layout", .align = Align::left},
+                              {.name = "step", .unit = "s"},
+                              {.name = words ? "tokens/s" : "tokens per second"},
+                              {.name = words ? "a step" : "step dollars"},
+                              {.name = words ? "a million tokens" : "million tokens dollars"},
+                              {.name = "front"}};
+  Table table("best", std::move(columns));
+  for (const SearchedMachine& m : all) {
+    const PricedLayout* const best = m.search.best();
+    if (best == nullptr) continue;
+    const auto tokens = static_cast<double>(m.config.global_batch_size * m.config.seq_length);
+    const auto cost = m.cost(best->time);
+    const bool beaten = std::ranges::any_of(all, [&](const SearchedMachine& other) {
+      const PricedLayout* const theirs = other.search.best();
+      if (theirs == nullptr || &other == &m) return false;
+      const auto their_cost = other.cost(theirs->time);
+      return theirs->time <= best->time && their_cost <= cost && (theirs->time < best->time || their_cost < cost);
+    });
+    const double rate = tokens / sim::in_seconds(best->time);
+    table.add({m.name, words_of(best->layout), sim::in_seconds(best->time),
+               words ? Cell(fmt::format("{:.4g}", rate)) : Cell(rate), dollars(cost, reader),
+               dollars(cost ? std::optional(*cost / tokens * 1e6) : std::nullopt, reader), !beaten});
   }
   return table;
 }
@@ -122,8 +162,8 @@ std::string search_text(const SearchedMachine& m, std::size_t most) {
                        sim::time_words(best->time), sim::bytes_words(best->memory), sim::bytes_words(s.memory_of_rank));
     out += winner_text(m, *best);
   }
-  return out + "\n" + table_of("layouts", first_of(s, most), m).text() + "\nno other is faster in less memory:\n" +
-         table_of("front", s.front(), m).text();
+  return out + "\n" + table_of("layouts", first_of(s, most), m, Reader::person).text() +
+         "\nno other is faster in less memory:\n" + table_of("front", s.front(), m, Reader::person).text();
 }
 
 std::string search_json(const std::vector<SearchedMachine>& all, std::size_t most) {
@@ -138,41 +178,20 @@ std::string search_json(const std::vector<SearchedMachine>& all, std::size_t mos
                                {"memory_of_rank_bytes", s.memory_of_rank},
                                {"spread", s.spread},
                                {"reversals", m.reversals}};
-    out["layouts"] = table_of("layouts", first_of(s, most), m).object()["layouts"];
-    out["front"] = table_of("front", s.front(), m).object()["front"];
+    out["layouts"] = table_of("layouts", first_of(s, most), m, Reader::program).object()["layouts"];
+    out["front"] = table_of("front", s.front(), m, Reader::program).object()["front"];
     if (const PricedLayout* best = s.best(); best != nullptr && m.price) out["cost_of_step"] = *m.cost(best->time);
     return out;
   };
   if (all.size() == 1) return json_text(object(all[0]), 1);
   nlohmann::ordered_json out;
   for (const SearchedMachine& m : all) out["machines"].push_back(object(m));
+  out.update(machines_table(all, Reader::program).object());
   return json_text(out, 1);
 }
 
 std::string machines_text(const std::vector<SearchedMachine>& all) {
-  std::vector<Column> columns{{.name = "machine", .align = Align::left},
-                              {.name = "best layout", .align = Align::left},
-                              {.name = "step", .unit = "s"},
-                              {.name = "tokens/s"},
-                              {.name = "a step"},
-                              {.name = "a million tokens"},
-                              {.name = "front"}};
-  Table table("machines", std::move(columns));
-  for (const SearchedMachine& m : all) {
-    const PricedLayout* const best = m.search.best();
-    if (best == nullptr) continue;
-    const auto tokens = static_cast<double>(m.config.global_batch_size * m.config.seq_length);
-    const auto cost = m.cost(best->time);
-    const bool beaten = std::ranges::any_of(all, [&](const SearchedMachine& other) {
-      const PricedLayout* const theirs = other.search.best();
-      return theirs != nullptr && &other != &m && theirs->time <= best->time && other.cost(theirs->time) <= cost;
-    });
-    table.add({m.name, words_of(best->layout), sim::in_seconds(best->time),
-               fmt::format("{:.4g}", tokens / sim::in_seconds(best->time)),
-               cost ? fmt::format("${:.4g}", *cost) : std::string("-"),
-               cost ? fmt::format("${:.4g}", *cost / tokens * 1e6) : std::string("-"), !beaten});
-  }
-  return table.text();
+  return machines_table(all, Reader::person).text();
 }
 
 }  // namespace trellis::tools
