@@ -346,9 +346,9 @@ def algorithm(
 
 
 def read(source: str | pathlib.Path) -> Schedule:
-    """From text or a file: ours, MSCCL's .xml, MSCCL++'s .json."""
+    """From text or a file: ours, MSCCL's .xml, MSCCL++'s .json. Text of these two may be a single line."""
     text = str(source)
-    if isinstance(source, pathlib.Path) or "\n" not in text:
+    if isinstance(source, pathlib.Path) or ("\n" not in text and not text.lstrip().startswith(("<", "{"))):
         path = pathlib.Path(source)
         text = path.read_text()
     if text.lstrip().startswith("<"):

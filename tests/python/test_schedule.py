@@ -112,6 +112,8 @@ def test_text_and_files(tmp_path):
         path = pathlib.Path(tmp_path, name)
         s.save(path)
         assert schedule.read(path).verify()
+    in_one_line = pathlib.Path(tmp_path, "ring.xml").read_text().replace("\n", "")
+    assert schedule.read(in_one_line).text == schedule.read(pathlib.Path(tmp_path, "ring.xml")).text
     assert schedule.read(s.text).text == s.text == pickle.loads(pickle.dumps(s)).text
     assert s.draw().lstrip().startswith(("<?xml", "<svg"))
 
@@ -124,6 +126,7 @@ def test_text_and_files(tmp_path):
         (lambda: schedule.Builder("all_reduce", 0), "0"),
         (lambda: schedule.Builder("all_reduce", 2)[5, 0].__iadd__(schedule.Builder("all_reduce", 2)[0, 0]), "rank 5"),
         (lambda: schedule.read("trellis schedule 1\nnonsense\n"), "line 2"),
+        (lambda: schedule.read('{"name": "sample", "gpus": []}'), "plan"),
         (lambda: ring(2).run([np.zeros(3)]), "1 arrays, expected 2"),
         (lambda: ring(2).run([np.zeros(3), np.zeros(4)]), "expected one size"),
         (lambda: ring(2).run([np.zeros(3), np.zeros(3)], counts=[1, 2]), "all_reduce takes no counts"),
