@@ -134,11 +134,12 @@ TEST(CoreBackEnd, CopiesMovedByDataDependOnAllThatTheyMayTouch) {
   EXPECT_EQ(graph.first[2] - graph.first[1], 1U);
 }
 
-// The bytes of a box, one by one.
-std::set<std::int64_t> bytes_of(const Footprint& f) {
+// The bytes of a view with one dimension, one by one.
+std::set<std::int64_t> bytes_of(const View& v) {
   std::set<std::int64_t> all;
-  for (std::int64_t row = 0; row < f.rows; ++row)
-    for (std::int64_t at = 0; at < f.width; ++at) all.insert(f.first + row * f.stride + at);
+  for (std::int64_t row = 0; row < v.rows; ++row)
+    for (std::int64_t at = 0; at < v.dim[0].count; ++at)
+      all.insert(v.offset + row * v.row_stride + at * v.dim[0].stride);
   return all;
 }
 
@@ -152,22 +153,25 @@ TEST(CoreBackEnd, FindsEveryOverlapOfRandomStores) {
     EngineProgram p;
     p.buffers.push_back({.space = Space::hbm, .type = DType::u8, .bytes = 4096});
     std::vector<Footprint> boxes;
+    std::vector<std::set<std::int64_t>> bytes;
     std::set<std::int64_t> written;
     bool met = false;
     const bool of_one_stride = turn % 4 != 0;
+    const std::int64_t direction = turn % 5 == 0 ? -1 : 1;  // of the rows
     for (int i = 0; i < 4; ++i) {
-      const View v = {.buffer = 0,
-                      .type = DType::u8,
-                      .rows = static_cast<std::int32_t>(1 + below(4)),
-                      .offset = below(90),
-                      .row_stride = of_one_stride ? 16 : 12 + below(3),
-                      .dim = {Dim{static_cast<std::int32_t>(1 + below(turn % 3 == 0 ? 20 : 6)), 1}}};
+      View v = {.buffer = 0,
+                .type = DType::u8,
+                .rows = static_cast<std::int32_t>(1 + below(4)),
+                .offset = 60 + below(90),
+                .row_stride = direction * (of_one_stride ? 16 : 12 + below(3)),
+                .dim = {Dim{static_cast<std::int32_t>(1 + below(turn % 3 == 0 ? 20 : 6)), 1}}};
+      if (below(3) == 0) v.dim[0].stride = -1;
       boxes.push_back(footprint_of(p, v));
-      for (const std::int64_t byte : bytes_of(boxes.back())) met |= !written.insert(byte).second;
+      bytes.push_back(bytes_of(v));
+      for (const std::int64_t byte : bytes.back()) met |= !written.insert(byte).second;
       for (std::size_t a = 0; a + 1 < boxes.size(); ++a) {
-        const std::set<std::int64_t> theirs = bytes_of(boxes[a]);
         const bool met_one =
-            std::ranges::any_of(bytes_of(boxes.back()), [&](std::int64_t byte) { return theirs.contains(byte); });
+            std::ranges::any_of(bytes.back(), [&](std::int64_t byte) { return bytes[a].contains(byte); });
         EXPECT_TRUE(!met_one || overlap(boxes[a], boxes.back()));
       }
     }
