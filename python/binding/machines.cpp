@@ -1,5 +1,8 @@
 // Machines as descriptions that can be edited, and what follows from them.
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string_view.h>
+
+#include <map>
 
 #include "python/binding/parts.h"
 #include "sim/cluster/machine/figures_file.h"
@@ -79,6 +82,10 @@ void add_machines(nb::module_& m) {
              d["chips"] = machine.chips();
              d["host_ranks"] = ranks_of_host(machine);
              d["dims"] = machine.dims();
+             std::map<Rank, double> at_defects;
+             for (const Defect& defect : s.defects)
+               for (const Rank r : {defect.from, defect.to}) at_defects[r] = machine.slowness(r);
+             d["at_defects"] = at_defects;
              d["injection"] = machine.injection();
              d["bisection"] = machine.bisection().rate;
              d["eras"] = machine.eras();

@@ -108,6 +108,11 @@ class Machine:
         return int(self._facts["host_ranks"])
 
     @property
+    def at_defects(self) -> dict[int, float]:
+        """Ranks at parts that `what_if` made dead or slow, and how many times as long their engines take."""
+        return dict(self._facts["at_defects"])
+
+    @property
     def dims(self) -> tuple[int, ...]:
         return tuple(self._facts["dims"])
 

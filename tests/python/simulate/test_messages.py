@@ -51,6 +51,32 @@ def test_messages_have_the_price_of_their_own_ends():
     assert prices[0] == prices[1] and prices[0][between] > 1.5 * prices[0][inside]
 
 
+@pytest.mark.parametrize("defect", ["slow:{}-{}:0.1", "straggler:{}:0.2", "hbm:{}:0.1"])
+def test_a_defect_outside_the_first_group_costs_as_much(defect):
+    """The second host's ranks begin at 32."""
+    ranks = tuple(range(64))
+    families = [Family("world", (ranks,)), Family("tp", tuple(ranks[i : i + 8] for i in ranks[::8])),
+                Family("pp", ((0, 4), (8, 12), (32, 36)))]  # fmt: skip
+    whole = sim.Machine("trn1.32xlarge x 2")
+    usual, first, other = (Rates(machine, families) for machine in
+                           (whole, whole.what_if(defect.format(0, 4)), whole.what_if(defect.format(32, 36))))  # fmt: skip
+    reduced = [rates.collective("all_reduce", 1, 64 << 20, -1) for rates in (usual, first, other)]
+    assert reduced[1] == pytest.approx(reduced[2], rel=1e-3) and reduced[1] > 2 * reduced[0]
+    sent = [rates.message(2, 0, 1, 64 << 20) for rates in (usual, first, other)]
+    assert sent[1] == pytest.approx(sent[2], rel=1e-3) and sent[1] >= sent[0]
+
+
+def test_a_straggler_computes_as_slowly_as_it_is():
+    """And others that do the same take as long as the slowest of them."""
+    told = job([("op", 0, 0, 0, "forward")], [])
+    told.classes[0].ranks.append(told.classes.pop().ranks[0])
+    whole = sim.Machine("trn1.32xlarge")
+    machines = (whole, whole.what_if("straggler:1:0.2"), whole.what_if("straggler:5:0.2"))
+    usual, slow, other = (price(told, machine) for machine in machines)
+    assert slow.time == pytest.approx(5 * usual.time) and other.time == usual.time
+    assert [o.time for o in slow.operators] == pytest.approx([5 * o.time for o in usual.operators])
+
+
 def test_a_workload_is_refused_where_ranks_differ_in_what_they_communicate():
     """Its text has one program for all ranks."""
     told = job([collective(0, family=1)], [], [collective(0, "all_gather", family=1)], [])

@@ -85,19 +85,25 @@ class _Durations:
         self.job, self.rates = job, rates
         self.side = 0  # -1: the low end of what is not known, 1: the high one
         self.merged: dict[int, float] = {}  # of operations that take less, by the event's identity
+        slow = rates.machine.at_defects
+        self.slowness = {id(one.record): max((slow[r] for r in slow.keys() & set(one.ranks)), default=1.0)
+                         for one in job.classes}  # fmt: skip
 
     def of(self, record: RankRecord, event: Event, ends: Ends) -> float:
         if event[0] == "op":
-            operation = record.operations[event[2]]
-            if id(event) in self.merged:
-                return self.merged[id(event)]
-            return self.rates.operation_end(operation, self.side > 0) if self.side else self.rates.operation(operation)
+            return self._computed(record, event) * self.slowness[id(record)]
         if event[0] == "collective":
             time = self.rates.collective(event[3], event[4], event[5], event[8])
             if self.side:
                 time *= self.rates.spread(event[3], event[4])[self.side > 0]
             return time
         return self.rates.message(event[3], *ends, event[5])
+
+    def _computed(self, record: RankRecord, event: Event) -> float:
+        if id(event) in self.merged:
+            return self.merged[id(event)]
+        operation = record.operations[event[2]]
+        return self.rates.operation_end(operation, self.side > 0) if self.side else self.rates.operation(operation)
 
 
 def _timed(job: JobRecord, durations: _Durations) -> Timed:
@@ -128,7 +134,7 @@ def price(job: JobRecord, machine: sim.Machine | str, era: str = "") -> Priced:
     out = Priced(job, machine, proof, middle, rates, middle.time, ends[0], ends[1], slowest, capacity=capacity)
     out.runtime = int(_RUNTIME * machine.figures["cores"].value * machine.chips / machine.ranks)
     _waits(out)
-    _operators(out)
+    _operators(out, durations)
     out.merged = _merged(out, durations)
     out.flops = sum(_flops(one.record) * len(one.ranks) for one in job.classes)
     out.tokens = sum(one.record.tokens * len(one.ranks) for one in job.classes) // _same_data(job)
@@ -143,7 +149,8 @@ def _merged(out: Priced, durations: _Durations) -> Merged:
         durations.merged.update({id(one.record.events[index]): each for index, each in seconds.items()})
     record, mine = out.record, times[out.slowest]
     apart = sum(out.rates.operation(record.operations[record.events[index][2]]) for index in mine)
-    return Merged(len(mine), apart - sum(mine.values()), _timed(out.job, durations).time)
+    saved = (apart - sum(mine.values())) * durations.slowness[id(record)]
+    return Merged(len(mine), saved, _timed(out.job, durations).time)
 
 
 def _flops(record: RankRecord) -> int:
@@ -177,14 +184,14 @@ def _waits(out: Priced) -> None:
     out.exposed = dict(sorted(told.items(), key=lambda item: -item[1]))
 
 
-def _operators(out: Priced) -> None:
+def _operators(out: Priced, durations: _Durations) -> None:
     told: dict[str, OperatorClass] = {}
     record = out.record
     for event in record.events:
         if event[0] != "op":
             continue
         operation = record.operations[event[2]]
-        time = out.rates.operation(operation)
+        time = durations.of(record, event, (0, 0))
         rule = out.rates.rules[operation]
         one = told.setdefault(rule.name, OperatorClass(rule.name, rule.kind, default=rule.default))
         one.time += time

@@ -1,6 +1,6 @@
 """Times of single operations and communications on a machine, each asked for once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import gcd
 from typing import Any
 
@@ -120,9 +120,12 @@ class Rates:
         return self._collectives[key]
 
     def _collective(self, kind: str, family: int, size: int, root: int) -> tuple[float, str]:
-        groups = self._beside(self.families[family].groups)
+        groups = self.families[family].groups
         if len(groups[0]) < 2:
             return 0.0, "nothing moves"
+        return max(self._together(kind, beside, size, root) for beside in self._beside(groups))
+
+    def _together(self, kind: str, groups: list[tuple[int, ...]], size: int, root: int) -> tuple[float, str]:
         if kind == "shift":
             return self._shift(groups, size, root), "messages"
         chosen = self._chosen(kind, groups[0], _alike(size), root)
@@ -141,12 +144,20 @@ class Rates:
         text = "\n".join([f"ranks {self._world()}", *lines, ""])
         return sim.play(text, self.machine, era=self.era, within=_ENOUGH, most_effort=_EFFORT)
 
-    def _beside(self, groups: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    def _beside(self, groups: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:
         """The first group, and those that share hosts with it: they do the same at about the same time, and what other
-        hosts do is nothing to them."""
+        hosts do is nothing to them. Then the same of each other group that is on a host with a defect."""
         host = self.machine.host_ranks
-        hosts = {rank // host for rank in groups[0]}
-        return [g for g in groups if any(rank // host in hosts for rank in g)][:_GROUPS]
+        hosts_of = [{rank // host for rank in group} for group in groups]
+        defects = {rank // host for rank in self.machine.at_defects}
+        done: set[int] = set()
+        for lead, hosts in enumerate(hosts_of):
+            if lead and (lead in done or not hosts & defects):
+                continue
+            order = [*range(lead, len(groups)), *range(lead)]
+            beside = [g for g in order if hosts_of[g] & hosts][:_GROUPS]
+            done.update(g for g in beside if hosts_of[g] <= hosts)
+            yield [groups[g] for g in beside]
 
     def _shift(self, groups: list[tuple[int, ...]], size: int, by: int) -> float:
         return self._play(*(f"send_recv m{number} {max(size, 1)}B from {source} to {target} stream s{number}"
@@ -159,10 +170,13 @@ class Rates:
         """Of all groups of the family at once."""
         key = (family, source, target, size)
         if key not in self._messages:
-            pairs = self._beside([(g[source], g[target]) for g in self.families[family].groups])
-            ends = [",".join(map(str, each)) for each in zip(*pairs, strict=True)]
-            self._messages[key] = self._play(f"send_recv m {max(size, 1)}B from {ends[0]} to {ends[1]}").time
+            pairs = [(g[source], g[target]) for g in self.families[family].groups]
+            self._messages[key] = max(self._sent(beside, size) for beside in self._beside(pairs))
         return self._messages[key]
+
+    def _sent(self, pairs: list[tuple[int, ...]], size: int) -> float:
+        ends = [",".join(map(str, each)) for each in zip(*pairs, strict=True)]
+        return self._play(f"send_recv m {max(size, 1)}B from {ends[0]} to {ends[1]}").time
 
     def spread(self, kind: str, family: int) -> tuple[float, float]:
         """The ends of the machine's interval as factors of the time, of the largest collective of the kind."""
