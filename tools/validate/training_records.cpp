@@ -47,6 +47,7 @@ std::vector<std::string> keys_of(const json& all, const json& entry, const Recor
 }
 
 double seconds_of(const Record& r, const train::StepConfig& config) {
+  if (!(r.value > 0)) throw std::invalid_argument(fmt::format("its value is {}: expected one above 0", r.value));
   const auto sequences = static_cast<double>(config.global_batch_size);
   if (r.unit == "seq/s") return sequences / r.value;
   if (r.unit == "tokens/s") return sequences * static_cast<double>(config.seq_length) / r.value;

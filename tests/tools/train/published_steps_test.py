@@ -5,6 +5,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import tempfile
 import unittest
 
 import program
@@ -50,6 +51,22 @@ class PublishedSteps(program.Case):
             self.assertIsNone(line["left_out_s"], line)
             self.assertTrue(line["low_s"] < line["simulated_s"] < line["high_s"], line)
         self.assertNotIn("left out", program.trellis(*words, timeout=600).stdout)
+
+    def test_a_value_that_none_can_be_leaves_the_fit_to_the_others(self):
+        records = [r for r in json.loads((PUBLISHED / "measured.json").read_text()) if r["id"].startswith("train.bert")][:3]
+        found = []
+        for value in (0, -1, None):
+            with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+                json.dump(records[1:] + ([records[0] | {"value": value}] if value is not None else []), file)
+                file.flush()
+                done = program.trellis("train", "validate", file.name, "--setups", PUBLISHED / "training.json", "--json",
+                                       timeout=600)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found.append(json.loads(done.stdout))
+            del found[-1]["made_by"]
+        for one, value in zip(found, (0, -1)):
+            self.assertEqual(one.pop("not_priced"), {records[0]["id"]: f"its value is {value}: expected one above 0"})
+            self.assertEqual(one, found[2])
 
     def interrupted(self, *words):
         ran = subprocess.Popen([program.TRELLIS, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
