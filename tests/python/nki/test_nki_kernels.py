@@ -65,6 +65,62 @@ def test_without_arithmetic_the_trace_is_the_same():
     assert product.trace.attributes == full.attributes
 
 
+def sums(write, product):
+    """What each of three products after `write` does, with arithmetic and without it."""
+
+    @nki.jit
+    def kernel(x):
+        psum, a = nl.ndarray((4, 4), nl.float32, buffer=nl.psum), nl.ndarray((32, 4), nl.bfloat16)
+        nisa.memset(a, 1.0)
+        write(psum)
+        for _ in range(3):
+            product(psum, a)
+
+    found = []
+    for compute in (True, False):
+        kernel.launch((numbers(2, 2),), {}, compute=compute, chip="trn3")
+        found.append([a["accumulate"] for a in kernel.trace.attributes if "accumulate" in a])
+    assert found[0] == found[1]
+    return found[0]
+
+
+def by_blocks(psum, a):
+    elements, scales = nl.ndarray((32, 4), nl.float8_e4m3fn_x4), nl.ndarray((32, 4), nl.uint8)
+    wide = nl.ndarray((32, 16), nl.bfloat16)
+    for tile in (wide, scales):
+        nisa.memset(tile, 1)
+    nisa.quantize_mx(dst=elements, src=wide, dst_scale=scales)
+    nisa.nc_matmul_mx(psum, elements, elements, scales, scales)
+
+
+def test_without_arithmetic_products_add_to_the_same():
+    for product in (lambda psum, a: nisa.nc_matmul(psum, a, a), by_blocks):
+        assert sums(lambda psum: None, product) == [0, 1, 1]
+        assert sums(lambda psum: nisa.memset(psum, 0.0), product) == [1, 1, 1]
+
+
+def test_products_into_psum_that_is_seen_as_another_type():
+    @nki.jit
+    def kernel(x):
+        psum, a = nl.ndarray((128, 512), nl.float32, buffer=nl.psum), nl.load(x)
+        half, out = psum.view(nl.bfloat16), nl.ndarray((8, 8), nl.float32, buffer=nl.shared_hbm)
+        seen.append(half.touched().any())
+        nisa.nc_matmul(psum[0:8, 0:8], a, a)
+        seen.extend((half[0:8, 0:16].touched().all(), half[0:8, 16:].touched().any(), half[8:].touched().any()))
+        nisa.memset(half[0:8, 16:17], 0.0)  # a half of the next element
+        seen.extend((half[0:8, 16:17].touched().all(), psum[0:8, 8:9].touched().any(), psum[0:8, 0:8].touched().all()))
+        nisa.nc_matmul(psum[0:8, 0:8], a, a)
+        copy = nl.ndarray((8, 8), nl.float32)
+        nisa.tensor_copy(copy, psum[0:8, 0:8])
+        nisa.dma_copy(dst=out, src=copy)
+        return out
+
+    seen = []
+    a = numbers(128, 8)
+    np.testing.assert_allclose(kernel(a), 2 * (a.T @ a), rtol=1e-5)
+    assert seen == [False, True, False, False, True, False, True]
+
+
 def test_two_cores_meet_and_exchange():
     @nki.jit
     def swap(x):

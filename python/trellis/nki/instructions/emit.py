@@ -68,6 +68,9 @@ def emit(kind: str, outputs: tuple[Any, ...], inputs: tuple[Any, ...], *, allowe
         s.team.turn_over()
     for t in ins:
         t.memory.read = True
+    for t in outs if not s.compute else ():
+        if t.memory.space == "psum":
+            t.touch()
     partial = partial or any(t.valid is not None or (s.mask is not None and t.bounds is None) for t in outs)
     timed = {key: TIMED_AS.get(value, value) for key, value in attributes.items()} if attributes else None
     index = s.trace.add(kind, tuple(_record(t, rows) for t in outs), tuple(_record(t, rows) for t in ins),

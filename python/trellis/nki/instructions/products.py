@@ -1,5 +1,6 @@
 """The array's instructions: products, transposes, and microscaled products."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,14 @@ def add_into(dst: Any, values: Any, accumulate: bool | None) -> bool:
     return True
 
 
+def _added(dst: Any, accumulate: Any, product: Callable[[], Any]) -> bool:
+    """Whether a product is added to what `dst` has; it is, where there is arithmetic."""
+    if session().compute:
+        return add_into(dst, product(), accumulate)
+    dst.memory.written = True
+    return bool(accumulate) or (accumulate is None and bool(dst.touched().all()))
+
+
 def _in_sbuf(t: Any) -> Any:
     """neuronxcc's compiler copies an operand that is in PSUM."""
     if t.space != "psum":
@@ -90,12 +99,7 @@ def nc_matmul(dst: Any, stationary: Any, moving: Any, is_stationary_onezero: boo
     _check_operands(dst, stationary, moving, is_transpose)
     if _double(perf_mode) and s.limits.generation < 3:
         s.warn("chip", f"nc_matmul in perf_mode double_row on {s.limits.chip}; NeuronCore-v3 and later have it (nki.isa.nc_matmul)")
-    if s.compute:
-        added = add_into(dst, _product(stationary, moving, _double(perf_mode)), accumulate)
-    else:
-        added = bool(accumulate) or (accumulate is None and dst.touched().all())
-        dst.touched()[...] = True
-        dst.memory.written = True
+    added = _added(dst, accumulate, lambda: _product(stationary, moving, _double(perf_mode)))
     attributes: dict[str, Any] = {"accumulate": int(added)}
     if is_transpose:
         attributes["transpose"] = 1
@@ -175,14 +179,14 @@ def nc_matmul_mx(dst: Any, stationary: Any, moving: Any, stationary_scale: Any, 
     s = session()
     if s.limits.generation < 4:
         s.warn("chip", f"nc_matmul_mx on {s.limits.chip}; NeuronCore-v4 has it (nki.isa.nc_matmul_mx)")
-    if s.compute:
+
+    def product() -> Any:
         k = stationary.shape[0]
         a = unpacked(stationary).reshape(k, -1, 4) * _scales(stationary_scale, k)[:, :, None]
         b = unpacked(moving).reshape(k, -1, 4) * _scales(moving_scale, k)[:, :, None]
-        added = add_into(dst, np.einsum("kmf,knf->mn", a, b, optimize=True), accumulate)
-    else:
-        added = bool(accumulate)
-        dst.memory.written = True
+        return np.einsum("kmf,knf->mn", a, b, optimize=True)
+
+    added = _added(dst, accumulate, product)
     return emit("nc_matmul_mx", (dst,), (stationary, moving, stationary_scale, moving_scale), allowed=(PE,),
                 name="nc_matmul_mx", attributes={"accumulate": int(added)})
 

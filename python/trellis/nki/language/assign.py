@@ -57,6 +57,8 @@ def _from_tensor(dst: NkiTensor, value: NkiTensor) -> None:
             dst.write(value.array, _fitting(value.mask, dst.shape))
         else:
             dst.memory.written = True
+            if dst.space == "psum":
+                dst.touch()
         rewire(dst, value)
     elif dst.on_chip and value.on_chip:
         tensor_copy(dst, _shaped(value, dst.shape))
@@ -135,7 +137,7 @@ def accumulate(dst: NkiTensor, value: NkiTensor) -> None:
         s.mask = before
     else:
         added = bool(dst.touched().all())
-        dst.touched()[...] = True
+        dst.touch()
         dst.memory.written = True
     rewire(dst, value, accumulate=int(added))
 

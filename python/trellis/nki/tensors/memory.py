@@ -41,7 +41,7 @@ def give_back(data: Any) -> None:
 class Memory:
     """A buffer of the trace, and its bytes, which are taken when first asked for."""
 
-    __slots__ = ("buffer", "space", "row_bytes", "bytes", "written", "read", "_data", "accumulated", "block")
+    __slots__ = ("buffer", "space", "row_bytes", "bytes", "written", "read", "_data", "accumulated", "unit", "block")
 
     def __init__(self, buffer: int, space: str, row_bytes: int, total: int) -> None:
         self.buffer, self.space, self.row_bytes, self.bytes = buffer, space, row_bytes, total
@@ -49,7 +49,8 @@ class Memory:
         self.read = False
         self.block: tuple[int, int] | None = None  # a tile with blocks: its partitions, and bytes of each; blocks follow each other
         self._data: Any = None
-        self.accumulated: Any = None  # PSUM: which elements have been written
+        self.accumulated: Any = None  # PSUM: which pieces have been written
+        self.unit = 0  # bytes of a piece: the smallest element by which it was written
 
     @property
     def data(self) -> Any:

@@ -153,7 +153,7 @@ class NkiTensor(Access):
         else:
             self.array[...] = _fitted(values, self.shape)
         if self.memory.space == "psum":
-            self.touched()[...] = True
+            self.touch()
 
     def _scatter(self, values: Any, mask: Any) -> None:
         values = np.broadcast_to(_fitted(values, self.shape), self.shape)
@@ -162,14 +162,37 @@ class NkiTensor(Access):
             keep = keep & np.broadcast_to(mask, self.shape)
         self._elements()[np.broadcast_to(self.flat, self.shape)[keep]] = values[keep]
 
-    def touched(self) -> Any:
-        """PSUM: which of the elements have been written. A view."""
-        m = self.memory
+    def _marks(self) -> tuple[Any, int]:
+        """PSUM: the marks of what has been written, and how many of them an element has."""
+        m, size = self.memory, self.dtype.itemsize
         if m.accumulated is None:
-            m.accumulated = np.zeros(m.bytes // self.dtype.itemsize, bool)
+            m.accumulated, m.unit = np.zeros(m.bytes // size, bool), size
+        if size < m.unit:
+            m.accumulated, m.unit = np.repeat(m.accumulated, m.unit // size), size
+        return m.accumulated, size // m.unit
+
+    def touched(self) -> Any:
+        """PSUM: which of the elements have been written."""
+        marks, each = self._marks()
         if self.flat is not None:
-            return m.accumulated[self.flat]
-        return np.ndarray(self.shape, bool, m.accumulated, self.offset, self.strides)
+            places = self.flat if each == 1 else self.flat[..., None] * each + np.arange(each)
+            return marks[places] if each == 1 else marks[places].all(axis=-1)
+        if each == 1:
+            return np.ndarray(self.shape, bool, marks, self.offset, self.strides)
+        return self._pieces(marks, each).all(axis=-1)
+
+    def touch(self) -> None:
+        """PSUM: the elements have been written."""
+        marks, each = self._marks()
+        if self.flat is None:
+            self._pieces(marks, each)[...] = True
+        else:
+            inside = self.flat if self.valid is None else self.flat[np.broadcast_to(self.valid, self.flat.shape)]
+            marks[inside[..., None] * each + np.arange(each)] = True
+
+    def _pieces(self, marks: Any, each: int) -> Any:
+        """The marks of the elements, a view."""
+        return np.ndarray((*self.shape, each), bool, marks, self.offset * each, (*(s * each for s in self.strides), 1))
 
     # The trace.
     def view(self, dtype: Any = None) -> Any:
