@@ -106,12 +106,13 @@ class Exporting {
 
   std::vector<float> values_of(const std::vector<Part>& parts) const {
     const TensorSlice whole = theirs(parts);
+    const DType type = type_of(parts);
     std::vector<float> out(whole.elements());
     for (const Part& p : parts) {
       const TensorSlice& own = p.parameter->slice;
       std::vector<float> values(own.elements());
-      source_.read(widest(source_, p.parameter->name, type_of(parts)), own, values.data());
-      if (options_.merge.merge) merge_adapter(source_, p.parameter->name, alpha_, values);
+      source_.read(widest(source_, p.parameter->name, type), own, values.data());
+      if (options_.merge.merge) merge_adapter(source_, p.parameter->name, alpha_, type, values);
       for (std::size_t r = 0; r < own.rows; ++r)
         for (std::size_t c = 0; c < own.columns; ++c) {
           const std::size_t at = p.place.row(r);

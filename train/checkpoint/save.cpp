@@ -224,7 +224,8 @@ bool load(Job& job, const TensorSource& source, bool wanted) {
   return state;
 }
 
-bool merge_adapter(const TensorSource& source, const std::string& name, double alpha, std::vector<float>& values) {
+bool merge_adapter(const TensorSource& source, const std::string& name, double alpha, DType type,
+                   std::vector<float>& values) {
   constexpr std::string_view ending = ".weight";
   if (!name.ends_with(ending)) return false;
   const std::string stem = name.substr(0, name.size() - ending.size());
@@ -232,8 +233,8 @@ bool merge_adapter(const TensorSource& source, const std::string& name, double a
   if (!source.has(a_name) || !source.has(b_name)) return false;
   const TensorSlice a_slice = source.whole(a_name), b_slice = source.whole(b_name);
   std::vector<float> a(a_slice.elements()), b(b_slice.elements());
-  source.read(a_name, a_slice, a.data());
-  source.read(b_name, b_slice, b.data());
+  source.read(widest(source, a_name, type), a_slice, a.data());
+  source.read(widest(source, b_name, type), b_slice, b.data());
   const auto scale = static_cast<float>(alpha / static_cast<double>(a_slice.rows));
   kernels::matmul({b_slice.rows, a_slice.columns, a_slice.rows}, DType::f32, {b.data(), b_slice.columns},
                   {a.data(), a_slice.columns}, DType::f32, values.data(), a_slice.columns,
@@ -259,7 +260,7 @@ void export_weights(const TensorSource& source, const std::filesystem::path& pat
     const DType type = source.type(name);
     std::vector<float> values(whole.elements());
     source.read(name, whole, values.data());
-    if (merge.merge && merge_adapter(source, name, alpha, values)) any = true;
+    if (merge.merge && merge_adapter(source, name, alpha, type, values)) any = true;
     bytes.emplace_back(whole.elements() * kernels::size_of(type));
     if (type == DType::f32)
       std::memcpy(bytes.back().data(), values.data(), bytes.back().size());

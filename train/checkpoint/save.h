@@ -77,8 +77,9 @@ struct Merge {
   bool merge = false;
   double alpha = 0;  // 0: the checkpoint's
 };
-// Adds alpha / rank x B A of NAME's adapter to its values, if it has one. Returns whether it has.
-bool merge_adapter(const TensorSource&, const std::string& name, double alpha, std::vector<float>& values);
+// Adds alpha / rank x B A of NAME's adapter to its values, which are for a tensor of the type: to f32 those of its
+// masters. Returns whether it has an adapter.
+bool merge_adapter(const TensorSource&, const std::string& name, double alpha, DType, std::vector<float>& values);
 double alpha_of(const TensorSource&, const Merge&);  // throws where adapters are merged and it is not known
 void export_weights(const TensorSource&, const std::filesystem::path&, const Merge& = {});
 

@@ -1,6 +1,7 @@
 // Checkpoints: saved by one layout and loaded by another, damaged, cut off, and resumed to the bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include "tests/folder.h"
 #include "tests/train/ranks/runs.h"
 #include "tests/why.h"
+#include "train/checkpoint/hf_export.h"
 #include "train/checkpoint/reshard.h"
 #include "train/checkpoint/save.h"
 #include "train/trainer/trainer.h"
@@ -133,6 +135,38 @@ TEST(Checkpoint, AdaptersAreMergedIntoTheirWeights) {
   save_two(folder.path() / "plain", shaped(1, 1, false, Precision::fp32), 1);
   EXPECT_THROW(export_weights(TensorSource(folder.path() / "plain" / tag_name(2)), file, {.merge = true, .alpha = 8}),
                std::invalid_argument);
+}
+
+// Adapters train, so that they have masters; frozen weights have none.
+TEST(Checkpoint, AdaptersMergedInF32AreThoseOfTheMasters) {
+  const Folder folder;
+  StepConfig c = shaped(1, 1, false, Precision::mixed);
+  c.lora = {.rank = 4, .alpha = 8, .targets = {"down_proj"}};
+  save_two(folder.path(), c, 1, {.masters = true});
+  const TensorSource source(folder.path() / tag_name(2));
+  export_hf(source, c, folder.path() / "hf", {.type = "f32", .merge = {.merge = true}});
+  const auto values = [](const TensorSource& from, const std::string& name) {
+    std::vector<float> all(from.whole(name).elements());
+    from.read(name, from.whole(name), all.data());
+    return all;
+  };
+  const std::string stem = "model.layers.1.mlp.down_proj.";
+  const auto merged = values(TensorSource(folder.path() / "hf"), stem + "weight");
+  const auto weight = values(source, stem + "weight");
+  const std::size_t columns = source.whole(stem + "weight").columns;
+  const auto apart = [&](const std::string& kind) {
+    const auto a = values(source, kind + stem + "lora_A.weight"), b = values(source, kind + stem + "lora_B.weight");
+    double most = 0;
+    for (std::size_t i = 0; i < weight.size(); ++i) {
+      double sum = weight[i];
+      for (std::size_t k = 0; k < 4; ++k)
+        sum += 2.0 * static_cast<double>(b[i / columns * 4 + k]) * static_cast<double>(a[k * columns + i % columns]);
+      most = std::max(most, std::fabs(sum - static_cast<double>(merged[i])));
+    }
+    return most;
+  };
+  EXPECT_LT(apart("master:"), 1e-7);
+  EXPECT_GT(apart(""), 1e-6) << "the copies that training computed with are the same as the masters";
 }
 
 TEST(Checkpoint, TheBestStayAndTheNewestWhereAsked) {
