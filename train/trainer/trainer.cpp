@@ -58,13 +58,12 @@ class Training {
     if (config_.trainer.num_sanity_val_steps != 0 && validation_)
       say(fmt::format("validation loss before the first step {:.4f}",
                       validation_->loss(config_.trainer.num_sanity_val_steps)));
-    TrainState state{.config = config_,
-                     .world = world_,
-                     .job = *job_,
-                     .step = result_.last_step,
-                     .log = [&](const auto& name, double v) {
-                       if (metrics_) metrics_->scalar(name, result_.last_step, v);
-                     }};
+    TrainState state{
+        .config = config_,
+        .world = world_,
+        .job = *job_,
+        .step = result_.last_step,
+        .log = [&](const auto& name, double v) { write([&] { metrics_->scalar(name, result_.last_step, v); }); }};
     const auto each = [&](auto call, const auto&... of) {
       state.step = result_.last_step;
       for (const auto& callback : parts_.callbacks) (callback.get()->*call)(state, of...);
@@ -78,7 +77,8 @@ class Training {
       StepRecord record = step(batch);
       each(&Callback::on_train_batch_end, record);
       const bool unsaved = checkpoints_ && checkpoints_->failed();
-      result_.stopped = any_rank(world_, state.stop || (hooks_.stop && hooks_.stop()) || unsaved);
+      result_.stopped =
+          any_rank(world_, state.stop || (hooks_.stop && hooks_.stop()) || unsaved || !unwritten_.empty());
       if (result_.stopped && checkpoints_) checkpoints_->wait();  // throws where a save failed beside training
       const bool last = result_.stopped || result_.last_step == config_.trainer.max_steps;
       if (validation_ && due(config_.trainer.val_check_interval, last)) record.validation_loss = validate();
@@ -91,6 +91,7 @@ class Training {
     }
     if (checkpoints_) checkpoints_->wait();
     each(&Callback::on_train_end, result_);
+    refuse_together(world_, unwritten_);  // after the last checkpoint, which may be whole
     return std::move(result_);
   }
 
@@ -303,10 +304,15 @@ class Training {
     if (record.step % every == 0 || last || !std::isnan(record.validation_loss)) {
       record.slow_rank = slow_rank(computing_);
       if (config_.experiment.log_parameter_norm) record.parameter_norm = parameter_norm();
-      if (metrics_) metrics_->add(record);
+      write([&] { metrics_->add(record); });
       if (world_.rank() == 0 && hooks_.step) hooks_.step(record);
     }
     result_.history.push_back(record);
+  }
+
+  // Adds figures on rank 0. Where that fails, training ends after the next step, on every rank.
+  void write(const std::function<void()>& figures) {
+    if (metrics_ && unwritten_.empty()) unwritten_ = fault_of(figures);
   }
 
   // The rank that computes long while the others wait; -1 if none stands out.
@@ -361,6 +367,7 @@ class Training {
   std::unique_ptr<Job> job_;
   std::unique_ptr<Checkpoints> checkpoints_;
   std::unique_ptr<MetricsLog> metrics_;
+  std::string unwritten_;  // why figures could not be written
   TrainingResult result_;
   schedule::PeakMemory peak_;
   std::unique_ptr<Validation> validation_;

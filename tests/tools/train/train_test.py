@@ -289,6 +289,16 @@ class Train(program.Case):
         for word in ("rank 0 computes", "rank 1 data axis", "forward", "backward", "update", "exchange, until it is awaited"):
             self.assertIn(word, drawn)
 
+    def test_a_profile_that_cannot_be_written_ends_every_rank(self):
+        picture = self.root / "step.svg"
+        picture.symlink_to("/dev/full")
+        done = subprocess.run([*self.command(2, "two", trainer__max_steps=4), "--profile", str(picture)], capture_output=True,
+                              text=True, timeout=120)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        for rank in (0, 1):
+            self.assertRegex(done.stderr, rf"\[{rank}\] .*{picture}")
+        self.assertNotIn("closed the communicator", done.stderr)
+
     @unittest.skipIf(subprocess.run(["unshare", "-T", "true"], capture_output=True).returncode, "no time namespaces here")
     def test_ranks_whose_clocks_differ_are_drawn_beside_each_other(self):
         """As those of hosts that booted at different times do: rank 1's clock is 10 days ahead."""

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
 
 #include "tests/folder.h"
 #include "tests/train/ranks/runs.h"
@@ -91,6 +94,30 @@ TEST(Trainer, FiguresThatCannotBeWrittenAreSaidOnEveryRank) {
   const std::string fault = train_in(c, 2).fault;
   for (const char* rank : {"rank 0: ", "rank 1: "})
     EXPECT_NE(fault.find(rank + folder.path().string() + "/runs/small/metrics.csv"), std::string::npos) << fault;
+}
+
+// After the third step, a folder takes the place of the run's figures.
+class ReplacesFigures : public Callback {
+ public:
+  explicit ReplacesFigures(fs::path csv) : csv_(std::move(csv)) {}
+  void on_train_batch_end(TrainState& state, const StepRecord& record) override {
+    if (record.step == 3 && state.world.rank() == 0) fs::remove(csv_), fs::create_directory(csv_);
+  }
+
+ private:
+  fs::path csv_;
+};
+
+TEST(Trainer, FiguresThatCannotBeWrittenLaterAreSaidOnEveryRank) {
+  const Folder folder;
+  const JobConfig c = run_in(folder);
+  const fs::path run = fs::path(c.experiment.directory) / "small";
+  const std::string fault = on_threads(2, [&](ccl::Communicator& world) {
+    Trainer(c, world, {.callbacks = {std::make_shared<ReplacesFigures>(run / "metrics.csv")}}).fit();
+  });
+  for (const char* rank : {"rank 0: ", "rank 1: "})
+    EXPECT_NE(fault.find(rank + (run / "metrics.csv").string()), std::string::npos) << fault;
+  EXPECT_EQ(kept(run), Steps{4}) << "the step after it is the last one, and is saved";
 }
 
 TEST(Trainer, ANewRunSetsTheOldOneAside) {

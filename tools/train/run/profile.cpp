@@ -12,6 +12,7 @@
 #include "tools/program/output.h"
 #include "tools/program/table.h"
 #include "tools/train/run/profile_picture.h"
+#include "train/trainer/agreement.h"
 #include "train/whole/step.h"
 
 namespace trellis::tools {
@@ -206,20 +207,22 @@ void Profile::on_train_batch_end(train::TrainState& state, const train::StepReco
   if (seen_ != after_) return;
   state.job.runner().time_operations(nullptr);
   const auto all = gathered(state.world, sent(timed_, clock_offset(state.world)));
-  if (state.world.rank() != 0) return;
-  std::int64_t begin = all[0].front().begin_ns;
-  for (const auto& of_rank : all) begin = std::min(begin, of_rank.front().begin_ns);
-  Drawing drawing(begin);
-  for (std::size_t r = 0; r < all.size(); ++r)
-    drawing.rank(
-        static_cast<train::Rank>(r),
-        r == 0 ? state.job.step() : train::lay_out(state.config.step, state.world.ranks(), static_cast<train::Rank>(r)),
-        all[r]);
-  table_ = table_of(state.job.step(), all[0]) + overlaps_of(state.job.step(), all[0]);
-  const std::string title =
-      fmt::format("step {} of {}, {:.1f} ms", record.step, state.config.step.name, 1e3 * record.seconds);
-  if (is_picture(path_)) return write_output(path_, profile_picture(drawing.timeline, drawing.shown, title));
-  write_timeline(path_, drawing.timeline, {.title = title});
+  const auto written = [&] {
+    std::int64_t begin = all[0].front().begin_ns;
+    for (const auto& of_rank : all) begin = std::min(begin, of_rank.front().begin_ns);
+    Drawing drawing(begin);
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      const auto rank = static_cast<train::Rank>(r);
+      drawing.rank(rank, r == 0 ? state.job.step() : train::lay_out(state.config.step, state.world.ranks(), rank),
+                   all[r]);
+    }
+    table_ = table_of(state.job.step(), all[0]) + overlaps_of(state.job.step(), all[0]);
+    const std::string title =
+        fmt::format("step {} of {}, {:.1f} ms", record.step, state.config.step.name, 1e3 * record.seconds);
+    if (is_picture(path_)) return write_output(path_, profile_picture(drawing.timeline, drawing.shown, title));
+    write_timeline(path_, drawing.timeline, {.title = title});
+  };
+  train::refuse_together(state.world, state.world.rank() != 0 ? "" : train::fault_of(written));
 }
 
 bool Profile::is_picture(const std::string& path) { return path.ends_with(".svg"); }
