@@ -4,6 +4,7 @@
 #include "train/checkpoint/save.h"
 #include "train/config/keys.h"
 #include "train/data/source.h"
+#include "train/trainer/load_together.h"
 #include "train/trainer/own_threads.h"
 #include "train/whole/step.h"
 
@@ -115,9 +116,15 @@ std::string save(JobOfPython& j, const std::string& root, std::int64_t step) {
 }
 
 std::int64_t load(JobOfPython& j, const std::string& from) {
-  const train::TensorSource source(from);
-  const bool state = train::load(j.get(), source);
-  return state ? source.info().step : 0;
+  std::int64_t step = 0;
+  waiting([&] {
+    const auto [source, unreadable] = train::open_together(*j.world, from);
+    if (!unreadable.empty()) throw std::invalid_argument(unreadable);
+    const auto [state, fault] = train::load_together(*j.world, j.get(), *source);
+    if (!fault.empty()) throw std::invalid_argument(fault);
+    if (state) step = source->info().step;
+  });
+  return step;
 }
 
 }  // namespace

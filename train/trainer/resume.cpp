@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
 #include <stdexcept>
 
 #include "train/checkpoint/save.h"
 #include "train/trainer/agreement.h"
+#include "train/trainer/load_together.h"
 #include "train/update/state.h"
 #include "train/whole/step.h"
 
@@ -70,13 +70,11 @@ void Resume::say_unused(const TensorSource& source, const fs::path& from) const 
 
 std::string Resume::load(const fs::path& from, bool own, std::int64_t& step) {
   const auto begin = std::chrono::steady_clock::now();
-  std::unique_ptr<TensorSource> source;
-  std::string fault = first_fault(world_, fault_of([&] { source = std::make_unique<TensorSource>(from); }));
-  if (!fault.empty()) return fault;
+  const auto [source, unreadable] = open_together(world_, from);
+  if (!unreadable.empty()) return unreadable;
   const bool begins_anew = anew(*source, own);
   compare(*source, from, begins_anew);
-  const bool state = !any_rank(world_, begins_anew || !has_state(job_.step(), *source));
-  fault = first_fault(world_, fault_of([&] { train::load(job_, *source, state); }));
+  const auto [state, fault] = load_together(world_, job_, *source, !begins_anew);
   if (!fault.empty()) return fault;
   say_unused(*source, from);
   step = state ? source->info().step : 0;

@@ -98,5 +98,6 @@ class Job:
         return self._job.save(os.fspath(folder), step)
 
     def load(self, path: str | os.PathLike[str]) -> int:
-        """From any layout, or a .safetensors file. Returns the step to go on after; 0: there were weights alone."""
+        """From any layout, or a .safetensors file. Returns the step to go on after; 0: there were weights alone. Every rank
+        calls it, and where one cannot load its part, all raise ValueError; parameters are then of both, until one is loaded."""
         return self._job.load(os.fspath(path))

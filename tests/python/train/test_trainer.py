@@ -273,3 +273,38 @@ def test_ranks_train_as_one(tmp_path):
     assert said[0] == "2"
     expected = losses(trainer(max_steps=5).fit(train_dataloaders=Rows()))
     assert [float(loss) for loss in said[1:]] == pytest.approx(expected, rel=1e-5)
+
+
+LOADING = """
+import glob, sys
+sys.path.insert(0, {tests!r})
+from test_trainer import SMALL
+from trellis import train
+job = train.Job(SMALL, changes={{"distributed_strategy.pipeline_model_parallel_size": 2}})
+saved = job.save({folder!r}, 3)
+assert job.load(saved) == 3
+train.world().barrier()
+if train.world().rank == 0:
+    (part,) = glob.glob(saved + "/*pp_rank_01.safetensors")
+    with open(part, "r+b") as file:
+        file.seek(-100, 2)
+        bits = file.read(1)[0]
+        file.seek(-100, 2)
+        file.write(bytes([bits ^ 1]))
+train.world().barrier()
+try:
+    said = f"loaded {{job.load(saved)}}"
+except ValueError as error:
+    said = "refused for the " + ("damage" if "pp_rank_01.safetensors" in str(error) else "wrong reason")
+print(said + "\\n", end="", flush=True)
+"""
+
+
+def test_a_job_is_loaded_on_all_ranks_or_on_none(tmp_path):
+    """Only the second stage's rank reads what is damaged."""
+    script = tmp_path / "script.py"
+    script.write_text(LOADING.format(tests=str(pathlib.Path(__file__).parent), folder=str(tmp_path / "saved")))
+    ran = subprocess.run([PROGRAM, "launch", "-n", "2", "--raw", "--", sys.executable, script], text=True,
+                         capture_output=True, timeout=120, env=os.environ)  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == ["refused for the damage"] * 2

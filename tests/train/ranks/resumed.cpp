@@ -8,6 +8,7 @@
 #include "tests/train/ranks/runs.h"
 #include "train/checkpoint/shard.h"
 #include "train/checkpoint/tag.h"
+#include "train/trainer/load_together.h"
 
 namespace trellis::train {
 namespace {
@@ -151,6 +152,11 @@ TEST(Resumed, MomentsAreLoadedOnAllRanksOrOnNone) {
   }
   EXPECT_EQ(losses[0].size(), 10U);
   EXPECT_EQ(losses[0], losses[1]);
+  expect_on_threads(2, [&](ccl::Communicator& w) {
+    Job job(c.step, w);
+    EXPECT_FALSE(load_together(w, job, TensorSource(some)).state) << "rank " << w.rank();
+    EXPECT_TRUE(load_together(w, job, TensorSource(run_of(c) / "checkpoints" / tag_name(10))).state);
+  });
 }
 
 TEST(Resumed, PathsThatAreNotUtf8AreKeptAndCompared) {
