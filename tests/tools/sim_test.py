@@ -52,6 +52,12 @@ class Sim(program.Case):
         self.assertLessEqual(low, one["time_us"])
         self.assertGreaterEqual(high, one["time_us"])
 
+    def test_a_slower_algorithm_or_figure_that_takes_too_long_is_left_out(self):
+        """50 days are the longest time that is counted: the fastest takes 22, another one 99, and ring's slowest end 56."""
+        long = ["sim", "all_reduce", "--machine", "ring:8", "--bytes", "100000000GB"]
+        self.assertRegex(trellis(*long).stdout, "left out .* a time of 99.42 days")
+        self.assertIn("not all figures were tried at the ends of their ranges", trellis(*long, "-a", "ring", status=1).stdout)
+
     def test_it_answers_for_each_launch_or_for_the_one_that_is_named(self):
         words = ["sim", "all_reduce", "-m", "trn2.48xlarge", "-n", "16", "-b", "64KiB"]
         each = priced(*words)

@@ -11,6 +11,7 @@
 #include "schedule/schedule_too_large.h"
 #include "sim/cluster/machine/launch.h"
 #include "sim/cluster/price/critical_path.h"
+#include "sim/hardware/time/time_too_long.h"
 
 namespace trellis::sim {
 namespace {
@@ -99,6 +100,8 @@ class Answering {
       } catch (const schedule::ScheduleTooLarge& error) {
         answer_.choice.left_out.push_back({config, error.what()});
       } catch (const schedule::RefutedAlgorithm& error) {
+        answer_.choice.left_out.push_back({config, error.what()});
+      } catch (const TimeTooLong& error) {
         answer_.choice.left_out.push_back({config, error.what()});
       }
     }

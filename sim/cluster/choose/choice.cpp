@@ -10,6 +10,7 @@
 #include "sim/cluster/choose/pattern_hash.h"
 #include "sim/cluster/choose/prefix_lower_bound.h"
 #include "sim/hardware/thread_pool.h"
+#include "sim/hardware/time/time_too_long.h"
 
 namespace trellis::sim {
 namespace {
@@ -170,6 +171,8 @@ class Contest {
     } catch (const schedule::ScheduleTooLarge& error) {
       look.wrong = error.what();
     } catch (const schedule::RefutedAlgorithm& error) {
+      look.wrong = error.what();
+    } catch (const TimeTooLong& error) {
       look.wrong = error.what();
     } catch (const CompilationStopped&) {
       stopped_ = true;

@@ -12,6 +12,7 @@
 #include "sim/hardware/figures/error_range.h"
 #include "sim/hardware/figures/figure_units.h"
 #include "sim/hardware/thread_pool.h"
+#include "sim/hardware/time/time_too_long.h"
 
 namespace trellis::sim {
 namespace {
@@ -113,7 +114,10 @@ Interval interval(const MachineSpec& spec, std::string_view asked_era, Time midd
     for (std::size_t i = next++; i < trials.size(); i = next++) {
       MachineSpec other = spec;
       other.figures.set(trials[i].key, trials[i].end);
-      trials[i].time = time_on(Machine(std::move(other)));
+      try {
+        trials[i].time = time_on(Machine(std::move(other)));
+      } catch (const TimeTooLong&) {  // not tried, as where it is stopped
+      }
     }
   });
   Interval found{.low = middle, .high = middle};
