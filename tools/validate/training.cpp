@@ -221,7 +221,7 @@ std::string fitted_text(const TrainingAnswer& a) {
   if (any) out += fmt::format("\ninside the interval, its family left out: {} of {}\n", inside, fit);
   out += fmt::format("\n{:32} {:>8} {:>9} {:>9}\n", "training", "median", "90%", "worst");
   for (const auto& [how, errors] : a.errors) {
-    const auto at = [&](double part) { return std::expm1(measure::value_at(errors, part)); };
+    const auto at = [&of = errors](double part) { return std::expm1(measure::value_at(of, part)); };
     out += fmt::format("{:32} {:>7.1f}% {:>8.1f}% {:>8.1f}%\n", how, 100 * at(0.5), 100 * at(0.9), 100 * at(1));
   }
   for (const FittedFigures& f : a.fitted)

@@ -61,7 +61,7 @@ std::string json_of(const TrainingAnswer& training) {
          {"fits", l.fits},
          {"rule", l.rule}});
   for (const auto& [how, errors] : training.errors) {
-    const auto at = [&](double part) { return std::expm1(measure::value_at(errors, part)); };
+    const auto at = [&of = errors](double part) { return std::expm1(measure::value_at(of, part)); };
     out["errors"].push_back({{"fitted", how}, {"median", at(0.5)}, {"ninth", at(0.9)}, {"worst", at(1)}});
   }
   for (const FittedFigures& f : training.fitted)

@@ -100,7 +100,7 @@ def test_a_refused_workload_names_ranks_that_differ_in_what_they_communicate():
 
 
 def test_messages_that_are_under_way_at_once_have_rows_of_their_own():
-    """Viewers of traces drop what overlaps a part of another event of its row, and draw what lies within as its child."""
+    """Viewers drop what overlaps a part of another event of its row, and draw what lies within as its child."""
     work = ("op", 0, 0, 0, "forward")
     first = [message("send", 0, 1, size=1 << 28), message("receive", 1, 1, size=1 << 28), ("wait", 0, 1), work]
     second = [message("receive", 0, 0, size=1 << 28), *[work] * 50, message("send", 1, 0, size=1 << 28), ("wait", 0, 0)]

@@ -153,7 +153,8 @@ class Calibrate(program.Case):
 
     def test_a_number_of_ranks_that_is_none_is_refused(self):
         for ranks in ("2.7", "1e300", "4294967298"):
-            table = self.write("ranks.csv", f"bytes,time_us,collective,ranks\n1024,30,all_reduce,2\n1024,30,all_reduce,{ranks}\n")
+            rows = "".join(f"1024,30,all_reduce,{n}\n" for n in ("2", ranks))
+            table = self.write("ranks.csv", "bytes,time_us,collective,ranks\n" + rows)
             done = trellis("calibrate", table, "-m", "trn2.48xlarge")
             self.assertEqual(done.returncode, 2, done.stdout)
             self.assertIn(f"ranks.csv:3: ranks is {float(ranks):.17g}: expected a whole number from 0 to", done.stderr)

@@ -53,14 +53,15 @@ class PublishedSteps(program.Case):
         self.assertNotIn("left out", program.trellis(*words, timeout=600).stdout)
 
     def test_a_value_that_none_can_be_leaves_the_fit_to_the_others(self):
-        records = [r for r in json.loads((PUBLISHED / "measured.json").read_text()) if r["id"].startswith("train.bert")][:3]
+        published = json.loads((PUBLISHED / "measured.json").read_text())
+        records = [r for r in published if r["id"].startswith("train.bert")][:3]
         found = []
         for value in (0, -1, None):
             with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
                 json.dump(records[1:] + ([records[0] | {"value": value}] if value is not None else []), file)
                 file.flush()
-                done = program.trellis("train", "validate", file.name, "--setups", PUBLISHED / "training.json", "--json",
-                                       timeout=600)
+                done = program.trellis("train", "validate", file.name, "--setups", PUBLISHED / "training.json",
+                                       "--json", timeout=600)
             self.assertEqual(done.returncode, 0, done.stderr)
             found.append(json.loads(done.stdout))
             del found[-1]["made_by"]
