@@ -1,4 +1,5 @@
 // Training jobs: their configuration, the ranks, and a job that is run step by step.
+#include <optional>
 #include "python/binding/training.h"
 #include "tools/train/config_file.h"
 #include "train/checkpoint/save.h"
@@ -135,6 +136,12 @@ void add_train_jobs(nb::module_& m) {
       .def_prop_ro("settings", &settings)
       .def_prop_ro("seq_length", [](const TrainConfig& c) { return c.job.step.seq_length; })
       .def_prop_ro("max_steps", [](const TrainConfig& c) { return c.job.trainer.max_steps; })
+      .def_prop_ro("validation_samples",  // the most that a validation reads; None: all of them, or a share
+                   [](const TrainConfig& c) {
+                     const std::int64_t batches = c.job.trainer.limit_val_batches;
+                     const std::size_t batch = c.job.step.global_batch_size;
+                     return batches < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(batches) * batch);
+                   })
       .def_prop_ro("cut_attention", [](const TrainConfig& c) { return c.job.step.cut_attention; })
       .def_prop_ro("learning_rate", [](const TrainConfig& c) { return c.job.step.optimizer.learning_rate; })
       .def_prop_ro("folder",

@@ -60,13 +60,12 @@ std::unique_ptr<BatchSource> source_of(std::shared_ptr<const DataSource> data, c
 Validation::Validation(const JobConfig& config, Job& job, std::shared_ptr<const DataSource> data)
     : job_(job),
       evaluation_(job),
-      source_(data ? source_of(std::move(data), config, job.step())
-                   : source_of(config.data.val_path, {}, config, job.step())) {
+      source_(data ? source_of(data, config, job.step()) : source_of(config.data.val_path, {}, config, job.step())) {
   batches_ = static_cast<std::int64_t>(source_->samples() / config.step.global_batch_size);
   if (batches_ == 0)
-    throw std::invalid_argument(
-        fmt::format("data.val_path: {} samples; expected a batch at least, global_batch_size {}", source_->samples(),
-                    config.step.global_batch_size));
+    throw std::invalid_argument(fmt::format("{}: {} samples; expected a batch at least, global_batch_size {}",
+                                            data ? "validation data" : "data.val_path", source_->samples(),
+                                            config.step.global_batch_size));
 }
 
 double Validation::loss(std::int64_t most, double share) {

@@ -7,6 +7,7 @@ samples one after the other, so that a DataLoader's batches serve. Shorter sampl
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -67,17 +68,29 @@ class Samples:
         self._rows: Iterator[Pair] = iter(())
         self._next, self._at_once = 0, 1
         words = name or f"{type(items).__module__}.{type(items).__qualname__}"
-        first = next(iter(items)) if self._indexed else None
-        content = b"" if first is None else b"".join(t.tobytes() + s.tobytes() for t, s in _pairs(first, "sample 0"))
-        self.identity = (words, zlib.crc32(content))
+        first = list(_pairs(next(iter(items)), "sample 0")) if self._indexed else []
+        self._batches = len(first) != 1
+        self.identity = (words, zlib.crc32(b"".join(t.tobytes() + s.tobytes() for t, s in first)))
+
+    def count(self, most: int | None) -> None:
+        """Makes `samples` those of one pass, of which `most` are needed: the length may be that of batches, or missing."""
+        if self._batches:
+            if iter(self._items) is self._items:
+                raise ValueError(
+                    "validation data can be iterated over once: expected something that can be iterated over again"
+                )
+            self.samples = sum(1 for _ in islice(self._pass(), most))
+
+    def _pass(self) -> Iterator[Pair]:
+        for number, item in enumerate(self._items):
+            yield from _pairs(item, f"item {number}")
 
     def _stream(self) -> Iterator[Pair]:
         while True:
             some = False
-            for number, item in enumerate(self._items):
-                for pair in _pairs(item, f"item {number}"):
-                    some = True
-                    yield pair
+            for pair in self._pass():
+                some = True
+                yield pair
             if not some:
                 raise ValueError("data gave no samples: expected something that can be iterated over again")
 

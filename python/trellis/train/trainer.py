@@ -125,6 +125,8 @@ class Trainer:
             None if loader is None else Samples(loader, config.seq_length)
             for loader in (train_dataloaders, val_dataloaders)
         )
+        if val is not None and config.validation_samples != 0:
+            val.count(config.validation_samples)
         self.max_steps, self.should_stop, self.callback_metrics = config.max_steps, False, {}
         ranks = world()
         for note in config.notes:

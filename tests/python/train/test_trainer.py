@@ -1,5 +1,6 @@
 """trellis.train: the trainer and a job, with data, callbacks, schedules and groups of Python."""
 
+import itertools
 import os
 import pathlib
 import subprocess
@@ -60,6 +61,62 @@ def test_every_form_of_a_sample_is_the_same():
     assert losses(trainer(max_steps=25).fit(train_dataloaders=Stream())) == expected
     # The last position has no label, so the mean is of 15.
     assert losses(trainer(max_steps=1).fit(train_dataloaders=HuggingFace()))[0] == pytest.approx(expected[0], rel=0.05)
+
+
+class Validated(train.Callback):
+    def __init__(self):
+        self.seen = []
+
+    def on_validation_end(self, trainer, module):
+        self.seen.append(trainer.callback_metrics["val_loss"])
+
+
+def validated(data, **more):
+    told = Validated()
+    made = trainer(max_steps=2, val_check_interval=1, callbacks=[told], **more)
+    made.fit(train_dataloaders=Rows(), val_dataloaders=data)
+    return told.seen
+
+
+class Loader:
+    """As torch.utils.data.DataLoader: its length is that of its batches, and nothing is indexed."""
+
+    def __init__(self, rows, batch, length=True):
+        self.batches = [np.stack(rows[i : i + batch]) for i in range(0, len(rows), batch)]
+        self.given = 0
+        if length:
+            self.__class__ = type("Loader", (Loader,), {"__len__": lambda self: len(self.batches)})
+
+    def __iter__(self):
+        for batch in self.batches:
+            self.given += 1
+            yield batch
+
+
+def test_validation_sees_every_row_of_batches():
+    rows = [Rows()[i] for i in range(12)]
+    expected = validated(rows)
+    assert len(expected) == 2
+    for data in (Loader(rows, 4), Loader(rows, 12), Loader(rows, 12).batches, Loader(rows, 5, False)):
+        assert validated(data) == expected
+    assert validated(Loader(rows, 4), limit_val_batches=0.5) == validated(rows[:6])
+    with pytest.raises(ValueError, match="validation data: 1 samples; expected a batch at least"):
+        validated(rows[:1])
+
+
+def test_validation_without_a_length_ends():
+    rows = [Rows()[i] for i in range(12)]
+
+    class Endless:
+        def __iter__(self):
+            return itertools.cycle(rows)
+
+    data = Loader(rows, 1, False)
+    assert validated(data) == validated(rows)
+    assert data.given <= 3 * 12
+    assert validated(Endless(), limit_val_batches=2) == validated(rows[:4])
+    with pytest.raises(ValueError, match="can be iterated over once: expected something"):
+        validated(iter(rows))
 
 
 def test_a_module_of_lightnings_shape(capsys):
@@ -173,16 +230,11 @@ def test_a_module_says_how_it_is_optimized():
         def val_dataloader(self):
             return Rows()
 
-    seen = []
-
-    class Validated(train.Callback):
-        def on_validation_end(self, trainer, module):
-            seen.append(trainer.callback_metrics["val_loss"])
-
+    told = Validated()
     mine = Mine()
-    history = trainer(max_steps=4, val_check_interval=2, limit_val_batches=3, callbacks=[Validated()]).fit(mine, Data())
+    history = trainer(max_steps=4, val_check_interval=2, limit_val_batches=3, callbacks=[told]).fit(mine, Data())
     assert [record.learning_rate for record in history] == [0.1 / step for step in range(1, 5)]
-    assert len(seen) == 2 and seen[1] < seen[0]
+    assert len(told.seen) == 2 and told.seen[1] < told.seen[0]
     assert "model.layers.1.mlp.up_proj.weight" not in mine.first
     for name, values in mine.first.items():
         assert np.array_equal(values, mine.last[name]) == ("mlp" in name), name
