@@ -1,6 +1,7 @@
 // Default streams by number, and the streams that they order.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -38,6 +39,19 @@ void check_number(int number) {
 
 trellis_stream handle_of(std::shared_ptr<trellis::device::Stream> stream) {
   return static_cast<trellis_stream>(streams().add(std::move(stream)));
+}
+
+// One that is idle, and tells nothing of its former thread; null: there is none.
+trellis_stream take_spare(std::vector<trellis_stream>& spare) {
+  const auto found = std::ranges::find_if(spare, [](trellis_stream one) { return StreamUse(one).get()->idle(); });
+  if (found == spare.end()) return nullptr;
+  const trellis_stream stream = *found;
+  spare.erase(found);
+  try {
+    StreamUse(stream).get()->synchronize();
+  } catch (...) {  // nobody is left to report it to
+  }
+  return stream;
 }
 
 // A thread's own streams. It returns them when it ends.
@@ -95,12 +109,8 @@ trellis_result trellis_thread_stream(int number, trellis_stream* stream) {
     if (own == nullptr) {
       const std::lock_guard lock(kept().mutex);
       Numbered& one = kept().numbered[number];
-      if (one.spare.empty()) {
-        own = handle_of(one.streams.stream());
-      } else {
-        own = one.spare.back();
-        one.spare.pop_back();
-      }
+      own = take_spare(one.spare);
+      if (own == nullptr) own = handle_of(one.streams.stream());
     }
     *stream = own;
   });

@@ -134,5 +134,29 @@ TEST(ApiStreams, ThereAreDefaultStreamsWhenSomebodyUsesThem) {
   EXPECT_TRUE(refused(trellis_default_stream(0, nullptr), bad, "stream is NULL"));
 }
 
+TEST(ApiStreams, AThreadsFailuresAreNotToldToTheNextOne) {
+  std::string said;
+  std::jthread([&] {
+    const Ranks r(2);
+    trellis_stream mine = nullptr;
+    trellis_event end = nullptr;
+    float in = 1, out = 0;
+    EXPECT_TRUE(done(trellis_thread_stream(5, &mine)));
+    EXPECT_TRUE(done(trellis_all_reduce(r[0], &in, &out, 1, TRELLIS_F32, TRELLIS_SUM, mine)));
+    EXPECT_TRUE(done(trellis_event_create(&end)));
+    EXPECT_TRUE(done(trellis_event_record(end, mine)));
+    EXPECT_TRUE(done(trellis_comm_abort(r[0])));
+    EXPECT_TRUE(done(trellis_event_synchronize(end)));
+    EXPECT_TRUE(done(trellis_event_destroy(end)));
+  }).join();
+  std::jthread([&] {
+    trellis_stream mine = nullptr;
+    EXPECT_TRUE(done(trellis_thread_stream(5, &mine)));
+    EXPECT_TRUE(done(trellis_stream_call_or(mine, ran, dropped, &said)));
+    EXPECT_TRUE(done(trellis_stream_synchronize(mine)));
+    EXPECT_EQ(said, "a");
+  }).join();
+}
+
 }  // namespace
 }  // namespace trellis::ccl
