@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -68,8 +70,17 @@ void run(OperationBatch& batch) {
   batch.run();
 }
 
+// A stream that has failed would drop the batch, which would end healthy communicators. As nothing is begun, the caller
+// may wait for the stream and call again.
+void expect_well(const std::vector<device::Stream*>& streams) {
+  if (std::ranges::any_of(streams, &device::Stream::failed))
+    throw std::invalid_argument(
+        "the stream takes nothing before it is synchronized, which tells how its earlier work has failed");
+}
+
 void start(std::unique_ptr<OperationBatch> batch) {
   if (batch->streams().empty()) return run(*batch);
+  expect_well(batch->streams());
   batch->take_turns();
   submit(std::move(batch));
 }

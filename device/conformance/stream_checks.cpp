@@ -19,6 +19,20 @@ void order(Device& d) {
   expect(seen.size() == 1000, "{} of 1000 pieces of work were done", seen.size());
   for (std::size_t i = 0; i < seen.size(); ++i)
     expect(seen[i] == static_cast<int>(i), "piece {} was done in place {}", seen[i], i);
+  // The end of what a piece of work holds may ask its stream, and give it more.
+  bool more = false;
+  struct Holds {
+    ~Holds() {
+      idle = stream.idle();
+      stream.submit([&to = more] { to = true; });
+    }
+    Stream& stream;
+    bool& more;
+    bool idle = false;
+  };
+  stream->submit([held = std::shared_ptr<Holds>(new Holds{*stream, more})] {});
+  stream->synchronize();
+  expect(more, "what the end of a piece of work submitted was not done");
 }
 
 void stream_copies(Device& d) {
@@ -88,10 +102,16 @@ void failure(Device& d) {
   while (!stream->idle()) std::this_thread::yield();
   const OnDevice from(d, 64 << 20);
   std::vector<unsigned char> to(from.bytes());
+  d.fill(from.data(), std::byte{1}, from.bytes());
+  expect(stream->failed(), "a stream whose work has failed says that it is well");
   d.copy(*stream, to.data(), from.data(), to.size());
+  stream->submit([&] { ran = true; });
+  event->record(stream.get());
+  event->synchronize();
   expect_refused<std::runtime_error>("a failure", [&] { stream->synchronize(); });
   expect(stream->idle(), "a stream is busy after it was waited for: it may still write into the caller's memory");
-  expect(!ran, "work after a failure was done");
+  expect(!ran && to.back() == 0, "work after a failure was done");
+  expect(!stream->failed(), "a stream has failed after its failure was told");
   stream->submit([&] { ran = true; });
   stream->synchronize();
   expect(ran, "a stream does no work after its failure was told");

@@ -86,7 +86,8 @@ void Queue::run(const std::function<void()>& work, std::uint64_t count, TrackerO
     dropped = closing_;
   }
   const Status status = dropped ? Status::closed : guarded("queued work", work);
-  if (status != Status::success && errors != nullptr) errors->add(sequence(count), status);
+  if (status != Status::success && errors != nullptr)
+    guarded("an error of queued work", [&] { errors->add(sequence(count), status); });
   const std::lock_guard lock(mutex_);
   completed_ = count;
   while (!waiting_files_.empty() && waiting_files_.begin()->first <= count) {

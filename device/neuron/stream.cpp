@@ -38,7 +38,8 @@ void NeuronStream::submit(std::function<void()> work) {
 
 void NeuronStream::add(Queued q) {
   const std::lock_guard lock(mutex_);
-  if (in_thread_ == 0 && try_now(q)) return;
+  const bool waits = in_thread_ != 0;  // asked first: a piece that fails is counted until the thread has failed
+  if (!waits && !has_failed() && try_now(q)) return;
   to_thread([this, shared = std::make_shared<Queued>(std::move(q))] { wait_and_hand_in(*shared); });
 }
 
@@ -95,6 +96,11 @@ bool NeuronStream::idle() const {
   const std::lock_guard lock(mutex_);
   forget_done();
   return in_thread_ == 0 && pending_.empty();
+}
+
+bool NeuronStream::failed() const {
+  const std::lock_guard lock(mutex_);
+  return has_failed();
 }
 
 void NeuronStream::synchronize() {

@@ -24,6 +24,7 @@ class NeuronStream : public Stream {
   void submit(std::function<void()> work) override;
   bool idle() const override;
   void synchronize() override;
+  bool failed() const override;
 
   // Work for a queue of this unit. What the queue holds already is not taken back when an earlier piece fails.
   struct Queued {
@@ -40,6 +41,7 @@ class NeuronStream : public Stream {
     nrt::Sequence sequence;
     std::function<void()> after;
   };
+  bool has_failed() const { return thread_ != nullptr && thread_->failed(); }
   bool try_now(Queued&);  // false: the queue is full, or another unit's work is not done
   void wait_and_hand_in(Queued&);
   void settle();  // waits for the queues, and throws what they failed with

@@ -57,6 +57,7 @@ class SimulatedStream : public Stream {
   void submit(std::function<void()> work) override;
   bool idle() const override { return thread_.idle(); }
   void synchronize() override;
+  bool failed() const override { return thread_.failed(); }
   Time now() const override { return clock_->now(); }
 
  private:

@@ -71,6 +71,7 @@ class OrderedStreams::Default : public Stream {
   void submit(std::function<void()> work) override { order_->submit_to_default(std::move(work)); }
   bool idle() const override { return order_->default_stream().idle() && order_->others_idle(); }
   void synchronize() override { order_->default_stream().synchronize(); }
+  bool failed() const override { return order_->default_stream().failed(); }
 
  private:
   const std::shared_ptr<Order> order_;
@@ -93,6 +94,7 @@ class OrderedStreams::Other : public Stream {
   void submit(std::function<void()> work) override { order_->submit(*stream_, seen_, std::move(work)); }
   bool idle() const override { return stream_->idle(); }
   void synchronize() override { stream_->synchronize(); }
+  bool failed() const override { return stream_->failed(); }
 
  private:
   const std::shared_ptr<Order> order_;

@@ -1,6 +1,5 @@
 #include "device/streams/thread_stream.h"
 
-#include <iterator>
 #include <utility>
 
 namespace trellis::device {
@@ -8,6 +7,7 @@ namespace trellis::device {
 void ThreadStream::submit(std::function<void()> work) { queue().add(std::move(work)); }
 bool ThreadStream::idle() const { return queue().empty(); }
 void ThreadStream::synchronize() { queue().await(); }
+bool ThreadStream::failed() const { return queue().failed(); }
 
 ThreadStream::Queue::~Queue() {
   {
@@ -30,7 +30,12 @@ void ThreadStream::Queue::add(std::function<void()> work) {
 
 bool ThreadStream::Queue::empty() const {
   const std::lock_guard lock(mutex_);
-  return works_.empty();
+  return works_.empty() || (works_.size() == 1 && head_is_done_);
+}
+
+bool ThreadStream::Queue::failed() const {
+  const std::lock_guard lock(mutex_);
+  return thrown_ != nullptr;
 }
 
 void ThreadStream::Queue::await() {
@@ -41,7 +46,8 @@ void ThreadStream::Queue::await() {
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
-// A piece of work stays at the head of the queue until it is done.
+// A piece of work stays at the head of the queue until it is destroyed. Its destructors may call the stream, so they
+// run without the lock, and may tell others of its end, for whom the stream is idle then.
 void ThreadStream::Queue::serve() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -51,31 +57,21 @@ void ThreadStream::Queue::serve() {
     }
     asleep_ = false;
     if (works_.empty()) return;
-    const std::function<void()> next = std::move(works_.front());
+    std::function<void()> next = std::move(works_.front());
+    const bool is_dropped = thrown_ != nullptr;
     lock.unlock();
-    std::exception_ptr thrown;
     try {
-      next();
+      if (!is_dropped) next(), head_is_done_ = true;
     } catch (...) {
-      thrown = std::current_exception();
+      const std::lock_guard failing(mutex_);
+      thrown_ = std::current_exception();
     }
+    next = nullptr;
     lock.lock();
-    if (thrown && !thrown_) thrown_ = thrown;
-    if (thrown) drop_the_rest(lock);
     works_.pop_front();
+    head_is_done_ = false;
     if (waiting_ != 0 && works_.empty()) drained_.notify_all();
   }
-}
-
-// Destroys the queued work without the lock, since its destructors may notify others. The failed piece stays in the
-// queue, so that the stream does not look idle meanwhile.
-void ThreadStream::Queue::drop_the_rest(std::unique_lock<std::mutex>& lock) {
-  std::deque<std::function<void()>> rest;
-  std::move(works_.begin() + 1, works_.end(), std::back_inserter(rest));
-  works_.resize(1);
-  lock.unlock();
-  rest.clear();
-  lock.lock();
 }
 
 class ThreadEvent::Point {

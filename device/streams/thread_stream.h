@@ -1,6 +1,7 @@
 // Streams that are threads, and their events. The device defines the time of a thread's work.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -20,6 +21,7 @@ class ThreadStream : public Stream {
   void submit(std::function<void()> work) override;
   bool idle() const override;
   void synchronize() override;
+  bool failed() const override;
 
  private:
   class Queue {
@@ -30,19 +32,20 @@ class ThreadStream : public Stream {
     Queue& operator=(const Queue&) = delete;
     void add(std::function<void()> work);
     bool empty() const;
+    bool failed() const;
     void await();
 
    private:
     void serve();
-    void drop_the_rest(std::unique_lock<std::mutex>&);
 
     mutable std::mutex mutex_;
     std::condition_variable changed_, drained_;
     std::deque<std::function<void()>> works_;
-    std::exception_ptr thrown_;
+    std::exception_ptr thrown_;  // until await() throws it; work is dropped meanwhile
     bool closing_ = false, asleep_ = false;
-    int waiting_ = 0;     // threads in await()
-    std::thread thread_;  // last: it uses all members above
+    std::atomic<bool> head_is_done_ = false;  // without a failure; it is being destroyed
+    int waiting_ = 0;                         // threads in await()
+    std::thread thread_;                      // last: it uses all members above
   };
   Queue& queue() const {
     queue_.get_deleter().mark.expect_same_process("stream");

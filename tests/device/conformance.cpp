@@ -101,6 +101,7 @@ class Wrong : public Device {
     }
     bool idle() const override { return false; }
     void synchronize() override {}
+    bool failed() const override { return false; }
     Time now() const override { return 0; }
   };
   const std::shared_ptr<Device> right_;

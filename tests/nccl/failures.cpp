@@ -148,6 +148,30 @@ TEST(NcclFails, WhatAStreamDropsEndsItsCommunicator) {
   EXPECT_TRUE(refused(ncclAllReduce(&in, &out, 1, ncclInt, ncclSum, second[1], nullptr), ncclRemoteError, "aborted"));
 }
 
+// A stream that has failed takes no collective before it has told of that, so that it ends no other communicator.
+TEST(NcclFails, AStreamThatHasFailedIsSynchronizedFirst) {
+  const Cliques first(2), second(2);
+  const Stream stream;
+  cudaEvent_t failed = nullptr;
+  ASSERT_EQ(cudaEventCreate(&failed), cudaSuccess);
+  int in = 1, out[2] = {};
+  EXPECT_TRUE(done(ncclAllReduce(&in, out, 1, ncclInt, ncclSum, first[0], stream)));  // the other never comes
+  ASSERT_EQ(cudaEventRecord(failed, stream), cudaSuccess);
+  EXPECT_TRUE(done(ncclCommRevoke(first[0], NCCL_REVOKE_DEFAULT)));
+  ASSERT_EQ(cudaEventSynchronize(failed), cudaErrorLaunchFailure);
+  EXPECT_TRUE(refused(ncclAllReduce(&in, out, 1, ncclInt, ncclSum, second[0], stream), bad, "synchronized"));
+  EXPECT_EQ(state_of(second[0]), ncclSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
+  ASSERT_TRUE(done(ncclGroupStart()));
+  for (int rank = 0; rank < 2; ++rank)
+    EXPECT_TRUE(done(ncclAllReduce(&in, &out[rank], 1, ncclInt, ncclSum, second[rank], stream)));
+  EXPECT_TRUE(done(ncclGroupEnd()));
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(out[0], 2);
+  EXPECT_EQ(out[1], 2);
+  cudaEventDestroy(failed);
+}
+
 TEST(NcclFails, ARevokedOneIsInProgressUntilItsOperationsHaveEnded) {
   const Cliques c(2);
   const Stream stream;
