@@ -5,7 +5,7 @@ import struct
 
 import numpy as np
 import pytest
-from trellis.train.prepare import command, main
+from trellis.train.prepare import command, main, sources
 from trellis.train.prepare.tokenizer import tokenizer_of
 
 TEXTS = [f"document {i} " + "word " * (i % 7) for i in range(300)]
@@ -244,3 +244,21 @@ def test_sentencepiece_knows_special_and_added_tokens(here, capsys):
     told, mask = np.fromfile("chats.bin", np.uint16), np.fromfile("chats.mask", np.uint8)
     assert told.tolist().count(start) == 2 and told.tolist().count(end) == 2
     assert made.decode(told[mask == 1].tolist()) == "document 5"
+
+
+def test_the_token_that_is_wrong_is_named(here, capsys):
+    put_lines(here / "a.jsonl", [{"input_ids": [5, -3, 7]}])
+    assert "input_ids have -3: the tokenizer has 257" in prepared(capsys, "a.jsonl", "--tokenizer", "bytes", "-o", "a")[2]
+
+
+@pytest.mark.parametrize("part", [1, 1 << 22])
+def test_a_limit_counts_records_and_not_lines(here, capsys, monkeypatch, part):
+    monkeypatch.setattr(command, "_TOKENS_OF_PART", part)
+    monkeypatch.setattr(sources, "_JSON_BLOCK", 100)
+    (here / "a.jsonl").write_text("".join('{"input_ids": [1]}\n' + "\n" * (i % 90) for i in range(200)))
+    for limit in (1, 7, 150, 300):
+        name = f"of{limit}"
+        assert prepared(capsys, "a.jsonl", "--tokenizer", "bytes", "--limit", str(limit), "-o", name)[0] == 0
+        assert np.fromfile(f"{name}.bin", np.uint16).size == min(limit, 200)
+    (here / "b.jsonl").write_text("\n" * 150 + '{"input_ids": [1]}\n[]\n')
+    assert "line 152: expected an object" in prepared(capsys, "b.jsonl", "--tokenizer", "bytes", "-o", "b")[2]

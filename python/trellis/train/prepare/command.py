@@ -149,7 +149,8 @@ class _Preparing:
                 self.empty += 1
                 continue
             if each.tokens is not None and (min(tokens) < 0 or max(tokens) >= self.tokenizer.size):
-                raise Wrong(f"input_ids have {max(tokens)}: the tokenizer has {self.tokenizer.size} tokens")
+                wrong = min(tokens) if min(tokens) < 0 else max(tokens)
+                raise Wrong(f"input_ids have {wrong}: the tokenizer has {self.tokenizer.size} tokens")
             self.parts.add(tokens, mask)
             self.tokens += len(tokens)
 

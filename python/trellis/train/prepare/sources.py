@@ -114,18 +114,25 @@ def _read_json(path: pathlib.Path, place: int, first: int) -> Iterator[Block]:
     with _opened(path) as file:
         packed = isinstance(file, gzip.GzipFile)
         try:
-            file.seek(place)
+            line = 1 + _lines_before(file, place)
             while lines := file.readlines(_JSON_BLOCK):
-                records = []
-                for i, line in enumerate(lines):
-                    if line.strip():
-                        records.append(_parsed(line, path, first + i))
+                records = [_parsed(text, path, line + i) for i, text in enumerate(lines) if text.strip()]
                 place += sum(map(len, lines))
                 done = file.fileobj.tell() if packed else place  # type: ignore[attr-defined]
                 yield records, place, first, min(1, done / size)
-                first += len(lines)
+                first += len(records)
+                line += len(lines)
         except (EOFError, gzip.BadGzipFile) as e:
             raise Wrong(f"{path} is damaged or was cut short: {e}") from e
+
+
+def _lines_before(file: IO[bytes], place: int) -> int:
+    """Reads up to the place."""
+    lines = 0
+    while place > 0 and (some := file.read(min(place, _JSON_BLOCK))):
+        lines += some.count(b"\n")
+        place -= len(some)
+    return lines
 
 
 def _parsed(line: bytes, path: pathlib.Path, number: int) -> Record:
