@@ -104,6 +104,13 @@ def _taken(buffer: Buffer, given: npt.ArrayLike) -> npt.NDArray[Any]:
     if array.dtype != buffer.dtype and (buffer.as_bits or not np.can_cast(array.dtype, buffer.dtype, "same_kind")):
         bits = f"floats, or {buffer.dtype} with its bits" if buffer.as_bits else f"numbers that become {buffer.dtype}"
         raise ValueError(f"{buffer.name} is of {buffer.type}, and {array.dtype} was given: expected {bits}")
+    if array.size and array.dtype.kind in "iu" and array.dtype != buffer.dtype and buffer.dtype.kind in "iu":
+        can = np.iinfo(buffer.dtype)
+        for given_number in (int(array.min()), int(array.max())):
+            if not can.min <= given_number <= can.max:
+                raise ValueError(
+                    f"{buffer.name} is of {buffer.type}, and {given_number} was given: expected {can.min} to {can.max}"
+                )
     return np.ascontiguousarray(array, dtype=buffer.dtype)
 
 

@@ -19,6 +19,8 @@ for _power, _letter in enumerate("KMGT", 1):
 def in_bytes(size: Size) -> int:
     """K, M, G and KiB, MiB, GiB are of 1024; KB, MB, GB of 1000."""
     if not isinstance(size, str):
+        if size < 0:
+            raise ValueError(f"{size} is no size: expected 0 or more")
         return int(size)
     found = re.fullmatch(r"\s*([0-9.]+)\s*([A-Za-z]*)\s*", size)
     if not found or found[2] not in _UNITS:

@@ -329,3 +329,16 @@ def test_the_program_hands_over_to_the_interpreter_that_started_it():
                          env=environment)  # fmt: skip
     assert ran.returncode != 0
     assert "neither python3 nor python" not in ran.stderr
+
+
+@pytest.mark.parametrize(("kind", "given", "wrong"), [("i8", [100, -200], -200), ("i32", [2**32 + 7], 2**32 + 7)])
+def test_whole_numbers_do_not_wrap(kind, given, wrong):
+    buffer = core.Buffer("x", "input", kind, 8)
+    assert core._taken(buffer, [100, -100]).tolist() == [100, -100]
+    with pytest.raises(ValueError, match=f"x is of {kind}, and {wrong} was given"):
+        core._taken(buffer, given)
+
+
+def test_a_size_is_not_negative():
+    with pytest.raises(ValueError, match="-5 is no size: expected 0 or more"):
+        sim.price("all_reduce", "trn2.48xlarge", -5)

@@ -115,6 +115,10 @@ class Samples:
             raise ValueError(
                 f"sample {number} has {len(given)} tokens: expected at most data.seq_length, {self._length}"
             )
+        for kind, row in (("tokens", given), ("labels", predicted)):
+            for value in (row.min(initial=0), row.max(initial=0)):
+                if not -(1 << 31) <= value < 1 << 31:
+                    raise ValueError(f"sample {number}: {kind} have {value}: expected numbers of 32 bits")
         tokens[: len(given)], tokens[len(given) :] = given, 0
         labels[: len(given)], labels[len(given) :] = predicted, NO_LABEL
         if starts is not None:

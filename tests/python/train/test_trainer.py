@@ -282,6 +282,7 @@ def test_a_job_step_by_step_is_the_trainers(tmp_path):
         (lambda: trainer(max_steps=1).fit(train_dataloaders=[]), ValueError, "data has no samples"),
         (lambda: trainer(max_steps=1).fit(train_dataloaders=[[0.5] * 17]), ValueError, "expected whole numbers"),
         (lambda: trainer(max_steps=1).fit(train_dataloaders=[[70] * 17]), ValueError, "tokens of step 1 have 70"),
+        (lambda: trainer(max_steps=1).fit(train_dataloaders=[[2**33 + 5] * 17]), ValueError, "tokens have 8589934597"),
         (lambda: trainer(max_steps=1).fit(train_dataloaders=[[1] * 40]), ValueError, "at most data.seq_length"),
         (lambda: trainer(max_steps=1).fit(train_dataloaders=3), TypeError, "expected something to index"),
         (lambda: trainer(max_steps=1).fit(), ValueError, "data.train_path is missing"),
