@@ -118,8 +118,6 @@ def activate2(dst: Any, op: Any, data: Any, imm0: Any, imm1: Any, op0: Any, op1:
 def exponential(dst: Any, src: Any, max_value: Any = 0.0, reduce_res: Any = None, reduce_cmd: Any = None,
                 reduce_init: Any = 0.0, name: Any = None) -> Any:
     command = command_of(reduce_cmd)
-    if session().limits.generation < 4:
-        session().warn("chip", f"exponential on {session().limits.chip}; NeuronCore-v4 has it (nki.isa.exponential)")
     if session().compute:
         x = src.f32()
         values = np.exp(x - operand(max_value, x))

@@ -69,7 +69,7 @@ def tensor_tensor(dst: Any, data1: Any, data2: Any, op: Any, engine: Any = None,
             a, b = together(data1.f32(), data2.f32())
         dst.write(apply(word, a, b))
     allowed = (G,) if word == "pow" else (G, V) if exact else (V, G) if engine_of(engine) else (V,)
-    if any(t.space == "psum" for t in (dst, data1, data2)):
+    if any(t.space == "psum" for t in (dst, data1, data2)) and (word != "pow" or s.beta):
         allowed = (V,)
     return emit("tensor_tensor", (dst,), (data1, data2), allowed=allowed, name="tensor_tensor", engine=engine,
                 attributes={"op": word})

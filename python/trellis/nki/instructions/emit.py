@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trellis.nki.instructions.operators import TIMED_AS, name_of
-from trellis.nki.kernels.session import Session, refuse, session
+from trellis.nki.kernels.session import Session, broken, refuse, session
 from trellis.nki.rules.chips import PARTITIONS
 from trellis.nki.tensors.tensor import NkiTensor
 
@@ -61,8 +61,11 @@ def emit(kind: str, outputs: tuple[Any, ...], inputs: tuple[Any, ...], *, allowe
         asked = None
     if kind not in DMA and kind not in COLLECTIVES:
         _check_rows(name, outs, ins)
-        if asked is None and len(allowed) > 1 and any(t.memory.space == "psum" for t in (*outs, *ins)):
-            allowed = tuple(e for e in allowed if e != G) or allowed
+        psum = next((t for t in (*outs, *ins) if t.memory.space == "psum"), None)
+        if psum is not None and not s.beta and (asked == G or allowed == (G,)):
+            broken("psum", f"{name} of {psum!r} on the gpsimd engine; expected SBUF: GpSimd has no access to PSUM (nki.isa.{name})")
+        if psum is not None and asked is None and len(allowed) > 1:
+            allowed = tuple(e for e in allowed if e != G)
     rows = _rows_of(outs, ins) if kind in DMA else None
     if s.team is not None and kind in DMA:
         s.team.turn_over()

@@ -176,10 +176,6 @@ def _scales(t: Any, rows: int) -> Any:
 @instruction("nc_matmul_mx")
 def nc_matmul_mx(dst: Any, stationary: Any, moving: Any, stationary_scale: Any, moving_scale: Any,
                  tile_position: Any = None, tile_size: Any = None, accumulate: Any = None, name: Any = None) -> Any:
-    s = session()
-    if s.limits.generation < 4:
-        s.warn("chip", f"nc_matmul_mx on {s.limits.chip}; NeuronCore-v4 has it (nki.isa.nc_matmul_mx)")
-
     def product() -> Any:
         k = stationary.shape[0]
         a = unpacked(stationary).reshape(k, -1, 4) * _scales(stationary_scale, k)[:, :, None]

@@ -90,6 +90,9 @@ class Kernel:
         sizes = tuple(int(d) for d in self.grid) or (1,)
         if min(sizes) < 1:
             raise NkiError(f"{sessions.where()}: {self.name} on a grid of {'x'.join(map(str, sizes))}; expected 1 or more of each")
+        if not self.beta and sizes not in ((1,), (2,)):
+            raise NkiError(f"{sessions.where()}: {self.name} on {'x'.join(map(str, sizes))} cores; expected kernel[1] or kernel[2]: "
+                           f"a logical core has one or two (nki/get-started/about/lnc.rst)")
         cores = 1
         for d in self.grid:
             cores = max(cores, getattr(d, "cores", 1))

@@ -11,7 +11,7 @@ from typing import Any
 from trellis.nki.rules.chips import ChipLimits, limits_of
 from trellis.nki.trace import Trace
 
-__all__ = ["active", "new_session", "NkiError", "NkiWarning", "refuse", "Session", "session", "switch", "where"]
+__all__ = ["active", "broken", "new_session", "NkiError", "NkiWarning", "refuse", "Session", "session", "switch", "where"]
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _ours: dict[CodeType, bool] = {}
@@ -136,6 +136,14 @@ def leave() -> None:
 
 def new_session(name: str, chip: str, **fields: Any) -> Session:
     return Session(Trace(name, chip=chip), limits_of(chip), **fields)
+
+
+def broken(rule: str, text: str) -> None:
+    """Refuses what breaks a rule of the documentation; with --rules device it is a warning."""
+    s = session()
+    if s.strict:
+        raise refuse(text)
+    s.warn(rule, text)
 
 
 def refuse(text: str) -> NkiError:

@@ -33,6 +33,7 @@ from trellis.nki.names import constants
 from trellis.nki.names.constants import MemoryRegion
 from trellis.nki.names.tables import accepting, entries, make, missing, unsupported, with_older
 from trellis.nki.rules.chips import limits_of
+from trellis.nki.rules.operands import checked
 from trellis.nki.tensors.registers import VirtualRegister
 from trellis.nki.tensors.tensor import NkiTensor
 from trellis.nki.tensors.types import TYPES, to_dtype
@@ -80,7 +81,7 @@ def get_nc_version() -> constants.nc_version:
 
 def _isa(name: str, beta: bool) -> Any:
     tables = ("beta1_isa",) if beta else ("isa",)
-    m: Any = NamedModule(name, tables, IMPLEMENTATIONS, returning if beta else None)
+    m: Any = NamedModule(name, tables, IMPLEMENTATIONS, returning if beta else checked)
     for word in ("engine", "reduce_cmd", "dge_mode", "oob_mode", "matmul_perf_mode", "nc_version", "dma_engine", "dependency"):
         setattr(m, word, getattr(constants, word))
     for e in constants.engine:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.nki.kernels.session import refuse
+from trellis.nki.kernels.session import active, broken, refuse, session
 from trellis.nki.tensors.types import to_dtype
 
 __all__ = ["Reshaping"]
@@ -87,6 +87,12 @@ class Reshaping:
         t.valid = None if self.valid is None else transform(np.broadcast_to(self.valid, self.shape))
         return t
 
+    def _keep_partitions(self, kept: bool, what: str) -> None:
+        """On chip nki's views leave the first dimension, that of partitions, as it is."""
+        if not kept and self.memory.space != "hbm" and not (active() and session().beta):
+            broken("view", f"{what} of {self!r}, whose first dimension is of partitions; expected another, or a copy that moves "
+                   f"elements between them (nki.language.NkiTensor)")  # fmt: skip
+
     def reshape(self, *sizes: Any, shape: Any = ()) -> Any:
         sizes = sizes or (shape,)
         to = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], (int, np.integer)) else sizes
@@ -97,6 +103,7 @@ class Reshaping:
             to = tuple(total // rest if n == -1 else n for n in to)
         if prod(to) != total:
             raise refuse(f"reshape of {list(self.shape)} ({total} elements) to {list(to)} ({prod(to)} elements)")
+        self._keep_partitions(to[0] == self.shape[0], f"reshape to {list(to)}")
         if self.flat is not None:
             return self._gathered(to, lambda a: a.reshape(to))
         strides = reshaped_strides(self.shape, self.strides, to)
@@ -109,6 +116,7 @@ class Reshaping:
         order = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else dims
         if sorted(order) != list(range(len(self.shape))):
             raise refuse(f"permute by {list(order)}; expected each of 0 to {len(self.shape) - 1} once")
+        self._keep_partitions(order[0] == 0, f"permute by {list(order)}")
         shape = tuple(self.shape[d] for d in order)
         if self.flat is not None:
             return self._gathered(shape, lambda a: a.transpose(order))
@@ -121,6 +129,7 @@ class Reshaping:
         dim = _positive(dim, len(self.shape))
         if self.shape[dim] != 1:
             raise refuse(f"broadcast of dimension {dim}, which has {self.shape[dim]} elements; expected 1")
+        self._keep_partitions(dim > 0, "broadcast of dimension 0")
         shape = (*self.shape[:dim], int(size), *self.shape[dim + 1:])
         if self.flat is not None:
             return self._gathered(shape, lambda a: np.broadcast_to(a, shape))
@@ -140,6 +149,7 @@ class Reshaping:
 
     def expand_dim(self, dim: int) -> Any:
         dim = dim % (len(self.shape) + 1)
+        self._keep_partitions(dim > 0, "expand_dim before dimension 0")
         shape = (*self.shape[:dim], 1, *self.shape[dim:])
         if self.flat is not None:
             return self._gathered(shape, lambda a: a.reshape(shape))
@@ -151,6 +161,7 @@ class Reshaping:
         dim = _positive(dim, len(self.shape))
         if self.shape[dim] != 1:
             raise refuse(f"squeeze of dimension {dim}, which has {self.shape[dim]} elements; expected 1")
+        self._keep_partitions(dim > 0, "squeeze of dimension 0")
         shape = (*self.shape[:dim], *self.shape[dim + 1:])
         if self.flat is not None:
             return self._gathered(shape, lambda a: a.reshape(shape))

@@ -1,0 +1,104 @@
+"""What nki.isa's pages ask of operands, engines, views and chips: refused by line, or, with --rules device, warned of."""
+
+import re
+
+import numpy as np
+import pytest
+
+nki = pytest.importorskip("trellis.nki", reason="ml_dtypes is not installed")
+nl, nisa = nki.language, nki.isa
+
+X = np.ones((2, 2), np.float32)
+
+
+def refused(body, chip="trn2"):
+    """Why a kernel is refused; by the other rules it is warned of, and runs."""
+    with nki.as_nki(chip=chip), pytest.raises(nki.NkiError) as e:
+        nki.jit(body)(X)
+    assert re.match(rf"{re.escape(__file__)}:\d+: ", str(e.value)), str(e.value)
+    text = str(e.value).partition(": ")[2]
+    with nki.as_nki(chip=chip, rules="device"), pytest.warns(nki.NkiWarning, match=re.escape(text)):
+        nki.jit(body)(X)
+    return text
+
+
+def tile(*shape, dtype=nl.float32, buffer=nl.sbuf):
+    made = nl.ndarray(shape, dtype, buffer=buffer)
+    nisa.memset(made, 0)
+    return made
+
+
+def test_operands_have_as_many_partitions_and_elements():
+    text = refused(lambda x: nisa.tensor_tensor(tile(128, 8), tile(128, 8), tile(1, 8), op=nl.add))
+    assert "data2 tensor([1, 8] float32 in sbuf); expected as many partitions and as many elements in each" in text
+    assert "(nki.isa.tensor_tensor)" in text
+    refused(lambda x: nisa.tensor_tensor(tile(128, 8), tile(128, 8), tile(128, 1), op=nl.add))
+    refused(lambda x: nisa.tensor_copy(tile(64, 16), tile(128, 8)))
+    refused(lambda x: nisa.tensor_copy(tile(128, 8), tile(1, 8)))
+    refused(lambda x: nisa.activation(dst=tile(16, 4), op=nl.exp, data=tile(8, 8)))
+
+    def legal(x):
+        nisa.tensor_copy(tile(128, 2, 4), tile(128, 8))
+        nisa.tensor_tensor(tile(128, 8), tile(128, 8), tile(128, 1).broadcast(1, 8), op=nl.add)
+        nisa.activation(dst=tile(128, 8), op=nl.exp, data=tile(128, 2, 4), bias=tile(128, 1))
+
+    nki.jit(legal)(X)
+
+
+def test_a_product_has_the_shape_of_its_operands():
+    def product(x):
+        nisa.nc_matmul(tile(64, 32, buffer=nl.psum), tile(128, 32), tile(128, 64))
+
+    assert "expected 32 partitions of 64 elements (nki.isa.nc_matmul)" in refused(product)
+
+
+@pytest.mark.parametrize("view", [lambda t: t.permute((1, 0)), lambda t: t.reshape((64, 256)), lambda t: t.expand_dim(0),
+                                  lambda t: t.flatten_dims(0, 1), lambda t: t[0:1].broadcast(0, 128),
+                                  lambda t: t[0:1].squeeze_dim(0), lambda t: t.reshape_dim(0, (2, 64))])  # fmt: skip
+def test_views_on_chip_keep_the_partitions(view):
+    assert "whose first dimension is of partitions" in refused(lambda x: view(tile(128, 128)))
+
+
+def test_views_in_hbm_and_of_free_dimensions_may_move_all_of_them():
+    def legal(x):
+        assert x.permute((1, 0)).shape == x.reshape((2, 2)).shape == (2, 2) and x.expand_dim(0).shape == (1, 2, 2)
+        free = tile(4, 2, 6).reshape((4, 12)).expand_dim(1).permute((0, 2, 1)).squeeze_dim(2)
+        assert free.reshape_dim(1, (3, 4)).flatten_dims(1, 2).shape == (4, 12)
+
+    nki.jit(legal)(X)
+
+
+@pytest.mark.parametrize("work", [
+    lambda p: nisa.tensor_copy(tile(4, 4), p, engine=nisa.engine.gpsimd), lambda p: nisa.iota(p, [[1, 4]]),
+    lambda p: nisa.affine_select(p, [[1, 4]], 0, tile(4, 4), 0.0),
+    lambda p: nisa.tensor_tensor(tile(4, 4), p, tile(4, 4), op=nl.power)])  # fmt: skip
+def test_gpsimd_has_no_access_to_psum(work):
+    text = refused(lambda x: work(tile(4, 4, buffer=nl.psum)))
+    assert "gpsimd" in text
+
+
+def test_types_of_results_of_the_array():
+    def product(x):
+        nisa.nc_matmul(tile(8, 8, dtype=nl.bfloat16, buffer=nl.psum), tile(128, 8), tile(128, 8))
+
+    assert "on trn2; expected float32, and from NeuronCore-v4 on bfloat16" in refused(product)
+    with nki.as_nki(chip="trn3"):
+        nki.jit(product)(X)
+    assert "expected one type (nki.isa.nc_transpose)" in refused(
+        lambda x: nisa.nc_transpose(tile(64, 64, buffer=nl.psum), tile(64, 64, dtype=nl.bfloat16)))
+
+
+@pytest.mark.parametrize("name,chip,since,work", [
+    ("activate2", "trn2", "v4", lambda t: nisa.activate2(dst=t, op=nl.exp, data=t, imm0=1.0, imm1=0.0, op0=nl.multiply, op1=nl.add)),
+    ("exponential", "trn2", "v4", lambda t: nisa.exponential(dst=t, src=t)),
+    ("rand2", "trn2", "v4", lambda t: nisa.rand2(dst=t, min=0.0, max=1.0)),
+    ("rand_get_state", "trn1", "v3 and later", lambda t: nisa.rand_get_state(dst=tile(4, 6, dtype=nl.uint32)))])  # fmt: skip
+def test_instructions_of_later_chips(name, chip, since, work):
+    with nki.as_nki(chip=chip), pytest.warns(nki.NkiWarning, match=f"{name} on {chip}; NeuronCore-{since} has it"):
+        nki.jit(lambda x: work(tile(4, 4)))(X)
+
+
+@pytest.mark.parametrize("cores", [3, 4, (2, 2), (1, 2)])
+def test_a_logical_core_has_one_or_two(cores):
+    with pytest.raises(nki.NkiError, match="cores; expected kernel.1. or kernel.2."):
+        nki.jit(lambda x: None)[cores](X)
