@@ -102,3 +102,29 @@ def test_instructions_of_later_chips(name, chip, since, work):
 def test_a_logical_core_has_one_or_two(cores):
     with pytest.raises(nki.NkiError, match="cores; expected kernel.1. or kernel.2."):
         nki.jit(lambda x: None)[cores](X)
+
+
+@pytest.mark.parametrize("pattern,offset", [
+    ([[8, 127], [1, 9]], 0), ([[8, 127], [1, 8]], 4), ([[8, 128], [2, 4]], 2), ([[8, 64], [-1, 8]], 0), ([[8, 64], [-1, 8]], 518),
+    ([[8, 128], [-1, 8]], 8), ([[8, 129], [1, 8]], 0), ([[8, 2], [4, 2], [1, 5]], 0)])  # fmt: skip
+def test_patterns_stay_in_their_partition(pattern, offset):
+    def kernel(x):
+        tile(128, 8).ap(pattern, offset=offset)
+
+    with pytest.raises(nki.NkiError, match=r"test_nki_operands.py:\d+: pattern .* out of bounds"):
+        nki.jit(kernel)(X)
+
+
+def test_patterns_that_end_with_their_partition():
+    def kernel(x):
+        t = nl.ndarray((128, 8), nl.float32)
+        nisa.iota(t, [[1, 8]], channel_multiplier=8)
+        views = [t.ap([[8, 128], [1, 8]]), t.ap([[8, 127], [1, 4]], offset=4), t.ap([[8, 128], [-1, 8]], offset=7),
+                 t.ap([[8, 4], [4, 2], [1, 4]], offset=8), t.ap([[16, 64], [1, 8]])]  # fmt: skip
+        seen.extend(v.array.copy() for v in views)
+
+    seen = []
+    nki.jit(kernel)(X)
+    whole = np.arange(1024).reshape(128, 8)
+    for got, wanted in zip(seen, [whole, whole[:127, 4:], whole[:, ::-1], whole[1:5].reshape(4, 2, 4), whole[::2]], strict=True):
+        np.testing.assert_array_equal(got, wanted)
