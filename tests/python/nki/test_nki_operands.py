@@ -128,3 +128,34 @@ def test_patterns_that_end_with_their_partition():
     whole = np.arange(1024).reshape(128, 8)
     for got, wanted in zip(seen, [whole, whole[:127, 4:], whole[:, ::-1], whole[1:5].reshape(4, 2, 4), whole[::2]], strict=True):
         np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("part,text", [
+    (lambda t: t[:, 6:6], "[6:6]"), (lambda t: t[:, 6:4], "[6:4]"), (lambda t: t[:, nl.ds(4, 0)], "[4:4]"),
+    (lambda t: t[:, ::-1], "[0:8:-1]"), (lambda t: t.slice(1, 7, 0, -1), "[7:0:-1]"), (lambda t: t[4:4], "[4:4]")])  # fmt: skip
+def test_slices_have_elements_and_go_forward(part, text):
+    assert f"{text} of dimension" in refused(lambda x: part(tile(8, 8)))
+    with nki.as_nki(rules="device"), pytest.warns(nki.NkiWarning, match="expected a start before the end"):
+        nki.jit(lambda x: part(x))(np.ones((8, 8), np.float32))
+
+
+def test_what_is_read_backwards_has_its_rows_and_its_time():
+    with nki.as_nki(shadow=True):
+        import neuronxcc.nki as beta
+        import neuronxcc.nki.language as language
+
+        def kernel(x, sign, rows):
+            whole = language.load(x)
+            ip, jf = language.arange(128)[:, None], language.arange(512)[None, :]
+            out = language.ndarray(x.shape, dtype=x.dtype, buffer=language.shared_hbm)
+            language.store(out, language.copy(whole[127 - ip if rows else ip, 511 - jf if sign < 0 else jf]))
+            return out
+
+        x, found = np.arange(128 * 512, dtype=np.float32).reshape(128, 512), []
+        for sign, rows in ((1, False), (-1, False), (-1, True)):
+            run = beta.jit(kernel)
+            np.testing.assert_array_equal(run(x, sign, rows), x[:: -1 if rows else 1, ::sign])
+            found.append((run.trace.views[run.trace.inputs[1][0]], run.timing().seconds))
+    assert [(v.first_row, v.rows, v.offset, v.pattern) for v, _ in found] == [
+        (0, 128, 0, ((512, 1),)), (0, 128, 511, ((512, -1),)), (0, 128, 511, ((512, -1),))]  # fmt: skip
+    assert len({seconds for _, seconds in found}) == 1

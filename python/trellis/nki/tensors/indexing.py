@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trellis.nki.kernels.session import refuse, session
+from trellis.nki.kernels.session import broken, refuse, session
 from trellis.nki.tensors.affine import Affine, as_affine, from_affine
 from trellis.nki.tensors.registers import VirtualRegister, number
 
@@ -95,6 +95,9 @@ def _slice_of(p: slice, n: int, t: Any, d: int) -> tuple[int, int, int]:
     stop = stop + n if stop < 0 else stop
     if first < 0 or (stop > n and session().beta is False):
         raise refuse(f"[{first}:{stop}] of dimension {d} of {t!r}, which has {n} elements: out of bounds")
+    if session().beta is False and (step < 1 or first >= stop) and n:
+        broken("slice", f"[{first}:{stop}{f':{step}' if step != 1 else ''}] of dimension {d} of {t!r}; expected a start before the end, "
+               f"and a step of 1 or more (nki.language.NkiTensor.slice)")  # fmt: skip
     count = max(0, -(-(stop - first) // step))
     return first, count, step
 

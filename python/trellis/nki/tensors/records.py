@@ -78,19 +78,8 @@ def _split(dims: Dims, rows: int | None) -> tuple[int, int, Dims]:
 
 
 def _on_chip(t: "NkiTensor", name: str, dims: Dims, offset: int) -> View:
-    size = t.dtype.itemsize
-    dims, buffer, first, inside = _placed(t, dims, max(offset, 0), size)
-    free = [d for d in dims if d[1] >= 0]
-    count = 1
-    for n, stride in dims:
-        count *= n if stride < 0 else 1
-    return View(buffer, first, count, inside, merged(free), 0, name)
-
-
-def _placed(t: "NkiTensor", dims: Dims, offset: int, size: int) -> tuple[Dims, int, int, int]:
-    """Dimensions as they stand on the chip, those of partitions with stride -1; the buffer, its partition, and the place
-    in it. Of several blocks, the first: an instruction reaches one."""
-    buffer = t.memory.buffer
+    """Of several blocks, the first: an instruction reaches one."""
+    buffer, offset, size = t.memory.buffer, max(offset, 0), t.dtype.itemsize
     partitions, row_bytes = t.memory.block or (0, t.memory.row_bytes)
     row = max(1, row_bytes // size)
     if partitions:
@@ -98,4 +87,11 @@ def _placed(t: "NkiTensor", dims: Dims, offset: int, size: int) -> tuple[Dims, i
         buffer += which
         dims = [(n, s) for n, s in dims if n == 1 or s == 0 or s % (partitions * row)]
     first, inside = divmod(offset, row)
-    return [(n, -1) if n > 1 and s and s % row == 0 else (n, s) for n, s in dims], buffer, first, inside
+    count, free = 1, []
+    for n, stride in dims:
+        if n > 1 and stride and stride % row == 0:  # from partition to partition
+            count *= n
+            first += min(0, (n - 1) * stride // row)
+        else:
+            free.append((n, stride))
+    return View(buffer, first, count, inside, merged(free), 0, name)
