@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +27,7 @@ using namespace std::chrono_literals;
 struct Asked {
   std::vector<std::pair<int, std::uint64_t>> writes;  // rail and key of each
   std::vector<Packet> requests;                       // for pieces that are missing
+  std::vector<WireOperation*> receives;               // that are posted
   int regions = 0, closed_late = 0;                   // registered; of these, closed after their wire
 };
 
@@ -75,7 +78,10 @@ class SilentWire : public Wire {
     return true;
   }
   bool send_tagged(fi_addr_t, const LocalBytes&, std::uint32_t, WireOperation&) override { return true; }
-  bool receive(const LocalBytes&, WireOperation&) override { return true; }
+  bool receive(const LocalBytes&, WireOperation& o) override {
+    asked_.receives.push_back(&o);
+    return true;
+  }
   bool receive_tagged(const LocalBytes&, std::uint32_t, WireOperation&) override { return true; }
   void end() override {}
   int refusal() const override { return 0; }
@@ -177,6 +183,32 @@ TEST_F(SilentFabric, TheControlLinkClosesItsMemoryBeforeItsWires) {
   }
   EXPECT_GT(asked_.regions, 0);
   EXPECT_EQ(asked_.closed_late, 0);
+}
+
+// A link that stops again and again has a new rail each time.
+TEST(PacketChannel, GivesUpTheBuffersOfFormerWires) {
+  constexpr std::size_t bytes = 1024;
+  Asked asked;
+  PacketChannel channel(bytes, 8);
+  auto wire = std::make_unique<SilentWire>(0, asked);
+  channel.open(*wire, 0);
+  auto* const kept = static_cast<PacketBuffer*>(asked.receives.front());
+  channel.received();
+  std::memset(kept->data, 7, bytes);
+  auto reopened = [&, rail = 0](int times) mutable {
+    for (int i = 0; i < times; ++i) {
+      auto next = std::make_unique<SilentWire>(++rail, asked);
+      channel.open(*next, rail);
+      wire = std::move(next);
+    }
+    return channel.memory_bytes();
+  };
+  const std::size_t most = reopened(10);
+  EXPECT_EQ(reopened(10), most);
+  EXPECT_TRUE(std::ranges::all_of(std::span(kept->data, bytes), [](std::byte b) { return b == std::byte{7}; }));
+  channel.give(kept);
+  EXPECT_LT(reopened(1), most);
+  EXPECT_EQ(asked.closed_late, 0);
 }
 
 }  // namespace

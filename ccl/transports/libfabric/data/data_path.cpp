@@ -198,7 +198,7 @@ void DataPath::happened(const WireEvent& e, int rail) {
     case WireOperation::What::packet_in: {
       auto* const b = static_cast<PacketBuffer*>(e.operation);
       packets_->received();
-      return well ? take(b) : PacketChannel::give(b);
+      return well ? take(b) : packets_->give(b);
     }
     case WireOperation::What::packet_out: {
       // A failed packet is sent again for as long as its receiver may be alive: no other packet says the same. The
@@ -242,10 +242,10 @@ void DataPath::take(PacketBuffer* b) {
     if (const auto from = sender_of_damaged(all, self)) {
       damaged_by_ = from;
       if (*from >= 0) traffic_.arrived(*from, b->rail);  // counts, so that its sender does not wait for it
-      return PacketChannel::give(b);
+      return packets_->give(b);
     }
   Packet p;
-  if (!read_packet(all, self, p)) return PacketChannel::give(b);
+  if (!read_packet(all, self, p)) return packets_->give(b);
   const std::span<const std::byte> payload = payload_of(p, all);
   traffic_.arrived(p.from, b->rail);
   LaneSender& there = ends_.sender(p.from, p.lane);
@@ -261,7 +261,7 @@ void DataPath::take(PacketBuffer* b) {
       ends_.receiver(p.from, p.lane).asked(p, std::move(pieces));
   }
   const bool message = p.kind == Packet::Kind::eager || p.kind == Packet::Kind::announce;
-  if (!message || !ends_.receiver(p.from, p.lane).arrive(p, b)) PacketChannel::give(b);
+  if (!message || !ends_.receiver(p.from, p.lane).arrive(p, b)) packets_->give(b);
 }
 
 bool DataPath::could_advance() const {

@@ -54,6 +54,7 @@ class DataPath {
   Registrations& registrations() { return registrations_; }
   bool send(Rank to, Packet, const void* more, std::size_t more_bytes);  // false: not now
   bool send_piece(Rank to, const PieceOut&);                             // false: not now
+  void give(PacketBuffer* b) { packets_->give(b); }                      // a packet that an end of a lane has kept
   bool takes_pieces() const { return !rails_.full(rail_for(0)); }
   int packet_rail() const { return rails_.first(); }
   int rail_for(std::size_t bytes) const;

@@ -15,12 +15,15 @@ constexpr Clock::duration first_pause = 20us, longest_pause = 5ms;  // before a 
 
 }  // namespace
 
+// The last wire still exists, and with it the operations in its pools; those of the wires before it do not.
 void PacketChannel::open(Wire& wire, int rail) {
   to_repeat_.clear();
+  std::erase_if(former_, [](const Former& f) { return f.kept == 0; });
   for (auto* const pool : {&incoming_, &outgoing_}) {
     if (!*pool) continue;
     (*pool)->leave_wire();
-    former_.push_back(std::move(*pool));
+    const std::size_t kept = pool == &incoming_ ? incoming_->in_use() - posted_ : 0;
+    former_.push_back({std::move(*pool), kept});
   }
   wire_ = &wire;
   rail_ = rail;
@@ -80,8 +83,16 @@ void PacketChannel::repeat() {
   });
 }
 
+void PacketChannel::give(PacketBuffer* b) {
+  b->pool->give(b);
+  const auto former = std::ranges::find_if(former_, [&](const Former& f) { return f.pool.get() == b->pool; });
+  if (former != former_.end()) --former->kept;
+}
+
 std::size_t PacketChannel::memory_bytes() const {
-  return incoming_ ? incoming_->memory_bytes() + outgoing_->memory_bytes() : 0;
+  std::size_t bytes = incoming_ ? incoming_->memory_bytes() + outgoing_->memory_bytes() : 0;
+  for (const Former& f : former_) bytes += f.pool->memory_bytes();
+  return bytes;
 }
 
 }  // namespace trellis::ccl::libfabric

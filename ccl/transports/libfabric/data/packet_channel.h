@@ -21,7 +21,7 @@ class PacketChannel {
   bool send(fi_addr_t, const Packet&, std::span<const std::byte> payload, bool may_inject);
   void sent(PacketBuffer*, bool over);  // over: it has gone, or nobody waits for it; otherwise it is sent again, later
   void repeat();                        // sends those that failed again
-  static void give(PacketBuffer* b) { b->pool->give(b); }  // after use
+  void give(PacketBuffer*);             // after use
   std::size_t memory_bytes() const;
 
  private:
@@ -29,8 +29,13 @@ class PacketChannel {
   Wire* wire_ = nullptr;
   int rail_ = 0;
   std::unique_ptr<PacketPool> incoming_, outgoing_;
-  std::vector<std::unique_ptr<PacketPool>> former_;  // of wires that were closed
-  std::size_t posted_ = 0, wanted_posted_ = 4;       // receives
+  // Of a wire that was closed. A lane may still keep messages that came over it.
+  struct Former {
+    std::unique_ptr<PacketPool> pool;
+    std::size_t kept = 0;
+  };
+  std::vector<Former> former_;
+  std::size_t posted_ = 0, wanted_posted_ = 4;  // receives
   std::vector<PacketBuffer*> to_repeat_;
 };
 

@@ -32,6 +32,7 @@ class PacketPool {
   void give(PacketBuffer* b) { free_.push_back(b); }
   // Called when the wire is closed. Buffers in use keep their contents; no buffer is handed out any more.
   void leave_wire();
+  std::size_t in_use() const { return slabs_.size() * slab_packets - free_.size(); }
   std::size_t packet_bytes() const { return packet_bytes_; }
   std::size_t memory_bytes() const { return slabs_.size() * slab_packets * packet_bytes_; }
 

@@ -151,7 +151,7 @@ bool LaneReceiver::receive_eager(Receiving& r) {
   if (b == nullptr) return false;
   if (r.bytes != 0) r.consumer.take(r.consumer.context, r.consumer.message, 0, b->data + sizeof(Packet), r.bytes);
   r.done = r.bytes;
-  PacketChannel::give(b);
+  path_.give(b);
   finish(0);
   return true;
 }
