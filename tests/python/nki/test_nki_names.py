@@ -245,3 +245,25 @@ def test_a_parameter_that_a_function_lacks_is_refused_by_its_name_its_line_and_w
         ran(lambda out, x: nisa.reciprocal(dst=out, data=x, speed=2), X)
     with pytest.raises(AttributeError, match="nki.isa.builtin_custom_op: neuronxcc.nki.isa has it"):
         ran(lambda out, x: nisa.builtin_custom_op(x), X)
+
+
+def test_parameters_of_nki_0_2():
+    """As the guide from 0.2 to 0.3 has them before and after."""
+
+    @nki.jit
+    def kernel(x, older):
+        register, tile, other = nisa.register_alloc(), nl.load(x), nl.ndarray(x.shape, x.dtype)
+        nisa.register_move(register, **({"imm": 42} if older else {"src": 42}))
+        way = {"use_gpsimd_dma": True} if older else {"dma_engine": nisa.dma_engine.gpsimd_dma}
+        me = nl.program_id(0)
+        nisa.sendrecv(src=tile, dst=other, send_to_rank=1 - me, recv_from_rank=1 - me, pipe_id=0, **way)
+        assert register == 42
+
+    traces = []
+    for older in (True, False):
+        run = kernel[2]
+        run(np.ones((4, 4), np.float32), older)
+        traces.append(run.trace.kind)
+    assert traces[0] == traces[1] and "sendrecv_gpsimd" in traces[0]
+    with pytest.raises(nki.NkiError, match="register_move of nothing"):
+        nki.jit(lambda x: nisa.register_move(nisa.register_alloc()))(np.ones((4, 4), np.float32))

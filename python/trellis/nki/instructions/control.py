@@ -25,8 +25,11 @@ def register_alloc(x: Any = None) -> VirtualRegister:
 
 
 @instruction("register_move")
-def register_move(dst: Any, src: Any) -> Any:
-    dst.value = VirtualRegister(src).value
+def register_move(dst: Any, src: Any = None, imm: Any = None) -> Any:
+    """`imm` is what nki 0.2 calls a number as the source (nki/migration/index.rst)."""
+    if src is None and imm is None:
+        raise refuse("register_move of nothing; expected src (nki.isa.register_move)")
+    dst.value = VirtualRegister(imm if src is None else src).value
     return emit("register_move", (), (), allowed=ALL, name="register_move", attributes={"value": dst.value})
 
 
@@ -92,7 +95,7 @@ class Parcel:
 
 @instruction("sendrecv")
 def sendrecv(src: Any, dst: Any, send_to_rank: Any, recv_from_rank: Any, pipe_id: Any, dma_engine: Any = None,
-             name: Any = None) -> Any:
+             name: Any = None, use_gpsimd_dma: bool = False) -> Any:
     """Each core's instruction moves what it sends to the other core's memory. The second core to come records both."""
     s = session()
     if s.team is None or s.trace.lnc == 1:
@@ -102,7 +105,7 @@ def sendrecv(src: Any, dst: Any, send_to_rank: Any, recv_from_rank: Any, pipe_id
     if s.compute:
         dst.write(theirs.values.reshape(dst.shape))
     if second or theirs is mine:
-        own_dma = dma_engine is not None and name_of(dma_engine) == "gpsimd_dma"
+        own_dma = use_gpsimd_dma or (dma_engine is not None and name_of(dma_engine) == "gpsimd_dma")
         kind, engines = ("sendrecv_gpsimd", (G,)) if own_dma else ("sendrecv", (SYNC, "scalar", G))
         for sender, receiver in ((mine, theirs), (theirs, mine))[: 1 if theirs is mine else 2]:
             s.core = sender.core

@@ -82,10 +82,10 @@ def get_nc_version() -> constants.nc_version:
 def _isa(name: str, beta: bool) -> Any:
     tables = ("beta1_isa",) if beta else ("isa",)
     m: Any = NamedModule(name, tables, IMPLEMENTATIONS, returning if beta else checked)
-    for word in ("engine", "reduce_cmd", "dge_mode", "oob_mode", "matmul_perf_mode", "nc_version", "dma_engine", "dependency"):
-        setattr(m, word, getattr(constants, word))
     for e in constants.engine:
         setattr(m, f"{e.name}_engine", e)
+    for word in ("engine", "reduce_cmd", "dge_mode", "oob_mode", "matmul_perf_mode", "nc_version", "dma_engine", "dependency"):
+        setattr(m, word, getattr(constants, word))
     m.VirtualRegister, m.NkiInstruction, m.NkiValidationError = VirtualRegister, NkiInstruction, NkiError
     m.get_nc_version, m.get_nc_sub_version = get_nc_version, lambda: 0
     m.fp32 = constants.least("fp32")
