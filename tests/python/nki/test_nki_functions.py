@@ -163,3 +163,21 @@ def test_bits_reduced_along_rows_and_across_partitions(kind, op, f):
     np.testing.assert_array_equal(got[:, 4], f.reduce(x, axis=1))
     with pytest.raises(nki.NkiError, match=f"{op} of .*; expected integers"):
         computed(reduced, x.astype(np.float32))
+
+
+def test_types_of_logical_not_and_of_what_is_broadcast():
+    assert computed(lambda x: nl.logical_not(x), X).dtype == np.float32
+    assert computed_in_beta(lambda nl, x: nl.logical_not(x), X).dtype == np.uint8
+    got = computed(lambda x: nl.broadcast_to(x, (3, 4), dtype=nl.int32), X[:, 1:2])
+    assert got.dtype == np.int32 and got.tolist() == [[0] * 4, [3] * 4, [-3] * 4]
+
+
+def test_integers_that_affine_select_chooses_stay_exact():
+    def chosen(x):
+        tile = nl.ndarray((1, 4), x.dtype)
+        nisa.affine_select(dst=tile, pattern=[[1, 4]], channel_multiplier=0, on_true_tile=x, on_false_value=-7.0,
+                           cmp_op=nl.greater, offset=-1)  # fmt: skip
+        return tile
+
+    x = np.full((1, 4), 16_777_217, np.int32)
+    assert computed(chosen, x).tolist() == [[-7, -7, 16_777_217, 16_777_217]]

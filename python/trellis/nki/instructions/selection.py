@@ -11,6 +11,7 @@ from trellis.nki.instructions.operators import alu, apply
 from trellis.nki.tensors.affine import as_affine
 from trellis.nki.tensors.registers import number
 from trellis.nki.tensors.tensor import NkiTensor
+from trellis.nki.tensors.types import convert
 
 __all__ = ["affine_select", "by_place", "iota", "range_select", "select_reduce"]
 
@@ -60,10 +61,12 @@ def affine_select(dst: Any, pattern: Any = (), channel_multiplier: Any = 0, on_t
         keep = apply(word, by_place(on_true_tile.shape[0], pattern, offset, channel_multiplier), 0)
         keys = _pattern_keys(pattern, offset, channel_multiplier)
     if session().compute:
-        values = on_true_tile.f32()
+        alike = on_true_tile.dtype == dst.dtype  # else by way of f32
+        values = on_true_tile.read() if alike else on_true_tile.f32()
         if keep.size == values.size:
             keep = keep.reshape(values.shape)
-        dst.write(np.where(keep, values, operand(on_false_value, values)))
+        other = operand(on_false_value, values)
+        dst.write(np.where(keep, values, convert(np.asarray(other), dst.dtype) if alike else other))
     keys |= {"cmp": word, **scalar_attribute("value", on_false_value)}
     return emit("affine_select", (dst,), (on_true_tile,), allowed=(G,), name="affine_select", attributes=keys)
 

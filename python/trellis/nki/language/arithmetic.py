@@ -146,7 +146,7 @@ def unary(word: str, x: NkiTensor, dtype: Any = None, mask: Any = None) -> NkiTe
     if not isinstance(x, NkiTensor):
         python = f", or math.{word} of a number" if hasattr(math, word) else ""
         raise refuse(f"{word} of {x!r}; expected a tile{python}")
-    kind = to_dtype(dtype) if dtype is not None else U8 if word == "logical_not" else x.dtype
+    kind = to_dtype(dtype) if dtype is not None else U8 if word == "logical_not" and s.beta else x.dtype
     dst = fresh(x.shape, kind)
     s.mask = mask_of(mask)
     try:

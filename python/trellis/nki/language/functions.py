@@ -297,7 +297,8 @@ def broadcast_to(x: Any = None, shape: Any = (), dtype: Any = None, src: Any = N
     shape = tuple(shape)
     if x.on_chip and x.shape[0] == 1 and shape[0] > 1:
         x = spread(x, shape[0])
-    return x.broadcast_to(shape)
+    wide = x.broadcast_to(shape)
+    return wide if dtype is None or to_dtype(dtype) == x.dtype else unary("copy", wide, dtype)
 
 
 @function("expand_dims")
