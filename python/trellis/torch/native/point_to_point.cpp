@@ -49,6 +49,8 @@ void PointToPoint::receive(Pending work, at::Tensor tensor, int from, int tag) {
       arrived_.erase(found);
     } else if (from >= 0 && lost_.contains(from)) {
       lost = lost_[from];
+    } else if (from < 0 && !lost_.empty() && static_cast<int>(lost_.size()) == group_->size - 1) {
+      lost = lost_.begin()->second;
     } else {
       waiting_.push_back(posted);
       work->on_timeout([this, given = work.get()] { withdraw(given); });
