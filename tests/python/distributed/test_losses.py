@@ -29,3 +29,16 @@ def served(rank, size):
 def test_receives_from_any_rank_raise_after_all_are_lost():
     raised, seconds = ranks.run(served, 2, timeout=45, lost=(1,))[0]
     assert raised == 2 and seconds < 40
+
+
+def types_differ(rank, size):
+    group = dist.group.WORLD
+    narrow, wide = ([torch.zeros(4, dtype=t) for _ in range(size)] for t in (torch.float32, torch.float64))
+    with pytest.raises(ValueError, match="the input is Double, the output Float"):
+        group.alltoall(narrow, wide).wait()
+    with pytest.raises(ValueError, match="the input is Double, the output Float"):
+        group.reduce_scatter([narrow[0]], [wide]).wait()
+
+
+def test_types_of_input_and_output_are_compared():
+    ranks.run(types_differ, 2)

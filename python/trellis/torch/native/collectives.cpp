@@ -173,6 +173,8 @@ Trellis::Work Trellis::reduce_scatter(Tensors& outs, Lists& ins, const c10d::Red
   const Tensors blocks = ins.front();
   TORCH_CHECK_VALUE(blocks[rank_].numel() == out.numel(), "trellis: reduce_scatter: the output has ", out.numel(),
                     " elements, its block ", blocks[rank_].numel());
+  TORCH_CHECK_VALUE(blocks[rank_].scalar_type() == out.scalar_type(), "trellis: reduce_scatter: the input is ",
+                    blocks[rank_].scalar_type(), ", the output ", out.scalar_type());
   reduction_of(out.scalar_type(), options.reduceOp);
   return issue({OpType::REDUCE_SCATTER,
                 "trellis:reduce_scatter",

@@ -206,6 +206,10 @@ Trellis::Work Trellis::alltoall(Tensors& outs, Tensors& ins, const c10d::AllToAl
   TORCH_CHECK_VALUE(static_cast<int>(outs.size()) == size_ && static_cast<int>(ins.size()) == size_,
                     "trellis: all_to_all takes two lists of ", size_, " tensors, not of ", outs.size(), " and ",
                     ins.size());
+  for (const at::Tensor& in : ins) check_dense("all_to_all", in);
+  for (const at::Tensor& out : outs) check_dense("all_to_all", out);
+  TORCH_CHECK_VALUE(ins.front().scalar_type() == outs.front().scalar_type(), "trellis: all_to_all: the input is ",
+                    ins.front().scalar_type(), ", the output ", outs.front().scalar_type());
   std::uint64_t bytes = 0;
   for (const at::Tensor& in : ins) bytes += in.nbytes();
   return issue({OpType::ALLTOALL, "trellis:all_to_all", options.timeout, options.asyncOp, {"all_to_all", bytes}, &ins},
