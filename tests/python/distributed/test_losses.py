@@ -42,3 +42,17 @@ def types_differ(rank, size):
 
 def test_types_of_input_and_output_are_compared():
     ranks.run(types_differ, 2)
+
+
+def batches_go_on(rank, size):
+    x, y = torch.full((4,), float(rank)), torch.zeros(4)
+    for _ in range(2):
+        with pytest.raises(ValueError):
+            dist.batch_isend_irecv([dist.P2POp(dist.isend, x, rank)])
+    for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, x, 1 - rank), dist.P2POp(dist.irecv, y, 1 - rank)]):
+        work.wait()
+    assert (y == 1 - rank).all()
+
+
+def test_a_batch_that_raised_does_not_spoil_the_next():
+    ranks.run(batches_go_on, 2)
