@@ -283,7 +283,7 @@ Planned Planner::make(const PlanKey& asked) {
   // Ranks that are given different algorithms or files can send messages of the same sizes and be wrong together. An
   // algorithm makes one schedule of one call. Files may differ in what a rank does by itself.
   const std::uint64_t schedule =
-      is_file(config) ? message_hash(given_({config, in_place})) : kernels::fnv1a(text_of(config));
+      is_file(config) ? message_hash(written_out(chosen).schedule) : kernels::fnv1a(text_of(config));
   return made(asked, config, schedule, p);
 }
 
@@ -348,8 +348,9 @@ std::shared_ptr<const Planned> Planner::plan(const Call& call, bool in_place, co
     throw std::invalid_argument(fmt::format("the schedule can't serve: {}", why));
   const schedule::Report report = schedule::verify(s);
   if (!report.ok()) throw std::invalid_argument("the schedule is wrong: " + report.text());
-  const std::uint64_t hash = message_hash(s);
-  const Proved own = part_of(schedule::queued(s, lanes_), traces(call));
+  const schedule::Queued queued = schedule::queued(s, lanes_);
+  const std::uint64_t hash = message_hash(queued.schedule);
+  const Proved own = part_of(queued, traces(call));
   const std::lock_guard lock(making_);
   return std::make_shared<Planned>(made(PlanKey(call, {in_place, {}}), {s.algorithm, s.channels, 1}, hash, own));
 }

@@ -1,10 +1,14 @@
 // Schedules have one hash exactly if they send the same values to the same ranks.
 #include "ccl/plan/message_hash.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <string_view>
 
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/formats/text.h"
+#include "schedule/proof/queues.h"
 
 namespace trellis::ccl {
 namespace {
@@ -46,6 +50,41 @@ TEST(MessageHash, IsOfTheChunks) {
   };
   EXPECT_EQ(of("2", "3"), of("2", "3"));
   EXPECT_NE(of("2", "3"), of("3", "2"));
+}
+
+// Rank 0 lists two steps in either order, with the same tags. These can't run over one queue, so they are given again
+// by the order of the list.
+TEST(MessageHash, IsOfTheOrderInWhichMessagesAreQueued) {
+  const auto listed = [](std::string_view second, std::string_view third) {
+    return schedule::parse(fmt::format(R"(trellis schedule 1
+collective all_to_all
+ranks 2
+pieces 3
+algorithm mine
+channels 1
+rank 0 scratch 0
+0 send in[3] to 1 tag 2
+1 recv out[3] from 1 tag 0
+2 {} after 1
+3 {} after 1
+4 recv out[4] from 1 tag 1
+5 recv out[5] from 1 tag 2
+6 copy out[0..2] = in[0..2]
+rank 1 scratch 0
+0 recv out[0] from 0 tag 2
+1 send in[0] to 0 tag 0 after 0
+2 recv out[1] from 0 tag 0
+3 recv out[2] from 0 tag 1
+4 send in[1] to 0 tag 1
+5 send in[2] to 0 tag 2
+6 copy out[3..5] = in[3..5]
+)",
+                                       second, third));
+  };
+  const schedule::Schedule one = listed("send in[4] to 1 tag 0", "send in[5] to 1 tag 1"),
+                           other = listed("send in[5] to 1 tag 1", "send in[4] to 1 tag 0");
+  EXPECT_EQ(message_hash(one), message_hash(other));
+  EXPECT_NE(message_hash(schedule::queued(one, 1).schedule), message_hash(schedule::queued(other, 1).schedule));
 }
 
 }  // namespace

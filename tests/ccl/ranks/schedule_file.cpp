@@ -188,6 +188,31 @@ TEST(ScheduleFile, OfTheCallersOwnIsInPlaceWhereTheCallIs) {
             "");
 }
 
+// The ranks' lists queue the messages of rank 0 in different orders, which a receiver can't tell by their sizes.
+TEST(ScheduleFile, OfTheCallersOwnInAnotherOrderIsNoWrongResult) {
+  const auto listed = [](bool swapped) {
+    std::string rank_0 = "2 send in[4] to 1 tag 0 after 1\n3 send in[5] to 1 tag 1 after 1\n";
+    if (swapped) rank_0 = "2 send in[5] to 1 tag 1 after 1\n3 send in[4] to 1 tag 0 after 1\n";
+    return schedule::parse(
+        "trellis schedule 1\ncollective all_to_all\nranks 2\npieces 3\nalgorithm mine\nchannels 1\nrank 0 scratch 0\n"
+        "0 send in[3] to 1 tag 2\n1 recv out[3] from 1 tag 0\n" +
+        rank_0 +
+        "4 recv out[4] from 1 tag 1\n5 recv out[5] from 1 tag 2\n6 copy out[0..2] = in[0..2]\nrank 1 scratch 0\n"
+        "0 recv out[0] from 0 tag 2\n1 send in[0] to 0 tag 0 after 0\n2 recv out[1] from 0 tag 0\n"
+        "3 recv out[2] from 0 tag 1\n4 send in[1] to 0 tag 1\n5 send in[2] to 0 tag 2\n6 copy out[3..5] = in[3..5]\n");
+  };
+  const std::string said = run_threads(2, [&](Communicator& comm) {
+    const std::vector<float> in{0, 1, 2, 3, 4, 5};
+    std::vector<float> out(6);
+    comm.run(
+        {.operation = {.collective = Collective::all_to_all}, .input = in.data(), .output = out.data(), .count = 3},
+        listed(comm.rank() == 1));
+    if (comm.rank() == 1 && out != std::vector<float>{3, 4, 5, 3, 4, 5}) throw std::runtime_error("wrong values");
+  });
+  EXPECT_NE(said.find("does not expect"), std::string::npos) << said;
+  EXPECT_EQ(said.find("wrong values"), std::string::npos) << said;
+}
+
 TEST(ScheduleFile, TheAlgorithmOfAScaledSumIsTheOneThatRuns) {
   for (const bool in_place : {true, false}) {
     const Folder folder;
