@@ -134,6 +134,7 @@ class Follower {
     std::vector<std::uint32_t> order;
     std::size_t next = 0;
     std::vector<std::int64_t> registers = std::vector<std::int64_t>(register_count);
+    std::vector<bool> loaded = std::vector<bool>(register_count);  // from memory, whose values are not known
     std::vector<Loop> loops = {};
   };
 
@@ -162,6 +163,7 @@ class Follower {
     switch (call.instruction.kind->control) {
       case Control::loop:
         s.registers[target] = static_cast<std::int64_t>(call.number(Key::start));
+        s.loaded[target] = false;
         s.loops.push_back({s.next, static_cast<std::int64_t>(call.number(Key::count)) - 1,
                            static_cast<std::int64_t>(call.number(Key::step, 1)), target});
         return;
@@ -177,10 +179,12 @@ class Follower {
         return;
       default:
         s.registers[target] = value;
+        s.loaded[target] = call.instruction.kind->control == Control::load && !call.inputs.empty();
     }
   }
 
-  // Where data choose the rows or the place, what they choose from is read in part, and counts as read nowhere.
+  // Where data choose the rows or the place, also by a register, what they choose from is read in part, and counts as
+  // read nowhere.
   void reads(const Stream& s, std::uint32_t at, const BoundInstruction& call) {
     const Kind& kind = *call.instruction.kind;
     for (std::size_t n = kind.indirect == Indirect::source ? 1 : 0; n < call.inputs.size(); ++n)
@@ -190,6 +194,7 @@ class Follower {
   }
 
   void read(const Stream& s, std::uint32_t at, const View& v) {
+    if (is_anywhere(s, v)) return;
     const std::optional<View> moved = moved_of(s, at, v);
     if (!moved) return;
     written_.each(*moved, [&](Bitmap& map, std::int64_t first, std::int64_t end, std::int32_t row) {
@@ -201,6 +206,10 @@ class Follower {
   }
 
   bool first_told(std::uint32_t at, const View& v) { return told_.insert({at, &v - program_.views.data()}).second; }
+
+  bool is_anywhere(const Stream& s, const View& v) const {
+    return v.index >= 0 && s.loaded[static_cast<std::size_t>(v.index)];
+  }
 
   // The view where its register leads; if that is out of its buffer none, and a finding.
   std::optional<View> moved_of(const Stream& s, std::uint32_t at, const View& v) {
@@ -223,7 +232,7 @@ class Follower {
   // If the place depends on data, the whole reach of the view counts as written.
   void writes(const Stream& s, std::uint32_t at, const BoundInstruction& call, const View& v) {
     const Kind& kind = *call.instruction.kind;
-    if (kind.indirect == Indirect::target && !kind.dma) return mark(whole_rows(program_, v));
+    if (is_anywhere(s, v) || (kind.indirect == Indirect::target && !kind.dma)) return mark(whole_rows(program_, v));
     if (const std::optional<View> moved = moved_of(s, at, v)) mark(*moved);
   }
 

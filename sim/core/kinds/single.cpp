@@ -172,7 +172,7 @@ View moved(const BoundInstruction& call, CoreMemory& memory, View v) {
   const double by = std::trunc(offset * call.number(Key::scale, 1)) * static_cast<double>(kernels::size_of(v.type));
   const CoreBuffer& b = call.buffer(v);
   const ByteRange all = all_bytes(v, b.space);
-  if (all.low + by < 0 || all.high + by > static_cast<double>(b.bytes))
+  if (!(all.low + by >= 0 && all.high + by <= static_cast<double>(b.bytes)))  // NaN, too
     refuse(call, fmt::format("offset {} leads out of {}", offset, b.name));
   v.offset += static_cast<std::int64_t>(by);
   return v;

@@ -8,8 +8,8 @@
 //   activation scalar y[0+128 @0 128x1] <- x[0+128 @0 128x1] func=exp scale=0.5 wait ring4>=1
 //
 // An operand is NAME[first row + rows @offset in bytes, COUNTxSTRIDE in elements for each dimension, outermost first,
-// /bytes from row to row in HBM, rN*SCALE a register times bytes], and `:TYPE` where that is not the buffer's. '#'
-// begins a comment.
+// /bytes from row to row in HBM, rN*SCALE a register times bytes, of whole elements], and `:TYPE` where that is not the
+// buffer's. '#' begins a comment.
 #pragma once
 
 #include <string>

@@ -106,6 +106,29 @@ TEST(CoreUnwritten, ALoadReadsWhereItsRegisterLedBefore) {
   EXPECT_EQ(unwritten_reads(b.program), std::vector<std::string>{});
 }
 
+// Memory says where, and the check knows no memory.
+TEST(CoreUnwritten, WhereALoadedRegisterLeadsIsNotKnown) {
+  for (const bool loaded : {true, false}) {
+    Bench b;
+    const View number = b.add(plain(DType::i32, 1, 1)), table = b.add(plain(DType::f32, 1, 64, Space::hbm));
+    const View z = b.add(plain(DType::f32, 1, 16, Space::hbm));
+    View row = table;
+    row.dim[0].count = 16;
+    row.index = 3;
+    row.index_scale = 64;
+    b.append("memset", Engine::sync, {number}, {}, {with(Key::value, 1)});
+    if (loaded)
+      b.append("register_load", Engine::sync, {}, {number}, {with(Key::target, 3)});
+    else
+      b.append("register_move", Engine::sync, {}, {}, {with(Key::target, 3), with(Key::value, 0)});
+    b.append("register_add", Engine::sync, {}, {}, {with(Key::target, 3), with(Key::value, -1)});
+    b.append("dma_copy", Engine::sync, {z}, {row});
+    b.append("dma_copy", Engine::sync, {row}, {z});
+    b.append("dma_copy", Engine::sync, {z}, {table});
+    EXPECT_EQ(unwritten_reads(b.program).empty(), loaded);
+  }
+}
+
 // Data choose the rows of a table; the rows that go there, and those that are added to, are read as a whole.
 TEST(CoreUnwritten, OnlyTablesAreReadInPart) {
   for (const bool adds : {false, true})

@@ -1,4 +1,6 @@
 // Instructions that move elements without arithmetic: DMA, gathers, shuffles, selections.
+#include <limits>
+
 #include <cmath>
 
 #include "kernels/reduce/reduce.h"
@@ -196,6 +198,9 @@ TEST(CoreDynamicCopy, MovesByWhatMemorySays) {
     }
   b.write(offset, {4});
   EXPECT_THROW(b.run(), std::invalid_argument);
+  b.write(offset, {0});
+  b.program.attributes[0].value = std::numeric_limits<double>::infinity();
+  EXPECT_THROW(b.run(), std::invalid_argument) << "0 times that is no place";
   b.write(offset, {-1});  // of a reversed row the last element is the first in memory
   b.program.views[0].offset = 14;
   b.program.views[0].dim[0].stride = -1;
