@@ -24,7 +24,7 @@ class NeuronStream : public Stream {
   void submit(std::function<void()> work) override;
   bool idle() const override;
   void synchronize() override;
-  bool failed() const override;
+  bool failed() const override;  // what a queue of the device failed with is known once somebody waits
 
   // Work for a queue of this unit. What the queue holds already is not taken back when an earlier piece fails.
   struct Queued {

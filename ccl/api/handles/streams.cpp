@@ -41,8 +41,19 @@ trellis_stream handle_of(std::shared_ptr<trellis::device::Stream> stream) {
   return static_cast<trellis_stream>(streams().add(std::move(stream)));
 }
 
+// A thread may have destroyed its own.
+bool is_destroyed(trellis_stream one) {
+  try {
+    StreamUse{one};
+    return false;
+  } catch (const std::invalid_argument&) {
+    return true;
+  }
+}
+
 // One that is idle, and tells nothing of its former thread; null: there is none.
 trellis_stream take_spare(std::vector<trellis_stream>& spare) {
+  std::erase_if(spare, is_destroyed);
   const auto found = std::ranges::find_if(spare, [](trellis_stream one) { return StreamUse(one).get()->idle(); });
   if (found == spare.end()) return nullptr;
   const trellis_stream stream = *found;

@@ -158,5 +158,18 @@ TEST(ApiStreams, AThreadsFailuresAreNotToldToTheNextOne) {
   }).join();
 }
 
+TEST(ApiStreams, AStreamThatItsThreadDestroyedIsNotGivenToTheNextOne) {
+  std::jthread([] {
+    trellis_stream mine = nullptr;
+    EXPECT_TRUE(done(trellis_thread_stream(6, &mine)));
+    EXPECT_TRUE(done(trellis_stream_destroy(mine)));
+  }).join();
+  std::jthread([] {
+    trellis_stream mine = nullptr;
+    EXPECT_TRUE(done(trellis_thread_stream(6, &mine)));
+    EXPECT_TRUE(done(trellis_stream_synchronize(mine)));
+  }).join();
+}
+
 }  // namespace
 }  // namespace trellis::ccl
