@@ -45,6 +45,21 @@ Pair pair_at(std::uint64_t seed, std::size_t index, Rank ranks) {
 
 double neutral(Reduction op) { return op == Reduction::prod ? 1 : op == Reduction::min ? 7 : 0; }
 
+double joined(Reduction op, double x, double y) {
+  switch (op) {
+    case Reduction::prod:
+      return x * y;
+    case Reduction::min:
+      return std::min(x, y);
+    case Reduction::max:
+      return std::max(x, y);
+    default:
+      return x + y;
+  }
+}
+
+}  // namespace
+
 // Whether sums of ones are exact, in whatever order they are done.
 void check_ones(const ccl::Call& call, Rank ranks) {
   const Reduction op = call.op.kind;
@@ -60,21 +75,6 @@ void check_ones(const ccl::Call& call, Rank ranks) {
           name(call.type), r - 1));
   }
 }
-
-double joined(Reduction op, double x, double y) {
-  switch (op) {
-    case Reduction::prod:
-      return x * y;
-    case Reduction::min:
-      return std::min(x, y);
-    case Reduction::max:
-      return std::max(x, y);
-    default:
-      return x + y;
-  }
-}
-
-}  // namespace
 
 DataPattern::DataPattern(std::span<const ccl::Call> calls, Rank rank, std::uint64_t seed, bool ones)
     : call_(calls[static_cast<std::size_t>(rank)]),

@@ -42,6 +42,9 @@ class DataPattern {
   std::map<ccl::Rank, Tile> tiles_;
 };
 
+// Throws what the pattern of ones of such a call would throw.
+void check_ones(const ccl::Call&, ccl::Rank ranks);
+
 // Reads every cache line, as a user of the data would.
 void look_through(const void* data, std::size_t bytes);
 

@@ -135,6 +135,7 @@ void Sweep::expect_served() {
   each_kind([&](kernels::DType type, kernels::Reduction op, ccl::Rank root) {
     for (const std::uint64_t bytes : s_.sizes)
       if (++looked_at <= most_looked_at) bench_.work.front()->algorithm(placed(bytes, type, op, root));
+    if (s_.all_ones) measure::check_ones(placed(s_.sizes.front(), type, op, root), crew_.ranks);
   });
   if (prints()) bench_.control->barrier();
   if (s_.algorithm.starts_with(schedule::file_prefix))
