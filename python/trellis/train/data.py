@@ -75,14 +75,17 @@ class Samples:
     def count(self, most: int | None) -> None:
         """Makes `samples` those of one pass, of which `most` are needed: the length may be that of batches, or missing."""
         if self._batches:
-            if iter(self._items) is self._items:
+            if not hasattr(self._items, "__len__") and iter(self._items) is self._items:
                 raise ValueError(
                     "validation data can be iterated over once: expected something that can be iterated over again"
                 )
             self.samples = sum(1 for _ in islice(self._pass(), most))
 
     def _pass(self) -> Iterator[Pair]:
-        for number, item in enumerate(self._items):
+        items = self._items
+        if not hasattr(items, "__iter__") and hasattr(items, "__len__"):
+            items = (self._items[i] for i in range(len(self._items)))  # an index past the end need not raise
+        for number, item in enumerate(items):
             yield from _pairs(item, f"item {number}")
 
     def _stream(self) -> Iterator[Pair]:

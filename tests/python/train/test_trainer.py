@@ -93,6 +93,31 @@ class Loader:
             yield batch
 
 
+class Indexed:
+    """Batches of which any index gives one, as random crops do."""
+
+    def __init__(self, rows, size):
+        self.batches = [np.stack(rows[i : i + size]) for i in range(0, len(rows), size)]
+
+    def __len__(self):
+        return len(self.batches)
+
+    def __getitem__(self, index):
+        return self.batches[index % len(self.batches)]
+
+
+class StartsOver(Indexed):
+    def __iter__(self):
+        self.at = 0
+        return self
+
+    def __next__(self):
+        self.at += 1
+        if self.at > len(self):
+            raise StopIteration
+        return self[self.at - 1]
+
+
 def test_validation_sees_every_row_of_batches():
     rows = [Rows()[i] for i in range(12)]
     expected = validated(rows)
@@ -100,6 +125,8 @@ def test_validation_sees_every_row_of_batches():
     for data in (Loader(rows, 4), Loader(rows, 12), Loader(rows, 12).batches, Loader(rows, 5, False)):
         assert validated(data) == expected
     assert validated(Loader(rows, 4), limit_val_batches=0.5) == validated(rows[:6])
+    for data in (Indexed(rows, 4), StartsOver(rows, 4)):
+        assert validated(data) == expected
     with pytest.raises(ValueError, match="validation data: 1 samples; expected a batch at least"):
         validated(rows[:1])
 
