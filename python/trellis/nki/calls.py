@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.nki.kernels.arguments import Absent
+from trellis.nki.kernels.arguments import Absent, as_array
 from trellis.nki.kernels.jit import Kernel, chip_for
 from trellis.nki.tensors.types import to_dtype, trellis_name
 
@@ -87,11 +87,24 @@ def known(x: Any, within: tuple[int, ...] = ()) -> Any:
         return (type(x), *(known(e, inner) for e in x))
     if isinstance(x, dict):
         return (type(x), *((known(k, inner), known(v, inner)) for k, v in x.items()))
-    if isinstance(x, np.ndarray):
-        return (np.ndarray, x.shape, x.dtype, x.tobytes())
-    if hasattr(x, "__dict__") and not callable(x):
-        return (type(x), *((k, known(v, inner)) for k, v in vars(x).items()))
-    return Same(x)
+    if isinstance(x, (set, frozenset)):
+        return (type(x), frozenset(known(e, inner) for e in x))
+    if isinstance(x, (complex, range, slice)):
+        return (type(x), repr(x))
+    try:
+        array = as_array(x)
+    except (RuntimeError, TypeError, KeyError):  # a tensor of torch without data
+        return Same(x)
+    if array is not None:
+        return (type(x), array.shape, str(array.dtype), array.tobytes())
+    held = {} if callable(x) else _attributes(x)
+    return (type(x), *((k, known(v, inner)) for k, v in held.items())) if held else Same(x)
+
+
+def _attributes(x: Any) -> dict[str, Any]:
+    slots = [getattr(c, "__slots__", ()) for c in type(x).__mro__]
+    names = [n for s in slots for n in ((s,) if isinstance(s, str) else s)]
+    return {n: getattr(x, n) for n in names if hasattr(x, n)} | getattr(x, "__dict__", {})
 
 
 def price_of(kernel: Kernel, *args: Any, chip: str = "", **kwargs: Any) -> CallPrice:

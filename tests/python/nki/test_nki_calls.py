@@ -127,5 +127,29 @@ def test_keys_of_objects_within_each_other():
     assert calls.known(len) == calls.known(len) and calls.known(len) != calls.known(abs)
 
 
+def test_keys_of_what_has_no_attributes():
+    class Slotted:
+        __slots__ = ("n",)
+
+        def __init__(self, n):
+            self.n = n
+
+    class Mine(set):
+        pass
+
+    for make in (Slotted, lambda n: {n}, lambda n: Mine([n]), range, lambda n: slice(n), lambda n: n * 1j, np.arange):
+        assert calls.known(make(3)) == calls.known(make(3)) != calls.known(make(4))
+    changed = Slotted(1)
+    before = calls.known(changed)
+    changed.n = 2
+    assert calls.known(changed) != before
+
+
+def test_keys_of_tensors_of_torch():
+    torch = pytest.importorskip("torch")
+    assert calls.known(torch.tensor(64)) == calls.known(torch.tensor(64)) != calls.known(torch.tensor(128))
+    assert calls.known([torch.zeros(2, 3)]) != calls.known([torch.zeros(3, 2)])
+
+
 def test_the_text_of_the_module():
     assert doctest.testmod(calls).failed == 0

@@ -65,6 +65,8 @@ def test_views_in_hbm_and_of_free_dimensions_may_move_all_of_them():
         free = tile(4, 2, 6).reshape((4, 12)).expand_dim(1).permute((0, 2, 1)).squeeze_dim(2)
         assert free.reshape_dim(1, (3, 4)).flatten_dims(1, 2).shape == (4, 12)
 
+        assert x[0:1, 0:1].reshape(()).reshape((1, 1)).shape == (1, 1)
+
     nki.jit(legal)(X)
 
 

@@ -29,6 +29,12 @@ class LoopSum:
         raise refuse("nl.loop_reduce's result is used; expected tile[...] = nl.loop_reduce(...): what it is assigned to is "
                      "what it reduces into (nki.language.loop_reduce)")
 
+    def _used(self, *operands: Any) -> Any:
+        return self.shape
+
+    __getitem__ = __setitem__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _used
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _used
+
 
 def assign(self: NkiTensor, key: Any, value: Any) -> None:
     """self[key] = value."""

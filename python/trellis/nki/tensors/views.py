@@ -94,7 +94,7 @@ class Reshaping:
                    f"elements between them (nki.language.NkiTensor)")  # fmt: skip
 
     def reshape(self, *sizes: Any, shape: Any = ()) -> Any:
-        sizes = sizes or (shape,)
+        sizes = sizes or (tuple(shape),)
         to = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], (int, np.integer)) else sizes
         total = prod(self.shape)
         to = tuple(int(n) for n in to)
@@ -103,7 +103,7 @@ class Reshaping:
             to = tuple(total // rest if n == -1 else n for n in to)
         if prod(to) != total:
             raise refuse(f"reshape of {list(self.shape)} ({total} elements) to {list(to)} ({prod(to)} elements)")
-        self._keep_partitions(to[0] == self.shape[0], f"reshape to {list(to)}")
+        self._keep_partitions(to[:1] == tuple(self.shape[:1]), f"reshape to {list(to)}")
         if self.flat is not None:
             return self._gathered(to, lambda a: a.reshape(to))
         strides = reshaped_strides(self.shape, self.strides, to)
@@ -116,7 +116,7 @@ class Reshaping:
         order = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else dims
         if sorted(order) != list(range(len(self.shape))):
             raise refuse(f"permute by {list(order)}; expected each of 0 to {len(self.shape) - 1} once")
-        self._keep_partitions(order[0] == 0, f"permute by {list(order)}")
+        self._keep_partitions(tuple(order[:1]) in ((0,), ()), f"permute by {list(order)}")
         shape = tuple(self.shape[d] for d in order)
         if self.flat is not None:
             return self._gathered(shape, lambda a: a.transpose(order))
