@@ -9,6 +9,7 @@
 #include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -44,11 +45,15 @@ class DescriptorLimit {
   rlimit before_ = {};
 };
 
-// A process that calls at a port for as long as this lives, and holds the last `held` connections.
+// A process that calls at a port for as long as this lives, and holds the last `held` connections. While its calls go
+// well it allocates nothing: another thread of its parent may have held the allocator's lock when it was forked.
 class Flood {
  public:
-  Flood(int port, std::size_t held, const Bytes& said = {}) : pid_(fork()) {
-    if (pid_ == 0) run(port, held, said);
+  Flood(int port, std::size_t held, const Bytes& said = {}) {
+    const net::Address to = net::addresses_of("127.0.0.1", port).front();
+    std::vector<net::Descriptor> sockets(held);
+    pid_ = fork();
+    if (pid_ == 0) run(to, sockets, said);
   }
   ~Flood() {
     kill(pid_, SIGKILL);
@@ -56,18 +61,16 @@ class Flood {
   }
 
  private:
-  [[noreturn]] static void run(int port, std::size_t held, const Bytes& said) {
+  [[noreturn]] static void run(const net::Address& to, std::span<net::Descriptor> sockets, const Bytes& said) {
     alarm(60);
-    const net::Address to = net::addresses_of("127.0.0.1", port).front();
-    std::vector<net::Descriptor> sockets(held);
-    for (std::size_t i = 0;; i = (i + 1) % held) try {
+    for (std::size_t i = 0;; i = (i + 1) % sockets.size()) try {
         sockets[i] = net::Descriptor();
         sockets[i] = net::connect_before(to, Clock::now() + 1s);
         if (sockets[i] && !said.empty()) net::send_before(sockets[i], said, Clock::now() + 1s);
       } catch (const std::system_error&) {
       }
   }
-  pid_t pid_;
+  pid_t pid_ = -1;
 };
 
 class Strangers : public testing::Test {
