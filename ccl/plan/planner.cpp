@@ -252,7 +252,10 @@ Planner::Proved Planner::prove(const Traced& t) const {
     const schedule::Schedule& given = given_({config, t.chosen.task.operation.in_place});
     if (const schedule::Report report = schedule::verify(given); !report.ok())
       throw std::invalid_argument(fmt::format("{} is wrong: {}", text_of(config), report.text()));
-    return part_of(written_out(t.chosen), t.traced);
+    const schedule::Queued queued = written_out(t.chosen);
+    Proved part = part_of(queued, t.traced);
+    part.schedule = message_hash(queued.schedule);
+    return part;
   }
   if (rank_ == 0 && ranks_ <= most_proved_here) prove_made(written_out(t.chosen).schedule, lanes_);
   if (t.traced || !fits_lanes(config)) return part_of(written_out(t.chosen), t.traced);
@@ -280,14 +283,12 @@ Planned Planner::make(const PlanKey& asked) {
     concealed_({chosen, all_hidden});
     if (hidden.any()) concealed_({chosen, hidden});
   }
-  // Ranks that are given different algorithms or files can send messages of the same sizes and be wrong together. An
-  // algorithm makes one schedule of one call. Files may differ in what a rank does by itself.
-  const std::uint64_t schedule =
-      is_file(config) ? message_hash(written_out(chosen).schedule) : kernels::fnv1a(text_of(config));
-  return made(asked, config, schedule, p);
+  return made(asked, config, p);
 }
 
-Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, std::uint64_t schedule, const Proved& p) {
+// Ranks that are given different algorithms or files can send messages of the same sizes and be wrong together. An
+// algorithm makes one schedule of one call. Schedules of files and of callers may differ in what a rank does by itself.
+Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, const Proved& p) {
   const Call& call = asked.call();
   const schedule::UnreadableBuffers hidden = asked.manner().hidden;
   const Origins* const origins = p.origins ? &*p.origins : nullptr;
@@ -296,6 +297,7 @@ Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, std::
                    lanes_, origins);
   };
   const kernels::DType wire = wire_of(call);
+  const std::uint64_t schedule = p.schedule ? *p.schedule : kernels::fnv1a(text_of(config));
   Planned planned{
       .config = kept(config), .wire = wire, .schedule = schedule, .mark = mark_of_call(call, wire, schedule)};
   std::vector<FlatStep>& steps = planned.compiled.steps;
@@ -349,10 +351,10 @@ std::shared_ptr<const Planned> Planner::plan(const Call& call, bool in_place, co
   const schedule::Report report = schedule::verify(s);
   if (!report.ok()) throw std::invalid_argument("the schedule is wrong: " + report.text());
   const schedule::Queued queued = schedule::queued(s, lanes_);
-  const std::uint64_t hash = message_hash(queued.schedule);
-  const Proved own = part_of(queued, traces(call));
+  Proved own = part_of(queued, traces(call));
+  own.schedule = message_hash(queued.schedule);
   const std::lock_guard lock(making_);
-  return std::make_shared<Planned>(made(PlanKey(call, {in_place, {}}), {s.algorithm, s.channels, 1}, hash, own));
+  return std::make_shared<Planned>(made(PlanKey(call, {in_place, {}}), {s.algorithm, s.channels, 1}, own));
 }
 
 }  // namespace trellis::ccl

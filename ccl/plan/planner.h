@@ -60,6 +60,7 @@ class Planner {
     schedule::Program program;
     std::vector<std::int32_t> origins_of_steps = {};  // step numbers in the schedule as written; empty: unchanged
     std::optional<Origins> origins = {};
+    std::optional<std::uint64_t> schedule = {};  // message_hash() of one that is given; none: the config says all
   };
   Chosen chosen_by(const Call&, bool in_place, const AlgorithmConfig&) const;
   schedule::Request request(const Chosen&) const;
@@ -71,7 +72,7 @@ class Planner {
   Proved prove(const Traced&) const;
   bool prove_concealed(const Concealed&) const;  // throws, or returns true
   Planned make(const PlanKey&);
-  Planned made(const PlanKey&, const AlgorithmConfig&, std::uint64_t schedule, const Proved&);
+  Planned made(const PlanKey&, const AlgorithmConfig&, const Proved&);
   const Planned& plan_passing(const Call&, const Manner&);
   const AlgorithmConfig* kept(const AlgorithmConfig& config) {
     return &configs_.emplace(text_of(config), config).first->second;
