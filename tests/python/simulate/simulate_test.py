@@ -15,7 +15,7 @@ class Simulate(unittest.TestCase):
         environment.run("pytest", "-q", "-x", *files, needs=("pytest", "numpy"))
 
     def test_jobs(self):
-        files = [f"tests/python/simulate/test_{name}.py" for name in ("jobs", "gloo", "docs", "same", "caching")]
+        files = [f"tests/python/simulate/test_{name}.py" for name in ("jobs", "groups", "gloo", "docs", "same", "caching")]
         environment.run("pytest", "-q", "-x", *files, needs=("pytest", "numpy", "torch"))
 
     def test_what_is_understood(self):

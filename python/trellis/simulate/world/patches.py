@@ -73,6 +73,19 @@ def _groups(settings: Settings, groups: Groups) -> None:
                 setattr(module, name, value)
     dist.is_nccl_available = lambda: True
     dist.monitored_barrier = c10d.monitored_barrier = lambda *_, **__: None
+    _alone()
+
+
+def _alone() -> None:
+    """What torch asks all ranks by a store, for most of which there is no process here."""
+    level = dist.get_debug_level
+
+    def get_debug_level() -> Any:
+        """DETAIL makes torch compare what ranks do, by gloo."""
+        return dist.DebugLevel.INFO if level() == dist.DebugLevel.DETAIL else level()
+
+    dist.get_debug_level = c10d.get_debug_level = get_debug_level
+    c10d._store_based_barrier = lambda *_, **__: None  # TORCH_DIST_INIT_BARRIER
 
 
 def _objects() -> None:
