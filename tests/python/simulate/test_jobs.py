@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -135,8 +136,6 @@ def test_another_run_and_cuda_give_the_same_bytes(tiny, tmp_path):
     ],
 )
 def test_what_cannot_be_simulated_is_said_with_its_line(what, said):
-    import re
-
     told = simulate("--world", 16, "--", "torchrun", TINY, "neuron", what, wrong=True)
     assert re.search(said, told, re.S), told
 
@@ -146,6 +145,12 @@ def test_a_job_that_computes_on_the_host_is_told_how_it_is_recorded():
     said = simulate("--world", 8, "--", "torchrun", ddp, wrong=True)
     assert "computed nothing on device neuron or cuda" in said and "--device cpu" in said
     assert "all_reduce" in simulate("--world", 8, "--device", "cpu", "--", "torchrun", ddp, "--steps", 3)
+
+
+def test_what_is_read_of_the_device_is_taken_as_one_and_listed():
+    job = record_job(["torchrun", str(TINY.with_name("read.py"))], 2, 2, "any", 0, 1 << 34)
+    line = r"read.py:\d+ reads a value that depends on data: taken as 1.0$"
+    assert any(re.search(line, told) for told in job.assumptions), job.assumptions
 
 
 COLLECTOR = """

@@ -42,6 +42,13 @@ class Names(TorchFunctionMode):
         told: Any = lambda tensor: self._data(torch.Tensor.tolist, (tensor,), {})  # noqa: E731
         FakeTensor.tolist = told  # type: ignore[method-assign]
 
+        def formatted(tensor: FakeTensor, how: str) -> str:
+            """As torch does of its own type alone: a number as its value is formatted."""
+            plain = tensor.dim() or tensor.fake_mode is not self._recorder.fake
+            return object.__format__(tensor, how) if plain else format(tensor.detach().item(), how)
+
+        FakeTensor.__format__ = formatted  # type: ignore[method-assign,assignment]
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if "device" in kwargs:
