@@ -166,6 +166,47 @@ def test_data_sets_of_every_form_are_the_same(here, capsys):
         assert f"{name} is damaged or was cut short" in err, err
 
 
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [
+        ("train.jsonl", "test.jsonl"),
+        ("train/a.jsonl", "test/a.jsonl"),
+        ("data/en-train_2.jsonl", "data/en-test_2.jsonl"),
+        ("train/part-00000-of-00001.jsonl", "test/part-00000-of-00001.jsonl"),
+        ("x.train.00000-of-00001.jsonl", "x.Testing.00000-of-00001.jsonl"),
+    ],
+)
+def test_splits_are_told_by_names_of_files_and_folders(here, capsys, train, test):
+    for name, text in ((train, "TRAIN"), (test, "TEST")):
+        (here / "ds" / name).parent.mkdir(parents=True, exist_ok=True)
+        put_lines(here / "ds" / name, [{"text": text}])
+    for words, text in (([], b"TRAIN"), (["--split", "train"], b"TRAIN"), (["--split", "test"], b"TEST")):
+        code, _, err = prepared(capsys, "ds", *words, "--tokenizer", "bytes", "--no-eos", "-o", "out", "--force")
+        assert code == 0, err
+        assert np.fromfile("out.bin", np.uint16).astype(np.uint8).tobytes() == text
+    code, _, err = prepared(capsys, "ds", "--split", "val", "--tokenizer", "bytes", "-o", "x")
+    assert code == 1 and "ds has no split 'val': expected one of test, train, by --split" in err
+
+
+def test_a_split_that_no_name_answers_to_is_refused(here, capsys):
+    (here / "ds").mkdir()
+    put_lines(here / "ds" / "a.jsonl", [{"text": "a"}])
+    put_lines(here / "ds" / "latest.jsonl", [{"text": "b"}])
+    code, _, err = prepared(capsys, "ds", "--split", "train", "--tokenizer", "bytes", "-o", "x")
+    assert code == 1 and "ds has no split 'train': no name in it says of which one a file is" in err
+    assert prepared(capsys, "ds", "--tokenizer", "bytes", "-o", "all")[0] == 0
+    assert lengths_of(here / "all.idx") == [2, 2]
+    # Files of a test are not taken for those that are of no split.
+    put_lines(here / "ds" / "test.jsonl", [{"text": "c"}])
+    code, _, err = prepared(capsys, "ds", "--tokenizer", "bytes", "-o", "x")
+    assert code == 1 and "ds has no split 'train': expected one of test, by --split" in err
+    # `datasets` writes down of which split a folder is.
+    (here / "ds" / "state.json").write_text(json.dumps({"_data_files": [{"filename": "a.jsonl"}], "_split": "test"}))
+    code, _, err = prepared(capsys, "ds", "--split", "train", "--tokenizer", "bytes", "-o", "x")
+    assert code == 1 and "ds has no split 'train': expected one of test, by --split" in err
+    assert prepared(capsys, "ds", "--split", "test", "--tokenizer", "bytes", "-o", "x")[0] == 0
+
+
 def test_a_tokenizer_of_hugging_face_and_its_template(here, capsys):
     tokenizers = pytest.importorskip("tokenizers")
     pytest.importorskip("jinja2")

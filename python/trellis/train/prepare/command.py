@@ -32,7 +32,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
     add("source", nargs="+", help="files or folders, one after the other")
     add("--tokenizer", required=True, help="a folder with tokenizer.json or tokenizer.model, such a file, or bytes")
     add("-o", "--output", required=True, metavar="OUT", help="OUT.bin, OUT.idx and, of prompts and chats, OUT.mask")
-    add("--split", default="train", help="of a data set with several [train]")
+    add("--split", help="of a data set with several [train]")
     add("--form", choices=FORMS, default="", help="of the records [as the first one looks]")
     add("--column", default="", help="of text [text]")
     add("--chat-template", metavar="FILE", help="in Jinja [the tokenizer's]")

@@ -7,7 +7,7 @@ import gzip
 import json
 import pathlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from trellis.train.prepare.wrong import Wrong, needed
@@ -23,6 +23,9 @@ _JSON_BLOCK = 1 << 22  # bytes
 _GZIP = b"\x1f\x8b"
 _ENDINGS = (".parquet", ".arrow", ".jsonl", ".jsonl.gz", ".json", ".json.gz", ".txt")
 _SHARD = re.compile(r"^(.*)-(\d{5})-of-(\d{5})(\..*)$")
+# Words of names, as `datasets` reads them, and the split that each stands for.
+_SPLITS = {"train": "train", "training": "train", "test": "test", "testing": "test", "eval": "test",
+           "validation": "validation", "valid": "validation", "val": "validation", "dev": "validation"}  # fmt: skip
 
 
 def kind_of(path: pathlib.Path) -> str:
@@ -50,20 +53,39 @@ def _opened(path: pathlib.Path) -> IO[bytes]:
     return gzip.open(path, "rb")  # type: ignore[return-value]  # noqa: SIM115
 
 
-def files_of(source: pathlib.Path, split: str) -> list[pathlib.Path]:
-    """A file is itself; a folder, the files of a data set's split in it."""
+def _split_of(path: pathlib.Path, source: pathlib.Path) -> str:
+    """What comes before a shard's number, or a word of the file's name or of a folder's; empty: nothing says it."""
+    shard = _SHARD.match(path.name)
+    for name in (path.name, *reversed(path.relative_to(source).parent.parts)):
+        said = next((word for word in re.split(r"[^a-z]+", name.lower()) if word in _SPLITS), "")
+        if said:
+            return _SPLITS.get(shard[1].lower(), shard[1]) if shard and name == path.name else _SPLITS[said]
+    return shard[1] if shard else ""
+
+
+def _missing_split(source: pathlib.Path, split: str, splits: Iterable[str]) -> Wrong:
+    named = ", ".join(filter(None, splits))
+    expected = f"expected one of {named}, by --split" if named else "no name in it says of which one a file is"
+    return Wrong(f"{source} has no split {split!r}: {expected}")
+
+
+def files_of(source: pathlib.Path, split: str | None) -> list[pathlib.Path]:
+    """A file is itself; a folder, the files of a data set's split in it. None: train, or the only one."""
     if not source.exists():
         raise Wrong(f"{source}: no such file or folder")
     if not source.is_dir():
         return [source]
+    wanted = split or "train"
     if (source / "dataset_dict.json").exists():
         splits = json.loads((source / "dataset_dict.json").read_text())["splits"]
-        if split not in splits:
-            raise Wrong(f"{source} has no split {split!r}: expected one of {', '.join(splits)}, by --split")
-        return files_of(source / split, split)
+        if wanted not in splits:
+            raise _missing_split(source, wanted, splits)
+        return files_of(source / wanted, None)
     if (source / "state.json").exists():  # of datasets' save_to_disk
-        named = [source / each["filename"] for each in json.loads((source / "state.json").read_text())["_data_files"]]
-        return _all_there(named, source)
+        state = json.loads((source / "state.json").read_text())
+        if split and (said := state.get("_split")) and said != split:
+            raise _missing_split(source, split, [said])
+        return _all_there([source / each["filename"] for each in state["_data_files"]], source)
     found: list[pathlib.Path] = []
     for ending in _ENDINGS:
         found = sorted(path for path in source.rglob(f"*{ending}") if not path.name.startswith("."))
@@ -71,12 +93,13 @@ def files_of(source: pathlib.Path, split: str) -> list[pathlib.Path]:
             break
     if not found:
         raise Wrong(f"{source} has no files of data: expected some that end in {', '.join(_ENDINGS)}")
-    splits = sorted({match[1] for path in found if (match := _SHARD.match(path.name))})
-    if len(splits) > 1 or splits == [split]:
-        if split not in splits:
-            raise Wrong(f"{source} has no split {split!r}: expected one of {', '.join(splits)}, by --split")
-        found = [path for path in found if path.name.startswith(f"{split}-")]
-    return _all_there(found, source)
+    of_split: dict[str, list[pathlib.Path]] = {}
+    for path in found:
+        of_split.setdefault(_split_of(path, source), []).append(path)
+    wanted = _SPLITS.get(wanted, wanted)
+    if wanted not in of_split and (split or len(of_split) > 1):
+        raise _missing_split(source, split or wanted, sorted(of_split))
+    return _all_there(of_split.get(wanted, found), source)
 
 
 def _all_there(files: list[pathlib.Path], source: pathlib.Path) -> list[pathlib.Path]:
