@@ -30,7 +30,8 @@ inline constexpr const char* workload_grammar =
     "  compute backward 240us after sums\n"
     "  all_reduce gradients 512MiB after backward stream data\n"
     "Further words of a task: `by ALGORITHM`, which may say how it goes (`by torus@4x4*2`, `by file:found.schedule`), "
-    "`root\nRANK`, `from RANK to RANK` (send_recv), `stream NAME`: a rank does the tasks of one stream in order.";
+    "`root\nRANK`, `from RANK to RANK` (send_recv), `stream NAME`: a rank does the tasks of one stream in order.\n"
+    "KB, MB and GB are of 1000 here; KiB, MiB and GiB of 1024.";
 
 // Prints the result, and writes the timeline if asked for. Returns the exit status.
 int play_file(const Playing&);
