@@ -31,7 +31,7 @@ struct ListOptions {
 };
 
 void add_list(CLI::App& app, ListOptions& o) {
-  app.add_option("what", o.what, "programs, with their parameters, or instructions")
+  app.add_option("what", o.what, "programs, with their parameters; instructions; or chips")
       ->check(CLI::IsMember({"programs", "instructions", "chips"}))
       ->capture_default_str();
 }

@@ -49,7 +49,7 @@ void add(CLI::App& app, Options& o) {
       "its environment: a program that resumes from what it saved goes on. A job that was asked to end is not.\n\n"
       "With --hosts or --hosts-file it starts itself on each host by ssh, at the path that it has here, in the same\n"
       "folder. Ranks get PATH, LD_LIBRARY_PATH, PYTHONPATH, VIRTUAL_ENV, all of TRELLIS_*, NCCL_*, OFI_*, FI_*, "
-      "NEURON_*\n"
+      "NEURON_*,\n"
       "CCOM_* and OMP_*, and what -x names; they read no input. When this process ends, the launches on the hosts "
       "do.\n\n"
       "By another starter, or by hand, run it on each node with the same -n, --nnodes, --master-addr and "

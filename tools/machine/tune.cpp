@@ -43,12 +43,11 @@ using sim::RankGroup;
 using sim::SizeRange;
 
 constexpr const char* description =
-    "Prices every algorithm with several channels and segments on a simulated machine, over sizes and groups of its\n"
-    "ranks, and says which is best from where on: as regions, as a chart, and as a selection table for ccl/. Without\n"
-    "--algorithms what `trellis sim` chooses at each of the sizes is among them. Each is proved first: up to 32 ranks "
-    "as\n"
-    "it is, above on a small machine of the same form. Where the\n"
-    "best changes between two sizes, prices in between say at which byte, and what wins there; times are those of the\n"
+    "Prices every algorithm with several channels, and segments where --segments says so, on a simulated machine,\n"
+    "over sizes and groups of its ranks, and says which is best from where on: as regions, as a chart, and as a\n"
+    "selection table for ccl/. Without --algorithms what `trellis sim` chooses at each of the sizes is among them.\n"
+    "Each is proved first: up to 32 ranks as it is, above on a small machine of the same form. Where the best\n"
+    "changes between two sizes, prices in between say at which byte, and what wins there; times are those of the\n"
     "sizes beside them.\n\n"
     "Groups are all ranks, inner-N (the first N: a chip, a row, a host) and across-N (one of each of these). Rules of\n"
     "across groups are those of a machine of their own, NAME:across. A sweep that is interrupted prints what it has, "
