@@ -51,7 +51,7 @@ class Trainer:
 
     config: a YAML file or a dict of its keys; `changes` are more of them. What a Trainer of Lightning takes by these
     names is a key here, too: max_steps, log_every_n_steps, val_check_interval, limit_val_batches, gradient_clip_val,
-    default_root_dir.
+    default_root_dir. log_every_n_steps thins the printed lines, too.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Trainer:
         callbacks: Sequence[Callback] = (),
         changes: Mapping[str, Any] | None = None,
         max_steps: int | None = None,
-        log_every_n_steps: int = 1,
+        log_every_n_steps: int | None = None,
         val_check_interval: int | None = None,
         limit_val_batches: int | float | None = None,
         gradient_clip_val: float | None = None,
@@ -70,6 +70,7 @@ class Trainer:
     ) -> None:
         named = {
             "trainer.max_steps": max_steps,
+            "trainer.log_every_n_steps": log_every_n_steps,
             "trainer.val_check_interval": val_check_interval,
             "trainer.limit_val_batches": limit_val_batches,
             "trainer.gradient_clip_val": gradient_clip_val,
@@ -77,7 +78,7 @@ class Trainer:
         }
         self._config = config if config is not None else {}
         self._changes = {key: value for key, value in named.items() if value is not None} | dict(changes or {})
-        self.callbacks = [*callbacks, *([Lines(log_every_n_steps)] if enable_progress_bar else [])]
+        self.callbacks = [*callbacks, *([Lines(log_every_n_steps or 1)] if enable_progress_bar else [])]
         self.global_step = 0
         self.should_stop = False
         self.callback_metrics: dict[str, float] = {}

@@ -63,6 +63,13 @@ def test_every_form_of_a_sample_is_the_same():
     assert losses(trainer(max_steps=1).fit(train_dataloaders=HuggingFace()))[0] == pytest.approx(expected[0], rel=0.05)
 
 
+def test_how_often_figures_are_written_is_said_by_name(tmp_path):
+    history = trainer(max_steps=7, log_every_n_steps=3, default_root_dir=tmp_path).fit(train_dataloaders=Rows())
+    (written,) = tmp_path.rglob("metrics.csv")
+    steps = [int(line.split(",")[0]) for line in written.read_text().splitlines() if line[:1].isdigit()]
+    assert steps == [3, 6, 7] and len(history) == 7
+
+
 class Validated(train.Callback):
     def __init__(self):
         self.seen = []
