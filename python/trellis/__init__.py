@@ -9,6 +9,8 @@
     trellis.torch      torch.distributed's backend "trellis", and an optimizer
     trellis.gallery    pictures of the above
 
+The first four come with `import trellis`; the others by an import of their own.
+
 >>> import trellis
 >>> s = trellis.schedule.algorithm("ring", "all_reduce", 4)
 >>> trellis.sim.price(s, "trn2.48xlarge", "1MiB").time > 0
