@@ -1,5 +1,6 @@
 """Recordings of jobs: what they say, and that they are priced."""
 
+import os
 import re
 import time
 from datetime import timedelta
@@ -54,6 +55,22 @@ def test_a_receive_from_any_rank_is_recorded(tmp_path, monkeypatch):
     monkeypatch.setenv("TRELLIS_RECORD", str(tmp_path))
     ranks.run(anysource_job, 2)
     assert "from 1 to 0" in recorded.workload(tmp_path)
+
+
+def barrier_job(rank, size):
+    dist.barrier()
+
+
+def test_a_recording_is_readable_by_its_owner_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRELLIS_RECORD", str(tmp_path))
+    before = os.umask(0)
+    try:
+        ranks.run(barrier_job, 2)
+    finally:
+        os.umask(before)
+    assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {
+        "rank0.jsonl": 0o600, "rank1.jsonl": 0o600,
+    }  # fmt: skip
 
 
 def sparse_job(rank, size):

@@ -1,5 +1,7 @@
 #include "trellis/torch/native/records/recording.h"
 
+#include <fcntl.h>
+
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
@@ -18,7 +20,7 @@ struct OfProcess {
   std::string folder;
   std::int64_t rank = -1, ranks = 0;
   std::shared_ptr<Recording> recording;
-  const device::ForkMark mark;
+  const device::ForkMark mark = {};
 };
 OfProcess& of_process() {
   static OfProcess one;
@@ -38,7 +40,8 @@ Recording::Recording(const std::string& folder, std::int64_t rank, std::int64_t 
   std::filesystem::create_directories(folder);
   const auto path = std::filesystem::path(folder) / ("rank" + std::to_string(rank) + ".jsonl");
   std::remove(path.c_str());  // an earlier recording; a link is not followed
-  file_.reset(std::fopen(path.c_str(), "wxe"));
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd >= 0) file_.reset(fdopen(fd, "w"));
   if (!file_) throw std::system_error(errno, std::generic_category(), "TRELLIS_RECORD: " + path.string());
   put("{\"trellis\":\"recording 2\",\"rank\":" + std::to_string(rank) + ",\"ranks\":" + std::to_string(ranks) + "}\n");
   flush();
