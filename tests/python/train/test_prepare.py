@@ -237,6 +237,29 @@ def test_a_tokenizer_of_hugging_face_and_its_template(here, capsys):
     assert "tok/tokenizer.json is no tokenizer" in prepared(capsys, "chat.jsonl", "--tokenizer", "tok", "-o", "x")[2]
 
 
+def chats(here, capsys, template, *all_messages):
+    """The text of all, and what of it is to be predicted; or the complaint."""
+    (here / "template").write_text(template)
+    put_lines(here / "chats.jsonl", [{"messages": messages} for messages in all_messages])
+    code, out, err = prepared(
+        capsys, "chats.jsonl", "--tokenizer", "bytes", "--chat-template", "template", "--no-eos", "-o", "c", "--force")  # fmt: skip
+    if code:
+        return err
+    tokens, mask = np.fromfile("c.bin", np.uint16).astype(np.uint8), np.fromfile("c.mask", np.uint8)
+    return out, tokens.tobytes().decode(), tokens[mask == 1].tobytes().decode()
+
+
+def test_templates_are_rendered_as_by_transformers(here, capsys):
+    pytest.importorskip("jinja2")
+    chat = [{"role": "user", "content": "Wäs?"}, {"role": "assistant", "content": "This"}]
+    json_of = "{{ m.content | tojson(ensure_ascii=%s, separators=(',', ':'), sort_keys=True) }}"
+    for ascii, shown in (("False", '"Wäs?"'), ("True", '"W\\u00e4s?"')):
+        told = chats(here, capsys, CHATML.replace("{{ m.content }}", json_of % ascii), chat)
+        assert shown in told[1], told
+    err = chats(here, capsys, CHATML.replace("m.content", "m.content + 1"), chat)
+    assert "chats.jsonl, record 1: the chat template: " in err and err.count("\n") == 1
+
+
 def test_a_tokenizer_of_sentencepiece(here, capsys):
     sentencepiece = pytest.importorskip("sentencepiece")
     put_lines(here / "a.jsonl", [{"prompt": "word ", "response": "document"}])

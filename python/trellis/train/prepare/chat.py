@@ -9,6 +9,12 @@ from trellis.train.prepare.wrong import Wrong, needed
 __all__ = ["Template"]
 
 
+def _json(value: Any, ensure_ascii: bool = False, indent: int | None = None,
+          separators: tuple[str, str] | None = None, sort_keys: bool = False) -> str:  # fmt: skip
+    """The filter `tojson`, with the arguments that transformers' has."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
 class Template:
     """A template of Jinja, as Hugging Face's tokenizers have it."""
 
@@ -21,7 +27,7 @@ class Template:
 
         environment = sandbox.ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])  # fmt: skip
-        environment.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
+        environment.filters["tojson"] = _json
         environment.globals["raise_exception"] = refuse
         environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
         self._words = words
@@ -34,7 +40,7 @@ class Template:
     def _text(self, messages: list[dict[str, Any]], where: str, prompt: bool) -> str:
         try:
             rendered = self._template.render(messages=messages, add_generation_prompt=prompt, **self._words)
-        except self._errors as e:
+        except Exception as e:  # a template's own code may raise anything
             raise Wrong(f"{where}: the chat template: {e}") from e
         return str(rendered)
 
