@@ -237,6 +237,9 @@ def test_a_tokenizer_of_hugging_face_and_its_template(here, capsys):
     assert "tok/tokenizer.json is no tokenizer" in prepared(capsys, "chat.jsonl", "--tokenizer", "tok", "-o", "x")[2]
 
 
+FIRST = "{% if messages[0]['role'] == 'system' %}{{ messages[0]['content'] }}\n{% endif %}" + CHATML
+
+
 def chats(here, capsys, template, *all_messages):
     """The text of all, and what of it is to be predicted; or the complaint."""
     (here / "template").write_text(template)
@@ -247,6 +250,21 @@ def chats(here, capsys, template, *all_messages):
         return err
     tokens, mask = np.fromfile("c.bin", np.uint16).astype(np.uint8), np.fromfile("c.mask", np.uint8)
     return out, tokens.tobytes().decode(), tokens[mask == 1].tobytes().decode()
+
+
+def test_an_assistant_that_speaks_first(here, capsys):
+    """Templates that look at the first message cannot render the prompt before it."""
+    pytest.importorskip("jinja2")
+    chat = [{"role": "assistant", "content": "Hello"}, {"role": "user", "content": "What?"},
+            {"role": "assistant", "content": "That"}]  # fmt: skip
+    out, text, said = chats(here, capsys, FIRST, chat, chat[1:])
+    assert "1 messages of the assistant are not predicted" in out
+    assert text.startswith("<|im_start|>assistant\nHello<|im_end|>\n<|im_start|>user\nWhat?")
+    assert said == "That<|im_end|>\n" * 2
+    out, _, said = chats(here, capsys, CHATML, chat)
+    assert said == "Hello<|im_end|>\nThat<|im_end|>\n" and "not predicted" not in out
+    wrong = "{% if messages|length == 1 %}{{ raise_exception('no answer') }}{% endif %}" + CHATML
+    assert "the chat template: no answer" in chats(here, capsys, wrong, chat[1:])
 
 
 def test_templates_are_rendered_as_by_transformers(here, capsys):

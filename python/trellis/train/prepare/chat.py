@@ -31,7 +31,7 @@ class Template:
         environment.globals["raise_exception"] = refuse
         environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
         self._words = words
-        self.skipped = 0  # messages that could not be found in the whole
+        self.skipped = 0  # messages of the assistant that are not predicted
         try:
             self._template = environment.from_string(text)
         except self._errors as e:
@@ -51,7 +51,15 @@ class Template:
         for i, message in enumerate(messages):
             if message["role"] != "assistant":
                 continue
-            before, after = self._text(messages[:i], where, True), self._text(messages[: i + 1], where, False)
+            try:
+                before = self._text(messages[:i], where, True)
+            except Wrong:
+                if any(each["role"] == "user" for each in messages[:i]):
+                    raise
+                # Templates may refuse a prompt of nothing, or one in which nobody asks.
+                self.skipped += 1
+                continue
+            after = self._text(messages[: i + 1], where, False)
             if not whole.startswith(after) or not after.startswith(before):
                 # A template may drop from earlier messages what later ones make needless.
                 if i + 1 < len(messages):

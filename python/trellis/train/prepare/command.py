@@ -113,7 +113,8 @@ class _Preparing:
         if self.empty:
             said += f"; {self.empty} empty records left out"
         if self.reader.template is not None and self.reader.template.skipped:
-            said += f"; {self.reader.template.skipped} answers that the template alters later are not predicted"
+            said += f"; {self.reader.template.skipped} messages of the assistant are not predicted, as the template "
+            said += "alters them later or has no prompt for them"
         return (f"{said}\ntrellis train CONFIG.yaml --set data.train_path={given.output}.bin "
                 f"--set model.vocab_size={self.tokenizer.size}")  # fmt: skip
 
