@@ -153,6 +153,16 @@ def test_what_is_read_of_the_device_is_taken_as_one_and_listed():
     assert any(re.search(line, told) for told in job.assumptions), job.assumptions
 
 
+@pytest.mark.parametrize("how", ["", "fused"])
+def test_no_step_in_half_precision_is_skipped(how):
+    """Gradients that nobody knows are finite, and so is what a script asks of them."""
+    job = record_job(["torchrun", str(TINY.with_name("half.py")), how], 2, 2, "any", 0, 1 << 34)
+    (one,) = job.classes
+    told = {one.record.operations[e[2]].name for e in one.record.events if e[0] == "op" and e[4] == "optimizer"}
+    assert told and any("_fused_adamw_" in name for name in told) == bool(how)
+    assert any("half.py" in what and "is finite: it is" in what for what in job.assumptions)
+
+
 COLLECTOR = """
 import gc
 import torch

@@ -14,6 +14,9 @@ __all__ = ["Names", "here", "shared_heads"]
 
 _SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 _OTHERS = ("cuda", "xla", "hpu", "xpu", "npu")
+_FINITE = (torch.isfinite, torch.Tensor.isfinite)
+_NO_NUMBER = (torch.isnan, torch.Tensor.isnan)
+_INFINITE = (torch.isinf, torch.Tensor.isinf)
 
 
 def here(device: Any) -> Any:
@@ -63,7 +66,19 @@ class Names(TorchFunctionMode):
             return args[0]
         elif func == _SET_DATA and isinstance(args[1], FakeTensor):
             return self._given(args[0], args[1])
-        return func(*args, **kwargs)
+        done = func(*args, **kwargs)
+        if func in _FINITE or func in _NO_NUMBER or func in _INFINITE:
+            self._finite(done, func)
+        return done
+
+    def _finite(self, told: Any, func: Any) -> None:
+        """Numbers that nobody knows are taken as finite. What has several may be a mask, which is infinite on purpose."""
+        local = getattr(told, "_local_tensor", told)
+        if not isinstance(local, FakeTensor) or self._recorder.values.of(local) is not None:
+            return
+        if func not in _INFINITE or local.numel() == 1:
+            self._recorder.values.know_alike(local, func in _FINITE)
+            self._recorder.assume(f"{self._recorder.places.now()} asks whether what depends on data is finite: it is")
 
     def _data(self, func: Any, args: Any, kwargs: Any) -> Any:
         tensor = args[0]

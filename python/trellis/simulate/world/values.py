@@ -18,6 +18,8 @@ _UNKNOWN = {"rand", "randn", "randint", "randperm", "bernoulli", "normal", "unif
             "new_empty_strided", "native_dropout", "normal_", "uniform_", "bernoulli_", "random_", "exponential_",
             "empty_permuted", "resize_"}  # fmt: skip
 _DEVICES = {"device", "pin_memory", "layout"}
+_KEPT = "found_inf"  # which a scaler's check of gradients writes: what nobody knows is finite, so it stays as it was
+_OF_TRUTHS = {"all", "any", "logical_not", "logical_and", "logical_or", "bitwise_not", "bitwise_and", "bitwise_or", "mul"}
 
 
 class Values:
@@ -41,6 +43,11 @@ class Values:
         self._keep(fake)
         self._known[id(fake)] = value
 
+    def know_alike(self, fake: FakeTensor, value: torch.Tensor | bool) -> None:
+        """That all elements are this one, however many there are."""
+        told = torch.as_tensor(value).expand(fake.shape)
+        self.know(fake, told.clone() if _small(fake) else told)
+
     def _keep(self, fake: FakeTensor) -> None:
         storage = _storage(fake)
         sharing = self._sharing.setdefault(storage, {})
@@ -62,7 +69,7 @@ class Values:
     def put(self, fake: FakeTensor, value: torch.Tensor | None) -> None:
         """What a communication writes there; none: nobody knows."""
         mine = self._known.get(id(fake))
-        if mine is not None and value is not None and mine.shape == value.shape:
+        if mine is not None and value is not None and mine.shape == value.shape and _small(fake):
             mine.copy_(value)  # and so into what is known of its views
             self._later.pop(id(fake), None)
             return
@@ -91,20 +98,31 @@ class Values:
     def _forget_written(self, func: Any, args: Any, kwargs: Any) -> None:
         given = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | kwargs
         for argument in func._schema.arguments:
-            if argument.alias_info is not None and argument.alias_info.is_write:
+            if argument.alias_info is not None and argument.alias_info.is_write and argument.name != _KEPT:
                 for one in tree_leaves(given.get(argument.name)):
                     self.forget(one)
 
+    def _all(self, tensors: list[torch.Tensor]) -> list[torch.Tensor] | None:
+        real = []
+        for tensor in tensors:
+            if (value := self.of(tensor)) is None:
+                return None
+            real.append(value)
+        return real
+
     def follow(self, func: Any, flat: list[Any], args: Any, kwargs: Any, outputs: list[Any]) -> None:
-        """Computes `func` for real where all that goes in is known and what comes out is small."""
-        small = all(_small(o) for o in outputs)
+        """Computes `func` for real where all that goes in is known and what comes out is small. Of large tensors whose
+        elements are alike, truths follow from one of them."""
         tensors = [x for x in flat if isinstance(x, torch.Tensor)]
         name = func._schema.name.partition("::")[2]
-        known = small and name not in _UNKNOWN and all(self.of(t) is not None for t in tensors)
-        if not known or not outputs:
+        alike = any(_large_alike(self._known.get(id(t))) for t in tensors)
+        known = name in _OF_TRUTHS if alike else name not in _UNKNOWN and all(map(_small, outputs))
+        real = self._all(tensors) if known and outputs else None
+        if alike and real is not None:
+            real = None if any(any(r.stride()) for r in real) else [r[(slice(1),) * r.dim()] for r in real]
+        if real is None:
             self._forget_written(func, args, kwargs)
             return
-        real = [self.of(t) for t in tensors]
         by_id = {id(t): r for t, r in zip(tensors, real, strict=True)}
         swap = lambda x: by_id[id(x)] if isinstance(x, torch.Tensor) else x  # noqa: E731
         here = {k: v for k, v in kwargs.items() if k not in _DEVICES}
@@ -115,7 +133,7 @@ class Values:
             return
         for output, value in zip(outputs, done if isinstance(done, (list, tuple)) else [done], strict=False):
             if isinstance(output, FakeTensor) and isinstance(value, torch.Tensor):
-                self.know(output, value)
+                (self.know_alike if alike else self.know)(output, value)
 
 
 def _storage(tensor: torch.Tensor) -> int:
@@ -137,6 +155,10 @@ def _reach(tensor: torch.Tensor) -> tuple[int, int]:
 def _small(tensor: torch.Tensor) -> bool:
     kind = tensor.dtype
     return tensor.numel() <= (_MOST if kind.is_floating_point or kind.is_complex else _MOST_WHOLE)
+
+
+def _large_alike(value: torch.Tensor | None) -> bool:
+    return value is not None and not _small(value) and not any(value.stride())
 
 
 def packed(value: torch.Tensor | None) -> bytes:
