@@ -161,6 +161,8 @@ def test_no_step_in_half_precision_is_skipped(how):
     told = {one.record.operations[e[2]].name for e in one.record.events if e[0] == "op" and e[4] == "optimizer"}
     assert told and any("_fused_adamw_" in name for name in told) == bool(how)
     assert any("half.py" in what and "is finite: it is" in what for what in job.assumptions)
+    products = [o for o in one.record.operations if o.flops]
+    assert len(products) > 4 and {o.type for o in products} == {"float16"}
 
 
 COLLECTOR = """

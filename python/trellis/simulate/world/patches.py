@@ -130,6 +130,21 @@ def _mixed_precision() -> None:
 
     cast.__init__ = of_device  # type: ignore[method-assign]
 
+    def asked(ask: Any) -> Any:
+        """Where no device is named, torch means cuda."""
+
+        def of_here(*given: Any, device_type: str = "cuda", **more: Any) -> Any:
+            if given and isinstance(given[0], str):
+                device_type, *given = given  # type: ignore[assignment]
+            return ask(here(device_type), *given, **more)
+
+        return of_here
+
+    for name in ("is_autocast_enabled", "get_autocast_dtype", "set_autocast_enabled", "set_autocast_dtype"):
+        setattr(torch, name, asked(getattr(torch, name)))
+    torch.get_autocast_gpu_dtype = torch.get_autocast_dtype  # type: ignore[assignment]
+    torch.set_autocast_gpu_dtype = torch.set_autocast_dtype  # type: ignore[assignment]
+
 
 def _backward(communication: Communication, names: Names, on_device: bool) -> None:
     """Backward runs on the thread that calls it, and ends with the reducer's waits."""
