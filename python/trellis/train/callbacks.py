@@ -10,7 +10,11 @@ __all__ = ["Callback", "EarlyStopping", "Lines"]
 
 
 class Callback:
-    """Each method may be overridden. A batch's `outputs` have loss, learning_rate, gradient_norm, seconds and more."""
+    """Each method may be overridden, with fewer arguments, too.
+
+    A batch's `outputs` have loss, learning_rate, gradient_norm, seconds and more. A `checkpoint` is an empty dict, of
+    which nothing is kept.
+    """
 
     def on_train_start(self, trainer: "Trainer", module: "Module") -> None: ...
 

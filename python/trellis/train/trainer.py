@@ -35,15 +35,21 @@ def _leave(ranks: _native.World) -> None:
         ranks.finalize()
 
 
+def _takes(hook: Callable[..., None], arguments: tuple[Any, ...]) -> bool:
+    try:
+        inspect.signature(hook).bind(*arguments)
+    except TypeError:
+        return False
+    return True
+
+
 def _tell(hook: Callable[..., None], trainer: "Trainer", module: Module, arguments: tuple[Any, ...]) -> None:
-    """As a callback's, or, where a module's hook takes no trainer and module, as that of Lightning's module."""
-    whole = (trainer, module, *arguments)
+    """With a callback's arguments, or those of Lightning's module, or fewer: with the first that the hook takes."""
+    whole, who = (trainer, module, *arguments), (trainer, module)
+    forms = [whole, who, arguments, ()]
     if getattr(hook, "__self__", None) is module:
-        try:
-            inspect.signature(hook).bind(*whole)
-        except TypeError:
-            whole = arguments
-    hook(*whole)
+        forms = [whole, arguments, who, ()]
+    hook(*next((each for each in forms if _takes(hook, each)), whole))
 
 
 class Trainer:
@@ -164,9 +170,13 @@ class Trainer:
                 self.callback_metrics |= figures | {"gradient_norm": what.gradient_norm}
             if name == "on_validation_end":
                 self.callback_metrics["val_loss"] = what
-            arguments = {"on_train_batch_start": (None, step), "on_train_batch_end": (what, None, step - 1)}
+            checkpoint: dict[str, Any] = {}
+            arguments = {"on_train_batch_start": (None, step), "on_train_batch_end": (what, None, step - 1),
+                         "on_save_checkpoint": (checkpoint,)}  # fmt: skip
             for each in told:
                 _tell(getattr(each, name), self, module, arguments.get(name, ()))
+            if checkpoint:
+                self._say(f"what on_save_checkpoint adds to a checkpoint ({', '.join(checkpoint)}) is not kept")
             wrong = [figure for figure, value in self._figures if not math.isfinite(value)]
             if wrong:
                 raise ValueError(f"{wrong[0]} of step {step} is no finite number")

@@ -184,6 +184,49 @@ def test_a_module_of_lightnings_shape(capsys):
     assert "Guide.training_step is not called" in capsys.readouterr().out
 
 
+def test_hooks_at_a_checkpoint_have_lightnings_arguments_or_fewer(tmp_path, capsys):
+    told = []
+
+    class OfModule(train.Module):
+        def on_save_checkpoint(self, checkpoint):
+            told.append(("module", checkpoint))
+
+        def on_train_batch_start(self, batch, batch_idx):
+            told.append(("begins", batch_idx))
+
+    class Keeps(train.Module):
+        def on_save_checkpoint(self, checkpoint):
+            checkpoint["mine"] = 3
+
+    class OfCallback(train.Callback):
+        def on_save_checkpoint(self, trainer, pl_module, checkpoint):
+            told.append(("callback", checkpoint))
+
+    class Without(train.Callback):
+        def on_save_checkpoint(self, trainer, module):
+            told.append(("without", trainer.global_step))
+
+    class Nothing(train.Callback):
+        def on_save_checkpoint(self):
+            told.append("nothing")
+
+    class Wrong(train.Callback):
+        def on_save_checkpoint(self, trainer, module, checkpoint, more):
+            raise AssertionError("nobody gives as many")
+
+    def fit(*callbacks, module=None):
+        made = train.Trainer(SMALL, max_steps=1, default_root_dir=tmp_path, callbacks=callbacks)
+        made.fit(module or OfModule(), train_dataloaders=Rows())
+
+    fit(OfCallback(), Without(), Nothing())
+    assert told == [("begins", 0), ("module", {}), ("callback", {}), ("without", 1), "nothing"]
+    assert "is not kept" not in capsys.readouterr().out
+    fit(module=Keeps())
+    assert "what on_save_checkpoint adds to a checkpoint (mine) is not kept" in capsys.readouterr().out
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'more'"):
+        fit(Wrong())
+
+
 def test_what_is_no_optimizer_of_the_librarys_is_refused():
     class Several(train.Module):
         def configure_optimizers(self):
