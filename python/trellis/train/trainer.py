@@ -138,6 +138,8 @@ class Trainer:
         ranks = world()
         for note in config.notes:
             self._say(note)
+        if config.cut_attention and (data or val):
+            self._say("data.reset_attention_mask: attention is not cut within samples of one's own")
         if hasattr(module, "training_step"):
             self._say(f"{type(module).__name__}.training_step is not called: a step is laid out and proved as a whole")
         try:

@@ -227,6 +227,14 @@ def test_hooks_at_a_checkpoint_have_lightnings_arguments_or_fewer(tmp_path, caps
         fit(Wrong())
 
 
+def test_attention_that_is_not_cut_is_told(capsys):
+    cut = {"data.reset_attention_mask": True}
+    train.Trainer(SMALL, max_steps=1, changes=cut).fit(train_dataloaders=Rows())
+    assert "data.reset_attention_mask: attention is not cut within samples of one's own" in capsys.readouterr().out
+    train.Trainer(SMALL, max_steps=1).fit(train_dataloaders=Rows())
+    assert "is not cut" not in capsys.readouterr().out
+
+
 def test_what_is_no_optimizer_of_the_librarys_is_refused():
     class Several(train.Module):
         def configure_optimizers(self):
