@@ -21,6 +21,7 @@ from trellis.simulate.world.settings import Settings
 __all__ = ["install"]
 
 _BACKEND = "simulated"
+_NOT_COMPILED = "torch.compile is taken as no change: no operations are merged"
 
 
 def _create(common: Any, options: Any) -> Any:
@@ -228,11 +229,15 @@ def _untraced(module: types.ModuleType) -> None:
 
 def _rest(recorder: Recorder) -> None:
     def compile_nothing(model: Any = None, **_: Any) -> Any:
-        recorder.assume("torch.compile is taken as no change: no operations are merged")
+        recorder.assume(_NOT_COMPILED)
         return recorder.places.compile if model is None else recorder.places.compile(model)
 
+    def compile_in_place(module: torch.nn.Module, *_: Any, **__: Any) -> None:
+        recorder.assume(_NOT_COMPILED)
+        recorder.places.compile_in_place(module)
+
     torch.compile = compile_nothing  # type: ignore[assignment]
-    torch.nn.Module.compile = lambda self, *_, **__: compile_nothing(self)  # type: ignore[method-assign,return-value]
+    torch.nn.Module.compile = compile_in_place  # type: ignore[assignment,method-assign]
     resize = torch.UntypedStorage.resize_
 
     def resized(self: Any, size: int) -> Any:

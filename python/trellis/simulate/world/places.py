@@ -72,8 +72,9 @@ class Places:
     def compile(self, what: Any) -> Any:
         """As torch.compile: it does the same, and what it does is known to be compiled."""
         if isinstance(what, nn.Module):
-            what.__dict__[_COMPILED] = True
-            return what
+            made = _optimized()(getattr(what, "_orig_mod", what), lambda function: function)
+            self.compile_in_place(made)
+            return made
 
         @functools.wraps(what)
         def compiled(*args: Any, **kwargs: Any) -> Any:
@@ -84,6 +85,9 @@ class Places:
                 self.compiled -= 1
 
         return compiled
+
+    def compile_in_place(self, module: nn.Module) -> None:
+        module.__dict__[_COMPILED] = True
 
     def _name_all(self, root: nn.Module) -> None:
         if self._names.get(id(root)) is not None:
@@ -127,6 +131,22 @@ class Places:
                 return f"{short}:{frame.f_lineno}"
             frame = frame.f_back  # type: ignore[assignment]
         return ""
+
+
+@functools.cache
+def _optimized() -> type[nn.Module]:
+    """The kind of module that torch.compile gives. The module within has its own name, `_orig_mod`, as in its state."""
+    from torch._dynamo.eval_frame import OptimizedModule
+
+    class Optimized(OptimizedModule):
+        def _initialize(self) -> None:
+            self.forward = self._orig_mod.__call__
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:  # torch's warns of the hooks by which modules are followed
+            return nn.Module.__call__(self, *args, **kwargs)
+
+    Optimized.__name__ = Optimized.__qualname__ = OptimizedModule.__name__
+    return Optimized
 
 
 def _short(file: str) -> str:
