@@ -1,5 +1,7 @@
-"""Checkpoints: what a rank would write of the device's tensors is counted, and nothing is written."""
+"""Checkpoints: what a rank would write of the device's tensors is counted, and nothing is written. What is read for the
+device is read on the host, and has no data there."""
 
+import functools
 from concurrent.futures import Future
 from math import prod
 from typing import Any
@@ -9,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed.checkpoint import state_dict_saver as saver
 from torch.utils._pytree import tree_leaves
 
+from trellis.simulate.world.names import here
 from trellis.simulate.world.recorder import Recorder
 
 __all__ = ["install"]
@@ -53,8 +56,54 @@ def _alone(recorder: Recorder) -> None:
     torch.save = save
 
 
+def _loaded(recorder: Recorder) -> None:
+    """torch.load: a storage whose place is the device is one of the host, and the tensors that are made on it move there,
+    onto one storage."""
+    from torch import _utils as utils
+
+    def placed(storage: Any, location: str) -> Any:
+        if not str(here(location)).startswith(recorder.device.type):
+            return None
+        storage.is_for_device = True
+        return storage
+
+    def on_device(real: torch.Tensor, storage: Any) -> torch.Tensor:
+        if not getattr(storage, "is_for_device", False):
+            return real
+        whole = getattr(storage, "on_device", None)
+        if whole is None:
+            every = real.detach().as_strided((storage.nbytes() // real.element_size(),), (1,), 0)
+            alone = real.is_contiguous() and real.numel() == every.numel()
+            storage.on_device = whole = (real if alone else every).to(recorder.device)
+            if getattr(storage, "_torch_load_uninitialized", False):  # of files as they were before 1.6
+                recorder.values.forget(whole)
+            if alone:
+                return whole
+        return whole.as_strided(real.shape, real.stride(), real.storage_offset())
+
+    make, make_typed = utils._rebuild_tensor, utils._rebuild_tensor_v3
+
+    def _rebuild_tensor(storage: Any, *rest: Any) -> torch.Tensor:
+        return on_device(make(storage, *rest), storage._untyped_storage)
+
+    @functools.wraps(make_typed)
+    def _rebuild_tensor_v3(storage: Any, *rest: Any, **more: Any) -> torch.Tensor:
+        return on_device(make_typed(storage, *rest, **more), storage._untyped_storage)
+
+    def to(self: Any, *, device: Any, non_blocking: bool = False) -> Any:
+        mine = placed(self, str(device))
+        return move(self, device=device, non_blocking=non_blocking) if mine is None else mine
+
+    move = torch.UntypedStorage.to
+    torch.UntypedStorage.to = to  # type: ignore[method-assign]  # as a `map_location` that is a function does
+    utils._rebuild_tensor, utils._rebuild_tensor_v3 = _rebuild_tensor, _rebuild_tensor_v3
+    torch.serialization.register_package(0, lambda storage: None, placed)
+
+
 def install(recorder: Recorder) -> None:
     _alone(recorder)
+    if recorder.settings.device != "cpu":
+        _loaded(recorder)
     from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
     from torch.distributed.checkpoint.metadata import Metadata
 

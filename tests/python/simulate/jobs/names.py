@@ -1,5 +1,6 @@
 """What scripts for a GPU say of it, in a function each; which of them went how is a line of the file that is the argument."""
 
+import io
 import sys
 
 import torch
@@ -19,7 +20,49 @@ def compiled():
     assert raw.compile() is None
 
 
-WAYS = (compiled,)
+def saved():
+    file, rows = io.BytesIO(), torch.arange(12.0).reshape(3, 4)
+    state = {"rows": rows, "row": rows[1], "turned": rows.t(), "weight": nn.Parameter(torch.ones(2)), "step": 3}
+    torch.save({**state, "narrow": torch.ones(2, dtype=torch.uint16), "none": torch.empty(0)}, file)
+    return file.getvalue()
+
+
+def loaded(given=None, **how):
+    for weights_only in (True, False):
+        told = torch.load(io.BytesIO(given or saved()), weights_only=weights_only, **how)
+        assert {t.device.type for t in told.values() if isinstance(t, torch.Tensor)} == {"neuron"}, told
+        assert len({told[name].untyped_storage()._cdata for name in ("rows", "row", "turned")}) == 1
+        assert told["rows"].untyped_storage().size() == 48 and told["turned"].stride() == (1, 4)
+        assert told["row"].sum().item() == 22 and told["weight"].requires_grad and told["step"] == 3
+
+
+def loaded_by_name():
+    loaded(map_location="cuda:0")
+
+
+def loaded_by_device():
+    loaded(map_location=torch.device("cuda"))
+
+
+def loaded_by_names():
+    loaded(map_location={"cpu": "cuda:3"})
+
+
+def loaded_by_function():
+    loaded(map_location=lambda storage, place: storage.cuda(0))
+
+
+def loaded_from_a_gpu():
+    """Where no place is said, it is the one that each tensor had."""
+    loaded(saved().replace(b"\x03\x00\x00\x00cpu", b"\x03\x00\x00\x00hpu"))
+
+
+def loaded_by_the_devices_name():
+    loaded(map_location="neuron:0")
+
+
+WAYS = (compiled, loaded_by_name, loaded_by_device, loaded_by_names, loaded_by_function, loaded_from_a_gpu,
+        loaded_by_the_devices_name)  # fmt: skip
 
 
 def main():
