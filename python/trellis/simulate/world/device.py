@@ -7,6 +7,8 @@ import torch
 
 from trellis.simulate.world import streams
 from trellis.simulate.world.allocations import Allocations
+from trellis.simulate.world.errors import CannotRecord
+from trellis.simulate.world.recorder import Recorder
 from trellis.simulate.world.settings import Settings
 
 __all__ = ["install", "rename"]
@@ -98,6 +100,50 @@ def _memory(settings: Settings, held: Allocations) -> dict[str, Any]:
     }  # fmt: skip
 
 
+class _Tool:
+    """A library beside torch, as NVTX: what it is asked to do is not done, and went well."""
+
+    cudaError = types.SimpleNamespace(success=0)
+
+    def __getattr__(self, _: str) -> Any:
+        return lambda *_, **__: 0
+
+
+def _of_cuda(settings: Settings, recorder: Recorder, told: dict[str, Any]) -> dict[str, Any]:
+    """What torch.cuda alone has."""
+
+    class CUDAGraph:
+        def __init__(self, *_: Any, **__: Any) -> None:
+            raise CannotRecord(recorder.places.now(), "what a CUDAGraph replays is not seen here",
+                               "run the same operations without it: no launch takes time here")  # fmt: skip
+
+    def nothing(*_: Any, **__: Any) -> None:
+        pass
+
+    def graphed(callables: Any, *_: Any, **__: Any) -> Any:
+        return callables
+
+    cuda = torch.cuda
+    cuda.nvtx._nvtx = _Tool()  # type: ignore[assignment]
+    cuda.nccl.version = lambda: (2, 27, 0)  # for programs that ask what it can do
+    torch.version.cuda = torch.version.cuda or "12.8"
+    graphs = {"CUDAGraph": CUDAGraph, "make_graphed_callables": graphed}
+    for name, value in graphs.items():
+        setattr(cuda.graphs, name, value)
+    history = dict.fromkeys(("_record_memory_history", "_dump_snapshot", "_set_allocator_settings"), nothing)
+    for name, value in {**_memory(settings, recorder.memory), **history, "memory_snapshot": lambda *_, **__: [],
+                        "_snapshot": lambda *_, **__: {"segments": [], "device_traces": []}}.items():  # fmt: skip
+        setattr(cuda.memory, name, value)
+    return {
+        **graphs, "_cudart": _Tool(), "default_generators": (torch.default_generator,) * settings.local_world,
+        "device_of": told["device"], "StreamContext": told["stream"], "set_sync_debug_mode": nothing,
+        "memory_snapshot": cuda.memory.memory_snapshot, "memory_cached": told["memory_reserved"],
+        "max_memory_cached": told["max_memory_reserved"], "can_device_access_peer": lambda *_: True,
+        **dict.fromkeys(("get_sync_debug_mode", "memory_usage", "temperature", "power_draw", "clock_rate"),
+                        told["utilization"]),
+    }  # fmt: skip
+
+
 class _Stats(dict[str, int]):
     """Of an allocator's retries, segments and blocks nothing is told."""
 
@@ -137,9 +183,8 @@ def install(settings: Settings, all_streams: streams.Streams) -> None:
     backend_registration._setup_privateuseone_for_python_backend("neuron", module, hook, guard)
     torch._C._set_only_lift_cpu_tensors(True)  # type: ignore[attr-defined]
     if settings.device != "neuron":
-        for name, value in told.items():
+        for name, value in {**told, **_of_cuda(settings, all_streams.recorder, told)}.items():
             setattr(torch.cuda, name, value)
-        torch.cuda.nccl.version = lambda: (2, 27, 0)  # for programs that ask what it can do
     accelerator = torch.accelerator
     device = torch.device("neuron")
     changes = {

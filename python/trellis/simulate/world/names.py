@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._device import DeviceContext
 
 from trellis.simulate.world.errors import CannotRecord
 from trellis.simulate.world.recorder import Recorder
@@ -13,6 +14,7 @@ from trellis.simulate.world.recorder import Recorder
 __all__ = ["Names", "here", "shared_heads"]
 
 _SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
+_IS_CUDA = torch.Tensor.is_cuda.__get__  # type: ignore[attr-defined]
 _OTHERS = ("cuda", "xla", "hpu", "xpu", "npu")
 _FINITE = (torch.isfinite, torch.Tensor.isfinite)
 _NO_NUMBER = (torch.isnan, torch.Tensor.isnan)
@@ -26,6 +28,38 @@ def here(device: Any) -> Any:
     if isinstance(device, str) and device.partition(":")[0] in _OTHERS:
         return "neuron"
     return device
+
+
+_Plain = torch.Generator
+
+
+class _GeneratorKind(type(_Plain)):  # type: ignore[misc]
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, _Plain)
+
+
+class _Generator(_Plain, metaclass=_GeneratorKind):
+    """One of the device is one of the host that has the device's name."""
+
+    def __new__(cls, device: Any = "cpu") -> "_Generator":
+        said = torch.device(here(device))
+        made: _Generator = _Plain.__new__(cls, "cpu" if said.type == "neuron" else said)  # type: ignore[call-arg]
+        made._said = torch.device("neuron", 0) if said.type == "neuron" else said
+        return made
+
+    @property
+    def device(self) -> Any:  # type: ignore[override]
+        return self._said
+
+
+def _default_device() -> None:
+    """As a mode of its own it lies below the names, and is not asked for its device."""
+    begin = DeviceContext.__init__
+
+    def of_device(self: Any, device: Any) -> None:
+        begin(self, here(device))
+
+    DeviceContext.__init__ = of_device  # type: ignore[method-assign]
 
 
 class Names(TorchFunctionMode):
@@ -44,6 +78,8 @@ class Names(TorchFunctionMode):
         torch.Tensor.record_stream = lambda *_: None  # type: ignore[method-assign]  # memory has the program's order
         told: Any = lambda tensor: self._data(torch.Tensor.tolist, (tensor,), {})  # noqa: E731
         FakeTensor.tolist = told  # type: ignore[method-assign]
+        torch.Generator = _Generator  # type: ignore[misc]
+        _default_device()
 
         def formatted(tensor: FakeTensor, how: str) -> str:
             """As torch does of its own type alone: a number as its value is formatted."""
@@ -64,6 +100,8 @@ class Names(TorchFunctionMode):
             return self._data(func, args, kwargs)
         elif func is torch.Tensor.pin_memory:
             return args[0]
+        elif func == _IS_CUDA:
+            return args[0].device.type == "neuron" and self._recorder.settings.device != "neuron"
         elif func == _SET_DATA and isinstance(args[1], FakeTensor):
             return self._given(args[0], args[1])
         done = func(*args, **kwargs)

@@ -13,7 +13,7 @@ __all__ = ["Values", "packed", "unpacked"]
 
 _MOST = 512  # elements: numbers of tokens of as many experts
 _MOST_WHOLE = 1 << 17  # of whole numbers and truths: positions of a sequence, and what is asked of them
-_UNKNOWN = {"rand", "randn", "randint", "randperm", "bernoulli", "normal", "uniform", "exponential", "empty",
+_UNKNOWN = {"rand", "randn", "randint", "bernoulli", "normal", "uniform", "exponential", "empty",
             "empty_like", "empty_strided", "rand_like", "randn_like", "randint_like", "new_empty", "multinomial",
             "new_empty_strided", "native_dropout", "normal_", "uniform_", "bernoulli_", "random_", "exponential_",
             "empty_permuted", "resize_"}  # fmt: skip

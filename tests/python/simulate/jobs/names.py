@@ -6,7 +6,9 @@ import sys
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
 
 
 def compiled():
@@ -61,8 +63,63 @@ def loaded_by_the_devices_name():
     loaded(map_location="neuron:0")
 
 
+def default_device():
+    torch.set_default_device("cuda")
+    try:
+        assert nn.Linear(64, 64).weight.device == torch.get_default_device() == torch.device("neuron", 0)
+        drawn = torch.Generator(device="cuda").manual_seed(0)
+        rows = TensorDataset(torch.zeros(8, 2))
+        assert [x.device.type for (x,) in DataLoader(rows, 4, shuffle=True, generator=drawn)] == ["neuron", "neuron"]
+    finally:
+        torch.set_default_device(None)
+    assert torch.zeros(1).device.type == "cpu"
+
+
+def generators():
+    for name in ("cuda", "neuron", torch.device("cuda", 0)):
+        drawn = torch.Generator(device=name).manual_seed(3)
+        assert drawn.device == torch.device("neuron", 0) and drawn.initial_seed() == 3
+        assert torch.randn(4, generator=drawn, device=drawn.device).device.type == "neuron"
+    assert isinstance(drawn, torch.Generator) and isinstance(torch.default_generator, torch.Generator)
+    assert torch.randn(4, generator=torch.Generator().manual_seed(3)).device.type == "cpu"
+
+
+def is_cuda():
+    x = torch.zeros(2, device="cuda")
+    assert x.is_cuda and nn.Linear(2, 2).cuda().weight.is_cuda and not x.cpu().is_cuda
+
+
+def compressed():
+    model = DistributedDataParallel(nn.Linear(2, 2).cuda(), device_ids=[0])
+    model.register_comm_hook(None, default_hooks.bf16_compress_hook)
+
+
+def tools():
+    torch.cuda.nvtx.range_push("forward")
+    torch.cuda.nvtx.range_pop()
+    with torch.cuda.nvtx.range("backward"), torch.cuda.profiler.profile():
+        torch.cuda.nvtx.mark("here")
+    torch.cuda.check_error(torch.cuda.cudart().cudaProfilerStart())
+    torch.cuda.memory._record_memory_history(max_entries=100)
+    torch.cuda.memory._dump_snapshot("snapshot.pickle")
+    assert torch.cuda.memory.memory_allocated() == torch.cuda.memory_allocated()
+    with torch.cuda.device_of(torch.zeros(2, device="cuda")):
+        torch.cuda.set_sync_debug_mode("warn")
+
+
+def graphs():
+    model = nn.Linear(2, 2).cuda()
+    assert torch.cuda.make_graphed_callables(model, (torch.zeros(2, 2, device="cuda"),)) is model
+    try:
+        torch.cuda.CUDAGraph()
+    except RuntimeError as error:
+        assert "what a CUDAGraph replays is not seen here; run the same operations without it" in str(error), error
+    else:
+        raise AssertionError("a CUDAGraph")
+
+
 WAYS = (compiled, loaded_by_name, loaded_by_device, loaded_by_names, loaded_by_function, loaded_from_a_gpu,
-        loaded_by_the_devices_name)  # fmt: skip
+        default_device, generators, is_cuda, compressed, tools, graphs, loaded_by_the_devices_name)  # fmt: skip
 
 
 def main():
