@@ -1,6 +1,7 @@
 """What of torch is replaced, so that a script finds the world that it expects."""
 
 import contextlib
+import inspect
 import types
 from typing import Any
 
@@ -251,11 +252,14 @@ def _rest(recorder: Recorder) -> None:
 
     distributed._verify_param_shape_across_processes = lambda *_, **__: True  # type: ignore[assignment]
     load = data.DataLoader.__init__
+    accepts = inspect.signature(load)
 
     def load_here(self: Any, *args: Any, **kwargs: Any) -> None:
-        for name in ("prefetch_factor", "persistent_workers", "multiprocessing_context"):
-            kwargs.pop(name, None)
-        load(self, *args, **{**kwargs, "num_workers": 0, "pin_memory": False})
+        given = accepts.bind(self, *args, **kwargs)
+        for name in ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout"):
+            given.arguments.pop(name, None)
+        given.arguments |= {"num_workers": 0, "pin_memory": False}
+        load(*given.args, **given.kwargs)
 
     data.DataLoader.__init__ = load_here  # type: ignore[method-assign]
 

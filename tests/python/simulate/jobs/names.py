@@ -89,6 +89,12 @@ def is_cuda():
     assert x.is_cuda and nn.Linear(2, 2).cuda().weight.is_cuda and not x.cpu().is_cuda
 
 
+def loader():
+    rows = TensorDataset(torch.zeros(8, 2))
+    assert len(list(DataLoader(rows, 4, num_workers=2, timeout=60, persistent_workers=True))) == 2
+    assert len(list(DataLoader(rows, 3, False, None, None, 2, None, True, True, 60.0))) == 2
+
+
 def compressed():
     model = DistributedDataParallel(nn.Linear(2, 2).cuda(), device_ids=[0])
     model.register_comm_hook(None, default_hooks.bf16_compress_hook)
@@ -119,7 +125,7 @@ def graphs():
 
 
 WAYS = (compiled, loaded_by_name, loaded_by_device, loaded_by_names, loaded_by_function, loaded_from_a_gpu,
-        default_device, generators, is_cuda, compressed, tools, graphs, loaded_by_the_devices_name)  # fmt: skip
+        default_device, generators, is_cuda, loader, compressed, tools, graphs, loaded_by_the_devices_name)  # fmt: skip
 
 
 def main():
