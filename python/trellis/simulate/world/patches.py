@@ -22,6 +22,7 @@ from trellis.simulate.world.settings import Settings
 __all__ = ["install"]
 
 _BACKEND = "simulated"
+_libraries: list[Any] = []
 _NOT_COMPILED = "torch.compile is taken as no change: no operations are merged"
 
 
@@ -212,6 +213,44 @@ def _sharded_at_first(recorder: Recorder) -> None:
     _init_utils._move_module_to_device = move  # type: ignore[assignment]
 
 
+def _batch_norm(recorder: Recorder) -> None:
+    """SyncBatchNorm's operators have no fake implementations in torch. Its host reads which ranks have rows: all have."""
+    from torch.nn.modules._functions import SyncBatchNorm
+
+    def of_channels(x: torch.Tensor, kind: torch.dtype, count: int) -> tuple[torch.Tensor, ...]:
+        return tuple(x.new_empty(x.shape[1], dtype=kind) for _ in range(count))
+
+    implementations: dict[str, Any] = {
+        "batch_norm_stats": lambda x, eps: of_channels(x, torch.promote_types(x.dtype, torch.float32), 2),
+        "batch_norm_gather_stats_with_counts": lambda x, mean, *_: of_channels(x, mean.dtype, 2),
+        "batch_norm_elemt": lambda x, *_: torch.empty_like(x),
+        "batch_norm_backward_reduce": lambda dy, x, mean, *_: of_channels(x, mean.dtype, 4),
+        "batch_norm_backward_elemt": lambda dy, x, *_: torch.empty_like(x),
+    }
+    _libraries.append(library := torch.library.Library("aten", "IMPL"))
+    for name, made in implementations.items():
+        if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta"):
+            library.impl(name, made, "Meta")
+    forward = SyncBatchNorm.forward
+
+    def captures() -> bool:
+        recorder.host_waits(recorder.streams.current.number)
+        return True
+
+    def without_mask(*args: Any) -> Any:
+        """torch selects no rows while a graph is captured, for which it would have to wait."""
+        cuda = torch.cuda
+        asked = {"is_available": lambda: True, "is_current_stream_capturing": captures}
+        before = {name: getattr(cuda, name) for name in asked}
+        try:
+            cuda.__dict__.update(asked)
+            return forward(*args)
+        finally:
+            cuda.__dict__.update(before)
+
+    SyncBatchNorm.forward = staticmethod(without_mask)  # type: ignore[assignment]
+
+
 def _spawned(settings: Settings) -> None:
     """A script that starts the ranks of its host by itself: this process is one of them."""
     import torch.multiprocessing as mp
@@ -272,6 +311,7 @@ def install(settings: Settings, recorder: Recorder, groups: Groups, communicatio
         _mixed_precision()
         _modules()
         _sharded_at_first(recorder)
+        _batch_norm(recorder)
         names.install()
         kernels.install(recorder)
         flex.install(recorder)

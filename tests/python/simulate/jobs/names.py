@@ -1,4 +1,5 @@
-"""What scripts for a GPU say of it, in a function each; which of them went how is a line of the file that is the argument."""
+"""What scripts for a GPU say of it, in a function each; which of them went how is a line of the file that is the argument.
+Then SyncBatchNorm and a hook that compresses gradients are trained."""
 
 import io
 import sys
@@ -124,8 +125,9 @@ def graphs():
         raise AssertionError("a CUDAGraph")
 
 
-WAYS = (compiled, loaded_by_name, loaded_by_device, loaded_by_names, loaded_by_function, loaded_from_a_gpu,
-        default_device, generators, is_cuda, loader, compressed, tools, graphs, loaded_by_the_devices_name)  # fmt: skip
+WAYS = (compiled, loaded_by_name, loaded_by_device, loaded_by_names, loaded_by_function, loaded_from_a_gpu, default_device,
+        generators, is_cuda, loader, compressed, tools, graphs,
+        loaded_by_the_devices_name)  # fmt: skip
 
 
 def main():
@@ -137,10 +139,13 @@ def main():
                 file.write(f"{way.__name__}: done\n")
             except Exception as error:
                 file.write(f"{way.__name__}: {type(error).__name__} {str(error).splitlines()[:1]}\n")
-    model = DistributedDataParallel(nn.Linear(64, 64).cuda(), device_ids=[0])
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
+    model = nn.SyncBatchNorm.convert_sync_batchnorm(model).cuda()
+    model = DistributedDataParallel(model, device_ids=[0])
+    model.register_comm_hook(None, default_hooks.bf16_compress_hook)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     for _ in range(4):
-        model(torch.randn(8, 64, device="cuda")).sum().backward()
+        model(torch.randn(2, 3, 8, 8, device="cuda")).sum().backward()
         optimizer.step()
         optimizer.zero_grad()
 
