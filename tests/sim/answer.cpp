@@ -42,6 +42,41 @@ TEST(Answer, IsTheChoiceAndItsPriceWithItsInterval) {
   EXPECT_TRUE(a.phases.empty() && a.carried.empty() && !a.seen);
 }
 
+// Figures each of which takes most of the time away, by which their squares' root is longer than the time; and a launch
+// on which a collective takes less than the usual launch's figures leave open.
+TEST(Answer, NoTimeIsBelowZero) {
+  struct Case {
+    const char *machine, *algorithm;
+    schedule::Collective collective;
+    double bytes;
+    std::vector<const char*> changes;
+  };
+  for (const Case& c :
+       {Case{"clos:64",
+             "direct",
+             schedule::Collective::all_to_all,
+             64e6,
+             {"clos.rate=5GB/s", "clos.oversubscription=16"}},
+        {"trn1.2xlarge x 64", "bruck", schedule::Collective::all_to_all, 64e6, {"efa.oversubscription=16"}},
+        {"trn1.32xlarge x 2", "ring", schedule::Collective::all_reduce, 1024, {"era.2023.away=40us"}}}) {
+    MachineSpec spec = machine_spec(c.machine);
+    for (const char* change : c.changes) what_if(spec, change);
+    PricedMachine priced(std::move(spec));
+    Question q = all_reduce_on(priced, c.bytes);
+    q.settings.operation.collective = c.collective;
+    q.config = algorithm_config_named(c.algorithm);
+    q.launches = true;
+    const Answer a = answer(q, priced);
+    EXPECT_TRUE(0 < a.interval.low && a.interval.low <= a.price.time) << c.machine << ": " << a.interval.low;
+    EXPECT_GE(a.interval.high, a.price.time) << c.machine;
+    EXPECT_EQ(a.launches.empty(), priced.spec().chip.empty()) << c.machine;
+    for (const Launched& other : a.launches) {
+      EXPECT_TRUE(0 < other.low && other.low <= other.time) << c.machine << " by " << other.by << ": " << other.low;
+      EXPECT_GE(other.high, other.time) << c.machine << " by " << other.by;
+    }
+  }
+}
+
 TEST(Answer, IsTheSameForAScheduleAndForTheWayThatMakesIt) {
   PricedMachine priced(machine_spec("torus:4x4"));
   Question by_config = all_reduce_on(priced, 1 << 16);

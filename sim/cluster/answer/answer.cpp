@@ -150,8 +150,8 @@ class Answering {
     find_draws();
   }
 
-  // Prices the other launches. The range by figures is taken to be as wide as for the usual launch, and the other
-  // launch's own range is added.
+  // Prices the other launches. The range by figures is taken to be as wide as for the usual launch, or in proportion if
+  // the other's time is shorter, and the other launch's own range is added.
   void launch_otherwise(const Interval& by_figures) {
     for (const std::string_view by : launches) {
       if (by == launch_of(answer_.era)) continue;
@@ -163,11 +163,14 @@ class Answering {
       const Figure& launch = machine_.spec().figures.at(fmt::format("era.{}.launch", other.era));
       const double growth = launch_growth(machine_.overheads(other.era).late, pattern_->ranks());
       const auto ps = [growth](double seconds) { return growth * seconds / in_seconds(1); };
-      const auto far = [](Time one, double two) {
-        return static_cast<Time>(std::hypot(static_cast<double>(one), two));
+      const auto part = [&](Time t) {
+        return static_cast<double>(t) *
+               std::min(1.0, static_cast<double>(other.time) / static_cast<double>(answer_.price.time));
       };
-      Interval range{.low = other.time - far(answer_.price.time - by_figures.low, ps(launch.value - launch.low)),
-                     .high = other.time + far(by_figures.high - answer_.price.time, ps(launch.high - launch.value))};
+      const Time lows[] = {other.time - static_cast<Time>(part(answer_.price.time - by_figures.low)),
+                           other.time - static_cast<Time>(ps(launch.value - launch.low))};
+      const double above = std::hypot(part(by_figures.high - answer_.price.time), ps(launch.high - launch.value));
+      Interval range{.low = low_end(other.time, lows), .high = other.time + static_cast<Time>(above)};
       range = with_model_error(std::move(range), other.time, collective_error(other.era));
       other.low = range.low, other.high = range.high;
       answer_.launches.push_back(std::move(other));

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cmath>
 #include <optional>
-#include <span>
 #include <tuple>
 
 #include "sim/hardware/figures/error_range.h"
@@ -75,6 +74,16 @@ struct Trial {
 
 }  // namespace
 
+Time low_end(Time middle, std::span<const Time> lows) {
+  if (middle <= 0) return middle;
+  double squares = 0, left = 1;
+  for (const Time low : lows) {
+    squares += std::pow(in_us(middle - low), 2);
+    left *= static_cast<double>(std::max<Time>(low, 0)) / static_cast<double>(middle);
+  }
+  return middle - static_cast<Time>(std::min(std::sqrt(squares) * us, static_cast<double>(middle) * (1 - left)));
+}
+
 Interval interval(const CompiledSchedule& pattern, const MachineSpec& spec, const PriceOptions& options, Time middle) {
   PriceOptions quick = options;
   quick.explain = false;
@@ -121,7 +130,8 @@ Interval interval(const MachineSpec& spec, std::string_view asked_era, Time midd
     }
   });
   Interval found{.low = middle, .high = middle};
-  double below = 0, above = 0;
+  std::vector<Time> lows;
+  double above = 0;
   for (std::size_t i = 0; i < trials.size(); i += 2) {
     Sensitivity sensitivity{trials[i].key, trials[i].text, trials[i + 1].text, middle, middle};
     for (const Trial& end : {trials[i], trials[i + 1]}) {
@@ -131,10 +141,11 @@ Interval interval(const MachineSpec& spec, std::string_view asked_era, Time midd
       }
       sensitivity.low = std::min(sensitivity.low, end.time), sensitivity.high = std::max(sensitivity.high, end.time);
     }
-    below += std::pow(in_us(middle - sensitivity.low), 2), above += std::pow(in_us(sensitivity.high - middle), 2);
+    lows.push_back(sensitivity.low);
+    above += std::pow(in_us(sensitivity.high - middle), 2);
     if (sensitivity.width() > 0) found.sensitivities.push_back(std::move(sensitivity));
   }
-  found.low -= static_cast<Time>(std::sqrt(below) * us);
+  found.low = low_end(middle, lows);
   found.high += static_cast<Time>(std::sqrt(above) * us);
   std::ranges::stable_sort(found.sensitivities, std::greater<>(), &Sensitivity::width);
   return found;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,10 @@ Interval interval(const CompiledSchedule&, const MachineSpec&, const PriceOption
 Interval interval(const MachineSpec&, std::string_view era, Time middle,
                   const std::function<Time(const Machine&)>& time_on,
                   const std::function<bool(const Machine&)>& computes_alike = {});
+
+// Where a time may end that independent causes shorten from `middle` to so much each: by the root of the squares, and
+// by no more than if each left its part of what the others leave. Above 0 if all of `lows` are.
+Time low_end(Time middle, std::span<const Time> lows);
 
 // Widened by the error that such answers have against published records (error_range(kind)), which then stands among
 // the sensitivities. Without records of the kind it stays as it is.

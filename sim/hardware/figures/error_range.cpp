@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 #include "sim/hardware/figures/data.h"
@@ -16,6 +17,7 @@ ErrorRange error_range(std::string_view kind) {
 }
 
 ValueRange widened(double middle, ValueRange by_figures, ErrorRange by_model) {
+  assert(middle > 0 && by_figures.low >= 0);
   const double below = std::hypot(std::log(middle / std::min(by_figures.low, middle)), std::log(by_model.low));
   const double above = std::hypot(std::log(std::max(by_figures.high, middle) / middle), std::log(by_model.high));
   return {middle * std::exp(-below), middle * std::exp(above)};
