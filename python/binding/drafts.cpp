@@ -151,14 +151,6 @@ sim::ChipSpec chip_at(const std::string& name, const std::vector<std::pair<std::
   return sim::ChipSpec(name, std::move(figures));
 }
 
-sim::Peaks peaks_of(const sim::ChipSpec& chip, int cores) {
-  const double stack = chip.memory.hbm_rate / chip.memory.hbm_stacks;
-  const double flops =
-      2.0 * chip.tensor.rows * chip.tensor.columns * chip.engine[0].clock / chip.tensor.row_cycles_wide;
-  return {.flops_per_second = flops * cores,
-          .roofs = {{"HBM, one stack", stack}, {"DMA engines", chip.dma.engine_rate * chip.dma.engines * cores}}};
-}
-
 struct Recorder : Observer {
   struct Ended {};
   Recorder(std::size_t n) : start(n, -1), end(n, -1) {}

@@ -50,6 +50,14 @@ class Core(program.Case):
             self.assertTrue(path.read_bytes().lower().startswith(start), path.read_bytes()[:20])
             self.assertIn("tensor", done.stdout)
 
+    def test_a_program_of_two_cores_is_held_against_the_peak_of_two(self):
+        text = self.new_folder() / "two.txt"
+        peaks = []
+        for cores in ("cores=1", "cores=2"):
+            text.write_text(trellis("show", "matmul", *SMALL).stdout.replace("cores=1", cores, 1))
+            peaks.append(json.loads(trellis("profile", text, "--json").stdout)["flops_per_second_peak"])
+        self.assertEqual(peaks[1], 2 * peaks[0])
+
     def test_sizes_too_large_are_refused_as_they_were_given(self):
         for size in ("1000000000000", "4294971392", "2147483648"):
             done = trellis("run", "matmul", "-p", f"M={size}", status=2)

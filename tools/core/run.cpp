@@ -234,13 +234,6 @@ int run_program(const Options& o) {
   return std::ranges::any_of(comparisons, [](const Comparison& c) { return c.wrong != 0; }) ? 1 : 0;
 }
 
-sim::Peaks peaks_of(const sim::ChipSpec& chip) {
-  const double rate = chip.memory.hbm_rate / chip.memory.hbm_stacks;
-  return {.flops_per_second = 2.0 * chip.tensor.rows * chip.tensor.columns * chip.engine[0].clock /
-                              std::max(chip.tensor.row_cycles_wide, 1e-9),
-          .roofs = {{"HBM, one stack", rate}, {"DMA engines", chip.dma.engine_rate * chip.dma.engines}}};
-}
-
 int profile(const Options& o) {
   const sim::ChipSpec chip = chip_of(o.subject);
   expect_timeline_file(o.output);
@@ -250,7 +243,7 @@ int profile(const Options& o) {
   std::optional<RunProgress> progress(program);
   const RunTotals totals = run(program, chip, {.timeline = &timeline, .observer = &*progress});
   progress.reset();
-  const sim::Peaks peaks = peaks_of(chip);
+  const sim::Peaks peaks = peaks_of(chip, program.cores);
   const std::string title = fmt::format("{} on {}", program.name, chip.name);
   if (!o.output.empty()) write_timeline(o.output, timeline, {.title = title, .peaks = peaks});
   const sim::Summary summary = sim::summarize(timeline, peaks);

@@ -8,7 +8,7 @@
 #include "sim/core/program/program.h"
 #include "sim/core/run/memory.h"
 #include "sim/hardware/chip/chip.h"
-#include "sim/hardware/timeline/timeline.h"
+#include "sim/hardware/timeline/summary.h"
 
 namespace trellis::sim::core {
 
@@ -47,5 +47,7 @@ struct RunTotals {
 // Throws invalid_argument for a deadlock, naming who waits for whom, and for an instruction that the chip lacks. Check
 // the program first: it must satisfy the rules of check.h.
 RunTotals run(const EngineProgram&, const ChipSpec&, const RunOptions& = {});
+
+Peaks peaks_of(const ChipSpec&, int cores);  // of so many physical cores, which share one stack of HBM
 
 }  // namespace trellis::sim::core

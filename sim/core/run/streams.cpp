@@ -281,4 +281,12 @@ RunTotals run(const EngineProgram& program, const ChipSpec& chip, const RunOptio
   return Streams(program, chip, options).run();
 }
 
+Peaks peaks_of(const ChipSpec& chip, int cores) {
+  const double product =
+      2.0 * chip.tensor.rows * chip.tensor.columns * chip.engine[0].clock / std::max(chip.tensor.row_cycles_wide, 1e-9);
+  return {.flops_per_second = product * cores,
+          .roofs = {{"HBM, one stack", chip.memory.hbm_rate / chip.memory.hbm_stacks},
+                    {"DMA engines", chip.dma.engine_rate * chip.dma.engines * cores}}};
+}
+
 }  // namespace trellis::sim::core
