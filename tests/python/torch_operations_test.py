@@ -20,6 +20,9 @@ class Torch(unittest.TestCase):
     def test_failures(self):
         environment.run("pytest", "-q", "-x", "tests/python/test_torch_failures.py", needs=NEEDS)
 
+    def test_timeouts(self):
+        environment.run("pytest", "-q", "-x", "tests/python/test_torch_timeouts.py", needs=NEEDS)
+
     def test_forks(self):
         environment.run("pytest", "-q", "-x", "tests/python/test_torch_forks.py", needs=NEEDS)
 

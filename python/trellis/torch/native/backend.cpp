@@ -112,13 +112,14 @@ void Trellis::shutdown() {
   raise_kept();
 }
 
-// Releases the GIL, as the threads that it waits for may need it to free tensors. Ctrl-C aborts what they do.
+// Releases the GIL, as the threads that it waits for may need it to free tensors. Ctrl-C aborts what they do, and so
+// does an operation that this rank has given up before the group's timeout: its caller has been told that it failed.
 void Trellis::close() {
   if (mark_.forked()) return;
   std::optional<pybind11::gil_scoped_release> others_may_run;
   if (Py_IsInitialized() && PyGILState_Check()) others_may_run.emplace();
   while (!collectives_->ends_within(between_looks_for_signals))
-    if (interrupted()) {
+    if (*given_up_ || interrupted()) {
       abort();
       break;
     }

@@ -11,6 +11,9 @@ void Trellis::check_peer(const char* what, int rank) const {
 
 Pending Trellis::operation(const Issue& issue, Tensors results) {
   if (mark_.forked()) expect_same_process(mark_, name_in(issue.title), *group_);
+  if (!issue.message && issue.timeout > options_->timeout)
+    TORCH_WARN("trellis: ", name_in(issue.title), " with a timeout of ", issue.timeout.count(), " ms: the group's is ",
+               options_->timeout.count(), " ms since it was made, and ends it first");
   TorchWork::About about{.type = issue.type,
                          .title = issue.title,
                          .number = ++number_,

@@ -14,6 +14,8 @@ std::string key_of(std::uint64_t barrier, const std::string& what) {
   return "monitored/" + std::to_string(barrier) + "/" + what;
 }
 
+constexpr const char* first_came = "0";  // the key of rank 0, after which it waits for the others
+
 // Rank 0's verdict for the others: that all came, or which ranks are missing.
 std::string verdict_on(TorchStore& store, std::uint64_t barrier, int size, std::chrono::milliseconds timeout,
                        bool all) {
@@ -41,12 +43,15 @@ void Trellis::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_al
   try {
     TorchStore store(store_, "");
     if (rank_ == 0) {
+      store.set(key_of(barrier, first_came), {});
       verdict = verdict_on(store, barrier, size_, timeout, wait_all_ranks);
       store.set(key_of(barrier, "verdict"), std::as_bytes(std::span(verdict)));
-      if (barrier > 1 && verdict == all_came) store_->deleteKey(key_of(barrier - 1, "verdict"));  // all have read it
+      if (barrier > 1 && verdict == all_came)  // all have read them
+        for (const char* what : {first_came, "verdict"}) store_->deleteKey(key_of(barrier - 1, what));
       for (int rank = 1; rank < size_; ++rank) store_->deleteKey(key_of(barrier, std::to_string(rank)));
     } else {
       store.set(key_of(barrier, std::to_string(rank_)), {});
+      store.get(key_of(barrier, first_came), ccl::Clock::now() + timeout);
       verdict = ccl::text_of(store.get(key_of(barrier, "verdict"), ccl::Clock::now() + timeout + for_the_verdict));
     }
   } catch (const ccl::TimedOut&) {
