@@ -26,6 +26,12 @@ PublicHead written(const FailureVerdict& v) {
   return h;
 }
 
+// Judges as a process that runs does: ten times a second.
+void judge(FailureVerdict& v, Deadline from, Deadline to) {
+  for (Deadline now = from; now < to; now += 100ms) v.judge(now);
+  v.judge(to);
+}
+
 TEST(FailureVerdict, TheFirstThatIsHeardStays) {
   Parts one(1, 4, 10s);
   PublicHead h;
@@ -80,7 +86,7 @@ TEST(FailureVerdict, AWordThatNobodyRefutesIsBelievedInTime) {
     Parts one(1, 3, timeout);
     one.detector.heard(0, 0, begun - 1s);
     one.verdict.hear(suspicion(0, 2), begun);
-    one.verdict.judge(begun + time - 1ms);
+    judge(one.verdict, begun, begun + time - 1ms);
     EXPECT_EQ(one.verdict.lost(), -1);
     one.verdict.judge(begun + time);
     EXPECT_EQ(one.verdict.lost(), 0);
@@ -94,9 +100,35 @@ TEST(FailureVerdict, ASuspectThatHearsMostOthersTakesTheAccuserForLost) {
     zero.verdict.hear(suspicion(0, 3), begun);
     zero.detector.heard(1, 0, begun + 1s);
     if (hears) zero.detector.heard(2, 0, begun + 1s);
-    zero.verdict.judge(begun + 2s);
+    judge(zero.verdict, begun, begun + 2s);
     EXPECT_EQ(zero.verdict.lost(), hears ? 3 : 0);
   }
+}
+
+TEST(FailureVerdict, ATimeInWhichThisProcessDidNotRunIsNoAnswer) {
+  for (const bool answers : {true, false}) {
+    Parts one(1, 3, 100s);
+    one.detector.heard(0, 0, begun - 1s);
+    one.verdict.hear(suspicion(0, 2), begun);
+    judge(one.verdict, begun, begun + 100ms);
+    one.verdict.judge(begun + 20s);  // all were suspended
+    EXPECT_EQ(one.verdict.lost(), -1) << "the suspect did not run either";
+    if (answers) one.detector.heard(0, 0, begun + 20100ms);
+    judge(one.verdict, begun + 20100ms, begun + 21800ms);
+    EXPECT_EQ(one.verdict.lost(), answers ? 2 : -1);
+    judge(one.verdict, begun + 21900ms, begun + 22s);
+    EXPECT_EQ(one.verdict.lost(), answers ? 2 : 0);
+  }
+}
+
+TEST(FailureVerdict, ASuspectThatWasSuspendedDoesNotGiveItselfUp) {
+  Parts zero(0, 4, 100s);
+  zero.verdict.hear(suspicion(0, 3), begun);
+  zero.verdict.judge(begun + 20s);
+  EXPECT_EQ(zero.verdict.lost(), -1);
+  for (const Rank r : {1, 2}) zero.detector.heard(r, 0, begun + 20100ms);
+  zero.verdict.judge(begun + 20100ms);
+  EXPECT_EQ(zero.verdict.lost(), 3);
 }
 
 TEST(FailureVerdict, RailsThatAnyRankHasLeftAreLeft) {

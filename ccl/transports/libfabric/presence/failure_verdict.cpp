@@ -1,6 +1,7 @@
 #include "ccl/transports/libfabric/presence/failure_verdict.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ccl/transports/libfabric/presence/neighbours.h"
 
@@ -11,6 +12,7 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds longest_judgement = 2000ms;  // for the answer of a rank that has much else to do
 constexpr int judgements = 4;                                    // so many fit into the timeout
+constexpr int looks_in_judgement = 4;                            // at least, of a process that runs
 
 bool set_first(std::atomic<Rank>& first, Rank r) {
   Rank none = -1;
@@ -58,11 +60,20 @@ bool FailureVerdict::suspect(const PublicHead& h, Deadline now) {
   suspect_ = h.suspect;
   suspected_by_ = h.suspected_by;
   if (lost_ >= 0) return false;
-  suspected_ = now;
+  suspected_ = judged_ = now;
+  paused_ = {};
   for (Rank r = 0; r < roster_.ranks(); ++r)
     if ((r == h.suspect || h.suspect == self) && (!is_large(roster_.ranks()) || detector_.last_heard(r) != Deadline()))
       heartbeats_.ask(r, now);
   return true;
+}
+
+// A job that was suspended as a whole goes on where it was: an answer that nobody could give then is not missing.
+bool FailureVerdict::is_over(Deadline now) {
+  const Clock::duration allowed = std::min<Clock::duration>(longest_judgement, detector_.timeout() / judgements);
+  const Clock::duration gap = now - std::exchange(judged_, now);
+  if (gap > allowed / looks_in_judgement) paused_ += gap;
+  return now - suspected_ - paused_ >= allowed;
 }
 
 // A majority is believed before one rank: a rank that still hears the suspect takes the accuser for lost. A rank that
@@ -82,7 +93,7 @@ void FailureVerdict::judge(Deadline now) {
   }
   const bool refuted = 2 * hears > of;
   const bool confirmed = suspect != self && (states_.left(suspect) || !detector_.answers(suspect, now));
-  const bool over = now - suspected_ >= std::min(longest_judgement, detector_.timeout() / judgements);
+  const bool over = is_over(now);
   if (lost_ < 0 && !refuted && !confirmed && !over) return;
   suspected_ = {};
   if (set_first(lost_, refuted ? by : suspect)) queue_.owe_all();

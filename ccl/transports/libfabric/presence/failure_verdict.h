@@ -29,6 +29,7 @@ class FailureVerdict {
 
  private:
   bool suspect(const PublicHead&, Deadline now);
+  bool is_over(Deadline now);  // the time for the open suspicion, in which this process ran
 
   const Roster& roster_;
   const PublishedStates& states_;
@@ -39,6 +40,8 @@ class FailureVerdict {
   std::atomic<std::uint64_t> rails_left_ = 0;           // a RailSet
   std::atomic<Rank> suspect_ = -1, suspected_by_ = -1;  // the first suspicion
   Deadline suspected_ = {};                             // when it came; none: it has been judged, or there is none
+  Deadline judged_ = {};                                // when judge() last looked at it
+  Clock::duration paused_ = {};                         // since it came, this process did not run for so long
 };
 
 }  // namespace trellis::ccl::libfabric
