@@ -65,11 +65,11 @@ TEST_P(EveryStore, OneSetsAndAnotherGets) {
 }
 
 TEST_P(EveryStore, GetWaitsForTheNote) {
+  const Deadline began = Clock::now();
   std::thread late([&] {
     std::this_thread::sleep_for(50ms);
     one->set("late", net::bytes_of("here"));
   });
-  const Deadline began = Clock::now();
   EXPECT_EQ(text(other->get("late", in(60s))), "here");
   EXPECT_GE(Clock::now() - began, 40ms);
   late.join();
