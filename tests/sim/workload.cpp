@@ -94,6 +94,9 @@ TEST(Workload, FaultsNameTheLineAndTheValue) {
        "step, line 2: '12parsec': expected a time, FLOPs or bytes, as in 120us, 1.2TFLOP or 300MB"},
       {"ranks 4\ncompute a 1XFLOP",
        "step, line 2: '1XFLOP': expected a time, FLOPs or bytes, as in 120us, 1.2TFLOP or 300MB"},
+      {"ranks 4\ncompute a 10us 20us", "step, line 2: '20us': a second time"},
+      {"ranks 4\ncompute a 1FLOP 2FLOP", "step, line 2: '2FLOP': a second number of FLOPs"},
+      {"ranks 4\ncompute a 1GB 1us 2GB", "step, line 2: '2GB': a second number of bytes"},
       {"ranks 4\ncompute a 1us by ring", "step, line 2: 'by': expected on, after or stream"},
       {"ranks 4\ncompute a 1us\ncompute a 1us", "step, line 3: 'a' is the name of an earlier task"},
       {"ranks 4\ncompute a 1us after b", "step, line 2: after 'b': expected the names of earlier tasks"},
@@ -202,6 +205,22 @@ TEST(Play, ComputesAtTheChipsRates) {
   EXPECT_GT(played(text, "trn2.48xlarge").time, 0);
   EXPECT_EQ(why([] { played("ranks 4\ncompute a 1TFLOP\n", "ring:4"); }),
             "a: ring:4 says nothing of FLOPs a second: state the rate, or the task's time");
+}
+
+// Where nothing says how long an operation takes, it is no answer that it takes no time.
+TEST(Play, OperationsAreTimedByAChipsEnginesAlone) {
+  const std::string text = "ranks 4\noperation mm product rows=4096 columns=4096 inner=4096\ncompute a mm*30";
+  EXPECT_GT(played(text, "trn2.48xlarge").time, ms);
+  EXPECT_EQ(
+      why([&] { played(text, "torus:4"); }),
+      "a: its operations are timed by the engines of a chip: torus:4 has none, and its FLOPs and bytes are not given");
+  for (const PlayOptions& rates : {PlayOptions{.flops = 1e12}, PlayOptions{.memory = 1e9}}) {
+    EXPECT_EQ(why([&] { played(text, "trn2.48xlarge", rates); }),
+              "a: its operations are timed by the engines of a chip: rates are stated instead, and its FLOPs and bytes "
+              "are not given");
+    EXPECT_NE(why([&] { played(text, "torus:4", rates); }), "");
+  }
+  EXPECT_EQ(played(text + " 30TFLOP", "torus:4", {.flops = 1e12}).time, 30 * second);
 }
 
 TEST(Play, AStragglerHoldsUpItsGroup) {

@@ -107,8 +107,18 @@ class Player {
     return *known;
   }
 
+  // Throws where operations have no engines that time them, and there is nothing else that a rate would time.
+  void expect_amounts(const WorkloadPart& part) const {
+    if (part.task->work.empty() || part.task->flops > 0 || part.task->bytes > 0) return;
+    const bool chip = !machine_.spec().chip.empty();
+    throw std::invalid_argument(
+        fmt::format("{}: its operations are timed by the engines of a chip: {}, and its FLOPs and bytes are not given",
+                    part.task->name, chip ? "rates are stated instead" : machine_.name() + " has none"));
+  }
+
   Time compute_time(const WorkloadPart& part) const {
     Time time = part.task->time;
+    if (computation_.seconds.empty()) expect_amounts(part);
     if (!computation_.seconds.empty() && !part.task->work.empty()) {
       double seconds = 0;
       for (const schedule::ShapedWork& w : part.task->work) seconds += computation_.seconds[w.shape] * w.count;

@@ -50,6 +50,7 @@ bool add_typed_work(std::string_view word, schedule::GraphTask& part) {
     constexpr std::string_view prefixes = "KMGTPE";
     const std::size_t prefix = amount.unit.size() == 4 ? prefixes.npos : prefixes.find(amount.unit[0]);
     if (amount.unit.size() == 5 && prefix == prefixes.npos) refuse("'{}': expected {}", word, expected);
+    if (part.flops > 0) refuse("'{}': a second number of FLOPs", word);
     part.flops = amount.value * (amount.unit.size() == 4 ? 1 : std::pow(1e3, static_cast<double>(prefix + 1)));
     if (part.flops > most_amount) refuse("'{}' is more than {} FLOP", word, most_amount);
     return true;
@@ -58,8 +59,10 @@ bool add_typed_work(std::string_view word, schedule::GraphTask& part) {
   if (unit != nullptr && unit->dimension == Dimension::time) {
     const double seconds = in_own_unit(amount.value, *unit);
     if (seconds > most_time) refuse("'{}' is more than {} s", word, most_time);
+    if (part.time > 0) refuse("'{}': a second time", word);
     part.time = static_cast<Time>(std::llround(seconds * 1e12));
   } else if (unit != nullptr && unit->dimension == Dimension::bytes) {
+    if (part.bytes > 0) refuse("'{}': a second number of bytes", word);
     part.bytes = typed_bytes(word);
   } else {
     refuse("'{}': expected {}", word, expected);
