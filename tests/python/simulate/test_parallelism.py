@@ -122,6 +122,50 @@ def test_an_event_that_was_never_recorded_is_not_waited_for(tmp_path):
     assert {e[0] for e in one.record.events} == {"op"}
 
 
+ON_THE_HOST = """
+import sys, torch, torch.distributed as dist
+from torch import nn
+from torch.distributed.fsdp import CPUOffload, CPUOffloadPolicy, FullyShardedDataParallel, fully_shard
+
+dist.init_process_group("nccl")
+model = nn.Sequential(nn.Linear(64, 64), nn.LayerNorm(64), nn.Linear(64, 512), nn.Linear(512, 512))
+model[2].bias.data = torch.full((512,), 2.0)
+model[3].weight.data = torch.zeros(512, 512)
+model[3].weight.tag = "kept"
+if "moved" in sys.argv:
+    model.to("cuda")
+elif "by data" in sys.argv:
+    for parameter in model.parameters():
+        parameter.data = parameter.data.to("cuda")
+    assert model[3].weight.tag == "kept"
+assert model[2].bias[3].item() == 2
+if "first kind" in sys.argv:
+    model = FullyShardedDataParallel(model, device_id=0, cpu_offload=CPUOffload(True))
+policy = {"offload_policy": CPUOffloadPolicy()} if "offload" in sys.argv else {}
+for part in (*model, model):
+    fully_shard(part, **policy)
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(3):
+    model(torch.rand(8, 64, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_a_model_of_the_host_is_sharded_as_one_of_the_device(tmp_path):
+    (tmp_path / "job.py").write_text(ON_THE_HOST)
+
+    def record(how):
+        return record_job(["torchrun", str(tmp_path / "job.py"), how], 4, 4, "any", 0, 1 << 34).classes[0].record
+
+    moved = record("moved")
+    assert sum(e[3] == "all_gather" for e in moved.events if e[0] == "collective") == 8
+    assert record("on the host").hash() == record("by data").hash() == moved.hash()
+    assert record("offload").parameters == moved.parameters
+    with pytest.raises(RankFailed, match="keeps parameters on the host, which is not understood; .*use fully_shard"):
+        record("first kind")
+
+
 def test_a_checkpoint_is_counted_and_memory_queries_are_answered(tmp_path):
     """The job itself asserts what it is told of the device's memory."""
     (one,) = recorded("sharded", tmp_path / "checkpoint").classes

@@ -1,5 +1,6 @@
 """Names of accelerators that scripts say, as names of the fake device; attention as one operation."""
 
+import weakref
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ __all__ = ["Names", "here", "shared_heads"]
 
 _SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 _IS_CUDA = torch.Tensor.is_cuda.__get__  # type: ignore[attr-defined]
+_REAL = (torch.Tensor, torch.nn.Parameter)
 _OTHERS = ("cuda", "xla", "hpu", "xpu", "npu")
 _FINITE = (torch.isfinite, torch.Tensor.isfinite)
 _NO_NUMBER = (torch.isnan, torch.Tensor.isnan)
@@ -102,7 +104,7 @@ class Names(TorchFunctionMode):
             return args[0]
         elif func == _IS_CUDA:
             return args[0].device.type == "neuron" and self._recorder.settings.device != "neuron"
-        elif func == _SET_DATA and isinstance(args[1], FakeTensor):
+        elif func == _SET_DATA and isinstance(args[1] if type(args[1]) not in _REAL else args[0], FakeTensor):
             return self._given(args[0], args[1])
         done = func(*args, **kwargs)
         if func in _FINITE or func in _NO_NUMBER or func in _INFINITE:
@@ -135,18 +137,47 @@ class Names(TorchFunctionMode):
 
     def _given(self, parameter: torch.Tensor, data: torch.Tensor) -> None:
         """`parameter.data = data`: a parameter of the host's becomes one of the device where nobody else holds it."""
+        values = self._recorder.values
+        value = values.of(data)
         with torch._C.DisableTorchFunction():
+            if not isinstance(data, FakeTensor):
+                with self._recorder.fake:
+                    data = torch.empty_strided(data.shape, data.stride(), dtype=data.dtype, device=data.device)
             if isinstance(parameter.data, FakeTensor) and parameter.device == data.device:
+                values.release(parameter)
                 parameter.data = data
-                return
-            new: torch.Tensor = data.detach()
-            if isinstance(parameter, torch.nn.Parameter):
-                new = torch.nn.Parameter(new, parameter.requires_grad)
-            try:
-                torch.utils.swap_tensors(parameter, new)
-            except RuntimeError as error:
-                raise CannotRecord(self._recorder.places.now(), f"a parameter's data is replaced by another device's "
-                                   f"({error})", "move its module by module.to(device)") from None  # fmt: skip
+            else:
+                self._swapped(parameter, data)
+        if value is not None and isinstance(parameter, FakeTensor):
+            values.know(parameter, value)
+
+    def _swapped(self, parameter: torch.Tensor, data: torch.Tensor) -> None:
+        if getattr(parameter, "_is_flat_param", False):
+            raise CannotRecord(
+                self._recorder.places.now(), "FullyShardedDataParallel keeps parameters on the host, which is not understood",
+                "leave out cpu_offload, or use fully_shard with CPUOffloadPolicy",
+            )  # fmt: skip
+        new: torch.Tensor = data.detach()
+        if isinstance(parameter, torch.nn.Parameter):
+            new = torch.nn.Parameter(new, parameter.requires_grad)
+        own = dict(parameter.__dict__)
+        self._held_by_nobody_here(parameter, new)
+        try:
+            torch.utils.swap_tensors(parameter, new)
+        except RuntimeError as error:
+            raise CannotRecord(self._recorder.places.now(), f"a parameter's data is replaced by another device's "
+                               f"({error})", "move its module by module.to(device)") from None  # fmt: skip
+        for name, told in own.items():
+            parameter.__dict__.setdefault(name, told)
+
+    def _held_by_nobody_here(self, *tensors: torch.Tensor) -> None:
+        """Weak references of what is known of values, and of torch itself, by which it makes no tensor twice."""
+        memo = self._recorder.fake.fake_tensor_converter.tensor_memo
+        for tensor in tensors:
+            self._recorder.values.release(tensor)
+            for ref in weakref.getweakrefs(tensor):
+                if isinstance(ref, weakref.KeyedRef) and memo.data.get(ref.key) is ref:
+                    del memo[ref.key]
 
     def attention(self, query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
                    is_causal: bool = False, scale: Any = None, enable_gqa: bool = False) -> Any:  # fmt: skip

@@ -29,6 +29,7 @@ class Values:
         self._known: dict[int, torch.Tensor] = {}
         self._later: dict[int, Callable[[], torch.Tensor | None]] = {}
         self._sharing: dict[int, dict[int, weakref.ref[FakeTensor]]] = {}  # by storage: those that were known
+        self._ends: dict[int, Any] = {}  # what is called when one of them is gone
 
     def of(self, tensor: Any) -> torch.Tensor | None:
         if isinstance(tensor, FakeTensor):
@@ -53,9 +54,16 @@ class Values:
         sharing = self._sharing.setdefault(storage, {})
         if id(fake) not in sharing:
             sharing[id(fake)] = weakref.ref(fake)
-            weakref.finalize(fake, self._gone, storage, id(fake)).atexit = False
+            self._ends[id(fake)] = end = weakref.finalize(fake, self._gone, storage, id(fake))
+            end.atexit = False
+
+    def release(self, fake: Any) -> None:
+        """As if it were gone: nothing is known of it, and no weak reference to it is left here."""
+        if (end := self._ends.get(id(fake))) is not None and (ended := end.detach()) is not None:
+            ended[1](*ended[2])
 
     def _gone(self, storage: int, which: int) -> None:
+        self._ends.pop(which, None)
         self._drop(which)
         sharing = self._sharing.get(storage, {})
         sharing.pop(which, None)
