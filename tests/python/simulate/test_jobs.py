@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 
 from trellis import sim  # noqa: E402
 from trellis.simulate.price.rates import Rates  # noqa: E402
-from trellis.simulate.ranks.coordinator import TooShort  # noqa: E402
+from trellis.simulate.ranks.coordinator import RankFailed, TooShort  # noqa: E402
 from trellis.simulate.ranks.record_job import record_job  # noqa: E402
 from trellis.simulate.record import Operation, read  # noqa: E402
 
@@ -149,8 +149,15 @@ def test_a_job_that_computes_on_the_host_is_told_how_it_is_recorded():
 
 def test_what_is_read_of_the_device_is_taken_as_one_and_listed():
     job = record_job(["torchrun", str(TINY.with_name("read.py"))], 2, 2, "any", 0, 1 << 34)
-    line = r"read.py:\d+ reads a value that depends on data: taken as 1.0$"
-    assert any(re.search(line, told) for told in job.assumptions), job.assumptions
+    for said in ("a value that depends on data: taken as 1.0", "a value .*: taken as 1", "20 values .*: taken as False"):
+        assert any(re.search(rf"read.py:\d+ reads {said}$", told) for told in job.assumptions), said
+    assert any("compares tensors that depend on data: taken as False" in told for told in job.assumptions)
+
+
+def test_several_whole_numbers_are_an_error_that_fits_counts_and_predictions():
+    with pytest.raises(RankFailed, match=r"read.py:\d+: 4 whole numbers are read that depend on data; say --routing "
+                       "uniform .* of others, as predictions, nothing is known"):  # fmt: skip
+        record_job(["torchrun", str(TINY.with_name("read.py")), "whole"], 1, 1, "any", 0, 1 << 34)
 
 
 @pytest.mark.parametrize("how", ["", "fused"])

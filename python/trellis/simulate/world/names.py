@@ -11,6 +11,7 @@ from torch.utils._device import DeviceContext
 
 from trellis.simulate.world.errors import CannotRecord
 from trellis.simulate.world.recorder import Recorder
+from trellis.simulate.world.values import plain, read
 
 __all__ = ["Names", "here", "shared_heads"]
 
@@ -100,6 +101,8 @@ class Names(TorchFunctionMode):
             return args[0].to("neuron")
         elif func in (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__):
             return self._data(func, args, kwargs)
+        elif func in (torch.tensor, torch.as_tensor) and args and type(args[0]) in (list, tuple):
+            args = (plain(self._recorder, args[0]), *args[1:])
         elif func is torch.Tensor.pin_memory:
             return args[0]
         elif func == _IS_CUDA:
@@ -121,18 +124,8 @@ class Names(TorchFunctionMode):
             self._recorder.assume(f"{self._recorder.places.now()} asks whether what depends on data is finite: it is")
 
     def _data(self, func: Any, args: Any, kwargs: Any) -> Any:
-        tensor = args[0]
-        local = getattr(tensor, "_local_tensor", tensor)
-        if not isinstance(local, FakeTensor):
-            return func(*args, **kwargs)
-        value = self._recorder.values.of(local)
-        if value is None:
-            routed = bool(self._recorder.settings.routing)
-            raise CannotRecord(
-                self._recorder.places.now(), f"{local.numel()} values are read that depend on data",
-                "--routing answers only for what torch.histc and torch.bincount count: count tokens by one of them"
-                if routed else "say --routing uniform or skew=S if they are numbers of tokens for experts",
-            )  # fmt: skip
+        local = getattr(args[0], "_local_tensor", args[0])
+        value = read(self._recorder, local) if isinstance(local, FakeTensor) else args[0]
         return func(value, *args[1:], **kwargs)
 
     def _given(self, parameter: torch.Tensor, data: torch.Tensor) -> None:

@@ -20,7 +20,7 @@ from trellis.simulate.world.errors import CannotRecord
 from trellis.simulate.world.places import Places
 from trellis.simulate.world.settings import Settings
 from trellis.simulate.world.streams import Streams
-from trellis.simulate.world.values import Values
+from trellis.simulate.world.values import Values, compared, read
 
 __all__ = ["Recorder"]
 
@@ -33,6 +33,7 @@ _NO_WORK = {"aten::detach", "aten::_unsafe_view", "aten::lift_fresh", "aten::ali
 _REPLACING = {"aten::copy_", "aten::fill_", "aten::zero_", "aten::normal_", "aten::uniform_", "aten::bernoulli_",
               "aten::random_", "aten::exponential_", "aten::_foreach_copy_", "aten::_foreach_zero_"}  # fmt: skip
 _INTO_VIEWS = "fsdp.all_gather_copy_in"  # writes into a part of a tensor that it is given
+_COMPARING = (torch.ops.aten.equal.default, torch.ops.aten.allclose.default)
 _COUNTING = (torch.ops.aten.histc.default, torch.ops.aten.bincount.default)
 
 
@@ -184,7 +185,9 @@ class Recorder(TorchDispatchMode):
 
     def _on_device(self, func: Any, flat: list[Any], args: Any, kwargs: Any) -> Any:
         if func is torch.ops.aten._local_scalar_dense.default:
-            return self._item(args[0])
+            return read(self, args[0]).item()
+        if func in _COMPARING:
+            return compared(self, func, args, kwargs)
         if _is_composed(func):
             with self:
                 return func.decompose(*args, **kwargs)
@@ -289,17 +292,6 @@ class Recorder(TorchDispatchMode):
 
     def _here(self, tensor: torch.Tensor) -> bool:
         return tensor.device.type == self.device.type
-
-    def _item(self, tensor: torch.Tensor) -> Any:
-        if self._here(tensor):
-            self.host_waits(self.streams.current.number)
-        if (value := self.values.of(tensor)) is not None:
-            return value.item()
-        place = self.places.now()
-        kind = tensor.dtype
-        taken = False if kind == torch.bool else 1.0 if kind.is_floating_point else 1
-        self.assume(f"{place} reads a value that depends on data: taken as {taken}")
-        return taken
 
     def _recorded(self, func: Any, flat: list[Any], args: Any, kwargs: Any, outputs: list[torch.Tensor]) -> None:
         phase = self.now()

@@ -1,15 +1,21 @@
-"""Values of small tensors that are known though the tensors are fake: counters, flags, scales, sizes."""
+"""Values of small tensors that are known though the tensors are fake: counters, flags, scales, sizes. What the host reads
+of those that nobody knows."""
 
 import io
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves, tree_map
 
-__all__ = ["Values", "packed", "unpacked"]
+from trellis.simulate.world.errors import CannotRecord
+
+if TYPE_CHECKING:
+    from trellis.simulate.world.recorder import Recorder
+
+__all__ = ["Values", "compared", "packed", "plain", "read", "unpacked"]
 
 _MOST = 512  # elements: numbers of tokens of as many experts
 _MOST_WHOLE = 1 << 17  # of whole numbers and truths: positions of a sequence, and what is asked of them
@@ -142,6 +148,46 @@ class Values:
         for output, value in zip(outputs, done if isinstance(done, (list, tuple)) else [done], strict=False):
             if isinstance(output, FakeTensor) and isinstance(value, torch.Tensor):
                 (self.know_alike if alike else self.know)(output, value)
+
+
+def read(recorder: "Recorder", tensor: torch.Tensor) -> torch.Tensor:
+    """A real tensor with what a fake one has. What nobody knows is taken as 1 (false, of a condition), and listed. Several
+    whole numbers are not: they may be numbers of tokens, by which what follows is split."""
+    if tensor.device.type == recorder.device.type:
+        recorder.host_waits(recorder.streams.current.number)
+    if (value := recorder.values.of(tensor)) is not None:
+        return value
+    place, kind, count = recorder.places.now(), tensor.dtype, tensor.numel()
+    whole = not (kind.is_floating_point or kind.is_complex or kind == torch.bool)
+    if whole and count > 1:
+        raise CannotRecord(
+            place, f"{count} whole numbers are read that depend on data",
+            "--routing answers only for what torch.histc and torch.bincount count: count tokens by one of them"
+            if recorder.settings.routing else "say --routing uniform or skew=S if they are numbers of tokens for "
+            "experts; of others, as predictions, nothing is known here: leave out what reads them",
+        )  # fmt: skip
+    taken = torch.tensor(kind != torch.bool, dtype=kind)
+    what = "a value that depends" if count == 1 else f"{count} values that depend"
+    recorder.assume(f"{place} reads {what} on data: taken as {taken.item()}")
+    return taken.repeat(tensor.shape)
+
+
+def compared(recorder: "Recorder", func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether two tensors are equal, or nearly."""
+    if args[0].device.type == recorder.device.type:
+        recorder.host_waits(recorder.streams.current.number)
+    one, other = (recorder.values.of(t) for t in args[:2])
+    if one is not None and other is not None:
+        return bool(func(one, other, *args[2:], **kwargs))
+    recorder.assume(f"{recorder.places.now()} compares tensors that depend on data: taken as {args[0] is args[1]}")
+    return args[0] is args[1]
+
+
+def plain(recorder: "Recorder", given: Any) -> Any:
+    """A list of values, and of lists of values, with real tensors for fake ones."""
+    if type(given) in (list, tuple):
+        return [plain(recorder, one) for one in given]
+    return read(recorder, given) if isinstance(given, FakeTensor) else given
 
 
 def _storage(tensor: torch.Tensor) -> int:
