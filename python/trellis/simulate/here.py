@@ -4,6 +4,7 @@ from typing import Any
 
 from trellis import sim
 from trellis.simulate.price import Priced, price
+from trellis.simulate.ranks.families import joined
 from trellis.simulate.record import JobRecord, RankClass
 
 __all__ = ["Report", "Simulation"]
@@ -74,8 +75,9 @@ class Simulation:
         session = self._session
         record = session.recorder.record
         one = RankClass(list(range(self.world)), [self.rank], record)
-        return JobRecord(self.world, session.torch_version, self.device, ["step"], session.groups.families(), [one],
-                         [*record.assumptions, f"all ranks are taken to do what rank {self.rank} does"])  # fmt: skip
+        families, assumed = joined(self.world, {self.rank: (session.groups.families(), session.groups.partial)})
+        return JobRecord(self.world, session.torch_version, self.device, ["step"], families, [one],
+                         [*record.assumptions, *assumed, f"all ranks are taken to do what rank {self.rank} does"])  # fmt: skip
 
     def report(self) -> Report:
         return Report(price(self.record(), self.machine))

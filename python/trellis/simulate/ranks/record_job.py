@@ -6,14 +6,18 @@ from trellis.simulate.record import Family, JobRecord, RankRecord
 from trellis.simulate.record.steps import of_json
 from trellis.simulate.ranks.classes import classes, first_ranks, missing_mates
 from trellis.simulate.ranks.coordinator import Coordinator, RankFailed, TooShort
+from trellis.simulate.ranks.families import joined
 from trellis.simulate.ranks.nursery import Forked, Nursery
 from trellis.simulate.world.settings import Settings
 
 __all__ = ["record_job"]
 
 
-def _families(told: dict[str, Any]) -> list[Family]:
-    return [Family(name, tuple(tuple(g) for g in groups)) for name, groups in told["families"]]
+def _families(world: int, told: dict[int, Any]) -> tuple[list[Family], list[str]]:
+    def of(one: Any) -> list[Family]:
+        return [Family(name, tuple(tuple(g) for g in groups)) for name, groups in one["families"]]
+
+    return joined(world, {rank: (of(one), dict(one["partial"])) for rank, one in told.items()})
 
 
 def _nothing_ran(rank: int, device: str) -> str:
@@ -56,7 +60,7 @@ def _recorded(command: list[str], world: int, local_world: int, device: str, ste
         records: dict[int, RankRecord] = {}
         while True:
             records = {rank: of_json(one["record"]) for rank, one in sorted(told.items())}
-            families = _families(told[0])
+            families, assumed_groups = _families(world, told)
             missing = missing_mates(world, families, records)
             if not missing:
                 break
@@ -69,4 +73,5 @@ def _recorded(command: list[str], world: int, local_world: int, device: str, ste
             raise RankFailed(_nothing_ran(rank, device))
     grouped, assumed = classes(world, families, records)
     told_of = {line for record in records.values() for line in record.assumptions}
-    return JobRecord(world, told[0]["torch"], device, command, families, grouped, sorted(told_of) + assumed)
+    return JobRecord(world, told[0]["torch"], device, command, families, grouped,
+                     sorted(told_of) + assumed_groups + assumed)  # fmt: skip

@@ -9,7 +9,8 @@ __all__ = ["Groups"]
 
 
 class Groups:
-    """Every rank makes all groups, its own and others', in the same order: so families have the same numbers."""
+    """Every rank makes all groups, its own and others', in the same order: so families have the same numbers. Of those that
+    members make alone each rank knows its own, and as many."""
 
     def __init__(self, rank: int, world: int) -> None:
         self.rank = rank
@@ -21,22 +22,28 @@ class Groups:
         self._open = False
         self._said = ""
         self._taken: set[int] = set()  # ranks of the last family
+        self.partial: dict[int, int] = {}  # families that members make alone: of which family they are parts, -1: none
         self._axes: dict[str, None] = {}  # of meshes, that are the whole world
 
     def default(self, name: str) -> None:
         self._by_name[name] = (0, self._families[0][1][0])
 
-    def made(self, ranks: Sequence[int], description: str | None, name: str | None) -> None:
-        """`name`: torch's, None where this rank is no member."""
+    def made(self, ranks: Sequence[int], description: str | None, name: str | None,
+             within: int | None = None) -> None:  # fmt: skip
+        """`name`: torch's, None where this rank is no member. `within`: the family of the group whose members alone make it,
+        -1 if it is their own."""
         members = tuple(ranks)
         said = (description or "group").removeprefix("mesh_")
         groups = self._families[-1][1]
-        if not self._open or self._said != said or len(groups[0]) != len(members) or self._taken & set(members):
+        last = self._open and self._said == said and len(groups[0]) == len(members) and not self._taken & set(members)
+        if not last or within != self.partial.get(len(self._families) - 1):
             again = self._counts.get(said, 0)
             self._counts[said] = again + 1
             self._families.append((f"{said}.{again}" if again else said, []))
             self._open, self._said = True, said
             self._taken.clear()
+            if within is not None:
+                self.partial[len(self._families) - 1] = within
         self._families[-1][1].append(members)
         self._taken.update(members)
         if name is not None:

@@ -63,7 +63,8 @@ class _Job:
     def _ended(self) -> None:
         session = self._session
         told: dict[str, Any] = {"record": as_json(session.recorder.record), "torch": session.torch_version,
-                                "families": [[f.name, f.groups] for f in session.groups.families()]}  # fmt: skip
+                                "families": [[f.name, f.groups] for f in session.groups.families()],
+                                "partial": list(session.groups.partial.items())}  # fmt: skip
         self._line.tell("record", told)
         sys.stdout.flush()
         sys.stderr.flush()

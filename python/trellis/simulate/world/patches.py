@@ -45,22 +45,32 @@ def _groups(settings: Settings, groups: Groups) -> None:
         groups.default(group.group_name)
         groups.backends[group.group_name] = str(backend or "nccl").lower()
 
+    def made(group: Any, ranks: list[int], description: str | None, backend: Any, within: int | None) -> Any:
+        name = getattr(group, "group_name", None) if settings.rank in ranks else None
+        groups.made(ranks, description, name, within)
+        if name is not None:
+            groups.backends[name] = str(backend or next(iter(groups.backends.values()))).lower()
+        return group
+
     def new_group_with_tag(ranks: Any = None, timeout: Any = None, backend: Any = None, backend_options: Any = None,
                            pg_tag: Any = None, use_local_synchronization: bool = False, group_desc: Any = None,
                            device_id: Any = None, sort_ranks: bool = True) -> Any:  # fmt: skip
         group = make(ranks, timeout, None, None, pg_tag, use_local_synchronization, group_desc, None, sort_ranks)
         members = list(range(settings.world)) if ranks is None else sorted(ranks) if sort_ranks else list(ranks)
-        name = getattr(group, "group_name", None) if settings.rank in members else None
-        groups.made(members, group_desc, name)
-        if name is not None:
-            groups.backends[name] = str(backend or next(iter(groups.backends.values()))).lower()
-        return group
+        return made(group, members, group_desc, backend, -1 if use_local_synchronization and ranks is not None else None)
 
     def split_group(parent_pg: Any = None, split_ranks: Any = None, timeout: Any = None, pg_options: Any = None,
                     group_desc: Any = None, backend: Any = None) -> Any:  # fmt: skip
-        made = [new_group_with_tag(ranks, group_desc=group_desc) for ranks in split_ranks or []]
-        mine = [g for g, ranks in zip(made, split_ranks or [], strict=True) if settings.rank in ranks]
-        return mine[0] if mine else None
+        """`split_ranks` are places in the parent, whose members alone make the groups."""
+        parent = parent_pg or c10d._get_default_group()
+        family, members = groups.of(parent.group_name)
+        mine = None
+        for places in split_ranks or []:
+            ranks = [members[place] for place in sorted(places)]
+            group = make(ranks, timeout, None, None, None, True, group_desc, None, False)
+            made(group, ranks, group_desc, backend, family or None)
+            mine = group if settings.rank in ranks else mine
+        return mine
 
     def get_backend(group: Any = None) -> str:
         return groups.backends.get((group or c10d._get_default_group()).group_name, "nccl")
