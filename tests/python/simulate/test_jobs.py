@@ -172,6 +172,39 @@ def test_no_step_in_half_precision_is_skipped(how):
     assert len(products) > 4 and {o.type for o in products} == {"float16"}
 
 
+NESTED = """
+import torch
+model = torch.nn.Linear(64, 64).to("cuda")
+optimizer = torch.optim.SGD(model.parameters())
+copies = torch.cuda.Stream()
+other = torch.cuda.Stream()
+
+def fetch():
+    with torch.cuda.stream(copies):
+        return torch.rand(8, 64, device="cuda")
+
+for _ in range(4):
+    with torch.cuda.stream(copies):
+        with torch.cuda.stream(other), copies:
+            x = fetch()
+            assert torch.cuda.current_stream() == copies
+        assert torch.cuda.current_stream() == copies
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    torch.cuda.current_stream().wait_stream(copies)
+    model(x).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_a_stream_that_is_entered_within_itself_is_left(tmp_path):
+    (tmp_path / "train.py").write_text(NESTED)
+    (one,) = record_job(["torchrun", str(tmp_path / "train.py")], 1, 1, "any", 0, 1 << 34).classes
+    told = [(one.record.streams[e[1]], one.record.operations[e[2]].name) for e in one.record.events if e[0] == "op"]
+    assert [name for stream, name in told if stream == "copies"] == ["aten.rand"]
+    assert len([name for stream, name in told if stream == "compute"]) == len(told) - 1 > 4
+
+
 COLLECTOR = """
 import gc
 import torch

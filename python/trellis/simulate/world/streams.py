@@ -57,6 +57,7 @@ class Stream:
         self._owner = owner
         self.number = owner.made(name or _assigned_name())
         self.priority = priority
+        self._before: list[Stream] = []  # the current ones at its entries, of which one may be within another
 
     @property
     def device(self) -> Any:
@@ -90,12 +91,12 @@ class Stream:
         return True
 
     def __enter__(self) -> "Stream":
-        self._before = self._owner.current
+        self._before.append(self._owner.current)
         self._owner.current = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._owner.current = self._before
+        self._owner.current = self._before.pop()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and other.number == self.number
