@@ -261,6 +261,25 @@ TEST_F(ProgramTimesTest, MakeUpAStepOfOneRank) {
   for (const KindTime& k : formulas.kinds(plain, 0)) EXPECT_EQ(k.by_programs, 0);
 }
 
+TEST_F(ProgramTimesTest, GrowWithSlowMemoryAsTheFormulasDo) {
+  const ExecutionGraph graph =
+      read_graph("step", "ranks 1\noperation up adamw rows=1000 columns=1000 type=f32\ncompute a up\n");
+  const auto growth = [&](bool by_programs) {
+    double times[2] = {};
+    for (const bool slow : {false, true}) {
+      MachineSpec spec = machine_spec("trn1.2xlarge");
+      if (slow) what_if(spec, "hbm:0:0.1");
+      const Machine machine(std::move(spec));
+      StepOptions options;
+      if (by_programs) options.programs = std::make_shared<ProgramTimes>(chip_of(machine), folder);
+      times[slow] = in_seconds(StepPricer(graph, machine, options).price({}).time);
+    }
+    return times[1] / times[0];
+  };
+  EXPECT_GT(growth(true), 5);
+  EXPECT_NEAR(growth(true), growth(false), 1e-6);
+}
+
 TEST_F(ProgramTimesTest, OfAMachineAreOfItsFigures) {
   MachineSpec spec = machine_spec("trn1.2xlarge");
   what_if(spec, "tensor.clock=5.6GHz");

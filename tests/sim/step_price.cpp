@@ -131,6 +131,33 @@ TEST(StepPrice, SlowRanksSlowTheirClassDown) {
               2.0 * static_cast<double>(price_step(graph, machine_named("trn1.2xlarge")).time), 10);
 }
 
+TEST(StepPrice, SlowMemorySlowsItsClassDown) {
+  const auto priced = [](const std::string& change, const char* tasks) {
+    MachineSpec spec = machine_spec("trn1.32xlarge");
+    if (!change.empty()) what_if(spec, change);
+    const Machine machine(std::move(spec));
+    const std::string update = "operation up adamw rows=8192 columns=8192 type=f32\n";
+    const ExecutionGraph graph = read_graph("step", "ranks 32\n" + update + tasks);
+    StepPricer pricer(graph, machine);
+    const StepFactors factors = factors_of(graph, machine, {});
+    const StepPrice price = pricer.price(factors);
+    for (std::uint32_t c = 0; c < graph.classes.size(); ++c) {
+      EXPECT_NEAR(pricer.kinds(factors, c).at(0).seconds, in_seconds(price.classes[c].busy()), 1e-9);
+      EXPECT_EQ(pricer.work(factors)[c].all, price.classes[c].busy());
+    }
+    return price;
+  };
+  const char *const all = "compute a up*10\n", *const halves = "compute a up*10 on 0-15\ncompute b up*10 on 16-31\n";
+  const auto busy = [&](const char* change, const char* tasks, std::size_t of) {
+    return in_seconds(priced(change, tasks).classes[of].busy());
+  };
+  const double usual = busy("", all, 0), slow = busy("hbm.rate=82GB/s", all, 0);
+  EXPECT_GT(slow, 5 * usual);
+  for (const char* change : {"hbm:0:0.1", "hbm:31:0.1"}) EXPECT_NEAR(busy(change, all, 0), slow, 1e-9) << change;
+  EXPECT_EQ(busy("hbm:31:0.1", halves, 0), usual);
+  EXPECT_NEAR(busy("hbm:31:0.1", halves, 1), slow, 1e-9);
+}
+
 TEST(StepPrice, ReleasesOfTheSoftwareCount) {
   const Machine machine = machine_named("trn1.2xlarge");
   const ExecutionGraph graph = read_graph("step", std::string("ranks 1\n") + products + "compute a mm\n");

@@ -287,6 +287,27 @@ TEST(Play, ComputationAndCollectivesShareMemory) {
   EXPECT_EQ(slow.parts[0].end, 100 * ms);
 }
 
+// What reads memory waits for the slowest of its ranks' memory, whichever rank's that is, and whatever runs beside it.
+TEST(Play, SlowMemorySlowsWhatReadsIt) {
+  const std::string operation = "operation up adamw rows=8192 columns=8192 type=f32\n";
+  const auto took = [&](const std::string& tasks, const char* change, const PlayOptions& options = {}) {
+    MachineSpec spec = machine_spec("trn2.48xlarge");
+    if (*change != 0) what_if(spec, change);
+    return price(read_graph("step", "ranks 64\n" + operation + tasks), Machine(spec), options).parts[0].end;
+  };
+  const auto near = [](Time time, double wanted) { EXPECT_NEAR(static_cast<double>(time), wanted, 0.01 * wanted); };
+  for (const char* tasks : {"compute a 3GB\n", "compute a up\n", "compute a 3GB\nall_reduce b 64MB by ring\n"}) {
+    const auto usual = static_cast<double>(took(tasks, ""));
+    EXPECT_EQ(took(tasks, "hbm:0:0.1"), took(tasks, "hbm:63:0.1")) << tasks;
+    if (std::string_view(tasks).find("all_reduce") == std::string_view::npos)
+      near(took(tasks, "hbm:63:0.1"), 10 * usual);
+    EXPECT_GT(static_cast<double>(took(tasks, "hbm:0:0.1")), 8 * usual) << tasks;
+  }
+  near(took("compute a 3GB\n", "hbm:63:0.1", {.memory = 1e11}), 0.3e12);
+  EXPECT_EQ(took("compute a 1TFLOP\n", "hbm:0:0.1"), took("compute a 1TFLOP\n", ""));
+  EXPECT_EQ(took("compute a 3GB on 0-31\n", "hbm:63:0.1"), took("compute a 3GB on 0-31\n", ""));
+}
+
 TEST(Play, CollectivesAtOnceSlowEachOther) {
   const std::string group = "ranks 64\ngroup tp 0-3 4-7 8-11 12-15\n";
   const Played one = played(group + "all_reduce a 64MB on tp by ring\n", "trn2.48xlarge");

@@ -25,10 +25,10 @@ PlayedAnswer answer(const Workload& workload, const PlayOptions& how, const Nois
   }
   watch.begin("playing again with other figures");
   const Workload same = with_algorithms_of(a.played, workload);
-  const Computation usual = computation_of(same, on.machine(), options);
+  const auto usual = computations_of(same, on.machine(), options);
   a.interval = interval(
       on.spec(), how.era, a.played.time, [&](const Machine& other) { return play(same, other, options).time; },
-      [&](const Machine& other) { return computation_of(same, other, options) == usual; });
+      [&](const Machine& other) { return computations_of(same, other, options) == usual; });
   if (!a.interval.all_tried) a.interrupted = "not all figures were tried at the ends of their ranges";
   if (!a.interrupted.empty()) return a;
   watch.begin("playing with noise");

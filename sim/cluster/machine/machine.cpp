@@ -235,4 +235,9 @@ double Machine::slowness(Rank r) const {
   return found == slow_.end() ? 1 : found->second;
 }
 
+double Machine::memory_slowness(Rank r) const {
+  const auto found = factors_.find(hbm(r));
+  return found == factors_.end() ? 1 : 1 / found->second;
+}
+
 }  // namespace trellis::sim

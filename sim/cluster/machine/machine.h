@@ -68,6 +68,7 @@ class Machine {
   std::vector<std::string> eras() const;
   Overheads overheads(std::string_view era) const;  // "": the usual one; throws invalid_argument, listing the known
   double slowness(Rank) const;                      // of its engines and software: 1 except for stragglers
+  double memory_slowness(Rank) const;               // of its HBM: 1 except for defects
   double injection() const;                         // bytes a second that one chip can send
   Bisection bisection() const;                      // of the machine, through its outermost fabric
 

@@ -1,8 +1,10 @@
 // What computations of a workload take on a machine, whatever else happens there.
 #pragma once
 
+#include <map>
 #include <vector>
 
+#include "sim/cluster/operation/engine_rates.h"
 #include "sim/cluster/workload/play.h"
 
 namespace trellis::sim {
@@ -13,8 +15,15 @@ struct Computation {
   bool operator==(const Computation&) const = default;
 };
 
-// Rates that the options state replace those of a chip's engines. Only what the workload's tasks need is set, so that
-// machines on which they take the same time are equal.
-Computation computation_of(const Workload&, const Machine&, const PlayOptions&);
+// What computes waits for the slowest memory of its ranks: Machine::memory_slowness, the most of them.
+double memory_slowness(const Workload&, const WorkloadPart&, const Machine&);
+
+// By the memory's slowness, for each that a computation of the workload has. Rates that the options state replace those
+// of a chip's engines. Only what the workload's tasks need is set, so that machines on which they take the same time
+// are equal.
+std::map<double, Computation> computations_of(const Workload&, const Machine&, const PlayOptions&);
+
+// Of a rank of the machine, which must have a chip.
+EngineRates engines_of(const Machine&, double memory_slowness = 1);
 
 }  // namespace trellis::sim

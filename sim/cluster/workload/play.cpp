@@ -74,7 +74,7 @@ class Player {
   static bool runs(const WorkloadPart& part, std::size_t size) { return !part.computes && size > 1; }
 
   void set_durations() {
-    computation_ = computation_of(workload_, machine_, options_);
+    computations_ = computations_of(workload_, machine_, options_);
     durations_.resize(workload_.parts.size());
     chosen_.resize(workload_.parts.size());
     for (std::uint32_t i = 0; i < workload_.parts.size(); ++i) {
@@ -117,11 +117,12 @@ class Player {
   }
 
   Time compute_time(const WorkloadPart& part) const {
+    const Computation& computation = computations_.at(memory_slowness(workload_, part, machine_));
     Time time = part.task->time;
-    if (computation_.seconds.empty()) expect_amounts(part);
-    if (!computation_.seconds.empty() && !part.task->work.empty()) {
+    if (computation.seconds.empty()) expect_amounts(part);
+    if (!computation.seconds.empty() && !part.task->work.empty()) {
       double seconds = 0;
-      for (const schedule::ShapedWork& w : part.task->work) seconds += computation_.seconds[w.shape] * w.count;
+      for (const schedule::ShapedWork& w : part.task->work) seconds += computation.seconds[w.shape] * w.count;
       return slowed(part, std::max(time, transfer_time(seconds, 1.0)));
     }
     const auto add = [&](double amount, double rate, const char* what) {
@@ -131,8 +132,8 @@ class Player {
                                                 part.task->name, machine_.name(), what));
       time = std::max(time, transfer_time(amount, rate));
     };
-    add(part.task->flops, computation_.flops, "FLOPs a second");
-    add(part.task->bytes, computation_.memory, "memory");
+    add(part.task->flops, computation.flops, "FLOPs a second");
+    add(part.task->bytes, computation.memory, "memory");
     return slowed(part, time);
   }
 
@@ -163,7 +164,7 @@ class Player {
       if (when.start >= until || when.end <= from) continue;
       const Time alone = alone_[sharing_[k]], done = std::max<Time>(0, from - when.start - delays[k]);
       if (done >= alone) continue;
-      const double most = machine_.rate(machine_.hbm(0)) / machine_.span(machine_.hbm(0));
+      const double most = machine_.spec().figures.rate("hbm.rate") / machine_.cores();
       period.rests.push_back(
           {.part = static_cast<std::uint32_t>(k),
            .bytes = part.task->bytes * static_cast<double>(alone - done) / static_cast<double>(alone),
@@ -299,7 +300,7 @@ class Player {
   const PlayOptions& options_;
   Choices choices_;
   std::vector<Rank> everyone_;
-  Computation computation_;
+  std::map<double, Computation> computations_;
   std::vector<Time> durations_;
   std::vector<const Chosen*> chosen_;
   std::vector<std::uint32_t> collectives_;

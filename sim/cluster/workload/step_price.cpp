@@ -12,6 +12,7 @@
 
 #include "schedule/graph/match.h"
 #include "sim/cluster/operation/program_times.h"
+#include "sim/cluster/workload/computation.h"
 #include "sim/cluster/workload/exchanges.h"
 
 namespace trellis::sim {
@@ -20,13 +21,18 @@ namespace {
 using schedule::GraphTask;
 using schedule::TaskEnd;
 
-std::vector<OperationTime> times_by_shape(const ExecutionGraph& graph, const Machine& machine, ProgramTimes* programs) {
-  const Figures& f = machine.spec().figures;
-  const EngineRates engines(f, f.number("cores") / machine.cores());
+// Programs run with usual memory: with a slower one their times grow as the formula's do.
+std::vector<OperationTime> times_by_shape(const ExecutionGraph& graph, const Machine& machine, ProgramTimes* programs,
+                                          double memory_slowness) {
+  const EngineRates usual = engines_of(machine), engines = engines_of(machine, memory_slowness);
   std::vector<OperationTime> times;
   for (const schedule::OperationShape& s : graph.shapes) {
-    const auto by_program = programs == nullptr ? std::nullopt : programs->of(s, engines);
+    const auto by_program = programs == nullptr ? std::nullopt : programs->of(s, usual);
     times.push_back(by_program ? *by_program : operation_time(s, engines));
+    if (!by_program || memory_slowness == 1) continue;
+    const OperationTime slow = operation_time(s, engines);
+    times.back().engines = slow.engines;
+    times.back().total *= slow.total / operation_time(s, usual).total;
   }
   if (programs != nullptr) programs->keep();
   return times;
@@ -38,10 +44,16 @@ struct StepPricer::State {
   State(const ExecutionGraph& g, const Machine& machine, const StepOptions& options, schedule::Stretches s)
       : graph(g), stretches(std::move(s)), matched(match(g)), exchanges(g, matched, machine, options) {
     if (!matched.fault.empty()) throw std::invalid_argument(fmt::format("{}: {}", g.name, matched.fault));
-    operations = times_by_shape(g, machine, options.programs.get());
     for (const schedule::RankClass& c : g.classes) {
       slowness.push_back(1);
-      for (Rank r : c.ranks) slowness.back() = std::max(slowness.back(), machine.slowness(r));
+      double memory = 1;
+      for (Rank r : c.ranks) {
+        slowness.back() = std::max(slowness.back(), machine.slowness(r));
+        memory = std::max(memory, machine.memory_slowness(r));
+      }
+      const auto [found, fresh] = by_memory.try_emplace(memory);
+      if (fresh) found->second = times_by_shape(g, machine, options.programs.get(), memory);
+      operations.push_back(&found->second);
     }
   }
 
@@ -49,8 +61,9 @@ struct StepPricer::State {
   schedule::Stretches stretches;
   schedule::Matched matched;
   Exchanges exchanges;
-  std::vector<OperationTime> operations;  // by shape
-  std::vector<double> slowness;           // by class
+  std::map<double, std::vector<OperationTime>> by_memory;     // by the slowness of a class's memory, and shape
+  std::vector<const std::vector<OperationTime>*> operations;  // by class, and shape
+  std::vector<double> slowness;                               // by class
 };
 
 namespace {
@@ -88,7 +101,7 @@ class Walk {
         const GraphTask& task = graph_.classes[c].tasks[t];
         if (task.kind != GraphTask::Kind::compute) continue;
         const std::int32_t stretch = stretches_.at(c, t);
-        const Time took = stretch < 0 ? computed(task, slowness_[c], price_.classes[c]) : passed(c, stretch);
+        const Time took = stretch < 0 ? computed(task, c, price_.classes[c]) : passed(c, stretch);
         if (took == forever) return {};
         own.all += took;
         if (stretch < 0) continue;
@@ -157,15 +170,15 @@ class Walk {
     return own.start;
   }
 
-  Time computed(const GraphTask& t, double slowness, ClassTime& spent) const {
+  Time computed(const GraphTask& t, std::uint32_t of, ClassTime& spent) const {
     double seconds = 0;
     for (const schedule::ShapedWork& w : t.work) {
-      const OperationTime& o = operations_[w.shape];
+      const OperationTime& o = (*operations_[of])[w.shape];
       seconds += o.total * w.count;
       const double parts[] = {o.engines.tensor, o.engines.vector, o.engines.scalar, o.engines.memory};
       for (std::size_t i = 0; i < 4; ++i) spent.engines[i] += transfer_time(parts[i] * w.count, 1.0);
     }
-    const Time time = static_cast<Time>(static_cast<double>(t.time + transfer_time(seconds, 1.0)) * slowness);
+    const Time time = static_cast<Time>(static_cast<double>(t.time + transfer_time(seconds, 1.0)) * slowness_[of]);
     const std::size_t phase = t.phase < graph_.phases.size() ? t.phase : graph_.phases.size();
     if (t.stream == 0) spent.compute[phase] += time;
     return time;
@@ -205,7 +218,7 @@ class Walk {
         p.spent.exposed[awaited->communicator] += start - free;
       Time time = 0;
       if (t.kind == GraphTask::Kind::compute) {
-        time = computed(t, slowness_[of], p.spent);
+        time = computed(t, of, p.spent);
       } else {
         p.exchanges.push_back(&exchanges_.price_of(of, t, t));
         time = took(of, *p.exchanges.back(), t, t);
@@ -238,7 +251,7 @@ class Walk {
       StepTask& own = placed(ends[0]);
       own.stretch = stretch;
       const Time start = ready(ends[0]);
-      const Time took = stretch < 0 ? computed(t, slowness_[of], price_.classes[of]) : passed(of, stretch);
+      const Time took = stretch < 0 ? computed(t, of, price_.classes[of]) : passed(of, stretch);
       if (took == forever) return false;
       own.end = start + took;
       price_.time = std::max(price_.time, own.end);
@@ -303,7 +316,7 @@ class Walk {
   const schedule::Stretches& stretches_;
   const schedule::Matched& matched_;
   Exchanges& exchanges_;
-  const std::vector<OperationTime>& operations_;
+  const std::vector<const std::vector<OperationTime>*>& operations_;
   StepPrice price_;
   std::optional<std::mt19937_64> random_;         // of a step with noise
   std::vector<Passed> passed_;                    // by stretch
@@ -362,13 +375,14 @@ std::vector<KindTime> StepPricer::kinds(const StepFactors& factors, std::uint32_
     else
       for (const GraphTask& each : *s.stretches.tasks[static_cast<std::size_t>(stretch)]) count(each);
   }
+  const std::vector<OperationTime>& operations = *s.operations[of];
   std::map<std::string, KindTime> kinds;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
     KindTime& kind = kinds[s.graph.shapes[i].kind];
-    const double seconds = s.operations[i].total * counts[i] * s.slowness[of] * factors.software * factors.hosts;
+    const double seconds = operations[i].total * counts[i] * s.slowness[of] * factors.software * factors.hosts;
     kind.kind = s.graph.shapes[i].kind, kind.seconds += seconds;
-    if (s.operations[i].by_program) kind.by_programs += seconds;
+    if (operations[i].by_program) kind.by_programs += seconds;
   }
   std::vector<KindTime> all;
   for (auto& [name, kind] : kinds) all.push_back(std::move(kind));
