@@ -158,6 +158,25 @@ TEST(StepPrice, SlowMemorySlowsItsClassDown) {
   EXPECT_NEAR(busy("hbm:31:0.1", halves, 1), slow, 1e-9);
 }
 
+// Without these, an interval would lie beside its time or below zero, or computation would take none.
+TEST(StepPrice, FiguresOfAStepAreWithinReason) {
+  const ExecutionGraph graph = read_graph("step", std::string("ranks 64\n") + products + "compute a mm\n");
+  for (const auto& [change, wrong] :
+       {std::pair("step.spread=0", "step.spread is 0: expected at least 1"),
+        {"step.spread=0.8", "step.spread is 0.8: expected at least 1"},
+        {"step.level=0", "step.level is 0: expected more than 0"},
+        {"step.level=-1", "step.level is -1: expected more than 0"},
+        {"software.2.22=0", "software.2.22 is 0: expected more than 0"},
+        {"step.hosts=-1", "step.hosts is -1: expected more than -1"},
+        {"step.exposed.tensor=-0.1", "step.exposed.tensor is -0.1: expected at least 0"}}) {
+    MachineSpec spec = machine_spec("trn1.32xlarge x 2");
+    what_if(spec, change);
+    ExecutionGraph with_tensor = graph;
+    with_tensor.communicators.push_back({.name = "tensor"});
+    EXPECT_EQ(why([&] { factors_of(with_tensor, Machine(spec), {}); }), wrong);
+  }
+}
+
 TEST(StepPrice, ReleasesOfTheSoftwareCount) {
   const Machine machine = machine_named("trn1.2xlarge");
   const ExecutionGraph graph = read_graph("step", std::string("ranks 1\n") + products + "compute a mm\n");
@@ -169,7 +188,8 @@ TEST(StepPrice, ReleasesOfTheSoftwareCount) {
   EXPECT_LT(factor("2.21"), factor("2.13"));
   EXPECT_EQ(factor("2.99"), factor(""));
   EXPECT_NE(why([&] { factor("1.0"); }).find("expected 2.3 or later"), std::string::npos);
-  EXPECT_NE(why([&] { factor("new"); }).find("expected a release"), std::string::npos);
+  for (const char* wrong : {"new", "2x21", "2.", "2.21-1", "2.21.1.1"})
+    EXPECT_NE(why([&] { factor(wrong); }).find("expected a release"), std::string::npos) << wrong;
 }
 
 TEST(StepPrice, RefusesAMachineWithoutEnginesAndTooFewRanks) {

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <stdexcept>
 
 #include "sim/cluster/workload/step_price.h"
 #include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::sim {
 namespace {
@@ -17,18 +17,24 @@ constexpr std::string_view software = "software.", exposed = "step.exposed.";
 // 2.21.1 -> {2, 21, 1}
 std::array<int, 3> release(std::string_view word) {
   std::array<int, 3> numbers{};
-  std::string_view rest = word;
-  for (int& n : numbers) {
-    const std::optional<int> value = text::take_number<int>(rest);
-    if (!value) throw std::invalid_argument(fmt::format("software {}: expected a release, as 2.21 or 2.13.1", word));
-    n = *value;
-    if (rest.empty()) return numbers;
-    rest.remove_prefix(1);
+  const std::vector<std::string_view> parts = text::split(word, '.');
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto value = text::number<int>(parts[i], 0);
+    if (!value || i == numbers.size())
+      throw std::invalid_argument(fmt::format("software {}: expected a release, as 2.21 or 2.13.1", word));
+    numbers[i] = *value;
   }
   return numbers;
 }
 
-double or_one(const Figures& f, std::string_view key) { return f.has(key) ? f.number(key) : 1; }
+// Throws invalid_argument for a figure that is less, or only as much where it must be above that.
+double at_least(const Figures& f, const std::string& key, double least, bool above = false) {
+  const double value = f.number(key);
+  if (!(value >= least) || (above && value == least))
+    throw std::invalid_argument(
+        fmt::format("{} is {}: expected {} {}", key, value, above ? "more than" : "at least", least));
+  return value;
+}
 
 double software_factor(const Machine& machine, const std::string& named) {
   const Figures& f = machine.spec().figures;
@@ -43,7 +49,8 @@ double software_factor(const Machine& machine, const std::string& named) {
     for (const std::string& each : all)
       if (release(each) <= asked) use = each;
   }
-  return or_one(f, "step.level") / f.number(fmt::format("{}{}", software, use));
+  const double level = f.has("step.level") ? at_least(f, "step.level", 0, true) : 1;
+  return level / at_least(f, fmt::format("{}{}", software, use), 0, true);
 }
 
 }  // namespace
@@ -79,11 +86,12 @@ StepFactors factors_of(const ExecutionGraph& graph, const Machine& machine, cons
   const Figures& f = machine.spec().figures;
   StepFactors factors;
   factors.software = software_factor(machine, options.software);
-  if (graph.ranks > ranks_of_host(machine) && f.has("step.hosts")) factors.hosts = 1 + f.number("step.hosts");
+  if (graph.ranks > ranks_of_host(machine) && f.has("step.hosts"))
+    factors.hosts = 1 + at_least(f, "step.hosts", -1, true);
   for (const schedule::GraphCommunicator& c : graph.communicators)
     if (const std::string key = exposed_figure_of(c.name, machine); !key.empty())
-      factors.exposed[c.name] = f.number(key);
-  factors.spread = or_one(f, "step.spread");
+      factors.exposed[c.name] = at_least(f, key, 0);
+  if (f.has("step.spread")) factors.spread = at_least(f, "step.spread", 1);
   return factors;
 }
 
