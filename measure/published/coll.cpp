@@ -197,7 +197,7 @@ std::optional<double> part_in_queue(const sim::MachineSpec& spec, const std::str
 }
 
 // Adds to an answer how sure it is: the range that uncertain figures leave to it, the launch as a figure of its own,
-// and the kind of answers whose errors it shares.
+// and the kind of answers whose errors it shares. `price`: the collective's alone, without what the answer adds to it.
 void add_range(RecordAnswer& found, const Record& r, Pricer& pricer, const AlgorithmConfig& config,
                const sim::Price& price) {
   const std::string& era = pricer.settings().era;
@@ -247,13 +247,14 @@ RecordAnswer collective(const Record& r) {
   Pricer& pricer = pricer_for(r, at, op, ranks);
   const auto best = sim::fastest(pricer, runtime_configs(r, pricer, nodes, *bytes), *bytes);
   if (!best) return RecordAnswer::no("no algorithm serves it");
-  sim::Price price = pricer.price(best->config, *bytes);
+  const sim::Price price = pricer.price(best->config, *bytes);
+  sim::Price whole = price;
   std::string by = fmt::format("{} on {}, era {}", text_of(best->config), at.machine->name(), pricer.settings().era);
   if (!r.word("concurrent_with").empty() && by_host(pricer.settings().era)) {  // the host starts one after the other
-    price.time += at.machine->overheads(pricer.settings().era).launched(ranks);
+    whole.time += at.machine->overheads(pricer.settings().era).launched(ranks);
     by += ", and the launch of the other stream's";
   }
-  RecordAnswer found = in_unit(r, price, std::move(by));
+  RecordAnswer found = in_unit(r, whole, std::move(by));
   found.fitted_to = fitted_in(*at.machine, r);
   if (found.simulated) add_range(found, r, pricer, best->config, price);
   return found;
