@@ -211,8 +211,9 @@ class Recorder(TorchDispatchMode):
                 f"the shape of what {func} gives depends on data, and there is no data here",
                 "make the shape a fixed one (a capacity, padding), or say --routing uniform where tokens are routed",
             ) from None
-        except (fake_tensor.UnsupportedOperatorException, NotImplementedError, RuntimeError) as error:
-            if type(error) is RuntimeError and "no fake impl" not in str(error):
+        except RuntimeError as error:
+            unknown = isinstance(error, (fake_tensor.UnsupportedOperatorException, NotImplementedError))
+            if not unknown and "no fake impl" not in str(error):
                 raise
             raise CannotRecord(
                 self.places.now(),

@@ -76,6 +76,15 @@ def default_device():
     assert torch.zeros(1).device.type == "cpu"
 
 
+def devices_that_differ():
+    try:
+        torch.zeros(3, device="cuda") + torch.zeros(3)
+    except RuntimeError as error:
+        assert "Expected all tensors to be on the same device" in str(error), error
+    else:
+        raise AssertionError("a sum")
+
+
 def generators():
     for name in ("cuda", "neuron", torch.device("cuda", 0)):
         drawn = torch.Generator(device=name).manual_seed(3)
@@ -126,7 +135,7 @@ def graphs():
 
 
 WAYS = (compiled, loaded_by_name, loaded_by_device, loaded_by_names, loaded_by_function, loaded_from_a_gpu, default_device,
-        generators, is_cuda, loader, compressed, tools, graphs,
+        generators, is_cuda, loader, compressed, tools, graphs, devices_that_differ,
         loaded_by_the_devices_name)  # fmt: skip
 
 
