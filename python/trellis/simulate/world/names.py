@@ -18,19 +18,19 @@ __all__ = ["Names", "here", "shared_heads"]
 _SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 _IS_CUDA = torch.Tensor.is_cuda.__get__  # type: ignore[attr-defined]
 _REAL = (torch.Tensor, torch.nn.Parameter)
-_OTHERS = ("cuda", "xla", "hpu", "xpu", "npu")
+_NAMES = ("neuron", "cuda", "xla", "hpu", "xpu", "npu")
 _FINITE = (torch.isfinite, torch.Tensor.isfinite)
 _NO_NUMBER = (torch.isnan, torch.Tensor.isnan)
 _INFINITE = (torch.isinf, torch.Tensor.isinf)
 
 
 def here(device: Any) -> Any:
-    """A device, or its name, as it is called here."""
+    """A device, its number or its name, as it is called here: a process has one, whatever number a script gives it."""
     if isinstance(device, torch.device):
-        return torch.device("neuron", 0) if device.type in _OTHERS else device
-    if isinstance(device, str) and device.partition(":")[0] in _OTHERS:
+        return torch.device("neuron", 0) if device.type in _NAMES else device
+    if isinstance(device, str) and device.partition(":")[0] in _NAMES:
         return "neuron"
-    return device
+    return torch.device("neuron", 0) if type(device) is int else device
 
 
 _Plain = torch.Generator

@@ -218,8 +218,10 @@ def _sharded_at_first(recorder: Recorder) -> None:
         recorder.record.sharded[UNKNOWN] = {}
         held = [*module.parameters(), *module.buffers()]
         if device is not None and any(t.device.type == "cpu" for t in held):
-            module.to(here(device))
+            module.to(device)
 
+    named = _init_utils._get_device_from_device_id
+    _init_utils._get_device_from_device_id = lambda *given: here(named(*given))
     _init_utils._move_module_to_device = move  # type: ignore[assignment]
 
 

@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.fsdp import FullyShardedDataParallel as Sharded
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -76,6 +77,18 @@ def default_device():
     assert torch.zeros(1).device.type == "cpu"
 
 
+def numbers():
+    """A script that starts its ranks by itself has its own numbers, and each process here has one device."""
+    x = torch.zeros(3)
+    told = [x.to(1), x.cuda(1), x.to("neuron:1"), x.to(torch.device(1)), x.to(device=1), torch.zeros(3, device=1)]
+    assert {t.device for t in told} == {torch.device("neuron", 0)}
+    torch.cuda.set_device(1)
+    model = DistributedDataParallel(nn.Linear(3, 3).to(1), device_ids=[1])
+    assert (model(x.to(torch.cuda.current_device())) + x.cuda()).device == model.module.weight.device
+    for number in (1, torch.cuda.current_device(), torch.device("cuda", 1)):
+        Sharded(nn.Linear(8, 8).to(1), device_id=number)
+
+
 def devices_that_differ():
     try:
         torch.zeros(3, device="cuda") + torch.zeros(3)
@@ -135,7 +148,7 @@ def graphs():
 
 
 WAYS = (compiled, loaded_by_name, loaded_by_device, loaded_by_names, loaded_by_function, loaded_from_a_gpu, default_device,
-        generators, is_cuda, loader, compressed, tools, graphs, devices_that_differ,
+        generators, is_cuda, loader, compressed, tools, graphs, numbers, devices_that_differ,
         loaded_by_the_devices_name)  # fmt: skip
 
 
