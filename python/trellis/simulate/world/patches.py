@@ -263,6 +263,22 @@ def _batch_norm(recorder: Recorder) -> None:
     SyncBatchNorm.forward = staticmethod(without_mask)  # type: ignore[assignment]
 
 
+def _profilers(recorder: Recorder) -> None:
+    """torch's profilers see this host alone. Asked for an event of the device at each operation they would print a stack."""
+    from torch.autograd import profiler
+
+    begin, mark = profiler.profile.__init__, profiler.emit_nvtx.__init__
+
+    def of_host(self: Any, *args: Any, use_cuda: bool = False, use_device: Any = None, use_cpu: bool = True,
+                **more: Any) -> None:  # fmt: skip
+        if use_cuda or use_device:
+            recorder.assume("the job profiles itself: it is told of this host's times alone")
+        begin(self, *args, use_cpu=True, **more)
+
+    profiler.profile.__init__ = of_host  # type: ignore[method-assign]
+    profiler.emit_nvtx.__init__ = lambda self, *_, **__: mark(self, enabled=False)  # type: ignore[method-assign]
+
+
 def _spawned(settings: Settings) -> None:
     """A script that starts the ranks of its host by itself: this process is one of them."""
     import torch.multiprocessing as mp
@@ -324,6 +340,7 @@ def install(settings: Settings, recorder: Recorder, groups: Groups, communicatio
         _modules()
         _sharded_at_first(recorder)
         _batch_norm(recorder)
+        _profilers(recorder)
         names.install()
         kernels.install(recorder)
         flex.install(recorder)

@@ -2,7 +2,9 @@
 Then SyncBatchNorm and a hook that compresses gradients are trained."""
 
 import io
+import os
 import sys
+import tempfile
 
 import torch
 import torch.distributed as dist
@@ -136,6 +138,22 @@ def tools():
         torch.cuda.set_sync_debug_mode("warn")
 
 
+def profiled():
+    """torch's profiler would print a stack for each operation."""
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with tempfile.TemporaryFile() as said:
+        before = os.dup(2)
+        os.dup2(said.fileno(), 2)
+        try:
+            with torch.profiler.profile(activities=activities) as told, torch.autograd.profiler.emit_nvtx():
+                torch.zeros(8, 8, device="cuda") @ torch.zeros(8, 8, device="cuda")
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+        assert said.seek(0, os.SEEK_END) < 2000
+    assert "aten::mm" in told.key_averages().table(sort_by="cuda_time_total")
+
+
 def graphs():
     model = nn.Linear(2, 2).cuda()
     assert torch.cuda.make_graphed_callables(model, (torch.zeros(2, 2, device="cuda"),)) is model
@@ -149,7 +167,7 @@ def graphs():
 
 WAYS = (compiled, loaded_by_name, loaded_by_device, loaded_by_names, loaded_by_function, loaded_from_a_gpu, default_device,
         generators, is_cuda, loader, compressed, tools, graphs, numbers, devices_that_differ,
-        loaded_by_the_devices_name)  # fmt: skip
+        profiled, loaded_by_the_devices_name)  # fmt: skip
 
 
 def main():
