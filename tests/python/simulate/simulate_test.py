@@ -11,7 +11,7 @@ import python_environment as environment  # noqa: E402
 
 class Simulate(unittest.TestCase):
     def test_records(self):
-        files = [f"tests/python/simulate/test_{name}.py" for name in ("match", "messages", "host", "ends")]
+        files = [f"tests/python/simulate/test_{name}.py" for name in ("match", "messages", "host", "ends", "rules")]
         environment.run("pytest", "-q", "-x", *files, needs=("pytest", "numpy"))
 
     def test_jobs(self):

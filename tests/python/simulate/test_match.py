@@ -134,14 +134,6 @@ def test_flags_beside_is_causal_do_not_halve_attention():
     assert flops.of("aten._scaled_dot_product_flash_attention.default", [0.0, True], shapes, ()) == whole // 2
 
 
-def test_a_norm_of_many_tensors_is_priced_by_what_it_reads():
-    from trellis.simulate.price.rules import rule_of
-
-    norms = Operation("aten._foreach_norm.Scalar", ((512, 1024),) * 8, ((),) * 8, "float32", 0, 8 << 21, 32)
-    shape = rule_of(norms).shape
-    assert shape["rows"] * shape["columns"] == 8 << 19 and shape["inputs"] == 1
-
-
 def compiled(*names):
     """(a record of these operations on (4096, 4096), all compiled, the machine's rates)"""
     from trellis import sim
@@ -161,15 +153,6 @@ def compiled(*names):
     events = [("op", 0, list(told).index(name), 0, "forward") for name in names]
     return RankRecord(0, events, operations, list(PLACES), ["compute"], compiled=[0]), Rates(
         sim.Machine("trn2.48xlarge"), [])  # fmt: skip
-
-
-def test_of_the_gradient_of_a_loss_nothing_is_read():
-    from trellis.simulate.price.rules import rule_of
-
-    loss = Operation("aten.nll_loss_backward.default", ((), (64, 2048), (64,)), ((64, 2048),), "float32", 0, 1 << 19,
-                     1 << 19)  # fmt: skip
-    shape = rule_of(loss).shape
-    assert (shape["rows"], shape["columns"], shape["inputs"], shape["outputs"]) == (64, 2048, 0, 1)
 
 
 def test_what_merges_takes_what_its_passes_take():

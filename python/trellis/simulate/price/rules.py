@@ -26,7 +26,7 @@ class Rule:
 
 def _product(o: Operation) -> dict[str, Any]:
     """Ahead of the operands stands what is added, behind them an `out`."""
-    first = 1 if o.name.split(".")[1].startswith(("addmm", "baddbmm")) else 0
+    first = 1 if o.name.split(".")[1].startswith(("addmm", "addbmm", "baddbmm")) else 0
     a, b = o.inputs[first], o.inputs[first + 1]
     return {"batch": a[0] if len(a) == 3 else 1, "rows": a[-2], "inner": a[-1], "columns": b[-1]}
 
@@ -41,6 +41,11 @@ def _grouped(o: Operation) -> dict[str, Any]:
     rows = a[-2] if len(a) == 3 else -(-a[0] // batch)
     times = len([shape for shape in o.outputs if shape])
     return {"batch": batch * times, "rows": rows, "inner": a[-1], "columns": b[-1]}
+
+
+def _of_bytes(shape: Callable[[Operation], dict[str, Any]]) -> Callable[[Operation], dict[str, Any]]:
+    """Operands are of a byte each, whatever the result is, whose type the record tells."""
+    return lambda o: {**shape(o), "type": "f8e4m3", "result": _TYPES.get(o.type, "f32")}
 
 
 def _attention(o: Operation) -> dict[str, Any]:
@@ -128,7 +133,9 @@ def _rules(kind: str, shape: _Shape, *names: str) -> None:
         _RULES[name] = (kind, shape)
 
 
-_rules("product", _product, "mm", "addmm", "bmm", "baddbmm")
+_rules("product", _product, "mm", "addmm", "bmm", "baddbmm", "addbmm")
+_rules("product", _of_bytes(_product), "_scaled_mm", "_scaled_mm_v2", "_int_mm")
+_rules("product", _of_bytes(_grouped), "_scaled_grouped_mm", "_scaled_grouped_mm_v2")
 _rules("product", _grouped, "_grouped_mm", "grouped_mm_fallback", "grouped_mm_fallback_backward")
 _rules("product", _convolution, "convolution", "convolution_backward")
 _ATTENTION = ("flash_attention", "efficient_attention", "cudnn_attention", "flash_attention_for_cpu")
@@ -186,7 +193,7 @@ def rule_of(operation: Operation) -> Rule:
     # Numbers of a type that engines do not compute in move as floats of their size.
     word = _TYPES.get(operation.type) or {1: "f8e4m3", 2: "bf16"}.get(_element(operation.type), "f32")
     try:
-        told = {**shape(operation), "type": word}
+        told = {"type": word, **shape(operation)}
     except (IndexError, ZeroDivisionError):
-        kind, known, told = "elementwise", None, {**_elementwise(0, 0)(operation), "type": word}
+        kind, known, told = "elementwise", None, {"type": word, **_elementwise(0, 0)(operation)}
     return Rule(name if known else f"{operation.name}, by its bytes", kind, told, known is None)

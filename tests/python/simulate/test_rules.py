@@ -1,0 +1,44 @@
+"""As what kind and shape an operator of torch is priced."""
+
+import pytest
+
+pytest.importorskip("numpy")
+
+from trellis import sim  # noqa: E402
+from trellis.simulate.price.rates import Rates  # noqa: E402
+from trellis.simulate.price.rules import _RULES, rule_of  # noqa: E402
+from trellis.simulate.record import Operation  # noqa: E402
+
+
+def test_a_norm_of_many_tensors_is_priced_by_what_it_reads():
+    norms = Operation("aten._foreach_norm.Scalar", ((512, 1024),) * 8, ((),) * 8, "float32", 0, 8 << 21, 32)
+    shape = rule_of(norms).shape
+    assert shape["rows"] * shape["columns"] == 8 << 19 and shape["inputs"] == 1
+
+
+def test_of_the_gradient_of_a_loss_nothing_is_read():
+    loss = Operation("aten.nll_loss_backward.default", ((), (64, 2048), (64,)), ((64, 2048),), "float32", 0, 1 << 19,
+                     1 << 19)  # fmt: skip
+    shape = rule_of(loss).shape
+    assert (shape["rows"], shape["columns"], shape["inputs"], shape["outputs"]) == (64, 2048, 0, 1)
+
+
+def test_operators_that_have_flops_are_those_that_are_priced_by_them():
+    flops = pytest.importorskip("trellis.simulate.world.flops")
+    priced = {name for name, (kind, _) in _RULES.items() if kind in ("product", "attention", "attention_gradient")}
+    assert priced == {name.partition(".")[2] for name in flops._RULES}
+
+
+@pytest.mark.parametrize("name", ["_scaled_mm", "_scaled_grouped_mm", "_int_mm"])
+def test_products_of_bytes_take_what_their_engine_takes(name):
+    """Their results are of another type, which is what a record tells."""
+    rates = Rates(sim.Machine("trn2.48xlarge"), [])
+    a, b, out = (8192, 4096), (4096, 14336), (8192, 14336)
+    if "grouped" in name:
+        b = (8, *b)
+    scales = () if name == "_int_mm" else ((), ())
+    of_bytes = Operation(f"aten.{name}.default", (a, b, *scales), (out,), "bfloat16", 2 * 8192 * 4096 * 14336,
+                         8192 * 4096 + 4096 * 14336, 2 * 8192 * 14336)  # fmt: skip
+    plain = Operation("aten._grouped_mm.default" if "grouped" in name else "aten.mm.default", (a, b), (out,), "bfloat16",
+                      of_bytes.flops, 2 * of_bytes.read, of_bytes.written)  # fmt: skip
+    assert rates.operation(plain) / 2 <= rates.operation(of_bytes) < 0.6 * rates.operation(plain)
