@@ -4,8 +4,9 @@ import pytest
 
 pytest.importorskip("numpy")
 
-from test_match import collective, exported, job  # noqa: E402
+from test_match import collective, exported, job, message  # noqa: E402
 from trellis.simulate.export.tasks import tasks  # noqa: E402
+from trellis.simulate.match import Mismatch  # noqa: E402
 from trellis.simulate.price.timeline import timed  # noqa: E402
 from trellis.simulate.record import Operation  # noqa: E402
 
@@ -64,6 +65,24 @@ def test_an_operation_that_the_host_waits_for_is_exposed():
     times = timed(job([work(), work(1), work(1), ("host", 1, 0), collective(0), ("wait", 0, 0), work()]), seconds).classes[0]
     assert times.end == 40 and dict(times.exposed) == {4: 20}
     assert [span.cause for span in times.spans] == [-1, -1, 1, 2, 3]
+
+
+def test_a_host_that_waits_for_all_waits_for_what_is_communicated():
+    """Which no stream waits for; a host that waits for a stream alone does not."""
+    told = [work(), collective(0), ("host", -1, 0), work()]
+    one = job(told, told)
+    times = timed(one, seconds).classes[0]
+    assert [span.start for span in times.spans] == [0, 10, 20] and dict(times.exposed) == {1: 10}
+    assert [task.after for task in tasks(one, one.classes[0].record)] == [(), (0,), (1,)]
+    told[2] = ("host", 0, 0)
+    assert [span.start for span in timed(job(told, told), seconds).classes[0].spans] == [0, 10, 10]
+
+
+def test_hosts_that_wait_for_what_is_not_received_yet_are_told():
+    """Both send, wait for all, and receive then."""
+    told = [[message("send", 0, other), ("host", -1, 0), message("receive", 1, other), ("wait", 0, 1)] for other in (1, 0)]
+    with pytest.raises(Mismatch, match="nobody can go on: rank 0 waits for send of .*; rank 1 waits for send of"):
+        timed(job(*told), seconds)
 
 
 @pytest.mark.parametrize("waits", [[("host", 1, 0)], [("host", -1, 0)], [("mark", 1, 7), ("reached", 7, 0)]])

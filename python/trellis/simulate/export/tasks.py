@@ -24,6 +24,7 @@ class _Walk:
         self.last: dict[int, int] = {}
         self.marks: dict[int, list[int]] = {}
         self.number_of: dict[int, int] = {}  # communications
+        self.open: list[int] = []  # those since the host last waited for all
         self.lanes: dict[int, str] = {}  # of tasks
         self.host: dict[str, int] = {}  # by lane: the last task that the host waited for
 
@@ -57,7 +58,9 @@ class _Walk:
             elif kind == "await":
                 self.waits(stream).extend(self.marks.get(event[2], []))
             elif kind == "host":
-                self.host_waits([n for s in ([stream] if stream >= 0 else list(self.after)) for n in self.before(s)])
+                waited = [n for s in ([stream] if stream >= 0 else list(self.after)) for n in self.before(s)]
+                self.host_waits(waited + self.open if stream < 0 else waited)
+                self.open = [] if stream < 0 else self.open
             elif kind == "reached":
                 self.host_waits(self.marks.get(event[1], []))
         return self.told
@@ -68,6 +71,7 @@ class _Walk:
             lane = f"g{family}" if event[0] == "collective" else f"m{event[0]}{family}.{event[4]}"
             self.task(index, event, lane, self.before(event[1]))
             self.number_of[event[2]] = index
+            self.open.append(index)
 
     def task(self, index: int, event: Event, lane: str, after: list[int]) -> None:
         self.told.append(Task(index, event, lane, tuple(dict.fromkeys(after))))

@@ -59,6 +59,7 @@ class _Class:
         self.tail: dict[int, tuple[float, int]] = defaultdict(lambda: (0.0, -1))  # of streams: when, which span
         self.marks: dict[int, tuple[float, int]] = {}
         self.begun: dict[int, tuple[Key, int]] = {}  # communications: the meeting, the event
+        self.open: list[int] = []  # those since the host last waited for all
         self.spans_of: dict[int, int] = {}
         self.host: tuple[float, int] = (0.0, -1)  # when it goes on, the span that it waited for
         self.counts: dict[Key, int] = defaultdict(int)
@@ -113,7 +114,9 @@ class _Timeline:
         told = []
         for one, c in zip(self.job.classes, self.classes, strict=True):
             if c.at < len(c.events):
-                key, index = c.begun[c.events[c.at][2]]
+                event = c.events[c.at]
+                waited = [event[2]] if event[0] == "wait" else c.open
+                index = next(c.begun[n][1] for n in waited if self.meetings[c.begun[n][0]].end is None)
                 told.append(
                     f"rank {one.recorded[0]} waits for {c.events[index][0]} of {one.record.place(c.events[index])}"
                 )
@@ -139,10 +142,23 @@ class _Timeline:
         elif kind == "await" and event[2] in c.marks:  # else of an earlier step
             c.tail[event[1]] = max(c.tail[event[1]], c.marks[event[2]])
         elif kind == "host":
-            streams = [event[1]] if event[1] >= 0 else list(c.tail)
-            c.host = max([c.host, *(c.tail[s] for s in streams)])
+            return self._host_waits(c, event[1])
         elif kind == "reached" and event[1] in c.marks:  # else of an earlier step
             c.host = max(c.host, c.marks[event[1]])
+        return True
+
+    def _host_waits(self, c: _Class, stream: int) -> bool:
+        """-1: for all streams, and for all that is communicated, which may not be over yet."""
+        ends = [c.tail[stream]] if stream >= 0 else list(c.tail.values())
+        for number in c.open if stream < 0 else ():
+            meeting = self.meetings[c.begun[number][0]]
+            if meeting.end is None:
+                return False
+            self._ended(c, number, meeting)
+            ends.append((meeting.end, c.spans_of[number]))
+        if stream < 0:
+            c.open.clear()
+        c.host = max([c.host, *ends])
         return True
 
     def _operation(self, c: _Class, event: Event) -> None:
@@ -202,6 +218,7 @@ class _Timeline:
     def _reach(self, which: int, c: _Class, event: Event) -> None:
         key = self._key(which, c, event)
         c.begun[event[2]] = (key, c.at)
+        c.open.append(event[2])
         ready, cause = max(c.tail[event[1]], c.host)
         c.spans_of[event[2]] = len(c.times.spans)
         c.times.spans.append(Span(c.at, f"group {key[1]}", ready, 0.0, cause))

@@ -8,7 +8,7 @@ An event is a tuple that begins with its kind:
     ("wait", stream, id)               the stream waits for a communication
     ("mark", stream, event)            the event is reached when all that the stream has is done
     ("await", stream, event)           the stream waits for the event
-    ("host", stream, place)            the host waits for the stream; -1: for all of them
+    ("host", stream, place)            the host waits for the stream; -1: for all of them, and for all communications
     ("reached", event, place)          the host waits for the event
 
 `operation` and `place` are indices into tables of the record, `family` into the job's families of groups; a
