@@ -17,6 +17,9 @@ from trellis.simulate.price.rates import Rates  # noqa: E402
 from trellis.simulate.ranks.coordinator import RankFailed, TooShort  # noqa: E402
 from trellis.simulate.ranks.record_job import record_job  # noqa: E402
 from trellis.simulate.record import Operation, read  # noqa: E402
+from trellis.simulate.world.errors import NotUnderstood  # noqa: E402
+from trellis.simulate.world.job import environment, program  # noqa: E402
+from trellis.simulate.world.settings import Settings  # noqa: E402
 
 TINY = pathlib.Path(__file__).parent / "jobs" / "tiny.py"
 WIDTH = 1024
@@ -203,6 +206,52 @@ def test_a_stream_that_is_entered_within_itself_is_left(tmp_path):
     told = [(one.record.streams[e[1]], one.record.operations[e[2]].name) for e in one.record.events if e[0] == "op"]
     assert [name for stream, name in told if stream == "copies"] == ["aten.rand"]
     assert len([name for stream, name in told if stream == "compute"]) == len(told) - 1 > 4
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("torchrun --nproc-per-node 8 train.py --lr 1", "train.py --lr 1"),
+        ("/usr/bin/torchrun --no-python python -u train.py", "train.py"),
+        ("torchrun --nnodes=2 -m pkg.train --lr 1", "-m pkg.train --lr 1"),
+        ("python -m torch.distributed.run train.py", "train.py"),
+        ("python3.11 -u -m torch.distributed.launch --use_env --nproc_per_node=8 train.py a", "train.py a"),
+        ("python -m torch.distributed.launch train.py a", "train.py --local-rank=0 a"),
+        ("python3 /usr/bin/torchrun train.py", "train.py"),
+        ("python -W ignore -Xfaulthandler -X dev -uB train.py -W x", "train.py -W x"),
+        ("python -Wignore -um pkg.train a", "-m pkg.train a"),
+        ("python --check-hash-based-pycs always train.py", "train.py"),
+        ("accelerate launch --num_processes 8 train.py a", "train.py a"),
+        ("accelerate launch --num_processes 8 -m pkg.train a", "-m pkg.train a"),
+        ("python -m accelerate.commands.launch train.py", "train.py"),
+    ],
+)
+def test_the_script_of_a_command(command, words):
+    told, module = program(command.split())
+    assert ["-m"] * module + told == words.split()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("srun python train.py", "'srun' of the job's command is not known: expected torchrun, python"),
+        ("python -c print()", "no script or module in what python is told"),
+        ("python -u", "no script or module in what python is told"),
+        ("accelerate launch --num_processes 8", "no script or module in what accelerate launch is told"),
+    ],
+)
+def test_a_command_without_a_script_is_refused(command, said):
+    with pytest.raises(NotUnderstood, match=said):
+        program(command.split())
+
+
+def test_the_environment_is_torchruns(monkeypatch):
+    """Ranks 16 to 23 of 24 are on a second host of 16."""
+    monkeypatch.setattr(os, "environ", {})
+    environment(Settings(20, 24, 16, "any", 0, 1 << 34, []))
+    told = {name: os.environ[name] for name in ("RANK", "ROLE_RANK", "ROLE_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE")}
+    assert list(told.values()) == ["20", "20", "24", "1", "2"]
+    assert os.environ["TORCHELASTIC_RESTART_COUNT"] == os.environ["TORCHELASTIC_MAX_RESTARTS"] == "0"
 
 
 COLLECTOR = """

@@ -2,7 +2,7 @@
 
 from trellis.simulate.record import Place
 
-__all__ = ["CannotRecord", "Recorded"]
+__all__ = ["CannotRecord", "NotUnderstood"]
 
 
 class CannotRecord(RuntimeError):
@@ -10,5 +10,5 @@ class CannotRecord(RuntimeError):
         super().__init__(f"{place}: {fault}; {remedy}")
 
 
-class Recorded(BaseException):
-    """The step is recorded; the job need not go on."""
+class NotUnderstood(ValueError):
+    """The job's command does not say which script a rank runs."""

@@ -1,7 +1,10 @@
 """One rank of a job, in a process that believes to be in the whole world."""
 
+import contextlib
 import gc
+import importlib
 import os
+import re
 import runpy
 import sys
 import traceback
@@ -9,42 +12,91 @@ from typing import Any
 
 from trellis.simulate.ranks.line import Line, NoLine
 from trellis.simulate.record.steps import as_json
+from trellis.simulate.world.errors import CannotRecord, NotUnderstood
 from trellis.simulate.world.settings import Settings
 
 __all__ = ["environment", "main", "program"]
 
 
 def environment(settings: Settings) -> None:
-    nodes = settings.world // settings.local_world or 1
+    """As torchrun documents it; each rank has a host's first device."""
+    rank, world, hosts = settings.rank, settings.world, -(-settings.world // settings.local_world)
     os.environ.update({
-        "RANK": str(settings.rank), "WORLD_SIZE": str(settings.world), "LOCAL_RANK": "0",
-        "LOCAL_WORLD_SIZE": str(settings.local_world), "GROUP_RANK": str(settings.rank // settings.local_world),
-        "GROUP_WORLD_SIZE": str(nodes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500",
-        "TORCHELASTIC_RUN_ID": "simulated", "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+        "RANK": str(rank), "WORLD_SIZE": str(world), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": str(settings.local_world),
+        "GROUP_RANK": str(rank // settings.local_world), "GROUP_WORLD_SIZE": str(hosts), "ROLE_NAME": "default",
+        "ROLE_RANK": str(rank), "ROLE_WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500",
+        "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0", "TORCHELASTIC_RUN_ID": "simulated",
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
     })  # fmt: skip
 
 
-def program(command: list[str]) -> tuple[list[str], bool]:
-    """(the script or module and its arguments, whether it is a module) of a command that starts ranks."""
-    first, *rest = command
-    name = os.path.basename(first)
-    if name == "torchrun" or (name.startswith("python") and rest[:2] == ["-m", "torch.distributed.run"]):
-        from torch.distributed.run import get_args_parser
+_LAUNCHERS = {"torch.distributed.run": "torchrun", "torch.distributed.launch": "torch.distributed.launch",
+              "accelerate.commands.launch": "accelerate-launch"}  # fmt: skip
 
-        told = get_args_parser().parse_args(rest if name == "torchrun" else rest[2:])
-        return [told.training_script, *told.training_script_args], bool(told.module)
-    if name.startswith("python"):
-        while rest and rest[0] in ("-u", "-B", "-O"):
-            rest = rest[1:]
-        if rest[:1] == ["-m"]:
-            return rest[1:], True
-        return rest, False
-    if name == "accelerate" and rest[:1] == ["launch"]:
-        rest = rest[1:]
-        while rest and not rest[0].endswith(".py"):
-            rest = rest[1:]
-        return rest, False
+
+def program(command: list[str]) -> tuple[list[str], bool]:
+    """(the script or module and its arguments, whether it is a module) of a command that starts ranks, or of Python."""
+    first, *rest = command or [""]
+    name = os.path.basename(first)
+    if name in ("torchrun", "torch.distributed.launch"):
+        return _torchrun(name, rest)
+    if name == "accelerate-launch" or (name == "accelerate" and rest[:1] == ["launch"]):
+        return _accelerate(rest if name == "accelerate-launch" else rest[1:])
+    if re.fullmatch(r"(python|pypy)[\d.]*", name):
+        words, module = _python(rest)
+        if module and words[0] in _LAUNCHERS:
+            return program([_LAUNCHERS[words[0]], *words[1:]])
+        started = not module and os.path.basename(words[0]) in ("torchrun", "accelerate", "accelerate-launch")
+        return program(words) if started else (words, module)
+    if not os.path.isfile(first):
+        raise NotUnderstood(f"'{first}' of the job's command is not known: expected torchrun, python, accelerate launch, or a "
+                            "file of Python")  # fmt: skip
     return command, False
+
+
+def _torchrun(name: str, rest: list[str]) -> tuple[list[str], bool]:
+    from torch.distributed import launch, run
+
+    told = run.get_args_parser().parse_args(rest) if name == "torchrun" else launch.parse_args(rest)
+    words = [told.training_script, *told.training_script_args]
+    if not getattr(told, "use_env", True):
+        words.insert(1, "--local-rank=0")
+    return program(words) if told.no_python else (words, bool(told.module))
+
+
+def _accelerate(rest: list[str]) -> tuple[list[str], bool]:
+    with contextlib.suppress(ImportError):
+        launch = importlib.import_module("accelerate.commands.launch")
+        told = launch.launch_command_parser().parse_args(rest)
+        words = [told.training_script, *told.training_script_args]
+        return program(words) if told.no_python else (words, bool(told.module))
+    for at, word in enumerate(rest):
+        if word in ("-m", "--module") and rest[at + 1 :]:
+            return rest[at + 1 :], True
+        if word.endswith(".py"):
+            return rest[at:], False
+    raise NotUnderstood("no script or module in what accelerate launch is told: expected one that ends with .py, or -m")
+
+
+def _python(rest: list[str]) -> tuple[list[str], bool]:
+    """Python's own options, of which some have a value, in the same word or in the next one."""
+    while rest and rest[0].startswith("-") and len(rest[0]) > 1:
+        word, *rest = rest
+        letters = word[1:] if not word.startswith("--") else ""
+        valued = next((at for at, letter in enumerate(letters) if letter in "mcWX"), None)
+        if valued is None:
+            rest = rest[1:] if word == "--check-hash-based-pycs" else rest
+            continue
+        value = [letters[valued + 1 :]] if letters[valued + 1 :] else rest[:1]
+        rest = rest if letters[valued + 1 :] else rest[1:]
+        if letters[valued] == "m" and value:
+            return [*value, *rest], True
+        if letters[valued] == "c":
+            break
+    else:
+        if rest and rest[0] != "-":
+            return rest, False
+    raise NotUnderstood("no script or module in what python is told: expected a file, or -m and a module's name")
 
 
 class _Job:
@@ -72,8 +124,6 @@ class _Job:
 
     def run(self, command: list[str]) -> None:
         words, module = program(command)
-        if not words:
-            raise SystemExit("no script in the command")
         sys.argv = list(words)
         gc.disable = lambda: None  # fake tensors leave cycles: what costs a job time would here cost memory
         with self._session:
@@ -99,9 +149,7 @@ def _run(words: list[str], module: bool) -> None:
 
 
 def _fault(error: BaseException, settings: Settings) -> str:
-    from trellis.simulate.world.errors import CannotRecord
-
-    if isinstance(error, CannotRecord):
+    if isinstance(error, (CannotRecord, NotUnderstood)):
         return f"rank {settings.rank}: {error}"
     told = traceback.format_exception(error)
     return f"rank {settings.rank} failed:\n{''.join(told[-12:])}"
