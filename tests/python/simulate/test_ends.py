@@ -5,11 +5,15 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 pytest.importorskip("numpy")
+
+from trellis.simulate.ranks.coordinator import Coordinator, RankFailed  # noqa: E402
+from trellis.simulate.ranks.line import Line  # noqa: E402
 
 WORDS = [sys.executable, "-m", "trellis.simulate", "--world", "4", "--", "torchrun", "train.py"]
 
@@ -55,3 +59,36 @@ def test_the_process_that_forks_ranks_is_killed(begun):
     os.kill(nursery, signal.SIGKILL)
     told = said(command)
     assert "no rank can be started" in told and "Traceback" not in told and command.returncode == 1
+
+
+class Ended:
+    """A process that is over."""
+
+    returncode = 1
+
+    def poll(self):
+        return 1
+
+    def wait(self):
+        pass
+
+
+@pytest.mark.parametrize("says", ["it has no script", ""])
+def test_what_a_process_says_before_it_ends_is_read(says):
+    """Half a second after it has ended; of one that says nothing its status is told."""
+
+    def start(rank, address, key):
+        def speak():
+            time.sleep(0.5)
+            Line(address, key, rank).tell("failed", says)
+
+        if says:
+            threading.Thread(target=speak).start()
+        return Ended()
+
+    coordinator = Coordinator(start)
+    try:
+        with pytest.raises(RankFailed, match=says or "rank 0 ended with status 1 before its step was recorded"):
+            coordinator.run([0])
+    finally:
+        coordinator.close()

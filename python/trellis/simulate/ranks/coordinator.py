@@ -5,6 +5,7 @@ import secrets
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection, Listener
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 from trellis.simulate.ranks.nursery import Forked
 
 __all__ = ["Coordinator", "RankFailed", "TooShort"]
+
+_SILENCE = 5.0  # seconds
 
 
 class RankFailed(Exception):
@@ -46,6 +49,8 @@ class Coordinator:
         self._waiting: dict[int, tuple[int, str, Any]] = {}  # a rank, what it waits for
         self.records: dict[int, Any] = {}
         self._connected: set[int] = set()
+        self._heard: set[int] = set()  # of these all is read once they are not connected
+        self._ended: dict[int, float] = {}  # when a process was first seen to have ended
         self._failure = ""
         self._short: tuple[int, int] | None = None
         self._closing = False
@@ -82,9 +87,12 @@ class Coordinator:
             self._processes[rank] = self._start(rank, self._address, self._key)
 
     def _find_dead(self) -> None:
+        """What a process said last may be read after its end, even that it was there."""
         for rank, process in self._processes.items():
-            silent = process.poll() is not None and rank not in self._connected  # all that it said has been read
-            if silent and rank not in self.records and not self._failure:
+            if process.poll() is None or rank in self._connected or rank in self.records or self._failure:
+                continue
+            silent = time.monotonic() - self._ended.setdefault(rank, time.monotonic())
+            if rank in self._heard or silent >= _SILENCE:
                 self._failure = f"rank {rank} ended with status {process.returncode} before its step was recorded"
 
     def _find_circle(self) -> None:
@@ -112,6 +120,7 @@ class Coordinator:
                     rank = told[0]
                     with self._changed:
                         self._connected.add(rank)
+                        self._heard.add(rank)
                 else:
                     self._take(connection, rank, kind, told)
         except (EOFError, OSError):
