@@ -135,6 +135,8 @@ def test_another_run_and_cuda_give_the_same_bytes(tiny, tmp_path):
         ("unknown", "0 at .*tiny.py:.*tests.unknown.* has no fake implementation.*torch.library.register_fake"),
         ("data", "0 at .*tiny.py:.*depends on data"),
         ("large", "tiny.py:.*of the host has no room.*on the device"),
+        ("any source", "tiny.py:.*a message comes from any rank; name its source"),
+        ("sparse", "tiny.py:.*gives a sparse tensor, and only data says how large it is; make it dense"),
         ("mesh", "tiny.py.*Mesh should not be bigger than default world size 16"),
     ],
 )

@@ -168,7 +168,10 @@ class Communication:
         given = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | kwargs
         method: Callable[..., Any] | None = getattr(self, f"_do_{name}", None)
         if method is None:
-            raise CannotRecord(self.recorder.places.now(), f"{func} is not known here", "use another collective")
+            any_source = name == "recv_any_source"
+            raise CannotRecord(self.recorder.places.now(),
+                               "a message comes from any rank" if any_source else f"{func} is not known here",
+                               "name its source (src=)" if any_source else "use another collective")  # fmt: skip
         group = name_of(dist.ProcessGroup.unbox(given["process_group"]))
         number, results = method(given, group)
         work = _Work(self, number, [t for t in tree_leaves(results) if isinstance(t, torch.Tensor)])

@@ -116,9 +116,9 @@ class Places:
 
     def _before(self, number: int) -> Place:
         """Where autograd's last node before it was made: of a node whose operations made others, as a loss on distributed
-        tensors does, nothing else is known."""
+        tensors does, nothing else is known. Of one whose forward pass was not recorded: the line that goes backward."""
         at = bisect.bisect_right(self._numbers, number)
-        return self._forward[self._numbers[at - 1]] if at else self._last
+        return self._forward[self._numbers[at - 1]] if at else self._last if self._last.line else Place("", self._line())
 
     def _line(self) -> str:
         frame = sys._getframe(2)

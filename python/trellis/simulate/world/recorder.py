@@ -221,6 +221,9 @@ class Recorder(TorchDispatchMode):
                 "register one with torch.library.register_fake: it says the shapes of the results",
             ) from None
         outputs = [o for o in tree_flatten(done)[0] if isinstance(o, torch.Tensor)]
+        if any(o.layout is not torch.strided for o in outputs):
+            raise CannotRecord(self.places.now(), f"{func} gives a sparse tensor, and only data says how large it is",
+                               "make it dense (sparse=False)")  # fmt: skip
         if isinstance(func, torch._ops.OpOverload):
             self.values.follow(func, flat, args, kwargs, outputs)
             if func in _COUNTING:

@@ -42,6 +42,10 @@ def main() -> None:
         torch.arange(1 << 50)
     if what == "mesh":
         dist.init_device_mesh(device, (3, dist.get_world_size() // 3 + 1))
+    if what == "any source":
+        dist.recv(torch.empty(4, device=device))
+    if what == "sparse":
+        nn.Embedding(8, 8, sparse=True, device=device)(torch.zeros(2, dtype=torch.int64, device=device)).sum().backward()
     model = nn.Sequential(Block(what), Block(what)).to(device)
     for block in model:
         fully_shard(block)
