@@ -1,6 +1,11 @@
 #include "kernels/dispatch/cpu_quota.h"
 
+#include <fmt/format.h>
+#include <sys/stat.h>
+
 #include <algorithm>
+
+#include "kernels/types/fnv1a.h"
 
 namespace trellis::kernels {
 namespace {
@@ -21,22 +26,34 @@ double first_version(const std::string& folder) {
   return share(number_of_file(folder + "/cpu.cfs_quota_us"), number_of_file(folder + "/cpu.cfs_period_us"));
 }
 
+// A container may call its group by another path than its host does. The folder is the same.
+std::uint64_t identity_of(const std::string& folder) {
+  struct stat found = {};
+  return stat(folder.c_str(), &found) == 0 ? fnv1a(fmt::format("{} {}", found.st_dev, found.st_ino)) : 0;
+}
+
 }  // namespace
 
-double cpu_quota(const std::string& processes, const std::string& groups) {
-  double least = no_quota;
-  for (const std::string& folder : group_folders(processes, groups, ""))
-    least = std::min(least, second_version(folder));
-  for (const std::string& folder : group_folders(processes, groups, "cpu"))
-    least = std::min(least, first_version(folder));
+Quota cpu_quota(const std::string& processes, const std::string& groups) {
+  Quota least;
+  const auto consider = [&](const std::string& folder, double cpus) {
+    if (cpus == no_quota || cpus > least.cpus) return;
+    least = {cpus, identity_of(folder)};  // of equal ones the outermost, which most processes share
+  };
+  for (const std::string& folder : group_folders(processes, groups, "")) consider(folder, second_version(folder));
+  for (const std::string& folder : group_folders(processes, groups, "cpu")) consider(folder, first_version(folder));
   return least;
 }
 
-double quota_here() {
-  static const double found = cpu_quota();
+const Quota& granted_here() {
+  static const Quota found = cpu_quota();
   return found;
 }
 
 int within_quota(int cores, double quota) { return std::max(1, quota < cores ? static_cast<int>(quota) : cores); }
+
+int granted(const Quota& quota) {
+  return quota.cpus == no_quota ? 0 : within_quota(std::numeric_limits<int>::max(), quota.cpus);
+}
 
 }  // namespace trellis::kernels

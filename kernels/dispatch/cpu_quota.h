@@ -1,6 +1,7 @@
 // How much CPU time this process may have, and how many threads that keeps busy.
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <string>
 
@@ -10,14 +11,23 @@ namespace trellis::kernels {
 
 inline constexpr double no_quota = std::numeric_limits<double>::infinity();
 
-// In CPUs, such as 1.5: the least that the control groups (containers, services) around this process grant, by cpu.max
-// of version 2 and cpu.cfs_quota_us of version 1. It does not say which CPUs: those are shared with other groups.
-double cpu_quota(const std::string& processes = system_processes, const std::string& groups = system_groups);
+struct Quota {
+  double cpus = no_quota;   // such as 1.5
+  std::uint64_t group = 0;  // equal for processes that share it, however their containers call the group; 0: none
+};
 
-double quota_here();  // that of this process; asked once
+// The least that the control groups (containers, services) around this process grant, by cpu.max of version 2 and
+// cpu.cfs_quota_us of version 1. It does not say which CPUs: those are shared with other groups.
+Quota cpu_quota(const std::string& processes = system_processes, const std::string& groups = system_groups);
+
+const Quota& granted_here();  // to this process; asked once
+inline double quota_here() { return granted_here().cpus; }
 
 // How many of `cores` cores the quota keeps busy all the time, rounded down but at least 1: once a group has used its
 // quota, the system stops all its threads, even one that the others wait for.
 int within_quota(int cores, double quota);
+
+// The same of any number of cores; 0: all of them. Ranks with fewer cores than this each may have more together.
+int granted(const Quota&);
 
 }  // namespace trellis::kernels

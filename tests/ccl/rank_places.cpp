@@ -53,8 +53,8 @@ TEST(RankPlaces, AreThoseOfAllRanksWhoeverReads) {
 
 // What rank r sees: cores of two hardware threads, numbered as Linux does, half of them on each of two sockets. It may
 // run on its part of them if it is pinned, else on all.
-SeenCores seen_on(int cores, Rank r, Rank ranks, bool pinned, double quota) {
-  SeenCores seen{.quota = quota, .l2_bytes = 1 << 20, .l3_bytes = std::size_t{600} << 20};
+SeenCores seen_on(int cores, Rank r, Rank ranks, bool pinned, double quota, std::uint64_t group = 1) {
+  SeenCores seen{.quota = {quota, group}, .l2_bytes = 1 << 20, .l3_bytes = std::size_t{600} << 20};
   const int each = cores / ranks, begin = pinned ? r * each : 0, end = pinned ? begin + each : cores;
   for (const int second : {0, cores})
     for (int core = begin; core < end; ++core) {
@@ -99,8 +99,38 @@ TEST(RankPlaces, AreNoMoreThanAQuotaKeepsBusy) {
     EXPECT_EQ(segment.cores(), cores);
     EXPECT_EQ(segment.places().cores, cores);
   }
+}
+
+// Each rank has fewer CPUs than all of them are granted.
+TEST(RankPlaces, AreNoMoreThanAQuotaKeepsBusyWhereEachRankHasACore) {
+  for (const int cores : {16, 64}) {
+    const ShownCores shown(16);
+    const Segment& segment = shown.segment();
+    for (Rank r = 0; r < 16; ++r) segment.show_cores(r, seen_on(cores, r, 16, true, 4));
+    EXPECT_EQ(segment.cores(), 4);
+    EXPECT_EQ(segment.places().cores, 4);
+    EXPECT_EQ(patience_for(16, segment.cores()).spins, 0U) << cores << " cores, 4 CPUs";
+  }
+}
+
+// Quotas of several control groups add up, and a rank without one has all CPUs that it may run on.
+TEST(RankPlaces, AreWhatAllControlGroupsKeepBusy) {
+  const ShownCores shown(4);
+  const Segment& segment = shown.segment();
+  for (Rank r = 0; r < 4; ++r) segment.show_cores(r, seen_on(64, r, 4, true, 8, r + 1U));
+  EXPECT_EQ(segment.cores(), 32);
+  EXPECT_EQ(segment.places().cores, 32);
+  for (Rank r = 0; r < 4; ++r) segment.show_cores(r, seen_on(64, r, 4, true, 8, r / 2 + 1U));
+  EXPECT_EQ(segment.cores(), 16);
+  segment.show_cores(0, seen_on(64, 0, 4, true, kernels::no_quota, 0));
+  EXPECT_EQ(segment.cores(), 32 + 8 + 8);
+  for (Rank r = 0; r < 4; ++r) segment.show_cores(r, seen_on(4, r, 4, false, 4, r + 1U));
+  EXPECT_EQ(segment.cores(), 8) << "the CPUs that there are";
+}
+
+TEST(RankPlaces, AreNoneForARankThatSeesNothing) {
   const ShownCores alone(1);
-  alone.segment().show_cores(0, {});  // a rank that sees nothing
+  alone.segment().show_cores(0, {});
   EXPECT_EQ(alone.segment().places().cores, 0);
 }
 

@@ -19,7 +19,8 @@ class CpuQuota : public testing::Test {
  protected:
   void group(const std::string& lines) { folder_.put("proc/self/cgroup", lines); }
   void put(const std::string& path, const std::string& line) { folder_.put("groups/" + path, line + "\n"); }
-  double found() const { return cpu_quota(folder_.path() / "proc", folder_.path() / "groups"); }
+  double found() const { return granted().cpus; }
+  Quota granted() const { return cpu_quota(folder_.path() / "proc", folder_.path() / "groups"); }
 
  private:
   const Folder folder_;
@@ -67,9 +68,27 @@ TEST_F(CpuQuota, FollowsTheFirstVersionOfGroups) {
   EXPECT_EQ(found(), 0.5);
 }
 
+// Those of one pod share its limit; a container's own one, or a service's, is its alone.
+TEST_F(CpuQuota, IsSharedByProcessesOfTheGroupThatGrantsIt) {
+  group("0::/pod/one\n");
+  EXPECT_EQ(granted().group, 0U) << "no limit";
+  put("pod/one/cpu.max", "400000 100000");
+  put("pod/two/cpu.max", "400000 100000");
+  const std::uint64_t one = granted().group;
+  EXPECT_NE(one, 0U);
+  group("0::/pod/two\n");
+  EXPECT_NE(granted().group, one);
+  put("pod/cpu.max", "400000 100000");
+  const std::uint64_t pod = granted().group;
+  group("0::/pod/one\n");
+  EXPECT_EQ(granted().group, pod) << "what the pod is granted is less than that of both";
+  put("pod/one/cpu.max", "300000 100000");
+  EXPECT_EQ(granted().group, one);
+}
+
 TEST_F(CpuQuota, OfThisMachineIsSome) {
   EXPECT_GT(quota_here(), 0);
-  EXPECT_EQ(quota_here(), cpu_quota());
+  EXPECT_EQ(quota_here(), cpu_quota().cpus);
 }
 
 struct Granted {

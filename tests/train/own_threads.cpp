@@ -15,8 +15,8 @@
 namespace trellis::train {
 namespace {
 
-CoresOfRank on(int begin, int end, std::uint64_t machine = 1, std::uint64_t container = 1) {
-  CoresOfRank rank{.machine = machine, .container = container};
+CoresOfRank on(int begin, int end, std::uint64_t machine = 1, std::uint64_t group = 1) {
+  CoresOfRank rank{.machine = machine, .group = group};
   for (int core = begin; core < end; ++core) rank.add(core);
   return rank;
 }
@@ -44,7 +44,7 @@ TEST(OwnThreads, AreAShareOfTheCoresThatRanksHaveTogether) {
 
 TEST(OwnThreads, OfAnotherMachineDoNotMatter) {
   EXPECT_EQ(threads({on(0, 16), on(0, 16, 2)}), (std::vector{16, 16}));
-  EXPECT_EQ(threads({on(0, 16), on(0, 16, 1, 2)}), (std::vector{8, 8})) << "another container of this one does";
+  EXPECT_EQ(threads({on(0, 16), on(0, 16, 1, 2)}), (std::vector{8, 8})) << "another control group of this one does";
 }
 
 TEST(OwnThreads, AreNoMoreThanAQuotaKeepsBusy) {
@@ -54,6 +54,19 @@ TEST(OwnThreads, AreNoMoreThanAQuotaKeepsBusy) {
     EXPECT_EQ(own_threads(std::vector{rank}, 0), static_cast<int>(granted));
     EXPECT_EQ(own_threads(std::vector(4, rank), 3), std::max(1, static_cast<int>(granted) / 4));
   }
+}
+
+// Each rank has fewer cores than its control group is granted.
+TEST(OwnThreads, OfAllRanksAreNoMoreThanAQuotaKeepsBusy) {
+  std::vector<CoresOfRank> apart{on(0, 8), on(8, 16), on(16, 24), on(24, 32)};
+  for (CoresOfRank& rank : apart) rank.grant({.cpus = 16, .group = 7});
+  EXPECT_EQ(threads(apart), (std::vector{4, 4, 4, 4}));
+  EXPECT_FALSE(has_own_cores(apart, 0, 8)) << "32 threads on 16 CPUs";
+  for (std::size_t r = 0; r < apart.size(); ++r) apart[r].grant({.cpus = 8, .group = r + 1});
+  EXPECT_EQ(threads(apart), (std::vector{8, 8, 8, 8})) << "each has a quota of its own";
+  apart[1].machine = 2;
+  for (CoresOfRank& rank : apart) rank.grant({.cpus = 12, .group = 7});
+  EXPECT_EQ(threads(apart), (std::vector{4, 8, 4, 4})) << "of one name on two machines";
 }
 
 TEST(OwnThreads, HaveCoresOfTheirOwnOrNot) {

@@ -14,14 +14,10 @@
 namespace trellis::train {
 namespace {
 
-CoresOfRank cores_here(const ccl::Communicator& world) {
-  const double quota = kernels::quota_here();
-  const std::vector<int> threads = kernels::affinity();
-  const auto count = static_cast<int>(threads.size());
-  const std::hash<std::string> hash;
-  CoresOfRank mine{.machine = hash(ccl::boot_id()), .container = hash(ccl::this_host(world.config().fabric.host))};
-  if (quota < count) mine.granted = static_cast<std::uint64_t>(kernels::within_quota(count, quota));
-  for (const int thread : threads) mine.add(kernels::place_of(thread).first_of_core);
+CoresOfRank cores_here() {
+  CoresOfRank mine{.machine = std::hash<std::string>()(ccl::boot_id())};
+  mine.grant(kernels::granted_here());
+  for (const int thread : kernels::affinity()) mine.add(kernels::place_of(thread).first_of_core);
   return mine;
 }
 
@@ -35,16 +31,22 @@ void CoresOfRank::add(int core) {
   cores[bit / 64] |= std::uint64_t{1} << bit % 64;
 }
 
+void CoresOfRank::grant(const kernels::Quota& quota) {
+  granted = static_cast<std::uint64_t>(kernels::granted(quota));
+  group = quota.group;
+}
+
 namespace {
 
 // The cores that a rank has, those in part that it shares.
 double own_cores(std::span<const CoresOfRank> all, std::size_t rank) {
   const CoresOfRank& mine = all[rank];
   std::vector<const CoresOfRank*> here;
-  int within = 0;  // the container
+  int within = 0;  // the control group
   for (const CoresOfRank& other : all) {
-    if (other.machine == mine.machine) here.push_back(&other);
-    within += other.container == mine.container ? 1 : 0;
+    if (other.machine != mine.machine) continue;
+    here.push_back(&other);
+    within += other.group == mine.group ? 1 : 0;
   }
   double own = 0;
   for (std::size_t bit = 0; bit < 64 * mine.cores.size(); ++bit)
@@ -67,7 +69,7 @@ bool has_own_cores(std::span<const CoresOfRank> all, std::size_t rank, int threa
 }
 
 int compute_threads(ccl::Communicator& world, int wanted) {
-  const CoresOfRank mine = cores_here(world);
+  const CoresOfRank mine = cores_here();
   std::vector<CoresOfRank> all(static_cast<std::size_t>(world.ranks()));
   world.all_gather(&mine, all.data(), sizeof mine, kernels::DType::u8);
   const auto rank = static_cast<std::size_t>(world.rank());

@@ -8,20 +8,22 @@
 #include <type_traits>
 
 #include "ccl/communicator.h"
+#include "kernels/dispatch/cpu_quota.h"
 
 namespace trellis::train {
 
 // The cores that a rank may run on. All ranks get to know those of all.
 struct CoresOfRank {
-  std::uint64_t machine = 0, container = 0;  // equal for ranks of the same one
+  std::uint64_t machine = 0, group = 0;      // equal for ranks of the same one; of control groups within a machine
   std::uint64_t granted = 0;                 // CPUs that its control group may keep busy; 0: all
   std::array<std::uint64_t, 64> cores = {};  // bit set, by each core's first hardware thread
   void add(int core);
+  void grant(const kernels::Quota&);
 };
 static_assert(std::is_trivially_copyable_v<CoresOfRank>);
 
-// A core that several ranks may run on counts for each of them in part, and what a container is granted is divided by
-// its ranks. At least 1.
+// A core that several ranks may run on counts for each of them in part, and what a control group is granted is divided
+// by its ranks. At least 1.
 int own_threads(std::span<const CoresOfRank> all, std::size_t rank);
 
 // Whether a rank that computes with so many threads has a core for each of them.

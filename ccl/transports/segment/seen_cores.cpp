@@ -23,7 +23,7 @@ kernels::ThreadPlace place_of(int cpu) {
 SeenCores seen_here() {
   const kernels::Cpu& here = kernels::cpu();
   SeenCores seen{.threads = kernels::affinity(),
-                 .quota = kernels::quota_here(),
+                 .quota = kernels::granted_here(),
                  .l2_bytes = here.l2_bytes,
                  .l3_bytes = here.l3_bytes};
   for (const int cpu : seen.threads) seen.places.push_back(place_of(cpu));

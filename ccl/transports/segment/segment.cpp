@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
+#include <map>
 #include <set>
 #include <stdexcept>
 
@@ -14,7 +16,7 @@
 namespace trellis::ccl {
 namespace {
 
-constexpr std::uint64_t magic = 0x7472'656C'6C69'730A;  // the last byte is the version of the layout
+constexpr std::uint64_t magic = 0x7472'656C'6C69'730B;  // the last byte is the version of the layout
 constexpr std::size_t page = 4096;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
@@ -30,6 +32,22 @@ void add(CpuWords& set, int cpu) {
 void store(Cpus& cpus, const CpuWords& set) {
   for (std::size_t i = 0; i < cpu_words; ++i) cpus[i].store(set[i], std::memory_order_relaxed);
 }
+
+void unite(CpuWords& set, const Cpus& cpus) {
+  for (std::size_t i = 0; i < cpu_words; ++i) set[i] |= cpus[i].load(std::memory_order_relaxed);
+}
+
+int count(const CpuWords& set) {
+  int cpus = 0;
+  for (const std::uint64_t word : set) cpus += std::popcount(word);
+  return cpus;
+}
+
+// What the ranks of one control group have together.
+struct Granted {
+  CpuWords cpus = {};
+  int busy = std::numeric_limits<int>::max();  // so many of these CPUs at most
+};
 
 }  // namespace
 
@@ -86,30 +104,34 @@ void Segment::show_cores(Rank rank, const SeenCores& seen) const {
     add(firsts, place.first_of_core);
     sockets.insert(place.socket);
   }
-  const auto count = static_cast<int>(seen.threads.size());
   RankArea& own = area(rank);
   store(own.cores, mine);
   store(own.whole_cores, firsts);
   own.socket.store(sockets.size() == 1 ? *sockets.begin() : -1, std::memory_order_relaxed);
-  own.granted.store(seen.quota < count ? kernels::within_quota(count, seen.quota) : 0, std::memory_order_relaxed);
+  own.granted.store(kernels::granted(seen.quota), std::memory_order_relaxed);
+  own.group.store(seen.quota.group, std::memory_order_relaxed);
   own.l2_bytes.store(seen.l2_bytes, std::memory_order_relaxed);
   own.l3_bytes.store(seen.l3_bytes, std::memory_order_relaxed);
 }
 
 int Segment::cores() const { return together(&RankArea::cores); }
 
-// Ranks that see each other's memory are mostly in one control group, so they share its quota.
+// Ranks that see each other's memory are mostly in one control group. The CPUs of each rank may be fewer than the group
+// is granted, and those of all of them more.
 int Segment::together(Cpus RankArea::*set) const {
-  int count = 0;
-  for (std::size_t i = 0; i < cpu_words; ++i) {
-    std::uint64_t all = 0;
-    for (Rank r = 0; r < shape_.ranks; ++r) all |= (area(r).*set)[i].load(std::memory_order_relaxed);
-    count += std::popcount(all);
+  CpuWords all = {};
+  std::map<std::uint64_t, Granted> groups;
+  for (Rank r = 0; r < shape_.ranks; ++r) {
+    const RankArea& rank = area(r);
+    Granted& shared = groups[rank.group.load(std::memory_order_relaxed)];
+    unite(all, rank.*set);
+    unite(shared.cpus, rank.*set);
+    if (const int granted = rank.granted.load(std::memory_order_relaxed); granted != 0)
+      shared.busy = std::min(shared.busy, granted);
   }
-  for (Rank r = 0; r < shape_.ranks; ++r)
-    if (const int granted = area(r).granted.load(std::memory_order_relaxed); granted != 0)
-      count = std::min(count, granted);
-  return count;
+  int busy = 0;
+  for (const auto& [group, shared] : groups) busy += std::min(count(shared.cpus), shared.busy);
+  return std::min(count(all), busy);
 }
 
 RankPlaces Segment::places() const {

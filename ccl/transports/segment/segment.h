@@ -31,6 +31,7 @@ struct alignas(128) RankArea {
   Cpus whole_cores;                               // the first CPU of each core that it may run on
   std::atomic<std::int32_t> socket;               // -1: several
   std::atomic<std::int32_t> granted;              // CPUs that its control group may keep busy; 0: all
+  std::atomic<std::uint64_t> group;               // that control group; see kernels::Quota
   std::atomic<std::uint64_t> l2_bytes, l3_bytes;  // of the caches
   // Of the activity: the number of times that it was shown. Its lowest bit selects the record with the last one, so
   // that a rank that is preempted, or dies, while it writes the other record leaves that one whole.
