@@ -225,6 +225,22 @@ TEST(HostModel, SocketsAndSharedCoresCostTime) {
     }
 }
 
+// 32 ranks on 16 cores: with a hardware thread for each, no message waits for the scheduler.
+TEST(HostModel, RanksWithAHardwareThreadEachAreNotSwitched) {
+  const auto small = [](int threads) {
+    RankPlaces places = cores(16);
+    places.threads = threads;
+    HostChooser chooser(32, lanes, places);
+    return chooser.ranked(call_of(all_reduce, 8, 32)).front();
+  };
+  EXPECT_EQ(text_of(small(32).config), "recursive_doubling");
+  EXPECT_LT(small(32).readable_us, 10);
+  for (const int threads : {0, 16, 31}) {
+    EXPECT_EQ(small(threads).config.algorithm, "hierarchical") << threads;
+    EXPECT_GT(small(threads).readable_us, 20) << threads;
+  }
+}
+
 // Small messages cost latency, so rounds should be few; large ones cost bandwidth, so bytes should be sent seldom.
 TEST(HostModel, SmallCallsTakeFewRoundsAndLargeOnesFewBytes) {
   for (const Rank ranks : {16, 64, 256}) {

@@ -73,6 +73,7 @@ TEST(RankPlaces, AreRightOnMachinesOfManyCores) {
         for (Rank r = 0; r < ranks; ++r) segment.show_cores(r, seen_on(cores, r, ranks, pinned, kernels::no_quota));
         EXPECT_EQ(segment.cores(), 2 * cores);
         EXPECT_EQ(segment.places().cores, cores);
+        EXPECT_EQ(segment.places().threads, 2 * cores);
         EXPECT_EQ(segment.places().sockets.back(), pinned && ranks == 2 ? 1 : -1);
         EXPECT_EQ(segment.places().l3_bytes, std::size_t{600} << 20);
       }

@@ -54,6 +54,9 @@ class Tune(program.Case):
                                  ("--all goes with --explain", ["--all"]),
                                  ("--json goes with --explain", ["--json"]),
                                  ("--cores goes with --predict", ["--cores", "4"]),
+                                 ("--threads goes with --predict", ["--threads", "4"]),
+                                 ("--threads 4: expected at least one for each of 8 cores",
+                                  ["--predict", "all_reduce", "8", "-n", "8", "--threads", "4"]),
                                  ("--explain goes without --predict",
                                   ["--explain", "all_reduce", "8", "--predict", "all_reduce", "8"]),
                                  ("--sizes goes without --predict", ["--predict", "all_reduce", "8", "--sizes", "8"]),
@@ -77,6 +80,13 @@ class Tune(program.Case):
         found = json.loads(self.printed("tune", "--predict", "all_reduce", "64KB", "-n", "64", "--cores", "64", "--json"))
         times = [row["of_the_fastest"] for row in found["predictions"]]
         self.assertEqual(times, sorted(times))
+        def small(*machine):
+            said = self.printed("tune", "--predict", "all_reduce", "8", "-n", "32", "--cores", "16", *machine)
+            return said.splitlines()[0]
+
+        self.assertEqual(small("--threads", "32"),
+                         "all_reduce of 8 B on 32 ranks, 16 cores with 32 threads in 1 socket: recursive_doubling")
+        self.assertRegex(small(), r"^all_reduce of 8 B on 32 ranks, 16 cores in 1 socket: hierarchical ")
         shared = self.printed("tune", "--predict", "all_reduce", "64KB", "-n", "4", "--cores", "2")
         self.assertIn("the configuration or the table", shared.splitlines()[1])
 

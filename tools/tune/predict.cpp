@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 #include <span>
+#include <string_view>
 
 #include "ccl/plan/host/host_chooser.h"
 #include "ccl/plan/planner.h"
@@ -19,8 +20,10 @@ namespace {
 
 // Ranks in order on the sockets, with the caches of this machine's cores.
 ccl::RankPlaces places_of(const PredictionAsked& asked) {
-  ccl::RankPlaces places{
-      .cores = asked.cores, .l2_bytes = kernels::cpu().l2_bytes, .l3_bytes = kernels::cpu().l3_bytes};
+  ccl::RankPlaces places{.cores = asked.cores,
+                         .threads = asked.threads,
+                         .l2_bytes = kernels::cpu().l2_bytes,
+                         .l3_bytes = kernels::cpu().l3_bytes};
   for (ccl::Rank r = 0; r < asked.ranks; ++r)
     places.sockets.push_back(static_cast<int>(std::int64_t{r} * asked.sockets / asked.ranks));
   return places;
@@ -51,9 +54,13 @@ std::string prediction_text(const PredictionAsked& asked) {
   const std::string of = schedule::carries_data(asked.call.operation.collective)
                              ? fmt::format(" of {}", measure::bytes_text(asked.bytes))
                              : "";
-  return fmt::format("{}{} on {} ranks, {} {} in {} {}: {}\n{}\n\n{}", schedule::name(asked.call.operation.collective),
-                     of, asked.ranks, asked.cores, asked.cores == 1 ? "core" : "cores", asked.sockets,
-                     asked.sockets == 1 ? "socket" : "sockets", text_of(selected),
+  const auto counted = [](int count, std::string_view one) {
+    return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+  };
+  const std::string with = asked.threads == asked.cores ? "" : " with " + counted(asked.threads, "thread");
+  return fmt::format("{}{} on {} ranks, {}{} in {}: {}\n{}\n\n{}", schedule::name(asked.call.operation.collective), of,
+                     asked.ranks, counted(asked.cores, "core"), with, counted(asked.sockets, "socket"),
+                     text_of(selected),
                      !chosen_from.empty() ? "selected by the model of the host"
                                           : "selected by the configuration or the table, which hold on such a machine",
                      table.text());

@@ -51,16 +51,17 @@ constexpr const char* description =
     "With --explain it says which algorithm the table in force selects for a collective and a size, why, and what the\n"
     "others cost: measured now, each algorithm with the channels and segments that suit it best, the cheapest "
     "first.\n\n"
-    "With --predict nothing runs: it says what is selected on a host with so many --cores and --sockets, and the "
-    "times\n"
-    "that the library's model of a host predicts for each algorithm: where peers can read the call's memory, and "
-    "where\n"
-    "it goes through slots. The model selects where ranks have more cores than the table in force was measured with.";
+    "With --predict nothing runs: it says what is selected on a host with so many --cores, --threads and --sockets, "
+    "and\n"
+    "the times that the library's model of a host predicts for each algorithm: where peers can read the call's "
+    "memory,\n"
+    "and where it goes through slots. The model selects where ranks have more cores than the table in force was "
+    "measured with.";
 
 struct Options {
   std::string ranks = "2,4,8", sizes = "8..16MB";
   std::vector<std::string> collectives, explain, predict;
-  int cores = 0, sockets = 1;
+  int cores = 0, threads = 0, sockets = 1;
   std::string type, output, machine;
   bool all = false, json = false;
   const CLI::App* app = nullptr;
@@ -80,6 +81,8 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--explain", o.explain, "A collective and a size")->expected(2);
   app.add_option("--predict", o.predict, "A collective and a size")->expected(2);
   app.add_option("--cores", o.cores, "With --predict: physical cores that the ranks have together [one each]")
+      ->check(CLI::Range(1, 1 << 16));
+  app.add_option("--threads", o.threads, "With --predict: hardware threads of these cores, together [one each]")
       ->check(CLI::Range(1, 1 << 16));
   app.add_option("--sockets", o.sockets, "With --predict: sockets that the ranks fill in order")
       ->capture_default_str()
@@ -207,7 +210,7 @@ std::vector<ccl::Rank> rank_counts(const std::string& text) {
 // An option that has no effect is a mistake.
 void expect_meaning(const Options& o) {
   expect_values(*o.app);
-  for (const char* flag : {"--cores", "--sockets"})
+  for (const char* flag : {"--cores", "--threads", "--sockets"})
     if (o.app->count(flag) != 0 && o.predict.empty())
       throw std::invalid_argument(fmt::format("{} goes with --predict", flag));
   if (!o.predict.empty() && !o.explain.empty()) throw std::invalid_argument("--explain goes without --predict");
@@ -352,10 +355,15 @@ int predict(const Options& o) {
   if (!ccl::modelled(c))
     throw std::invalid_argument(fmt::format("--predict {}: the model of a host does not know it", schedule::name(c)));
   const auto calls = calls_for(settings_for(c), bytes, type_of(o), kernels::Reduction::sum, 0, ranks);
+  const int cores = o.cores == 0 ? static_cast<int>(ranks) : o.cores;
+  if (o.threads != 0 && o.threads < cores)
+    throw std::invalid_argument(
+        fmt::format("--threads {}: expected at least one for each of {} cores", o.threads, cores));
   write_output("", prediction_text({.call = calls.front(),
                                     .bytes = bytes,
                                     .ranks = ranks,
-                                    .cores = o.cores == 0 ? static_cast<int>(ranks) : o.cores,
+                                    .cores = cores,
+                                    .threads = o.threads == 0 ? cores : o.threads,
                                     .sockets = o.sockets,
                                     .all = o.all,
                                     .json = o.json}));

@@ -166,7 +166,7 @@ Conditions conditions(const JoinedPrograms& joined, const Call& call, Rank ranks
        {&c.operation, &c.send, &c.receive, &c.look, &c.second_line, &c.slot, &c.in_place, &c.local})
     *busy *= each;
   how.level *= each;
-  c.flight += c.wake;
+  if (ranks > std::max(places.cores, places.threads)) c.flight += c.wake;
   return how;
 }
 
@@ -176,7 +176,8 @@ Conditions conditions(const JoinedPrograms& joined, const Call& call, Rank ranks
 // check them by. Costs of bytes are fitted to the times; costs of messages to the regret of the choice, in which an
 // error that all candidates share does not count. `byte_served` is from a direct broadcast of 256 KiB there, `streamed`
 // from bine with 16 ranks and 16 MiB. Sockets and shared cores were not measured; the usual values are taken: twice a
-// flight, half as much again for a byte, and the scheduler's switch.
+// flight, half as much again for a byte, and the scheduler's switch where ranks outnumber hardware threads. The
+// threads of a core are taken to share its time evenly.
 const HostCosts sapphire_rapids{.operation = 14,
                                 .send = 95,
                                 .receive = 190,

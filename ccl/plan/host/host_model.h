@@ -28,7 +28,7 @@ struct HostCosts {
   double beyond_l3 = 0;    // the same where all together touch more than an L3 cache of usual size
   double streamed = 0;     // added to made_here where results bypass the cache on their way to memory
   double far_flight = 0, far_byte = 0;  // factors of flight and of a byte between sockets
-  double wake = 0;                      // until a rank runs that shares its core with others
+  double wake = 0;                      // until a rank runs that shares its hardware thread with others
 };
 
 // One virtual machine: Xeon (Sapphire Rapids), 16 cores, 2 MiB of L2 each: bench/results/host16.json.

@@ -136,6 +136,7 @@ int Segment::together(Cpus RankArea::*set) const {
 
 RankPlaces Segment::places() const {
   RankPlaces places{.cores = together(&RankArea::whole_cores),
+                    .threads = cores(),
                     .l2_bytes = area(0).l2_bytes.load(std::memory_order_relaxed),
                     .l3_bytes = area(0).l3_bytes.load(std::memory_order_relaxed)};
   for (Rank r = 0; r < shape_.ranks; ++r) places.sockets.push_back(area(r).socket.load(std::memory_order_relaxed));
