@@ -14,7 +14,6 @@
 #include "ccl/transports/registry.h"
 #include "device/capabilities.h"
 #include "device/simulated_time.h"
-#include "kernels/dispatch/cpu.h"
 
 namespace trellis::ccl {
 namespace {
@@ -49,6 +48,7 @@ Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::uni
       scaled(*device, ScratchPool::of(*device)),
       rank_(transport->rank()),
       ranks_(transport->ranks()),
+      caches_(transport->caches_here()),
       agreement_(*device, config, *transport),
       time_(*device, agreement_, rank_, ranks_),
       dumps_(dumps_requested()) {
@@ -87,7 +87,7 @@ schedule::UnreadableBuffers Communicator::State::unreadable_of(const Call& c) {
 }
 
 kernels::Stores Communicator::State::stores_for(std::size_t bytes_touched) const {
-  return stores_beside(bytes_touched, kernels::cpu().l3_bytes, ranks_);
+  return stores_beside(bytes_touched, caches_);
 }
 
 template <class Record>

@@ -94,6 +94,7 @@ struct Communicator::State : DumpsOnSignal {
   const Planned& native_plan(const Call&);
 
   const Rank rank_, ranks_;
+  const SharedCaches caches_;
   Agreement agreement_;
   bool exchanging_ = false;  // the open operation is the exchange before a call
   OperationClock time_;

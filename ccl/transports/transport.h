@@ -21,8 +21,9 @@ class Transport : public Lanes, public Liveness, public PublishedNotices {
   virtual std::string_view name() const = 0;
   virtual HostShape shape() const { return {{ranks()}}; }
   virtual RankPlaces places() const { return {}; }  // known where all ranks share one host's memory
-  virtual std::uint64_t identity() const = 0;       // the same on all ranks; unique to this communicator
-  virtual std::size_t memory_bytes() const = 0;     // in use by this rank's part
+  virtual SharedCaches caches_here() const = 0;
+  virtual std::uint64_t identity() const = 0;    // the same on all ranks; unique to this communicator
+  virtual std::size_t memory_bytes() const = 0;  // in use by this rank's part
 };
 
 }  // namespace trellis::ccl

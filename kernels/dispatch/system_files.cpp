@@ -40,21 +40,35 @@ int first_number(std::string_view text, int otherwise) {
 
 std::string thread_folder(const std::string& folder, int thread) { return folder + "/cpu" + std::to_string(thread); }
 
+// The folders of a hardware thread's caches.
+std::vector<std::string> cache_folders(int thread, const std::string& folder) {
+  std::vector<std::string> caches;
+  for (int i = 0;; ++i) {
+    std::string cache = thread_folder(folder, thread) + "/cache/index" + std::to_string(i);
+    if (line_of(cache + "/level").empty()) return caches;
+    caches.push_back(std::move(cache));
+  }
+}
+
+int first_of_l3(int thread, const std::string& folder) {
+  for (const std::string& cache : cache_folders(thread, folder))
+    if (line_of(cache + "/level") == "3") return first_number(line_of(cache + "/shared_cpu_list"), 0);
+  return 0;
+}
+
 }  // namespace
 
 CacheSizes cache_sizes(int thread, const std::string& folder) {
   CacheSizes sizes;
-  const std::string caches = thread_folder(folder, thread) + "/cache/index";
-  for (int i = 0;; ++i) {
-    const std::string cache = caches + std::to_string(i);
+  for (const std::string& cache : cache_folders(thread, folder)) {
     const std::string level = line_of(cache + "/level");
-    if (level.empty()) return sizes;
     if (line_of(cache + "/type") == "Instruction") continue;
     const std::size_t bytes = bytes_in(line_of(cache + "/size"));
     if (level == "1") sizes.l1_bytes = bytes;
     if (level == "2") sizes.l2_bytes = bytes;
     if (level == "3") sizes.l3_bytes = bytes;
   }
+  return sizes;
 }
 
 int count_cores(const std::vector<int>& threads, const std::string& folder) {
@@ -69,6 +83,7 @@ int count_cores(const std::vector<int>& threads, const std::string& folder) {
 ThreadPlace place_of(int thread, const std::string& folder) {
   const std::string topology = thread_folder(folder, thread) + "/topology/";
   return {.first_of_core = first_number(line_of(topology + "thread_siblings_list"), thread),
+          .first_of_l3 = first_of_l3(thread, folder),
           .socket = first_number(line_of(topology + "physical_package_id"), 0)};
 }
 

@@ -22,9 +22,11 @@ CacheSizes cache_sizes(int thread, const std::string& folder = system_cpu_folder
 // How many physical cores these hardware threads belong to. One that the files don't know counts as a core.
 int count_cores(const std::vector<int>& threads, const std::string& folder = system_cpu_folder);
 
-// Where a hardware thread is. One that the files don't know is a core of its own, in socket 0.
+// Where a hardware thread is. One that the files don't know is a core of its own, in socket 0, below the L3 cache of
+// thread 0.
 struct ThreadPlace {
   int first_of_core = 0;  // the core's first hardware thread
+  int first_of_l3 = 0;    // the first hardware thread of those that share its L3 cache
   int socket = 0;
 };
 ThreadPlace place_of(int thread, const std::string& folder = system_cpu_folder);

@@ -241,6 +241,18 @@ TEST(HostModel, RanksWithAHardwareThreadEachAreNotSwitched) {
   }
 }
 
+// Data that fit the L3 caches of all ranks together do not cost what memory does.
+TEST(HostModel, RanksOnSeveralL3CachesHaveThemAll) {
+  const auto places = [](int caches) {
+    RankPlaces all = cores(128);
+    all.l3_bytes = static_cast<std::size_t>(caches) * 32 << 20;
+    all.l3_caches = caches;
+    return all;
+  };
+  EXPECT_LT(fastest(all_reduce, 1 << 19, 128, places(16)), 0.6 * fastest(all_reduce, 1 << 19, 128, places(1)));
+  EXPECT_EQ(fastest(all_reduce, 1 << 10, 128, places(16)), fastest(all_reduce, 1 << 10, 128, places(1)));
+}
+
 // Small messages cost latency, so rounds should be few; large ones cost bandwidth, so bytes should be sent seldom.
 TEST(HostModel, SmallCallsTakeFewRoundsAndLargeOnesFewBytes) {
   for (const Rank ranks : {16, 64, 256}) {

@@ -88,16 +88,16 @@ TEST(MachineSizes, ResultsBypassACacheThatTheyDoNotFit) {
   for (const std::size_t l3 : {std::size_t{1} << 20, std::size_t{600} << 20})
     for (const Rank ranks : {1, 2, 256, 1024}) {
       const std::size_t share = l3 / static_cast<std::size_t>(ranks);
-      EXPECT_EQ(stores_beside(share, l3, ranks), Stores::cached) << l3 << " bytes, " << ranks;
-      EXPECT_EQ(stores_beside(share + 1, l3, ranks), Stores::streaming) << l3 << " bytes, " << ranks;
+      EXPECT_EQ(stores_beside(share, {l3, ranks}), Stores::cached) << l3 << " bytes, " << ranks;
+      EXPECT_EQ(stores_beside(share + 1, {l3, ranks}), Stores::streaming) << l3 << " bytes, " << ranks;
     }
   constexpr std::size_t xeon = std::size_t{300} << 20, small = std::size_t{64} << 10;
-  EXPECT_EQ(stores_beside(xeon, xeon, 1), Stores::cached);
-  EXPECT_EQ(stores_beside(xeon + 1, xeon, 1), Stores::streaming);
-  EXPECT_EQ(stores_beside(xeon / 512, xeon, 512), Stores::cached);
-  EXPECT_EQ(stores_beside(xeon / 512 + 1, xeon, 512), Stores::streaming);
-  EXPECT_EQ(stores_beside(std::size_t{1} << 40, 0, 2), Stores::cached);  // no such cache is known
-  EXPECT_EQ(stores_beside(1, small, 100'000), Stores::streaming);        // a share of less than a byte
+  EXPECT_EQ(stores_beside(xeon, {xeon, 1}), Stores::cached);
+  EXPECT_EQ(stores_beside(xeon + 1, {xeon, 1}), Stores::streaming);
+  EXPECT_EQ(stores_beside(xeon / 512, {xeon, 512}), Stores::cached);
+  EXPECT_EQ(stores_beside(xeon / 512 + 1, {xeon, 512}), Stores::streaming);
+  EXPECT_EQ(stores_beside(std::size_t{1} << 40, {0, 2}), Stores::cached);  // no such cache is known
+  EXPECT_EQ(stores_beside(1, {small, 100'000}), Stores::streaming);        // a share of less than a byte
 }
 
 }  // namespace

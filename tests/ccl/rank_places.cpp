@@ -7,6 +7,7 @@
 #include <new>
 #include <thread>
 
+#include "ccl/run/stores_beside.h"
 #include "ccl/transports/segment/segment.h"
 #include "ccl/transports/segment/shared_transport.h"
 #include "kernels/dispatch/cpu_quota.h"
@@ -51,15 +52,18 @@ TEST(RankPlaces, AreThoseOfAllRanksWhoeverReads) {
   EXPECT_EQ(seen.sockets.at(1), kernels::place_of(cpus.back()).socket);
 }
 
-// What rank r sees: cores of two hardware threads, numbered as Linux does, half of them on each of two sockets. It may
-// run on its part of them if it is pinned, else on all.
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+// What rank r sees: cores of two hardware threads, numbered as Linux does, half of them on each of two sockets, which
+// each have an L3 cache. It may run on its part of them if it is pinned, else on all.
 SeenCores seen_on(int cores, Rank r, Rank ranks, bool pinned, double quota, std::uint64_t group = 1) {
-  SeenCores seen{.quota = {quota, group}, .l2_bytes = 1 << 20, .l3_bytes = std::size_t{600} << 20};
+  SeenCores seen{.quota = {quota, group}, .l2_bytes = mib, .l3_bytes = 600 * mib};
   const int each = cores / ranks, begin = pinned ? r * each : 0, end = pinned ? begin + each : cores;
   for (const int second : {0, cores})
     for (int core = begin; core < end; ++core) {
       seen.threads.push_back(core + second);
-      seen.places.push_back({.first_of_core = core, .socket = core >= cores / 2 ? 1 : 0});
+      const int socket = core >= cores / 2 ? 1 : 0;
+      seen.places.push_back({.first_of_core = core, .first_of_l3 = socket * cores / 2, .socket = socket});
     }
   return seen;
 }
@@ -75,8 +79,33 @@ TEST(RankPlaces, AreRightOnMachinesOfManyCores) {
         EXPECT_EQ(segment.places().cores, cores);
         EXPECT_EQ(segment.places().threads, 2 * cores);
         EXPECT_EQ(segment.places().sockets.back(), pinned && ranks == 2 ? 1 : -1);
-        EXPECT_EQ(segment.places().l3_bytes, std::size_t{600} << 20);
+        EXPECT_EQ(segment.places().l3_bytes, static_cast<std::size_t>(ranks) * 600 * mib);
       }
+}
+
+// 128 cores, eight of them to each of 16 L3 caches.
+TEST(RankPlaces, HaveAllL3CachesThatTheRanksUse) {
+  const auto shown = [](Rank ranks, bool pinned) {
+    const ShownCores cores(ranks);
+    for (Rank r = 0; r < ranks; ++r) {
+      SeenCores seen{.l2_bytes = mib, .l3_bytes = 32 * mib};
+      for (int core = pinned ? r : 0; core < (pinned ? r + 1 : 128); ++core) {
+        seen.threads.push_back(core);
+        seen.places.push_back({.first_of_core = core, .first_of_l3 = core / 8 * 8});
+      }
+      cores.segment().show_cores(r, seen);
+    }
+    return cores.segment().places();
+  };
+  for (const bool pinned : {true, false}) {
+    const RankPlaces all = shown(128, pinned);
+    EXPECT_EQ(all.l3_bytes, 512 * mib);
+    EXPECT_EQ(all.l3_caches, 16);
+    EXPECT_EQ(stores_beside(2 * mib, {all.l3_bytes, 128}), kernels::Stores::cached);
+  }
+  EXPECT_EQ(shown(8, true).l3_bytes, 32 * mib) << "all on one";
+  EXPECT_EQ(shown(2, true).l3_bytes, 32 * mib) << "both on one";
+  EXPECT_EQ(shown(2, false).l3_bytes, 64 * mib) << "each uses one at a time";
 }
 
 // 4,096 threads do not fit into the set that ranks publish: it then shows fewer, but never none.

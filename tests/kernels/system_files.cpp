@@ -87,12 +87,19 @@ TEST(Affinity, IsWhatAThreadWasToldToStayOn) {
 TEST_F(SystemFiles, TellTheCoreAndTheSocketOfAThread) {
   write("cpu35/topology/thread_siblings_list", "3,35");
   write("cpu35/topology/physical_package_id", "1");
+  for (const std::string level : {"1", "2", "3"}) {
+    write("cpu35/cache/index" + level + "/level", level);
+    write("cpu35/cache/index" + level + "/shared_cpu_list", level == "3" ? "2-3,34-35" : "3,35");
+  }
+  write("cpu35/cache/index0/level", "1");
   write("cpu4/topology/thread_siblings_list", "nothing");
   write("cpu4/topology/physical_package_id", "-1");
   EXPECT_EQ(place_of(35, folder()).first_of_core, 3);
+  EXPECT_EQ(place_of(35, folder()).first_of_l3, 2);
   EXPECT_EQ(place_of(35, folder()).socket, 1);
   for (const int unknown : {4, 5}) {
     EXPECT_EQ(place_of(unknown, folder()).first_of_core, unknown);
+    EXPECT_EQ(place_of(unknown, folder()).first_of_l3, 0);
     EXPECT_EQ(place_of(unknown, folder()).socket, 0);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <span>
@@ -18,12 +19,14 @@
 namespace trellis::tools {
 namespace {
 
-// Ranks in order on the sockets, with the caches of this machine's cores.
+// Ranks in order on the sockets, with the caches of this machine's cores: each socket has an L3 cache.
 ccl::RankPlaces places_of(const PredictionAsked& asked) {
+  const int caches = std::min(asked.sockets, static_cast<int>(asked.ranks));
   ccl::RankPlaces places{.cores = asked.cores,
                          .threads = asked.threads,
                          .l2_bytes = kernels::cpu().l2_bytes,
-                         .l3_bytes = kernels::cpu().l3_bytes};
+                         .l3_bytes = kernels::cpu().l3_bytes * static_cast<std::size_t>(caches),
+                         .l3_caches = caches};
   for (ccl::Rank r = 0; r < asked.ranks; ++r)
     places.sockets.push_back(static_cast<int>(std::int64_t{r} * asked.sockets / asked.ranks));
   return places;

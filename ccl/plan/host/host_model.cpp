@@ -150,7 +150,8 @@ class Walk {
 Conditions conditions(const JoinedPrograms& joined, const Call& call, Rank ranks, const RankPlaces& places,
                       const HostCosts& costs, bool readable) {
   const auto touched = static_cast<double>(joined.touched_bytes);
-  const double usable_l3 = places.l3_bytes == 0 ? usual_l3 : std::min(usual_l3, static_cast<double>(places.l3_bytes));
+  const double usual = usual_l3 * std::max(1, places.l3_caches);
+  const double usable_l3 = places.l3_bytes == 0 ? usual : std::min(usual, static_cast<double>(places.l3_bytes));
   Conditions how{.costs = costs,
                  .data = schedule::carries_data(call.operation.collective) && call.count != 0,
                  .readable = readable};

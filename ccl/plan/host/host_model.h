@@ -25,7 +25,7 @@ struct HostCosts {
   double byte_local = 0;   // for each source of a local copy or sum
   double each_rank = 0;    // fraction by which every byte costs more for each rank beyond two
   double beyond_l2 = 0;    // the same where a rank touches more than its L2 cache holds
-  double beyond_l3 = 0;    // the same where all together touch more than an L3 cache of usual size
+  double beyond_l3 = 0;    // the same where all together touch more than L3 caches of usual size
   double streamed = 0;     // added to made_here where results bypass the cache on their way to memory
   double far_flight = 0, far_byte = 0;  // factors of flight and of a byte between sockets
   double wake = 0;                      // until a rank runs that shares its hardware thread with others

@@ -109,6 +109,7 @@ class Hybrid : public Transport {
   std::uint64_t identity() const override { return fabric_->identity(); }
   std::size_t memory_bytes() const override { return fabric_->memory_bytes() + (host_ ? host_->memory_bytes() : 0); }
   HostShape shape() const override { return shape_of(leaders_); }
+  SharedCaches caches_here() const override { return host_ ? host_->caches_here() : fabric_->caches_here(); }
 
   int lanes() const override { return fabric_->lanes(); }
   std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) override {

@@ -11,6 +11,7 @@
 #include "ccl/transports/libfabric/lanes/lane_sender.h"
 #include "ccl/transports/libfabric/presence/crowding.h"
 #include "ccl/transports/libfabric/presence/neighbours.h"
+#include "kernels/dispatch/cpu.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -100,6 +101,12 @@ void FabricTransport::deliver() {
     control_->progress();
     usleep(200);
   }
+}
+
+SharedCaches FabricTransport::caches_here() const {
+  SharedCaches caches{.bytes = kernels::cpu().l3_bytes, .ranks = 0};
+  for (Rank r = 0; r < ranks(); ++r) caches.ranks += roster().here(r) ? 1 : 0;
+  return caches;
 }
 
 std::size_t FabricTransport::memory_bytes() const {

@@ -16,7 +16,7 @@
 namespace trellis::ccl {
 namespace {
 
-constexpr std::uint64_t magic = 0x7472'656C'6C69'730B;  // the last byte is the version of the layout
+constexpr std::uint64_t magic = 0x7472'656C'6C69'730C;  // the last byte is the version of the layout
 constexpr std::size_t page = 4096;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
@@ -97,16 +97,18 @@ void Segment::claim(Rank rank) const {
 }
 
 void Segment::show_cores(Rank rank, const SeenCores& seen) const {
-  CpuWords mine = {}, firsts = {};
+  CpuWords mine = {}, firsts = {}, caches = {};
   std::set<int> sockets;
   for (const int cpu : seen.threads) add(mine, cpu);
   for (const kernels::ThreadPlace& place : seen.places) {
     add(firsts, place.first_of_core);
+    add(caches, place.first_of_l3);
     sockets.insert(place.socket);
   }
   RankArea& own = area(rank);
   store(own.cores, mine);
   store(own.whole_cores, firsts);
+  store(own.caches, caches);
   own.socket.store(sockets.size() == 1 ? *sockets.begin() : -1, std::memory_order_relaxed);
   own.granted.store(kernels::granted(seen.quota), std::memory_order_relaxed);
   own.group.store(seen.quota.group, std::memory_order_relaxed);
@@ -116,29 +118,36 @@ void Segment::show_cores(Rank rank, const SeenCores& seen) const {
 
 int Segment::cores() const { return together(&RankArea::cores); }
 
+int Segment::in_all(Cpus RankArea::*set) const {
+  CpuWords all = {};
+  for (Rank r = 0; r < shape_.ranks; ++r) unite(all, area(r).*set);
+  return count(all);
+}
+
 // Ranks that see each other's memory are mostly in one control group. The CPUs of each rank may be fewer than the group
 // is granted, and those of all of them more.
 int Segment::together(Cpus RankArea::*set) const {
-  CpuWords all = {};
   std::map<std::uint64_t, Granted> groups;
   for (Rank r = 0; r < shape_.ranks; ++r) {
     const RankArea& rank = area(r);
     Granted& shared = groups[rank.group.load(std::memory_order_relaxed)];
-    unite(all, rank.*set);
     unite(shared.cpus, rank.*set);
     if (const int granted = rank.granted.load(std::memory_order_relaxed); granted != 0)
       shared.busy = std::min(shared.busy, granted);
   }
   int busy = 0;
   for (const auto& [group, shared] : groups) busy += std::min(count(shared.cpus), shared.busy);
-  return std::min(count(all), busy);
+  return std::min(in_all(set), busy);
 }
 
+// A rank uses the caches of one core at a time, whatever cores it may run on.
 RankPlaces Segment::places() const {
+  const int caches = std::min(in_all(&RankArea::caches), static_cast<int>(shape_.ranks));
   RankPlaces places{.cores = together(&RankArea::whole_cores),
                     .threads = cores(),
                     .l2_bytes = area(0).l2_bytes.load(std::memory_order_relaxed),
-                    .l3_bytes = area(0).l3_bytes.load(std::memory_order_relaxed)};
+                    .l3_bytes = area(0).l3_bytes.load(std::memory_order_relaxed) * static_cast<std::size_t>(caches),
+                    .l3_caches = caches};
   for (Rank r = 0; r < shape_.ranks; ++r) places.sockets.push_back(area(r).socket.load(std::memory_order_relaxed));
   return places;
 }

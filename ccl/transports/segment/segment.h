@@ -29,6 +29,7 @@ struct alignas(128) RankArea {
   std::atomic<std::uint32_t> withdrawn;           // data that it offers in place may have been freed
   Cpus cores;                                     // bit set of the CPUs that it may run on
   Cpus whole_cores;                               // the first CPU of each core that it may run on
+  Cpus caches;                                    // the first CPU of each L3 cache that it may use
   std::atomic<std::int32_t> socket;               // -1: several
   std::atomic<std::int32_t> granted;              // CPUs that its control group may keep busy; 0: all
   std::atomic<std::uint64_t> group;               // that control group; see kernels::Quota
@@ -107,6 +108,7 @@ class Segment {
   RankPlaces places() const;  // once all ranks have joined
 
  private:
+  int in_all(Cpus RankArea::*) const;
   int together(Cpus RankArea::*) const;
   std::atomic<std::uint64_t>* half_board(Rank, std::uint32_t half) const;
   std::byte* base_ = nullptr;

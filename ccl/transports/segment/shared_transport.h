@@ -53,6 +53,7 @@ class SharedTransport : public Transport {
   Rank ranks() const override { return segment_.shape().ranks; }
   int lanes() const override { return segment_.shape().lanes; }
   RankPlaces places() const override { return segment_.places(); }
+  SharedCaches caches_here() const override { return {places().l3_bytes, ranks()}; }
   std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) override { return reach_->expose(data, bytes); }
   std::size_t readable(const void* data, std::size_t bytes, std::size_t message) override {
     return reach_->readable((rank_ + 1) % ranks(), static_cast<const std::byte*>(data), bytes, message);
