@@ -21,6 +21,7 @@
 #include "ccl/transports/registry.h"
 #include "ccl/transports/segment/joining.h"
 #include "ccl/transports/segment/mapping.h"
+#include "kernels/types/fnv1a.h"
 #include "net/descriptor.h"
 
 namespace trellis::ccl {
@@ -64,7 +65,7 @@ struct Announced {
   std::int32_t fd;
   std::uint64_t bytes;
   std::uint64_t identity;  // of the segment: the descriptor's number may be another file's by now
-  char host[160];
+  std::uint64_t host;      // hash of this_host(), which may be as long as the name of a host
 };
 
 // Binds the slots that a rank reads to the memory of its NUMA node. This is a hint: if it fails, they stay where they
@@ -227,8 +228,8 @@ std::pair<net::Descriptor, Mapping> made(Store& store, const SegmentShape& shape
     fail(fmt::format("a shared segment of {} bytes", shape.bytes()));
   Mapping mapping(file.number(), shape.bytes(), PROT_READ | PROT_WRITE);
   Segment::begin(mapping.base(), shape);
-  Announced announced{getpid(), file.number(), shape.bytes(), Segment(mapping.base(), shape).header().identity, {}};
-  host.copy(announced.host, sizeof announced.host - 1);
+  const Announced announced{getpid(), file.number(), shape.bytes(), Segment(mapping.base(), shape).header().identity,
+                            kernels::fnv1a(host)};
   store.set("segment", std::as_bytes(std::span(&announced, 1)));
   return {std::move(file), std::move(mapping)};
 }
@@ -248,8 +249,7 @@ std::pair<net::Descriptor, Mapping> found(Store& store, Rank rank, const std::st
   Announced announced;
   if (bytes.size() != sizeof announced) throw std::invalid_argument("the store's note about the segment is damaged");
   std::memcpy(&announced, bytes.data(), sizeof announced);
-  announced.host[sizeof announced.host - 1] = '\0';
-  if (host != announced.host)
+  if (kernels::fnv1a(host) != announced.host)
     throw std::invalid_argument(fmt::format(
         "rank {} runs on another host or in another container than rank 0: shared memory can't join them", rank));
   net::Descriptor file = open_announced(announced);

@@ -132,6 +132,19 @@ TEST(Memory, ExposedMemoryIsNotShownOnceMore) {
             "");
 }
 
+// DNS allows 253 characters, and names of pods are long.
+TEST(Memory, IsSharedByRanksOfAHostWithALongName) {
+  const auto adds = [](Communicator& c) {
+    float sum = 1;
+    c.all_reduce(&sum, &sum, 1, kernels::DType::f32);
+    if (sum != 2) throw std::runtime_error(fmt::format("a sum of {}", sum));
+  };
+  for (const std::string& transport : between_processes())
+    for (const std::size_t letters : {1, 253})
+      EXPECT_EQ(run_ranks(transport, 2, adds, {.fabric = {.host = std::string(letters, 'h')}}), "")
+          << transport << ", " << letters << " letters";
+}
+
 TEST(Memory, LargeBuffersCanBeReadWhereTheyLie) {
   constexpr std::size_t elements = std::size_t{1} << 18;
   EXPECT_EQ(run_ranks("shared_memory", 2,
