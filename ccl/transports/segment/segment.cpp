@@ -16,7 +16,7 @@
 namespace trellis::ccl {
 namespace {
 
-constexpr std::uint64_t magic = 0x7472'656C'6C69'730C;  // the last byte is the version of the layout
+constexpr std::uint64_t magic = 0x7472'656C'6C69'730D;  // the last byte is the version of the layout
 constexpr std::size_t page = 4096;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }

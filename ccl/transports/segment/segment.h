@@ -26,6 +26,7 @@ struct alignas(128) RankArea {
   std::atomic<std::uint64_t> base;                // address of the segment in its address space
   std::atomic<std::uint32_t> claimed;             // a process has taken this rank
   std::atomic<std::uint32_t> left;                // it has closed the communicator
+  std::atomic<std::uint32_t> fetches;             // it can read the memory of all others (process_vm_readv)
   std::atomic<std::uint32_t> withdrawn;           // data that it offers in place may have been freed
   Cpus cores;                                     // bit set of the CPUs that it may run on
   Cpus whole_cores;                               // the first CPU of each core that it may run on

@@ -113,6 +113,15 @@ class OtherProcesses : public Reach {
     bind_to_reader(segment_, rank_);
   }
 
+  // Once all have joined: tells the others whether this rank can read their memory. The kernel may let one process read
+  // another's and not the other way round, as a parent its child's where only children may be traced.
+  void try_fetching() {
+    if (!fetches_) return;
+    for (Rank r = 0; r < segment_.shape().ranks; ++r)
+      if (!can_fetch(r)) return;
+    segment_.area(rank_).fetches.store(1, std::memory_order_release);
+  }
+
   // Shared memory begins and ends at page boundaries but a message may begin anywhere, so the message is cut at the end
   // of an element.
   Offer offer(Rank to, const std::byte* data, std::size_t bytes) override {
@@ -189,7 +198,6 @@ class OtherProcesses : public Reach {
     Mapping window;
     net::Descriptor file;  // its window's, where that is not mapped
     std::shared_ptr<Process> process;
-    std::int8_t may_fetch = -1;  // -1: not known yet
   };
   ssize_t fetch_some(Rank from, const Place& place, std::size_t offset, std::byte* into, std::size_t bytes) {
     if (place.carried == Carried::window)
@@ -200,17 +208,14 @@ class OtherProcesses : public Reach {
   }
   Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }
 
-  // The kernel's permission is symmetric for processes of one user: if we may read the peer's memory, it may read ours.
-  // Where only child processes may be traced, the kernel refuses, and slots are used.
-  bool may_fetch(Rank to) {
-    Peer& p = peer(to);
-    if (p.may_fetch < 0) {
-      std::byte word[8];
-      const iovec mine = {word, sizeof word};
-      const iovec theirs = {reinterpret_cast<void*>(segment_.area(to).base.load()), sizeof word};
-      p.may_fetch = fetches_ && process_vm_readv(segment_.area(to).pid.load(), &mine, 1, &theirs, 1, 0) == sizeof word;
-    }
-    return p.may_fetch != 0;
+  bool can_fetch(Rank from) {
+    std::byte word[8];
+    const iovec mine = {word, sizeof word};
+    const iovec theirs = {reinterpret_cast<void*>(segment_.area(from).base.load()), sizeof word};
+    return process_vm_readv(segment_.area(from).pid.load(), &mine, 1, &theirs, 1, 0) == sizeof word;
+  }
+  bool may_fetch(Rank reader) const {
+    return fetches_ && segment_.area(reader).fetches.load(std::memory_order_acquire) != 0;
   }
 
   net::Descriptor file_;
@@ -274,6 +279,7 @@ std::unique_ptr<Transport> open_shared_memory(std::shared_ptr<Store> store, cons
   const Segment segment = others->segment();
   others->prepare();
   join_all(segment, j, *others);
+  others->try_fetching();
   return std::make_unique<SharedTransport>("shared_memory", segment, j.rank, std::move(others));
 }
 

@@ -1,14 +1,21 @@
 // The memory that a communicator holds, and what it reports of that.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 
@@ -158,6 +165,36 @@ TEST(Memory, LargeBuffersCanBeReadWhereTheyLie) {
                       },
                       {.algorithm = "all_reduce=mesh", .single_copy = true}),
             "");
+}
+
+// Makes this thread's calls of the system by this number fail for lack of permission.
+bool forbid(std::uint32_t call) {
+  sock_filter filter[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+                          {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, call},
+                          {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM},
+                          {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+  const sock_fprog program{std::size(filter), filter};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// As where only children may be traced: a parent reads the memory of its child, and the child not that of its parent.
+TEST(Memory, ThatOneRankAloneCannotReadGoesThroughSlots) {
+  constexpr std::size_t elements = std::size_t{1} << 18;
+  const std::string said = run_ranks("shared_memory", 2,
+                                     [](Communicator& c) {
+                                       if (c.rank() == 1 && !forbid(__NR_process_vm_readv))
+                                         throw std::runtime_error("no filter");
+                                       const auto part = c.split(0, c.rank());
+                                       std::vector<float> in(elements, static_cast<float>(c.rank() + 1)), out(elements);
+                                       for (int i = 0; i < 3; ++i) {
+                                         part->all_reduce(in.data(), out.data(), elements, kernels::DType::f32);
+                                         if (out.front() != 3 || out.back() != 3)
+                                           throw std::runtime_error(fmt::format("a sum of {}", out.front()));
+                                       }
+                                     },
+                                     {.algorithm = "all_reduce=mesh", .single_copy = true});
+  if (said.find("no filter") != std::string::npos) GTEST_SKIP() << "the system takes no filter of its calls";
+  EXPECT_EQ(said, "");
 }
 
 // The bytes of slots that an operation on this memory has begun to use. Throws when its result is wrong.
