@@ -132,8 +132,12 @@ LastRun Communicator::last() const {
   return {r->native, r->not_native != nullptr ? *r->not_native : ""};
 }
 
-std::string Communicator::algorithm(const Call& c) const {
-  return text_of(state_->planner.choose(c, runs_in_place(c, check(c, rank(), ranks()))));
+std::string Communicator::algorithm(const Call& c) const { return selected(c).algorithm; }
+
+Selected Communicator::selected(const Call& c) const {
+  const Planner& planner = state_->planner;
+  const SelectedConfig choice = planner.choice(c, runs_in_place(c, check(c, rank(), ranks())));
+  return {text_of(choice.config), choice.by_model, planner.cores()};
 }
 
 std::exception_ptr Communicator::error() const { return state_->failure.error(); }

@@ -24,6 +24,13 @@ struct LastRun {
   std::string not_native = "";  // why it did not, where the device has collectives
 };
 
+// The algorithm that a call would use, and what selects it where the configuration does not.
+struct Selected {
+  std::string algorithm;  // "ring channels=2"
+  bool by_model = false;  // the model of the host; else the selection table
+  int cores = 0;          // for which the table is asked: those of all ranks together; 0: not known
+};
+
 class Communicator : public SpanCalls<Communicator> {
  public:
   // The communicator of the job that `trellis launch`, torchrun, mpirun or srun started, configured by the environment;
@@ -82,8 +89,9 @@ class Communicator : public SpanCalls<Communicator> {
   std::size_t memory_bytes() const;  // used by this rank, including its peak of borrowed scratch
   std::uint64_t operations() const;  // collectives started so far
   std::string dump() const;          // the flight recorder's last operations, as JSON: see `trellis doctor`
-  std::string algorithm(const Call&) const;  // the one that a call would use: "ring channels=2"
-  LastRun last() const;                      // how this rank's last operation ran
+  std::string algorithm(const Call&) const;
+  Selected selected(const Call&) const;
+  LastRun last() const;  // how this rank's last operation ran
 
   struct State;
 

@@ -23,16 +23,18 @@ std::vector<ccl::Rule> rules_for(schedule::Collective collective, ccl::Rank rank
 }
 
 std::string reason(const ccl::Selections& table, schedule::Collective collective, ccl::Rank ranks, std::uint64_t bytes,
-                   kernels::DType type, std::string_view machine, const ccl::AlgorithmConfig& selected, int cores) {
-  const int own = std::min(cores, static_cast<int>(ranks));
-  if (const int measured = table.measured_cores(collective, ranks, machine, own); measured != 0 && own > measured)
-    return fmt::format("its rules were measured where ranks share {} cores; the model of the host selects (--predict)",
-                       measured);
-  const std::vector<ccl::Rule> rules = table.candidates(collective, ranks, bytes, type, machine, own);
-  const auto used = std::ranges::find(rules, selected, &ccl::Rule::config);
-  if (used == rules.end() && table.nearest(collective, ranks, machine) == 0 &&
-      table.nearest(collective, ranks, ccl::any_machine) == 0)
-    return fmt::format("the table has no rule for {}: it is the first by name that serves", schedule::name(collective));
+                   kernels::DType type, std::string_view machine, const ccl::Selected& selected) {
+  const bool has_rules =
+      table.nearest(collective, ranks, machine) != 0 || table.nearest(collective, ranks, ccl::any_machine) != 0;
+  const std::string none = fmt::format("the table has no rule for {}", schedule::name(collective));
+  if (selected.by_model) {
+    const int measured = table.measured_cores(collective, ranks, machine, selected.cores);
+    return fmt::format("{}; the model of the host selects (--predict)",
+                       has_rules ? fmt::format("its rules were measured where ranks share {} cores", measured) : none);
+  }
+  if (!has_rules) return none + ": it is the first by name that serves";
+  const std::vector<ccl::Rule> rules = table.candidates(collective, ranks, bytes, type, machine, selected.cores);
+  const auto used = std::ranges::find(rules, schedule::algorithm_config_named(selected.algorithm), &ccl::Rule::config);
   if (used == rules.end())
     return fmt::format("no rule of the table for {} can serve this: it is the first by name that does",
                        schedule::name(collective));

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ccl/communicator.h"
 #include "ccl/plan/selector.h"
 #include "measure/contest.h"
 
@@ -19,10 +20,10 @@ struct SizeCosts {
 // become one rule.
 std::vector<ccl::Rule> rules_for(schedule::Collective, ccl::Rank ranks, const std::vector<SizeCosts>&);
 
-// One sentence on why `selected` is selected for so many bytes on that machine: by a rule of the table, or by the model
-// of the host, if the ranks run on more of its `cores` than those that the table was measured on.
+// One sentence on why this is selected for so many bytes on that machine: by a rule of the table, or by the model of
+// the host.
 std::string reason(const ccl::Selections&, schedule::Collective, ccl::Rank ranks, std::uint64_t bytes, kernels::DType,
-                   std::string_view machine, const ccl::AlgorithmConfig& selected, int cores);
+                   std::string_view machine, const ccl::Selected&);
 
 // "8..16MB": each size is twice the one before; or "8,4KB,1MB". Ascending, without duplicates. Throws invalid_argument.
 std::vector<std::uint64_t> parse_sizes(std::string_view);

@@ -7,6 +7,11 @@
 
 namespace trellis::ccl {
 
+struct SelectedConfig {
+  schedule::AlgorithmConfig config;
+  bool by_model = false;  // of the host; else by the configuration or the table
+};
+
 struct Planned {
   const schedule::AlgorithmConfig* config = nullptr;  // lives as long as the planner
   kernels::DType wire = {};                           // type of its messages

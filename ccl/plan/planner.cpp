@@ -186,30 +186,30 @@ std::span<const PredictedTime> Planner::predicted(const Call& call) const {
   return chooser_.ranked(call);
 }
 
-AlgorithmConfig Planner::choose(const Call& call, bool in_place) const {
+SelectedConfig Planner::choice(const Call& call, bool in_place) const {
   const std::lock_guard lock(making_);
-  return choice(call, in_place);
+  return decide(call, in_place);
 }
 
-AlgorithmConfig Planner::choice(const Call& call, bool in_place) const {
+SelectedConfig Planner::decide(const Call& call, bool in_place) const {
   if (const auto fixed = fixed_.find(call.operation.collective); fixed != fixed_.end()) {
     const std::string why = refusal(fixed->second, call, in_place);
-    if (why.empty()) return fixed->second;
+    if (why.empty()) return {fixed->second};
     throw std::invalid_argument(fmt::format("{} was asked for, but can't serve {} of {} on {} ranks: {}",
                                             text_of(fixed->second), schedule::name(call.operation.collective),
                                             call.count, ranks_, why));
   }
-  if (const std::optional<AlgorithmConfig> config = choose_by_shape(call, in_place)) return *config;
+  if (const std::optional<AlgorithmConfig> config = choose_by_shape(call, in_place)) return {*config};
   for (const PredictedTime& p : predicted(call))
-    if (refusal(p.config, call, in_place).empty()) return p.config;
+    if (refusal(p.config, call, in_place).empty()) return {p.config, true};
   for (const Rule& rule : selections_.candidates(call.operation.collective, ranks_, larger_bytes(call, ranks_),
                                                  call.type, machine_, cores())) {
     AlgorithmConfig config = rule.config;
     if (!is_file(config) && config.dims.empty() && config.order.empty()) config.numbering = shape_.numbering;
-    if (refusal(config, call, in_place).empty()) return config;
+    if (refusal(config, call, in_place).empty()) return {config};
   }
   for (const auto& [name, algorithm] : schedule::algorithms())
-    if (refusal({name}, call, in_place).empty()) return {name};
+    if (refusal({name}, call, in_place).empty()) return {{name}};
   throw std::invalid_argument(
       fmt::format("no algorithm serves {} on {} ranks", schedule::name(call.operation.collective), ranks_));
 }
@@ -276,7 +276,7 @@ Planned Planner::make(const PlanKey& asked) {
   const std::lock_guard lock(making_);
   const Call& call = asked.call();
   const auto& [in_place, hidden] = asked.manner();
-  const AlgorithmConfig config = choice(call, in_place);
+  const AlgorithmConfig config = decide(call, in_place).config;
   const Chosen chosen = chosen_by(call, in_place, config);
   const Proved& p = proved_({chosen, traces(call)});
   if (worth_showing(call, ranks_) && !p.origins) {

@@ -32,7 +32,9 @@ class Planner {
   // By the thread that has the turn. The result lives at least through the call that it serves.
   const Planned& plan(const Call&, bool in_place, schedule::UnreadableBuffers);
   std::shared_ptr<const Planned> plan(const Call&, bool in_place, const schedule::Schedule&);  // from any thread
-  AlgorithmConfig choose(const Call&, bool in_place) const;                                    // from any thread
+  AlgorithmConfig choose(const Call& c, bool in_place) const { return choice(c, in_place).config; }
+  SelectedConfig choice(const Call&, bool in_place) const;  // from any thread
+  int cores() const;  // of all ranks together, at most one each; 0: it is not known
   std::span<const PredictedTime> predicted(const Call&) const;  // fastest first; empty: the host model does not choose
   kernels::DType wire_of(const Call&) const;                    // the type of its messages
   bool traces(const Call&) const;  // values are rounded on their way, by their origins; nothing is staged then
@@ -65,6 +67,7 @@ class Planner {
   Chosen chosen_by(const Call&, bool in_place, const AlgorithmConfig&) const;
   schedule::Request request(const Chosen&) const;
   std::string misfit(const schedule::Task& given, const Call&, bool in_place) const;
+  SelectedConfig decide(const Call&, bool in_place) const;
   std::optional<AlgorithmConfig> choose_by_shape(const Call&, bool in_place) const;
   std::string refusal(const AlgorithmConfig&, const Call&, bool in_place) const;
   schedule::Queued written_out(const Chosen&) const;
@@ -77,9 +80,6 @@ class Planner {
   const AlgorithmConfig* kept(const AlgorithmConfig& config) {
     return &configs_.emplace(text_of(config), config).first->second;
   }
-
-  AlgorithmConfig choice(const Call&, bool in_place) const;
-  int cores() const;  // of all ranks together, at most one each; 0: it is not known
 
   mutable std::mutex making_;  // of what a thread without the turn uses: the chooser, files, configs, proofs
   const Rank rank_, ranks_;

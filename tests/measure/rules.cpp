@@ -63,20 +63,37 @@ TEST(TuneRules, AReasonNamesTheRule) {
   const auto all = ccl::Selections::read(
       "all_reduce 2 0 mesh\nall_reduce 8 0 mesh\nall_reduce 8 65536 ring\n"
       "machine here\nall_reduce 8 0 bine\nend\n");
-  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, kernels::DType::f32, "host", {"ring"}, 0),
+  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, kernels::DType::f32, "host", {"ring"}),
             "the rule 'all_reduce 8 65536 ring' begins at 64 KiB");
-  EXPECT_EQ(reason(all, Collective::all_reduce, 7, 8, kernels::DType::f32, "host", {"mesh"}, 0),
+  EXPECT_EQ(reason(all, Collective::all_reduce, 7, 8, kernels::DType::f32, "host", {"mesh"}),
             "the rule 'all_reduce 8 0 mesh' begins at 0, and 8 is the nearest number of ranks that has rules");
-  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, kernels::DType::f32, "host", {"mesh"}, 0),
+  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, kernels::DType::f32, "host", {"mesh"}),
             "the rule 'all_reduce 8 0 mesh' begins at 0; 1 rule before it can't serve this");
-  EXPECT_EQ(reason(all, Collective::broadcast, 8, 8, kernels::DType::f32, "host", {"ring"}, 0),
+  EXPECT_EQ(reason(all, Collective::broadcast, 8, 8, kernels::DType::f32, "host", {"ring"}),
             "the table has no rule for broadcast: it is the first by name that serves");
-  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 8, kernels::DType::f32, "here", {"bine"}, 0),
+  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 8, kernels::DType::f32, "here", {"bine"}),
             "the rule 'all_reduce 8 0 bine' of machine here begins at 0");
-  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, kernels::DType::f32, "here", {"ring"}, 0),
+  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 1 << 20, kernels::DType::f32, "here", {"ring"}),
             "the rule 'all_reduce 8 65536 ring' begins at 64 KiB; 1 rule before it can't serve this");
-  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 8, kernels::DType::f32, "here", {"direct"}, 0),
+  EXPECT_EQ(reason(all, Collective::all_reduce, 8, 8, kernels::DType::f32, "here", {"direct"}),
             "no rule of the table for all_reduce can serve this: it is the first by name that does");
+  EXPECT_EQ(reason(all, Collective::broadcast, 8, 8, kernels::DType::f32, "host", {"bine", true, 8}),
+            "the table has no rule for broadcast; the model of the host selects (--predict)");
+}
+
+// What the model selects may stand in the table, too.
+TEST(TuneRules, AReasonNamesTheModelWhereItSelects) {
+  const auto few = ccl::Selections::read("cores 1\nall_reduce 2 0 ring\ncores 2\nall_reduce 2 0 mesh\nend\n");
+  const auto why = [&](const ccl::Selected& selected) {
+    return reason(few, Collective::all_reduce, 8, 64, kernels::DType::f32, "host", selected);
+  };
+  for (const char* const algorithm : {"ring", "bine"})
+    EXPECT_EQ(why({algorithm, true, 8}),
+              "its rules were measured where ranks share 2 cores; the model of the host selects (--predict)");
+  EXPECT_EQ(why({"mesh", false, 2}),
+            "the rule 'all_reduce 2 0 mesh' begins at 0, and 2 is the nearest number of ranks that has rules");
+  EXPECT_EQ(why({"ring", false, 1}),
+            "the rule 'all_reduce 2 0 ring' begins at 0, and 2 is the nearest number of ranks that has rules");
 }
 
 TEST(TuneCandidates, EachIsServedAndThereOnce) {

@@ -96,12 +96,15 @@ class Tune(program.Case):
         rows = self.printed("bench", "allr", "--ranks", "4", "-b", "64", "-e", "16K", "-f", "16", "-n", "2", "--style", "nccom",
                             "--show-algorithm", TRELLIS_SELECTIONS=str(path)).splitlines()[1:4]
         names = {row.split()[-1] for row in rows}
+        why = self.printed("tune", "--explain", "all_reduce", "64", "-n", "2", TRELLIS_SELECTIONS=str(path)).splitlines()[1]
         siblings = [pathlib.Path(f"/sys/devices/system/cpu/cpu{c}/topology/thread_siblings_list")
                     for c in os.sched_getaffinity(0)]
         if len({file.read_text() if file.exists() else str(file) for file in siblings}) == 1:
             self.assertEqual(names, {"ring"})
+            self.assertIn("the rule 'all_reduce 2 0 ring'", why)
         else:
             self.assertNotIn("ring", names)
+            self.assertIn("measured where ranks share 1 cores; the model of the host selects", why)
 
     def test_a_file_that_cannot_be_written_is_known_at_once(self):
         self.assert_fails(1, "trellis: cannot write ", "tune", "-o", "/no/such/folder")

@@ -283,12 +283,13 @@ std::string by_configuration(const ccl::Config& config) {
 void print_explanation(const Options& o, const Bench& bench, const ccl::Call& call, std::uint64_t bytes,
                        const std::vector<ContestCost>& costs) {
   const ccl::Config config = ccl::config_from_environment();
-  const ccl::AlgorithmConfig selected = schedule::algorithm_config_named(bench.work.front()->algorithm(call));
+  const ccl::Selected chosen = bench.work.front()->selected(call);
+  const ccl::AlgorithmConfig selected = schedule::algorithm_config_named(chosen.algorithm);
   std::string why = by_configuration(config);
   if (why.empty())
     why = source_of(config) + ": " +
           reason(table_in_force(config), call.operation.collective, bench.ranks(), bytes, call.type,
-                 o.machine.empty() ? config.machine : o.machine, selected, kernels::cpu().cores);
+                 o.machine.empty() ? config.machine : o.machine, chosen);
   Table table("costs", {{.name = "algorithm", .align = Align::left},
                         {.name = "time", .unit = "s"},
                         {.name = "of the cheapest"},
