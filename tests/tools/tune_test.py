@@ -36,8 +36,11 @@ class Tune(program.Case):
         self.assertEqual(text.count("\nbarrier 2 0 "), 1)
 
     def test_a_table_for_any_machine_says_with_how_many_cores_it_was_measured(self):
-        text = self.printed("tune", "-n", "2", "--collectives", "barrier", "--machine", "*")
-        self.assertRegex(text, r"\nmachine \*\ncores [1-9][0-9]*\nbarrier 2 0 ")
+        for ranks in (1, 2):  # each has one core, whatever the host has
+            text = self.printed("tune", "-n", str(ranks), "--collectives", "barrier", "--machine", "*")
+            found = re.search(r"\nmachine \*\ncores ([1-9][0-9]*)\nbarrier [12] 0 ", text)
+            self.assertIsNotNone(found, text)
+            self.assertLessEqual(int(found[1]), ranks)
 
     def test_slips(self):
         for words, arguments in [("did you mean 'all_reduce'?", ["--collectives", "al_reduce"]),

@@ -46,8 +46,8 @@ constexpr const char* description =
     "used where TRELLIS_SELECTIONS names it, by who calls the machine as the table does (TRELLIS_MACHINE, else host).\n"
     "Tables may stand in one file one after another; each ends with a line `end`, and one without is refused as cut "
     "off.\n"
-    "With --machine '*' it is for every machine that has no rules of its own and no more cores than this one; such a\n"
-    "table is built in, as ccl/selections/host.txt.\n\n"
+    "With --machine '*' it is for every machine that has no rules of its own, where as many ranks have no more cores\n"
+    "together than here: one each, or all that there are. Such a table is built in, as ccl/selections/host.txt.\n\n"
     "With --explain it says which algorithm the table in force selects for a collective and a size, why, and what the\n"
     "others cost: measured now, each algorithm with the channels and segments that suit it best, the cheapest "
     "first.\n\n"
@@ -256,7 +256,7 @@ int tune(const Options& o) {
       gains += found.gain + "\n";
       for (ccl::Rule rule : found.rules) {
         rule.machine = machine;
-        if (machine == ccl::any_machine) rule.cores = kernels::cpu().cores;
+        if (machine == ccl::any_machine) rule.cores = std::min(kernels::cpu().cores, static_cast<int>(ranks));
         if (!o.type.empty()) rule.type = type_of(o);
         table.add(rule);
       }
