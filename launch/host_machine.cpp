@@ -60,6 +60,17 @@ std::vector<std::vector<int>> rank_threads(const TopoMachine& machine, int ranks
   return all;
 }
 
+std::vector<int> threads_in_turn(const TopoMachine& machine) {
+  const Cores cores = usable_cores(machine.whole);
+  std::vector<int> all;
+  for (std::size_t turn = 0, before = 1; before != all.size(); ++turn) {
+    before = all.size();
+    for (const HostPart* core : cores)
+      if (const std::vector<int> threads = usable_threads(*core); turn < threads.size()) all.push_back(threads[turn]);
+  }
+  return all;
+}
+
 std::string ranges(std::vector<int> numbers) {
   std::ranges::sort(numbers);
   std::string text;

@@ -39,6 +39,9 @@ enum class CoreShare : std::uint8_t {
 // The threads of each rank; empty when there are fewer cores than ranks.
 std::vector<std::vector<int>> rank_threads(const TopoMachine&, int ranks, CoreShare);
 
+// A usable thread of each core, then a second one of each, and so on.
+std::vector<int> threads_in_turn(const TopoMachine&);
+
 // {0, 1, 2, 8}: "0-2,8"
 std::string ranges(std::vector<int>);
 

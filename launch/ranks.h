@@ -13,7 +13,7 @@ inline constexpr int usual_port = 29'500;  // of a job on several nodes; the sam
 enum class Pin : std::uint8_t {
   none,
   share,  // each rank gets its share of the cores, if there are at least as many cores as ranks
-  core,   // each rank gets one core; ranks share cores when there are more ranks
+  core,   // each rank gets one core; with more ranks than cores, a hardware thread each as far as there are any
 };
 
 struct LaunchedJob {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "kernels/dispatch/cpu_quota.h"
@@ -69,6 +70,30 @@ TEST(Places, OthersCoresAreLeftAlone) {
       for (const RankPlace& p : places_for(machine(64, 16), ranks, pin, no_quota))
         for (const int thread : p.threads) EXPECT_LT(thread % 64, 16) << ranks << " ranks";
   expect_own_cores(places_for(machine(64, 16), 4, Pin::share, no_quota), 64, 4, 4);
+}
+
+// Ranks that are each kept on a core take the second threads of cores where there are more ranks, and then share.
+TEST(Places, RanksBeyondTheCoresTakeTheirOtherThreads) {
+  const auto threads = [](int cores, int usable, int ranks) {
+    std::vector<int> all;
+    for (const RankPlace& p : places_for(machine(cores, usable), ranks, Pin::core, no_quota)) {
+      EXPECT_EQ(p.cores, 1);
+      EXPECT_EQ(p.threads.size(), 1U);
+      all.push_back(p.threads.front());
+    }
+    return all;
+  };
+  EXPECT_EQ(threads(4, 4, 3), (std::vector{0, 1, 2}));
+  EXPECT_EQ(threads(4, 4, 4), (std::vector{0, 1, 2, 3}));
+  for (const int ranks : {5, 8, 9}) EXPECT_EQ(threads(4, 4, ranks), (std::vector{0, 1, 2, 3, 4, 5, 6, 7})) << ranks;
+  EXPECT_EQ(threads(64, 2, 3), (std::vector{0, 1, 64, 65}));
+  EXPECT_EQ(std::ranges::count(threads(16, 16, 32), 31), 1);
+  TopoMachine uneven = machine(2);  // one core with a thread, and one with two
+  uneven.whole.parts[0].parts[0].parts.pop_back();
+  std::vector<int> found;
+  for (const RankPlace& p : places_for(uneven, 4, Pin::core, no_quota)) found.push_back(p.threads.at(0));
+  EXPECT_EQ(found, (std::vector{0, 1, 3}));
+  EXPECT_EQ(places_for({}, 2, Pin::core, no_quota).size(), 1U) << "no core is known";
 }
 
 TEST(Places, UnderAQuotaRanksRunAnywhereAndStartFewThreads) {

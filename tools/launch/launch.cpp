@@ -68,7 +68,9 @@ void add(CLI::App& app, Options& o) {
   app.add_option("-x", o.passed, "A further variable that ranks on hosts get; repeatable");
   app.add_flag("--tether", o.tether, "Of a launch that another one started")->group("");
   app.add_flag("--raw", o.job.raw, "Ranks print by themselves, without prefixes");
-  auto* const pin = app.add_flag("--pin", o.pin, "Each rank stays on one core, in the order of trellis topo show -n");
+  auto* const pin = app.add_flag("--pin", o.pin,
+                                 "Each rank stays on one core, in the order of trellis topo show -n; of more ranks "
+                                 "than cores, on a hardware thread");
   app.add_flag("--no-pin", o.no_pin, "Ranks run on any core")->excludes(pin);
   app.add_option("--max-restarts", o.job.most_restarts, "How often a job that failed is started again; on one node")
       ->capture_default_str();

@@ -164,7 +164,7 @@ int PlacedRanks::rank_on(const HostPart& p) const {
 
 std::string PlacedRanks::sentence() const {
   const std::string who = fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
-  if (threads.empty()) return who + ": more than there are cores, so that none is bound to one";
+  if (threads.empty()) return who + ": more than there are cores; none is bound to one but by launch --pin";
   return who + (share == CoreShare::one ? ", on a core each" : ", on equal parts of the cores");
 }
 

@@ -117,7 +117,8 @@ TEST(TopoText, RanksStandBesideTheirCores) {
 TEST(TopoText, MoreRanksThanCores) {
   const std::string text = topo_text(described("core:2 pu:1"), {.ranks = 3});
   EXPECT_EQ(text.substr(0, text.find("\n\n")),
-            "host: 1 NUMA node, 2 cores, 2 threads\n3 ranks: more than there are cores, so that none is bound to one");
+            "host: 1 NUMA node, 2 cores, 2 threads\n3 ranks: more than there are cores; none is bound to one but by "
+            "launch --pin");
 }
 
 TEST(TopoJson, SaysWhatIsNearARank) {
