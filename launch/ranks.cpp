@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include <optional>
 #include <system_error>
 
+#include "ccl/descriptor_limit.h"
 #include "ccl/job_identity.h"
 #include "ccl/tell.h"
 #include "ccl/transports/process.h"
@@ -84,7 +86,8 @@ struct Rank {
 // The supervisor process: starts the ranks, forwards their output, ends them.
 class Keeper {
  public:
-  explicit Keeper(const LaunchedJob& job) : job_(job) {
+  // `descriptors`: the limit that ranks get.
+  Keeper(const LaunchedJob& job, const rlimit& descriptors) : job_(job), descriptors_(descriptors) {
     if (job.nodes > 1) nodes_.emplace(job);
     const sigset_t watched = watched_signals();
     signals_ = net::Descriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -115,7 +118,7 @@ class Keeper {
   void start() {
     const std::vector<RankPlace> places = places_for(host_machine(), job_.ranks, job_.pin, kernels::quota_here());
     for (int local = 0; local < job_.ranks; ++local) {
-      StartedRank s = start_rank(job_, local, places[static_cast<std::size_t>(local) % places.size()]);
+      StartedRank s = start_rank(job_, local, places[static_cast<std::size_t>(local) % places.size()], descriptors_);
       const int number = job_.node * job_.ranks + local;
       ranks_.push_back({s.pid, number});
       if (s.output) streams_.push_back({std::move(s.output), Lines(prefix(number, outlets_[0])), &outlets_[0]});
@@ -329,6 +332,7 @@ class Keeper {
   }
 
   const LaunchedJob& job_;
+  const rlimit descriptors_;
   std::optional<Nodes> nodes_;  // with several nodes
   net::Descriptor signals_;
   std::array<Outlet, 2> outlets_ = {Outlet(1), Outlet(2)};
@@ -347,7 +351,11 @@ class Keeper {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (getppid() != launcher) _exit(1);
   try {
-    const int status = Keeper(job).run();
+    rlimit descriptors = {};
+    if (getrlimit(RLIMIT_NOFILE, &descriptors) != 0)
+      throw std::system_error(errno, std::generic_category(), "the limit of descriptors");
+    ccl::raise_descriptor_limit();  // two pipes for each rank
+    const int status = Keeper(job, descriptors).run();
     if (job.nodes > 1) kill(launcher, SIGCONT);
     _exit(status);
   } catch (const std::exception& error) {

@@ -70,7 +70,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 // Runs in the child, up to exec. Returns errno when the program cannot be run.
 void become(std::vector<std::string> program, std::vector<std::string> environment, pid_t parent, int input, int output,
-            int errors, const std::vector<int>& threads) {
+            int errors, const std::vector<int>& threads, const rlimit& descriptors) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);                // the parent died before the child could watch it
@@ -78,6 +78,7 @@ void become(std::vector<std::string> program, std::vector<std::string> environme
   if (input >= 0) dup2(input, 0);
   if (output >= 0) dup2(output, 1);
   if (errors >= 0) dup2(errors, 2);
+  setrlimit(RLIMIT_NOFILE, &descriptors);
   sigset_t none;
   sigemptyset(&none);
   std::signal(SIGPIPE, SIG_DFL);
@@ -105,7 +106,7 @@ std::vector<pid_t> children() {
 
 }  // namespace
 
-StartedRank start_rank(const LaunchedJob& job, int local_rank, const RankPlace& place) {
+StartedRank start_rank(const LaunchedJob& job, int local_rank, const RankPlace& place, const rlimit& descriptors) {
   StartedRank rank;
   net::Descriptor output, errors;
   if (!job.raw) {
@@ -123,7 +124,7 @@ StartedRank start_rank(const LaunchedJob& job, int local_rank, const RankPlace& 
   if (rank.pid < 0) throw failure("a process for a rank");
   if (rank.pid == 0) {
     become(job.program, std::move(environment), parent, nothing.number(), output.number(), errors.number(),
-           place.threads);
+           place.threads, descriptors);
     const int error = errno;
     _exit(write(tells.number(), &error, sizeof error) > 0 ? 127 : 126);
   }

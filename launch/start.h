@@ -1,6 +1,7 @@
 // Starts one rank's process: its environment, its cores, its pipes.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <vector>
@@ -21,8 +22,8 @@ struct RankPlace {
   int cores = 1;                  // number of cores that it has for itself
 };
 
-// Throws system_error when the program cannot be executed.
-StartedRank start_rank(const LaunchedJob&, int local_rank, const RankPlace&);
+// Throws system_error when the program cannot be executed. `descriptors`: the limit that the rank gets.
+StartedRank start_rank(const LaunchedJob&, int local_rank, const RankPlace&, const rlimit& descriptors);
 
 // Ends every descendant of this process, including those that ranks left behind. The process must be their reaper
 // (prctl(2), PR_SET_CHILD_SUBREAPER).

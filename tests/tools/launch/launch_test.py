@@ -61,6 +61,13 @@ class Environment(unittest.TestCase):
         if len(os.sched_getaffinity(0)) > 1:
             self.assertNotEqual(*cores)
 
+    def test_a_limit_of_descriptors_is_that_of_each_rank_alone(self):
+        ranks, most = 40, 64  # their pipes need more than that in the launch
+        ran = subprocess.run(["sh", "-c", f'ulimit -S -n {most} && exec "$0" launch -n {ranks} -- sh -c "ulimit -S -n"', TRELLIS],
+                             capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertEqual(set(ran.stdout.splitlines()), {f"[{r}] {most}" for r in range(ranks)})
+
 
 class Nodes(unittest.TestCase):
     """Several launches of this machine that take themselves for nodes."""
