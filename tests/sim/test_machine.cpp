@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "sim/cluster/machine/several.h"
+#include "sim/cluster/price/price.h"
 #include "sim/cluster/workload/step_price.h"
+#include "sim/hardware/time/time_too_long.h"
+#include "tests/why.h"
 
 namespace trellis::sim {
 namespace {
@@ -71,6 +75,25 @@ TEST(Machine, GoesRoundDeadLinks) {
   MachineSpec alone = machine_spec("mesh:2");
   what_if(alone, "dead:0-1");
   EXPECT_THROW(way(Machine(alone), 0, 1), std::invalid_argument);
+}
+
+// Events cannot happen before their cause, and times that are added up must stay countable.
+TEST(Machine, RefusesTimesThatNothingCanTake) {
+  const auto told = [](const char* change) {
+    MachineSpec spec = machine_spec("trn2.48xlarge");
+    what_if(spec, change);
+    return why([&] { Machine{spec}; });
+  };
+  EXPECT_EQ(told("semaphore.latency=0us"), "");
+  EXPECT_EQ(told("semaphore.latency=-1us"), "trn2.48xlarge: semaphore.latency must be at least 0");
+  EXPECT_EQ(told("neuronlink.latency=-5us"), "trn2.48xlarge: neuronlink.latency must be at least 0");
+  EXPECT_EQ(told("era.2025.handshake=-5us"), "trn2.48xlarge: era.2025.handshake must be at least 0");
+  EXPECT_EQ(told("neuronlink.latency=9000000s"), "neuronlink.latency is 9000000 s: expected at most 100000");
+  const std::string file = "level torus wire 4x4\nwire.rate = 50 GB/s | documented | x\nwire.latency = ";
+  EXPECT_EQ(why([&] { Machine(read_machine("net", file + "-500 ns | documented | x\n")); }),
+            "net: wire.latency must be at least 0");
+  EXPECT_EQ(why([&] { Machine(read_machine("net", file + "500 ns -500..600 | assumed | x\n")); }),
+            "net: wire.latency must be at least 0");
 }
 
 TEST(Machine, ClustersJoinHostsByTheirInterfaces) {
@@ -148,6 +171,22 @@ TEST(Machine, FabricsNameTheirKeys) {
     EXPECT_EQ(figures.all().contains("net.x.rate"), name == "torus" || name == "ring" || name == "mesh");
     if (figures.has("net.x.rate")) figures.rate("net.rate");
     EXPECT_NO_THROW(figures.expect_all_used(name));
+  }
+}
+
+constexpr Time latency = 500 * ns;  // of the links of plain shapes
+
+Price priced(const char* algorithm, const schedule::Request& request, const Machine& m, PriceOptions options) {
+  return price(schedule::algorithm_named(algorithm), request, m, options);
+}
+
+// The straggler's handshake takes longer than can be counted, and so do 126 steps of a day each.
+TEST(MachineLimits, ATimeThatCannotBeCountedIsRefused) {
+  for (const auto& [name, change, era] :
+       {std::tuple("trn2.48xlarge", "straggler:0:1e-13", "2023"), {"ring:64", "ring.latency=86400s", ""}}) {
+    MachineSpec spec = machine_spec(name);
+    what_if(spec, change);
+    EXPECT_THROW(priced("ring", {.dims = {64}}, Machine(spec), {.bytes = 1 << 20, .era = era}), TimeTooLong) << change;
   }
 }
 

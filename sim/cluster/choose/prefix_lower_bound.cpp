@@ -181,9 +181,9 @@ class PrefixLowerBound {
     if (sends(step.op) || receives(step.op)) end += overheads_.message + overheads_.handshake;
     if (receives(step.op)) {
       const auto& [latency, rate] = way(w, step.end.peer);
-      end += latency;
+      end = later(end, latency);
       if (const double bytes = chunk_ * step.to.count; bytes > 0 && rate > 0)
-        end += overheads_.dma_start + time_of_picoseconds(bytes / rate * static_cast<double>(second));
+        end = later(end + overheads_.dma_start, time_of_picoseconds(bytes / rate * static_cast<double>(second)));
     }
     last_ = std::max(last_, end);
     for (const std::uint32_t next : w.followers[at.step]) let_go({at.program, next}, end);

@@ -46,10 +46,11 @@ void RankLowerBound::add(const schedule::Program& program, const schedule::Step&
     const bool out = sends(s.op);
     const RankRoutes::PeerRoute& uncontended = ways_.between(options_.place(s.end.peer), out);
     const double bytes = uncontended.links ? chunk_ * (out ? s.from : s.to).count : 0;
-    end += overheads_.message + overheads_.handshake + (out ? 0 : uncontended.latency);
-    sends_ += out ? 1 : 0;
+    end = later(end + overheads_.message + overheads_.handshake, out ? 0 : uncontended.latency);
+    if (out) turns_ = later(turns_, overheads_.message);
     if (bytes > 0) {
-      end += overheads_.dma_start + time_of_picoseconds(bytes / uncontended.rate * static_cast<double>(second));
+      end = later(end + overheads_.dma_start,
+                  time_of_picoseconds(bytes / uncontended.rate * static_cast<double>(second)));
       for (const ResourceId r : uncontended.narrow) loads_.add(r, bytes);
       loads_.add(machine_.hbm(rank_), bytes);
       if (out) loads_.add(machine_.dma(rank_), 2 * bytes);
@@ -64,7 +65,7 @@ void RankLowerBound::add(const schedule::Program& program, const schedule::Step&
 Time RankLowerBound::least() const {
   constexpr double rounding = 1e-5;
   const double seconds = std::max(loads_.busiest(), sent_away_ - in_seconds(overheads_.away));
-  const Time turns = sends_ * overheads_.message + (sends_ > 0 ? overheads_.handshake : 0);
+  const Time turns = turns_ + (turns_ > 0 ? overheads_.handshake : 0);
   const Time least = std::max({chain_, turns, time_of_picoseconds(seconds * static_cast<double>(second))});
   return launch_ + static_cast<Time>(static_cast<double>(least) * (1 - rounding));
 }

@@ -63,7 +63,8 @@ class RankLowerBound {
   RankRoutes& ways_;
   ResourceLoads& loads_;
   std::vector<Time> ends_;
-  std::int64_t moves_ = 0, sends_ = 0;
+  std::int64_t moves_ = 0;
+  Time turns_ = 0;        // of the collective cores, for all sends
   Time chain_ = 0;        // latest of the ends
   double sent_away_ = 0;  // seconds from the first send to another host until another one could begin
 };

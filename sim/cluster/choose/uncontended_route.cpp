@@ -11,7 +11,7 @@ UncontendedRoute uncontended_route(const Machine& machine, Rank from, Rank to, s
   UncontendedRoute way;
   double narrowest = std::numeric_limits<double>::infinity();
   for (const ResourceId r : links) {
-    way.latency += machine.latency(r);
+    way.latency = later(way.latency, machine.latency(r));
     way.away |= machine.between_hosts(r);
     narrowest = std::min(narrowest, machine.rate(r));
   }

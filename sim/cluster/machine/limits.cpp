@@ -48,7 +48,7 @@ Overheads Machine::overheads(std::string_view era) const {
 double launch_growth(double late, Rank ranks) { return late == 0 ? 1 : std::pow(ranks / 8.0, late); }
 
 Time Overheads::launched(Rank ranks) const {
-  return late == 0 ? launch : static_cast<Time>(static_cast<double>(launch) * launch_growth(late, ranks));
+  return late == 0 ? launch : time_of_picoseconds(static_cast<double>(launch) * launch_growth(late, ranks));
 }
 
 // The sum of the rates of a chip's outgoing links. A link that several chips share counts in part.

@@ -17,6 +17,7 @@ constexpr int most_variants = 1 << 10;
 
 Machine::Machine(MachineSpec spec) : spec_(std::move(spec)) {
   const Figures& f = spec_.figures;
+  f.expect_times(spec_.name);
   if (!spec_.chip.empty() && f.has("cores")) cores_ = f.count("cores") / std::max(1, f.count("logical.cores"));
   const auto expect_few = [&](std::int64_t ranks) {
     if (ranks > std::numeric_limits<Rank>::max() / 128)

@@ -74,7 +74,7 @@ Bounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions
     way.clear();
     machine.route(options.place(from), options.place(to), way);
     Time sum = launch + o.handshake + o.semaphore;
-    for (ResourceId r : way) sum += machine.latency(r);
+    for (ResourceId r : way) sum = later(sum, machine.latency(r));
     bounds.latency = std::max(bounds.latency, sum);
   };
   if (!may_be_empty) for_distant(task, add_latency);

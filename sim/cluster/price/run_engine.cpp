@@ -233,7 +233,7 @@ void Run::Engine::add_peers(Seat& seat, Rank own) {
     machine_.route(seat.rank, at, way);
     uses.clear();
     for (ResourceId link : way) {
-      peer.latency += machine_.latency(link);
+      peer.latency = later(peer.latency, machine_.latency(link));
       peer.away |= machine_.between_hosts(link);
       const Use use = one_pass(link);
       if (folding_)

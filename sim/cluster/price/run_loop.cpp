@@ -29,7 +29,7 @@ constexpr std::uint32_t move_in(Event e) { return static_cast<std::uint32_t>(e) 
 constexpr Kind kind_in(Event e) { return static_cast<Kind>(static_cast<std::uint32_t>(e) >> move_bits); }
 
 Time scaled(Time t, float slowness) {
-  return slowness == 1.0F ? t : static_cast<Time>(static_cast<double>(t) * static_cast<double>(slowness));
+  return slowness == 1.0F ? t : time_of_picoseconds(static_cast<double>(t) * static_cast<double>(slowness));
 }
 
 // The event loop, instant by instant.
@@ -140,7 +140,7 @@ class Loop {
       const SimulatedCollective& collective = e_.collectives_[seat.collective];
       const schedule::Task& task = collective.pattern->task();
       const Time software = o_.launched(task.ranks) + (uneven(task.operation.collective) ? o_.counts : 0);
-      const Time start = collective.start + noisy(software, i, Delay::launch);
+      const Time start = later(collective.start, noisy(software, i, Delay::launch));
       e_.ended_[seat.collective] = start;
       assert(e_.program(seat).moves.size() <= most_moves);
       queue_.push(start, event_of(i, 0, Kind::launched));
@@ -254,7 +254,7 @@ class Loop {
     if (noise_ <= 0 || delay == 0) return delay;
     const std::uint64_t word = kernels::random_word(chance_, number * 4 + static_cast<std::uint64_t>(what));
     const double uniform = (static_cast<double>(word >> 11) + 1) * 0x1p-53;  // above 0, at most 1
-    return delay + static_cast<Time>(noise_ * static_cast<double>(delay) * -std::log(uniform));
+    return delay + time_of_picoseconds(noise_ * static_cast<double>(delay) * -std::log(uniform));
   }
 
   // What precedes the bytes: a turn at the sender's collective cores, the handshake, the DMA's start.
@@ -274,11 +274,11 @@ class Loop {
     if (bytes) before += o_.dma_start;
     before = scaled(before, slowness);
     if (o_.message > 0 && m.peer != no_peer) {
-      seat.busy = std::max(seat.busy, now_) + scaled(o_.message, slowness);
+      seat.busy = later(std::max(seat.busy, now_), scaled(o_.message, slowness));
       before += seat.busy - now_;
     }
     if (before == 0) return begin_in_turn(at, number);
-    queue_.push(now_ + before, event_of(at, number, Kind::begin));
+    queue_.push(later(now_, before), event_of(at, number, Kind::begin));
   }
 
   void begin(std::uint32_t at, std::uint32_t number) {
@@ -300,19 +300,20 @@ class Loop {
     if (trace_) e_.traces_[e_.number(seat, number)].end = now_;
     if (goes_away(seat, m)) {
       const Time away = noisy(o_.away, e_.number(seat, number), Delay::away);
-      queue_.push(now_ + scaled(away, seat.slowness), event_of(at, number, Kind::may_send));
+      queue_.push(later(now_, scaled(away, seat.slowness)), event_of(at, number, Kind::may_send));
     } else {
       begin_next(at, number);
     }
     if (o_.semaphore == 0)
       let_go(at, m.step, e_.number(seat, number));
     else
-      queue_.push(now_ + o_.semaphore, event_of(at, number, Kind::sent));
+      queue_.push(later(now_, o_.semaphore), event_of(at, number, Kind::sent));
     if (m.peer == no_peer) return;
     const auto* peers = e_.peers_.data() + seat.first_peer;
-    queue_.push(now_ + peers[m.peer].latency + o_.semaphore, event_of(at, number, Kind::arrived));
+    const Time told = now_ + o_.semaphore;
+    queue_.push(later(told, peers[m.peer].latency), event_of(at, number, Kind::arrived));
     if (m.second != no_peer)
-      queue_.push(now_ + peers[m.second].latency + o_.semaphore, event_of(at, number, Kind::arrived_second));
+      queue_.push(later(told, peers[m.second].latency), event_of(at, number, Kind::arrived_second));
   }
 
   void let_go(std::uint32_t at, std::uint32_t step, std::uint64_t cause) {

@@ -72,7 +72,7 @@ LinkGraph link_graph(const Machine& machine, const RankGroup& group, const std::
       Time latency = 0;
       for (const ResourceId r : links) {
         hold(e, r, 1);
-        latency += machine.latency(r);
+        latency = later(latency, machine.latency(r));
       }
       if (!links.empty()) e.first_link = links.front(), e.last_link = links.back();
       hold(e, machine.hbm(place(a)), 1);

@@ -22,14 +22,6 @@ void expect_at_most(std::string_view chip, std::string_view key, double value, d
     throw std::invalid_argument(fmt::format("{}: {} is {:.17g}: expected at most {:.17g}", chip, key, value, most));
 }
 
-// Throws for a time below 0 that the core's model uses: an event would come before its cause.
-void check_times(const std::string& name, const Figures& figures) {
-  for (const auto& [key, figure] : figures.all())
-    if (figure.dimension == Dimension::time && figure.value < 0 && !key.starts_with("operation.") &&
-        !key.starts_with("step."))
-      throw std::invalid_argument(fmt::format("{}: {} must be at least 0", name, key));
-}
-
 // Looks up what sim/cluster/operation and the price of a step will need, so that a chip without it is refused here.
 void check_operations(const std::string& name, const Figures& figures) {
   if (figures.bytes("dma.row.full") <= 0)
@@ -58,7 +50,7 @@ ChipSpec::ChipSpec(std::string chip, Figures figures) : name(std::move(chip)), f
   read_dma();
   read_memory();
   read_costs();
-  check_times(name, figures_);
+  f.expect_times(name);
   check_operations(name, figures_);
   f.count("collective.cores");  // looked up here so that it counts as used; machines read it
   f.time("kernel.start");       // likewise; read to time a kernel as nki.benchmark would

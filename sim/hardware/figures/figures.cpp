@@ -111,8 +111,9 @@ std::int32_t Figures::count(std::string_view key) const {
 
 Time Figures::time(std::string_view key) const {
   const double seconds = used(key, Dimension::time).value;
-  if (std::abs(seconds) > 9e6)
-    throw std::invalid_argument(fmt::format("{} is {} s: expected at most 9e6", key, seconds));
+  constexpr double most = 1e5;  // a few can be added before the sum is held against longest_time
+  if (std::abs(seconds) > most)
+    throw std::invalid_argument(fmt::format("{} is {} s: expected at most {:g}", key, seconds, most));
   return std::llround(seconds * 1e12);
 }
 
@@ -143,6 +144,14 @@ void Figures::set(std::string_view key, std::string_view text) {
                                             sim::name(found->second.dimension),
                                             value_text(Figure{found->second.value, found->second.dimension})));
   set(key, found == figures_.end() ? 0 : in_own_unit(*number, *unit));
+}
+
+// With a time below 0 an event would come before its cause.
+void Figures::expect_times(std::string_view what) const {
+  for (const auto& [key, figure] : figures_)
+    if (figure.dimension == Dimension::time && figure.low < 0 && !key.starts_with("operation.") &&
+        !key.starts_with("step."))
+      throw std::invalid_argument(fmt::format("{}: {} must be at least 0", what, key));
 }
 
 void Figures::expect_all_used(std::string_view what) const {

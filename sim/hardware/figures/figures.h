@@ -62,6 +62,7 @@ class Figures {
   void set(std::string_view key, std::string_view text);  // "12 GB/s", of the same dimension
 
   const std::map<std::string, Figure, std::less<>>& all() const { return figures_; }
+  void expect_times(std::string_view what) const;  // throws for one below 0, other than of an operation or a step
   // Throws for the first figure that was never looked up, so a misspelt key is found.
   void expect_all_used(std::string_view what) const;
   std::string text() const;  // reads back as the same figures
