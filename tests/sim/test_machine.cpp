@@ -96,6 +96,17 @@ TEST(Machine, RefusesTimesThatNothingCanTake) {
             "net: wire.latency must be at least 0");
 }
 
+TEST(Machine, RefusesRatesThatCannotBeCounted) {
+  MachineSpec fast = machine_spec("ring:8");
+  what_if(fast, "ring.rate=1000000TB/s");
+  EXPECT_EQ(why([&] { Machine{fast}; }), "ring:8: ring x+ moves 1e+18 bytes a second: expected at most 5.7e+17");
+  MachineSpec slow = machine_spec("ring:8");
+  what_if(slow, "slow:0-1:1e-11");
+  EXPECT_EQ(why([&] { Machine{slow}; }),
+            "ring:8: ring x+ of chip 0 carries nothing: expected at least a byte a second, and for a dead link a "
+            "defect, as dead:0-1");
+}
+
 TEST(Machine, ClustersJoinHostsByTheirInterfaces) {
   const Machine m = machine_named("trn2.48xlarge x 4");
   EXPECT_EQ(m.ranks(), 256);
@@ -178,6 +189,34 @@ constexpr Time latency = 500 * ns;  // of the links of plain shapes
 
 Price priced(const char* algorithm, const schedule::Request& request, const Machine& m, PriceOptions options) {
   return price(schedule::algorithm_named(algorithm), request, m, options);
+}
+
+// Links too fast for thousandths of a byte a second are counted in whole bytes.
+TEST(MachineLimits, ARingOfFastLinksIsItsClosedForm) {
+  for (const double fast : {400e12, 600e12, 1200e12, 1e17}) {
+    MachineSpec spec = machine_spec("ring:8");
+    spec.figures.set("ring.rate", fast);
+    const double chunk = 1 << 27;
+    const Price p = priced("ring", {.operation = {.in_place = true}, .dims = {8}}, Machine(spec), {.bytes = chunk * 8});
+    EXPECT_EQ(p.time, 2 * 7 * (latency + transfer_time(chunk, fast))) << fast;
+    EXPECT_EQ(p.busiest_name, "ring x+ of chip 0") << fast;
+  }
+}
+
+// A leaf's ways up are one resource, and 2048 x 32 links of 50 GB/s are faster than any one link. Here each chip sends
+// its part of them.
+TEST(MachineLimits, TheWaysUpFromALeafOfManyChipsAreCounted) {
+  for (const auto& [shape, dims] : {std::pair("torus:4x16x16/clos:64", std::vector<Rank>{4, 16, 16, 64}),
+                                    {"torus:8x16x16/clos:64", {8, 16, 16, 64}},
+                                    {"torus:16x16x16/clos:64", {16, 16, 16, 64}}}) {
+    MachineSpec spec = machine_spec(shape);
+    const schedule::Request request{.dims = dims};
+    const Time full = priced("torus", request, Machine(spec), {.bytes = 1 << 20}).time;
+    spec.figures.set("clos.oversubscription", 4);
+    const Time quarter = priced("torus", request, Machine(spec), {.bytes = 1 << 20}).time;
+    EXPECT_GE(quarter, full) << shape;
+    EXPECT_LT(quarter, full + full / 2) << shape;
+  }
 }
 
 // The straggler's handshake takes longer than can be counted, and so do 126 steps of a day each.

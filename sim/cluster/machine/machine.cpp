@@ -38,11 +38,10 @@ Machine::Machine(MachineSpec spec) : spec_(std::move(spec)) {
   for (const auto& fabric : fabrics_) {
     first_port_.push_back(static_cast<std::int32_t>(ports_.size()));
     for (Port port : fabric->ports()) {
-      if (port.rate < 1)
-        throw std::invalid_argument(
-            fmt::format("{}: {} carries nothing: expected at least a byte a second, and for a dead link "
-                        "a defect, as dead:0-1",
-                        spec_.name, port.name));
+      if (port.rate < 1) refuse_idle(port.name);
+      if (port.rate > most_rate)
+        throw std::invalid_argument(fmt::format("{}: {} moves {:.4g} bytes a second: expected at most {:g}", spec_.name,
+                                                port.name, port.rate, most_rate));
       if (std::int64_t{port.span} * cores_ > std::numeric_limits<Rank>::max())
         throw std::invalid_argument(fmt::format("{}: {} is shared by too many ranks", spec_.name, port.name));
       port.span *= cores_;
@@ -53,6 +52,12 @@ Machine::Machine(MachineSpec spec) : spec_(std::move(spec)) {
   if (ports_.size() * static_cast<std::uint64_t>(ranks_) >= no_resource)
     throw std::invalid_argument(fmt::format("{} has too many links", spec_.name));
   add_defects();
+}
+
+void Machine::refuse_idle(const std::string& port) const {
+  throw std::invalid_argument(fmt::format(
+      "{}: {} carries nothing: expected at least a byte a second, and for a dead link a defect, as dead:0-1",
+      spec_.name, port));
 }
 
 std::string Machine::title() const {
@@ -126,7 +131,10 @@ void Machine::add_defects() {
         slow_[d.from] = 1 / d.factor;
         if (dma_port_ >= 0) found.push_back(dma(d.from));
     }
-    for (ResourceId r : found) factors_[r] = d.factor;
+    for (ResourceId r : found) {
+      factors_[r] = d.factor;
+      if (d.factor > 0 && d.kind != Defect::Kind::rank && rate(r) < 1) refuse_idle(resource_name(r));
+    }
   }
 }
 
@@ -220,6 +228,12 @@ double Machine::rate(ResourceId r) const {
   if (factors_.empty()) return usual;
   const auto found = factors_.find(r);
   return found == factors_.end() ? usual : usual * found->second;
+}
+
+double Machine::fastest() const {
+  double most = 0;
+  for (const Port& port : ports_) most = std::max(most, port.rate);
+  return most;
 }
 
 std::string Machine::resource_name(ResourceId r) const {

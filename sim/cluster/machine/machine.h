@@ -16,6 +16,7 @@ namespace trellis::sim {
 // Anything with a rate that transfers share: a link, a network interface, an HBM stack, a rank's DMA engines.
 using ResourceId = std::uint32_t;
 inline constexpr ResourceId no_resource = static_cast<ResourceId>(-1);
+inline constexpr double most_rate = 5.7e17;  // bytes a second of one: the most that a network counts
 
 // Software overheads of one generation of the software: figures era.NAME.*, and the chip's.
 struct Overheads {
@@ -56,6 +57,7 @@ class Machine {
   ResourceId dma(Rank) const;
 
   double rate(ResourceId) const;  // bytes a second
+  double fastest() const;         // of the rates of all resources, without defects
   Time latency(ResourceId r) const { return ports_[r / ranks_].latency; }
   Rank span(ResourceId r) const { return ports_[r / ranks_].span; }  // ranks that share it, from the owner on
   Rank owner(ResourceId r) const { return static_cast<Rank>(r % ranks_); }
@@ -73,6 +75,7 @@ class Machine {
   Bisection bisection() const;                      // of the machine, through its outermost fabric
 
  private:
+  [[noreturn]] void refuse_idle(const std::string& port) const;
   void add_engines();
   void add_defects();
   bool way(Chip from, Chip to, std::size_t fabric, int variant, std::vector<Hop>&) const;

@@ -10,12 +10,19 @@
 
 namespace trellis::sim {
 
-using Rate = std::int64_t;                     // thousandths of a byte a second
+using Rate = std::int64_t;                     // thousandths of a byte a second, or whole bytes
 __extension__ using Work = unsigned __int128;  // Rate x picoseconds
 inline constexpr Work work_of_byte = Work{1'000} * static_cast<Work>(second);
 
-inline Rate rate_of(double bytes_per_second) { return static_cast<Rate>(bytes_per_second * 1e3); }
-Work work_of(double bytes);                  // in whole bytes; throws invalid_argument for more than 1e20
+// What rates are counted in: whole bytes a second where a resource is too fast for sixteen times its rate to fit.
+enum class RateUnit : std::int64_t { byte = 1, thousandth = 1'000 };
+inline constexpr double most_in_thousandths = 5.7e14, most_in_bytes = 5.7e17;  // bytes a second
+
+inline Rate rate_of(double bytes_per_second, RateUnit unit = RateUnit::thousandth) {
+  return static_cast<Rate>(bytes_per_second * static_cast<double>(unit));
+}
+// In whole bytes; throws invalid_argument for more than 1e20.
+Work work_of(double bytes, RateUnit unit = RateUnit::thousandth);
 inline Time time_of(Work work, Rate rate) {  // rounded up; throws invalid_argument beyond longest_time
   const auto speed = static_cast<Work>(rate);
   const Work time = (work + speed - 1) / speed;

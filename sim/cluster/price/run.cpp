@@ -23,9 +23,10 @@ const std::vector<Trace>& Run::traces() const { return engine_->traces_; }
 
 double Run::carried(ResourceId r) const {
   const Engine& e = *engine_;
-  if (!e.few_) return e.network_->carried(r);
+  const double byte = static_cast<double>(RateUnit::thousandth) / static_cast<double>(e.unit_);
+  if (!e.few_) return e.network_->carried(r) * byte;
   const auto found = e.numbers_.find(e.folding_ ? e.folding_->representative(r) : r);
-  return found == e.numbers_.end() ? 0 : e.network_->carried(found->second);
+  return found == e.numbers_.end() ? 0 : e.network_->carried(found->second) * byte;
 }
 
 std::optional<std::vector<ResourceId>> Run::used() const {

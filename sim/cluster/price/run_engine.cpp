@@ -39,6 +39,8 @@ LoadKey key_of(const Load& load) { return {load.bytes, load.rate, load.start}; }
 Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> collectives, RunSettings settings)
     : machine_(machine), collectives_(std::move(collectives)), settings_(std::move(settings)) {
   overheads_ = machine_.overheads(settings_.era);
+  static_assert(most_rate <= most_in_bytes);
+  unit_ = machine_.fastest() > most_in_thousandths ? RateUnit::byte : RateUnit::thousandth;
   if (auto folded = symmetry()) {
     folding_ = std::make_unique<Folding>(machine_, *std::move(folded));
     if (!folding_->folds()) folding_.reset();
@@ -49,14 +51,14 @@ Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> col
   few_ = folding_ != nullptr || (some && settings_.loads.empty());
   if (!few_) {
     capacities_.resize(machine_.resources());
-    for (ResourceId r = 0; r < capacities_.size(); ++r) capacities_[r] = rate_of(machine_.rate(r));
+    for (ResourceId r = 0; r < capacities_.size(); ++r) capacities_[r] = rate_of(machine_.rate(r), unit_);
   }
   for (std::uint32_t collective = 0; collective < collectives_.size(); ++collective) {
     add_seats(collective);
     const CompiledSchedule& pattern = *collectives_[collective].pattern;
     const double chunk = collectives_[collective].chunk_bytes;
     const auto chunks = static_cast<Work>(std::max<std::int64_t>(1, schedule::data_chunks(pattern.task())));
-    chunk_work_.push_back(chunk > 0 ? work_of(chunk) : work_of(collectives_[collective].bytes) / chunks);
+    chunk_work_.push_back(chunk > 0 ? work_of(chunk, unit_) : work_of(collectives_[collective].bytes, unit_) / chunks);
   }
   expect_memory(folds);
   for (std::size_t i = 0; i < seats_.size(); ++i) add_peers(seats_[i], own_[i]);
@@ -122,7 +124,7 @@ void Run::Engine::add_loads() {
     loads_.push_back({.hbm = one_pass(machine_.hbm(load.rank)), .like = like});
     if (like != i) continue;
     loads_.back().rate = {static_cast<std::uint32_t>(capacities_.size()), one_use};
-    capacities_.push_back(rate_of(load.rate) + 1);
+    capacities_.push_back(rate_of(std::min(load.rate, machine_.fastest()), unit_) + 1);
   }
   loads_ended_.assign(loads_.size(), 0);
 }
@@ -132,7 +134,7 @@ std::uint32_t Run::Engine::number(ResourceId r) {
   if (!few_) return r;
   const ResourceId one = folding_ ? folding_->representative(r) : r;
   const auto [at, fresh] = numbers_.try_emplace(one, static_cast<std::uint32_t>(capacities_.size()));
-  if (fresh) capacities_.push_back(rate_of(machine_.rate(one)));
+  if (fresh) capacities_.push_back(rate_of(machine_.rate(one), unit_));
   return at->second;
 }
 

@@ -60,6 +60,7 @@ class Run::Engine {
   std::unique_ptr<Folding> folding_;  // null: every rank is simulated
   std::vector<std::uint32_t> like_;   // by collective: the one whose ranks stand for its own
   std::unique_ptr<Network> network_;
+  RateUnit unit_ = RateUnit::thousandth;  // of the network's rates
   std::vector<Seat> seats_;
   std::vector<Row> rows_;
   std::uint64_t moves_ = 0;

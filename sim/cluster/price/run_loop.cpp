@@ -161,7 +161,7 @@ class Loop {
     const std::uint32_t number = load_of_tag(tag);
     const Load& load = e_.settings_.loads[number];
     const Use uses[] = {e_.loads_[number].hbm, e_.loads_[number].rate};
-    const Work work = work_of(load.bytes);
+    const Work work = work_of(load.bytes, e_.unit_);
     if (work == 0 || load.rate <= 0) return end_load(tag);
     e_.network_->start(uses, work, event_of(tag, 0));
   }
