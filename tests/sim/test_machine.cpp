@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "schedule/schedule_too_large.h"
 #include "sim/cluster/machine/several.h"
 #include "sim/cluster/price/price.h"
 #include "sim/cluster/workload/step_price.h"
@@ -217,6 +218,26 @@ TEST(MachineLimits, TheWaysUpFromALeafOfManyChipsAreCounted) {
     EXPECT_GE(quarter, full) << shape;
     EXPECT_LT(quarter, full + full / 2) << shape;
   }
+}
+
+TEST(MachineLimits, AWayOverTooManyLinksIsRefused) {
+  const Machine m = machine_named("ring:140000");
+  const auto sent_to = [&](Rank peer) {
+    const schedule::Request request{.operation = {.collective = schedule::Collective::send_recv, .peer = peer},
+                                    .dims = {140'000}};
+    return priced("direct", request, m, {.bytes = 1 << 30}).time;
+  };
+  EXPECT_EQ(sent_to(65'535), 65'535 * latency + transfer_time(1 << 30, 50e9));
+  EXPECT_THROW(sent_to(65'536), schedule::ScheduleTooLarge);
+}
+
+// Each rank sums as many blocks as there are ranks.
+TEST(MachineLimits, NoSourceOfALargeSumIsLost) {
+  constexpr Rank ranks = 65'600;
+  const CompiledSchedule pattern(schedule::algorithm_named("direct"),
+                                 {.operation = {.collective = schedule::Collective::reduce_scatter}, .dims = {ranks}});
+  const auto& moves = pattern.classes().at(0).moves;
+  EXPECT_EQ(std::ranges::max(moves, {}, &Move::sources).sources, std::uint32_t{ranks});
 }
 
 // The straggler's handshake takes longer than can be counted, and so do 126 steps of a day each.

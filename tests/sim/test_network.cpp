@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "schedule/schedule_too_large.h"
 #include "sim/cluster/network/approximate_flow_network.h"
 #include "sim/cluster/network/flow_network.h"
 #include "sim/cluster/network/hybrid_flow_network.h"
@@ -97,6 +98,22 @@ TEST(FlowNetwork, OneTransferTakesItsBytesTime) {
   FlowNetwork network({50 * gigabyte});
   const auto found = ends(network, {{{{0, 16}}, work_of_byte * 1'000'000, 0}});
   EXPECT_EQ(found.at(0), transfer_time(1e6, 50e9));
+}
+
+// A flow takes the time of its slowest resource, however many it uses; what cannot be numbered is refused.
+TEST(FlowNetwork, NoResourceOfALongWayIsLost) {
+  constexpr std::uint32_t most = 65'535;
+  std::vector<Rate> capacities(most + 2, 50 * gigabyte);
+  capacities[most - 1] = gigabyte;
+  std::vector<Use> uses;
+  for (std::uint32_t r = 0; r < most; ++r) uses.push_back({r, one_use});
+  FlowNetwork network(capacities);
+  EXPECT_EQ(ends(network, {{uses, work_of_byte * 1'000'000, 0}}).at(0), transfer_time(1e6, 1e9));
+  for (const std::uint32_t more : {most, most + 1}) {
+    uses.push_back({more, one_use});
+    FlowNetwork other(capacities);
+    EXPECT_THROW(ends(other, {{uses, work_of_byte * 1'000'000, 0}}), schedule::ScheduleTooLarge);
+  }
 }
 
 // Rates are exact at the beginning and after each start or end, when only a part is computed anew. With few flows on a

@@ -1,6 +1,11 @@
 #include "sim/cluster/network/flow_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
+
+#include "schedule/schedule_too_large.h"
 
 namespace trellis::sim {
 
@@ -21,12 +26,15 @@ FlowTable::FlowId FlowTable::add(std::span<const Use> uses) {
   const FlowId id = free_.take();
   if (id == flows.size()) flows.emplace_back();
   Flow& f = flows[id];
-  f.parts = static_cast<std::uint16_t>(uses.size());
-  if (f.room < f.parts) {
+  if (f.room < uses.size()) {
+    if (uses.size() > std::numeric_limits<decltype(f.parts)>::max())
+      throw schedule::ScheduleTooLarge(fmt::format("a transfer over {} links and memories: expected at most {}",
+                                                   uses.size(), std::numeric_limits<decltype(f.parts)>::max()));
     f.first = static_cast<std::uint32_t>(parts.size());
-    f.room = f.parts;
+    f.room = static_cast<std::uint16_t>(uses.size());
     parts.resize(parts.size() + uses.size());
   }
+  f.parts = static_cast<std::uint16_t>(uses.size());
   f.rate = 0, f.bound_by = none;
   for (std::uint32_t i = 0; i < f.parts; ++i) {
     Part& part = parts[f.first + i];

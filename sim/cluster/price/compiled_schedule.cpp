@@ -191,7 +191,7 @@ void CompiledSchedule::add_moves(const Program& program, PatternClass& c, Lines&
       if (s.second.peer >= 0) note(lines.sends, s.second, s, i);
     } else {
       m.adds = s.op == Op::reduce;
-      m.sources = static_cast<std::uint16_t>(m.adds ? 1 + s.further.count : 1);
+      m.sources = m.adds ? 1 + s.further.count : 1;
       m.copies_twice = s.op == Op::copy && s.further.count > 0;
     }
     c.moves.push_back(m);

@@ -23,13 +23,13 @@ struct Move {
   std::int32_t peer = no_peer, second = no_peer;  // transfer: destinations, as indices into the class's peers
   std::uint32_t step = 0;                         // of the program
   std::uint32_t arrival = 0, second_arrival = 0;  // transfer: the receiving step, in the receiver's program
-  std::uint16_t sources = 1;                      // inputs at the place of the output: read there or arriving there
+  std::uint32_t sources = 1;                      // inputs at the place of the output: read there or arriving there
+  std::uint32_t summed = 0;                       // transfer of a sum that is only sent on: how many sources it has
   std::uint8_t channel = 0;                       // transfer
-  bool adds = false;                              // it sums what it reads
-  bool copies_twice = false;                      // local: one read, two writes
-  bool staged = false;                            // transfer: the data is only one source of one local sum
-  bool forwards = false;                          // local sum: the result is only sent on
-  std::uint16_t summed = 0;                       // transfer of such a sum: how many sources it has
+  bool adds : 1 = false;                          // it sums what it reads
+  bool copies_twice : 1 = false;                  // local: one read, two writes
+  bool staged : 1 = false;                        // transfer: the data is only one source of one local sum
+  bool forwards : 1 = false;                      // local sum: the result is only sent on
 };
 
 // A move released by the end of a step: the rank's own, or one of a peer that sends to it.
