@@ -78,6 +78,27 @@ TEST(Machine, GoesRoundDeadLinks) {
   EXPECT_THROW(way(Machine(alone), 0, 1), std::invalid_argument);
 }
 
+// Whose hosts are joined by a cluster's level: a rank's network interface is there, and not at the host's switch.
+TEST(Machine, ANetworkInterfaceIsThatOfTheCluster) {
+  const auto slowed = [](const char* name, Rank from, Rank to) {
+    MachineSpec spec = machine_spec(name);
+    const Machine well(spec);
+    what_if(spec, "nic:0:0.5");
+    const Machine ill(spec);
+    std::vector<std::string> all;
+    for (ResourceId r : way(well, from, to))
+      if (ill.rate(r) != well.rate(r)) all.push_back(ill.resource_name(r));
+    return all;
+  };
+  EXPECT_EQ(slowed("gpu.hgx x 2", 0, 1), std::vector<std::string>{});
+  EXPECT_EQ(slowed("gpu.hgx x 2", 0, 8), std::vector<std::string>{"nic out of chip 0"});
+  EXPECT_EQ(slowed("trn2.48xlarge x 2", 64, 0), std::vector<std::string>{"efa in of chip 0"});
+  EXPECT_EQ(slowed("switch:4/clos:4", 0, 1), std::vector<std::string>{"switch out of chip 0"});
+  MachineSpec alone = machine_spec("trn3.gen1");
+  what_if(alone, "nic:0:0.5");
+  EXPECT_EQ(why([&] { Machine{alone}; }), "trn3.gen1 has no network interfaces");
+}
+
 // Events cannot happen before their cause, and times that are added up must stay countable.
 TEST(Machine, RefusesTimesThatNothingCanTake) {
   const auto told = [](const char* change) {

@@ -29,6 +29,7 @@ Machine::Machine(MachineSpec spec) : spec_(std::move(spec)) {
       cores_ = level.dims.at(0);
       continue;
     }
+    if (level.name == spec_.cluster.name) cluster_ = static_cast<std::int32_t>(fabrics_.size());
     fabrics_.push_back(fabric_kind(level.kind).make({level.name, level.dims, inner, &f}));
     expect_few(std::int64_t{inner} * fabrics_.back()->size());
     inner *= fabrics_.back()->size();
@@ -64,17 +65,10 @@ std::string Machine::title() const {
   return spec_.changes.empty() ? spec_.name : fmt::format("{} with {}", spec_.name, fmt::join(spec_.changes, " and "));
 }
 
-// Every level but `cores` has a fabric, in the same order.
 bool Machine::between_hosts(ResourceId r) const {
-  const auto port = static_cast<std::int32_t>(r / static_cast<ResourceId>(ranks_));
-  std::size_t i = 0;
-  for (const Level& level : spec_.levels) {
-    if (level.kind == "cores") continue;
-    const auto ports = static_cast<std::int32_t>(fabrics_[i]->ports().size());
-    if (port >= first_port_[i] && port < first_port_[i] + ports) return level.name == spec_.cluster.name;
-    ++i;
-  }
-  return false;
+  if (cluster_ < 0) return false;
+  const auto port = static_cast<std::int32_t>(r / static_cast<ResourceId>(ranks_)) - first_port_[cluster_];
+  return port >= 0 && port < std::ssize(fabrics_[cluster_]->ports());
 }
 
 // Adds HBM as stacks, each shared by the nearest ranks, and of each rank's DMA engines those that its collective cores
@@ -117,9 +111,11 @@ void Machine::add_defects() {
         found.resize(1);
         break;
       case Defect::Kind::nic:
-        for (std::size_t i = 0; i < fabrics_.size(); ++i)
-          for (std::int32_t p = first_port_[i]; fabrics_[i]->attached() && p < first_port_[i] + 2; ++p)
+        for (std::int32_t i = 0; i < std::ssize(fabrics_); ++i) {
+          if (!fabrics_[i]->attached() || (!spec_.cluster.kind.empty() && i != cluster_)) continue;
+          for (std::int32_t p = first_port_[i]; p < first_port_[i] + 2; ++p)
             found.push_back(static_cast<ResourceId>(p) * ranks_ + (d.from - d.from % ports_[p].span));
+        }
         if (found.empty()) throw std::invalid_argument(fmt::format("{} has no network interfaces", spec_.name));
         break;
       case Defect::Kind::hbm:

@@ -86,6 +86,7 @@ class Machine {
   Rank ranks_ = 1, cores_ = 1;
   std::vector<std::shared_ptr<const Fabric>> fabrics_;
   std::vector<std::int32_t> first_port_;  // of each fabric
+  std::int32_t cluster_ = -1;             // the fabric that joins hosts; -1: there is one host, or a plain shape
   std::vector<Port> ports_;               // spans in ranks
   std::int32_t hbm_port_ = -1, dma_port_ = -1;
   std::unordered_map<ResourceId, double> factors_;
