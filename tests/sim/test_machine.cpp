@@ -75,7 +75,28 @@ TEST(Machine, GoesRoundDeadLinks) {
   for (ResourceId r : links) EXPECT_GT(m.rate(r), 0);
   MachineSpec alone = machine_spec("mesh:2");
   what_if(alone, "dead:0-1");
-  EXPECT_THROW(way(Machine(alone), 0, 1), std::invalid_argument);
+  EXPECT_EQ(why([&] { way(Machine(alone), 0, 1); }),
+            "no way that is tried leads from rank 0 to 1 round the dead links");
+}
+
+// A dead link of any level is gone round, also where a level joins only equal places of the one inside.
+TEST(Machine, GoesRoundDeadLinksOfEveryLevel) {
+  for (const char* name :
+       {"torus:4x4/ring:4", "mesh:4x4", "mesh:2x4x4", "ring:4/ring:3/mesh:2x2", "full:4/torus:4x4"}) {
+    MachineSpec spec = machine_spec(name);
+    const Machine well(spec);
+    for (const char* defect : {"dead:0-1", "dead:1-0"}) what_if(spec, defect);
+    const Machine ill(spec);
+    for (Rank a = 0; a < ill.ranks(); ++a)
+      for (Rank b = 0; b < ill.ranks(); ++b) {
+        const auto usual = way(well, a, b), links = way(ill, a, b);
+        const auto alive = [&](ResourceId r) { return ill.rate(r) > 0; };
+        ASSERT_TRUE(std::ranges::all_of(links, alive)) << name << ' ' << a << ' ' << b;
+        if (std::ranges::all_of(usual, alive)) {
+          ASSERT_EQ(links, usual) << name << ' ' << a << ' ' << b;
+        }
+      }
+  }
 }
 
 // Whose hosts are joined by a cluster's level: a rank's network interface is there, and not at the host's switch.

@@ -103,7 +103,7 @@ void Machine::add_defects() {
     std::vector<ResourceId> found;
     switch (d.kind) {
       case Defect::Kind::link:
-        links(d.from, d.to, 0, found);
+        way(d.from / cores_, d.to / cores_, fabrics_.size(), Dead::used, found);
         if (found.empty())
           throw std::invalid_argument(fmt::format("no link leads from rank {} to {}: ranks {} to {} are of one chip",
                                                   d.from, d.to, d.from - d.from % cores_,
@@ -162,52 +162,40 @@ std::vector<RowSymmetry> Machine::alike() const {
 }
 
 // The outermost fabric in which the two differ joins them. If it joins only equal places, the inner fabrics come first.
-bool Machine::way(Chip from, Chip to, std::size_t fabric, int variant, std::vector<Hop>& hops) const {
+// Each fabric's part goes round dead links by itself.
+bool Machine::way(Chip from, Chip to, std::size_t fabric, Dead dead, std::vector<ResourceId>& out) const {
   const auto unit = [&](Chip c, std::size_t i) { return c / fabrics_[i]->inner(); };
   while (fabric > 0 && unit(from, fabric - 1) == unit(to, fabric - 1)) --fabric;
-  if (from == to || fabric == 0) return variant == 0;
+  if (from == to || fabric == 0) return true;
   const Fabric& outer = *fabrics_[fabric - 1];
-  const auto renumber = [&](std::size_t first) {
-    for (; first < hops.size(); ++first) hops[first].port += first_port_[fabric - 1];
-  };
-  std::size_t before = hops.size();
-  if (outer.attached()) {
-    if (!outer.route(from, to, variant, hops)) return false;
-    renumber(before);
-    return true;
-  }
-  const Chip turn = from - from % outer.inner() + to % outer.inner();
-  if (turn != from && !way(from, turn, fabric - 1, 0, hops)) return false;
-  before = hops.size();
-  if (!outer.route(turn, to, variant, hops)) return false;
-  renumber(before);
-  return true;
+  const Chip turn = outer.attached() ? from : from - from % outer.inner() + to % outer.inner();
+  return way(from, turn, fabric - 1, dead, out) && through(fabric - 1, turn, to, dead, out);
 }
 
-bool Machine::links(Rank from, Rank to, int variant, std::vector<ResourceId>& out) const {
+bool Machine::through(std::size_t fabric, Chip from, Chip to, Dead dead, std::vector<ResourceId>& out) const {
+  const std::size_t before = out.size();
   std::vector<Hop> hops;
-  if (!way(from / cores_, to / cores_, fabrics_.size(), variant, hops)) return false;
-  for (const Hop& hop : hops) {
-    const Rank owner = hop.owner * cores_;
-    out.push_back(static_cast<ResourceId>(hop.port) * ranks_ + (owner - owner % ports_[hop.port].span));
+  for (int variant = 0; variant < most_variants; ++variant) {
+    hops.clear();
+    if (!fabrics_[fabric]->route(from, to, variant, hops)) continue;
+    out.resize(before);
+    for (const Hop& hop : hops) {
+      const std::int32_t port = first_port_[fabric] + hop.port;
+      const Rank owner = hop.owner * cores_;
+      out.push_back(static_cast<ResourceId>(port) * ranks_ + (owner - owner % ports_[port].span));
+    }
+    if (dead == Dead::used || std::none_of(out.begin() + static_cast<std::ptrdiff_t>(before), out.end(),
+                                           [&](ResourceId r) { return rate(r) <= 0; }))
+      return true;
   }
-  return true;
-}
-
-bool Machine::dead(const std::vector<ResourceId>& path, std::size_t first) const {
-  for (; first < path.size(); ++first)
-    if (const auto found = factors_.find(path[first]); found != factors_.end() && found->second <= 0) return true;
   return false;
 }
 
 void Machine::route(Rank from, Rank to, std::vector<ResourceId>& out) const {
-  const std::size_t before = out.size();
-  for (int variant = 0; variant < most_variants; ++variant) {
-    out.resize(before);
-    if (!links(from, to, variant, out)) continue;
-    if (factors_.empty() || !dead(out, before)) return;
-  }
-  throw std::invalid_argument(fmt::format("no way leads from rank {} to {} round the dead links", from, to));
+  const Dead dead = factors_.empty() ? Dead::used : Dead::avoided;
+  if (!way(from / cores_, to / cores_, fabrics_.size(), dead, out))
+    throw std::invalid_argument(
+        fmt::format("no way that is tried leads from rank {} to {} round the dead links", from, to));
 }
 
 ResourceId Machine::hbm(Rank r) const {

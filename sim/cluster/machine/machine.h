@@ -78,9 +78,10 @@ class Machine {
   [[noreturn]] void refuse_idle(const std::string& port) const;
   void add_engines();
   void add_defects();
-  bool way(Chip from, Chip to, std::size_t fabric, int variant, std::vector<Hop>&) const;
-  bool links(Rank from, Rank to, int variant, std::vector<ResourceId>&) const;
-  bool dead(const std::vector<ResourceId>&, std::size_t first) const;
+  enum class Dead : std::uint8_t { used, avoided };  // dead links: as if they lived, or not at all
+  // These append links, of the fabrics before that one and of it alone. False: no variant leads round the dead links.
+  bool way(Chip from, Chip to, std::size_t fabric, Dead, std::vector<ResourceId>&) const;
+  bool through(std::size_t fabric, Chip from, Chip to, Dead, std::vector<ResourceId>&) const;
 
   MachineSpec spec_;
   Rank ranks_ = 1, cores_ = 1;

@@ -1,6 +1,10 @@
 // Torus, ring and mesh fabrics of any dimensions: links to both neighbours in every dimension. Routes go dimension by
 // dimension from the innermost on, the shorter way round, and forwards if both ways are equally short.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <bit>
+#include <stdexcept>
 #include <string>
 
 #include "sim/cluster/machine/fabric.h"
@@ -28,11 +32,13 @@ class Torus : public Fabric {
     }
   }
 
-  // Variants reverse the direction in some dimensions, and begin with another dimension.
+  // Variants begin with another dimension, and reverse the direction in some dimensions. Where a mesh has but one
+  // direction, they first go one place aside in one dimension instead, and back at the end.
   bool route(Chip from, Chip to, int variant, std::vector<Hop>& hops) const override {
     const int axes = static_cast<int>(dims().size());
-    const int turned = variant >> axes;
-    if (turned >= axes || (!closed_ && (variant & ((1 << axes) - 1)) != 0)) return false;
+    const int turned = variant >> axes, changed = variant & ((1 << axes) - 1);
+    if (turned >= axes) return false;
+    if (!closed_ && changed != 0) return route_aside(from, to, turned, changed, hops);
     for (int i = 0; i < axes; ++i) {
       const int axis = (i + turned) % axes;
       from = along(from, to, axis, (variant >> axis & 1) != 0, hops);
@@ -57,10 +63,26 @@ class Torus : public Fabric {
   }
 
  private:
-  Chip along(Chip from, Chip to, int axis, bool other_way, std::vector<Hop>& hops) const {
+  // `changed` has the bit of the dimension.
+  bool route_aside(Chip from, Chip to, int turned, int changed, std::vector<Hop>& hops) const {
+    const int axes = static_cast<int>(dims().size()), aside = std::countr_zero(static_cast<unsigned>(changed));
+    const Chip n = dims()[aside], stride = stride_of(aside), here = from / stride % n;
+    if (changed != 1 << aside || n < 2) return false;
+    from = along(from, here + 1 < n ? from + stride : from - stride, aside, false, hops);
+    for (int i = 1; i <= axes; ++i)
+      if (const int axis = (i + turned) % axes; axis != aside) from = along(from, to, axis, false, hops);
+    along(from, to, aside, false, hops);
+    return true;
+  }
+
+  Chip stride_of(int axis) const {
     Chip stride = inner();
     for (int i = 0; i < axis; ++i) stride *= dims()[i];
-    const Chip n = dims()[axis];
+    return stride;
+  }
+
+  Chip along(Chip from, Chip to, int axis, bool other_way, std::vector<Hop>& hops) const {
+    const Chip stride = stride_of(axis), n = dims()[axis];
     Chip here = from / stride % n;
     const Chip there = to / stride % n;
     if (here == there) return from;
