@@ -132,6 +132,20 @@ TEST(Sweep, PointsOfAnotherMachineOrEraAreNotTaken) {
   EXPECT_TRUE(read_points(line, other, s).empty());
 }
 
+// A config without dims takes those of the group, and a root or a peer is another question.
+TEST(Sweep, PointsOfAnotherShapeOrRootAreNotTaken) {
+  const Machine machine = machine_named("torus:4x4");
+  const Sweep s = small_sweep(machine);
+  const std::string print = fingerprint(machine.spec(), ""), line = point_line(print, s, {{"torus"}, 64, 5});
+  EXPECT_EQ(read_points(line, print, s).size(), 1U);
+  Sweep row = s;
+  row.group.dims = {16};
+  EXPECT_TRUE(read_points(line, print, row).empty());
+  Sweep rooted = s;
+  rooted.settings.operation.root = 1;
+  EXPECT_TRUE(read_points(line, print, rooted).empty());
+}
+
 TEST(Sweep, AnErrorOfOneThreadIsThrown) {
   const Machine machine = machine_named("ring:4");
   Sweep s = small_sweep(machine);

@@ -82,8 +82,7 @@ std::optional<double> price_of_host(const Options& o, const std::string& machine
 
 std::string fingerprint_of(const train::StepConfig& config, const sim::MachineSpec& spec,
                            const sim::StepOptions& options) {
-  std::string text =
-      train::canonical(config, 1) + sim::fingerprint(spec, options.era) + options.software + train::library_version();
+  std::string text = train::canonical(config, 1) + sim::fingerprint(spec, options.era) + options.software;
   if (options.programs) text += " programs";
   return net::short_digest(text);
 }

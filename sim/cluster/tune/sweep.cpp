@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "kernels/dispatch/build_id.h"
 #include "kernels/types/fnv1a.h"
 #include "sim/hardware/thread_pool.h"
 #include "text/number.h"
@@ -125,8 +126,9 @@ constexpr std::string_view longer_than = "over";
 
 // The collective and everything else of a request except the config.
 std::string subject(const Sweep& s) {
-  return fmt::format("{}.{}{}.{}", schedule::name(s.settings.operation.collective), s.group.name,
-                     s.settings.operation.in_place ? ".in" : "", s.settings.element);
+  const schedule::CollectiveOperation& o = s.settings.operation;
+  return fmt::format("{}.{}.{}{}.{}.{}-{}", schedule::name(o.collective), s.group.name, fmt::join(s.group.dims, "x"),
+                     o.in_place ? ".in" : "", s.settings.element, o.root, o.peer);
 }
 
 }  // namespace
@@ -150,7 +152,7 @@ std::string fingerprint(const MachineSpec& spec, std::string_view era) {
     text += fmt::format("{} {} {}\n", level.kind, level.name, fmt::join(level.dims, "x"));
   for (const Defect& d : spec.defects)
     text += fmt::format("{} {} {} {}\n", static_cast<int>(d.kind), d.from, d.to, d.factor);
-  text += spec.figures.text();
+  text += spec.figures.text() + kernels::build_id();
   return fmt::format("{:016x}", kernels::fnv1a(text));
 }
 

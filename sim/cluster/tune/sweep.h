@@ -49,7 +49,7 @@ class StoppedBy final : public ProgressMonitor {
 // stopped. An error in one thread stops the others and is thrown.
 std::vector<Cost> sweep(const Machine&, const Sweep&, const SweepControl&);
 
-// A hash that changes with any figure, level, defect or the era.
+// A hash that changes with any figure, level, defect, the era, or the build, whose prices may differ.
 std::string fingerprint(const MachineSpec&, std::string_view era);
 
 // Writes and reads finished points, a line each. A truncated last line is ignored, and so are lines of another machine
