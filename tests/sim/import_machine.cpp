@@ -106,6 +106,12 @@ TEST(ImportOwn, Faults) {
   EXPECT_EQ(fault(wire),
             "the figure 'wire.latency' is missing: expected a line `wire.latency = VALUE | MARK | SOURCE`");
   EXPECT_THROW(Machine(import_machine("net", "chip trn2\n" + whole)).overheads(""), std::invalid_argument);
+  EXPECT_EQ(fault(whole + "level ring far 2  # two = 2\nfar.rate = 1 GB/s | documented | x\nfar.latency = 1 us | "
+                          "documented | x\n"),
+            "");
+  EXPECT_EQ(fault("like trn2.48xlarge  # a=b\n"), "");
+  for (const std::string& both : {whole + "cluster clos wire\n", "cluster clos wire\n" + whole})
+    EXPECT_EQ(fault(both), "machine net: a level and the cluster are both called 'wire'");
   const std::string idle = "level ring wire 4\nwire.rate = 0 GB/s 0..1 | assumed | mine\n";
   EXPECT_NE(fault(idle + "wire.latency = 1 us 0.5..2 | assumed | mine\n").find("wire x+ carries nothing"),
             std::string::npos);

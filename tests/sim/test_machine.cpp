@@ -150,6 +150,25 @@ TEST(Machine, RefusesRatesThatCannotBeCounted) {
             "defect, as dead:0-1");
 }
 
+// Levels are from the inside, and cores the innermost. A shape that says something else is not taken for another one.
+TEST(Machine, RefusesShapesThatItWouldMisread) {
+  for (const char* name : {"cores:4x4/ring:8", "ring:8/cores:4", "cores:2/cores:4/ring:8", "ring:8x8"})
+    EXPECT_NE(why([&] { machine_named(name); }), "") << name;
+  EXPECT_EQ(machine_named("cores:4/ring:8").ranks(), 32);
+  const auto told = [](const char* machine, const char* change) {
+    MachineSpec spec = machine_spec(machine);
+    what_if(spec, change);
+    return why([&] { Machine{spec}; });
+  };
+  EXPECT_EQ(told("trn2.48xlarge", "cores=0"),
+            "trn2.48xlarge: 0 cores, 2 to a logical core: expected at least one logical core");
+  EXPECT_EQ(told("trn2.48xlarge", "logical.cores=16"),
+            "trn2.48xlarge: 8 cores, 16 to a logical core: expected at least one logical core");
+  EXPECT_EQ(told("trn1.32xlarge x 2", "efa.group=3"),
+            "efa.group = 3: expected a divisor of the 16 chips of a host, or a multiple of them");
+  EXPECT_EQ(told("trn1.32xlarge x 4", "efa.group=32"), "");
+}
+
 TEST(Machine, ClustersJoinHostsByTheirInterfaces) {
   const Machine m = machine_named("trn2.48xlarge x 4");
   EXPECT_EQ(m.ranks(), 256);

@@ -18,7 +18,12 @@ constexpr int most_variants = 1 << 10;
 Machine::Machine(MachineSpec spec) : spec_(std::move(spec)) {
   const Figures& f = spec_.figures;
   f.expect_times(spec_.name);
-  if (!spec_.chip.empty() && f.has("cores")) cores_ = f.count("cores") / std::max(1, f.count("logical.cores"));
+  if (!spec_.chip.empty() && f.has("cores")) {
+    cores_ = f.count("cores") / std::max(1, f.count("logical.cores"));
+    if (cores_ < 1)
+      throw std::invalid_argument(fmt::format("{}: {} cores, {} to a logical core: expected at least one logical core",
+                                              spec_.name, f.count("cores"), f.count("logical.cores")));
+  }
   const auto expect_few = [&](std::int64_t ranks) {
     if (ranks > std::numeric_limits<Rank>::max() / 128)
       throw std::invalid_argument(fmt::format("{} has too many ranks", spec_.name));
@@ -26,7 +31,10 @@ Machine::Machine(MachineSpec spec) : spec_(std::move(spec)) {
   Chip inner = 1;
   for (const Level& level : spec_.levels) {
     if (level.kind == "cores") {
-      cores_ = level.dims.at(0);
+      if (&level != &spec_.levels.front() || level.dims.size() != 1)
+        throw std::invalid_argument(fmt::format("{}: cores of {}: expected one size, before all other levels",
+                                                spec_.name, fmt::join(level.dims, "x")));
+      cores_ = level.dims[0];
       continue;
     }
     if (level.name == spec_.cluster.name) cluster_ = static_cast<std::int32_t>(fabrics_.size());

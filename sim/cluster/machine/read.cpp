@@ -71,7 +71,7 @@ Parts parts_of(std::string_view name, std::string_view text) {
     ++number;
     const auto words = text::words_before_comment(line);
     try {
-      const bool figure = words.empty() || line.find('=') != line.npos;
+      const bool figure = words.empty() || line.substr(0, line.find('#')).find('=') != line.npos;
       if (figure || !read_line(words, parts.spec, levels)) parts.figures += line;
     } catch (const std::invalid_argument& e) {
       throw std::invalid_argument(fmt::format("machine {}: line {}: {}", name, number, e.what()));
@@ -126,6 +126,13 @@ std::set<std::string> known_keys(const MachineSpec& spec, const Figures& chip) {
   return known;
 }
 
+// The cluster's figures are its own, and its links lead from host to host.
+void expect_own_cluster(const MachineSpec& spec) {
+  if (!spec.cluster.name.empty() &&
+      std::ranges::find(spec.levels, spec.cluster.name, &Level::name) != spec.levels.end())
+    throw std::invalid_argument(fmt::format("a level and the cluster are both called '{}'", spec.cluster.name));
+}
+
 // Checks only the file's own keys. What it inherits may be for fabrics that it does not have.
 void expect_known_keys(const MachineSpec& spec, const Figures& chip) {
   const std::set<std::string> known = known_keys(spec, chip);
@@ -159,6 +166,7 @@ MachineSpec read_machine(std::string_view name, std::string_view text) {
   };
   try {
     spec.figures = Figures::read(based(parts.figures), others, stands_alone(parts.figures) ? 1 : 0);
+    expect_own_cluster(spec);
     if (!spec.levels.empty()) expect_known_keys(spec, Figures::read(spec.chip.empty() ? "" : others(eras), others));
   } catch (const std::invalid_argument& e) {
     throw std::invalid_argument(fmt::format("machine {}: {}", name, e.what()));

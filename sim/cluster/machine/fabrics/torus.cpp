@@ -1,6 +1,7 @@
 // Torus, ring and mesh fabrics of any dimensions: links to both neighbours in every dimension. Routes go dimension by
 // dimension from the innermost on, the shorter way round, and forwards if both ways are equally short.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -105,6 +106,13 @@ std::shared_ptr<const Fabric> make(const FabricRequest& r) {
   return std::make_shared<Torus>(r, closed);
 }
 
+std::shared_ptr<const Fabric> make_ring(const FabricRequest& r) {
+  if (r.dims.size() != 1)
+    throw std::invalid_argument(
+        fmt::format("a ring of {0}: expected one size, or a torus of {0}", fmt::join(r.dims, "x")));
+  return make<true>(r);
+}
+
 std::vector<std::string> keys(std::size_t dims) {
   std::vector<std::string> all = {"rate", "latency"};
   for (std::size_t axis = 0; axis < dims; ++axis) all.push_back(axis_rate(axis));
@@ -112,7 +120,7 @@ std::vector<std::string> keys(std::size_t dims) {
 }
 
 const RegisteredFabric torus({"torus", "a torus: 4x4, 16x32x32", make<true>, keys});
-const RegisteredFabric ring({"ring", "a torus of one dimension: 64", make<true>, keys});
+const RegisteredFabric ring({"ring", "a torus of one dimension: 64", make_ring, keys});
 const RegisteredFabric mesh({"mesh", "a torus cut open: 4x4", make<false>, keys});
 
 }  // namespace

@@ -17,6 +17,10 @@ class Tree : public Fabric {
   Tree(const FabricRequest& r, std::vector<Chip> below) : Fabric(r.inner, r.dims, true) {
     const Chip group = r.has("group") ? r.count("group") : 1;  // chips that share an interface
     if (group < 1) throw std::invalid_argument(fmt::format("{}.group = {}: expected at least 1", r.name, group));
+    if (inner() % group != 0 && group % inner() != 0)
+      throw std::invalid_argument(
+          fmt::format("{}.group = {}: expected a divisor of the {} chips of a host, or a multiple of them", r.name,
+                      group, inner()));
     add(r.name, group, r.rate("rate"), r.time("latency"));
     if (r.has("host.rate")) add(r.name + " host", inner(), r.rate("host.rate"), 0);
     double capacity = r.rate("rate") * inner() / group;
