@@ -169,6 +169,16 @@ TEST(Machine, RefusesShapesThatItWouldMisread) {
   EXPECT_EQ(told("trn1.32xlarge x 4", "efa.group=32"), "");
 }
 
+TEST(Machine, TheLastLeafEndsWithTheMachine) {
+  MachineSpec spec = machine_spec("clos:40");
+  what_if(spec, "clos.oversubscription=2");
+  const Machine m(spec);
+  std::string named;
+  for (ResourceId r : way(m, 35, 0))
+    if (m.span(r) > 1 && m.owner(r) == 32) named = m.resource_name(r);
+  EXPECT_EQ(named, "clos level 1 out of chips 32 to 39");
+}
+
 TEST(Machine, ClustersJoinHostsByTheirInterfaces) {
   const Machine m = machine_named("trn2.48xlarge x 4");
   EXPECT_EQ(m.ranks(), 256);

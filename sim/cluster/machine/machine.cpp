@@ -232,7 +232,7 @@ std::string Machine::resource_name(ResourceId r) const {
   const Port& port = ports_[r / ranks_];
   const Rank from = owner(r);
   if (port.span < cores_) return fmt::format("{} of rank {}", port.name, from);
-  const Chip chip = from / cores_, chips = port.span / cores_;
+  const Chip chip = from / cores_, chips = std::min(port.span / cores_, this->chips() - chip);
   if (chips == 1) return fmt::format("{} of chip {}", port.name, chip);
   return fmt::format("{} of chips {} to {}", port.name, chip, chip + chips - 1);
 }
