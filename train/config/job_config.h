@@ -44,9 +44,10 @@ struct ExperimentConfig {
   bool checkpoints = true;               // create_checkpoint_callback
   std::int64_t every_n_train_steps = 0;  // 0: at the end alone
   std::int64_t save_top_k = 1;           // -1: all, 0: none
-  std::string monitor = "global_step", mode = "max";  // global_step, loss, val_loss; max or min is best
-  bool save_last = false;                             // the newest is kept in addition to the best save_top_k
-  bool masters = true;                                // use_master_weights_in_ckpt
+  std::string monitor = "global_step";   // global_step, loss or val_loss
+  std::string mode = "";                 // max or min is best; empty: min of a loss, max of global_step
+  bool save_last = false;                // the newest is kept in addition to the best save_top_k
+  bool masters = true;                   // use_master_weights_in_ckpt
   bool asynchronous = false;
   // The folder of proved steps (compiler_cache_url); empty: none, or EXP_DIR/steps where `trellis train` sets it.
   std::string cache = "";

@@ -266,10 +266,11 @@ class Training {
       metrics_ = std::make_unique<MetricsLog>(root(), result_.last_step, e.tensorboard);
     });
     refuse_together(world_, fault);
-    if (e.checkpoints && e.save_top_k != 0)
-      checkpoints_ = std::make_unique<Checkpoints>(
-          root() / "checkpoints", world_,
-          SaveOptions{e.masters, e.asynchronous, {e.save_top_k, e.monitor, e.mode == "min", e.save_last}, origin_});
+    if (!e.checkpoints || e.save_top_k == 0) return;
+    const bool lowest = e.mode.empty() ? e.monitor != "global_step" : e.mode == "min";
+    checkpoints_ = std::make_unique<Checkpoints>(
+        root() / "checkpoints", world_,
+        SaveOptions{e.masters, e.asynchronous, {e.save_top_k, e.monitor, lowest, e.save_last}, origin_});
   }
 
   StepRecord step(const Batch& batch) {

@@ -61,6 +61,24 @@ TEST(Trainer, KeepsTheBestByLoss) {
     }
 }
 
+TEST(Trainer, OfALossTheLowestIsTheBestUnlessAskedOtherwise) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  c.data.val_path = c.data.train_path, c.trainer.val_check_interval = 2;
+  c.step.optimizer.learning_rate = 1e-2;
+  c.experiment.monitor = "val_loss";
+  const Trial falling = train_in(c);
+  ASSERT_EQ(falling.fault, "");
+  EXPECT_EQ(kept(fs::path(c.experiment.directory) / "small"), Steps{10});
+  c.experiment.monitor = "loss";
+  const Trial ran = train_in(c);
+  ASSERT_EQ(ran.fault, "");
+  const auto lower = [&](std::int64_t a, std::int64_t b) {
+    return ran.losses.at(static_cast<std::size_t>(a - 1)) < ran.losses.at(static_cast<std::size_t>(b - 1));
+  };
+  EXPECT_EQ(kept(fs::path(c.experiment.directory) / "small"), Steps{*std::ranges::min_element(ran.saved, lower)});
+}
+
 TEST(Trainer, WhatAStoppedRunSavedStaysToGoOnFrom) {
   const Folder folder;
   JobConfig c = run_in(folder);
