@@ -85,9 +85,7 @@ class Reading {
   ReadConfig read(const train::JobConfig& begin) {
     ReadConfig out;
     out.job = begin;
-    // Hugging Face's file is applied first, so that other keys take precedence.
-    std::ranges::stable_partition(
-        leaves_, [](const Leaf& l) { return l.value.key == "model.model_config" || l.value.key == "model.hf"; });
+    std::ranges::stable_sort(leaves_, {}, [](const Leaf& l) { return train::turn_of(l.value.key); });
     for (const Leaf& leaf : leaves_)
       note_problem(leaf.place, [&] {
         if (std::string note = train::apply(out.job, interpolated(leaf.value, values_)); !note.empty())

@@ -41,6 +41,17 @@ void compare_data(const std::vector<DataFile>& was, const std::vector<DataFile>&
   }
 }
 
+KeyValue value_of(const std::string& key, const std::string& text) {
+  KeyValue v{.key = key, .words = {}};
+  for (std::size_t at = 0; at != text.npos;) {
+    const std::size_t comma = text.find(", ", at);
+    v.words.push_back(text.substr(at, comma == text.npos ? comma : comma - at));
+    at = comma == text.npos ? comma : comma + 2;
+  }
+  v.list = v.words.size() > 1;
+  return v;
+}
+
 }  // namespace
 
 Origin origin_of(const JobConfig& config, std::vector<DataFile> data, std::string version) {
@@ -52,26 +63,16 @@ Origin origin_of(const JobConfig& config, std::vector<DataFile> data, std::strin
 JobConfig config_of(const Origin& origin) {
   JobConfig c;
   const std::vector<std::string> known = known_keys();
-  const auto put = [&](const std::string& key, const std::string& text) {
-    if (text.empty() || std::ranges::find(known, key) == known.end()) return;
-    KeyValue v{.key = key, .words = {}};
-    for (std::size_t at = 0; at != text.npos;) {
-      const std::size_t comma = text.find(", ", at);
-      v.words.push_back(text.substr(at, comma == text.npos ? comma : comma - at));
-      at = comma == text.npos ? comma : comma + 2;
-    }
-    v.list = v.words.size() > 1;
-    apply(c, v);
-  };
-  // The update rule is set first, because setting it also sets numbers that other keys give.
-  constexpr const char *rule = "model.optim.name", *folder = "model.hf";
-  for (const auto& [key, text] : origin.settings)
-    if (key == rule) put(key, text);
-  for (const auto& [key, text] : origin.settings)
-    if (key == folder)
+  std::vector<KeyValue> values;
+  for (const auto& [key, text] : origin.settings) {
+    if (text.empty() || std::ranges::find(known, key) == known.end()) continue;
+    if (key == "model.hf")
       c.experiment.hf = text;  // the folder may be gone: the model's other keys say what was in it
-    else if (key != rule)
-      put(key, text);
+    else
+      values.push_back(value_of(key, text));
+  }
+  std::ranges::stable_sort(values, {}, [](const KeyValue& v) { return turn_of(v.key); });
+  for (const KeyValue& v : values) apply(c, v);
   return c;
 }
 

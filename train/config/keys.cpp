@@ -50,6 +50,8 @@ std::string apply(JobConfig& config, const KeyValue& value) {
   return key.apply(config, value);
 }
 
+int turn_of(std::string_view key) { return named(key).turn; }
+
 void check_values(const JobConfig& config) {
   for (const ConfigKey& k : keys())
     if (k.check) k.check(config);

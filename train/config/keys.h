@@ -25,6 +25,10 @@ bool is_section(std::string_view key);        // "data", "model.optim"
 // with a sentence. Returns what should be said of a key that has no effect here; empty: nothing. The key must be known.
 std::string apply(JobConfig&, const KeyValue&);
 
+// In which turn a key is applied, from 0. Those that set what others set, too, come before these, wherever they stand:
+// Hugging Face's file, then the update rule. The key must be known.
+int turn_of(std::string_view key);
+
 // To be called after all keys: sets the architecture that Megatron's words describe. Throws invalid_argument if they
 // describe none, or not the one that is named.
 void complete(JobConfig&);

@@ -113,11 +113,12 @@ std::vector<ConfigKey> shape_keys() {
   };
   const AllowedRange side = between(1, most_side), side_or_none = between(0, most_side);
   return {
-      {.name = "model.model_config", .apply = set_model_config},
+      {.name = "model.model_config", .apply = set_model_config, .turn = 0},
       {.name = "model.hf",
        .apply = set_hf,
        .resumed = said,
-       .text = [](const JobConfig& c) { return c.experiment.hf; }},
+       .text = [](const JobConfig& c) { return c.experiment.hf; },
+       .turn = 0},
       {.name = "model.architecture",
        .apply = set_architecture,
        .resumed = model,
@@ -196,7 +197,7 @@ std::vector<ConfigKey> optimizer_keys() {
   AllowedRange norm = above(0);
   norm.infinity = true;
   return {
-      {.name = "model.optim.name", .apply = set_optimizer, .resumed = course, .text = optimizer_text},
+      {.name = "model.optim.name", .apply = set_optimizer, .resumed = course, .text = optimizer_text, .turn = 1},
       k("lr", said, rate, [](auto& c) { return &c.step.optimizer.learning_rate; }),
       k("weight_decay", said, at_least(0), [](auto& c) { return &c.step.optimizer.weight_decay; }),
       k("eps", course, above_to(0, 1), [](auto& c) { return &c.step.optimizer.epsilon; }),

@@ -105,6 +105,19 @@ TEST(ConfigFile, IsAText) {
   EXPECT_EQ(why([&] { parse_config("a.out", program, {}, {}); }), "a.out: not a text file, as byte 5 is zero");
 }
 
+// The name of an update rule sets epsilon, too.
+TEST(ConfigFile, TheNumbersOfAnUpdateRuleAreThoseThatAreGiven) {
+  const auto epsilon = [](const std::string& optim, const std::vector<std::string>& changes = {}) {
+    return parse_config("x.yaml", "model: {optim: " + optim + "}\n", changes).job.step.optimizer.epsilon;
+  };
+  EXPECT_EQ(epsilon("{name: lamb}"), 1e-6);
+  EXPECT_EQ(epsilon("{name: lamb, eps: 1.0e-3}"), 1e-3);
+  EXPECT_EQ(epsilon("{eps: 1.0e-3, name: lamb}"), 1e-3);
+  EXPECT_EQ(epsilon("{eps: 1.0e-3, name: adamw_fp32OptState}"), 1e-3);
+  EXPECT_EQ(epsilon("{eps: 1.0e-3}", {"model.optim.name=lamb"}), 1e-3);
+  EXPECT_EQ(epsilon("{}", {"model.optim.eps=1e-3", "model.optim.name=lamb"}), 1e-3);
+}
+
 TEST(ConfigFile, OtherKeysComeBeforeHuggingFacesFile) {
   const Folder folder;
   const auto path = folder.put("config.json", R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 12})");
