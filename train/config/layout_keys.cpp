@@ -11,21 +11,22 @@ constexpr double most_ranks = 1 << 20;
 constexpr double most_batches_ahead = 1024;
 constexpr double most_batch = 1e12;
 
-// A weight before each path, as Megatron has it.
+// A weight before each path, as Megatron has it. Where no path has one, those of train_weights stay.
 std::string set_prefix(JobConfig& c, const KeyValue& v) {
   const auto is_number = [](const std::string& w) { return w.find_first_not_of("0123456789.eE+-") == w.npos; };
-  c.data.train_path.clear(), c.data.weights.clear();
+  c.data.train_path.clear();
+  std::vector<double> weights;
   for (const std::string& w : v.words) {
     if (!is_number(w))
       c.data.train_path.push_back(w);
-    else if (c.data.weights.size() == c.data.train_path.size())
-      c.data.weights.push_back(decimal(v, w, above(0)));
+    else if (weights.size() == c.data.train_path.size())
+      weights.push_back(decimal(v, w, above(0)));
     else
       refuse(v, "a weight before each path, or before none");
   }
-  if (!c.data.weights.empty() && c.data.weights.size() != c.data.train_path.size())
-    refuse(v, "a weight before each path, or before none");
-  return "";
+  if (weights.empty()) return "";
+  if (weights.size() != c.data.train_path.size()) refuse(v, "a weight before each path, or before none");
+  return c.data.weights = std::move(weights), "";
 }
 
 // Weights that are given in a key of their own, not within train_path.

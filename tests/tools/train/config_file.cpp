@@ -2,6 +2,7 @@
 // a key get its value from the command line.
 #include "tools/train/config_file.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -116,6 +117,14 @@ TEST(ConfigFile, TheNumbersOfAnUpdateRuleAreThoseThatAreGiven) {
   EXPECT_EQ(epsilon("{eps: 1.0e-3, name: adamw_fp32OptState}"), 1e-3);
   EXPECT_EQ(epsilon("{eps: 1.0e-3}", {"model.optim.name=lamb"}), 1e-3);
   EXPECT_EQ(epsilon("{}", {"model.optim.eps=1e-3", "model.optim.name=lamb"}), 1e-3);
+}
+
+TEST(ConfigFile, WeightsOfDataStayWherePathsHaveNone) {
+  for (const char* data :
+       {"{train_weights: [0.3, 0.7], data_prefix: [a, b]}", "{data_prefix: [a, b], train_weights: [0.3, 0.7]}"}) {
+    const train::JobConfig job = parse_config("x.yaml", fmt::format("data: {}\n", data), {}).job;
+    EXPECT_EQ(job.data.weights, (std::vector<double>{0.3, 0.7})) << data;
+  }
 }
 
 TEST(ConfigFile, OtherKeysComeBeforeHuggingFacesFile) {
