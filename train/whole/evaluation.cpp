@@ -10,14 +10,15 @@
 namespace trellis::train {
 namespace {
 
-StepConfig without_dropout(StepConfig c) {
-  c.model.hidden_dropout = c.model.attention_dropout = 0;
+// Nothing is dropped, and the loss is that of the labels alone.
+StepConfig of_evaluation(StepConfig c) {
+  c.model.hidden_dropout = c.model.attention_dropout = c.model.label_smoothing = 0;
   c.recompute = Recompute::none;
   return c;
 }
 
 RankStep laid_out(const Job& job) {
-  const StepConfig config = without_dropout(job.step().config);
+  const StepConfig config = of_evaluation(job.step().config);
   const Mesh& mesh = job.step().mesh;
   const std::vector<RankStep> classes = classes_of(config, mesh.ranks(), Purpose::evaluate);
   if (const std::string fault = schedule::match(graph_of(classes)).fault; !fault.empty())

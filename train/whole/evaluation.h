@@ -17,7 +17,7 @@ class Evaluation {
 
   const RankStep& step() const { return step_; }
   void set_batch(std::size_t micro, const MicroBatch& batch) { put_batch(step_, *runner_, micro, batch); }
-  double run();  // the mean loss over the batch, on every rank
+  double run();  // the mean loss over the batch, on every rank: of the labels alone, without smoothing
 
  private:
   RankStep step_;
