@@ -181,7 +181,9 @@ void add_train_jobs(nb::module_& m) {
            [](const JobOfPython& j, const std::string& name) {
              const train::Parameter& p = parameter_of(j, name);
              if (p.frozen) throw std::invalid_argument(name + " is frozen, and has no gradient");
-             return as_array(j.get().gradients(p));
+             std::vector<float> values;
+             waiting([&] { values = j.get().gradients(p); });
+             return as_array(std::move(values));
            })
       .def("fill", &fill, "name"_a, "values"_a)
       .def("save", &save, "root"_a, "step"_a)

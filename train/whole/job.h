@@ -55,6 +55,8 @@ class Job {
   void fill(const Parameter&, const Values&);
   // A parameter's rows here, as f32.
   std::vector<float> values(const Parameter&) const;
+  // Of the last step, before clipping: the mean over the whole batch. With ZeRO-1 ranks that have the same rows sum
+  // them up here, so that all of them call it.
   std::vector<float> gradients(const Parameter&) const;
 
  private:

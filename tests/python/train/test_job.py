@@ -36,6 +36,32 @@ def test_a_job_step_by_step_is_the_trainers(tmp_path):
     assert (job.values(name) == 0.5).all()
 
 
+GRADIENTS = """
+import sys
+sys.path.insert(0, {tests!r})
+import numpy as np
+from test_trainer import Rows, SMALL
+from trellis import train
+found = []
+for zero1 in (False, True):
+    job = train.Job(SMALL, changes={{"distributed_strategy.zero1": zero1}})
+    row = Rows()[job.data_rank[0]]
+    job.set_batch(0, row[None, :-1], row[None, 1:])
+    job.run(1, 0.0)
+    found.append(job.gradients("model.layers.1.mlp.down_proj.weight"))
+print(bool(np.abs(found[1] - found[0]).max() < 1e-6 and np.abs(found[0]).max() > 1e-4), flush=True)
+"""
+
+
+def test_gradients_are_those_of_the_step_on_every_rank(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(GRADIENTS.format(tests=str(pathlib.Path(__file__).parent)))
+    ran = subprocess.run([PROGRAM, "launch", "-n", "2", "--raw", "--", sys.executable, script], text=True,
+                         capture_output=True, timeout=120, env=os.environ)  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == ["True"] * 2
+
+
 LOADING = """
 import glob, sys
 sys.path.insert(0, {tests!r})

@@ -103,6 +103,36 @@ TEST(Gradients, OfExperts) {
   expect_slopes(c);
 }
 
+std::vector<Tensors> gradients_of(const StepConfig& c, Rank world) {
+  std::vector<Tensors> all(static_cast<std::size_t>(world));
+  expect_on_threads(world, [&](ccl::Communicator& w) {
+    Job job(c, w);
+    set_batches(job, 0);
+    job.run({.step = 1, .learning_rate = 0});
+    for (const Parameter& p : job.parameters().all())
+      if (!p.frozen) all[static_cast<std::size_t>(w.rank())][p.name] = job.gradients(p);
+  });
+  return all;
+}
+
+// ZeRO-1 leaves each rank the sum of its own rows alone.
+TEST(Gradients, AreThoseOfTheStepWithZeroToo) {
+  StepConfig data = small_llama(), context = data, experts = data;
+  context.strategy.context = 2;
+  experts.model.architecture = "mixtral", experts.experts = {.experts = 4, .top_k = 2}, experts.strategy.expert = 2;
+  for (StepConfig c : {data, context, experts}) {
+    const Rank world = c.strategy.expert > 1 ? 4 : 2;
+    c.strategy.zero1 = false;
+    const std::vector<Tensors> expected = gradients_of(c, world);
+    c.strategy.zero1 = true;
+    const std::vector<Tensors> got = gradients_of(c, world);
+    for (std::size_t rank = 0; rank < got.size(); ++rank) {
+      const auto [worst, name] = distance(got[rank], expected[rank]);
+      EXPECT_LT(worst, 1e-5) << "rank " << rank << ": " << name;
+    }
+  }
+}
+
 TEST(Gradients, OfAQueryBlockAndMore) {
   StepConfig c = tiny();
   c.seq_length = 150, c.model.num_layers = 1, c.global_batch_size = c.micro_batch_size = 1;
