@@ -271,6 +271,9 @@ TEST(Keys, AConfigurationOfHuggingFaceIsWrittenAsItIsRead) {
   const std::string base = R"({"model_type": "llama", "vocab_size": 101, "eos_token_id": 7, "torch_dtype": "float32"})";
   JobConfig c;
   apply_hf_text(c, "config.json", base);
+  JobConfig adapted = c;
+  adapted.step.lora.rank = 4;  // they are merged into weights
+  EXPECT_EQ(hf_config_text(adapted.step, base, "bfloat16"), hf_config_text(c.step, base, "bfloat16"));
   for (std::size_t layers : {c.step.model.num_layers, std::size_t{5}}) {
     c.step.model.num_layers = layers;
     const std::string text = hf_config_text(c.step, base, "bfloat16");

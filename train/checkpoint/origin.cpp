@@ -41,6 +41,14 @@ void compare_data(const std::vector<DataFile>& was, const std::vector<DataFile>&
   }
 }
 
+bool may_change(Resumed what, const Origin& was, bool anew) {
+  if (what == Resumed::model) return false;
+  if (what == Resumed::course) return anew;
+  if (what != Resumed::adapters) return true;
+  const auto rank = was.settings.find("model_alignment_strategy.peft.lora_rank");
+  return anew && (rank == was.settings.end() || rank->second == "0");
+}
+
 KeyValue value_of(const std::string& key, const std::string& text) {
   KeyValue v{.key = key, .words = {}};
   for (std::size_t at = 0; at != text.npos;) {
@@ -82,7 +90,7 @@ Differences differences(const Origin& was, const JobConfig& now, const std::vect
     const auto found = was.settings.find(s.key);
     if (found == was.settings.end() || found->second == as_kept(s.text)) continue;
     std::string text = fmt::format("{} is {}, was {}", s.key, quoted(s.text), quoted(found->second));
-    if (s.resumed == Resumed::model || (s.resumed == Resumed::course && !anew))
+    if (!may_change(s.resumed, was, anew))
       out.refused.push_back(std::move(text));
     else
       out.said.push_back(std::move(text));

@@ -38,10 +38,11 @@ void check_values(const JobConfig&);
 
 // What a resumed run may do with a setting that its checkpoint has with another value.
 enum class Resumed : std::uint8_t {
-  silent,  // change it: nothing depends on it
-  said,    // change it, which is said
-  course,  // change it only where training begins anew: what goes on depends on it (samples, the optimizer's state)
-  model,   // never change it: the weights would mean something else
+  silent,    // change it: nothing depends on it
+  said,      // change it, which is said
+  course,    // change it only where training begins anew: what goes on depends on it (samples, the optimizer's state)
+  adapters,  // add what there was none of, where training begins anew; else never change it, as model
+  model,     // never change it: the weights would mean something else
 };
 
 struct Setting {

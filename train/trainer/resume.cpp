@@ -21,10 +21,11 @@ Resume::Resume(const JobConfig& config, ccl::Communicator& world, Job& job, cons
                std::function<void(const std::string&)> say)
     : config_(config), world_(world), job_(job), origin_(origin), say_(std::move(say)) {}
 
-// Training also begins anew where adapters are added to weights that were trained without them.
+// Training also begins anew where adapters are added to weights that were trained without them; a run's own folder goes
+// on with what the run began with.
 bool Resume::anew(const TensorSource& source, bool own) const {
-  if ((config_.experiment.weights_only && !own) || !has_optimizer_state(source)) return true;
-  return config_.step.lora.rank > 0 && source.info().lora_alpha == 0;
+  if (!has_optimizer_state(source)) return true;
+  return !own && (config_.experiment.weights_only || (config_.step.lora.rank > 0 && source.info().lora_alpha == 0));
 }
 
 void Resume::compare(const TensorSource& source, const fs::path& from, bool begins_anew) const {

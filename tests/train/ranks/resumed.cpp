@@ -1,4 +1,5 @@
 // Runs that resume from a checkpoint: with the same configuration and data, from a complete one, in another layout.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -121,6 +122,31 @@ TEST(Resumed, WeightsAloneMayBeginAnotherRun) {
   EXPECT_EQ(kept(run_of(again) / "version_0"), Steps{10});
   next.step.model.rope_theta = 500;
   EXPECT_NE(train_in(next).fault.find("model.rope_theta is 500, was 10000"), std::string::npos);
+}
+
+TEST(Resumed, AdaptersMayBeAddedToWeightsWithoutThem) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  ASSERT_EQ(train_in(c).fault, "");
+  JobConfig tuned = c;
+  tuned.step.name = "tuned", tuned.step.lora = {.rank = 4, .alpha = 8, .targets = {"q_proj"}};
+  tuned.experiment.resume_from = run_of(c) / "checkpoints" / tag_name(10);
+  const Trial began = train_in(tuned, 2);
+  EXPECT_EQ(began.losses.size(), 10U) << began.fault;
+  EXPECT_TRUE(said(began, "lora_rank is 4, was 0"));
+  EXPECT_TRUE(said(began, "weights alone"));
+  // Those that are there are neither left out nor changed.
+  JobConfig other = tuned;
+  other.step.name = "other", other.experiment.resume_from = run_of(tuned) / "checkpoints" / tag_name(10);
+  for (const bool weights_only : {false, true})
+    for (const std::size_t rank : {0, 2}) {
+      other.step.lora.rank = rank, other.experiment.weights_only = weights_only;
+      EXPECT_NE(train_in(other).fault.find(fmt::format("lora_rank is {}, was 4", rank)), std::string::npos);
+    }
+  // A run goes on in its own folder with what it began with.
+  c.step.lora = tuned.step.lora, c.experiment.resume = true, c.trainer.max_steps = 12;
+  EXPECT_NE(train_in(c).fault.find("lora_rank is 4, was 0"), std::string::npos);
+  EXPECT_EQ(kept(run_of(c)), Steps{10});
 }
 
 // A rank whose moments are all there begins anew as well where another one's are not.
