@@ -53,7 +53,8 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--top-p", o.sampling.top_p, "Of the fewest that are so probable together")->capture_default_str();
   app.add_option("--seed", o.sampling.seed, "What is drawn is decided by it")->capture_default_str();
   app.add_option("--end", o.ends, "Tokens by number, of which any ends the text: \"2\" [the tokenizer's]");
-  app.add_option("--tokenizer", o.tokenizer, "A folder with tokenizer.json or tokenizer.model [the checkpoint's]");
+  app.add_option("--tokenizer", o.tokenizer,
+                 "A folder with tokenizer.json or tokenizer.model, or bytes [the checkpoint's]");
   app.add_option("--config", o.config, "The model's configuration, where the checkpoint does not say it");
   app.add_option("--set", o.changes, "Changes a key: distributed_strategy.tensor_model_parallel_size=2");
 }
@@ -69,16 +70,19 @@ std::vector<std::int32_t> numbers(const char* option, std::string text) {
   return all;
 }
 
+// `trellis.train prepare` makes bytes and one token more, which ends a document.
+constexpr std::int32_t end_of_bytes = 256;
+
 // The folder whose tokenizer reads the prompt; empty, where text is bytes.
 std::string tokenizer_folder(const Options& o, const train::JobConfig& job) {
-  if (!o.tokenizer.empty() && !has_tokenizer(o.tokenizer))
+  const bool named = !o.tokenizer.empty() && (o.tokenizer != "bytes" || has_tokenizer(o.tokenizer));
+  if (named && !has_tokenizer(o.tokenizer))
     throw std::invalid_argument(
         fmt::format("--tokenizer {}: expected tokenizer.json or tokenizer.model in the folder", o.tokenizer));
-  if (!o.tokenizer.empty()) return o.tokenizer;
+  if (named) return o.tokenizer;
   for (const std::string& folder : {o.from, job.experiment.hf})
-    if (!folder.empty() && has_tokenizer(folder)) return folder;
-  constexpr std::size_t bytes = 256;
-  if (job.step.model.vocab_size > bytes)
+    if (o.tokenizer.empty() && !folder.empty() && has_tokenizer(folder)) return folder;
+  if (job.step.model.vocab_size > end_of_bytes + 1)
     throw std::invalid_argument(fmt::format(
         "the vocabulary has {} tokens, which are no bytes: expected --tokenizer FOLDER, or --tokens NUMBERS",
         job.step.model.vocab_size));
@@ -100,10 +104,12 @@ std::string shown(std::string_view text) {
 // Bytes of a text as whole characters: a model may write bytes that are no text, which a terminal must not get.
 class Characters {
  public:
-  std::string add(char byte) {
+  std::string add(std::int32_t token) {
+    if (token >= end_of_bytes) return "";
+    const char byte = static_cast<char>(token);
     if (!begun_.empty() && (static_cast<unsigned char>(byte) & 0xC0) != 0x80) {
       const std::string broken = rest();
-      return broken + add(byte);
+      return broken + add(token);
     }
     begun_ += byte;
     const auto first = static_cast<unsigned char>(begun_.front());
@@ -172,8 +178,10 @@ int run(const Options& o) {
   const bool known = first || folder.empty();
   const std::vector<std::int32_t> prompt =
       of_first_rank(*world, known ? prompt_of(o, tokenizer.get()) : std::vector<std::int32_t>());
-  const std::vector<std::int32_t> ends =
-      of_first_rank(*world, tokenizer && o.ends.empty() ? tokenizer->ends() : numbers("--end", o.ends));
+  std::vector<std::int32_t> ends = numbers("--end", o.ends);
+  if (o.ends.empty() && tokenizer) ends = tokenizer->ends();
+  if (o.ends.empty() && text && folder.empty()) ends = {end_of_bytes};
+  ends = of_first_rank(*world, std::move(ends));
   train::Generation generation(job.step, *world, prompt.size() + o.count,
                                train::compute_threads(*world, job.trainer.threads));
   train::load_parameters(generation.step(), generation.runner(), source);
@@ -185,7 +193,7 @@ int run(const Options& o) {
   generation.generate(prompt, o.count, o.sampling, ends, [&](std::int32_t token) {
     if (!first) return;
     write_output("", growing ? growing->add(token)
-                     : text  ? characters.add(static_cast<char>(token))
+                     : text  ? characters.add(token)
                              : fmt::format("{}{}", written == 0 ? "" : " ", token));
     ++written;
   });
