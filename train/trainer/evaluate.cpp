@@ -1,8 +1,11 @@
 #include "train/trainer/evaluate.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "train/checkpoint/save.h"
+#include "train/models/block.h"
 #include "train/trainer/own_threads.h"
 #include "train/trainer/validation.h"
 
@@ -22,7 +25,10 @@ Evaluated evaluate(const JobConfig& config, ccl::Communicator& world, const Tens
   const std::int64_t limit = c.trainer.limit_val_batches < 0
                                  ? std::max<std::int64_t>(1, share)
                                  : std::min(c.trainer.limit_val_batches, validation.batches());
-  return {loss, limit * static_cast<std::int64_t>(c.step.global_batch_size)};
+  const bool pairs = model_named(c.step.model.architecture).pairs;
+  return {.loss = loss,
+          .perplexity = pairs ? std::numeric_limits<double>::quiet_NaN() : std::exp(loss),
+          .sequences = limit * static_cast<std::int64_t>(c.step.global_batch_size)};
 }
 
 }  // namespace trellis::train

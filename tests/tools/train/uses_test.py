@@ -1,9 +1,10 @@
-"""What a run's checkpoint is used for: text of bytes."""
+"""What a run's checkpoint is used for: text of bytes, and its loss on data."""
+import json
 import struct
 import unittest
 
 import program
-from small_run import CONFIG, sets, trellis
+from small_run import CONFIG, TEXT, sets, trellis
 
 
 class Uses(program.Case):
@@ -31,6 +32,14 @@ class Uses(program.Case):
         for tokenizer in ([], ["--tokenizer", "bytes"]):
             self.assertEqual(self.right(*generate, "-p", "a", *tokenizer), "ab\n")
         self.assertEqual(self.right(*generate, "-p", "a", "--end", "1"), "ababab\n")
+
+    def test_perplexity_is_that_of_tokens_alone(self):
+        tag = self.trained(model__architecture="bert", model__vocab_size=260, model__num_key_value_heads=4, trainer__max_steps=2)
+        evaluate = ["train", "eval", tag, "--data", TEXT, "--set", "trainer.limit_val_batches=2"]
+        said = json.loads(self.right(*evaluate, "--json"))
+        self.assertGreater(said["loss"], 0)
+        self.assertNotIn("perplexity", said)
+        self.assertRegex(self.right(*evaluate), r"^loss [\d.]+: 2 sequences of 32 tokens of ")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ void add(CLI::App& app, Options& o) {
       "at\n"
       "most. Under `trellis launch`, torchrun, mpirun or srun each process is a rank of the layout that --set names.");
   app.add_option("checkpoint", o.from, "A tag's folder, a .safetensors file, or a folder of Hugging Face")->required();
-  app.add_option("-d,--data", o.data, "Files of text or tokens, as data.val_path has them [the run's data.val_path]");
+  app.add_option("-d,--data", o.data, "Files of text or tokens, as data.val_path has them [that of --config]");
   app.add_option("--config", o.config, "The model's configuration, where the checkpoint does not say it");
   app.add_option("--set", o.changes, "Changes a key: data.seq_length=128, trainer.limit_val_batches=10");
   app.add_flag("--json", o.json, "Print JSON");
@@ -48,14 +48,17 @@ int run(const Options& o) {
   const bool first = world->rank() == 0;
   world->finalize();
   if (!first) return 0;
-  const std::string files = fmt::format("{}", fmt::join(job.data.val_path, ", "));
-  write_output("", o.json ? json_text(nlohmann::ordered_json{{"loss", e.loss},
-                                                             {"perplexity", std::exp(e.loss)},
-                                                             {"sequences", e.sequences},
-                                                             {"seq_length", job.step.seq_length},
-                                                             {"data", job.data.val_path}})
-                          : fmt::format("loss {:.4f}, perplexity {:.4f}: {} sequences of {} tokens of {}\n", e.loss,
-                                        std::exp(e.loss), e.sequences, job.step.seq_length, files));
+  const bool tokens_alone = !std::isnan(e.perplexity);
+  if (o.json) {
+    nlohmann::ordered_json said{{"loss", e.loss}};
+    if (tokens_alone) said["perplexity"] = e.perplexity;
+    said["sequences"] = e.sequences, said["seq_length"] = job.step.seq_length, said["data"] = job.data.val_path;
+    write_output("", json_text(said));
+    return 0;
+  }
+  const std::string perplexity = tokens_alone ? fmt::format(", perplexity {:.4f}", e.perplexity) : "";
+  write_output("", fmt::format("loss {:.4f}{}: {} sequences of {} tokens of {}\n", e.loss, perplexity, e.sequences,
+                               job.step.seq_length, fmt::join(job.data.val_path, ", ")));
   return 0;
 }
 
