@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "train/checkpoint/save.h"
 #include "train/models/block.h"
@@ -12,6 +13,8 @@
 namespace trellis::train {
 
 Evaluated evaluate(const JobConfig& config, ccl::Communicator& world, const TensorSource& source) {
+  if (config.trainer.limit_val_batches == 0)
+    throw std::invalid_argument("trainer.limit_val_batches is 0: expected batches, a share of them, or -1, all");
   JobConfig c = config;
   // Nothing is updated: a rule without state takes the least memory.
   c.step.optimizer.name = "sgd", c.step.optimizer.momentum = 0, c.step.optimizer.nesterov = false;

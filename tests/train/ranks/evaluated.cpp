@@ -40,5 +40,15 @@ TEST(Evaluated, IsTheLossOfTheLabelsAlone) {
   });
 }
 
+TEST(Evaluated, NoBatchHasNoLoss) {
+  const Folder folder;
+  JobConfig c = still(folder);
+  ASSERT_EQ(train_in(c).fault, "");
+  c.trainer.limit_val_batches = 0;
+  const std::string fault =
+      on_threads(1, [&](ccl::Communicator& world) { evaluate(c, world, TensorSource(tag_of(c))); });
+  EXPECT_NE(fault.find("trainer.limit_val_batches is 0: expected"), std::string::npos) << fault;
+}
+
 }  // namespace
 }  // namespace trellis::train
