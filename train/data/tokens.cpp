@@ -45,7 +45,7 @@ TokenFile::TokenFile(const std::filesystem::path& path, std::size_t token_bytes)
   }
   if (numbers && fs::exists(index)) {
     MegatronIndex read = megatron_index(index.string(), ReadFile(index).whole(), file_->size());
-    width_ = read.width, documents_ = std::move(read.documents);
+    width_ = read.width, documents_ = std::move(read.documents), tells_documents_ = true;
   } else if (numbers) {
     if (token_bytes != 2 && token_bytes != 4)
       throw std::invalid_argument(fmt::format("data.token_bytes is {}: expected 2 or 4 for {}", token_bytes, name_));
@@ -72,7 +72,7 @@ void TokenFile::read_records() {
   const std::string whole = file_->whole();
   const std::string_view all = whole;
   int line = 0;
-  documents_ = {0};
+  documents_ = {0}, tells_documents_ = true;
   for (std::size_t at = 0; at < all.size();) {
     const std::size_t end = std::min(all.find('\n', at), all.size());
     ++line;

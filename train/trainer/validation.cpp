@@ -38,7 +38,7 @@ std::unique_ptr<BatchSource> source_of(const std::vector<std::string>& paths, co
   };
   for (const std::string& path : paths) {
     files.push_back(std::make_unique<TokenFile>(path, config.data.token_bytes));
-    if (options.whole_documents && files.back()->documents().size() < 3)
+    if (options.whole_documents && !files.back()->tells_documents())
       throw std::invalid_argument(
           fmt::format("data.packing is false: expected documents in {}, which Megatron's .idx has, or lines of .jsonl",
                       files.back()->name()));

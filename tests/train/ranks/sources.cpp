@@ -76,6 +76,18 @@ TEST(Sources, EveryFormGoesOnWhereItWasOnAnyLayout) {
   }
 }
 
+TEST(Sources, ASingleDocumentIsOne) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  c.data.packing = false, c.experiment.directory = "";
+  put_documents(folder, "single", 1, 1);
+  const fs::path record = folder.put("one.jsonl", R"({"prompt": "1 + 2 = ", "response": "3"})");
+  for (const fs::path& path : {folder.path() / "single", record}) {
+    c.data.train_path = {path};
+    EXPECT_EQ(train_in(c).fault, "") << path;
+  }
+}
+
 TEST(Sources, WhatDoesNotFitIsRefused) {
   const Folder folder;
   const auto fault = [&](const std::function<void(JobConfig&)>& change) {
