@@ -89,7 +89,8 @@ Runner::Found Runner::first_not_finite(const StepInputs& now) {
     const Operation& o = program_.operations[i];
     one(o, now);
     const bool whole = o.kind != Operation::Kind::exchange || o.ticket == 0;  // else its result is there after the wait
-    if (found.operation < 0 && whole && !finite(o)) found = {static_cast<std::int64_t>(i), o.name};
+    if (found.operation < 0 && whole && !finite(o))
+      found = {static_cast<std::int64_t>(i), o.name, o.kind == Operation::Kind::compute};
   }
   return found;
 }

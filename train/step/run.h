@@ -38,10 +38,11 @@ class Runner : public Memory {
   // Lets the tensor lie elsewhere, in another runner's memory.
   void borrow(TensorId t, void* at) { borrowed_[static_cast<std::size_t>(t)] = at; }
   // Runs the step and looks at every result: the first operation that wrote a NaN or an infinity; operation -1: none.
-  // Every rank must call it.
+  // computed: here; else an exchange brought it. Every rank must call it.
   struct Found {
     std::int64_t operation = -1;
     std::string name = {};
+    bool computed = false;
   };
   Found first_not_finite(const StepInputs&);
   // When each operation of a run began and ended on this thread. Until null is given, runs are added to `to`.

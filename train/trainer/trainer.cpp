@@ -343,19 +343,20 @@ class Training {
     return std::sqrt(sum);
   }
 
-  // Runs the step again, looking at every result, and names the first that went wrong on any rank.
+  // Runs the step again, looking at every result, and names the first that went wrong on any rank. What a rank was sent
+  // comes after all that another one has computed: stages have programs of their own.
   [[noreturn]] void not_finite(const StepInputs& now, const Job::Result& r) {
     const Runner::Found found = job_->runner().first_not_finite(now);
-    std::int64_t mine = found.operation < 0 ? std::numeric_limits<std::int64_t>::max() : found.operation;
+    constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max(), of_exchanges = none / 2;
+    const std::int64_t mine = found.operation < 0 ? none : found.operation + (found.computed ? 0 : of_exchanges);
     std::int64_t first = mine;
     world_.all_reduce(&first, &first, 1, kernels::DType::i64, {kernels::Reduction::min});
-    if (mine == first && found.operation >= 0)
-      throw std::runtime_error(fmt::format(
-          "step {}: the loss is {} and the gradients' norm {}; the first that is no finite number is {} on rank {}",
-          now.step, r.loss, r.norm, found.name, world_.rank()));
+    const std::string where =
+        first == none   ? "when it is run again, all results are finite"
+        : mine == first ? fmt::format("the first that is no finite number is {} on rank {}", found.name, world_.rank())
+                        : "another rank names where it began";
     throw std::runtime_error(
-        fmt::format("step {}: the loss is {} and the gradients' norm {}; another rank names where it began", now.step,
-                    r.loss, r.norm));
+        fmt::format("step {}: the loss is {} and the gradients' norm {}; {}", now.step, r.loss, r.norm, where));
   }
 
   const JobConfig& config_;

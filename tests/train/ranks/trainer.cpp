@@ -1,11 +1,13 @@
 // What the trainer does around its steps: which checkpoints it keeps, and that no two runs share a folder.
 #include "train/trainer/trainer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -136,6 +138,39 @@ TEST(Trainer, FiguresThatCannotBeWrittenLaterAreSaidOnEveryRank) {
   for (const char* rank : {"rank 0: ", "rank 1: "})
     EXPECT_NE(fault.find(rank + (run / "metrics.csv").string()), std::string::npos) << fault;
   EXPECT_EQ(kept(run), Steps{4}) << "the step after it is the last one, and is saved";
+}
+
+// Sets a weight to infinity on the rank that has it.
+class Overflows : public Callback {
+ public:
+  explicit Overflows(std::string weight) : weight_(std::move(weight)) {}
+  void on_train_start(TrainState& state) override {
+    if (const Parameter* const p = state.job.parameters().find(weight_))
+      state.job.fill(*p, [](std::uint64_t) { return std::numeric_limits<float>::infinity(); });
+  }
+
+ private:
+  std::string weight_;
+};
+
+// A stage that is sent what is no finite number is told from the one that computed it.
+TEST(Trainer, WhatIsNoFiniteNumberIsNamedWhereItWasComputed) {
+  const Folder folder;
+  JobConfig c = run_in(folder);
+  c.step.strategy.pipeline = 2, c.experiment.directory = "";
+  for (const int layer : {0, 1}) {
+    const std::string weight = fmt::format("model.layers.{}.mlp.down_proj.weight", layer);
+    const std::string fault = on_threads(2, [&](ccl::Communicator& world) {
+      Trainer(c, world, {.callbacks = {std::make_shared<Overflows>(weight)}}).fit();
+    });
+    const std::string first = "the first that is no finite number is ";
+    const std::size_t at = fault.find(first);
+    ASSERT_NE(at, fault.npos) << fault;
+    EXPECT_TRUE(fault.substr(at + first.size()).starts_with(fmt::format("f0.model.layers.{}.forward.", layer)))
+        << fault;
+    EXPECT_NE(fault.find(fmt::format(" on rank {}", layer), at), fault.npos) << fault;
+    EXPECT_NE(fault.find("another rank names where it began"), fault.npos) << fault;
+  }
 }
 
 TEST(Trainer, ANewRunSetsTheOldOneAside) {
