@@ -136,6 +136,7 @@ void add_train_jobs(nb::module_& m) {
       .def_prop_ro("settings", &settings)
       .def_prop_ro("seq_length", [](const TrainConfig& c) { return c.job.step.seq_length; })
       .def_prop_ro("max_steps", [](const TrainConfig& c) { return c.job.trainer.max_steps; })
+      .def_prop_ro("log_every_n_steps", [](const TrainConfig& c) { return c.job.trainer.log_every_n_steps; })
       .def_prop_ro("validation_samples",  // the most that a validation reads; None: all of them, or a share
                    [](const TrainConfig& c) {
                      const std::int64_t batches = c.job.trainer.limit_val_batches;

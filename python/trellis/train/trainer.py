@@ -84,7 +84,8 @@ class Trainer:
         }
         self._config = config if config is not None else {}
         self._changes = {key: value for key, value in named.items() if value is not None} | dict(changes or {})
-        self.callbacks = [*callbacks, *([Lines(log_every_n_steps or 1)] if enable_progress_bar else [])]
+        self._lines = Lines()
+        self.callbacks = [*callbacks, *([self._lines] if enable_progress_bar else [])]
         self.global_step = 0
         self.should_stop = False
         self.callback_metrics: dict[str, float] = {}
@@ -135,6 +136,7 @@ class Trainer:
         if val is not None and config.validation_samples != 0:
             val.count(config.validation_samples)
         self.max_steps, self.should_stop, self.callback_metrics = config.max_steps, False, {}
+        self._lines.every = config.log_every_n_steps
         ranks = world()
         for note in config.notes:
             self._say(note)

@@ -70,6 +70,12 @@ def test_how_often_figures_are_written_is_said_by_name(tmp_path):
     assert steps == [3, 6, 7] and len(history) == 7
 
 
+def test_lines_are_as_many_as_the_configuration_says(capsys):
+    train.Trainer(SMALL | {"trainer.log_every_n_steps": 3}, max_steps=7).fit(train_dataloaders=Rows())
+    lines = [line.split()[1] for line in capsys.readouterr().out.splitlines() if line.startswith("step ")]
+    assert lines == ["3/7", "6/7", "7/7"]
+
+
 class Validated(train.Callback):
     def __init__(self):
         self.seen = []
