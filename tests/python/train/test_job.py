@@ -49,7 +49,8 @@ for zero1 in (False, True):
     job.set_batch(0, row[None, :-1], row[None, 1:])
     job.run(1, 0.0)
     found.append(job.gradients("model.layers.1.mlp.down_proj.weight"))
-print(bool(np.abs(found[1] - found[0]).max() < 1e-6 and np.abs(found[0]).max() > 1e-4), flush=True)
+same = np.abs(found[1] - found[0]).max() < 1e-6 and np.abs(found[0]).max() > 1e-4
+print(f"{{same}}\\n", end="", flush=True)
 """
 
 
