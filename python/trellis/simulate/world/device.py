@@ -100,6 +100,50 @@ def _memory(settings: Settings, held: Allocations) -> dict[str, Any]:
     }  # fmt: skip
 
 
+class _TensorKind(type):
+    """A kind of the device's tensors as torch.cuda names them: FloatTensor(2, 3), FloatTensor([1.0, 2.0])."""
+
+    dtype: torch.dtype
+
+    def __call__(cls, *given: Any) -> torch.Tensor:
+        if all(isinstance(size, int) for size in given) or isinstance(given[0], torch.Size):
+            return torch.empty(*(given or (0,)), dtype=cls.dtype, device=_NAME)
+        return torch.tensor(given[0], dtype=cls.dtype, device=_NAME)
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, torch.Tensor) and x.device.type == _NAME and x.dtype == cls.dtype
+
+
+def _kinds() -> dict[str, _TensorKind]:
+    kinds = {"BFloat16": torch.bfloat16, "Half": torch.half, "Float": torch.float, "Double": torch.double,
+             "Bool": torch.bool, "Byte": torch.uint8, "Char": torch.int8, "Short": torch.short, "Int": torch.int,
+             "Long": torch.long}  # fmt: skip
+    made = {f"{name}Tensor": _TensorKind(f"{name}Tensor", (), {"dtype": kind}) for name, kind in kinds.items()}
+    convert, choose = torch.Tensor.type, torch.set_default_tensor_type
+
+    def known(kind: Any) -> Any:
+        library, _, name = kind.rpartition(".") if isinstance(kind, str) else ("", "", "")
+        return made.get(name, kind) if library in ("torch.cuda", f"torch.{_NAME}") else kind
+
+    def of_type(self: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **more: Any) -> Any:
+        kind = known(dtype)
+        if isinstance(kind, _TensorKind):
+            return self.to(_NAME, kind.dtype, non_blocking=non_blocking)
+        return convert(self, dtype, non_blocking, **more)
+
+    def set_default_tensor_type(kind: Any, /) -> None:
+        kind = known(kind)
+        torch.set_default_device(_NAME if isinstance(kind, _TensorKind) else None)
+        if isinstance(kind, _TensorKind):
+            torch.set_default_dtype(kind.dtype)
+        else:
+            choose(kind)
+
+    torch.Tensor.type = of_type  # type: ignore[method-assign,assignment]
+    torch.set_default_tensor_type = set_default_tensor_type
+    return made
+
+
 class _Tool:
     """A library beside torch, as NVTX: what it is asked to do is not done, and went well."""
 
@@ -130,12 +174,15 @@ def _of_cuda(settings: Settings, recorder: Recorder, told: dict[str, Any]) -> di
     graphs = {"CUDAGraph": CUDAGraph, "make_graphed_callables": graphed}
     for name, value in graphs.items():
         setattr(cuda.graphs, name, value)
+    for name in ("get_rng_state", "get_rng_state_all", "set_rng_state", "set_rng_state_all", "manual_seed",
+                 "manual_seed_all", "seed", "seed_all", "initial_seed"):  # fmt: skip
+        setattr(cuda.random, name, told[name])
     history = dict.fromkeys(("_record_memory_history", "_dump_snapshot", "_set_allocator_settings"), nothing)
     for name, value in {**_memory(settings, recorder.memory), **history, "memory_snapshot": lambda *_, **__: [],
                         "_snapshot": lambda *_, **__: {"segments": [], "device_traces": []}}.items():  # fmt: skip
         setattr(cuda.memory, name, value)
     return {
-        **graphs, "_cudart": _Tool(), "default_generators": (torch.default_generator,) * settings.local_world,
+        **graphs, **_kinds(), "_cudart": _Tool(), "default_generators": (torch.default_generator,) * settings.local_world,
         "device_of": told["device"], "StreamContext": told["stream"], "set_sync_debug_mode": nothing,
         "memory_snapshot": cuda.memory.memory_snapshot, "memory_cached": told["memory_reserved"],
         "max_memory_cached": told["max_memory_reserved"], "can_device_access_peer": lambda *_: True,

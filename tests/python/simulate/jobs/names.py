@@ -109,6 +109,23 @@ def generators():
     assert torch.randn(4, generator=torch.Generator().manual_seed(3)).device.type == "cpu"
 
 
+def kinds():
+    kind, x = torch.cuda.FloatTensor, torch.zeros(3, dtype=torch.int64, device="cuda")
+    made = [kind(2, 3), kind([1.0, 2.0]), x.cpu().type(kind), x.type("torch.cuda.FloatTensor"), x.type(kind(1).type())]
+    assert all(isinstance(t, kind) and t.is_cuda and t.dtype == torch.float32 for t in made)
+    assert not isinstance(x, kind) and isinstance(x, torch.cuda.LongTensor) and x.type(torch.float64).is_cuda
+    torch.set_default_tensor_type(torch.cuda.HalfTensor)
+    told = torch.zeros(1)
+    torch.set_default_tensor_type("torch.FloatTensor")
+    assert told.is_cuda and told.dtype == torch.float16 and torch.zeros(1).type() == "torch.FloatTensor"
+
+
+def states_of_generators():
+    torch.cuda.random.set_rng_state(torch.cuda.random.get_rng_state())
+    with torch.random.fork_rng():
+        torch.cuda.random.manual_seed_all(3)
+
+
 def is_cuda():
     x = torch.zeros(2, device="cuda")
     assert x.is_cuda and nn.Linear(2, 2).cuda().weight.is_cuda and not x.cpu().is_cuda
@@ -167,7 +184,7 @@ def graphs():
 
 WAYS = (compiled, loaded_by_name, loaded_by_device, loaded_by_names, loaded_by_function, loaded_from_a_gpu, default_device,
         generators, is_cuda, loader, compressed, tools, graphs, numbers, devices_that_differ,
-        profiled, loaded_by_the_devices_name)  # fmt: skip
+        profiled, kinds, states_of_generators, loaded_by_the_devices_name)  # fmt: skip
 
 
 def main():
