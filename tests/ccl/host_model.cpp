@@ -119,8 +119,8 @@ std::vector<Choice> choices(const std::set<Rank>& left_out) {
     const auto& ranked = chooser.ranked(call);
     const std::string both = best_for_all(memories);
     for (const auto& [memory, times] : memories) {
-      const auto known = [&](const PredictedTime& p) { return times.contains(text_of(p.config)); };
-      const auto predicted = [&](const std::string& config) {
+      const auto known = [&times = times](const PredictedTime& p) { return times.contains(text_of(p.config)); };
+      const auto predicted = [&ranked, &memory = memory](const std::string& config) {
         const auto found = std::ranges::find_if(ranked, [&](const auto& p) { return text_of(p.config) == config; });
         return found == ranked.end() ? 0 : memory == "device" ? found->readable_us : found->hidden_us;
       };
