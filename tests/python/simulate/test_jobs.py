@@ -177,6 +177,13 @@ def test_no_step_in_half_precision_is_skipped(how):
     assert len(products) > 4 and {o.type for o in products} == {"float16"}
 
 
+def test_what_is_computed_on_the_host_is_real_and_goes_on_with_what_is_taken():
+    job = record_job(["torchrun", str(TINY.with_name("collated.py"))], 2, 2, "any", 0, 1 << 34)
+    assert job.classes[0].record.tokens == 32 * 2048
+    assert sum("collated.py" in told and "reads a value that depends on data" in told for told in job.assumptions) == 3
+    assert any("puts whole numbers that depend on data into a tensor of the host" in told for told in job.assumptions)
+
+
 NESTED = """
 import torch
 model = torch.nn.Linear(64, 64).to("cuda")

@@ -1,7 +1,6 @@
 """Records what a rank does: operations of the device in their streams, and what is communicated."""
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,12 +19,11 @@ from trellis.simulate.world.errors import CannotRecord
 from trellis.simulate.world.places import Places
 from trellis.simulate.world.settings import Settings
 from trellis.simulate.world.streams import Streams
-from trellis.simulate.world.values import Values, compared, read
+from trellis.simulate.world.values import Values, compared, made_without_data, onto_host, read
 
 __all__ = ["Recorder"]
 
 _PLAIN = (torch.Tensor, FakeTensor, torch.nn.Parameter, torch.nn.Buffer)
-_LARGE = 1 << 16  # elements: floats of the host that many are not made for real, if the device is fake
 _NO_WORK = {"aten::detach", "aten::_unsafe_view", "aten::lift_fresh", "aten::alias", "aten::empty", "aten::new_empty",
             "aten::empty_like", "aten::empty_strided", "aten::new_empty_strided", "aten::set_", "aten::resize_",
             "aten::is_same_size", "aten::record_stream", "aten::_local_scalar_dense", "aten::lift"}  # fmt: skip
@@ -168,20 +166,9 @@ class Recorder(TorchDispatchMode):
         device = kwargs.get("device")
         if device is not None and device.type == self.device.type:
             return True
-        if not tensors and self.places_large(func, args, kwargs):
+        if not tensors and made_without_data(func, args, kwargs):
             return True
         return any(t.device.type == "meta" for t in tensors) and device is not None and device.type != "meta"
-
-    def places_large(self, func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
-        """Makes floats of the host that are many: a model, before it is moved to the device."""
-        if getattr(func, "namespace", "") != "aten":
-            return False
-        given = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | kwargs
-        device, size = given.get("device"), given.get("size")
-        kind = given.get("dtype") or _kind_of(func, given)
-        if size is None or not kind.is_floating_point or (device is not None and device.type != "cpu"):
-            return False
-        return math.prod(size) >= _LARGE
 
     def _on_device(self, func: Any, flat: list[Any], args: Any, kwargs: Any) -> Any:
         if func is torch.ops.aten._local_scalar_dense.default:
@@ -191,7 +178,8 @@ class Recorder(TorchDispatchMode):
         if _is_composed(func):
             with self:
                 return func.decompose(*args, **kwargs)
-        if func.name().partition(".")[0] not in _NO_WORK:
+        name = func.name().partition(".")[0]
+        if name not in _NO_WORK:
             self.on_first()
         try:
             if func is torch.ops.aten.bincount.default and self.settings.routing and "minlength" in kwargs:
@@ -209,8 +197,10 @@ class Recorder(TorchDispatchMode):
             raise CannotRecord(
                 self.places.now(),
                 f"the shape of what {func} gives depends on data, and there is no data here",
-                "make the shape a fixed one (a capacity, padding), or say --routing uniform where tokens are routed",
-            ) from None
+                "make the shape a fixed one (a capacity, padding), or say --routing uniform where tokens are routed"
+                if any(self._here(x) for x in flat if isinstance(x, torch.Tensor)) else "on the host, what comes from the "
+                "device has none, nor what a module's constructor or torch.empty makes of 65,536 floats or more",
+            ) from None  # fmt: skip
         except RuntimeError as error:
             unknown = isinstance(error, (fake_tensor.UnsupportedOperatorException, NotImplementedError))
             if not unknown and "no fake impl" not in str(error):
@@ -225,6 +215,9 @@ class Recorder(TorchDispatchMode):
             raise CannotRecord(self.places.now(), f"{func} gives a sparse tensor, and only data says how large it is",
                                "make it dense (sparse=False)")  # fmt: skip
         if isinstance(func, torch._ops.OpOverload):
+            if name not in _NO_WORK and (onto := _written(func, args, kwargs)) and not any(isinstance(t, FakeTensor) for t in onto):
+                self._arrived(func, flat, args, kwargs, done, outputs)
+                return onto_host(self, func, args, kwargs, done)
             self.values.follow(func, flat, args, kwargs, outputs)
             if func in _COUNTING:
                 self._route(args[0], outputs[0])
@@ -353,12 +346,6 @@ class Recorder(TorchDispatchMode):
         if index == len(self.record.operations):
             self.record.operations.append(operation)
         self.add(("op", self.streams.current.number, index, self.placed(), phase))
-
-
-def _kind_of(func: Any, given: dict[str, Any]) -> torch.dtype:
-    """Of what is made, where no type is given."""
-    whole = isinstance(given.get("fill_value"), int) or func._schema.name in ("aten::randint", "aten::randperm")
-    return torch.int64 if whole else torch.get_default_dtype()
 
 
 def _dense(tensor: torch.Tensor) -> int:

@@ -2,6 +2,8 @@
 of those that nobody knows."""
 
 import io
+import math
+import sys
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -15,14 +17,16 @@ from trellis.simulate.world.errors import CannotRecord
 if TYPE_CHECKING:
     from trellis.simulate.world.recorder import Recorder
 
-__all__ = ["Values", "compared", "packed", "plain", "read", "unpacked"]
+__all__ = ["Values", "compared", "made_without_data", "onto_host", "packed", "plain", "read", "unpacked"]
 
 _MOST = 512  # elements: numbers of tokens of as many experts
 _MOST_WHOLE = 1 << 17  # of whole numbers and truths: positions of a sequence, and what is asked of them
+_LARGE = 1 << 16  # floats of the host that have no data, if the device is fake: that many of a module, or without values
 _UNKNOWN = {"rand", "randn", "randint", "bernoulli", "normal", "uniform", "exponential", "empty",
             "empty_like", "empty_strided", "rand_like", "randn_like", "randint_like", "new_empty", "multinomial",
             "new_empty_strided", "native_dropout", "normal_", "uniform_", "bernoulli_", "random_", "exponential_",
             "empty_permuted", "resize_"}  # fmt: skip
+_REPLACING = {"copy_", "fill_", "zero_"}  # whatever the first operand had
 _DEVICES = {"device", "pin_memory", "layout"}
 _KEPT = "found_inf"  # which a scaler's check of gradients writes: what nobody knows is finite, so it stays as it was
 _OF_TRUTHS = {"all", "any", "logical_not", "logical_and", "logical_or", "bitwise_not", "bitwise_and", "bitwise_or", "mul"}
@@ -117,12 +121,18 @@ class Values:
                     self.forget(one)
 
     def _all(self, tensors: list[torch.Tensor]) -> list[torch.Tensor] | None:
-        real = []
+        real: list[torch.Tensor] = []
         for tensor in tensors:
             if (value := self.of(tensor)) is None:
                 return None
             real.append(value)
         return real
+
+    def _replace(self, tensors: list[torch.Tensor]) -> None:
+        """The first one is written over: it is as good as known."""
+        if tensors and isinstance(tensors[0], FakeTensor) and self.of(tensors[0]) is None:
+            self.forget(tensors[0])
+            self.know(tensors[0], torch.empty(tensors[0].shape, dtype=tensors[0].dtype))
 
     def follow(self, func: Any, flat: list[Any], args: Any, kwargs: Any, outputs: list[Any]) -> None:
         """Computes `func` for real where all that goes in is known and what comes out is small. Of large tensors whose
@@ -131,6 +141,8 @@ class Values:
         name = func._schema.name.partition("::")[2]
         alike = any(_large_alike(self._known.get(id(t))) for t in tensors)
         known = name in _OF_TRUTHS if alike else name not in _UNKNOWN and all(map(_small, outputs))
+        if known and name in _REPLACING and self._all(tensors[1:]) is not None:
+            self._replace(tensors)
         real = self._all(tensors) if known and outputs else None
         if alike and real is not None:
             real = None if any(any(r.stride()) for r in real) else [r[(slice(1),) * r.dim()] for r in real]
@@ -151,25 +163,47 @@ class Values:
 
 
 def read(recorder: "Recorder", tensor: torch.Tensor) -> torch.Tensor:
-    """A real tensor with what a fake one has. What nobody knows is taken as 1 (false, of a condition), and listed. Several
-    whole numbers are not: they may be numbers of tokens, by which what follows is split."""
+    """A real tensor with what a fake one has, for which the host waits."""
     if tensor.device.type == recorder.device.type:
         recorder.host_waits(recorder.streams.current.number)
+    value = taken(recorder, tensor)
+    return value if any(value.stride()) else value.clone()
+
+
+def taken(recorder: "Recorder", tensor: torch.Tensor) -> torch.Tensor:
+    """What nobody knows is taken as 1 (false, of a condition), and listed. Several whole numbers are not: they may be
+    numbers of tokens, by which what follows is split."""
     if (value := recorder.values.of(tensor)) is not None:
         return value
     place, kind, count = recorder.places.now(), tensor.dtype, tensor.numel()
-    whole = not (kind.is_floating_point or kind.is_complex or kind == torch.bool)
-    if whole and count > 1:
+    if _whole(tensor) and count > 1:
         raise CannotRecord(
             place, f"{count} whole numbers are read that depend on data",
             "--routing answers only for what torch.histc and torch.bincount count: count tokens by one of them"
             if recorder.settings.routing else "say --routing uniform or skew=S if they are numbers of tokens for "
             "experts; of others, as predictions, nothing is known here: leave out what reads them",
         )  # fmt: skip
-    taken = torch.tensor(kind != torch.bool, dtype=kind)
+    one = torch.tensor(kind != torch.bool, dtype=kind)
     what = "a value that depends" if count == 1 else f"{count} values that depend"
-    recorder.assume(f"{place} reads {what} on data: taken as {taken.item()}")
-    return taken.repeat(tensor.shape)
+    recorder.assume(f"{place} reads {what} on data: taken as {one.item()}")
+    return one.expand(tensor.shape)
+
+
+def _whole(tensor: torch.Tensor) -> bool:
+    kind = tensor.dtype
+    return not (kind.is_floating_point or kind.is_complex or kind == torch.bool)
+
+
+def onto_host(recorder: "Recorder", func: Any, args: Any, kwargs: Any, done: Any) -> Any:
+    """An operator that writes what is not there into tensors of the host, whose data is real."""
+    fake = [x for x in tree_leaves((args, kwargs)) if isinstance(x, FakeTensor)]
+    if any(_whole(x) and x.numel() > 1 and recorder.values.of(x) is None for x in fake):
+        recorder.assume(f"{recorder.places.now()} puts whole numbers that depend on data into a tensor of the host: it keeps "
+                        "what it has")  # fmt: skip
+        return done
+    real = {id(x): taken(recorder, x) for x in fake}
+    swap = lambda x: real.get(id(x), x)  # noqa: E731
+    return func(*tree_map(swap, args), **tree_map(swap, kwargs))
 
 
 def compared(recorder: "Recorder", func: Any, args: Any, kwargs: Any) -> bool:
@@ -188,6 +222,37 @@ def plain(recorder: "Recorder", given: Any) -> Any:
     if type(given) in (list, tuple):
         return [plain(recorder, one) for one in given]
     return read(recorder, given) if isinstance(given, FakeTensor) else given
+
+
+def made_without_data(func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
+    """Makes floats of the host that are many and whose values do not matter: of a model, before it is moved to the device,
+    or without values. What a script computes on the host is real."""
+    if getattr(func, "namespace", "") != "aten":
+        return False
+    given = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | kwargs
+    device, size = given.get("device"), given.get("size")
+    kind = given.get("dtype") or _kind_of(func, given)
+    if size is None or not kind.is_floating_point or (device is not None and device.type != "cpu"):
+        return False
+    return math.prod(size) >= _LARGE and (func._schema.name == "aten::empty" or _in_a_constructor())
+
+
+def _kind_of(func: Any, given: dict[str, Any]) -> torch.dtype:
+    """Of what is made, where no type is given."""
+    whole = isinstance(given.get("fill_value"), int) or func._schema.name in ("aten::randint", "aten::randperm")
+    return torch.int64 if whole else torch.get_default_dtype()
+
+
+def _in_a_constructor() -> bool:
+    """Of a module, or where its parameters are set."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name in ("__init__", "reset_parameters") and code.co_argcount:
+            if isinstance(frame.f_locals.get(code.co_varnames[0]), torch.nn.Module):
+                return True
+        frame = frame.f_back
+    return False
 
 
 def _storage(tensor: torch.Tensor) -> int:
