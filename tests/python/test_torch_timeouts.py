@@ -99,6 +99,35 @@ def test_a_process_leaves_an_operation_that_it_gave_up():
     ranks.run(left, 2, timeout=60)
 
 
+def late_but_well(rank, size):
+    store = dist.distributed_c10d._get_default_store()
+    x = torch.ones(3)
+    if rank == 1:
+        store.wait(["raised"], timedelta(seconds=60))
+        dist.barrier()
+        store.set("came", "")
+        store.wait(["leaves"], timedelta(seconds=60))
+        time.sleep(1)
+        dist.all_reduce(x)
+        return x.tolist()
+    options = dist.BarrierOptions()
+    options.timeout = timedelta(seconds=1)
+    with pytest.raises(dist.DistBackendError, match="timed out"):
+        dist.group.WORLD.barrier(options).wait()
+    store.set("raised", "")
+    store.wait(["came"], timedelta(seconds=60))
+    work = dist.all_reduce(x, async_op=True)
+    time.sleep(1)
+    store.set("leaves", "")
+    dist.destroy_process_group()
+    work.wait()
+    return x.tolist()
+
+
+def test_an_operation_that_ended_well_after_it_was_given_up_ends_no_other():
+    assert ranks.run(late_but_well, 2, timeout=60) == [[2, 2, 2]] * 2
+
+
 def timeouts(rank, size):
     from torch._C._distributed_c10d import Backend
 

@@ -119,7 +119,7 @@ void Trellis::close() {
   std::optional<pybind11::gil_scoped_release> others_may_run;
   if (Py_IsInitialized() && PyGILState_Check()) others_may_run.emplace();
   while (!collectives_->ends_within(between_looks_for_signals))
-    if (*given_up_ || interrupted()) {
+    if (performing_.given_up() || interrupted()) {
       abort();
       break;
     }

@@ -6,6 +6,7 @@
 #include "trellis/torch/native/estimate.h"
 #include "trellis/torch/native/point_to_point.h"
 #include "trellis/torch/native/progress/deadlines.h"
+#include "trellis/torch/native/progress/performing.h"
 #include "trellis/torch/native/records/recording.h"
 #include "trellis/torch/native/tensors/types.h"
 
@@ -106,8 +107,8 @@ class Trellis : public c10d::Backend {
   std::shared_ptr<Recording> recording_;     // null: nothing is recorded
   std::atomic<std::uint64_t> number_ = 0, monitored_ = 0;
   std::atomic<bool> aborted_ = false, coalescing_ = false;
-  const std::shared_ptr<std::atomic<bool>> given_up_ = std::make_shared<std::atomic<bool>>(false);  // an operation
   std::vector<Work> coalesced_;
+  Performing performing_;
   TimeEstimate estimate_;
   const device::ForkMark mark_;  // a forked process has copies of what follows, but not its threads
   const device::MakersOwn<Worker> completions_{new Worker}, collectives_{new Worker};

@@ -54,9 +54,9 @@ template <class Run>
 Trellis::Work Trellis::issue(const Issue& issue, Tensors results, Run run) {
   if (estimate_.on()) return estimated(issue);
   Pending work = operation(issue, std::move(results));
-  if (own_patience(issue)) work->on_timeout([given_up = given_up_] { *given_up = true; });
   auto go = [this, work, run = std::move(run)]() mutable {
     work->perform([&] {
+      const Performing::Now now(performing_, work);
       if (!comm_) throw ccl::Aborted("the process group has been shut down");
       if constexpr (requires { run(*comm_, *work); })
         run(*comm_, *work);
