@@ -114,9 +114,9 @@ TEST(FailureVerdict, ATimeInWhichThisProcessDidNotRunIsNoAnswer) {
     one.verdict.judge(begun + 20s);  // all were suspended
     EXPECT_EQ(one.verdict.lost(), -1) << "the suspect did not run either";
     if (answers) one.detector.heard(0, 0, begun + 20100ms);
-    judge(one.verdict, begun + 20100ms, begun + 21800ms);
+    judge(one.verdict, begun + 20100ms, begun + 21300ms);
     EXPECT_EQ(one.verdict.lost(), answers ? 2 : -1);
-    judge(one.verdict, begun + 21900ms, begun + 22s);
+    judge(one.verdict, begun + 21400ms, begun + 21500ms);
     EXPECT_EQ(one.verdict.lost(), answers ? 2 : 0);
   }
 }

@@ -72,7 +72,7 @@ bool FailureVerdict::suspect(const PublicHead& h, Deadline now) {
 bool FailureVerdict::is_over(Deadline now) {
   const Clock::duration allowed = std::min<Clock::duration>(longest_judgement, detector_.timeout() / judgements);
   const Clock::duration gap = now - std::exchange(judged_, now);
-  if (gap > allowed / looks_in_judgement) paused_ += gap;
+  paused_ += std::max(gap - allowed / looks_in_judgement, Clock::duration());
   return now - suspected_ - paused_ >= allowed;
 }
 
