@@ -252,7 +252,8 @@ net::Descriptor open_announced(const Announced& announced) try {
 std::pair<net::Descriptor, Mapping> found(Store& store, Rank rank, const std::string& host, Deadline deadline) {
   const Bytes bytes = store.get("segment", deadline);
   Announced announced;
-  if (bytes.size() != sizeof announced) throw std::invalid_argument("the store's note about the segment is damaged");
+  if (bytes.size() != sizeof announced)
+    throw std::invalid_argument("the shared segment of rank 0 was not made by this version of the library");
   std::memcpy(&announced, bytes.data(), sizeof announced);
   if (kernels::fnv1a(host) != announced.host)
     throw std::invalid_argument(fmt::format(
