@@ -5,9 +5,10 @@ import pytest
 pytest.importorskip("numpy")
 
 from trellis import sim  # noqa: E402
+from trellis.simulate.price.merging import merged_times  # noqa: E402
 from trellis.simulate.price.rates import Rates  # noqa: E402
-from trellis.simulate.price.rules import _RULES, rule_of  # noqa: E402
-from trellis.simulate.record import Operation  # noqa: E402
+from trellis.simulate.price.rules import _RULES, Rule, rule_of  # noqa: E402
+from trellis.simulate.record import Operation, Place, RankRecord  # noqa: E402
 
 
 def test_a_norm_of_many_tensors_is_priced_by_what_it_reads():
@@ -42,3 +43,19 @@ def test_products_of_bytes_take_what_their_engine_takes(name):
     plain = Operation("aten._grouped_mm.default" if "grouped" in name else "aten.mm.default", (a, b), (out,), "bfloat16",
                       of_bytes.flops, 2 * of_bytes.read, of_bytes.written)  # fmt: skip
     assert rates.operation(plain) / 2 <= rates.operation(of_bytes) < 0.6 * rates.operation(plain)
+
+
+@pytest.mark.parametrize(("words", "width", "tokens", "kind", "size"), [(50304, 768, 12288, "float32", 4),
+                                                                         (128256, 4096, 8192, "bfloat16", 2)])  # fmt: skip
+def test_the_gradient_of_an_embedding_fills_its_table(words, width, tokens, kind, size):
+    """Rows are added to zeros, which take longer than the rows; nothing of it merges with its neighbours."""
+    rates = Rates(sim.Machine("trn2.48xlarge"), [])
+    out, read = ((words, width),), tokens * (width * size + 8)
+    gradient = Operation("aten.embedding_dense_backward.default", ((tokens, width), (tokens,)), out, kind, 0, read,
+                         words * width * size)  # fmt: skip
+    zeros = Operation("aten.zeros.default", (), out, kind, 0, 0, words * width * size)
+    shape = {"rows": tokens, "columns": width, "type": rule_of(gradient).shape["type"]}
+    added = rates.time(Rule("", "embedding_gradient", shape))
+    assert max(added, rates.operation(zeros)) < rates.operation(gradient) <= added + rates.operation(zeros)
+    record = RankRecord(0, [("op", 0, 0, 0, "backward")] * 3, [gradient], [Place("", "")], ["compute"], compiled=[0])
+    assert merged_times(record, rates) == {}

@@ -22,6 +22,7 @@ _PASSES: dict[str, dict[str, float]] = {  # as an elementwise operation
     "elementwise": {},
     "gelu": {"inputs": 1, "outputs": 1, "vector": 0, "scalar": 1},
 }
+_APART = {"embedding_dense_backward"}  # elementwise passes, but over rows by index, and over a whole table
 _MERGE = {*_PASSES, "gelu_gradient", "layer_norm", "layer_norm_gradient", "rms_norm", "rms_norm_gradient"}
 
 
@@ -56,7 +57,7 @@ def _rule(record: RankRecord, rates: Rates, event: Event) -> Rule:
 
 def _within(rule: Rule, first: bool, last: bool) -> tuple[str, dict[str, Any]] | None:
     """The kind and the shape of what is left of an operation; None: all of it."""
-    if rule.kind not in _MERGE or rule.default:
+    if rule.kind not in _MERGE or rule.default or rule.name in _APART:
         return None
     if not first and not last:
         return rule.kind, {**rule.shape, "fused": True}

@@ -70,6 +70,14 @@ def _of_first_input(o: Operation) -> dict[str, Any]:
     return _extents(o.inputs[0] if o.inputs else o.outputs[0])
 
 
+def _added_to_zeros(o: Operation) -> dict[str, Any]:
+    """Rows are added to those of a table, which is filled with zeros first. They are passes like any others, of which
+    each reads a row and one of the table's."""
+    rows = _of_first_input(o)
+    filled = prod(o.outputs[0]) / (rows["rows"] * rows["columns"])
+    return {**rows, "inputs": 2, "outputs": 1 + filled, "vector": 1, "scalar": 0}
+
+
 def _of_touched(o: Operation) -> dict[str, Any]:
     """In place: what indices do not name stays where it is. Of the first operand, as much as each index tensor names, on
     the axes that have none; what is put there is the last operand."""
@@ -155,7 +163,8 @@ _rules("gelu_gradient", _of_output, "gelu_backward", "silu_backward", "tanh_back
 _rules("embedding", _of_output, "embedding", "index_select", "gather", "index")
 _rules("elementwise", _of_rows, "nll_loss_forward")
 _rules("elementwise", _fills, "nll_loss_backward")
-_rules("embedding_gradient", _of_first_input, "embedding_dense_backward", "index_add", "scatter_add")
+_rules("elementwise", _added_to_zeros, "embedding_dense_backward")
+_rules("embedding_gradient", _of_first_input, "index_add", "scatter_add")
 _rules("embedding_gradient", _of_touched, "index_put")
 _rules("elementwise", _elementwise(1, 0), "add", "sub", "rsub", "mul", "div", "neg", "pow", "where", "maximum",
        "minimum", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "bitwise_and",
