@@ -40,13 +40,15 @@ def test_products_of_bytes_take_what_their_engine_takes(name):
     scales = () if name == "_int_mm" else ((), ())
     of_bytes = Operation(f"aten.{name}.default", (a, b, *scales), (out,), "bfloat16", 2 * 8192 * 4096 * 14336,
                          8192 * 4096 + 4096 * 14336, 2 * 8192 * 14336)  # fmt: skip
-    plain = Operation("aten._grouped_mm.default" if "grouped" in name else "aten.mm.default", (a, b), (out,), "bfloat16",
-                      of_bytes.flops, 2 * of_bytes.read, of_bytes.written)  # fmt: skip
+    wide = "aten._grouped_mm.default" if "grouped" in name else "aten.mm.default"
+    plain = Operation(wide, (a, b), (out,), "bfloat16", of_bytes.flops, 2 * of_bytes.read, of_bytes.written)
     assert rates.operation(plain) / 2 <= rates.operation(of_bytes) < 0.6 * rates.operation(plain)
 
 
-@pytest.mark.parametrize(("words", "width", "tokens", "kind", "size"), [(50304, 768, 12288, "float32", 4),
-                                                                         (128256, 4096, 8192, "bfloat16", 2)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "width", "tokens", "kind", "size"),
+    [(50304, 768, 12288, "float32", 4), (128256, 4096, 8192, "bfloat16", 2)],
+)
 def test_the_gradient_of_an_embedding_fills_its_table(words, width, tokens, kind, size):
     """Rows are added to zeros, which take longer than the rows; nothing of it merges with its neighbours."""
     rates = Rates(sim.Machine("trn2.48xlarge"), [])
@@ -59,3 +61,15 @@ def test_the_gradient_of_an_embedding_fills_its_table(words, width, tokens, kind
     assert max(added, rates.operation(zeros)) < rates.operation(gradient) <= added + rates.operation(zeros)
     record = RankRecord(0, [("op", 0, 0, 0, "backward")] * 3, [gradient], [Place("", "")], ["compute"], compiled=[0])
     assert merged_times(record, rates) == {}
+
+
+@pytest.mark.parametrize("name", ["index_add", "scatter_add"])
+def test_what_is_added_in_place_counts(name):
+    """Eight rows for each, as experts' results are put together; one of many for each, as of a row's chosen word."""
+    sizes = "float32", 0, 1 << 20, 1 << 20
+    together = Operation(f"aten.{name}_.default", ((64, 512), (512,), (512, 512)), ((64, 512),), *sizes)
+    chosen = Operation(f"aten.{name}_.default", ((64, 4096), (64, 1), (64, 1)), ((64, 4096),), *sizes)
+    told = [rule_of(o).shape for o in (together, chosen)]
+    assert [(shape["rows"], shape["columns"]) for shape in told] == [(512, 512), (64, 1)]
+    copied = Operation(f"aten.{name}.default", together.inputs, together.outputs, *sizes)
+    assert rule_of(copied).shape["rows"] == 64

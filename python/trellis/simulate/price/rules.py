@@ -78,6 +78,11 @@ def _added_to_zeros(o: Operation) -> dict[str, Any]:
     return {**rows, "inputs": 2, "outputs": 1 + filled, "vector": 1, "scalar": 0}
 
 
+def _of_added(o: Operation) -> dict[str, Any]:
+    """In place, what is added counts, however large what it is added to is."""
+    return _extents(o.inputs[-1]) if o.name.split(".")[1].endswith("_") else _of_first_input(o)
+
+
 def _of_touched(o: Operation) -> dict[str, Any]:
     """In place: what indices do not name stays where it is. Of the first operand, as much as each index tensor names, on
     the axes that have none; what is put there is the last operand."""
@@ -164,7 +169,7 @@ _rules("embedding", _of_output, "embedding", "index_select", "gather", "index")
 _rules("elementwise", _of_rows, "nll_loss_forward")
 _rules("elementwise", _fills, "nll_loss_backward")
 _rules("elementwise", _added_to_zeros, "embedding_dense_backward")
-_rules("embedding_gradient", _of_first_input, "index_add", "scatter_add")
+_rules("embedding_gradient", _of_added, "index_add", "scatter_add")
 _rules("embedding_gradient", _of_touched, "index_put")
 _rules("elementwise", _elementwise(1, 0), "add", "sub", "rsub", "mul", "div", "neg", "pow", "where", "maximum",
        "minimum", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "bitwise_and",
