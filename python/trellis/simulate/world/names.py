@@ -115,7 +115,7 @@ class Names(TorchFunctionMode):
         return done
 
     def _finite(self, told: Any, func: Any) -> None:
-        """Numbers that nobody knows are taken as finite. What has several may be a mask, which is infinite on purpose."""
+        """Numbers that nobody knows are taken as finite. What has several may be a mask, infinite on purpose."""
         local = getattr(told, "_local_tensor", told)
         if not isinstance(local, FakeTensor) or self._recorder.values.of(local) is not None:
             return
@@ -147,7 +147,8 @@ class Names(TorchFunctionMode):
     def _swapped(self, parameter: torch.Tensor, data: torch.Tensor) -> None:
         if getattr(parameter, "_is_flat_param", False):
             raise CannotRecord(
-                self._recorder.places.now(), "FullyShardedDataParallel keeps parameters on the host, which is not understood",
+                self._recorder.places.now(),
+                "FullyShardedDataParallel keeps parameters on the host, which is not understood",
                 "leave out cpu_offload, or use fully_shard with CPUOffloadPolicy",
             )  # fmt: skip
         new: torch.Tensor = data.detach()

@@ -1,5 +1,5 @@
-"""Values of small tensors that are known though the tensors are fake: counters, flags, scales, sizes. What the host reads
-of those that nobody knows."""
+"""Values of small tensors that are known though the tensors are fake: counters, flags, scales, sizes. What the host
+reads of those that nobody knows."""
 
 import io
 import math
@@ -21,7 +21,7 @@ __all__ = ["Values", "compared", "made_without_data", "onto_host", "packed", "pl
 
 _MOST = 512  # elements: numbers of tokens of as many experts
 _MOST_WHOLE = 1 << 17  # of whole numbers and truths: positions of a sequence, and what is asked of them
-_LARGE = 1 << 16  # floats of the host that have no data, if the device is fake: that many of a module, or without values
+_LARGE = 1 << 16  # floats of the host that have no data, if the device is fake: so many of a module, or without values
 _UNKNOWN = {"rand", "randn", "randint", "bernoulli", "normal", "uniform", "exponential", "empty",
             "empty_like", "empty_strided", "rand_like", "randn_like", "randint_like", "new_empty", "multinomial",
             "new_empty_strided", "native_dropout", "normal_", "uniform_", "bernoulli_", "random_", "exponential_",
@@ -29,7 +29,8 @@ _UNKNOWN = {"rand", "randn", "randint", "bernoulli", "normal", "uniform", "expon
 _REPLACING = {"copy_", "fill_", "zero_"}  # whatever the first operand had
 _DEVICES = {"device", "pin_memory", "layout"}
 _KEPT = "found_inf"  # which a scaler's check of gradients writes: what nobody knows is finite, so it stays as it was
-_OF_TRUTHS = {"all", "any", "logical_not", "logical_and", "logical_or", "bitwise_not", "bitwise_and", "bitwise_or", "mul"}
+_OF_TRUTHS = {"all", "any", "logical_not", "logical_and", "logical_or", "bitwise_not", "bitwise_and", "bitwise_or",
+              "mul"}  # fmt: skip
 
 
 class Values:
@@ -198,8 +199,8 @@ def onto_host(recorder: "Recorder", func: Any, args: Any, kwargs: Any, done: Any
     """An operator that writes what is not there into tensors of the host, whose data is real."""
     fake = [x for x in tree_leaves((args, kwargs)) if isinstance(x, FakeTensor)]
     if any(_whole(x) and x.numel() > 1 and recorder.values.of(x) is None for x in fake):
-        recorder.assume(f"{recorder.places.now()} puts whole numbers that depend on data into a tensor of the host: it keeps "
-                        "what it has")  # fmt: skip
+        recorder.assume(f"{recorder.places.now()} puts whole numbers that depend on data into a tensor of the host: it "
+                        "keeps what it has")  # fmt: skip
         return done
     real = {id(x): taken(recorder, x) for x in fake}
     swap = lambda x: real.get(id(x), x)  # noqa: E731
@@ -225,8 +226,8 @@ def plain(recorder: "Recorder", given: Any) -> Any:
 
 
 def made_without_data(func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
-    """Makes floats of the host that are many and whose values do not matter: of a model, before it is moved to the device,
-    or without values. What a script computes on the host is real."""
+    """Makes floats of the host that are many and whose values do not matter: of a model, before it is moved to the
+    device, or without values. What a script computes on the host is real."""
     if getattr(func, "namespace", "") != "aten":
         return False
     given = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | kwargs
@@ -248,9 +249,9 @@ def _in_a_constructor() -> bool:
     frame: Any = sys._getframe(2)
     while frame is not None:
         code = frame.f_code
-        if code.co_name in ("__init__", "reset_parameters") and code.co_argcount:
-            if isinstance(frame.f_locals.get(code.co_varnames[0]), torch.nn.Module):
-                return True
+        named = code.co_name in ("__init__", "reset_parameters") and code.co_argcount
+        if named and isinstance(frame.f_locals.get(code.co_varnames[0]), torch.nn.Module):
+            return True
         frame = frame.f_back
     return False
 

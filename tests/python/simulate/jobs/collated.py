@@ -1,5 +1,5 @@
-"""What a loader computes on the host is real, however large: words are masked as for BERT, images are floats, and sums of
-what comes from the device go on."""
+"""What a loader computes on the host is real, however large: words are masked as for BERT, images are floats, and sums
+of what comes from the device go on."""
 
 import torch
 from torch import nn

@@ -13,7 +13,7 @@ def numbers(loss):
         assert one.tolist() == 1 and one.cpu().numpy() == 1 and np.float32(one) == np.array(one) == 1
         assert np.mean([one.cpu(), one.cpu()]) == 1 and math.isfinite(one) and round(float(one), 3) == 1
         assert torch.tensor([one, 2.0]).mean() == 1.5 and torch.as_tensor([[one], [one]]).shape == (2, 1)
-        assert f"{one:.3f}" == "1.000" and "{:>6.2f}".format(one) == "  1.00" and f"{one}" == "1.0"
+        assert f"{one:.3f}" == "1.000" and format(one, ">6.2f") == "  1.00" and f"{one}" == "1.0"
 
 
 def several(device):
