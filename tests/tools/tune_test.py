@@ -58,6 +58,7 @@ class Tune(program.Case):
                                  ("--json goes with --explain", ["--json"]),
                                  ("--cores goes with --predict", ["--cores", "4"]),
                                  ("--threads goes with --predict", ["--threads", "4"]),
+                                 ("--caches goes with --predict", ["--caches", "4"]),
                                  ("--threads 4: expected at least one for each of 8 cores",
                                   ["--predict", "all_reduce", "8", "-n", "8", "--threads", "4"]),
                                  ("--explain goes without --predict",
@@ -90,6 +91,10 @@ class Tune(program.Case):
         self.assertEqual(small("--threads", "32"),
                          "all_reduce of 8 B on 32 ranks, 16 cores with 32 threads in 1 socket: recursive_doubling")
         self.assertRegex(small(), r"^all_reduce of 8 B on 32 ranks, 16 cores in 1 socket: hierarchical ")
+        many = ("tune", "--predict", "all_reduce", "512KB", "-n", "128", "--cores", "128")
+        one, sixteen = self.printed(*many), self.printed(*many, "--caches", "16")
+        self.assertIn("128 cores in 1 socket, 16 L3 caches: ", sixteen.splitlines()[0])
+        self.assertNotEqual(one.splitlines()[4:], sixteen.splitlines()[4:])
         shared = self.printed("tune", "--predict", "all_reduce", "64KB", "-n", "4", "--cores", "2")
         self.assertIn("the configuration or the table", shared.splitlines()[1])
 

@@ -19,9 +19,9 @@
 namespace trellis::tools {
 namespace {
 
-// Ranks in order on the sockets, with the caches of this machine's cores: each socket has an L3 cache.
+// Ranks in order on the sockets, with caches of this machine's sizes.
 ccl::RankPlaces places_of(const PredictionAsked& asked) {
-  const int caches = std::min(asked.sockets, static_cast<int>(asked.ranks));
+  const int caches = std::min(asked.caches, static_cast<int>(asked.ranks));
   ccl::RankPlaces places{.cores = asked.cores,
                          .threads = asked.threads,
                          .l2_bytes = kernels::cpu().l2_bytes,
@@ -61,8 +61,9 @@ std::string prediction_text(const PredictionAsked& asked) {
     return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
   };
   const std::string with = asked.threads == asked.cores ? "" : " with " + counted(asked.threads, "thread");
-  return fmt::format("{}{} on {} ranks, {}{} in {}: {}\n{}\n\n{}", schedule::name(asked.call.operation.collective), of,
-                     asked.ranks, counted(asked.cores, "core"), with, counted(asked.sockets, "socket"),
+  const std::string caches = asked.caches == asked.sockets ? "" : ", " + counted(asked.caches, "L3 cache");
+  return fmt::format("{}{} on {} ranks, {}{} in {}{}: {}\n{}\n\n{}", schedule::name(asked.call.operation.collective),
+                     of, asked.ranks, counted(asked.cores, "core"), with, counted(asked.sockets, "socket"), caches,
                      text_of(selected),
                      !chosen_from.empty() ? "selected by the model of the host"
                                           : "selected by the configuration or the table, which hold on such a machine",

@@ -12,7 +12,7 @@ struct PredictionAsked {
   ccl::Call call;
   std::uint64_t bytes = 0;
   ccl::Rank ranks = 1;
-  int cores = 1, threads = 1, sockets = 1;
+  int cores = 1, threads = 1, sockets = 1, caches = 1;
   bool all = false, json = false;
 };
 

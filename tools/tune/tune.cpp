@@ -51,17 +51,15 @@ constexpr const char* description =
     "With --explain it says which algorithm the table in force selects for a collective and a size, why, and what the\n"
     "others cost: measured now, each algorithm with the channels and segments that suit it best, the cheapest "
     "first.\n\n"
-    "With --predict nothing runs: it says what is selected on a host with so many --cores, --threads and --sockets, "
-    "and\n"
-    "the times that the library's model of a host predicts for each algorithm: where peers can read the call's "
-    "memory,\n"
-    "and where it goes through slots. The model selects where ranks have more cores than the table in force was "
-    "measured with.";
+    "With --predict nothing runs: it says what is selected on a host with so many --cores, --threads, --sockets\n"
+    "and --caches, and the times that the library's model of a host predicts for each algorithm: where peers can read\n"
+    "the call's memory, and where it goes through slots. The model selects where ranks have more cores than the table\n"
+    "in force was measured with.";
 
 struct Options {
   std::string ranks = "2,4,8", sizes = "8..16MB";
   std::vector<std::string> collectives, explain, predict;
-  int cores = 0, threads = 0, sockets = 1;
+  int cores = 0, threads = 0, sockets = 1, caches = 0;
   std::string type, output, machine;
   bool all = false, json = false;
   const CLI::App* app = nullptr;
@@ -87,6 +85,9 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--sockets", o.sockets, "With --predict: sockets that the ranks fill in order")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
+  app.add_option("--caches", o.caches,
+                 "With --predict: L3 caches of these cores, together, of the size of one here [one a socket]")
+      ->check(CLI::Range(1, 1 << 12));
   app.add_option("--machine", o.machine,
                  "The machine that the rules are for, * for any; else TRELLIS_MACHINE, or host");
   app.add_option("-o,--output", o.output, "The table's file; printed without")->check(output_file());
@@ -210,7 +211,7 @@ std::vector<ccl::Rank> rank_counts(const std::string& text) {
 // An option that has no effect is a mistake.
 void expect_meaning(const Options& o) {
   expect_values(*o.app);
-  for (const char* flag : {"--cores", "--threads", "--sockets"})
+  for (const char* flag : {"--cores", "--threads", "--sockets", "--caches"})
     if (o.app->count(flag) != 0 && o.predict.empty())
       throw std::invalid_argument(fmt::format("{} goes with --predict", flag));
   if (!o.predict.empty() && !o.explain.empty()) throw std::invalid_argument("--explain goes without --predict");
@@ -366,6 +367,7 @@ int predict(const Options& o) {
                                     .cores = cores,
                                     .threads = o.threads == 0 ? cores : o.threads,
                                     .sockets = o.sockets,
+                                    .caches = o.caches == 0 ? o.sockets : o.caches,
                                     .all = o.all,
                                     .json = o.json}));
   return 0;
