@@ -54,12 +54,13 @@ half = dist.split_group(split_ranks=[[0, 1, 2, 3], [4, 5, 6, 7]])
 quarter = dist.split_group(half, [[0, 1], [2, 3]])
 some = dist.split_group(half, [[1, 2]])
 assert dist.get_process_group_ranks(quarter) == [rank // 2 * 2, rank // 2 * 2 + 1], quarter
-assert (some is None) == (rank % 4 in (0, 3))
+member = some not in (None, dist.GroupMember.NON_GROUP_MEMBER)
+assert member == (rank % 4 in (1, 2)) and (some is None) == (not member and not hasattr(dist.distributed_c10d, "_NonGroupMember"))
 weight = torch.nn.Parameter(torch.zeros(64, 64, device="cuda"))
 optimizer = torch.optim.SGD([weight], 0.1)
 for _ in range(4):
     weight.sum().backward()
-    for group in (pair, apart, half, quarter, *([some] if some else [])):
+    for group in (pair, apart, half, quarter, *([some] if member else [])):
         dist.all_reduce(weight.grad, group=group)
     optimizer.step()
 """

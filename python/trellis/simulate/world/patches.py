@@ -64,7 +64,7 @@ def _groups(settings: Settings, groups: Groups) -> None:
         """`split_ranks` are places in the parent, whose members alone make the groups."""
         parent = parent_pg or c10d._get_default_group()
         family, members = groups.of(parent.group_name)
-        mine = None
+        mine = c10d.GroupMember.NON_GROUP_MEMBER if hasattr(c10d, "_NonGroupMember") else None  # as that torch's own
         for places in split_ranks or []:
             ranks = [members[place] for place in sorted(places)]
             group = make(ranks, timeout, None, None, None, True, group_desc, None, False)
