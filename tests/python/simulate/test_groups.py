@@ -85,5 +85,9 @@ def test_groups_that_nobody_knows_are_refused():
     for first, last in (((0, 1), (4, 7)), ((0, 3), (4, 7)), ((0, 7), (1, 7))):
         with pytest.raises(Mismatch, match="groups group are made by their members alone, and .* of 8 ranks are"):
             joined(8, {0: known(first), 7: known(last)})
+    nested, pairs = ((0, 7), (1, 6), (2, 5), (3, 4)), ((0, 1), (2, 3))
+    for whole in (nested, pairs):  # made by all ranks
+        families, assumed = joined(8, {0: known(*whole), 7: known(*whole)})
+        assert families[1].groups == whole and not assumed
     with pytest.raises(Mismatch, match="ranks 0 and 7 do not make the same groups .world of 8, group of 2; world of 8, group of 3"):
         joined(8, {0: known((0, 1)), 7: known((5, 6, 7))})

@@ -23,6 +23,9 @@ def joined(world: int, known: Mapping[int, Known]) -> tuple[list[Family], list[s
     for which, parent in sorted(partial.items()):
         name = families[which].name
         told = sorted({group for own, _ in known.values() for group in own[which].groups})
+        if parent < 0 and _of_all([known[rank][0][which] for rank in known], list(known)):
+            whole[which] = Family(name, tuple(told))
+            continue
         groups = _spread(world, told) if parent < 0 else _split(told, whole[parent].groups, list(known))
         if not groups:
             raise Mismatch(f"groups {name} are made by their members alone, and {', '.join(map(str, told))} do not tell "
@@ -40,6 +43,12 @@ def _kinds(known: Known) -> tuple[list[tuple[str, int]], dict[int, int]]:
 
 def _words(known: Known) -> str:
     return ", ".join(f"{family.name} of {family.size}" for family in known[0])
+
+
+def _of_all(told: Sequence[Family], ran: Sequence[int]) -> bool:
+    """Whether all ranks make all groups after all: each knows the same, also those that it is no member of."""
+    return all(set(one.groups) == set(told[0].groups) for one in told) and any(
+        rank not in group for rank in ran for group in told[0].groups)  # fmt: skip
 
 
 def _spread(world: int, told: Groups) -> list[tuple[int, ...]]:
