@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import types
+import weakref
 from typing import Any
 
 import torch
@@ -188,9 +189,33 @@ def _moved(parameter: Any, fn: Any) -> Any:
     return known
 
 
+def _optimizers_that_follow() -> Any:
+    """What lets optimizers that were made before their model was moved have the parameters that it has now."""
+    made: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
+    begin = torch.optim.Optimizer.__init__
+
+    def begun(self: Any, *args: Any, **kwargs: Any) -> None:
+        begin(self, *args, **kwargs)
+        made.add(self)
+
+    torch.optim.Optimizer.__init__ = begun  # type: ignore[method-assign]
+
+    def follow() -> None:
+        for optimizer in made:
+            for group in optimizer.param_groups:
+                now = [p.__dict__.get("_moved_to", p) for p in group["params"]]
+                for before, after in zip(group["params"], now, strict=True):
+                    if after is not before and before in optimizer.state:
+                        optimizer.state[after] = optimizer.state.pop(before)
+                group["params"] = now
+
+    return follow
+
+
 def _modules() -> None:
     """A module whose parameters are fake on the host, or become so, gets others when it is moved to the device."""
     apply = torch.nn.Module._apply
+    follow = _optimizers_that_follow()
 
     def moves(parameter: Any) -> bool:
         return isinstance(parameter, FakeTensor) or (type(parameter) is torch.nn.Parameter and parameter.is_cpu)
@@ -201,10 +226,13 @@ def _modules() -> None:
                 child._apply(fn)
         told = {key: _moved(p, fn) for key, p in self._parameters.items() if moves(p)}
         others = {key: other for key, other in told.items() if other is not None}
+        before = [self._parameters[key] for key in others]
         for key in others:
             self._parameters[key] = None
         apply(self, fn, recurse=False)
         self._parameters.update(others)
+        if any(other is not one for other, one in zip(others.values(), before, strict=True)):
+            follow()
         return self
 
     torch.nn.Module._apply = moved  # type: ignore[method-assign]

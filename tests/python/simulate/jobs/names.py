@@ -182,7 +182,20 @@ def graphs():
         raise AssertionError("a CUDAGraph")
 
 
-WAYS = (compiled, loaded_by_name, loaded_by_device, loaded_by_names, loaded_by_function, loaded_from_a_gpu, default_device,
+def optimizer_before_the_move():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+    model[1].weight = model[0].weight
+    optimizer = torch.optim.SGD([{"params": model[0].parameters()}, {"params": [model[1].bias]}], 0.1)
+    optimizer.state[model[1].bias]["momentum_buffer"] = None
+    model.cuda()
+    held = [p for group in optimizer.param_groups for p in group["params"]]
+    assert all(p is q for p, q in zip(held, model.parameters(), strict=True))
+    assert list(optimizer.state)[0] is model[1].bias
+    model(torch.ones(4, device="cuda")).sum().backward()
+    assert all(p.grad is not None for p in held)
+
+
+WAYS = (optimizer_before_the_move, compiled, loaded_by_name, loaded_by_device, loaded_by_names, loaded_by_function, loaded_from_a_gpu, default_device,
         generators, is_cuda, loader, compressed, tools, graphs, numbers, devices_that_differ,
         profiled, kinds, states_of_generators, loaded_by_the_devices_name)  # fmt: skip
 
