@@ -110,11 +110,39 @@ TEST(ImportOwn, Faults) {
                           "documented | x\n"),
             "");
   EXPECT_EQ(fault("like trn2.48xlarge  # a=b\n"), "");
+  const std::string last = ": expected the last level, of the same kind";
   for (const std::string& both : {whole + "cluster clos wire\n", "cluster clos wire\n" + whole})
-    EXPECT_EQ(fault(both), "machine net: a level and the cluster are both called 'wire'");
+    EXPECT_EQ(fault(both), "machine net: a level and the cluster are both called 'wire'" + last);
   const std::string idle = "level ring wire 4\nwire.rate = 0 GB/s 0..1 | assumed | mine\n";
   EXPECT_NE(fault(idle + "wire.latency = 1 us 0.5..2 | assumed | mine\n").find("wire x+ carries nothing"),
             std::string::npos);
+}
+
+// A file may describe a whole cluster, whose last level is the machine's own `cluster`.
+TEST(ImportOwn, ItsLastLevelMayBeItsCluster) {
+  const std::string trn2 = "like trn2.48xlarge\nlevel torus neuronlink 4x4\nlevel clos efa 8\n";
+  const std::string gpu = "like gpu.hgx\nlevel switch nvlink 8\nlevel clos nic 4\n";
+  for (const auto& [text, usual] : {std::pair(trn2, "trn2.48xlarge x 8"), {gpu, "gpu.hgx x 4"}}) {
+    MachineSpec spec = import_machine("whole", text);
+    const Machine whole(spec), joint = machine_named(usual);
+    what_if(spec, "nic:0:0.5");
+    const Machine slow(spec);
+    ASSERT_EQ(whole.dims(), joint.dims());
+    const Rank last = whole.ranks() - 1;
+    std::vector<ResourceId> found, wanted;
+    whole.route(0, last, found);
+    joint.route(0, last, wanted);
+    EXPECT_EQ(found, wanted);
+    for (const ResourceId r : found) {
+      EXPECT_EQ(whole.rate(r), joint.rate(r));
+      EXPECT_EQ(whole.between_hosts(r), joint.between_hosts(r));
+    }
+    EXPECT_LT(rate(slow, 0, last), rate(whole, 0, last));
+    EXPECT_EQ(why([&] { joined(spec, 2, "whole x 2"); }),
+              fmt::format("whole is not joined to others: its level '{}' is its cluster", spec.cluster.name));
+  }
+  EXPECT_EQ(fault("like gpu.hgx\nlevel clos nic 4\nlevel switch nvlink 8\n"),
+            "machine net: a level and the cluster are both called 'nic': expected the last level, of the same kind");
 }
 
 // The error has the key's line in the file, whether a chip's figures come before it or not.

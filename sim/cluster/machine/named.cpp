@@ -81,6 +81,9 @@ MachineSpec joined(MachineSpec one, Chip count, std::string_view name) {
         fmt::format("{} is not joined to others: a machine file says how by a line `cluster KIND NAME`, "
                     "a host of hwloc's by a network interface",
                     one.name));
+  if (std::ranges::find(one.levels, one.cluster.name, &Level::name) != one.levels.end())
+    throw std::invalid_argument(
+        fmt::format("{} is not joined to others: its level '{}' is its cluster", one.name, one.cluster.name));
   one.levels.push_back({one.cluster.kind, one.cluster.name, {count}});
   one.name = name;
   return one;

@@ -126,11 +126,13 @@ std::set<std::string> known_keys(const MachineSpec& spec, const Figures& chip) {
   return known;
 }
 
-// The cluster's figures are its own, and its links lead from host to host.
+// The cluster's links lead from host to host: a level of its name is the last one, as in what joined() makes.
 void expect_own_cluster(const MachineSpec& spec) {
-  if (!spec.cluster.name.empty() &&
-      std::ranges::find(spec.levels, spec.cluster.name, &Level::name) != spec.levels.end())
-    throw std::invalid_argument(fmt::format("a level and the cluster are both called '{}'", spec.cluster.name));
+  if (spec.cluster.name.empty()) return;
+  const auto level = std::ranges::find(spec.levels, spec.cluster.name, &Level::name);
+  if (level == spec.levels.end() || (level + 1 == spec.levels.end() && level->kind == spec.cluster.kind)) return;
+  throw std::invalid_argument(fmt::format(
+      "a level and the cluster are both called '{}': expected the last level, of the same kind", spec.cluster.name));
 }
 
 // Checks only the file's own keys. What it inherits may be for fabrics that it does not have.
