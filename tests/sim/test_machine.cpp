@@ -275,6 +275,22 @@ TEST(MachineLimits, ARingOfFastLinksIsItsClosedForm) {
   }
 }
 
+// A defect may make a link faster, which no other then waits for.
+TEST(MachineLimits, ALinkThatADefectMakesFastSlowsNothing) {
+  const auto ring = [](const char* change) {
+    MachineSpec spec = machine_spec("ring:8");
+    if (*change != 0) what_if(spec, change);
+    return priced("ring", {.operation = {.in_place = true}, .dims = {8}}, Machine(spec), {.bytes = 1e9}).time;
+  };
+  const Time usual = ring("");
+  for (const char* change : {"slow:0-1:1.5", "slow:0-1:23058.5", "slow:0-1:23058.6", "slow:0-1:1e6"}) {
+    EXPECT_LE(ring(change), usual) << change;
+    EXPECT_GT(ring(change), usual - usual / 100) << change;
+  }
+  EXPECT_EQ(why([&] { ring("slow:0-1:1e12"); }),
+            "ring:8: ring x+ of chip 0 moves 5e+22 bytes a second: expected at most 5.7e+17");
+}
+
 // A leaf's ways up are one resource, and 2048 x 32 links of 50 GB/s are faster than any one link. Here each chip sends
 // its part of them.
 TEST(MachineLimits, TheWaysUpFromALeafOfManyChipsAreCounted) {

@@ -13,6 +13,12 @@ namespace {
 constexpr double boundless = 9e14;  // bytes a second: effectively unlimited
 constexpr int most_variants = 1 << 10;
 
+void expect_countable(const std::string& machine, const std::string& resource, double rate) {
+  if (rate > most_rate)
+    throw std::invalid_argument(
+        fmt::format("{}: {} moves {:.4g} bytes a second: expected at most {:g}", machine, resource, rate, most_rate));
+}
+
 }  // namespace
 
 Machine::Machine(MachineSpec spec) : spec_(std::move(spec)) {
@@ -48,9 +54,7 @@ Machine::Machine(MachineSpec spec) : spec_(std::move(spec)) {
     first_port_.push_back(static_cast<std::int32_t>(ports_.size()));
     for (Port port : fabric->ports()) {
       if (port.rate < 1) refuse_idle(port.name);
-      if (port.rate > most_rate)
-        throw std::invalid_argument(fmt::format("{}: {} moves {:.4g} bytes a second: expected at most {:g}", spec_.name,
-                                                port.name, port.rate, most_rate));
+      expect_countable(spec_.name, port.name, port.rate);
       if (std::int64_t{port.span} * cores_ > std::numeric_limits<Rank>::max())
         throw std::invalid_argument(fmt::format("{}: {} is shared by too many ranks", spec_.name, port.name));
       port.span *= cores_;
@@ -137,6 +141,7 @@ void Machine::add_defects() {
     }
     for (ResourceId r : found) {
       factors_[r] = d.factor;
+      expect_countable(spec_.name, resource_name(r), rate(r));
       if (d.factor > 0 && d.kind != Defect::Kind::rank && rate(r) < 1) refuse_idle(resource_name(r));
     }
   }
@@ -225,6 +230,7 @@ double Machine::rate(ResourceId r) const {
 double Machine::fastest() const {
   double most = 0;
   for (const Port& port : ports_) most = std::max(most, port.rate);
+  for (const auto& [r, factor] : factors_) most = std::max(most, rate(r));
   return most;
 }
 

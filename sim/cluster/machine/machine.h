@@ -57,7 +57,7 @@ class Machine {
   ResourceId dma(Rank) const;
 
   double rate(ResourceId) const;  // bytes a second
-  double fastest() const;         // of the rates of all resources, without defects
+  double fastest() const;         // the highest rate of all resources, with and without their defects
   Time latency(ResourceId r) const { return ports_[r / ranks_].latency; }
   Rank span(ResourceId r) const { return ports_[r / ranks_].span; }  // ranks that share it, from the owner on
   Rank owner(ResourceId r) const { return static_cast<Rank>(r % ranks_); }
