@@ -99,6 +99,34 @@ TEST(Machine, GoesRoundDeadLinksOfEveryLevel) {
   }
 }
 
+// Other orders of dimensions are as short as the usual one. A step aside, which takes two links more, is for ranks that
+// differ in one dimension alone.
+TEST(Machine, AMeshTakesAnotherOrderBeforeAStepAside) {
+  for (const char* name : {"mesh:4x4", "mesh:3x4x2"}) {
+    const Machine well = machine_named(name);
+    for (const char* defect : {"dead:0-1", "dead:9-8", "dead:5-9", "dead:7-6", "dead:10-11"}) {
+      MachineSpec spec = machine_spec(name);
+      what_if(spec, defect);
+      const Machine ill(spec);
+      for (Rank a = 0; a < ill.ranks(); ++a)
+        for (Rank b = 0; b < ill.ranks(); ++b) {
+          int differ = 0;
+          Rank stride = 1;
+          for (const Rank size : ill.dims()) {
+            differ += a / stride % size != b / stride % size ? 1 : 0;
+            stride *= size;
+          }
+          const std::size_t usual = way(well, a, b).size(), links = way(ill, a, b).size();
+          if (differ != 1) {
+            ASSERT_EQ(links, usual) << name << ' ' << defect << ' ' << a << ' ' << b;
+          } else {
+            ASSERT_LE(links, usual + 2) << name << ' ' << defect << ' ' << a << ' ' << b;
+          }
+        }
+    }
+  }
+}
+
 // Whose hosts are joined by a cluster's level: a rank's network interface is there, and not at the host's switch.
 TEST(Machine, ANetworkInterfaceIsThatOfTheCluster) {
   const auto slowed = [](const char* name, Rank from, Rank to) {

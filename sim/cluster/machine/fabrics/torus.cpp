@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <stdexcept>
 #include <string>
 
@@ -33,16 +32,16 @@ class Torus : public Fabric {
     }
   }
 
-  // Variants begin with another dimension, and reverse the direction in some dimensions. Where a mesh has but one
-  // direction, they first go one place aside in one dimension instead, and back at the end.
+  // Variants begin with another dimension, and reverse the direction in some dimensions. A mesh has but one direction:
+  // its variants are the orders of dimensions, which are equally short, and then steps aside.
   bool route(Chip from, Chip to, int variant, std::vector<Hop>& hops) const override {
     const int axes = static_cast<int>(dims().size());
-    const int turned = variant >> axes, changed = variant & ((1 << axes) - 1);
+    if (!closed_ && variant >= axes) return route_aside(from, to, variant - axes, hops);
+    const int turned = closed_ ? variant >> axes : variant;
     if (turned >= axes) return false;
-    if (!closed_ && changed != 0) return route_aside(from, to, turned, changed, hops);
     for (int i = 0; i < axes; ++i) {
       const int axis = (i + turned) % axes;
-      from = along(from, to, axis, (variant >> axis & 1) != 0, hops);
+      from = along(from, to, axis, closed_ && (variant >> axis & 1) != 0, hops);
     }
     return true;
   }
@@ -64,13 +63,17 @@ class Torus : public Fabric {
   }
 
  private:
-  // `changed` has the bit of the dimension.
-  bool route_aside(Chip from, Chip to, int turned, int changed, std::vector<Hop>& hops) const {
-    const int axes = static_cast<int>(dims().size()), aside = std::countr_zero(static_cast<unsigned>(changed));
-    const Chip n = dims()[aside], stride = stride_of(aside), here = from / stride % n;
-    if (changed != 1 << aside || n < 2) return false;
-    from = along(from, here + 1 < n ? from + stride : from - stride, aside, false, hops);
-    for (int i = 1; i <= axes; ++i)
+  // First goes one place aside in one dimension, and is done with that dimension at the end. Variants that step
+  // towards `to`, which makes no way longer, come before those that step forwards, and then backwards.
+  bool route_aside(Chip from, Chip to, int variant, std::vector<Hop>& hops) const {
+    const int axes = static_cast<int>(dims().size());
+    const int turned = variant % axes, aside = variant / axes % axes, side = variant / axes / axes;
+    const Chip n = dims()[aside], stride = stride_of(aside), here = from / stride % n, there = to / stride % n;
+    const Chip towards = (there > here ? 1 : 0) - (there < here ? 1 : 0);
+    const Chip step = side == 0 ? towards : side == 1 ? 1 : -1;
+    if (side > 2 || step == 0 || here + step < 0 || here + step >= n) return false;
+    from = along(from, from + step * stride, aside, false, hops);
+    for (int i = 0; i < axes; ++i)
       if (const int axis = (i + turned) % axes; axis != aside) from = along(from, to, axis, false, hops);
     along(from, to, aside, false, hops);
     return true;
