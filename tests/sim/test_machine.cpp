@@ -148,6 +148,15 @@ TEST(Machine, ANetworkInterfaceIsThatOfTheCluster) {
   EXPECT_EQ(why([&] { Machine{alone}; }), "trn3.gen1 has no network interfaces");
 }
 
+TEST(Machine, RefusesDefectsOfWhatDoesNothingAtAll) {
+  for (const auto& [change, told] : {std::pair("hbm:0:0", "a memory's speed: expected more than 0"),
+                                     {"straggler:0:0", "a straggler's speed: expected more than 0"}}) {
+    MachineSpec spec = machine_spec("trn2.48xlarge");
+    what_if(spec, change);
+    EXPECT_EQ(why([&] { Machine{spec}; }), told);
+  }
+}
+
 // Events cannot happen before their cause, and times that are added up must stay countable.
 TEST(Machine, RefusesTimesThatNothingCanTake) {
   const auto told = [](const char* change) {
@@ -164,7 +173,7 @@ TEST(Machine, RefusesTimesThatNothingCanTake) {
   EXPECT_EQ(why([&] { Machine(read_machine("net", file + "-500 ns | documented | x\n")); }),
             "net: wire.latency must be at least 0");
   EXPECT_EQ(why([&] { Machine(read_machine("net", file + "500 ns -500..600 | assumed | x\n")); }),
-            "net: wire.latency must be at least 0");
+            "net: the range of wire.latency must be at least 0");
 }
 
 TEST(Machine, RefusesRatesThatCannotBeCounted) {

@@ -131,6 +131,7 @@ void Machine::add_defects() {
         if (found.empty()) throw std::invalid_argument(fmt::format("{} has no network interfaces", spec_.name));
         break;
       case Defect::Kind::hbm:
+        if (d.factor <= 0) throw std::invalid_argument("a memory's speed: expected more than 0");
         found.push_back(hbm(d.from));
         if (found[0] == no_resource) throw std::invalid_argument(fmt::format("{} has no HBM", spec_.name));
         break;

@@ -151,7 +151,8 @@ void Figures::expect_times(std::string_view what) const {
   for (const auto& [key, figure] : figures_)
     if (figure.dimension == Dimension::time && figure.low < 0 && !key.starts_with("operation.") &&
         !key.starts_with("step."))
-      throw std::invalid_argument(fmt::format("{}: {} must be at least 0", what, key));
+      throw std::invalid_argument(
+          fmt::format("{}: {}{} must be at least 0", what, figure.value < 0 ? "" : "the range of ", key));
 }
 
 void Figures::expect_all_used(std::string_view what) const {
