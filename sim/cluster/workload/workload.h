@@ -64,7 +64,8 @@ std::shared_ptr<const ExecutionGraph> lent(const ExecutionGraph&);
 //   compute NAME 1.2TFLOP 300MB
 //   operation mm product rows=4096 columns=4096 inner=4096    a name for an operation (sim/cluster/operation), and
 //   compute NAME mm*3                         three of it, at the rates of the chip's engines; FLOPs and bytes beside
-//                                             them count instead of them where rates are stated, or there is no chip
+//                                             them, not a time alone, count instead of them where rates are stated or
+//                                             there is no chip
 //   all_reduce NAME 64MB on tp by ring        any collective of schedule/; bytes of the larger buffer; by an algorithm
 //                                             with as many channels as suit it best, else by the best of all
 //   broadcast NAME 1MiB on tp root 2          root and peer count within the group
