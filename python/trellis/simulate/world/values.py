@@ -5,7 +5,7 @@ import io
 import math
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +22,7 @@ __all__ = ["Values", "compared", "made_without_data", "onto_host", "packed", "pl
 _MOST = 512  # elements: numbers of tokens of as many experts
 _MOST_WHOLE = 1 << 17  # of whole numbers and truths: positions of a sequence, and what is asked of them
 _LARGE = 1 << 16  # floats of the host that have no data, if the device is fake: so many of a module, or without values
+_HUGE = 1 << 26  # floats of the host that have no data but where a loader makes them: weights, which no script reads
 _UNKNOWN = {"rand", "randn", "randint", "bernoulli", "normal", "uniform", "exponential", "empty",
             "empty_like", "empty_strided", "rand_like", "randn_like", "randint_like", "new_empty", "multinomial",
             "new_empty_strided", "native_dropout", "normal_", "uniform_", "bernoulli_", "random_", "exponential_",
@@ -227,7 +228,7 @@ def plain(recorder: "Recorder", given: Any) -> Any:
 
 def made_without_data(func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
     """Makes floats of the host that are many and whose values do not matter: of a model, before it is moved to the
-    device, or without values. What a script computes on the host is real."""
+    device, or without values. What a script computes on the host is real, up to `_HUGE`."""
     if getattr(func, "namespace", "") != "aten":
         return False
     given = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | kwargs
@@ -235,7 +236,9 @@ def made_without_data(func: Any, args: Any, kwargs: dict[str, Any]) -> bool:
     kind = given.get("dtype") or _kind_of(func, given)
     if size is None or not kind.is_floating_point or (device is not None and device.type != "cpu"):
         return False
-    return math.prod(size) >= _LARGE and (func._schema.name == "aten::empty" or _in_a_constructor())
+    if (count := math.prod(size)) < _LARGE:
+        return False
+    return func._schema.name == "aten::empty" or _in_a_constructor() or (count >= _HUGE and not _in_a_loader())
 
 
 def _kind_of(func: Any, given: dict[str, Any]) -> torch.dtype:
@@ -244,16 +247,26 @@ def _kind_of(func: Any, given: dict[str, Any]) -> torch.dtype:
     return torch.int64 if whole else torch.get_default_dtype()
 
 
+def _frames() -> Iterator[Any]:
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
 def _in_a_constructor() -> bool:
     """Of a module, or where its parameters are set."""
-    frame: Any = sys._getframe(2)
-    while frame is not None:
+    for frame in _frames():
         code = frame.f_code
         named = code.co_name in ("__init__", "reset_parameters") and code.co_argcount
         if named and isinstance(frame.f_locals.get(code.co_varnames[0]), torch.nn.Module):
             return True
-        frame = frame.f_back
     return False
+
+
+def _in_a_loader() -> bool:
+    """Where a loader of torch's asks for a batch."""
+    return any(frame.f_globals.get("__name__") == "torch.utils.data._utils.fetch" for frame in _frames())
 
 
 def _storage(tensor: torch.Tensor) -> int:

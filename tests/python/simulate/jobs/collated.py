@@ -1,8 +1,9 @@
 """What a loader computes on the host is real, however large: words are masked as for BERT, images are floats, and sums
-of what comes from the device go on."""
+of what comes from the device go on. Weights that are made outside a module have no data."""
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils.data import DataLoader, Dataset
 
 WORDS, ROWS, LENGTH = 1000, 32, 2048
@@ -15,6 +16,8 @@ class Texts(Dataset):
     def __getitem__(self, index):
         image = torch.rand(3, 160, 160)
         assert 0 < float(image.numpy().mean()) < 1
+        if index == 0:
+            assert not isinstance(torch.zeros(1 << 26), FakeTensor)
         return torch.randint(4, WORDS, (LENGTH,)), (image - image.mean()) / image.std()
 
 
@@ -45,6 +48,7 @@ class Model(nn.Module):
 
 def main():
     model = Model().to("cuda")
+    assert isinstance(torch.randn(1 << 13, 1 << 13) * 0.02, FakeTensor)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     total, losses, seen = torch.zeros(1), torch.zeros(4), torch.zeros(1, dtype=torch.int64)
     for step, (inputs, labels, images) in enumerate(DataLoader(Texts(), ROWS, num_workers=2, collate_fn=masked)):
