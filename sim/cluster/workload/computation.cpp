@@ -43,7 +43,8 @@ EngineRates engines_of(const Machine& machine, double memory_slowness) {
 
 double memory_slowness(const Workload& workload, const WorkloadPart& part, const Machine& machine) {
   double slowness = 1;
-  if (machine.spec().defects.empty()) return slowness;
+  if (std::ranges::find(machine.spec().defects, Defect::Kind::hbm, &Defect::kind) == machine.spec().defects.end())
+    return slowness;
   for (const std::uint32_t cell : part.cells)
     for (const Rank r : workload.cells[cell].ranks) slowness = std::max(slowness, machine.memory_slowness(r));
   return slowness;
