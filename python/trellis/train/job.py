@@ -86,7 +86,8 @@ class Job:
         return self._here(name, self._job.values(name))
 
     def gradients(self, name: str) -> npt.NDArray[np.float32]:
-        """This rank's part of the last step's, before clipping. Every rank calls it: with ZeRO-1 they exchange it."""
+        """Of this rank's part of the parameter, the mean over the last step's whole batch, before clipping. Every rank calls
+        it: with ZeRO-1 they exchange it."""
         return self._here(name, self._job.gradients(name))
 
     def fill(self, name: str, values: npt.ArrayLike) -> None:

@@ -91,7 +91,8 @@ class Trainer:
         self.callback_metrics: dict[str, float] = {}
         self.history: list[_native.StepRecord] = []
         self.max_steps = max_steps or 0
-        self.job: _native.Job | None = None  # while a run trains
+        # While a run trains. A callback asks for `gradients` on every rank, or with ZeRO-1 the others are waited for.
+        self.job: _native.Job | None = None
         self._figures: list[tuple[str, float]] = []
         self._verbose = enable_progress_bar
 
