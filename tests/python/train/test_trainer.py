@@ -202,7 +202,7 @@ def test_hooks_at_a_checkpoint_have_lightnings_arguments_or_fewer(tmp_path, caps
 
     class Keeps(train.Module):
         def on_save_checkpoint(self, checkpoint):
-            checkpoint["mine"] = 3
+            checkpoint |= {"mine": 3, 7: 4}
 
     class OfCallback(train.Callback):
         def on_save_checkpoint(self, trainer, pl_module, checkpoint):
@@ -228,7 +228,7 @@ def test_hooks_at_a_checkpoint_have_lightnings_arguments_or_fewer(tmp_path, caps
     assert told == [("begins", 0), ("module", {}), ("callback", {}), ("without", 1), "nothing"]
     assert "is not kept" not in capsys.readouterr().out
     fit(module=Keeps())
-    assert "what on_save_checkpoint adds to a checkpoint (mine) is not kept" in capsys.readouterr().out
+    assert "what on_save_checkpoint adds to a checkpoint (mine, 7) is not kept" in capsys.readouterr().out
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'more'"):
         fit(Wrong())
 
