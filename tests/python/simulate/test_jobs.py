@@ -230,6 +230,8 @@ def test_a_stream_that_is_entered_within_itself_is_left(tmp_path):
         ("python -W ignore -Xfaulthandler -X dev -uB train.py -W x", "train.py -W x"),
         ("python -Wignore -um pkg.train a", "-m pkg.train a"),
         ("python --check-hash-based-pycs always train.py", "train.py"),
+        ("python3.13t train.py", "train.py"),
+        ("/usr/bin/python3-dbg train.py", "train.py"),
         ("accelerate launch --num_processes 8 train.py a", "train.py a"),
         ("accelerate launch --num_processes 8 -m pkg.train a", "-m pkg.train a"),
         ("python -m accelerate.commands.launch train.py", "train.py"),
@@ -238,6 +240,13 @@ def test_a_stream_that_is_entered_within_itself_is_left(tmp_path):
 def test_the_script_of_a_command(command, words):
     told, module = program(command.split())
     assert ["-m"] * module + told == words.split()
+
+
+def test_a_folder_with_a_main_is_a_script(tmp_path):
+    with pytest.raises(NotUnderstood, match="is not known: expected torchrun, python"):
+        program([str(tmp_path)])
+    (tmp_path / "__main__.py").write_text("")
+    assert program([str(tmp_path), "a"]) == ([str(tmp_path), "a"], False)
 
 
 @pytest.mark.parametrize(

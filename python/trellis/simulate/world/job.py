@@ -42,13 +42,13 @@ def program(command: list[str]) -> tuple[list[str], bool]:
         return _torchrun(name, rest)
     if name == "accelerate-launch" or (name == "accelerate" and rest[:1] == ["launch"]):
         return _accelerate(rest if name == "accelerate-launch" else rest[1:])
-    if re.fullmatch(r"(python|pypy)[\d.]*", name):
+    if re.fullmatch(r"(python|pypy)[\d.]*t?d?(-dbg)?", name):
         words, module = _python(rest)
         if module and words[0] in _LAUNCHERS:
             return program([_LAUNCHERS[words[0]], *words[1:]])
         started = not module and os.path.basename(words[0]) in ("torchrun", "accelerate", "accelerate-launch")
         return program(words) if started else (words, module)
-    if not os.path.isfile(first):
+    if not os.path.isfile(first) and not os.path.isfile(os.path.join(first, "__main__.py")):
         raise NotUnderstood(f"'{first}' of the job's command is not known: expected torchrun, python, accelerate launch, or a "
                             "file of Python")  # fmt: skip
     return command, False
