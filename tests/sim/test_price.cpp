@@ -108,6 +108,22 @@ TEST(Price, FoldedIsUnfolded) {
   EXPECT_GT(folded, 60);
 }
 
+// An interface of some groups of chips spans two leaves of eight, whose ranks are then not alike.
+TEST(Price, FoldedIsUnfoldedWhereAnInterfaceSpansTwoLeaves) {
+  for (int group = 1; group <= 8; ++group) {
+    const Machine m(read_machine(
+        "net", fmt::format("level clos w 16\nw.rate = 50 GB/s | documented | x\nw.latency = 1 us | documented | x\n"
+                           "w.group = {} | documented | x\nw.radix = 8 | documented | x\n"
+                           "w.oversubscription = 2 | documented | x\n",
+                           group)));
+    const CompiledSchedule pattern(schedule::algorithm_named("bruck"),
+                                   {.operation = {.collective = Collective::all_to_all}, .dims = {16}});
+    EXPECT_EQ(price(pattern, m, {.bytes = 64e6, .fold = true}).time,
+              price(pattern, m, {.bytes = 64e6, .fold = false}).time)
+        << group;
+  }
+}
+
 // In the machine's dimensions, all ranks of a torus do alike in a direct exchange.
 TEST(Price, ADirectExchangeAlongATorusIsSimulatedByOneRank) {
   for (const char* name : {"torus:4x4", "torus:4x2x3", "torus:4x4x4"}) {

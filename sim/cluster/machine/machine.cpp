@@ -165,11 +165,13 @@ std::vector<RowSymmetry> Machine::alike() const {
     const auto more = fabric->alike();
     all.insert(all.end(), more.begin(), more.end());
   }
-  // A resource shared by only part of a row makes the ranks of that row distinct.
+  // A resource shared by only part of a row makes the ranks of that row distinct, and so does one that is shared across
+  // the borders of a row's places.
   Rank stride = 1;
   for (RowSymmetry& row : all) {
     for (const Port& port : ports_)
-      if (port.span > stride && port.span % (stride * row.size) != 0) row.kind = RowSymmetry::Kind::distinct;
+      if (port.span > stride ? port.span % (stride * row.size) != 0 : stride % port.span != 0)
+        row.kind = RowSymmetry::Kind::distinct;
     stride *= row.size;
   }
   return all;
