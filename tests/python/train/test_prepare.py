@@ -188,6 +188,26 @@ def test_splits_are_told_by_names_of_files_and_folders(here, capsys, train, test
     assert code == 1 and "ds has no split 'val': expected one of test, train, by --split" in err
 
 
+@pytest.mark.parametrize(
+    ("names", "words", "taken", "said"),
+    [
+        ("train extra", [], 1, "1 of 2 files of ds, of split train"),
+        ("training_manuals recipes", [], 1, "1 of 2 files of ds, of split train"),
+        ("wiki dev_blogs", [], 0, "expected one of validation, by --split, or name the files"),
+        ("wiki evaluation", ["--split", "test"], 1, "1 of 2 files of ds, of split test"),
+        ("train evaluation", ["--split", "eval"], 1, "1 of 2 files of ds, of split test"),
+        ("train.1 train.2", [], 2, ""),
+    ],
+)
+def test_files_of_a_folder_that_are_left_out_are_told(here, capsys, names, words, taken, said):
+    (here / "ds").mkdir()
+    for name in names.split():
+        put_lines(here / "ds" / f"{name}.jsonl", [{"text": "a"}])
+    code, _, err = prepared(capsys, "ds", *words, "--tokenizer", "bytes", "-o", "out")
+    assert code == (taken == 0) and said in err and bool(said) == bool(err), err
+    assert not taken or len(lengths_of(here / "out.idx")) == taken
+
+
 def test_a_split_that_no_name_answers_to_is_refused(here, capsys):
     (here / "ds").mkdir()
     put_lines(here / "ds" / "a.jsonl", [{"text": "a"}])

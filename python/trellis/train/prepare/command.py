@@ -72,7 +72,12 @@ class _Preparing:
             raise Wrong(f"--tokenizer {given.tokenizer} names no eos_token: expected one, or --no-eos")
         if given.bos and self.tokenizer.begin < 0:
             raise Wrong(f"--bos: --tokenizer {given.tokenizer} names no bos_token")
-        self.files = [path for source in given.source for path in files_of(pathlib.Path(source), given.split)]
+        self.files: list[pathlib.Path] = []
+        for source in given.source:
+            files, left = files_of(pathlib.Path(source), given.split)
+            self.files += files
+            if left:
+                print(left, file=sys.stderr)
         template = pathlib.Path(given.chat_template).read_text() if given.chat_template else self.tokenizer.template
         self.reader = Reader(
             given.form, given.column, Template(template, self.tokenizer.words) if template else None)  # fmt: skip

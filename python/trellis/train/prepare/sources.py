@@ -25,7 +25,7 @@ _ENDINGS = (".parquet", ".arrow", ".jsonl", ".jsonl.gz", ".json", ".json.gz", ".
 _SHARD = re.compile(r"^(.*)-(\d{5})-of-(\d{5})(\..*)$")
 # Words of names, as `datasets` reads them, and the split that each stands for.
 _SPLITS = {"train": "train", "training": "train", "test": "test", "testing": "test", "eval": "test",
-           "validation": "validation", "valid": "validation", "val": "validation", "dev": "validation"}  # fmt: skip
+           "evaluation": "test", "validation": "validation", "valid": "validation", "val": "validation", "dev": "validation"}  # fmt: skip
 
 
 def kind_of(path: pathlib.Path) -> str:
@@ -65,16 +65,18 @@ def _split_of(path: pathlib.Path, source: pathlib.Path) -> str:
 
 def _missing_split(source: pathlib.Path, split: str, splits: Iterable[str]) -> Wrong:
     named = ", ".join(filter(None, splits))
-    expected = f"expected one of {named}, by --split" if named else "no name in it says of which one a file is"
+    nameless = "no name in it says of which one a file is, leave --split out or name the files"
+    expected = f"expected one of {named}, by --split, or name the files" if named else nameless
     return Wrong(f"{source} has no split {split!r}: {expected}")
 
 
-def files_of(source: pathlib.Path, split: str | None) -> list[pathlib.Path]:
-    """A file is itself; a folder, the files of a data set's split in it. None: train, or the only one."""
+def files_of(source: pathlib.Path, split: str | None) -> tuple[list[pathlib.Path], str]:
+    """A file is itself; a folder, the files of a data set's split in it. None: train, or the only one. And a line, where
+    other files are left out."""
     if not source.exists():
         raise Wrong(f"{source}: no such file or folder")
     if not source.is_dir():
-        return [source]
+        return [source], ""
     wanted = split or "train"
     if (source / "dataset_dict.json").exists():
         splits = json.loads((source / "dataset_dict.json").read_text())["splits"]
@@ -85,7 +87,7 @@ def files_of(source: pathlib.Path, split: str | None) -> list[pathlib.Path]:
         state = json.loads((source / "state.json").read_text())
         if split and (said := state.get("_split")) and said != split:
             raise _missing_split(source, split, [said])
-        return _all_there([source / each["filename"] for each in state["_data_files"]], source)
+        return _all_there([source / each["filename"] for each in state["_data_files"]], source), ""
     found: list[pathlib.Path] = []
     for ending in _ENDINGS:
         found = sorted(path for path in source.rglob(f"*{ending}") if not path.name.startswith("."))
@@ -99,7 +101,9 @@ def files_of(source: pathlib.Path, split: str | None) -> list[pathlib.Path]:
     wanted = _SPLITS.get(wanted, wanted)
     if wanted not in of_split and (split or len(of_split) > 1):
         raise _missing_split(source, split or wanted, sorted(of_split))
-    return _all_there(of_split.get(wanted, found), source)
+    taken = of_split.get(wanted, found)
+    left = f"{len(taken)} of {len(found)} files of {source}, of split {wanted}" if len(taken) < len(found) else ""
+    return _all_there(taken, source), left
 
 
 def _all_there(files: list[pathlib.Path], source: pathlib.Path) -> list[pathlib.Path]:
