@@ -30,6 +30,7 @@ _UNKNOWN = {"rand", "randn", "randint", "bernoulli", "normal", "uniform", "expon
 _REPLACING = {"copy_", "fill_", "zero_"}  # whatever the first operand had
 _DEVICES = {"device", "pin_memory", "layout"}
 _KEPT = "found_inf"  # which a scaler's check of gradients writes: what nobody knows is finite, so it stays as it was
+_NUMBERS = frozenset((int, float, bool))
 _OF_TRUTHS = {"all", "any", "logical_not", "logical_and", "logical_or", "bitwise_not", "bitwise_and", "bitwise_or",
               "mul"}  # fmt: skip
 
@@ -222,6 +223,8 @@ def compared(recorder: "Recorder", func: Any, args: Any, kwargs: Any) -> bool:
 def plain(recorder: "Recorder", given: Any) -> Any:
     """A list of values, and of lists of values, with real tensors for fake ones."""
     if type(given) in (list, tuple):
+        if _NUMBERS.issuperset(map(type, given)):
+            return given
         return [plain(recorder, one) for one in given]
     return read(recorder, given) if isinstance(given, FakeTensor) else given
 
