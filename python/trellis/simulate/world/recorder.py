@@ -199,7 +199,7 @@ class Recorder(TorchDispatchMode):
                 f"the shape of what {func} gives depends on data, and there is no data here",
                 "make the shape a fixed one (a capacity, padding), or say --routing uniform where tokens are routed"
                 if any(self._here(x) for x in flat if isinstance(x, torch.Tensor)) else "on the host, what comes from the "
-                "device has none, nor what a module's constructor or torch.empty makes of 65,536 floats or more",
+                "device has none, nor what a module's constructor or torch.empty makes of 65,536 floats or more, or a script of 2^26",
             ) from None  # fmt: skip
         except RuntimeError as error:
             unknown = isinstance(error, (fake_tensor.UnsupportedOperatorException, NotImplementedError))
