@@ -268,7 +268,7 @@ def test_the_gallery_is_drawn(tmp_path):
 
 
 def test_dask_spreads_a_sweep():
-    distributed = pytest.importorskip("dask.distributed", exc_type=ImportError)  # a folder beside this has the same name
+    distributed = pytest.importorskip("dask.distributed", exc_type=ImportError)  # "distributed" is a folder here, too
     sizes = ("64KiB", "1MiB")
     questions = [{"what": "all_reduce", "machine": "trn2.48xlarge", "size": s, "interval": False} for s in sizes]
     # Workers as threads. As processes, each under a nanny, they start a Python apiece, and Dask waits for them without
