@@ -1,14 +1,9 @@
 """trellis.train.Job: a step after the other, saved and loaded."""
 
-import os
-import pathlib
-import subprocess
-import sys
-
 import numpy as np
 from test_trainer import SMALL, Rows, losses, trainer
 from trellis import train
-from trellis._where import PROGRAM
+from two_ranks import said_by_two_ranks
 
 
 def test_a_job_step_by_step_is_the_trainers(tmp_path):
@@ -55,12 +50,7 @@ print(f"{{same}}\\n", end="", flush=True)
 
 
 def test_gradients_are_those_of_the_step_on_every_rank(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(GRADIENTS.format(tests=str(pathlib.Path(__file__).parent)))
-    ran = subprocess.run([PROGRAM, "launch", "-n", "2", "--raw", "--", sys.executable, script], text=True,
-                         capture_output=True, timeout=120, env=os.environ)  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.splitlines() == ["True"] * 2
+    assert said_by_two_ranks(tmp_path, GRADIENTS).splitlines() == ["True"] * 2
 
 
 LOADING = """
@@ -90,9 +80,5 @@ print(said + "\\n", end="", flush=True)
 
 def test_a_job_is_loaded_on_all_ranks_or_on_none(tmp_path):
     """Only the second stage's rank reads what is damaged."""
-    script = tmp_path / "script.py"
-    script.write_text(LOADING.format(tests=str(pathlib.Path(__file__).parent), folder=str(tmp_path / "saved")))
-    ran = subprocess.run([PROGRAM, "launch", "-n", "2", "--raw", "--", sys.executable, script], text=True,
-                         capture_output=True, timeout=120, env=os.environ)  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.splitlines() == ["refused for the damage"] * 2
+    said = said_by_two_ranks(tmp_path, LOADING, folder=str(tmp_path / "saved"))
+    assert said.splitlines() == ["refused for the damage"] * 2

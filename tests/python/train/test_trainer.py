@@ -1,15 +1,11 @@
 """trellis.train: the trainer and a job, with data, callbacks, schedules and groups of Python."""
 
 import itertools
-import os
-import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from trellis import train
-from trellis._where import PROGRAM
+from two_ranks import said_by_two_ranks
 
 SMALL = {
     "model": {"architecture": "llama", "vocab_size": 64, "hidden_size": 32, "num_layers": 2, "num_attention_heads": 4,
@@ -383,12 +379,7 @@ print(t.world_size, *losses(t.fit(train_dataloaders=Rows()))) if t.is_global_zer
 
 
 def test_ranks_train_as_one(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT.format(tests=str(pathlib.Path(__file__).parent)))
-    ran = subprocess.run([PROGRAM, "launch", "-n", "2", "--raw", "--", sys.executable, script], text=True,
-                         capture_output=True, timeout=120, env=os.environ)  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    said = ran.stdout.split()
+    said = said_by_two_ranks(tmp_path, SCRIPT).split()
     assert said[0] == "2"
     expected = losses(trainer(max_steps=5).fit(train_dataloaders=Rows()))
     assert [float(loss) for loss in said[1:]] == pytest.approx(expected, rel=1e-5)
