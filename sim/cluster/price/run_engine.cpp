@@ -115,6 +115,7 @@ std::optional<schedule::Symmetry> Run::Engine::symmetry() {
 // Each simulated load has a resource of its own, which limits its rate.
 void Run::Engine::add_loads() {
   std::map<std::pair<LoadKey, Rank>, std::uint32_t> simulated;
+  const double fastest = machine_.fastest();
   for (std::uint32_t i = 0; i < settings_.loads.size(); ++i) {
     const Load& load = settings_.loads[i];
     if (machine_.hbm(load.rank) == no_resource)
@@ -124,7 +125,7 @@ void Run::Engine::add_loads() {
     loads_.push_back({.hbm = one_pass(machine_.hbm(load.rank)), .like = like});
     if (like != i) continue;
     loads_.back().rate = {static_cast<std::uint32_t>(capacities_.size()), one_use};
-    capacities_.push_back(rate_of(std::min(load.rate, machine_.fastest()), unit_) + 1);
+    capacities_.push_back(rate_of(std::min(load.rate, fastest), unit_) + 1);
   }
   loads_ended_.assign(loads_.size(), 0);
 }
