@@ -36,9 +36,51 @@ need_packages() {
     fi
   fi
   echo "installing Debian packages: $missing"
-  "${as_root[@]}" apt-get update -qq
+  # A new machine's own upgrades may hold the lock, and a mirror may miss a request. Where a list that these packages
+  # don't need can't be had, the installation decides.
+  local patient=(-o DPkg::Lock::Timeout=600 -o Acquire::Retries=3)
+  "${as_root[@]}" apt-get "${patient[@]}" update -qq ||
+    echo "$0: apt-get update failed; going on with the lists that are there" >&2
   # shellcheck disable=SC2086  # a list of words
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${patient[@]}" install -y -qq \
+    --no-install-recommends $missing
+}
+
+# How many CPUs this process may keep busy: those that it may run on, and no more than its control groups' quotas. The
+# arguments, for tests, are where the groups are, and the file that names the process's own.
+usable_cpus() {
+  local groups=${1:-/sys/fs/cgroup} own=${2:-/proc/self/cgroup} cpus group quota period
+  cpus=$(nproc)
+  group=$(sed -n 's/^0:://p' "$own" 2>/dev/null) || group=
+  group=${group%/}
+  while :; do
+    if read -r quota period 2>/dev/null <"$groups$group/cpu.max" && [ "$quota" != max ]; then
+      quota=$(((quota + period - 1) / period))
+      [ "$quota" -ge "$cpus" ] || cpus=$quota
+    fi
+    [ -n "$group" ] || break
+    group=${group%/*}
+  done
+  echo "$cpus"
+}
+
+# How many compilers may run at once: one for each usable CPU, each with a gigabyte and a half of the memory that is
+# available. The argument, for tests, is a file like /proc/meminfo.
+compilers() {
+  local cpus by_memory
+  cpus=$(usable_cpus)
+  by_memory=$(awk '/^MemAvailable:/ { print int($2 / 1572864) }' "${1:-/proc/meminfo}" 2>/dev/null) || by_memory=
+  [ -n "$by_memory" ] && [ "$by_memory" -lt "$cpus" ] && cpus=$by_memory
+  echo "$((cpus > 1 ? cpus : 1))"
+}
+
+# Runs a command whose programs have sanitizers. Those of GCC 12 do not start reliably where addresses vary by more
+# than 28 bits (vm.mmap_rnd_bits), so there addresses are the same in each run. Only root may read how many bits.
+with_sanitizers() {
+  local bits
+  bits=$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null) || bits=32
+  if [ "$bits" -gt 28 ] && setarch -R true 2>/dev/null; then set -- setarch -R "$@"; fi
+  "$@"
 }
 
 # Configures a preset; further arguments go to cmake. With TRELLIS_UNITY=1 a new build compiles its sources in groups,
@@ -55,13 +97,13 @@ build_configured() {
   local preset=$1
   shift
   if ! grep -q '^TRELLIS_UNITY:BOOL=ON' "build/$preset/CMakeCache.txt"; then
-    cmake --build --preset "$preset" -j "$(nproc)" "$@"
+    cmake --build --preset "$preset" -j "$(compilers)" "$@"
     return
   fi
-  cmake --build --preset "$preset" -j "$(nproc)" "$@" -- -k 0 2>&1 | tee "build/$preset/groups.log" && return
+  cmake --build --preset "$preset" -j "$(compilers)" "$@" -- -k 0 2>&1 | tee "build/$preset/groups.log" && return
   sed -n 's/^FAILED: .*unity_\(.*\)_cxx\.cxx\.o.*/\1/p' "build/$preset/groups.log" >>"build/$preset/alone"
   [ -s "build/$preset/alone" ] || return
-  configure_preset "$preset" && cmake --build --preset "$preset" -j "$(nproc)" "$@"
+  configure_preset "$preset" && cmake --build --preset "$preset" -j "$(compilers)" "$@"
 }
 
 # Both.

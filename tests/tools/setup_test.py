@@ -6,11 +6,13 @@ import tempfile
 import unittest
 
 SETUP = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "tools" / "setup.sh"
+BUILD = pathlib.Path(os.environ["TRELLIS_BINARY_DIR"]) / "tests"  # from /tmp programs may not be started everywhere
+PATIENT = "-o DPkg::Lock::Timeout=600 -o Acquire::Retries=3"
 
 
 class StandIns(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = tempfile.TemporaryDirectory(dir=BUILD)
         self.bin = pathlib.Path(self.folder.name)
 
     def tearDown(self):
@@ -49,20 +51,72 @@ class Setup(StandIns):
         ran = self.need("here", "gone", "half")
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertEqual(ran.stdout.splitlines(),
-                         ["installing Debian packages: gone half", "apt-get update -qq",
-                          "apt-get install -y -qq --no-install-recommends gone half", "done"])
+                         ["installing Debian packages: gone half", f"apt-get {PATIENT} update -qq",
+                          f"apt-get {PATIENT} install -y -qq --no-install-recommends gone half", "done"])
 
     def test_sudo_installs(self):
         self.stand_in("sudo", '[ "$1" = -n ] && exit 0; echo "sudo $*"')
         ran = self.need("gone")
         self.assertEqual(ran.returncode, 0, ran.stderr)
-        self.assertIn("sudo apt-get update -qq\n", ran.stdout)
+        self.assertIn(f"sudo apt-get {PATIENT} update -qq\n", ran.stdout)
 
     def test_a_failed_installation_fails(self):
         self.stand_in("id", "echo 0")
         self.stand_in("apt-get", "exit 100")
         self.assertNotIn("done", self.need("gone").stdout)
         self.assertNotEqual(self.need("gone").returncode, 0)
+
+    def test_lists_that_cannot_be_renewed_do_not_stop_an_installation(self):
+        self.stand_in("id", "echo 0")
+        self.stand_in("apt-get", '[[ "$*" = *update* ]] && exit 100; echo "apt-get $*"')
+        ran = self.need("gone")
+        self.assertEqual((ran.returncode, ran.stdout.splitlines()[-1]), (0, "done"), ran.stderr)
+        self.assertIn("apt-get update failed; going on with the lists that are there", ran.stderr)
+
+
+class Jobs(StandIns):
+    """How many compilers and tests run at once, on machines with quotas and little memory."""
+
+    def setUp(self):
+        super().setUp()
+        self.stand_in("nproc", "echo 64")
+        self.own = self.bin / "cgroup"
+        self.own.write_text("0::/jobs/pod\n")
+        (self.bin / "groups" / "jobs" / "pod").mkdir(parents=True)
+
+    def quota(self, group, words):
+        (self.bin / "groups" / group / "cpu.max").write_text(words + "\n")
+
+    def ask(self, command):
+        return subprocess.run(["bash", "-c", f'set -euo pipefail; . "{SETUP}"; {command}'], capture_output=True, text=True,
+                              env={"PATH": f"{self.bin}:/usr/bin:/bin"}, check=True).stdout.strip()
+
+    def cpus(self):
+        return self.ask(f"usable_cpus {self.bin}/groups {self.own}")
+
+    def test_without_a_quota_all_cpus_are_usable(self):
+        self.assertEqual(self.cpus(), "64")
+        self.quota("jobs", "max 100000")
+        self.assertEqual(self.cpus(), "64")
+        self.own.unlink()
+        self.assertEqual(self.cpus(), "64")
+
+    def test_the_least_quota_of_the_groups_counts(self):
+        self.quota("jobs", "350000 100000")
+        self.assertEqual(self.cpus(), "4")
+        self.quota("jobs/pod", "50000 50000")
+        self.assertEqual(self.cpus(), "1")
+        self.own.write_text("0::/\n")
+        self.quota(".", "800000 100000")
+        self.assertEqual(self.cpus(), "8")
+
+    def test_each_compiler_has_memory(self):
+        info = self.bin / "meminfo"
+        self.stand_in("nproc", "echo 8")
+        for kilobytes, compilers in [(100_000_000, "8"), (3_200_000, "2"), (900_000, "1")]:
+            info.write_text(f"MemTotal: 200000000 kB\nMemAvailable: {kilobytes} kB\n")
+            self.assertEqual(self.ask(f"usable_cpus() {{ nproc; }}; compilers {info}"), compilers)
+        self.assertEqual(self.ask(f"usable_cpus() {{ nproc; }}; compilers {info}.gone"), "8")
 
 
 class Groups(StandIns):
@@ -97,7 +151,7 @@ class MissingLibraries(unittest.TestCase):
     def test_all_are_named_at_once_by_debians_names(self):
         with tempfile.TemporaryDirectory() as folder:
             ran = subprocess.run(
-                ["cmake", "-S", SETUP.parents[1], "-B", folder, "-DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON",
+                ["cmake", "-G", "Ninja", "-S", SETUP.parents[1], "-B", folder, "-DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON",
                  "-DCMAKE_DISABLE_FIND_PACKAGE_CLI11=ON"], capture_output=True, text=True)
             self.assertNotEqual(ran.returncode, 0)
             self.assertIn("libraries are missing; on Debian: apt-get install libfmt-dev libcli11-dev\n", ran.stderr)
