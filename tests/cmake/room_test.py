@@ -5,12 +5,13 @@ import subprocess
 import tempfile
 import unittest
 
+BUILD = pathlib.Path(os.environ["TRELLIS_BINARY_DIR"]) / "tests"  # from /tmp programs may not be started everywhere
 ROOM = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "cmake" / "room.cmake"
 
 
 class Room(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = tempfile.TemporaryDirectory(dir=BUILD)
         self.root = pathlib.Path(self.folder.name)
         self.plant("CMakeLists.txt", "cmake_minimum_required(VERSION 3.25)\nproject(house LANGUAGES CXX)\n"
                    f"set(CMAKE_CXX_STANDARD 20)\ninclude({ROOM})\nadd_subdirectory(below)\nadd_subdirectory(above)\n"

@@ -1,6 +1,7 @@
 """Each check on the tree is attacked: a violation is planted in a fresh folder, and the check must name it."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -237,6 +238,7 @@ class Names(Planted):
         self.assert_passes("names")
 
 
+@unittest.skipUnless(shutil.which("git"), "git is not installed")
 class Ignored(Planted):
     def test_what_git_ignores_is_not_checked(self):
         subprocess.run(["git", "init", "-q", str(self.root)], check=True)

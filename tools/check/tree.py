@@ -1,4 +1,5 @@
 """The files of the tree as the checks see them: tracked, or new and not ignored."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -7,15 +8,29 @@ CPP = {".h", ".cpp"}
 
 
 def files(root):
-    """Paths relative to root, sorted. Without git (an unpacked archive) the tree is walked instead."""
-    asked = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", "-z"],
-                           capture_output=True, text=True)
-    own = subprocess.run(["git", "-C", str(root), "rev-parse", "--show-cdup"], capture_output=True, text=True)
-    if asked.returncode == 0 and own.stdout.strip() == "":
-        found = {pathlib.Path(name) for name in asked.stdout.split("\0") if name}
+    """Paths relative to root, sorted. Without git's answer (an unpacked archive) the tree is walked instead."""
+    if asked_of_git(root, "rev-parse", "--show-cdup") == "\n":  # root is a repository, and not a folder of one
+        found = {pathlib.Path(name) for name in
+                 asked_of_git(root, "ls-files", "-co", "--exclude-standard", "-z").split("\0") if name}
         return sorted(path for path in found if (root / path).is_file())
-    walked = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
-    return sorted(path for path in walked if path.parts[0] not in {"build", ".git", ".cache"})
+    return sorted(walked(root))
+
+
+def asked_of_git(root, *words):
+    """What git prints; empty where it fails or is not installed. A tree of another user, as in a container, is read."""
+    try:
+        return subprocess.run(["git", "-c", f"safe.directory={root}", "-C", str(root), *words], capture_output=True,
+                              text=True, check=True).stdout
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        return ""
+
+
+def walked(root):
+    for folder, folders, names in os.walk(root):
+        if pathlib.Path(folder) == root:  # a build changes while it is walked
+            folders[:] = [name for name in folders if name not in {"build", ".git", ".cache"}]
+        paths = (pathlib.Path(folder, name) for name in names if name != ".git")
+        yield from (path.relative_to(root) for path in paths if path.is_file())
 
 
 def cpp_files(root):
