@@ -1,14 +1,11 @@
 """Hugging Face's accelerate, which names a backend by itself: the group that is there when it starts is used."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("accelerate")
 
+import programs  # noqa: E402
 import trellis.torch  # noqa: E402
 
 trellis.torch.prepare()
@@ -73,10 +70,7 @@ dist.destroy_process_group()
 def ran(tmp_path, code, *arguments):
     script = tmp_path / "trains.py"
     script.write_text(code)
-    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script),
-             *arguments]  # fmt: skip
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(words, capture_output=True, text=True, timeout=400, env=environment)
+    return programs.torchrun(2, script, *arguments, over_gloo="gloo" in arguments)
 
 
 def test_it_trains_on_a_group_that_was_made_before(tmp_path):

@@ -3,7 +3,6 @@
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import unittest
 
@@ -11,6 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+import programs  # noqa: E402
 from trellis._where import PROGRAM  # noqa: E402
 
 SOURCE = pathlib.Path(__file__).parents[2]
@@ -19,26 +19,15 @@ sys.path.insert(0, str(SOURCE / "tests" / "tools" / "documents"))
 import followed  # noqa: E402
 
 
-def torchrun(name, count, *arguments, **environment):
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}",
-         str(EXAMPLES / f"{name}.py"), *arguments],
-        capture_output=True, text=True, timeout=600, env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-    )  # fmt: skip
+def torchrun(name, count, *arguments, over_gloo=False):
+    done = programs.torchrun(count, EXAMPLES / f"{name}.py", *arguments, over_gloo=over_gloo)
     assert done.returncode == 0, done.stderr[-3000:]
     number = "[-+.0-9a-fpx]+"  # lines of several ranks may run into each other
     return sorted(re.findall(rf"step \d+ loss {number}|rank \d+ \w+ {number}(?: loaded {number})?", done.stdout))
 
 
 def by_gloo(name, count, *arguments):
-    """What gloo computes. Now and then a process of it aborts as it ends, all its work done; then it runs again."""
-    for attempt in range(3):
-        try:
-            return torchrun(name, count, *arguments, "--backend", "gloo")
-        except AssertionError as e:
-            if attempt == 2 or "terminate called without an active exception" not in str(e):
-                raise
-    return None
+    return torchrun(name, count, *arguments, "--backend", "gloo", over_gloo=True)
 
 
 # With two ranks there is one order of additions, a + b. With more, gloo's ring and our schedules add in other orders.
@@ -80,7 +69,7 @@ def test_none_is_forgotten():
 
 def test_the_tutorial_does_what_it_shows(tmp_path):
     page = SOURCE / "docs" / "tutorials" / "pytorch.md"
-    programs = f"{pathlib.Path(sys.executable).parent}:{pathlib.Path(PROGRAM).parent}"
-    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+    path = f"{pathlib.Path(sys.executable).parent}:{pathlib.Path(PROGRAM).parent}:{os.environ['PATH']}"
+    environment = {**programs.installed(tmp_path / "site"), "PATH": path, "OMP_NUM_THREADS": "1",
                    "TRELLIS_PYTHON": sys.executable}  # fmt: skip
     assert followed.follow(unittest.TestCase(), page, tmp_path / "page", environment) == 6

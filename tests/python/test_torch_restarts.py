@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import programs  # noqa: E402
 import trellis.torch  # noqa: E402
 
 trellis.torch.prepare()
@@ -45,10 +46,7 @@ def at_a_free_port():
 def test_a_job_comes_back(tmp_path, rendezvous):
     script = tmp_path / "trains.py"
     script.write_text("import trellis.torch\n" + TRAINS)
-    words = [sys.executable, "-m", "torch.distributed.run", *rendezvous(), "--nproc-per-node", "2"]
-    words += ["--max-restarts", "2"]
-    ran = subprocess.run([*words, str(script)], capture_output=True, text=True, timeout=400,
-                         env={**os.environ, "OMP_NUM_THREADS": "1"})  # fmt: skip
+    ran = programs.torchrun(2, script, options=[*rendezvous(), "--max-restarts", "2"])
     assert ran.returncode == 0 and ran.stdout.count("trained in life 2\n") == 2, ran.stdout + ran.stderr[-3000:]
 
 

@@ -1,11 +1,9 @@
 """Training over the backend: hooks, memory."""
 
 import os
-import pathlib
 import subprocess
 import sys
 import threading
-import tomllib
 
 import pytest
 
@@ -13,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 import torch.distributed as dist  # noqa: E402
 
+import programs  # noqa: E402
 import ranks  # noqa: E402
 import trellis.torch  # noqa: E402
 from trellis.torch import Bf16Wire, allocator, bf16_stochastic_hook  # noqa: E402
@@ -20,16 +19,7 @@ from trellis.torch import Bf16Wire, allocator, bf16_stochastic_hook  # noqa: E40
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """An environment where the package has the metadata of an installation, with pyproject.toml's entry points."""
-    project = tomllib.loads((pathlib.Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    site = tmp_path_factory.mktemp("site")
-    info = site / f"{project['name']}-{project['version']}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
-    lines = [f"{name} = {where}" for name, where in project["entry-points"]["torch.backends"].items()]
-    (info / "entry_points.txt").write_text("\n".join(["[torch.backends]", *lines, ""]))
-    paths = [str(site), str(pathlib.Path(trellis.__file__).parents[1])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    return programs.installed(tmp_path_factory.mktemp("installed") / "site")
 
 
 def test_it_serves_those_who_name_none(installed):

@@ -2,15 +2,13 @@
 
 import importlib.util
 import json
-import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
 pytest.importorskip("torch")
 
+import programs  # noqa: E402
 import titan  # noqa: E402
 
 from trellis.simulate.ranks.record_job import record_job  # noqa: E402
@@ -30,11 +28,7 @@ JOBS = [  # an example, its ranks and arguments, the step
 def by_gloo(folder, script, ranks, arguments, step):
     """Of each rank: what it communicated after its first `step - 1` updates, until the next one was made."""
     output = folder / "log"
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}",
-         str(HERE / "gloo_rank.py"), str(output), str(script), *arguments],
-        capture_output=True, text=True, timeout=400, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    done = programs.torchrun(ranks, HERE / "gloo_rank.py", output, script, *arguments, over_gloo=True)
     assert done.returncode == 0, done.stderr[-3000:]
     logs = {rank: json.loads(output.with_name(f"log.{rank}").read_text()) for rank in range(ranks)}
     return {
