@@ -5,6 +5,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -18,20 +19,39 @@ from trellis.simulate.ranks.line import Line  # noqa: E402
 WORDS = [sys.executable, "-m", "trellis.simulate", "--world", "4", "--", "torchrun", "train.py"]
 
 
+IMPORTED = """
+import pathlib, time
+(pathlib.Path(__file__).parent / "importing").touch()
+while not (pathlib.Path(__file__).parent / "go").exists():
+    time.sleep(0.01)
+"""
+
+
 @pytest.fixture
-def begun(tmp_path):
-    """(the command, the process that forks ranks) while the latter imports torch, which is slow here."""
+def temporary():
+    """The command's: where its socket is, whose path is short whatever the tests' own is."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield pathlib.Path(folder)
+
+
+@pytest.fixture
+def torch(tmp_path):
+    """What is imported as torch: it takes until there is a file "go" in it."""
     (tmp_path / "torch").mkdir()
-    (tmp_path / "torch" / "__init__.py").write_text(f"import time; open({str(tmp_path / 'importing')!r}, 'w').close(); "
-                                                    "time.sleep(2)\n")  # fmt: skip
-    (tmp_path / "tmp").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(IMPORTED)
+    yield tmp_path / "torch"
+    (tmp_path / "torch" / "go").touch()
+
+
+@pytest.fixture
+def begun(tmp_path, torch, temporary):
+    """(the command, the process that forks ranks) while the latter imports torch."""
     path = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
     command = subprocess.Popen(WORDS, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path / "tmp")})  # fmt: skip
-    for _ in range(600):
-        if (tmp_path / "importing").exists():
-            break
+                               env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(temporary)})  # fmt: skip
+    while not (torch / "importing").exists():
+        assert command.poll() is None
         time.sleep(0.1)
     children = pathlib.Path(f"/proc/{command.pid}/task/{command.pid}/children").read_text().split()
     assert len(children) == 1
@@ -46,12 +66,14 @@ def said(command):
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_the_command_is_killed_while_torch_is_imported(begun, tmp_path, how):
+def test_the_command_is_killed_while_torch_is_imported(begun, torch, temporary, how):
     command, _ = begun
     os.kill(command.pid, how)
+    command.wait(60)
+    (torch / "go").touch()
     assert said(command) == ""
     assert command.returncode == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[how]
-    assert how == signal.SIGKILL or not list((tmp_path / "tmp").iterdir())
+    assert how == signal.SIGKILL or not list(temporary.iterdir())
 
 
 def test_the_process_that_forks_ranks_is_killed(begun):
