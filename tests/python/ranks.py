@@ -38,6 +38,14 @@ def _enter(function: Callable[..., Any], rank: int, ranks: int, folder: str, tim
     os._exit(0)
 
 
+def meet(rank: int, ranks: int) -> None:
+    """A group's first barrier, which all have left when it returns: whoever dies then disturbs nobody in it."""
+    dist.barrier()
+    store = dist.distributed_c10d._get_default_store()
+    store.set(f"left the barrier {rank}", "")
+    store.wait([f"left the barrier {other}" for other in range(ranks)], timedelta(seconds=60))
+
+
 def run(function: Callable[..., Any], ranks: int, *arguments: Any, timeout: float = 30, deadline: float = 90,
         backend: str = "trellis", lost: tuple[int, ...] = ()) -> list[Any]:  # fmt: skip
     """What each rank returned. Ranks in `lost` may die or stop; the others must all come back before the deadline."""

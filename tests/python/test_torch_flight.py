@@ -71,7 +71,7 @@ def test_torch_reads_the_flights(tmp_path):
 
 def die(rank, size, folder):
     os.environ.update(TORCH_FR_BUFFER_SIZE="20", TORCH_FR_DUMP_TEMP_FILE=f"{folder}/t_")
-    dist.barrier()
+    ranks.meet(rank, size)
     if rank == 2:
         os.kill(os.getpid(), signal.SIGKILL)
     with pytest.raises(dist.DistBackendError):

@@ -81,7 +81,7 @@ def test_a_timeout_can_be_shortened():
 
 def left(rank, size):
     store = dist.distributed_c10d._get_default_store()
-    dist.barrier()
+    ranks.meet(rank, size)
     if rank == 1:
         store.wait(["left"], timedelta(seconds=60))
         return
