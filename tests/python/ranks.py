@@ -46,6 +46,12 @@ def meet(rank: int, ranks: int) -> None:
     store.wait([f"left the barrier {other}" for other in range(ranks)], timedelta(seconds=60))
 
 
+def await_operation(number: int) -> None:
+    """Until the default group's operation of this number, from 1, has begun on this rank; it may wait for others."""
+    while trellis.torch.flight_record().count('"op_id"') < number:
+        time.sleep(0.01)
+
+
 def run(function: Callable[..., Any], ranks: int, *arguments: Any, timeout: float = 30, deadline: float = 90,
         backend: str = "trellis", lost: tuple[int, ...] = ()) -> list[Any]:  # fmt: skip
     """What each rank returned. Ranks in `lost` may die or stop; the others must all come back before the deadline."""

@@ -233,8 +233,8 @@ def test_ctrl_c_ends_what_takes_long(asks):
     code = f"""
 import numpy as np
 from trellis import core, schedule, sim
-print("begins", flush=True)
 try:
+    print("begins", flush=True)
     while True:
         {calls[asks]}
 except KeyboardInterrupt:

@@ -1,11 +1,13 @@
 """Ctrl-C in calls that wait: they raise KeyboardInterrupt at once, and it is said what becomes of the group."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
 import threading
 import time
+from datetime import timedelta
 
 import pytest
 
@@ -18,30 +20,43 @@ import ranks  # noqa: E402
 PATIENCE = 120  # seconds of the groups: far more than any test takes
 
 
-def soon(seconds=0.3):
-    """Ctrl-C comes while the caller waits."""
-    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+def interrupted(call, operation):
+    """Ctrl-C comes while the call waits, soon after the group's operation of that number has begun."""
 
+    def interrupt():
+        ranks.await_operation(operation)
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
 
-def interrupted(call):
     begun = time.monotonic()
-    soon()
     with pytest.raises(KeyboardInterrupt):
+        threading.Thread(target=interrupt, daemon=True).start()
         call()
     assert time.monotonic() - begun < PATIENCE / 2
 
 
+def fall_asleep(process):
+    """Until its main thread has slept for a while: what it called waits for others."""
+    looks = 0
+    while looks < 10 and process.poll() is None:
+        state = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        looks = looks + 1 if state == "S" else 0
+        time.sleep(0.05)
+
+
 def blocking(rank, size, operation):
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    store = dist.distributed_c10d._get_default_store()
     x = torch.ones(1 << 16)
-    dist.barrier()
+    ranks.meet(rank, size)
     if rank == 0:
         interrupted({"all_reduce": lambda: dist.all_reduce(x), "barrier": lambda: dist.barrier(),
-                     "broadcast": lambda: dist.broadcast(x, 1)}[operation])  # fmt: skip
+                     "broadcast": lambda: dist.broadcast(x, 1)}[operation], 2)  # fmt: skip
+        store.set("interrupted", "")
         with pytest.raises(dist.DistBackendError, match="interrupted"):
             dist.barrier()
         return None
-    time.sleep(1)
+    store.wait(["interrupted"], timedelta(seconds=PATIENCE))
     with pytest.raises(dist.DistBackendError, match="aborted by rank 0") as caught:
         dist.all_reduce(x)
     return str(caught.value)
@@ -58,9 +73,9 @@ def patient(rank, size):
     dist.barrier()
     if rank == 0:
         work = dist.all_reduce(x, async_op=True)
-        interrupted(work.wait)
+        interrupted(work.wait, 2)
         arrives = dist.irecv(y, 1)
-        interrupted(arrives.wait)
+        interrupted(arrives.wait, 2)
         dist.send(torch.ones(1), 1)
         work.wait()
         arrives.wait()
@@ -82,8 +97,8 @@ import sys, torch.distributed as dist
 import trellis.torch
 trellis.torch.prepare()
 store = dist.FileStore(sys.argv[1], 2)
-print("waits", flush=True)
 try:
+    print("waits", flush=True)
     dist.init_process_group("trellis", store=store, rank=0, world_size=2)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
@@ -95,7 +110,7 @@ def test_the_meeting_of_the_ranks(tmp_path):
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout.readline() == "waits\n"
-        time.sleep(1)
+        fall_asleep(process)
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=PATIENCE)[0] == "interrupted\n"
     finally:
@@ -113,8 +128,8 @@ if rank == 1:
     sys.stdin.read()
     sys.exit()
 dist.all_reduce(torch.ones(4), async_op=True)
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     dist.destroy_process_group()
 except KeyboardInterrupt:
     print("interrupted", flush=True)
@@ -127,7 +142,7 @@ def test_destroying_a_group_whose_operations_wait(tmp_path):
     try:
         for process in started:
             assert process.stdout.readline() == "ready\n"
-        time.sleep(1)
+        fall_asleep(started[0])
         started[0].send_signal(signal.SIGINT)
         assert started[0].communicate(timeout=PATIENCE)[0] == "interrupted\n"
         assert started[0].returncode == 0
