@@ -57,7 +57,7 @@ def test_a_rank_dies(operation):
 
 @pytest.mark.parametrize("operation", ["all_reduce", "async", "barrier"])
 def test_a_rank_stops(operation):
-    results = ranks.run(lose, 3, operation, signal.SIGSTOP, timeout=8, lost=(1,))
+    results = ranks.run(lose, 3, operation, signal.SIGSTOP, timeout=15, lost=(1,))
     for result in (results[0], results[2]):
         assert "rank 1" in result[0] and result[1] < 60, result
 

@@ -12,21 +12,27 @@ import torch.distributed as dist  # noqa: E402
 import ranks  # noqa: E402
 
 
+def impatient(seconds):
+    """The group's calls from now on end by then. Its timeout, by which all must have come to what succeeds, is long."""
+    dist.group.WORLD._get_backend(torch.device("cpu")).set_timeout(timedelta(seconds=seconds))
+
+
 def test_a_receive_without_a_send_times_out():
     def case(rank, size):
         if rank == 0:
+            impatient(1)
             with pytest.raises(dist.DistBackendError, match=r"recv \d+ on rank 0.*timed out.*it waits for rank 1"):
                 dist.recv(torch.ones(3), 1)
             dist.distributed_c10d._get_default_store().set("ended", "")
         else:
             dist.distributed_c10d._get_default_store().wait(["ended"], timedelta(seconds=60))
 
-    ranks.run(case, 2, timeout=6)
+    ranks.run(case, 2, timeout=60)
 
 
 def given_up(rank, size):
     store = dist.distributed_c10d._get_default_store()
-    dist.group.WORLD._get_backend(torch.device("cpu")).set_timeout(timedelta(seconds=1))
+    impatient(1)
     if rank == 0:
         with pytest.raises(dist.DistBackendError, match=r"send \d+ on rank 0.*timed out"):
             dist.send(torch.ones(4), 1)
@@ -46,6 +52,7 @@ def polled_or_by_future(rank, size, how):
     if rank == 1:
         dist.distributed_c10d._get_default_store().wait(["ended"], timedelta(seconds=60))
         return
+    impatient(1)
     work = dist.irecv(torch.ones(3), 1)
     with pytest.raises((dist.DistBackendError, RuntimeError), match=r"recv \d+ on rank 0.*it waits for rank 1"):
         if how == "future":
@@ -59,14 +66,13 @@ def polled_or_by_future(rank, size, how):
 
 @pytest.mark.parametrize("how", ["future", "poll"])
 def test_a_receive_that_nobody_waits_for_times_out(how):
-    ranks.run(polled_or_by_future, 2, how, timeout=6)
+    ranks.run(polled_or_by_future, 2, how, timeout=60)
 
 
 def shorter(rank, size):
-    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
     store = dist.distributed_c10d._get_default_store()
-    backend.set_timeout(timedelta(seconds=5))
     dist.all_reduce(torch.ones(3))
+    impatient(5)
     if rank == 1:
         store.wait(["ended"], timedelta(seconds=60))
         return
@@ -117,7 +123,7 @@ def late_but_well(rank, size):
     store.set("raised", "")
     store.wait(["came"], timedelta(seconds=60))
     work = dist.all_reduce(x, async_op=True)
-    time.sleep(1)
+    ranks.await_operation(2)
     store.set("leaves", "")
     dist.destroy_process_group()
     work.wait()
@@ -162,7 +168,7 @@ def monitored(rank, size, waits_for_all):
         dist.recv(torch.ones(1), 0)
         return None
     with pytest.raises(dist.DistBackendError) as caught:
-        barrier(timedelta(seconds=1), waits_for_all)
+        barrier(timedelta(seconds=6), waits_for_all)
     if rank == 0:
         for absent in (1, 2):
             dist.send(torch.ones(1), absent)
@@ -174,7 +180,7 @@ def test_a_monitored_barrier_names_who_is_missing(waits_for_all):
     told = ranks.run(monitored, 4, waits_for_all, timeout=60)
     for said in (told[0], told[3]):
         whom = "Ranks 1, 2" if waits_for_all else "Rank 1"
-        assert f"{whom} failed to pass monitoredBarrier in 1000 ms" in said, said
+        assert f"{whom} failed to pass monitoredBarrier in 6000 ms" in said, said
 
 
 def monitored_without_the_first(rank, size):
@@ -194,8 +200,8 @@ def monitored_with_a_late_first(rank, size):
         return dist.recv(torch.ones(1), 0)
     if rank == 0:
         time.sleep(6)
-    with pytest.raises(dist.DistBackendError, match="Rank 2 failed to pass monitoredBarrier in 15000 ms"):
-        dist.group.WORLD.monitored_barrier(timedelta(seconds=15))
+    with pytest.raises(dist.DistBackendError, match="Rank 2 failed to pass monitoredBarrier in 30000 ms"):
+        dist.group.WORLD.monitored_barrier(timedelta(seconds=30))
     if rank == 0:
         dist.send(torch.ones(1), 2)
 
