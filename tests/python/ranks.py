@@ -52,7 +52,7 @@ def await_operation(number: int) -> None:
         time.sleep(0.01)
 
 
-def run(function: Callable[..., Any], ranks: int, *arguments: Any, timeout: float = 30, deadline: float = 90,
+def run(function: Callable[..., Any], ranks: int, *arguments: Any, timeout: float = 30, deadline: float = 600,
         backend: str = "trellis", lost: tuple[int, ...] = ()) -> list[Any]:  # fmt: skip
     """What each rank returned. Ranks in `lost` may die or stop; the others must all come back before the deadline."""
     context = multiprocessing.get_context("fork")
@@ -75,7 +75,7 @@ def run(function: Callable[..., Any], ranks: int, *arguments: Any, timeout: floa
                 process.join()
 
 
-def _end(processes: list[Any], seconds: float = 10) -> None:
+def _end(processes: list[Any], seconds: float = 60) -> None:
     """Those that came back must end by themselves."""
     end = time.monotonic() + seconds
     for process in processes:

@@ -21,6 +21,6 @@ def test_trellis_launch_starts_each(name):
     ranks = RANKS.get(name, 2)
     words = [PROGRAM, "launch", "-n", str(ranks), sys.executable, str(EXAMPLES / f"{name}.py")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=240, env=environment)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600, env=environment)
     ended = re.findall(r"rank (\d+) (?:parameters|saved)", done.stdout)
     assert done.returncode == 0 and sorted(map(int, ended)) == list(range(ranks)), done.stderr[-3000:]
