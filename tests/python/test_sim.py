@@ -227,7 +227,7 @@ def test_ctrl_c_ends_what_takes_long(asks):
     calls = {
         "price": "sim.price('all_to_all', 'torus:8x8x8', '1GiB', fold=False)",
         "play": "sim.play('ranks 512\\nall_to_all a 1GB\\nall_to_all b 1GB after a', 'torus:8x8x8')",
-        "run": "schedule.algorithm('ring', 'all_reduce', 8).run([np.ones(1 << 25, np.float32)] * 8)",
+        "run": "schedule.algorithm('ring', 'all_reduce', 8).run([np.ones(1 << 22, np.float32)] * 8)",
         "core": "core.program('matmul', M=4096, K=4096, N=4096).run({})",
     }
     code = f"""

@@ -1,6 +1,8 @@
 """Jobs that torchrun starts again after a rank has ended: the next life of the job trains."""
 
+import contextlib
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -36,10 +38,13 @@ dist.destroy_process_group()
 
 
 def at_a_free_port():
-    """torchrun tells its ranks the port that it is given: 0 would be no place to meet."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return ["--master-addr", "127.0.0.1", "--master-port", str(free.getsockname()[1])]
+    """torchrun tells its ranks the port that it is given: 0 would be no place to meet. It binds it seconds later; one
+    below 32768 is not given meanwhile to somebody who binds 0."""
+    while True:
+        port = random.randrange(10000, 32768)
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("", port))
+            return ["--master-addr", "127.0.0.1", "--master-port", str(port)]
 
 
 @pytest.mark.parametrize("rendezvous", [lambda: ["--standalone"], at_a_free_port], ids=["c10d", "static"])
