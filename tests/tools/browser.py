@@ -20,8 +20,8 @@ def program():
 class Page:
     """One tab; what it logs and throws gathers in `complaints`."""
 
-    def __init__(self, width=1400, height=900, dark=False, seconds=60):
-        self.deadline = time.monotonic() + seconds
+    def __init__(self, width=1400, height=900, dark=False):
+        self.deadline = time.monotonic() + 300
         self.complaints = []
         self.events = []
         self.buffer = b""

@@ -77,7 +77,7 @@ class Perfetto(unittest.TestCase):
                      pathlib.Path(__file__).parent / "trace_processor.js"]:
             shutil.copy(path, self.folder.name)
         (pathlib.Path(self.folder.name) / "index.html").write_text("<script src='trace_processor.js'></script>")
-        with browser.Page(seconds=120) as page:
+        with browser.Page() as page:
             page.open(f"http://127.0.0.1:{server.server_port}/index.html")
             page.value("fetch('report_example.perfetto').then(r => r.arrayBuffer())"
                        ".then(b => load(new Uint8Array(b)))")

@@ -101,7 +101,7 @@ class Pictures(unittest.TestCase):
     @unittest.skipUnless(browser.program(), "no Chromium (apt: chromium)")
     def test_a_browser_shows_the_paper_and_words_on_it(self):
         for dark, colour in PAPER.items():
-            with browser.Page(dark=dark, seconds=300) as page:
+            with browser.Page(dark=dark) as page:
                 for name, path in self.paths.items():
                     page.open(path.as_uri())
                     self.assertEqual(page.value(WORDS), [], (name, dark))
@@ -117,7 +117,7 @@ class Pictures(unittest.TestCase):
     @unittest.skipUnless(browser.program(), "no Chromium (apt: chromium)")
     def test_pages_fit_screens_of_any_width_in_either_scheme(self):
         for dark in PAPER:
-            with browser.Page(dark=dark, seconds=300) as page:
+            with browser.Page(dark=dark) as page:
                 for width in (420, 1000, 1400):
                     page.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1,
                               mobile=False)
