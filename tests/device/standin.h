@@ -21,11 +21,11 @@ inline void use_standin(const char* machine = "trn2.48xlarge") {
   setenv("TRELLIS_LIBNRT", TRELLIS_STANDIN, 1);  // NOLINT(concurrency-mt-unsafe): before any other thread
   setenv("TRELLIS_NRT_MACHINE", machine, 1);     // NOLINT(concurrency-mt-unsafe)
   setenv("NEURON_RT_LOG_LEVEL", "QUIET", 1);     // NOLINT(concurrency-mt-unsafe)
-  setenv("NEURON_RT_EXEC_TIMEOUT", "5", 1);      // NOLINT(concurrency-mt-unsafe)
+  setenv("NEURON_RT_EXEC_TIMEOUT", "120", 1);    // NOLINT(concurrency-mt-unsafe)
 }
 
 // The first of 400 ports on which no process listens, below those that the system gives out by itself. Tests that run
-// at the same time have other process numbers, and begin their search at other ports.
+// at the same time have other process numbers, begin their search at other ports, and go on to those of no neighbour.
 inline int free_port() {
   constexpr int first = 10'000, step = 400, places = 55;
   const auto is_free = [](int port) {
@@ -40,7 +40,7 @@ inline int free_port() {
     return free;
   };
   for (int place = 0; place < places; ++place) {
-    const int from = first + (getpid() + place) % places * step;
+    const int from = first + (getpid() + place * 17) % places * step;
     bool free = true;
     for (int port = from; port < from + step && free; ++port) free = is_free(port);
     if (free) return from;
