@@ -17,4 +17,4 @@ def sets(**more):
     return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
 
 
-trellis = functools.partial(program.trellis, timeout=120)
+trellis = functools.partial(program.trellis, timeout=600)
