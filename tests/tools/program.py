@@ -2,6 +2,7 @@
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import tempfile
 import time
@@ -59,6 +60,21 @@ def remote_shell(folder, script='[ "$1" = away ] && exit 255\n'):
     shell.write_text(f'#!/bin/sh\n{script}shift\nexec sh -c "$*"\n')
     shell.chmod(0o755)
     return shell
+
+
+def free_port():
+    """A port of this host at which nobody listens, nor at the eighth after it, where launches of several nodes meet.
+    Both are below those that the system gives out by itself, and processes beside this one begin at others."""
+    for place in range(800):
+        port = 2_000 + (os.getpid() + place * 17) % 800 * 10
+        with socket.socket() as first, socket.socket() as second:
+            try:
+                first.bind(("127.0.0.1", port))
+                second.bind(("127.0.0.1", port + 8))
+            except OSError:
+                continue
+        return port
+    raise OSError("no free port from 2000 on")
 
 
 class Case(unittest.TestCase):

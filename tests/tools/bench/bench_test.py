@@ -5,7 +5,6 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import time
 import unittest
@@ -246,9 +245,7 @@ class Devices(Case):
         neuron = {"environment": {"TRELLIS_LIBNRT": str(library), "NEURON_RT_LOG_LEVEL": "QUIET"}}
         rows = self.rows("all_reduce_perf", *common, **neuron)
         self.assertEqual([(row["algorithm"], row["wrong"]) for row in rows], [("native", 0)] * 2)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            neuron["environment"]["NEURON_RT_ROOT_COMM_ID"] = f"127.0.0.1:{free.getsockname()[1]}"
+        neuron["environment"]["NEURON_RT_ROOT_COMM_ID"] = f"127.0.0.1:{program.free_port()}"
         processes = [word for word in common if word != "--threads"]
         rows = self.rows("all_reduce_perf", *processes, **neuron)
         self.assertEqual([(row["algorithm"], row["wrong"]) for row in rows], [("native", 0)] * 2)

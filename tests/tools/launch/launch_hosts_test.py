@@ -2,13 +2,12 @@
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import tempfile
 import unittest
 
 from launched import PATIENCE, alive, launch, wait_until
-from program import TRELLIS, remote_shell, trellis
+from program import TRELLIS, free_port, remote_shell, trellis
 
 
 class Hosts(unittest.TestCase):
@@ -18,9 +17,7 @@ class Hosts(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.shell = remote_shell(self.folder.name)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = str(free.getsockname()[1])
+        self.port = str(free_port())
 
     def words(self, hosts, *words):
         return ["--hosts", hosts, "--rsh", str(self.shell), "--master-addr", "127.0.0.1", "--master-port", self.port, *words]

@@ -2,7 +2,6 @@
 import os
 import pty
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -10,7 +9,8 @@ import time
 import unittest
 
 from launched import PATIENCE, alive, children, launch, wait_until
-from program import TRELLIS
+from program import TRELLIS, free_port
+
 
 def shell(ranks, script, *options, **how):
     return launch("-n", ranks, *options, "--", "sh", "-c", script, **how)
@@ -73,9 +73,7 @@ class Nodes(unittest.TestCase):
     """Several launches of this machine that take themselves for nodes."""
 
     def setUp(self):
-        with socket.socket() as probe:  # the ranks' port; the launches meet at one some ports after it
-            probe.bind(("127.0.0.1", 0))
-            self.port = min(probe.getsockname()[1], 65_000)
+        self.port = free_port()
         self.started = []
 
     def tearDown(self):
