@@ -13,7 +13,7 @@ import program
 PUBLISHED = pathlib.Path(os.environ["TRELLIS_SOURCE_DIR"]) / "sim/published"
 RECORDS = PUBLISHED / "measured.json"
 ALL = (RECORDS, PUBLISHED / "repositories.json", PUBLISHED / "nki.json")
-trellis = functools.partial(program.trellis, timeout=570)
+trellis = functools.partial(program.trellis, timeout=2300)
 
 
 class Validate(unittest.TestCase):
