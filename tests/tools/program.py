@@ -1,4 +1,5 @@
 """The program under test, and what tests of it have in common."""
+import contextlib
 import os
 import pathlib
 import re
@@ -10,7 +11,7 @@ import unittest
 
 TRELLIS = os.environ["TRELLIS"]
 os.environ["TRELLIS_PROGRESS"] = "0"  # a slow host says nothing on standard error
-os.environ.setdefault("SOURCE_DATE_EPOCH", "0")  # the same command writes the same bytes, at any time and on any host
+os.environ["SOURCE_DATE_EPOCH"] = "0"  # the same command writes the same bytes, at any time and on any host
 
 
 def trellis(*words, **how):
@@ -44,11 +45,21 @@ def await_handler(process, number, patience=120):
         time.sleep(0.01)
 
 
+def children(pid):
+    """The processes that this one has started, also where the kernel keeps no list of them."""
+    found = []
+    for file in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if int(file.read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(file.parent.name))
+    return found
+
+
 def await_children(process, count, patience=120):
-    """Until this running program's first thread has started so many others."""
+    """Until this running program has started so many others."""
     end = time.monotonic() + patience
     while process.poll() is None:
-        if len(pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()) >= count:
+        if len(children(process.pid)) >= count:
             return
         assert time.monotonic() < end, f"it has not started {count} processes"
         time.sleep(0.01)

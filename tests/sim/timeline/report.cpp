@@ -10,15 +10,17 @@
 
 #include "sim/hardware/report/parts.h"
 #include "sim/hardware/timeline/perfetto.h"
+#include "tests/folder.h"
 #include "tests/sim/timeline/example.h"
 
 namespace trellis::sim {
 namespace {
 
-// Writes a file where the Python tests look for it, or else to the folder for temporary files.
+// Writes a file where the Python tests look for it, or else to a folder that is gone after the tests.
 void write(const std::string& name, const std::string& bytes) {
+  static const Folder own;
   const char* folder = std::getenv("TRELLIS_REPORTS");
-  const std::filesystem::path path = std::filesystem::path(folder != nullptr ? folder : testing::TempDir()) / name;
+  const std::filesystem::path path = (folder != nullptr ? folder : own.path()) / name;
   std::ofstream file(path, std::ios::binary);
   file << bytes;
   EXPECT_TRUE(file.flush()) << path;

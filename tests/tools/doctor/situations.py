@@ -334,7 +334,8 @@ def launch(name, dumps, meeting):
     environment = {**os.environ, "TRELLIS": PROGRAM, "TRELLIS_DUMP": str(dumps), "TRELLIS_TIMEOUT": str(s["timeout"]),
                    "TRELLIS_SECRET": "of this situation"}
     # Each node is a host of its own: its ranks share no memory with the others.
-    hosts = [{"TRELLIS_HOST": f"node{n}"} if s["nodes"] > 1 else {} for n in range(s["nodes"])]
+    hosts = [{"TRELLIS_HOST": f"node{n}", "TRELLIS_INTERFACE": "lo"} if s["nodes"] > 1 else {}
+             for n in range(s["nodes"])]
     program = ["--", sys.executable, "-B", __file__, "rank", name, str(meeting)]
     port = ["--master-addr", "127.0.0.1", "--master-port", str(20000 + os.getpid() % 10000)]
     nodes = [["--nnodes", str(s["nodes"]), "--node-rank", str(n), *port] if s["nodes"] > 1 else []

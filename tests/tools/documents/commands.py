@@ -14,14 +14,17 @@ import tempfile
 import time
 
 SOURCE = pathlib.Path(os.environ.get("TRELLIS_SOURCE_DIR") or pathlib.Path(__file__).resolve().parents[3])
+sys.path.append(str(SOURCE / "tools/check"))
+import tree  # noqa: E402
+
 APART = pathlib.Path(__file__).with_name("commands_apart.txt")
 OURS = re.compile(r"^(?:\$ )?((?:[A-Z_]+=\S+ )*(?:mpirun [^|]*|torchrun [^|]*)?(?:build/(?:dev|release)/)?trellis .+)$")
 PROSE = re.compile(r"(?:\s{2,}#|\s{3,}| {2,}(?=[a-z][a-z,'-]* [a-z])).*$")
 
 
 def pages():
-    listed = subprocess.run(["git", "-C", SOURCE, "ls-files", "*.md"], capture_output=True, text=True, check=True).stdout
-    return [name for name in listed.split() if not name.startswith(("docs/tutorials/", "tests/", "CHANGELOG"))
+    return [name for name in map(str, tree.files(SOURCE)) if name.endswith(".md")
+            and not name.startswith(("docs/tutorials/", "tests/", "CHANGELOG"))
             and not (name.startswith("docs/howto/") and "\n    $ " in (SOURCE / name).read_text())]
 
 

@@ -8,8 +8,8 @@ import tempfile
 import time
 import unittest
 
-from launched import PATIENCE, alive, children, launch, wait_until
-from program import TRELLIS, free_port
+from launched import PATIENCE, alive, launch, wait_until
+from program import TRELLIS, children, free_port
 
 
 def shell(ranks, script, *options, **how):

@@ -19,10 +19,6 @@ def alive(pid):
     return state not in "ZX"
 
 
-def children(pid):
-    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
 def wait_until(condition):
     end = time.monotonic() + PATIENCE
     while not condition():
