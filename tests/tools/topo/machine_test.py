@@ -14,8 +14,10 @@ from program import TRELLIS, without_origin
 
 
 def interrupted(words, points, size):
-    """What comes of a command that gets a SIGINT when its file of points has grown so large: status, output, errors."""
-    started = subprocess.Popen([TRELLIS, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    """What comes of a command that gets a SIGINT when its file of points has grown so large: status, output, errors.
+    It has one thread, so that it is far from its end by then."""
+    started = subprocess.Popen([TRELLIS, *words, "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and (not points.exists() or points.stat().st_size < size):
         time.sleep(0.02)
