@@ -204,7 +204,7 @@ TEST(NrtProcesses, AnEndThatNobodyMeetsTimesOutAndSpoilsTheClose) {
     n.nrt_async_sendrecv_init(4);
     n.nrt_async_sendrecv_accept("127.0.0.1", 60, 4, &comm);
     Status last = Status::success;
-    for (int i = 0; i < 400 && last == Status::success; ++i) {
+    for (int i = 0; i < 6000 && last == Status::success; ++i) {
       last = n.nrt_async_sendrecv_test_comm(comm, &done);
       usleep(10'000);
     }
