@@ -35,8 +35,9 @@ TEST(RollCall, AllWhoComeGoOn) {
 }
 
 TEST(RollCall, WhoDoesNotComeIsNamed) {
-  EXPECT_EQ(call({{.noun = "node", .mine = 0, .members = 3}, {.noun = "node", .mine = 2, .members = 3}}, 100ms),
-            std::vector<std::string>(2, "node 1 did not join in time"));
+  // The first that is missing is named, and that is node 0 however late the others begin.
+  EXPECT_EQ(call({{.noun = "node", .mine = 1, .members = 3}, {.noun = "node", .mine = 2, .members = 3}}, 100ms),
+            std::vector<std::string>(2, "node 0 did not join in time"));
 }
 
 TEST(RollCall, WhoWasToldOtherTermsIsNamedToAllAtOnce) {
