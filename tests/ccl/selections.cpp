@@ -2,12 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <system_error>
 
 #include "ccl/plan/selector.h"
 #include "schedule/algorithms/algorithm.h"
+#include "tests/folder.h"
 #include "tests/why.h"
 
 namespace trellis::ccl {
@@ -157,9 +157,10 @@ TEST(Selections, ATableThatIsCutOffIsRefusedWhereverItEnds) {
 }
 
 TEST(Selections, AFileIsNamedWithWhatIsWrongInIt) {
-  const std::string path = testing::TempDir() + "trellis_selections";
+  const Folder folder;
+  const std::string path = folder.path() / "selections";
   const auto complaint = [&](const std::string& text) {
-    std::ofstream(path) << text;
+    folder.put("selections", text);
     return why([&] { Selections::from_file(path); });
   };
   EXPECT_EQ(complaint(""), path + ": no selection table: it is empty: expected rules, and a last line 'end'");
@@ -170,7 +171,7 @@ TEST(Selections, AFileIsNamedWithWhatIsWrongInIt) {
   EXPECT_EQ(complaint("all_reduce 2 0 ring\nend\n"), "");
   std::filesystem::remove(path);
   EXPECT_THROW(Selections::from_file(path), std::system_error);
-  EXPECT_THROW(Selections::from_file(testing::TempDir()), std::system_error);
+  EXPECT_THROW(Selections::from_file(folder.path()), std::system_error);
 }
 
 TEST(Selections, TheBuiltInTableNamesAlgorithmsThatExist) {
