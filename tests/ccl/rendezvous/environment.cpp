@@ -133,7 +133,7 @@ TEST(StoreFromEnvironment, AnotherSecretAtTheAddressIsSaid) {
   LaunchedProcess l = rank_of(1, 2, server->port());
   l.secret = "another";
   try {
-    store_from_environment(l, Clock::now() + 3s);
+    store_from_environment(l, Clock::now() + 6s);
     FAIL() << "joined with another secret";
   } catch (const TimedOut& error) {
     const std::string found = "127.0.0.1:" + std::to_string(server->port()) + ": a store with another secret";
