@@ -293,21 +293,25 @@ TEST_F(TcpStore, WhoWaitsLearnsAtOnceThatTheServerHasEnded) {
   EXPECT_LT(Clock::now() - began, 30s);
 }
 
+// A port at which nobody listens, and which the kernel gives to nobody else: a server that is told of it may listen.
+struct HeldPort {
+  net::Descriptor held = net::bound_to(net::addresses_of("127.0.0.1", 0).front(), SOCK_STREAM);
+  int port = net::local_address(held).port();
+};
+
 TEST_F(TcpStore, AClientMayComeBeforeTheServer) {
-  const int port = server->port();
-  server.reset();
-  std::thread early([&] { EXPECT_EQ(tcp_store("127.0.0.1", port, "right", in(60s))->add("n", 1), 1); });
+  const HeldPort held;
+  std::thread early([&] { EXPECT_EQ(tcp_store("127.0.0.1", held.port, "right", in(60s))->add("n", 1), 1); });
   std::this_thread::sleep_for(100ms);
-  const auto later = tcp_store_server({.port = port, .secret = "right"});
+  const auto later = tcp_store_server({.port = held.port, .secret = "right"});
   early.join();
 }
 
 TEST_F(TcpStore, NobodyThereIsSaidByTheDeadline) {
-  const int port = server->port();
-  server.reset();
+  const HeldPort held;
   const Deadline began = Clock::now();
   try {
-    tcp_store("127.0.0.1", port, "right", in(200ms));
+    tcp_store("127.0.0.1", held.port, "right", in(200ms));
     FAIL() << "found a store where there is none";
   } catch (const TimedOut& error) {
     EXPECT_NE(std::string(error.what()).find("refused"), std::string::npos) << error.what();
