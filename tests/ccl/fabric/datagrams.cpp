@@ -65,8 +65,14 @@ struct End {
   std::unique_ptr<Wire> wire;
 };
 
+// Those of which this machine has a loopback address: not every one has IPv6.
+std::vector<int> families() {
+  if (open_datagram_wire(loopback(AF_INET6)) == nullptr) return {AF_INET};
+  return {AF_INET, AF_INET6};
+}
+
 TEST(Datagrams, GoToAPeerAndBack) {
-  for (const int family : {AF_INET, AF_INET6}) {
+  for (const int family : families()) {
     End one(family), other(family);
     const fi_addr_t there = one.wire->know(other.wire->address(), 1), here = other.wire->know(one.wire->address(), 0);
     EXPECT_EQ(one.send(there, "a question"), 0);
@@ -90,7 +96,7 @@ TEST(Datagrams, WhatIsLongerThanItsRoomIsNoMessage) {
 }
 
 TEST(Datagrams, AreRefusedWhereNobodyIsUntilSomebodyIsHeard) {
-  for (const int family : {AF_INET, AF_INET6}) {
+  for (const int family : families()) {
     End one(family), third(family);
     const fi_addr_t to_third = one.wire->know(third.wire->address(), 2);
     auto other = std::make_unique<End>(family);
