@@ -48,20 +48,15 @@ class CulpritTest : public testing::Test {
     return all;
   }
 
-  // Whom a rank that waits for `first` finds at fault, once the other ranks have shown no change for long enough.
-  // `beat` updates what some of them show.
+  // Whom a rank that waits for `first` finds at fault, where the others have shown no change for a minute but those
+  // whom `beat` updates.
   static Culprit found(const Place& mine, Rank first, const std::vector<Rank>& needed,
                        const std::function<void()>& beat) {
-    Watchdog watch(30ms);
-    watch.look_now(*mine.transport, Clock::now());
-    const Deadline end = Clock::now() + watch.enough() + 1ms;
-    do {
-      beat();
-      watch.look_now(*mine.transport, Clock::now());
-      std::this_thread::sleep_for(1ms);
-    } while (Clock::now() < end);
+    Watchdog watch(1min);
+    const Deadline now = Clock::now();
+    watch.look_now(*mine.transport, now - 1min);
     beat();
-    watch.look_now(*mine.transport, Clock::now());
+    watch.look_now(*mine.transport, now);
     return culprit_of({*mine.transport, *mine.family, watch}, first, needed);
   }
 
@@ -139,16 +134,16 @@ TEST_F(CulpritTest, WhoIsNotInThisCommunicatorIsNamedByItsPlace) {
 TEST_F(CulpritTest, WhoHasJustComeDoesNotStandStill) {
   const auto world = joined(3);
   world[1].transport->show(waiting(2));
-  Watchdog watch(30ms);
-  watch.look_now(*world[1].transport, Clock::now());
-  std::this_thread::sleep_for(watch.enough() + 1ms);
+  Watchdog watch(1min), later(1min);
+  const Deadline now = Clock::now();
+  watch.look_now(*world[1].transport, now - 1min);
   world[0].transport->show(waiting(2));
-  watch.look_now(*world[1].transport, Clock::now());
+  watch.look_now(*world[1].transport, now);
   const Culprit c = culprit_of({*world[1].transport, *world[1].family, watch}, 0, std::vector<Rank>{0, 2});
   EXPECT_EQ(c.how, How::idle);
   EXPECT_EQ(c.rank, 2);
-  std::this_thread::sleep_for(watch.enough() + 1ms);
-  EXPECT_EQ(culprit_of({*world[1].transport, *world[1].family, watch}, 0, std::vector<Rank>{0, 2}).how, How::still)
+  later.look_now(*world[1].transport, now - 1min);
+  EXPECT_EQ(culprit_of({*world[1].transport, *world[1].family, later}, 0, std::vector<Rank>{0, 2}).how, How::still)
       << "it shows no heartbeat";
 }
 
