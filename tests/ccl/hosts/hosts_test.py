@@ -52,7 +52,7 @@ class HostsTest(OnHosts):
 
     def test_a_slow_rank_is_waited_for(self):
         """It stands still for half of the timeout, and once more."""
-        self.start(3, 1, "bench", "all_reduce_perf", "-b", "256K", "-e", "256K", "-n", "400", "-c", "1", "-T", "10",
+        self.start(3, 1, "bench", "all_reduce_perf", "-b", "256K", "-e", "256K", "-n", "2000", "-c", "1", "-T", "10",
                    TRELLIS_TRANSPORT="libfabric")
         self.measure_for(0)
         self.assertIsNone(self.jobs[1].poll(), self.said(1))
@@ -114,7 +114,7 @@ class HostsTest(OnHosts):
         self.assertRegex(self.said(1), r"rank 0 on host host0 has not answered for [0-9.]+ s")
 
     def test_who_is_cut_off_from_most_names_itself(self):
-        self.start(3, 1, "bench", "all_reduce_perf", "-b", "4M", "-e", "4M", "-n", "100000", "-c", "0", "-T", "4",
+        self.start(3, 1, "bench", "all_reduce_perf", "-b", "4M", "-e", "4M", "-n", "100000", "-c", "0", "-T", "6",
                    TRELLIS_TRANSPORT="libfabric")
         self.measure_for(1)
         self.hosts.cut(2)

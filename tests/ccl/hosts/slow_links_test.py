@@ -42,7 +42,7 @@ class SlowLinksTest(OnHosts):
         for transport in ("libfabric", "hybrid"):
             with self.subTest(transport=transport):
                 self.jobs = []
-                self.goes_on_where_slow("ABroadcast", 2, 2, [0, 1], "4", transport)
+                self.goes_on_where_slow("ABroadcast", 2, 2, [0, 1], "6", transport)
                 self.hosts.close()
 
     def test_who_waits_behind_a_slow_receive_is_served(self):

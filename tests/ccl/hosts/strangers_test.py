@@ -107,7 +107,7 @@ class StrangersTest(OnHosts):
         first = [self.one(rank, 3, *summing("64K", 10, 20)) for rank in range(2)]
         self.wait_for(lambda: 29600 in self.ports(0))
         self.wait_for(lambda: self.connected(0))
-        time.sleep(1)  # it says there who it is
+        time.sleep(5)  # it says there who it is
         self.kill(first[1])
         again = self.one(1, 3, *summing("64K", 10, 20))
         self.assertEqual(self.ends([again], 60), [2])
