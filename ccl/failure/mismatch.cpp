@@ -143,6 +143,7 @@ void check_over(Transport& t, const FlightRecorder& past, const Activity& mine) 
   if (t.aborted()) std::rethrow_exception(ended_by(t));
   for (Rank r = 0; r < t.ranks(); ++r)
     if (r != t.rank()) check_same_call(t, mine, r);
+  static_cast<void>(t.could_advance());  // takes in what has arrived
   for_each_unread(t, [&](Rank from, std::uint32_t mark, bool point) {
     const std::string theirs = text_of(t.activity(from));
     if (point)
