@@ -152,7 +152,8 @@ void Division::check(const std::function<std::vector<Rank>()>& missing) {
   const auto dead = std::ranges::find_if(ranks, [&](Rank r) { return !transport_.alive(r); });
   if (dead == ranks.end() && now <= joining_.deadline) return;
   const Rank lost = dead == ranks.end() ? -1 : *dead;
-  look();  // a rank may have posted something just before it left, or before the deadline
+  look();  // a rank may have posted something, or aborted, just before it left or before the deadline
+  if (splits()) check_split();
   ranks = missing();
   if (std::ranges::find(ranks, lost) != ranks.end()) lose(transport_, known(), lost, of_.ended);
   if (now <= joining_.deadline || ranks.empty()) return;
