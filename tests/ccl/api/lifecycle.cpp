@@ -284,7 +284,7 @@ TEST(ApiLife, RanksThatCallDifferentThingsAreNamed) {
 }
 
 TEST(ApiLife, WhoNeverComesIsNamed) {
-  const Ranks r(2, 0.5);
+  const Ranks r(2, 6);  // also what both have to join
   r.each([](int rank, trellis_comm comm) {
     if (rank == 1) return;
     EXPECT_TRUE(refused(trellis_barrier(comm, nullptr), TRELLIS_PEER_LOST, "rank 1"));
@@ -293,7 +293,7 @@ TEST(ApiLife, WhoNeverComesIsNamed) {
 }
 
 TEST(ApiLife, AFailureOnAStreamIsToldByTheStreamAndTheCommunicator) {
-  const Ranks r(2, 0.5);
+  const Ranks r(2, 6);  // also what both have to join
   r.each([](int rank, trellis_comm comm) {
     if (rank == 1) return;
     trellis_stream stream = nullptr;

@@ -28,7 +28,7 @@ void limit_to(rlim_t soft, rlim_t hard) {
 }
 
 std::size_t next_descriptor() {
-  const int fd = dup(0);
+  const int fd = dup(STDERR_FILENO);
   close(fd);
   return static_cast<std::size_t>(fd);
 }
@@ -77,7 +77,7 @@ TEST(DescriptorLimit, IsNamedWhereItIsTooLow) {
   EXPECT_EXIT(
       {
         limit_to(next_descriptor() + 8, next_descriptor() + 8);
-        while (dup(0) >= 0) {
+        while (dup(STDERR_FILENO) >= 0) {
         }
         try {
           Communicator::create(memory_store(), 0, 2, {.timeout = 1s, .transport = "shared_memory"});
@@ -94,7 +94,7 @@ TEST(DescriptorLimit, IsNamedWhereItIsTooLow) {
 // gets the descriptor that was kept back, and the server's accept finds none.
 void fill_a_store(rlim_t descriptors) {
   limit_to(next_descriptor() + descriptors, next_descriptor() + descriptors);
-  net::Descriptor kept_back(dup(0));
+  net::Descriptor kept_back(dup(STDERR_FILENO));
   std::atomic<int> told = 0;
   const auto server =
       tcp_store_server({.address = "127.0.0.1", .secret = "s", .on_refusal = [&](const std::string& why) {
@@ -104,7 +104,7 @@ void fill_a_store(rlim_t descriptors) {
   std::vector<std::shared_ptr<Store>> clients;
   for (;;) {
     try {
-      clients.push_back(tcp_store("127.0.0.1", server->port(), "s", Clock::now() + 3s));
+      clients.push_back(tcp_store("127.0.0.1", server->port(), "s", Clock::now() + 6s));
     } catch (const std::exception&) {
       if (!kept_back) _exit(told);
       kept_back = {};

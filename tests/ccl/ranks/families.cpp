@@ -13,16 +13,12 @@
 namespace trellis::ccl {
 namespace {
 
-using namespace std::chrono_literals;
-
-constexpr auto timeout = 1500ms;
-
 class Families : public testing::TestWithParam<std::string> {
  protected:
   // Stops one rank once its family is made, and returns how the others end. None of them leaves before all have found
   // who is at fault: a process that ends while others wait for it would rightly be named.
   static std::string with_stopped(Rank ranks, Rank stopped, const RankFunction& others, const RankFunction& divide) {
-    const Config config{.timeout = timeout, .transport = GetParam()};
+    const Config config{.timeout = long_deadline, .transport = GetParam()};
     std::atomic<int>& found = seen_by_all();
     return run_processes(
         ranks,

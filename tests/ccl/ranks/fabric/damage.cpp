@@ -110,7 +110,7 @@ TEST(DamagedControl, IsDroppedAndSaidAgain) {
 TEST(DamagedControl, IsNamedWhereNothingElseComes) {
   if (is_absent()) GTEST_SKIP() << libfabric::library_absence();
   const InjectedFaults faults("seed=1,flip=100,control=2");
-  const std::string said = run_ranks("libfabric", 2, [](Communicator&) {}, {.timeout = 2s});
+  const std::string said = run_ranks("libfabric", 2, [](Communicator&) {}, {.timeout = long_deadline});
   EXPECT_NE(said.find("did not join in time"), said.npos) << said;
   EXPECT_NE(said.find("dropped, which no rank of this job had sent so"), said.npos) << said;
 }
