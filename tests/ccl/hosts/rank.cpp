@@ -94,7 +94,7 @@ TEST(Hosts, ABroadcastTakesAsLongAsItMust) {
   std::vector<std::int32_t> data(100);
   while (!sum_and_look(*c, data, slowed)) {
   }
-  data.resize(250'000);
+  data.resize(500'000);
   std::iota(data.begin(), data.end(), l.rank);
   c->broadcast(data.data(), data.data(), data.size(), kernels::DType::i32, root);
   std::int32_t due = root;

@@ -35,14 +35,14 @@ class SlowLinksTest(OnHosts):
 
     def test_a_link_that_stays_slow_is_waited_for(self):
         """While data move somewhere, also by those that see none of it."""
-        self.goes_on_where_slow("ABroadcast", 4, 1, [1], "6")
+        self.goes_on_where_slow("ABroadcast", 4, 1, [1], "12")
 
     def test_slow_links_that_ranks_share_are_waited_for(self):
         """Two on each side, which take turns; some end before the others."""
         for transport in ("libfabric", "hybrid"):
             with self.subTest(transport=transport):
                 self.jobs = []
-                self.goes_on_where_slow("ABroadcast", 2, 2, [0, 1], "6", transport)
+                self.goes_on_where_slow("ABroadcast", 2, 2, [0, 1], "12", transport)
                 self.hosts.close()
 
     def test_who_waits_behind_a_slow_receive_is_served(self):
