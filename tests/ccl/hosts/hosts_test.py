@@ -27,7 +27,7 @@ class HostsTest(OnHosts):
     def test_eight_hosts_make_a_hierarchy(self):
         self.start(8, 2, "bench", "all_reduce_perf", "-b", "1K", "-e", "1M", "-f", "32", "-n", "2", "-w", "1", "-c", "1",
                    "--show-algorithm", TRELLIS_TRANSPORT="hybrid")
-        self.assertEqual(self.ends(range(16), 90), [0] * 16, "".join(self.said(r) for r in range(16)))
+        self.assertEqual(self.ends(range(16)), [0] * 16, "".join(self.said(r) for r in range(16)))
         # Two ranks of a host by one way, eight hosts by another: at each size.
         self.assertEqual(len(re.findall(r"hierarchical levels=\(\w+,\w+\) dims=2x8$", self.said(0), re.MULTILINE)), 3, self.said(0))
 
@@ -62,7 +62,7 @@ class HostsTest(OnHosts):
             self.assertLessEqual({job.poll() for job in self.jobs}, {None, 0}, self.said(0) + self.said(2))
             self.jobs[1].send_signal(signal.SIGCONT)
             time.sleep(0.2)
-        self.assertEqual(self.ends(range(3), 60), [0] * 3, "".join(self.said(r) for r in range(3)))
+        self.assertEqual(self.ends(range(3)), [0] * 3, "".join(self.said(r) for r in range(3)))
 
     def comes_back(self, cut, mend):
         self.start(2, 1, "bench", "all_reduce_perf", "-b", "128M", "-e", "128M", "-n", "1", "-w", "0", "-c", "1", "-T", "8",
@@ -71,7 +71,7 @@ class HostsTest(OnHosts):
         cut(self.hosts, 1)
         time.sleep(1.5)
         mend(self.hosts, 1)
-        self.assertEqual(self.ends((0, 1), 60), [0, 0], self.said(0) + self.said(1))
+        self.assertEqual(self.ends((0, 1)), [0, 0], self.said(0) + self.said(1))
 
     def test_a_link_that_comes_back_in_time_is_waited_for(self):
         self.comes_back(Hosts.cut, Hosts.mend)
@@ -86,7 +86,7 @@ class HostsTest(OnHosts):
         self.measure_for(1)
         for rank in (2, 3):
             self.jobs[rank].send_signal(signal.SIGKILL)
-        self.ends((0, 1), 40)
+        self.ends((0, 1))
         self.assertRegex(self.said(0) + self.said(1), r"rank [23] on host host1")
         found = subprocess.run([TRELLIS, "doctor", dumps], capture_output=True, text=True).stdout
         self.assertRegex(found.splitlines()[0], r"rank [23]'s process ended")
@@ -100,7 +100,7 @@ class HostsTest(OnHosts):
                            "120", TRELLIS_TRANSPORT=transport, TRELLIS_PROVIDER=provider)
                 self.measure_for(0.5)
                 self.jobs[1].kill()
-                self.assertNotEqual(self.ends((0,), 60), [0])
+                self.assertNotEqual(self.ends((0,), within=100), [0])  # before the timeout
                 self.assertRegex(self.said(0), r"rank 1 on host host1 (died|is gone: its process has ended)")
                 self.hosts.close()
 
@@ -109,7 +109,7 @@ class HostsTest(OnHosts):
                    TRELLIS_TRANSPORT="libfabric")
         self.measure_for(1)
         self.hosts.cut(1)
-        self.ends((0, 1), 40)
+        self.ends((0, 1))
         self.assertRegex(self.said(0), r"rank 1 on host host1 has not answered for [0-9.]+ s")
         self.assertRegex(self.said(1), r"rank 0 on host host0 has not answered for [0-9.]+ s")
 
@@ -118,7 +118,7 @@ class HostsTest(OnHosts):
                    TRELLIS_TRANSPORT="libfabric")
         self.measure_for(1)
         self.hosts.cut(2)
-        self.ends((0, 1, 2), 40)
+        self.ends((0, 1, 2))
         for other in (0, 1):  # the first that knows it aborts
             self.assertRegex(self.said(other), f"rank 2 on host host2|aborted by rank {1 - other}")
         self.assertIn("rank 2 on host host2, this one, is cut off", self.said(2))
@@ -131,7 +131,7 @@ class HostsTest(OnHosts):
         for node in range(2):
             self.says(node, "here")
         self.hosts.cut(1)
-        self.assertEqual(self.ends((0, 1), 60), [1, 1], self.said(0) + self.said(1))
+        self.assertEqual(self.ends((0, 1)), [1, 1], self.said(0) + self.said(1))
         self.assertIn("the launch of node 1 has not been heard for 4 s", self.said(0))
         self.assertRegex(self.said(1), "the launch of node 0 at .* has not answered for 4 s")
 
@@ -177,7 +177,7 @@ class HostsTest(OnHosts):
                       TRELLIS_TRANSPORT=transport)
         self.measure_for(1, joined="joined")
         self.hosts.cut(2)
-        self.assertEqual(self.ends((0, 1), 40), [0, 0], self.said(0) + self.said(1))
+        self.assertEqual(self.ends((0, 1)), [0, 0], self.said(0) + self.said(1))
 
     def test_the_others_shrink_and_go_on_without_a_host_that_is_cut_off(self):
         self.goes_on_after_a_cut("libfabric")
@@ -193,7 +193,7 @@ class HostsTest(OnHosts):
                 self.jobs, self.hosts = [], Hosts(2, interfaces=2)
                 self.start(2, 1, "bench", "all_reduce_perf", "-b", size, "-e", size, "-n", "20", "-c", "1",
                            TRELLIS_TRANSPORT="libfabric", TRELLIS_INTERFACE="eth0,eth1", TRELLIS_RAILS="2")
-                self.assertEqual(self.ends((0, 1), 60), [0, 0], self.said(0) + self.said(1))
+                self.assertEqual(self.ends((0, 1)), [0, 0], self.said(0) + self.said(1))
                 sent = [self.hosts.sent(1, interface) for interface in (0, 1)]
                 self.hosts.close()
                 self.assertGreater(min(sent), piece)
@@ -207,7 +207,7 @@ class HostsTest(OnHosts):
                            TRELLIS_TRANSPORT="libfabric", TRELLIS_INTERFACE="eth0,eth1", TRELLIS_RAILS="2")
                 self.measure_for(0.5)
                 self.hosts.cut(1, interface)
-                self.assertEqual(self.ends((0, 1), 90), [0, 0], self.said(0) + self.said(1))
+                self.assertEqual(self.ends((0, 1)), [0, 0], self.said(0) + self.said(1))
                 self.hosts.close()
 
     def test_a_division_takes_up_the_interface_that_was_left(self):
@@ -223,7 +223,7 @@ class HostsTest(OnHosts):
         time.sleep(1)
         left = self.hosts.sent(1, interface=1)
         mended.touch()
-        self.assertEqual(self.ends((0, 1), 60), [0, 0], self.said(0) + self.said(1))
+        self.assertEqual(self.ends((0, 1)), [0, 0], self.said(0) + self.said(1))
         self.assertGreater(self.hosts.sent(1, interface=1), left + (5 << 20))
 
     def test_messages_take_the_interfaces_that_are_selected(self):
@@ -232,13 +232,13 @@ class HostsTest(OnHosts):
                    TRELLIS_TRANSPORT="libfabric", NCCL_SOCKET_IFNAME="^docker,lo,eth0")
         self.measure_for(0.2)
         self.hosts.cut(1, interface=0)
-        self.assertEqual(self.ends((0, 1), 60), [0, 0], self.said(0) + self.said(1))
+        self.assertEqual(self.ends((0, 1)), [0, 0], self.said(0) + self.said(1))
 
     def test_a_rank_with_another_secret_is_kept_out(self):
         self.hosts, words = Hosts(2), ("bench", "all_reduce_perf", "-b", "8", "-e", "8", "-n", "1", "-T", "20")
         self.rank(1, 2, 1, *words, TRELLIS_SECRET="of another")
         self.rank(0, 2, 0, *words)
-        self.assertNotIn(0, self.ends((0, 1), 60))
+        self.assertNotIn(0, self.ends((0, 1)))
         self.assertRegex(self.said(0), r"secret")
         self.assertIn("rank 1", self.said(1))
 
@@ -267,7 +267,7 @@ class RelayedHostsTest(OnHosts):
         self.hosts.loss = 1.0
         time.sleep(1)
         self.hosts.loss = 0.0
-        self.assertEqual(self.ends((0, 1), 90), [0, 0], self.said(0) + self.said(1))
+        self.assertEqual(self.ends((0, 1)), [0, 0], self.said(0) + self.said(1))
         self.assertGreater(self.hosts.lost, 0)
 
     def test_a_connection_that_is_half_open_is_noticed_on_both_sides(self):
@@ -276,7 +276,7 @@ class RelayedHostsTest(OnHosts):
                    TRELLIS_TRANSPORT="libfabric")
         self.measure_for(1)
         self.hosts.closed[1] = True
-        self.ends((0, 1), 40)
+        self.ends((0, 1))
         # One direction still works, so the side that notices first may tell the other that it aborts.
         self.assertRegex(self.said(0), r"rank 1 on host host1|aborted by rank 1")
         self.assertRegex(self.said(1), r"rank 0 on host host0|aborted by rank 0")

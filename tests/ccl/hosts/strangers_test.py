@@ -88,9 +88,9 @@ class StrangersTest(OnHosts):
         self.joined(anew[0])
         self.assertLessEqual(set(PORTS), self.ports(0))
         self.jobs[2].send_signal(signal.SIGCONT)
-        self.assertEqual(self.ends([2], 60), [1], self.said(2))
+        self.assertEqual(self.ends([2]), [1], self.said(2))
         self.assertRegex(self.said(2), r"rank [01] on host host[01]")
-        self.assertEqual(self.ends(anew, 120), [0, 0], self.said(anew[0]) + self.said(anew[1]))
+        self.assertEqual(self.ends(anew), [0, 0], self.said(anew[0]) + self.said(anew[1]))
 
     def test_a_rank_that_starts_again_while_the_job_runs_is_lost(self):
         """Why is open: it may have been in an operation, and may listen at its port again before anybody is refused there."""
@@ -98,7 +98,7 @@ class StrangersTest(OnHosts):
         self.joined(0)
         self.kill(first[1])
         again = self.one(1, 2, *summing("64K", 10, 10), **AT_PORTS)
-        self.assertEqual(self.ends([first[0], again], 90), [1, 1])
+        self.assertEqual(self.ends([first[0], again]), [1, 1])
         self.assertRegex(self.said(first[0]),
                          r"rank 1 on host host1 (died|is gone: its process has ended|has not answered for [0-9.]+ s)")
         self.assertRegex(self.said(again), r"rank 0 did not join in time|rank 0's store at 10.9.0.1:29600")
@@ -110,16 +110,16 @@ class StrangersTest(OnHosts):
         time.sleep(5)  # it says there who it is
         self.kill(first[1])
         again = self.one(1, 3, *summing("64K", 10, 20))
-        self.assertEqual(self.ends([again], 60), [2])
+        self.assertEqual(self.ends([again]), [2])
         self.assertIn("rank 1 has joined already", self.said(again))
         last = self.one(2, 3, *summing("64K", 10, 20))
-        self.assertNotIn(0, self.ends([first[0], last], 60))
+        self.assertNotIn(0, self.ends([first[0], last]))
         self.assertIn("rank 1 did not join in time", self.said(first[0]))
 
     def test_jobs_at_the_same_address_keep_apart_by_their_secrets(self):
         jobs = [self.one(rank, 2, *summing("64K", 10, 10), TRELLIS_SECRET=secret)
                 for secret in ("of one", "of the other") for rank in range(2)]
-        self.assertEqual(self.ends(jobs, 120), [0] * 4, "".join(self.said(j) for j in jobs))
+        self.assertEqual(self.ends(jobs), [0] * 4, "".join(self.said(j) for j in jobs))
 
     def test_a_rank_of_another_job_with_the_same_secret_is_refused_by_both(self):
         for told, sentence in (({}, "rank [01] was told of [23] ranks over libfabric, and rank [01] of [23] ranks"),
@@ -127,7 +127,7 @@ class StrangersTest(OnHosts):
             with self.subTest(told=told):
                 words = summing("64K", 10, 20)
                 both = [self.one(0, 2, *words), self.one(1, 2 if told else 3, *words, **told)]
-                self.assertEqual(self.ends(both, 60), [2, 2], self.said(both[0]) + self.said(both[1]))
+                self.assertEqual(self.ends(both), [2, 2], self.said(both[0]) + self.said(both[1]))
                 for job in both:
                     self.assertRegex(self.said(job), sentence)
 
@@ -140,12 +140,12 @@ class StrangersTest(OnHosts):
 
     def goes_on(self, job):
         self.jobs[job[1]].send_signal(signal.SIGCONT)
-        self.assertEqual(self.ends(job, 120), [0, 0], self.said(0) + self.said(1))
+        self.assertEqual(self.ends(job), [0, 0], self.said(0) + self.said(1))
 
     def test_another_job_with_the_same_address_and_secret_changes_nothing(self):
         job = self.held()
         others = [self.one(rank, 2, *summing("64K", 10, 6)) for rank in range(2)]
-        self.assertNotIn(0, self.ends(others, 60))
+        self.assertNotIn(0, self.ends(others))
         self.assertIn("another job with the same address and secret keeps its store", self.said(others[0]))
         self.assertRegex(self.said(others[1]), "rank 0's store at 10.9.0.1:29600|rank 0 did not join in time")
         self.goes_on(job)
@@ -159,13 +159,13 @@ class StrangersTest(OnHosts):
         places = [f"10.9.0.{host + 1}:{port}" for host in range(2) for port in self.ports(host) & set(PORTS)]
         self.assertGreaterEqual(len(places), 4)
         self.rank(0, 1, 2, "-c", HOLDER, held, *places, program=sys.executable)
-        self.assertEqual(self.ends(job, 60), [0, 0], self.said(0) + self.said(1) + self.said(2))
+        self.assertEqual(self.ends(job), [0, 0], self.said(0) + self.said(1) + self.said(2))
         self.assertIn(f"holds {300 * len(places)}", self.said(2))
 
     def test_whoever_calls_at_the_ports_of_a_job_changes_nothing(self):
         job = self.held(**AT_PORTS)
         self.rank(0, 1, 2, "-c", CALLER, *map(str, [29600, *PORTS]), program=sys.executable)
-        self.assertEqual(self.ends([2], 60), [0], self.said(2))
+        self.assertEqual(self.ends([2]), [0], self.said(2))
         self.goes_on(job)
 
 
