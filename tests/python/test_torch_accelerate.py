@@ -30,7 +30,8 @@ for x, y in data:
     optimizer.zero_grad()
 weights = accelerator.gather(model.module.weight.detach().reshape(1, -1))
 assert torch.equal(weights[0], weights[1])
-print("rank", accelerator.gather(torch.tensor([accelerator.process_index])).tolist(), flush=True)
+ranks = accelerator.gather(torch.tensor([accelerator.process_index])).tolist()
+print(f"rank {ranks}\\n", end="")  # in one write, as torchrun's ranks share their output
 dist.destroy_process_group()
 """
 
