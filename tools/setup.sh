@@ -74,6 +74,10 @@ compilers() {
   echo "$((cpus > 1 ? cpus : 1))"
 }
 
+# Goes before a command that starts tests: they end programs by signals, which a shell's background job, as this may be
+# one, is started to ignore.
+usual_signals=(env --default-signal=INT,QUIT,HUP,PIPE)
+
 # Runs a command whose programs have sanitizers. Those of GCC 12 do not start reliably where addresses vary by more
 # than 28 bits (vm.mmap_rnd_bits), so there addresses are the same in each run. Only root may read how many bits.
 with_sanitizers() {
