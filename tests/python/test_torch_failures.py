@@ -1,5 +1,6 @@
 """Ranks that die, stop, or call something else: the others raise in time, and say which rank it was."""
 
+import glob
 import os
 import signal
 import time
@@ -235,5 +236,7 @@ def recreate(rank, size, file):
 
 
 def test_groups_leave_nothing_behind(tmp_path):
+    before = set(glob.glob("/dev/shm/*"))
     for files, threads in ranks.run(recreate, 2, str(tmp_path / "store")):
         assert files < 40 and threads < 12, (files, threads)
+    assert not {name for name in set(glob.glob("/dev/shm/*")) - before if "trellis" in name}

@@ -117,7 +117,7 @@ TEST_F(Output, AskingWhetherAPipeCanBeWrittenDoesNotEndIt) {
 }
 
 TEST_F(Output, AFileInSharedMemoryIsLikeAnyOther) {
-  const std::string file = "/dev/shm/trellis_output_test." + std::to_string(getpid());
+  const std::string file = "/dev/shm/test_of_output." + std::to_string(getpid());
   expect_writable(file);
   EXPECT_FALSE(fs::exists(file));
   write_output(file, "first");

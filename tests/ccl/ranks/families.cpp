@@ -6,7 +6,6 @@
 #include <atomic>
 #include <functional>
 #include <optional>
-#include <thread>
 
 #include "tests/ccl/ranks/run.h"
 

@@ -37,14 +37,12 @@ TEST(NrtTogether, AGatheringGivesEveryoneEverything) {
 
 TEST(NrtTogether, AMissingMemberIsNamedAtTheDeadline) {
   const Standin n;
-  setenv("NEURON_RT_EXEC_TIMEOUT", "1", 1);  // NOLINT(concurrency-mt-unsafe)
+  setenv("NEURON_RT_EXEC_TIMEOUT", "6", 1);  // NOLINT(concurrency-mt-unsafe): so the two that come are in time
   n->nrt_close();
   ASSERT_EQ(n->nrt_init(nrt::Framework::none, "", ""), Status::success);
   on_cores(2, [&](std::uint32_t c) {
     EXPECT_EQ(n->nrt_barrier(static_cast<int>(c), c, 3), Status::collective_stuck);
-    // A second after the other, neither has come for the other.
-    EXPECT_NE(n.why().find("did not come in time:"), std::string::npos) << n.why();
-    EXPECT_TRUE(n.why().ends_with(" 2")) << n.why();
+    EXPECT_NE(n.why().find("did not come in time: 2"), std::string::npos) << n.why();
   });
 }
 
