@@ -79,7 +79,7 @@ Exchanges::Beside Exchanges::beside(std::uint32_t of, const GraphTask& t, const 
                                     std::uint32_t lead) const {
   Beside beside{.workload = {.graph = lent(graph_)}, .groups = {}};
   std::vector<std::uint32_t> order = together(of, t).groups;
-  std::ranges::rotate(order, std::ranges::find(order, lead));
+  std::rotate(order.begin(), std::ranges::find(order, lead), order.end());
   for (const schedule::CommunicatorClasses& set : matched_.together[t.communicator])
     if (&set != &together(of, t)) order.insert(order.end(), set.groups.begin(), set.groups.end());
   Workload& all = beside.workload;
