@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "text/words.h"
+
 namespace trellis::schedule {
 
 void Program::set_after(Step& step, std::span<const std::int32_t> earlier) {
@@ -51,32 +53,7 @@ std::int64_t Schedule::steps() const {
   return total;
 }
 
-std::string_view name(Op op) {
-  switch (op) {
-    case Op::send:
-      return "send";
-    case Op::recv:
-      return "recv";
-    case Op::recv_reduce:
-      return "recv_reduce";
-    case Op::copy:
-      return "copy";
-    case Op::reduce:
-      return "reduce";
-  }
-  return "?";
-}
-
-std::string_view name(Buffer buffer) {
-  switch (buffer) {
-    case Buffer::input:
-      return "in";
-    case Buffer::output:
-      return "out";
-    case Buffer::scratch:
-      return "tmp";
-  }
-  return "?";
-}
+std::string_view name(Op op) { return text::word_of(op, {"send", "recv", "recv_reduce", "copy", "reduce"}); }
+std::string_view name(Buffer buffer) { return text::word_of(buffer, {"in", "out", "tmp"}); }
 
 }  // namespace trellis::schedule

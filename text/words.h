@@ -1,6 +1,7 @@
-// Text cut into words. Views are of the text that was given.
+// Text cut into words, and words for enumerators. Views are of the text that was given.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -12,5 +13,12 @@ std::vector<std::string_view> words(std::string_view text);                  // 
 std::vector<std::string_view> words_before_comment(std::string_view line);   // those before a '#'
 std::vector<std::string_view> split(std::string_view text, char separator);  // one more than there are separators
 std::string_view trimmed(std::string_view text);                             // without blanks at both ends
+
+// The enumerator's word: they are listed in its type's order, which begins at 0. "?" for a number beyond the list.
+template <class Enum, std::size_t count>
+constexpr std::string_view word_of(Enum e, const std::string_view (&words)[count]) {
+  const auto at = static_cast<std::size_t>(e);
+  return at < count ? words[at] : "?";
+}
 
 }  // namespace trellis::text

@@ -4,6 +4,7 @@
 #include "sim/cluster/answer/answer.h"
 #include "sim/cluster/price/critical_path.h"
 #include "sim/cluster/price/timeline.h"
+#include "text/words.h"
 
 namespace trellis::binding {
 namespace {
@@ -51,10 +52,7 @@ Explained answer_to(Question q, const MachineSpec& spec, Rank ranks, ProgressMon
   return e;
 }
 
-std::string_view name_of(Leg::Kind kind) {
-  constexpr std::string_view names[] = {"launch", "software", "moving", "latency"};
-  return names[static_cast<std::size_t>(kind)];
-}
+std::string_view name_of(Leg::Kind kind) { return text::word_of(kind, {"launch", "software", "moving", "latency"}); }
 
 nb::dict as_dict(const Explained& e, bool with_interval) {
   nb::dict d;

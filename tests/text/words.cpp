@@ -29,5 +29,12 @@ TEST(Words, BlanksAtTheEndsAreTrimmed) {
   EXPECT_EQ(trimmed(""), "");
 }
 
+TEST(Words, AreFoundByEnumerator) {
+  enum class Size { small, large };
+  static_assert(word_of(Size::large, {"small", "large"}) == "large");
+  EXPECT_EQ(word_of(Size::small, {"small", "large"}), "small");
+  EXPECT_EQ(word_of(static_cast<Size>(2), {"small", "large"}), "?");
+}
+
 }  // namespace
 }  // namespace trellis::text

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "text/words.h"
 #include "train/config/experts/experts_check.h"
 #include "train/config/keys.h"
 
@@ -142,15 +143,11 @@ void check_optimizer(const OptimizerConfig& o, const ScheduleConfig& s) {
 }  // namespace
 
 std::string_view name(Precision p) {
-  constexpr std::string_view names[] = {"fp32",     "bf16SR", "bf16", "mixed_precision", "mixed_precisionSR",
-                                        "autocast", "fp8",    "mxfp8"};
-  return names[static_cast<std::size_t>(p)];
+  return text::word_of(p,
+                       {"fp32", "bf16SR", "bf16", "mixed_precision", "mixed_precisionSR", "autocast", "fp8", "mxfp8"});
 }
 
-std::string_view name(Recompute r) {
-  constexpr std::string_view names[] = {"none", "selective", "full"};
-  return names[static_cast<std::size_t>(r)];
-}
+std::string_view name(Recompute r) { return text::word_of(r, {"none", "selective", "full"}); }
 
 std::string context_words(const StepConfig& c) {
   if (c.strategy.context == 1) return "";

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "text/words.h"
+
 namespace trellis::train {
 namespace {
 
@@ -60,15 +62,11 @@ void check(const MeshShape& s, Wiring wiring, Rank node) {
 
 }  // namespace
 
-std::string_view name(Wiring w) {
-  constexpr std::string_view names[] = {"plain", "trn1", "logic2"};
-  return names[static_cast<std::size_t>(w)];
-}
+std::string_view name(Wiring w) { return text::word_of(w, {"plain", "trn1", "logic2"}); }
 
 std::string_view name(Axis a) {
-  constexpr std::string_view names[] = {"tensor",      "data",     "pipeline", "context", "expert_model",
-                                        "expert_data", "sharding", "kv",       "tied"};
-  return names[static_cast<std::size_t>(a)];
+  return text::word_of(
+      a, {"tensor", "data", "pipeline", "context", "expert_model", "expert_data", "sharding", "kv", "tied"});
 }
 
 Axis replica_axis(const MeshShape& s) { return s.context > 1 ? Axis::sharding : Axis::data; }

@@ -1,23 +1,19 @@
 #include "train/step/program.h"
 
+#include "text/words.h"
+
 namespace trellis::train {
 
 std::string_view name(Category c) {
-  constexpr std::string_view names[] = {"parameters", "gradients",   "masters", "moments",
-                                        "inputs",     "activations", "scratch"};
-  return names[static_cast<std::size_t>(c)];
+  return text::word_of(c, {"parameters", "gradients", "masters", "moments", "inputs", "activations", "scratch"});
 }
 
 std::string_view name(Exchange::Kind k) {
-  constexpr std::string_view names[] = {"all_reduce",   "reduce_scatter", "all_gather", "all_to_all",
-                                        "all_to_all_v", "shift",          "send",       "receive"};
-  return names[static_cast<std::size_t>(k)];
+  return text::word_of(
+      k, {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "all_to_all_v", "shift", "send", "receive"});
 }
 
-std::string_view name(Phase p) {
-  constexpr std::string_view names[] = {"forward", "backward", "recompute", "update"};
-  return names[static_cast<std::size_t>(p)];
-}
+std::string_view name(Phase p) { return text::word_of(p, {"forward", "backward", "recompute", "update"}); }
 
 schedule::OperationShape shape_over(std::string_view kind, DType type, std::size_t rows, std::size_t columns) {
   if (columns == 1) std::swap(rows, columns);  // a vector lies in one piece

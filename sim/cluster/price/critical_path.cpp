@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "text/words.h"
+
 namespace trellis::sim {
 namespace {
 
@@ -23,18 +25,9 @@ struct Kin {
   std::map<Pair, Time> pairs;
 };
 
-std::string kind_words(Leg::Kind kind) {
-  switch (kind) {
-    case Leg::Kind::launch:
-      return "launch";
-    case Leg::Kind::software:
-      return "handshakes and DMA starts";
-    case Leg::Kind::moving:
-      return "moving bytes";
-    case Leg::Kind::latency:
-      return "latency of links and semaphores";
-  }
-  return "";
+std::string_view kind_words(Leg::Kind kind) {
+  return text::word_of(kind,
+                       {"launch", "handshakes and DMA starts", "moving bytes", "latency of links and semaphores"});
 }
 
 std::string words(const Machine& machine, Leg::Kind kind, const Kin& kin) {
@@ -44,7 +37,7 @@ std::string words(const Machine& machine, Leg::Kind kind, const Kin& kin) {
   std::string over;
   if (kind == Leg::Kind::moving && pair.resource != no_resource)
     over = fmt::format(" over {}", machine.port_name(pair.resource));
-  const std::string what = kind_words(kind) + over;
+  const std::string what = fmt::format("{}{}", kind_words(kind), over);
   if (!sends) return what;
   const double share = static_cast<double>(time) / static_cast<double>(kin.time);
   const std::string from = short_name(machine, pair.from), to = short_name(machine, pair.to);

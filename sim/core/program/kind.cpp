@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "text/registry.h"
+#include "text/words.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -44,19 +45,8 @@ const Kind& kind_named(std::string_view name) {
   throw std::invalid_argument(fmt::format("no instruction '{}'; expected one of {}", name, fmt::join(near, ", ")));
 }
 
-std::string_view name(Engine e) {
-  constexpr std::string_view names[] = {"tensor", "vector", "scalar", "gpsimd", "sync"};
-  return names[static_cast<std::size_t>(e)];
-}
-
-std::string_view name(Space s) {
-  constexpr std::string_view names[] = {"sbuf", "psum", "hbm"};
-  return names[static_cast<std::size_t>(s)];
-}
-
-std::string_view name(Role r) {
-  constexpr std::string_view names[] = {"internal", "input", "output"};
-  return names[static_cast<std::size_t>(r)];
-}
+std::string_view name(Engine e) { return text::word_of(e, {"tensor", "vector", "scalar", "gpsimd", "sync"}); }
+std::string_view name(Space s) { return text::word_of(s, {"sbuf", "psum", "hbm"}); }
+std::string_view name(Role r) { return text::word_of(r, {"internal", "input", "output"}); }
 
 }  // namespace trellis::sim::core

@@ -11,6 +11,7 @@
 #include "sim/hardware/figures/figure_units.h"
 #include "text/nearest.h"
 #include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::sim {
 namespace {
@@ -47,34 +48,10 @@ std::string value_text(const Figure& f) {
 
 }  // namespace
 
-std::string_view name(Mark mark) {
-  switch (mark) {
-    case Mark::documented:
-      return "documented";
-    case Mark::fitted:
-      return "fitted";
-    case Mark::assumed:
-      return "assumed";
-  }
-  return "unknown";
-}
+std::string_view name(Mark mark) { return text::word_of(mark, {"documented", "fitted", "assumed"}); }
 
 std::string_view name(Dimension dimension) {
-  switch (dimension) {
-    case Dimension::number:
-      return "number";
-    case Dimension::time:
-      return "time";
-    case Dimension::bytes:
-      return "bytes";
-    case Dimension::rate:
-      return "rate";
-    case Dimension::frequency:
-      return "frequency";
-    case Dimension::cycles:
-      return "cycles";
-  }
-  return "unknown";
+  return text::word_of(dimension, {"number", "time", "bytes", "rate", "frequency", "cycles"});
 }
 
 bool Figures::has(std::string_view key) const { return figures_.find(key) != figures_.end(); }

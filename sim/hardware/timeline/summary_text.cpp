@@ -6,6 +6,7 @@
 #include "sim/hardware/timeline/summary.h"
 #include "sim/hardware/timeline/summary_words.h"
 #include "sim/hardware/timeline/text_buffer.h"
+#include "text/words.h"
 
 namespace trellis::sim {
 namespace {
@@ -85,24 +86,9 @@ void put_roofline(Text& text, const Summary& s) {
   }
 }
 
-std::string waiting_words(Wait wait) {
-  switch (wait) {
-    case Wait::none:
-      return "before it begins";
-    case Wait::order:
-      return "waits for its turn";
-    case Wait::semaphore:
-      return "waits for a semaphore";
-    case Wait::port:
-      return "waits for a port";
-    case Wait::data:
-      return "waits for data";
-    case Wait::peer:
-      return "waits for its peer";
-    case Wait::link:
-      return "waits for a link";
-  }
-  return "waits";
+std::string_view waiting_words(Wait wait) {
+  return text::word_of(wait, {"before it begins", "waits for its turn", "waits for a semaphore", "waits for a port",
+                              "waits for data", "waits for its peer", "waits for a link"});
 }
 
 }  // namespace

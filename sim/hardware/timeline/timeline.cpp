@@ -1,25 +1,11 @@
 #include "sim/hardware/timeline/timeline.h"
 
+#include "text/words.h"
+
 namespace trellis::sim {
 
 std::string_view name(Wait wait) {
-  switch (wait) {
-    case Wait::none:
-      return "none";
-    case Wait::order:
-      return "order";
-    case Wait::semaphore:
-      return "semaphore";
-    case Wait::port:
-      return "port";
-    case Wait::data:
-      return "data";
-    case Wait::peer:
-      return "peer";
-    case Wait::link:
-      return "link";
-  }
-  return "unknown";
+  return text::word_of(wait, {"none", "order", "semaphore", "port", "data", "peer", "link"});
 }
 
 std::uint32_t Timeline::track(std::string group, std::string name) {
