@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "ccl/failure/rank_dump_json.h"
 #include "ccl/plan/check.h"
@@ -13,36 +14,17 @@ namespace {
 
 using nlohmann::json;
 
-// PyTorch's names.
-std::string torch_name(kernels::DType d) {
+// PyTorch's name; ours, where it has no such type.
+std::string_view torch_name(kernels::DType d) {
   using enum kernels::DType;
-  switch (d) {
-    case f64:
-      return "Double";
-    case f32:
-    case tf32:
-      return "Float";
-    case f16:
-      return "Half";
-    case bf16:
-      return "BFloat16";
-    case f8e4m3fn:
-      return "Float8_e4m3fn";
-    case f8e5m2:
-      return "Float8_e5m2";
-    case i8:
-      return "Char";
-    case u8:
-      return "Byte";
-    case i16:
-      return "Short";
-    case i32:
-      return "Int";
-    case i64:
-      return "Long";
-    default:
-      return std::string(name(d));
-  }
+  static constexpr std::pair<kernels::DType, std::string_view> names[] = {
+      {f64, "Double"},         {f32, "Float"},     {tf32, "Float"},
+      {f16, "Half"},           {bf16, "BFloat16"}, {f8e4m3fn, "Float8_e4m3fn"},
+      {f8e5m2, "Float8_e5m2"}, {i8, "Char"},       {u8, "Byte"},
+      {i16, "Short"},          {i32, "Int"},       {i64, "Long"}};
+  for (const auto& [type, word] : names)
+    if (type == d) return word;
+  return name(d);
 }
 
 json sizes(std::size_t bytes, kernels::DType type) {

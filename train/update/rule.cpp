@@ -22,21 +22,9 @@ text::Registry<UpdateRule>& registry() {
 }
 
 kernels::Keep keep_of(Precision p) {
-  switch (p) {
-    case Precision::fp32:
-    case Precision::autocast:
-    case Precision::fp8:
-    case Precision::mxfp8:
-      return kernels::Keep::f32;
-    case Precision::bf16_sr:
-      return kernels::Keep::bf16_stochastic;
-    case Precision::bf16:
-      return kernels::Keep::bf16_nearest;
-    case Precision::mixed:
-    case Precision::mixed_sr:
-      return kernels::Keep::f32_copy;
-  }
-  return kernels::Keep::f32;
+  if (p == Precision::bf16_sr) return kernels::Keep::bf16_stochastic;
+  if (p == Precision::bf16) return kernels::Keep::bf16_nearest;
+  return has_masters(p) ? kernels::Keep::f32_copy : kernels::Keep::f32;
 }
 
 void* shifted(void* p, DType t, std::size_t elements) {

@@ -1,33 +1,28 @@
 #include "ccl/api/nccl/refusal.h"
 
 #include <new>
+#include <utility>
 
 #include "ccl/api/nccl/nccl.h"
 
 namespace trellis::nccl {
 
 ncclResult_t result_of(trellis_result result) {
-  switch (result) {
-    case TRELLIS_OK:
-      return ncclSuccess;
-    case TRELLIS_IN_PROGRESS:
-      return ncclInProgress;
-    case TRELLIS_INVALID_ARGUMENT:
-      return ncclInvalidArgument;
-    case TRELLIS_INVALID_USAGE:
-    case TRELLIS_MISMATCH:
-      return ncclInvalidUsage;
-    case TRELLIS_PEER_LOST:
-    case TRELLIS_ABORTED:
-      return ncclRemoteError;
-    case TRELLIS_TIMED_OUT:
-      return ncclTimeout;
-    case TRELLIS_OUT_OF_MEMORY:
-    case TRELLIS_SYSTEM_ERROR:
-      return ncclSystemError;
-    default:
-      return ncclInternalError;
-  }
+  static constexpr std::pair<trellis_result, ncclResult_t> results[] = {
+      {TRELLIS_OK, ncclSuccess},
+      {TRELLIS_IN_PROGRESS, ncclInProgress},
+      {TRELLIS_INVALID_ARGUMENT, ncclInvalidArgument},
+      {TRELLIS_INVALID_USAGE, ncclInvalidUsage},
+      {TRELLIS_MISMATCH, ncclInvalidUsage},
+      {TRELLIS_PEER_LOST, ncclRemoteError},
+      {TRELLIS_ABORTED, ncclRemoteError},
+      {TRELLIS_TIMED_OUT, ncclTimeout},
+      {TRELLIS_OUT_OF_MEMORY, ncclSystemError},
+      {TRELLIS_SYSTEM_ERROR, ncclSystemError},
+  };
+  for (const auto& [from, to] : results)
+    if (from == result) return to;
+  return ncclInternalError;
 }
 
 trellis_result checked(trellis_result result) {

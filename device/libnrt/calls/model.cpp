@@ -7,6 +7,7 @@
 
 #include "device/libnrt/exports.h"
 #include "device/neff/neff.h"
+#include "device/neuron/element.h"
 #include "device/program.h"
 
 namespace trellis::device::nrt {
@@ -47,46 +48,6 @@ void cores_of(const Model* model, std::uint32_t* count) {
   runtime->models.get(model);
   expect_given(count, "the count");
   *count = 1;
-}
-
-Element element_of(kernels::DType t) {
-  using kernels::DType;
-  switch (t) {
-    case DType::u64:
-      return Element::u64;
-    case DType::i8:
-      return Element::i8;
-    case DType::u8:
-      return Element::u8;
-    case DType::i16:
-      return Element::i16;
-    case DType::u16:
-      return Element::u16;
-    case DType::bf16:
-      return Element::bf16;
-    case DType::f16:
-      return Element::f16;
-    case DType::i32:
-      return Element::i32;
-    case DType::u32:
-      return Element::u32;
-    case DType::f32:
-      return Element::f32;
-    case DType::tf32:
-      return Element::f32r;
-    case DType::i64:
-      return Element::i64;
-    case DType::f8e3m4:
-      return Element::f8e3;
-    case DType::f8e4m3:
-      return Element::f8e4;
-    case DType::f8e5m2:
-      return Element::f8e5;
-    case DType::f8e4m3fn:
-    case DType::f64:
-      return Element::unknown;
-  }
-  return Element::unknown;
 }
 
 }  // namespace
@@ -183,10 +144,11 @@ Status nrt_get_model_tensor_info(Model* model, TensorInfoArray** out) {
     auto* const head = new (memory) TensorInfoArray{operands.size()};
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const ProgramOperand& o = operands[i];
+      const Element element = element_of(o.type).value_or(Element::unknown);
       auto* const shape = new (memory + shapes_at + i * sizeof(std::uint32_t))
           std::uint32_t(static_cast<std::uint32_t>(o.bytes / size_of(o.type)));
       auto* const info = new (memory + sizeof(TensorInfoArray) + i * sizeof(TensorInfo))
-          TensorInfo{{}, o.output ? Usage::output : Usage::input, o.bytes, element_of(o.type), shape, 1};
+          TensorInfo{{}, o.output ? Usage::output : Usage::input, o.bytes, element, shape, 1};
       std::memcpy(info->name, o.name.data(), std::min(o.name.size(), tensor_name_bytes - 1));
     }
     *out = head;
