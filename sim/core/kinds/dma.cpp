@@ -137,7 +137,6 @@ const Registered kinds_of_dma[] = {
                 .engines = triggers,
                 .outputs = {{"out", false, in_sbuf | in_hbm}},
                 .inputs = {{"source", false, in_sbuf | in_hbm}},
-                .keys = {},
                 .dma = true,
                 .check = check_transpose,
                 .run = transpose}),

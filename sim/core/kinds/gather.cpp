@@ -118,7 +118,6 @@ const Registered on_gpsimd[] = {
                 .engines = {Engine::gpsimd},
                 .outputs = {{"out", false, in_sbuf}},
                 .inputs = {{"data", false, in_sbuf}, {"index", false, in_sbuf}},
-                .keys = {},
                 .check = check_n,
                 .run = n_gather}),
 };

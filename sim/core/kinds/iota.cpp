@@ -22,7 +22,6 @@ const Registered iota({.name = "iota",
                        .summary = "out = start + row rows + element step (or by dimension: step, step1, ...)",
                        .engines = {Engine::gpsimd},
                        .outputs = {{"out"}},
-                       .inputs = {},
                        .keys = {{Key::start}, {Key::step}, {Key::step1}, {Key::step2}, {Key::step3}, {Key::rows}},
                        .run = run});
 

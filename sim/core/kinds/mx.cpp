@@ -73,7 +73,6 @@ const Registered quantize_mx({.name = "quantize_mx",
                               .engines = {Engine::vector},
                               .outputs = {{"out", false, in_sbuf}, {"scale", false, in_sbuf}},
                               .inputs = {{"source", false, in_sbuf}},
-                              .keys = {},
                               .generation = 4,
                               .check = check_quantize,
                               .run = quantize});

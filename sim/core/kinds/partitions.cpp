@@ -52,7 +52,6 @@ const Registered nc_stream_shuffle(
      .engines = {Engine::vector},
      .outputs = {{"out"}},
      .inputs = {{"source"}, {"mask", false, in_sbuf}},
-     .keys = {},
      .check = check_shuffle,
      .cycles = shuffle_cycles,
      .run = shuffle});

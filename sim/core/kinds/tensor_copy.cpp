@@ -41,7 +41,6 @@ const Registered memset_kind({.name = "memset",
                               .summary = "out = value",
                               .engines = {Engine::vector, Engine::gpsimd},
                               .outputs = {{"out"}},
-                              .inputs = {},
                               .keys = {{Key::value, true}},
                               .cycles = memset_cycles,
                               .run = set});

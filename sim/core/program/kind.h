@@ -58,8 +58,8 @@ struct Kind {
   std::string name;
   std::string summary;  // one line
   std::vector<Engine> engines;
-  std::vector<OperandRule> outputs, inputs;
-  std::vector<KeyRule> keys;
+  std::vector<OperandRule> outputs = {}, inputs = {};
+  std::vector<KeyRule> keys = {};
   Shape shape = Shape::free;
   int generation = 2;  // the first that has it
   bool dma = false;

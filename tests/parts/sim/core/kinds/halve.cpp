@@ -20,7 +20,6 @@ const Registered halve({.name = "halve",
                         .engines = {Engine::vector},
                         .outputs = {{"out"}},
                         .inputs = {{"in"}},
-                        .keys = {},
                         .run = run});
 
 }  // namespace
