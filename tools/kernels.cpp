@@ -135,17 +135,17 @@ std::string heading_of(const Timing& t) {
 
 // The columns of the summary: fractions stand side by side unless numbers of threads are compared.
 Table empty_summary(const std::vector<Timing>& timings, bool by_threads) {
-  std::vector<Column> columns = {{.name = "name", .align = Align::left}, {.name = "sources"}};
+  std::vector<Column> columns = {left("name"), {"sources"}};
   if (by_threads) {
-    columns.push_back({.name = "threads"});
-    columns.push_back({.name = "speed", .unit = "B/s"});
-    columns.push_back({.name = "limit", .unit = "B/s"});
-    columns.push_back({.name = "of the limit"});
+    columns.push_back({"threads"});
+    columns.push_back({"speed", "B/s"});
+    columns.push_back({"limit", "B/s"});
+    columns.push_back({"of the limit"});
   } else {
-    for (const Timing& t : timings) columns.push_back({.name = heading_of(t)});
-    columns.push_back({.name = "loop's speed", .unit = "B/s"});
+    for (const Timing& t : timings) columns.push_back({heading_of(t)});
+    columns.push_back({"loop's speed", "B/s"});
   }
-  columns.push_back({.name = "loop", .align = Align::left});
+  columns.push_back(left("loop"));
   return {"fractions", columns};
 }
 
@@ -161,14 +161,14 @@ kernels::Cpu cpu_to_time(const std::string& last_cache) {
 
 Speeds speeds(const std::vector<kernels::Subject>& subjects, const kernels::Cpu& cpu,
               const std::vector<int>& threads_wanted) {
-  Table all("kernels", {{.name = "name", .align = Align::left},
-                        {.name = "sources"},
-                        {.name = "regime", .align = Align::left},
-                        {.name = "threads"},
-                        {.name = "speed", .unit = "B/s"},
-                        {.name = "limit", .unit = "B/s"},
-                        {.name = "fraction of limit"},
-                        {.name = "limit loop", .align = Align::left}});
+  Table all("kernels", {left("name"),
+                        {"sources"},
+                        left("regime"),
+                        {"threads"},
+                        {"speed", "B/s"},
+                        {"limit", "B/s"},
+                        {"fraction of limit"},
+                        left("limit loop")});
   const std::vector<Timing> wanted = timings(threads_wanted);
   const bool by_threads = !threads_wanted.empty();
   Table summary = empty_summary(wanted, by_threads);
@@ -203,8 +203,8 @@ struct Listing {
 };
 
 Listing listed(const Kernels& all, bool check) {
-  std::vector<Column> columns = {{.name = "name", .align = Align::left}, {.name = "uses", .align = Align::left}};
-  if (check) columns.push_back({.name = "agrees", .align = Align::left});
+  std::vector<Column> columns = {left("name"), left("uses")};
+  if (check) columns.push_back(left("agrees"));
   Listing listing{Table("kernels", columns), {}};
   Progress progress(check ? all.size() : 0);
   for (const auto& [name, used] : all) {

@@ -9,11 +9,7 @@ namespace trellis::tools {
 namespace {
 
 Table prices() {
-  Table table("price", {{.name = "algorithm", .align = Align::left},
-                        {.name = "size", .unit = "B"},
-                        {.name = "time", .unit = "s"},
-                        {.name = "bus bw", .unit = "B/s"},
-                        {.name = "proved"}});
+  Table table("price", {left("algorithm"), {"size", "B"}, {"time", "s"}, {"bus bw", "B/s"}, {"proved"}});
   table.add({"ring", std::int64_t{1048576}, 0.0000123, 46.2e9, true});
   table.add({"ré", std::int64_t{8}, 0.0, 999.99999, false});
   return table;
@@ -48,13 +44,13 @@ TEST(Table, JsonNamesTheUnitInTheKey) {
 }
 
 TEST(Table, NoRowsIsStillATable) {
-  const Table empty("price", {{.name = "time", .unit = "s"}});
+  const Table empty("price", {{"time", "s"}});
   EXPECT_EQ(empty.text(), "time\n");
   EXPECT_EQ(empty.object().dump(2), "{\n  \"price\": []\n}");
 }
 
 TEST(Table, ARowOfAnotherLengthIsAMistake) {
-  Table table("price", {{.name = "time"}});
+  Table table("price", {{"time"}});
   EXPECT_THROW(table.add({1.0, 2.0}), std::invalid_argument);
 }
 

@@ -34,7 +34,7 @@ struct ListOptions {
 void add_list(CLI::App& app, ListOptions& o) { app.add_flag("--json", o.json, "Print JSON"); }
 
 int list(const ListOptions& o) {
-  Table table("devices", {{.name = "device", .align = Align::left}, {.name = "what it is", .align = Align::left}});
+  Table table("devices", {left("device"), left("what it is")});
   for (const auto& [key, b] : backends()) {
     const std::string missing = b.missing();
     for (const std::string& name : b.names()) table.add({name, b.summary});
@@ -108,9 +108,7 @@ void use_free_port(int core) {
 int test(const TestOptions& o) {
   const auto d = open(o.device.name, {.core = o.device.core});
   use_free_port(d->topology().core);
-  Table table("conformance", {{.name = "check", .align = Align::left},
-                              {.name = "outcome", .align = Align::left},
-                              {.name = "what every device does", .align = Align::left}});
+  Table table("conformance", {left("check"), left("outcome"), left("what every device does")});
   bool all = true;
   for (const auto& [name, check] : checks()) {
     const CheckVerdict v = run_check(check, *d);

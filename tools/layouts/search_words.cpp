@@ -29,15 +29,9 @@ Cell dollars(std::optional<double> cost, Reader reader) {
 
 Table table_of(const std::string& name, const Layouts& layouts, const SearchedMachine& m, Reader reader) {
   const bool words = reader == Reader::person;
-  std::vector<Column> columns{{.name = "layout", .align = Align::left},
-                              {.name = "step", .unit = "s"},
-                              {.name = words ? "MFU" : "mfu"},
-                              {.name = "exposed"},
-                              {.name = "idle"},
-                              {.name = "memory", .unit = "B"},
-                              {.name = "fits"},
-                              {.name = "bound", .unit = "s"}};
-  if (m.price) columns.push_back({.name = words ? "cost" : "cost dollars"});
+  std::vector<Column> columns{left("layout"),  {"step", "s"}, {words ? "MFU" : "mfu"}, {"exposed"}, {"idle"},
+                              {"memory", "B"}, {"fits"},      {"bound", "s"}};
+  if (m.price) columns.push_back({words ? "cost" : "cost dollars"});
   Table table(name, std::move(columns));
   const auto part = [&](double of_one) { return words ? Cell(fmt::format("{:.1f}%", 100 * of_one)) : Cell(of_one); };
   for (const PricedLayout* l : layouts) {
@@ -58,13 +52,13 @@ Table table_of(const std::string& name, const Layouts& layouts, const SearchedMa
 // The best layout of each machine.
 Table machines_table(const std::vector<SearchedMachine>& all, Reader reader) {
   const bool words = reader == Reader::person;
-  std::vector<Column> columns{{.name = "machine", .align = Align::left},
-                              {.name = "best layout", .align = Align::left},
-                              {.name = "step", .unit = "s"},
-                              {.name = words ? "tokens/s" : "tokens per second"},
-                              {.name = words ? "a step" : "step dollars"},
-                              {.name = words ? "a million tokens" : "million tokens dollars"},
-                              {.name = "front"}};
+  std::vector<Column> columns{left("machine"),
+                              left("best layout"),
+                              {"step", "s"},
+                              {words ? "tokens/s" : "tokens per second"},
+                              {words ? "a step" : "step dollars"},
+                              {words ? "a million tokens" : "million tokens dollars"},
+                              {"front"}};
   Table table("best", std::move(columns));
   for (const SearchedMachine& m : all) {
     const PricedLayout* const best = m.search.best();

@@ -26,14 +26,14 @@ std::string levels_text(const sim::MachineSpec& spec) {
 }
 
 int machines(const Options& o) {
-  Table table("machines", {{.name = "machine", .align = Align::left},
-                           {.name = "chip", .align = Align::left},
-                           {.name = "chips"},
-                           {.name = "ranks"},
-                           {.name = "a chip sends", .unit = "B/s"},
-                           {.name = "levels", .align = Align::left},
-                           {.name = "several by", .align = Align::left},
-                           {.name = "era", .align = Align::left}});
+  Table table("machines", {left("machine"),
+                           left("chip"),
+                           {"chips"},
+                           {"ranks"},
+                           {"a chip sends", "B/s"},
+                           left("levels"),
+                           left("several by"),
+                           left("era")});
   for (const std::string& name : sim::machine_names()) {
     const sim::Machine machine = sim::machine_named(name);
     const sim::MachineSpec& spec = machine.spec();
@@ -46,13 +46,13 @@ int machines(const Options& o) {
 }
 
 int chips(const Options& o) {
-  Table table("chips", {{.name = "chip", .align = Align::left},
-                        {.name = "cores"},
-                        {.name = "HBM (GiB)"},
-                        {.name = "HBM rate", .unit = "B/s"},
-                        {.name = "tensor engine", .align = Align::left},
-                        {.name = "tensor clock", .unit = "Hz"},
-                        {.name = "DMA engines of a core"}});
+  Table table("chips", {left("chip"),
+                        {"cores"},
+                        {"HBM (GiB)"},
+                        {"HBM rate", "B/s"},
+                        left("tensor engine"),
+                        {"tensor clock", "Hz"},
+                        {"DMA engines of a core"}});
   for (const std::string& name : sim::data_names("chips")) {
     const sim::ChipSpec chip = sim::chip_named(name);
     table.add({name, std::int64_t{chip.cores}, static_cast<std::int64_t>(chip.memory.hbm_bytes) >> 30,

@@ -79,7 +79,7 @@ void add(CLI::App& app, Options& o) {
 }
 
 std::string table_text(const char* name, const std::vector<Cost>& costs, std::size_t shown) {
-  Table table(name, {{.name = name, .align = Align::left}, {.name = "time", .unit = "s"}});
+  Table table(name, {left(name), {"time", "s"}});
   for (std::size_t i = 0; i < std::min(shown, costs.size()); ++i)
     table.add({text_of(costs[i].config), sim::in_seconds(costs[i].time)});
   return table.text();
@@ -139,7 +139,7 @@ void write_schedule(const std::string& path, const schedule::Schedule& s) {
 }
 
 std::string made_text(const std::vector<sim::Synthesised>& made, std::size_t shown) {
-  Table table("made", {{.name = "made", .align = Align::left}, {.name = "time", .unit = "s"}});
+  Table table("made", {left("made"), {"time", "s"}});
   for (std::size_t i = 0; i < std::min(shown, made.size()); ++i)
     table.add({text_of(made[i].how), sim::in_seconds(made[i].time)});
   return table.text() + "\n";

@@ -337,8 +337,7 @@ int explain(const Options& o) {
   std::vector<Cost> costs = sim::sweep(machine, s, {.threads = threads_for(o)});
   std::ranges::sort(costs, {}, [](const Cost& c) { return std::pair(c.time, c.config); });  // of any number of threads
   if (costs.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} there", o.explain[0]));
-  Table table("costs",
-              {{.name = "algorithm", .align = Align::left}, {.name = "time", .unit = "s"}, {.name = "of the fastest"}});
+  Table table("costs", {left("algorithm"), {"time", "s"}, {"of the fastest"}});
   std::set<std::string> seen;
   std::vector<AlgorithmConfig> two;
   std::vector<std::string> draws;

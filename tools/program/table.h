@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct Column {
   std::string unit = {};  // SI, or "" for none: "s", "B", "B/s"
   Align align = Align::right;
 };
+
+inline Column left(std::string name) { return {.name = std::move(name), .align = Align::left}; }
 
 // People see a double in a column with a unit with an SI prefix: 0.0000123 s as 12.3 us. In JSON the key names the
 // unit, always the same one: time_us, busbw_GBps, size_bytes (and bytes for a column of that name).

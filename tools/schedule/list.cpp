@@ -42,10 +42,7 @@ bool serves(const Algorithm& algorithm, Collective c) { return std::ranges::coun
 
 // One row for each algorithm and collective.
 Table rows(const Options& o, const std::optional<Collective>& only) {
-  Table table("algorithms", {{.name = "algorithm", .align = Align::left},
-                             {.name = "collective", .align = Align::left},
-                             {.name = "constraint", .align = Align::left},
-                             {.name = "summary", .align = Align::left}});
+  Table table("algorithms", {left("algorithm"), left("collective"), left("constraint"), left("summary")});
   for (const auto& [name, algorithm] : schedule::algorithms())
     for (Collective c : algorithm.serves)
       if ((!only || c == *only) && (o.algorithm.empty() || name == o.algorithm))
@@ -59,9 +56,9 @@ constexpr std::array short_names{"AR",  "RS",   "AG",  "BC",  "RD", "GA", "SC",
 
 // Rows are algorithms, columns are collectives.
 std::string matrix() {
-  std::vector<Column> columns{{.name = "algorithm", .align = Align::left}};
-  for (const char* head : short_names) columns.push_back({.name = head, .align = Align::left});
-  columns.push_back({.name = "constraint", .align = Align::left});
+  std::vector<Column> columns{left("algorithm")};
+  for (const char* head : short_names) columns.push_back(left(head));
+  columns.push_back(left("constraint"));
   Table table("algorithms", columns);
   for (const auto& [name, algorithm] : schedule::algorithms()) {
     std::vector<Cell> row{name};

@@ -115,12 +115,11 @@ int verify_some(const Options& o) {
 }
 
 Table table_of(const std::vector<Swept>& rows, bool some_folded) {
-  std::vector<Column> columns{{.name = "algorithm", .align = Align::left},
-                              {.name = "collective", .align = Align::left}};
+  std::vector<Column> columns{left("algorithm"), left("collective")};
   for (const char* name : {"proved", "folded", "does not apply", "refused", "failed", "steps"})
-    if (some_folded || std::string_view(name) != "folded") columns.push_back({.name = name});
-  columns.push_back({.name = "time", .unit = "s"});
-  columns.push_back({.name = "refused most for", .align = Align::left});
+    if (some_folded || std::string_view(name) != "folded") columns.push_back({name});
+  columns.push_back({"time", "s"});
+  columns.push_back(left("refused most for"));
   Table table("proofs", std::move(columns));
   for (const Swept& r : rows) {
     std::vector<Cell> cells{r.algorithm, std::string(schedule::name(r.collective)), r.proved};

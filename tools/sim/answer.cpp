@@ -22,11 +22,7 @@ namespace {
 using namespace sim;
 
 Table phase_table(const Answer& a) {
-  Table table("phases", {{.name = "phase", .align = Align::left},
-                         {.name = "from", .unit = "s"},
-                         {.name = "to", .unit = "s"},
-                         {.name = "on the path", .align = Align::right},
-                         {.name = "transfers"}});
+  Table table("phases", {left("phase"), {"from", "s"}, {"to", "s"}, {"on the path"}, {"transfers"}});
   for (const TransferPhase& p : a.phases)
     table.add({p.name, in_seconds(p.from), in_seconds(p.to), share_words(p.on_path, a.price.time), p.transfers});
   return table;

@@ -138,13 +138,8 @@ Table rows_of(const Workload& workload, const Played& played) {
                            [](const auto& r) { return std::pair(r.second.path, -r.second.first); });
   constexpr std::size_t most = 20;
   if (rows.size() > most) rows.resize(most);
-  Table table("tasks", {{.name = "task", .align = Align::left},
-                        {.name = "what", .align = Align::left},
-                        {.name = "algorithm", .align = Align::left},
-                        {.name = "times"},
-                        {.name = "from", .unit = "s"},
-                        {.name = "to", .unit = "s"},
-                        {.name = "on the path"}});
+  Table table("tasks",
+              {left("task"), left("what"), left("algorithm"), {"times"}, {"from", "s"}, {"to", "s"}, {"on the path"}});
   for (const auto& [name, row] : rows)
     table.add({name, row.what, row.algorithm, row.parts, in_seconds(row.first), in_seconds(row.last),
                share_words(row.path, played.time)});

@@ -45,12 +45,7 @@ bool describes(std::string_view key, const Machine& machine) {
 std::string dims_words(const std::vector<Chip>& dims) { return fmt::format("{}", fmt::join(dims, "x")); }
 
 Table level_table(const MachineLayers& plan) {
-  Table table("levels", {{.name = "level", .align = Align::left},
-                         {.name = "kind", .align = Align::left},
-                         {.name = "dims", .align = Align::left},
-                         {.name = "joins", .align = Align::left},
-                         {.name = "chips"},
-                         {.name = "bisection", .unit = "B/s"}});
+  Table table("levels", {left("level"), left("kind"), left("dims"), left("joins"), {"chips"}, {"bisection", "B/s"}});
   for (const Layer& layer : plan.layers())
     table.add({layer.level.name, layer.level.kind, dims_words(layer.fabric->dims()),
                layer.inner() == 1 ? std::string("chips") : fmt::format("units of {} chips", layer.inner()),
@@ -64,11 +59,7 @@ Table link_table(const Machine& asked) {
   sim::MachineSpec spec = asked.spec();
   spec.defects.clear();
   const Machine machine(std::move(spec));
-  Table table("links", {{.name = "link", .align = Align::left},
-                        {.name = "of", .align = Align::left},
-                        {.name = "number"},
-                        {.name = "rate", .unit = "B/s"},
-                        {.name = "latency", .unit = "s"}});
+  Table table("links", {left("link"), left("of"), {"number"}, {"rate", "B/s"}, {"latency", "s"}});
   const auto ranks = static_cast<ResourceId>(machine.ranks());
   for (ResourceId first = 0; first < machine.resources(); first += ranks) {
     const sim::Rank span = machine.span(first);
@@ -83,11 +74,7 @@ Table link_table(const Machine& asked) {
 }
 
 Table figure_table(const Machine& machine) {
-  Table table("figures", {{.name = "figure", .align = Align::left},
-                          {.name = "value"},
-                          {.name = "mark", .align = Align::left},
-                          {.name = "range", .align = Align::left},
-                          {.name = "source", .align = Align::left}});
+  Table table("figures", {left("figure"), {"value"}, left("mark"), left("range"), left("source")});
   for (const auto& [key, figure] : machine.spec().figures.all())
     if (describes(key, machine))
       table.add({key, value_words(figure.value, figure.dimension), std::string(name(figure.mark)), range_words(figure),

@@ -26,13 +26,8 @@ void add_list(CLI::App& app, Options& o) {
 }
 
 int list(const Options& o) {
-  Table table("steps", {{.name = "key", .align = Align::left},
-                        {.name = "run", .align = Align::left},
-                        {.name = "ranks"},
-                        {.name = "days unused"},
-                        {.name = "size", .unit = "B"},
-                        {.name = "library", .align = Align::left},
-                        {.name = "result", .align = Align::left}});
+  Table table("steps",
+              {left("key"), left("run"), {"ranks"}, {"days unused"}, {"size", "B"}, left("library"), left("result")});
   for (const auto& e : train::ProofCache(o.folder).entries())
     table.add({e.key, e.name, static_cast<std::int64_t>(e.ranks), e.age_days, static_cast<double>(e.bytes), e.version,
                e.fault.empty() ? "proved" : "failed: " + e.fault});

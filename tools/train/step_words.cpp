@@ -22,13 +22,12 @@ namespace {
 using sim::Time;
 
 Table classes_of(const PricedStep& p) {
-  std::vector<Column> columns{{.name = "ranks", .align = Align::left}};
-  for (const std::string& phase : p.graph.phases) columns.push_back({.name = phase, .unit = "s"});
-  for (const schedule::GraphCommunicator& c : p.graph.communicators) columns.push_back({.name = c.name, .unit = "s"});
-  columns.push_back({.name = "idle", .unit = "s"});
-  columns.push_back({.name = "memory", .unit = "B"});
-  for (const char* what : {"weights", "gradients", "optimizer", "activations"})
-    columns.push_back({.name = what, .unit = "B"});
+  std::vector<Column> columns{left("ranks")};
+  for (const std::string& phase : p.graph.phases) columns.push_back({phase, "s"});
+  for (const schedule::GraphCommunicator& c : p.graph.communicators) columns.push_back({c.name, "s"});
+  columns.push_back({"idle", "s"});
+  columns.push_back({"memory", "B"});
+  for (const char* what : {"weights", "gradients", "optimizer", "activations"}) columns.push_back({what, "B"});
   Table table("classes", std::move(columns));
   for (std::size_t c = 0; c < p.price.classes.size(); ++c) {
     const sim::ClassTime& t = p.price.classes[c];
@@ -50,12 +49,8 @@ Table classes_of(const PricedStep& p) {
 }
 
 Table exchanges_of(const PricedStep& p) {
-  Table table("exchanges", {{.name = "exchange", .align = Align::left},
-                            {.name = "on", .align = Align::left},
-                            {.name = "size", .unit = "B"},
-                            {.name = "alone", .unit = "s"},
-                            {.name = "together", .unit = "s"},
-                            {.name = "algorithm", .align = Align::left}});
+  Table table("exchanges",
+              {left("exchange"), left("on"), {"size", "B"}, {"alone", "s"}, {"together", "s"}, left("algorithm")});
   constexpr std::size_t most = 12;
   for (std::size_t i = 0; i < std::min(most, p.price.exchanges.size()); ++i) {
     const sim::ExchangePrice& e = p.price.exchanges[i];
@@ -81,10 +76,7 @@ double sum_of(const std::vector<sim::KindTime>& kinds, double sim::KindTime::*pa
 
 // Of the same ranks: what each kind of operation takes, and by which way that was found.
 Table kinds_of(const PricedStep& p) {
-  Table table("operations", {{.name = "operation", .align = Align::left},
-                             {.name = "time", .unit = "s"},
-                             {.name = "part"},
-                             {.name = "by", .align = Align::left}});
+  Table table("operations", {left("operation"), {"time", "s"}, {"part"}, left("by")});
   const double all = sum_of(p.kinds, &sim::KindTime::seconds);
   for (const sim::KindTime& k : p.kinds) {
     const double programs = k.by_programs / k.seconds;

@@ -119,20 +119,20 @@ int show(const Options& o) {
   const std::vector<train::RankStep> classes = train::classes_of(config, world);
   const schedule::ExecutionGraph graph = train::graph_of(classes);
   const std::string fault = train::check_step(config, world, classes, graph);
-  std::vector<Column> columns{{.name = "stage"},
-                              {.name = "ranks"},
-                              {.name = "parameters"},
-                              {.name = "memory", .unit = "B"},
-                              {.name = "weights", .unit = "B"},
-                              {.name = "gradients", .unit = "B"},
-                              {.name = "optimizer", .unit = "B"},
-                              {.name = "activations", .unit = "B"},
-                              {.name = "tensor sent", .unit = "B"},
-                              {.name = "data sent", .unit = "B"},
-                              {.name = "pipeline sent", .unit = "B"},
-                              {.name = "FLOPs"}};
-  if (config.strategy.context > 1) columns.push_back({.name = "context sent", .unit = "B"});
-  if (config.strategy.expert > 1) columns.push_back({.name = "experts sent", .unit = "B"});
+  std::vector<Column> columns{{"stage"},
+                              {"ranks"},
+                              {"parameters"},
+                              {"memory", "B"},
+                              {"weights", "B"},
+                              {"gradients", "B"},
+                              {"optimizer", "B"},
+                              {"activations", "B"},
+                              {"tensor sent", "B"},
+                              {"data sent", "B"},
+                              {"pipeline sent", "B"},
+                              {"FLOPs"}};
+  if (config.strategy.context > 1) columns.push_back({"context sent", "B"});
+  if (config.strategy.expert > 1) columns.push_back({"experts sent", "B"});
   Table table("stages", std::move(columns));
   for (std::size_t c = 0; c < classes.size(); ++c) add_class(table, classes[c], graph.classes[c], graph);
   const train::PipelineSchedule schedule = train::schedule_of(config, train::derive(config, world));

@@ -40,11 +40,8 @@ std::string prediction_text(const PredictionAsked& asked) {
   const ccl::AlgorithmConfig selected = planner.choose(asked.call, false);
   const std::span<const ccl::PredictedTime> chosen_from = planner.predicted(asked.call);
   ccl::HostChooser chooser(asked.ranks, ccl::channel_lanes, places);  // shows the model where something else chooses
-  Table table("predictions", {{.name = "algorithm", .align = Align::left},
-                              {.name = "time readable", .unit = "s"},
-                              {.name = "time slots", .unit = "s"},
-                              {.name = "of the fastest"},
-                              {.name = "selected"}});
+  Table table("predictions",
+              {left("algorithm"), {"time readable", "s"}, {"time slots", "s"}, {"of the fastest"}, {"selected"}});
   std::set<std::string> seen;
   double fastest = 0;
   for (const ccl::PredictedTime& p : chosen_from.empty() ? std::span(chooser.ranked(asked.call)) : chosen_from) {

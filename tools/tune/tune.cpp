@@ -291,11 +291,7 @@ void print_explanation(const Options& o, const Bench& bench, const ccl::Call& ca
     why = source_of(config) + ": " +
           reason(table_in_force(config), call.operation.collective, bench.ranks(), bytes, call.type,
                  o.machine.empty() ? config.machine : o.machine, chosen);
-  Table table("costs", {{.name = "algorithm", .align = Align::left},
-                        {.name = "time", .unit = "s"},
-                        {.name = "of the cheapest"},
-                        {.name = "samples"},
-                        {.name = "selected"}});
+  Table table("costs", {left("algorithm"), {"time", "s"}, {"of the cheapest"}, {"samples"}, {"selected"}});
   std::vector<ContestCost> sorted = costs;
   std::ranges::stable_sort(sorted, {}, &ContestCost::time);
   std::set<std::string> seen;

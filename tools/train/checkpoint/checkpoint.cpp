@@ -36,10 +36,7 @@ void add_show(CLI::App& app, Options& o) {
 
 int show(const Options& o) {
   const train::TensorSource source(o.path);
-  Table table("tensors", {{.name = "tensor", .align = Align::left},
-                          {.name = "type", .align = Align::left},
-                          {.name = "rows"},
-                          {.name = "columns"}});
+  Table table("tensors", {left("tensor"), left("type"), {"rows"}, {"columns"}});
   for (const std::string& name : source.names()) {
     const train::TensorSlice whole = source.whole(name);
     table.add({name, std::string(kernels::name(source.type(name))), static_cast<std::int64_t>(whole.rows),

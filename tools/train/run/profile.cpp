@@ -149,11 +149,8 @@ std::string table_of(const train::RankStep& step, const std::vector<Sent>& ran) 
   }
   std::vector<std::pair<std::string, Sum>> sorted(sums.begin(), sums.end());
   std::ranges::sort(sorted, [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
-  Table table("operations of rank 0", {{.name = "operation", .align = Align::left},
-                                       {.name = "times"},
-                                       {.name = "time", .unit = "s"},
-                                       {.name = "% of the step"},
-                                       {.name = "rate", .unit = "FLOP/s"}});
+  Table table("operations of rank 0",
+              {left("operation"), {"times"}, {"time", "s"}, {"% of the step"}, {"rate", "FLOP/s"}});
   for (const auto& [kind, sum] : sorted)
     table.add({kind, sum.count, sum.seconds, 100 * sum.seconds / whole, sum.flops / sum.seconds});
   return table.text();
@@ -187,11 +184,9 @@ std::string overlaps_of(const train::RankStep& step, const std::vector<Sent>& ra
         static_cast<double>(o.ahead ? ran.back().end_ns - from + s.end_ns - ran.front().begin_ns : s.end_ns - from);
   }
   if (sums.empty()) return "";
-  Table table("exchanges of rank 0 beside computation", {{.name = "exchange", .align = Align::left},
-                                                         {.name = "times"},
-                                                         {.name = "until awaited", .unit = "s"},
-                                                         {.name = "of that held up", .unit = "s"},
-                                                         {.name = "% behind computation"}});
+  Table table(
+      "exchanges of rank 0 beside computation",
+      {left("exchange"), {"times"}, {"until awaited", "s"}, {"of that held up", "s"}, {"% behind computation"}});
   for (const auto& [kind, sum] : sums)
     table.add({kind, sum.count, sum.beside / 1e9, sum.held_up / 1e9, 100 * (1 - sum.held_up / sum.beside)});
   return table.text();
