@@ -35,8 +35,6 @@ class Queue {
  public:
   Queue(Device&, std::uint16_t id, std::size_t most_waiting);
   ~Queue() { close(); }
-  Queue(const Queue&) = delete;
-  Queue& operator=(const Queue&) = delete;
 
   void close();  // what runs ends; the rest is dropped, and nothing more is taken
   // Refuses when it is full or closed.

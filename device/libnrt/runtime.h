@@ -51,8 +51,6 @@ class Runtime {
  public:
   Runtime();
   ~Runtime();
-  Runtime(const Runtime&) = delete;
-  Runtime& operator=(const Runtime&) = delete;
 
   std::shared_ptr<Device> core(std::int64_t vnc);  // opened when it is first used; refuses one that is not visible
   int cores() const;

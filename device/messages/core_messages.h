@@ -54,8 +54,6 @@ class MessageEnd {
   // With a turn to call the peer, it sends; without one it receives.
   MessageEnd(std::unique_ptr<CallTurn>, const net::Address&, int peer, int core, std::chrono::milliseconds timeout);
   ~MessageEnd();
-  MessageEnd(const MessageEnd&) = delete;
-  MessageEnd& operator=(const MessageEnd&) = delete;
 
   int core() const { return core_; }
   bool sends() const { return turn_ != nullptr; }
@@ -89,8 +87,6 @@ class CoreMessages {
  public:
   CoreMessages(int core, std::chrono::milliseconds timeout);  // throws system_error: its port cannot be listened at
   ~CoreMessages();                                            // stops all ends
-  CoreMessages(const CoreMessages&) = delete;
-  CoreMessages& operator=(const CoreMessages&) = delete;
 
   std::shared_ptr<MessageEnd> pair(bool sends, const PeerCore&);
   void drop(const std::shared_ptr<MessageEnd>&);  // it stops once its last user has gone

@@ -69,8 +69,6 @@ class CallListener {
   };
   CallListener(const net::Address&, Answering);  // throws system_error
   ~CallListener();
-  CallListener(const CallListener&) = delete;
-  CallListener& operator=(const CallListener&) = delete;
 
   void listen_at(const net::Address& at) { reception_.listen(net::listen_at(at)); }  // at one more address
 

@@ -19,8 +19,6 @@ class NeuronStream : public Stream {
  public:
   NeuronStream(std::shared_ptr<NeuronRuntime>, int core, int queue);  // `queue`: which one, where a unit has several
   ~NeuronStream() override;
-  NeuronStream(const NeuronStream&) = delete;
-  NeuronStream& operator=(const NeuronStream&) = delete;
   void submit(std::function<void()> work) override;
   bool idle() const override;
   void synchronize() override;

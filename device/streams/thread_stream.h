@@ -28,8 +28,6 @@ class ThreadStream : public Stream {
    public:
     Queue() : thread_([this] { serve(); }) {}
     ~Queue();
-    Queue(const Queue&) = delete;
-    Queue& operator=(const Queue&) = delete;
     void add(std::function<void()> work);
     bool empty() const;
     bool failed() const;

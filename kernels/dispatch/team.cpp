@@ -104,8 +104,6 @@ class Team {
     for (const auto& each : others_) each->thread.join();
     alive.fetch_sub(1 + static_cast<int>(others_.size()), std::memory_order_relaxed);
   }
-  Team(const Team&) = delete;
-  Team& operator=(const Team&) = delete;
 
   void run(int threads, void (*work)(void*, int, int), void* context) {
     grow(threads - 1);

@@ -15,8 +15,6 @@ class ThreadPool {
  public:
   explicit ThreadPool(int count);  // the caller's thread is one of them
   ~ThreadPool();
-  ThreadPool(const ThreadPool&) = delete;
-  ThreadPool& operator=(const ThreadPool&) = delete;
 
   // Runs work(0) to work(count - 1) in parallel and returns when all have ended. Throws what one of them threw.
   void run(const std::function<void(int worker)>& work);

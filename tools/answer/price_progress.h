@@ -19,8 +19,6 @@ class PromptEnd {
  public:
   explicit PromptEnd(const Interrupts&);  // must outlive it
   ~PromptEnd();
-  PromptEnd(const PromptEnd&) = delete;
-  PromptEnd& operator=(const PromptEnd&) = delete;
 
   void has_results();  // results will be printed soon: the process gets more time
   void over();         // from now on the process is not ended
@@ -37,10 +35,6 @@ class PromptEnd {
 
 class PriceProgress final : public sim::ProgressMonitor {
  public:
-  PriceProgress() = default;
-  PriceProgress(const PriceProgress&) = delete;
-  PriceProgress& operator=(const PriceProgress&) = delete;
-
   void begin(std::string what) override;  // starts the next task, which is shown from now on
   // For PriceOptions::stopped. Notes the progress, shows it, and returns true when the user wants to stop. Thread-safe:
   // several pricings may call it at once.

@@ -17,8 +17,6 @@ class Progress {
  public:
   explicit Progress(std::size_t all = 0, bool wanted = true);  // number of parts; 0: not known
   ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
 
   void restart();                                       // restarts the clock for other work
   void next(const std::string& what);                   // starts the next part

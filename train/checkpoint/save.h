@@ -28,8 +28,6 @@ class Checkpoints {
   // Every rank of the world constructs one. It splits off its own communicator, so that saves run beside training.
   Checkpoints(std::filesystem::path root, ccl::Communicator& world, const SaveOptions&);
   ~Checkpoints();  // waits for the last save, and forgets its error
-  Checkpoints(const Checkpoints&) = delete;
-  Checkpoints& operator=(const Checkpoints&) = delete;
 
   // stays: the tag is kept until the next save, even if other tags are better.
   void save(Job&, std::int64_t step, double monitored = std::numeric_limits<double>::quiet_NaN(), bool stays = false);

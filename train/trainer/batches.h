@@ -38,8 +38,6 @@ class Batches {
  public:
   Batches(const BatchSource&, const RankStep&, std::int64_t first_step, std::size_t ahead);
   ~Batches();
-  Batches(const Batches&) = delete;
-  Batches& operator=(const Batches&) = delete;
   Batch next();  // of the next step; throws what reading threw
 
  private:

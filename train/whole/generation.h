@@ -20,8 +20,6 @@ class Generation {
   // most, prompt and all. Throws invalid_argument for another number of ranks, or a model that has no next token.
   Generation(const StepConfig&, ccl::Communicator& world, std::size_t capacity, int threads = 1);
   ~Generation();
-  Generation(const Generation&) = delete;
-  Generation& operator=(const Generation&) = delete;
 
   // The step and the runner whose parameters are to be loaded.
   const RankStep& step() const;

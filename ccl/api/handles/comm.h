@@ -18,8 +18,6 @@ class Comm {
  public:
   explicit Comm(bool nonblocking) : nonblocking_(nonblocking) {}
   ~Comm();  // as close(), but ignores a failure
-  Comm(const Comm&) = delete;
-  Comm& operator=(const Comm&) = delete;
 
   // The communicator, for one call. Throws UsageError if a job is in progress or after finalize; if the creation
   // failed, its error.

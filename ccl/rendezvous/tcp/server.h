@@ -37,8 +37,6 @@ class TcpStoreServer {
   struct Served {
     explicit Served(std::shared_ptr<StoreLoop>);
     ~Served();
-    Served(const Served&) = delete;
-    Served& operator=(const Served&) = delete;
     const std::shared_ptr<StoreLoop> loop;
     std::thread thread;
   };

@@ -48,8 +48,6 @@ class World {
  public:
   World();
   ~World();
-  World(const World&) = delete;
-  World& operator=(const World&) = delete;
 
   // Device 0's process serves the others; call it before the first meeting.
   void join(std::uint32_t id, std::uint32_t devices);

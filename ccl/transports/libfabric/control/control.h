@@ -20,8 +20,6 @@ class ControlLink {
  public:
   explicit ControlLink(const FabricSettings&);
   ~ControlLink();
-  ControlLink(const ControlLink&) = delete;
-  ControlLink& operator=(const ControlLink&) = delete;
 
   std::vector<std::byte> address() const;
   ControlPaths paths() const;

@@ -17,10 +17,7 @@ class Deadlines {
  public:
   using Moment = std::chrono::steady_clock::time_point;
 
-  Deadlines() = default;
   ~Deadlines() { stop(); }
-  Deadlines(const Deadlines&) = delete;
-  Deadlines& operator=(const Deadlines&) = delete;
 
   void add(Moment, c10::intrusive_ptr<TorchWork>);  // the thread is started by the first call
   void remove(Moment, TorchWork*);

@@ -14,10 +14,7 @@ class Worker {
  public:
   using Task = std::function<void()>;  // must not throw
 
-  Worker() = default;
   ~Worker() { stop(); }
-  Worker(const Worker&) = delete;
-  Worker& operator=(const Worker&) = delete;
 
   void later(Task);  // the thread is started by the first call
   // Runs it in the caller. false: earlier tasks have not ended, and nothing was done.
