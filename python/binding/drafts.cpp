@@ -273,12 +273,7 @@ void add_drafts(nb::module_& m) {
   add_timed_runs(m);
   nb::class_<sim::ChipSpec>(m, "CoreChip")
       .def(nb::new_(&chip_at), "name"_a, "changes"_a, "end"_a)
-      .def_ro("name", &sim::ChipSpec::name)
-      .def_prop_ro("sbuf_bytes", [](const sim::ChipSpec& c) { return c.memory.sbuf_bytes; })
-      .def_prop_ro("psum_bytes", [](const sim::ChipSpec& c) { return c.memory.psum_bytes; })
-      .def_prop_ro("cores", [](const sim::ChipSpec& c) { return c.logical_cores; })
-      .def_prop_ro("dma_start_ps", [](const sim::ChipSpec& c) { return c.dma.start_hardware; })
-      .def_prop_ro("rings", [](const sim::ChipSpec& c) { return c.dma.rings; });
+      .def_prop_ro("sbuf_bytes", [](const sim::ChipSpec& c) { return c.memory.sbuf_bytes; });
   nb::class_<Draft>(m, "CoreDraft")
       .def(nb::new_(&draft_of), "name"_a, "buffer_names"_a, "buffers"_a, "views"_a, "kinds"_a, "instructions"_a,
            "view_numbers"_a, "keys"_a, "values"_a, "follows"_a, "after"_a, "lines"_a)

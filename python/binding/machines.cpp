@@ -52,8 +52,6 @@ void add_machines(nb::module_& m) {
   nb::class_<MachineSpec>(m, "MachineSpec")
       .def_rw("name", &MachineSpec::name)
       .def_rw("chip", &MachineSpec::chip)
-      .def_rw("era", &MachineSpec::era)
-      .def("copy", [](const MachineSpec& s) { return s; })
       .def_prop_ro("levels", &levels_of)
       .def(
           "set_dims",

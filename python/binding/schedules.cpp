@@ -43,10 +43,6 @@ class Moves {
     auto programs = recorder_.finish();
     return {recorder_.task(), name, recorder_.channels(), std::move(programs)};
   }
-  std::int64_t chunks(Region region, Rank rank) const {
-    if (region == Region::data) return data_chunks(recorder_.task());
-    return region == Region::input ? input_chunks(recorder_.task(), rank) : output_chunks(recorder_.task(), rank);
-  }
 
  private:
   static Task checked(Task task) {
@@ -58,6 +54,10 @@ class Moves {
       throw std::invalid_argument("channel " + std::to_string(channel) + ": expected 0 to " +
                                   std::to_string(most_channels - 1));
     return builder_.on_channel(channel);
+  }
+  std::int64_t chunks(Region region, Rank rank) const {
+    if (region == Region::data) return data_chunks(recorder_.task());
+    return region == Region::input ? input_chunks(recorder_.task(), rank) : output_chunks(recorder_.task(), rank);
   }
   const ChunkPlace& known(const ChunkPlace& p) const {
     if (p.rank < 0 || p.rank >= recorder_.task().ranks)
@@ -111,12 +111,7 @@ void add_moves(nb::module_& m) {
       .value("output", Region::output)
       .value("scratch", Region::scratch);
   nb::class_<ChunkPlace>(m, "Place")
-      .def(
-          "__init__",
-          [](ChunkPlace* self, Rank rank, Region region, std::int64_t first, std::int64_t count, std::int64_t like) {
-            new (self) ChunkPlace{rank, region, first, count, like};
-          },
-          "rank"_a, "region"_a, "first"_a, "count"_a = 1, "like"_a = -1)
+      .def(nb::init<Rank, Region, std::int64_t, std::int64_t>(), "rank"_a, "region"_a, "first"_a, "count"_a = 1)
       .def_ro("rank", &ChunkPlace::rank)
       .def_ro("region", &ChunkPlace::region)
       .def_ro("first", &ChunkPlace::first)
@@ -127,7 +122,6 @@ void add_moves(nb::module_& m) {
       .def("round", &Moves::round)
       .def("copy", &Moves::copy, "source"_a, "target"_a, "channel"_a = 0)
       .def("reduce", &Moves::reduce, "source"_a, "target"_a, "channel"_a = 0)
-      .def("chunks", &Moves::chunks, "region"_a, "rank"_a)
       .def("finish", &Moves::finish, "name"_a);
 }
 
@@ -138,9 +132,6 @@ void add_schedule(nb::module_& m) {
       .def_prop_ro("steps", &Schedule::steps)
       .def_ro("algorithm", &Schedule::algorithm)
       .def_ro("channels", &Schedule::channels)
-      .def_prop_ro("pieces", [](const Schedule& s) { return s.task.pieces; })
-      .def_prop_ro("root", [](const Schedule& s) { return s.task.operation.root; })
-      .def_prop_ro("in_place", [](const Schedule& s) { return s.task.operation.in_place; })
       .def(
           "program",
           [](const Schedule& s, Rank rank) {

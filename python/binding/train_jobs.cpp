@@ -152,7 +152,6 @@ void add_train_jobs(nb::module_& m) {
                    })
       .def("set_groups", &set_groups, "group"_a);
   m.def("train_config", &parse, "name"_a, "text"_a, "changes"_a);
-  m.def("train_keys", &train::known_keys);
 
   nb::class_<WorldOfPython>(m, "World")
       .def("__init__",
