@@ -180,7 +180,7 @@ bool has_memory_of_its_own(const device::Device* d) {
 
 }  // namespace
 
-std::unique_ptr<FabricTransport> open_fabric(std::shared_ptr<Store> store, const Joining& j) {
+FabricParts join_fabric(std::shared_ptr<Store> store, const Joining& j) {
   const auto* const parent = dynamic_cast<const FabricTransport*>(j.parent);
   Family f = parent != nullptr ? divided(j, *parent) : first(*store, j);
   if (parent != nullptr && j.rank != 0) {
@@ -207,13 +207,13 @@ std::unique_ptr<FabricTransport> open_fabric(std::shared_ptr<Store> store, const
     f.control->retire(presence);
     throw;
   }
-  return std::make_unique<FabricTransport>(f.control, presence, std::move(data), j.config.timeout);
+  return {f.control, presence, std::move(data), j.config.timeout};
 }
 
 namespace {
 
 std::unique_ptr<Transport> open_libfabric(std::shared_ptr<Store> store, const Joining& j) {
-  return open_fabric(std::move(store), j);
+  return std::make_unique<FabricTransport>(join_fabric(std::move(store), j));
 }
 
 const RegisteredTransport registered({.name = "libfabric",

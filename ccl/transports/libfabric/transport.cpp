@@ -18,9 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint32_t spins = 50;  // of a rank with a core to itself, before it yields
 constexpr std::uint32_t posts_yields = 20;
-constexpr std::chrono::microseconds longest_sleep = 1ms;
 constexpr auto between_checks = 10ms;
 constexpr auto between_asks = 40ms;
 constexpr auto longest_goodbye = 5s, longest_goodbye_after_failure = 1s;
@@ -48,12 +46,11 @@ class KeptRegistered : public Exposed {
 
 }  // namespace
 
-FabricTransport::FabricTransport(std::shared_ptr<ControlLink> control, std::shared_ptr<Presence> presence,
-                                 std::unique_ptr<DataPath> data, std::chrono::milliseconds timeout)
-    : control_(std::move(control)),
-      presence_(std::move(presence)),
-      data_(std::move(data)),
-      timeout_(timeout),
+FabricTransport::FabricTransport(FabricParts parts, std::uint32_t spins)
+    : control_(std::move(parts.control)),
+      presence_(std::move(parts.presence)),
+      data_(std::move(parts.data)),
+      timeout_(parts.timeout),
       spins_(ranks_outnumber_cores(presence_->roster()) ? 0 : spins) {
   presence_->set_progress([data = data_] {
     const std::unique_lock lock(data->mutex(), std::try_to_lock);
@@ -134,17 +131,13 @@ bool FabricTransport::wait(std::uint32_t idle, std::chrono::microseconds most) {
     sched_yield();
     return false;
   }
-  sleep(std::min(most, longest_sleep));
+  sleep(std::min(most, longest_sleep_));
   const Deadline now = Clock::now();
   if (now - last_check_ < between_checks) return false;
   last_check_ = now;
-  look_around();
-  return true;
-}
-
-void FabricTransport::look_around() {
   presence_->lock().heartbeats().ask_around(Clock::now(), between_asks);
   control_->progress();
+  return true;
 }
 
 void FabricTransport::tell_note(std::span<const std::byte> note) {

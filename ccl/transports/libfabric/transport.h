@@ -8,10 +8,19 @@
 
 namespace trellis::ccl::libfabric {
 
+// What a rank has once all have joined over the fabric.
+struct FabricParts {
+  std::shared_ptr<ControlLink> control;
+  std::shared_ptr<Presence> presence;
+  std::unique_ptr<DataPath> data;
+  std::chrono::milliseconds timeout = {};
+};
+FabricParts join_fabric(std::shared_ptr<Store>, const Joining&);
+
 class FabricTransport : public Transport {
  public:
-  FabricTransport(std::shared_ptr<ControlLink>, std::shared_ptr<Presence>, std::unique_ptr<DataPath>,
-                  std::chrono::milliseconds timeout);
+  // spins: of a rank with a core to itself, before it yields.
+  explicit FabricTransport(FabricParts, std::uint32_t spins = 50);
   ~FabricTransport() override;
 
   Rank rank() const override { return roster().rank(); }
@@ -60,17 +69,16 @@ class FabricTransport : public Transport {
 
   const std::shared_ptr<ControlLink>& control() const { return control_; }
   Presence& presence() const { return *presence_; }
-
-  // For a transport that is built on this one.
-  bool shares_cores() const { return spins_ == 0; }  // with other ranks
-  void sleep(std::chrono::microseconds most);        // until something may have come
-  void deliver();                                    // waits until peers have what was sent to them
-  void look_around();                                // asks the others how they are
   void tell_note(std::span<const std::byte>);
   std::vector<std::byte> note_of(Rank);
 
- private:
+ protected:
   const Roster& roster() const { return presence_->roster(); }
+  std::chrono::microseconds longest_sleep_ = std::chrono::milliseconds(1);  // in a wait
+
+ private:
+  void sleep(std::chrono::microseconds most);    // until something may have come
+  void deliver();                                // waits until peers have what was sent to them
   std::uint32_t ask(Rank);                       // returns the request's number
   bool answered(Rank, std::uint32_t ask) const;  // it has answered, or can't any more
   void survey(Deadline);
@@ -83,7 +91,5 @@ class FabricTransport : public Transport {
   Yielding yielding_;
   Deadline last_check_ = {};
 };
-
-std::unique_ptr<FabricTransport> open_fabric(std::shared_ptr<Store>, const Joining&);
 
 }  // namespace trellis::ccl::libfabric
