@@ -16,16 +16,8 @@ constexpr std::chrono::milliseconds telling{5000};  // the same where results ar
 
 }  // namespace
 
-PromptEnd::PromptEnd(const Interrupts& interrupts) : interrupts_(interrupts), thread_([this] { run(); }) {}
-
-PromptEnd::~PromptEnd() {
-  {
-    const std::lock_guard lock(mutex_);
-    gone_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
-}
+PromptEnd::PromptEnd(const Interrupts& interrupts)
+    : interrupts_(interrupts), thread_([this](const std::stop_token& gone) { run(gone); }) {}
 
 void PromptEnd::has_results() {
   const std::lock_guard lock(mutex_);
@@ -37,11 +29,11 @@ void PromptEnd::over() {
   working_ = false;
 }
 
-void PromptEnd::run() {
+void PromptEnd::run(const std::stop_token& gone) {
   std::unique_lock lock(mutex_);
   std::chrono::milliseconds waited{0};
-  while (!changed_.wait_for(lock, look, [this] { return gone_; })) {
-    if (!working_ || !interrupts_.asked()) continue;
+  while (!changed_.wait_for(lock, gone, look, [&] { return gone.stop_requested(); })) {
+    if (gone.stop_requested() || !working_ || !interrupts_.asked()) continue;
     waited += look;
     if (waited < (results_ ? telling : patience)) continue;
     ccl::tell("{}trellis: interrupted before there was a result\n", isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "");

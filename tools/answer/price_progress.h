@@ -18,19 +18,18 @@ namespace trellis::tools {
 class PromptEnd {
  public:
   explicit PromptEnd(const Interrupts&);  // must outlive it
-  ~PromptEnd();
 
   void has_results();  // results will be printed soon: the process gets more time
   void over();         // from now on the process is not ended
 
  private:
-  void run();
+  void run(const std::stop_token&);
 
   const Interrupts& interrupts_;
   std::mutex mutex_;
-  std::condition_variable changed_;
-  bool working_ = true, results_ = false, gone_ = false;
-  std::thread thread_;
+  std::condition_variable_any changed_;
+  bool working_ = true, results_ = false;
+  std::jthread thread_;
 };
 
 class PriceProgress final : public sim::ProgressMonitor {

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <new>
 #include <string_view>
 
 #include "ccl/tell.h"
+#include "ccl/thread_without_signals.h"
 
 namespace trellis::tools {
 namespace {
@@ -47,7 +47,7 @@ Progress::~Progress() {
   }
 }
 
-// The thread blocks all signals: code that blocks signals and polls for them must get them itself.
+// The thread gets no signals: code that blocks signals and polls for them must get them itself.
 void Progress::begin() {
   if (!shown_ || process_ == getpid()) return;
   if (process_ != 0) {  // forked: the parent's thread may have held the mutex
@@ -56,11 +56,7 @@ void Progress::begin() {
     if (ticks_.joinable()) ticks_.detach();
   }
   process_ = getpid();
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  ticks_ = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ticks_ = ccl::thread_without_signals([this] { run(); });
 }
 
 void Progress::run() {

@@ -4,17 +4,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <condition_variable>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "ccl/communicator.h"
 #include "ccl/rendezvous/environment.h"
 #include "text/nearest.h"
-#include "tools/answer/ended_by_signals.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/program/command.h"
 #include "tools/program/interruption.h"
@@ -116,10 +119,23 @@ class ProgressBar : public train::Callback {
   std::int64_t begin_ = 0;
 };
 
+// For a thread of its own, until it is told to stop. It does not block SIGINT and SIGTERM, which an Interrupts blocks
+// in the others, so the kernel delivers them to it, and they end the process.
+void take_signals(const std::stop_token& stop) {
+  sigset_t both;
+  sigemptyset(&both);
+  sigaddset(&both, SIGINT);
+  sigaddset(&both, SIGTERM);
+  pthread_sigmask(SIG_UNBLOCK, &both, nullptr);
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any().wait(lock, stop, [] { return false; });
+}
+
 int train_here(const Options& o, ReadConfig read) {
   const Interrupts interrupts;
-  std::optional<EndedBySignals> before_steps(
-      std::in_place);  // before the first step, there is nothing that a checkpoint would keep
+  // Before the first step, there is nothing that a checkpoint would keep.
+  std::optional<std::jthread> before_steps(take_signals);
   const ccl::LaunchedProcess launched = ccl::launched_from_environment();
   if (launched.rank == 0 && !o.curve.empty()) expect_writable(o.curve);
   if (launched.rank == 0) Profile::expect_file(o.profile);
