@@ -180,22 +180,16 @@ def _price(raw: dict[str, Any]) -> Price:
         low, high = raw["interval_ps"]
         sensitivities = [Sensitivity(name, a, b, x * _PS, y * _PS) for name, a, b, x, y in raw["sensitivities"]]
         between = Interval(low * _PS, high * _PS, sensitivities)
+    same = ("config", "bytes", "algbw", "busbw", "path_words", "simulated", "transfers", "exact")
     return Price(
-        config=raw["config"],
+        **{name: raw[name] for name in same},
         time=raw["time_ps"] * _PS,
-        bytes=raw["bytes"],
-        algbw=raw["algbw"],
-        busbw=raw["busbw"],
         bounds=Bounds(*(t * _PS for t in raw["bounds_ps"])),
         busiest=raw["busiest"][0],
         busiest_share=raw["busiest"][1],
         path=[Leg(kind, time * _PS, a, b, resource) for kind, time, a, b, resource in raw["path"]],
-        path_words=raw["path_words"],
         links=Links(*raw["links"]),
         interval=between,
-        simulated=raw["simulated"],
-        transfers=raw["transfers"],
-        exact=raw["exact"],
     )
 
 

@@ -13,7 +13,7 @@ import pathlib
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from trellis._where import PROGRAM
@@ -53,39 +53,16 @@ class StepPrice:
     operations: list[dict[str, Any]] = field(default_factory=list)
 
 
-def _yaml(value: Mapping[str, Any]) -> str:
-    return json.dumps(value)  # JSON is YAML
-
-
 def _in_seconds(row: dict[str, Any]) -> dict[str, Any]:
     return {k.removesuffix("_us"): v * 1e-6 if k.endswith("_us") else v for k, v in row.items()}
 
 
 def _read(p: dict[str, Any]) -> StepPrice:
-    return StepPrice(
-        config=p["config"],
-        machine=p["machine"],
-        ranks=p["ranks"],
-        tensor=p["tensor"],
-        pipeline=p["pipeline"],
-        micro_batches=p["micro_batches"],
-        time=p["time_ps"] * 1e-12,
-        low=p["low_ps"] * 1e-12,
-        high=p["high_ps"] * 1e-12,
-        sequences_per_second=p["sequences_per_second"],
-        tokens_per_second=p["tokens_per_second"],
-        mfu=p["mfu"],
-        memory=p["memory_bytes"],
-        memory_of_rank=p["memory_of_rank_bytes"],
-        fits=p["fits"],
-        critical_path=p["critical_path"],
-        classes=[_in_seconds(row) for row in p["classes"]],
-        exchanges=[_in_seconds(row) for row in p["exchanges"]],
-        noise=p.get("noise"),
-        goodput=p.get("goodput"),
-        times=p["times"],
-        operations=[_in_seconds(row) for row in p["operations"]],
-    )
+    told = {f.name: p[f.name] for f in fields(StepPrice) if f.name in p}
+    told |= {name: p[f"{name}_ps"] * 1e-12 for name in ("time", "low", "high")}
+    told |= {name: p[f"{name}_bytes"] for name in ("memory", "memory_of_rank")}
+    told |= {name: [_in_seconds(row) for row in p[name]] for name in ("classes", "exchanges", "operations")}
+    return StepPrice(**told)
 
 
 def price_step(
@@ -123,7 +100,7 @@ def price_step(
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "config.yaml")
         if isinstance(config, Mapping):
-            path.write_text(_yaml(config))
+            path.write_text(json.dumps(config))  # JSON is YAML
             config = path
         done = subprocess.run(
             [PROGRAM, "train", "price", os.fspath(config), *words, "--json"], capture_output=True, text=True

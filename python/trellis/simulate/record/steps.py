@@ -111,21 +111,7 @@ class RankRecord:
 
 
 def as_json(record: RankRecord) -> dict[str, Any]:
-    return {
-        "rank": record.rank,
-        "streams": record.streams,
-        "places": record.places,
-        "operations": record.operations,
-        "events": record.events,
-        "memory": {"peak": record.memory.peak, "at": record.memory.at, "categories": record.memory.categories,
-                   "reserved": record.memory.reserved},
-        "assumptions": record.assumptions,
-        "tokens": record.tokens,
-        "parameters": record.parameters,
-        "compiled": record.compiled,
-        "saves": record.saves,
-        "sharded": record.sharded,
-    }
+    return vars(record) | {"memory": vars(record.memory)}
 
 
 def of_json(told: dict[str, Any]) -> RankRecord:
