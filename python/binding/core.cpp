@@ -84,13 +84,9 @@ nb::dict run_on_arrays(const EngineProgram& p, const std::string& chip, bool com
   sim::Timeline timeline;
   RunTotals totals;
   EndsAtSignal watch;
-  {
-    const nb::gil_scoped_release others_may_run;
-    watch.signals.watch([&] {
-      totals = run(p, spec, {.memory = memory ? &*memory : nullptr, .timeline = &timeline, .observer = &watch});
-    });
-  }
-  watch.signals.rethrow();
+  watch.signals.watch([&] {
+    totals = run(p, spec, {.memory = memory ? &*memory : nullptr, .timeline = &timeline, .observer = &watch});
+  });
   for (const auto& [name, array] : outputs) {
     const auto from = memory->hbm(name);
     if (array.nbytes() != from.size())

@@ -174,13 +174,9 @@ TimedRun timed(const Assembled& a, const sim::ChipSpec& chip, bool keep_timeline
   TimedRun out;
   out.peaks = peaks_of(chip, a.program.cores);
   Recorder recorder(a.order.size());
-  {
-    const nb::gil_scoped_release others_may_run;
-    recorder.signals.watch([&] {
-      out.totals = run(a.program, chip, {.timeline = keep_timeline ? &out.timeline : nullptr, .observer = &recorder});
-    });
-  }
-  recorder.signals.rethrow();
+  recorder.signals.watch([&] {
+    out.totals = run(a.program, chip, {.timeline = keep_timeline ? &out.timeline : nullptr, .observer = &recorder});
+  });
   out.start.resize(a.written);
   out.end.resize(a.written);
   for (std::size_t n = 0; n < a.order.size(); ++n) {

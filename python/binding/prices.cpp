@@ -93,20 +93,16 @@ nb::dict as_dict(const Explained& e, bool with_interval) {
 nb::dict timeline(const MachineSpec& spec, const schedule::Schedule& schedule, double bytes) {
   Timeline seen;
   Signals signals;
-  {
-    const nb::gil_scoped_release others_may_run;
-    signals.watch([&] {
-      const Machine machine(spec);
-      const CompiledSchedule pattern(schedule);
-      const auto run = run_for(pattern, machine,
-                               {.bytes = bytes,
-                                .stopped = [&](Time, double) { return signals.raised(); },
-                                .members = first_in_a_row(machine, schedule.ranks()).members},
-                               true);
-      if (run->run() != forever) seen = timeline_of(*run, machine).timeline;
-    });
-  }
-  signals.rethrow();
+  signals.watch([&] {
+    const Machine machine(spec);
+    const CompiledSchedule pattern(schedule);
+    const auto run = run_for(pattern, machine,
+                             {.bytes = bytes,
+                              .stopped = [&](Time, double) { return signals.raised(); },
+                              .members = first_in_a_row(machine, schedule.ranks()).members},
+                             true);
+    if (run->run() != forever) seen = timeline_of(*run, machine).timeline;
+  });
   std::vector<std::int64_t> row, start, end;
   nb::list rows, labels;
   for (const Track& track : seen.tracks) rows.append(nb::make_tuple(track.group, track.name));
@@ -144,12 +140,8 @@ void add_prices(nb::module_& m) {
         if (!config.empty()) q.config = algorithm_config_named(config);
         Explained answer;
         Signals signals;
-        {
-          const nb::gil_scoped_release others_may_run;
-          UntilSignal watch(signals);
-          signals.watch([&] { answer = answer_to(std::move(q), machine, ranks, watch); });
-        }
-        signals.rethrow();
+        UntilSignal watch(signals);
+        signals.watch([&] { answer = answer_to(std::move(q), machine, ranks, watch); });
         return as_dict(answer, interval);
       },
       "machine"_a, "schedule"_a.none(), "collective"_a, "bytes"_a, "config"_a = "", "ranks"_a = 0, "root"_a = 0,

@@ -107,11 +107,7 @@ void run_arrays(const schedule::Schedule& schedule, const std::vector<ReadArray>
                        .op = {kernels::reduction_named(op)}};
   check_arrays(like, parts);
   Signals signals;
-  {
-    const nb::gil_scoped_release others_may_run;
-    signals.watch([&] { run(schedule, parts, like, timeout_s, signals); });
-  }
-  signals.rethrow();
+  signals.watch([&] { run(schedule, parts, like, timeout_s, signals); });
 }
 
 }  // namespace

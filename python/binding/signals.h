@@ -22,10 +22,23 @@ class Signals {
  public:
   bool raised() const { return raised_; }  // a handler has raised an exception: the work should end
 
-  // Call it without the GIL. If a handler has raised an exception, what the work throws is dropped.
+  // Call it with the GIL held: the work is done without it. If a handler has raised an exception, this throws that, and
+  // what the work throws is dropped.
   template <class Work>
   void watch(Work&& work) {
-    if (syscall(SYS_gettid) != getpid()) return work();
+    {
+      const nb::gil_scoped_release others_may_run;
+      if (syscall(SYS_gettid) == getpid())
+        work_beside(work);
+      else
+        work();
+    }
+    if (raised_) throw nb::python_error();
+  }
+
+ private:
+  template <class Work>
+  void work_beside(Work& work) {
     std::exception_ptr failed;
     std::binary_semaphore ended(0);
     {
@@ -41,12 +54,6 @@ class Signals {
     }
     if (failed && !raised_) std::rethrow_exception(failed);
   }
-  // Throws what a handler has raised. Call it with the GIL held.
-  void rethrow() const {
-    if (raised_) throw nb::python_error();
-  }
-
- private:
   void look() {
     if (raised_) return;
     const nb::gil_scoped_acquire for_handlers;

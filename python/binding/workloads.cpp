@@ -38,21 +38,17 @@ void add_workloads(nb::module_& m) {
         Workload workload;
         Played played;
         Signals signals;
-        {
-          const nb::gil_scoped_release others_may_run;
-          signals.watch([&] {
-            workload = workload_of(read_graph(name, text));
-            played = play(workload, Machine(spec),
-                          {.era = era,
-                           .algorithm = algorithm,
-                           .flops = flops,
-                           .memory = memory,
-                           .within = within > 0 ? within : usual_within,
-                           .most_effort = most_effort,
-                           .stopped = [&](Time, double) { return signals.raised(); }});
-          });
-        }
-        signals.rethrow();
+        signals.watch([&] {
+          workload = workload_of(read_graph(name, text));
+          played = play(workload, Machine(spec),
+                        {.era = era,
+                         .algorithm = algorithm,
+                         .flops = flops,
+                         .memory = memory,
+                         .within = within > 0 ? within : usual_within,
+                         .most_effort = most_effort,
+                         .stopped = [&](Time, double) { return signals.raised(); }});
+        });
         return as_dict(workload, played);
       },
       "machine"_a, "name"_a, "text"_a, "algorithm"_a = "", "era"_a = "", "flops"_a = 0.0, "memory"_a = 0.0,
