@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -57,12 +56,6 @@ constexpr std::array<TypeWord, 8> more_types{{{"fp8_e4m3", DType::f8e4m3fn},
                                               {"fp32", DType::f32},
                                               {"fp64", DType::f64},
                                               {"float64", DType::f64}}};
-
-std::string lower(std::string_view text) {
-  std::string low(text);
-  std::ranges::transform(low, low.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return low;
-}
 
 [[noreturn]] void unknown(std::string_view what, std::string_view word, const std::vector<std::string>& known) {
   throw std::invalid_argument(fmt::format("no {} is called '{}': expected one of {}{}", what, word,
@@ -116,7 +109,7 @@ BenchOp bench_op(std::string_view word) {
 std::uint64_t parse_bytes(std::string_view text) {
   std::string_view rest = text;
   const auto number = text::take_number<std::uint64_t>(rest);
-  const std::string suffix = lower(rest);
+  const std::string suffix = text::lower(rest);
   constexpr std::array<std::pair<char, int>, 6> scales{
       {{'k', 10}, {'m', 20}, {'g', 30}, {'t', 40}, {'p', 50}, {'e', 60}}};
   int shift = suffix.empty() || suffix == "b" ? 0 : -1;

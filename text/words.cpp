@@ -1,6 +1,7 @@
 #include "text/words.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace trellis::text {
 
@@ -31,6 +32,12 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(blanks);
   return first == text.npos ? "" : text.substr(first, text.find_last_not_of(blanks) + 1 - first);
+}
+
+std::string lower(std::string_view text) {
+  std::string low(text);
+  std::ranges::transform(low, low.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return low;
 }
 
 }  // namespace trellis::text

@@ -1,7 +1,8 @@
-// Text cut into words, and words for enumerators. Views are of the text that was given.
+// Text cut into words, their case, and words for enumerators. Views are of the text that was given.
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,7 @@ std::vector<std::string_view> words(std::string_view text);                  // 
 std::vector<std::string_view> words_before_comment(std::string_view line);   // those before a '#'
 std::vector<std::string_view> split(std::string_view text, char separator);  // one more than there are separators
 std::string_view trimmed(std::string_view text);                             // without blanks at both ends
+std::string lower(std::string_view text);                                    // with its capitals as small letters
 
 // The enumerator's word: they are listed in its type's order, which begins at 0. "?" for a number beyond the list.
 template <class Enum, std::size_t count>

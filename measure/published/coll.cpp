@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -17,6 +16,7 @@
 #include "sim/cluster/machine/launch.h"
 #include "sim/cluster/price/interval.h"
 #include "sim/hardware/figures/data.h"
+#include "text/words.h"
 
 // Records of collectives and networks: priced on the machine and with the runtime that they are about.
 namespace trellis::measure {
@@ -31,11 +31,6 @@ using sim::RankGroup;
 
 bool is_one_of(const Record& r, std::initializer_list<std::string_view> words) {
   return std::ranges::any_of(words, [&](std::string_view w) { return r.id.find(w) != std::string::npos; });
-}
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
 }
 
 // Accepts "allreduce" and "reducescatter", too, beside the words of benchmarks.
@@ -61,7 +56,7 @@ Rank ranks_of(const Record& r) {
 // The longest machine name that the instance begins with; else the generation's usual machine. With neither given, 32
 // ranks on a node are a whole trn1.32xlarge, as in the older records of the same table, and other numbers are a trn2.
 std::string machine_of(const Record& r) {
-  const std::string instance = lower(r.instance);
+  const std::string instance = text::lower(r.instance);
   std::string found;
   for (const std::string& name : sim::machine_names())
     if (instance.starts_with(name) && name.size() > found.size()) found = name;
@@ -78,7 +73,7 @@ std::string machine_of(const Record& r) {
 // Who launched the collective. Records say "host (torch.distributed ...)", "device trace ...", "host-dispatched
 // NEFF ...".
 std::string launch_of(const Record& r) {
-  const std::string said = lower(r.word("launch"));
+  const std::string said = text::lower(r.word("launch"));
   if (said.find("neff") != std::string::npos || said.find("graph replay") != std::string::npos) return "graph";
   if (said.starts_with("host")) return "host";
   return "device";
@@ -144,7 +139,7 @@ std::string era_of(const Record& r, const Machine& machine) {
 
 // Whether calls follow each other without waiting, between two synchronisations: then the mean is what one call adds.
 bool queued(const Record& r) {
-  const std::string said = lower(r.word("launch"));
+  const std::string said = text::lower(r.word("launch"));
   if (said.find("after each") != std::string::npos || said.find("sync per call") != std::string::npos) return false;
   return r.parameters.contains("trials") || said.find("synchronize before") != std::string::npos;
 }
@@ -185,7 +180,7 @@ std::optional<double> bytes_of(const Record& r, Rank ranks) {
   constexpr double plateau = 1 << 30;
   auto bytes = r.number("size_bytes");
   if (!bytes && r.unit.ends_with("B/s")) bytes = plateau;
-  const bool each = lower(r.word("size_convention")).find("output is") != std::string::npos;
+  const bool each = text::lower(r.word("size_convention")).find("output is") != std::string::npos;
   if (bytes && each && op_of(r.word("op")).collective == Collective::all_gather) return *bytes * ranks;
   return bytes;
 }

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <limits>
 #include <regex>
@@ -11,14 +9,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "text/words.h"
+
 namespace trellis::measure {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 using Answerer = std::function<std::optional<RecordAnswer>(const Record&, const std::vector<Record>&)>;
 
@@ -88,7 +82,9 @@ std::string Record::word(std::string_view key) const {
   return found == parameters.end() || !found->is_string() ? std::string{} : found->get<std::string>();
 }
 
-bool Record::says(std::string_view text) const { return lower(what).find(lower(text)) != std::string::npos; }
+bool Record::says(std::string_view text) const {
+  return text::lower(what).find(text::lower(text)) != std::string::npos;
+}
 
 std::string Record::kind() const { return id.substr(0, id.find('.')); }
 
@@ -163,7 +159,7 @@ sim::ChipSpec as_compiled(const Record& r, sim::ChipSpec chip) {
 }  // namespace
 
 std::optional<sim::ChipSpec> chip_of(const Record& r) {
-  const std::string instance = lower(r.instance), generation = lower(r.generation);
+  const std::string instance = text::lower(r.instance), generation = text::lower(r.generation);
   const auto about = [&](std::string_view word) { return instance.find(word) != std::string::npos; };
   if (about("inf2")) return as_compiled(r, sim::chip_named("inf2"));
   for (const auto& [word, version, chip] :

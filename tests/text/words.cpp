@@ -36,5 +36,7 @@ TEST(Words, AreFoundByEnumerator) {
   EXPECT_EQ(word_of(static_cast<Size>(2), {"small", "large"}), "?");
 }
 
+TEST(Words, LowerCase) { EXPECT_EQ(lower("Trn2.48xLARGE, 8 MiB_"), "trn2.48xlarge, 8 mib_"); }
+
 }  // namespace
 }  // namespace trellis::text

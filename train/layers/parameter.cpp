@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <numbers>
 #include <stdexcept>
 
 #include "kernels/types/fnv1a.h"
 #include "kernels/types/random.h"
+#include "text/words.h"
 #include "train/mesh/run_of.h"
 
 namespace trellis::train {
@@ -34,8 +34,7 @@ TensorPart uneven_part(std::size_t n, const Writer& w) {
 }
 
 bool decays(std::string_view name) {
-  std::string low(name);
-  std::ranges::transform(low, low.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string low = text::lower(name);
   return low.find("bias") == low.npos && low.find("norm") == low.npos;
 }
 
