@@ -17,6 +17,7 @@
 
 #include "ccl/communicator.h"
 #include "ccl/rendezvous/environment.h"
+#include "sim/cluster/machine/rank_limits.h"
 #include "text/nearest.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/program/command.h"
@@ -26,7 +27,6 @@
 #include "tools/train/config_file.h"
 #include "tools/train/loss_curve.h"
 #include "tools/train/neuron_environment.h"
-#include "tools/train/peak.h"
 #include "tools/train/run/plugins.h"
 #include "tools/train/run/profile.h"
 #include "train/config/keys.h"
@@ -151,7 +151,9 @@ int train_here(const Options& o, ReadConfig read) {
   if (o.no_cache) job.experiment.cache = "";
   job.experiment.retry_failed = o.retry_failed;
   job.experiment.force = o.force;
-  if (!o.machine.empty()) job.trainer.peak_tflops = peak_tflops(o.machine, job.step.precision);
+  if (!o.machine.empty())
+    job.trainer.peak_tflops =
+        sim::rank_flops(sim::machine_named(o.machine), job.step.precision != train::Precision::fp32) / 1e12;
   notes.insert(notes.begin(), read.notes.begin(), read.notes.end());
   if (first && !notes.empty()) print(list_of(notes));
   const auto bar = std::make_shared<ProgressBar>(first && !o.quiet && isatty(STDERR_FILENO) == 1);
