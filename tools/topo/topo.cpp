@@ -1,8 +1,13 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 
+#include "launch/hosts.h"
+#include "launch/remote.h"
 #include "sim/cluster/machine/import/typed.h"
 #include "text/nearest.h"
 #include "tools/answer/asked_machine.h"
@@ -11,7 +16,6 @@
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
 #include "tools/topo/host_views.h"
-#include "tools/topo/hosts.h"
 #include "tools/topo/sim.h"
 
 namespace trellis::tools {
@@ -95,15 +99,37 @@ bool is_simulated(const Options& o) {
   return true;
 }
 
+// The topology of other hosts, as this command prints it there: as text, in which hosts that are alike are shown once,
+// or as a JSON object by their names.
+std::string shown_on_hosts(const Options& o) {
+  std::string command = fmt::format("{} topo show host{}", shell_word(path_of_this_program()), o.json ? " --json" : "");
+  if (o.ranks) command += fmt::format(" -n {}", *o.ranks);
+  if (o.equal) command += " --equal";
+  std::vector<std::pair<std::string, std::string>> said;  // by the hosts' names
+  for (const HostSlots& h : hosts_in_list(fmt::format("{}", fmt::join(o.hosts, ",")))) {
+    const std::string text = output_on_host(o.shell, h.host, command);
+    const auto same = std::ranges::find(said, text, [](const auto& one) { return one.second; });
+    if (same == said.end() || o.json)
+      said.emplace_back(h.host, text);
+    else
+      same->first.append(", ").append(h.host);
+  }
+  if (o.json) {
+    auto all = nlohmann::ordered_json::object();
+    for (const auto& [host, text] : said) all[host] = nlohmann::ordered_json::parse(text);
+    return all.dump(2) + "\n";
+  }
+  std::string all;
+  for (const auto& [names, text] : said) all.append(all.empty() ? "" : "\n").append(names).append(":\n").append(text);
+  return all;
+}
+
 int show(const Options& o) {
   if (!o.hosts.empty()) {
     if (o.machine != "host") throw std::invalid_argument(fmt::format("--hosts does not go with {}", o.machine));
     is_simulated(o);               // refuses what only a simulated one has
     placed_on(host_machine(), o);  // refuses what cannot be
-    std::string flags = o.json ? " --json" : "";
-    if (o.ranks) flags += fmt::format(" -n {}", *o.ranks);
-    if (o.equal) flags += " --equal";
-    write_output("", topo_of_hosts(o.hosts, o.shell, flags, o.json));
+    write_output("", shown_on_hosts(o));
     return 0;
   }
   if (o.app->count("--rsh") != 0) throw std::invalid_argument(fmt::format("--rsh {} goes with --hosts", o.shell));
