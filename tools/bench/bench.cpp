@@ -167,29 +167,11 @@ std::vector<std::string> Sweep::describe_ranks() {
 }
 
 std::unique_ptr<BenchResult> Sweep::one(const std::vector<ccl::Call>& calls, bool in_place) {
-  const ccl::Call& call = calls[static_cast<std::size_t>(crew_.rank)];
-  const std::uint64_t bytes = larger_buffer_bytes(calls);
-  progress_.next(fmt::format("{} {}{}", s_.op.word, bytes_text(bytes), in_place ? " in place" : ""));
-  const auto measured = measure::measure(bench_, {calls, buffers_, in_place});
+  auto r = std::make_unique<BenchResult>(result_of(s_, calls, in_place));
+  progress_.next(fmt::format("{} {}{}", s_.op.word, bytes_text(r->bytes), in_place ? " in place" : ""));
+  auto measured = measure::measure(bench_, {calls, buffers_, in_place});
   if (!measured) return nullptr;
-  const bool root =
-      schedule::rooted(call.operation.collective) || call.operation.collective == schedule::Collective::send_recv;
-  auto r = std::make_unique<BenchResult>(BenchResult{.collective = call.operation.collective,
-                                                     .op = s_.op.word,
-                                                     .ranks = crew_.ranks,
-                                                     .bytes = bytes,
-                                                     .count = call.count,
-                                                     .type = call.type,
-                                                     .reduction = call.op.kind,
-                                                     .root = root ? call.operation.root : -1,
-                                                     .in_place = in_place,
-                                                     .streams = s_.streams,
-                                                     .measured = *measured});
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    const ccl::Extents e = ccl::extents_of(calls[i], static_cast<ccl::Rank>(i), crew_.ranks);
-    r->input_bytes += e.input;
-    r->output_bytes += e.output;
-  }
+  r->measured = std::move(*measured);
   return r;
 }
 

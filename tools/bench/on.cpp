@@ -7,7 +7,6 @@
 #include <optional>
 #include <stdexcept>
 
-#include "ccl/plan/check.h"
 #include "measure/buffers.h"
 #include "schedule/collective_traits.h"
 #include "sim/cluster/answer/answer.h"
@@ -106,26 +105,11 @@ class Simulated {
   std::optional<BenchResult> one(std::uint64_t bytes, kernels::DType type, kernels::Reduction op, ccl::Rank root,
                                  bool in_place) {
     const auto calls = calls_for(s_, bytes, type, op, root, ranks());
-    const auto moved = larger_buffer_bytes(calls);
     const sim::Answer found = answer(question_for(type, in_place, calls), priced_);
     if (watch_.interrupted()) return {};
-    const bool rooted = schedule::rooted(s_.op.collective) || s_.op.collective == schedule::Collective::send_recv;
-    BenchResult r{.collective = s_.op.collective,
-                  .op = s_.op.word,
-                  .ranks = ranks(),
-                  .bytes = moved,
-                  .count = calls.front().count,
-                  .type = type,
-                  .reduction = op,
-                  .root = rooted ? root : -1,
-                  .in_place = in_place,
-                  .measured = {.us = {sim::in_us(found.price.time)}, .algorithm = sim::text_of(found.config)},
-                  .low_us = sim::in_us(found.interval.low),
-                  .high_us = sim::in_us(found.interval.high)};
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      const ccl::Extents e = ccl::extents_of(calls[i], static_cast<ccl::Rank>(i), ranks());
-      r.input_bytes += e.input, r.output_bytes += e.output;
-    }
+    BenchResult r = result_of(s_, calls, in_place);
+    r.measured = {.us = {sim::in_us(found.price.time)}, .algorithm = sim::text_of(found.config)};
+    r.low_us = sim::in_us(found.interval.low), r.high_us = sim::in_us(found.interval.high);
     return r;
   }
 

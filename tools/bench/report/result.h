@@ -27,6 +27,9 @@ struct BenchResult {
   double busbw_GBps(double us) const;
 };
 
+// Of these calls, one of each rank, before they are measured.
+BenchResult result_of(const measure::BenchSettings&, const std::vector<ccl::Call>&, bool in_place);
+
 // A number in at most `width` characters where possible: with two decimals, one, none, then with an exponent.
 std::string fitted(double value, int width);
 

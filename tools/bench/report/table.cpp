@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "ccl/plan/check.h"
 #include "schedule/collective_traits.h"
 #include "tools/bench/report/result.h"
 #include "tools/program/origin.h"
@@ -218,6 +219,27 @@ std::string fitted(double value, int width) {
     if (static_cast<int>(text.size()) <= width) return text;
   }
   return fmt::format("{:.{}e}", value, std::max(0, width - 6));
+}
+
+BenchResult result_of(const BenchSettings& s, const std::vector<ccl::Call>& calls, bool in_place) {
+  const ccl::Call& call = calls.front();  // only the counts of the _v collectives differ between them
+  const schedule::Collective c = call.operation.collective;
+  const bool root = schedule::rooted(c) || c == schedule::Collective::send_recv;
+  BenchResult r{.collective = c,
+                .op = s.op.word,
+                .ranks = static_cast<ccl::Rank>(calls.size()),
+                .bytes = larger_buffer_bytes(calls),
+                .count = call.count,
+                .type = call.type,
+                .reduction = call.op.kind,
+                .root = root ? call.operation.root : -1,
+                .in_place = in_place,
+                .streams = s.streams};
+  for (ccl::Rank rank = 0; rank < r.ranks; ++rank) {
+    const ccl::Extents e = ccl::extents_of(calls[static_cast<std::size_t>(rank)], rank, r.ranks);
+    r.input_bytes += e.input, r.output_bytes += e.output;
+  }
+  return r;
 }
 
 double BenchResult::algbw_GBps(double us) const {
