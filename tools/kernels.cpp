@@ -261,14 +261,13 @@ int run(const Options& o) {
   return status;
 }
 
-const RegisteredCommand kernels_command(command("kernels",
-                                                "Lists, checks and times the arithmetic that this machine will use",
-                                                "trellis kernels\n"
-                                                "trellis kernels cast.f32 --check\n"
-                                                "trellis kernels reduce --speed\n"
-                                                "trellis kernels adamw --speed --threads 1,2,4,8\n"
-                                                "trellis kernels --check --speed --json",
-                                                add, run));
+const RegisteredCommand kernels_command("kernels", "Lists, checks and times the arithmetic that this machine will use",
+                                        "trellis kernels\n"
+                                        "trellis kernels cast.f32 --check\n"
+                                        "trellis kernels reduce --speed\n"
+                                        "trellis kernels adamw --speed --threads 1,2,4,8\n"
+                                        "trellis kernels --check --speed --json",
+                                        add, run);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -229,7 +229,7 @@ int run(const BenchOptions& options) {
                       [&](const RankContext& context) { return Sweep(s, context).run(); });
 }
 
-const RegisteredCommand bench_command(command(
+const RegisteredCommand bench_command(
     "bench", "Times and checks collectives between ranks, with the flags of nccl-tests",
     "trellis bench all_reduce_perf -b 8 -e 128M -f 2\n"
     "trellis bench all_reduce --ranks 4 -b 1K -e 1M -f 4 --style nccom --stats avg p50 p99   # nccom-test's table\n"
@@ -241,7 +241,7 @@ const RegisteredCommand bench_command(command(
     "trellis bench all_reduce --ranks 16 --hosts node0 node1 -b 1K -e 1G -f 4\n"
     "trellis launch -n 4 --raw -- trellis bench all_to_all_perf -b 1M -e 1M\n"
     "mpirun -n 4 trellis bench broadcast_perf -b 8 -e 1M -f 8 -r all",
-    add_bench_options, run));
+    add_bench_options, run);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -333,11 +333,11 @@ int run(const Options& o) {
 }
 
 const RegisteredCommand registered(
-    command("calibrate", "Fit a machine's figures to measurements of your own",
-            "trellis calibrate nccom.txt -m trn1.32xlarge --collective all_reduce -o mine.figures\n"
-            "trellis calibrate steps.csv --machine \"trn1.32xlarge x 4\" -o mine.figures\n"
-            "trellis train price llama7b.yaml -m \"trn1.32xlarge x 4\" --figures mine.figures",
-            add, run));
+    "calibrate", "Fit a machine's figures to measurements of your own",
+    "trellis calibrate nccom.txt -m trn1.32xlarge --collective all_reduce -o mine.figures\n"
+    "trellis calibrate steps.csv --machine \"trn1.32xlarge x 4\" -o mine.figures\n"
+    "trellis train price llama7b.yaml -m \"trn1.32xlarge x 4\" --figures mine.figures",
+    add, run);
 
 }  // namespace
 }  // namespace trellis::tools

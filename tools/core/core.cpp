@@ -106,16 +106,14 @@ int check_program(const CheckOptions& o) {
   return out.empty() ? 0 : 1;
 }
 
-const RegisteredCommand registered_list(command<ListOptions>("core list", "Programs that ship, instructions, or chips",
-                                                             "trellis core list\ntrellis core list instructions",
-                                                             add_list, list));
-const RegisteredCommand registered_show(command<ShowOptions>("core show", "Print a program as text",
-                                                             "trellis core show reduce --chip trn2", add_show, show));
-const RegisteredCommand registered_check(command<CheckOptions>("core check",
-                                                               "Hold a program against the rules, and for races",
-                                                               "trellis core check matmul --chip trn2\n"
-                                                               "trellis core check mine.txt --chip trn1",
-                                                               add_check, check_program));
+const RegisteredCommand registered_list("core list", "Programs that ship, instructions, or chips",
+                                        "trellis core list\ntrellis core list instructions", add_list, list);
+const RegisteredCommand registered_show("core show", "Print a program as text", "trellis core show reduce --chip trn2",
+                                        add_show, show);
+const RegisteredCommand registered_check("core check", "Hold a program against the rules, and for races",
+                                         "trellis core check matmul --chip trn2\n"
+                                         "trellis core check mine.txt --chip trn1",
+                                         add_check, check_program);
 
 }  // namespace
 }  // namespace trellis::tools

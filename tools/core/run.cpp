@@ -252,18 +252,17 @@ int profile(const Options& o) {
   return 0;
 }
 
-const RegisteredCommand registered_run(
-    command<Options>("core run", "Run a program: what it computes, and how long it takes",
-                     "trellis core run adamw --chip trn2\n"
-                     "trellis core run matmul --chip trn1 -p M=512 -p K=512 -p N=512\n"
-                     "trellis core run matmul --timing-only --what-if dma.start=2us\n"
-                     "trellis core run mine.txt --input a=a.bin --save c=c.bin",
-                     add_run, run_program));
-const RegisteredCommand registered_profile(command<Options>("core profile", "Show where a program's time goes",
-                                                            "trellis core profile matmul --chip trn1\n"
-                                                            "trellis core profile attention -o attention.html\n"
-                                                            "trellis core profile matmul -o matmul.pftrace",
-                                                            add_profile, profile));
+const RegisteredCommand registered_run("core run", "Run a program: what it computes, and how long it takes",
+                                       "trellis core run adamw --chip trn2\n"
+                                       "trellis core run matmul --chip trn1 -p M=512 -p K=512 -p N=512\n"
+                                       "trellis core run matmul --timing-only --what-if dma.start=2us\n"
+                                       "trellis core run mine.txt --input a=a.bin --save c=c.bin",
+                                       add_run, run_program);
+const RegisteredCommand registered_profile("core profile", "Show where a program's time goes",
+                                           "trellis core profile matmul --chip trn1\n"
+                                           "trellis core profile attention -o attention.html\n"
+                                           "trellis core profile matmul -o matmul.pftrace",
+                                           add_profile, profile);
 
 }  // namespace
 }  // namespace trellis::tools

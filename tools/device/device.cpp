@@ -121,12 +121,12 @@ int test(const TestOptions& o) {
   return all ? 0 : 1;
 }
 
-const RegisteredCommand list_command(command("device list", "Lists the devices that can be opened",
-                                             "trellis device list", add_list, list));
-const RegisteredCommand show_command(command("device show", "Shows a device's machine, memory and abilities",
-                                             "trellis device show sim:trn2.48xlarge --core 5", add_name, show));
-const RegisteredCommand test_command(command("device test", "Tests whether a device does what every device must do",
-                                             "trellis device test sim:trn2.48xlarge", add_test, test));
+const RegisteredCommand list_command("device list", "Lists the devices that can be opened", "trellis device list",
+                                     add_list, list);
+const RegisteredCommand show_command("device show", "Shows a device's machine, memory and abilities",
+                                     "trellis device show sim:trn2.48xlarge --core 5", add_name, show);
+const RegisteredCommand test_command("device test", "Tests whether a device does what every device must do",
+                                     "trellis device test sim:trn2.48xlarge", add_test, test);
 
 }  // namespace
 }  // namespace trellis::tools

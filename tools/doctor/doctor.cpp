@@ -174,13 +174,13 @@ int run(const Options& o) {
   return well ? 0 : 1;
 }
 
-const RegisteredCommand doctor(command("doctor",
-                                       "Says from the dumps of a job's ranks what went wrong first, and where each is",
-                                       "trellis doctor /tmp/dumps\n"
-                                       "trellis doctor node0:/tmp/dumps node1:/tmp/dumps\n"
-                                       "trellis doctor --json trellis_*_rank*.json\n"
-                                       "TRELLIS_DUMP=/tmp/dumps trellis launch -n 4 -- ./train",
-                                       add, run));
+const RegisteredCommand doctor("doctor",
+                               "Says from the dumps of a job's ranks what went wrong first, and where each is",
+                               "trellis doctor /tmp/dumps\n"
+                               "trellis doctor node0:/tmp/dumps node1:/tmp/dumps\n"
+                               "trellis doctor --json trellis_*_rank*.json\n"
+                               "TRELLIS_DUMP=/tmp/dumps trellis launch -n 4 -- ./train",
+                               add, run);
 
 }  // namespace
 }  // namespace trellis::tools

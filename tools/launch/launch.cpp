@@ -155,16 +155,16 @@ int run(const Options& o) {
 }
 
 const RegisteredCommand launch_command(
-    command("launch", "Starts ranks of a program, and ends them together",
-            "trellis launch -n 4 -- python3 train.py --steps 100\n"
-            "trellis launch -n 8 --pin -- ./solve input.txt\n"
-            "trellis launch -n 4 --max-restarts 3 -- trellis train job.yaml\n"
-            "trellis launch -n 8 --hosts node0,node1 -- trellis bench all_reduce_perf -b 8 -e 1G\n"
-            "trellis launch --hosts-file hosts.txt --rsh 'ssh -p 2222' -x HOME -- ./solve\n"
-            "TRELLIS_SECRET=$S trellis launch -n 8 --nnodes 2 --node-rank 1 "
-            "--master-addr node0 -- ./solve\n"
-            "trellis launch -n 2 -- sh -c 'echo I am $RANK of $WORLD_SIZE'",
-            add, run));
+    "launch", "Starts ranks of a program, and ends them together",
+    "trellis launch -n 4 -- python3 train.py --steps 100\n"
+    "trellis launch -n 8 --pin -- ./solve input.txt\n"
+    "trellis launch -n 4 --max-restarts 3 -- trellis train job.yaml\n"
+    "trellis launch -n 8 --hosts node0,node1 -- trellis bench all_reduce_perf -b 8 -e 1G\n"
+    "trellis launch --hosts-file hosts.txt --rsh 'ssh -p 2222' -x HOME -- ./solve\n"
+    "TRELLIS_SECRET=$S trellis launch -n 8 --nnodes 2 --node-rank 1 "
+    "--master-addr node0 -- ./solve\n"
+    "trellis launch -n 2 -- sh -c 'echo I am $RANK of $WORLD_SIZE'",
+    add, run);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -150,12 +150,11 @@ int run(const Options& o) {
   return whole ? 0 : 1;
 }
 
-const RegisteredCommand searches(
-    command("train search", "Searches the layouts of a model on a simulated machine",
-            "trellis train search llama7b.yaml -m \"trn1.32xlarge x 4\" --global-batch 256\n"
-            "trellis train search llama7b.yaml -m \"trn1.32xlarge x 4\" -m \"trn1.32xlarge x 8\" "
-            "--prices examples/prices.txt -o front.svg",
-            add, run));
+const RegisteredCommand searches("train search", "Searches the layouts of a model on a simulated machine",
+                                 "trellis train search llama7b.yaml -m \"trn1.32xlarge x 4\" --global-batch 256\n"
+                                 "trellis train search llama7b.yaml -m \"trn1.32xlarge x 4\" -m \"trn1.32xlarge x 8\" "
+                                 "--prices examples/prices.txt -o front.svg",
+                                 add, run);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -63,17 +63,17 @@ int chips(const Options& o) {
   return 0;
 }
 
-const RegisteredCommand machine_list(command("machine list", "Lists the machines that ship, with their main figures",
-                                             "trellis machine list\n"
-                                             "trellis machine list --json",
-                                             add, machines));
+const RegisteredCommand machine_list("machine list", "Lists the machines that ship, with their main figures",
+                                     "trellis machine list\n"
+                                     "trellis machine list --json",
+                                     add, machines);
 
 const RegisteredCommand chip(Command{
     .path = "chip", .summary = "Chips: one NeuronCore generation each", .examples = "trellis chip list"});
-const RegisteredCommand chip_list(command("chip list", "Lists the chips that ship, with their main figures",
-                                          "trellis chip list\n"
-                                          "trellis chip list --json",
-                                          add, chips));
+const RegisteredCommand chip_list("chip list", "Lists the chips that ship, with their main figures",
+                                  "trellis chip list\n"
+                                  "trellis chip list --json",
+                                  add, chips);
 
 }  // namespace
 }  // namespace trellis::tools

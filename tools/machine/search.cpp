@@ -244,12 +244,12 @@ int run(const Options& o) {
 }
 
 const RegisteredCommand sim_search_command(
-    command("machine search", "Looks for a composition that beats the best algorithm on a simulated machine",
-            "trellis machine search \"trn1.32xlarge x 4\" all_reduce --bytes 64MB\n"
-            "trellis machine search torus:4x4x4 all_reduce --bytes 64MB --what-if dead:0-1 --synthesise -o "
-            "found.schedule\n"
-            "trellis machine search trn2u all_gather --points search.points",
-            add, run));
+    "machine search", "Looks for a composition that beats the best algorithm on a simulated machine",
+    "trellis machine search \"trn1.32xlarge x 4\" all_reduce --bytes 64MB\n"
+    "trellis machine search torus:4x4x4 all_reduce --bytes 64MB --what-if dead:0-1 --synthesise -o "
+    "found.schedule\n"
+    "trellis machine search trn2u all_gather --points search.points",
+    add, run);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -371,12 +371,12 @@ int explain(const Options& o) {
 int run(const Options& o) { return o.explain.empty() ? tune(o) : explain(o); }
 
 const RegisteredCommand sim_tune_command(
-    command("machine tune", "Finds which algorithm is best for what on a simulated machine",
-            "trellis machine tune trn2.48xlarge --collectives all_reduce --chart crossover.svg\n"
-            "trellis machine tune trn2.48xlarge --algorithms mesh,rdh,kangaring,ring --segments 1\n"
-            "trellis machine tune \"trn1.32xlarge x 4\" --groups every --points sweep.points -o trn1x4.txt\n"
-            "trellis machine tune trn2.48xlarge --explain all_reduce 64KB",
-            add, run));
+    "machine tune", "Finds which algorithm is best for what on a simulated machine",
+    "trellis machine tune trn2.48xlarge --collectives all_reduce --chart crossover.svg\n"
+    "trellis machine tune trn2.48xlarge --algorithms mesh,rdh,kangaring,ring --segments 1\n"
+    "trellis machine tune \"trn1.32xlarge x 4\" --groups every --points sweep.points -o trn1x4.txt\n"
+    "trellis machine tune trn2.48xlarge --explain all_reduce 64KB",
+    add, run);
 
 }  // namespace
 }  // namespace trellis::tools

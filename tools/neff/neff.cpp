@@ -77,10 +77,10 @@ int make(const MakeOptions& o) {
   return 0;
 }
 
-const RegisteredCommand show_command(command("neff show", "Shows what a container holds",
-                                             "trellis neff show reduce.neff", add_show, show));
-const RegisteredCommand make_command(command("neff make", "Puts a program into a container",
-                                             "trellis neff make reduce -p n=65536 -o reduce.neff", add_make, make));
+const RegisteredCommand show_command("neff show", "Shows what a container holds", "trellis neff show reduce.neff",
+                                     add_show, show);
+const RegisteredCommand make_command("neff make", "Puts a program into a container",
+                                     "trellis neff make reduce -p n=65536 -o reduce.neff", add_make, make);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -37,6 +37,10 @@ std::vector<Command> commands();
 // A constant of this type in a command's file registers the command.
 struct RegisteredCommand {
   explicit RegisteredCommand(Command command);
+  template <class Options>
+  RegisteredCommand(std::string path, std::string summary, std::string examples, void (*add)(CLI::App&, Options&),
+                    int (*run)(const Options&))
+      : RegisteredCommand(command(std::move(path), std::move(summary), std::move(examples), add, run)) {}
 };
 
 }  // namespace trellis::tools

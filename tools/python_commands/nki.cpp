@@ -33,13 +33,12 @@ void add(CLI::App& app, Options& o) {
 
 int run(const Options&) { return run_python_command("nki", "nki", {"numpy", "ml_dtypes"}); }
 
-const RegisteredCommand nki(
-    command<Options>("nki", "NKI kernels without hardware: computed, timed, compared",
-                     "trellis nki examples/nki/rmsnorm.py\n"
-                     "trellis nki run kernels.py:matmul --arg a=4096x4096:bf16 --arg b=4096x4096:bf16\n"
-                     "trellis nki compare slow.py:matmul fast.py:matmul --arg a=512x512:bf16\n"
-                     "trellis nki --help",
-                     add, run));
+const RegisteredCommand nki("nki", "NKI kernels without hardware: computed, timed, compared",
+                            "trellis nki examples/nki/rmsnorm.py\n"
+                            "trellis nki run kernels.py:matmul --arg a=4096x4096:bf16 --arg b=4096x4096:bf16\n"
+                            "trellis nki compare slow.py:matmul fast.py:matmul --arg a=512x512:bf16\n"
+                            "trellis nki --help",
+                            add, run);
 
 }  // namespace
 }  // namespace trellis::tools

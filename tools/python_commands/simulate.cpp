@@ -45,12 +45,12 @@ void add(CLI::App& app, Options& o) {
 
 int run(const Options&) { return run_python_command("simulate", "torch", {"torch"}); }
 
-const RegisteredCommand simulate(command<Options>(
+const RegisteredCommand simulate(
     "simulate", "A PyTorch job's step on machines that aren't there",
     "trellis simulate --machine \"trn2.48xlarge x 2\" --world 128 -- torchrun train.py --config llama.toml\n"
     "trellis simulate --device cpu --world 8 -o answer.html -- torchrun examples/torch/fsdp2.py\n"
     "trellis simulate --read job.record --machine \"trn2.48xlarge x 8\"",
-    add, run));
+    add, run);
 
 }  // namespace
 }  // namespace trellis::tools

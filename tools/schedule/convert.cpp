@@ -38,10 +38,10 @@ int run(const Options& o) {
   return 0;
 }
 
-const RegisteredCommand convert(command("schedule convert", "Writes a schedule in another format",
-                                        "trellis schedule convert allreduce.xml --to text -o allreduce.txt\n"
-                                        "trellis schedule convert all_gather -a ring -d 8 --to msccl-xml -o ring.xml",
-                                        add, run));
+const RegisteredCommand convert("schedule convert", "Writes a schedule in another format",
+                                "trellis schedule convert allreduce.xml --to text -o allreduce.txt\n"
+                                "trellis schedule convert all_gather -a ring -d 8 --to msccl-xml -o ring.xml",
+                                add, run);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -69,11 +69,11 @@ int run(const Options& o) {
 }
 
 const RegisteredCommand draw_command(
-    command("schedule draw", "Draws a schedule as a space-time diagram in SVG",
-            "trellis schedule draw all_reduce --algorithm ring --dims 8 -o ring.svg\n"
-            "trellis schedule draw all_gather -a ring -d 16 --channels 2 --colours channel > lanes.svg\n"
-            "trellis schedule draw all_reduce -a ring -d 32 --rounds 1..4 -o begin.svg",
-            add, run));
+    "schedule draw", "Draws a schedule as a space-time diagram in SVG",
+    "trellis schedule draw all_reduce --algorithm ring --dims 8 -o ring.svg\n"
+    "trellis schedule draw all_gather -a ring -d 16 --channels 2 --colours channel > lanes.svg\n"
+    "trellis schedule draw all_reduce -a ring -d 32 --rounds 1..4 -o begin.svg",
+    add, run);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -111,11 +111,11 @@ int run(const Options& o) {
   return 0;
 }
 
-const RegisteredCommand explain(command("schedule explain", "Says in words what an algorithm config means",
-                                        "trellis schedule explain hierarchical dims=4x4x4x4 channels=4 segments=16\n"
-                                        "trellis schedule explain \"ring*2/4\"\n"
-                                        "trellis schedule explain \"hierarchical(mesh,ring)@4x2\" --json",
-                                        add, run));
+const RegisteredCommand explain("schedule explain", "Says in words what an algorithm config means",
+                                "trellis schedule explain hierarchical dims=4x4x4x4 channels=4 segments=16\n"
+                                "trellis schedule explain \"ring*2/4\"\n"
+                                "trellis schedule explain \"hierarchical(mesh,ring)@4x2\" --json",
+                                add, run);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -99,12 +99,12 @@ const RegisteredCommand group({.path = "schedule",
                                .examples = "trellis schedule list\n"
                                            "trellis schedule show all_reduce --algorithm ring --dims 4\n"
                                            "trellis schedule draw all_reduce --algorithm ring --dims 8 -o ring.svg"});
-const RegisteredCommand list(command("schedule list", "Lists the algorithms and the collectives they serve",
-                                     "trellis schedule list\n"
-                                     "trellis schedule list swing\n"
-                                     "trellis schedule list --collective all_reduce\n"
-                                     "trellis schedule list --json",
-                                     add, run));
+const RegisteredCommand list("schedule list", "Lists the algorithms and the collectives they serve",
+                             "trellis schedule list\n"
+                             "trellis schedule list swing\n"
+                             "trellis schedule list --collective all_reduce\n"
+                             "trellis schedule list --json",
+                             add, run);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -83,11 +83,11 @@ int run(const Options& o) {
   return 0;
 }
 
-const RegisteredCommand show(command("schedule show", "Prints a schedule, or one rank's program of it",
-                                     "trellis schedule show all_reduce --algorithm ring --dims 4x4\n"
-                                     "trellis schedule show all_gather -a ring -d 1000000 --rank 7 | head\n"
-                                     "trellis schedule show allreduce.xml",
-                                     add, run));
+const RegisteredCommand show("schedule show", "Prints a schedule, or one rank's program of it",
+                             "trellis schedule show all_reduce --algorithm ring --dims 4x4\n"
+                             "trellis schedule show all_gather -a ring -d 1000000 --rank 7 | head\n"
+                             "trellis schedule show allreduce.xml",
+                             add, run);
 
 }  // namespace
 }  // namespace trellis::tools

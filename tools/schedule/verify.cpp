@@ -184,13 +184,13 @@ int run(const Options& o) {
   return verify_some(o);
 }
 
-const RegisteredCommand verify_command(
-    command("schedule verify", "Proves that schedules compute their collective, or says where one fails",
-            "trellis schedule verify all_reduce --algorithm ring --dims 4x4 --in-place\n"
-            "trellis schedule verify allreduce.xml allgather.txt\n"
-            "trellis schedule verify all_gather -a ring -d 64x512 --folded\n"
-            "trellis schedule verify --all --ranks 1..17,32,64",
-            add, run));
+const RegisteredCommand verify_command("schedule verify",
+                                       "Proves that schedules compute their collective, or says where one fails",
+                                       "trellis schedule verify all_reduce --algorithm ring --dims 4x4 --in-place\n"
+                                       "trellis schedule verify allreduce.xml allgather.txt\n"
+                                       "trellis schedule verify all_gather -a ring -d 64x512 --folded\n"
+                                       "trellis schedule verify --all --ranks 1..17,32,64",
+                                       add, run);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -319,8 +319,7 @@ constexpr const char* examples =
     "trellis sim trace.0.et --machine network.yml --json\n"
     "trellis sim program.goal --machine loggp:L=2500,o=1500,g=1000,G=6";
 
-const RegisteredCommand simulate(command("sim", "Prices a collective or a workload on a simulated machine", examples,
-                                         add, run));
+const RegisteredCommand simulate("sim", "Prices a collective or a workload on a simulated machine", examples, add, run);
 
 }  // namespace
 }  // namespace trellis::tools

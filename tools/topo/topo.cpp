@@ -157,20 +157,20 @@ int draw(const Options& o) {
 const RegisteredCommand group({.path = "topo",
                                .summary = "Machines: this host and simulated ones, as text and as pictures",
                                .examples = "trellis topo show -n 4\ntrellis topo draw trn2.48xlarge -o trn2.svg"});
-const RegisteredCommand show_command(command("topo show", "Shows a machine, and where ranks go on it",
-                                             "trellis topo show\n"
-                                             "trellis topo show \"trn2.48xlarge x 4\"\n"
-                                             "trellis topo show torus:4x4x4 --what-if slow:0-1:0.5 --json\n"
-                                             "trellis topo show host -n 4 --json\n"
-                                             "trellis topo show --hosts node0,node1 -n 4\n"
-                                             "HWLOC_SYNTHETIC='pack:2 l3:4 core:8 pu:2' trellis topo show -n 6",
-                                             add_show, show));
-const RegisteredCommand draw_command(command("topo draw", "Draws a machine, and where ranks go on it, as SVG",
-                                             "trellis topo draw -n 4 -o host.svg\n"
-                                             "trellis topo draw \"trn2.48xlarge x 4\" -o cluster.svg\n"
-                                             "trellis topo draw network.yml -o network.svg\n"
-                                             "trellis topo draw host -n 2 --equal > host.svg",
-                                             add_draw, draw));
+const RegisteredCommand show_command("topo show", "Shows a machine, and where ranks go on it",
+                                     "trellis topo show\n"
+                                     "trellis topo show \"trn2.48xlarge x 4\"\n"
+                                     "trellis topo show torus:4x4x4 --what-if slow:0-1:0.5 --json\n"
+                                     "trellis topo show host -n 4 --json\n"
+                                     "trellis topo show --hosts node0,node1 -n 4\n"
+                                     "HWLOC_SYNTHETIC='pack:2 l3:4 core:8 pu:2' trellis topo show -n 6",
+                                     add_show, show);
+const RegisteredCommand draw_command("topo draw", "Draws a machine, and where ranks go on it, as SVG",
+                                     "trellis topo draw -n 4 -o host.svg\n"
+                                     "trellis topo draw \"trn2.48xlarge x 4\" -o cluster.svg\n"
+                                     "trellis topo draw network.yml -o network.svg\n"
+                                     "trellis topo draw host -n 2 --equal > host.svg",
+                                     add_draw, draw);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -49,10 +49,10 @@ int prune(const Options& o) {
 const RegisteredCommand group({.path = "train cache",
                                .summary = "Laid-out and proved steps that are kept on disk",
                                .examples = "trellis train cache list build/runs/steps"});
-const RegisteredCommand lists(command("train cache list", "Lists the steps of a cache, last used first",
-                                      "trellis train cache list build/runs/steps", add_list, list));
-const RegisteredCommand prunes(command("train cache prune", "Removes steps that were not used for long",
-                                       "trellis train cache prune build/runs/steps --days 7", add_prune, prune));
+const RegisteredCommand lists("train cache list", "Lists the steps of a cache, last used first",
+                              "trellis train cache list build/runs/steps", add_list, list);
+const RegisteredCommand prunes("train cache prune", "Removes steps that were not used for long",
+                               "trellis train cache prune build/runs/steps --days 7", add_prune, prune);
 
 }  // namespace
 }  // namespace trellis::tools

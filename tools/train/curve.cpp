@@ -34,9 +34,9 @@ int run(const Options& o) {
   return 0;
 }
 
-const RegisteredCommand curve(command(
+const RegisteredCommand curve(
     "train curve", "Draws the losses of several runs",
-    "trellis train curve build/runs/fp32 build/runs/bf16SR build/runs/bf16 --mean 10 -o rounding.svg", add, run));
+    "trellis train curve build/runs/fp32 build/runs/bf16SR build/runs/bf16 --mean 10 -o rounding.svg", add, run);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -134,11 +134,10 @@ int run(const Options& given) {
   return priced.fits() ? 0 : 1;
 }
 
-const RegisteredCommand prices(
-    command("train price", "Prices a training step on a simulated machine",
-            "trellis train price examples/llama.yaml -m trn1.32xlarge\n"
-            "trellis train price llama70b.yaml -m \"trn2.48xlarge x 64\" --what-if efa.rate=20GB/s",
-            add, run));
+const RegisteredCommand prices("train price", "Prices a training step on a simulated machine",
+                               "trellis train price examples/llama.yaml -m trn1.32xlarge\n"
+                               "trellis train price llama70b.yaml -m \"trn2.48xlarge x 64\" --what-if efa.rate=20GB/s",
+                               add, run);
 
 }  // namespace
 }  // namespace trellis::tools

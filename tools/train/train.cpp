@@ -208,12 +208,12 @@ int run(const Options& o) {
   return train_here(o, read_config(o.config, o.changes));
 }
 
-const RegisteredCommand trains(command(
+const RegisteredCommand trains(
     "train", "Trains a language model; lays a training step out, draws and exports it",
     "trellis train examples/llama.yaml\n"
     "trellis launch -n 2 -- trellis train examples/llama.yaml --set distributed_strategy.tensor_model_parallel_size=2\n"
     "trellis train show examples/llama.yaml --ranks 2",
-    add, run));
+    add, run);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -203,15 +203,15 @@ int export_step(const Options& o) {
   return 0;
 }
 
-const RegisteredCommand shows(command("train show", "Lays a step out and proves it",
-                                      "trellis train show examples/llama.yaml --ranks 2", add_show, show));
-const RegisteredCommand draws(command("train draw", "Draws the pipeline schedule",
-                                      "trellis train draw examples/llama.yaml --ranks 4 --set "
-                                      "distributed_strategy.pipeline_model_parallel_size=4 -o pipeline.svg",
-                                      add_draw, draw_schedule));
-const RegisteredCommand exports(command("train export", "Writes the step as a workload for trellis sim",
-                                        "trellis train export examples/llama.yaml --ranks 2 -o step.txt", add_export,
-                                        export_step));
+const RegisteredCommand shows("train show", "Lays a step out and proves it",
+                              "trellis train show examples/llama.yaml --ranks 2", add_show, show);
+const RegisteredCommand draws("train draw", "Draws the pipeline schedule",
+                              "trellis train draw examples/llama.yaml --ranks 4 --set "
+                              "distributed_strategy.pipeline_model_parallel_size=4 -o pipeline.svg",
+                              add_draw, draw_schedule);
+const RegisteredCommand exports("train export", "Writes the step as a workload for trellis sim",
+                                "trellis train export examples/llama.yaml --ranks 2 -o step.txt", add_export,
+                                export_step);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -375,15 +375,14 @@ int run(const Options& o) {
   return o.explain.empty() ? tune(o) : explain(o);
 }
 
-const RegisteredCommand tune_command(
-    command("tune", "Measures which algorithm is best for what on this machine",
-            "trellis tune -o host.txt\n"
-            "trellis tune -d bf16 --collectives all_reduce >> host.txt\n"
-            "trellis tune --ranks 2,4 --sizes 1KB..4MB --collectives all_reduce,all_gather\n"
-            "TRELLIS_SELECTIONS=host.txt trellis bench all_reduce --show-algorithm\n"
-            "trellis tune --explain all_reduce 64KB -n 8\n"
-            "trellis tune --predict all_reduce 64KB -n 64 --cores 64 --sockets 2",
-            add, run));
+const RegisteredCommand tune_command("tune", "Measures which algorithm is best for what on this machine",
+                                     "trellis tune -o host.txt\n"
+                                     "trellis tune -d bf16 --collectives all_reduce >> host.txt\n"
+                                     "trellis tune --ranks 2,4 --sizes 1KB..4MB --collectives all_reduce,all_gather\n"
+                                     "TRELLIS_SELECTIONS=host.txt trellis bench all_reduce --show-algorithm\n"
+                                     "trellis tune --explain all_reduce 64KB -n 8\n"
+                                     "trellis tune --predict all_reduce 64KB -n 64 --cores 64 --sockets 2",
+                                     add, run);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -98,12 +98,12 @@ int run(const Options& o) {
   return 0;
 }
 
-const RegisteredCommand registered(command("train validate", "Hold priced training steps against published records",
-                                           "trellis train validate sim/published/measured.json\n"
-                                           "trellis train validate sim/published/measured.json --only train.bert\n"
-                                           "trellis train validate sim/published/repositories.json --setups "
-                                           "sim/published/training_others.json",
-                                           add, run));
+const RegisteredCommand registered("train validate", "Hold priced training steps against published records",
+                                   "trellis train validate sim/published/measured.json\n"
+                                   "trellis train validate sim/published/measured.json --only train.bert\n"
+                                   "trellis train validate sim/published/repositories.json --setups "
+                                   "sim/published/training_others.json",
+                                   add, run);
 
 }  // namespace
 }  // namespace trellis::tools

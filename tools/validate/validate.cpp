@@ -238,13 +238,13 @@ int run(const Options& o) {
   return 0;
 }
 
-const RegisteredCommand registered(command<Options>("validate", "Hold the simulator against published measurements",
-                                                    "trellis validate\n"
-                                                    "trellis validate measured.json\n"
-                                                    "trellis validate measured.json --only dma. --json\n"
-                                                    "trellis validate measured.json mine.json --hold-out\n"
-                                                    "trellis validate measured.json mine.json --fit fitted.published",
-                                                    add, run));
+const RegisteredCommand registered("validate", "Hold the simulator against published measurements",
+                                   "trellis validate\n"
+                                   "trellis validate measured.json\n"
+                                   "trellis validate measured.json --only dma. --json\n"
+                                   "trellis validate measured.json mine.json --hold-out\n"
+                                   "trellis validate measured.json mine.json --fit fitted.published",
+                                   add, run);
 
 }  // namespace
 }  // namespace trellis::tools

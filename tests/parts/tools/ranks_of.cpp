@@ -21,8 +21,7 @@ int run(const Options& o) {
   return 0;
 }
 
-const RegisteredCommand ranks_command(command("ranks", "Tells how many ranks a rectangle has", "trellis ranks 4 8", add,
-                                              run));
+const RegisteredCommand ranks_command("ranks", "Tells how many ranks a rectangle has", "trellis ranks 4 8", add, run);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -171,13 +171,12 @@ int run(const Options& o) {
   return 0;
 }
 
-const RegisteredCommand completion(
-    command("completion", "Makes a shell complete the program's command line",
-            "trellis completion bash > ~/.local/share/bash-completion/completions/trellis\n"
-            "trellis completion zsh > _trellis\n"
-            "trellis completion fish > ~/.config/fish/completions/trellis.fish\n"
-            "trellis completion words -- sim all_reduce --machine trn2",
-            add, run));
+const RegisteredCommand completion("completion", "Makes a shell complete the program's command line",
+                                   "trellis completion bash > ~/.local/share/bash-completion/completions/trellis\n"
+                                   "trellis completion zsh > _trellis\n"
+                                   "trellis completion fish > ~/.config/fish/completions/trellis.fish\n"
+                                   "trellis completion words -- sim all_reduce --machine trn2",
+                                   add, run);
 
 }  // namespace
 }  // namespace trellis::tools

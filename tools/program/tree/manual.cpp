@@ -134,8 +134,7 @@ int run(const Options& o) {
   return 0;
 }
 
-const RegisteredCommand manual(command("manual", "Writes the manual pages", "trellis manual ~/.local/share/man/man1",
-                                       add, run));
+const RegisteredCommand manual("manual", "Writes the manual pages", "trellis manual ~/.local/share/man/man1", add, run);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -131,24 +131,21 @@ int reshard(const ReshardOptions& o) {
 const RegisteredCommand group({.path = "train checkpoint",
                                .summary = "Checkpoints of training jobs",
                                .examples = "trellis train checkpoint show runs/llama/checkpoints/step_00000100"});
-const RegisteredCommand shows(command("train checkpoint show", "Lists the tensors of a checkpoint",
-                                      "trellis train checkpoint show runs/llama/checkpoints/step_00000100", add_show,
-                                      show));
-const RegisteredCommand verifies(command("train checkpoint verify", "Checks every checksum of a checkpoint",
-                                         "trellis train checkpoint verify runs/llama/checkpoints/step_00000100", add,
-                                         verify));
+const RegisteredCommand shows("train checkpoint show", "Lists the tensors of a checkpoint",
+                              "trellis train checkpoint show runs/llama/checkpoints/step_00000100", add_show, show);
+const RegisteredCommand verifies("train checkpoint verify", "Checks every checksum of a checkpoint",
+                                 "trellis train checkpoint verify runs/llama/checkpoints/step_00000100", add, verify);
 const RegisteredCommand reshards(
-    command("train checkpoint reshard", "Cuts a checkpoint anew for another layout",
-            "trellis train checkpoint reshard runs/llama/checkpoints/step_00000100 examples/llama.yaml -n 4 --set "
-            "distributed_strategy.tensor_model_parallel_size=4 -o runs/four/checkpoints",
-            add_reshard, reshard));
-const RegisteredCommand hfs(command("train checkpoint hf", "Writes a checkpoint as a folder of Hugging Face",
-                                    "trellis train checkpoint hf runs/llama/checkpoints/step_00000100 -o llama-trained",
-                                    add_hf, hf));
+    "train checkpoint reshard", "Cuts a checkpoint anew for another layout",
+    "trellis train checkpoint reshard runs/llama/checkpoints/step_00000100 examples/llama.yaml -n 4 --set "
+    "distributed_strategy.tensor_model_parallel_size=4 -o runs/four/checkpoints",
+    add_reshard, reshard);
+const RegisteredCommand hfs("train checkpoint hf", "Writes a checkpoint as a folder of Hugging Face",
+                            "trellis train checkpoint hf runs/llama/checkpoints/step_00000100 -o llama-trained", add_hf,
+                            hf);
 const RegisteredCommand exports(
-    command("train checkpoint weights", "Writes the weights as one safetensors file",
-            "trellis train checkpoint weights runs/llama/checkpoints/step_00000100 -o llama.safetensors", add_weights,
-            weights));
+    "train checkpoint weights", "Writes the weights as one safetensors file",
+    "trellis train checkpoint weights runs/llama/checkpoints/step_00000100 -o llama.safetensors", add_weights, weights);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -62,11 +62,10 @@ int run(const Options& o) {
   return 0;
 }
 
-const RegisteredCommand evaluates(
-    command("train eval", "The loss of a checkpoint on data",
-            "trellis train eval runs/llama/checkpoints/step_00000100 --data README.md\n"
-            "trellis train eval Llama-3.2-1B --data held_out.bin --set data.token_bytes=4",
-            add, run));
+const RegisteredCommand evaluates("train eval", "The loss of a checkpoint on data",
+                                  "trellis train eval runs/llama/checkpoints/step_00000100 --data README.md\n"
+                                  "trellis train eval Llama-3.2-1B --data held_out.bin --set data.token_bytes=4",
+                                  add, run);
 
 }  // namespace
 }  // namespace trellis::tools

@@ -204,11 +204,11 @@ int run(const Options& o) {
 }
 
 const RegisteredCommand generates(
-    command("train generate", "Continues a prompt with a checkpoint",
-            "trellis train generate runs/llama/checkpoints/step_00000100 -p \"A collective is\"\n"
-            "trellis train generate Llama-3.2-1B -p \"The capital\" -n 32 --temperature 0.7 --top-p 0.9\n"
-            "trellis train generate Llama-3.2-1B --tokens \"128000 791 6864\"",
-            add, run));
+    "train generate", "Continues a prompt with a checkpoint",
+    "trellis train generate runs/llama/checkpoints/step_00000100 -p \"A collective is\"\n"
+    "trellis train generate Llama-3.2-1B -p \"The capital\" -n 32 --temperature 0.7 --top-p 0.9\n"
+    "trellis train generate Llama-3.2-1B --tokens \"128000 791 6864\"",
+    add, run);
 
 }  // namespace
 }  // namespace trellis::tools
