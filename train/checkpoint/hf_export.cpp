@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
 
-#include "kernels/reduce/cast.h"
 #include "train/checkpoint/hf_names.h"
 #include "train/config/hf/hf_config.h"
 #include "train/data/read_file.h"
@@ -72,12 +70,7 @@ class Exporting {
     for (const std::string& name : names) {
       const std::vector<Part>& parts = tensors_.at(name);
       const DType type = type_of(parts);
-      const std::vector<float> values = values_of(parts);
-      bytes.emplace_back(values.size() * kernels::size_of(type));
-      if (type == DType::f32)
-        std::memcpy(bytes.back().data(), values.data(), bytes.back().size());
-      else
-        kernels::cast(DType::f32, values.data(), type, bytes.back().data(), values.size());
+      bytes.push_back(encoded(type, values_of(parts)));
       tensors.push_back({name, type, theirs(parts), bytes.back().data()});
       total += bytes.back().size();
     }

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstring>
 #include <stdexcept>
 
-#include "kernels/reduce/cast.h"
 #include "train/checkpoint/save.h"
 #include "train/whole/step.h"
 
@@ -18,12 +16,7 @@ std::vector<std::byte> read_as(const TensorSource& source, const std::string& na
                                DType type) {
   std::vector<float> values(slice.elements());
   source.read(name, slice, values.data());
-  std::vector<std::byte> bytes(values.size() * kernels::size_of(type));
-  if (type == DType::f32)
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-  else
-    kernels::cast(DType::f32, values.data(), type, bytes.data(), values.size());
-  return bytes;
+  return encoded(type, values);
 }
 
 // The name under which a source has the tensor. A master that it lacks is read from the parameter, and a parameter in

@@ -261,11 +261,7 @@ void export_weights(const TensorSource& source, const std::filesystem::path& pat
     std::vector<float> values(whole.elements());
     source.read(name, whole, values.data());
     if (merge.merge && merge_adapter(source, name, alpha, type, values)) any = true;
-    bytes.emplace_back(whole.elements() * kernels::size_of(type));
-    if (type == DType::f32)
-      std::memcpy(bytes.back().data(), values.data(), bytes.back().size());
-    else
-      kernels::cast(DType::f32, values.data(), type, bytes.back().data(), values.size());
+    bytes.push_back(encoded(type, values));
     tensors.push_back({name, type, whole, bytes.back().data()});
   }
   if (merge.merge && !any) throw std::invalid_argument("the checkpoint has no adapters to merge");

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "ccl/new_file.h"
+#include "kernels/reduce/cast.h"
 #include "text/number.h"
 #include "text/words.h"
 
@@ -90,6 +91,15 @@ ShardEntry entry_of(const std::string& name, const json& said, const json& meta,
 }
 
 }  // namespace
+
+std::vector<std::byte> encoded(DType type, const std::vector<float>& values) {
+  std::vector<std::byte> bytes(values.size() * kernels::size_of(type));
+  if (type == DType::f32)
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+  else
+    kernels::cast(DType::f32, values.data(), type, bytes.data(), values.size());
+  return bytes;
+}
 
 std::uint64_t checksum_of(const void* data, std::size_t bytes) {
   const auto* at = static_cast<const unsigned char*>(data);

@@ -2,6 +2,7 @@
 // checksum. A file that another program wrote has whole tensors and no checksums.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -22,6 +23,8 @@ struct ShardTensor {
   const void* data = nullptr;
   std::size_t bytes() const { return slice.elements() * kernels::size_of(type); }
 };
+
+std::vector<std::byte> encoded(DType, const std::vector<float>&);  // the values as a tensor's bytes
 
 // Writes to PATH.part, syncs and renames, so that PATH is whole or absent. Throws
 // system_error that names the file, also for a full disk; then no PATH.part is left.
