@@ -1,40 +1,37 @@
 #include "train/update/buckets.h"
 
-namespace trellis::train {
+#include <utility>
 
-std::vector<Bucket> all_reduce_buckets(std::span<const std::size_t> bytes, std::size_t cap) {
+namespace trellis::train {
+namespace {
+
+// cuts: whether a bucket ends before a tensor of so many bytes, where so many are in it, and after the tensor.
+template <class Cuts>
+std::vector<Bucket> buckets_of(std::span<const std::size_t> bytes, Cuts cuts) {
   std::vector<Bucket> buckets;
-  Bucket pending;
   std::size_t total = 0;
-  const auto flush = [&] {
-    if (!pending.empty()) buckets.push_back(std::move(pending));
-    pending.clear(), total = 0;
-  };
+  bool ended = true;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (total + bytes[i] > cap) flush();
-    pending.push_back(i), total += bytes[i];
-    if (bytes[i] >= cap) flush();
+    const auto [before, after] = cuts(ended ? 0 : total, bytes[i]);
+    if (ended || before) buckets.emplace_back(), total = 0;
+    buckets.back().push_back(i), total += bytes[i];
+    ended = after;
   }
-  flush();
   return buckets;
 }
 
+}  // namespace
+
+std::vector<Bucket> all_reduce_buckets(std::span<const std::size_t> bytes, std::size_t cap) {
+  return buckets_of(bytes,
+                    [cap](std::size_t total, std::size_t next) { return std::pair(total + next > cap, next >= cap); });
+}
+
 std::vector<Bucket> reduce_scatter_buckets(std::span<const std::size_t> bytes, std::size_t cap) {
-  std::vector<Bucket> buckets;
-  Bucket pending;
-  std::size_t total = 0;
-  const auto flush = [&] {
-    if (!pending.empty()) buckets.push_back(std::move(pending));
-    pending.clear(), total = 0;
-  };
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const bool join = bytes[i] > cap && 2 * total < cap && total + bytes[i] <= 2 * cap;
-    if (total + bytes[i] > cap && !join) flush();
-    pending.push_back(i), total += bytes[i];
-    if (join || total > cap) flush();
-  }
-  flush();
-  return buckets;
+  return buckets_of(bytes, [cap](std::size_t total, std::size_t next) {
+    const bool join = next > cap && 2 * total < cap && total + next <= 2 * cap;
+    return std::pair(total + next > cap && !join, next > cap);
+  });
 }
 
 }  // namespace trellis::train
