@@ -195,16 +195,7 @@ Attention::Share::Dropping Attention::Share::dropping(const Saved& s) const {
 }
 
 schedule::OperationShape Attention::Share::core_shape(const char* kind, DType type) const {
-  return {.kind = kind,
-          .rows = shape_.sequence,
-          .columns = shape_.sequence,
-          .inner = shape_.head_size,
-          .batch = shape_.batch * shape_.heads,
-          .shared = shape_.heads / shape_.kv_heads,
-          .type = std::string(kernels::name(type)),
-          .causal = shape_.causal,
-          .flash = options_.flash,
-          .dropout = options_.dropout > 0};
+  return over_context(options_, shape_, part_).operation(kind, type, 1);
 }
 
 TensorId Attention::Share::core(Writer& w, Saved& s) const {

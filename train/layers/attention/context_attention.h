@@ -24,6 +24,8 @@ struct ContextAttention {
     TensorId q, k, v, starts;
     std::function<ProbabilityDropout(const StepInputs&)> drops;
   };
+  // The core of this rank's queries and the keys of so many ranks, as an operation that is priced.
+  schedule::OperationShape operation(const char* kind, DType, std::size_t parts) const;
   // The result, and in `logs` what the backward pass needs of it.
   TensorId forward(Writer&, const Inputs&, TensorId& logs) const;
   // dq, dk, dv
@@ -35,7 +37,6 @@ struct ContextAttention {
   };
   AttentionPart part(Rank step) const;
   std::size_t ranks() const { return static_cast<std::size_t>(own.ranks); }
-  schedule::OperationShape operation(const char* kind, DType, std::size_t parts) const;
   double flops(std::size_t parts) const;
   Gathered gathered(Writer&, const Inputs&) const;
   int pass_on(Writer&, const char* name, const std::array<TensorId, 2>& from, std::array<TensorId, 2>& to) const;
