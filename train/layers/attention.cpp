@@ -115,11 +115,6 @@ LinearOptions of_inputs(LinearOptions o, bool bias) {
   return o;
 }
 
-LinearOptions with_deviation(LinearOptions o, double deviation) {
-  o.deviation = deviation;
-  return o;
-}
-
 }  // namespace
 
 Attention::Share::Share(Writer& w, Parameters& parameters, const std::string& name, const AttentionOptions& o)
@@ -130,7 +125,7 @@ Attention::Share::Share(Writer& w, Parameters& parameters, const std::string& na
       part_(sequence_part(o.sequence, w.shape(), w.place())),
       qkv_(w, parameters, o.hidden, outputs(name, o, share_), of_inputs(o.linear, o.qkv_bias)),
       output_(w, parameters, name + "." + o.names[3], o.heads.heads * o.head_size, o.hidden,
-              with_deviation(o.linear, o.output_deviation), elements(share_.first, share_.count, o)),
+              o.linear.with_deviation(o.output_deviation), elements(share_.first, share_.count, o)),
       angles_(std::make_shared<Angles>()) {
   shape_ = {.sequence = part_.count(),
             .batch = o.batch,

@@ -35,6 +35,12 @@ struct LinearOptions {
   Fp8Scaling fp8 = Fp8Scaling::none;  // with narrow: factors of the layer's products are rounded to 8 bits
   bool bf16_sums = false;             // over the tensor axis, where x is bf16; else in f32
   Adapters adapters = {};
+
+  LinearOptions with_deviation(double other) const {
+    LinearOptions o = *this;
+    o.deviation = other;
+    return o;
+  }
 };
 
 class Adapter {

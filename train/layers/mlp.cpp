@@ -10,18 +10,13 @@ std::vector<Output> outputs(const std::string& name, const MlpOptions& o) {
   return result;
 }
 
-LinearOptions with_deviation(LinearOptions o, double deviation) {
-  o.deviation = deviation;
-  return o;
-}
-
 }  // namespace
 
 Mlp::Mlp(Writer& w, Parameters& parameters, const std::string& name, const MlpOptions& o)
     : options_(o),
       up_(w, parameters, o.hidden, outputs(name, o), o.linear),
       down_(w, parameters, name + "." + o.names.back(), o.inner, o.hidden,
-            with_deviation(o.linear, o.output_deviation)) {}
+            o.linear.with_deviation(o.output_deviation)) {}
 
 TensorId Mlp::forward(Writer& w, TensorId x, Saved& saved) const {
   const auto ys = up_.forward(w, x);
