@@ -95,6 +95,27 @@ void zero(Writer& w, std::string_view name, TensorId t) {
             });
 }
 
+TensorId activated(Writer& w, std::string_view name, TensorId x, kernels::Activation a) {
+  const Tensor like = w.tensor(x);
+  const TensorId y = w.tensor(std::string(name), like.type, like.rows, like.columns);
+  w.compute("gelu", {x}, {y}, 8.0 * static_cast<double>(like.elements()), fused_over("gelu", like),
+            [=, n = like.elements(), type = like.type](const Memory& at, const StepInputs&) {
+              kernels::activate(a, type, at.at(x), at.at(y), n, at.threads());
+            });
+  return y;
+}
+
+TensorId activation_gradient(Writer& w, std::string_view name, TensorId dy, TensorId x, kernels::Activation a) {
+  const Tensor like = w.tensor(x);
+  const TensorId dx = w.tensor(std::string(name), like.type, like.rows, like.columns);
+  w.compute("gelu_gradient", {dy, x}, {dx}, 12.0 * static_cast<double>(like.elements()),
+            fused_over("gelu_gradient", like),
+            [=, n = like.elements(), type = like.type](const Memory& at, const StepInputs&) {
+              kernels::activate_gradient(a, type, at.at(dy), at.at(x), at.at(dx), n, at.threads());
+            });
+  return dx;
+}
+
 void add_bias(Writer& w, std::string_view name, TensorId y, TensorId bias, std::size_t columns) {
   const std::size_t rows = w.tensor(y).rows;
   const DType type = w.tensor(y).type, from = w.tensor(bias).type;

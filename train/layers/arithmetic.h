@@ -1,6 +1,7 @@
 // The small operations that layers are made of, as they enter a program.
 #pragma once
 
+#include "kernels/layers/activation.h"
 #include "train/mesh/mesh.h"
 #include "train/step/writer.h"
 
@@ -32,6 +33,10 @@ TensorId added(Writer&, std::string_view name, TensorId a, TensorId b);  // a + 
 void add_into(Writer&, std::string_view name, TensorId from, TensorId to, double factor = 1);  // to += factor from
 TensorId cast_to(Writer&, std::string_view name, TensorId, DType);  // itself, if of that type
 void zero(Writer&, std::string_view name, TensorId);
+
+// An activation of x, and its gradient; the operations are named gelu, which they are priced as.
+TensorId activated(Writer&, std::string_view name, TensorId x, kernels::Activation);
+TensorId activation_gradient(Writer&, std::string_view name, TensorId dy, TensorId x, kernels::Activation);
 
 // y[r] += b for every row; and its gradient, summed over rows into b's.
 void add_bias(Writer&, std::string_view name, TensorId y, TensorId bias, std::size_t columns);

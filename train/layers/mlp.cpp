@@ -20,40 +20,31 @@ Mlp::Mlp(Writer& w, Parameters& parameters, const std::string& name, const MlpOp
 
 TensorId Mlp::forward(Writer& w, TensorId x, Saved& saved) const {
   const auto ys = up_.forward(w, x);
-  const Tensor like = w.tensor(ys[0]);
-  const TensorId inner = w.tensor("inner", like.type, like.rows, like.columns);
-  const std::size_t n = like.elements();
-  const double flops = 8.0 * static_cast<double>(n);
-  saved = {x, ys[0], ys.back(), inner};
-  if (options_.kind == MlpOptions::Kind::swiglu)
-    w.compute("swiglu", {ys[0], ys[1]}, {inner}, flops, fused_over("swiglu", like),
-              [=, type = like.type](const Memory& at, const StepInputs&) {
-                kernels::swiglu(type, at.at(ys[0]), at.at(ys[1]), at.at(inner), n, at.threads());
+  saved = {x, ys[0], ys.back()};
+  if (options_.kind == MlpOptions::Kind::gelu) {
+    saved.inner = activated(w, "inner", ys[0], options_.activation);
+  } else {
+    const Tensor like = w.tensor(ys[0]);
+    saved.inner = w.tensor("inner", like.type, like.rows, like.columns);
+    w.compute("swiglu", {ys[0], ys[1]}, {saved.inner}, 8.0 * static_cast<double>(like.elements()),
+              fused_over("swiglu", like),
+              [n = like.elements(), type = like.type, s = saved](const Memory& at, const StepInputs&) {
+                kernels::swiglu(type, at.at(s.gate), at.at(s.up), at.at(s.inner), n, at.threads());
               });
-  else
-    w.compute("gelu", {ys[0]}, {inner}, flops, fused_over("gelu", like),
-              [=, a = options_.activation, type = like.type](const Memory& at, const StepInputs&) {
-                kernels::activate(a, type, at.at(ys[0]), at.at(inner), n, at.threads());
-              });
-  return down_.forward(w, inner);
+  }
+  return down_.forward(w, saved.inner);
 }
 
 TensorId Mlp::backward(Writer& w, TensorId dy, const Saved& s) const {
   const TensorId dinner = down_.backward(w, dy, s.inner);
+  if (options_.kind == MlpOptions::Kind::gelu)
+    return up_.backward(w, {activation_gradient(w, "dup", dinner, s.up, options_.activation)}, s.x);
   const Tensor like = w.tensor(s.up);
-  const std::size_t n = like.elements();
-  const double flops = 12.0 * static_cast<double>(n);
   const TensorId dup = w.tensor("dup", like.type, like.rows, like.columns);
-  if (options_.kind == MlpOptions::Kind::gelu) {
-    w.compute("gelu_gradient", {dinner, s.up}, {dup}, flops, fused_over("gelu_gradient", like),
-              [=, a = options_.activation, type = like.type](const Memory& at, const StepInputs&) {
-                kernels::activate_gradient(a, type, at.at(dinner), at.at(s.up), at.at(dup), n, at.threads());
-              });
-    return up_.backward(w, {dup}, s.x);
-  }
   const TensorId dgate = w.tensor("dgate", like.type, like.rows, like.columns);
-  w.compute("swiglu_gradient", {dinner, s.gate, s.up}, {dgate, dup}, flops, fused_over("swiglu_gradient", like),
-            [=, type = like.type](const Memory& at, const StepInputs&) {
+  w.compute("swiglu_gradient", {dinner, s.gate, s.up}, {dgate, dup}, 12.0 * static_cast<double>(like.elements()),
+            fused_over("swiglu_gradient", like),
+            [=, n = like.elements(), type = like.type](const Memory& at, const StepInputs&) {
               kernels::swiglu_gradient(type, at.at(dinner), at.at(s.gate), at.at(s.up), at.at(dgate), at.at(dup), n,
                                        at.threads());
             });

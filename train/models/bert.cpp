@@ -152,7 +152,7 @@ class BertHead : public Block {
     Kept& kept = kept_[micro];
     kept.x = x;
     kept.dense = transform_.forward(w, x, w.tensor(x).rows, w.tensor(x).type);
-    kept.normed = norm_.forward(w, gelu(w, kept.dense), kept.norm);
+    kept.normed = norm_.forward(w, activated(w, "gelu", kept.dense, gelu), kept.norm);
     cross_entropy(w, decoder_.forward(w, kept.normed)[0], labels_.at(micro), loss_, plan_, kept.loss);
     next_.forward(w, x, next_labels_.at(micro), loss_, kept.next);
     return no_tensor;
@@ -164,33 +164,13 @@ class BertHead : public Block {
     kept_.erase(micro);
     const TensorId dlogits = cast_to(w, "dlogits", cross_entropy_gradient(w, kept.loss, plan_), type_);
     const TensorId dgelu = norm_.backward(w, decoder_.backward(w, {dlogits}, kept.normed), kept.norm);
-    const TensorId dx = transform_.backward(w, gelu_gradient(w, dgelu, kept.dense), kept.x);
+    const TensorId dx = transform_.backward(w, activation_gradient(w, "dgelu", dgelu, kept.dense, gelu), kept.x);
     next_.backward(w, dx, kept.next);
     return dx;
   }
 
  private:
-  static TensorId gelu(Writer& w, TensorId x) {
-    const Tensor like = w.tensor(x);
-    const TensorId y = w.tensor("gelu", like.type, like.rows, like.columns);
-    w.compute("gelu", {x}, {y}, 8.0 * static_cast<double>(like.elements()), fused_over("gelu", like),
-              [=, n = like.elements(), type = like.type](const Memory& at, const StepInputs&) {
-                kernels::activate(kernels::Activation::gelu_erf, type, at.at(x), at.at(y), n, at.threads());
-              });
-    return y;
-  }
-  static TensorId gelu_gradient(Writer& w, TensorId dy, TensorId x) {
-    const Tensor like = w.tensor(x);
-    const TensorId dx = w.tensor("dgelu", like.type, like.rows, like.columns);
-    w.compute("gelu_gradient", {dy, x}, {dx}, 12.0 * static_cast<double>(like.elements()),
-              fused_over("gelu_gradient", like),
-              [=, n = like.elements(), type = like.type](const Memory& at, const StepInputs&) {
-                kernels::activate_gradient(kernels::Activation::gelu_erf, type, at.at(dy), at.at(x), at.at(dx), n,
-                                           at.threads());
-              });
-    return dx;
-  }
-
+  static constexpr kernels::Activation gelu = kernels::Activation::gelu_erf;
   struct Kept {
     TensorId x = no_tensor, dense = no_tensor, normed = no_tensor;
     Norm::Saved norm;
