@@ -67,6 +67,14 @@ requires Numeric<SettingOf<Get>> ConfigKey key(std::string name, Resumed resumed
               }};
 }
 
+// Makes the keys of a section.
+struct KeySection {
+  const char* name;
+  ConfigKey operator()(const char* word, Resumed resumed, auto... rest) const {
+    return key(fmt::format("{}.{}", name, word), resumed, std::move(rest)...);
+  }
+};
+
 ConfigKey also(std::string name, std::string same_as);  // another name of a key
 ConfigKey idle(std::string name, std::string why);      // it is read, and makes no difference
 ConfigKey only(std::string name, std::vector<std::string> served, std::string why);  // one of these values alone

@@ -61,9 +61,7 @@ std::vector<ConfigKey> strategy_keys() {
 
 // train_path is not compared when a run is resumed: the data's content is.
 std::vector<ConfigKey> data_keys() {
-  const auto k = [](const char* name, Resumed resumed, auto... rest) {
-    return key(fmt::format("data.{}", name), resumed, std::move(rest)...);
-  };
+  const KeySection k{"data"};
   using enum Resumed;
   return {
       k("micro_batch_size", said, between(1, most_side), [](auto& c) { return &c.step.micro_batch_size; }),

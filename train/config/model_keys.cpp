@@ -108,9 +108,7 @@ std::vector<ConfigKey> rope_keys() {
 // The keys of what the model is.
 std::vector<ConfigKey> shape_keys() {
   using enum Resumed;
-  const auto k = [](const char* name, Resumed resumed, auto... rest) {
-    return key(fmt::format("model.{}", name), resumed, std::move(rest)...);
-  };
+  const KeySection k{"model"};
   const AllowedRange side = between(1, most_side), side_or_none = between(0, most_side);
   return {
       {.name = "model.model_config", .apply = set_model_config, .turn = 0},
@@ -158,9 +156,7 @@ std::vector<ConfigKey> shape_keys() {
 // The keys of how the model is trained.
 std::vector<ConfigKey> course_keys() {
   using enum Resumed;
-  const auto k = [](const char* name, Resumed resumed, auto... rest) {
-    return key(fmt::format("model.{}", name), resumed, std::move(rest)...);
-  };
+  const KeySection k{"model"};
   const AllowedRange share = from_below(0, 1);
   return {
       k("hidden_dropout", course, share, [](auto& c) { return &c.step.model.hidden_dropout; }),
@@ -190,9 +186,7 @@ std::vector<ConfigKey> model_keys() {
 
 std::vector<ConfigKey> optimizer_keys() {
   using enum Resumed;
-  const auto k = [](const char* name, Resumed resumed, auto... rest) {
-    return key(fmt::format("model.optim.{}", name), resumed, std::move(rest)...);
-  };
+  const KeySection k{"model.optim"};
   const AllowedRange steps = between(0, most_steps), rate = at_least(0);
   AllowedRange norm = above(0);
   norm.infinity = true;

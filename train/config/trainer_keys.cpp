@@ -65,9 +65,7 @@ std::string set_wiring(JobConfig& c, const KeyValue& v) {
 }  // namespace
 
 std::vector<ConfigKey> trainer_keys() {
-  const auto k = [](const char* name, Resumed resumed, auto... rest) {
-    return key(fmt::format("trainer.{}", name), resumed, std::move(rest)...);
-  };
+  const KeySection k{"trainer"};
   using enum Resumed;
   return {
       {.name = "name", .apply = set_name},

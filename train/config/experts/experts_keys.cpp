@@ -27,9 +27,7 @@ std::string set_dropout(JobConfig&, const KeyValue& v) {
 
 std::vector<ConfigKey> experts_keys() {
   using enum Resumed;
-  const auto k = [](const char* name, Resumed resumed, auto... rest) {
-    return key(fmt::format("model.moe.{}", name), resumed, std::move(rest)...);
-  };
+  const KeySection k{"model.moe"};
   const AllowedRange some = between(1, most_experts), none_or_some = between(0, most_experts);
   return {
       k("num_experts", model, none_or_some, [](auto& c) { return &c.step.experts.experts; }),
