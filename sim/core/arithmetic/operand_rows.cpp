@@ -114,4 +114,16 @@ void copy_rows(const BoundInstruction& call, CoreMemory& memory, const View& in,
   for (std::int64_t r = 0; r < out.rows; ++r) sink.store(r, source.row(r));
 }
 
+void transpose_rows(const BoundInstruction& call, CoreMemory& memory) {
+  const View &in = call.in(), &out = call.out();
+  const std::size_t size = kernels::size_of(in.type);
+  const auto rows = static_cast<std::size_t>(in.rows), columns = static_cast<std::size_t>(in.elements());
+  std::vector<std::byte> tile(rows * columns * size), row(rows * size);
+  for (std::size_t r = 0; r < rows; ++r) memory.read_bytes(in, static_cast<std::int64_t>(r), &tile[r * columns * size]);
+  for (std::size_t c = 0; c < columns; ++c) {
+    for (std::size_t r = 0; r < rows; ++r) std::memcpy(&row[r * size], &tile[(r * columns + c) * size], size);
+    memory.write_bytes(out, static_cast<std::int64_t>(c), row.data());
+  }
+}
+
 }  // namespace trellis::sim::core

@@ -86,4 +86,7 @@ std::vector<KeyRule> with_rounding(std::vector<KeyRule> own = {});
 // Copies row by row, if both sides have the same shape: bit for bit, or cast through floats if the types differ.
 void copy_rows(const BoundInstruction&, CoreMemory&, const View& in, const View& out);
 
+// The output's rows become the input's elements, bit for bit.
+void transpose_rows(const BoundInstruction&, CoreMemory&);
+
 }  // namespace trellis::sim::core

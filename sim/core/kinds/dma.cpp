@@ -1,7 +1,6 @@
 // Kinds of the DMA engines: copies with casts, transposes, sums.
 #include <fmt/format.h>
 
-#include <cstring>
 #include <vector>
 
 #include "sim/core/arithmetic/operand_rows.h"
@@ -59,18 +58,6 @@ void check_transpose(const BoundInstruction& call) {
   if (size != 2 && size != 4) refuse(call, fmt::format("{} has {} bytes; expected 2 or 4", name(in.type), size));
   expect_rows(call, "out", out, in.elements());
   expect_elements(call, "out", out, in.rows);
-}
-
-void transpose(const BoundInstruction& call, CoreMemory& memory) {
-  const View &in = call.in(), &out = call.out();
-  const std::size_t size = kernels::size_of(in.type);
-  const auto rows = static_cast<std::size_t>(in.rows), columns = static_cast<std::size_t>(in.elements());
-  std::vector<std::byte> tile(rows * columns * size), row(rows * size);
-  for (std::size_t r = 0; r < rows; ++r) memory.read_bytes(in, static_cast<std::int64_t>(r), &tile[r * columns * size]);
-  for (std::size_t c = 0; c < columns; ++c) {
-    for (std::size_t r = 0; r < rows; ++r) std::memcpy(&row[r * size], &tile[(r * columns + c) * size], size);
-    memory.write_bytes(out, static_cast<std::int64_t>(c), row.data());
-  }
 }
 
 void check_compute(const BoundInstruction& call) {
@@ -139,7 +126,7 @@ const Registered kinds_of_dma[] = {
                 .inputs = {{"source", false, in_sbuf | in_hbm}},
                 .dma = true,
                 .check = check_transpose,
-                .run = transpose}),
+                .run = transpose_rows}),
     Registered({.name = "dma_compute",
                 .summary = "out = source0 op source1 op ... (add where absent), each times scale first, in f32",
                 .engines = triggers,

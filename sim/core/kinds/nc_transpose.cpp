@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <vector>
 
 #include "sim/core/arithmetic/operand_rows.h"
 #include "sim/core/arithmetic/rules.h"
@@ -35,18 +33,6 @@ double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& 
          chip.tensor.load_exposed;
 }
 
-void run(const BoundInstruction& call, CoreMemory& memory) {
-  const View &in = call.in(), &out = call.out();
-  const std::size_t size = kernels::size_of(in.type);
-  const auto p = static_cast<std::size_t>(in.rows), f = static_cast<std::size_t>(in.elements());
-  std::vector<std::byte> tile(p * f * size), row(p * size);
-  for (std::size_t r = 0; r < p; ++r) memory.read_bytes(in, static_cast<std::int64_t>(r), &tile[r * f * size]);
-  for (std::size_t c = 0; c < f; ++c) {
-    for (std::size_t r = 0; r < p; ++r) std::memcpy(&row[r * size], &tile[(r * f + c) * size], size);
-    memory.write_bytes(out, static_cast<std::int64_t>(c), row.data());
-  }
-}
-
 const Registered nc_transpose({.name = "nc_transpose",
                                .summary = "partitions and elements change places",
                                .engines = {Engine::tensor, Engine::vector},
@@ -54,7 +40,7 @@ const Registered nc_transpose({.name = "nc_transpose",
                                .inputs = {{"data"}},
                                .check = check,
                                .cycles = cycles,
-                               .run = run,
+                               .run = transpose_rows,
                                .cost = "Tensor: tensor.row.16bit, tensor.row.transpose.f32, tensor.load.exposed"});
 
 }  // namespace
