@@ -4,11 +4,12 @@
 
 namespace trellis::sim::core {
 
-Accumulate::Accumulate(const BoundInstruction& call, CoreMemory& memory, const View* result, ReduceCommand otherwise,
-                       AluOp op)
+const View* result_of(const BoundInstruction& call) { return call.outputs.size() == 2 ? &call.out(1) : nullptr; }
+
+Accumulate::Accumulate(const BoundInstruction& call, CoreMemory& memory, AluOp op, ReduceCommand otherwise)
     : call_(call),
       memory_(memory),
-      result_(result),
+      result_(result_of(call)),
       command_(static_cast<ReduceCommand>(call.number(Key::reduce_command, static_cast<double>(otherwise)))),
       op_(reduction_of(call, Key::reduce, op)),
       negate_(call.number(Key::negate) != 0),
@@ -56,12 +57,12 @@ std::vector<KeyRule> with_accumulator(std::vector<KeyRule> own) {
   return own;
 }
 
-void check_accumulator(const BoundInstruction& call, const View* result) {
+void check_accumulator(const BoundInstruction& call) {
   expect_reduction(call, Key::reduce);
   if (static_cast<ReduceCommand>(call.number(Key::reduce_command)) == ReduceCommand::load_reduce &&
       !call.has(Key::value1))
     refuse(call, "reduce_cmd is load_reduce; expected value1, what is loaded");
-  if (result != nullptr) expect_column(call, "result", *result);
+  if (const View* const result = result_of(call)) expect_column(call, "result", *result);
 }
 
 }  // namespace trellis::sim::core

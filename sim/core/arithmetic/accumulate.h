@@ -5,10 +5,16 @@
 
 namespace trellis::sim::core {
 
+// The second output, which accumulators are written to; null: there is none.
+const View* result_of(const BoundInstruction&);
+
 class Accumulate {
  public:
-  // otherwise, op: the command and the operation if the attributes are absent.
-  Accumulate(const BoundInstruction&, CoreMemory&, const View* result, ReduceCommand otherwise, AluOp op);
+  // op, otherwise: the operation and the command if the attributes are absent.
+  Accumulate(const BoundInstruction&, CoreMemory&, AluOp op, ReduceCommand otherwise);
+  // Rows are then reduced if there is a result.
+  Accumulate(const BoundInstruction& call, CoreMemory& memory, AluOp op)
+      : Accumulate(call, memory, op, result_of(call) != nullptr ? ReduceCommand::reset_reduce : ReduceCommand::idle) {}
   // Adds a row of results to its partition's accumulator, then writes the accumulator to the result if there is one.
   void row(std::int64_t row, const float* values, std::size_t n);
 
@@ -27,6 +33,6 @@ class Accumulate {
 };
 
 std::vector<KeyRule> with_accumulator(std::vector<KeyRule> own);
-void check_accumulator(const BoundInstruction&, const View* result);
+void check_accumulator(const BoundInstruction&);
 
 }  // namespace trellis::sim::core

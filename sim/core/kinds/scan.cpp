@@ -103,8 +103,6 @@ const Registered tensor_scalar_cumulative(
      .check = check_cumulative,
      .run = cumulative});
 
-const View* result_of(const BoundInstruction& call) { return call.outputs.size() == 2 ? &call.out(1) : nullptr; }
-
 void check_reduce(const BoundInstruction& call) {
   expect_arithmetic(call, Key::op);
   const std::size_t columns = ScalarStep::needs_column(call, false) ? 1 : 0;
@@ -113,7 +111,7 @@ void check_reduce(const BoundInstruction& call) {
   if (columns != 0) expect_column(call, "operand0", call.in(1));
   expect_rows(call, "data", call.in(), call.out().rows);
   expect_elements(call, "data", call.in(), call.out().elements());
-  check_accumulator(call, result_of(call));
+  check_accumulator(call);
 }
 
 double reduce_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
@@ -126,7 +124,7 @@ void reduce(const BoundInstruction& call, CoreMemory& memory) {
   Sink out(call, memory, call.out());
   std::size_t column = 1;
   ScalarStep first(call, memory, false, column);
-  Accumulate sums(call, memory, result_of(call), ReduceCommand::reset_reduce, AluOp::add);
+  Accumulate sums(call, memory, AluOp::add, ReduceCommand::reset_reduce);
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     first.apply(r, in.row(r), out.row(), out.elements());
     sums.row(r, out.row(), out.elements());

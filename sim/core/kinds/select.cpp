@@ -89,8 +89,6 @@ const Registered tensor_copy_predicated({.name = "tensor_copy_predicated",
                                          .cycles = select_cycles,
                                          .run = predicated});
 
-const View* result_of(const BoundInstruction& call) { return call.outputs.size() == 2 ? &call.out(1) : nullptr; }
-
 // Inputs: predicate, on_true, and on_false unless it is a number.
 void check_select(const BoundInstruction& call) {
   if (kernels::is_float(call.in(0).type))
@@ -102,7 +100,7 @@ void check_select(const BoundInstruction& call) {
     expect_column(call, "on_false", call.in(2));
   else if (call.inputs.size() == 3)
     expect_same_shape(call, "on_false", call.in(2));
-  check_accumulator(call, result_of(call));
+  check_accumulator(call);
 }
 
 void select(const BoundInstruction& call, CoreMemory& memory) {
@@ -112,8 +110,7 @@ void select(const BoundInstruction& call, CoreMemory& memory) {
   const bool tile = call.inputs.size() == 3 && call.in(2).elements() != 1;
   Source on_false(memory, call.in(tile ? 2 : 1));
   Scalar number(memory, call.inputs.size() == 3 && !tile ? &call.in(2) : nullptr, call.number(Key::value));
-  const ReduceCommand otherwise = result_of(call) != nullptr ? ReduceCommand::reset_reduce : ReduceCommand::idle;
-  Accumulate most(call, memory, result_of(call), otherwise, AluOp::max);
+  Accumulate most(call, memory, AluOp::max);
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     pick(yes.row(r), on_true.operand(r), tile ? on_false.operand(r) : number.operand(r), out.row(), out.elements());
     most.row(r, out.row(), out.elements());
@@ -163,14 +160,14 @@ void check_range(const BoundInstruction& call) {
   }
   if (call.number(Key::start) + static_cast<double>(call.out().elements()) > 0x1p24)
     refuse(call, "start and elements reach beyond 2^24, where f32 has no longer every integer");
-  check_accumulator(call, result_of(call));
+  check_accumulator(call);
 }
 
 void range(const BoundInstruction& call, CoreMemory& memory) {
   Source data(memory, call.in(0));
   Scalar low(memory, &call.in(1), 0), high(memory, &call.in(2), 0);
   Sink out(call, memory, call.out());
-  Accumulate most(call, memory, result_of(call), ReduceCommand::reset_reduce, AluOp::max);
+  Accumulate most(call, memory, AluOp::max, ReduceCommand::reset_reduce);
   const std::size_t n = out.elements();
   std::vector<float> place(n), first(n), second(n), both(n);
   for (std::size_t i = 0; i < n; ++i) place[i] = static_cast<float>(call.number(Key::start)) + static_cast<float>(i);

@@ -41,8 +41,6 @@ const Registered rsqrt({.name = "rsqrt",
                         .shape = Shape::elementwise,
                         .run = apply<Function::rsqrt>});
 
-const View* result_of(const BoundInstruction& call) { return call.outputs.size() == 2 ? &call.out(1) : nullptr; }
-
 void expect_shape(const BoundInstruction& call) {
   expect_rows(call, "data", call.in(), call.out().rows);
   expect_elements(call, "data", call.in(), call.out().elements());
@@ -53,15 +51,14 @@ void check_exponential(const BoundInstruction& call) {
   expect_shape(call);
   if (call.inputs.size() == 2) expect_column(call, "most", call.in(1));
   if (call.inputs.size() == 2 && call.has(Key::value)) refuse(call, "both value and a column");
-  check_accumulator(call, result_of(call));
+  check_accumulator(call);
 }
 
 void exponential(const BoundInstruction& call, CoreMemory& memory) {
   Source in(memory, call.in());
   Scalar most(memory, call.inputs.size() == 2 ? &call.in(1) : nullptr, call.number(Key::value));
   Sink out(call, memory, call.out());
-  const ReduceCommand otherwise = result_of(call) != nullptr ? ReduceCommand::reset_reduce : ReduceCommand::idle;
-  Accumulate sum(call, memory, result_of(call), otherwise, AluOp::add);
+  Accumulate sum(call, memory, AluOp::add);
   std::vector<float> shifted(out.elements());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     arithmetic(AluOp::subtract, {in.row(r)}, most.operand(r), shifted.data(), shifted.size());
@@ -99,7 +96,7 @@ void check_activate2(const BoundInstruction& call) {
     refuse(call, fmt::format("reduce is {}; expected add, max, min, abs_max or abs_min", name(reduction)));
   if (static_cast<ReduceCommand>(call.number(Key::reduce_command)) == ReduceCommand::load_reduce)
     refuse(call, "reduce_cmd is load_reduce; expected another, value1 being the second operand");
-  check_accumulator(call, result_of(call));
+  check_accumulator(call);
 }
 
 double activate2_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
@@ -115,8 +112,7 @@ void activate2(const BoundInstruction& call, CoreMemory& memory) {
   ScalarStep first(call, memory, false, column), second(call, memory, true, column);
   if (!call.has(Key::op)) first.op = AluOp::bypass;
   if (!call.has(Key::op1)) second.op = AluOp::bypass;
-  const ReduceCommand otherwise = result_of(call) != nullptr ? ReduceCommand::reset_reduce : ReduceCommand::idle;
-  Accumulate sum(call, memory, result_of(call), otherwise, AluOp::add);
+  Accumulate sum(call, memory, AluOp::add);
   const auto func = static_cast<Function>(call.number(Key::func));
   std::vector<float> a(out.elements()), b(a.size());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
