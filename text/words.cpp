@@ -5,6 +5,10 @@
 
 namespace trellis::text {
 
+bool in_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
+}
+
 std::vector<std::string_view> words(std::string_view text) {
   std::vector<std::string_view> all;
   for (std::size_t at = 0; (at = text.find_first_not_of(blanks, at)) < text.size();) {

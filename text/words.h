@@ -10,6 +10,8 @@ namespace trellis::text {
 
 inline constexpr std::string_view blanks = " \t\r\n";
 
+bool in_name(char c);  // a letter or digit of ASCII, '_', '.' or '-'
+
 std::vector<std::string_view> words(std::string_view text);                  // between blanks, none of them empty
 std::vector<std::string_view> words_before_comment(std::string_view line);   // those before a '#'
 std::vector<std::string_view> split(std::string_view text, char separator);  // one more than there are separators

@@ -67,10 +67,7 @@ int cores_in(const std::vector<std::string_view>& words) {
 }  // namespace
 
 void expect_machine(std::string_view name) {
-  const auto fits = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           std::string_view(".-_:+").find(c) != std::string_view::npos;
-  };
+  const auto fits = [](char c) { return text::in_name(c) || c == ':' || c == '+'; };
   if (name != any_machine && (name.empty() || !std::ranges::all_of(name, fits)))
     throw std::invalid_argument(
         fmt::format("'{}' is no machine's name: expected letters, digits and any of .-_:+, or * for all", name));

@@ -19,6 +19,7 @@
 #include "device/fork_mark.h"
 #include "net/sha256.h"
 #include "net/socket.h"
+#include "text/words.h"
 
 namespace trellis::ccl {
 namespace {
@@ -37,11 +38,7 @@ std::system_error failure(const std::string& what) { return {errno, std::generic
 // replaced by its digest.
 std::string file_of(std::string_view key) {
   std::string name(note_prefix);
-  for (char c : key) {
-    const bool plain =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-    name += plain ? std::string(1, c) : "%" + net::hexadecimal(net::bytes_of({&c, 1}));
-  }
+  for (char c : key) name += text::in_name(c) ? std::string(1, c) : "%" + net::hexadecimal(net::bytes_of({&c, 1}));
   if (name.size() > 200) return std::string(note_prefix) + "%%" + net::hexadecimal(net::sha256(net::bytes_of(key)));
   return name;
 }

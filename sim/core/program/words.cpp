@@ -5,15 +5,12 @@
 #include <stdexcept>
 
 #include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::sim::core {
 namespace {
 
 constexpr std::int64_t most = std::int64_t{1} << 53;
-
-bool in_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
-}
 
 }  // namespace
 
@@ -32,11 +29,11 @@ void Words::expect(std::string_view text) {
   if (!take(text)) fail(fmt::format("'{}'", text));
 }
 
-bool Words::next_is_name() const { return !rest_.empty() && in_name(rest_.front()); }
+bool Words::next_is_name() const { return !rest_.empty() && text::in_name(rest_.front()); }
 
 std::string_view Words::name() {
   std::size_t size = 0;
-  while (size < rest_.size() && in_name(rest_[size])) ++size;
+  while (size < rest_.size() && text::in_name(rest_[size])) ++size;
   if (size == 0) fail("a name");
   const std::string_view word = rest_.substr(0, size);
   rest_.remove_prefix(size);

@@ -8,39 +8,30 @@
 #include "sim/hardware/figures/figure_units.h"
 #include "sim/hardware/figures/figures.h"
 #include "text/number.h"
+#include "text/words.h"
 
 namespace trellis::sim {
 namespace {
 
-constexpr std::string_view blanks = " \t\r";
 constexpr std::string_view form = "KEY = VALUE [UNIT] [LOW..HIGH [UNIT]] | MARK | SOURCE";
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(blanks);
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
 
 std::string_view without_comment(std::string_view line) {
   for (std::size_t at = line.find('#'); at != line.npos; at = line.find('#', at + 1))
-    if (at == 0 || line[at - 1] == '|' || blanks.find(line[at - 1]) != blanks.npos) return line.substr(0, at);
+    if (at == 0 || line[at - 1] == '|' || text::blanks.find(line[at - 1]) != text::blanks.npos)
+      return line.substr(0, at);
   return line;
 }
 
 // Removes and returns the text before the mark, or all of it.
 std::string_view take_to(std::string_view& text, std::string_view mark) {
   const std::size_t at = text.find_first_of(mark);
-  const std::string_view before = trimmed(text.substr(0, at));
-  text = at == text.npos ? std::string_view{} : trimmed(text.substr(at + 1));
+  const std::string_view before = text::trimmed(text.substr(0, at));
+  text = at == text.npos ? std::string_view{} : text::trimmed(text.substr(at + 1));
   return before;
 }
 
 bool is_key(std::string_view key) {
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
-           c == '-';
-  };
-  return !key.empty() && std::ranges::all_of(key, fits) && key.front() != '.' && key.back() != '.';
+  return !key.empty() && std::ranges::all_of(key, text::in_name) && key.front() != '.' && key.back() != '.';
 }
 
 class Reader {
@@ -52,7 +43,7 @@ class Reader {
     files_.push_back({name, first, {}, false});
     for (; !text.empty(); ++files_.back().number) {
       const std::size_t end = std::min(text.find('\n'), text.size());
-      line(trimmed(without_comment(text.substr(0, end))));
+      line(text::trimmed(without_comment(text.substr(0, end))));
       text.remove_prefix(std::min(end + 1, text.size()));
     }
     files_.pop_back();
@@ -76,7 +67,7 @@ class Reader {
   void line(std::string_view text) {
     if (text.empty()) return;
     if (text.find('=') == text.npos && (text.starts_with("like ") || text.starts_with("like\t")))
-      return like(trimmed(text.substr(5)));
+      return like(text::trimmed(text.substr(5)));
     figure(text);
   }
 
@@ -136,7 +127,7 @@ class Reader {
   // `VALUE [UNIT] [LOW..HIGH [UNIT]]`; returns true if there was a range.
   bool read_value(std::string_view text, Figure& figure) const {
     std::vector<std::string_view> words;
-    while (!text.empty()) words.push_back(take_to(text, blanks));
+    while (!text.empty()) words.push_back(take_to(text, text::blanks));
     std::erase(words, std::string_view{});
     const auto range = std::ranges::find_if(words, [](std::string_view w) { return w.find("..") != w.npos; });
     const auto before = range - words.begin(), after = words.end() - range;
@@ -177,10 +168,10 @@ class Reader {
   }
 
   void read_mark(std::string_view text, Figure& figure) const {
-    const std::string_view word = take_to(text, blanks);
+    const std::string_view word = take_to(text, text::blanks);
     if (word == name(Mark::fitted)) {
       figure.mark = Mark::fitted;
-      for (; !text.empty();) figure.records.emplace_back(take_to(text, blanks));
+      for (; !text.empty();) figure.records.emplace_back(take_to(text, text::blanks));
       if (!figure.records.empty() && figure.records.front().ends_with('%')) read_residual(figure);
       if (figure.records.empty()) fail("expected the records that it is fitted to after 'fitted'");
       return;
