@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <limits>
 #include <stdexcept>
@@ -86,6 +87,21 @@ Task accepted(const Algorithm& algorithm, const Request& request) {
 }
 
 }  // namespace
+
+std::string refuses_shares(const Request& r, std::string_view reason) {
+  if (r.channels > 1) return fmt::format("{} channels: expected 1, {}", r.channels, reason);
+  if (r.segments > 1) return fmt::format("{} segments: expected 1, {}", r.segments, reason);
+  return "";
+}
+
+Symmetry rotated(const Request& r) {
+  return {{{rooted(r.operation.collective) ? SymmetryAxis::Kind::distinct : SymmetryAxis::Kind::rotate, r.ranks()}}};
+}
+
+Symmetry flipped(const Request& r) {
+  const bool alike = !rooted(r.operation.collective) && std::has_single_bit(static_cast<std::uint32_t>(r.ranks()));
+  return {{{alike ? SymmetryAxis::Kind::flip : SymmetryAxis::Kind::distinct, r.ranks()}}};
+}
 
 Task conditions(const Request& r, std::int32_t pieces) {
   return {.operation = r.operation, .ranks = r.ranks(), .pieces = pieces};

@@ -71,6 +71,11 @@ struct Algorithm {
   int renown = 0;
 };
 
+// Answers of several algorithms.
+std::string refuses_shares(const Request&, std::string_view reason);  // more than one for a block
+Symmetry rotated(const Request&);                                     // in a row of all ranks, unless there is a root
+Symmetry flipped(const Request&);                                     // the same, unless the ranks are no power of two
+
 // An object of this type at namespace scope registers the algorithm for all tools and tests.
 struct RegisteredAlgorithm {
   explicit RegisteredAlgorithm(Algorithm);

@@ -1,7 +1,5 @@
 // A binomial tree over ranges of ranks. The holder of a range's data sends the farther half to one rank in it, and both
 // recurse; or in reverse, towards the root. A range is one run of blocks, so a subtree is one message.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 
@@ -83,10 +81,7 @@ void build(const Request& request, Builder& b) {
 }
 
 std::string refuses(const Request& r) {
-  if (!by_block(r.operation.collective)) return "";
-  if (r.channels > 1) return fmt::format("{} channels: expected 1, as a subtree's blocks are one message", r.channels);
-  if (r.segments > 1) return fmt::format("{} segments: expected 1, as a subtree's blocks are one message", r.segments);
-  return "";
+  return by_block(r.operation.collective) ? refuses_shares(r, "as a subtree's blocks are one message") : "";
 }
 
 const RegisteredAlgorithm registered{{

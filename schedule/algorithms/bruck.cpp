@@ -1,7 +1,5 @@
 // Bruck's algorithm: distances double from step to step for any rank count, and each step sends one message however
 // many blocks it carries. Local copies keep the blocks in scratch, ordered by distance from the rank that holds them.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 
@@ -119,12 +117,6 @@ void build(const Request& request, Builder& b) {
     transpose(b);
 }
 
-std::string refuses(const Request& r) {
-  if (r.channels > 1) return fmt::format("{} channels: expected 1, as a step sends one message", r.channels);
-  if (r.segments > 1) return fmt::format("{} segments: expected 1, as a step sends one message", r.segments);
-  return "";
-}
-
 // Where block numbers wrap around, a run breaks in two on some ranks and not on others.
 Symmetry symmetry(const Request& r) {
   return {
@@ -136,7 +128,7 @@ const RegisteredAlgorithm registered{{
     .summary = "one message a step, distances doubling; fewest steps for small blocks, at the price of local copies",
     .constraint = "any rank count",
     .serves = {all_gather, reduce_scatter, all_to_all},
-    .refuses = refuses,
+    .refuses = [](const Request& r) { return refuses_shares(r, "as a step sends one message"); },
     .build = build,
     .mixes_blocks = true,
     .dims = UseOfDims::none,

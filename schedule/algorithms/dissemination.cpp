@@ -1,6 +1,4 @@
 // Dissemination barrier: in round k, every rank tells the rank 2^k ahead (1, 2, 4, ...) what it has heard so far.
-#include <fmt/format.h>
-
 #include "schedule/algorithms/algorithm.h"
 
 namespace trellis::schedule {
@@ -16,23 +14,15 @@ void build(const Request&, Builder& b) {
   }
 }
 
-std::string refuses(const Request& r) {
-  if (r.channels > 1) return fmt::format("{} channels: expected 1, as a barrier carries no data", r.channels);
-  if (r.segments > 1) return fmt::format("{} segments: expected 1, as a barrier carries no data", r.segments);
-  return "";
-}
-
-Symmetry symmetry(const Request& r) { return {{{SymmetryAxis::Kind::rotate, r.ranks()}}}; }
-
 const RegisteredAlgorithm registered{{
     .name = "dissemination",
     .summary = "a barrier in as many steps as the rank count has bits",
     .constraint = "any rank count",
     .serves = {Collective::barrier},
-    .refuses = refuses,
+    .refuses = [](const Request& r) { return refuses_shares(r, "as a barrier carries no data"); },
     .build = build,
     .dims = UseOfDims::none,
-    .symmetry = symmetry,
+    .symmetry = rotated,
 }};
 
 }  // namespace

@@ -1,8 +1,6 @@
 // Rabenseifner's algorithm: recursive halving sums, recursive doubling distributes; log2 steps each way with the least
 // traffic. A broadcast scatters before doubling; a reduce gathers after halving. If the rank count is no power of two,
 // some members also act for a neighbouring rank, which is folded in first and gets the result last.
-#include <fmt/format.h>
-
 #include <bit>
 
 #include "schedule/algorithms/algorithm.h"
@@ -125,13 +123,6 @@ void build_lane(Collective collective, Builder& b, const Team& team) {
 
 int steps(const Request& r) { return std::bit_width(static_cast<std::uint32_t>(r.ranks())) - 1; }
 
-std::string refuses(const Request& r) {
-  if (r.segments > 1) return fmt::format("{} segments: expected 1, as each half goes in one message", r.segments);
-  if (r.channels > 1 && by_block(r.operation.collective))
-    return fmt::format("{} channels: expected 1, as shares of several blocks are not one run", r.channels);
-  return "";
-}
-
 std::int64_t pieces(const Request& r) {
   return by_block(r.operation.collective) ? 1 : std::int64_t{r.channels} << steps(r);
 }
@@ -148,21 +139,16 @@ void build(const Request& request, Builder& b) {
   }
 }
 
-Symmetry symmetry(const Request& r) {
-  const bool alike = !rooted(r.operation.collective) && std::has_single_bit(static_cast<std::uint32_t>(r.ranks()));
-  return {{{alike ? SymmetryAxis::Kind::flip : SymmetryAxis::Kind::distinct, r.ranks()}}};
-}
-
 const RegisteredAlgorithm registered{{
     .name = "halving_doubling",
     .summary = "recursive halving and doubling: least traffic in log2 steps, one message a step",
     .constraint = "any rank count; the rest beyond a power of two costs two more steps of the whole buffer",
     .serves = {all_reduce, reduce_scatter, all_gather, broadcast, reduce, reduce_scatter_v, all_gather_v},
-    .refuses = refuses,
+    .refuses = refuses_halves,
     .pieces = pieces,
     .build = build,
     .dims = UseOfDims::none,
-    .symmetry = symmetry,
+    .symmetry = flipped,
     .joins_blocks = [](const Request&) { return true; },
 }};
 

@@ -179,10 +179,7 @@ const RegisteredAlgorithm registered{{
     .build = build,
     .mixes_blocks = true,
     .dims = UseOfDims::none,
-    .symmetry =
-        [](const Request& r) {
-          return Symmetry{{{SymmetryAxis::Kind::rotate, r.ranks()}}};
-        },
+    .symmetry = rotated,
 }};
 
 }  // namespace

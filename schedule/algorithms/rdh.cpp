@@ -158,10 +158,7 @@ std::string refuses(const Request& r) {
   for (std::size_t d = 1; d < r.dims.size(); ++d)
     if (!std::has_single_bit(static_cast<std::uint32_t>(r.dims[d])))
       return fmt::format("a torus {} chips long: expected a power of two", r.dims[d]);
-  if (r.segments > 1) return fmt::format("{} segments: expected 1, as each half goes in one message", r.segments);
-  if (r.channels > 1 && by_block(r.operation.collective))
-    return fmt::format("{} channels: expected 1, as shares of several blocks are not one run", r.channels);
-  return "";
+  return refuses_halves(r);
 }
 
 std::int64_t pieces(const Request& r) {

@@ -55,11 +55,6 @@ void build(const Request& request, Builder& b) {
   }
 }
 
-Symmetry symmetry(const Request& r) {
-  const bool alike = std::has_single_bit(static_cast<std::uint32_t>(r.ranks()));
-  return {{{alike ? SymmetryAxis::Kind::flip : SymmetryAxis::Kind::distinct, r.ranks()}}};
-}
-
 const RegisteredAlgorithm registered{{
     .name = "recursive_doubling",
     .summary = "whole buffers between partners at doubling distances; fewest steps, for small messages",
@@ -69,7 +64,7 @@ const RegisteredAlgorithm registered{{
     .build = build,
     .lanes_are_runs = true,
     .dims = UseOfDims::none,
-    .symmetry = symmetry,
+    .symmetry = flipped,
     .renown = 4,
 }};
 

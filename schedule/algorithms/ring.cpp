@@ -11,10 +11,6 @@ void build(const Request& request, Builder& b) {
   build_rings(request, b, [&](std::int32_t) { return RingLane{.rank_at = itself, .position_of = itself}; });
 }
 
-Symmetry symmetry(const Request& r) {
-  return {{{rooted(r.operation.collective) ? SymmetryAxis::Kind::distinct : SymmetryAxis::Kind::rotate, r.ranks()}}};
-}
-
 const RegisteredAlgorithm registered{{
     .name = "ring",
     .summary = "neighbours only, in both directions; least traffic, most steps",
@@ -23,7 +19,7 @@ const RegisteredAlgorithm registered{{
     .pieces = ring_pieces,
     .build = build,
     .dims = UseOfDims::none,
-    .symmetry = symmetry,
+    .symmetry = rotated,
     .renown = 3,
 }};
 

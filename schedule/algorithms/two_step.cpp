@@ -30,10 +30,6 @@ void build(const Request& request, Builder& b) {
     each_share(request, b, [&](Builder& on, const Share& share) { step(request, on, share); });
 }
 
-Symmetry symmetry(const Request& r) {
-  return {{{rooted(r.operation.collective) ? SymmetryAxis::Kind::distinct : SymmetryAxis::Kind::rotate, r.ranks()}}};
-}
-
 const RegisteredAlgorithm registered{{
     .name = "two_step",
     .summary = "one block a rank by direct exchange, then to all or to the root: least traffic in two steps",
@@ -42,7 +38,7 @@ const RegisteredAlgorithm registered{{
     .pieces = [](const Request& r) { return r.shares() * r.ranks(); },
     .build = build,
     .dims = UseOfDims::none,
-    .symmetry = symmetry,
+    .symmetry = rotated,
 }};
 
 }  // namespace

@@ -1,7 +1,9 @@
 // Recursive halving and its inverse, recursive doubling. Members of a team meet in pairs, one pair per step. When
 // halving, each sends the half of its range that the partner keeps. When doubling, each sends all that it holds.
 #pragma once
-#include "schedule/builder/builder.h"
+#include <fmt/format.h>
+
+#include "schedule/algorithms/algorithm.h"
 
 namespace trellis::schedule {
 
@@ -31,6 +33,13 @@ void redouble(Builder& b, const Team& team) {
   for (int step = team.steps - 1; step >= 0; --step)
     for (Rank r : b.senders([&](Rank me) { return team.partner(me, step); }))
       if (const Rank peer = team.partner(r, step); peer >= 0) b.copy(half(team, r, step, r), half(team, r, step, peer));
+}
+
+inline std::string refuses_halves(const Request& r) {
+  if (r.segments > 1) return fmt::format("{} segments: expected 1, as each half goes in one message", r.segments);
+  if (r.channels > 1 && by_block(r.operation.collective))
+    return fmt::format("{} channels: expected 1, as shares of several blocks are not one run", r.channels);
+  return "";
 }
 
 }  // namespace trellis::schedule
