@@ -1,6 +1,8 @@
 // A store that passes everything on to another one. A subclass that waits differently overrides get().
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -19,6 +21,31 @@ class ForwardingStore : public Store {
 
  protected:
   const std::shared_ptr<Store> below_;
+};
+
+// Waits in short intervals, and calls `ask` between them, which may throw; at_once: before the first one, too.
+class PatientStore : public ForwardingStore {
+ public:
+  static constexpr std::chrono::milliseconds interval{100};
+
+  PatientStore(std::shared_ptr<Store> below, bool at_once, std::function<void()> ask)
+      : ForwardingStore(std::move(below)), at_once_(at_once), ask_(std::move(ask)) {}
+  Bytes get(std::string_view key, Deadline deadline) override {
+    if (at_once_) ask_();
+    for (;;) {
+      const Deadline soon = Clock::now() + interval;
+      if (soon >= deadline) return below_->get(key, deadline);
+      try {
+        return below_->get(key, soon);
+      } catch (const TimedOut&) {
+        ask_();
+      }
+    }
+  }
+
+ private:
+  const bool at_once_;
+  const std::function<void()> ask_;
 };
 
 }  // namespace trellis::ccl

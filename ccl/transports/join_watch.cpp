@@ -19,7 +19,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto between_looks = 100ms;
 constexpr auto for_its_word = 1s;  // the time that another rank has to tell of a failure that ended this one's wait
 constexpr const char* failure_note = "failure";
 
@@ -69,26 +68,6 @@ Failure kind_of(const std::exception_ptr& why) {
   }
 }
 
-// Waits in short intervals, and checks the other ranks between them.
-class WatchedStore : public ForwardingStore {
- public:
-  WatchedStore(std::shared_ptr<Store> below, JoinWatch& watch) : ForwardingStore(std::move(below)), watch_(watch) {}
-  Bytes get(std::string_view key, Deadline deadline) override {
-    for (;;) {
-      const Deadline soon = Clock::now() + between_looks;
-      if (soon >= deadline) return below_->get(key, deadline);
-      try {
-        return below_->get(key, soon);
-      } catch (const TimedOut&) {
-        watch_.check();
-      }
-    }
-  }
-
- private:
-  JoinWatch& watch_;
-};
-
 }  // namespace
 
 JoinWatch::JoinWatch(std::shared_ptr<Store> store, Rank mine, Rank ranks, std::string host)
@@ -98,7 +77,9 @@ JoinWatch::JoinWatch(std::shared_ptr<Store> store, Rank mine, Rank ranks, std::s
     store_->set(process_note(mine), bytes_in(fmt::format("{} {}", getpid(), host_)));
 }
 
-std::shared_ptr<Store> JoinWatch::store() { return std::make_shared<WatchedStore>(store_, *this); }
+std::shared_ptr<Store> JoinWatch::store() {
+  return std::make_shared<PatientStore>(store_, false, [this] { check(); });
+}
 
 bool JoinWatch::has_come(Rank r) {
   Known& known = ranks_[static_cast<std::size_t>(r)];
@@ -116,7 +97,7 @@ bool JoinWatch::has_come(Rank r) {
 void JoinWatch::check() {
   const Deadline now = Clock::now();
   if (now < next_) return;
-  next_ = now + between_looks;
+  next_ = now + PatientStore::interval;
   if (const auto why = told(now)) {
     heard_ = true;
     std::rethrow_exception(why);

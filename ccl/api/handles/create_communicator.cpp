@@ -11,30 +11,6 @@
 #include "ccl/rendezvous/unique_id.h"
 
 namespace trellis::ccl::api {
-namespace {
-
-// Waits in short intervals, to notice when the creation is cancelled.
-class PatientStore : public ForwardingStore {
- public:
-  PatientStore(std::shared_ptr<Store> below, std::shared_ptr<const std::atomic<bool>> given_up)
-      : ForwardingStore(std::move(below)), given_up_(std::move(given_up)) {}
-  Bytes get(std::string_view key, Deadline deadline) override {
-    for (;;) {
-      if (*given_up_) throw Aborted("the communicator was aborted in its making");
-      const Deadline soon = Clock::now() + std::chrono::milliseconds(100);
-      if (soon >= deadline) return below_->get(key, deadline);
-      try {
-        return below_->get(key, soon);
-      } catch (const TimedOut&) {
-      }
-    }
-  }
-
- private:
-  const std::shared_ptr<const std::atomic<bool>> given_up_;
-};
-
-}  // namespace
 
 Rendezvous rendezvous_by(const trellis_unique_id& id) {
   UniqueId same;
@@ -56,7 +32,10 @@ void join(Comm& comm, const Rendezvous& meeting, Rank rank, Rank ranks, const Co
   } catch (...) {
     std::rethrow_exception(write_making_dump(config.dump, rank, ranks, std::current_exception()));
   }
-  if (comm.known_early()) store = std::make_shared<PatientStore>(std::move(store), comm.given_up());
+  const auto expect_wanted = [given_up = comm.given_up()] {
+    if (*given_up) throw Aborted("the communicator was aborted in its making");
+  };
+  if (comm.known_early()) store = std::make_shared<PatientStore>(std::move(store), true, expect_wanted);
   comm.set(Communicator::create(std::move(store), rank, ranks, config, device()));
 }
 
