@@ -19,9 +19,8 @@ struct InspectObject {
   bool enabled = false, on_failure = false;
 };
 
-struct TraceConfigObject {
+struct TraceConfigObject : TraceSettings {
   std::mutex mutex;
-  TraceSettings trace;
 };
 
 struct FetchObject {
@@ -37,6 +36,20 @@ struct InspectSettings {
   HandleTable<FetchObject> fetches{"the options"};
 };
 InspectSettings& settings();
+
+inline auto& table_of(const InspectConfig*) { return settings().inspect; }
+inline auto& table_of(const TraceConfig*) { return settings().traces; }
+inline auto& table_of(const FetchOptions*) { return settings().fetches; }
+
+// The form of a function that changes, or reads, one of them.
+template <class Handle, class Change>
+Status change(std::string_view function, Handle* handle, Change what) {
+  return guarded(function, [&] {
+    const auto object = table_of(handle).get(handle);
+    const std::lock_guard lock(object->mutex);
+    what(*object);
+  });
+}
 
 // Texts that the caller frees: an array of them, from malloc.
 void give_texts(const std::vector<std::string>&, const char*** out, std::size_t* count);

@@ -12,15 +12,6 @@ namespace {
 
 const std::vector<std::string> activities = {"system_profile", "device_profile", "host_memory", "cpu_util"};
 
-template <class Change>
-Status change(std::string_view function, InspectConfig* config, Change what) {
-  return guarded(function, [&] {
-    const auto object = settings().inspect.get(config);
-    const std::lock_guard lock(object->mutex);
-    what(*object);
-  });
-}
-
 }  // namespace
 
 InspectSettings& settings() {

@@ -7,27 +7,6 @@
 #include "device/libnrt/inspect.h"
 
 namespace trellis::device::nrt {
-namespace {
-
-template <class Change>
-Status change(std::string_view function, TraceConfig* config, Change what) {
-  return guarded(function, [&] {
-    const auto object = settings().traces.get(config);
-    const std::lock_guard lock(object->mutex);
-    what(object->trace);
-  });
-}
-
-template <class Change>
-void change(std::string_view function, FetchOptions* options, Change what) {
-  guarded(function, [&] {
-    const auto object = settings().fetches.get(options);
-    const std::lock_guard lock(object->mutex);
-    what(*object);
-  });
-}
-
-}  // namespace
 
 Status nrt_sys_trace_config_allocate(TraceConfig** out) {
   return guarded("nrt_sys_trace_config_allocate", [&] {
@@ -88,7 +67,7 @@ Status nrt_sys_trace_start(TraceConfig* config) {
     const auto object = config == nullptr ? std::make_shared<TraceConfigObject>() : settings().traces.get(config);
     const std::lock_guard lock(object->mutex);
     if (r.system_recorder.is_on()) refuse(Status::invalid, "a system trace was started before");
-    r.system_recorder.start(object->trace);
+    r.system_recorder.start(static_cast<const TraceSettings&>(*object));
   });
 }
 
