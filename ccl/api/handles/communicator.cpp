@@ -70,11 +70,9 @@ trellis_result trellis_comm_create(trellis_comm* comm, int ranks, const trellis_
     require(id, "id");
     check_ranks(rank, ranks);
     const CommSettings s = settings_of(config);
-    const auto made = std::make_shared<Comm>(s.nonblocking);
-    return begin_for(comm, {.owner = made,
-                            .work = [c = made.get(), meeting = rendezvous_by(*id), rank, ranks,
-                                     config = s.config] { join(*c, meeting, rank, ranks, config); },
-                            .background = s.nonblocking});
+    return begin_for(comm, s.nonblocking, [meeting = rendezvous_by(*id), rank, ranks, config = s.config](Comm& made) {
+      join(made, meeting, rank, ranks, config);
+    });
   });
 }
 
@@ -83,11 +81,9 @@ trellis_result trellis_comm_create_from_environment(trellis_comm* comm, const tr
     empty(comm, "comm");
     const CommSettings s = settings_of(config);
     const trellis::ccl::LaunchedProcess l = trellis::ccl::launched_from_environment();
-    const auto made = std::make_shared<Comm>(s.nonblocking);
-    return begin_for(comm, {.owner = made,
-                            .work = [c = made.get(), meeting = rendezvous_by_environment(l), l,
-                                     config = s.config] { join(*c, meeting, l.rank, l.ranks, config); },
-                            .background = s.nonblocking});
+    return begin_for(comm, s.nonblocking, [meeting = rendezvous_by_environment(l), l, config = s.config](Comm& made) {
+      join(made, meeting, l.rank, l.ranks, config);
+    });
   });
 }
 
@@ -142,12 +138,8 @@ trellis_result trellis_comm_split(trellis_comm comm, int color, int key, const t
                     .work = [p = parent.get(), key] { divided(p->inside_job(), std::nullopt, key); },
                     .background = background});
     if (color < 0) throw std::invalid_argument(fmt::format("color {}: expected 0 or more, or TRELLIS_NO_COLOR", color));
-    const auto made = std::make_shared<Comm>(background);
-    return begin_for(child, {.owner = made,
-                             .parent = parent,
-                             .work = [c = made.get(), p = parent.get(), color,
-                                      key] { c->set(divided(p->inside_job(), color, key)); },
-                             .background = background});
+    const auto work = [p = parent.get(), color, key](Comm& made) { made.set(divided(p->inside_job(), color, key)); };
+    return begin_for(child, background, work, parent);
   });
 }
 
@@ -160,14 +152,9 @@ trellis_result trellis_comm_shrink(trellis_comm comm, const int* excluded, int e
     if (excluded_count < 0) throw std::invalid_argument(fmt::format("excluded_count is {}", excluded_count));
     if (excluded_count > 0) require(excluded, "excluded");
     const bool background = nonblocking_child(config, parent->nonblocking());
-    const auto made = std::make_shared<Comm>(background);
-    return begin_for(child,
-                     {.owner = made,
-                      .parent = parent,
-                      .work = [c = made.get(), p = parent.get(),
-                               left_out = std::vector<Rank>(
-                                   excluded, excluded + excluded_count)] { c->set(p->inside_job().shrink(left_out)); },
-                      .background = background});
+    const std::vector<Rank> left_out(excluded, excluded + excluded_count);
+    const auto work = [p = parent.get(), left_out](Comm& made) { made.set(p->inside_job().shrink(left_out)); };
+    return begin_for(child, background, work, parent);
   });
 }
 

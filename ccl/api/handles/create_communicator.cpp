@@ -39,11 +39,16 @@ void join(Comm& comm, const Rendezvous& meeting, Rank rank, Rank ranks, const Co
   comm.set(Communicator::create(std::move(store), rank, ranks, config, device()));
 }
 
-trellis_result begin_for(trellis_comm* out, AsyncJob job) {
-  void* const handle = comms().add(job.owner);
+trellis_result begin_for(trellis_comm* out, bool background, std::function<void(Comm&)> work,
+                         std::shared_ptr<Comm> parent) {
+  const auto made = std::make_shared<Comm>(background);
+  void* const handle = comms().add(made);
   *out = static_cast<trellis_comm>(handle);
   try {
-    return begin(std::move(job));
+    return begin({.owner = made,
+                  .parent = std::move(parent),
+                  .work = [c = made.get(), work = std::move(work)] { work(*c); },
+                  .background = background});
   } catch (...) {
     *out = nullptr;
     comms().take(handle);

@@ -47,15 +47,10 @@ trellis_result trellis_comm_grow(trellis_comm comm, int ranks, const trellis_uni
     if (ranks <= communicator.ranks())
       throw std::invalid_argument(fmt::format("grow: {} ranks: expected more than {}", ranks, communicator.ranks()));
     const bool background = nonblocking_child(config, parent->nonblocking());
-    const auto made = std::make_shared<Comm>(background);
-    return begin_for(child, {.owner = made,
-                             .parent = parent,
-                             .work =
-                                 [c = made.get(), p = parent.get(), ranks,
-                                  mine = id == nullptr ? std::nullopt : std::optional(*id)] {
-                                   Communicator& from = p->inside_job();
-                                   join(*c, rendezvous_by(id_among(from, mine)), from.rank(), ranks, from.config());
-                                 },
-                             .background = background});
+    const auto work = [p = parent.get(), ranks, mine = id == nullptr ? std::nullopt : std::optional(*id)](Comm& made) {
+      Communicator& from = p->inside_job();
+      join(made, rendezvous_by(id_among(from, mine)), from.rank(), ranks, from.config());
+    };
+    return begin_for(child, background, work, parent);
   });
 }
