@@ -18,7 +18,7 @@ from trellis.simulate.ranks.line import Line, NoLine
 from trellis.simulate.world.contents import Contents
 from trellis.simulate.world.errors import CannotRecord
 from trellis.simulate.world.groups import Groups, name_of
-from trellis.simulate.world.recorder import Recorder
+from trellis.simulate.world.recorder import Recorder, size_of
 from trellis.simulate.world.values import packed, unpacked
 
 __all__ = ["Communication"]
@@ -127,7 +127,7 @@ class Communication:
         number = self._next
         self._next += 1
         r = self.recorder
-        size = sum(_size(t) for t in tensors)
+        size = sum(size_of(t) for t in tensors)
         kind_of = str(tensors[0].dtype).removeprefix("torch.")
         r.add((kind, r.streams.current.number, number, family, peer, size, kind_of, tag, r.placed(), r.now())
               if r.on else ())  # fmt: skip
@@ -218,7 +218,7 @@ class Communication:
         out, mine = given["output_tensor"], given["input_tensor"]
         self._gathered(out, mine)
         self.sharding.add(self.groups.of(group)[0])
-        return self.collective("all_gather", group, [mine], _size(out)), out
+        return self.collective("all_gather", group, [mine], size_of(out)), out
 
     def _gathered(self, out: torch.Tensor, mine: torch.Tensor) -> None:
         if isinstance(out, FakeTensor):
@@ -253,7 +253,7 @@ class Communication:
         if family in self.sharding and isinstance(out, FakeTensor):
             self.recorder.memory.see(out, self.recorder.now())
             self.recorder.memory.is_shard(out, frozenset([family]))
-        return self.collective("reduce_scatter", group, [out], _size(given_in), _reduction(given["reduce_op"])), out
+        return self.collective("reduce_scatter", group, [out], size_of(given_in), _reduction(given["reduce_op"])), out
 
     def _do_reduce_scatter_tensor_coalesced(self, given: Any, group: str) -> Any:
         for out, given_in in zip(given["outputs"], given["inputs"], strict=True):
@@ -271,16 +271,17 @@ class Communication:
         size, sends = len(self.groups.of(group)[1]), list(sends or [])
         to = [place for place, rows in enumerate(sends) if rows]
         if size > 1 and len(to) == 1:
-            return self.collective("shift", group, [out], _size(mine), root=(to[0] - self.contents.place(group)) % size)
+            by = to[0] - self.contents.place(group)
+            return self.collective("shift", group, [out], size_of(mine), root=by % size)
         moved = self.exchanged_size(out, mine, [list(takes or []), sends], group)
         return self.collective("all_to_all", group, [out], moved)
 
     def exchanged_size(self, out: torch.Tensor, mine: torch.Tensor, splits: list[list[int]], group: str) -> int:
         """Bytes of the fullest buffer of all ranks, each of which is taken to send and take what this one does: it
         decides how long the exchange takes."""
-        row = _size(mine) // mine.shape[0] if mine.dim() and mine.shape[0] else 0
+        row = size_of(mine) // mine.shape[0] if mine.dim() and mine.shape[0] else 0
         size = len(self.groups.of(group)[1])
-        return max(_size(out), _size(mine), *(size * max(one, default=0) * row for one in splits))
+        return max(size_of(out), size_of(mine), *(size * max(one, default=0) * row for one in splits))
 
     def _do_alltoall(self, given: Any, group: str) -> Any:
         outputs, inputs = given["output_tensors"], given["input_tensors"]
@@ -356,12 +357,8 @@ class Communication:
         self.waited(number)
 
 
-def _size(tensor: torch.Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
-
-
 def _sum(tensors: list[torch.Tensor]) -> int:
-    return sum(_size(t) for t in tensors)
+    return sum(size_of(t) for t in tensors)
 
 
 _REDUCTIONS = ("sum", "average", "product", "min", "max", "band", "bor", "bxor", "scaled sum")  # c10d's numbers

@@ -8,15 +8,12 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from trellis.simulate.world.errors import CannotRecord
 from trellis.simulate.world.groups import name_of
+from trellis.simulate.world.recorder import size_of
 
 if TYPE_CHECKING:
     from trellis.simulate.world.communication import Communication
 
 __all__ = ["done"]
-
-
-def _size(tensor: torch.Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
 
 
 def _result(owner: "Communication", like: torch.Tensor, shape: list[int]) -> torch.Tensor:
@@ -61,19 +58,19 @@ def _one(owner: "Communication", name: str, given: Any, tensor: torch.Tensor, gr
         if out is not tensor:
             owner.contents.put(out, owner.contents.value(tensor))
         owner.contents.add_up([out], group, reduction)
-        return owner.pending(out, owner.collective("all_reduce", group, [tensor], _size(tensor), reduction))
+        return owner.pending(out, owner.collective("all_reduce", group, [tensor], size_of(tensor), reduction))
     if base == "all_gather_into_tensor":
         out = given.get("out")
         if out is None:
             out = _result(owner, tensor, [tensor.shape[0] * size, *tensor.shape[1:]])
         owner.contents.gathered(out, tensor)
-        return owner.pending(out, owner.collective("all_gather", group, [tensor], _size(out)))
+        return owner.pending(out, owner.collective("all_gather", group, [tensor], size_of(out)))
     if base == "reduce_scatter_tensor":
         out = given.get("out")
         if out is None:
             out = _result(owner, tensor, [tensor.shape[0] // size, *tensor.shape[1:]])
         owner.contents.scattered(out, tensor, group, reduction)
-        return owner.pending(out, owner.collective("reduce_scatter", group, [tensor], _size(tensor), reduction))
+        return owner.pending(out, owner.collective("reduce_scatter", group, [tensor], size_of(tensor), reduction))
     if base == "all_to_all_single":
         splits = given.get("output_split_sizes") or []
         rows = sum(splits) if splits else tensor.shape[0]
@@ -84,13 +81,13 @@ def _one(owner: "Communication", name: str, given: Any, tensor: torch.Tensor, gr
         if out is not tensor:
             owner.contents.put(out, owner.contents.value(tensor))
         owner.of_root([out], group, given["src"])
-        return owner.pending(out, owner.collective("broadcast", group, [tensor], _size(tensor), root=given["src"]))
+        return owner.pending(out, owner.collective("broadcast", group, [tensor], size_of(tensor), root=given["src"]))
     if base == "shard_dim_alltoall":
         shape = list(tensor.shape)
         shape[given["gather_dim"]] *= size
         shape[given["shard_dim"]] //= size
         out = _result(owner, tensor, shape)
-        number = owner.collective("all_to_all", group, [tensor], _size(tensor))
+        number = owner.collective("all_to_all", group, [tensor], size_of(tensor))
         owner.waited(number)
         return out
     raise CannotRecord(owner.recorder.places.now(), f"{name} is not known here", "use another collective")

@@ -21,7 +21,7 @@ from trellis.simulate.world.settings import Settings
 from trellis.simulate.world.streams import Streams
 from trellis.simulate.world.values import Values, compared, made_without_data, onto_host, read
 
-__all__ = ["Recorder"]
+__all__ = ["Recorder", "size_of"]
 
 _PLAIN = (torch.Tensor, FakeTensor, torch.nn.Parameter, torch.nn.Buffer)
 _NO_WORK = {"aten::detach", "aten::_unsafe_view", "aten::lift_fresh", "aten::alias", "aten::empty", "aten::new_empty",
@@ -275,7 +275,7 @@ class Recorder(TorchDispatchMode):
         shards = [bool(o.dim()) and (o.numel() in sizes or bool(self.memory.shard_of(o))) for o in outputs]
         made, given = {id(t) for t in written}, {id(t) for t in inputs}
         for output, shard in zip(outputs, shards, strict=True):
-            if shard and id(output) in made - given and output.untyped_storage().size() == _dense(output):
+            if shard and id(output) in made - given and output.untyped_storage().size() == size_of(output):
                 self.memory.is_shard(output, families)
         reads = {id(t) for t in read}
         told = []
@@ -348,7 +348,7 @@ class Recorder(TorchDispatchMode):
         self.add(("op", self.streams.current.number, index, self.placed(), phase))
 
 
-def _dense(tensor: torch.Tensor) -> int:
+def size_of(tensor: torch.Tensor) -> int:
     return tensor.numel() * tensor.element_size()
 
 
