@@ -77,15 +77,16 @@ class Reshaping:
     def is_indirect(self) -> bool:
         return self.flat is not None
 
-    def _viewed(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int | None = None, **more: Any) -> Any:
-        return self.like(shape, strides, self.offset if offset is None else offset, **more)
-
     def _gathered(self, shape: tuple[int, ...], transform: Any) -> Any:
         """The same change made to the places of elements that have no strides."""
         t = self.like(shape, (0,) * len(shape), self.offset)
         t.flat = transform(np.broadcast_to(self.flat, self.shape))
         t.valid = None if self.valid is None else transform(np.broadcast_to(self.valid, self.shape))
         return t
+
+    def _viewed(self, shape: tuple[int, ...], strides: tuple[int, ...], transform: Any) -> Any:
+        """By strides; where there are none, what the transform makes of the places."""
+        return self.like(shape, strides, self.offset) if self.flat is None else self._gathered(shape, transform)
 
     def _keep_partitions(self, kept: bool, what: str) -> None:
         """On chip nki's views leave the first dimension, that of partitions, as it is."""
@@ -110,7 +111,7 @@ class Reshaping:
         if strides is None:
             raise refuse(f"reshape of {list(self.shape)} to {list(to)}: its elements do not lie so (strides "
                          f"{list(self.strides)})")
-        return self._viewed(to, strides, partition=0)
+        return self.like(to, strides, self.offset, partition=0)
 
     def permute(self, *dims: Any) -> Any:
         order = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else dims
@@ -120,7 +121,8 @@ class Reshaping:
         shape = tuple(self.shape[d] for d in order)
         if self.flat is not None:
             return self._gathered(shape, lambda a: a.transpose(order))
-        return self._viewed(shape, tuple(self.strides[d] for d in order), partition=order.index(self.partition))
+        strides = tuple(self.strides[d] for d in order)
+        return self.like(shape, strides, self.offset, partition=order.index(self.partition))
 
     def transpose(self, *dims: Any) -> Any:
         return self.permute(*dims) if dims else self.T
@@ -131,9 +133,8 @@ class Reshaping:
             raise refuse(f"broadcast of dimension {dim}, which has {self.shape[dim]} elements; expected 1")
         self._keep_partitions(dim > 0, "broadcast of dimension 0")
         shape = (*self.shape[:dim], int(size), *self.shape[dim + 1:])
-        if self.flat is not None:
-            return self._gathered(shape, lambda a: np.broadcast_to(a, shape))
-        return self._viewed(shape, (*self.strides[:dim], 0, *self.strides[dim + 1:]))
+        strides = (*self.strides[:dim], 0, *self.strides[dim + 1:])
+        return self._viewed(shape, strides, lambda a: np.broadcast_to(a, shape))
 
     def broadcast_to(self, shape: Any) -> Any:
         shape = tuple(shape)
@@ -143,17 +144,13 @@ class Reshaping:
             if n not in (1, to):
                 raise refuse(f"broadcast of {list(self.shape)} to {list(shape)}")
             strides.append(s if n == to else 0)
-        if self.flat is not None:
-            return self._gathered(shape, lambda a: np.broadcast_to(a, shape))
-        return self._viewed(shape, tuple(strides))
+        return self._viewed(shape, tuple(strides), lambda a: np.broadcast_to(a, shape))
 
     def expand_dim(self, dim: int) -> Any:
         dim = dim % (len(self.shape) + 1)
         self._keep_partitions(dim > 0, "expand_dim before dimension 0")
         shape = (*self.shape[:dim], 1, *self.shape[dim:])
-        if self.flat is not None:
-            return self._gathered(shape, lambda a: a.reshape(shape))
-        return self._viewed(shape, (*self.strides[:dim], 1, *self.strides[dim:]))
+        return self._viewed(shape, (*self.strides[:dim], 1, *self.strides[dim:]), lambda a: a.reshape(shape))
 
     expand_dims = expand_dim
 
@@ -163,9 +160,7 @@ class Reshaping:
             raise refuse(f"squeeze of dimension {dim}, which has {self.shape[dim]} elements; expected 1")
         self._keep_partitions(dim > 0, "squeeze of dimension 0")
         shape = (*self.shape[:dim], *self.shape[dim + 1:])
-        if self.flat is not None:
-            return self._gathered(shape, lambda a: a.reshape(shape))
-        return self._viewed(shape, (*self.strides[:dim], *self.strides[dim + 1:]))
+        return self._viewed(shape, (*self.strides[:dim], *self.strides[dim + 1:]), lambda a: a.reshape(shape))
 
     def reshape_dim(self, dim: int, shape: Any) -> Any:
         dim = _positive(dim, len(self.shape))
@@ -206,7 +201,7 @@ class Reshaping:
                 t = self._gathered(self.shape, lambda a: a)
                 t.dtype = dtype
                 return t
-            return self._viewed(self.shape, self.strides, dtype=dtype)
+            return self.like(self.shape, self.strides, self.offset, dtype=dtype)
         if self.flat is not None:
             raise refuse(f"{self!r} as {dtype}, of another size: its elements are reached by indices")
         if self.strides[-1] != 1 and self.shape[-1] != 1:
@@ -214,8 +209,8 @@ class Reshaping:
         if (self.shape[-1] * old) % new or (self.offset * old) % new:
             raise refuse(f"{self!r} as {dtype}: {self.shape[-1]} elements of {old} bytes are no whole number of {new}")
         strides = tuple(s * old // new for s in self.strides[:-1]) + (1,)
-        return self._viewed((*self.shape[:-1], self.shape[-1] * old // new), strides, self.offset * old // new,
-                            dtype=dtype)
+        shape = (*self.shape[:-1], self.shape[-1] * old // new)
+        return self.like(shape, strides, self.offset * old // new, dtype=dtype)
 
     def reinterpret_cast(self, dtype: Any) -> Any:
         return self.reinterpreted(dtype)
