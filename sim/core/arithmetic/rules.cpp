@@ -24,30 +24,25 @@ int copy_speed(const View& out, const View& in, const BoundInstruction& call, co
   return outside == 1 && in_order ? 1 : 0;
 }
 
-void refuse(const BoundInstruction& call, const std::string& fault) {
-  throw std::invalid_argument(fmt::format("{}: {}", call.instruction.kind->name, fault));
-}
-
 void expect_arithmetic(const BoundInstruction& call, Key key) {
   if (call.has(key) && is_bitwise(call.alu(key)))
-    refuse(call,
-           fmt::format("{} is {}, which is of bits; expected an arithmetic operation", name(key), name(call.alu(key))));
+    refuse(call, "{} is {}, which is of bits; expected an arithmetic operation", name(key), name(call.alu(key)));
 }
 
 void expect_reduction(const BoundInstruction& call, Key key) {
   if (call.has(key) && (!is_reduction(call.alu(key)) || is_bitwise(call.alu(key))))
-    refuse(call, fmt::format("{} is {}, which does not reduce; expected add, subtract, multiply, max, min, abs_max, "
-                             "abs_min or a logical operation",
-                             name(key), name(call.alu(key))));
+    refuse(call,
+           "{} is {}, which does not reduce; expected add, subtract, multiply, max, min, abs_max, "
+           "abs_min or a logical operation",
+           name(key), name(call.alu(key)));
 }
 
 void expect_elements(const BoundInstruction& call, std::string_view operand, const View& v, std::int64_t elements) {
-  if (v.elements() != elements)
-    refuse(call, fmt::format("{} has {} elements a row; expected {}", operand, v.elements(), elements));
+  if (v.elements() != elements) refuse(call, "{} has {} elements a row; expected {}", operand, v.elements(), elements);
 }
 
 void expect_rows(const BoundInstruction& call, std::string_view operand, const View& v, std::int64_t rows) {
-  if (v.rows != rows) refuse(call, fmt::format("{} has {} rows; expected {}", operand, v.rows, rows));
+  if (v.rows != rows) refuse(call, "{} has {} rows; expected {}", operand, v.rows, rows);
 }
 
 void expect_column(const BoundInstruction& call, std::string_view operand, const View& v) {

@@ -1,6 +1,11 @@
 // Rules and costs that several kinds of instruction share.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
+
 #include "sim/core/arithmetic/alu_rows.h"
 #include "sim/core/program/kind.h"
 
@@ -26,7 +31,10 @@ inline bool is_narrow(DType d, const ChipSpec& chip) { return is_16bit(d) || (ch
 int copy_speed(const View& out, const View& in, const BoundInstruction&, const ChipSpec&);
 
 // Throws with a message such as "dma_copy: what is wrong".
-[[noreturn]] void refuse(const BoundInstruction&, const std::string& fault);
+template <class... T>
+[[noreturn]] void refuse(const BoundInstruction& call, fmt::format_string<T...> fault, T&&... values) {
+  throw std::invalid_argument(call.instruction.kind->name + ": " + fmt::format(fault, std::forward<T>(values)...));
+}
 // Throws unless the attribute, if present, is an arithmetic operation (or one that reduces a row).
 void expect_arithmetic(const BoundInstruction&, Key);
 void expect_reduction(const BoundInstruction&, Key);

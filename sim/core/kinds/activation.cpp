@@ -1,6 +1,4 @@
 // Kinds activation and its variants: func(data scale + bias) on the Scalar engine, also with the sum of each row.
-#include <fmt/format.h>
-
 #include "sim/core/arithmetic/function.h"
 #include "sim/core/arithmetic/operand_rows.h"
 #include "sim/core/arithmetic/rules.h"
@@ -28,7 +26,7 @@ void check(const BoundInstruction& call) {
   if (columns.bias != nullptr) expect_column(call, "bias", *columns.bias);
   if (columns.scale != nullptr) expect_column(call, "scale", *columns.scale);
   if (columns.scale != nullptr && columns.scale->type != DType::f32)
-    refuse(call, fmt::format("scale is {}; expected f32", name(columns.scale->type)));
+    refuse(call, "scale is {}; expected f32", name(columns.scale->type));
   const auto func = static_cast<Function>(call.number(Key::func));
   if (func == Function::prelu && !call.has(Key::value)) refuse(call, "prelu needs value, its slope below 0");
   if (call.outputs.size() == 2) {

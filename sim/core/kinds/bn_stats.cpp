@@ -1,6 +1,4 @@
 // Kinds for mean and variance by parts, as batch and layer norms use them.
-#include <fmt/format.h>
-
 #include "sim/core/arithmetic/operand_rows.h"
 #include "sim/core/arithmetic/rules.h"
 
@@ -11,7 +9,7 @@ constexpr std::int64_t most_elements = 512;
 
 void check_stats(const BoundInstruction& call) {
   if (call.in().elements() > most_elements)
-    refuse(call, fmt::format("data has {} elements a row; expected at most {}", call.in().elements(), most_elements));
+    refuse(call, "data has {} elements a row; expected at most {}", call.in().elements(), most_elements);
   expect_rows(call, "out", call.out(), call.in().rows);
   expect_elements(call, "out", call.out(), 6);
 }
@@ -55,7 +53,7 @@ const Registered bn_stats({.name = "bn_stats",
 
 void check_aggr(const BoundInstruction& call) {
   if (call.in().elements() % 3 != 0)
-    refuse(call, fmt::format("data has {} elements a row; expected a multiple of 3", call.in().elements()));
+    refuse(call, "data has {} elements a row; expected a multiple of 3", call.in().elements());
   expect_rows(call, "out", call.out(), call.in().rows);
   expect_elements(call, "out", call.out(), 2);
 }

@@ -1,6 +1,4 @@
 // Kinds that the engines' sequencers execute themselves: registers, loops, semaphores.
-#include <fmt/format.h>
-
 #include "sim/core/arithmetic/rules.h"
 #include "sim/core/run/memory.h"
 
@@ -10,8 +8,7 @@ namespace {
 const std::vector<Engine> every_engine = {Engine::tensor, Engine::vector, Engine::scalar, Engine::gpsimd, Engine::sync};
 
 void check_loop(const BoundInstruction& call) {
-  if (call.number(Key::count) < 1)
-    refuse(call, fmt::format("count is {}; expected at least 1", call.number(Key::count)));
+  if (call.number(Key::count) < 1) refuse(call, "count is {}; expected at least 1", call.number(Key::count));
 }
 
 const Registered kinds_of_control[] = {

@@ -1,6 +1,4 @@
 // Kinds for communication between the cores of a logical core, and between chips.
-#include <fmt/format.h>
-
 #include <array>
 #include <vector>
 
@@ -29,12 +27,11 @@ const Registered core_barrier({.name = "core_barrier",
 
 void check_exchange(const BoundInstruction& call) {
   const View &in = call.in(), &out = call.out();
-  if (in.type != out.type)
-    refuse(call, fmt::format("source is {} and out {}; expected one type", name(in.type), name(out.type)));
+  if (in.type != out.type) refuse(call, "source is {} and out {}; expected one type", name(in.type), name(out.type));
   expect_rows(call, "out", out, in.rows);
   expect_elements(call, "out", out, in.elements());
   if (call.buffer(in).core == call.buffer(out).core)
-    refuse(call, fmt::format("source and out both lie on core {}; expected two cores", call.buffer(in).core));
+    refuse(call, "source and out both lie on core {}; expected two cores", call.buffer(in).core);
 }
 
 void check_short_exchange(const BoundInstruction& call) {
@@ -42,7 +39,7 @@ void check_short_exchange(const BoundInstruction& call) {
   const std::size_t size = kernels::size_of(call.in().type);
   const std::int64_t bytes = call.in().elements() * static_cast<std::int64_t>(size),
                      most = 256 * static_cast<std::int64_t>(size);
-  if (bytes > most) refuse(call, fmt::format("{} bytes a partition; expected at most {}", bytes, most));
+  if (bytes > most) refuse(call, "{} bytes a partition; expected at most {}", bytes, most);
 }
 
 double exchange_cycles(const BoundInstruction& call, const CostRow&, const ChipSpec& chip) {

@@ -1,6 +1,4 @@
 // Kinds of the DMA engines: copies with casts, transposes, sums.
-#include <fmt/format.h>
-
 #include <vector>
 
 #include "sim/core/arithmetic/operand_rows.h"
@@ -15,8 +13,7 @@ std::int64_t all(const View& v) { return v.rows * v.elements(); }
 
 void expect_same_count(const BoundInstruction& call, std::string_view operand, const View& v) {
   if (all(v) != all(call.out()))
-    refuse(call,
-           fmt::format("{} has {} elements in all and out {}; expected as many", operand, all(v), all(call.out())));
+    refuse(call, "{} has {} elements in all and out {}; expected as many", operand, all(v), all(call.out()));
 }
 
 void check_copy(const BoundInstruction& call) {
@@ -53,9 +50,9 @@ void copy(const BoundInstruction& call, CoreMemory& memory) {
 void check_transpose(const BoundInstruction& call) {
   const View &in = call.in(), &out = call.out();
   if (in.type != out.type)
-    refuse(call, fmt::format("source is {} and out {}; a transpose keeps the type", name(in.type), name(out.type)));
+    refuse(call, "source is {} and out {}; a transpose keeps the type", name(in.type), name(out.type));
   const std::size_t size = kernels::size_of(in.type);
-  if (size != 2 && size != 4) refuse(call, fmt::format("{} has {} bytes; expected 2 or 4", name(in.type), size));
+  if (size != 2 && size != 4) refuse(call, "{} has {} bytes; expected 2 or 4", name(in.type), size);
   expect_rows(call, "out", out, in.elements());
   expect_elements(call, "out", out, in.rows);
 }
@@ -67,7 +64,7 @@ void check_compute(const BoundInstruction& call) {
   }
   const AluOp op = reduction_of(call, Key::op, AluOp::add);
   if (op != AluOp::add && op != AluOp::max && op != AluOp::min)
-    refuse(call, fmt::format("op is {}; expected add, max or min", name(op)));
+    refuse(call, "op is {}; expected add, max or min", name(op));
 }
 
 // As kernels::reduce: the sources, each times its factor, are added in order, in f32, and rounded once.

@@ -1,6 +1,4 @@
 // Kinds that gather and scatter: reads and writes at places given by data.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -18,29 +16,29 @@ constexpr std::int64_t core_partitions = 16;  // partitions that one of GpSimd's
 std::int64_t expect_index(const BoundInstruction& call, double index, std::int64_t limit) {
   if (index >= 0 && index < static_cast<double>(limit)) return static_cast<std::int64_t>(index);
   if (static_cast<BeyondBounds>(call.number(Key::bounds)) == BeyondBounds::skip) return -1;
-  refuse(call, fmt::format("index {} of {}", index, limit));
+  refuse(call, "index {} of {}", index, limit);
 }
 
 void expect_one_type(const BoundInstruction& call) {
   if (call.in().type != call.out().type)
-    refuse(call, fmt::format("data is {} and out {}; expected one type", name(call.in().type), name(call.out().type)));
+    refuse(call, "data is {} and out {}; expected one type", name(call.in().type), name(call.out().type));
 }
 
 void check_local(const BoundInstruction& call) {
   const View &data = call.in(0), &index = call.in(1), &out = call.out();
   expect_one_type(call);
-  if (index.type != DType::u16) refuse(call, fmt::format("index is {}; expected u16", name(index.type)));
+  if (index.type != DType::u16) refuse(call, "index is {}; expected u16", name(index.type));
   expect_rows(call, "index", index, data.rows);
   expect_rows(call, "out", out, data.rows);
   if (data.rows % core_partitions != 0)
-    refuse(call, fmt::format("data has {} rows; expected a multiple of {}", data.rows, core_partitions));
+    refuse(call, "data has {} rows; expected a multiple of {}", data.rows, core_partitions);
   const double each = call.number(Key::step, 1);
   if (each != 1 && each != 2 && each != 4 && each != 8 && each != 16 && each != 32)
-    refuse(call, fmt::format("step is {}; expected 1, 2, 4, 8, 16 or 32 elements an index", each));
+    refuse(call, "step is {}; expected 1, 2, 4, 8, 16 or 32 elements an index", each);
   const double most = static_cast<double>(core_partitions * index.elements());
   const double count = call.number(Key::count, most);
   if (count > most || count < 1 || count > 4096)
-    refuse(call, fmt::format("count is {}; expected 1 to {} and at most 4096 indices", count, most));
+    refuse(call, "count is {}; expected 1 to {} and at most 4096 indices", count, most);
   expect_elements(call, "out", out, static_cast<std::int64_t>(count * each));
 }
 
@@ -81,7 +79,7 @@ void local(const BoundInstruction& call, CoreMemory& memory) {
 void check_n(const BoundInstruction& call) {
   const View &data = call.in(0), &index = call.in(1);
   expect_one_type(call);
-  if (index.type != DType::u32) refuse(call, fmt::format("index is {}; expected u32", name(index.type)));
+  if (index.type != DType::u32) refuse(call, "index is {}; expected u32", name(index.type));
   for (const View* v : {&data, &index}) expect_rows(call, "operand", *v, call.out().rows);
   expect_elements(call, "out", call.out(), index.elements());
 }
@@ -126,7 +124,7 @@ const Registered on_gpsimd[] = {
 void check_table(const BoundInstruction& call, const View& table, const View& rows, const View& index) {
   if (call.space(table) != Space::hbm) refuse(call, "the table lies on chip; expected HBM");
   if (index.type != DType::u32 && index.type != DType::i32)
-    refuse(call, fmt::format("index is {}; expected u32 or i32", name(index.type)));
+    refuse(call, "index is {}; expected u32 or i32", name(index.type));
   expect_elements(call, "index", index, 1);
   expect_rows(call, "index", index, rows.rows);
   expect_elements(call, "table", table, rows.elements());

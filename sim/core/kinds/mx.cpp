@@ -25,19 +25,18 @@ kernels::MxFormat mx_format(DType d) {
 }
 
 void check_pair(const BoundInstruction& call, std::string_view what, const View& data, const View& scale) {
-  if (!is_mx(data.type)) refuse(call, fmt::format("{} is {}; expected f8e4m3fn or f8e5m2", what, name(data.type)));
-  if (scale.type != DType::u8) refuse(call, fmt::format("{}'s scale is {}; expected u8", what, name(scale.type)));
-  if (data.rows % quadrant != 0)
-    refuse(call, fmt::format("{} has {} rows; expected a multiple of 32", what, data.rows));
+  if (!is_mx(data.type)) refuse(call, "{} is {}; expected f8e4m3fn or f8e5m2", what, name(data.type));
+  if (scale.type != DType::u8) refuse(call, "{}'s scale is {}; expected u8", what, name(scale.type));
+  if (data.rows % quadrant != 0) refuse(call, "{} has {} rows; expected a multiple of 32", what, data.rows);
   if (data.elements() % group_columns != 0)
-    refuse(call, fmt::format("{} has {} elements a row; expected a multiple of 4", what, data.elements()));
+    refuse(call, "{} has {} elements a row; expected a multiple of 4", what, data.elements());
   expect_rows(call, fmt::format("{}'s scale", what), scale, scale_row(data.rows - 1) + 1);
   expect_elements(call, fmt::format("{}'s scale", what), scale, data.elements() / group_columns);
 }
 
 void check_quantize(const BoundInstruction& call) {
   const View &from = call.in(), &to = call.out(0);
-  if (!is_16bit(from.type)) refuse(call, fmt::format("source is {}; expected f16 or bf16", name(from.type)));
+  if (!is_16bit(from.type)) refuse(call, "source is {}; expected f16 or bf16", name(from.type));
   expect_rows(call, "out", to, from.rows);
   expect_elements(call, "out", to, from.elements());
   check_pair(call, "out", to, call.out(1));
@@ -83,24 +82,22 @@ void check_matmul(const BoundInstruction& call) {
   check_pair(call, "moving", call.in(1), call.in(3));
   expect_rows(call, "moving", call.in(1), call.in(0).rows);
   const std::int64_t m = call.in(0).elements() / group_columns;
-  if (m % 2 != 0 || m > 128)
-    refuse(call, fmt::format("stationary has {} columns; expected an even number up to 128", m));
+  if (m % 2 != 0 || m > 128) refuse(call, "stationary has {} columns; expected an even number up to 128", m);
   expect_rows(call, "product", call.out(), m);
   expect_elements(call, "product", call.out(), call.in(1).elements() / group_columns);
 }
 
 void check_matmul_on(const BoundInstruction& call, const ChipSpec& chip) {
   const DType type = call.out().type;
-  if (type != DType::f32 && type != DType::bf16)
-    refuse(call, fmt::format("product is {}; expected f32 or bf16", name(type)));
+  if (type != DType::f32 && type != DType::bf16) refuse(call, "product is {}; expected f32 or bf16", name(type));
   const std::int64_t most = chip.tensor.moving_most * (type == DType::bf16 ? 2 : 1);
   if (call.out().elements() > most)
-    refuse(call, fmt::format("moving has {} columns; expected at most {}", call.out().elements(), most));
+    refuse(call, "moving has {} columns; expected at most {}", call.out().elements(), most);
 }
 
 double matmul_cycles(const BoundInstruction& call, const CostRow&, const ChipSpec& chip) {
   const TensorSpec& t = chip.tensor;
-  if (t.row_cycles_mx <= 0) refuse(call, fmt::format("{} multiplies no MX (tensor.row.mx is 0)", chip.name));
+  if (t.row_cycles_mx <= 0) refuse(call, "{} multiplies no MX (tensor.row.mx is 0)", chip.name);
   const std::int64_t rows = std::max(call.in(1).elements() / group_columns,
                                      std::min<std::int64_t>(64, call.in(0).elements() / group_columns));
   return (static_cast<double>(rows * group_columns) * t.row_cycles_mx + t.load_exposed) * array_share(call, t);

@@ -1,6 +1,4 @@
 // Kind nc_matmul: product[M x N] = stationary[K x M] transposed times moving[K x N]. K is along the partitions.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <tuple>
@@ -30,24 +28,23 @@ void check(const BoundInstruction& call) {
   expect_rows(call, "moving", moving, stationary.rows);
   if (depth(call) == 2)
     for (const View& v : call.inputs) {
-      if (!is_f8(v.type)) refuse(call, fmt::format("mode double_row is of f8 types, not {}", name(v.type)));
+      if (!is_f8(v.type)) refuse(call, "mode double_row is of f8 types, not {}", name(v.type));
       if (v.dims < 2 || v.dim[0].count != 2)
         refuse(call, "mode double_row expects an outermost dimension of 2 in stationary and moving");
     }
   if (wide(stationary.type) != wide(moving.type))
-    refuse(call, fmt::format("stationary is {} and moving {}; f32 and tf32 go only with each other",
-                             name(stationary.type), name(moving.type)));
+    refuse(call, "stationary is {} and moving {}; f32 and tf32 go only with each other", name(stationary.type),
+           name(moving.type));
   if (call.number(Key::transpose) != 0 && (depth(call) != 1 || moving.elements() != stationary.rows))
-    refuse(call, fmt::format("a transpose moves an identity of {0} x {0}; moving is {1} x {2}", stationary.rows,
-                             moving.rows, moving.elements()));
+    refuse(call, "a transpose moves an identity of {0} x {0}; moving is {1} x {2}", stationary.rows, moving.rows,
+           moving.elements());
   const ArrayTile tile = array_tile(call, array, array);
   for (const auto& [what, at, size] : {std::tuple{"row", tile.row, tile.rows}, {"column", tile.column, tile.columns}})
     if ((size != 32 && size != 64 && size != array) || at < 0 || at % size != 0 || at + size > array)
-      refuse(call, fmt::format("a part of the array of {} {}s at {}; expected 32, 64 or 128 at a multiple of that",
-                               size, what, at));
+      refuse(call, "a part of the array of {} {}s at {}; expected 32, 64 or 128 at a multiple of that", size, what, at);
   if (stationary.rows > tile.rows || columns(call, stationary) > tile.columns)
-    refuse(call, fmt::format("stationary is {} x {}; the part of the array {} x {}", stationary.rows,
-                             columns(call, stationary), tile.rows, tile.columns));
+    refuse(call, "stationary is {} x {}; the part of the array {} x {}", stationary.rows, columns(call, stationary),
+           tile.rows, tile.columns);
   expect_rows(call, "product", product, columns(call, stationary));
   expect_elements(call, "product", product, columns(call, moving));
 }
@@ -56,11 +53,10 @@ void check_on(const BoundInstruction& call, const ChipSpec& chip) {
   const View &moving = call.in(1), &product = call.out();
   const bool narrow = product.type == DType::bf16;
   if (product.type != DType::f32 && !(narrow && chip.generation >= 4))
-    refuse(call,
-           fmt::format("product is {}; expected f32{}", name(product.type), chip.generation >= 4 ? " or bf16" : ""));
+    refuse(call, "product is {}; expected f32{}", name(product.type), chip.generation >= 4 ? " or bf16" : "");
   const std::int64_t most = chip.tensor.moving_most * (narrow ? 2 : 1);
   if (columns(call, moving) > most)
-    refuse(call, fmt::format("moving has {} columns; expected at most {}", columns(call, moving), most));
+    refuse(call, "moving has {} columns; expected at most {}", columns(call, moving), most);
   if (depth(call) == 2 && chip.generation < 3) refuse(call, "mode double_row is NeuronCore-v3's and later");
   const ArrayTile tile = array_tile(call, array, array);
   if (chip.generation < 3 && (tile.rows == 32 || tile.columns == 32))

@@ -1,6 +1,4 @@
 // Kind nc_transpose: out[F x P] = in[P x F], bit for bit; 128 x 128 by Tensor into PSUM, 32 x 32 by Vector.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "sim/core/arithmetic/operand_rows.h"
@@ -14,12 +12,12 @@ void check(const BoundInstruction& call) {
   const bool tensor = call.instruction.engine == Engine::tensor;
   const std::int64_t most = tensor ? 128 : 32;
   if (in.rows > most || in.elements() > most)
-    refuse(call, fmt::format("data is {} x {}; {} transposes at most {} x {}", in.rows, in.elements(),
-                             name(call.instruction.engine), most, most));
+    refuse(call, "data is {} x {}; {} transposes at most {} x {}", in.rows, in.elements(),
+           name(call.instruction.engine), most, most);
   if (tensor && call.space(in) != Space::sbuf) refuse(call, "data lies in PSUM; the Tensor engine reads SBUF alone");
   if (tensor && call.space(out) != Space::psum) refuse(call, "out lies in SBUF; the Tensor engine writes PSUM alone");
   if (in.type != out.type)
-    refuse(call, fmt::format("data is {} and out {}; a transpose keeps the type", name(in.type), name(out.type)));
+    refuse(call, "data is {} and out {}; a transpose keeps the type", name(in.type), name(out.type));
   expect_rows(call, "out", out, in.elements());
   expect_elements(call, "out", out, in.rows);
 }

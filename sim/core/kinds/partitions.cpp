@@ -1,6 +1,4 @@
 // Kinds that cross partitions without the Tensor engine: shuffles within 32, reductions and broadcasts over all.
-#include <fmt/format.h>
-
 #include <vector>
 
 #include "sim/core/arithmetic/operand_rows.h"
@@ -15,14 +13,12 @@ constexpr double keep = 255;  // in a mask: the partition stays unchanged
 // The mask is an operand: 32 integers, which the compiler would encode in the instruction.
 void check_shuffle(const BoundInstruction& call) {
   const View &in = call.in(0), &out = call.out();
-  if (in.type != out.type)
-    refuse(call, fmt::format("source is {} and out {}; expected one type", name(in.type), name(out.type)));
+  if (in.type != out.type) refuse(call, "source is {} and out {}; expected one type", name(in.type), name(out.type));
   expect_elements(call, "out", out, in.elements());
   expect_rows(call, "out", out, in.rows);
   expect_rows(call, "mask", call.in(1), 1);
   expect_elements(call, "mask", call.in(1), quadrant);
-  if (kernels::is_float(call.in(1).type))
-    refuse(call, fmt::format("mask is {}; expected an integer type", name(call.in(1).type)));
+  if (kernels::is_float(call.in(1).type)) refuse(call, "mask is {}; expected an integer type", name(call.in(1).type));
 }
 
 double shuffle_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
@@ -41,7 +37,7 @@ void shuffle(const BoundInstruction& call, CoreMemory& memory) {
     if (from == keep) continue;
     const std::int32_t row = r / quadrant * quadrant + static_cast<std::int32_t>(from);
     if (from < 0 || from >= quadrant || row >= in.rows)
-      refuse(call, fmt::format("mask {} for row {}; expected 255 or a row of its quadrant below {}", from, r, in.rows));
+      refuse(call, "mask {} for row {}; expected 255 or a row of its quadrant below {}", from, r, in.rows);
     memory.write_bytes(out, r, all.data() + static_cast<std::size_t>(row) * bytes);
   }
 }
@@ -60,9 +56,9 @@ void check_reduce(const BoundInstruction& call) {
   const AluOp op = call.alu();
   if (op != AluOp::add && op != AluOp::average && op != AluOp::max && op != AluOp::bitwise_or &&
       op != AluOp::bitwise_and)
-    refuse(call, fmt::format("op is {}; expected add, average, max, bitwise_or or bitwise_and", name(op)));
+    refuse(call, "op is {}; expected add, average, max, bitwise_or or bitwise_and", name(op));
   if (is_bitwise(op) && (kernels::is_float(call.in().type) || call.in().type != call.out().type))
-    refuse(call, fmt::format("op is {}, which is of bits: expected integers of one type", name(op)));
+    refuse(call, "op is {}, which is of bits: expected integers of one type", name(op));
   expect_rows(call, "out", call.out(), 1);
   expect_elements(call, "out", call.out(), call.in().elements());
 }

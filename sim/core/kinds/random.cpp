@@ -1,6 +1,4 @@
 // Kinds for random numbers of the engines' generators, one state a partition, and dropout.
-#include <fmt/format.h>
-
 #include <cstring>
 #include <tuple>
 #include <vector>
@@ -38,7 +36,7 @@ class Draws {
 void check_rng(const BoundInstruction& call) {
   const DType type = call.out().type;
   if (kernels::is_float(type) || kernels::size_of(type) > 4)
-    refuse(call, fmt::format("out is {}; expected an integer of at most 32 bits", name(type)));
+    refuse(call, "out is {}; expected an integer of at most 32 bits", name(type));
 }
 
 void rng(const BoundInstruction& call, CoreMemory& memory) {
@@ -60,7 +58,7 @@ void rng(const BoundInstruction& call, CoreMemory& memory) {
 void check_rand2(const BoundInstruction& call) {
   const std::size_t columns = !call.has(Key::value) + !call.has(Key::value1);
   if (call.inputs.size() != columns)
-    refuse(call, fmt::format("{} columns; expected {}: value and value1, or columns", call.inputs.size(), columns));
+    refuse(call, "{} columns; expected {}: value and value1, or columns", call.inputs.size(), columns);
   for (const View& v : call.inputs) expect_column(call, "bound", v);
 }
 
@@ -81,11 +79,11 @@ void rand2(const BoundInstruction& call, CoreMemory& memory) {
 // Inputs: data, and a column of probabilities unless rate is given.
 void check_dropout(const BoundInstruction& call) {
   if (call.in().type != call.out().type)
-    refuse(call, fmt::format("data is {} and out {}; expected one type", name(call.in().type), name(call.out().type)));
+    refuse(call, "data is {} and out {}; expected one type", name(call.in().type), name(call.out().type));
   if (call.inputs.size() == 1 && !call.has(Key::rate)) refuse(call, "expected rate or a column of probabilities");
   if (call.inputs.size() == 2) expect_column(call, "rate", call.in(1));
   const double rate = call.number(Key::rate);
-  if (rate < 0 || rate > 1) refuse(call, fmt::format("rate is {}; expected 0 to 1", rate));
+  if (rate < 0 || rate > 1) refuse(call, "rate is {}; expected 0 to 1", rate);
 }
 
 void dropout(const BoundInstruction& call, CoreMemory& memory) {
@@ -107,8 +105,7 @@ void dropout(const BoundInstruction& call, CoreMemory& memory) {
 void check_seed(const BoundInstruction& call) {
   expect_rows(call, "seed", call.in(), 1);
   expect_elements(call, "seed", call.in(), 1);
-  if (kernels::size_of(call.in().type) != 4)
-    refuse(call, fmt::format("seed is {}; expected 32 bits", name(call.in().type)));
+  if (kernels::size_of(call.in().type) != 4) refuse(call, "seed is {}; expected 32 bits", name(call.in().type));
 }
 
 void seed(const BoundInstruction& call, CoreMemory& memory) {
@@ -121,7 +118,7 @@ std::int64_t state_words(const BoundInstruction& call) { return call.instruction
 
 void check_state(const BoundInstruction& call) {
   const View& v = call.outputs.empty() ? call.in() : call.out();
-  if (v.type != DType::u32) refuse(call, fmt::format("the states are {}; expected u32", name(v.type)));
+  if (v.type != DType::u32) refuse(call, "the states are {}; expected u32", name(v.type));
   expect_elements(call, "states", v, state_words(call));
 }
 

@@ -1,6 +1,4 @@
 // Kinds that move numbers between registers and memory.
-#include <fmt/format.h>
-
 #include "sim/core/arithmetic/rules.h"
 #include "sim/core/run/memory.h"
 
@@ -10,8 +8,7 @@ namespace {
 void check_number(const BoundInstruction& call, std::string_view operand, const View& v) {
   expect_rows(call, operand, v, 1);
   expect_elements(call, operand, v, 1);
-  if (kernels::size_of(v.type) > 4)
-    refuse(call, fmt::format("{} is {}; expected at most 32 bits", operand, name(v.type)));
+  if (kernels::size_of(v.type) > 4) refuse(call, "{} is {}; expected at most 32 bits", operand, name(v.type));
 }
 
 void check_load(const BoundInstruction& call) { check_number(call, "source", call.in()); }

@@ -1,6 +1,4 @@
 // Kind scalar_tensor_tensor: out = (data op operand0) op1 other. operand0 is a number or a column, other a tile.
-#include <fmt/format.h>
-
 #include "sim/core/arithmetic/rules.h"
 #include "sim/core/kinds/tensor_scalar.h"
 
@@ -15,8 +13,8 @@ bool plain(AluOp op) {
 void check(const BoundInstruction& call) {
   const std::size_t columns = ScalarStep::needs_column(call, false) ? 1 : 0;
   if (call.inputs.size() != 2 + columns)
-    refuse(call, fmt::format("{} inputs; expected {}: data, other and, where op has no number, a column",
-                             call.inputs.size(), 2 + columns));
+    refuse(call, "{} inputs; expected {}: data, other and, where op has no number, a column", call.inputs.size(),
+           2 + columns);
   if (columns != 0) expect_column(call, "operand0", call.in(2));
   expect_arithmetic(call, Key::op);
   expect_arithmetic(call, Key::op1);

@@ -1,6 +1,4 @@
 // Kinds that scan along a row, and arithmetic with a reduction beside it.
-#include <fmt/format.h>
-
 #include "sim/core/arithmetic/accumulate.h"
 #include "sim/core/arithmetic/rules.h"
 #include "sim/core/kinds/tensor_scalar.h"
@@ -62,11 +60,11 @@ void check_cumulative(const BoundInstruction& call) {
   expect_reduction(call, Key::op1);
   const std::size_t columns = ScalarStep::needs_column(call, false) ? 1 : 0;
   if (call.inputs.size() != 1 + columns)
-    refuse(call, fmt::format("{} inputs; expected data and, where op has no number, a column", call.inputs.size()));
+    refuse(call, "{} inputs; expected data and, where op has no number, a column", call.inputs.size());
   if (columns != 0) expect_column(call, "operand0", call.in(1));
   for (const View* v : {&call.in(), &call.out()})
     if (v->type == DType::i32 || v->type == DType::u32)
-      refuse(call, fmt::format("{} is not among its types; expected at most 16 bits of integer", name(v->type)));
+      refuse(call, "{} is not among its types; expected at most 16 bits of integer", name(v->type));
 }
 
 void cumulative(const BoundInstruction& call, CoreMemory& memory) {
@@ -107,7 +105,7 @@ void check_reduce(const BoundInstruction& call) {
   expect_arithmetic(call, Key::op);
   const std::size_t columns = ScalarStep::needs_column(call, false) ? 1 : 0;
   if (call.inputs.size() != 1 + columns)
-    refuse(call, fmt::format("{} inputs; expected data and, where op has no number, a column", call.inputs.size()));
+    refuse(call, "{} inputs; expected data and, where op has no number, a column", call.inputs.size());
   if (columns != 0) expect_column(call, "operand0", call.in(1));
   expect_rows(call, "data", call.in(), call.out().rows);
   expect_elements(call, "data", call.in(), call.out().elements());

@@ -1,6 +1,4 @@
 // Kinds that select between two values by a predicate: given, by a range of indices, or by an affine pattern.
-#include <fmt/format.h>
-
 #include <limits>
 
 #include "sim/core/arithmetic/accumulate.h"
@@ -51,7 +49,7 @@ double select_cycles(const BoundInstruction& call, const CostRow& row, const Chi
 void check_predicated(const BoundInstruction& call) {
   const DType type = call.in().type;
   if (type != DType::u8 && type != DType::u16 && type != DType::u32)
-    refuse(call, fmt::format("predicate is {}; expected u8, u16 or u32", name(type)));
+    refuse(call, "predicate is {}; expected u8, u16 or u32", name(type));
   expect_same_shape(call, "predicate", call.in());
   if (call.inputs.size() == 1) {
     if (!call.has(Key::value)) refuse(call, "expected value or a tile, what is copied");
@@ -60,8 +58,7 @@ void check_predicated(const BoundInstruction& call) {
   expect_same_shape(call, "source", call.in(1));
   expect_one_psum(call, call.in(0), call.in(1));
   if (call.in(1).type != call.out().type)
-    refuse(call,
-           fmt::format("source is {} and out {}; expected one type", name(call.in(1).type), name(call.out().type)));
+    refuse(call, "source is {} and out {}; expected one type", name(call.in(1).type), name(call.out().type));
 }
 
 void predicated(const BoundInstruction& call, CoreMemory& memory) {
@@ -92,7 +89,7 @@ const Registered tensor_copy_predicated({.name = "tensor_copy_predicated",
 // Inputs: predicate, on_true, and on_false unless it is a number.
 void check_select(const BoundInstruction& call) {
   if (kernels::is_float(call.in(0).type))
-    refuse(call, fmt::format("predicate is {}; expected an integer type", name(call.in(0).type)));
+    refuse(call, "predicate is {}; expected an integer type", name(call.in(0).type));
   for (std::size_t i = 0; i < 2; ++i) expect_same_shape(call, i == 0 ? "predicate" : "on_true", call.in(i));
   expect_one_psum(call, call.in(0), call.in(1));
   if (call.inputs.size() == 2 && !call.has(Key::value)) refuse(call, "expected value or on_false");
@@ -143,8 +140,7 @@ const Registered select_reduce({.name = "select_reduce",
 
 void expect_compare(const BoundInstruction& call, Key key) {
   if (!is_compare(call.alu(key)) || call.alu(key) == AluOp::not_equal)
-    refuse(call,
-           fmt::format("{} is {}; expected is_equal, is_gt, is_ge, is_lt or is_le", name(key), name(call.alu(key))));
+    refuse(call, "{} is {}; expected is_equal, is_gt, is_ge, is_lt or is_le", name(key), name(call.alu(key)));
 }
 
 // Inputs: data, bound0, bound1.
@@ -152,11 +148,10 @@ void check_range(const BoundInstruction& call) {
   expect_compare(call, Key::compare);
   expect_compare(call, Key::compare1);
   expect_same_shape(call, "data", call.in(0));
-  if (!kernels::is_float(call.in(0).type))
-    refuse(call, fmt::format("data is {}; expected a floating type", name(call.in(0).type)));
+  if (!kernels::is_float(call.in(0).type)) refuse(call, "data is {}; expected a floating type", name(call.in(0).type));
   for (const std::size_t i : {1U, 2U}) {
     expect_column(call, "bound", call.in(i));
-    if (call.in(i).type != DType::f32) refuse(call, fmt::format("bound is {}; expected f32", name(call.in(i).type)));
+    if (call.in(i).type != DType::f32) refuse(call, "bound is {}; expected f32", name(call.in(i).type));
   }
   if (call.number(Key::start) + static_cast<double>(call.out().elements()) > 0x1p24)
     refuse(call, "start and elements reach beyond 2^24, where f32 has no longer every integer");
@@ -197,7 +192,7 @@ const Registered range_select(
 void check_affine(const BoundInstruction& call) {
   expect_same_shape(call, "data", call.in());
   if (call.has(Key::compare) && !is_compare(call.alu(Key::compare)))
-    refuse(call, fmt::format("cmp is {}; expected a comparison", name(call.alu(Key::compare))));
+    refuse(call, "cmp is {}; expected a comparison", name(call.alu(Key::compare)));
 }
 
 void affine(const BoundInstruction& call, CoreMemory& memory) {

@@ -1,6 +1,4 @@
 // Kinds with a function of one tile on engines other than Scalar, and Scalar's more flexible form.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -88,12 +86,13 @@ void check_activate2(const BoundInstruction& call) {
   const bool legal = second == bypass ? first == multiply || first == add || first == subtract || first == bypass
                                       : first == multiply && (second == add || second == subtract);
   if (!legal)
-    refuse(call, fmt::format("op is {} and op1 {}; expected multiply with add, subtract or bypass, or add, subtract "
-                             "or bypass alone",
-                             name(first), name(second)));
+    refuse(call,
+           "op is {} and op1 {}; expected multiply with add, subtract or bypass, or add, subtract "
+           "or bypass alone",
+           name(first), name(second));
   const AluOp reduction = reduction_of(call, Key::reduce, add);
   if (reduction != add && reduction != max && reduction != min && reduction != abs_max && reduction != abs_min)
-    refuse(call, fmt::format("reduce is {}; expected add, max, min, abs_max or abs_min", name(reduction)));
+    refuse(call, "reduce is {}; expected add, max, min, abs_max or abs_min", name(reduction));
   if (static_cast<ReduceCommand>(call.number(Key::reduce_command)) == ReduceCommand::load_reduce)
     refuse(call, "reduce_cmd is load_reduce; expected another, value1 being the second operand");
   check_accumulator(call);
@@ -153,8 +152,7 @@ void check_dynamic(const BoundInstruction& call) {
   expect_rows(call, "source", call.in(0), call.out().rows);
   expect_rows(call, "offset", call.in(1), 1);
   expect_elements(call, "offset", call.in(1), 1);
-  if (kernels::is_float(call.in(1).type))
-    refuse(call, fmt::format("offset is {}; expected an integer type", name(call.in(1).type)));
+  if (kernels::is_float(call.in(1).type)) refuse(call, "offset is {}; expected an integer type", name(call.in(1).type));
 }
 
 // fixed: the least cost of an instruction whose place is not known beforehand.
@@ -169,7 +167,7 @@ View moved(const BoundInstruction& call, CoreMemory& memory, View v) {
   const CoreBuffer& b = call.buffer(v);
   const ByteRange all = all_bytes(v, b.space);
   if (!(all.low + by >= 0 && all.high + by <= static_cast<double>(b.bytes)))  // NaN, too
-    refuse(call, fmt::format("offset {} leads out of {}", offset, b.name));
+    refuse(call, "offset {} leads out of {}", offset, b.name);
   v.offset += static_cast<std::int64_t>(by);
   return v;
 }

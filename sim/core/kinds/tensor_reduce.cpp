@@ -1,6 +1,4 @@
 // Kinds for reductions along the free dimensions.
-#include <fmt/format.h>
-
 #include "sim/core/arithmetic/operand_rows.h"
 #include "sim/core/arithmetic/rules.h"
 
@@ -13,18 +11,19 @@ std::int64_t run_length(const BoundInstruction& call) { return call.in().element
 void check(const BoundInstruction& call) {
   const View &in = call.in(), &out = call.out();
   const AluOp op = call.alu();
-  if (!is_reduction(op)) refuse(call, fmt::format("op is {}, which does not reduce", name(op)));
+  if (!is_reduction(op)) refuse(call, "op is {}, which does not reduce", name(op));
   if (is_bitwise(op) && (kernels::is_float(in.type) || in.type != out.type))
-    refuse(call, fmt::format("op is {}, which is of bits: expected integers of one type, not {} and {}", name(op),
-                             name(in.type), name(out.type)));
+    refuse(call, "op is {}, which is of bits: expected integers of one type, not {} and {}", name(op), name(in.type),
+           name(out.type));
   expect_rows(call, "out", out, in.rows);
   std::int64_t inner = 1;
   for (int d = in.dims - 1; d >= 0 && in.elements() / inner != out.elements(); --d)
     inner *= in.dim[static_cast<std::size_t>(d)].count;
   if (in.elements() / inner != out.elements())
-    refuse(call, fmt::format("out has {} elements a row; expected what is left of data's dimensions without the last, "
-                             "the last two, ... of them",
-                             out.elements()));
+    refuse(call,
+           "out has {} elements a row; expected what is left of data's dimensions without the last, "
+           "the last two, ... of them",
+           out.elements());
 }
 
 double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {

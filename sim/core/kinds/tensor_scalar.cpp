@@ -42,14 +42,14 @@ void check_scalar_steps(const BoundInstruction& call, std::size_t other_inputs) 
   std::size_t columns = 0;
   for (const bool second : {false, true}) columns += ScalarStep::needs_column(call, second);
   if (call.inputs.size() != other_inputs + columns)
-    refuse(call, fmt::format("{} columns as operands; expected {}: one for each operation that has no number",
-                             call.inputs.size() - other_inputs, columns));
+    refuse(call, "{} columns as operands; expected {}: one for each operation that has no number",
+           call.inputs.size() - other_inputs, columns);
   for (std::size_t c = other_inputs; c < call.inputs.size(); ++c)
     expect_column(call, fmt::format("operand{}", c - other_inputs), call.in(c));
   if (call.has(Key::op1) && call.alu(Key::op1) != AluOp::bypass &&
       is_bitwise(call.alu(Key::op)) != is_bitwise(call.alu(Key::op1)))
-    refuse(call, fmt::format("op is {} and op1 {}; expected both of bits or both arithmetic", name(call.alu(Key::op)),
-                             name(call.alu(Key::op1))));
+    refuse(call, "op is {} and op1 {}; expected both of bits or both arithmetic", name(call.alu(Key::op)),
+           name(call.alu(Key::op1)));
 }
 
 namespace {
@@ -60,16 +60,15 @@ void check(const BoundInstruction& call) {
   const View &in = call.in(), &out = call.out();
   for (const Key key : {Key::value, Key::value1})
     if (const double v = call.number(key); v != std::floor(v) || std::fabs(v) > 0x1p32)
-      refuse(call, fmt::format("{} is {}; expected a whole number of 32 bits beside operations on bits", name(key), v));
+      refuse(call, "{} is {}; expected a whole number of 32 bits beside operations on bits", name(key), v);
   for (std::size_t c = 1; c < call.inputs.size(); ++c)
     if (kernels::is_float(call.in(c).type))
-      refuse(call,
-             fmt::format("operand{} is {}; expected integers beside operations on bits", c - 1, name(call.in(c).type)));
+      refuse(call, "operand{} is {}; expected integers beside operations on bits", c - 1, name(call.in(c).type));
   if (call.instruction.engine != Engine::vector)
-    refuse(call, fmt::format("op is {}, which is of bits: expected the vector engine", name(call.alu())));
+    refuse(call, "op is {}, which is of bits: expected the vector engine", name(call.alu()));
   if (kernels::is_float(in.type) || in.type != out.type)
-    refuse(call, fmt::format("op is {}, which is of bits: expected integers of one type, not {} and {}",
-                             name(call.alu()), name(in.type), name(out.type)));
+    refuse(call, "op is {}, which is of bits: expected integers of one type, not {} and {}", name(call.alu()),
+           name(in.type), name(out.type));
 }
 
 double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {

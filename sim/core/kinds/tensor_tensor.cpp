@@ -1,6 +1,4 @@
 // Kinds for arithmetic of two tiles.
-#include <fmt/format.h>
-
 #include "sim/core/arithmetic/operand_rows.h"
 #include "sim/core/arithmetic/rules.h"
 
@@ -50,12 +48,11 @@ void run(const BoundInstruction& call, CoreMemory& memory) {
 void check(const BoundInstruction& call) {
   const AluOp op = call.alu();
   if (is_unary(op) || op == AluOp::bypass || op == AluOp::average)
-    refuse(call, fmt::format("op is {}, which takes one operand; expected an operation of two", name(op)));
+    refuse(call, "op is {}, which takes one operand; expected an operation of two", name(op));
   if (!is_bitwise(op)) return;
   for (const View& v : {call.in(0), call.in(1), call.out()})
     if (kernels::is_float(v.type) || v.type != call.in(0).type)
-      refuse(call,
-             fmt::format("op is {}, which is of bits: expected integers of one type, not {}", name(op), name(v.type)));
+      refuse(call, "op is {}, which is of bits: expected integers of one type, not {}", name(op), name(v.type));
 }
 
 const Registered tensor_tensor({.name = "tensor_tensor",

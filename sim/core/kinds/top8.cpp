@@ -1,6 +1,4 @@
 // Kinds for the largest values of a row and their indices, and the other row searches of GpSimd.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -19,13 +17,13 @@ constexpr std::int64_t longest = 16'384;  // elements of a row that Vector searc
 void expect_searchable(const BoundInstruction& call, const View& data) {
   expect_rows(call, "data", data, call.out().rows);
   if (data.elements() < 8 || data.elements() > longest)
-    refuse(call, fmt::format("data has {} elements a row; expected 8 to {}", data.elements(), longest));
+    refuse(call, "data has {} elements a row; expected 8 to {}", data.elements(), longest);
 }
 
 void expect_index(const BoundInstruction& call, std::string_view operand, const View& v) {
   expect_elements(call, operand, v, eight);
   if (v.type != DType::u16 && v.type != DType::u32)
-    refuse(call, fmt::format("{} is {}; expected u16 or u32", operand, name(v.type)));
+    refuse(call, "{} is {}; expected u16 or u32", operand, name(v.type));
 }
 
 double data_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
@@ -149,15 +147,13 @@ void check_topk(const BoundInstruction& call) {
   const View &src = call.in(), &values = call.out(0), &indices = call.out(1);
   const double n = call.number(Key::count);
   if (src.type != DType::bf16 || values.type != DType::bf16)
-    refuse(call, fmt::format("data is {} and values {}; expected bf16", name(src.type), name(values.type)));
-  if (indices.type != DType::u32) refuse(call, fmt::format("indices are {}; expected u32", name(indices.type)));
-  if (src.rows % core_partitions != 0)
-    refuse(call, fmt::format("data has {} rows; expected a multiple of 16", src.rows));
+    refuse(call, "data is {} and values {}; expected bf16", name(src.type), name(values.type));
+  if (indices.type != DType::u32) refuse(call, "indices are {}; expected u32", name(indices.type));
+  if (src.rows % core_partitions != 0) refuse(call, "data has {} rows; expected a multiple of 16", src.rows);
   if (n < 8 || n >= 65536 || n > static_cast<double>(core_partitions * src.elements()))
-    refuse(call, fmt::format("count is {}; expected 8 to 65535 and at most 16 times data's {} elements a row", n,
-                             src.elements()));
+    refuse(call, "count is {}; expected 8 to 65535 and at most 16 times data's {} elements a row", n, src.elements());
   if (static_cast<double>(values.elements()) > n)
-    refuse(call, fmt::format("values has {} elements a row; expected at most count, {}", values.elements(), n));
+    refuse(call, "values has {} elements a row; expected at most count, {}", values.elements(), n);
   expect_elements(call, "indices", indices, values.elements());
   for (const View& v : call.outputs) expect_rows(call, "out", v, src.rows);
 }
@@ -212,9 +208,8 @@ const Registered topk_kind({.name = "topk",
 
 void check_nonzero(const BoundInstruction& call) {
   const View &src = call.in(), &out = call.out();
-  if (src.type != DType::f32 && src.type != DType::i32)
-    refuse(call, fmt::format("data is {}; expected f32 or i32", name(src.type)));
-  if (out.type != DType::i32) refuse(call, fmt::format("out is {}; expected i32", name(out.type)));
+  if (src.type != DType::f32 && src.type != DType::i32) refuse(call, "data is {}; expected f32 or i32", name(src.type));
+  if (out.type != DType::i32) refuse(call, "out is {}; expected i32", name(out.type));
   expect_rows(call, "out", out, src.rows);
   expect_elements(call, "out", out, src.elements() + 1);
 }
@@ -249,7 +244,7 @@ void check_bounds(const BoundInstruction& call) {
   for (const View* v : {&call.in(), &call.out()}) {
     expect_rows(call, "operand", *v, 1);
     if (v->type != DType::f32 && v->type != DType::i32)
-      refuse(call, fmt::format("operand is {}; expected f32 or i32", name(v->type)));
+      refuse(call, "operand is {}; expected f32 or i32", name(v->type));
   }
   expect_elements(call, "out", call.out(), 2 * call.in().elements());
 }
