@@ -29,12 +29,11 @@ void check_devices(int ndev, const int* devlist) {
   const bool known = cudaGetDeviceCount != nullptr && cudaGetDeviceCount(&count) == 0;
   for (int i = 0; devlist != nullptr && i < ndev; ++i)
     if (devlist[i] < 0 || (known && devlist[i] >= count))
-      refuse_argument(fmt::format("devlist[{}] is {}: expected 0 to {}{}", i, devlist[i], known ? count - 1 : INT_MAX,
-                                  known ? "; TRELLIS_DEVICES says how many devices there are" : ""));
+      refuse_argument("devlist[{}] is {}: expected 0 to {}{}", i, devlist[i], known ? count - 1 : INT_MAX,
+                      known ? "; TRELLIS_DEVICES says how many devices there are" : "");
   if (devlist == nullptr && known && ndev > count)
-    refuse_argument(
-        fmt::format("ndev {}: there are {} devices; TRELLIS_DEVICES={} makes as many, and a devlist may name one twice",
-                    ndev, count, ndev));
+    refuse_argument("ndev {}: there are {} devices; TRELLIS_DEVICES={} makes as many, and a devlist may name one twice",
+                    ndev, count, ndev);
 }
 
 void* handle_of(trellis_comm comm, int device) { return nccl_comms().add(std::make_shared<NcclComm>(comm, device)); }
@@ -110,7 +109,7 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myran
                                       ncclConfig_t* config) {
   const ncclResult_t fits = guarded([&] {
     require(commIds, "commIds");
-    if (nId < 1 || nId > nranks) refuse_argument(fmt::format("nId {}: expected 1 to {} ranks", nId, nranks));
+    if (nId < 1 || nId > nranks) refuse_argument("nId {}: expected 1 to {} ranks", nId, nranks);
   });
   return fits == ncclSuccess ? init(newcomm, nranks, commIds[0], myrank, config, "myrank", "newcomm") : fits;
 }
@@ -119,7 +118,7 @@ TRELLIS_NCCL_TWIN(ncclCommInitRankScalable);
 ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
   return guarded([&] {
     require(comm, "comm");
-    if (ndev < 1) refuse_argument(fmt::format("ndev {}: expected at least 1", ndev));
+    if (ndev < 1) refuse_argument("ndev {}: expected at least 1", ndev);
     check_devices(ndev, devlist);
     expect_outside_streams();
     std::vector<trellis_comm> made(static_cast<std::size_t>(ndev));
@@ -165,7 +164,7 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
   return guarded([&]() -> trellis_result {
     if (comm == nullptr) return TRELLIS_OK;
     const auto nccl_comm = nccl_comms().use(comm);
-    if (revokeFlags != NCCL_REVOKE_DEFAULT) refuse_argument(fmt::format("revokeFlags {}: expected 0", revokeFlags));
+    if (revokeFlags != NCCL_REVOKE_DEFAULT) refuse_argument("revokeFlags {}: expected 0", revokeFlags);
     if (nccl_comm->finalized) refuse_argument("the communicator was finalized, and can't be revoked any more");
     if (nccl_comm->revoked.exchange(true)) refuse_argument("the communicator was revoked already");
     return trellis_comm_abort(nccl_comm->comm());
@@ -178,7 +177,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newc
     const auto nccl_comm = nccl_comms().use(comm);
     const TranslatedConfig told(config);
     if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
-      refuse_argument(fmt::format("color {}: expected 0 or more, or NCCL_SPLIT_NOCOLOR", color));
+      refuse_argument("color {}: expected 0 or more, or NCCL_SPLIT_NOCOLOR", color);
     return make(newcomm, "newcomm", nccl_comm->device(), [&](trellis_comm* made) {
       return trellis_comm_split(nccl_comm->comm(), color == NCCL_SPLIT_NOCOLOR ? TRELLIS_NO_COLOR : color, key,
                                 told.config(), made);
@@ -193,7 +192,7 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeR
     const auto nccl_comm = nccl_comms().use(comm);
     const TranslatedConfig told(config);
     if (shrinkFlags != NCCL_SHRINK_DEFAULT && shrinkFlags != NCCL_SHRINK_ABORT)
-      refuse_argument(fmt::format("shrinkFlags {}: expected NCCL_SHRINK_DEFAULT or NCCL_SHRINK_ABORT", shrinkFlags));
+      refuse_argument("shrinkFlags {}: expected NCCL_SHRINK_DEFAULT or NCCL_SHRINK_ABORT", shrinkFlags);
     require(newcomm, "newcomm");
     check_excluded(excludeRanksList, excludeRanksCount, *nccl_comm);
     if (shrinkFlags == NCCL_SHRINK_ABORT) checked(trellis_comm_abort(nccl_comm->comm()));
@@ -222,8 +221,8 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId* uniqu
       parent = nccl_comm->for_operations();
       device = nccl_comm->device();
       if (nRanks <= nccl_comm->place().ranks)
-        refuse_argument(fmt::format("nRanks {}: expected more than the {} of comm", nRanks, nccl_comm->place().ranks));
-      if (rank != -1) refuse_argument(fmt::format("rank {}: expected -1 with a comm", rank));
+        refuse_argument("nRanks {}: expected more than the {} of comm", nRanks, nccl_comm->place().ranks);
+      if (rank != -1) refuse_argument("rank {}: expected -1 with a comm", rank);
     } else {
       require(uniqueId, "uniqueId");
       check_rank("rank", rank, "nRanks", nRanks);

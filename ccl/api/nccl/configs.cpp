@@ -8,11 +8,9 @@ namespace {
 template <class Config>
 void check_head(const char* name, const Config& config, const char* initializer) {
   if (config.magic != NCCL_API_MAGIC)
-    refuse_argument(fmt::format("{}.magic is {:#x}: expected {:#x}, as {} has it", name, config.magic, NCCL_API_MAGIC,
-                                initializer));
+    refuse_argument("{}.magic is {:#x}: expected {:#x}, as {} has it", name, config.magic, NCCL_API_MAGIC, initializer);
   if (config.size < sizeof config || config.size > 4096)
-    refuse_argument(
-        fmt::format("{}.size is {}: expected {}, as {} has it", name, config.size, sizeof config, initializer));
+    refuse_argument("{}.size is {}: expected {}, as {} has it", name, config.size, sizeof config, initializer);
 }
 
 struct Range {
@@ -38,22 +36,20 @@ void check(const char* function, const ncclCollConfig_t* given) {
   for (const auto& [field, value, least, most] : ranges) {
     const int told = config.*value;
     if (told == NCCL_CONFIG_UNDEF_INT || (told >= least && told <= most)) continue;
-    if (most == INT_MAX)
-      refuse_argument(fmt::format("{}: config.{} is {}: expected {} or more", function, field, told, least));
-    refuse_argument(fmt::format("{}: config.{} is {}: expected {} to {}", function, field, told, least, most));
+    if (most == INT_MAX) refuse_argument("{}: config.{} is {}: expected {} or more", function, field, told, least);
+    refuse_argument("{}: config.{} is {}: expected {} to {}", function, field, told, least, most);
   }
   const bool both = config.minCTAs != NCCL_CONFIG_UNDEF_INT && config.maxCTAs != NCCL_CONFIG_UNDEF_INT;
   if (both && config.minCTAs > config.maxCTAs)
-    refuse_argument(fmt::format("{}: config.minCTAs is {}, and maxCTAs {}", function, config.minCTAs, config.maxCTAs));
+    refuse_argument("{}: config.minCTAs is {}, and maxCTAs {}", function, config.minCTAs, config.maxCTAs);
   const bool selects = config.algSelection != nullptr && *config.algSelection != '\0';
   if (selects && config.forceAlgSelection != 0)
     refuse_usage(
-        fmt::format("{}: config.algSelection is '{}': a single call can't select here, only TRELLIS_ALGORITHM "
-                    "for all; expected NULL, or forceAlgSelection 0",
-                    function, config.algSelection));
+        "{}: config.algSelection is '{}': a single call can't select here, only TRELLIS_ALGORITHM "
+        "for all; expected NULL, or forceAlgSelection 0",
+        function, config.algSelection);
   if (config.launchCompletionEvent != nullptr)
-    refuse_usage(fmt::format("{}: config.launchCompletionEvent is set, and no kernel is launched here: expected NULL",
-                             function));
+    refuse_usage("{}: config.launchCompletionEvent is set, and no kernel is launched here: expected NULL", function);
 }
 
 void check(const ncclEncryptionConfig_t& config) {
@@ -62,8 +58,7 @@ void check(const ncclEncryptionConfig_t& config) {
     refuse_usage(
         "config.mode is NCCL_ENCRYPTION_MODE_PSK: ranks of one host have no socket between them to encrypt; "
         "TRELLIS_SECRET keeps strangers out");
-  if (config.mode != NCCL_ENCRYPTION_MODE_NONE)
-    refuse_argument(fmt::format("config.mode is {}: expected 0 or 1", config.mode));
+  if (config.mode != NCCL_ENCRYPTION_MODE_NONE) refuse_argument("config.mode is {}: expected 0 or 1", config.mode);
 }
 
 }  // namespace trellis::nccl

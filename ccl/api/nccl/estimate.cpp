@@ -153,7 +153,7 @@ float estimate(const std::vector<GroupCall>& calls) {
   try {
     return static_cast<float>(1e6 * workload_seconds(text.text(), machine));
   } catch (const std::exception& failed) {
-    refuse_usage(fmt::format("TRELLIS_SIMULATE={}: {}", machine, failed.what()));
+    refuse_usage("TRELLIS_SIMULATE={}: {}", machine, failed.what());
   }
 }
 

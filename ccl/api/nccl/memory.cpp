@@ -20,7 +20,7 @@ TRELLIS_NCCL_TWIN(ncclMemAlloc);
 ncclResult_t ncclMemFree(void* ptr) {
   return guarded([&] {
     if (trellis_free_by(allocator, ptr) == TRELLIS_INVALID_ARGUMENT)
-      refuse_argument(fmt::format("ptr {} was not given by ncclMemAlloc, or has been freed", ptr));
+      refuse_argument("ptr {} was not given by ncclMemAlloc, or has been freed", ptr);
   });
 }
 TRELLIS_NCCL_TWIN(ncclMemFree);
@@ -49,11 +49,11 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, nc
     const auto nccl_comm = nccl_comms().use(comm);
     check_region(buff, size);
     if (reinterpret_cast<std::uintptr_t>(buff) % NCCL_WIN_REQUIRED_ALIGNMENT != 0)
-      refuse_argument(fmt::format("buff {}: expected a multiple of {}", buff, NCCL_WIN_REQUIRED_ALIGNMENT));
+      refuse_argument("buff {}: expected a multiple of {}", buff, NCCL_WIN_REQUIRED_ALIGNMENT);
     if ((winFlags & (NCCL_WIN_GIN_ONLY | NCCL_WIN_CFT_COUNTED)) != 0)
-      refuse_usage(fmt::format("winFlags {:#x}: there are no GIN and no CFT here", winFlags));
+      refuse_usage("winFlags {:#x}: there are no GIN and no CFT here", winFlags);
     if ((winFlags & ~(NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING)) != 0)
-      refuse_argument(fmt::format("winFlags {:#x}: expected NCCL_WIN_* alone", winFlags));
+      refuse_argument("winFlags {:#x}: expected NCCL_WIN_* alone", winFlags);
     *win = static_cast<ncclWindow_t>(nccl_comm->add(buff, size, true));
   });
 }
@@ -78,7 +78,7 @@ TRELLIS_NCCL_TWIN(ncclWinGetUserPtr);
 ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags) {
   return guarded([&] {
     const auto nccl_comm = nccl_comms().use(comm);
-    if (flags != NCCL_SUSPEND_MEM) refuse_argument(fmt::format("flags {:#x}: expected NCCL_SUSPEND_MEM", flags));
+    if (flags != NCCL_SUSPEND_MEM) refuse_argument("flags {:#x}: expected NCCL_SUSPEND_MEM", flags);
     if (nccl_comm->suspended.exchange(true)) refuse_usage("the communicator is suspended already");
   });
 }
@@ -109,7 +109,7 @@ ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t*
         *value = bytes;
         return;
       default:
-        refuse_argument(fmt::format("stat {}: expected 0 to {}", static_cast<int>(stat), int{ncclStatGpuMemTotal}));
+        refuse_argument("stat {}: expected 0 to {}", static_cast<int>(stat), int{ncclStatGpuMemTotal});
     }
   });
 }

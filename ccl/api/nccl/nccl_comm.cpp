@@ -32,16 +32,15 @@ Scaling NcclComm::scaling(ncclRedOp_t op) const {
   const std::lock_guard lock(mutex_);
   const auto found = scalings_.find(static_cast<int>(op));
   if (found == scalings_.end())
-    refuse_argument(fmt::format("op {}: expected 0 to {}, or what ncclRedOpCreatePreMulSum gave for this communicator",
-                                static_cast<int>(op), ncclNumOps - 1));
+    refuse_argument("op {}: expected 0 to {}, or what ncclRedOpCreatePreMulSum gave for this communicator",
+                    static_cast<int>(op), ncclNumOps - 1);
   return found->second;
 }
 
 void NcclComm::remove(ncclRedOp_t op) {
   const std::lock_guard lock(mutex_);
   if (scalings_.erase(static_cast<int>(op)) == 0)
-    refuse_argument(
-        fmt::format("op {}: expected what ncclRedOpCreatePreMulSum gave for this communicator", static_cast<int>(op)));
+    refuse_argument("op {}: expected what ncclRedOpCreatePreMulSum gave for this communicator", static_cast<int>(op));
 }
 
 void* NcclComm::add(void* begin, std::size_t bytes, bool window) {
@@ -56,8 +55,8 @@ NcclRegion NcclComm::region(const void* handle, bool window) const {
   const std::lock_guard lock(mutex_);
   const auto found = regions_.find(reinterpret_cast<std::uintptr_t>(handle));
   if (found == regions_.end() || found->second.window != window)
-    refuse_argument(fmt::format("{} is no {} of this communicator, or one that was deregistered", handle,
-                                window ? "window" : "registration"));
+    refuse_argument("{} is no {} of this communicator, or one that was deregistered", handle,
+                    window ? "window" : "registration");
   return found->second;
 }
 

@@ -70,9 +70,8 @@ ncclResult_t refuse_one_sided(const char* function, ncclComm_t comm, int peer) {
     const auto nccl_comm = nccl_comms().use(comm);
     nccl_comm->for_operations();
     check_peer(function, peer, *nccl_comm);
-    refuse_usage(fmt::format(
-        "{}: one-sided operations need memory that peers can write, and ranks here can only read each other's",
-        function));
+    refuse_usage("{}: one-sided operations need memory that peers can write, and ranks here can only read each other's",
+                 function);
   });
 }
 
@@ -174,7 +173,7 @@ TRELLIS_NCCL_TWIN(ncclSignal);
 ncclResult_t ncclWaitSignal(int nDesc, ncclWaitSignalDesc_t* signalDescs, ncclComm_t comm, cudaStream_t) {
   const ncclResult_t fits = guarded([&] {
     require(signalDescs, "signalDescs");
-    if (nDesc < 1) refuse_argument(fmt::format("nDesc {}: expected at least 1", nDesc));
+    if (nDesc < 1) refuse_argument("nDesc {}: expected at least 1", nDesc);
   });
   return fits == ncclSuccess ? refuse_one_sided("ncclWaitSignal", comm, signalDescs[0].peer) : fits;
 }
@@ -215,7 +214,7 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataTyp
       scaling.scalar = nullptr;
       checked(trellis_type_load(type_of(datatype), scalar, &scaling.factor));
     } else if (residence != ncclScalarDevice) {
-      refuse_argument(fmt::format("residence {}: expected 0 or 1", static_cast<int>(residence)));
+      refuse_argument("residence {}: expected 0 or 1", static_cast<int>(residence));
     }
     type_of(datatype);
     *op = static_cast<ncclRedOp_t>(nccl_comm->add(scaling));
@@ -225,8 +224,7 @@ TRELLIS_NCCL_TWIN(ncclRedOpCreatePreMulSum);
 
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
   return guarded([&] {
-    if (op >= 0 && op < ncclNumOps)
-      refuse_argument(fmt::format("op {} is built in and can't be destroyed", static_cast<int>(op)));
+    if (op >= 0 && op < ncclNumOps) refuse_argument("op {} is built in and can't be destroyed", static_cast<int>(op));
     nccl_comms().use(comm)->remove(op);
   });
 }

@@ -36,15 +36,13 @@ constexpr ncclParamHandle parameters[] = {
 const ncclParamHandle& named(const char* key) {
   require(key, "key");
   const auto* found = std::ranges::find_if(parameters, [&](const auto& p) { return std::strcmp(p.key, key) == 0; });
-  if (found == std::end(parameters))
-    refuse_argument(fmt::format("key '{}': known are those of ncclParamGetAllParameterKeys", key));
+  if (found == std::end(parameters)) refuse_argument("key '{}': known are those of ncclParamGetAllParameterKeys", key);
   return *found;
 }
 
 const ncclParamHandle& handled(ncclParamHandle_t h) {
   const auto* found = std::ranges::find_if(parameters, [&](const auto& p) { return &p == h; });
-  if (found == std::end(parameters))
-    refuse_argument(fmt::format("{} is no handle of ncclParamBind", static_cast<void*>(h)));
+  if (found == std::end(parameters)) refuse_argument("{} is no handle of ncclParamBind", static_cast<void*>(h));
   return *found;
 }
 
@@ -62,8 +60,8 @@ ncclResult_t number_of(ncclParamHandle_t h, Number* out) {
     const std::string text = value_of(p);
     const std::optional<Number> number = trellis::text::number<Number>(text);
     if (!number)
-      refuse_argument(fmt::format("{}={}: no integer of {} {} bits", p.key, text,
-                                  std::is_signed_v<Number> ? "signed" : "unsigned", 8 * sizeof(Number)));
+      refuse_argument("{}={}: no integer of {} {} bits", p.key, text, std::is_signed_v<Number> ? "signed" : "unsigned",
+                      8 * sizeof(Number));
     *out = *number;
   });
 }
@@ -113,7 +111,7 @@ ncclResult_t ncclParamGet(ncclParamHandle_t h, void* out, int maxLen, int* len) 
     require(len, "len");
     const std::string text = value_of(p);
     *len = static_cast<int>(text.size());
-    if (*len > maxLen) refuse_argument(fmt::format("maxLen {}: {} has {} bytes", maxLen, p.key, *len));
+    if (*len > maxLen) refuse_argument("maxLen {}: {} has {} bytes", maxLen, p.key, *len);
     std::memcpy(out, text.data(), text.size());
   });
 }

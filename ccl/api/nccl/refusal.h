@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 #include <type_traits>
+#include <utility>
 
 #include "ccl/api/nccl/types.h"
 #include "ccl/api/trellis.h"
@@ -39,11 +40,17 @@ ncclResult_t guarded(Body&& body) noexcept {
   }
 }
 
-[[noreturn]] inline void refuse_argument(const std::string& text) { throw RefusedCall(TRELLIS_INVALID_ARGUMENT, text); }
-[[noreturn]] inline void refuse_usage(const std::string& text) { throw RefusedCall(TRELLIS_INVALID_USAGE, text); }
+template <class... T>
+[[noreturn]] void refuse_argument(fmt::format_string<T...> text, T&&... values) {
+  throw RefusedCall(TRELLIS_INVALID_ARGUMENT, fmt::format(text, std::forward<T>(values)...));
+}
+template <class... T>
+[[noreturn]] void refuse_usage(fmt::format_string<T...> text, T&&... values) {
+  throw RefusedCall(TRELLIS_INVALID_USAGE, fmt::format(text, std::forward<T>(values)...));
+}
 
 inline void require(const void* pointer, const char* name) {
-  if (pointer == nullptr) refuse_argument(fmt::format("{} is NULL", name));
+  if (pointer == nullptr) refuse_argument("{} is NULL", name);
 }
 
 // Defines the twin of a function that is defined above in the file.

@@ -62,9 +62,9 @@ void check_unknown_part(const ncclConfig_t* given) {
     std::memcpy(&word, reinterpret_cast<const char*>(given) + at, sizeof word);
     if (word == NCCL_CONFIG_UNDEF_INT || word == 0) continue;  // not set, as a number or as a pointer
     refuse_argument(
-        fmt::format("config.version is {}, of which a field at byte {} is set to {}: this library is of {} and does "
-                    "not know it",
-                    given->version, at, word, NCCL_VERSION_CODE));
+        "config.version is {}, of which a field at byte {} is set to {}: this library is of {} and does "
+        "not know it",
+        given->version, at, word, NCCL_VERSION_CODE);
   }
 }
 
@@ -73,18 +73,18 @@ constexpr std::size_t least_config_bytes = offsetof(ncclConfig_t, blocking) + si
 
 ncclConfig_t known_part(const ncclConfig_t* given) {
   if (given->magic != NCCL_API_MAGIC)
-    refuse_argument(fmt::format("config.magic is {:#x}: expected {:#x}, as NCCL_CONFIG_INITIALIZER has it",
-                                given->magic, NCCL_API_MAGIC));
+    refuse_argument("config.magic is {:#x}: expected {:#x}, as NCCL_CONFIG_INITIALIZER has it", given->magic,
+                    NCCL_API_MAGIC);
   if (given->size < least_config_bytes || given->size > 4096)
-    refuse_argument(fmt::format("config.size is {}: expected {}, as NCCL_CONFIG_INITIALIZER has it", given->size,
-                                sizeof(ncclConfig_t)));
+    refuse_argument("config.size is {}: expected {}, as NCCL_CONFIG_INITIALIZER has it", given->size,
+                    sizeof(ncclConfig_t));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   std::memcpy(&config, given, std::min(given->size, sizeof config));
   check_unknown_part(given);
   for (const auto& [field, value, what] : absent)
     if (given->version >= NCCL_VERSION(2, 31, 0) && config.*value != NCCL_CONFIG_UNDEF_INT)
-      refuse_argument(fmt::format("config.{} is {}, and there are no {} here: expected NCCL_CONFIG_UNDEF_INT", field,
-                                  config.*value, what));
+      refuse_argument("config.{} is {}, and there are no {} here: expected NCCL_CONFIG_UNDEF_INT", field, config.*value,
+                      what);
   return config;
 }
 
@@ -99,7 +99,7 @@ double read_scalar(ncclDataType_t type, const void* scalar) {
 trellis_type type_of(ncclDataType_t type) {
   const auto number = static_cast<unsigned>(type);
   if (number >= ncclNumTypes)
-    refuse_argument(fmt::format("datatype {}: expected 0 to {}", static_cast<int>(type), ncclNumTypes - 1));
+    refuse_argument("datatype {}: expected 0 to {}", static_cast<int>(type), ncclNumTypes - 1);
   return types[number];
 }
 
@@ -111,8 +111,8 @@ void set_reduction(trellis_call& call, ncclRedOp_t op, const NcclComm& nccl_comm
   }
   const Scaling scaling = nccl_comm.scaling(op);
   if (scaling.type != type)
-    refuse_argument(fmt::format("op {} is for datatype {}, and the call's is {}", static_cast<int>(op),
-                                static_cast<int>(scaling.type), static_cast<int>(type)));
+    refuse_argument("op {} is for datatype {}, and the call's is {}", static_cast<int>(op),
+                    static_cast<int>(scaling.type), static_cast<int>(type));
   call.reduction = TRELLIS_SCALED_SUM;
   call.factor = scaling.factor;
   if (scaling.scalar == nullptr) return;
@@ -126,12 +126,12 @@ TranslatedConfig::TranslatedConfig(const ncclConfig_t* given) : given_(given != 
   for (const auto& [field, value, least, most, since] : ranges) {
     const int told = config.*value;
     if (told == NCCL_CONFIG_UNDEF_INT || config.version < since || (told >= least && told <= most)) continue;
-    if (most == INT_MAX) refuse_argument(fmt::format("config.{} is {}: expected {} or more", field, told, least));
-    refuse_argument(fmt::format("config.{} is {}: expected {} to {}", field, told, least, most));
+    if (most == INT_MAX) refuse_argument("config.{} is {}: expected {} or more", field, told, least);
+    refuse_argument("config.{} is {}: expected {} to {}", field, told, least, most);
   }
   if (config.minCTAs != NCCL_CONFIG_UNDEF_INT && config.maxCTAs != NCCL_CONFIG_UNDEF_INT &&
       config.minCTAs > config.maxCTAs)
-    refuse_argument(fmt::format("config.minCTAs is {}, and maxCTAs {}", config.minCTAs, config.maxCTAs));
+    refuse_argument("config.minCTAs is {}, and maxCTAs {}", config.minCTAs, config.maxCTAs);
   if (config.graphStreamOrdering == 0 && config.graphUsageMode == 2)
     refuse_argument("config.graphStreamOrdering is 0, and graphUsageMode 2: expected 0 or 1 with it");
   config_.nonblocking = config.blocking == 0;
@@ -139,11 +139,10 @@ TranslatedConfig::TranslatedConfig(const ncclConfig_t* given) : given_(given != 
 
 void check(const ncclSimInfo_t& info) {
   if (info.magic != NCCL_SIM_INFO_MAGIC)
-    refuse_argument(fmt::format("simInfo.magic is {:#x}: expected {:#x}, as NCCL_SIM_INFO_INITIALIZER has it",
-                                info.magic, NCCL_SIM_INFO_MAGIC));
+    refuse_argument("simInfo.magic is {:#x}: expected {:#x}, as NCCL_SIM_INFO_INITIALIZER has it", info.magic,
+                    NCCL_SIM_INFO_MAGIC);
   if (info.size < sizeof info || info.size > 4096)
-    refuse_argument(
-        fmt::format("simInfo.size is {}: expected {}, as NCCL_SIM_INFO_INITIALIZER has it", info.size, sizeof info));
+    refuse_argument("simInfo.size is {}: expected {}, as NCCL_SIM_INFO_INITIALIZER has it", info.size, sizeof info);
 }
 
 }  // namespace trellis::nccl

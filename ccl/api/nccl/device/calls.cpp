@@ -12,9 +12,9 @@ namespace {
 
 [[noreturn]] void refuse_device(const char* function) {
   refuse_usage(
-      fmt::format("{}: there is no device API here, as there are no kernels; ncclCommQueryProperties tells so "
-                  "by deviceApiSupport",
-                  function));
+      "{}: there is no device API here, as there are no kernels; ncclCommQueryProperties tells so "
+      "by deviceApiSupport",
+      function);
 }
 
 ncclResult_t refused(const char* function) {
@@ -39,12 +39,12 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t* prop
   return guarded([&] {
     require(props, "props");
     if (props->magic != NCCL_API_MAGIC)
-      refuse_argument(fmt::format("props.magic is {:#x}: expected {:#x}, as NCCL_COMM_PROPERTIES_INITIALIZER has it",
-                                  props->magic, NCCL_API_MAGIC));
+      refuse_argument("props.magic is {:#x}: expected {:#x}, as NCCL_COMM_PROPERTIES_INITIALIZER has it", props->magic,
+                      NCCL_API_MAGIC);
     constexpr std::size_t head = offsetof(ncclCommProperties_t, rank);
     if (props->size < head || props->size > 4096)
-      refuse_argument(fmt::format("props.size is {}: expected {}, as NCCL_COMM_PROPERTIES_INITIALIZER has it",
-                                  props->size, sizeof *props));
+      refuse_argument("props.size is {}: expected {}, as NCCL_COMM_PROPERTIES_INITIALIZER has it", props->size,
+                      sizeof *props);
     const auto nccl_comm = nccl_comms().use(comm);
     const NcclPlace place = nccl_comm->place();
     ncclCommProperties_t told;
