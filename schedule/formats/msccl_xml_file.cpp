@@ -26,13 +26,14 @@ class Element {
  public:
   Element(pugi::xml_node node, std::string place) : node_(node), place_(std::move(place)) {}
 
-  [[noreturn]] void fail(const std::string& why) const {
-    throw std::invalid_argument(fmt::format("{}: {}", place_, why));
+  template <class... T>
+  [[noreturn]] void fail(fmt::format_string<T...> why, T&&... values) const {
+    throw std::invalid_argument(place_ + ": " + fmt::format(why, std::forward<T>(values)...));
   }
 
   std::string text(const char* attribute, std::optional<std::string> otherwise = {}) const {
     const pugi::xml_attribute found = node_.attribute(attribute);
-    if (!found && !otherwise) fail(fmt::format("has no attribute {}", attribute));
+    if (!found && !otherwise) fail("has no attribute {}", attribute);
     return found ? found.value() : *otherwise;
   }
 
@@ -41,7 +42,7 @@ class Element {
     if (!node_.attribute(attribute) && otherwise) return *otherwise;
     const std::string value = text(attribute);
     const auto number = text::number<std::int32_t>(value, least, greatest);
-    if (!number) fail(fmt::format("{}=\"{}\": expected {} to {}", attribute, value.substr(0, 40), least, greatest));
+    if (!number) fail("{}=\"{}\": expected {} to {}", attribute, value.substr(0, 40), least, greatest);
     return *number;
   }
 
@@ -52,8 +53,7 @@ class Element {
     for (const pugi::xml_node child : node_.children()) {
       if (child.type() != pugi::node_element) continue;
       if (child.name() != name)
-        fail(
-            fmt::format("contains an element '{}': expected '{}'", std::string_view(child.name()).substr(0, 40), name));
+        fail("contains an element '{}': expected '{}'", std::string_view(child.name()).substr(0, 40), name);
       visit(child, at++);
     }
   }
@@ -67,15 +67,14 @@ Type type_of(const Element& element) {
   const std::string text = element.text("type");
   const auto found = std::ranges::find(type_names, text);
   if (found == type_names.end())
-    element.fail(fmt::format("type=\"{}\": expected s, r, rcs, rrs, rrc, rrcs, cpy, re or nop", text.substr(0, 40)));
+    element.fail("type=\"{}\": expected s, r, rcs, rrs, rrc, rrcs, cpy, re or nop", text.substr(0, 40));
   return static_cast<Type>(found - type_names.begin());
 }
 
 Where where(const Element& element, const char* buffer, const char* offset, std::int32_t count) {
   const std::string text = element.text(buffer);
   const std::size_t found = text.size() == 1 ? buffer_names.find(text) : std::string_view::npos;
-  if (found == std::string_view::npos)
-    element.fail(fmt::format("{}=\"{}\": expected i, o or s", buffer, text.substr(0, 40)));
+  if (found == std::string_view::npos) element.fail("{}=\"{}\": expected i, o or s", buffer, text.substr(0, 40));
   return {static_cast<Buffer>(found), element.number(offset, 0, most - count)};
 }
 
@@ -120,12 +119,12 @@ XmlGpu read_gpu(const Element& element, const std::string& place, Rank rank, Ran
   std::vector<std::int32_t> ids;
   element.each("tb", [&](const pugi::xml_node& node, std::size_t) {
     gpu.blocks.push_back(read_block(node, place, rank, ranks));
-    if (gpu.blocks.size() > most_blocks) element.fail(fmt::format("has more than {} thread blocks", most_blocks));
+    if (gpu.blocks.size() > most_blocks) element.fail("has more than {} thread blocks", most_blocks);
     ids.push_back(gpu.blocks.back().id);
   });
   std::ranges::sort(ids);
   if (const auto twice = std::ranges::adjacent_find(ids); twice != ids.end())
-    element.fail(fmt::format("has thread block {} twice", *twice));
+    element.fail("has thread block {} twice", *twice);
   return gpu;
 }
 
@@ -179,11 +178,10 @@ File read(std::string_view xml) {
     const Rank ranks = algo.number("ngpus", 1, most);
     std::vector<std::optional<XmlGpu>> gpus;
     algo.each("gpu", [&](const pugi::xml_node&, std::size_t) { gpus.emplace_back(); });
-    if (gpus.size() != static_cast<std::size_t>(ranks))
-      algo.fail(fmt::format("has {} gpus: ngpus says {}", gpus.size(), ranks));
+    if (gpus.size() != static_cast<std::size_t>(ranks)) algo.fail("has {} gpus: ngpus says {}", gpus.size(), ranks);
     algo.each("gpu", [&](const pugi::xml_node& child, std::size_t at) {
       const Rank rank = Element(child, fmt::format("gpu at position {}", at)).number("id", 0, ranks - 1);
-      if (gpus[rank]) algo.fail(fmt::format("has gpu {} twice", rank));
+      if (gpus[rank]) algo.fail("has gpu {} twice", rank);
       const std::string place = fmt::format("gpu {}", rank);
       gpus[rank] = read_gpu({child, place}, place, rank, ranks);
     });

@@ -21,15 +21,16 @@ class Value {
  public:
   Value(const Json& json, std::string place) : json_(json), place_(std::move(place)) {}
 
-  [[noreturn]] void fail(const std::string& why) const {
-    throw std::invalid_argument(fmt::format("{}: {}", place_, why));
+  template <class... T>
+  [[noreturn]] void fail(fmt::format_string<T...> why, T&&... values) const {
+    throw std::invalid_argument(place_ + ": " + fmt::format(why, std::forward<T>(values)...));
   }
 
   bool has(const char* key) const { return json_.is_object() && json_.contains(key); }
   Value operator[](const char* key) const {
     if (!json_.is_object()) fail("expected an object");
     const auto found = json_.find(key);
-    if (found == json_.end()) fail(fmt::format("has no '{}'", key));
+    if (found == json_.end()) fail("has no '{}'", key);
     return {*found, fmt::format("{} {}", place_, key)};
   }
 
@@ -45,7 +46,7 @@ class Value {
     const bool fits = json_.is_number_unsigned() ? json_.get<std::uint64_t>() <= static_cast<std::uint64_t>(most)
                                                  : json_.is_number_integer();
     if (!fits || json_.get<std::int64_t>() < least || json_.get<std::int64_t>() > greatest)
-      fail(fmt::format("expected a whole number, {} to {}", least, greatest));
+      fail("expected a whole number, {} to {}", least, greatest);
     return json_.get<std::int32_t>();
   }
   std::size_t size() const {
@@ -117,12 +118,11 @@ PlanKind kind_of(const Value& operation) {
   for (const Known& known : kinds)
     if (known.name == name) return known.kind;
   if (name == "pipeline") operation.fail("a pipeline goes round as often as the size at run time says");
-  if (name.ends_with("pkt")) operation.fail(fmt::format("{}: packets keep their order in flags inside the data", name));
-  if (name == "glres" || name == "gstore")
-    operation.fail(fmt::format("{}: the order of the sum is the switch's choice", name));
+  if (name.ends_with("pkt")) operation.fail("{}: packets keep their order in flags inside the data", name);
+  if (name == "glres" || name == "gstore") operation.fail("{}: the order of the sum is the switch's choice", name);
   if (name == "pws" || name == "pwsf" || name == "flush")
-    operation.fail(fmt::format("{}: port channels leave the end of a put to their proxy", name));
-  operation["name"].fail(fmt::format("'{}' is no operation that is known", name.substr(0, 40)));
+    operation.fail("{}: port channels leave the end of a put to their proxy", name);
+  operation["name"].fail("'{}' is no operation that is known", name.substr(0, 40));
 }
 
 std::vector<Chunks> chunks(const Value& list, const Names& names) {
@@ -142,8 +142,7 @@ std::vector<Chunks> chunks(const Value& list, const Names& names) {
     }
     chunks.count = item["size"].number(1, most);
     chunks.first = item["index"].number(0, most - chunks.count);
-    if (!all.empty() && all[0].count != chunks.count)
-      item.fail(fmt::format("has {} chunks for {}", chunks.count, all[0].count));
+    if (!all.empty() && all[0].count != chunks.count) item.fail("has {} chunks for {}", chunks.count, all[0].count);
     all.push_back(chunks);
   });
   return all;
@@ -239,8 +238,7 @@ PlanGpu gpu(const Value& value, Rank rank, Rank ranks) {
     return r;
   };
   PlanGpu gpu;
-  if (value["id"].number(0, ranks - 1) != rank)
-    value["id"].fail(fmt::format("expected {}, its place in the list", rank));
+  if (value["id"].number(0, ranks - 1) != rank) value["id"].fail("expected {}, its place in the list", rank);
   gpu.inputs = value["input_chunks"].number(0, most);
   gpu.outputs = value["output_chunks"].number(0, most);
   gpu.scratch = value["scratch_chunks"].number(0, most);
@@ -258,11 +256,10 @@ PlanGpu gpu(const Value& value, Rank rank, Rank ranks) {
     });
   Names names{rank, {}, {}, gpu.semaphores.size()};
   for (std::size_t i = 0; i < gpu.channels.size(); ++i) names.channels.push_back(static_cast<std::int32_t>(i));
-  if (value["threadblocks"].size() > most_blocks)
-    value.fail(fmt::format("has more than {} thread blocks", most_blocks));
+  if (value["threadblocks"].size() > most_blocks) value.fail("has more than {} thread blocks", most_blocks);
   value["threadblocks"].each([&](const Value& item, std::size_t at) {
     if (item["id"].number(0, most) != static_cast<std::int32_t>(at))
-      item["id"].fail(fmt::format("expected {}, its place in the list", at));
+      item["id"].fail("expected {}, its place in the list", at);
     gpu.blocks.push_back(block(item, names, remotes));
   });
   return gpu;
