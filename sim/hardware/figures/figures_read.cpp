@@ -58,10 +58,11 @@ class Reader {
   };
 
   // Names the line, and the file if `like` led to another one.
-  [[noreturn]] void fail(std::string_view fault) const {
+  template <class... T>
+  [[noreturn]] void fail(fmt::format_string<T...> fault, T&&... values) const {
     const File& file = files_.back();
-    throw std::invalid_argument(
-        fmt::format("{}line {}: {}", file.name.empty() ? "" : fmt::format("'{}' ", file.name), file.number, fault));
+    throw std::invalid_argument(fmt::format("{}line {}: {}", file.name.empty() ? "" : fmt::format("'{}' ", file.name),
+                                            file.number, fmt::format(fault, std::forward<T>(values)...)));
   }
 
   void line(std::string_view text) {
@@ -73,20 +74,20 @@ class Reader {
 
   void like(std::string_view name) {
     if (files_.back().likes || !files_.back().keys.empty())
-      fail(fmt::format("'like {}' expected once, before the first figure", name));
+      fail("'like {}' expected once, before the first figure", name);
     files_.back().likes = true;
-    if (!others_) fail(fmt::format("'like {}': there are no other files here", name));
+    if (!others_) fail("'like {}': there are no other files here", name);
     const auto same = [&](const File& f) { return f.name == name; };
     if (std::ranges::any_of(files_, same)) {
       std::string chain;
       for (auto f = std::ranges::find_if(files_, same); f != files_.end(); ++f) chain += fmt::format("{} -> ", f->name);
-      fail(fmt::format("'like {}' leads back to itself: {}{}", name, chain, name));
+      fail("'like {}' leads back to itself: {}{}", name, chain, name);
     }
     std::string_view text;
     try {
       text = others_(name);
     } catch (const std::invalid_argument& e) {
-      fail(fmt::format("'like {}': {}", name, e.what()));
+      fail("'like {}': {}", name, e.what());
     }
     file(text, name);
   }
@@ -94,33 +95,32 @@ class Reader {
   void figure(std::string_view text) {
     std::string_view rest = text;
     const bool complete = std::ranges::count(text, '=') > 0 && std::ranges::count(text, '|') >= 2;
-    if (!complete) fail(fmt::format("'{}': expected {}", text, form));
+    if (!complete) fail("'{}': expected {}", text, form);
     const std::string_view key = take_to(rest, "=");
-    if (!is_key(key)) fail(fmt::format("'{}' is not a key: expected letters, digits, '_', '-' and '.' between", key));
-    if (!files_.back().keys.insert(key).second) fail(fmt::format("{} was given above: expected once a file", key));
+    if (!is_key(key)) fail("'{}' is not a key: expected letters, digits, '_', '-' and '.' between", key);
+    if (!files_.back().keys.insert(key).second) fail("{} was given above: expected once a file", key);
     Figure figure;
     const std::string_view value = take_to(rest, "|"), mark = take_to(rest, "|");
     const bool ranged = read_value(value, figure);
     read_mark(mark, figure);
-    if (rest.empty()) fail(fmt::format("{} without a source: expected {}", key, form));
+    if (rest.empty()) fail("{} without a source: expected {}", key, form);
     figure.source = rest;
     if (files_.size() == 1) figure.line = files_.back().number;
     if (figure.mark == Mark::assumed && !ranged)
-      fail(fmt::format("{} is assumed: expected its range LOW..HIGH after the value", key));
-    if (figure.mark == Mark::documented && ranged)
-      fail(fmt::format("{} is documented: expected no range after the value", key));
+      fail("{} is assumed: expected its range LOW..HIGH after the value", key);
+    if (figure.mark == Mark::documented && ranged) fail("{} is documented: expected no range after the value", key);
     figures_.insert_or_assign(std::string(key), std::move(figure));
   }
 
   double number(std::string_view text) const {
     const auto number = text::finite_number(text);
-    if (!number) fail(fmt::format("'{}' is not a finite number", text));
+    if (!number) fail("'{}' is not a finite number", text);
     return *number;
   }
 
   const Unit& unit(std::string_view name) const {
     const Unit* unit = find_unit(name);
-    if (unit == nullptr) fail(fmt::format("'{}' is not a unit: expected {}", name, unit_names()));
+    if (unit == nullptr) fail("'{}' is not a unit: expected {}", name, unit_names());
     return *unit;
   }
 
@@ -131,28 +131,27 @@ class Reader {
     std::erase(words, std::string_view{});
     const auto range = std::ranges::find_if(words, [](std::string_view w) { return w.find("..") != w.npos; });
     const auto before = range - words.begin(), after = words.end() - range;
-    if (before < 1 || before > 2 || after > 2) fail(fmt::format("expected VALUE [UNIT] [LOW..HIGH [UNIT]] before '|'"));
+    if (before < 1 || before > 2 || after > 2) fail("expected VALUE [UNIT] [LOW..HIGH [UNIT]] before '|'");
     const Unit& own = unit(before == 2 ? words[1] : std::string_view{});
     figure.dimension = own.dimension;
     figure.value = figure.low = figure.high = checked(number(words[0]), own);
     if (range == words.end()) return false;
 
     const Unit& wide = after == 2 ? unit(range[1]) : own;
-    if (wide.dimension != own.dimension)
-      fail(fmt::format("the range is in '{}', the value in '{}'", wide.name, own.name));
+    if (wide.dimension != own.dimension) fail("the range is in '{}', the value in '{}'", wide.name, own.name);
     const std::size_t dots = range->find("..");
     figure.low = checked(number(range->substr(0, dots)), wide);
     figure.high = checked(number(range->substr(dots + 2)), wide);
     if (!(figure.low <= figure.value && figure.value <= figure.high))
-      fail(fmt::format("{} lies outside its range {}", words[0], *range));
+      fail("{} lies outside its range {}", words[0], *range);
     return true;
   }
 
   double checked(double number, const Unit& unit) const {
     const double value = in_own_unit(number, unit);
-    if (!std::isfinite(value)) fail(fmt::format("{} {} is beyond all numbers", number, unit.name));
+    if (!std::isfinite(value)) fail("{} {} is beyond all numbers", number, unit.name);
     if (unit.dimension != Dimension::number && unit.dimension != Dimension::time && number < 0)
-      fail(fmt::format("{} {} is negative", number, unit.name));
+      fail("{} {} is negative", number, unit.name);
     if (unit.dimension == Dimension::frequency && number == 0) fail("a frequency of 0");
     return value;
   }
@@ -161,10 +160,10 @@ class Reader {
     const std::string word = figure.records.front();
     const auto percent = text::finite_number(std::string_view(word).substr(0, word.size() - 1));
     if (!percent || *percent <= 0 || *percent >= 100)
-      fail(fmt::format("'{}' is no residual: expected a part above 0% and below 100%", word));
+      fail("'{}' is no residual: expected a part above 0% and below 100%", word);
     figure.residual = *percent / 100;
     figure.records.erase(figure.records.begin());
-    if (figure.records.empty()) fail(fmt::format("expected the records that it is fitted to after 'fitted {}'", word));
+    if (figure.records.empty()) fail("expected the records that it is fitted to after 'fitted {}'", word);
   }
 
   void read_mark(std::string_view text, Figure& figure) const {
@@ -179,8 +178,8 @@ class Reader {
     if (word == name(Mark::assumed))
       figure.mark = Mark::assumed;
     else if (word != name(Mark::documented))
-      fail(fmt::format("'{}' is not a mark: expected documented, fitted RECORD... or assumed", word));
-    if (!text.empty()) fail(fmt::format("'{}' after '{}': expected '|'", text, word));
+      fail("'{}' is not a mark: expected documented, fitted RECORD... or assumed", word);
+    if (!text.empty()) fail("'{}' after '{}': expected '|'", text, word);
   }
 
   std::map<std::string, Figure, std::less<>>& figures_;
