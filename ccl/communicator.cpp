@@ -18,16 +18,15 @@
 #include "ccl/run/run_loop.h"
 #include "ccl/transports/join_watch.h"
 #include "ccl/transports/registry.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 namespace {
 
 // Checked here because check() would name the root and the peer of a send_recv, and the caller gave only one of them.
 void expect_end(const char* word, const void* data, std::size_t count, Rank peer, Rank ranks) {
-  if (peer < 0 || peer >= ranks)
-    throw std::invalid_argument(fmt::format("{}: peer {}; expected 0 to {}", word, peer, ranks - 1));
-  if (data == nullptr && count != 0)
-    throw std::invalid_argument(fmt::format("{}: {} elements at null; expected some memory", word, count));
+  if (peer < 0 || peer >= ranks) text::refuse("{}: peer {}; expected 0 to {}", word, peer, ranks - 1);
+  if (data == nullptr && count != 0) text::refuse("{}: {} elements at null; expected some memory", word, count);
 }
 
 Call call_of(schedule::CollectiveOperation operation, const void* in, void* out, std::size_t count, kernels::DType type,
@@ -60,12 +59,11 @@ std::unique_ptr<Communicator> Communicator::from_environment() {
 
 std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store, Rank rank, Rank ranks,
                                                    const Config& config, std::shared_ptr<device::Device> device) {
-  if (ranks < 1) throw std::invalid_argument(fmt::format("{} ranks: expected at least 1", ranks));
-  if (rank < 0 || rank >= ranks) throw std::invalid_argument(fmt::format("rank {}: expected 0 to {}", rank, ranks - 1));
-  if (config.timeout.count() <= 0)
-    throw std::invalid_argument(fmt::format("a timeout of {} ms: expected more than 0", config.timeout.count()));
+  if (ranks < 1) text::refuse("{} ranks: expected at least 1", ranks);
+  if (rank < 0 || rank >= ranks) text::refuse("rank {}: expected 0 to {}", rank, ranks - 1);
+  if (config.timeout.count() <= 0) text::refuse("a timeout of {} ms: expected more than 0", config.timeout.count());
   if (config.wire != kernels::DType::f32 && config.wire != kernels::DType::bf16)
-    throw std::invalid_argument(fmt::format("messages of f32 as {}: expected f32 or bf16", name(config.wire)));
+    text::refuse("messages of f32 as {}: expected f32 or bf16", name(config.wire));
   allow_descriptors(ranks);
   const Deadline deadline = Clock::now() + config.timeout;
   Config settled = config;
@@ -109,10 +107,9 @@ device::Device& Communicator::device() { return *state_->device; }
 std::string_view Communicator::transport() const { return state_->transport->name(); }
 
 std::unique_ptr<Exposed> Communicator::expose(void* data, std::size_t bytes) {
-  if (data == nullptr || bytes == 0)
-    throw std::invalid_argument(fmt::format("expose: {} bytes at {}; expected some", bytes, data));
+  if (data == nullptr || bytes == 0) text::refuse("expose: {} bytes at {}; expected some", bytes, data);
   if (reinterpret_cast<std::uintptr_t>(data) > UINTPTR_MAX - bytes)
-    throw std::invalid_argument(fmt::format("expose: {} bytes at {} go past the last address", bytes, data));
+    text::refuse("expose: {} bytes at {} go past the last address", bytes, data);
   state_->tickets.expect_same_process();
   return state_->transport->expose(data, bytes);
 }
@@ -229,8 +226,7 @@ void Communicator::abort() {
 bool Communicator::stopping() const { return state_->transport->aborted_here() && !state_->tickets.empty(); }
 
 std::unique_ptr<Communicator> Communicator::split(std::optional<int> color, int key) {
-  if (color && *color < 0)
-    throw std::invalid_argument(fmt::format("split: color {}; expected 0 or more, or none", *color));
+  if (color && *color < 0) text::refuse("split: color {}; expected 0 or more, or none", *color);
   TicketQueue::Ticket turn(state_->tickets);
   turn.wait();
   state_->failure.check_health();
@@ -248,10 +244,8 @@ std::unique_ptr<Communicator> Communicator::shrink(std::span<const Rank> exclude
   for (Rank r = 0; r < ranks(); ++r)
     if (std::ranges::find(excluded, r) == excluded.end()) members.push_back(r);
   for (Rank r : excluded)
-    if (r < 0 || r >= ranks())
-      throw std::invalid_argument(fmt::format("shrink: rank {}; expected 0 to {}", r, ranks() - 1));
-  if (std::ranges::find(members, rank()) == members.end())
-    throw std::invalid_argument(fmt::format("shrink: rank {} excludes itself", rank()));
+    if (r < 0 || r >= ranks()) text::refuse("shrink: rank {}; expected 0 to {}", r, ranks() - 1);
+  if (std::ranges::find(members, rank()) == members.end()) text::refuse("shrink: rank {} excludes itself", rank());
   TicketQueue::Ticket turn(state_->tickets);
   turn.wait();
   return state_->divide(Notice::Call::shrink, std::move(members));

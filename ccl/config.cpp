@@ -20,6 +20,7 @@
 #include "net/address.h"
 #include "schedule/algorithms/algorithm.h"
 #include "text/number.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 namespace {
@@ -35,7 +36,7 @@ std::optional<std::string> variable(const char* name) {
 bool is_set(const char* name) { return variable(name).has_value(); }
 
 [[noreturn]] void refuse(std::string_view name, std::string_view value, std::string_view expected) {
-  throw std::invalid_argument(fmt::format("{}={}: expected {}", name, value, expected));
+  text::refuse("{}={}: expected {}", name, value, expected);
 }
 
 std::optional<int> integer(const char* name, int least, int most) {
@@ -70,11 +71,11 @@ void check_algorithms(const char* name, const std::string& value) {
       if (is_file(config)) continue;
       const schedule::Algorithm& a = schedule::algorithm_named(config.algorithm);
       if (equals == part.npos && parts.size() > 1)
-        throw std::invalid_argument(fmt::format("'{}' stands beside others and names no collective", part));
+        text::refuse("'{}' stands beside others and names no collective", part);
       if (equals == part.npos) continue;
       const schedule::Collective c = schedule::collective_named(part.substr(0, equals));
       if (std::ranges::find(a.serves, c) == a.serves.end())
-        throw std::invalid_argument(fmt::format("{} is no algorithm for {}", a.name, part.substr(0, equals)));
+        text::refuse("{} is no algorithm for {}", a.name, part.substr(0, equals));
     }
   } catch (const std::invalid_argument& e) {
     refuse(name, value, fmt::format("an algorithm, or collective=algorithm,...; {}", e.what()));
@@ -95,15 +96,14 @@ bool read_ranks(const Names& names, LaunchedProcess& l) {
   const std::optional<int> ranks = integer(names.ranks, 1, most_ranks);
   if (!rank && !ranks) return false;
   if (!rank || !ranks)
-    throw std::invalid_argument(fmt::format("{} is set, but {} is not: a rank needs both",
-                                            rank ? names.rank : names.ranks, rank ? names.ranks : names.rank));
+    text::refuse("{} is set, but {} is not: a rank needs both", rank ? names.rank : names.ranks,
+                 rank ? names.ranks : names.rank);
   if (*rank >= *ranks) refuse(names.rank, std::to_string(*rank), fmt::format("less than {}={}", names.ranks, *ranks));
   const std::optional<int> local_rank = integer(names.local_rank, 0, most_ranks - 1);
   const std::optional<int> local_ranks = integer(names.local_ranks, 1, most_ranks);
   if (local_rank.has_value() != local_ranks.has_value())
-    throw std::invalid_argument(fmt::format("{} is set, but {} is not: a rank needs both or neither",
-                                            local_rank ? names.local_rank : names.local_ranks,
-                                            local_rank ? names.local_ranks : names.local_rank));
+    text::refuse("{} is set, but {} is not: a rank needs both or neither",
+                 local_rank ? names.local_rank : names.local_ranks, local_rank ? names.local_ranks : names.local_rank);
   l.rank = *rank;
   l.ranks = *ranks;
   l.local_rank = local_rank.value_or(*rank);
@@ -308,9 +308,8 @@ LaunchedProcess launched_from_environment() {
   const std::optional<std::string> address = variable("MASTER_ADDR");
   const std::optional<int> port = integer("MASTER_PORT", 1, 65535);
   if (address.has_value() != port.has_value())
-    throw std::invalid_argument(fmt::format("{} is set, but {} is not: the store needs both",
-                                            address ? "MASTER_ADDR" : "MASTER_PORT",
-                                            address ? "MASTER_PORT" : "MASTER_ADDR"));
+    text::refuse("{} is set, but {} is not: the store needs both", address ? "MASTER_ADDR" : "MASTER_PORT",
+                 address ? "MASTER_PORT" : "MASTER_ADDR");
   l.address = address.value_or("");
   l.port = port.value_or(0);
   if (!address) read_root_address(l);

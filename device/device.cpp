@@ -13,6 +13,7 @@
 #include "device/program.h"
 #include "device/simulated_time.h"
 #include "device/topology.h"
+#include "text/refuse.h"
 #include "text/registry.h"
 
 namespace trellis::device {
@@ -41,7 +42,7 @@ const Backend& backend_named(std::string_view name) {
     if (key.ends_with(':') ? name.starts_with(key) : name == key) return b;
     known += (known.empty() ? "" : ", ") + b.pattern;
   }
-  throw std::invalid_argument(fmt::format("no device is called '{}'; known are {}", name, known));
+  text::refuse("no device is called '{}'; known are {}", name, known);
 }
 
 std::shared_ptr<Device> open(std::string_view name, const Opening& opening) {
@@ -88,12 +89,10 @@ Exported::~Exported() {
 }
 
 void expect_within(std::string_view what, const MemoryPiece& range, const MemoryPiece* allocated) {
-  if (allocated == nullptr)
-    throw std::invalid_argument(fmt::format("{}: {} is not memory of this device", what, fmt::ptr(range.at)));
+  if (allocated == nullptr) text::refuse("{}: {} is not memory of this device", what, fmt::ptr(range.at));
   const auto before = static_cast<std::size_t>(range.at - allocated->at);
   if (range.bytes <= allocated->bytes && before <= allocated->bytes - range.bytes) return;
-  throw std::invalid_argument(fmt::format("{}: {} bytes from byte {} of {} bytes go past their end", what, range.bytes,
-                                          before, allocated->bytes));
+  text::refuse("{}: {} bytes from byte {} of {} bytes go past their end", what, range.bytes, before, allocated->bytes);
 }
 
 }  // namespace trellis::device

@@ -1,12 +1,11 @@
 #include "device/program.h"
 #include "device/backends.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <stdexcept>
 
 #include "kernels/dispatch/parallel.h"
+#include "text/refuse.h"
 
 namespace trellis::device {
 
@@ -14,25 +13,22 @@ void check_bindings(const std::string& program, const std::vector<ProgramOperand
                     const std::vector<Binding>& bindings) {
   for (const ProgramOperand& o : operands) {
     const auto found = std::ranges::find(bindings, o.name, &Binding::name);
-    if (found == bindings.end()) throw std::invalid_argument(fmt::format("{}: {} is not bound", program, o.name));
+    if (found == bindings.end()) text::refuse("{}: {} is not bound", program, o.name);
     if (found->bytes != o.bytes)
-      throw std::invalid_argument(
-          fmt::format("{}: {} is bound to {} bytes; expected {}", program, o.name, found->bytes, o.bytes));
-    if (found->data == nullptr && o.bytes != 0)
-      throw std::invalid_argument(fmt::format("{}: {} is bound to null", program, o.name));
+      text::refuse("{}: {} is bound to {} bytes; expected {}", program, o.name, found->bytes, o.bytes);
+    if (found->data == nullptr && o.bytes != 0) text::refuse("{}: {} is bound to null", program, o.name);
   }
   for (const Binding& b : bindings)
     if (std::ranges::find(operands, b.name, &ProgramOperand::name) == operands.end())
-      throw std::invalid_argument(fmt::format("{}: it has no operand {}", program, b.name));
+      text::refuse("{}: it has no operand {}", program, b.name);
 }
 
 const kernels::Kernel& check_launch(const KernelLaunch& launch) {
   const kernels::Kernel& kernel = kernels::kernel_named(launch.kernel);
-  if (kernel.sums) throw std::invalid_argument(fmt::format("{} sums by parts; call its own function", launch.kernel));
+  if (kernel.sums) text::refuse("{} sums by parts; call its own function", launch.kernel);
   const auto expect = [&](std::size_t got, std::size_t wanted, bool more, const char* what) {
     if (got == wanted || (more && got > wanted)) return;
-    throw std::invalid_argument(
-        fmt::format("{} {} {} operands; expected {}{}", launch.kernel, what, got, wanted, more ? " or more" : ""));
+    text::refuse("{} {} {} operands; expected {}{}", launch.kernel, what, got, wanted, more ? " or more" : "");
   };
   expect(launch.writes.size(), kernel.writes.size(), false, "writes");
   expect(launch.reads.size(), kernel.many ? std::max<std::size_t>(kernel.reads.size(), 2) : kernel.reads.size(),

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <set>
-#include <stdexcept>
 
 #include "device/environment.h"
 #include "text/number.h"
+#include "text/refuse.h"
 
 namespace trellis::device {
 namespace {
@@ -22,7 +22,7 @@ std::optional<int> number_of_variable(const char* variable) {
   const std::string text = value_of_variable(variable);
   if (text.empty()) return std::nullopt;
   const auto value = number(text);
-  if (!value) throw std::invalid_argument(fmt::format("{}={}: expected a number from 0 on", variable, text));
+  if (!value) text::refuse("{}={}: expected a number from 0 on", variable, text);
   return value;
 }
 
@@ -38,7 +38,7 @@ CoreSettings core_settings() {
 
 std::vector<int> core_list(std::string_view variable, std::string_view text, int cores) {
   const auto refuse = [&](std::string_view part, std::string_view expected) {
-    throw std::invalid_argument(fmt::format("{}={}: {}: expected {}", variable, text, part, expected));
+    text::refuse("{}={}: {}: expected {}", variable, text, part, expected);
   };
   std::vector<int> out;
   std::set<int> seen;
@@ -65,8 +65,7 @@ std::vector<int> core_list(std::string_view variable, std::string_view text, int
 std::vector<int> visible_cores(const CoreSettings& settings, int cores) {
   if (!settings.visible.empty()) return core_list(visible_name, settings.visible, cores);
   const int wanted = settings.count.value_or(0);
-  if (wanted > cores)
-    throw std::invalid_argument(fmt::format("{}={}: the machine has {} cores", count_name, wanted, cores));
+  if (wanted > cores) text::refuse("{}={}: the machine has {} cores", count_name, wanted, cores);
   std::vector<int> out;
   for (int c = 0; c < (wanted == 0 ? cores : wanted); ++c) out.push_back(c);
   return out;
@@ -75,8 +74,7 @@ std::vector<int> visible_cores(const CoreSettings& settings, int cores) {
 int logical_size(const CoreSettings& settings, std::string_view chip, int usual, int physical_cores) {
   const int size = settings.logical_size.value_or(usual);
   if (size < 1 || size > 2 || physical_cores % size != 0 || (size == 2 && usual == 1))
-    throw std::invalid_argument(
-        fmt::format("{}={}: a {} has logical cores of {}", logical_name, size, chip, usual == 1 ? "1" : "1 or 2"));
+    text::refuse("{}={}: a {} has logical cores of {}", logical_name, size, chip, usual == 1 ? "1" : "1 or 2");
   return size;
 }
 

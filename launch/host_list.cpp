@@ -7,6 +7,7 @@
 #include "launch/hosts.h"
 #include "text/number.h"
 #include "text/printable.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::launch {
@@ -35,11 +36,10 @@ HostSlots host_in(std::string_view entry, const std::string& where) {
 }
 
 void expect_hosts(const std::vector<HostSlots>& hosts, const std::string& where) {
-  if (hosts.empty()) throw std::invalid_argument(fmt::format("{}no host", where));
+  if (hosts.empty()) text::refuse("{}no host", where);
   std::set<std::string> seen;
   for (const HostSlots& h : hosts)
-    if (!seen.insert(h.host).second)
-      throw std::invalid_argument(fmt::format("{}host {} is there twice: expected each once", where, h.host));
+    if (!seen.insert(h.host).second) text::refuse("{}host {} is there twice: expected each once", where, h.host);
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ std::vector<HostSlots> hosts_in_list(std::string_view list) {
 
 std::vector<HostSlots> hosts_in_file(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw std::invalid_argument(fmt::format("{}: the file with hosts can't be read", path));
+  if (!file) text::refuse("{}: the file with hosts can't be read", path);
   std::vector<HostSlots> hosts;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
@@ -83,11 +83,10 @@ int ranks_of_hosts(const std::vector<HostSlots>& hosts, int each) {
   if (each != 0) return each;
   const HostSlots& first = hosts.front();
   for (const HostSlots& h : hosts) {
-    if (h.slots == 0)
-      throw std::invalid_argument(fmt::format("host {} has no slots: expected HOST:SLOTS, or -n", h.host));
+    if (h.slots == 0) text::refuse("host {} has no slots: expected HOST:SLOTS, or -n", h.host);
     if (h.slots != first.slots)
-      throw std::invalid_argument(fmt::format("host {} has {} slots and {} has {}: expected as many on each",
-                                              first.host, first.slots, h.host, h.slots));
+      text::refuse("host {} has {} slots and {} has {}: expected as many on each", first.host, first.slots, h.host,
+                   h.slots);
   }
   return first.slots;
 }

@@ -20,6 +20,7 @@
 #include "net/address.h"
 #include "net/descriptor.h"
 #include "net/sha256.h"
+#include "text/refuse.h"
 
 namespace trellis::launch {
 namespace {
@@ -178,9 +179,8 @@ Nodes::Nodes(const LaunchedJob& job) : shared_(std::make_shared<Shared>()) {
   s.beats.resize(static_cast<std::size_t>(job.nodes));
   const int port = job.port + ccl::ports_of_ranks;
   if (port > 65'535)
-    throw std::invalid_argument(
-        fmt::format("--master-port {}: expected at most {}, as the launches of the nodes meet at the port {} after it",
-                    job.port, 65'535 - ccl::ports_of_ranks, ccl::ports_of_ranks));
+    text::refuse("--master-port {}: expected at most {}, as the launches of the nodes meet at the port {} after it",
+                 job.port, 65'535 - ccl::ports_of_ranks, ccl::ports_of_ranks);
   s.search = {.places = net::addresses_of(job.address, port),
               .secret = "launch " + job.secret,
               .name = fmt::format("the launch of node 0 at {}:{}", job.address, port)};

@@ -9,11 +9,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <stdexcept>
 #include <system_error>
 
 #include "ccl/tell.h"
 #include "net/descriptor.h"
+#include "text/refuse.h"
 
 namespace trellis::launch {
 
@@ -79,7 +79,7 @@ std::string output_on_host(const std::string& shell, const std::string& host, co
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (const int code = exit_status(status); code != 0)
-    throw std::invalid_argument(fmt::format("host {}: {} ended with status {}", host, words.front(), code));
+    text::refuse("host {}: {} ended with status {}", host, words.front(), code);
   return text;
 }
 

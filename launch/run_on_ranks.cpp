@@ -28,6 +28,7 @@
 #include "kernels/dispatch/system_files.h"
 #include "launch/host_machine.h"
 #include "net/descriptor.h"
+#include "text/refuse.h"
 
 namespace trellis::launch {
 namespace {
@@ -237,10 +238,8 @@ int run_processes(const std::vector<RankContext>& contexts, const Work& work, st
 
 int run_launched(const ccl::LaunchedProcess& launched, const RankOptions& wish, const Work& work) {
   if (wish.ranks != 0 && wish.ranks != launched.ranks)
-    throw std::invalid_argument(
-        fmt::format("{} ranks are asked for, and {} started {}", wish.ranks, launched.by, launched.ranks));
-  if (wish.threads)
-    throw std::invalid_argument(fmt::format("ranks were started by {}: they can't be threads too", launched.by));
+    text::refuse("{} ranks are asked for, and {} started {}", wish.ranks, launched.by, launched.ranks);
+  if (wish.threads) text::refuse("ranks were started by {}: they can't be threads too", launched.by);
   RankContext c{.rank = launched.rank, .ranks = launched.ranks, .by = launched.by};
   c.store = ccl::store_from_environment(launched, Clock::now() + wish.timeout);
   return work(c);
@@ -260,8 +259,7 @@ int run_on_ranks(const RankOptions& wish, const Work& work) {
   const double quota = kernels::quota_here();
   const auto cores = static_cast<int>(usable_cores(host.whole).size());
   const int ranks = wish.ranks == 0 ? usual_ranks(cores, quota) : wish.ranks;
-  if (ranks < 1 || ranks > most_ranks_started)
-    throw std::invalid_argument(fmt::format("{} ranks: expected 1 to {}", ranks, most_ranks_started));
+  if (ranks < 1 || ranks > most_ranks_started) text::refuse("{} ranks: expected 1 to {}", ranks, most_ranks_started);
   std::vector<std::vector<int>> threads;
   if (wish.pin && host.here && !(quota < cores)) threads = rank_threads(host, ranks, CoreShare::one);
   std::vector<RankContext> contexts(static_cast<std::size_t>(ranks));

@@ -1,17 +1,15 @@
 #include "measure/buffers.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
 #include <numeric>
-#include <stdexcept>
 
 #include "ccl/plan/check.h"
 #include "device/give_back.h"
 #include "measure/words.h"
 #include "schedule/collective_traits.h"
+#include "text/refuse.h"
 
 namespace trellis::measure {
 namespace {
@@ -33,9 +31,8 @@ bool has_in_place(Collective c) { return schedule::traits(c).may_alias && schedu
 void refuse_too_large(std::uint64_t each, int ranks, int streams, const char* flag, std::uint64_t free) {
   const std::uint64_t all = product(each, static_cast<std::uint64_t>(ranks) * static_cast<std::uint64_t>(streams));
   if (all > free)
-    throw std::invalid_argument(
-        fmt::format("{} ranks of {} each need {} of memory, and {} are free: a smaller {} may do", ranks,
-                    bytes_text(each), bytes_text(all), bytes_text(free), flag));
+    text::refuse("{} ranks of {} each need {} of memory, and {} are free: a smaller {} may do", ranks, bytes_text(each),
+                 bytes_text(all), bytes_text(free), flag);
 }
 
 BenchBuffers::BenchBuffers(device::Device& device, bool of_device, std::size_t input, std::size_t output,

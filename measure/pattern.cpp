@@ -1,17 +1,15 @@
 #include "measure/pattern.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <stdexcept>
 
 #include "ccl/plan/layout.h"
 #include "ccl/plan/planner.h"
 #include "kernels/reduce/divide.h"
 #include "kernels/types/convert.h"
 #include "schedule/collective.h"
+#include "text/refuse.h"
 
 namespace trellis::measure {
 namespace {
@@ -70,9 +68,8 @@ void check_ones(const ccl::Call& call, Rank ranks) {
     std::array<std::byte, 8> kept = {};
     kernels::store(call.type, kept.data(), factor * r);
     if (kernels::load(call.type, kept.data()) != factor * r)
-      throw std::invalid_argument(fmt::format(
-          "a sum of {} ones is rounded in {}: expected {} ranks at most, or --check 1, whose sums are exact", r,
-          name(call.type), r - 1));
+      text::refuse("a sum of {} ones is rounded in {}: expected {} ranks at most, or --check 1, whose sums are exact",
+                   r, name(call.type), r - 1);
   }
 }
 

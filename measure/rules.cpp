@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "measure/words.h"
 #include "schedule/algorithms/tuner.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::measure {
@@ -54,14 +54,13 @@ std::vector<std::uint64_t> parse_sizes(std::string_view text) {
     const std::size_t dots = part.find("..");
     const std::uint64_t first = parse_bytes(part.substr(0, dots));
     const std::uint64_t last = dots == part.npos ? first : parse_bytes(part.substr(dots + 2));
-    if (first == 0 || last < first)
-      throw std::invalid_argument(fmt::format("'{}' in '{}': expected sizes like 8..16MB or 64KB", part, text));
-    if (last > most_bytes) throw std::invalid_argument(fmt::format("'{}' in '{}': expected at most 16T", part, text));
+    if (first == 0 || last < first) text::refuse("'{}' in '{}': expected sizes like 8..16MB or 64KB", part, text);
+    if (last > most_bytes) text::refuse("'{}' in '{}': expected at most 16T", part, text);
     for (std::uint64_t bytes = first; bytes <= last; bytes *= 2) sizes.push_back(bytes);
   }
   std::ranges::sort(sizes);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  if (sizes.size() > most) throw std::invalid_argument(fmt::format("'{}' are more than {} sizes", text, most));
+  if (sizes.size() > most) text::refuse("'{}' are more than {} sizes", text, most);
   return sizes;
 }
 

@@ -1,13 +1,11 @@
 #include "measure/settings.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "ccl/plan/check.h"
 #include "schedule/collective_traits.h"
+#include "text/refuse.h"
 
 namespace trellis::measure {
 namespace {
@@ -22,8 +20,8 @@ constexpr std::size_t nccl_block_bytes = 16;
 std::vector<std::size_t> weighted(std::size_t block, const std::vector<double>& weights, Rank ranks) {
   if (weights.empty()) return std::vector<std::size_t>(static_cast<std::size_t>(ranks), block);
   if (weights.size() != static_cast<std::size_t>(ranks))
-    throw std::invalid_argument(fmt::format("counts for {} block{}: expected one for each of {} rank{}", weights.size(),
-                                            weights.size() == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s"));
+    text::refuse("counts for {} block{}: expected one for each of {} rank{}", weights.size(),
+                 weights.size() == 1 ? "" : "s", ranks, ranks == 1 ? "" : "s");
   std::vector<std::size_t> counts;
   for (const double w : weights) counts.push_back(static_cast<std::size_t>(std::floor(static_cast<double>(block) * w)));
   return counts;
@@ -33,8 +31,7 @@ std::vector<std::size_t> counts_sent(const BenchSettings& s, std::size_t block, 
   if (s.weights.empty()) return weighted(block, {}, ranks);
   if (s.weights.size() == 1) return weighted(block, s.weights.front(), ranks);
   if (s.weights.size() != static_cast<std::size_t>(ranks))
-    throw std::invalid_argument(
-        fmt::format("counts of {} senders: expected one row, or one for each of {} ranks", s.weights.size(), ranks));
+    text::refuse("counts of {} senders: expected one row, or one for each of {} ranks", s.weights.size(), ranks);
   return weighted(block, s.weights[rank], ranks);
 }
 

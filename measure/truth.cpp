@@ -1,7 +1,5 @@
 #include "measure/truth.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -19,6 +17,7 @@
 #include "kernels/types/random.h"
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/proof/interpret.h"
+#include "text/refuse.h"
 
 namespace trellis::measure {
 namespace {
@@ -199,8 +198,7 @@ std::vector<Bytes> true_outputs(const Schedule& s, std::span<const Call> calls, 
     for (std::int64_t i = 0; i < schedule::output_chunks(s.task, r); ++i) {
       const Value& value =
           run.memory[static_cast<std::size_t>(r)][static_cast<std::size_t>(cells.at(Buffer::output, i))];
-      if (value == nullptr)
-        throw std::invalid_argument(fmt::format("the schedule is wrong: rank {} out[{}] holds nothing", r, i));
+      if (value == nullptr) text::refuse("the schedule is wrong: rank {} out[{}] holds nothing", r, i);
       const Bytes chunk = evaluate(*value);
       out.insert(out.end(), chunk.begin(), chunk.end());
     }

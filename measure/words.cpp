@@ -12,6 +12,7 @@
 #include "schedule/collective_traits.h"
 #include "text/nearest.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::measure {
@@ -58,8 +59,8 @@ constexpr std::array<TypeWord, 8> more_types{{{"fp8_e4m3", DType::f8e4m3fn},
                                               {"float64", DType::f64}}};
 
 [[noreturn]] void unknown(std::string_view what, std::string_view word, const std::vector<std::string>& known) {
-  throw std::invalid_argument(fmt::format("no {} is called '{}': expected one of {}{}", what, word,
-                                          fmt::join(known, ", "), text::did_you_mean(word, known)));
+  text::refuse("no {} is called '{}': expected one of {}{}", what, word, fmt::join(known, ", "),
+               text::did_you_mean(word, known));
 }
 
 std::vector<std::string> known_ops() {
@@ -102,7 +103,7 @@ BenchOp bench_op(std::string_view word) {
   perf.insert(perf.end(), known.begin(), known.end());
   if (const std::string near = text::did_you_mean(word, perf);
       !near.empty())  // then the long list of known words is left out
-    throw std::invalid_argument(fmt::format("no operation is called '{}'{}", word, near));
+    text::refuse("no operation is called '{}'{}", word, near);
   unknown("operation", word, known);
 }
 
@@ -119,9 +120,8 @@ std::uint64_t parse_bytes(std::string_view text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const bool beyond = !number && digits == text.size() && digits > 0;  // more than 64 bits hold
   if (beyond || (number && shift >= 0 && *number > (std::uint64_t{1} << 60 >> shift)))
-    throw std::invalid_argument(fmt::format("'{}' is too large a size: expected at most 1 EiB", text));
-  if (!number || shift < 0)
-    throw std::invalid_argument(fmt::format("'{}' is no size: expected one like 8, 64KB, 1M or 2GiB", text));
+    text::refuse("'{}' is too large a size: expected at most 1 EiB", text);
+  if (!number || shift < 0) text::refuse("'{}' is no size: expected one like 8, 64KB, 1M or 2GiB", text);
   return *number << shift;
 }
 

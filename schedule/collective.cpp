@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <stdexcept>
 
 #include "schedule/collective_traits.h"
 #include "schedule/task_fault.h"
+#include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
@@ -65,7 +65,7 @@ Collective collective_named(std::string_view wanted) {
     if (r.name == wanted) return r.collective;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", r.name);
   }
-  throw std::invalid_argument(fmt::format("no collective is called '{}': expected one of {}", wanted, known));
+  text::refuse("no collective is called '{}': expected one of {}", wanted, known);
 }
 
 void check(const Task& t) {

@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
+#include "text/refuse.h"
 
 namespace trellis::text {
 
 std::int64_t count(std::string_view what, std::string_view text, std::int64_t least, std::int64_t most) {
   if (const auto value = number<std::int64_t>(text, least, most)) return *value;
-  throw std::invalid_argument(fmt::format("{} {}: expected {}{}", what, text,
-                                          most > least + 1 ? "a whole number from " : "", range_text(least, most)));
+  text::refuse("{} {}: expected {}{}", what, text, most > least + 1 ? "a whole number from " : "",
+               range_text(least, most));
 }
 
 std::string range_text(std::int64_t least, std::int64_t most) {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
+#include "text/refuse.h"
 
 namespace trellis::text {
 namespace {
@@ -44,7 +44,7 @@ std::string printable(std::string_view text) {
 
 void expect_text(std::string_view path, std::string_view text) {
   if (const std::size_t at = text.find('\0'); at != text.npos)
-    throw std::invalid_argument(fmt::format("{}: not a text file, as byte {} is zero", path, at + 1));
+    text::refuse("{}: not a text file, as byte {} is zero", path, at + 1);
 }
 
 }  // namespace trellis::text

@@ -5,7 +5,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <stdexcept>
 
 #include "kernels/check/matmul_accuracy.h"
 #include "kernels/check/row_trial.h"
@@ -14,6 +13,7 @@
 #include "kernels/types/mx.h"
 #include "measure/words.h"
 #include "text/nearest.h"
+#include "text/refuse.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
@@ -92,9 +92,8 @@ Kernels chosen(Kernels all, const std::string& prefix) {
   std::erase_if(all, [&](const auto& entry) { return !entry.first.starts_with(prefix); });
   if (!all.empty()) return all;
   const std::string near = text::did_you_mean(prefix, {alike.begin(), alike.end()});
-  if (!near.empty()) throw std::invalid_argument(fmt::format("no kernel's name begins with '{}'{}", prefix, near));
-  throw std::invalid_argument(
-      fmt::format("no kernel's name begins with '{}'; they begin with {}", prefix, fmt::join(families, ", ")));
+  if (!near.empty()) text::refuse("no kernel's name begins with '{}'{}", prefix, near);
+  text::refuse("no kernel's name begins with '{}'; they begin with {}", prefix, fmt::join(families, ", "));
 }
 
 std::vector<kernels::Subject> timed(const std::string& prefix) {
@@ -103,8 +102,8 @@ std::vector<kernels::Subject> timed(const std::string& prefix) {
   for (const kernels::Subject& s : all) families.insert(beginning(s.kernel->name, 1));
   std::erase_if(all, [&](const kernels::Subject& s) { return !s.kernel->name.starts_with(prefix); });
   if (all.empty())
-    throw std::invalid_argument(fmt::format("no kernel whose name begins with '{}' is timed; there are some of {}",
-                                            prefix, fmt::join(families, ", ")));
+    text::refuse("no kernel whose name begins with '{}' is timed; there are some of {}", prefix,
+                 fmt::join(families, ", "));
   return all;
 }
 
@@ -154,8 +153,7 @@ kernels::Cpu cpu_to_time(const std::string& last_cache) {
   kernels::Cpu cpu = kernels::cpu();
   if (!last_cache.empty()) cpu.l3_bytes = measure::parse_bytes(last_cache);
   if (!last_cache.empty() && cpu.l3_bytes < cpu.l2_bytes)
-    throw std::invalid_argument(fmt::format("--last-cache {}: expected at least the {} KiB of the second cache",
-                                            last_cache, cpu.l2_bytes >> 10));
+    text::refuse("--last-cache {}: expected at least the {} KiB of the second cache", last_cache, cpu.l2_bytes >> 10);
   return cpu;
 }
 

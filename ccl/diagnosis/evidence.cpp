@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
-#include <stdexcept>
 #include <tuple>
+
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 namespace {
@@ -196,8 +197,7 @@ void Evidence::add(RankDump d) {
   Members& m = communicators_[key];
   if (m.dumps.empty())
     m = {.communicator = d.communicator, .ranks = d.ranks, .parent = d.parent, .in_parent = d.in_parent, .dumps = {}};
-  if (d.ranks != m.ranks)
-    throw std::invalid_argument(fmt::format("it tells of {} ranks, and others of {}", d.ranks, m.ranks));
+  if (d.ranks != m.ranks) text::refuse("it tells of {} ranks, and others of {}", d.ranks, m.ranks);
   const auto [at, is_new] = m.dumps.emplace(d.rank, d);
   if (!is_new && at->second.moment_ns < d.moment_ns) at->second = std::move(d);
 }

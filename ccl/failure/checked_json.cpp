@@ -1,8 +1,8 @@
 #include "ccl/failure/checked_json.h"
 
-#include <fmt/format.h>
-
 #include <stdexcept>
+
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 
@@ -15,7 +15,7 @@ json parsed(std::string_view text) {
 }
 
 CheckedJson CheckedJson::part(const char* key) const {
-  if (!has(key)) throw std::invalid_argument(fmt::format("'{}' is missing", key));
+  if (!has(key)) text::refuse("'{}' is missing", key);
   return CheckedJson(value_.at(key), key);
 }
 
@@ -23,14 +23,13 @@ std::int64_t CheckedJson::as_number(std::int64_t least, std::int64_t greatest) c
   const bool fits = value_.is_number_unsigned() ? value_.get<std::uint64_t>() <= static_cast<std::uint64_t>(most)
                                                 : value_.is_number_integer();
   if (!fits || value_.get<std::int64_t>() < least || value_.get<std::int64_t>() > greatest)
-    throw std::invalid_argument(fmt::format("'{}' is {}: expected a whole number from {} to {}", key_,
-                                            value_.is_number() ? value_.dump() : value_.type_name(), least, greatest));
+    text::refuse("'{}' is {}: expected a whole number from {} to {}", key_,
+                 value_.is_number() ? value_.dump() : value_.type_name(), least, greatest);
   return value_.get<std::int64_t>();
 }
 
 std::string CheckedJson::as_words() const {
-  if (!value_.is_string())
-    throw std::invalid_argument(fmt::format("'{}' is {}: expected text", key_, value_.type_name()));
+  if (!value_.is_string()) text::refuse("'{}' is {}: expected text", key_, value_.type_name());
   std::string all = value_.get<std::string>();
   for (char& c : all)
     if (static_cast<unsigned char>(c) < ' ' || c == '\x7F') c = '?';
@@ -38,7 +37,7 @@ std::string CheckedJson::as_words() const {
 }
 
 void CheckedJson::require_list(const char* key) const {
-  if (!has(key) || !value_.at(key).is_array()) throw std::invalid_argument(fmt::format("'{}' is no list", key));
+  if (!has(key) || !value_.at(key).is_array()) text::refuse("'{}' is no list", key);
 }
 
 }  // namespace trellis::ccl

@@ -7,6 +7,7 @@
 
 #include "ccl/failure/checked_json.h"
 #include "schedule/collective.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 namespace {
@@ -23,7 +24,7 @@ Enum one_of(const CheckedJson& whole, const char* key, const std::string_view (&
   const std::string word = whole.words(key);
   for (std::size_t i = 0; i < count; ++i)
     if (names[i] == word) return static_cast<Enum>(i);
-  throw std::invalid_argument(fmt::format("'{}' is '{}': expected one of {}", key, word, fmt::join(names, ", ")));
+  text::refuse("'{}' is '{}': expected one of {}", key, word, fmt::join(names, ", "));
 }
 
 Rank rank_or_none(const CheckedJson& whole, const char* key, Rank ranks) {
@@ -33,8 +34,7 @@ Rank rank_or_none(const CheckedJson& whole, const char* key, Rank ranks) {
 DumpedEntry entry_in(const CheckedJson& entry, Rank ranks) {
   const std::string profiled = entry.words("profiling_name");
   constexpr std::string_view ours = "trellis:";
-  if (!profiled.starts_with(ours))
-    throw std::invalid_argument(fmt::format("'profiling_name' is '{}': expected {}OPERATION", profiled, ours));
+  if (!profiled.starts_with(ours)) text::refuse("'profiling_name' is '{}': expected {}OPERATION", profiled, ours);
   const std::string what = profiled.substr(ours.size());
   DumpedEntry e;
   e.operation = static_cast<std::uint64_t>(entry.number("collective_seq_id", 0));
@@ -81,12 +81,11 @@ void read_relations(const CheckedJson& own, RankDump& d) {
   own.each("in_parent",
            [&](const CheckedJson& r) { d.in_parent.push_back(static_cast<Rank>(r.as_number(0, most_ranks))); });
   if (!d.in_parent.empty() && d.in_parent.size() != static_cast<std::size_t>(d.ranks))
-    throw std::invalid_argument(
-        fmt::format("'in_parent' has {} ranks: expected none or {}", d.in_parent.size(), d.ranks));
+    text::refuse("'in_parent' has {} ranks: expected none or {}", d.in_parent.size(), d.ranks);
   own.each("pending", [&](const CheckedJson& p) { d.pending.push_back(pending_in(p, d.ranks)); });
   own.each("seen", [&](const CheckedJson& s) { d.seen.push_back(seen_in(s, d.ranks)); });
   if (!d.seen.empty() && d.seen.size() != static_cast<std::size_t>(d.ranks))
-    throw std::invalid_argument(fmt::format("'seen' has {} ranks: expected none or {}", d.seen.size(), d.ranks));
+    text::refuse("'seen' has {} ranks: expected none or {}", d.seen.size(), d.ranks);
   own.each("absent", [&](const CheckedJson& r) { d.absent.push_back(static_cast<Rank>(r.as_number(0, d.ranks - 1))); });
   own.each("later", [&](const CheckedJson& text) { d.later.push_back(text.as_words()); });
 }

@@ -1,8 +1,7 @@
 #include "ccl/plan/check.h"
 
 #include "schedule/collective_traits.h"
-
-#include <fmt/format.h>
+#include "text/refuse.h"
 
 #include <cstdint>
 #include <limits>
@@ -28,21 +27,19 @@ bool fits(std::size_t a, std::size_t b, std::size_t& product) {
 std::size_t bytes_of(const Call& c, std::size_t elements) {
   std::size_t bytes = 0;
   if (!fits(elements, kernels::size_of(c.type), bytes))
-    throw std::invalid_argument(
-        fmt::format("{}: {} elements of {} do not fit in memory", word(c), elements, name(c.type)));
+    text::refuse("{}: {} elements of {} do not fit in memory", word(c), elements, name(c.type));
   return bytes;
 }
 
 [[noreturn]] void refuse_rank(const Call& c, std::string_view what, Rank r, Rank ranks) {
-  throw std::invalid_argument(fmt::format("{}: {} {}; expected 0 to {}", word(c), what, r, ranks - 1));
+  text::refuse("{}: {} {}; expected 0 to {}", word(c), what, r, ranks - 1);
 }
 
 bool is_rank(Rank r, Rank ranks) { return r >= 0 && r < ranks; }
 
 void check_counts(const Call& c, std::string_view what, const std::vector<std::size_t>& counts, Rank ranks) {
   if (counts.size() != static_cast<std::size_t>(ranks))
-    throw std::invalid_argument(
-        fmt::format("{}: {} {}; expected one for each of {} ranks", word(c), counts.size(), what, ranks));
+    text::refuse("{}: {} {}; expected one for each of {} ranks", word(c), counts.size(), what, ranks);
 }
 
 void check_parts(const Call& c, Rank ranks) {
@@ -53,12 +50,11 @@ void check_parts(const Call& c, Rank ranks) {
   if (schedule::uneven(c.operation.collective)) check_counts(c, "counts", c.counts, ranks);
   if (schedule::counts_by_pair(c.operation.collective)) check_counts(c, "arriving counts", c.arriving_counts, ranks);
   if (c.operation.collective == Collective::barrier && c.count != 0)
-    throw std::invalid_argument(fmt::format("barrier: {} elements; expected none", c.count));
+    text::refuse("barrier: {} elements; expected none", c.count);
   const auto op = static_cast<std::size_t>(c.op.kind);
-  if (op >= kernels::reduction_count)
-    throw std::invalid_argument(fmt::format("{}: no operator has number {}", word(c), op));
+  if (op >= kernels::reduction_count) text::refuse("{}: no operator has number {}", word(c), op);
   if (static_cast<std::size_t>(c.type) >= kernels::dtype_count)
-    throw std::invalid_argument(fmt::format("{}: no type has number {}", word(c), static_cast<int>(c.type)));
+    text::refuse("{}: no type has number {}", word(c), static_cast<int>(c.type));
 }
 
 bool is(const Call& c, std::initializer_list<Collective> any) {
@@ -75,8 +71,7 @@ Extents extents_of(const Call& c, Rank rank, Rank ranks) {
   const std::size_t one = bytes_of(c, c.count);
   std::size_t all = 0;
   if (schedule::by_block(c.operation.collective) && !fits(one, static_cast<std::size_t>(ranks), all))
-    throw std::invalid_argument(
-        fmt::format("{}: {} elements for each of {} ranks do not fit in memory", word(c), c.count, ranks));
+    text::refuse("{}: {} elements for each of {} ranks do not fit in memory", word(c), c.count, ranks);
   switch (c.operation.collective) {
     case all_reduce:
       return {one, one};
@@ -136,20 +131,16 @@ bool check_places(const Call& c, const CallShape& shape) {
            (c.input != nullptr || c.output != nullptr);
   };
   const Extents& e = shape.extents;
-  if (e.input != 0 && c.input == nullptr && !half())
-    throw std::invalid_argument(fmt::format("{}: the input is null", word(c)));
-  if (e.output != 0 && c.output == nullptr && !half())
-    throw std::invalid_argument(fmt::format("{}: the output is null", word(c)));
+  if (e.input != 0 && c.input == nullptr && !half()) text::refuse("{}: the input is null", word(c));
+  if (e.output != 0 && c.output == nullptr && !half()) text::refuse("{}: the output is null", word(c));
   const auto in = reinterpret_cast<std::uintptr_t>(c.input), out = reinterpret_cast<std::uintptr_t>(c.output);
   if (in + e.input < in || out + e.output < out)
-    throw std::invalid_argument(
-        fmt::format("{}: {} bytes from there on pass the end of memory", word(c), std::max(e.input, e.output)));
+    text::refuse("{}: {} bytes from there on pass the end of memory", word(c), std::max(e.input, e.output));
   const bool overlap = e.input != 0 && e.output != 0 && in < out + e.output && out < in + e.input;
   if (!overlap || half()) return false;
   if (!shape.in_place || in + shape.before_input != out + shape.before_output)
-    throw std::invalid_argument(
-        fmt::format("{}: input and output overlap, {} bytes from {} and {} from {}, and not in place", word(c), e.input,
-                    c.input, e.output, const_cast<const void*>(c.output)));
+    text::refuse("{}: input and output overlap, {} bytes from {} and {} from {}, and not in place", word(c), e.input,
+                 c.input, e.output, const_cast<const void*>(c.output));
   return true;
 }
 

@@ -13,6 +13,7 @@
 #include "kernels/types/fnv1a.h"
 #include "schedule/collective_traits.h"
 #include "schedule/proof/verify.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 namespace {
@@ -195,9 +196,8 @@ SelectedConfig Planner::decide(const Call& call, bool in_place) const {
   if (const auto fixed = fixed_.find(call.operation.collective); fixed != fixed_.end()) {
     const std::string why = refusal(fixed->second, call, in_place);
     if (why.empty()) return {fixed->second};
-    throw std::invalid_argument(fmt::format("{} was asked for, but can't serve {} of {} on {} ranks: {}",
-                                            text_of(fixed->second), schedule::name(call.operation.collective),
-                                            call.count, ranks_, why));
+    text::refuse("{} was asked for, but can't serve {} of {} on {} ranks: {}", text_of(fixed->second),
+                 schedule::name(call.operation.collective), call.count, ranks_, why);
   }
   if (const std::optional<AlgorithmConfig> config = choose_by_shape(call, in_place)) return {*config};
   for (const PredictedTime& p : predicted(call))
@@ -210,8 +210,7 @@ SelectedConfig Planner::decide(const Call& call, bool in_place) const {
   }
   for (const auto& [name, algorithm] : schedule::algorithms())
     if (refusal({name}, call, in_place).empty()) return {{name}};
-  throw std::invalid_argument(
-      fmt::format("no algorithm serves {} on {} ranks", schedule::name(call.operation.collective), ranks_));
+  text::refuse("no algorithm serves {} on {} ranks", schedule::name(call.operation.collective), ranks_);
 }
 
 kernels::DType Planner::wire_of(const Call& c) const {
@@ -251,7 +250,7 @@ Planner::Proved Planner::prove(const Traced& t) const {
   if (is_file(config)) {
     const schedule::Schedule& given = given_({config, t.chosen.task.operation.in_place});
     if (const schedule::Report report = schedule::verify(given); !report.ok())
-      throw std::invalid_argument(fmt::format("{} is wrong: {}", text_of(config), report.text()));
+      text::refuse("{} is wrong: {}", text_of(config), report.text());
     const schedule::Queued queued = written_out(t.chosen);
     Proved part = part_of(queued, t.traced);
     part.schedule = message_hash(queued.schedule);
@@ -347,7 +346,7 @@ const Planned& Planner::plan_passing(const Call& call, const Manner& manner) {
 
 std::shared_ptr<const Planned> Planner::plan(const Call& call, bool in_place, const schedule::Schedule& s) {
   if (const std::string why = misfit(s.task, call, in_place); !why.empty())
-    throw std::invalid_argument(fmt::format("the schedule can't serve: {}", why));
+    text::refuse("the schedule can't serve: {}", why);
   const schedule::Report report = schedule::verify(s);
   if (!report.ok()) throw std::invalid_argument("the schedule is wrong: " + report.text());
   const schedule::Queued queued = schedule::queued(s, lanes_);

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
+
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 namespace {
@@ -58,12 +59,10 @@ void check_own(std::span<const SendRecv> points, Rank rank) {
   const auto sends = std::ranges::count_if(points, [&](const SendRecv& p) { return sends_own(p, rank); });
   const auto receives = std::ranges::count_if(points, [&](const SendRecv& p) { return receives_own(p, rank); });
   if (sends != receives)
-    throw std::invalid_argument(
-        fmt::format("rank {} sends to itself {} times and receives {} times in a group", rank, sends, receives));
+    text::refuse("rank {} sends to itself {} times and receives {} times in a group", rank, sends, receives);
   each_own(points, rank, [&](const SendRecv& sent, const SendRecv& received) {
     if (sent.count != received.count || sent.type != received.type)
-      throw std::invalid_argument(
-          fmt::format("rank {} sends itself {} where it receives {}", rank, text_of(sent), text_of(received)));
+      text::refuse("rank {} sends itself {} where it receives {}", rank, text_of(sent), text_of(received));
   });
 }
 

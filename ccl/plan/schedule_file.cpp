@@ -1,7 +1,5 @@
 #include "ccl/plan/schedule_file.h"
 
-#include <fmt/format.h>
-
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -9,6 +7,7 @@
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/text.h"
 #include "text/file.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 
@@ -21,7 +20,7 @@ schedule::Schedule schedule_from_file(const AlgorithmConfig& c, bool in_place) {
     const bool open = in_place && schedule::msccl_leaves_place_open(text);
     return schedule::import_msccl(text, open ? std::optional(true) : std::nullopt);
   } catch (const std::invalid_argument& e) {
-    throw std::invalid_argument(fmt::format("{}: {}", path, e.what()));
+    text::refuse("{}: {}", path, e.what());
   }
 }
 

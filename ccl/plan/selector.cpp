@@ -10,6 +10,7 @@
 
 #include "text/file.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::ccl {
@@ -21,7 +22,7 @@ constexpr std::string_view last_line = "end";
 template <class Number>
 Number count_of(std::string_view word, std::string_view what) {
   if (const auto value = text::number<Number>(word, 0)) return *value;
-  throw std::invalid_argument(fmt::format("'{}' is no {}: expected a whole number", word, what));
+  text::refuse("'{}' is no {}: expected a whole number", word, what);
 }
 
 // A word that begins with '#' begins a comment; one that holds it may be a file's name.
@@ -47,8 +48,7 @@ Rule rule_in(const std::vector<std::string_view>& words) {
   if (words.end() - type > 1) throw expected();
   Rule rule{schedule::collective_named(words[0]), count_of<schedule::Rank>(words[1], "number of ranks"),
             count_of<std::uint64_t>(words[2], "number of bytes"), schedule::algorithm_config_named(config)};
-  if (rule.ranks < 1)
-    throw std::invalid_argument(fmt::format("'{}' is no number of ranks: expected at least 1", words[1]));
+  if (rule.ranks < 1) text::refuse("'{}' is no number of ranks: expected at least 1", words[1]);
   if (type != words.end()) rule.type = kernels::dtype_named(*type);
   return rule;
 }
@@ -69,8 +69,7 @@ int cores_in(const std::vector<std::string_view>& words) {
 void expect_machine(std::string_view name) {
   const auto fits = [](char c) { return text::in_name(c) || c == ':' || c == '+'; };
   if (name != any_machine && (name.empty() || !std::ranges::all_of(name, fits)))
-    throw std::invalid_argument(
-        fmt::format("'{}' is no machine's name: expected letters, digits and any of .-_:+, or * for all", name));
+    text::refuse("'{}' is no machine's name: expected letters, digits and any of .-_:+, or * for all", name);
 }
 
 std::string text_of(const Rule& r) {
@@ -115,7 +114,7 @@ Selections Selections::read(std::string_view text) {
       rule.cores = cores;
       all.add(std::move(rule));
     } catch (const std::invalid_argument& e) {
-      throw std::invalid_argument(fmt::format("line {}: {}", number, e.what()));
+      text::refuse("line {}: {}", number, e.what());
     }
   }
   if (!whole)
@@ -132,7 +131,7 @@ Selections Selections::from_file(const std::string& path) {
     if (all.rules().empty()) throw std::invalid_argument("no rule is in it: expected lines like 'all_reduce 2 0 ring'");
     return all;
   } catch (const std::invalid_argument& e) {
-    throw std::invalid_argument(fmt::format("{}: no selection table: {}", path, e.what()));
+    text::refuse("{}: no selection table: {}", path, e.what());
   }
 }
 

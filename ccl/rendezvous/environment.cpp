@@ -13,6 +13,7 @@
 #include "ccl/rendezvous/tcp/store.h"
 #include "ccl/rendezvous/unique_id.h"
 #include "device/of_this_process.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 namespace {
@@ -108,9 +109,8 @@ std::shared_ptr<Store> store_from_environment(const LaunchedProcess& l, Deadline
   if (l.ranks == 1) return memory_store();
   if (!l.address.empty()) return l.rank == 0 ? job_stores().keep(l, deadline) : find_tcp_store(search_of(l), deadline);
   if (l.pmix) return store_for(id_through_pmix(l.rank, make_unique_id, deadline), deadline);
-  throw std::invalid_argument(
-      fmt::format("rank {} of {} by {} was not told where rank 0 is: set MASTER_ADDR and MASTER_PORT", l.rank, l.ranks,
-                  l.by.empty() ? "nobody" : l.by));
+  text::refuse("rank {} of {} by {} was not told where rank 0 is: set MASTER_ADDR and MASTER_PORT", l.rank, l.ranks,
+               l.by.empty() ? "nobody" : l.by);
 }
 
 }  // namespace trellis::ccl

@@ -6,6 +6,7 @@
 
 #include "net/sha256.h"
 #include "text/number.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 namespace {
@@ -22,7 +23,7 @@ std::string difference(const MemberCheck& mine, const std::string& firsts) {
   std::string_view terms = firsts;
   const std::optional<Rank> first = text::take_number<Rank>(terms);
   if (!first || !terms.starts_with(' '))
-    throw std::invalid_argument(fmt::format("the store's note '{}' is not what a first {} writes", firsts, mine.noun));
+    text::refuse("the store's note '{}' is not what a first {} writes", firsts, mine.noun);
   terms.remove_prefix(1);
   if (terms == mine.terms) return "";
   return fmt::format("{} {} was told of {}, and {} {} of {}", mine.noun, mine.mine, mine.terms, mine.noun, *first,
@@ -51,10 +52,10 @@ std::optional<Rank> missing(Store& store, Rank ranks) {
 
 bool check_members(Store& store, const MemberCheck& roll, Deadline deadline) {
   if (store.add(here(roll.mine), 1) != 1)
-    throw std::invalid_argument(
-        fmt::format("{} {} has joined already: two were told the same {}, or the store has served others before, as "
-                    "where a job starts again and TORCHELASTIC_RESTART_COUNT does not tell",
-                    roll.noun, roll.mine, roll.noun));
+    text::refuse(
+        "{} {} has joined already: two were told the same {}, or the store has served others before, as "
+        "where a job starts again and TORCHELASTIC_RESTART_COUNT does not tell",
+        roll.noun, roll.mine, roll.noun);
   const bool leads = store.add("come", 1) == 1;
   std::string other;
   if (leads) {

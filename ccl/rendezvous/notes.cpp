@@ -4,35 +4,32 @@
 
 #include <cerrno>
 #include <chrono>
-#include <stdexcept>
 #include <system_error>
+
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 
 void check_key(std::string_view key) {
   if (key.empty() || key.size() > most_key_bytes)
-    throw std::invalid_argument(
-        fmt::format("a store's key has 1 to {} bytes, and this one has {}", most_key_bytes, key.size()));
+    text::refuse("a store's key has 1 to {} bytes, and this one has {}", most_key_bytes, key.size());
 }
 
 void check_value(std::span<const std::byte> value) {
   if (value.size() > most_value_bytes)
-    throw std::invalid_argument(
-        fmt::format("a store's value has at most {} bytes, and this one has {}", most_value_bytes, value.size()));
+    text::refuse("a store's value has at most {} bytes, and this one has {}", most_value_bytes, value.size());
 }
 
 std::int64_t sum_of(std::string_view key, const Bytes* counter, std::int64_t amount) {
   std::uint64_t now = 0;
   if (counter != nullptr) {
     if (counter->size() != sizeof now)
-      throw std::invalid_argument(
-          fmt::format("note '{}' has {} bytes and is no counter: nothing can be added to it", key, counter->size()));
+      text::refuse("note '{}' has {} bytes and is no counter: nothing can be added to it", key, counter->size());
     for (std::size_t i = sizeof now; i-- > 0;) now = now << 8 | std::to_integer<std::uint64_t>((*counter)[i]);
   }
   std::int64_t sum = 0;
   if (__builtin_add_overflow(static_cast<std::int64_t>(now), amount, &sum))
-    throw std::invalid_argument(
-        fmt::format("counter '{}' is {}: adding {} would overflow", key, static_cast<std::int64_t>(now), amount));
+    text::refuse("counter '{}' is {}: adding {} would overflow", key, static_cast<std::int64_t>(now), amount);
   return sum;
 }
 

@@ -14,6 +14,7 @@
 #include "ccl/rendezvous/this_machine.h"
 #include "device/of_this_process.h"
 #include "net/sha256.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 namespace {
@@ -54,9 +55,8 @@ void check(const UniqueId& id) {
   if (std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; }))
     throw std::invalid_argument("the unique id is 128 zeros: it was never made, or never passed to this rank");
   if (!std::ranges::equal(bytes.first(mark.size()), net::bytes_of(mark)))
-    throw std::invalid_argument(fmt::format("not a unique id of this library: it begins with {} and not with {}",
-                                            net::hexadecimal(bytes.first(mark.size())),
-                                            net::hexadecimal(net::bytes_of(mark))));
+    text::refuse("not a unique id of this library: it begins with {} and not with {}",
+                 net::hexadecimal(bytes.first(mark.size())), net::hexadecimal(net::bytes_of(mark)));
   if (!std::ranges::equal(bytes.subspan(sum_at, sum_bytes), checksum(id)))
     throw std::invalid_argument(
         "the unique id is damaged: its checksum does not fit; were all of its 128 bytes passed to this rank?");

@@ -1,12 +1,11 @@
 #include "ccl/transports/notice.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <stdexcept>
 #include <string_view>
+
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 namespace {
@@ -26,8 +25,7 @@ std::byte bit_of(Rank r) { return std::byte{1} << r % 8; }
 template <class Enum>
 Enum known(std::uint8_t number, Enum last, const char* what) {
   if (number > static_cast<std::uint8_t>(last))
-    throw std::invalid_argument(
-        fmt::format("a notice's {} is {}: expected 0 to {}", what, number, static_cast<std::uint8_t>(last)));
+    text::refuse("a notice's {} is {}: expected 0 to {}", what, number, static_cast<std::uint8_t>(last));
   return static_cast<Enum>(number);
 }
 
@@ -44,8 +42,7 @@ std::size_t most_notice_bytes(Rank ranks) {
 
 std::vector<std::byte> bytes_of(const Notice& n, Rank ranks) {
   if (n.offer.size() > most_offer_bytes)
-    throw std::invalid_argument(
-        fmt::format("an offer of {} bytes: expected at most {}", n.offer.size(), most_offer_bytes));
+    text::refuse("an offer of {} bytes: expected at most {}", n.offer.size(), most_offer_bytes);
   const std::string_view reason = std::string_view(n.reason).substr(0, most_reason_bytes);
   const Head head{.call = static_cast<std::uint8_t>(n.call),
                   .stage = static_cast<std::uint8_t>(n.stage),
@@ -70,16 +67,14 @@ Notice notice_in(std::span<const std::byte> bytes, Rank ranks) {
   Head head;
   const std::size_t offer_at = sizeof head + bits_bytes(ranks);
   if (bytes.size() < offer_at)
-    throw std::invalid_argument(
-        fmt::format("a notice of {} bytes: expected {} or more for {} ranks", bytes.size(), offer_at, ranks));
+    text::refuse("a notice of {} bytes: expected {} or more for {} ranks", bytes.size(), offer_at, ranks);
   std::memcpy(&head, bytes.data(), sizeof head);
   if (head.offer_bytes > most_offer_bytes || head.reason_bytes > most_reason_bytes ||
       head.offer_bytes + std::size_t{head.reason_bytes} != bytes.size() - offer_at)
-    throw std::invalid_argument(fmt::format(
-        "a notice speaks of an offer of {} bytes and a reason of {}, and has {}: expected at most {} and {}",
-        head.offer_bytes, head.reason_bytes, bytes.size() - offer_at, most_offer_bytes, most_reason_bytes));
+    text::refuse("a notice speaks of an offer of {} bytes and a reason of {}, and has {}: expected at most {} and {}",
+                 head.offer_bytes, head.reason_bytes, bytes.size() - offer_at, most_offer_bytes, most_reason_bytes);
   if (head.blames < -1 || head.blames >= ranks)
-    throw std::invalid_argument(fmt::format("a notice blames rank {}: expected -1 to {}", head.blames, ranks - 1));
+    text::refuse("a notice blames rank {}: expected -1 to {}", head.blames, ranks - 1);
   Notice n{.call = known(head.call, Notice::Call::shrink, "call"),
            .stage = known(head.stage, Notice::Stage::offers, "stage"),
            .attempt = head.attempt,

@@ -1,9 +1,6 @@
 #include "ccl/transports/registry.h"
 
-#include <fmt/format.h>
-
-#include <stdexcept>
-
+#include "text/refuse.h"
 #include "text/registry.h"
 
 namespace trellis::ccl {
@@ -30,8 +27,7 @@ std::vector<std::string> usable_transports() {
 std::unique_ptr<Transport> open_transport(std::shared_ptr<Store> store, const Joining& j) {
   const TransportKind& kind = transport_named(j.config.transport.empty() ? usual_transport : j.config.transport);
   if (kind.absent != nullptr)
-    if (const std::string why = kind.absent(); !why.empty())
-      throw std::invalid_argument(fmt::format("transport {}: {}", kind.name, why));
+    if (const std::string why = kind.absent(); !why.empty()) text::refuse("transport {}: {}", kind.name, why);
   return kind.open(std::move(store), j);
 }
 

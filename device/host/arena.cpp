@@ -1,19 +1,18 @@
 #include "device/host/arena.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <new>
-#include <stdexcept>
 #include <system_error>
 
 #include "device/host/arena_fork.h"
 #include "device/host/pages.h"
 #include "device/watched_memory.h"
 #include "kernels/dispatch/available_memory.h"
+#include "text/refuse.h"
 
 namespace trellis::device {
 namespace {
@@ -90,7 +89,7 @@ void Arena::release(void* pointer) {
   std::unique_lock lock(mutex_);
   auto found = used_.find(offset);
   if (static_cast<std::byte*>(pointer) < window_.base || found == used_.end())
-    throw std::invalid_argument(fmt::format("release: {} was not allocated here", pointer));
+    text::refuse("release: {} was not allocated here", pointer);
   auto [begin, size] = *found;
   lock.unlock();  // a watcher may call find() meanwhile
   watched_memory().ends(window_.base + begin, size);

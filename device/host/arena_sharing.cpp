@@ -1,21 +1,19 @@
 // Arena's sharing of the caller's own memory: moves its pages into the arena's file and back.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <stdexcept>
 
 #include "device/host/arena.h"
 #include "device/host/pages.h"
 #include "device/watched_memory.h"
+#include "text/refuse.h"
 
 namespace trellis::device {
 
 namespace {
 
 [[noreturn]] void refuse_given_back(const void* begin, std::size_t bytes) {
-  throw std::invalid_argument(
-      fmt::format("share: {} bytes at {} were given back while they were shared", bytes, begin));
+  text::refuse("share: {} bytes at {} were given back while they were shared", bytes, begin);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "device/host/host.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "kernels/dispatch/available_memory.h"
 #include "kernels/dispatch/cpu.h"
 #include "kernels/reduce/divide.h"
+#include "text/refuse.h"
 
 namespace trellis::device {
 namespace {
@@ -31,8 +31,7 @@ const RegisteredBackend host({.name = "host",
                               .summary = "this machine: its memory, its cores, threads as streams",
                               .open = [](std::string_view, const Opening& opening) -> std::shared_ptr<Device> {
                                 if (opening.core != 0)
-                                  throw std::invalid_argument(
-                                      fmt::format("host: core {}: it is one device, with core 0", opening.core));
+                                  text::refuse("host: core {}: it is one device, with core 0", opening.core);
                                 return std::make_shared<Host>();
                               },
                               .names = [] { return std::vector<std::string>{"host"}; },
@@ -70,8 +69,7 @@ void* Host::allocate(std::size_t bytes, std::string_view what) {
 
 void Host::release(void* pointer) {
   if (pointer == nullptr) return;
-  if (!account_.release(pointer))
-    throw std::invalid_argument(fmt::format("release: {} was not allocated here", pointer));
+  if (!account_.release(pointer)) text::refuse("release: {} was not allocated here", pointer);
   arena_.release(pointer);
 }
 
@@ -91,8 +89,7 @@ std::unique_ptr<Attached> Host::attach(void* data, std::size_t bytes) { return s
 Exported Host::export_memory(const void* data, std::size_t bytes) {
   const InWindow found = find(data, bytes);
   if (found.outside != 0 || found.bytes < bytes)
-    throw std::invalid_argument(
-        fmt::format("export_memory: {} bytes at {} are not allocated or shared by {}", bytes, data, name_));
+    text::refuse("export_memory: {} bytes at {} are not allocated or shared by {}", bytes, data, name_);
   const int fd = fcntl(arena_.window().fd, F_DUPFD_CLOEXEC, 0);
   if (fd < 0) throw std::system_error(errno, std::generic_category(), "export_memory: dup");
   return {Exported::Kind::mapped_file, fd, found.offset, bytes};

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "device/neff/tar.h"
+#include "text/refuse.h"
 
 namespace trellis::device {
 namespace {
@@ -46,8 +47,7 @@ class Writer {
     put(value.data(), sizeof value, sizeof value);
   }
   void text(std::string_view value, std::size_t room) {
-    if (value.size() >= room)
-      throw std::invalid_argument(fmt::format("'{}': expected at most {} characters", value, room - 1));
+    if (value.size() >= room) text::refuse("'{}': expected at most {} characters", value, room - 1);
     put(value.data(), value.size(), room);
   }
   std::vector<std::byte> finish() {
@@ -91,19 +91,16 @@ const NeffFile* Neff::find(std::string_view name) const {
 
 Neff read_neff(std::span<const std::byte> bytes) {
   if (bytes.size() < neff_header_bytes)
-    throw std::invalid_argument(
-        fmt::format("{} bytes: expected a NEFF, whose header has {}", bytes.size(), neff_header_bytes));
+    text::refuse("{} bytes: expected a NEFF, whose header has {}", bytes.size(), neff_header_bytes);
   Neff neff;
   Reader reader(bytes);
   each_field(reader, neff.header);
   const NeffHeader& h = neff.header;
   if (h.header_bytes != neff_header_bytes)
-    throw std::invalid_argument(
-        fmt::format("byte 8: a header of {} bytes: expected {}, as in a NEFF", h.header_bytes, neff_header_bytes));
+    text::refuse("byte 8: a header of {} bytes: expected {}, as in a NEFF", h.header_bytes, neff_header_bytes);
   const std::size_t rest = bytes.size() - neff_header_bytes;
   if (h.data_bytes != rest)
-    throw std::invalid_argument(
-        fmt::format("byte 16: {} bytes of data: expected {}, which follow the header", h.data_bytes, rest));
+    text::refuse("byte 16: {} bytes of data: expected {}, which follow the header", h.data_bytes, rest);
   const auto data = bytes.subspan(neff_header_bytes);
   neff.is_compressed = data.size() >= 2 && data[0] == std::byte{0x1F} && data[1] == std::byte{0x8B};
   if (neff.is_compressed) return neff;

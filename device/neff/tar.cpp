@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <stdexcept>
+
+#include "text/refuse.h"
 
 namespace trellis::device {
 namespace {
@@ -17,7 +18,7 @@ constexpr std::size_t name_bytes = 100, size_at = 124, checksum_at = 148, type_a
                       prefix_at = 345, prefix_bytes = 155;
 
 [[noreturn]] void refuse(std::size_t at, std::string_view what, std::string_view expected) {
-  throw std::invalid_argument(fmt::format("archive, byte {}: {}: expected {}", at, what, expected));
+  text::refuse("archive, byte {}: {}: expected {}", at, what, expected);
 }
 
 std::string text_of(std::span<const std::byte> field) {
@@ -75,7 +76,7 @@ std::vector<TarFile> read_tar(std::span<const std::byte> archive) {
 }
 
 void append_tar(std::vector<std::byte>& archive, std::string_view name, std::string_view text) {
-  if (name.size() >= name_bytes) throw std::invalid_argument(fmt::format("{}: a name of at most 99 characters", name));
+  if (name.size() >= name_bytes) text::refuse("{}: a name of at most 99 characters", name);
   std::array<std::byte, block> header{};
   const auto put = [&](std::size_t at, std::string_view value) {
     std::memcpy(&header[at], value.data(), value.size());

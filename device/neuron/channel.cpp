@@ -1,8 +1,8 @@
 #include "device/neuron/channel.h"
 
-#include <fmt/format.h>
-
 #include <optional>
+
+#include "text/refuse.h"
 
 namespace trellis::device {
 
@@ -82,8 +82,7 @@ std::unique_ptr<Channel> NeuronMessages::channel(bool sends, const PeerCore& pee
   const NeuronRuntime& r = *runtime_;
   const nrt::NrtLibrary& l = r.library();
   if (peer.address.find(':') != std::string::npos)
-    throw std::invalid_argument(
-        fmt::format("'{}': expected an address without a port: the runtime has ports of its own", peer.address));
+    text::refuse("'{}': expected an address without a port: the runtime has ports of its own", peer.address);
   {
     const std::lock_guard lock(mutex_);
     if (!open_) r.call(l.nrt_async_sendrecv_init, "nrt_async_sendrecv_init", core_);

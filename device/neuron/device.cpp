@@ -20,6 +20,7 @@
 #include "device/topology.h"
 #include "device/watched_memory.h"
 #include "kernels/reduce/divide.h"
+#include "text/refuse.h"
 
 namespace trellis::device {
 namespace {
@@ -138,7 +139,7 @@ void* Neuron::allocate(std::size_t bytes, std::string_view what) {
 void Neuron::release(void* pointer) {
   if (pointer == nullptr) return;
   nrt::Tensor* tensor = tensors_.remove(pointer);
-  if (tensor == nullptr) throw std::invalid_argument(fmt::format("release: {} was not allocated here", pointer));
+  if (tensor == nullptr) text::refuse("release: {} was not allocated here", pointer);
   if (const auto range = watched_memory().find(pointer, 1)) watched_memory().ends(range->begin, range->bytes);
   account_.release(pointer);
   runtime_->library().nrt_tensor_free(&tensor);
@@ -158,7 +159,7 @@ MemoryUse Neuron::memory() const {
 
 Exported Neuron::export_memory(const void* data, std::size_t bytes) {
   const auto in = tensors_.find(data, bytes);
-  if (!in) throw std::invalid_argument(fmt::format("export_memory: {} is not memory of {}", data, name_));
+  if (!in) text::refuse("export_memory: {} is not memory of {}", data, name_);
   int fd = -1;
   // The runtime exports tensors from their beginning on.
   runtime_->call(runtime_->library().nrt_get_dmabuf_fd, "nrt_get_dmabuf_fd",

@@ -12,6 +12,7 @@
 #include "device/neuron/wait.h"
 #include "device/of_this_process.h"
 #include "device/visible_cores.h"
+#include "text/refuse.h"
 
 namespace trellis::device {
 namespace {
@@ -209,8 +210,7 @@ Topology NeuronRuntime::topology(int core) const {
   t.cores = static_cast<int>(total);
   t.visible = static_cast<int>(visible);
   if (core < 0 || core >= t.visible)
-    throw std::invalid_argument(
-        fmt::format("neuron: core {}: expected one of the {} visible cores, from 0 on", core, t.visible));
+    text::refuse("neuron: core {}: expected one of the {} visible cores, from 0 on", core, t.visible);
   t.core = core;
   if (const auto cores = visible_cores(core_settings(), t.cores); static_cast<std::size_t>(core) < cores.size())
     t.core = cores[static_cast<std::size_t>(core)];

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "device/of_this_process.h"
+#include "text/refuse.h"
 
 namespace trellis::device {
 namespace {
@@ -18,8 +19,7 @@ constexpr double host_rate = 16e9;
 sim::MachineSpec spec_for(std::string_view name, const CoreSettings& settings) {
   sim::MachineSpec spec = sim::machine_spec(name);
   if (spec.chip.empty())
-    throw std::invalid_argument(
-        fmt::format("sim:{}: no chip is known of this machine; expected one such as trn2.48xlarge", name));
+    text::refuse("sim:{}: no chip is known of this machine; expected one such as trn2.48xlarge", name);
   const sim::ChipSpec chip = sim::chip_named(spec.chip);
   const int size = logical_size(settings, chip.name, chip.logical_cores, chip.cores);
   if (size != chip.logical_cores) sim::what_if(spec, fmt::format("logical.cores={}", size));
@@ -97,8 +97,8 @@ SimulatedMachine::SimulatedMachine(std::string_view name, const CoreSettings& se
 
 Topology SimulatedMachine::topology(int visible_core) const {
   if (visible_core < 0 || static_cast<std::size_t>(visible_core) >= visible_.size())
-    throw std::invalid_argument(fmt::format("sim:{}: core {}: expected one of the {} visible cores, from 0 on",
-                                            machine().name(), visible_core, visible_.size()));
+    text::refuse("sim:{}: core {}: expected one of the {} visible cores, from 0 on", machine().name(), visible_core,
+                 visible_.size());
   Topology t{.machine = machine().name(),
              .chip = chip_.name,
              .chips = machine().chips(),

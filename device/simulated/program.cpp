@@ -1,7 +1,5 @@
 #include "device/simulated/program.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -11,6 +9,7 @@
 #include "sim/core/program/assembler.h"
 #include "sim/core/run/run.h"
 #include "sim/hardware/timeline/perfetto.h"
+#include "text/refuse.h"
 
 namespace trellis::device {
 
@@ -23,8 +22,8 @@ SimulatedProgram::SimulatedProgram(std::span<const std::byte> container, const s
   const Neff neff = read_neff(container);
   program_ = sim::core::parse(program_of(neff));
   if (program_.cores > logical_size)
-    throw std::invalid_argument(fmt::format("{}: it is for {} physical cores; a logical core here has {}",
-                                            program_.name, program_.cores, logical_size));
+    text::refuse("{}: it is for {} physical cores; a logical core here has {}", program_.name, program_.cores,
+                 logical_size);
   sim::core::check(program_, chip_);
   for (const CoreBuffer& b : program_.buffers)
     if (b.space == sim::core::Space::hbm && b.role != Role::internal)

@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <stdexcept>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -13,6 +12,7 @@
 #include "kernels/dispatch/cpu_quota.h"
 #include "kernels/dispatch/placement.h"
 #include "kernels/dispatch/system_files.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -80,8 +80,7 @@ Isa isa_for(const std::array<bool, isa_count>& has, std::string_view wanted) {
       known += fmt::format("{}{}", known.empty() ? "" : ", ", name(isa));
     }
   if (wanted.empty()) return best;
-  throw std::invalid_argument(
-      fmt::format("TRELLIS_ISA={}: expected a set of instructions that this CPU has: {}", wanted, known));
+  text::refuse("TRELLIS_ISA={}: expected a set of instructions that this CPU has: {}", wanted, known);
 }
 
 const Cpu& cpu() {

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
 #include <utility>
+
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -58,8 +59,7 @@ const Kernel& kernel_named(std::string_view name) {
   for (const auto& [other, kernel] : kernels())
     if (shown < 12 && (other.starts_with(family) || family.empty()))
       near += fmt::format("{}{}", shown++ == 0 ? "" : ", ", other);
-  throw std::invalid_argument(
-      fmt::format("no kernel is called '{}'; there are {}", name, near.empty() ? "none like it" : near));
+  text::refuse("no kernel is called '{}'; there are {}", name, near.empty() ? "none like it" : near);
 }
 
 }  // namespace trellis::kernels

@@ -4,12 +4,12 @@
 
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <vector>
 
 #include "kernels/layers/elementary.h"
 #include "kernels/layers/row_truth.h"
 #include "kernels/types/arguments.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -67,13 +67,11 @@ void check_labels(const std::int32_t* labels, std::size_t rows, std::size_t colu
   const auto here = static_cast<std::int64_t>(columns);
   const std::int64_t classes = o.classes == 0 ? here : o.classes;
   if (columns > std::numeric_limits<std::int32_t>::max() || o.first < 0 || o.first > classes - here)
-    throw std::invalid_argument(
-        fmt::format("cross_entropy: columns {} to {} are no classes of {}", o.first, o.first + here, classes));
+    text::refuse("cross_entropy: columns {} to {} are no classes of {}", o.first, o.first + here, classes);
   for (std::size_t row = 0; row < rows; ++row)
     if (labels[row] != o.ignore && (labels[row] < 0 || labels[row] >= classes))
-      throw std::invalid_argument(
-          fmt::format("cross_entropy: label {} of row {} is neither below {} nor {}, the ignored", labels[row], row,
-                      classes, o.ignore));
+      text::refuse("cross_entropy: label {} of row {} is neither below {} nor {}, the ignored", labels[row], row,
+                   classes, o.ignore);
 }
 
 template <class T>
@@ -127,8 +125,7 @@ CrossEntropy cross_entropy_finish(const std::int32_t* labels, const float* large
 CrossEntropy cross_entropy(DType type, const void* logits, const std::int32_t* labels, float* losses, float* log_sums,
                            std::size_t rows, std::size_t columns, const CrossEntropyOptions& o) {
   if (o.classes != 0 && o.classes != static_cast<std::int64_t>(columns))
-    throw std::invalid_argument(
-        fmt::format("cross_entropy: {} columns of {} classes; shards take the parts", columns, o.classes));
+    text::refuse("cross_entropy: {} columns of {} classes; shards take the parts", columns, o.classes);
   check_table("cross_entropy", type, rows, columns);
   std::vector<float> largest(rows), sums(rows), targets(rows);
   cross_entropy_parts(type, logits, labels, largest.data(), sums.data(), targets.data(), rows, columns, o);

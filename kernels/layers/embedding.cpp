@@ -1,17 +1,15 @@
 #include "kernels/layers/embedding.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <limits>
 #include <optional>
-#include <stdexcept>
 #include <vector>
 
 #include "kernels/dispatch/parallel.h"
 #include "kernels/layers/rows.h"
 #include "kernels/types/arguments.h"
 #include "kernels/types/convert.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -25,8 +23,8 @@ Sizes check(std::string_view kernel, const EmbeddingTable& t, std::size_t rows) 
   const auto here = static_cast<std::int64_t>(t.entries);
   if (t.entries > std::numeric_limits<std::int32_t>::max() || t.first < 0 ||
       t.first > (t.total == 0 ? here : t.total) - here)
-    throw std::invalid_argument(fmt::format("{}: entries {} to {} are not among {}", kernel, t.first, t.first + here,
-                                            t.total == 0 ? here : t.total));
+    text::refuse("{}: entries {} to {} are not among {}", kernel, t.first, t.first + here,
+                 t.total == 0 ? here : t.total);
   return sizes;
 }
 
@@ -35,7 +33,7 @@ void check_ids(std::string_view kernel, const EmbeddingTable& t, const std::int3
   const std::int64_t total = t.total == 0 ? static_cast<std::int64_t>(t.entries) : t.total;
   for (std::size_t r = 0; r < rows; ++r)
     if (ids[r] != ignore && (ids[r] < 0 || ids[r] >= total))
-      throw std::invalid_argument(fmt::format("{}: id {} of row {} is not below {}", kernel, ids[r], r, total));
+      text::refuse("{}: id {} of row {} is not below {}", kernel, ids[r], r, total);
 }
 
 // The id's place in this table; nothing if another shard has that entry.

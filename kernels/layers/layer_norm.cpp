@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <stdexcept>
 
 #include "kernels/layers/row_truth.h"
 #include "kernels/types/arguments.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -109,8 +109,7 @@ void layer_norm_gradient(DType type, const void* dy, const void* x, const void* 
   const std::size_t bytes = check_table("layer_norm_gradient", type, rows, columns) * size_of(type);
   check_threads("layer_norm_gradient", threads);
   if ((dweight == nullptr) != (dbias == nullptr) && columns != 0)
-    throw std::invalid_argument(
-        fmt::format("layer_norm_gradient: {} is null; both sums or neither", dweight == nullptr ? "dweight" : "dbias"));
+    text::refuse("layer_norm_gradient: {} is null; both sums or neither", dweight == nullptr ? "dweight" : "dbias");
   const KernelOperand out[] = {floats("dweight", dweight, columns), floats("dbias", dbias, columns), {"dx", dx, bytes}};
   const KernelOperand tables[] = {{"dy", dy, bytes}, {"x", x, bytes}};
   const KernelOperand others[] = {{"weight", weight, rows == 0 ? 0 : columns * size_of(type)},

@@ -1,17 +1,15 @@
 #include "kernels/layers/matmul.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <stdexcept>
 #include <vector>
 
 #include "kernels/dispatch/parallel.h"
 #include "kernels/dispatch/registry.h"
 #include "kernels/types/arguments.h"
 #include "kernels/types/convert.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -33,13 +31,11 @@ struct Whole {
 // The bytes from a matrix's first element to the end of its last; 0 if it has none.
 std::size_t extent(const char* name, std::size_t rows, std::size_t columns, std::size_t stride, std::size_t size) {
   if (stride < columns)
-    throw std::invalid_argument(
-        fmt::format("matmul: rows of {} are {} elements long and only {} apart", name, columns, stride));
+    text::refuse("matmul: rows of {} are {} elements long and only {} apart", name, columns, stride);
   if (rows == 0 || columns == 0) return 0;
   if (rows > 1 && stride > std::size_t{1} << 62) bytes_of("matmul", stride, size);
   if (stride != 0 && rows - 1 > (std::size_t{1} << 62) / stride)
-    throw std::invalid_argument(
-        fmt::format("matmul: {} rows of {}, {} elements apart, are more than memory can hold", rows, name, stride));
+    text::refuse("matmul: {} rows of {}, {} elements apart, are more than memory can hold", rows, name, stride);
   return bytes_of("matmul", (rows - 1) * stride + columns, size);
 }
 
@@ -53,9 +49,8 @@ bool product_is_zero(const Whole& w) { return w.shape.k == 0 || w.options.alpha 
 void check(const Whole& w) {
   const auto known = [](DType d) { return d == DType::f32 || d == DType::bf16; };
   if (!known(w.from) || !known(w.to) || (w.from == DType::f32 && w.to != DType::f32))
-    throw std::invalid_argument(
-        fmt::format("matmul: no product of {} into {}; there are f32 into f32, bf16 into bf16 and into f32",
-                    name(w.from), name(w.to)));
+    text::refuse("matmul: no product of {} into {}; there are f32 into f32, bf16 into bf16 and into f32", name(w.from),
+                 name(w.to));
   check_threads("matmul", w.options.threads);
   const auto [m, n, k] = w.shape;
   const KernelOperand write{"c", w.c, extent("c", m, n, w.stride, size_of(w.to))};

@@ -1,16 +1,14 @@
 #include "kernels/layers/rotary.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <stdexcept>
 #include <vector>
 
 #include "kernels/dispatch/parallel.h"
 #include "kernels/types/arguments.h"
 #include "kernels/types/convert.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -66,34 +64,28 @@ void turn_rows(const std::byte* x, std::byte* y, const RotaryShape& shape, const
 
 void check_shape(const RotaryShape& s) {
   if (s.turned % 2 != 0 || s.turned > s.head_size)
-    throw std::invalid_argument(
-        fmt::format("rotary: {} elements cannot turn in a head of {}; expected an even number, at most that", s.turned,
-                    s.head_size));
+    text::refuse("rotary: {} elements cannot turn in a head of {}; expected an even number, at most that", s.turned,
+                 s.head_size);
   if (s.head_size != 0 && s.heads > std::numeric_limits<std::size_t>::max() / s.head_size)
-    throw std::invalid_argument(
-        fmt::format("rotary: {} heads of {} are more than memory can hold", s.heads, s.head_size));
+    text::refuse("rotary: {} heads of {} are more than memory can hold", s.heads, s.head_size);
   if (s.stride < s.heads * s.head_size)
-    throw std::invalid_argument(
-        fmt::format("rotary: rows of {} heads of {} elements are only {} apart", s.heads, s.head_size, s.stride));
+    text::refuse("rotary: rows of {} heads of {} elements are only {} apart", s.heads, s.head_size, s.stride);
   if (s.rows != 0 && s.stride > std::numeric_limits<std::size_t>::max() / s.rows)
-    throw std::invalid_argument(
-        fmt::format("rotary: {} rows, {} elements apart, are more than memory can hold", s.rows, s.stride));
+    text::refuse("rotary: {} rows, {} elements apart, are more than memory can hold", s.rows, s.stride);
 }
 
 std::size_t angles_of(std::string_view kernel, std::size_t positions, std::size_t pairs) {
   if (pairs != 0 && positions > std::numeric_limits<std::size_t>::max() / pairs)
-    throw std::invalid_argument(
-        fmt::format("{}: {} positions of {} pairs are more than memory can hold", kernel, positions, pairs));
+    text::refuse("{}: {} positions of {} pairs are more than memory can hold", kernel, positions, pairs);
   return positions * pairs;
 }
 
 void check_positions(const RotaryShape& s, const RotaryTable& t, const RotaryOptions& o) {
   if (o.positions == nullptr && s.rows > t.positions)
-    throw std::invalid_argument(fmt::format("rotary: {} rows and a table of {} positions", s.rows, t.positions));
+    text::refuse("rotary: {} rows and a table of {} positions", s.rows, t.positions);
   for (std::size_t row = 0; o.positions != nullptr && row < s.rows; ++row)
     if (o.positions[row] < 0 || static_cast<std::size_t>(o.positions[row]) >= t.positions)
-      throw std::invalid_argument(
-          fmt::format("rotary: position {} of row {} is not in a table of {}", o.positions[row], row, t.positions));
+      text::refuse("rotary: position {} of row {} is not in a table of {}", o.positions[row], row, t.positions);
 }
 
 }  // namespace
@@ -101,7 +93,7 @@ void check_positions(const RotaryShape& s, const RotaryTable& t, const RotaryOpt
 void rotary(DType type, const void* x, void* y, const RotaryShape& shape, const RotaryTable& table,
             const RotaryOptions& o) {
   if (type != DType::f32 && type != DType::bf16)
-    throw std::invalid_argument(fmt::format("rotary: {} is not supported; f32 and bf16 are", name(type)));
+    text::refuse("rotary: {} is not supported; f32 and bf16 are", name(type));
   check_threads("rotary", o.threads);
   check_shape(shape);
   const std::size_t length = shape.heads * shape.head_size;
@@ -126,8 +118,7 @@ void rotary(DType type, const void* x, void* y, const RotaryShape& shape, const 
 }
 
 void rotary_table(float* cosines, float* sines, std::size_t first, std::size_t count, std::size_t turned, double base) {
-  if (turned % 2 != 0 || !(base > 0))
-    throw std::invalid_argument(fmt::format("rotary_table: no angles for {} elements and base {}", turned, base));
+  if (turned % 2 != 0 || !(base > 0)) text::refuse("rotary_table: no angles for {} elements and base {}", turned, base);
   std::vector<double> frequencies(turned / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i)
     frequencies[i] = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(turned));
@@ -138,8 +129,7 @@ void rotary_table(float* cosines, float* sines, std::size_t first, std::size_t c
                   std::span<const double> frequencies) {
   const std::size_t pairs = frequencies.size();
   if (count != 0 && first > std::numeric_limits<std::size_t>::max() - count)
-    throw std::invalid_argument(
-        fmt::format("rotary_table: {} positions from {} on pass the last position", count, first));
+    text::refuse("rotary_table: {} positions from {} on pass the last position", count, first);
   const std::size_t angles = angles_of("rotary_table", count, pairs);
   const KernelOperand out[] = {array_of("rotary_table", "cosines", cosines, angles),
                                array_of("rotary_table", "sines", sines, angles)};

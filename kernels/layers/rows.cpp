@@ -1,13 +1,11 @@
 #include "kernels/layers/rows.h"
 
-#include <fmt/format.h>
-
 #include <limits>
-#include <stdexcept>
 
 #include "kernels/dispatch/parallel.h"
 #include "kernels/types/arguments.h"
 #include "kernels/types/convert.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -18,8 +16,7 @@ constexpr std::size_t columns_of_a_part = 64;
 
 void run_rows(std::string_view name, const KernelRows& whole, int threads) {
   const auto found = row_kernels().find(name);
-  if (found == row_kernels().end())
-    throw std::invalid_argument(fmt::format("no kernel over rows is called '{}'", name));
+  if (found == row_kernels().end()) text::refuse("no kernel over rows is called '{}'", name);
   const RowBody body = found->second.chosen();
   const std::size_t unit = found->second.by_columns ? columns_of_a_part : 1;
   const std::size_t length = found->second.by_columns ? whole.columns : whole.rows;
@@ -33,11 +30,10 @@ void run_rows(std::string_view name, const KernelRows& whole, int threads) {
 
 std::size_t check_table(std::string_view kernel, DType type, std::size_t rows, std::size_t columns) {
   if (type != DType::f32 && type != DType::bf16)
-    throw std::invalid_argument(fmt::format("{}: {} is not supported; f32 and bf16 are", kernel, name(type)));
-  if (rows != 0 && columns == 0) throw std::invalid_argument(fmt::format("{}: {} rows of 0 columns", kernel, rows));
+    text::refuse("{}: {} is not supported; f32 and bf16 are", kernel, name(type));
+  if (rows != 0 && columns == 0) text::refuse("{}: {} rows of 0 columns", kernel, rows);
   if (columns != 0 && rows > std::numeric_limits<std::size_t>::max() / columns)
-    throw std::invalid_argument(
-        fmt::format("{}: {} rows of {} columns are more than memory can hold", kernel, rows, columns));
+    text::refuse("{}: {} rows of {} columns are more than memory can hold", kernel, rows, columns);
   bytes_of(kernel, rows * columns, size_of(type));
   return rows * columns;
 }

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <stdexcept>
 
 #include "kernels/layers/elementary.h"
 #include "kernels/layers/row_truth.h"
 #include "kernels/types/arguments.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -64,10 +64,10 @@ const RegisteredRows registered({add_to<DType::f32>, add_to<DType::bf16>});
 
 void check_queries(std::string_view kernel, std::size_t queries, std::size_t rows, std::size_t columns) {
   if (queries == 0 || (queries <= columns && rows % queries == 0)) return;
-  throw std::invalid_argument(
-      fmt::format("{}: {} queries do not fit {} rows of {} keys; expected a divisor of the rows, "
-                  "at most the keys",
-                  kernel, queries, rows, columns));
+  text::refuse(
+      "{}: {} queries do not fit {} rows of {} keys; expected a divisor of the rows, "
+      "at most the keys",
+      kernel, queries, rows, columns);
 }
 
 }  // namespace

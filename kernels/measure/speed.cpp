@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <stdexcept>
 
 #include "kernels/dispatch/parallel.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -35,8 +35,8 @@ class Timed {
       : subject_(s), body_(body), streaming_(streaming), threads_(threads) {
     const SubjectLayout layout = layout_of(s, touched_bytes(regime, arena.cpu()));
     if (layout.end > arena.bytes().size())
-      throw std::invalid_argument(fmt::format("{} touches {} bytes: expected at most the arena's {}", s.kernel->name,
-                                              layout.end, arena.bytes().size()));
+      text::refuse("{} touches {} bytes: expected at most the arena's {}", s.kernel->name, layout.end,
+                   arena.bytes().size());
     memory_ = arena.bytes().first(layout.end);
     n_ = layout.n;
     for (const std::size_t at : layout.writes) writes_.push_back(&memory_[at]);
@@ -107,9 +107,8 @@ std::string in_mib(std::uint64_t bytes) {
 TimingArena::TimingArena(const std::vector<Subject>& subjects, const Cpu& cpu, std::uint64_t available)
     : cpu_(cpu), size_(std::max(arena_bytes(subjects, cpu), arena_bytes(limit_loops(), cpu))) {
   if (size_ > available)
-    throw std::invalid_argument(
-        fmt::format("timings from memory touch several times the last cache of {}: {}, and {} of memory are available",
-                    in_mib(cpu.l3_bytes != 0 ? cpu.l3_bytes : cpu.l2_bytes), in_mib(size_), in_mib(available)));
+    text::refuse("timings from memory touch several times the last cache of {}: {}, and {} of memory are available",
+                 in_mib(cpu.l3_bytes != 0 ? cpu.l3_bytes : cpu.l2_bytes), in_mib(size_), in_mib(available));
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(arena_alignment, size_)));
   if (!memory_) throw std::bad_alloc();
 }

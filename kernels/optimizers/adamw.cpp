@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "kernels/optimizers/update.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -80,8 +81,7 @@ void check(const AdamWOptions& o) {
   check_at_least_zero("adamw", "epsilon", o.epsilon);
   check_at_least_zero("adamw", "weight_decay", o.weight_decay);
   if (o.step == 0) throw std::invalid_argument("adamw: step is 0; steps are counted from 1");
-  if (o.order > AdamWOrder::decay_last)
-    throw std::invalid_argument(fmt::format("adamw: no order has number {}", static_cast<int>(o.order)));
+  if (o.order > AdamWOrder::decay_last) text::refuse("adamw: no order has number {}", static_cast<int>(o.order));
 }
 
 }  // namespace

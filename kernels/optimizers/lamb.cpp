@@ -10,6 +10,7 @@
 
 #include "kernels/optimizers/update.h"
 #include "kernels/reduce/sums.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -146,8 +147,7 @@ void check(const Moments& m, const LambOptions& o) {
   check_at_least_zero("lamb", "epsilon", o.epsilon);
   check_at_least_zero("lamb", "weight_decay", o.weight_decay);
   if (o.step == 0) throw std::invalid_argument("lamb: step is 0; steps are counted from 1");
-  if (m.type != DType::f32)
-    throw std::invalid_argument(fmt::format("lamb: the moments can't be {}; expected f32", name(m.type)));
+  if (m.type != DType::f32) text::refuse("lamb: the moments can't be {}; expected f32", name(m.type));
   check_threads("lamb", o.threads);
   const LambSettings s = settings_of(1, 1, o);
   check_settled("lamb", "1 / (1 - beta1^step)", s.unbias);
@@ -232,8 +232,7 @@ LambSums lamb_moments(const Weights& w, const Gradient& g, const Moments& m, std
 
 double trust_ratio(const LambSums& sums) {
   if (sums.parameters < 0 || sums.direction < 0)
-    throw std::invalid_argument(
-        fmt::format("lamb: sums of squares {} and {}; expected none below 0", sums.parameters, sums.direction));
+    text::refuse("lamb: sums of squares {} and {}; expected none below 0", sums.parameters, sums.direction);
   if (!std::isfinite(sums.parameters) || !std::isfinite(sums.direction))
     return std::numeric_limits<double>::quiet_NaN();
   return sums.parameters == 0 || sums.direction == 0 ? 1 : std::sqrt(sums.parameters) / std::sqrt(sums.direction);
@@ -241,7 +240,7 @@ double trust_ratio(const LambSums& sums) {
 
 void lamb_apply(const Weights& w, const Moments& m, double trust, std::size_t n, const LambOptions& o) {
   const Applied places = check_apply(w, m, n, o);
-  if (trust < 0) throw std::invalid_argument(fmt::format("lamb: trust is {}; expected a number >= 0", trust));
+  if (trust < 0) text::refuse("lamb: trust is {}; expected a number >= 0", trust);
   const LambSettings settings = settings_of(1, trust, o);
   void* writes[2];
   for (std::size_t i = 0; i < places.written.count; ++i) writes[i] = const_cast<void*>(places.written.all[i].data);

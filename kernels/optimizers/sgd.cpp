@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <stdexcept>
 
 #include "kernels/optimizers/update.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -78,13 +78,11 @@ void check(const SgdOptions& o, const void* momentum) {
   check_at_least_zero("sgd", "learning_rate", o.learning_rate);
   check_beta("sgd", "momentum", o.momentum);
   if (!(o.dampening >= 0 && o.dampening <= 1))
-    throw std::invalid_argument(fmt::format("sgd: dampening is {}; expected 0 <= dampening <= 1", o.dampening));
+    text::refuse("sgd: dampening is {}; expected 0 <= dampening <= 1", o.dampening);
   check_at_least_zero("sgd", "weight_decay", o.weight_decay);
   if (o.nesterov && (o.momentum == 0 || o.dampening != 0))
-    throw std::invalid_argument(fmt::format("sgd: nesterov with momentum {} and dampening {}; expected some and none",
-                                            o.momentum, o.dampening));
-  if (momentum == nullptr && o.dampening != 0)
-    throw std::invalid_argument(fmt::format("sgd: dampening is {} and momentum null", o.dampening));
+    text::refuse("sgd: nesterov with momentum {} and dampening {}; expected some and none", o.momentum, o.dampening);
+  if (momentum == nullptr && o.dampening != 0) text::refuse("sgd: dampening is {} and momentum null", o.dampening);
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 
 #include "kernels/dispatch/parallel.h"
 #include "kernels/types/convert.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -72,35 +72,33 @@ void put_state(DType d, const KernelArguments& s, std::size_t written, int state
 
 void check_at_least_zero(std::string_view kernel, std::string_view what, double value) {
   if (!(value >= 0) || !std::isfinite(static_cast<float>(value)))
-    throw std::invalid_argument(fmt::format("{}: {} is {}; expected a finite number >= 0", kernel, what, value));
+    text::refuse("{}: {} is {}; expected a finite number >= 0", kernel, what, value);
 }
 
 void check_beta(std::string_view kernel, std::string_view what, double value) {
-  if (!(value >= 0 && value < 1))
-    throw std::invalid_argument(fmt::format("{}: {} is {}; expected 0 <= {} < 1", kernel, what, value, what));
+  if (!(value >= 0 && value < 1)) text::refuse("{}: {} is {}; expected 0 <= {} < 1", kernel, what, value, what);
 }
 
 void check_scale(std::string_view kernel, const Gradient& g) {
   if (!std::isfinite(static_cast<float>(g.scale)))
-    throw std::invalid_argument(fmt::format("{}: the gradient's scale is {}; expected a finite f32", kernel, g.scale));
+    text::refuse("{}: the gradient's scale is {}; expected a finite f32", kernel, g.scale);
 }
 
 void check_settled(std::string_view kernel, std::string_view what, float value) {
-  if (!std::isfinite(value)) throw std::invalid_argument(fmt::format("{}: {} does not fit an f32", kernel, what));
+  if (!std::isfinite(value)) text::refuse("{}: {} does not fit an f32", kernel, what);
 }
 
 std::size_t narrow_index(std::string_view kernel, std::string_view what, DType d) {
   for (std::size_t i = 0; i < std::size(narrow_types); ++i)
     if (narrow_types[i] == d) return i;
   const auto number = static_cast<std::size_t>(d);
-  throw std::invalid_argument(fmt::format("{}: {} can't be {}; expected f32 or bf16", kernel, what,
-                                          number < dtype_count ? name(d) : fmt::to_string(number)));
+  text::refuse("{}: {} can't be {}; expected f32 or bf16", kernel, what,
+               number < dtype_count ? name(d) : fmt::to_string(number));
 }
 
 std::size_t keep_index(std::string_view kernel, Keep k) {
   const auto number = static_cast<std::size_t>(k);
-  if (number >= keep_count)
-    throw std::invalid_argument(fmt::format("{}: no way to keep parameters has number {}", kernel, number));
+  if (number >= keep_count) text::refuse("{}: no way to keep parameters has number {}", kernel, number);
   return number;
 }
 

@@ -4,11 +4,11 @@
 
 #include <array>
 #include <cstring>
-#include <stdexcept>
 
 #include "kernels/dispatch/parallel.h"
 #include "kernels/types/arguments.h"
 #include "kernels/types/convert.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -83,8 +83,7 @@ void cast(DType from, const void* src, DType to, void* dst, std::size_t n, const
   }();
   const Rounding rounding = !is_float(to) || to == DType::f64 ? Rounding::nearest : o.rounding;
   const Kernel* kernel = table[index(from, to, rounding)];
-  if (kernel == nullptr)
-    throw std::invalid_argument(fmt::format("cast: no conversion from {} to {}", name(from), name(to)));
+  if (kernel == nullptr) text::refuse("cast: no conversion from {} to {}", name(from), name(to));
   check_threads("cast", o.threads);
   check_random("cast", o.random, n);
   const KernelOperand write{"dst", dst, bytes_of("cast", n, size_of(to))};

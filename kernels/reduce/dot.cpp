@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
 #include <vector>
 
 #include "kernels/reduce/sums.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -57,8 +57,7 @@ Kernels kernels_of(std::string_view op) {
 double summed(std::string_view op, const Kernels& kernels, DType d, std::span<const KernelOperand> reads, std::size_t n,
               int threads) {
   const auto type = std::find(std::begin(types), std::end(types), d);
-  if (type == std::end(types))
-    throw std::invalid_argument(fmt::format("{}: {} is not supported; f32, bf16 and f16 are", op, name(d)));
+  if (type == std::end(types)) text::refuse("{}: {} is not supported; f32, bf16 and f16 are", op, name(d));
   check_threads(op, threads);
   check_operands(op, {}, reads, true);
   const void* const arrays[] = {reads.front().data, reads.back().data};

@@ -6,11 +6,11 @@
 #include <bit>
 #include <cstring>
 #include <limits>
-#include <stdexcept>
 
 #include "kernels/dispatch/parallel.h"
 #include "kernels/types/arguments.h"
 #include "kernels/types/convert.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -89,7 +89,7 @@ const Kernel& kernel_for(std::string_view op, DType d, Rounding r) {
   for (DType known : types)
     if (d == known && r != Rounding::truncate)
       return kernel_named(name_of(op, d, d == DType::f32 ? Rounding::nearest : r));
-  throw std::invalid_argument(fmt::format("{}: {} with {} rounding is not supported", op, name(d), name(r)));
+  text::refuse("{}: {} with {} rounding is not supported", op, name(d), name(r));
 }
 
 void apply(std::string_view op, DType d, double factor, const void* read, void* write, std::size_t n, bool in_place,

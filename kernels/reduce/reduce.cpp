@@ -7,12 +7,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <stdexcept>
 #include <vector>
 
 #include "kernels/dispatch/parallel.h"
 #include "kernels/types/arguments.h"
 #include "kernels/types/convert.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -153,15 +153,13 @@ const Kernel& kernel_for(const ReduceSettings& r) {
   }();
   const std::size_t row = static_cast<std::size_t>(r.op) * dtype_count + static_cast<std::size_t>(r.type);
   const Kernel* found = table[row * rounding_count + static_cast<std::size_t>(r.rounding)];
-  if (found == nullptr)
-    throw std::invalid_argument(fmt::format("reduce: no {} rounding for {}", name(r.rounding), name(r.type)));
+  if (found == nullptr) text::refuse("reduce: no {} rounding for {}", name(r.rounding), name(r.type));
   return *found;
 }
 
 void check_factor(const ReduceSettings& r) {
   if (r.op != Reduction::scaled_sum || is_float(r.type)) return;
-  if (!(std::fabs(r.factor) < 0x1p53))
-    throw std::invalid_argument(fmt::format("reduce: {} is no factor for {}", r.factor, name(r.type)));
+  if (!(std::fabs(r.factor) < 0x1p53)) text::refuse("reduce: {} is no factor for {}", r.factor, name(r.type));
 }
 
 }  // namespace
@@ -173,7 +171,7 @@ Reduction reduction_named(std::string_view word) {
     if (name(r) == word) return r;
     known_names += fmt::format("{}{}", i == 0 ? "" : ", ", name(r));
   }
-  throw std::invalid_argument(fmt::format("no reduction is called '{}'; known are {}", word, known_names));
+  text::refuse("no reduction is called '{}'; known are {}", word, known_names);
 }
 
 void reduce(Reduction op, DType type, std::span<const void* const> sources, void* dst, std::size_t n,
@@ -182,7 +180,7 @@ void reduce(Reduction op, DType type, std::span<const void* const> sources, void
   const ReduceSettings settings{op, type, exact_type ? Rounding::nearest : o.rounding, o.factor};
   const Kernel& kernel = kernel_for(settings);
   if (sources.empty() || sources.size() > most_sources)
-    throw std::invalid_argument(fmt::format("reduce: {} sources; expected 1 to {}", sources.size(), most_sources));
+    text::refuse("reduce: {} sources; expected 1 to {}", sources.size(), most_sources);
   check_factor(settings);
   check_threads("reduce", o.threads);
   check_random("reduce", o.random, n);

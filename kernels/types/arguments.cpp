@@ -1,9 +1,8 @@
 #include "kernels/types/arguments.h"
 
-#include <fmt/format.h>
-
 #include <cstdint>
-#include <stdexcept>
+
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -13,22 +12,17 @@ std::uintptr_t end(const KernelOperand& o) { return begin(o) + o.bytes; }
 
 void check_place(std::string_view kernel, const KernelOperand& o) {
   if (o.bytes == 0) return;
-  if (o.data == nullptr)
-    throw std::invalid_argument(fmt::format("{}: {} is null and {} bytes long", kernel, o.name, o.bytes));
+  if (o.data == nullptr) text::refuse("{}: {} is null and {} bytes long", kernel, o.name, o.bytes);
   if (begin(o) % o.alignment != 0)
-    throw std::invalid_argument(
-        fmt::format("{}: {} at {:#x} is not at a multiple of {} bytes", kernel, o.name, begin(o), o.alignment));
-  if (end(o) < begin(o))
-    throw std::invalid_argument(
-        fmt::format("{}: {} at {:#x} can't be {} bytes long", kernel, o.name, begin(o), o.bytes));
+    text::refuse("{}: {} at {:#x} is not at a multiple of {} bytes", kernel, o.name, begin(o), o.alignment);
+  if (end(o) < begin(o)) text::refuse("{}: {} at {:#x} can't be {} bytes long", kernel, o.name, begin(o), o.bytes);
 }
 
 void check_apart(std::string_view kernel, const KernelOperand& written, const KernelOperand& other, bool may_be_same) {
   if (written.bytes == 0 || other.bytes == 0 || end(written) <= begin(other) || end(other) <= begin(written)) return;
   if (may_be_same && written.data == other.data && written.bytes == other.bytes) return;
-  throw std::invalid_argument(fmt::format("{}: {} at {:#x} ({} bytes) overlaps {} at {:#x} ({} bytes)", kernel,
-                                          written.name, begin(written), written.bytes, other.name, begin(other),
-                                          other.bytes));
+  text::refuse("{}: {} at {:#x} ({} bytes) overlaps {} at {:#x} ({} bytes)", kernel, written.name, begin(written),
+               written.bytes, other.name, begin(other), other.bytes);
 }
 
 }  // namespace
@@ -45,18 +39,15 @@ void check_operands(std::string_view kernel, std::span<const KernelOperand> writ
 }
 
 void refuse_bytes(std::string_view kernel, std::size_t n, std::size_t size) {
-  throw std::invalid_argument(
-      fmt::format("{}: {} elements of {} bytes are more than memory can hold", kernel, n, size));
+  text::refuse("{}: {} elements of {} bytes are more than memory can hold", kernel, n, size);
 }
 
 void refuse_threads(std::string_view kernel, int threads) {
-  throw std::invalid_argument(
-      fmt::format("{}: {} threads; expected 1 to {}, or 0 for one a core", kernel, threads, most_threads));
+  text::refuse("{}: {} threads; expected 1 to {}, or 0 for one a core", kernel, threads, most_threads);
 }
 
 void refuse_random(std::string_view kernel, const Random& random, std::size_t n) {
-  throw std::invalid_argument(
-      fmt::format("{}: {} elements from index {} on pass the last index", kernel, n, random.first));
+  text::refuse("{}: {} elements from index {} on pass the last index", kernel, n, random.first);
 }
 
 }  // namespace trellis::kernels

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <stdexcept>
+
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -22,7 +23,7 @@ E named(std::string_view kind, std::string_view word, std::size_t count) {
     if (name(e) == word) return e;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", name(e));
   }
-  throw std::invalid_argument(fmt::format("no {} is called '{}'; known are {}", kind, word, known));
+  text::refuse("no {} is called '{}'; known are {}", kind, word, known);
 }
 
 }  // namespace

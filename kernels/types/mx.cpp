@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 
 #include "kernels/types/arguments.h"
 #include "kernels/types/convert.h"
+#include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
@@ -52,8 +52,7 @@ std::uint32_t element_code(const Elements& e, double value, Rounding rounding, s
 void check(MxFormat f, const KernelOperand& elements, const KernelOperand& scales, const KernelOperand& floats,
            bool decodes, std::size_t n) {
   const std::string what = fmt::format("{} of {}", decodes ? "mx_decode" : "mx_encode", name(f));
-  if (n % mx_block != 0)
-    throw std::invalid_argument(fmt::format("{}: {} elements are not whole blocks of {}", what, n, mx_block));
+  if (n % mx_block != 0) text::refuse("{}: {} elements are not whole blocks of {}", what, n, mx_block);
   const KernelOperand blocks[] = {elements, scales};
   if (decodes)
     check_operands(what, {&floats, 1}, blocks, false);

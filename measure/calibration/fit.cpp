@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "text/refuse.h"
+
 namespace trellis::measure {
 namespace {
 
@@ -256,7 +258,7 @@ Calibration calibrate(const std::vector<FreeFigure>& figures, const std::vector<
   if (measured.empty()) throw std::invalid_argument("no measurement to calibrate by");
   for (const Measurement& m : measured)
     if (!(m.seconds > 0) || !std::isfinite(m.seconds))
-      throw std::invalid_argument(fmt::format("{}: {} s: expected a time above 0", m.name, m.seconds));
+      text::refuse("{}: {} s: expected a time above 0", m.name, m.seconds);
   return Fitting(figures, measured, predict).run();
 }
 

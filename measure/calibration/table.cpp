@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <stdexcept>
 
 #include "text/number.h"
 #include "text/printable.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::measure {
@@ -39,7 +39,7 @@ std::vector<std::string> split_quoted(std::string_view line, char by, const std:
     else
       cells.back() += c;
   }
-  if (quoted) throw std::invalid_argument(fmt::format("{}: a quote that does not end", place));
+  if (quoted) text::refuse("{}: a quote that does not end", place);
   for (std::string& cell : cells) cell = std::string(text::trimmed(cell));
   return cells;
 }
@@ -73,15 +73,14 @@ const std::string* TableRow::find(std::string_view column) const {
 
 const std::string& TableRow::word(std::string_view column) const {
   if (const std::string* found = find(column)) return *found;
-  throw std::invalid_argument(fmt::format("{}: nothing in column {}", place, column));
+  text::refuse("{}: nothing in column {}", place, column);
 }
 
 double TableRow::number(std::string_view column) const {
   const std::string& said = word(column);
   const auto value = text::number<double>(said, 0);
   if (!value || !(*value > 0))
-    throw std::invalid_argument(
-        fmt::format("{}: {} is '{}': expected a number above 0", place, column, text::printable(said)));
+    text::refuse("{}: {} is '{}': expected a number above 0", place, column, text::printable(said));
   return *value;
 }
 
@@ -117,30 +116,26 @@ MeasuredTable read_table(std::string_view text, std::string_view file) {
       std::set<std::string> once;
       for (const std::string& column : table.columns)
         if (column.empty() || !once.insert(column).second)
-          throw std::invalid_argument(
-              fmt::format("{}: column '{}': expected a head in which each column has a name of "
-                          "its own",
-                          place, text::printable(column)));
+          text::refuse(
+              "{}: column '{}': expected a head in which each column has a name of "
+              "its own",
+              place, text::printable(column));
       if (table.columns.size() > most_columns)
-        throw std::invalid_argument(
-            fmt::format("{}: {} columns: expected at most {}", place, table.columns.size(), most_columns));
+        text::refuse("{}: {} columns: expected at most {}", place, table.columns.size(), most_columns);
       continue;
     }
     if (talks && (is_talk(line) || is_nccom_head(line))) continue;
     std::vector<std::string> cells = cells_of(line, by, place);
     if (by == ' ') join_algorithm(cells, table.columns);
     if (cells.size() != table.columns.size())
-      throw std::invalid_argument(fmt::format("{}: {} columns: expected {}, as in the head: {}", place, cells.size(),
-                                              table.columns.size(),
-                                              text::printable(fmt::format("{}", fmt::join(table.columns, ", ")))));
-    if (table.rows.size() == most_rows)
-      throw std::invalid_argument(fmt::format("{}: more than {} rows", place, most_rows));
+      text::refuse("{}: {} columns: expected {}, as in the head: {}", place, cells.size(), table.columns.size(),
+                   text::printable(fmt::format("{}", fmt::join(table.columns, ", "))));
+    if (table.rows.size() == most_rows) text::refuse("{}: more than {} rows", place, most_rows);
     TableRow& row = table.rows.emplace_back(TableRow{.place = place, .cells = {}});
     for (std::size_t i = 0; i < cells.size(); ++i)
       if (!cells[i].empty() && cells[i] != "-") row.cells[table.columns[i]] = cells[i];
   }
-  if (table.rows.empty())
-    throw std::invalid_argument(fmt::format("{}: no row of measurements: expected a head and rows below it", file));
+  if (table.rows.empty()) text::refuse("{}: no row of measurements: expected a head and rows below it", file);
   return table;
 }
 

@@ -16,6 +16,7 @@
 #include "sim/cluster/machine/launch.h"
 #include "sim/cluster/price/interval.h"
 #include "sim/hardware/figures/data.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 // Records of collectives and networks: priced on the machine and with the runtime that they are about.
@@ -101,7 +102,7 @@ Place& place(const std::string& name, Rank nodes, std::int32_t joined = 0) {
 // The first ranks of each node.
 RankGroup group_on(const Machine& machine, Rank ranks, Rank nodes) {
   if (nodes == 1) return sim::first_ranks(machine, ranks);
-  if (ranks % nodes != 0) throw std::invalid_argument(fmt::format("{} ranks on {} nodes", ranks, nodes));
+  if (ranks % nodes != 0) text::refuse("{} ranks on {} nodes", ranks, nodes);
   const Rank host = machine.ranks() / nodes, each = ranks / nodes;
   RankGroup group = sim::first_ranks(machine, each);
   group.members.clear();

@@ -6,9 +6,9 @@
 #include <limits>
 #include <regex>
 #include <set>
-#include <stdexcept>
 #include <utility>
 
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::measure {
@@ -24,18 +24,16 @@ std::vector<std::pair<std::string, Answerer>>& models() {
 std::string text_of(const nlohmann::json& record, const char* field, std::string_view where, bool required) {
   const auto found = record.find(field);
   if (found == record.end() && !required) return {};
-  if (found == record.end() || !found->is_string())
-    throw std::invalid_argument(fmt::format("{}: '{}' must be a string", where, field));
+  if (found == record.end() || !found->is_string()) text::refuse("{}: '{}' must be a string", where, field);
   auto text = found->get<std::string>();
   constexpr std::size_t most = 4096;  // a std::regex takes a part of the stack for each character
   if (text.size() > most)
-    throw std::invalid_argument(
-        fmt::format("{}: '{}' has {} characters: expected {} at most", where, field, text.size(), most));
+    text::refuse("{}: '{}' has {} characters: expected {} at most", where, field, text.size(), most);
   return text;
 }
 
 Record read_record(const nlohmann::json& json, std::string_view where) {
-  if (!json.is_object()) throw std::invalid_argument(fmt::format("{}: expected an object", where));
+  if (!json.is_object()) text::refuse("{}: expected an object", where);
   Record r;
   r.id = text_of(json, "id", where, true);
   const std::string named = fmt::format("{} ({})", where, r.id);
@@ -46,8 +44,7 @@ Record read_record(const nlohmann::json& json, std::string_view where) {
   r.source = text_of(json, "source", named, false);
   if (const auto p = json.find("parameters"); p != json.end() && p->is_object()) r.parameters = *p;
   const auto value = json.find("value");
-  if (value == json.end() || !value->is_number())
-    throw std::invalid_argument(fmt::format("{}: 'value' must be a number", named));
+  if (value == json.end() || !value->is_number()) text::refuse("{}: 'value' must be a number", named);
   r.value = value->get<double>();
   return r;
 }
@@ -102,7 +99,7 @@ std::string Record::publisher() const { return source.substr(0, source.find_firs
 std::int32_t whole_count(std::string_view what, double value) {
   constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
   if (!(value >= 0 && value <= most) || value != std::floor(value))
-    throw std::invalid_argument(fmt::format("{} is {:.17g}: expected a whole number from 0 to {}", what, value, most));
+    text::refuse("{} is {:.17g}: expected a whole number from 0 to {}", what, value, most);
   return static_cast<std::int32_t>(value);
 }
 
@@ -112,12 +109,11 @@ std::vector<Record> read_records(std::string_view text, std::string_view file) {
     json = nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& e) {
     const std::string_view said = e.what();  // "[json.exception.parse_error.101] parse error at ..."
-    throw std::invalid_argument(fmt::format("{} is no JSON: {}", file, said.substr(said.find("] ") + 2)));
+    text::refuse("{} is no JSON: {}", file, said.substr(said.find("] ") + 2));
   }
   if (json.is_object() && json.contains("records")) json = nlohmann::json(json["records"]);
   if (!json.is_array() || json.empty())
-    throw std::invalid_argument(
-        fmt::format("{}: expected a list of records{}", file, json.is_array() ? ", not an empty one" : ""));
+    text::refuse("{}: expected a list of records{}", file, json.is_array() ? ", not an empty one" : "");
   std::vector<Record> records;
   for (std::size_t i = 0; i < json.size(); ++i)
     records.push_back(read_record(json[i], fmt::format("{}: record {}", file, i)));

@@ -13,6 +13,7 @@
 #include "schedule/builder/renaming.h"
 #include "schedule/collective_traits.h"
 #include "schedule/schedule_too_large.h"
+#include "text/refuse.h"
 #include "text/registry.h"
 
 namespace trellis::schedule {
@@ -49,23 +50,21 @@ void check_order(const Request& r) {
   bool each = sorted.size() == r.dims.size();
   for (std::size_t i = 0; each && i < sorted.size(); ++i) each = sorted[i] == static_cast<std::int32_t>(i);
   if (!each)
-    throw std::invalid_argument(fmt::format("order {}: expected each of 0 to {} once, for dims {}",
-                                            fmt::join(r.order, "."), r.dims.size() - 1, fmt::join(r.dims, "x")));
+    text::refuse("order {}: expected each of 0 to {} once, for dims {}", fmt::join(r.order, "."), r.dims.size() - 1,
+                 fmt::join(r.dims, "x"));
 }
 
 void check_numbering(const Request& r) {
   if (r.numbering.empty()) return;
   if (!r.order.empty())
-    throw std::invalid_argument(fmt::format("order {} and a numbering of {} ranks: expected one of the two",
-                                            fmt::join(r.order, "."), r.numbering.size()));
+    text::refuse("order {} and a numbering of {} ranks: expected one of the two", fmt::join(r.order, "."),
+                 r.numbering.size());
   const auto ranks = static_cast<std::size_t>(r.ranks());
-  if (r.numbering.size() != ranks)
-    throw std::invalid_argument(fmt::format("a numbering of {} ranks: expected {}", r.numbering.size(), ranks));
+  if (r.numbering.size() != ranks) text::refuse("a numbering of {} ranks: expected {}", r.numbering.size(), ranks);
   std::vector<bool> seen(ranks);
   for (const Rank rank : r.numbering) {
     if (rank < 0 || rank >= r.ranks() || seen[static_cast<std::size_t>(rank)])
-      throw std::invalid_argument(
-          fmt::format("rank {} in a numbering: expected each of 0 to {} once", rank, r.ranks() - 1));
+      text::refuse("rank {} in a numbering: expected each of 0 to {} once", rank, r.ranks() - 1);
     seen[static_cast<std::size_t>(rank)] = true;
   }
 }
@@ -81,8 +80,8 @@ std::string refuses_chunks(const Request& r, std::int64_t pieces) {
 
 Task accepted(const Algorithm& algorithm, const Request& request) {
   if (const std::string why = refusal(algorithm, request); !why.empty())
-    throw std::invalid_argument(fmt::format("{} cannot do {} on {}: {}", algorithm.name,
-                                            name(request.operation.collective), fmt::join(request.dims, "x"), why));
+    text::refuse("{} cannot do {} on {}: {}", algorithm.name, name(request.operation.collective),
+                 fmt::join(request.dims, "x"), why);
   return task_of(algorithm, request);
 }
 
@@ -110,11 +109,9 @@ Task conditions(const Request& r, std::int32_t pieces) {
 Rank Request::ranks() const {
   std::int64_t n = 1;
   for (Rank d : dims) {
-    if (d < 1)
-      throw std::invalid_argument(fmt::format("dimension {} in {}: expected at least 1", d, fmt::join(dims, "x")));
+    if (d < 1) text::refuse("dimension {} in {}: expected at least 1", d, fmt::join(dims, "x"));
     n *= d;
-    if (n > std::numeric_limits<Rank>::max() / 2)
-      throw std::invalid_argument(fmt::format("dims {} make too many ranks", fmt::join(dims, "x")));
+    if (n > std::numeric_limits<Rank>::max() / 2) text::refuse("dims {} make too many ranks", fmt::join(dims, "x"));
   }
   return static_cast<Rank>(n);
 }
@@ -143,9 +140,9 @@ const Algorithm& algorithm_named(std::string_view wanted) { return registry().na
 void check(const Request& r) {
   if (r.dims.empty()) throw std::invalid_argument("no dims: expected at least one, as in 8 or 4x4");
   if (r.channels < 1 || r.channels > most_channels)
-    throw std::invalid_argument(fmt::format("{} channels: expected 1 to {}", r.channels, most_channels));
+    text::refuse("{} channels: expected 1 to {}", r.channels, most_channels);
   if (r.segments < 1 || r.segments > most_segments)
-    throw std::invalid_argument(fmt::format("{} segments: expected 1 to {}", r.segments, most_segments));
+    text::refuse("{} segments: expected 1 to {}", r.segments, most_segments);
   check_order(r), check_numbering(r);
   check(conditions(r, 1));
 }

@@ -5,20 +5,20 @@
 
 #include <algorithm>
 #include <optional>
-#include <stdexcept>
 
 #include "schedule/algorithms/algorithm.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::schedule {
 namespace {
 
 [[noreturn]] void complain(std::string_view text) {
-  throw std::invalid_argument(
-      fmt::format("'{}' is no algorithm config: expected an algorithm and any of levels=(mesh,ring), dims=4x16, "
-                  "order=(1,0), numbering=(0,2,1,3), channels=2, segments=4; or its short form, as in ring*2/4",
-                  text));
+  text::refuse(
+      "'{}' is no algorithm config: expected an algorithm and any of levels=(mesh,ring), dims=4x16, "
+      "order=(1,0), numbering=(0,2,1,3), channels=2, segments=4; or its short form, as in ring*2/4",
+      text);
 }
 
 constexpr std::int32_t most_numbered = 1 << 24;  // ranks in a run
@@ -49,7 +49,7 @@ std::vector<std::string> split_outside_parentheses(std::string_view text, char b
     else
       words.back() += c;
   }
-  if (depth != 0) throw std::invalid_argument(fmt::format("'{}': its parentheses do not match", text));
+  if (depth != 0) text::refuse("'{}': its parentheses do not match", text);
   return words;
 }
 
@@ -96,7 +96,7 @@ void take_field(std::string_view word, std::string_view text, AlgorithmConfig& c
   if (equals == word.npos) complain(text);
   const std::string_view key = word.substr(0, equals), value = word.substr(equals + 1);
   const auto once = [&](bool unset) {
-    if (!unset) throw std::invalid_argument(fmt::format("'{}': its {} are given twice", text, key));
+    if (!unset) text::refuse("'{}': its {} are given twice", text, key);
   };
   if (key == "channels")
     once(config.channels == 1), config.channels = number_in(value, text, 1);
@@ -141,8 +141,7 @@ std::vector<Rank> numbering_named(std::string_view text) {
     const auto last = dash < run.size() ? number(run.substr(dash + 1, plus - dash - 1)) : first;
     const auto stride = plus < run.size() ? number(run.substr(plus + 1)) : 1;
     if (!first || !last || !stride || *last < *first || *stride < 1 || (*last - *first) / *stride >= most_numbered)
-      throw std::invalid_argument(
-          fmt::format("'{}' in '{}' are no ranks: expected one as in 3, or a run as in 0-7 or 0-14+2", run, text));
+      text::refuse("'{}' in '{}' are no ranks: expected one as in 3, or a run as in 0-7 or 0-14+2", run, text);
     for (std::int64_t rank = *first; rank <= *last; rank += *stride) numbering.push_back(static_cast<Rank>(rank));
   }
   return numbering;

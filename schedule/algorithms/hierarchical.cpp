@@ -11,6 +11,7 @@
 
 #include "schedule/algorithms/algorithm.h"
 #include "text/number.h"
+#include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
@@ -37,9 +38,7 @@ std::pair<std::string, int> split_name(const std::string& level) {
   const auto colon = level.find(':');
   if (colon == std::string::npos) return {level, 1};
   const auto dims = text::number<int>(std::string_view(level).substr(colon + 1), 1);
-  if (!dims)
-    throw std::invalid_argument(
-        fmt::format("level '{}': expected an algorithm, or one and its dimensions as in torus:2", level));
+  if (!dims) text::refuse("level '{}': expected an algorithm, or one and its dimensions as in torus:2", level);
   return {level.substr(0, colon), *dims};
 }
 
@@ -50,14 +49,14 @@ Level lowest(const Request& r) {
     throw std::invalid_argument("hierarchical cannot be a level of itself: give more levels");
   const auto dims = static_cast<std::size_t>(count);
   if (dims > r.dims.size() || (!r.levels.empty() && r.levels.size() == 1 && dims != r.dims.size()))
-    throw std::invalid_argument(fmt::format("the levels cover other dimensions than the {} given", r.dims.size()));
+    text::refuse("the levels cover other dimensions than the {} given", r.dims.size());
   Level level{&algorithm_named(algorithm), {r.dims.begin(), r.dims.begin() + count}, r};
   level.above.dims.erase(level.above.dims.begin(), level.above.dims.begin() + count);
   if (!r.levels.empty()) level.above.levels.erase(level.above.levels.begin());
   if (level.last() && !level.above.levels.empty())
-    throw std::invalid_argument(fmt::format("level '{}' has no dimension left", level.above.levels.front()));
+    text::refuse("level '{}' has no dimension left", level.above.levels.front());
   if (!level.last() && !r.levels.empty() && level.above.levels.empty())
-    throw std::invalid_argument(fmt::format("no level is left for the outer {} dimensions", level.above.dims.size()));
+    text::refuse("no level is left for the outer {} dimensions", level.above.dims.size());
   level.outer = level.last() ? 1 : level.above.ranks();
   level.inner = r.ranks() / level.outer;
   level.above.operation.root = rooted(r.operation.collective) ? r.operation.root / level.inner : 0;

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <stdexcept>
 
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/algorithms/algorithm_config.h"
 #include "text/number.h"
+#include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
@@ -37,8 +37,7 @@ Share share_of(const Request& whole, const std::string& level) {
   if (weighed) {
     const auto weight = text::number<std::int64_t>(std::string_view(level).substr(colon + 1), 1, most_weight);
     if (!weight)
-      throw std::invalid_argument(
-          fmt::format("part '{}': expected a config and its weight, 1 to {}, as in torus:3", level, most_weight));
+      text::refuse("part '{}': expected a config and its weight, 1 to {}, as in torus:3", level, most_weight);
     share.weight = *weight;
   }
   AlgorithmConfig config = algorithm_config_named(weighed ? std::string_view(level).substr(0, colon) : level);

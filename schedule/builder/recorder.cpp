@@ -10,6 +10,7 @@
 #include "schedule/builder/rounds.h"
 #include "schedule/collective_traits.h"
 #include "schedule/schedule_too_large.h"
+#include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
@@ -28,7 +29,7 @@ Recorder::Recorder(const Task& task, std::optional<Rank> only, Watch watch)
     : task_(task), only_(only), watch_(std::move(watch)) {
   check(task);
   if (only && (*only < 0 || *only >= task.ranks))
-    throw std::invalid_argument(fmt::format("rank {} does not exist: expected 0 to {}", *only, task.ranks - 1));
+    text::refuse("rank {} does not exist: expected 0 to {}", *only, task.ranks - 1);
   if (!only && task.ranks > most_ranks)
     throw ScheduleTooLarge(fmt::format("{} ranks are too many to write out (at most {}): ask for one rank's program",
                                        task.ranks, most_ranks));

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <stdexcept>
@@ -9,6 +7,7 @@
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/msccl_xml_file.h"
 #include "schedule/proof/wiring.h"
+#include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
@@ -17,10 +16,9 @@ using msccl::Type;
 
 std::string collective_name(Collective c) {
   if (const std::string_view known = traits(c).msccl; !known.empty()) return std::string(known);
-  if (rooted(c))
-    throw std::invalid_argument(fmt::format("{}: an MSCCL file can't say which rank is the root", name(c)));
-  if (uneven(c)) throw std::invalid_argument(fmt::format("{}: an MSCCL file knows chunks of one size only", name(c)));
-  throw std::invalid_argument(fmt::format("{}: MSCCL files have no such collective", name(c)));
+  if (rooted(c)) text::refuse("{}: an MSCCL file can't say which rank is the root", name(c));
+  if (uneven(c)) text::refuse("{}: an MSCCL file knows chunks of one size only", name(c));
+  text::refuse("{}: MSCCL files have no such collective", name(c));
 }
 
 // Each rank's steps in one valid execution order. MSCCL connections deliver in order; listing sends and receives in
@@ -47,8 +45,8 @@ class Folder {
   msccl::XmlGpu run(const std::vector<std::int32_t>& order) {
     for (const std::int32_t i : order) assign(program_.steps[i]);
     if (gpu_.blocks.size() > msccl::most_blocks)
-      throw std::invalid_argument(fmt::format("gpu {} would take {} thread blocks: an MSCCL file may have {}", rank_,
-                                              gpu_.blocks.size(), msccl::most_blocks));
+      text::refuse("gpu {} would take {} thread blocks: an MSCCL file may have {}", rank_, gpu_.blocks.size(),
+                   msccl::most_blocks);
     for (const std::int32_t i : order) fold(i);
     return std::move(gpu_);
   }
@@ -59,7 +57,7 @@ class Folder {
   };
 
   [[noreturn]] void refuse(std::int32_t i, std::string_view why) const {
-    throw std::invalid_argument(fmt::format("{}: {}", where(s_, rank_, i), why));
+    text::refuse("{}: {}", where(s_, rank_, i), why);
   }
 
   void fold(std::int32_t i) {

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "text/number.h"
+#include "text/refuse.h"
 
 namespace trellis::schedule::msccl {
 namespace {
@@ -162,7 +163,7 @@ void write_step(pugi::xml_node node, const XmlStep& step, std::size_t position) 
 File read(std::string_view xml) {
   pugi::xml_document document;
   const auto result = document.load_buffer(xml.data(), xml.size(), pugi::parse_default, pugi::encoding_utf8);
-  if (!result) throw std::invalid_argument(fmt::format("{}: {}", place_of(xml, result.offset), result.description()));
+  if (!result) text::refuse("{}: {}", place_of(xml, result.offset), result.description());
   const Element whole(document.root(), "the file");
   std::optional<File> file;
   whole.each("algo", [&](const pugi::xml_node& node, std::size_t) {

@@ -1,15 +1,13 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <stdexcept>
 #include <unordered_map>
 
 #include "schedule/collective_traits.h"
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/msccl_xml_order.h"
 #include "schedule/in_place.h"
+#include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
@@ -21,9 +19,7 @@ constexpr std::int64_t most_touches = std::int64_t{1} << 22;  // total chunks th
 
 Collective collective_of(const std::string& name) {
   if (const Traits* known = traits_by_msccl(name)) return known->collective;
-  const auto refuse = [&](std::string_view why) {
-    throw std::invalid_argument(fmt::format("algo: coll=\"{}\": {}", name.substr(0, 40), why));
-  };
+  const auto refuse = [&](std::string_view why) { text::refuse("algo: coll=\"{}\": {}", name.substr(0, 40), why); };
   if (name == "custom") refuse("the file does not say what the buffers must hold in the end");
   if (name == "broadcast" || name == "reduce" || name == "gather" || name == "scatter")
     refuse("the file does not say which gpu is the root");
@@ -35,15 +31,14 @@ Collective collective_of(const std::string& name) {
 
 Task task_of(const msccl::File& file, std::optional<bool> in_place) {
   if (in_place && !(*in_place ? file.in_place : file.out_of_place))
-    throw std::invalid_argument(fmt::format("algo: does not claim to work {} place", *in_place ? "in" : "out of"));
+    text::refuse("algo: does not claim to work {} place", *in_place ? "in" : "out of");
   Task task{.operation = {.collective = collective_of(file.collective)}, .ranks = static_cast<Rank>(file.gpus.size())};
   task.operation.in_place = in_place.value_or(!file.out_of_place);
   task.even = true;
   task.pieces = file.chunks;
   if (by_block(task.operation.collective)) {
     if (file.chunks % task.ranks != 0)
-      throw std::invalid_argument(
-          fmt::format("algo: nchunksperloop=\"{}\" for {} gpus: expected a multiple", file.chunks, task.ranks));
+      text::refuse("algo: nchunksperloop=\"{}\" for {} gpus: expected a multiple", file.chunks, task.ranks);
     task.pieces = file.chunks / task.ranks;
   }
   check(task);
@@ -68,8 +63,7 @@ class Unroller {
       for (const msccl::XmlStep& step : block.steps)
         if (step.type == Type::rrs) scratch += step.count;
     if (scratch > std::numeric_limits<std::int32_t>::max())
-      throw std::invalid_argument(
-          fmt::format("gpu {}: needs {} scratch chunks: more than can be numbered", rank, scratch));
+      text::refuse("gpu {}: needs {} scratch chunks: more than can be numbered", rank, scratch);
     program_.scratch = static_cast<std::int32_t>(scratch);
     passing_ = gpu.scratch;
   }
@@ -98,9 +92,8 @@ class Unroller {
       if (std::ranges::none_of(block.steps, [&](const msccl::XmlStep& s) { return uses(s.type); })) continue;
       const auto [found, added] = owner.emplace(std::pair(block.*peer, block.channel), block.id);
       if (!added)
-        throw std::invalid_argument(
-            fmt::format("gpu {} tb {}: shares its connection with gpu {} on channel {} with tb {}", rank_, block.id,
-                        block.*peer, block.channel, found->second));
+        text::refuse("gpu {} tb {}: shares its connection with gpu {} on channel {} with tb {}", rank_, block.id,
+                     block.*peer, block.channel, found->second);
     }
   }
 
@@ -160,8 +153,8 @@ class Unroller {
                               : x.buffer == Buffer::output ? output_chunks(task_, rank_)
                                                            : program_.scratch;
     if (x.first >= 0 && x.count > 0 && std::int64_t{x.first} + x.count <= size) return;
-    throw std::invalid_argument(fmt::format("gpu {} tb {} step {}: names {} from {}[{}], of which there are {}", rank_,
-                                            gpu_.blocks[at.block].id, at.step, x.count, name(x.buffer), x.first, size));
+    text::refuse("gpu {} tb {} step {}: names {} from {}[{}], of which there are {}", rank_, gpu_.blocks[at.block].id,
+                 at.step, x.count, name(x.buffer), x.first, size);
   }
 
   static std::uint8_t channel(const msccl::XmlBlock& block) {
@@ -252,8 +245,7 @@ Schedule import_msccl(std::string_view xml, std::optional<bool> in_place) {
       for (const msccl::XmlStep& step : block.steps) touches += step.count;
     }
   if (touches > most_touches)
-    throw std::invalid_argument(
-        fmt::format("algo: its steps move {} chunks: at most {} can be followed", touches, most_touches));
+    text::refuse("algo: its steps move {} chunks: at most {} can be followed", touches, most_touches);
   for (Rank r = 0; r < schedule.ranks(); ++r)
     schedule.programs.push_back(Unroller(schedule.task, r, file.gpus[r]).run());
   return schedule;

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <numeric>
-#include <stdexcept>
+
+#include "text/refuse.h"
 
 namespace trellis::schedule::msccl {
 
@@ -18,7 +19,7 @@ XmlOrder::XmlOrder(const XmlGpu& gpu, Rank rank)
 }
 
 void XmlOrder::fail(StepAt at, const std::string& why) const {
-  throw std::invalid_argument(fmt::format("gpu {} tb {} step {} {}", rank_, blocks_[at.block].id, at.step, why));
+  text::refuse("gpu {} tb {} step {} {}", rank_, blocks_[at.block].id, at.step, why);
 }
 
 // A block signals waiting blocks only at steps with hasdep, and never at nops.

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <stdexcept>
@@ -10,6 +8,7 @@
 #include "schedule/formats/mscclpp_json_order.h"
 #include "schedule/in_place.h"
 #include "schedule/proof/wiring.h"
+#include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
@@ -26,19 +25,18 @@ Task task_of(const mscclpp::Plan& plan) {
   const std::string& name = plan.collective;
   const Traits* const known = traits_by_msccl(name);
   if (known == nullptr)
-    throw std::invalid_argument(
-        fmt::format("plan collective: '{}': the plan does not say what must come out, or which gpu is the root",
-                    name.substr(0, 40)));
+    text::refuse("plan collective: '{}': the plan does not say what must come out, or which gpu is the root",
+                 name.substr(0, 40));
   task.operation.collective = known->collective;
   const mscclpp::PlanGpu& first = plan.gpus[0];
   for (const mscclpp::PlanGpu& gpu : plan.gpus)
     if (gpu.inputs != first.inputs || gpu.outputs != first.outputs)
-      throw std::invalid_argument(fmt::format("gpus: {} and {} chunks of input and output here, {} and {} there",
-                                              first.inputs, first.outputs, gpu.inputs, gpu.outputs));
+      text::refuse("gpus: {} and {} chunks of input and output here, {} and {} there", first.inputs, first.outputs,
+                   gpu.inputs, gpu.outputs);
   const std::int32_t chunks = std::max(first.inputs, first.outputs);
   const std::int32_t blocks = by_block(task.operation.collective) ? task.ranks : 1;
   if (chunks % blocks != 0 || chunks == 0)
-    throw std::invalid_argument(fmt::format("gpus: {} chunks for {} gpus: expected a multiple", chunks, blocks));
+    text::refuse("gpus: {} chunks for {} gpus: expected a multiple", chunks, blocks);
   task.pieces = chunks / blocks;
   check(task);
   return task;
@@ -174,12 +172,11 @@ class Joiner {
     for (std::size_t b = 0; b < listed_[rank].size(); ++b)
       for (const Listed& l : listed_[rank][b])
         if (l.from_outside && l.operation >= known[b])
-          throw std::invalid_argument(
-              fmt::format("gpus {}: ends without waiting for {}", rank, where(schedule_, rank, l.step)));
+          text::refuse("gpus {}: ends without waiting for {}", rank, where(schedule_, rank, l.step));
   }
 
   [[noreturn]] static void fail(const At& at, const std::string& why) {
-    throw std::invalid_argument(fmt::format("{}: {}", mscclpp::place(at.rank, at.block, at.operation), why));
+    text::refuse("{}: {}", mscclpp::place(at.rank, at.block, at.operation), why);
   }
 
   const mscclpp::Plan& plan_;

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
+
+#include "text/refuse.h"
 
 namespace trellis::schedule::mscclpp {
 namespace {
@@ -16,8 +17,7 @@ constexpr std::size_t most_blocks = 4096;  // of all gpus; each needs a counter 
 PlanOrder::PlanOrder(const Plan& plan) : plan_(plan), first_{0} {
   for (const PlanGpu& gpu : plan.gpus) first_.push_back(first_.back() + gpu.blocks.size());
   if (first_.back() > most_blocks)
-    throw std::invalid_argument(
-        fmt::format("plan: {} thread blocks: at most {} can be followed", first_.back(), most_blocks));
+    text::refuse("plan: {} thread blocks: at most {} can be followed", first_.back(), most_blocks);
   const auto nothing = std::make_shared<const Known>(first_.back(), 0);
   for (Rank r = 0; r < static_cast<Rank>(plan.gpus.size()); ++r) {
     for (const PlanBlock& block : plan.gpus[r].blocks) {
@@ -48,7 +48,7 @@ PlanOrder::PlanOrder(const Plan& plan) : plan_(plan), first_{0} {
 }
 
 void PlanOrder::fail(const At& at, const std::string& why) const {
-  throw std::invalid_argument(fmt::format("{}: {}", place(at.rank, at.block, at.operation), why));
+  text::refuse("{}: {}", place(at.rank, at.block, at.operation), why);
 }
 
 std::pair<Rank, std::int32_t> PlanOrder::other_end(const At& at, std::int32_t channel) const {

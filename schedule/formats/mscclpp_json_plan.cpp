@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "text/refuse.h"
+
 namespace trellis::schedule::mscclpp {
 namespace {
 
@@ -285,7 +287,7 @@ Plan read(std::string_view text) try {
   gpus.each([&](const Value& item, std::size_t r) { plan.gpus.push_back(gpu(item, static_cast<Rank>(r), ranks)); });
   return plan;
 } catch (const Json::exception& error) {
-  throw std::invalid_argument(fmt::format("plan: {}", error.what()));
+  text::refuse("plan: {}", error.what());
 }
 
 }  // namespace trellis::schedule::mscclpp

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <stdexcept>
 
 #include "schedule/formats/text_line.h"
+#include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
@@ -86,8 +86,7 @@ std::string print(const Schedule& schedule) {
 
 std::string print(const Schedule& schedule, Rank rank) {
   if (rank < 0 || rank >= static_cast<std::int64_t>(schedule.programs.size()))
-    throw std::invalid_argument(fmt::format("{} is not a rank: expected 0 to {}", rank,
-                                            static_cast<std::int64_t>(schedule.programs.size()) - 1));
+    text::refuse("{} is not a rank: expected 0 to {}", rank, static_cast<std::int64_t>(schedule.programs.size()) - 1);
   Text text;
   put(text, rank, schedule.programs[rank]);
   return fmt::to_string(text);

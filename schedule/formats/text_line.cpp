@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <stdexcept>
 
 #include "text/number.h"
+#include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
@@ -100,7 +100,7 @@ void Line::end() const {
 void Line::fail(std::string_view expected) const {
   constexpr std::size_t shown = 60;
   const std::string found = done() ? "the line ends" : fmt::format("found '{}'", escaped(rest_.substr(0, shown)));
-  throw std::invalid_argument(fmt::format("line {}: {}: expected {}", number_, found, expected));
+  text::refuse("line {}: {}: expected {}", number_, found, expected);
 }
 
 }  // namespace trellis::schedule

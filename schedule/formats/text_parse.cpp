@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <stdexcept>
 #include <utility>
 
 #include "schedule/formats/text.h"
 #include "schedule/formats/text_line.h"
 #include "schedule/task_fault.h"
+#include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
@@ -146,7 +146,7 @@ class Reader {
     std::size_t line = lines_[0];
     for (std::size_t i = 0; i < fields.size(); ++i)
       if (fields[i].name == fault.member && lines_[i] != 0) line = lines_[i];
-    throw std::invalid_argument(fmt::format("line {}: {}", line, fault.what()));
+    text::refuse("line {}: {}", line, fault.what());
   }
 
   void begin_rank(Line& line) {

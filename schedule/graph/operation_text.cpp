@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "text/number.h"
+#include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
@@ -34,7 +35,7 @@ bool take(OperationShape& shape, std::string_view key, std::string_view value) {
   for (const auto& [name, field] : extents)
     if (key == name) {
       const auto number = text::number<std::uint64_t>(value, 1, most_extent);
-      if (!number) throw std::invalid_argument(fmt::format("{}={}: expected 1 to {}", key, value, most_extent));
+      if (!number) text::refuse("{}={}: expected 1 to {}", key, value, most_extent);
       return shape.*field = *number, true;
     }
   for (const auto& [name, field] : types)
@@ -42,7 +43,7 @@ bool take(OperationShape& shape, std::string_view key, std::string_view value) {
   for (const auto& [name, field] : passes)
     if (key == name) {
       const auto number = text::number<double>(value, 0, most_passes);
-      if (!number) throw std::invalid_argument(fmt::format("{}={}: expected 0 to {}", key, value, most_passes));
+      if (!number) text::refuse("{}={}: expected 0 to {}", key, value, most_passes);
       return shape.*field = *number, true;
     }
   return false;
@@ -74,10 +75,10 @@ OperationShape read_operation(std::span<const std::string_view> words) {
     const std::size_t equals = word.find('=');
     if (!known && equals != word.npos) known = take(shape, word.substr(0, equals), word.substr(equals + 1));
     if (!known)
-      throw std::invalid_argument(
-          fmt::format("'{}': expected rows=, columns=, inner=, batch=, shared=, type=, result=, inputs=, outputs=, "
-                      "vector=, scalar=, fused, accumulate, causal, flash or dropout",
-                      word));
+      text::refuse(
+          "'{}': expected rows=, columns=, inner=, batch=, shared=, type=, result=, inputs=, outputs=, "
+          "vector=, scalar=, fused, accumulate, causal, flash or dropout",
+          word);
   }
   return shape;
 }

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <stdexcept>
-
 #include "schedule/graph/match.h"
 #include "schedule/graph/operation_text.h"
+#include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
@@ -14,7 +13,7 @@ namespace {
 class Writing {
  public:
   explicit Writing(const ExecutionGraph& graph) : graph_(graph), matched_(match(graph)) {
-    if (!matched_.fault.empty()) throw std::invalid_argument(fmt::format("{}: {}", graph.name, matched_.fault));
+    if (!matched_.fault.empty()) text::refuse("{}: {}", graph.name, matched_.fault);
     for (const RankClass& c : graph.classes) names_.emplace_back(c.tasks.size());
     for (std::uint32_t c = 0; c < graph.communicators.size(); ++c) {
       auto& of = in_.emplace_back(graph.classes.size(), 0);

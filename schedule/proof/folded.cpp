@@ -11,6 +11,7 @@
 #include "schedule/proof/bounds.h"
 #include "schedule/proof/races.h"
 #include "schedule/proof/small_form.h"
+#include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
@@ -151,8 +152,8 @@ std::optional<Fault> find_difference(const Symmetry& symmetry, Rank rank, const 
 
 FoldedReport verify_folded(const Algorithm& algorithm, const Request& request, int samples) {
   if (!request.numbering.empty())
-    throw std::invalid_argument(fmt::format(
-        "a numbering of {} ranks: only a schedule that is written out is proved with one", request.numbering.size()));
+    text::refuse("a numbering of {} ranks: only a schedule that is written out is proved with one",
+                 request.numbering.size());
   const Task task = task_of(algorithm, request);
   const Symmetry symmetry = symmetry_of(algorithm, request);
   FoldedReport report{.fault = {}, .ranks = task.ranks, .classes = symmetry.classes()};
@@ -181,8 +182,7 @@ FoldedReport verify_folded(const Algorithm& algorithm, const Request& request, i
     }
   }
   if (report.steps == 0 && task.ranks > 1)
-    throw std::invalid_argument(
-        fmt::format("none of the {} ranks looked at does anything: this says nothing", classes.size()));
+    text::refuse("none of the {} ranks looked at does anything: this says nothing", classes.size());
   report.proved.push_back(fmt::format("bounds, sizes and races of {} of {} classes", classes.size(), report.classes));
   report.proved.push_back(fmt::format("that both ends of {} pairs of ranks name the same transfers", looked.pairs));
   report.proved.push_back(fmt::format("that {} further ranks are as their class says", looked.alike));

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <stdexcept>
+
+#include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
@@ -66,13 +67,12 @@ Request small_form(const Algorithm& algorithm, const Request& request) {
         continue;
       for (const Pair& p : small.operation.pairs)
         if (p.source >= ranks || p.target >= ranks)
-          throw std::invalid_argument(
-              fmt::format("the pair {}:{} has no place on a small machine: permute is proved written out only",
-                          p.source, p.target));
+          text::refuse("the pair {}:{} has no place on a small machine: permute is proved written out only", p.source,
+                       p.target);
       if (ranks <= most_ranks_of_form && refusal(algorithm, small).empty()) return small;
     }
-  throw std::invalid_argument(fmt::format("{} serves no small machine of the form {}: it can't be proved there",
-                                          algorithm.name, fmt::join(request.dims, "x")));
+  text::refuse("{} serves no small machine of the form {}: it can't be proved there", algorithm.name,
+               fmt::join(request.dims, "x"));
 }
 
 }  // namespace trellis::schedule

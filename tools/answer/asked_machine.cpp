@@ -1,12 +1,11 @@
 #include "tools/answer/asked_machine.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <stdexcept>
 
 #include "sim/cluster/machine/figures_file.h"
 #include "sim/cluster/machine/import/typed.h"
+#include "text/refuse.h"
 #include "tools/program/origin.h"
 #include "tools/program/output.h"
 
@@ -36,7 +35,7 @@ sim::MachineSpec asked_machine(const std::string& typed, const std::vector<std::
   try {
     sim::Machine{spec};
   } catch (const std::invalid_argument& error) {  // it names a figure or a level, but not the machine
-    throw std::invalid_argument(fmt::format("machine {}: {}", typed, error.what()));
+    text::refuse("machine {}: {}", typed, error.what());
   }
   note("machine", typed, what_if, sim::figures_digest(spec));
   note_origin("era", era.empty() ? spec.era : era);

@@ -1,10 +1,7 @@
 #include "tools/answer/timeline_file.h"
 
-#include <fmt/format.h>
-
-#include <stdexcept>
-
 #include "sim/hardware/timeline/perfetto.h"
+#include "text/refuse.h"
 #include "tools/program/origin.h"
 #include "tools/program/output.h"
 
@@ -13,7 +10,7 @@ namespace trellis::tools {
 void expect_timeline_file(const std::string& path) {
   if (path.empty()) return;
   if (!is_page(path) && !path.ends_with(".pftrace"))
-    throw std::invalid_argument(fmt::format("-o {}: expected a name that ends in .html or .pftrace", path));
+    text::refuse("-o {}: expected a name that ends in .html or .pftrace", path);
   expect_writable(path);
 }
 

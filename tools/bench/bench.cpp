@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
 
 #include "ccl/config.h"
 #include "ccl/plan/check.h"
@@ -12,6 +11,7 @@
 #include "kernels/dispatch/system_files.h"
 #include "launch/host_machine.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "tools/bench/on.h"
 #include "tools/bench/on_hosts.h"
 #include "tools/bench/options.h"
@@ -59,8 +59,7 @@ class Sweep {
         roots_(roots_of(s, context.ranks)),
         progress_(measurements(), context.rank == 0) {
     for (const ccl::Rank root : roots_)
-      if (root >= context.ranks)
-        throw std::invalid_argument(fmt::format("root {}: expected {}", root, text::range_text(0, context.ranks - 1)));
+      if (root >= context.ranks) text::refuse("root {}: expected {}", root, text::range_text(0, context.ranks - 1));
   }
 
   int run() {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
+#include "text/refuse.h"
 #include "tools/program/output.h"
 #include "tools/schedule/request_options.h"
 
@@ -28,8 +28,7 @@ schedule::Rank rank_in(const json& value, const std::string& text) {
   constexpr std::int64_t most = std::numeric_limits<schedule::Rank>::max();
   // An unsigned number too large for a signed one would be read as negative.
   if (!value.is_number_integer() || value.get<std::int64_t>() < 0 || value.get<std::int64_t>() > most)
-    throw std::invalid_argument(
-        fmt::format("--custom-src-target-pairs {}: {} is no rank: {}", text, text_of(value), pairs_expected));
+    text::refuse("--custom-src-target-pairs {}: {} is no rank: {}", text, text_of(value), pairs_expected);
   return value.get<schedule::Rank>();
 }
 
@@ -37,13 +36,11 @@ schedule::Rank rank_in(const json& value, const std::string& text) {
 double count_in(const json& value, const std::string& path) {
   const double count = value.is_number() ? value.get<double>() : -1;
   if (count >= 0 && count <= static_cast<double>(most_count) && count == std::floor(count)) return count;
-  throw std::invalid_argument(
-      fmt::format("'{}': count {}: expected a whole number from 0 to {}", path, text_of(value), most_count));
+  text::refuse("'{}': count {}: expected a whole number from 0 to {}", path, text_of(value), most_count);
 }
 
 std::vector<double> row_in(const json& row, const std::string& path) {
-  if (!row.is_array())
-    throw std::invalid_argument(fmt::format("'{}': {}: expected a list, as for other senders", path, text_of(row)));
+  if (!row.is_array()) text::refuse("'{}': {}: expected a list, as for other senders", path, text_of(row));
   std::vector<double> counts;
   for (const json& value : row) counts.push_back(count_in(value, path));
   return counts;
@@ -51,8 +48,7 @@ std::vector<double> row_in(const json& row, const std::string& path) {
 
 std::vector<std::vector<double>> counts_in(const json& whole, const std::string& path) {
   const json& counts = whole.is_object() && whole.contains("counts") ? whole["counts"] : whole;
-  if (!counts.is_array())
-    throw std::invalid_argument(fmt::format("'{}' holds no counts: expected [1, 2], or a list for each sender", path));
+  if (!counts.is_array()) text::refuse("'{}' holds no counts: expected [1, 2], or a list for each sender", path);
   if (counts.empty() || !counts.front().is_array()) return {row_in(counts, path)};
   std::vector<std::vector<double>> rows;
   for (const json& row : counts) rows.push_back(row_in(row, path));
@@ -64,13 +60,11 @@ std::vector<std::vector<double>> counts_in(const json& whole, const std::string&
 std::vector<schedule::Pair> bench_pairs(const std::string& text) {
   if (text.empty() || text.front() != '[') return text.empty() ? std::vector<schedule::Pair>{} : parse_pairs(text);
   const json whole = json::parse(text, nullptr, false);
-  if (!whole.is_array() || whole.empty())
-    throw std::invalid_argument(fmt::format("--custom-src-target-pairs {}: {}", text, pairs_expected));
+  if (!whole.is_array() || whole.empty()) text::refuse("--custom-src-target-pairs {}: {}", text, pairs_expected);
   std::vector<schedule::Pair> pairs;
   for (const json& pair : whole) {
     if (!pair.is_array() || pair.size() != 2)
-      throw std::invalid_argument(
-          fmt::format("--custom-src-target-pairs {}: {} is no pair: {}", text, text_of(pair), pairs_expected));
+      text::refuse("--custom-src-target-pairs {}: {} is no pair: {}", text, text_of(pair), pairs_expected);
     pairs.push_back({rank_in(pair[0], text), rank_in(pair[1], text)});
   }
   return pairs;
@@ -83,14 +77,14 @@ std::vector<std::vector<double>> bench_weights(const std::string& path) {
     whole = json::parse(read_input(path));
   } catch (const json::exception& e) {
     const std::string_view said = e.what();  // "[json.exception.parse_error.101] parse error at ..."
-    throw std::invalid_argument(fmt::format("'{}' holds no counts: expected [1, 2], or a list for each sender; {}",
-                                            path, said.substr(std::min(said.find("] ") + 2, said.size()))));
+    text::refuse("'{}' holds no counts: expected [1, 2], or a list for each sender; {}", path,
+                 said.substr(std::min(said.find("] ") + 2, said.size())));
   }
   std::vector<std::vector<double>> rows = counts_in(whole, path);
   double most = 0;
   for (const auto& row : rows)
     for (const double count : row) most = std::max(most, count);
-  if (most == 0) throw std::invalid_argument(fmt::format("'{}': no count above 0", path));
+  if (most == 0) text::refuse("'{}': no count above 0", path);
   for (auto& row : rows)
     for (double& count : row) count /= most;
   return rows;

@@ -12,6 +12,7 @@
 #include "device/backends.h"
 #include "schedule/collective_traits.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "tools/bench/flags.h"
 #include "tools/bench/lists.h"
 #include "tools/bench/options.h"
@@ -30,7 +31,7 @@ std::string value_of(const std::vector<std::string>& values) { return values.emp
 // Refuses a flag that has no meaning here, unless its value changes nothing.
 void refuse(std::string_view name, const Flag& f, const std::string& value) {
   if (std::ranges::find(f.allowed, value) != f.allowed.end()) return;
-  throw std::invalid_argument(fmt::format("{} {}: expected {}; {}", name, value, fmt::join(f.allowed, " or "), f.why));
+  text::refuse("{} {}: expected {}; {}", name, value, fmt::join(f.allowed, " or "), f.why);
 }
 
 void refuse_idle(const BenchOptions& o) {
@@ -41,15 +42,14 @@ void refuse_idle(const BenchOptions& o) {
 
 void expect_place(const BenchOptions& o) {
   for (const char* flag : {"--era", "--what-if", "--no-interval"})
-    if (o.on.empty() && o.app->count(flag) != 0)
-      throw std::invalid_argument(fmt::format("{} goes with --on sim:MACHINE", flag));
-  if (o.app->count("--rsh") != 0) throw std::invalid_argument(fmt::format("--rsh {} goes with --hosts", o.shell));
+    if (o.on.empty() && o.app->count(flag) != 0) text::refuse("{} goes with --on sim:MACHINE", flag);
+  if (o.app->count("--rsh") != 0) text::refuse("--rsh {} goes with --hosts", o.shell);
 }
 
 void set_device(BenchSettings& s, const BenchOptions& o) {
   const bool typed = o.app->count("--device") != 0;
   if (typed && !o.on.empty() && o.device != "host")
-    throw std::invalid_argument(fmt::format("--device {} goes with ranks that run, and --on simulates them", o.device));
+    text::refuse("--device {} goes with ranks that run, and --on simulates them", o.device);
   if (!o.on.empty()) return;
   s.device = typed ? o.device : ccl::device_from_environment();
   const std::string source = typed ? fmt::format("--device {}", o.device) : fmt::format("TRELLIS_DEVICE={}", s.device);
@@ -59,15 +59,14 @@ void set_device(BenchSettings& s, const BenchOptions& o) {
     throw std::invalid_argument(typed ? e.what() : fmt::format("{}: {}", source, e.what()));
   }
   if (s.device == "host") return;
-  if (s.cpu_time && s.device.starts_with("sim:"))
-    throw std::invalid_argument(fmt::format("--report_cputime: the time of {} is simulated", source));
+  if (s.cpu_time && s.device.starts_with("sim:")) text::refuse("--report_cputime: the time of {} is simulated", source);
   s.device_memory = true;
 }
 
 Style style_named(const std::string& name) {
   if (name.empty() || name == "nccl") return Style::nccl;
   if (name == "nccom") return Style::nccom;
-  throw std::invalid_argument(fmt::format("--style {}: expected nccl or nccom", name));
+  text::refuse("--style {}: expected nccl or nccom", name);
 }
 
 // Refuses options that only the other table has.
@@ -75,8 +74,8 @@ void refuse_columns(const BenchOptions& o, Style style) {
   const bool nccl = style == Style::nccl;
   for (const Flag& f : bench_flags())
     if (f.table.value_or(style) != style && o.app->count(std::string(f.long_name())) != 0)
-      throw std::invalid_argument(fmt::format("{}: the table of {} has it: --style {}", f.long_name(),
-                                              nccl ? "nccom-test" : "nccl-tests", nccl ? "nccom" : "nccl"));
+      text::refuse("{}: the table of {} has it: --style {}", f.long_name(), nccl ? "nccom-test" : "nccl-tests",
+                   nccl ? "nccom" : "nccl");
 }
 
 void set_checks(BenchSettings& s, const std::string& check) {
@@ -86,8 +85,7 @@ void set_checks(BenchSettings& s, const std::string& check) {
   if (check.empty() || check == "random" || s.all_ones) return;
   const auto passes = text::number<std::int64_t>(check, 0, most_passes);
   if (!passes)
-    throw std::invalid_argument(
-        fmt::format("--check {}: expected a number of passes from 0 to {}, random or all_ones", check, most_passes));
+    text::refuse("--check {}: expected a number of passes from 0 to {}, random or all_ones", check, most_passes);
   s.check_passes = static_cast<int>(*passes);
 }
 
@@ -97,17 +95,15 @@ std::vector<std::string> stats_of(const std::vector<std::string>& asked, bool si
   if (asked.empty() && !simulated) stats.insert(stats.end(), {"p50", "p99"});
   for (const std::string& s : stats)
     if (s != "avg" && !(s.starts_with("p") && text::number<int>(std::string_view(s).substr(1), 0, 100)))
-      throw std::invalid_argument(fmt::format("--stats {}: expected avg or p0 to p100", s));
+      text::refuse("--stats {}: expected avg or p0 to p100", s);
   return stats;
 }
 
 void set_sizes(BenchSettings& s, const BenchOptions& o) {
   const std::uint64_t least = parse_bytes(o.least), most = parse_bytes(o.most);
-  if (least > most)
-    throw std::invalid_argument(fmt::format("-b {} -e {}: expected the first to be the smaller", o.least, o.most));
-  if (most > most_bytes) throw std::invalid_argument(fmt::format("-e {}: expected at most 16T", o.most));
-  if (o.app->count("-f") != 0 && o.factor < 2)
-    throw std::invalid_argument(fmt::format("-f {}: expected at least 2", o.factor));
+  if (least > most) text::refuse("-b {} -e {}: expected the first to be the smaller", o.least, o.most);
+  if (most > most_bytes) text::refuse("-e {}: expected at most 16T", o.most);
+  if (o.app->count("-f") != 0 && o.factor < 2) text::refuse("-f {}: expected at least 2", o.factor);
   const std::uint64_t step = o.step.empty() ? std::uint64_t{1} << 20 : parse_bytes(o.step);
   if (step == 0) throw std::invalid_argument("-i 0: expected at least 1");
   s.step_text = o.factor != 0 ? fmt::format("step: {}(factor)", o.factor) : fmt::format("step: {}(bytes)", step);
@@ -119,8 +115,7 @@ void set_sizes(BenchSettings& s, const BenchOptions& o) {
   if (o.factor != 0 && least == 0) throw std::invalid_argument("-b 0 -f: expected a first size that can be multiplied");
   const auto factor = static_cast<std::uint64_t>(o.factor);
   for (std::uint64_t bytes = least; bytes <= most; bytes = factor != 0 ? bytes * factor : bytes + step) {
-    if (s.sizes.size() == most_sizes)
-      throw std::invalid_argument(fmt::format("-b {} -e {}: more than {} sizes", o.least, o.most, most_sizes));
+    if (s.sizes.size() == most_sizes) text::refuse("-b {} -e {}: more than {} sizes", o.least, o.most, most_sizes);
     s.sizes.push_back(bytes);
     if (factor != 0 && bytes > most / factor) break;  // else the product could exceed 64 bits
   }
@@ -149,7 +144,7 @@ void set_ranks(BenchSettings& s, const BenchOptions& o) {
   const int each = o.threads_each * o.devices_each;
   s.ranks = o.ranks;
   if (each > 1 && s.ranks != 0 && s.ranks != each)
-    throw std::invalid_argument(fmt::format("{} ranks and {} threads: expected one of them", s.ranks, each));
+    text::refuse("{} ranks and {} threads: expected one of them", s.ranks, each);
   // In a launched job, -t 1 -g 1 means one rank in each process. Where no job was launched, there is one process.
   const bool said = o.app->count("--nthreads") + o.app->count("-g") != 0;
   if (each > 1 || (said && s.ranks == 0 && o.on.empty() && ccl::launched_from_environment().by.empty())) s.ranks = each;
@@ -167,23 +162,21 @@ void check_numbers(const BenchOptions& o) {
     const std::string name(f.short_name());
     const std::int64_t value = o.*(*number);
     if (o.app->count(name) != 0 && (value < f.least || value > f.most))
-      throw std::invalid_argument(fmt::format("{} {}: expected {}", name, value, text::range_text(f.least, f.most)));
+      text::refuse("{} {}: expected {}", name, value, text::range_text(f.least, f.most));
   }
   if (const int least = o.app->count("-n") != 0 ? o.iterations : least_iterations; o.skipped >= least)
-    throw std::invalid_argument(
-        fmt::format("-K {}: expected fewer than the {} iterations of each size", o.skipped, least));
+    text::refuse("-K {}: expected fewer than the {} iterations of each size", o.skipped, least);
 }
 
 std::uint64_t seed_in(const std::string& text) {
   if (const auto seed = text::number<std::uint64_t>(text)) return *seed;
-  throw std::invalid_argument(fmt::format("--seed {}: expected a whole number from 0 to {}", text, ~std::uint64_t{0}));
+  text::refuse("--seed {}: expected a whole number from 0 to {}", text, ~std::uint64_t{0});
 }
 
 // Sets the lists that only some operations use, and refuses them for other operations.
 void set_lists(BenchSettings& s, const BenchOptions& o) {
   const auto refuse = [&](const char* flag, const std::string& value, const char* whose) {
-    throw std::invalid_argument(
-        fmt::format("{} {}: {}, and this is {}", flag, value, whose, schedule::name(s.op.collective)));
+    text::refuse("{} {}: {}, and this is {}", flag, value, whose, schedule::name(s.op.collective));
   };
   constexpr const char *pairs = "--custom-src-target-pairs", *counts = "--variable-size-op-metadata";
   s.pairs = bench_pairs(o.pairs);
@@ -251,7 +244,7 @@ BenchSettings bench_settings(BenchOptions o) {
   if (!o.transport.empty()) s.transport = ccl::transport_named(o.transport).name;
   s.provider = o.provider;
   if (!o.algorithm.empty() && o.on.empty() && s.op.collective == schedule::Collective::send_recv)
-    throw std::invalid_argument(fmt::format("--algorithm {}: {} goes by none", o.algorithm, o.op));
+    text::refuse("--algorithm {}: {} goes by none", o.algorithm, o.op);
   set_lists(s, o);
   if (!o.plot.empty() && s.sizes.back() == 0) throw std::invalid_argument("--plot: expected a size above 0");
   s.era = o.era;

@@ -12,6 +12,7 @@
 #include "sim/cluster/answer/answer.h"
 #include "sim/cluster/machine/import/typed.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
 #include "tools/bench/flags.h"
@@ -36,7 +37,7 @@ void expect_nothing_to_run(const BenchOptions& o) {
   for (const Flag& f : bench_flags())
     if (const std::string name(f.short_name());
         std::ranges::find(of_a_run, name) != std::end(of_a_run) && o.app->count(name) != 0)
-      throw std::invalid_argument(fmt::format("{} goes with ranks that run, and --on simulates them", name));
+      text::refuse("{} goes with ranks that run, and --on simulates them", name);
 }
 
 // The rows of one benchmark on one machine.
@@ -48,8 +49,7 @@ class Simulated {
     roots_ = s.roots;
     for (ccl::Rank r = 0; r < ranks() && s.roots.empty(); ++r) roots_.push_back(r);
     if (roots_.front() >= ranks())
-      throw std::invalid_argument(
-          fmt::format("root {}: expected {}", roots_.front(), text::range_text(0, ranks() - 1)));
+      text::refuse("root {}: expected {}", roots_.front(), text::range_text(0, ranks() - 1));
   }
 
   int run() {
@@ -148,8 +148,7 @@ class Simulated {
 int bench_on(const BenchOptions& o) {
   expect_nothing_to_run(o);
   const BenchSettings s = bench_settings(o);
-  if (!o.on.starts_with(simulator))
-    throw std::invalid_argument(fmt::format("--on {}: expected sim:MACHINE, as in sim:trn2.48xlarge", o.on));
+  if (!o.on.starts_with(simulator)) text::refuse("--on {}: expected sim:MACHINE, as in sim:trn2.48xlarge", o.on);
   return Simulated(s, asked_machine(o.on.substr(simulator.size()), s.what_if, s.era)).run();
 }
 

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <stdexcept>
-
 #include "launch/host_machine.h"
 #include "launch/hosts.h"
+#include "text/refuse.h"
 #include "tools/program/typed_words.h"
 
 namespace trellis::tools {
@@ -16,8 +15,7 @@ using launch::HostSlots;
 
 int ranks_of_each(const BenchOptions& o, const std::vector<HostSlots>& hosts) {
   const int count = static_cast<int>(hosts.size()), all = o.ranks;
-  if (all % count != 0)
-    throw std::invalid_argument(fmt::format("{} ranks on {} hosts: expected as many on each", all, count));
+  if (all % count != 0) text::refuse("{} ranks on {} hosts: expected as many on each", all, count);
   if (all == 0 && hosts.front().slots == 0)
     return static_cast<int>(launch::usable_cores(launch::host_machine().whole).size());
   return launch::ranks_of_hosts(hosts, all / count);

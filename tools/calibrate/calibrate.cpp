@@ -13,6 +13,7 @@
 #include "net/sha256.h"
 #include "sim/hardware/figures/figure_units.h"
 #include "text/printable.h"
+#include "text/refuse.h"
 #include "tools/answer/price_progress.h"
 #include "tools/calibrate/subjects.h"
 #include "tools/program/cli_checks.h"
@@ -142,8 +143,7 @@ std::vector<MachineFigure> free_in(const std::vector<MeasuredSubject>& all, cons
   for (const MachineFigure& f : free) known.push_back(f.key);
   for (const std::string& key : only)
     if (std::ranges::find(known, key) == known.end())
-      throw std::invalid_argument(
-          fmt::format("--only {}: no time here depends on it: expected some of {}", key, fmt::join(known, ", ")));
+      text::refuse("--only {}: no time here depends on it: expected some of {}", key, fmt::join(known, ", "));
   if (!only.empty())
     std::erase_if(free, [&](const MachineFigure& f) { return std::ranges::find(only, f.key) == only.end(); });
   return free;

@@ -8,6 +8,7 @@
 #include "sim/cluster/choose/choice.h"
 #include "sim/cluster/choose/usual_configs.h"
 #include "sim/cluster/price/interval.h"
+#include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/calibrate/subjects.h"
 
@@ -33,14 +34,12 @@ class TimedCollective {
       const sim::Choice choice = sim::choose(pricer_, sim::usual_configs(pricer_, bytes), bytes,
                                              {.within = sim::usual_within, .most_effort = most_effort});
       if (choice.best.empty())
-        throw std::invalid_argument(
-            fmt::format("no algorithm serves {} among {}", schedule::name(collective), pricer_.group().ranks()));
+        text::refuse("no algorithm serves {} among {}", schedule::name(collective), pricer_.group().ranks());
       config_ = choice.best.front().config;
     } else {
       config_ = sim::algorithm_config_named(algorithm);
       if (config_.dims.empty()) config_.dims = sim::usual_dims(config_.algorithm, machine_, pricer_.group().ranks());
-      if (const std::string why = pricer_.refusal(config_); !why.empty())
-        throw std::invalid_argument(fmt::format("'{}': {}", algorithm, why));
+      if (const std::string why = pricer_.refusal(config_); !why.empty()) text::refuse("'{}': {}", algorithm, why);
     }
     pricer_.expect_right(config_);
   }
@@ -138,7 +137,7 @@ MeasuredSubject collective_of_record(const measure::Record& r, const std::string
     return subject_of(r.id, r.configuration(), r.value * *unit, r.word("op"), r.count("ranks").value_or(usual.ranks),
                       *bytes, type, "", usual.machine, usual);
   } catch (const std::invalid_argument& e) {
-    throw std::invalid_argument(fmt::format("{}: {}: {}", place, r.id, e.what()));
+    text::refuse("{}: {}: {}", place, r.id, e.what());
   }
 }
 

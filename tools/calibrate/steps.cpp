@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/calibrate/subjects.h"
 #include "tools/train/config_file.h"
@@ -65,9 +66,7 @@ MeasuredSubject step_of_record(const TrainingRecord& r, const Usual& usual) {
 MeasuredSubject step_of_row(const measure::TableRow& row, const std::string& file, const Usual& usual) {
   const auto or_usual = [&](const char* column, const std::string& other, const char* option) {
     if (const std::string* said = row.find(column)) return *said;
-    if (other.empty())
-      throw std::invalid_argument(
-          fmt::format("{}: nothing in column {}: expected it there, or {}", row.place, column, option));
+    if (other.empty()) text::refuse("{}: nothing in column {}: expected it there, or {}", row.place, column, option);
     return other;
   };
   try {

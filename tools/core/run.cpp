@@ -5,7 +5,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <stdexcept>
 
 #include "sim/core/check/check.h"
 #include "sim/core/program/kind.h"
@@ -13,6 +12,7 @@
 #include "sim/hardware/figures/error_range.h"
 #include "sim/hardware/timeline/summary.h"
 #include "sim/hardware/timeline/summary_words.h"
+#include "text/refuse.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/core/subject.h"
 #include "tools/program/command.h"
@@ -183,8 +183,7 @@ void read_inputs(const Options& o, CoreMemory& memory) {
     const auto [name, file] = halves(input, "--input", "NAME=FILE");
     const std::span<std::byte> to = memory.hbm(name);
     const std::string bytes = read_input(file);
-    if (bytes.size() != to.size())
-      throw std::invalid_argument(fmt::format("{}: {} bytes; {} has {}", file, bytes.size(), name, to.size()));
+    if (bytes.size() != to.size()) text::refuse("{}: {} bytes; {} has {}", file, bytes.size(), name, to.size());
     std::memcpy(to.data(), bytes.data(), bytes.size());
   }
 }
@@ -202,8 +201,7 @@ std::vector<std::pair<std::string, std::string>> saved(const Options& o) {
 
 int run_program(const Options& o) {
   if (o.timing_only && !(o.inputs.empty() && o.outputs.empty()))
-    throw std::invalid_argument(
-        fmt::format("{} needs a run that computes: leave out --timing-only", o.inputs.empty() ? "--save" : "--input"));
+    text::refuse("{} needs a run that computes: leave out --timing-only", o.inputs.empty() ? "--save" : "--input");
   const auto outputs = saved(o);
   const sim::ChipSpec chip = chip_of(o.subject);
   const EngineProgram program = program_of(o.subject, chip);

@@ -8,6 +8,7 @@
 
 #include "sim/hardware/figures/data.h"
 #include "text/printable.h"
+#include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/program/output.h"
 
@@ -17,8 +18,7 @@ using namespace sim::core;
 
 std::pair<std::string, std::string> halves(const std::string& text, std::string_view option, std::string_view form) {
   const std::size_t equals = text.find('=');
-  if (equals == text.npos || equals == 0)
-    throw std::invalid_argument(fmt::format("{} {}: expected {}", option, text, form));
+  if (equals == text.npos || equals == 0) text::refuse("{} {}: expected {}", option, text, form);
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
@@ -68,7 +68,7 @@ EngineProgram program_of(const CoreSubject& s, const sim::ChipSpec& chip) {
   try {
     return parse(text);
   } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(fmt::format("{}, {}", s.program, error.what()));
+    text::refuse("{}, {}", s.program, error.what());
   }
 }
 

@@ -14,6 +14,7 @@
 #include "launch/hosts.h"
 #include "launch/remote.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
 #include "tools/program/output.h"
@@ -69,8 +70,7 @@ std::vector<Dump> dumps_on_host(const std::string& shell, const std::string& pla
       fmt::format("[ -e {0} ] || {{ echo {1}; exit; }}; for f in {0} {0}/*.json; do [ ! -f \"$f\" ] || "
                   "{{ printf '%s\\n%s\\n' \"$f\" $(wc -c <\"$f\"); cat \"$f\"; }}; done",
                   path, nothing_there));
-  if (text == fmt::format("{}\n", nothing_there))
-    throw std::invalid_argument(fmt::format("{}: there is no such file or folder", place));
+  if (text == fmt::format("{}\n", nothing_there)) text::refuse("{}: there is no such file or folder", place);
   std::vector<Dump> dumps;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t name_ends = text.find('\n', at), bytes_end = text.find('\n', name_ends + 1);
@@ -117,7 +117,7 @@ Read read_all(const Options& o) {
     }
   if (read.evidence.empty()) {
     const auto& [file, why] = *read.left_out.begin();
-    throw std::invalid_argument(fmt::format("{}: {}", file, why));
+    text::refuse("{}: {}", file, why);
   }
   return read;
 }

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -11,6 +9,7 @@
 #include "launch/ranks.h"
 #include "net/sha256.h"
 #include "net/socket.h"
+#include "text/refuse.h"
 #include "tools/program/command.h"
 #include "tools/program/typed_words.h"
 
@@ -94,8 +93,7 @@ std::vector<std::string> after_dashes(const std::vector<std::string>& parsed) {
 }
 
 void check(const char* option, double value, double least, double most) {
-  if (!(value >= least && value <= most))
-    throw std::invalid_argument(fmt::format("{} {}: expected {} to {}", option, value, least, most));
+  if (!(value >= least && value <= most)) text::refuse("{} {}: expected {} to {}", option, value, least, most);
 }
 
 void check(const Options& o) {
@@ -104,11 +102,10 @@ void check(const Options& o) {
     throw std::invalid_argument("no ranks to start: expected -n RANKS, or hosts with slots");
   if (o.app->count("-n") != 0) check("-n", job.ranks, 1, 65'536);
   for (const char* flag : {"--rsh", "-x"})
-    if (!o.several_hosts() && o.app->count(flag) != 0)
-      throw std::invalid_argument(fmt::format("{} goes with --hosts", flag));
+    if (!o.several_hosts() && o.app->count(flag) != 0) text::refuse("{} goes with --hosts", flag);
   for (const char* flag : {"--nnodes", "--node-rank", "--max-restarts"})
     if (o.several_hosts() && o.app->count(flag) != 0)
-      throw std::invalid_argument(fmt::format("{} does not go with --hosts, which tells of all nodes", flag));
+      text::refuse("{} does not go with --hosts, which tells of all nodes", flag);
   check("--nnodes", job.nodes, 1, 1 << 20);
   check("--node-rank", job.node, 0, job.nodes - 1);
   check("--master-port", job.port, 0, 65'535);
@@ -136,10 +133,10 @@ int run(const Options& o) {
   job.secret = o.tether ? tethered : ccl::secret_from_environment();
   if (o.several_hosts()) return run_on_hosts(o, std::move(job));
   if (job.nodes > 1 && job.address.empty())
-    throw std::invalid_argument(fmt::format("--nnodes {} needs --master-addr, the host of node 0", job.nodes));
+    text::refuse("--nnodes {} needs --master-addr, the host of node 0", job.nodes);
   if (job.nodes > 1 && job.secret.empty())
-    throw std::invalid_argument(fmt::format(
-        "--nnodes {} needs TRELLIS_SECRET in the environment, the same on each (openssl rand -hex 16)", job.nodes));
+    text::refuse("--nnodes {} needs TRELLIS_SECRET in the environment, the same on each (openssl rand -hex 16)",
+                 job.nodes);
   if (job.secret.empty()) job.secret = net::fresh_secret();
   if (job.address.empty()) job.address = "127.0.0.1";
   if (job.port == 0 && job.nodes > 1) job.port = usual_port;

@@ -1,14 +1,12 @@
 #include "tools/layouts/points.h"
 
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <system_error>
 
+#include "text/refuse.h"
 #include "text/words.h"
 #include "tools/program/output.h"
 
@@ -25,8 +23,7 @@ LayoutPoints::LayoutPoints(std::string path, const std::string& fingerprint) : p
   if (path_.empty()) return;
   const std::string text = std::filesystem::exists(path_) ? read_input(path_) : "";
   const auto refuse = [&](const char* what) {
-    throw std::invalid_argument(
-        fmt::format("--points {}: {}: expected a new file, or one of an earlier search for the same", path_, what));
+    text::refuse("--points {}: {}: expected a new file, or one of an earlier search for the same", path_, what);
   };
   std::size_t number = 0;
   for (const std::string_view line : text::split(text, '\n')) {

@@ -7,6 +7,7 @@
 #include "net/sha256.h"
 #include "sim/cluster/machine/import/typed.h"
 #include "sim/cluster/tune/sweep.h"
+#include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
 #include "tools/layouts/points.h"
@@ -73,10 +74,10 @@ std::optional<double> price_of_host(const Options& o, const std::string& machine
   const std::string name = machine.substr(0, machine.find(' '));
   try {
     const sim::Figures prices = sim::Figures::read(read_input(o.prices));
-    if (!prices.has(name)) throw std::invalid_argument(fmt::format("no price of {}: expected a line for it", name));
+    if (!prices.has(name)) text::refuse("no price of {}: expected a line for it", name);
     return prices.number(name);
   } catch (const std::invalid_argument& e) {
-    throw std::invalid_argument(fmt::format("{}: {}", o.prices, e.what()));
+    text::refuse("{}: {}", o.prices, e.what());
   }
 }
 

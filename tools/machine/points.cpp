@@ -13,6 +13,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "text/refuse.h"
 #include "tools/program/output.h"
 
 namespace trellis::tools {
@@ -40,8 +41,7 @@ Points::Points(std::string path, const sim::Machine& machine, const std::string&
   own_ = launched.rank == 0 ? path_ : fmt::format("{}.{}", path_, launched.rank);
   const std::string text = std::filesystem::exists(own_) ? read_input(own_) : "";
   if (!may_be_points(text))
-    throw std::invalid_argument(fmt::format(
-        "--points {}: something else is in this file: expected a new one, or one of an earlier sweep", own_));
+    text::refuse("--points {}: something else is in this file: expected a new one, or one of an earlier sweep", own_);
   const int named_here = own_ == path_ ? 0 : O_NOFOLLOW;  // a link is followed only where the user named the file
   file_ = net::Descriptor(open(own_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | named_here, 0666));
   if (file_.number() < 0) throw std::system_error(errno, std::generic_category(), own_);
@@ -71,7 +71,7 @@ std::vector<Cost> Points::all(const Sweep& s, const Read& read) const {
       const std::vector<Cost> some = read(read_input(path), fingerprint_, s);
       all.insert(all.end(), some.begin(), some.end());
     } catch (const std::invalid_argument& error) {
-      throw std::invalid_argument(fmt::format("{}: damaged: {}; take that line out", path, error.what()));
+      text::refuse("{}: damaged: {}; take that line out", path, error.what());
     }
   }
   return all;

@@ -14,6 +14,7 @@
 #include "sim/cluster/tune/search.h"
 #include "sim/cluster/tune/synthesis.h"
 #include "sim/hardware/thread_pool.h"
+#include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/crossover_chart.h"
 #include "tools/machine/points.h"
@@ -175,8 +176,7 @@ Looked look(const Options& o, const Machine& machine, const sim::RankGroup& grou
   if (o.synthesise) found.made = sim::syntheses(machine, group, settings, bytes, control);
   found.interrupted = interrupts.asked();
   const bool nothing = found.result.fixed.empty() || (found.result.found.empty() && found.made.empty());
-  if (nothing && !found.interrupted)
-    throw std::invalid_argument(fmt::format("nothing was found for {} on {} ranks", o.collective, group.ranks()));
+  if (nothing && !found.interrupted) text::refuse("nothing was found for {} on {} ranks", o.collective, group.ranks());
   return found;
 }
 

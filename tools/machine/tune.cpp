@@ -18,6 +18,7 @@
 #include "sim/cluster/machine/launch.h"
 #include "sim/cluster/tune/borders.h"
 #include "sim/hardware/thread_pool.h"
+#include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/crossover_chart.h"
 #include "tools/machine/points.h"
@@ -112,13 +113,11 @@ std::vector<PublishedRegion> published_in(const Options& o) {
   for (const std::string& word : o.published) {
     const std::size_t colon = std::min(word.find(':'), word.size());
     if (colon + 1 >= word.size())
-      throw std::invalid_argument(
-          fmt::format("--published {}: expected a name and where it begins, as in rdh:1MB", word));
+      text::refuse("--published {}: expected a name and where it begins, as in rdh:1MB", word);
     const std::string from = word.substr(colon + 1);
     regions.push_back({word.substr(0, colon), from == "0" ? 0 : static_cast<double>(parse_bytes(from))});
     if (regions.size() > 1 && regions.back().from <= regions[regions.size() - 2].from)
-      throw std::invalid_argument(
-          fmt::format("--published {}: expected each to begin above the one before", fmt::join(o.published, ",")));
+      text::refuse("--published {}: expected each to begin above the one before", fmt::join(o.published, ","));
   }
   return regions;
 }
@@ -258,7 +257,7 @@ std::string unwritten_text(const Options& o) {
 
 int tune(const Options& o) {
   if (!o.published.empty() && o.chart.empty()) throw std::invalid_argument("--published goes with --chart");
-  if (!o.name.empty() && o.output.empty()) throw std::invalid_argument(fmt::format("--name {} goes with -o", o.name));
+  if (!o.name.empty() && o.output.empty()) text::refuse("--name {} goes with -o", o.name);
   const Machine machine = machine_for(o);
   for (const std::string& path : {o.output, o.chart})
     if (!path.empty()) expect_writable(path);
@@ -276,8 +275,8 @@ int tune(const Options& o) {
   preparing.reset();
   const ccl::LaunchedProcess launched = ccl::launched_from_environment();
   if (launched.ranks > 1 && o.points.empty())
-    throw std::invalid_argument(fmt::format("{} ranks by {}: --points FILE says where they share what they have done",
-                                            launched.ranks, launched.by));
+    text::refuse("{} ranks by {}: --points FILE says where they share what they have done", launched.ranks,
+                 launched.by);
   Points points(o.points, machine, o.era, launched);
   const Interrupts interrupts;
   Progress progress(all, true);
@@ -323,7 +322,7 @@ std::string where_it_goes(const Machine& machine, const AlgorithmConfig& config,
 
 int explain(const Options& o) {
   for (const char* flag : {"--collectives", "--sizes", "--points", "--output", "--name", "--chart", "--published"})
-    if (o.app->count(flag) != 0) throw std::invalid_argument(fmt::format("{} goes without --explain", flag));
+    if (o.app->count(flag) != 0) text::refuse("{} goes without --explain", flag);
   if (o.groups.size() > 1) throw std::invalid_argument("--groups: expected one with --explain");
   const Machine machine = machine_for(o);
   const double bytes = static_cast<double>(parse_bytes(o.explain[1]));
@@ -336,7 +335,7 @@ int explain(const Options& o) {
   progress.clear();
   std::vector<Cost> costs = sim::sweep(machine, s, {.threads = threads_for(o)});
   std::ranges::sort(costs, {}, [](const Cost& c) { return std::pair(c.time, c.config); });  // of any number of threads
-  if (costs.empty()) throw std::invalid_argument(fmt::format("no algorithm serves {} there", o.explain[0]));
+  if (costs.empty()) text::refuse("no algorithm serves {} there", o.explain[0]);
   Table table("costs", {left("algorithm"), {"time", "s"}, {"of the fastest"}});
   std::set<std::string> seen;
   std::vector<AlgorithmConfig> two;

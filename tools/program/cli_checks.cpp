@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
 
 #include "text/number.h"
+#include "text/refuse.h"
 
 namespace trellis::tools {
 namespace {
@@ -23,8 +23,7 @@ CLI::Validator number_check(bool (*holds)(double), const char* expected, const c
 }
 
 [[noreturn]] void refuse(const cli11::Option& option, const std::string& value, const char* expected) {
-  throw std::invalid_argument(
-      fmt::format("{} {}: expected {}", option.get_name(false, true), value.empty() ? "''" : value, expected));
+  text::refuse("{} {}: expected {}", option.get_name(false, true), value.empty() ? "''" : value, expected);
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <utility>
 
+#include "text/refuse.h"
 #include "tools/program/json_text.h"
 
 namespace trellis::tools {
@@ -105,8 +105,7 @@ Table::Table(std::string name, std::vector<Column> columns) : name_(std::move(na
 
 void Table::add(std::vector<Cell> row) {
   if (row.size() != columns_.size()) {
-    throw std::invalid_argument(
-        fmt::format("table '{}' has {} columns, its row {} cells", name_, columns_.size(), row.size()));
+    text::refuse("table '{}' has {} columns, its row {} cells", name_, columns_.size(), row.size());
   }
   rows_.push_back(std::move(row));
 }

@@ -1,9 +1,6 @@
-#include <fmt/format.h>
-
-#include <stdexcept>
-
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/text.h"
+#include "text/refuse.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
@@ -29,8 +26,7 @@ void add(CLI::App& app, Options& o) {
 }
 
 int run(const Options& o) {
-  if (o.to != "text" && o.to != "msccl-xml")
-    throw std::invalid_argument(fmt::format("--to {}: expected text or msccl-xml", o.to));
+  if (o.to != "text" && o.to != "msccl-xml") text::refuse("--to {}: expected text or msccl-xml", o.to);
   const ScheduleSubject what = subject(o.word, o.request);
   const schedule::Schedule s = written_out(what);
   expect_proved(s, what, o.unproved);

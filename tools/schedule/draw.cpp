@@ -1,9 +1,7 @@
-#include <fmt/format.h>
-
 #include <map>
-#include <stdexcept>
 
 #include "text/number.h"
+#include "text/refuse.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
@@ -44,15 +42,14 @@ draw::Colours colours_named(const std::string& word) {
   const std::map<std::string, draw::Colours> known{
       {"auto", automatic}, {"data", data}, {"channel", channel}, {"sender", sender}};
   const auto found = known.find(word);
-  if (found == known.end())
-    throw std::invalid_argument(fmt::format("--colours {}: expected data, channel, sender or auto", word));
+  if (found == known.end()) text::refuse("--colours {}: expected data, channel, sender or auto", word);
   return found->second;
 }
 
 std::int32_t channel_named(const std::string& word) {
   if (word == "all") return draw::all_channels;
   if (const auto channel = text::number<std::int32_t>(word, 0)) return *channel;
-  throw std::invalid_argument(fmt::format("--channel {}: expected all, or a channel's number", word));
+  text::refuse("--channel {}: expected all, or a channel's number", word);
 }
 
 int run(const Options& o) {

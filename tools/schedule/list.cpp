@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <stdexcept>
 
 #include "schedule/algorithms/algorithm.h"
 #include "text/nearest.h"
+#include "text/refuse.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/table.h"
@@ -34,7 +34,7 @@ Collective collective_for(const std::string& word) {
   for (Collective c : schedule::collectives()) names.emplace_back(schedule::name(c));
   const std::string meant = text::did_you_mean(word, names);
   if (std::ranges::find(names, word) == names.end() && !meant.empty())
-    throw std::invalid_argument(fmt::format("no collective is called '{}'{}", word, meant));
+    text::refuse("no collective is called '{}'{}", word, meant);
   return schedule::collective_named(word);
 }
 

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
 #include <utility>
 
 #include "schedule/proof/folded.h"
+#include "text/refuse.h"
 
 namespace trellis::tools {
 namespace {
@@ -71,7 +71,7 @@ ProofReport prove(const Asked& a, bool folded) {
   if (folded) {
     // A refusal is reported in the algorithm's own words.
     if (const std::string why = refusal(*a.algorithm, a.request); !why.empty())
-      throw std::invalid_argument(fmt::format("{}: {}", in_words(a), why));
+      text::refuse("{}: {}", in_words(a), why);
     return prove_folded(a);
   }
   const Schedule s = make(*a.algorithm, a.request);

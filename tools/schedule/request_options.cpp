@@ -10,6 +10,7 @@
 #include "schedule/algorithms/algorithm_config.h"
 #include "text/nearest.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::tools {
@@ -43,19 +44,17 @@ std::string served_by(Collective collective) {
 }
 
 const Algorithm& algorithm_for(Collective collective, const std::string& wanted) {
-  if (wanted.empty()) throw std::invalid_argument(fmt::format("no --algorithm: {}", served_by(collective)));
+  if (wanted.empty()) text::refuse("no --algorithm: {}", served_by(collective));
   const auto& known = schedule::algorithms();
   const auto found = known.find(wanted);
   if (found == known.end()) {
     std::vector<std::string> names;
     for (const auto& [name, algorithm] : known) names.push_back(name);
     const std::string meant = text::did_you_mean(wanted, names);
-    throw std::invalid_argument(
-        fmt::format("no algorithm is called '{}'{}", wanted, meant.empty() ? ": " + served_by(collective) : meant));
+    text::refuse("no algorithm is called '{}'{}", wanted, meant.empty() ? ": " + served_by(collective) : meant);
   }
   if (std::ranges::find(found->second.serves, collective) == found->second.serves.end())
-    throw std::invalid_argument(
-        fmt::format("{} does not serve {}: {}", wanted, schedule::name(collective), served_by(collective)));
+    text::refuse("{} does not serve {}: {}", wanted, schedule::name(collective), served_by(collective));
   return found->second;
 }
 
@@ -63,12 +62,10 @@ const Algorithm& algorithm_for(Collective collective, const std::string& wanted)
 void refuse_meaningless(Collective collective, const RequestOptions& o) {
   const std::string_view name = schedule::name(collective);
   const bool pair = collective == Collective::send_recv;
-  if (o.root && !schedule::rooted(collective) && !pair)
-    throw std::invalid_argument(fmt::format("--root {}: {} has no root", *o.root, name));
-  if (o.peer && !pair)
-    throw std::invalid_argument(fmt::format("--peer {}: only send_recv has a peer, and this is {}", *o.peer, name));
+  if (o.root && !schedule::rooted(collective) && !pair) text::refuse("--root {}: {} has no root", *o.root, name);
+  if (o.peer && !pair) text::refuse("--peer {}: only send_recv has a peer, and this is {}", *o.peer, name);
   if (!o.pairs.empty() && collective != Collective::permute)
-    throw std::invalid_argument(fmt::format("--pairs {}: only permute has pairs, and this is {}", o.pairs, name));
+    text::refuse("--pairs {}: only permute has pairs, and this is {}", o.pairs, name);
 }
 
 }  // namespace
@@ -110,8 +107,7 @@ RequestOptions with_config(RequestOptions o) {
   if (o.algorithm.find_first_of("(@^~*/ ") == std::string::npos) return o;
   const schedule::AlgorithmConfig config = schedule::algorithm_config_named(o.algorithm);
   const auto given = [&](const char* option, bool by_option, bool by_config) {
-    if (by_option && by_config)
-      throw std::invalid_argument(fmt::format("{}: --algorithm {} says it, too", option, o.algorithm));
+    if (by_option && by_config) text::refuse("{}: --algorithm {} says it, too", option, o.algorithm);
     return by_config;
   };
   if (given("--dims", !o.dims.empty(), !config.dims.empty())) o.dims = shape_text(config.dims);
@@ -134,8 +130,7 @@ schedule::Request request_of(Collective collective, const RequestOptions& o, std
   schedule::Request request{.operation = {.collective = collective, .root = o.root.value_or(0), .in_place = o.in_place},
                             .dims = std::move(dims)};
   if (request.ranks() > most_ranks)
-    throw std::invalid_argument(
-        fmt::format("{} are {} ranks: expected at most {}", shape_text(request.dims), request.ranks(), most_ranks));
+    text::refuse("{} are {} ranks: expected at most {}", shape_text(request.dims), request.ranks(), most_ranks);
   if (!o.pairs.empty()) request.operation.pairs = parse_pairs(o.pairs);
   if (collective == Collective::send_recv) request.operation.peer = o.peer.value_or(request.ranks() - 1);
   schedule::check(request);
@@ -147,7 +142,7 @@ Asked asked(Collective collective, const RequestOptions& given) {
   const Algorithm& algorithm = algorithm_for(collective, o.algorithm);
   refuse_meaningless(collective, o);
   if (!o.levels.empty() && !algorithm.has_levels)
-    throw std::invalid_argument(fmt::format("--levels {}: {} has no levels", o.levels, algorithm.name));
+    text::refuse("--levels {}: {} has no levels", o.levels, algorithm.name);
   if (o.dims.empty()) throw std::invalid_argument("no --dims: expected sizes like 8 or 4x4x4");
   schedule::Request request = request_of(collective, o, parse_shape(o.dims));
   request.channels = o.channels.value_or(1), request.segments = o.segments.value_or(1);
@@ -182,8 +177,7 @@ std::vector<Rank> parse_shape(std::string_view text) {
   std::vector<Rank> dims;
   for (std::string_view part : text::split(text, 'x')) {
     const auto size = number(part);
-    if (!size || *size < 1)
-      throw std::invalid_argument(fmt::format("{} is not a shape: expected sizes like 8 or 4x4x4", text));
+    if (!size || *size < 1) text::refuse("{} is not a shape: expected sizes like 8 or 4x4x4", text);
     dims.push_back(*size);
   }
   return dims;
@@ -195,8 +189,7 @@ std::vector<schedule::Pair> parse_pairs(std::string_view text) {
     const std::size_t colon = std::min(part.find(':'), part.size());
     const auto source = number(part.substr(0, colon));
     const auto target = colon < part.size() ? number(part.substr(colon + 1)) : std::nullopt;
-    if (!source || !target)
-      throw std::invalid_argument(fmt::format("'{}' in '{}' is not a pair: expected pairs like 0:1,1:2", part, text));
+    if (!source || !target) text::refuse("'{}' in '{}' is not a pair: expected pairs like 0:1,1:2", part, text);
     pairs.push_back({*source, *target});
   }
   return pairs;
@@ -205,8 +198,7 @@ std::vector<schedule::Pair> parse_pairs(std::string_view text) {
 std::vector<std::string> parse_names(std::string_view text) {
   std::vector<std::string> names;
   for (const std::string& part : schedule::split_at_commas(text)) {
-    if (part.empty())
-      throw std::invalid_argument(fmt::format("'{}' has an empty name: expected names like direct,ring", text));
+    if (part.empty()) text::refuse("'{}' has an empty name: expected names like direct,ring", text);
     names.emplace_back(part);
   }
   return names;
@@ -216,8 +208,7 @@ std::vector<std::int32_t> parse_order(std::string_view text) {
   std::vector<std::int32_t> order;
   for (std::string_view part : text::split(text, '.')) {
     const auto dimension = number(part);
-    if (!dimension)
-      throw std::invalid_argument(fmt::format("'{}' is no order of dimensions: expected one like 1.0.2", text));
+    if (!dimension) text::refuse("'{}' is no order of dimensions: expected one like 1.0.2", text);
     order.push_back(*dimension);
   }
   return order;
@@ -228,12 +219,10 @@ std::vector<Rank> parse_rank_counts(std::string_view text) {
   for (std::string_view part : text::split(text, ',')) {
     const auto range = span(part);
     if (!range || range->first < 1 || range->last < range->first)
-      throw std::invalid_argument(
-          fmt::format("'{}' in '{}' is not a count of ranks: expected counts and ranges like 1..17,32,64", part, text));
-    if (range->last > most_ranks)
-      throw std::invalid_argument(fmt::format("{} ranks in '{}': expected at most {}", range->last, text, most_ranks));
+      text::refuse("'{}' in '{}' is not a count of ranks: expected counts and ranges like 1..17,32,64", part, text);
+    if (range->last > most_ranks) text::refuse("{} ranks in '{}': expected at most {}", range->last, text, most_ranks);
     if (counts.size() + static_cast<std::size_t>(range->last - range->first) >= most_rank_counts)
-      throw std::invalid_argument(fmt::format("'{}' names more than {} counts of ranks", text, most_rank_counts));
+      text::refuse("'{}' names more than {} counts of ranks", text, most_rank_counts);
     for (Rank n = range->first; n <= range->last; ++n) counts.push_back(n);
   }
   std::ranges::sort(counts);
@@ -243,8 +232,7 @@ std::vector<Rank> parse_rank_counts(std::string_view text) {
 
 IndexSpan parse_span(std::string_view text) {
   const auto found = span(text);
-  if (!found || found->last < found->first)
-    throw std::invalid_argument(fmt::format("'{}' is not a range: expected one like 1..8", text));
+  if (!found || found->last < found->first) text::refuse("'{}' is not a range: expected one like 1..8", text);
   return *found;
 }
 

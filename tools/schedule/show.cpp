@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
-#include <stdexcept>
-
 #include "schedule/formats/text.h"
+#include "text/refuse.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
@@ -54,7 +53,7 @@ std::string facts(const std::string& words, const Program& program, Rank rank, R
 }
 
 void check_rank(Rank rank, Rank ranks) {
-  if (rank >= ranks) throw std::invalid_argument(fmt::format("--rank {}: expected 0 to {}", rank, ranks - 1));
+  if (rank >= ranks) text::refuse("--rank {}: expected 0 to {}", rank, ranks - 1);
 }
 
 // One rank's program of a request of any size.
@@ -70,8 +69,8 @@ std::string show_rank(const ScheduleSubject& what, Rank rank) {
 std::string stage_unreadable_buffers(const ScheduleSubject& what, Rank rank) {
   if (what.asked && rank >= 0) return show_rank(what, rank);
   if (what.asked && too_large(*what.asked))
-    throw std::invalid_argument(fmt::format("{}: too large to show for all of its {} ranks; name one with --rank",
-                                            in_words(what), what.asked->request.ranks()));
+    text::refuse("{}: too large to show for all of its {} ranks; name one with --rank", in_words(what),
+                 what.asked->request.ranks());
   const Schedule s = written_out(what);
   if (rank < 0) return facts(in_words(what), s) + print(s);
   check_rank(rank, s.ranks());

@@ -12,6 +12,7 @@
 #include "schedule/proof/verify.h"
 #include "text/nearest.h"
 #include "text/printable.h"
+#include "text/refuse.h"
 #include "tools/program/output.h"
 
 namespace trellis::tools {
@@ -35,7 +36,7 @@ schedule::Schedule schedule_in(const TypedFile& file, bool in_place) {
     if (sign == '{') return schedule::import_mscclpp(file.text);
     return schedule::parse(file.text);
   } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(fmt::format("{}: {}", in_words(file), error.what()));
+    text::refuse("{}: {}", in_words(file), error.what());
   }
 }
 
@@ -48,8 +49,7 @@ std::optional<schedule::Collective> collective_meant(const std::string& word) {
     names.emplace_back(schedule::name(c));
   }
   const std::string meant = text::did_you_mean(word, names);
-  if (!names_a_file(word) && !meant.empty())
-    throw std::invalid_argument(fmt::format("no collective is called '{}'{}", word, meant));
+  if (!names_a_file(word) && !meant.empty()) text::refuse("no collective is called '{}'{}", word, meant);
   return {};
 }
 
@@ -58,8 +58,7 @@ ScheduleSubject subject(const std::string& word, const RequestOptions& options) 
   RequestOptions rest = options;
   rest.in_place = false;
   if (const std::string option = first_given(rest); !option.empty())
-    throw std::invalid_argument(
-        fmt::format("{} goes with a collective: '{}' is none, and a file says for itself what it holds", option, word));
+    text::refuse("{} goes with a collective: '{}' is none, and a file says for itself what it holds", option, word);
   return {.asked = {}, .path = word, .in_place = options.in_place};
 }
 
@@ -80,8 +79,7 @@ bool too_large(const Asked& a) {
 schedule::Schedule written_out(const ScheduleSubject& s) {
   if (!s.asked) return schedule_in(typed_file(s.path), s.in_place);
   if (too_large(*s.asked))
-    throw std::invalid_argument(
-        fmt::format("{} is too large to write out for all of its {} ranks", in_words(s), s.asked->request.ranks()));
+    text::refuse("{} is too large to write out for all of its {} ranks", in_words(s), s.asked->request.ranks());
   return make(*s.asked->algorithm, s.asked->request);
 }
 

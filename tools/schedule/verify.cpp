@@ -8,6 +8,7 @@
 
 #include "ccl/tell.h"
 #include "sim/hardware/thread_pool.h"
+#include "text/refuse.h"
 #include "tools/program/command.h"
 #include "tools/program/interruption.h"
 #include "tools/program/json_text.h"
@@ -100,8 +101,7 @@ int verify_some(const Options& o) {
     subjects.push_back(subject(word, o.request));
     const bool asked = subjects.back().asked.has_value();
     if (asked && o.words.size() > 1)
-      throw std::invalid_argument(
-          fmt::format("'{}' and {} more: expected one collective, or files", word, o.words.size() - 1));
+      text::refuse("'{}' and {} more: expected one collective, or files", word, o.words.size() - 1);
     if (!asked && o.folded) throw std::invalid_argument("--folded goes with a collective, not with a file");
   }
   if (const ScheduleSubject& what = subjects.front(); subjects.size() == 1 && (what.asked || !o.json))
@@ -133,12 +133,11 @@ Table table_of(const std::vector<Swept>& rows, bool some_folded) {
 }
 
 int verify_all(const Options& o) {
-  if (!o.words.empty())
-    throw std::invalid_argument(fmt::format("--all takes no schedule: '{}' is one too many", o.words.front()));
+  if (!o.words.empty()) text::refuse("--all takes no schedule: '{}' is one too many", o.words.front());
   RequestOptions rest = o.request;
   rest.algorithm.clear();
   if (const std::string option = first_given(rest); !option.empty())
-    throw std::invalid_argument(fmt::format("--all tries every {} by itself", option));
+    text::refuse("--all tries every {} by itself", option);
   if (!o.request.algorithm.empty()) schedule::algorithm_named(o.request.algorithm);
   if (!o.collective.empty()) schedule::collective_named(o.collective);
   const Interrupts interrupts;
@@ -156,8 +155,7 @@ int verify_all(const Options& o) {
     sum.refused += row.refused, sum.failed += row.failed, sum.undone += row.undone;
     sum.faults.insert(sum.faults.end(), row.faults.begin(), row.faults.end());
   }
-  if (rows.empty())
-    throw std::invalid_argument(fmt::format("--all: {} does not serve {}", o.request.algorithm, o.collective));
+  if (rows.empty()) text::refuse("--all: {} does not serve {}", o.request.algorithm, o.collective);
   const Table table = table_of(rows, o.json || sum.folded > 0);
   if (o.json) {
     auto whole = table.object();

@@ -17,6 +17,7 @@
 #include "sim/hardware/figures/figure_units.h"
 #include "sim/hardware/timeline/summary_words.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
 #include "tools/answer/timeline_file.h"
@@ -40,7 +41,7 @@ double rate_of(const std::string& text) {
   const double value = text::take_number<double>(rest).value_or(-1);
   const Unit* unit = find_unit(rest);
   if (!(value >= 0 && value < 1e18) || unit == nullptr || unit->dimension != Dimension::rate)
-    throw std::invalid_argument(fmt::format("--memory {}: expected a rate like 700GB/s", text));
+    text::refuse("--memory {}: expected a rate like 700GB/s", text);
   return in_own_unit(value, *unit);
 }
 
@@ -220,17 +221,14 @@ std::string json_of(const PlayReport& report, bool tasks) {
 // Plays the file by LogGOPS parameters, which have neither topology nor interval.
 int play_loggops(const Playing& o, const LogGops& parameters) {
   if (!is_goal(o.file.text))
-    throw std::invalid_argument(
-        fmt::format("-m {}: {} is no GOAL file, which begins with num_ranks", o.machine, o.file.path));
+    text::refuse("-m {}: {} is no GOAL file, which begins with num_ranks", o.machine, o.file.path);
   std::string stranger = !o.algorithm.empty() ? "--algorithm" : !o.era.empty() ? "--era" : "";
   if (!o.memory.empty() || o.tflops > 0) stranger = o.tflops > 0 ? "--tflops" : "--memory";
   if (!o.output.empty() || !o.what_if.empty()) stranger = o.output.empty() ? "--what-if" : "--output";
   if (!o.figures.empty()) stranger = "--figures";
   if (o.noise.runs > 0) stranger = "--noise";
   if (o.tasks || o.unfolded) stranger = o.tasks ? "--tasks" : "--unfolded";
-  if (!stranger.empty())
-    throw std::invalid_argument(
-        fmt::format("{} goes with a machine, and {} are parameters alone", stranger, o.machine));
+  if (!stranger.empty()) text::refuse("{} goes with a machine, and {} are parameters alone", stranger, o.machine);
   note_origin("machine", o.machine);
   const std::vector<double> ends = play_goal(read_goal(o.file.path, o.file.text), parameters);
   const auto [first, last] = std::ranges::minmax(ends);

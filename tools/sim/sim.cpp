@@ -11,6 +11,7 @@
 #include "sim/cluster/machine/launch.h"
 #include "sim/hardware/timeline/summary_words.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/words.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/noise.h"
@@ -111,8 +112,7 @@ int play(const Options& o, const TypedFile& file) {
   if (o.within) stranger = "--within";
   if (o.no_interval) stranger = "--no-interval";
   if (!o.launch.empty()) stranger = "--launch";
-  if (!stranger.empty())
-    throw std::invalid_argument(fmt::format("{} goes with a collective, and {} is a file", stranger, o.what));
+  if (!stranger.empty()) text::refuse("{} goes with a collective, and {} is a file", stranger, o.what);
   return play_file({.file = file,
                     .machine = o.machine,
                     .algorithm = is_auto(o) ? "" : o.request.algorithm,
@@ -138,7 +138,7 @@ std::vector<Rank> ranks_named(const std::string& text) {
     };
     const Rank first = count(part.substr(0, dash));
     const Rank last = dash == part.npos ? first : count(part.substr(dash + 1));
-    if (last < first) throw std::invalid_argument(fmt::format("--show {}: expected the lower rank first", part));
+    if (last < first) text::refuse("--show {}: expected the lower rank first", part);
     for (Rank r = first; r <= last; ++r) ranks.push_back(r);
   }
   return ranks;
@@ -200,16 +200,14 @@ class Pricing {
     if (is_auto(o_) || collective_meant(o_.what)) rest.algorithm.clear();
     rest.in_place = false;
     if (const std::string option = first_given(rest); !option.empty())
-      throw std::invalid_argument(fmt::format("{}: the file {} already defines the schedule", option, file.path));
+      text::refuse("{}: the file {} already defines the schedule", option, file.path);
     given_ = proved(file, o_.request.in_place);
     const schedule::Task& task = given_->task;
     if (o_.request.algorithm.starts_with(schedule::file_prefix) && o_.what != schedule::name(task.operation.collective))
-      throw std::invalid_argument(fmt::format("{} is a schedule of {}, not of {}", file.path,
-                                              schedule::name(task.operation.collective), o_.what));
+      text::refuse("{} is a schedule of {}, not of {}", file.path, schedule::name(task.operation.collective), o_.what);
     if (task.ranks > machine().ranks() || (o_.ranks > 0 && o_.ranks != task.ranks))
-      throw std::invalid_argument(fmt::format("{} is for {} ranks: {} has {}{}", file.path, task.ranks,
-                                              machine().name(), machine().ranks(),
-                                              o_.ranks > 0 ? fmt::format(", and -n says {}", o_.ranks) : ""));
+      text::refuse("{} is for {} ranks: {} has {}{}", file.path, task.ranks, machine().name(), machine().ranks(),
+                   o_.ranks > 0 ? fmt::format(", and -n says {}", o_.ranks) : "");
     question_.group = first_in_a_row(machine(), task.ranks);
     question_.settings.operation.collective = task.operation.collective;
     question_.schedule = &*given_;
@@ -220,8 +218,7 @@ class Pricing {
     RequestOptions rest = o_.request;
     rest.algorithm.clear(), rest.root.reset(), rest.peer.reset(), rest.pairs.clear(), rest.in_place = false;
     if (const std::string option = first_given(rest); !option.empty())
-      throw std::invalid_argument(
-          fmt::format("{} needs --algorithm: without it all algorithms and shapes are compared", option));
+      text::refuse("{} needs --algorithm: without it all algorithms and shapes are compared", option);
     return request_of(schedule::collective_named(o_.what), o_.request, question_.group.dims);
   }
 
@@ -234,8 +231,7 @@ class Pricing {
     if (request.dims.empty()) request.dims = shape_text(usual_dims(request.algorithm, machine(), ranks));
     const auto [algorithm, wanted] = asked(schedule::collective_named(o_.what), request);
     if (wanted.ranks() != ranks)
-      throw std::invalid_argument(
-          fmt::format("--dims {} are {} ranks: expected {}", request.dims, wanted.ranks(), ranks));
+      text::refuse("--dims {} are {} ranks: expected {}", request.dims, wanted.ranks(), ranks);
     question_.config = {algorithm->name, wanted.channels, wanted.segments, wanted.levels,
                         wanted.dims,     wanted.order,    wanted.numbering};
     return wanted;
@@ -243,8 +239,7 @@ class Pricing {
 
   void ask() {
     question_.within = o_.within ? *o_.within / 100 : usual_within;
-    if (question_.within >= 1)
-      throw std::invalid_argument(fmt::format("--within {}: expected percent, below 100", *o_.within));
+    if (question_.within >= 1) text::refuse("--within {}: expected percent, below 100", *o_.within);
     question_.settings.operation = (is_auto(o_) ? request() : request_by_algorithm()).operation;
   }
 
@@ -261,10 +256,10 @@ class Pricing {
 
   void expect_seen(const Answer& a) const {
     if (a.moves > 0 && !o_.output.empty())
-      throw std::invalid_argument(fmt::format(
+      text::refuse(
           "-o {}: {:.0f} million moves are simulated, and at most {} million can be shown: fewer ranks (-n), an "
           "algorithm with fewer steps, or a machine without defects, which folds",
-          o_.output, a.moves * 1e-6, most_traced / 1'000'000));
+          o_.output, a.moves * 1e-6, most_traced / 1'000'000);
   }
 
   void write(SimReport& report) const {
@@ -301,7 +296,7 @@ int run(const Options& o) {
   if (file && !collective_meant(o.what) && !holds_schedule(*file)) return play(o, *file);
   for (const auto& [given, option] :
        {std::pair(o.tflops > 0, "--tflops"), {!o.memory.empty(), "--memory"}, {o.tasks, "--tasks"}})
-    if (given) throw std::invalid_argument(fmt::format("{} goes with a file, and {} is a collective", option, o.what));
+    if (given) text::refuse("{} goes with a file, and {} is a collective", option, o.what);
   if (!o.shown.empty() && o.output.empty()) throw std::invalid_argument("--show goes with -o");
   ranks_named(o.shown);  // throws when they are wrong
   expect_timeline_file(o.output);

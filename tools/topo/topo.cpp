@@ -10,6 +10,7 @@
 #include "launch/remote.h"
 #include "sim/cluster/machine/import/typed.h"
 #include "text/nearest.h"
+#include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
@@ -74,8 +75,7 @@ void add_draw(CLI::App& app, Options& o) {
 }
 
 PlacedRanks placed_on(const TopoMachine& machine, const Options& o) {
-  if (o.ranks && (*o.ranks < 1 || *o.ranks > most_ranks))
-    throw std::invalid_argument(fmt::format("-n {}: expected 1 to {}", *o.ranks, most_ranks));
+  if (o.ranks && (*o.ranks < 1 || *o.ranks > most_ranks)) text::refuse("-n {}: expected 1 to {}", *o.ranks, most_ranks);
   if (o.equal && !o.ranks) throw std::invalid_argument("--equal needs -n, the number of ranks");
   PlacedRanks placed{.ranks = o.ranks.value_or(0), .share = o.equal ? CoreShare::equal : CoreShare::one};
   if (o.ranks) placed.threads = rank_threads(machine, *o.ranks, placed.share);
@@ -84,7 +84,7 @@ PlacedRanks placed_on(const TopoMachine& machine, const Options& o) {
 
 TopoMachine host_named(const std::string& name) {
   if (name == "host") return host_machine();
-  throw std::invalid_argument(fmt::format("no machine is called '{}'; did you mean 'host'?", name));
+  text::refuse("no machine is called '{}'; did you mean 'host'?", name);
 }
 
 // A word close to `host` is not taken for a machine: host_named reports that it is misspelt.
@@ -94,8 +94,7 @@ bool is_simulated(const Options& o) {
     return false;
   }
   if (o.ranks || o.equal)
-    throw std::invalid_argument(
-        fmt::format("{} goes with host: a simulated machine says itself where ranks are", o.ranks ? "-n" : "--equal"));
+    text::refuse("{} goes with host: a simulated machine says itself where ranks are", o.ranks ? "-n" : "--equal");
   return true;
 }
 
@@ -126,13 +125,13 @@ std::string shown_on_hosts(const Options& o) {
 
 int show(const Options& o) {
   if (!o.hosts.empty()) {
-    if (o.machine != "host") throw std::invalid_argument(fmt::format("--hosts does not go with {}", o.machine));
+    if (o.machine != "host") text::refuse("--hosts does not go with {}", o.machine);
     is_simulated(o);               // refuses what only a simulated one has
     placed_on(host_machine(), o);  // refuses what cannot be
     write_output("", shown_on_hosts(o));
     return 0;
   }
-  if (o.app->count("--rsh") != 0) throw std::invalid_argument(fmt::format("--rsh {} goes with --hosts", o.shell));
+  if (o.app->count("--rsh") != 0) text::refuse("--rsh {} goes with --hosts", o.shell);
   if (is_simulated(o)) {
     const sim::Machine machine(asked_machine(o.machine, o.what_if));
     write_output("", o.json ? sim_topo_json(machine) : sim_topo_text(machine));

@@ -1,6 +1,7 @@
 // trellis train cache: the proofs of steps that are kept on disk.
 #include <fmt/format.h>
 
+#include "text/refuse.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/table.h"
@@ -41,7 +42,7 @@ void add_prune(CLI::App& app, Options& o) {
 }
 
 int prune(const Options& o) {
-  if (!(o.days >= 0)) throw std::invalid_argument(fmt::format("--days {}: expected 0 or more", o.days));
+  if (!(o.days >= 0)) text::refuse("--days {}: expected 0 or more", o.days);
   write_output("", fmt::format("{} removed\n", train::ProofCache(o.folder).prune(o.days)));
   return 0;
 }

@@ -10,6 +10,7 @@
 
 #include "text/nearest.h"
 #include "text/printable.h"
+#include "text/refuse.h"
 #include "tools/program/output.h"
 #include "tools/train/interpolation.h"
 #include "train/config/hf/hf_config.h"
@@ -29,7 +30,7 @@ train::KeyValue value_of(const std::string& key, const YAML::Node& node) {
   if (!node.IsSequence()) return v;
   v.list = true;
   for (const YAML::Node& each : node) {
-    if (!each.IsScalar()) throw std::invalid_argument(fmt::format("{}: expected a list of words", key));
+    if (!each.IsScalar()) text::refuse("{}: expected a list of words", key);
     v.words.push_back(each.Scalar());
   }
   return v;
@@ -93,8 +94,7 @@ class Reading {
       });
     note_problem(name_, [&] { train::complete(out.job); });
     if (problems_.size() == 1) throw std::invalid_argument(problems_[0]);
-    if (!problems_.empty())
-      throw std::invalid_argument(fmt::format("{} mistakes: {}", problems_.size(), fmt::join(problems_, "; ")));
+    if (!problems_.empty()) text::refuse("{} mistakes: {}", problems_.size(), fmt::join(problems_, "; "));
     return out;
   }
 
@@ -153,11 +153,10 @@ ReadConfig parse_config(const std::string& name, const std::string& text, const 
   try {
     const YAML::Node root = YAML::Load(text);
     if (!root.IsNull() && !root.IsMap())
-      throw std::invalid_argument(fmt::format("{}, line {}: expected sections with keys, as in examples/llama.yaml",
-                                              name, root.Mark().line + 1));
+      text::refuse("{}, line {}: expected sections with keys, as in examples/llama.yaml", name, root.Mark().line + 1);
     reading.section("", root);
   } catch (const YAML::Exception& e) {
-    throw std::invalid_argument(fmt::format("{}, line {}: {}", name, e.mark.line + 1, e.msg));
+    text::refuse("{}, line {}: {}", name, e.mark.line + 1, e.msg);
   }
   for (const std::string& change : changes) reading.change(change);
   return reading.read(begin);
@@ -172,8 +171,7 @@ ReadConfig read_config(const std::string& path, const std::vector<std::string>& 
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return parse_config(path, read_input(path), changes);
   if (!std::filesystem::exists(std::filesystem::path(path) / "config.json", error))
-    throw std::invalid_argument(
-        fmt::format("{} is a folder without config.json: expected a configuration, or a folder of Hugging Face", path));
+    text::refuse("{} is a folder without config.json: expected a configuration, or a folder of Hugging Face", path);
   train::JobConfig of_folder;
   of_folder.experiment.hf = path;
   of_folder.step.name = std::filesystem::canonical(path).filename().string();

@@ -1,8 +1,6 @@
 // trellis train curve: the losses of several runs in one picture.
-#include <fmt/format.h>
 
-#include <stdexcept>
-
+#include "text/refuse.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
@@ -26,7 +24,7 @@ void add(CLI::App& app, Options& o) {
 }
 
 int run(const Options& o) {
-  if (o.mean < 1) throw std::invalid_argument(fmt::format("--mean {}: expected at least 1", o.mean));
+  if (o.mean < 1) text::refuse("--mean {}: expected at least 1", o.mean);
   std::vector<LossLine> lines;
   for (const std::string& each : o.runs)
     for (LossLine& line : losses_of(each, o.mean)) lines.push_back(std::move(line));

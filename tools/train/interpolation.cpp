@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "text/number.h"
+#include "text/refuse.h"
 
 namespace trellis::tools {
 namespace {
@@ -24,7 +24,7 @@ std::size_t end_of(const std::string& text, std::size_t at) {
     else if (text[i] == '}' && --open == 0)
       return i + 1;
   }
-  throw std::invalid_argument(fmt::format("'{}': expected a }} for each ${{", text));
+  text::refuse("'{}': expected a }} for each ${{", text);
 }
 
 std::string trimmed(const std::string& text) {
@@ -41,7 +41,7 @@ class Interpolation {
   explicit Interpolation(const Values& values) : values_(values) {}
 
   train::KeyValue value(train::KeyValue v, int depth) const {
-    if (depth > most_depth) throw std::invalid_argument(fmt::format("{} refers to itself", v.key));
+    if (depth > most_depth) text::refuse("{} refers to itself", v.key);
     if (!v.list && v.words.size() == 1 && is_one(v.words[0])) {
       const std::string inner = inside(v.words[0]);
       if (!is_call(inner)) {
@@ -71,13 +71,12 @@ class Interpolation {
       if (!section.empty()) path = section + "." + path;
     }
     const auto found = values_.find(path);
-    if (found == values_.end())
-      throw std::invalid_argument(fmt::format("{}: ${{{}}}: there is no '{}'", at, inner, path));
+    if (found == values_.end()) text::refuse("{}: ${{{}}}: there is no '{}'", at, inner, path);
     return found->second;
   }
 
   std::string text(const std::string& from, const std::string& at, int depth) const {
-    if (depth > most_depth) throw std::invalid_argument(fmt::format("{} refers to itself", at));
+    if (depth > most_depth) text::refuse("{} refers to itself", at);
     std::string out;
     for (std::size_t i = 0; i < from.size();) {
       if (from.compare(i, 3, "\\${") == 0) {
@@ -89,8 +88,7 @@ class Interpolation {
       } else {
         out += from[i++];
       }
-      if (out.size() > most_text)
-        throw std::invalid_argument(fmt::format("{}: expected at most {} letters", at, most_text));
+      if (out.size() > most_text) text::refuse("{}: expected at most {} letters", at, most_text);
     }
     return out;
   }
@@ -99,8 +97,7 @@ class Interpolation {
     if (is_call(inner)) return call(inner, at, depth);
     const train::KeyValue v = value(looked_up(inner, at, depth), depth + 1);
     if (v.null) return "null";
-    if (v.list || v.words.size() != 1)
-      throw std::invalid_argument(fmt::format("{}: ${{{}}}: expected one value", at, inner));
+    if (v.list || v.words.size() != 1) text::refuse("{}: ${{{}}}: expected one value", at, inner);
     return v.words[0];
   }
 
@@ -112,10 +109,9 @@ class Interpolation {
     if (name == "oc.env" && (arguments.size() == 1 || arguments.size() == 2)) {
       if (const char* const said = std::getenv(arguments[0].c_str())) return said;
       if (arguments.size() == 2) return arguments[1];
-      throw std::invalid_argument(fmt::format("{}: the environment has no {}", at, arguments[0]));
+      text::refuse("{}: the environment has no {}", at, arguments[0]);
     }
-    throw std::invalid_argument(
-        fmt::format("{}: ${{{}}}: expected multiply with numbers, or oc.env with a name", at, inner));
+    text::refuse("{}: ${{{}}}: expected multiply with numbers, or oc.env with a name", at, inner);
   }
 
   std::vector<std::string> arguments_of(const std::string& all, const std::string& at, int depth) const {
@@ -147,7 +143,7 @@ class Interpolation {
     double all = 1;
     for (const std::string& f : factors) {
       const auto n = text::number<double>(f);
-      if (!n) throw std::invalid_argument(fmt::format("{}: multiply: '{}' is no number", at, f));
+      if (!n) text::refuse("{}: multiply: '{}' is no number", at, f);
       all *= *n;
     }
     return fmt::format("{}", all);

@@ -7,6 +7,7 @@
 
 #include "measure/words.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::tools {
@@ -64,9 +65,8 @@ class Reading {
     if (!use && !down && rounding == 1 && p == Precision::bf16) p = Precision::bf16_sr;
     if (!use && !down && rounding == 1 && p == Precision::mixed) p = Precision::mixed_sr;
     if (before != p && before != Precision::fp32 && (use || down))
-      throw std::invalid_argument(fmt::format("{} is 1 and precision.type {}: expected fp32 or {}",
-                                              use ? "XLA_USE_BF16" : "XLA_DOWNCAST_BF16", train::name(before),
-                                              train::name(p)));
+      text::refuse("{} is 1 and precision.type {}: expected fp32 or {}", use ? "XLA_USE_BF16" : "XLA_DOWNCAST_BF16",
+                   train::name(before), train::name(p));
     if (before != p)
       note(use    ? "XLA_USE_BF16"
            : down ? "XLA_DOWNCAST_BF16"
@@ -94,8 +94,7 @@ class Reading {
         folder = word.substr(option.size());
     if (folder.empty()) return;
     if (folder.find("://") != folder.npos)
-      throw std::invalid_argument(
-          fmt::format("NEURON_COMPILE_CACHE_URL is {}: expected a folder; object stores are out of scope", folder));
+      text::refuse("NEURON_COMPILE_CACHE_URL is {}: expected a folder; object stores are out of scope", folder);
     job_.experiment.cache = folder;
     note(url == nullptr ? "NEURON_CC_FLAGS" : "NEURON_COMPILE_CACHE_URL",
          fmt::format("proved steps are kept in {}", folder));

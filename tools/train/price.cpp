@@ -7,6 +7,7 @@
 
 #include "sim/cluster/machine/import/typed.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/noise.h"
 #include "tools/answer/price_progress.h"
@@ -81,7 +82,7 @@ double seconds_of(const char* option, std::string_view text) {
     if (text.ends_with(u.name))
       if (const auto value = text::number<double>(text.substr(0, text.size() - u.name.size()), 0, 1e12))
         return *value * u.seconds;
-  throw std::invalid_argument(fmt::format("{} {}: expected a time, as 45s, 30min, 3000h or 90d", option, text));
+  text::refuse("{} {}: expected a time, as 45s, 30min, 3000h or 90d", option, text);
 }
 
 std::optional<sim::Failures> failures_of(const Options& o, const sim::Machine& machine, train::Rank world) {
@@ -93,10 +94,9 @@ std::optional<sim::Failures> failures_of(const Options& o, const sim::Machine& m
   sim::Failures f{.between = seconds_of("--host-mtbf", o.mtbf) / hosts,
                   .save = seconds_of("--save", o.save),
                   .restart = seconds_of("--restart", o.restart)};
-  if (!(f.between > 0)) throw std::invalid_argument(fmt::format("--host-mtbf {}: expected more than 0", o.mtbf));
+  if (!(f.between > 0)) text::refuse("--host-mtbf {}: expected more than 0", o.mtbf);
   f.interval = o.checkpoint.empty() ? sim::best_interval(f) : seconds_of("--checkpoint", o.checkpoint);
-  if (!(f.interval > 0))
-    throw std::invalid_argument(fmt::format("--checkpoint {}: expected more than 0", o.checkpoint));
+  if (!(f.interval > 0)) text::refuse("--checkpoint {}: expected more than 0", o.checkpoint);
   return f;
 }
 

@@ -1,10 +1,8 @@
-#include <fmt/format.h>
-
 #include <filesystem>
-#include <stdexcept>
 
 #include "text/file.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/words.h"
 #include "tools/train/loss_curve.h"
 
@@ -15,7 +13,7 @@ constexpr std::size_t validation_column = 8;  // of metrics.csv
 
 double number_in(std::string_view text, const std::string& file) {
   if (const auto value = text::number<double>(text)) return *value;
-  throw std::invalid_argument(fmt::format("{}: '{}' is no number: expected lines of step and loss", file, text));
+  text::refuse("{}: '{}' is no number: expected lines of step and loss", file, text);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "ccl/rendezvous/environment.h"
 #include "sim/cluster/machine/rank_limits.h"
 #include "text/nearest.h"
+#include "text/refuse.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/program/command.h"
 #include "tools/program/interruption.h"
@@ -204,7 +205,7 @@ int run(const Options& o) {
       below.push_back(c.path.substr(prefix.size()));
   const std::string meant = text::did_you_mean(o.config, below);
   if (!meant.empty() && !std::filesystem::exists(o.config))
-    throw std::invalid_argument(fmt::format("trellis train has no command or file '{}'{}", o.config, meant));
+    text::refuse("trellis train has no command or file '{}'{}", o.config, meant);
   return train_here(o, read_config(o.config, o.changes));
 }
 

@@ -18,6 +18,7 @@
 #include "measure/rules.h"
 #include "net/descriptor.h"
 #include "schedule/algorithms/tuner.h"
+#include "text/refuse.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/origin.h"
@@ -203,8 +204,7 @@ Tuned tuned(Collective c, ccl::Rank ranks, kernels::DType type, const std::vecto
 std::vector<ccl::Rank> rank_counts(const std::string& text) {
   std::vector<ccl::Rank> counts = parse_rank_counts(text);
   for (const ccl::Rank ranks : counts)
-    if (ranks > most_ranks_started)
-      throw std::invalid_argument(fmt::format("-n {}: expected at most {} ranks", text, most_ranks_started));
+    if (ranks > most_ranks_started) text::refuse("-n {}: expected at most {} ranks", text, most_ranks_started);
   return counts;
 }
 
@@ -212,8 +212,7 @@ std::vector<ccl::Rank> rank_counts(const std::string& text) {
 void expect_meaning(const Options& o) {
   expect_values(*o.app);
   for (const char* flag : {"--cores", "--threads", "--sockets", "--caches"})
-    if (o.app->count(flag) != 0 && o.predict.empty())
-      throw std::invalid_argument(fmt::format("{} goes with --predict", flag));
+    if (o.app->count(flag) != 0 && o.predict.empty()) text::refuse("{} goes with --predict", flag);
   if (!o.predict.empty() && !o.explain.empty()) throw std::invalid_argument("--explain goes without --predict");
   if (!o.predict.empty() && !o.machine.empty()) throw std::invalid_argument("--machine goes without --predict");
   const bool explains = !o.explain.empty() || !o.predict.empty();
@@ -221,8 +220,7 @@ void expect_meaning(const Options& o) {
                                                    : std::vector<const char*>{"--all", "--json"};
   for (const char* flag : others)
     if (o.app->count(flag) != 0)
-      throw std::invalid_argument(fmt::format("{} goes {} {}", flag, explains ? "without" : "with",
-                                              o.predict.empty() ? "--explain" : "--predict"));
+      text::refuse("{} goes {} {}", flag, explains ? "without" : "with", o.predict.empty() ? "--explain" : "--predict");
 }
 
 // Throws when the largest buffers need more than the available memory.
@@ -241,8 +239,7 @@ int tune(const Options& o) {
   const std::vector<std::uint64_t> sizes = parse_sizes(o.sizes);
   const std::vector<ccl::Rank> counts = rank_counts(o.ranks);
   if (const std::string by = ccl::launched_from_environment().by; !by.empty())
-    throw std::invalid_argument(
-        fmt::format("this is a rank of a job, by {}: trellis tune starts its ranks itself, in several numbers", by));
+    text::refuse("this is a rank of a job, by {}: trellis tune starts its ranks itself, in several numbers", by);
   const std::string machine = o.machine.empty() ? ccl::config_from_environment().machine : o.machine;
   ccl::expect_machine(machine);
   for (const Collective c : collectives)
@@ -316,10 +313,8 @@ OneCall one_call(const Options& o, std::string_view flag, const std::vector<std:
   const Collective c = bench_op(words[0]).collective;
   const std::uint64_t bytes = parse_bytes(words[1]);
   const std::vector<ccl::Rank> counts = o.app->count("-n") == 0 ? std::vector<ccl::Rank>{2} : rank_counts(o.ranks);
-  if (counts.size() != 1)
-    throw std::invalid_argument(fmt::format("-n {}: expected one number of ranks with {}", o.ranks, flag));
-  if (bytes > most_bytes)
-    throw std::invalid_argument(fmt::format("{} {} {}: expected at most 16T", flag, words[0], words[1]));
+  if (counts.size() != 1) text::refuse("-n {}: expected one number of ranks with {}", o.ranks, flag);
+  if (bytes > most_bytes) text::refuse("{} {} {}: expected at most 16T", flag, words[0], words[1]);
   return {c, bytes, counts.front()};
 }
 
@@ -350,13 +345,11 @@ int explain(const Options& o) {
 
 int predict(const Options& o) {
   const auto [c, bytes, ranks] = one_call(o, "--predict", o.predict);
-  if (!ccl::modelled(c))
-    throw std::invalid_argument(fmt::format("--predict {}: the model of a host does not know it", schedule::name(c)));
+  if (!ccl::modelled(c)) text::refuse("--predict {}: the model of a host does not know it", schedule::name(c));
   const auto calls = calls_for(settings_for(c), bytes, type_of(o), kernels::Reduction::sum, 0, ranks);
   const int cores = o.cores == 0 ? static_cast<int>(ranks) : o.cores;
   if (o.threads != 0 && o.threads < cores)
-    throw std::invalid_argument(
-        fmt::format("--threads {}: expected at least one for each of {} cores", o.threads, cores));
+    text::refuse("--threads {}: expected at least one for each of {} cores", o.threads, cores);
   write_output("", prediction_text({.call = calls.front(),
                                     .bytes = bytes,
                                     .ranks = ranks,

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "measure/published/accuracy.h"
+#include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
 #include "tools/program/command.h"
@@ -77,8 +78,7 @@ int run(const Options& o) {
   std::ranges::copy_if(measure::read_records(read_input(o.file), o.file), std::back_inserter(asked),
                        [&](const measure::Record& r) { return r.id.starts_with(o.only); });
   const TrainingRecords found = training_records(read_input(o.setups.empty() ? beside : o.setups), asked);
-  if (found.records.empty() && found.faults.empty())
-    throw std::invalid_argument(fmt::format("{}: no record of it is among the setups", o.file));
+  if (found.records.empty() && found.faults.empty()) text::refuse("{}: no record of it is among the setups", o.file);
   const Interrupts interrupts;
   PromptEnd prompt_end(interrupts);
   Progress progress(found.records.size());

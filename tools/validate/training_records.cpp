@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "text/number.h"
+#include "text/refuse.h"
 #include "tools/train/config_file.h"
 
 namespace trellis::tools {
@@ -47,13 +48,13 @@ std::vector<std::string> keys_of(const json& all, const json& entry, const Recor
 }
 
 double seconds_of(const Record& r, const train::StepConfig& config) {
-  if (!(r.value > 0)) throw std::invalid_argument(fmt::format("its value is {}: expected one above 0", r.value));
+  if (!(r.value > 0)) text::refuse("its value is {}: expected one above 0", r.value);
   const auto sequences = static_cast<double>(config.global_batch_size);
   if (r.unit == "seq/s") return sequences / r.value;
   if (r.unit == "tokens/s") return sequences * static_cast<double>(config.seq_length) / r.value;
   if (r.unit == "step/s") return 1 / r.value;
   if (const auto unit = measure::seconds_of(r.unit)) return r.value * *unit;
-  throw std::invalid_argument(fmt::format("{}: expected seq/s, tokens/s, step/s or a time", r.unit));
+  text::refuse("{}: expected seq/s, tokens/s, step/s or a time", r.unit);
 }
 
 std::string machine_of(const json& entry, const Record& r) {
@@ -92,7 +93,7 @@ TrainingRecords training_records(const std::string& setups, const std::vector<Re
   }
   return found;
 } catch (const json::exception& e) {
-  throw std::invalid_argument(fmt::format("what training records were run with: {}", e.what()));
+  text::refuse("what training records were run with: {}", e.what());
 }
 
 TrainingStep::TrainingStep(const train::StepConfig& config, const sim::MachineSpec& spec,

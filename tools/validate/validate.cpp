@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -16,6 +15,7 @@
 #include "measure/published/record.h"
 #include "sim/hardware/figures/data.h"
 #include "sim/hardware/figures/figures.h"
+#include "text/refuse.h"
 #include "tools/answer/price_progress.h"
 #include "tools/program/command.h"
 #include "tools/program/interruption.h"
@@ -68,9 +68,9 @@ std::vector<std::string> record_files(const Options& o) {
   const auto prefix = std::filesystem::path(launch::path_of_this_program()).parent_path().parent_path();
   const std::string installed = prefix / "share/trellis/published/measured.json";
   if (!std::filesystem::exists(installed))
-    throw std::invalid_argument(fmt::format(
+    text::refuse(
         "no file was given, and {} is not there: expected records, as sim/published/measured.json of the source",
-        installed));
+        installed);
   return {installed};
 }
 
@@ -231,8 +231,7 @@ int run(const Options& o) {
                  report(all, OfRecord()) + fmt::format("interrupted: {} records are there{}\n", all.size(), unwritten));
     return 1;
   }
-  if (all.empty() && !o.only.empty())
-    throw std::invalid_argument(fmt::format("--only {}: no record's id begins with it", o.only));
+  if (all.empty() && !o.only.empty()) text::refuse("--only {}: no record's id begins with it", o.only);
   if (!o.fit.empty()) write_output(o.fit, fit_text(fit(all), all));
   write_output(o.output, o.json ? json_of(all, left_out_by(o)) : report(all, left_out_by(o)));
   return 0;

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "text/refuse.h"
 #include "train/checkpoint/hf_names.h"
 #include "train/config/hf/hf_config.h"
 #include "train/data/read_file.h"
@@ -94,7 +95,7 @@ class Exporting {
     if (options_.type.empty()) return source_.type(parts[0].parameter->name);
     for (DType t : {DType::f32, DType::bf16, DType::f16})
       if (options_.type == kernels::name(t)) return t;
-    throw std::invalid_argument(fmt::format("type '{}': expected f32, bf16 or f16", options_.type));
+    text::refuse("type '{}': expected f32, bf16 or f16", options_.type);
   }
 
   std::vector<float> values_of(const std::vector<Part>& parts) const {
@@ -131,7 +132,7 @@ const char* torch_name(DType t) {
 std::vector<std::string> export_hf(const TensorSource& source, const StepConfig& config, const fs::path& folder,
                                    const HfExport& options) {
   if (fs::exists(folder) && !(fs::is_directory(folder) && fs::is_empty(folder)))
-    throw std::invalid_argument(fmt::format("{} is there already: expected a new or an empty folder", folder.string()));
+    text::refuse("{} is there already: expected a new or an empty folder", folder.string());
   const Exporting all(source, config, options);
   const auto files = all.planned();
   fs::create_directories(folder);

@@ -1,12 +1,10 @@
 #include "train/checkpoint/hf_index.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <stdexcept>
 
+#include "text/refuse.h"
 #include "train/data/read_file.h"
 
 namespace trellis::train {
@@ -34,17 +32,17 @@ bool is_hf_folder(const fs::path& path) {
 HfIndex parse_hf_index(const std::string& file, const std::string& text) {
   const json said = json::parse(text, nullptr, false);
   if (!said.is_object() || !said.contains("weight_map") || !said["weight_map"].is_object())
-    throw std::invalid_argument(fmt::format("{}: expected an index: an object with a weight_map", file));
+    text::refuse("{}: expected an index: an object with a weight_map", file);
   HfIndex index;
   std::set<std::string> files;
   for (const auto& [tensor, where] : said["weight_map"].items()) {
     if (!where.is_string() || !is_plain(where.get<std::string>()))
-      throw std::invalid_argument(fmt::format("{}: {} is in {}: expected the name of a file of the folder", file,
-                                              tensor, where.dump(-1, ' ', true, json::error_handler_t::replace)));
+      text::refuse("{}: {} is in {}: expected the name of a file of the folder", file, tensor,
+                   where.dump(-1, ' ', true, json::error_handler_t::replace));
     index.tensors.emplace_back(tensor, where.get<std::string>());
     files.insert(where.get<std::string>());
   }
-  if (files.empty()) throw std::invalid_argument(fmt::format("{}: its weight_map is empty", file));
+  if (files.empty()) text::refuse("{}: its weight_map is empty", file);
   index.files.assign(files.begin(), files.end());
   return index;
 }
@@ -55,15 +53,13 @@ HfIndex hf_weights(const fs::path& folder) {
   if (!fs::exists(path)) {
     for (const char* old : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
       if (fs::exists(folder / old))
-        throw std::invalid_argument(fmt::format(
-            "{} has {}, which runs code when it is read: expected safetensors, as save_pretrained writes them",
-            folder.string(), old));
-    throw std::invalid_argument(fmt::format("{}: expected {} or {}", folder.string(), single, index_name));
+        text::refuse("{} has {}, which runs code when it is read: expected safetensors, as save_pretrained writes them",
+                     folder.string(), old);
+    text::refuse("{}: expected {} or {}", folder.string(), single, index_name);
   }
   HfIndex index = parse_hf_index(path.string(), ReadFile(path).whole());
   for (const std::string& name : index.files)
-    if (!fs::exists(folder / name))
-      throw std::invalid_argument(fmt::format("{} is missing: {} names it", (folder / name).string(), index_name));
+    if (!fs::exists(folder / name)) text::refuse("{} is missing: {} names it", (folder / name).string(), index_name);
   return index;
 }
 

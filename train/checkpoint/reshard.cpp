@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <stdexcept>
-
+#include "text/refuse.h"
 #include "train/checkpoint/save.h"
 #include "train/whole/step.h"
 
@@ -33,8 +32,7 @@ std::filesystem::path reshard(const TensorSource& source, const StepConfig& conf
                               const std::filesystem::path& root) {
   const Origin& was = source.info().origin;
   const Differences d = differences(was, {.step = config, .trainer = {}, .data = {}, .experiment = {}}, {}, true);
-  if (!d.refused.empty())
-    throw std::invalid_argument(fmt::format("the checkpoint is of another model: {}", fmt::join(d.refused, "; ")));
+  if (!d.refused.empty()) text::refuse("the checkpoint is of another model: {}", fmt::join(d.refused, "; "));
   const std::filesystem::path tag = root / tag_name(source.info().step);
   std::filesystem::create_directories(tag);
   std::filesystem::remove(tag / "done");

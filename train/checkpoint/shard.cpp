@@ -10,6 +10,7 @@
 #include "ccl/new_file.h"
 #include "kernels/reduce/cast.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::train {
@@ -27,7 +28,7 @@ const std::pair<const char*, DType> types[] = {
 const char* word_for(DType type) {
   for (const auto& [word, each] : types)
     if (each == type) return word;
-  throw std::invalid_argument(fmt::format("safetensors has no type {}", kernels::name(type)));
+  text::refuse("safetensors has no type {}", kernels::name(type));
 }
 
 json shape_of(const ShardTensor& t) {
@@ -41,11 +42,10 @@ std::vector<std::uint64_t> numbers(const json& meta, const std::string& key, std
   std::vector<std::uint64_t> all;
   for (const std::string_view word : text::words(text)) {
     const auto value = text::number<std::uint64_t>(word);
-    if (!value) throw std::invalid_argument(fmt::format("{} is '{}': expected numbers", key, text));
+    if (!value) text::refuse("{} is '{}': expected numbers", key, text);
     all.push_back(*value);
   }
-  if (!all.empty() && all.size() != count)
-    throw std::invalid_argument(fmt::format("{} is '{}': expected {} numbers", key, text, count));
+  if (!all.empty() && all.size() != count) text::refuse("{} is '{}': expected {} numbers", key, text, count);
   return all;
 }
 
@@ -55,31 +55,27 @@ ShardEntry entry_of(const std::string& name, const json& said, const json& meta,
   e.name = name;
   const std::string type = said.at("dtype");
   const auto* const found = std::ranges::find_if(types, [&](const auto& t) { return type == t.first; });
-  if (found == std::end(types))
-    throw std::invalid_argument(fmt::format("type {}: expected F64, F32, F16, BF16 or whole numbers", type));
+  if (found == std::end(types)) text::refuse("type {}: expected F64, F32, F16, BF16 or whole numbers", type);
   e.type = found->second;
   const auto shape = said.at("shape").get<std::vector<std::uint64_t>>();
   // Of two or more dimensions, all but the last are counted as rows.
   const std::uint64_t columns = shape.size() > 1 ? shape.back() : 1;
   std::uint64_t rows = shape.size() == 1 ? shape[0] : 1;
   for (std::size_t i = 0; i + 1 < shape.size() && rows <= most_side; ++i) {
-    if (shape[i] > most_side) throw std::invalid_argument(fmt::format("{} elements in a dimension", shape[i]));
+    if (shape[i] > most_side) text::refuse("{} elements in a dimension", shape[i]);
     rows *= shape[i];
   }
-  if (rows > most_side || columns > most_side)
-    throw std::invalid_argument(fmt::format("{} x {} elements", rows, columns));
+  if (rows > most_side || columns > most_side) text::refuse("{} x {} elements", rows, columns);
   e.slice = {rows, columns, 0, rows, 0, columns};
   if (const auto n = numbers(meta, "slice:" + name, 6); !n.empty()) e.slice = {n[0], n[1], n[2], n[3], n[4], n[5]};
   if (const auto n = numbers(meta, "checksum:" + name, 1); !n.empty()) e.checksum = n[0], e.checked = true;
   const auto where = said.at("data_offsets").get<std::vector<std::uint64_t>>();
   const std::uint64_t bytes = rows * columns * kernels::size_of(e.type);
   if (where.size() != 2 || where[1] < where[0] || where[1] - where[0] != bytes)
-    throw std::invalid_argument(
-        fmt::format("{} x {} elements of {} are not the bytes {}", rows, columns, type, said["data_offsets"].dump()));
+    text::refuse("{} x {} elements of {} are not the bytes {}", rows, columns, type, said["data_offsets"].dump());
   if (where[1] > size - data)
-    throw std::invalid_argument(
-        fmt::format("its bytes are not in the file, which ends after {} of them; the file was cut short",
-                    where[0] > size - data ? 0 : size - data - where[0]));
+    text::refuse("its bytes are not in the file, which ends after {} of them; the file was cut short",
+                 where[0] > size - data ? 0 : size - data - where[0]);
   const TensorSlice& s = e.slice;
   if (s.rows > most_side || s.columns > most_side || s.row > most_side || s.column > most_side)
     throw std::invalid_argument("its rectangle does not fit");

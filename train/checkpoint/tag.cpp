@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "text/number.h"
+#include "text/refuse.h"
 
 namespace trellis::train {
 
@@ -67,9 +68,7 @@ Origin read_origin(const json& said) {
 
 TagInfo read_done(const fs::path& tag) {
   std::ifstream in(tag / "done");
-  if (!in)
-    throw std::invalid_argument(
-        fmt::format("{}: not a complete checkpoint: it has no file 'done', nor config.json", tag.string()));
+  if (!in) text::refuse("{}: not a complete checkpoint: it has no file 'done', nor config.json", tag.string());
   const json said = json::parse(in, nullptr, false);
   TagInfo info;
   try {
@@ -82,14 +81,13 @@ TagInfo read_done(const fs::path& tag) {
     for (const json& file : said.at("files")) {
       const std::string name = file.at("name");
       const std::uint64_t bytes = file.at("bytes");
-      if (!fs::exists(tag / name)) throw std::invalid_argument(fmt::format("{} is missing", name));
+      if (!fs::exists(tag / name)) text::refuse("{} is missing", name);
       if (fs::file_size(tag / name) != bytes)
-        throw std::invalid_argument(
-            fmt::format("{} has {} bytes: expected {}", name, fs::file_size(tag / name), bytes));
+        text::refuse("{} has {} bytes: expected {}", name, fs::file_size(tag / name), bytes);
       info.files.push_back(name);
     }
   } catch (const std::exception& e) {
-    throw std::invalid_argument(fmt::format("{}: {}", tag.string(), e.what()));
+    text::refuse("{}: {}", tag.string(), e.what());
   }
   return info;
 }

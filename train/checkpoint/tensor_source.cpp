@@ -1,10 +1,8 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <set>
-#include <stdexcept>
 
 #include "kernels/reduce/cast.h"
+#include "text/refuse.h"
 #include "train/checkpoint/hf_names.h"
 #include "train/checkpoint/tag.h"
 #include "train/config/hf/hf_config.h"
@@ -60,8 +58,7 @@ void TensorSource::expect_indexed(const HfIndex& index) const {
     const fs::path path = path_ / file;
     const auto is_there = [&](const Part& p) { return p.file->file.path() == path; };
     if (found == parts_.end() || std::ranges::none_of(found->second, is_there))
-      throw std::invalid_argument(
-          fmt::format("{} has no tensor {}, which the index says it has", path.string(), tensor));
+      text::refuse("{} has no tensor {}, which the index says it has", path.string(), tensor);
   }
 }
 
@@ -81,8 +78,7 @@ std::vector<std::string> TensorSource::names() const {
 
 const std::vector<TensorSource::Part>& TensorSource::parts(const std::string& name) const {
   const auto found = parts_.find(name);
-  if (found == parts_.end())
-    throw std::invalid_argument(fmt::format("{}: the checkpoint has no tensor {}", path_.string(), name));
+  if (found == parts_.end()) text::refuse("{}: the checkpoint has no tensor {}", path_.string(), name);
   return found->second;
 }
 
@@ -105,8 +101,8 @@ std::vector<std::byte> TensorSource::bytes_of(const Part& p) const {
   std::vector<std::byte> bytes(p.entry.slice.elements() * kernels::size_of(p.entry.type));
   p.file->file.read(p.entry.first, bytes.size(), bytes.data());
   if (p.entry.checked && checksum_of(bytes.data(), bytes.size()) != p.entry.checksum)
-    throw std::invalid_argument(fmt::format("{}: the bytes of {} are not those that were written: its checksum differs",
-                                            p.file->file.path().string(), p.entry.name));
+    text::refuse("{}: the bytes of {} are not those that were written: its checksum differs",
+                 p.file->file.path().string(), p.entry.name);
   return bytes;
 }
 
@@ -121,8 +117,8 @@ void TensorSource::read(const std::string& name, const TensorSlice& wanted, floa
   const HfPlace place = hf_ ? hf_place(*hf_, name) : HfPlace{.name = name};
   const TensorSlice all = stored(place.name), model = place.theirs(wanted);
   if (all.rows != model.rows || all.columns != model.columns)
-    throw std::invalid_argument(fmt::format("{} is {} x {} in the checkpoint and {} x {} in the model", place.name,
-                                            all.rows, all.columns, model.rows, model.columns));
+    text::refuse("{} is {} x {} in the checkpoint and {} x {} in the model", place.name, all.rows, all.columns,
+                 model.rows, model.columns);
   if (wanted.elements() == 0) return;
   if (place.run == 0 && !place.transposed) return read_stored(place.name, wanted, out);
   // The rectangle of Hugging Face's tensor that contains all of the wanted rows and columns.
@@ -161,8 +157,8 @@ void TensorSource::read_stored(const std::string& name, const TensorSlice& wante
   for (const Part& p : parts(name)) {
     const DType type = p.entry.type;
     if (type != DType::f32 && type != DType::bf16 && type != DType::f16 && type != DType::f64)
-      throw std::invalid_argument(fmt::format("{}: {} is of {}: expected f32, bf16, f16 or f64",
-                                              p.file->file.path().string(), name, kernels::name(type)));
+      text::refuse("{}: {} is of {}: expected f32, bf16, f16 or f64", p.file->file.path().string(), name,
+                   kernels::name(type));
     const TensorSlice& s = p.entry.slice;
     const std::size_t row = std::max(s.row, wanted.row),
                       row_end = std::min(s.row + s.row_count, wanted.row + wanted.row_count);
@@ -180,9 +176,7 @@ void TensorSource::read_stored(const std::string& name, const TensorSlice& wante
         if (!covered[to]) covered[to] = true, --left;
       }
   }
-  if (left > 0)
-    throw std::invalid_argument(
-        fmt::format("{}: {} of {} elements are in no file of the checkpoint", name, left, wanted.elements()));
+  if (left > 0) text::refuse("{}: {} of {} elements are in no file of the checkpoint", name, left, wanted.elements());
 }
 
 }  // namespace trellis::train

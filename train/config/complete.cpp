@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <stdexcept>
 #include <vector>
 
+#include "text/refuse.h"
 #include "train/config/keys.h"
 
 namespace trellis::train {
@@ -53,8 +53,7 @@ void complete(JobConfig& c) {
   for (const Described& d : all)
     known.push_back(fmt::format("{} ({}, {}, {}, {})", d.architecture, d.activation, d.normalization, d.positions,
                                 std::string_view(d.bias) == "true" ? "biases" : "no biases"));
-  throw std::invalid_argument(
-      fmt::format("no architecture has {}: expected {}", words_of(w), fmt::join(known, " or ")));
+  text::refuse("no architecture has {}: expected {}", words_of(w), fmt::join(known, " or "));
 }
 
 }  // namespace trellis::train

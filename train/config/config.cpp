@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <stdexcept>
 
+#include "text/refuse.h"
 #include "text/words.h"
 #include "train/config/experts/experts_check.h"
 #include "train/config/keys.h"
@@ -14,7 +14,7 @@ namespace {
 
 template <class... T>
 void expect(bool right, fmt::format_string<T...> format, T&&... values) {
-  if (!right) throw std::invalid_argument(fmt::format(format, std::forward<T>(values)...));
+  if (!right) text::refuse(format, std::forward<T>(values)...);
 }
 
 // Few enough for a step to be laid out: a pass through a layer takes some 45 KB.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "text/refuse.h"
+
 namespace trellis::train {
 
 ConfigKey also(std::string name, std::string same_as) {
@@ -29,9 +31,8 @@ ConfigKey only(std::string name, std::vector<std::string> served, std::string wh
 }
 
 ConfigKey absent(std::string name, std::string why) {
-  return {.name = name, .apply = [name, why](JobConfig&, const KeyValue&) -> std::string {
-            throw std::invalid_argument(fmt::format("{}: {}", name, why));
-          }};
+  return {.name = name,
+          .apply = [name, why](JobConfig&, const KeyValue&) -> std::string { text::refuse("{}: {}", name, why); }};
 }
 
 }  // namespace trellis::train

@@ -1,11 +1,9 @@
 #include "train/config/keys.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
-#include <stdexcept>
 
+#include "text/refuse.h"
 #include "train/config/key_list.h"
 
 namespace trellis::train {
@@ -24,7 +22,7 @@ const std::vector<ConfigKey>& keys() {
 
 const ConfigKey& named(std::string_view name) {
   const auto found = std::ranges::find(keys(), name, &ConfigKey::name);
-  if (found == keys().end()) throw std::invalid_argument(fmt::format("'{}' is no key", name));
+  if (found == keys().end()) text::refuse("'{}' is no key", name);
   return found->same_as.empty() ? *found : named(found->same_as);
 }
 

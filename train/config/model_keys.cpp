@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "text/refuse.h"
 #include "train/config/hf/hf_config.h"
 #include "train/config/key_list.h"
 #include "train/config/optimizer_config.h"
@@ -68,7 +69,7 @@ void check_betas(const JobConfig& c) {
   const AllowedRange range = from_below(0, 1);
   for (double beta : {c.step.optimizer.beta1, c.step.optimizer.beta2})
     if (const std::string expected = misfit(beta, range); !expected.empty())
-      throw std::invalid_argument(fmt::format("model.optim.betas has {}: expected {}", beta, expected));
+      text::refuse("model.optim.betas has {}: expected {}", beta, expected);
 }
 
 std::string set_schedule(JobConfig& c, const KeyValue& v) {

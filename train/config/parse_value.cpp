@@ -5,14 +5,14 @@
 
 #include <cmath>
 #include <optional>
-#include <stdexcept>
 
 #include "text/number.h"
+#include "text/refuse.h"
 
 namespace trellis::train {
 
 void refuse(const KeyValue& v, const std::string& expected) {
-  throw std::invalid_argument(fmt::format("{} is '{}': expected {}", v.key, fmt::join(v.words, ", "), expected));
+  text::refuse("{} is '{}': expected {}", v.key, fmt::join(v.words, ", "), expected);
 }
 
 const std::string& word(const KeyValue& v) {

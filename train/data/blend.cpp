@@ -1,12 +1,11 @@
 #include "train/data/blend.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <numeric>
-#include <stdexcept>
+
+#include "text/refuse.h"
 
 namespace trellis::train {
 namespace {
@@ -18,13 +17,11 @@ constexpr std::size_t round_length = 65'536;
 Blend::Blend(std::vector<std::shared_ptr<const DataSource>> sources, const std::vector<double>& weights)
     : sources_(std::move(sources)), count_(sources_.size()) {
   if (sources_.empty() || weights.size() != sources_.size())
-    throw std::invalid_argument(
-        fmt::format("{} weights of {} data sets: expected one for each", weights.size(), sources_.size()));
+    text::refuse("{} weights of {} data sets: expected one for each", weights.size(), sources_.size());
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   for (const double w : weights)
     if (!(w > 0) || !std::isfinite(w) || !std::isfinite(sum) || w / sum * round_length < 1)
-      throw std::invalid_argument(fmt::format(
-          "weight {} of a data set, of {} in all: expected more than one part in {}", w, sum, round_length));
+      text::refuse("weight {} of a data set, of {} in all: expected more than one part in {}", w, sum, round_length);
   // The source that lacks most of its share is next.
   for (std::size_t place = 0; place < round_length; ++place) {
     std::size_t next = 0;

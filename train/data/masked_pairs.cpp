@@ -1,11 +1,9 @@
 #include "train/data/masked_pairs.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <stdexcept>
 
 #include "kernels/types/random.h"
+#include "text/refuse.h"
 
 namespace trellis::train {
 namespace {
@@ -19,11 +17,10 @@ MaskedPairs::MaskedPairs(const DataSource& source, std::size_t length, std::size
                          const SpecialTokens& special, std::uint64_t seed)
     : source_(source), length_(length), vocabulary_(vocabulary), special_(special), seed_(seed) {
   if (length < marks + 2)
-    throw std::invalid_argument(
-        fmt::format("data.seq_length is {}: expected {} at least, for two parts and their marks", length, marks + 2));
+    text::refuse("data.seq_length is {}: expected {} at least, for two parts and their marks", length, marks + 2);
   for (std::int32_t token : {special.begin, special.separator, special.mask})
     if (token < 0 || static_cast<std::size_t>(token) >= vocabulary)
-      throw std::invalid_argument(fmt::format("data.special_tokens: {} is none of {} tokens", token, vocabulary));
+      text::refuse("data.special_tokens: {} is none of {} tokens", token, vocabulary);
 }
 
 bool MaskedPairs::read(std::uint64_t number, std::int32_t* tokens, std::int32_t* types, std::int32_t* labels) const {

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <stdexcept>
+
+#include "text/refuse.h"
 
 namespace trellis::train {
 namespace {
@@ -25,7 +26,7 @@ T word_at(const char* at) {
 
 MegatronIndex megatron_index(const std::string& name, std::string_view bytes, std::uint64_t data_bytes) {
   const auto expect = [&](bool right, const auto& what) {
-    if (!right) throw std::invalid_argument(fmt::format("{}: {}", name, what()));
+    if (!right) text::refuse("{}: {}", name, what());
   };
   expect(bytes.size() >= head && bytes.starts_with(mark),
          [] { return std::string("expected an index that begins with MMIDIDX"); });

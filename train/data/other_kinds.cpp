@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <string_view>
 #include <tuple>
+
+#include "text/refuse.h"
 
 namespace trellis::train {
 namespace {
@@ -38,10 +39,9 @@ void refuse_other_kinds(const ReadFile& file) {
   file.read(0, n, head);
   for (const auto& [begin, what, prepared] : kinds)
     if (std::string_view(head, n).starts_with(begin))
-      throw std::invalid_argument(
-          fmt::format("{} is {}: expected text, numbers of 2 or 4 bytes (.bin), Megatron's .bin and .idx, or .jsonl{}",
-                      file.path().string(), what,
-                      prepared ? fmt::format("; `{}` makes tokens of it", prepare_command(file.path())) : ""));
+      text::refuse("{} is {}: expected text, numbers of 2 or 4 bytes (.bin), Megatron's .bin and .idx, or .jsonl{}",
+                   file.path().string(), what,
+                   prepared ? fmt::format("; `{}` makes tokens of it", prepare_command(file.path())) : "");
 }
 
 void refuse_folder(const std::filesystem::path& path) {
@@ -53,9 +53,8 @@ void refuse_folder(const std::filesystem::path& path) {
                                        {".parquet", "a folder of Parquet files"},
                                        {".jsonl", "a folder of .jsonl files"}})
       if (each.path().extension() == ending) kind = what, prepared = true;
-  throw std::invalid_argument(
-      fmt::format("{} is {}: expected a file of text or tokens, or a list of them{}", path.string(), kind,
-                  prepared ? fmt::format("; `{}` makes tokens of it", prepare_command(path)) : ""));
+  text::refuse("{} is {}: expected a file of text or tokens, or a list of them{}", path.string(), kind,
+               prepared ? fmt::format("; `{}` makes tokens of it", prepare_command(path)) : "");
 }
 
 }  // namespace trellis::train

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/types/crc32c.h"
+#include "text/refuse.h"
 
 namespace trellis::train {
 namespace {
@@ -36,8 +37,7 @@ ReadFile::ReadFile(const std::filesystem::path& path) : path_(path) {
   }
   close(fd_);
   if (error != 0) throw failed(error, path);
-  throw std::invalid_argument(
-      fmt::format("{} is {}: expected a file", path.string(), S_ISDIR(s.st_mode) ? "a folder" : "no regular file"));
+  text::refuse("{} is {}: expected a file", path.string(), S_ISDIR(s.st_mode) ? "a folder" : "no regular file");
 }
 
 ReadFile::~ReadFile() { close(fd_); }

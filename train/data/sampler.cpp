@@ -1,13 +1,11 @@
 #include "train/data/sampler.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
-#include <stdexcept>
 #include <utility>
 
 #include "kernels/types/random.h"
+#include "text/refuse.h"
 
 namespace trellis::train {
 
@@ -40,9 +38,9 @@ Sampler::Sampler(std::vector<std::unique_ptr<TokenFile>> files, std::size_t leng
   }
   first_.push_back(samples_);
   if (samples_ == 0)
-    throw std::invalid_argument(fmt::format(
+    text::refuse(
         "data.train_path: {} tokens in {} files; expected {} in one of them, a sample's seq_length and one more",
-        tokens, files_.size(), length + 1));
+        tokens, files_.size(), length + 1);
 }
 
 std::uint64_t Sampler::place(std::uint64_t number) const {
@@ -99,8 +97,7 @@ void Sampler::check(std::size_t vocabulary) const {
       file->read(first, n, some.data());
       for (std::size_t i = 0; i < n; ++i)
         if (const std::int32_t t = some[i]; t < 0 || static_cast<std::size_t>(t) >= vocabulary)
-          throw std::invalid_argument(
-              fmt::format("model.vocab_size is {}: token {} of {} is {}", vocabulary, first + i, file->name(), t));
+          text::refuse("model.vocab_size is {}: token {} of {} is {}", vocabulary, first + i, file->name(), t);
     }
 }
 

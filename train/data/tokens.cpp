@@ -1,12 +1,10 @@
 #include "train/data/tokens.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
+#include "text/refuse.h"
 #include "train/data/megatron_index.h"
 #include "train/data/other_kinds.h"
 
@@ -35,8 +33,7 @@ TokenFile::TokenFile(const std::filesystem::path& path, std::size_t token_bytes)
   const bool numbers = path.extension() == ".bin" || (!fs::exists(path) && fs::exists(index));
   const fs::path data = numbers ? beside(".bin") : path;
   if (numbers && !fs::exists(data) && fs::exists(index))
-    throw std::invalid_argument(
-        fmt::format("{} is missing: expected the tokens of {} in it", data.string(), index.string()));
+    text::refuse("{} is missing: expected the tokens of {} in it", data.string(), index.string());
   file_ = std::make_unique<ReadFile>(data);
   if (!numbers) refuse_other_kinds(*file_);
   if (path.extension() == ".jsonl") {
@@ -48,12 +45,11 @@ TokenFile::TokenFile(const std::filesystem::path& path, std::size_t token_bytes)
     width_ = read.width, documents_ = std::move(read.documents), tells_documents_ = true;
   } else if (numbers) {
     if (token_bytes != 2 && token_bytes != 4)
-      throw std::invalid_argument(fmt::format("data.token_bytes is {}: expected 2 or 4 for {}", token_bytes, name_));
+      text::refuse("data.token_bytes is {}: expected 2 or 4 for {}", token_bytes, name_);
     width_ = token_bytes;
   }
   if (file_->size() % width_ != 0)
-    throw std::invalid_argument(
-        fmt::format("{}: {} bytes are no whole number of tokens of {} bytes", name_, file_->size(), width_));
+    text::refuse("{}: {} bytes are no whole number of tokens of {} bytes", name_, file_->size(), width_);
   tokens_ = file_->size() / width_;
   if (documents_.empty()) documents_ = {0, tokens_};
   if (numbers && fs::exists(beside(".mask"))) open_mask(beside(".mask"));
@@ -62,8 +58,8 @@ TokenFile::TokenFile(const std::filesystem::path& path, std::size_t token_bytes)
 void TokenFile::open_mask(const std::filesystem::path& path) {
   mask_ = std::make_unique<ReadFile>(path);
   if (mask_->size() != tokens_)
-    throw std::invalid_argument(fmt::format("{} has {} bytes: expected {}, one for each token of {}", path.string(),
-                                            mask_->size(), tokens_, file_->path().string()));
+    text::refuse("{} has {} bytes: expected {}, one for each token of {}", path.string(), mask_->size(), tokens_,
+                 file_->path().string());
 }
 
 // A record is its prompt, its response, and the end of a line. Records follow each other without a gap: they are
@@ -82,9 +78,9 @@ void TokenFile::read_records() {
     if (blank) continue;
     if (!record.is_object() || !record.contains("prompt") || !record["prompt"].is_string() ||
         !record.contains("response") || !record["response"].is_string())
-      throw std::invalid_argument(fmt::format(
+      text::refuse(
           "{}, line {}: expected an object with \"prompt\" and \"response\"; `{}` makes tokens of other records", name_,
-          line, prepare_command(file_->path())));
+          line, prepare_command(file_->path()));
     const std::string prompt = record["prompt"], response = record["response"];
     text_ += prompt + response + "\n";
     counts_.resize(counts_.size() + prompt.size(), 0);

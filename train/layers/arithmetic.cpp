@@ -1,13 +1,11 @@
 #include "train/layers/arithmetic.h"
 
-#include <fmt/format.h>
-
 #include <array>
-#include <stdexcept>
 
 #include "kernels/layers/matmul.h"
 #include "kernels/reduce/cast.h"
 #include "kernels/reduce/elementwise.h"
+#include "text/refuse.h"
 #include "train/layers/typed.h"
 
 namespace trellis::train {
@@ -15,9 +13,8 @@ namespace trellis::train {
 DType factor_type(const Writer& w, std::string_view product, TensorId a, TensorId b) {
   const DType type = w.tensor(a).type, other = w.tensor(b).type;
   if (type != other)
-    throw std::invalid_argument(fmt::format("the factors of the product {} are {} {} and {} {}: expected one type",
-                                            product, kernels::name(type), w.tensor(a).name, kernels::name(other),
-                                            w.tensor(b).name));
+    text::refuse("the factors of the product {} are {} {} and {} {}: expected one type", product, kernels::name(type),
+                 w.tensor(a).name, kernels::name(other), w.tensor(b).name);
   return type;
 }
 

@@ -1,11 +1,9 @@
 #include "train/layers/embedding.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <stdexcept>
 
 #include "kernels/layers/embedding.h"
+#include "text/refuse.h"
 #include "train/layers/arithmetic.h"
 #include "train/layers/linear.h"
 
@@ -40,9 +38,8 @@ Embedding::Embedding(Writer& w, Parameters& parameters, const EmbeddingOptions& 
                                  .partial = o.scattered});
   if (o.positions == 0) return;
   if (o.positions < std::max(o.sequence, o.cached))
-    throw std::invalid_argument(fmt::format("max_position_embeddings is {}: expected at least {} {}", o.positions,
-                                            o.cached > 0 ? "as many positions as are generated," : "seq_length",
-                                            std::max(o.sequence, o.cached)));
+    text::refuse("max_position_embeddings is {}: expected at least {} {}", o.positions,
+                 o.cached > 0 ? "as many positions as are generated," : "seq_length", std::max(o.sequence, o.cached));
   positions_ = &parameters.add(w, {.name = o.position_name + ".weight",
                                    .rows = o.positions,
                                    .columns = o.hidden,

@@ -1,9 +1,6 @@
 #include "train/layers/heads.h"
 
-#include <fmt/format.h>
-
-#include <stdexcept>
-
+#include "text/refuse.h"
 #include "train/mesh/run_of.h"
 
 namespace trellis::train {
@@ -18,14 +15,12 @@ HeadShare head_share(HeadCounts n, Rank tensor, Rank place, Wiring wiring) {
     return s;
   }
   if (ranks % n.kv_heads != 0)
-    throw std::invalid_argument(
-        fmt::format("model.num_key_value_heads is {}: expected a divisor of tensor_model_parallel_size {}, or no less",
-                    n.kv_heads, tensor));
+    text::refuse("model.num_key_value_heads is {}: expected a divisor of tensor_model_parallel_size {}, or no less",
+                 n.kv_heads, tensor);
   const std::size_t copies = ranks / n.kv_heads;
   if (served < copies)
-    throw std::invalid_argument(
-        fmt::format("model.num_attention_heads is {}: expected at least one for each of tensor_model_parallel_size {}",
-                    n.heads, tensor));
+    text::refuse("model.num_attention_heads is {}: expected at least one for each of tensor_model_parallel_size {}",
+                 n.heads, tensor);
   const bool apart = wiring == Wiring::trn1;
   const std::size_t copy = apart ? t / n.kv_heads : t % copies;
   s.kv_first = apart ? t % n.kv_heads : t / copies, s.kv_count = 1;

@@ -1,14 +1,12 @@
 #include "train/layers/parameter.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <stdexcept>
 
 #include "kernels/types/fnv1a.h"
 #include "kernels/types/random.h"
+#include "text/refuse.h"
 #include "text/words.h"
 #include "train/mesh/run_of.h"
 
@@ -20,8 +18,8 @@ TensorPart part_of(const NewParameter& p, std::size_t n, const Writer& w) {
   if (p.part) return *p.part;
   const auto parts = static_cast<std::size_t>(w.shape().tensor);
   if (n % parts != 0)
-    throw std::invalid_argument(fmt::format("{}: {} {} do not divide by {} tensor ranks", p.name, n,
-                                            p.split == Split::rows ? "rows" : "columns", parts));
+    text::refuse("{}: {} {} do not divide by {} tensor ranks", p.name, n, p.split == Split::rows ? "rows" : "columns",
+                 parts);
   return {static_cast<std::size_t>(w.place().tensor) * (n / parts), n / parts};
 }
 

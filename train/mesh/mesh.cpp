@@ -1,19 +1,12 @@
 #include "train/mesh/mesh.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <stdexcept>
 
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::train {
 namespace {
-
-template <class... T>
-[[noreturn]] void refuse(fmt::format_string<T...> format, T&&... values) {
-  throw std::invalid_argument(fmt::format(format, std::forward<T>(values)...));
-}
 
 void check(const MeshShape& s) {
   const std::pair<const char*, Rank> sizes[] = {{"pipeline_parallel_size", s.pipeline},
@@ -22,9 +15,9 @@ void check(const MeshShape& s) {
                                                 {"tensor_parallel_size", s.tensor},
                                                 {"expert_parallel_size", s.expert}};
   for (const auto& [field, size] : sizes)
-    if (size < 1) refuse("{} is {}: expected at least 1", field, size);
+    if (size < 1) text::refuse("{} is {}: expected at least 1", field, size);
   if (s.data * s.context % s.expert != 0)
-    refuse("expert_parallel_size is {}: expected a divisor of data x context = {}", s.expert, s.data * s.context);
+    text::refuse("expert_parallel_size is {}: expected a divisor of data x context = {}", s.expert, s.data * s.context);
 }
 
 // Rank at a place by the wiring; `position` is the place's index in plain order.
@@ -47,16 +40,17 @@ Rank wired(const MeshShape& s, Wiring wiring, Rank node, const Place& p) {
 void check(const MeshShape& s, Wiring wiring, Rank node) {
   check(s);
   if (wiring == Wiring::trn1) {
-    if (s.tensor != 4) refuse("tensor_parallel_size is {}: expected 4 for the strided groups of trn1", s.tensor);
-    if (node < 4 || node % 4 != 0) refuse("ranks of a node are {}: expected a multiple of 4", node);
+    if (s.tensor != 4) text::refuse("tensor_parallel_size is {}: expected 4 for the strided groups of trn1", s.tensor);
+    if (node < 4 || node % 4 != 0) text::refuse("ranks of a node are {}: expected a multiple of 4", node);
     if (s.data % (node / 4) != 0)
-      refuse("data_parallel_size is {}: expected a multiple of {}, a quarter of a node", s.data, node / 4);
-    if (s.expert > 1) refuse("expert_parallel_size is {}: expected 1 with the strided groups of trn1", s.expert);
+      text::refuse("data_parallel_size is {}: expected a multiple of {}, a quarter of a node", s.data, node / 4);
+    if (s.expert > 1) text::refuse("expert_parallel_size is {}: expected 1 with the strided groups of trn1", s.expert);
   }
   if (wiring == Wiring::logic2) {
-    if (s.tensor % 2 != 0) refuse("tensor_parallel_size is {}: expected an even number with logic2", s.tensor);
+    if (s.tensor % 2 != 0) text::refuse("tensor_parallel_size is {}: expected an even number with logic2", s.tensor);
     if (s.ranks() % (2 * s.tensor) != 0)
-      refuse("{} ranks: expected a multiple of {}, two tensor groups a node, with logic2", s.ranks(), 2 * s.tensor);
+      text::refuse("{} ranks: expected a multiple of {}, two tensor groups a node, with logic2", s.ranks(),
+                   2 * s.tensor);
   }
 }
 
@@ -88,7 +82,7 @@ Rank size_of(const MeshShape& s, Axis axis) {
     case Axis::sharding:
       return s.data * s.context;
     default:
-      refuse("groups of axis {} depend on the model", name(axis));
+      text::refuse("groups of axis {} depend on the model", name(axis));
   }
 }
 
@@ -110,7 +104,7 @@ Rank index_of(const MeshShape& s, Axis axis, const Place& p) {
     case Axis::sharding:
       return both;
     default:
-      refuse("groups of axis {} depend on the model", name(axis));
+      text::refuse("groups of axis {} depend on the model", name(axis));
   }
 }
 
@@ -138,7 +132,7 @@ Rank& Mesh::at(const Place& p) {
 Rank Mesh::rank(const Place& p) const { return const_cast<Mesh*>(this)->at(p); }
 
 Place Mesh::place(Rank r) const {
-  if (r < 0 || r >= ranks()) refuse("rank {}: expected 0 to {}", r, ranks() - 1);
+  if (r < 0 || r >= ranks()) text::refuse("rank {}: expected 0 to {}", r, ranks() - 1);
   return places_[static_cast<std::size_t>(r)];
 }
 
@@ -152,7 +146,7 @@ Groups Mesh::groups(Axis axis) const {
   const bool along[4] = {
       axis == Axis::pipeline, axis == Axis::data || axis == Axis::expert_data || axis == Axis::sharding,
       axis == Axis::context || axis == Axis::expert_model || axis == Axis::sharding, axis == Axis::tensor};
-  if (axis == Axis::kv || axis == Axis::tied) refuse("groups of axis {} depend on the model", name(axis));
+  if (axis == Axis::kv || axis == Axis::tied) text::refuse("groups of axis {} depend on the model", name(axis));
   Groups groups;
   const auto count = [&](int i, bool inside) { return along[i] == inside ? sizes[i] : Rank{1}; };
   const auto each = [&](bool inside, const auto& body) {
@@ -194,7 +188,7 @@ Group Mesh::group(Axis axis, Rank r) const {
 
 Groups Mesh::kv_groups(Rank copies) const {
   if (copies < 1 || shape_.tensor % copies != 0)
-    refuse("kv_replicator is {}: expected a divisor of tensor_parallel_size {}", copies, shape_.tensor);
+    text::refuse("kv_replicator is {}: expected a divisor of tensor_parallel_size {}", copies, shape_.tensor);
   const Rank heads = shape_.tensor / copies;
   Groups result;
   for (const Group& tensor : groups(Axis::tensor))

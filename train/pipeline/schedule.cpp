@@ -1,10 +1,8 @@
 #include "train/pipeline/schedule.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <stdexcept>
 
+#include "text/refuse.h"
 #include "text/registry.h"
 #include "train/config/foreign_code.h"
 #include "train/pipeline/simulate.h"
@@ -41,12 +39,10 @@ const std::map<std::string, PipelineRule, std::less<>>& pipeline_rules() { retur
 
 PipelineSchedule pipeline_schedule(std::string_view wanted, const PipelineShape& shape) {
   if (shape.ranks < 1 || shape.chunks < 1 || shape.micro_batches < 1)
-    throw std::invalid_argument(
-        fmt::format("a pipeline of {} ranks, {} stages a rank and {} micro-batches: expected at least 1 each",
-                    shape.ranks, shape.chunks, shape.micro_batches));
+    text::refuse("a pipeline of {} ranks, {} stages a rank and {} micro-batches: expected at least 1 each", shape.ranks,
+                 shape.chunks, shape.micro_batches);
   const PipelineRule& rule = registry().named(wanted, "pipeline schedule");
-  if (const std::string why = rule.misfit(shape); !why.empty())
-    throw std::invalid_argument(fmt::format("pipeline schedule {}: {}", wanted, why));
+  if (const std::string why = rule.misfit(shape); !why.empty()) text::refuse("pipeline schedule {}: {}", wanted, why);
   PipelineSchedule made = rule.make(shape);
   made.name = rule.name;
   return made;

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 #include <utility>
+
+#include "text/refuse.h"
 
 namespace trellis::train {
 namespace {
@@ -189,8 +190,7 @@ Timing simulate(const PipelineSchedule& s, const StageCosts& costs, Messages mes
 
 Timing simulate_uneven(const PipelineSchedule& s, const std::vector<StageCosts>& of_stages, Messages messages) {
   if (of_stages.size() != static_cast<std::size_t>(s.shape.stages()))
-    throw std::invalid_argument(
-        fmt::format("costs of {} stages: expected {}, as the schedule has", of_stages.size(), s.shape.stages()));
+    text::refuse("costs of {} stages: expected {}, as the schedule has", of_stages.size(), s.shape.stages());
   return Simulation(s, of_stages, messages).run();
 }
 

@@ -11,6 +11,7 @@
 #include "device/give_back.h"
 #include "device/topology.h"
 #include "kernels/types/convert.h"
+#include "text/refuse.h"
 
 namespace trellis::train {
 namespace {
@@ -31,7 +32,7 @@ Runner::Runner(const StepProgram& program, Communicators communicators, int thre
   for (const Operation& o : program.operations) {
     if (o.kind != Operation::Kind::exchange) continue;
     if (!communicators_.contains(o.exchange.axis))
-      throw std::invalid_argument(fmt::format("{}: no communicator for axis {}", o.name, name(o.exchange.axis)));
+      text::refuse("{}: no communicator for axis {}", o.name, name(o.exchange.axis));
     if (o.ticket == 0) continue;
     if (!streams_.contains(o.exchange.axis)) streams_[o.exchange.axis] = device_->stream();
     begun_[o.ticket] = device_->event();

@@ -1,10 +1,8 @@
 #include "train/trainer/batches.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <stdexcept>
 
+#include "text/refuse.h"
 #include "train/models/block.h"
 
 namespace trellis::train {
@@ -44,20 +42,20 @@ void BatchSource::check(const RankStep& step, const Batch& b) const {
     for (const auto& each : all)
       for (const std::int32_t value : each)
         if ((value < from || value >= below) && value != no_label)
-          throw std::invalid_argument(fmt::format("the data source's {} of step {} have {}: expected {} to {}", what,
-                                                  b.step, value, from, below - 1));
+          text::refuse("the data source's {} of step {} have {}: expected {} to {}", what, b.step, value, from,
+                       below - 1);
   };
   expect(b.tokens, "tokens", 0, vocabulary);
   expect(b.labels, "labels", 0, vocabulary);
   expect(b.starts, "starts", 0, static_cast<std::int64_t>(step.config.seq_length));
   for (const auto& each : b.tokens)
     if (std::ranges::find(each, no_label) != each.end())
-      throw std::invalid_argument(fmt::format("the data source's tokens of step {} have {}", b.step, no_label));
+      text::refuse("the data source's tokens of step {} have {}", b.step, no_label);
   for (const auto& each : b.starts)
     for (std::size_t i = 0; i < each.size(); ++i)
       if (each[i] < 0 || static_cast<std::size_t>(each[i]) > i % step.config.seq_length)
-        throw std::invalid_argument(fmt::format("the data source's start of position {} in step {} is {}",
-                                                i % step.config.seq_length, b.step, each[i]));
+        text::refuse("the data source's start of position {} in step {} is {}", i % step.config.seq_length, b.step,
+                     each[i]);
 }
 
 Batch BatchSource::read(const RankStep& step, std::int64_t number) const {

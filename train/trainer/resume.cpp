@@ -7,6 +7,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "text/refuse.h"
 #include "train/checkpoint/save.h"
 #include "train/trainer/agreement.h"
 #include "train/trainer/load_together.h"
@@ -113,9 +114,7 @@ std::int64_t Resume::from_newest(const fs::path& root) {
     if (damaged.empty()) newest_fault = fault;
     damaged.push_back(tag);
   }
-  if (!damaged.empty())
-    throw std::invalid_argument(
-        fmt::format("{}: no checkpoint is whole; of the newest: {}", root.string(), newest_fault));
+  if (!damaged.empty()) text::refuse("{}: no checkpoint is whole; of the newest: {}", root.string(), newest_fault);
   return 0;
 }
 

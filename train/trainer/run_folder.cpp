@@ -11,12 +11,12 @@
 #include <chrono>
 #include <cstdint>
 #include <fstream>
-#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
 
 #include "text/number.h"
+#include "text/refuse.h"
 
 namespace trellis::train {
 namespace {
@@ -64,9 +64,8 @@ void RunFolder::lock() {
       std::ifstream in(path_ / "lock");
       std::string holder;
       std::getline(in, holder);
-      throw std::invalid_argument(fmt::format(
-          "{} belongs to a job that runs, {}: expected a folder of its own, by `name` or exp_manager.exp_dir",
-          path_.string(), holder.empty() ? "of an unknown process" : holder));
+      text::refuse("{} belongs to a job that runs, {}: expected a folder of its own, by `name` or exp_manager.exp_dir",
+                   path_.string(), holder.empty() ? "of an unknown process" : holder);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }

@@ -15,6 +15,7 @@
 
 #include "device/accounting.h"
 #include "kernels/reduce/dot.h"
+#include "text/refuse.h"
 #include "train/cache/proof.h"
 #include "train/checkpoint/save.h"
 #include "train/config/foreign_code.h"
@@ -130,23 +131,22 @@ class Training {
     if (!t.untrained.empty()) throw std::invalid_argument(t.untrained);
     const Rank asked = t.devices * std::max<Rank>(1, t.num_nodes);
     if (t.devices > 0 && asked != world_.ranks())
-      throw std::invalid_argument(fmt::format(
-          "trainer.devices x num_nodes is {}: expected {}, the ranks that were launched", asked, world_.ranks()));
+      text::refuse("trainer.devices x num_nodes is {}: expected {}, the ranks that were launched", asked,
+                   world_.ranks());
     if (t.num_nodes > 0 && world_.ranks() % t.num_nodes != 0)
-      throw std::invalid_argument(
-          fmt::format("trainer.num_nodes is {}: expected a divisor of {}, the ranks that were launched", t.num_nodes,
-                      world_.ranks()));
+      text::refuse("trainer.num_nodes is {}: expected a divisor of {}, the ranks that were launched", t.num_nodes,
+                   world_.ranks());
     if (config_.data.train_path.empty() && !parts_.train_data)
       throw std::invalid_argument("data.train_path is missing: expected a file of text or tokens");
     if (const auto& weights = config_.data.weights;
         !weights.empty() && weights.size() != config_.data.train_path.size())
-      throw std::invalid_argument(fmt::format("data.train_weights has {} entries: expected {}, one for each train_path",
-                                              weights.size(), config_.data.train_path.size()));
+      text::refuse("data.train_weights has {} entries: expected {}, one for each train_path", weights.size(),
+                   config_.data.train_path.size());
     rate_schedule_named(config_.step.schedule.name);
     const ExperimentConfig& e = config_.experiment;
     if (e.monitor != "global_step" && e.monitor != "loss" && e.monitor != "val_loss")
-      throw std::invalid_argument(fmt::format(
-          "exp_manager.checkpoint_callback_params.monitor is {}: expected global_step, loss or val_loss", e.monitor));
+      text::refuse("exp_manager.checkpoint_callback_params.monitor is {}: expected global_step, loss or val_loss",
+                   e.monitor);
     if (e.monitor == "val_loss" && !validates())
       throw std::invalid_argument(
           "exp_manager.checkpoint_callback_params.monitor is val_loss: expected data.val_path, from which it comes, "
@@ -247,8 +247,7 @@ class Training {
       continues_ = newest && result_.last_step > 0;
     } else if (e.resume && !e.directory.empty()) {
       continues_ = true;  // continues a run that ended before its first checkpoint
-      if (!e.resume_ignore_no_checkpoint)
-        throw std::invalid_argument(fmt::format("{}: no complete checkpoint to resume from", own.string()));
+      if (!e.resume_ignore_no_checkpoint) text::refuse("{}: no complete checkpoint to resume from", own.string());
     }
     if (!here && e.resume_from.empty() && !e.hf.empty()) resume.from(e.hf);
     if (result_.last_step >= config_.trainer.max_steps)

@@ -1,10 +1,8 @@
 #include "train/trainer/validation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <stdexcept>
 
+#include "text/refuse.h"
 #include "train/data/blend.h"
 #include "train/data/sampler.h"
 #include "train/step/run.h"
@@ -18,8 +16,7 @@ SpecialTokens special_tokens(const JobConfig& config) {
   const auto last = static_cast<std::int32_t>(config.step.model.vocab_size);
   if (said.empty()) return {last - 3, last - 2, last - 1};
   if (said.size() != 3)
-    throw std::invalid_argument(
-        fmt::format("data.special_tokens has {} entries: expected 3, for CLS, SEP and MASK", said.size()));
+    text::refuse("data.special_tokens has {} entries: expected 3, for CLS, SEP and MASK", said.size());
   return {static_cast<std::int32_t>(said[0]), static_cast<std::int32_t>(said[1]), static_cast<std::int32_t>(said[2])};
 }
 
@@ -39,9 +36,8 @@ std::unique_ptr<BatchSource> source_of(const std::vector<std::string>& paths, co
   for (const std::string& path : paths) {
     files.push_back(std::make_unique<TokenFile>(path, config.data.token_bytes));
     if (options.whole_documents && !files.back()->tells_documents())
-      throw std::invalid_argument(
-          fmt::format("data.packing is false: expected documents in {}, which Megatron's .idx has, or lines of .jsonl",
-                      files.back()->name()));
+      text::refuse("data.packing is false: expected documents in {}, which Megatron's .idx has, or lines of .jsonl",
+                   files.back()->name());
     if (!weights.empty()) parts.push_back(sampler(config.step.seed + parts.size()));
   }
   std::shared_ptr<const DataSource> data;
@@ -63,9 +59,8 @@ Validation::Validation(const JobConfig& config, Job& job, std::shared_ptr<const 
       source_(data ? source_of(data, config, job.step()) : source_of(config.data.val_path, {}, config, job.step())) {
   batches_ = static_cast<std::int64_t>(source_->samples() / config.step.global_batch_size);
   if (batches_ == 0)
-    throw std::invalid_argument(fmt::format("{}: {} samples; expected a batch at least, global_batch_size {}",
-                                            data ? "validation data" : "data.val_path", source_->samples(),
-                                            config.step.global_batch_size));
+    text::refuse("{}: {} samples; expected a batch at least, global_batch_size {}",
+                 data ? "validation data" : "data.val_path", source_->samples(), config.step.global_batch_size);
 }
 
 double Validation::loss(std::int64_t most, double share) {

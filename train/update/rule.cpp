@@ -1,13 +1,11 @@
 #include "train/update/rule.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "kernels/reduce/clip.h"
 #include "kernels/types/fnv1a.h"
+#include "text/refuse.h"
 #include "text/registry.h"
 #include "train/config/foreign_code.h"
 #include "train/update/norm.h"
@@ -55,8 +53,8 @@ UpdatedParameter::UpdatedParameter(const Writer& w, const Update& u, std::size_t
   const std::string& name = state_.parameter->name;
   const ParameterGroup group = u.config.optimizer.group(name);
   if (!(group.rate >= 0) || !std::isfinite(group.rate) || group.weight_decay < 0)
-    throw std::invalid_argument(fmt::format("the group of {} has rate {} and weight decay {}: expected 0 or more", name,
-                                            group.rate, group.weight_decay));
+    text::refuse("the group of {} has rate {} and weight decay {}: expected 0 or more", name, group.rate,
+                 group.weight_decay);
   rate_ = group.rate;
   if (!std::isnan(group.weight_decay)) weight_decay_ = group.weight_decay;
 }

@@ -1,12 +1,11 @@
 #include "train/whole/generation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
 
 #include "schedule/graph/match.h"
+#include "text/refuse.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
 #include "train/whole/job.h"
@@ -19,9 +18,8 @@ constexpr std::size_t piece = 64;  // tokens of a prompt that go through the mod
 StepConfig of_generation(StepConfig c, Rank world) {
   const StrategyConfig& s = c.strategy;
   if (world != s.tensor * s.pipeline)
-    throw std::invalid_argument(
-        fmt::format("{} ranks generate: expected distributed_strategy's tensor x pipeline parallel sizes, {} x {}",
-                    world, s.tensor, s.pipeline));
+    text::refuse("{} ranks generate: expected distributed_strategy's tensor x pipeline parallel sizes, {} x {}", world,
+                 s.tensor, s.pipeline);
   c.strategy.sequence_parallel = c.strategy.zero1 = false, c.strategy.context = 1;
   c.model.hidden_dropout = c.model.attention_dropout = 0;
   c.recompute = Recompute::none;
@@ -46,11 +44,11 @@ Generation::Generation(const StepConfig& config, ccl::Communicator& world, std::
       threads_(threads) {
   const ModelConfig& m = config_.model;
   if (m.rope_scaling.type == "dynamic" && capacity_ > m.max_position_embeddings)
-    throw std::invalid_argument(
-        fmt::format("{} positions with dynamic rope_scaling: expected at most max_position_embeddings {}, as all keys "
-                    "would turn anew "
-                    "with each one more",
-                    capacity_, m.max_position_embeddings));
+    text::refuse(
+        "{} positions with dynamic rope_scaling: expected at most max_position_embeddings {}, as all keys "
+        "would turn anew "
+        "with each one more",
+        capacity_, m.max_position_embeddings);
   make(one_, 1);
 }
 
@@ -91,12 +89,10 @@ void Generation::run(Pass& pass, std::span<const std::int32_t> tokens) {
 void Generation::expect_fitting(std::span<const std::int32_t> tokens) const {
   if (tokens.empty()) throw std::invalid_argument("the prompt is empty: expected a token at least");
   if (tokens.size() > capacity_ - length_)
-    throw std::invalid_argument(
-        fmt::format("{} tokens behind {}: expected at most {} in all", tokens.size(), length_, capacity_));
+    text::refuse("{} tokens behind {}: expected at most {} in all", tokens.size(), length_, capacity_);
   for (std::int32_t token : tokens)
     if (token < 0 || static_cast<std::size_t>(token) >= config_.model.vocab_size)
-      throw std::invalid_argument(
-          fmt::format("token {}: expected 0 to {}, an entry of the vocabulary", token, config_.model.vocab_size - 1));
+      text::refuse("token {}: expected 0 to {}, an entry of the vocabulary", token, config_.model.vocab_size - 1);
 }
 
 std::span<const float> Generation::feed(std::span<const std::int32_t> tokens) {

@@ -1,12 +1,10 @@
 #include "train/whole/job.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
-#include <stdexcept>
 
 #include "kernels/reduce/cast.h"
+#include "text/refuse.h"
 #include "train/layers/cross_entropy.h"
 #include "train/step/run.h"
 #include "train/whole/step.h"
@@ -95,8 +93,7 @@ void put_batch(const RankStep& step, Runner& runner, std::size_t micro, const Mi
   const auto put = [&](const std::vector<TensorId>& to, const std::int32_t* numbers, const SequencePart& part,
                        const char* what) {
     if (to.empty()) return;
-    if (numbers == nullptr)
-      throw std::invalid_argument(fmt::format("a micro-batch of {} without {}", step.config.model.architecture, what));
+    if (numbers == nullptr) text::refuse("a micro-batch of {} without {}", step.config.model.architecture, what);
     auto* const out = runner.as<std::int32_t>(to.at(micro));
     for (std::size_t b = 0; b < batch; ++b)
       for (std::size_t s = 0; s < part.count(); ++s) out[s * batch + b] = numbers[b * part.whole + part.position(s)];

@@ -1,23 +1,20 @@
 #include "train/whole/sampling.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
 #include <vector>
 
 #include "kernels/types/fnv1a.h"
 #include "kernels/types/random.h"
+#include "text/refuse.h"
 
 namespace trellis::train {
 
 void Sampling::check() const {
   if (!(temperature >= 0) || std::isinf(temperature))
-    throw std::invalid_argument(fmt::format("temperature is {}: expected a number, 0 or more", temperature));
-  if (!(top_p > 0) || top_p > 1)
-    throw std::invalid_argument(fmt::format("top-p is {}: expected more than 0, to 1", top_p));
+    text::refuse("temperature is {}: expected a number, 0 or more", temperature);
+  if (!(top_p > 0) || top_p > 1) text::refuse("top-p is {}: expected more than 0, to 1", top_p);
 }
 
 std::int32_t chosen_token(std::span<const float> logits, const Sampling& s, std::uint64_t number) {

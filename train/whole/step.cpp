@@ -9,6 +9,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "text/refuse.h"
 #include "train/layers/arithmetic.h"
 #include "train/models/block.h"
 #include "train/update/exchange.h"
@@ -122,8 +123,8 @@ class LayingOut {
 
   void make_inputs_of_generation(bool pairs, std::size_t rows) {
     if (pairs)
-      throw std::invalid_argument(fmt::format("model.architecture is {}: expected a model that predicts the next token",
-                                              step_.config.model.architecture));
+      text::refuse("model.architecture is {}: expected a model that predicts the next token",
+                   step_.config.model.architecture);
     if (has_stage(0)) step_.tokens.push_back(writer_.tensor("tokens", DType::i32, rows, 1, Category::input));
     if (has_stage(schedule_.shape.stages() - 1))
       step_.logits = writer_.tensor("logits", DType::f32, step_.config.micro_batch_size, step_.config.model.vocab_size,
@@ -160,8 +161,8 @@ class LayingOut {
   void check_experts(const Model& model) const {
     const std::size_t experts = step_.config.experts.experts;
     if (model.experts != (experts > 0))
-      throw std::invalid_argument(fmt::format("model.moe.num_experts is {}: expected {} for architecture {}", experts,
-                                              model.experts ? "1 or more" : "0", model.name));
+      text::refuse("model.moe.num_experts is {}: expected {} for architecture {}", experts,
+                   model.experts ? "1 or more" : "0", model.name);
   }
 
   // Checks that each target names a projection. Every stage has whole layers, so it knows all projections.
@@ -171,19 +172,17 @@ class LayingOut {
     const auto& there = step_.parameters.projections();
     const std::string expected = fmt::format("expected some of {}, the projections of {}", fmt::join(there, ", "),
                                              step_.config.model.architecture);
-    if (lora.targets.empty()) throw std::invalid_argument(fmt::format("{} is empty: {}", key, expected));
+    if (lora.targets.empty()) text::refuse("{} is empty: {}", key, expected);
     for (const std::string& target : lora.targets)
-      if (std::ranges::find(there, target) == there.end())
-        throw std::invalid_argument(fmt::format("{} has '{}': {}", key, target, expected));
+      if (std::ranges::find(there, target) == there.end()) text::refuse("{} has '{}': {}", key, target, expected);
   }
 
   // A model that is registered from outside may not support cut attention.
   void check_cut() const {
     const auto reads = [&](const Operation& o) { return std::ranges::find(o.reads, step_.starts[0]) != o.reads.end(); };
     if (!step_.starts.empty() && std::ranges::none_of(step_.program.operations, reads))
-      throw std::invalid_argument(
-          fmt::format("data.reset_attention_mask is true: expected a model with causal attention, not {}",
-                      step_.config.model.architecture));
+      text::refuse("data.reset_attention_mask is true: expected a model with causal attention, not {}",
+                   step_.config.model.architecture);
   }
 
   // Such a model may not support a context axis, nor do models whose loss is no mean over positions.
@@ -194,10 +193,10 @@ class LayingOut {
     };
     const std::string& name = step_.config.model.architecture;
     if (model_named(name).pairs || std::ranges::none_of(step_.program.operations, exchanges))
-      throw std::invalid_argument(
-          fmt::format("distributed_strategy.context_parallel_size is {}: expected 1 for {}; models of next tokens with "
-                      "the library's attention may have more",
-                      mesh_.shape().context, name));
+      text::refuse(
+          "distributed_strategy.context_parallel_size is {}: expected 1 for {}; models of next tokens with "
+          "the library's attention may have more",
+          mesh_.shape().context, name);
   }
 
   void zero_sums() {

@@ -1,7 +1,5 @@
 #include "ccl/api/handles/arguments.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -9,6 +7,7 @@
 #include "ccl/api/handles/boundary.h"
 #include "ccl/plan/selector.h"
 #include "schedule/collective_traits.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl::api {
 namespace {
@@ -43,8 +42,7 @@ static_assert(is(TRELLIS_ALL_REDUCE, Collective::all_reduce) &&
 
 template <class Enum>
 Enum numbered(int number, int count, const char* kind) {
-  if (number < 0 || number >= count)
-    throw std::invalid_argument(fmt::format("{} {}: expected 0 to {}", kind, number, count - 1));
+  if (number < 0 || number >= count) text::refuse("{} {}: expected 0 to {}", kind, number, count - 1);
   return static_cast<Enum>(number);
 }
 
@@ -53,12 +51,10 @@ Enum numbered(int number, int count, const char* kind) {
 template <class Struct>
 Struct grown(const Struct* theirs, std::size_t least, Struct ours, const char* name) {
   if (theirs->size < least || theirs->size > 4096)
-    throw std::invalid_argument(
-        fmt::format("{}.size is {}: expected {}, as its initializer has it", name, theirs->size, sizeof(Struct)));
+    text::refuse("{}.size is {}: expected {}, as its initializer has it", name, theirs->size, sizeof(Struct));
   const auto* bytes = reinterpret_cast<const unsigned char*>(theirs);
   for (std::size_t i = sizeof(Struct); i < theirs->size; ++i)
-    if (bytes[i] != 0)
-      throw std::invalid_argument(fmt::format("{}: byte {} is set, and this library does not know it", name, i));
+    if (bytes[i] != 0) text::refuse("{}: byte {} is set, and this library does not know it", name, i);
   std::memcpy(&ours, theirs, std::min(theirs->size, sizeof(Struct)));
   return ours;
 }
@@ -66,18 +62,15 @@ Struct grown(const Struct* theirs, std::size_t least, Struct ours, const char* n
 trellis_config checked(const trellis_config* given) {
   const trellis_config c = grown(given, sizeof(trellis_config), TRELLIS_CONFIG_INIT, "config");
   if (c.version / 10000 != TRELLIS_VERSION / 10000)
-    throw std::invalid_argument(
-        fmt::format("config.version is {}: expected {}, as TRELLIS_CONFIG_INIT has it", c.version, TRELLIS_VERSION));
+    text::refuse("config.version is {}: expected {}, as TRELLIS_CONFIG_INIT has it", c.version, TRELLIS_VERSION);
   if (c.nonblocking != 0 && c.nonblocking != 1)
-    throw std::invalid_argument(fmt::format("config.nonblocking is {}: expected 0 or 1", c.nonblocking));
+    text::refuse("config.nonblocking is {}: expected 0 or 1", c.nonblocking);
   if (c.single_copy < 0 || c.single_copy > TRELLIS_OFF)
-    throw std::invalid_argument(
-        fmt::format("config.single_copy is {}: expected 0, TRELLIS_ON or TRELLIS_OFF", c.single_copy));
+    text::refuse("config.single_copy is {}: expected 0, TRELLIS_ON or TRELLIS_OFF", c.single_copy);
   if (c.timeout_s != 0 && (!(c.timeout_s >= 1e-3) || c.timeout_s > 1e7))
-    throw std::invalid_argument(
-        fmt::format("config.timeout_s is {}: expected 0, or seconds from 0.001 to 10000000", c.timeout_s));
+    text::refuse("config.timeout_s is {}: expected 0, or seconds from 0.001 to 10000000", c.timeout_s);
   if (c.wire != 0 && c.wire != TRELLIS_F32 && c.wire != TRELLIS_BF16)
-    throw std::invalid_argument(fmt::format("config.wire is {}: expected 0, TRELLIS_F32 or TRELLIS_BF16", c.wire));
+    text::refuse("config.wire is {}: expected 0, TRELLIS_F32 or TRELLIS_BF16", c.wire);
   return c;
 }
 
@@ -142,7 +135,7 @@ Call call_of(const trellis_call* given, Rank ranks) {
   if (by_rank || both_ways) call.counts = counts_of(c.counts, ranks, "call.counts");
   if (both_ways) call.arriving_counts = counts_of(c.arriving_counts, ranks, "call.arriving_counts");
   if (call.operation.collective == Collective::permute) {
-    if (c.pair_count < 0) throw std::invalid_argument(fmt::format("call.pair_count is {}", c.pair_count));
+    if (c.pair_count < 0) text::refuse("call.pair_count is {}", c.pair_count);
     if (c.pair_count > 0) require(c.pairs, "call.pairs");
     for (int i = 0; i < c.pair_count; ++i) call.operation.pairs.push_back({c.pairs[i].source, c.pairs[i].target});
   }

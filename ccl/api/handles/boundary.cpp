@@ -1,7 +1,5 @@
 #include "ccl/api/handles/boundary.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <new>
 #include <system_error>
@@ -10,6 +8,7 @@
 #include "ccl/errors.h"
 #include "device/device.h"
 #include "device/fork_mark.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl::api {
 namespace {
@@ -100,7 +99,7 @@ trellis_result note_failure(const std::exception_ptr& thrown) noexcept {
 trellis_result note_failure(trellis_result result, const char* text) noexcept { return keep(result, text); }
 
 void require(const void* pointer, const char* name) {
-  if (pointer == nullptr) throw std::invalid_argument(fmt::format("{} is NULL", name));
+  if (pointer == nullptr) text::refuse("{} is NULL", name);
 }
 
 }  // namespace trellis::ccl::api

@@ -1,7 +1,5 @@
 #include "ccl/api/c/communicator.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -12,6 +10,7 @@
 #include "ccl/api/handles/grouping.h"
 #include "ccl/devices.h"
 #include "ccl/rendezvous/unique_id.h"
+#include "text/refuse.h"
 
 using namespace trellis::ccl::api;
 using trellis::ccl::Communicator;
@@ -137,7 +136,7 @@ trellis_result trellis_comm_split(trellis_comm comm, int color, int key, const t
       return begin({.parent = parent,
                     .work = [p = parent.get(), key] { divided(p->inside_job(), std::nullopt, key); },
                     .background = background});
-    if (color < 0) throw std::invalid_argument(fmt::format("color {}: expected 0 or more, or TRELLIS_NO_COLOR", color));
+    if (color < 0) trellis::text::refuse("color {}: expected 0 or more, or TRELLIS_NO_COLOR", color);
     const auto work = [p = parent.get(), color, key](Comm& made) { made.set(divided(p->inside_job(), color, key)); };
     return begin_for(child, background, work, parent);
   });
@@ -149,7 +148,7 @@ trellis_result trellis_comm_shrink(trellis_comm comm, const int* excluded, int e
     empty(child, "child");
     const std::shared_ptr<Comm> parent = comms().use(comm).share();
     parent->made();
-    if (excluded_count < 0) throw std::invalid_argument(fmt::format("excluded_count is {}", excluded_count));
+    if (excluded_count < 0) trellis::text::refuse("excluded_count is {}", excluded_count);
     if (excluded_count > 0) require(excluded, "excluded");
     const bool background = nonblocking_child(config, parent->nonblocking());
     const std::vector<Rank> left_out(excluded, excluded + excluded_count);

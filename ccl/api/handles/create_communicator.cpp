@@ -9,6 +9,7 @@
 #include "ccl/rendezvous/environment.h"
 #include "ccl/rendezvous/forwarding_store.h"
 #include "ccl/rendezvous/unique_id.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl::api {
 
@@ -57,9 +58,8 @@ trellis_result begin_for(trellis_comm* out, bool background, std::function<void(
 }
 
 void check_ranks(int rank, int ranks) {
-  if (ranks < 1) throw std::invalid_argument(fmt::format("{} ranks: expected at least 1", ranks));
-  if (rank < 0 || rank >= ranks)
-    throw std::invalid_argument(fmt::format("rank {} of {}: expected 0 to {}", rank, ranks, ranks - 1));
+  if (ranks < 1) text::refuse("{} ranks: expected at least 1", ranks);
+  if (rank < 0 || rank >= ranks) text::refuse("rank {} of {}: expected 0 to {}", rank, ranks, ranks - 1);
 }
 
 }  // namespace trellis::ccl::api

@@ -1,10 +1,9 @@
-#include <fmt/format.h>
-
 #include <array>
 #include <cstring>
 
 #include "ccl/api/handles/create_communicator.h"
 #include "ccl/api/handles/grouping.h"
+#include "text/refuse.h"
 
 using namespace trellis::ccl::api;
 using trellis::ccl::Communicator;
@@ -19,8 +18,7 @@ trellis_unique_id id_among(Communicator& communicator, const std::optional<trell
     said.back() = 1;
   }
   communicator.all_reduce(said.data(), said.data(), said.size(), trellis::kernels::DType::u8);
-  if (said.back() != 1)
-    throw std::invalid_argument(fmt::format("grow: {} of the ranks gave an id, expected one", said.back()));
+  if (said.back() != 1) trellis::text::refuse("grow: {} of the ranks gave an id, expected one", said.back());
   trellis_unique_id id;
   std::memcpy(id.bytes, said.data(), sizeof id.bytes);
   return id;
@@ -42,10 +40,9 @@ trellis_result trellis_comm_grow(trellis_comm comm, int ranks, const trellis_uni
     if (comm == nullptr) return grow_with_new_rank(ranks, id, rank, config, child);
     const std::shared_ptr<Comm> parent = comms().use(comm).share();
     const Communicator& communicator = parent->ready();
-    if (rank != -1)
-      throw std::invalid_argument(fmt::format("grow: rank {}: expected -1 from a rank that is a member", rank));
+    if (rank != -1) trellis::text::refuse("grow: rank {}: expected -1 from a rank that is a member", rank);
     if (ranks <= communicator.ranks())
-      throw std::invalid_argument(fmt::format("grow: {} ranks: expected more than {}", ranks, communicator.ranks()));
+      trellis::text::refuse("grow: {} ranks: expected more than {}", ranks, communicator.ranks());
     const bool background = nonblocking_child(config, parent->nonblocking());
     const auto work = [p = parent.get(), ranks, mine = id == nullptr ? std::nullopt : std::optional(*id)](Comm& made) {
       Communicator& from = p->inside_job();

@@ -1,7 +1,5 @@
 #include "ccl/api/c/operations.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <vector>
 
@@ -9,6 +7,7 @@
 #include "ccl/api/handles/grouping.h"
 #include "ccl/group.h"
 #include "schedule/formats/text.h"
+#include "text/refuse.h"
 
 using namespace trellis::ccl::api;
 using trellis::ccl::Call;
@@ -160,8 +159,7 @@ trellis_result trellis_algorithm(trellis_comm comm, const trellis_call* call, ch
     const auto use = comms().use(comm);
     const Communicator& c = use->ready();
     const std::string name = c.algorithm(call_of(call, c.ranks()));
-    if (name.size() >= size)
-      throw std::invalid_argument(fmt::format("size {}: '{}' needs {}", size, name, name.size() + 1));
+    if (name.size() >= size) trellis::text::refuse("size {}: '{}' needs {}", size, name, name.size() + 1);
     std::memcpy(text, name.c_str(), name.size() + 1);
   });
 }

@@ -1,9 +1,8 @@
 #include "ccl/api/handles/registrations.h"
 
-#include <fmt/format.h>
-
-#include <stdexcept>
 #include <utility>
+
+#include "text/refuse.h"
 
 namespace trellis::ccl::api {
 
@@ -16,8 +15,7 @@ void* RegisteredBuffers::add(std::size_t bytes, std::unique_ptr<Exposed> exposed
 void RegisteredBuffers::remove(const void* handle) {
   const std::lock_guard lock(mutex_);
   if (all_.erase(reinterpret_cast<std::uintptr_t>(handle)) == 0)
-    throw std::invalid_argument(
-        fmt::format("{} is no registration of this communicator, or one that was deregistered", handle));
+    text::refuse("{} is no registration of this communicator, or one that was deregistered", handle);
 }
 
 RegisteredBuffers::Sum RegisteredBuffers::sum() const {

@@ -1,5 +1,4 @@
 // Default streams by number, and the streams that they order.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -10,6 +9,7 @@
 #include "ccl/api/handles/objects.h"
 #include "device/of_this_process.h"
 #include "device/streams/ordered_streams.h"
+#include "text/refuse.h"
 
 using namespace trellis::ccl::api;
 using trellis::device::OrderedStreams;
@@ -34,7 +34,7 @@ Kept& kept() {
 }
 
 void check_number(int number) {
-  if (number < 0) throw std::invalid_argument(fmt::format("number {}: expected 0 or more", number));
+  if (number < 0) trellis::text::refuse("number {}: expected 0 or more", number);
 }
 
 trellis_stream handle_of(std::shared_ptr<trellis::device::Stream> stream) {

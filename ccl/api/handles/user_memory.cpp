@@ -1,10 +1,7 @@
 #include "ccl/api/handles/user_memory.h"
 
-#include <fmt/format.h>
-
-#include <stdexcept>
-
 #include "device/give_back.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl::api {
 
@@ -27,7 +24,7 @@ void UserMemory::release(device::Device& device, std::string_view function, void
     const std::lock_guard lock(mutex_);
     const auto found = function_of_.find(memory);
     if (found == function_of_.end() || found->second != function)
-      throw std::invalid_argument(fmt::format("{} was not allocated by {}, or has been freed", memory, function));
+      text::refuse("{} was not allocated by {}, or has been freed", memory, function);
     function_of_.erase(found);
   }
   device.release(memory);

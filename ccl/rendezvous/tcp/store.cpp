@@ -13,6 +13,7 @@
 #include "ccl/rendezvous/tcp/frame.h"
 #include "ccl/rendezvous/tcp/message.h"
 #include "device/fork_mark.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 namespace {
@@ -259,7 +260,7 @@ std::shared_ptr<Store> find_tcp_store(StoreSearch search, Deadline deadline) {
 }
 
 std::shared_ptr<Store> tcp_store(const std::string& host, int port, const std::string& secret, Deadline deadline) {
-  if (port < 1 || port > 65535) throw std::invalid_argument(fmt::format("port {}: expected 1 to 65535", port));
+  if (port < 1 || port > 65535) text::refuse("port {}: expected 1 to 65535", port);
   return find_tcp_store({.places = net::addresses_of(host, port),
                          .secret = secret,
                          .name = fmt::format("the store at {}:{}", host, port)},

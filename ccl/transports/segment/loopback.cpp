@@ -1,5 +1,4 @@
 // Transport between threads of one process: the segment is on the heap, and ranks read each other's memory directly.
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "ccl/transports/registry.h"
 #include "ccl/transports/segment/joining.h"
 #include "device/of_this_process.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 namespace {
@@ -131,9 +131,8 @@ std::unique_ptr<Transport> open_loopback(std::shared_ptr<Store> store, const Joi
     if (bytes.size() != sizeof handed) throw std::invalid_argument("loopback: the store holds something else");
     std::memcpy(&handed, bytes.data(), sizeof handed);
     if (handed.pid != getpid())
-      throw std::invalid_argument(
-          fmt::format("loopback: rank 0 is process {} and rank {} is process {}: expected threads of one process",
-                      handed.pid, j.rank, getpid()));
+      text::refuse("loopback: rank 0 is process {} and rank {} is process {}: expected threads of one process",
+                   handed.pid, j.rank, getpid());
     heap = heaps().find(handed.number);
   }
   const Segment segment(heap->base(), {j.ranks, channel_lanes + 1, slot_bytes});

@@ -1,6 +1,5 @@
 #include "ccl/transports/segment/segment.h"
 
-#include <fmt/format.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <stdexcept>
 
 #include "ccl/transports/notice.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 namespace {
@@ -85,15 +85,14 @@ SegmentShape Segment::read(const void* base, std::size_t bytes) {
     throw std::invalid_argument("the shared segment was not made by this version of the library");
   const SegmentShape shape{header.ranks, header.lanes, header.slot_bytes};
   if (shape.ranks < 1 || shape.lanes < 1 || shape.bytes() != bytes || header.bytes != bytes)
-    throw std::invalid_argument(fmt::format("the shared segment has {} bytes; its header says {}", bytes,
-                                            static_cast<std::uint64_t>(header.bytes)));
+    text::refuse("the shared segment has {} bytes; its header says {}", bytes,
+                 static_cast<std::uint64_t>(header.bytes));
   return shape;
 }
 
 void Segment::claim(Rank rank) const {
   if (area(rank).claimed.exchange(1) != 0)
-    throw std::invalid_argument(
-        fmt::format("rank {} has joined already: two processes or threads were told the same rank", rank));
+    text::refuse("rank {} has joined already: two processes or threads were told the same rank", rank);
 }
 
 void Segment::show_cores(Rank rank, const SeenCores& seen) const {
@@ -161,8 +160,7 @@ std::atomic<std::uint64_t>* Segment::half_board(Rank r, std::uint32_t half) cons
 void Segment::post(Rank rank, std::span<const std::byte> bytes) const {
   std::vector<std::uint64_t> words(shape_.board_words());
   if (bytes.size() > (words.size() - 1) * sizeof words[0])
-    throw std::invalid_argument(
-        fmt::format("a post of {} bytes: expected at most {}", bytes.size(), most_notice_bytes(shape_.ranks)));
+    text::refuse("a post of {} bytes: expected at most {}", bytes.size(), most_notice_bytes(shape_.ranks));
   words[0] = bytes.size();
   std::ranges::copy(bytes, std::as_writable_bytes(std::span(words)).begin() + sizeof words[0]);  // may be empty
   std::atomic<std::uint32_t>& posts = area(rank).posts;
@@ -183,9 +181,7 @@ std::vector<std::byte> Segment::posted(Rank rank) const {
     if (area(rank).posts.load(std::memory_order_relaxed) == last) break;
   }
   const std::size_t most = (words.size() - 1) * sizeof words[0];
-  if (words[0] > most)
-    throw std::invalid_argument(
-        fmt::format("the board of rank {} has {} bytes: expected at most {}", rank, words[0], most));
+  if (words[0] > most) text::refuse("the board of rank {} has {} bytes: expected at most {}", rank, words[0], most);
   const auto* const begin = reinterpret_cast<const std::byte*>(words.data() + 1);
   return {begin, begin + words[0]};
 }

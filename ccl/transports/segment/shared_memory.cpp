@@ -23,6 +23,7 @@
 #include "ccl/transports/segment/mapping.h"
 #include "kernels/types/fnv1a.h"
 #include "net/descriptor.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl {
 namespace {
@@ -162,8 +163,7 @@ class OtherProcesses : public Reach {
     }
     if (p.file) return nullptr;
     if (place.where > p.window.bytes() || bytes > p.window.bytes() - place.where)
-      throw std::invalid_argument(
-          fmt::format("rank {} offers {} bytes at {} of a window of {}", from, bytes, place.where, p.window.bytes()));
+      text::refuse("rank {} offers {} bytes at {} of a window of {}", from, bytes, place.where, p.window.bytes());
     return p.window.base() + place.where;
   }
 
@@ -256,8 +256,8 @@ std::pair<net::Descriptor, Mapping> found(Store& store, Rank rank, const std::st
     throw std::invalid_argument("the shared segment of rank 0 was not made by this version of the library");
   std::memcpy(&announced, bytes.data(), sizeof announced);
   if (kernels::fnv1a(host) != announced.host)
-    throw std::invalid_argument(fmt::format(
-        "rank {} runs on another host or in another container than rank 0: shared memory can't join them", rank));
+    text::refuse("rank {} runs on another host or in another container than rank 0: shared memory can't join them",
+                 rank);
   net::Descriptor file = open_announced(announced);
   struct stat size = {};
   if (fstat(file.number(), &size) != 0 || static_cast<std::uint64_t>(size.st_size) != announced.bytes)
@@ -274,8 +274,7 @@ std::unique_ptr<Transport> open_shared_memory(std::shared_ptr<Store> store, cons
                                      : found(*store, j.rank, host, j.deadline);
   const SegmentShape shape = Segment::read(mapping.base(), mapping.bytes());
   if (shape.ranks != j.ranks)
-    throw std::invalid_argument(
-        fmt::format("rank {} was told of {} ranks and rank 0 of {}", j.rank, j.ranks, shape.ranks));
+    text::refuse("rank {} was told of {} ranks and rank 0 of {}", j.rank, j.ranks, shape.ranks);
   auto others = std::make_unique<OtherProcesses>(std::move(file), std::move(mapping), shape, j);
   const Segment segment = others->segment();
   others->prepare();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <utility>
 
 #include "schedule/proof/refutation.h"
@@ -12,6 +11,7 @@
 #include "sim/cluster/machine/launch.h"
 #include "sim/cluster/price/critical_path.h"
 #include "sim/hardware/time/time_too_long.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -123,10 +123,9 @@ class Answering {
   [[noreturn]] void refuse() const {
     const Choice& choice = answer_.choice;
     if (choice.untried.empty() && !choice.left_out.empty())
-      throw std::invalid_argument(
-          fmt::format("{}: {}", text_of(choice.left_out.front().config), choice.left_out.front().why));
-    throw std::invalid_argument(fmt::format("{} of {:.0f} bytes: more moves than can be simulated",
-                                            schedule::name(q_.settings.operation.collective), q_.bytes));
+      text::refuse("{}: {}", text_of(choice.left_out.front().config), choice.left_out.front().why);
+    text::refuse("{} of {:.0f} bytes: more moves than can be simulated",
+                 schedule::name(q_.settings.operation.collective), q_.bytes);
   }
 
   void price() {
@@ -243,15 +242,12 @@ Pricer& PricedMachine::pricer(const Question& q) {
 std::vector<AlgorithmConfig> configs_for(const Question& q, const Pricer& pricer) {
   if (!q.config) {
     std::vector<AlgorithmConfig> usual = usual_configs(pricer, q.bytes);
-    if (usual.empty())
-      throw std::invalid_argument(
-          fmt::format("no algorithm serves {} there", schedule::name(q.settings.operation.collective)));
+    if (usual.empty()) text::refuse("no algorithm serves {} there", schedule::name(q.settings.operation.collective));
     return usual;
   }
   AlgorithmConfig config = *q.config;
   if (config.dims.empty()) config.dims = usual_dims(config.algorithm, pricer.machine(), pricer.group().ranks());
-  if (const std::string why = pricer.refusal(config); !why.empty())
-    throw std::invalid_argument(fmt::format("{}: {}", text_of(*q.config), why));
+  if (const std::string why = pricer.refusal(config); !why.empty()) text::refuse("{}: {}", text_of(*q.config), why);
   return {config};
 }
 

@@ -4,16 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
+
+#include "text/refuse.h"
 
 namespace trellis::sim {
 
 void expect_noise(const NoiseRuns& o, const Machine& machine, const std::string& era) {
   if (o.runs > 0 && machine.overheads(era).noise <= 0)
-    throw std::invalid_argument(
-        fmt::format("--noise: {} has no software that is late by chance: expected a machine with a chip, and "
-                    "noise.software above 0",
-                    machine.name()));
+    text::refuse(
+        "--noise: {} has no software that is late by chance: expected a machine with a chip, and "
+        "noise.software above 0",
+        machine.name());
 }
 
 Noisy draw_noise(const NoiseRuns& o, const std::function<Time(std::uint64_t seed)>& time_by) {

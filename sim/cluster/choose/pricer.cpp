@@ -5,17 +5,16 @@
 
 #include <algorithm>
 #include <numeric>
-#include <stdexcept>
 
 #include "schedule/proof/refutation.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
 
 void expect_ranks(const Machine& machine, Rank count) {
   if (count < 1 || count > machine.ranks())
-    throw std::invalid_argument(
-        fmt::format("{} ranks of {}: expected 1 to {}", count, machine.name(), machine.ranks()));
+    text::refuse("{} ranks of {}: expected 1 to {}", count, machine.name(), machine.ranks());
 }
 
 std::vector<Rank> every(Rank stride, Rank count) {
@@ -77,8 +76,7 @@ RankGroup group_named(const Machine& machine, std::string_view name) {
     if (g.name == name) return g;
     names.push_back(g.name);
   }
-  throw std::invalid_argument(
-      fmt::format("{} has no group '{}': expected {}", machine.name(), name, fmt::join(names, ", ")));
+  text::refuse("{} has no group '{}': expected {}", machine.name(), name, fmt::join(names, ", "));
 }
 
 Pricer::Pricer(const Machine& machine, RankGroup group, Settings settings)

@@ -1,11 +1,10 @@
 #include "sim/cluster/machine/dims_text.h"
 
-#include <fmt/format.h>
-
 #include <limits>
 #include <stdexcept>
 
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::sim {
@@ -16,9 +15,8 @@ std::vector<Chip> dims_of(std::string_view text) {
   for (const std::string_view word : text::split(text, 'x')) {
     const auto size = text::number<Chip>(word, 1);
     if (!size && !word.empty() && word.find_first_not_of("0123456789") == word.npos && word.front() != '0')
-      throw std::invalid_argument(
-          fmt::format("'{}' in '{}' is too large: expected at most {}", word, text, std::numeric_limits<Chip>::max()));
-    if (!size) throw std::invalid_argument(fmt::format("'{}': expected sizes like 8 or 4x4", text));
+      text::refuse("'{}' in '{}' is too large: expected at most {}", word, text, std::numeric_limits<Chip>::max());
+    if (!size) text::refuse("'{}': expected sizes like 8 or 4x4", text);
     dims.push_back(*size);
   }
   return dims;

@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <limits>
-#include <stdexcept>
 
+#include "text/refuse.h"
 #include "text/registry.h"
 
 namespace trellis::sim {
@@ -19,12 +19,10 @@ text::Registry<FabricKind>& registry() {
 Chip product(const std::vector<Chip>& dims) {
   std::int64_t n = 1;
   for (Chip d : dims) {
-    if (d < 1) throw std::invalid_argument(fmt::format("{} in {}: expected at least 1", d, fmt::join(dims, "x")));
+    if (d < 1) text::refuse("{} in {}: expected at least 1", d, fmt::join(dims, "x"));
     n *= d;
     constexpr std::int64_t most = std::numeric_limits<Chip>::max() / 4;
-    if (n > most)
-      throw std::invalid_argument(
-          fmt::format("{} are too many chips: expected at most {}", fmt::join(dims, "x"), most));
+    if (n > most) text::refuse("{} are too many chips: expected at most {}", fmt::join(dims, "x"), most);
   }
   return static_cast<Chip>(n);
 }

@@ -9,6 +9,7 @@
 
 #include "net/sha256.h"
 #include "text/nearest.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 
@@ -16,24 +17,22 @@ void replace_figures(MachineSpec& spec, std::string_view file, std::string_view 
   const std::string before = spec.figures.text();
   try {
     const Figures own = Figures::read(text, [](std::string_view other) -> std::string_view {
-      throw std::invalid_argument(fmt::format("'like {}': expected figures alone", other));
+      text::refuse("'like {}': expected figures alone", other);
     });
     for (const auto& [key, figure] : own.all()) {
       if (!spec.figures.has(key)) {
         std::vector<std::string> known;
         for (const auto& [other, theirs] : spec.figures.all()) known.push_back(other);
-        throw std::invalid_argument(fmt::format("line {}: {} has no figure '{}'{}", figure.line, spec.name, key,
-                                                text::did_you_mean(key, known)));
+        text::refuse("line {}: {} has no figure '{}'{}", figure.line, spec.name, key, text::did_you_mean(key, known));
       }
       if (const Dimension is = spec.figures.at(key).dimension; is != figure.dimension)
-        throw std::invalid_argument(
-            fmt::format("line {}: {} is a {}: expected a {}", figure.line, key, name(figure.dimension), name(is)));
+        text::refuse("line {}: {} is a {}: expected a {}", figure.line, key, name(figure.dimension), name(is));
     }
     // Later lines replace earlier ones.
     spec.figures = Figures::read(fmt::format("like before\n{}", text),
                                  [&](std::string_view) -> std::string_view { return before; });
   } catch (const std::invalid_argument& e) {
-    throw std::invalid_argument(fmt::format("{}: {}", file, e.what()));
+    text::refuse("{}: {}", file, e.what());
   }
 }
 

@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <vector>
 
 #include "sim/hardware/figures/error_range.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 
@@ -30,19 +30,18 @@ bool is_draw(const Machine& machine, std::string_view era, Time one, Time other)
 
 std::string era_launched(const Machine& machine, std::string_view era, std::string_view launch) {
   if (std::ranges::find(launches, launch) == launches.end())
-    throw std::invalid_argument(fmt::format("launch '{}': expected {}", launch, fmt::join(launches, ", ")));
+    text::refuse("launch '{}': expected {}", launch, fmt::join(launches, ", "));
   const std::string_view base = era.empty() ? std::string_view(machine.spec().era) : era;
   std::vector<std::string> eras = machine.eras();
   std::erase_if(eras, [&](const std::string& one) { return launch_of(one) != launch; });
   if (eras.empty())
-    throw std::invalid_argument(
-        fmt::format("--launch {}: {} has no chip, and no software that starts anything", launch, machine.name()));
+    text::refuse("--launch {}: {} has no chip, and no software that starts anything", launch, machine.name());
   if (launch_of(base) == launch) return std::string(base);
   if (era.empty()) return eras.back();
   const std::string wanted = fmt::format("{}-{}", base.substr(0, base.find('-')), launch);
   if (base.find('-') != base.npos || std::ranges::find(eras, wanted) == eras.end())
-    throw std::invalid_argument(fmt::format("--launch {} in era {}: nothing is known of that; expected --era {}",
-                                            launch, era, fmt::join(eras, ", ")));
+    text::refuse("--launch {} in era {}: nothing is known of that; expected --era {}", launch, era,
+                 fmt::join(eras, ", "));
   return wanted;
 }
 

@@ -3,9 +3,9 @@
 
 #include <cmath>
 #include <set>
-#include <stdexcept>
 
 #include "sim/cluster/machine/machine.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 
@@ -20,14 +20,14 @@ Overheads Machine::overheads(std::string_view era) const {
   if (spec_.chip.empty() && era.empty()) return {};
   const std::string name(era.empty() ? std::string_view(spec_.era) : era);
   if (name.empty())
-    throw std::invalid_argument(fmt::format("{} has a chip and says no era: expected a line `era NAME`, of {}",
-                                            spec_.name, fmt::join(eras(), ", ")));
+    text::refuse("{} has a chip and says no era: expected a line `era NAME`, of {}", spec_.name,
+                 fmt::join(eras(), ", "));
   const Figures& f = spec_.figures;
   if (!f.has(fmt::format("era.{}.launch", name))) {
     const auto known = eras();
-    throw std::invalid_argument(fmt::format(
+    text::refuse(
         "{} has no era '{}': {}", spec_.name, name,
-        known.empty() ? "it has no chip, and no software" : fmt::format("expected {}", fmt::join(known, ", "))));
+        known.empty() ? "it has no chip, and no software" : fmt::format("expected {}", fmt::join(known, ", ")));
   }
   const auto of_era = [&](const char* key) { return f.time(fmt::format("era.{}.{}", name, key)); };
   const auto key = [&](const char* part) { return fmt::format("era.{}.{}", name, part); };

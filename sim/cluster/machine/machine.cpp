@@ -7,6 +7,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "text/refuse.h"
+
 namespace trellis::sim {
 namespace {
 
@@ -15,8 +17,7 @@ constexpr int most_variants = 1 << 10;
 
 void expect_countable(const std::string& machine, const std::string& resource, double rate) {
   if (rate > most_rate)
-    throw std::invalid_argument(
-        fmt::format("{}: {} moves {:.4g} bytes a second: expected at most {:g}", machine, resource, rate, most_rate));
+    text::refuse("{}: {} moves {:.4g} bytes a second: expected at most {:g}", machine, resource, rate, most_rate);
 }
 
 }  // namespace
@@ -27,19 +28,18 @@ Machine::Machine(MachineSpec spec) : spec_(std::move(spec)) {
   if (!spec_.chip.empty() && f.has("cores")) {
     cores_ = f.count("cores") / std::max(1, f.count("logical.cores"));
     if (cores_ < 1)
-      throw std::invalid_argument(fmt::format("{}: {} cores, {} to a logical core: expected at least one logical core",
-                                              spec_.name, f.count("cores"), f.count("logical.cores")));
+      text::refuse("{}: {} cores, {} to a logical core: expected at least one logical core", spec_.name,
+                   f.count("cores"), f.count("logical.cores"));
   }
   const auto expect_few = [&](std::int64_t ranks) {
-    if (ranks > std::numeric_limits<Rank>::max() / 128)
-      throw std::invalid_argument(fmt::format("{} has too many ranks", spec_.name));
+    if (ranks > std::numeric_limits<Rank>::max() / 128) text::refuse("{} has too many ranks", spec_.name);
   };
   Chip inner = 1;
   for (const Level& level : spec_.levels) {
     if (level.kind == "cores") {
       if (&level != &spec_.levels.front() || level.dims.size() != 1)
-        throw std::invalid_argument(fmt::format("{}: cores of {}: expected one size, before all other levels",
-                                                spec_.name, fmt::join(level.dims, "x")));
+        text::refuse("{}: cores of {}: expected one size, before all other levels", spec_.name,
+                     fmt::join(level.dims, "x"));
       cores_ = level.dims[0];
       continue;
     }
@@ -56,21 +56,20 @@ Machine::Machine(MachineSpec spec) : spec_(std::move(spec)) {
       if (port.rate < 1) refuse_idle(port.name);
       expect_countable(spec_.name, port.name, port.rate);
       if (std::int64_t{port.span} * cores_ > std::numeric_limits<Rank>::max())
-        throw std::invalid_argument(fmt::format("{}: {} is shared by too many ranks", spec_.name, port.name));
+        text::refuse("{}: {} is shared by too many ranks", spec_.name, port.name);
       port.span *= cores_;
       ports_.push_back(std::move(port));
     }
   }
   add_engines();
   if (ports_.size() * static_cast<std::uint64_t>(ranks_) >= no_resource)
-    throw std::invalid_argument(fmt::format("{} has too many links", spec_.name));
+    text::refuse("{} has too many links", spec_.name);
   add_defects();
 }
 
 void Machine::refuse_idle(const std::string& port) const {
-  throw std::invalid_argument(fmt::format(
-      "{}: {} carries nothing: expected at least a byte a second, and for a dead link a defect, as dead:0-1",
-      spec_.name, port));
+  text::refuse("{}: {} carries nothing: expected at least a byte a second, and for a dead link a defect, as dead:0-1",
+               spec_.name, port);
 }
 
 std::string Machine::title() const {
@@ -90,8 +89,7 @@ void Machine::add_engines() {
   if (spec_.chip.empty()) return;
   for (const char* key : {"hbm.rate", "dma.engine.rate"})
     if (!(f.rate(key) >= 1))
-      throw std::invalid_argument(
-          fmt::format("{}: {} is {}: expected at least a byte a second", spec_.name, key, f.rate(key)));
+      text::refuse("{}: {} is {}: expected at least a byte a second", spec_.name, key, f.rate(key));
   if (const double rate = f.rate("hbm.rate"); rate < boundless) {
     const Rank span = std::max<Rank>(1, cores_ / std::max(1, f.count("hbm.stacks")));
     hbm_port_ = static_cast<std::int32_t>(ports_.size());
@@ -108,8 +106,7 @@ void Machine::add_engines() {
 void Machine::add_defects() {
   for (const Defect& d : spec_.defects) {
     const auto expect_rank = [&](Rank r) {
-      if (r < 0 || r >= ranks_)
-        throw std::invalid_argument(fmt::format("rank {}: {} has ranks 0 to {}", r, spec_.name, ranks_ - 1));
+      if (r < 0 || r >= ranks_) text::refuse("rank {}: {} has ranks 0 to {}", r, spec_.name, ranks_ - 1);
     };
     expect_rank(d.from), expect_rank(d.to);
     std::vector<ResourceId> found;
@@ -117,9 +114,8 @@ void Machine::add_defects() {
       case Defect::Kind::link:
         way(d.from / cores_, d.to / cores_, fabrics_.size(), Dead::used, found);
         if (found.empty())
-          throw std::invalid_argument(fmt::format("no link leads from rank {} to {}: ranks {} to {} are of one chip",
-                                                  d.from, d.to, d.from - d.from % cores_,
-                                                  d.from - d.from % cores_ + cores_ - 1));
+          text::refuse("no link leads from rank {} to {}: ranks {} to {} are of one chip", d.from, d.to,
+                       d.from - d.from % cores_, d.from - d.from % cores_ + cores_ - 1);
         found.resize(1);
         break;
       case Defect::Kind::nic:
@@ -128,12 +124,12 @@ void Machine::add_defects() {
           for (std::int32_t p = first_port_[i]; p < first_port_[i] + 2; ++p)
             found.push_back(static_cast<ResourceId>(p) * ranks_ + (d.from - d.from % ports_[p].span));
         }
-        if (found.empty()) throw std::invalid_argument(fmt::format("{} has no network interfaces", spec_.name));
+        if (found.empty()) text::refuse("{} has no network interfaces", spec_.name);
         break;
       case Defect::Kind::hbm:
         if (d.factor <= 0) throw std::invalid_argument("a memory's speed: expected more than 0");
         found.push_back(hbm(d.from));
-        if (found[0] == no_resource) throw std::invalid_argument(fmt::format("{} has no HBM", spec_.name));
+        if (found[0] == no_resource) text::refuse("{} has no HBM", spec_.name);
         break;
       case Defect::Kind::rank:
         if (d.factor <= 0) throw std::invalid_argument("a straggler's speed: expected more than 0");
@@ -210,8 +206,7 @@ bool Machine::through(std::size_t fabric, Chip from, Chip to, Dead dead, std::ve
 void Machine::route(Rank from, Rank to, std::vector<ResourceId>& out) const {
   const Dead dead = factors_.empty() ? Dead::used : Dead::avoided;
   if (!way(from / cores_, to / cores_, fabrics_.size(), dead, out))
-    throw std::invalid_argument(
-        fmt::format("no way that is tried leads from rank {} to {} round the dead links", from, to));
+    text::refuse("no way that is tried leads from rank {} to {} round the dead links", from, to);
 }
 
 ResourceId Machine::hbm(Rank r) const {

@@ -5,13 +5,13 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <stdexcept>
 
 #include "sim/cluster/machine/dims_text.h"
 #include "sim/cluster/machine/several.h"
 #include "sim/hardware/figures/data.h"
 #include "text/nearest.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::sim {
@@ -22,13 +22,10 @@ MachineSpec shape(std::string_view name) {
   MachineSpec spec = read_machine(name, data_text("machines", "shapes"));
   for (const std::string_view part : text::split(name, '/')) {
     const std::size_t colon = part.find(':');
-    if (colon == part.npos)
-      throw std::invalid_argument(
-          fmt::format("'{}' in '{}': expected a fabric and its size, as in ring:8", part, name));
+    if (colon == part.npos) text::refuse("'{}' in '{}': expected a fabric and its size, as in ring:8", part, name);
     const std::string kind(part.substr(0, colon));
     if (has_data("machines", kind))
-      throw std::invalid_argument(fmt::format(
-          "'{}': {} is a machine, and takes no sizes: expected it alone, or as \"{} x 4\"", name, kind, kind));
+      text::refuse("'{}': {} is a machine, and takes no sizes: expected it alone, or as \"{} x 4\"", name, kind, kind);
     if (kind != "cores") fabric_kind(kind);
     spec.levels.push_back({kind, kind, dims_of(part.substr(colon + 1))});
   }
@@ -38,8 +35,8 @@ MachineSpec shape(std::string_view name) {
 Defect defect(std::string_view text) {
   const std::vector<std::string_view> parts = text::split(text, ':');
   const auto complain = [&] {
-    throw std::invalid_argument(fmt::format(
-        "'{}': expected KEY=VALUE, dead:0-1, slow:0-1:0.5, nic:RANK:0.5, hbm:RANK:0.5 or straggler:RANK:0.5", text));
+    text::refuse("'{}': expected KEY=VALUE, dead:0-1, slow:0-1:0.5, nic:RANK:0.5, hbm:RANK:0.5 or straggler:RANK:0.5",
+                 text);
   };
   const bool dead = parts[0] == "dead";
   if (parts.size() != (dead ? 2 : 3)) complain();
@@ -77,13 +74,12 @@ std::optional<Chip> several(std::string_view& name) {
 
 MachineSpec joined(MachineSpec one, Chip count, std::string_view name) {
   if (one.cluster.kind.empty())
-    throw std::invalid_argument(
-        fmt::format("{} is not joined to others: a machine file says how by a line `cluster KIND NAME`, "
-                    "a host of hwloc's by a network interface",
-                    one.name));
+    text::refuse(
+        "{} is not joined to others: a machine file says how by a line `cluster KIND NAME`, "
+        "a host of hwloc's by a network interface",
+        one.name);
   if (std::ranges::find(one.levels, one.cluster.name, &Level::name) != one.levels.end())
-    throw std::invalid_argument(
-        fmt::format("{} is not joined to others: its level '{}' is its cluster", one.name, one.cluster.name));
+    text::refuse("{} is not joined to others: its level '{}' is its cluster", one.name, one.cluster.name);
   one.levels.push_back({one.cluster.kind, one.cluster.name, {count}});
   one.name = name;
   return one;
@@ -94,8 +90,7 @@ void expect_count(std::string_view name, const std::vector<std::string>& known) 
   const std::size_t sign = name.find_first_of("x*", name.find(' '));
   if (name.find(' ') == name.npos || sign == name.npos) return;
   if (std::ranges::find(known, name.substr(0, name.find(' '))) == known.end()) return;
-  throw std::invalid_argument(
-      fmt::format("'{}': expected a whole number of machines from 1 to {}", name, std::numeric_limits<Chip>::max()));
+  text::refuse("'{}': expected a whole number of machines from 1 to {}", name, std::numeric_limits<Chip>::max());
 }
 
 MachineSpec machine_spec(std::string_view name) {
@@ -106,8 +101,8 @@ MachineSpec machine_spec(std::string_view name) {
   const auto names = machine_names();
   if (!count && !whole) expect_count(name, names);
   if (std::ranges::find(names, one) == names.end())
-    throw std::invalid_argument(fmt::format("no machine is called '{}': expected {}; or a shape like torus:4x4{}", one,
-                                            fmt::join(names, ", "), text::did_you_mean(one, names)));
+    text::refuse("no machine is called '{}': expected {}; or a shape like torus:4x4{}", one, fmt::join(names, ", "),
+                 text::did_you_mean(one, names));
   MachineSpec spec = read_machine(one, data_text("machines", one));
   return count ? joined(std::move(spec), *count, name) : spec;
 }

@@ -13,6 +13,7 @@
 #include "sim/cluster/machine/machine.h"
 #include "sim/hardware/figures/data.h"
 #include "text/nearest.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::sim {
@@ -29,9 +30,7 @@ struct Parts {
 };
 
 void structure(const Words& words, MachineSpec& spec, bool& levels) {
-  const auto complain = [&](const char* form) {
-    throw std::invalid_argument(fmt::format("'{}': expected {}", fmt::join(words, " "), form));
-  };
+  const auto complain = [&](const char* form) { text::refuse("'{}': expected {}", fmt::join(words, " "), form); };
   if (words[0] == "chip" || words[0] == "era") {
     if (words.size() != 2) complain("chip NAME, or era NAME");
     (words[0] == "chip" ? spec.chip : spec.era) = words[1];
@@ -40,7 +39,7 @@ void structure(const Words& words, MachineSpec& spec, bool& levels) {
     if (!levels) spec.levels.clear();
     levels = true;
     if (std::ranges::find(spec.levels, words[2], &Level::name) != spec.levels.end())
-      throw std::invalid_argument(fmt::format("a level called '{}' was there before", words[2]));
+      text::refuse("a level called '{}' was there before", words[2]);
     spec.levels.push_back({std::string(words[1]), std::string(words[2]), dims_of(words[3])});
   } else {
     if (words.size() != 3) complain("cluster KIND NAME");
@@ -74,7 +73,7 @@ Parts parts_of(std::string_view name, std::string_view text) {
       const bool figure = words.empty() || line.substr(0, line.find('#')).find('=') != line.npos;
       if (figure || !read_line(words, parts.spec, levels)) parts.figures += line;
     } catch (const std::invalid_argument& e) {
-      throw std::invalid_argument(fmt::format("machine {}: line {}: {}", name, number, e.what()));
+      text::refuse("machine {}: line {}: {}", name, number, e.what());
     }
     parts.figures += '\n';
   }
@@ -131,8 +130,8 @@ void expect_own_cluster(const MachineSpec& spec) {
   if (spec.cluster.name.empty()) return;
   const auto level = std::ranges::find(spec.levels, spec.cluster.name, &Level::name);
   if (level == spec.levels.end() || (level + 1 == spec.levels.end() && level->kind == spec.cluster.kind)) return;
-  throw std::invalid_argument(fmt::format(
-      "a level and the cluster are both called '{}': expected the last level, of the same kind", spec.cluster.name));
+  text::refuse("a level and the cluster are both called '{}': expected the last level, of the same kind",
+               spec.cluster.name);
 }
 
 // Checks only the file's own keys. What it inherits may be for fabrics that it does not have.
@@ -141,10 +140,9 @@ void expect_known_keys(const MachineSpec& spec, const Figures& chip) {
   for (const auto& [key, figure] : spec.figures.all()) {
     if (figure.line == 0 || known.contains(key)) continue;
     const std::string meant = text::nearest(key, {known.begin(), known.end()});
-    throw std::invalid_argument(
-        fmt::format("line {}: no machine like this asks for a figure '{}': {}", figure.line, key,
-                    meant.empty() ? "expected one of its levels, its cluster, its chip or an era"
-                                  : fmt::format("did you mean '{}'?", meant)));
+    text::refuse("line {}: no machine like this asks for a figure '{}': {}", figure.line, key,
+                 meant.empty() ? "expected one of its levels, its cluster, its chip or an era"
+                               : fmt::format("did you mean '{}'?", meant));
   }
 }
 
@@ -171,7 +169,7 @@ MachineSpec read_machine(std::string_view name, std::string_view text) {
     expect_own_cluster(spec);
     if (!spec.levels.empty()) expect_known_keys(spec, Figures::read(spec.chip.empty() ? "" : others(eras), others));
   } catch (const std::invalid_argument& e) {
-    throw std::invalid_argument(fmt::format("machine {}: {}", name, e.what()));
+    text::refuse("machine {}: {}", name, e.what());
   }
   return spec;
 }

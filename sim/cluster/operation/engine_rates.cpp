@@ -1,12 +1,10 @@
 #include "sim/cluster/operation/engine_rates.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "kernels/types/dtype.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -21,8 +19,7 @@ void expect_above_zero(const Figures& f) {
                           "tensor.row.16bit", "tensor.row.f32", "tensor.row.f8", "vector.clock", "scalar.clock",
                           "sbuf.partitions", "sbuf.partition", "hbm.rate", "dma.engines", "dma.engine.rate",
                           "cost.tensor_tensor.vector.element", "cost.activation.scalar.element"})
-    if (!(f.at(key).value > 0))
-      throw std::invalid_argument(fmt::format("{} is {}: expected more than 0", key, f.at(key).value));
+    if (!(f.at(key).value > 0)) text::refuse("{} is {}: expected more than 0", key, f.at(key).value);
 }
 
 }  // namespace

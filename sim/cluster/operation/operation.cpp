@@ -1,10 +1,9 @@
 #include "sim/cluster/operation/operation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <stdexcept>
+
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -18,7 +17,7 @@ std::array<double, 4> listed(const EngineTimes& t) { return {t.tensor, t.vector,
 
 void expect_extents(const OperationShape& s) {
   const auto expect = [&](std::string_view what, std::uint64_t n) {
-    if (n == 0) throw std::invalid_argument(fmt::format("{}: {} is 0: expected at least 1", s.kind, what));
+    if (n == 0) text::refuse("{}: {} is 0: expected at least 1", s.kind, what);
   };
   expect("rows", s.rows), expect("columns", s.columns), expect("inner", s.inner);
   expect("batch", s.batch), expect("shared", s.shared);

@@ -8,6 +8,7 @@
 #include "net/sha256.h"
 #include "sim/core/programs/shipped.h"
 #include "sim/core/run/run.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -87,8 +88,7 @@ std::string ProgramTimes::damage() const {
 ChipSpec chip_of(const Machine& machine) {
   const MachineSpec& spec = machine.spec();
   if (spec.chip.empty())
-    throw std::invalid_argument(
-        fmt::format("{} has no chip: expected a machine whose engines are known, as trn1.32xlarge", machine.name()));
+    text::refuse("{} has no chip: expected a machine whose engines are known, as trn1.32xlarge", machine.name());
   const ChipSpec chip = chip_named(spec.chip);
   Figures figures = chip.figures();
   for (const auto& [key, figure] : chip.figures().all())

@@ -2,12 +2,10 @@
 
 #include "schedule/builder/recorder.h"
 #include "schedule/collective_traits.h"
-
-#include <fmt/format.h>
+#include "text/refuse.h"
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 
 namespace trellis::sim {
 namespace {
@@ -31,8 +29,8 @@ struct Line {
 std::uint32_t found(const std::vector<Line>& lines, const Line& wanted, Rank at) {
   const auto line = std::ranges::lower_bound(lines, wanted, std::less<>());
   if (line == lines.end() || wanted < *line)
-    throw std::invalid_argument(fmt::format("rank {} has no other end for transfer {} with rank {} on channel {}", at,
-                                            wanted.tag, wanted.peer, wanted.channel));
+    text::refuse("rank {} has no other end for transfer {} with rank {} on channel {}", at, wanted.tag, wanted.peer,
+                 wanted.channel);
   return line->step;
 }
 
@@ -97,8 +95,7 @@ CompiledSchedule::CompiledSchedule(const Schedule& s, std::vector<std::int64_t> 
       static_cast<std::size_t>(task_.ranks) *
       (schedule::counts_by_pair(task_.operation.collective) ? static_cast<std::size_t>(task_.ranks) : 1);
   if (blocks_.size() != expected)
-    throw std::invalid_argument(
-        fmt::format("{} blocks of {}: expected {}", blocks_.size(), name(task_.operation.collective), expected));
+    text::refuse("{} blocks of {}: expected {}", blocks_.size(), name(task_.operation.collective), expected);
   compile(s.programs);
 }
 
@@ -157,7 +154,7 @@ std::uint32_t CompiledSchedule::sized(const Program& program, const schedule::Ki
   for (std::int32_t i = 0; i < slice.count; ++i)
     sum += elements_of(kinds.of(slice.buffer, std::int64_t{slice.first} + i));
   if (sum > std::numeric_limits<std::uint32_t>::max())
-    throw std::invalid_argument(fmt::format("a transfer of {} elements: expected at most 2^32 - 1", sum));
+    text::refuse("a transfer of {} elements: expected at most 2^32 - 1", sum);
   return static_cast<std::uint32_t>(sum);
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <stdexcept>
 #include <tuple>
 
 #include "kernels/dispatch/available_memory.h"
@@ -12,6 +11,7 @@
 #include "sim/cluster/network/flow_network.h"
 #include "sim/cluster/network/hybrid_flow_network.h"
 #include "sim/cluster/network/uncontended_network.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -119,7 +119,7 @@ void Run::Engine::add_loads() {
   for (std::uint32_t i = 0; i < settings_.loads.size(); ++i) {
     const Load& load = settings_.loads[i];
     if (machine_.hbm(load.rank) == no_resource)
-      throw std::invalid_argument(fmt::format("a load on rank {}: {} has no HBM", load.rank, machine_.name()));
+      text::refuse("a load on rank {}: {} has no HBM", load.rank, machine_.name());
     const Rank one = folding_ ? folding_->representative(load.rank) : load.rank;
     const std::uint32_t like = folding_ ? simulated.try_emplace({key_of(load), one}, i).first->second : i;
     loads_.push_back({.hbm = one_pass(machine_.hbm(load.rank)), .like = like});
@@ -149,9 +149,8 @@ void Run::Engine::add_seats(std::uint32_t collective) {
   const auto& members = collectives_[collective].members;
   const Rank limit = members.empty() ? pattern.ranks() : static_cast<Rank>(members.size());
   if (limit != pattern.ranks() || (members.empty() && limit > machine_.ranks()))
-    throw std::invalid_argument(fmt::format("a schedule for {} ranks on {}: {} has {}", pattern.ranks(),
-                                            members.empty() ? "all" : fmt::format("{} members", limit), machine_.name(),
-                                            machine_.ranks()));
+    text::refuse("a schedule for {} ranks on {}: {} has {}", pattern.ranks(),
+                 members.empty() ? "all" : fmt::format("{} members", limit), machine_.name(), machine_.ranks());
   first_seat_.push_back(static_cast<std::uint32_t>(seats_.size()));
   const std::size_t first_row = rows_.size();
   rows_.resize(first_row + pattern.classes().size());
@@ -171,7 +170,7 @@ void Run::Engine::add_seats(std::uint32_t collective) {
     for (Rank i = 0; i < limit; ++i) {
       const Rank at = members.empty() ? i : members[i];
       if (at < 0 || at >= machine_.ranks())
-        throw std::invalid_argument(fmt::format("rank {}: {} has 0 to {}", at, machine_.name(), machine_.ranks() - 1));
+        text::refuse("rank {}: {} has 0 to {}", at, machine_.name(), machine_.ranks() - 1);
       if (!folding_ || folding_->representative(at) == at) add(i, at);
     }
   }

@@ -1,16 +1,14 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <deque>
 #include <limits>
-#include <stdexcept>
 #include <unordered_map>
 
 #include "kernels/types/random.h"
 #include "sim/cluster/price/run_engine.h"
 #include "sim/hardware/time/sort_runs.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -82,9 +80,7 @@ class Loop {
         }
       }
     }
-    if (done_ < moves())
-      throw std::invalid_argument(
-          fmt::format("{} of {} moves of the schedule can never start", moves() - done_, moves()));
+    if (done_ < moves()) text::refuse("{} of {} moves of the schedule can never start", moves() - done_, moves());
     Time last = 0;
     for (const Time end : e_.ended_) last = std::max(last, end);
     for (const Time end : e_.loads_ended_) last = std::max(last, end);

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "sim/cluster/price/critical_path.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -62,8 +63,7 @@ class Writer {
 
   void choose(const SeenOptions& options) {
     for (Rank r : options.ranks) {
-      if (r < 0 || r >= machine_.ranks())
-        throw std::invalid_argument(fmt::format("--show {}: expected ranks 0 to {}", r, machine_.ranks() - 1));
+      if (r < 0 || r >= machine_.ranks()) text::refuse("--show {}: expected ranks 0 to {}", r, machine_.ranks() - 1);
       if (owns_.contains(r)) continue;
       const Rank like = representative(r);
       throw std::invalid_argument(owns_.contains(like)

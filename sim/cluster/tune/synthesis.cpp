@@ -12,6 +12,7 @@
 
 #include "schedule/builder/recorder.h"
 #include "sim/cluster/tune/synthesis_graph.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -223,8 +224,8 @@ void expect_synthesises(Collective c) {
   using enum Collective;
   const bool serves = c == all_gather || c == reduce_scatter || c == all_reduce || c == broadcast || c == reduce;
   if (!serves)
-    throw std::invalid_argument(fmt::format(
-        "{} is not synthesised: expected all_gather, reduce_scatter, all_reduce, broadcast or reduce", name(c)));
+    text::refuse("{} is not synthesised: expected all_gather, reduce_scatter, all_reduce, broadcast or reduce",
+                 name(c));
 }
 
 std::string text_of(const Synthesis& s) {
@@ -240,9 +241,8 @@ schedule::Schedule synthesised(const Machine& machine, const RankGroup& group, c
   const std::vector<Rank> owners = owners_of(c, ranks, settings.operation.root, how.pieces);
   const auto chunks = static_cast<std::int64_t>(owners.size());
   if (ranks < 2 || how.pieces < 1 || chunks * (ranks - 1) > most_transfers)
-    throw std::invalid_argument(
-        fmt::format("{} pieces on {} ranks: expected at least 2 ranks, and at most {} transfers", how.pieces, ranks,
-                    most_transfers));
+    text::refuse("{} pieces on {} ranks: expected at least 2 ranks, and at most {} transfers", how.pieces, ranks,
+                 most_transfers);
   const bool whole = c == Collective::all_reduce;
   const schedule::Task task{
       .operation = {.collective = c, .root = settings.operation.root, .in_place = settings.operation.in_place},

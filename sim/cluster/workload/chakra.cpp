@@ -1,15 +1,12 @@
 #include "sim/cluster/workload/chakra.h"
 
-#include <fmt/format.h>
-
-#include <stdexcept>
-
 #include "sim/cluster/workload/traces/merge.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 
 ExecutionGraph read_chakra(std::string_view name, std::span<const ChakraFile> files) {
-  if (files.empty()) throw std::invalid_argument(fmt::format("{}: no file of a rank's", name));
+  if (files.empty()) text::refuse("{}: no file of a rank's", name);
   std::vector<std::vector<ChakraNode>> nodes;
   for (const ChakraFile& file : files) nodes.push_back(read_chakra_nodes(file));
   return graph_of_traces(name, files, std::move(nodes));

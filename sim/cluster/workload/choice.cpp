@@ -1,10 +1,9 @@
 #include "sim/cluster/workload/choice.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
+
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -15,8 +14,7 @@ std::vector<AlgorithmConfig> configs_for(const Pricer& pricer, const std::string
     AlgorithmConfig config = algorithm_config_named(only);
     schedule::algorithm_named(config.algorithm);
     if (config != AlgorithmConfig{.algorithm = config.algorithm}) {
-      if (const std::string why = pricer.refusal(config); !why.empty())
-        throw std::invalid_argument(fmt::format("'{}': {}", only, why));
+      if (const std::string why = pricer.refusal(config); !why.empty()) text::refuse("'{}': {}", only, why);
       return {std::move(config)};
     }
   }
@@ -55,11 +53,10 @@ Chosen Choices::chosen(const WorkloadPart& part, const std::vector<Rank>& member
                  .shelf = shelves_->of(collective, ranks, two ? 0 : operation.root)});
   if (part.schedule) {
     if (part.schedule->task.ranks != ranks)
-      throw std::invalid_argument(
-          fmt::format("{}: a schedule for {} ranks among {}", part.task->name, part.schedule->task.ranks, ranks));
+      text::refuse("{}: a schedule for {} ranks among {}", part.task->name, part.schedule->task.ranks, ranks);
     if (part.schedule->task.operation.collective != collective)
-      throw std::invalid_argument(fmt::format("{}: a schedule of {} for {}", part.task->name,
-                                              name(part.schedule->task.operation.collective), name(collective)));
+      text::refuse("{}: a schedule of {} for {}", part.task->name, name(part.schedule->task.operation.collective),
+                   name(collective));
     Chosen given{.words = "the schedule given", .pattern = std::make_shared<const CompiledSchedule>(*part.schedule)};
     given.alone = price(*given.pattern, machine_, pricer.options(bytes)).time;
     return given;
@@ -67,8 +64,8 @@ Chosen Choices::chosen(const WorkloadPart& part, const std::vector<Rank>& member
   const std::string& only = part.algorithm().empty() && !two ? options_.algorithm : part.algorithm();
   const std::vector<AlgorithmConfig> configs = configs_for(pricer, only, bytes);
   if (configs.empty())
-    throw std::invalid_argument(fmt::format("{}: no algorithm{} serves {} among {}", part.task->name,
-                                            only.empty() ? "" : " called " + only, name(collective), ranks));
+    text::refuse("{}: no algorithm{} serves {} among {}", part.task->name, only.empty() ? "" : " called " + only,
+                 name(collective), ranks);
   if (configs.size() == 1) {
     const auto pattern = std::make_shared<const CompiledSchedule>(pricer.pattern(configs[0], bytes));
     return {text_of(configs[0]), pattern, pattern->sized() ? options_.element : 0,
@@ -80,10 +77,10 @@ Chosen Choices::chosen(const WorkloadPart& part, const std::vector<Rank>& member
   const Choice choice = sim::choose(pricer, configs, bytes, limits);
   if (choice.best.empty() && pricer.stopped()) return {};
   if (choice.best.empty() && choice.untried.empty() && !choice.left_out.empty())
-    throw std::invalid_argument(fmt::format("{}: {}", part.task->name, choice.left_out.front().why));
+    text::refuse("{}: {}", part.task->name, choice.left_out.front().why);
   if (choice.best.empty())
-    throw std::invalid_argument(fmt::format("{}: {} among {} is too much to try every algorithm: name one",
-                                            part.task->name, name(collective), ranks));
+    text::refuse("{}: {} among {} is too much to try every algorithm: name one", part.task->name, name(collective),
+                 ranks);
   const Cost& best = choice.best.front();
   const auto pattern = std::make_shared<const CompiledSchedule>(pricer.pattern(best.config, bytes));
   return {text_of(best.config), pattern, pattern->sized() ? options_.element : 0, best.time};

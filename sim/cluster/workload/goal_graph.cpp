@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "sim/cluster/workload/chakra.h"
 #include "sim/cluster/workload/goal.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -31,7 +31,7 @@ ChakraNode node_of(const GoalOperation& o, std::uint64_t id) {
 }
 
 [[noreturn]] void refuse(const Goal& goal, const GoalOperation& o, std::string_view why) {
-  throw std::invalid_argument(fmt::format("{}: line {}: {}", goal.name, o.line, why));
+  text::refuse("{}: line {}: {}", goal.name, o.line, why);
 }
 
 // A rank's operations, each after those that it begins with.

@@ -1,14 +1,13 @@
 // LogGOPS: what LogGOPSim computes of a program, event by event.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <deque>
 #include <map>
 #include <queue>
-#include <stdexcept>
 #include <tuple>
 
 #include "sim/cluster/workload/goal.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -199,16 +198,14 @@ class Player {
     for (std::uint32_t r = 0; r < hosts_.size(); ++r) {
       const Host& h = hosts_[r];
       if (!h.unexpected.empty())
-        throw std::invalid_argument(fmt::format(
+        text::refuse(
             "{}: line {}: nobody receives it", goal_.name,
-            goal_.ranks[static_cast<std::size_t>(h.unexpected.front().source)][h.unexpected.front().operation].line));
+            goal_.ranks[static_cast<std::size_t>(h.unexpected.front().source)][h.unexpected.front().operation].line);
       if (!h.receives.empty())
-        throw std::invalid_argument(
-            fmt::format("{}: line {}: nobody sends it", goal_.name, goal_.ranks[r][h.receives.front().operation].line));
+        text::refuse("{}: line {}: nobody sends it", goal_.name, goal_.ranks[r][h.receives.front().operation].line);
       for (std::uint32_t i = 0; i < h.left.size(); ++i)
         if (h.left[i] > 0)
-          throw std::invalid_argument(
-              fmt::format("{}: line {}: waits for itself, by way of others", goal_.name, goal_.ranks[r][i].line));
+          text::refuse("{}: line {}: waits for itself, by way of others", goal_.name, goal_.ranks[r][i].line);
     }
   }
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <stdexcept>
 #include <unordered_map>
 
 #include "sim/cluster/workload/goal.h"
 #include "text/number.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -36,8 +36,7 @@ class Reader {
  private:
   template <class... T>
   [[noreturn]] void refuse(fmt::format_string<T...> format, T&&... values) const {
-    throw std::invalid_argument(
-        fmt::format("{}: line {}: {}", out_.name, line_, fmt::format(format, std::forward<T>(values)...)));
+    text::refuse("{}: line {}: {}", out_.name, line_, fmt::format(format, std::forward<T>(values)...));
   }
 
   // Skips blanks and comments; the word is empty at the end.
@@ -183,9 +182,8 @@ std::optional<LogGops> loggops_named(std::string_view typed) {
                                                    : nullptr;
     const auto value = field == nullptr ? std::nullopt : text::number<double>(part.substr(2), 0, 1e12);
     if (!value)
-      throw std::invalid_argument(
-          fmt::format("{}: '{}': expected one of L, o, g, G, O, S and a number of nanoseconds (S: bytes), as in L=2500",
-                      typed, part));
+      text::refuse("{}: '{}': expected one of L, o, g, G, O, S and a number of nanoseconds (S: bytes), as in L=2500",
+                   typed, part);
     *field = *value;
   }
   return p;

@@ -1,16 +1,14 @@
 #include "sim/cluster/workload/play.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <stdexcept>
 #include <tuple>
 
 #include "sim/cluster/price/run.h"
 #include "sim/cluster/workload/choice.h"
 #include "sim/cluster/workload/computation.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -40,8 +38,8 @@ class Player {
   Player(const Workload& workload, const Machine& machine, const PlayOptions& options)
       : workload_(workload), machine_(machine), options_(options), choices_(machine, options) {
     if (workload.graph->ranks > machine.ranks())
-      throw std::invalid_argument(fmt::format("{} is for {} ranks: {} has {}", workload.graph->name,
-                                              workload.graph->ranks, machine.name(), machine.ranks()));
+      text::refuse("{} is for {} ranks: {} has {}", workload.graph->name, workload.graph->ranks, machine.name(),
+                   machine.ranks());
     machine.overheads(options.era);
     if (workload.folded && (options.noise || !machine.spec().defects.empty()))
       throw NotAlike(options.noise ? "noise" : "a defect of " + machine.name());
@@ -111,9 +109,8 @@ class Player {
   void expect_amounts(const WorkloadPart& part) const {
     if (part.task->work.empty() || part.task->flops > 0 || part.task->bytes > 0) return;
     const bool chip = !machine_.spec().chip.empty();
-    throw std::invalid_argument(
-        fmt::format("{}: its operations are timed by the engines of a chip: {}, and its FLOPs and bytes are not given",
-                    part.task->name, chip ? "rates are stated instead" : machine_.name() + " has none"));
+    text::refuse("{}: its operations are timed by the engines of a chip: {}, and its FLOPs and bytes are not given",
+                 part.task->name, chip ? "rates are stated instead" : machine_.name() + " has none");
   }
 
   Time compute_time(const WorkloadPart& part) const {
@@ -128,8 +125,8 @@ class Player {
     const auto add = [&](double amount, double rate, const char* what) {
       if (amount <= 0) return;
       if (rate <= 0)
-        throw std::invalid_argument(fmt::format("{}: {} says nothing of {}: state the rate, or the task's time",
-                                                part.task->name, machine_.name(), what));
+        text::refuse("{}: {} says nothing of {}: state the rate, or the task's time", part.task->name, machine_.name(),
+                     what);
       time = std::max(time, transfer_time(amount, rate));
     };
     add(part.task->flops, computation.flops, "FLOPs a second");

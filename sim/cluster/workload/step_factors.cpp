@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
 
 #include "sim/cluster/workload/step_price.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::sim {
@@ -20,8 +20,7 @@ std::array<int, 3> release(std::string_view word) {
   const std::vector<std::string_view> parts = text::split(word, '.');
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto value = text::number<int>(parts[i], 0);
-    if (!value || i == numbers.size())
-      throw std::invalid_argument(fmt::format("software {}: expected a release, as 2.21 or 2.13.1", word));
+    if (!value || i == numbers.size()) text::refuse("software {}: expected a release, as 2.21 or 2.13.1", word);
     numbers[i] = *value;
   }
   return numbers;
@@ -31,8 +30,7 @@ std::array<int, 3> release(std::string_view word) {
 double at_least(const Figures& f, const std::string& key, double least, bool above = false) {
   const double value = f.number(key);
   if (!(value >= least) || (above && value == least))
-    throw std::invalid_argument(
-        fmt::format("{} is {}: expected {} {}", key, value, above ? "more than" : "at least", least));
+    text::refuse("{} is {}: expected {} {}", key, value, above ? "more than" : "at least", least);
   return value;
 }
 
@@ -44,8 +42,7 @@ double software_factor(const Machine& machine, const std::string& named) {
   if (!named.empty()) {
     const auto asked = release(named);
     if (asked < release(all.front()))
-      throw std::invalid_argument(
-          fmt::format("software {}: expected {} or later; known are {}", named, all.front(), fmt::join(all, ", ")));
+      text::refuse("software {}: expected {} or later; known are {}", named, all.front(), fmt::join(all, ", "));
     for (const std::string& each : all)
       if (release(each) <= asked) use = each;
   }

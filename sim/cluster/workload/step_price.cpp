@@ -1,19 +1,17 @@
 #include "sim/cluster/workload/step_price.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <random>
-#include <stdexcept>
 
 #include "schedule/graph/match.h"
 #include "sim/cluster/operation/program_times.h"
 #include "sim/cluster/workload/computation.h"
 #include "sim/cluster/workload/exchanges.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -43,7 +41,7 @@ std::vector<OperationTime> times_by_shape(const ExecutionGraph& graph, const Mac
 struct StepPricer::State {
   State(const ExecutionGraph& g, const Machine& machine, const StepOptions& options, schedule::Stretches s)
       : graph(g), stretches(std::move(s)), matched(match(g)), exchanges(g, matched, machine, options) {
-    if (!matched.fault.empty()) throw std::invalid_argument(fmt::format("{}: {}", g.name, matched.fault));
+    if (!matched.fault.empty()) text::refuse("{}: {}", g.name, matched.fault);
     for (const schedule::RankClass& c : g.classes) {
       slowness.push_back(1);
       double memory = 1;
@@ -341,11 +339,9 @@ void ClassTime::add(const ClassTime& other) {
 StepPricer::StepPricer(const ExecutionGraph& graph, const Machine& machine, const StepOptions& options,
                        schedule::Stretches stretches) {
   if (machine.spec().chip.empty())
-    throw std::invalid_argument(
-        fmt::format("{} has no chip: expected a machine whose engines are known, as trn1.32xlarge", machine.name()));
+    text::refuse("{} has no chip: expected a machine whose engines are known, as trn1.32xlarge", machine.name());
   if (graph.ranks > machine.ranks())
-    throw std::invalid_argument(
-        fmt::format("{} is for {} ranks: {} has {}", graph.name, graph.ranks, machine.name(), machine.ranks()));
+    text::refuse("{} is for {} ranks: {} has {}", graph.name, graph.ranks, machine.name(), machine.ranks());
   state_ = std::make_unique<State>(graph, machine, options, std::move(stretches));
 }
 StepPricer::~StepPricer() = default;

@@ -15,6 +15,7 @@
 #include "sim/cluster/workload/text_amounts.h"
 #include "sim/cluster/workload/workload.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::sim {
@@ -31,11 +32,6 @@ using Group = std::vector<Rank>;
 using Groups = std::vector<Group>;
 using Words = std::vector<std::string_view>;
 
-template <class... T>
-[[noreturn]] void refuse(fmt::format_string<T...> format, T&&... values) {
-  throw std::invalid_argument(fmt::format(format, std::forward<T>(values)...));
-}
-
 // A parsed line, before ranks are split into classes.
 struct Line {
   int number = 0;
@@ -47,7 +43,7 @@ struct Line {
 
 Rank rank_of(std::string_view word, Rank below, std::string_view what) {
   const auto value = text::number<Rank>(word, 0, below - 1);
-  if (!value) refuse("'{}' as {}: expected 0 to {}", word, what, below - 1);
+  if (!value) text::refuse("'{}' as {}: expected 0 to {}", word, what, below - 1);
   return *value;
 }
 
@@ -58,14 +54,14 @@ Group group_of(std::string_view word, Rank ranks) {
     Rank step = 1;
     if (const std::size_t colon = part.find(':'); colon != part.npos) {
       step = rank_of(part.substr(colon + 1), most_ranks, "a distance between ranks");
-      if (step == 0) refuse("'{}': expected a distance of at least 1", part);
+      if (step == 0) text::refuse("'{}': expected a distance of at least 1", part);
       part = part.substr(0, colon);
     }
     const std::size_t dash = part.find('-');
     const Rank first = rank_of(part.substr(0, dash), ranks, "a rank");
     const Rank last = dash == part.npos ? first : rank_of(part.substr(dash + 1), ranks, "a rank");
-    if (last < first) refuse("'{}': expected the lower rank first", part);
-    if (group.size() > static_cast<std::size_t>(ranks)) refuse("'{}': names some rank twice", word);
+    if (last < first) text::refuse("'{}': expected the lower rank first", part);
+    if (group.size() > static_cast<std::size_t>(ranks)) text::refuse("'{}': names some rank twice", word);
     for (Rank r = first; r <= last; r += step) {
       group.push_back(r);
       if (r > last - step) break;
@@ -82,7 +78,7 @@ class Reader {
       ++line_;
       guarded([&] { take(text::words_before_comment(line)); });
     }
-    if (ranks_ == 0) refuse("{}: expected a line 'ranks N'", name);
+    if (ranks_ == 0) text::refuse("{}: expected a line 'ranks N'", name);
     find_classes();
     for (Line& line : lines_) {
       line_ = line.number;
@@ -97,34 +93,34 @@ class Reader {
     try {
       work();
     } catch (const std::invalid_argument& error) {
-      refuse("{}, line {}: {}", out_.name, line_, error.what());
+      text::refuse("{}, line {}: {}", out_.name, line_, error.what());
     }
   }
 
   void take(const Words& words) {
     if (words.empty()) return;
     if (words[0] == "ranks") {
-      if (ranks_ != 0) refuse("'ranks' a second time");
-      if (words.size() != 2) refuse("expected: ranks N");
+      if (ranks_ != 0) text::refuse("'ranks' a second time");
+      if (words.size() != 2) text::refuse("expected: ranks N");
       ranks_ = rank_of(words[1], most_ranks, "a number of ranks");
-      if (ranks_ == 0) refuse("'0' as a number of ranks: expected 1 to {}", most_ranks - 1);
+      if (ranks_ == 0) text::refuse("'0' as a number of ranks: expected 1 to {}", most_ranks - 1);
       out_.ranks = ranks_;
       all_ = groups_number({});
       return;
     }
-    if (ranks_ == 0) refuse("'{}': expected 'ranks N' first", words[0]);
+    if (ranks_ == 0) text::refuse("'{}': expected 'ranks N' first", words[0]);
     if (words[0] == "group") {
-      if (words.size() < 3) refuse("expected: group NAME RANKS...");
+      if (words.size() < 3) text::refuse("expected: group NAME RANKS...");
       Groups groups;
       for (std::size_t i = 2; i < words.size(); ++i) groups.push_back(group_of(words[i], ranks_));
       if (!named_.emplace(words[1], groups_number(std::move(groups))).second)
-        refuse("'{}' is the name of an earlier group", words[1]);
+        text::refuse("'{}' is the name of an earlier group", words[1]);
       return;
     }
     if (words[0] == "operation") {
-      if (words.size() < 3) refuse("expected: operation NAME KIND rows=N columns=N ...");
+      if (words.size() < 3) text::refuse("expected: operation NAME KIND rows=N columns=N ...");
       if (!operations_.emplace(words[1], static_cast<std::uint32_t>(out_.shapes.size())).second)
-        refuse("'{}' is the name of an earlier operation", words[1]);
+        text::refuse("'{}' is the name of an earlier operation", words[1]);
       out_.shapes.push_back(schedule::read_operation(std::span(words).subspan(2)));
       return;
     }
@@ -138,14 +134,14 @@ class Reader {
     if (found == operations_.end()) return false;
     const std::string_view count = star == word.npos ? "1" : word.substr(star + 1);
     const auto number = text::number<std::uint32_t>(count, 1, most_parts);
-    if (!number) refuse("'{}': expected a count from 1 to {} after *", word, most_parts);
+    if (!number) text::refuse("'{}': expected a count from 1 to {} after *", word, most_parts);
     part.work.push_back({found->second, *number});
     return true;
   }
 
   void take_task(const Words& words) {
-    if (words.size() < 2) refuse("'{}': expected a name after it", words[0]);
-    if (is_key(words[1])) refuse("'{}' is no name for a task", words[1]);
+    if (words.size() < 2) text::refuse("'{}': expected a name after it", words[0]);
+    if (is_key(words[1])) text::refuse("'{}' is no name for a task", words[1]);
     Line line;
     line.number = line_, line.groups = all_;
     GraphTask& part = line.task;
@@ -154,34 +150,35 @@ class Reader {
     if (words[0] == "compute") {
       line.stream = "compute";
       while (at < words.size() && (add_operation(words[at], part) || add_typed_work(words[at], part))) ++at;
-      if (at == 2) refuse("compute {}: expected a time, or FLOPs and bytes, as in 120us or 1.2TFLOP 300MB", words[1]);
+      if (at == 2)
+        text::refuse("compute {}: expected a time, or FLOPs and bytes, as in 120us or 1.2TFLOP 300MB", words[1]);
     } else {
       part.kind = GraphTask::Kind::collective;
       line.stream = "comm";
       part.operation.collective = schedule::collective_named(words[0]);
       if (uneven(part.operation.collective))
-        refuse("{}: its counts differ by rank, which this form has no words for", words[0]);
+        text::refuse("{}: its counts differ by rank, which this form has no words for", words[0]);
       if (carries_data(part.operation.collective)) {
-        if (at == words.size()) refuse("{} {}: expected bytes, as in 64MB", words[0], words[1]);
+        if (at == words.size()) text::refuse("{} {}: expected bytes, as in 64MB", words[0], words[1]);
         part.bytes = typed_bytes(words[at++]);
       }
       if (part.operation.collective == schedule::Collective::send_recv) take_ends(words, at, line);
     }
     take_rest(words, at, line);
-    if (!names_.insert(words[1]).second) refuse("'{}' is the name of an earlier task", words[1]);
+    if (!names_.insert(words[1]).second) text::refuse("'{}' is the name of an earlier task", words[1]);
     lines_.push_back(std::move(line));
   }
 
   void take_ends(const Words& words, std::size_t& at, Line& line) {
     if (words.size() < at + 4 || words[at] != "from" || words[at + 2] != "to")
-      refuse("send_recv {}: expected BYTES from RANK to RANK", words[1]);
+      text::refuse("send_recv {}: expected BYTES from RANK to RANK", words[1]);
     const Group from = group_of(words[at + 1], ranks_), to = group_of(words[at + 3], ranks_);
     if (from.size() != to.size())
-      refuse("send_recv from {} ranks to {}: expected as many, each of which gets one's message", from.size(),
-             to.size());
+      text::refuse("send_recv from {} ranks to {}: expected as many, each of which gets one's message", from.size(),
+                   to.size());
     Groups pairs;
     for (std::size_t i = 0; i < from.size(); ++i) {
-      if (from[i] == to[i]) refuse("send_recv from {} to itself", from[i]);
+      if (from[i] == to[i]) text::refuse("send_recv from {} to itself", from[i]);
       pairs.push_back({from[i], to[i]});
     }
     line.groups = groups_number(std::move(pairs));
@@ -196,12 +193,12 @@ class Reader {
       if (key == "after") {
         while (at < words.size() && names_.contains(words[at])) line.after.push_back(words[at++]);
         if (line.after.empty() || (at < words.size() && !is_key(words[at])))
-          refuse("after '{}': expected the names of earlier tasks", at < words.size() ? words[at] : "");
+          text::refuse("after '{}': expected the names of earlier tasks", at < words.size() ? words[at] : "");
         continue;
       }
       if (!is_key(key) || (!collective && (key == "by" || key == "root")))
-        refuse("'{}': expected {}", key, collective ? "on, after, stream, by or root" : "on, after or stream");
-      if (at == words.size()) refuse("'{}': expected a value after it", key);
+        text::refuse("'{}': expected {}", key, collective ? "on, after, stream, by or root" : "on, after or stream");
+      if (at == words.size()) text::refuse("'{}': expected a value after it", key);
       std::string_view value = words[at++];
       if (key == "by") {
         value = schedule::config_at_start_of({value.data(), words.back().data() + words.back().size()});
@@ -213,7 +210,7 @@ class Reader {
       if (key == "root") {
         if (!rooted(line.task.operation.collective) ||
             line.task.operation.collective == schedule::Collective::send_recv)
-          refuse("'root': {} has none", name(line.task.operation.collective));
+          text::refuse("'root': {} has none", name(line.task.operation.collective));
         line.task.operation.root = rank_of(value, ranks_, "a root");
       }
     }
@@ -225,12 +222,12 @@ class Reader {
 
   std::size_t groups_named(std::string_view word, const GraphTask& part) {
     if (part.kind == GraphTask::Kind::collective && part.operation.collective == schedule::Collective::send_recv)
-      refuse("'on {}': send_recv names its ranks", word);
+      text::refuse("'on {}': send_recv names its ranks", word);
     if (const auto found = named_.find(word); found != named_.end()) return found->second;
     if (word[0] < '0' || word[0] > '9') {
       std::vector<std::string_view> known;
       for (const auto& [group, number] : named_) known.push_back(group);
-      refuse("'{}': expected a group ({}) or ranks, as in 0-3", word, fmt::join(known, ", "));
+      text::refuse("'{}': expected a group ({}) or ranks, as in 0-3", word, fmt::join(known, ", "));
     }
     return groups_number({group_of(word, ranks_)});
   }
@@ -240,11 +237,12 @@ class Reader {
     std::vector<bool> seen(groups.empty() ? 0 : static_cast<std::size_t>(ranks_), false);
     for (const Group& group : groups)
       for (Rank r : group) {
-        if (seen[static_cast<std::size_t>(r)]) refuse("rank {} stands twice in a group, or in two of one name", r);
+        if (seen[static_cast<std::size_t>(r)])
+          text::refuse("rank {} stands twice in a group, or in two of one name", r);
         seen[static_cast<std::size_t>(r)] = true;
       }
     named_ranks_ += seen.size();
-    if (named_ranks_ > most_named) refuse("more than {} ranks in groups, counted again in each", most_named);
+    if (named_ranks_ > most_named) text::refuse("more than {} ranks in groups, counted again in each", most_named);
     const auto [found, fresh] = numbers_.try_emplace(std::move(groups), groups_.size());
     if (fresh) groups_.push_back(&found->first);
     return found->second;
@@ -290,14 +288,14 @@ class Reader {
   }
 
   void place_on(const Line& line, const std::vector<std::uint32_t>& classes, Rank size) {
-    if (line.task.operation.root >= size) refuse("root {} of a group of {}", line.task.operation.root, size);
+    if (line.task.operation.root >= size) text::refuse("root {} of a group of {}", line.task.operation.root, size);
     if (line.task.kind == GraphTask::Kind::collective) return add(line, classes);
     for (std::uint32_t c : classes) add(line, {c});
   }
 
   std::uint16_t stream_named(std::string_view name) {
     const auto [found, fresh] = streams_.try_emplace(name, static_cast<std::uint16_t>(out_.streams.size()));
-    if (fresh && out_.streams.size() >= most_streams) refuse("more than {} streams", most_streams);
+    if (fresh && out_.streams.size() >= most_streams) text::refuse("more than {} streams", most_streams);
     if (fresh) out_.streams.push_back({std::string(name)});
     return found->second;
   }
@@ -322,7 +320,7 @@ class Reader {
       for (std::size_t i = 0; i < classes.size(); ++i)
         if (const auto found = earlier.find(classes[i]); found != earlier.end())
           after[i].push_back(found->second), any = true;
-      if (!any) refuse("'{}' waits for '{}', in which none of its ranks takes part", task.name, before);
+      if (!any) text::refuse("'{}' waits for '{}', in which none of its ranks takes part", task.name, before);
     }
     for (std::size_t i = 0; i < classes.size(); ++i) {
       auto& tasks = out_.classes[classes[i]].tasks;
@@ -335,7 +333,7 @@ class Reader {
   }
 
   [[noreturn]] static void refuse_so_many() {
-    refuse(
+    text::refuse(
         "more tasks than {}, counted by ranks that do different things: expected a smaller graph. A training step of "
         "any size is priced from its configuration: trellis train price CONFIG --machine MACHINE",
         most_parts);

@@ -10,6 +10,7 @@
 
 #include "schedule/graph/match.h"
 #include "sim/hardware/figures/figure_units.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -20,7 +21,7 @@ using schedule::TaskEnd;
 class Spreading {
  public:
   explicit Spreading(std::shared_ptr<const ExecutionGraph> graph) : graph_(*graph), matched_(match(*graph)) {
-    if (!matched_.fault.empty()) throw std::invalid_argument(fmt::format("{}: {}", graph->name, matched_.fault));
+    if (!matched_.fault.empty()) text::refuse("{}: {}", graph->name, matched_.fault);
     out_.graph = std::move(graph);
   }
 

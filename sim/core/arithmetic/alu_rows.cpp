@@ -1,14 +1,12 @@
 #include "sim/core/arithmetic/alu_rows.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 
 #include "kernels/layers/rows.h"
+#include "text/refuse.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -26,7 +24,7 @@ void loops(const T* __restrict a, bool a_spread, const T* __restrict b, bool b_s
     for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<T>(op(a[i], b[i]));
 }
 
-[[noreturn]] void no_meaning(AluOp op) { throw std::invalid_argument(fmt::format("{} has no meaning here", name(op))); }
+[[noreturn]] void no_meaning(AluOp op) { text::refuse("{} has no meaning here", name(op)); }
 
 // The remainder with the divisor's sign.
 float modulo(float x, float y) {

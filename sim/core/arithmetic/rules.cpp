@@ -1,8 +1,6 @@
 #include "sim/core/arithmetic/rules.h"
 
-#include <fmt/format.h>
-
-#include <stdexcept>
+#include "text/refuse.h"
 
 namespace trellis::sim::core {
 
@@ -10,8 +8,8 @@ double row_cycles(const BoundInstruction& call, const CostRow& row, const ChipSp
                   int speed) {
   const Instruction& i = call.instruction;
   if (!row.there)
-    throw std::invalid_argument(fmt::format("{} has no {} on its {} engine (no cost.{}.{} in its file)", chip.name,
-                                            i.kind->name, name(i.engine), i.kind->name, name(i.engine)));
+    text::refuse("{} has no {} on its {} engine (no cost.{}.{} in its file)", chip.name, i.kind->name, name(i.engine),
+                 i.kind->name, name(i.engine));
   const double each = speed == 0 ? row.element : speed == 1 ? row.fast : row.faster;
   return row.fixed + each * static_cast<double>(elements);
 }

@@ -6,10 +6,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "sim/core/backend/estimate.h"
 #include "sim/core/program/kind.h"
+#include "text/refuse.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -152,8 +151,7 @@ class ListScheduler {
     if (estimates_.may_run(at, asked)) return asked;
     for (const Engine e : all_engines)
       if (estimates_.may_run(at, e)) return e;
-    throw std::invalid_argument(fmt::format("{} has no {} on any engine that may run it", chip_.name,
-                                            draft_.program.instructions[at].kind->name));
+    text::refuse("{} has no {} on any engine that may run it", chip_.name, draft_.program.instructions[at].kind->name);
   }
 
   void admit() {

@@ -6,10 +6,10 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <stdexcept>
 #include <tuple>
 
 #include "sim/core/program/space.h"
+#include "text/refuse.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -80,9 +80,8 @@ void place_in_slots(Draft& draft, const TileGroups& tiles, const std::vector<std
     holders += fmt::format("{}{} {}", n == 0 ? "" : ", ",
                            draft.program.buffers[static_cast<std::size_t>(g.example)].name, most[n].first);
   }
-  throw std::invalid_argument(fmt::format(
-      "{} is full: {} needs {} bytes a partition, the largest free piece has {} of {}; most is held by {}",
-      wanted.space == Space::psum ? "PSUM" : "SBUF", wanted.name, wanted.bytes, left.largest(), has, holders));
+  text::refuse("{} is full: {} needs {} bytes a partition, the largest free piece has {} of {}; most is held by {}",
+               wanted.space == Space::psum ? "PSUM" : "SBUF", wanted.name, wanted.bytes, left.largest(), has, holders);
 }
 
 // Tiles of less than a bank share one, each at a multiple of its size.

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <deque>
-#include <stdexcept>
 
 #include "sim/core/backend/tiles.h"
 #include "sim/core/program/kind.h"
 #include "sim/core/program/space.h"
+#include "text/refuse.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -97,9 +97,8 @@ class Spiller {
         farthest = b;
     }
     if (farthest < 0)
-      throw std::invalid_argument(
-          fmt::format("SBUF is full: {} needs {} bytes a partition beside the other tiles of its instruction, of {}",
-                      wanted.name, wanted.bytes, static_cast<std::int64_t>(chip_.memory.sbuf_bytes)));
+      text::refuse("SBUF is full: {} needs {} bytes a partition beside the other tiles of its instruction, of {}",
+                   wanted.name, wanted.bytes, static_cast<std::int64_t>(chip_.memory.sbuf_bytes));
     Tile& t = tiles_[static_cast<std::size_t>(farthest)];
     if (t.changed || t.outside < 0) {
       if (t.outside < 0) {

@@ -2,17 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 #include "sim/core/check/check.h"
+#include "text/refuse.h"
 
 namespace trellis::sim::core {
 namespace {
-
-template <class... T>
-[[noreturn]] void fail(fmt::format_string<T...> text, T&&... values) {
-  throw std::invalid_argument(fmt::format(text, std::forward<T>(values)...));
-}
 
 void check_count(std::string_view side, std::size_t have, const std::vector<OperandRule>& rules) {
   const auto needed = static_cast<std::size_t>(std::ranges::count(rules, false, &OperandRule::optional));
@@ -20,7 +15,7 @@ void check_count(std::string_view side, std::size_t have, const std::vector<Oper
   std::string expected;
   for (const OperandRule& r : rules)
     expected += fmt::format("{}{}{}", expected.empty() ? "" : ", ", r.name, r.optional ? " (optional)" : "");
-  fail("operands: {} {}; expected {}", have, side, expected.empty() ? "none" : expected);
+  text::refuse("operands: {} {}; expected {}", have, side, expected.empty() ? "none" : expected);
 }
 
 std::string described(std::string_view side, std::size_t at, const OperandRule& rule) {
@@ -34,8 +29,8 @@ void check_operands(const BoundInstruction& call, const ChipSpec& chip) {
   for (std::size_t o = 0; o < call.outputs.size(); ++o) {
     check_operand(call, chip, call.out(o), described("output", o, kind.outputs[o]), kind.outputs[o]);
     if (call.space(call.out(o)) == Space::hbm && call.buffer(call.out(o)).role == Role::input)
-      fail("{}: role: {} is an input of the program; expected what may be written",
-           described("output", o, kind.outputs[o]), call.buffer(call.out(o)).name);
+      text::refuse("{}: role: {} is an input of the program; expected what may be written",
+                   described("output", o, kind.outputs[o]), call.buffer(call.out(o)).name);
   }
   for (std::size_t i = 0; i < call.inputs.size(); ++i)
     check_operand(call, chip, call.in(i), described("input", i, kind.inputs[i]), kind.inputs[i]);
@@ -83,13 +78,14 @@ bool is_natural(Key key) {
 
 void check_attribute(const Attribute& a) {
   const auto words = words_of(a.key);
-  if (std::isnan(a.value)) fail("attribute {}: not a number", name(a.key));
+  if (std::isnan(a.value)) text::refuse("attribute {}: not a number", name(a.key));
   if (is_whole(a.key) && (a.value != std::floor(a.value) || std::fabs(a.value) > 0x1p53))
-    fail("attribute {}: {}; expected a whole number", name(a.key), a.value);
-  if (is_int32(a.key) && std::fabs(a.value) >= 0x1p31) fail("attribute {}: {}; expected 32 bits", name(a.key), a.value);
-  if (is_natural(a.key) && a.value < 0) fail("attribute {}: {}; expected at least 0", name(a.key), a.value);
+    text::refuse("attribute {}: {}; expected a whole number", name(a.key), a.value);
+  if (is_int32(a.key) && std::fabs(a.value) >= 0x1p31)
+    text::refuse("attribute {}: {}; expected 32 bits", name(a.key), a.value);
+  if (is_natural(a.key) && a.value < 0) text::refuse("attribute {}: {}; expected at least 0", name(a.key), a.value);
   if (!words.empty() && (a.value < 0 || a.value >= static_cast<double>(words.size())))
-    fail("attribute {}: word number {}; expected one of {}", name(a.key), a.value, words.size());
+    text::refuse("attribute {}: word number {}; expected one of {}", name(a.key), a.value, words.size());
 }
 
 void check_attributes(const BoundInstruction& call) {
@@ -100,14 +96,14 @@ void check_attributes(const BoundInstruction& call) {
     if (std::ranges::find(kind.keys, a.key, &KeyRule::key) == kind.keys.end()) {
       std::string known;
       for (const KeyRule& k : kind.keys) known += fmt::format("{}{}", known.empty() ? "" : ", ", name(k.key));
-      fail("attribute {}: unknown here; expected {}", name(a.key), known.empty() ? "none" : known);
+      text::refuse("attribute {}: unknown here; expected {}", name(a.key), known.empty() ? "none" : known);
     }
     for (std::size_t other = 0; other < n; ++other)
-      if (attributes[other].key == a.key) fail("attribute {}: given twice", name(a.key));
+      if (attributes[other].key == a.key) text::refuse("attribute {}: given twice", name(a.key));
     check_attribute(a);
   }
   for (const KeyRule& k : kind.keys)
-    if (k.required && !call.has(k.key)) fail("attribute {}: missing", name(k.key));
+    if (k.required && !call.has(k.key)) text::refuse("attribute {}: missing", name(k.key));
 }
 
 // All operands have equal rows and equal elements, except inputs of one element a row.
@@ -116,14 +112,15 @@ void check_elementwise(const BoundInstruction& call) {
   const View& first = call.out();
   for (std::size_t o = 1; o < call.outputs.size(); ++o)
     if (call.out(o).rows != first.rows || call.out(o).elements() != first.elements())
-      fail("{}: shape: {} x {}; expected {} x {}, as the first output has", described("output", o, kind.outputs[o]),
-           call.out(o).rows, call.out(o).elements(), first.rows, first.elements());
+      text::refuse("{}: shape: {} x {}; expected {} x {}, as the first output has",
+                   described("output", o, kind.outputs[o]), call.out(o).rows, call.out(o).elements(), first.rows,
+                   first.elements());
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const View& v = call.in(i);
     const bool alike = v.elements() == first.elements() || (v.elements() == 1 && i != 0);
     if (v.rows != first.rows || !alike)
-      fail("{}: shape: {} x {}; expected {} x {}, as the output has", described("input", i, kind.inputs[i]), v.rows,
-           v.elements(), first.rows, first.elements());
+      text::refuse("{}: shape: {} x {}; expected {} x {}, as the output has", described("input", i, kind.inputs[i]),
+                   v.rows, v.elements(), first.rows, first.elements());
   }
 }
 

@@ -9,72 +9,70 @@
 #include <vector>
 
 #include "sim/core/run/memory.h"
+#include "text/refuse.h"
 
 namespace trellis::sim::core {
 namespace {
 
 constexpr std::size_t semaphores_a_core = 256;
 
-template <class... T>
-[[noreturn]] void fail(fmt::format_string<T...> fault, T&&... values) {
-  throw std::invalid_argument(fmt::format(fault, std::forward<T>(values)...));
-}
-
 void check_buffer(const EngineProgram& program, const ChipSpec& chip, const CoreBuffer& b) {
   const MemorySpec& m = chip.memory;
-  if (b.bytes < 1 || b.offset < 0) fail("{} bytes at {}; expected at least 1 at 0", b.bytes, b.offset);
+  if (b.bytes < 1 || b.offset < 0) text::refuse("{} bytes at {}; expected at least 1 at 0", b.bytes, b.offset);
   if (b.space == Space::hbm) {
-    if (static_cast<double>(b.bytes) > m.hbm_bytes) fail("HBM overflow: {} bytes of {}", b.bytes, m.hbm_bytes);
+    if (static_cast<double>(b.bytes) > m.hbm_bytes) text::refuse("HBM overflow: {} bytes of {}", b.bytes, m.hbm_bytes);
     return;
   }
-  if (b.core >= program.cores) fail("core: {}; the program has {}", b.core, program.cores);
+  if (b.core >= program.cores) text::refuse("core: {}; the program has {}", b.core, program.cores);
   if (b.partition < 0 || b.partitions < 1 || std::int64_t{b.partition} + b.partitions > m.partitions)
-    fail("partitions: {} from {} on; there are {}", b.partitions, b.partition, m.partitions);
+    text::refuse("partitions: {} from {} on; there are {}", b.partitions, b.partition, m.partitions);
   const double most = b.space == Space::sbuf ? m.sbuf_bytes : m.psum_bytes;
   if (const double end = static_cast<double>(b.offset) + static_cast<double>(b.bytes); end > most)
-    fail("{} overflow: bytes {} to {} of {} in a partition", b.space == Space::sbuf ? "SBUF" : "PSUM", b.offset,
-         end - 1, most);
+    text::refuse("{} overflow: bytes {} to {} of {} in a partition", b.space == Space::sbuf ? "SBUF" : "PSUM", b.offset,
+                 end - 1, most);
 }
 
 void check_program(const EngineProgram& program, const ChipSpec& chip) {
   if (program.cores < 1 || program.cores > std::max(chip.logical_cores, 1))
-    fail("{}: cores: {}; a logical core of {} has {}", program.name, program.cores, chip.name, chip.logical_cores);
+    text::refuse("{}: cores: {}; a logical core of {} has {}", program.name, program.cores, chip.name,
+                 chip.logical_cores);
   if (program.semaphores.size() > semaphores_a_core * program.cores)
-    fail("{}: semaphores: {}; {} cores have {}", program.name, program.semaphores.size(), program.cores,
-         semaphores_a_core * program.cores);
+    text::refuse("{}: semaphores: {}; {} cores have {}", program.name, program.semaphores.size(), program.cores,
+                 semaphores_a_core * program.cores);
   double hbm = 0;
   for (const CoreBuffer& b : program.buffers) {
     try {
       check_buffer(program, chip, b);
     } catch (const std::invalid_argument& e) {
-      fail("{}: buffer {}: {}", program.name, b.name, e.what());
+      text::refuse("{}: buffer {}: {}", program.name, b.name, e.what());
     }
     if (b.space == Space::hbm) hbm += static_cast<double>(b.bytes);
   }
-  if (hbm > chip.memory.hbm_bytes) fail("{}: HBM overflow: {} bytes of {}", program.name, hbm, chip.memory.hbm_bytes);
+  if (hbm > chip.memory.hbm_bytes)
+    text::refuse("{}: HBM overflow: {} bytes of {}", program.name, hbm, chip.memory.hbm_bytes);
 }
 
 void check_register(std::string_view what, double number) {
   if (number < 0 || number >= register_count)
-    fail("register: {} is {}; expected 0 to {}", what, number, register_count - 1);
+    text::refuse("register: {} is {}; expected 0 to {}", what, number, register_count - 1);
 }
 
 void check_semaphore(const EngineProgram& program, std::int32_t semaphore) {
   if (semaphore < 0 || static_cast<std::size_t>(semaphore) >= program.semaphores.size())
-    fail("semaphore: {}; the program has {}", semaphore, program.semaphores.size());
+    text::refuse("semaphore: {}; the program has {}", semaphore, program.semaphores.size());
 }
 
 void check_stream(const EngineProgram& program, const Instruction& i) {
   for (const WaitFor& w : program.waits_of(i)) {
     check_semaphore(program, w.semaphore);
     if (w.index >= 0) check_register("the index of a wait", w.index);
-    if (w.value < 0) fail("semaphore: a wait for {}; expected at least 0", w.value);
+    if (w.value < 0) text::refuse("semaphore: a wait for {}; expected at least 0", w.value);
   }
   for (const Signal& s : program.signals_of(i)) {
     check_semaphore(program, s.semaphore);
     if (s.add < 0)
-      fail("semaphore: {} raised by {}; expected at least 0", program.semaphores[static_cast<std::size_t>(s.semaphore)],
-           s.add);
+      text::refuse("semaphore: {} raised by {}; expected at least 0",
+                   program.semaphores[static_cast<std::size_t>(s.semaphore)], s.add);
   }
   for (const Attribute& a : program.attributes_of(i))
     if (a.key == Key::target || a.key == Key::source || a.key == Key::index) check_register(name(a.key), a.value);
@@ -84,18 +82,19 @@ void check_stream(const EngineProgram& program, const Instruction& i) {
 }
 
 void check_instruction(const EngineProgram& program, const ChipSpec& chip, const Instruction& i) {
-  if (i.core >= program.cores) fail("core: {}; the program has {}", i.core, program.cores);
+  if (i.core >= program.cores) text::refuse("core: {}; the program has {}", i.core, program.cores);
   const Kind& kind = *i.kind;
   if (std::ranges::find(kind.engines, i.engine) == kind.engines.end()) {
     std::string engines;
     for (const Engine e : kind.engines) engines += fmt::format("{}{}", engines.empty() ? "" : ", ", name(e));
-    fail("engine: {}; expected {}", name(i.engine), engines);
+    text::refuse("engine: {}; expected {}", name(i.engine), engines);
   }
   if (chip.generation < kind.generation)
-    fail("generation: {} is NeuronCore-v{}; {} needs v{}", chip.name, chip.generation, kind.name, kind.generation);
+    text::refuse("generation: {} is NeuronCore-v{}; {} needs v{}", chip.name, chip.generation, kind.name,
+                 kind.generation);
   if (kind.dma && (i.queue < 0 || i.queue >= chip.dma.rings))
-    fail("DMA ring: {}; expected 0 to {}", i.queue, chip.dma.rings - 1);
-  if (!kind.dma && i.queue >= 0) fail("DMA ring: {}, of an instruction that is no DMA", i.queue);
+    text::refuse("DMA ring: {}; expected 0 to {}", i.queue, chip.dma.rings - 1);
+  if (!kind.dma && i.queue >= 0) text::refuse("DMA ring: {}, of an instruction that is no DMA", i.queue);
   check_stream(program, i);
   check_call(BoundInstruction(program, i), chip);
 }
@@ -111,13 +110,13 @@ class Loops {
     auto& open = open_[stream_of(i)];
     if (i.kind->control == Control::loop) open.push_back(at);
     if (i.kind->control != Control::end_loop) return;
-    if (open.empty()) fail("loop: an end_loop of {} without a loop", name(i.engine));
+    if (open.empty()) text::refuse("loop: an end_loop of {} without a loop", name(i.engine));
     open.pop_back();
   }
 
   void end() const {
     for (const auto& open : open_)
-      if (!open.empty()) fail("{}: loop: no end_loop for it", place_of(program_, open.back()));
+      if (!open.empty()) text::refuse("{}: loop: no end_loop for it", place_of(program_, open.back()));
   }
 
  private:
@@ -132,7 +131,7 @@ class Feeders {
     if (!i.kind->dma) return;
     const Engine first = engines_.try_emplace({i.core, i.queue}, i.engine).first->second;
     if (first != i.engine)
-      fail("DMA ring: {} is fed by {} and {}; expected one engine", i.queue, name(first), name(i.engine));
+      text::refuse("DMA ring: {} is fed by {} and {}; expected one engine", i.queue, name(first), name(i.engine));
   }
 
  private:
@@ -157,7 +156,7 @@ void check(const EngineProgram& program, const ChipSpec& chip) {
       loops.visit(at);
       feeders.visit(program.instructions[at]);
     } catch (const std::invalid_argument& e) {
-      fail("{}: {}: {}", program.name, place_of(program, at), e.what());
+      text::refuse("{}: {}: {}", program.name, place_of(program, at), e.what());
     }
   }
   loops.end();

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 
 #include "sim/core/check/check.h"
 #include "sim/core/program/footprint.h"
+#include "text/refuse.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -21,7 +21,7 @@ struct Complaint {
   std::string_view what;
   template <class... T>
   [[noreturn]] void operator()(fmt::format_string<T...> text, T&&... values) const {
-    throw std::invalid_argument(fmt::format("{}: {}", what, fmt::format(text, std::forward<T>(values)...)));
+    text::refuse("{}: {}", what, fmt::format(text, std::forward<T>(values)...));
   }
 };
 

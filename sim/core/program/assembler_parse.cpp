@@ -9,6 +9,7 @@
 #include "sim/core/program/assembler.h"
 #include "sim/core/program/kind.h"
 #include "sim/core/program/words.h"
+#include "text/refuse.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -63,7 +64,7 @@ class Parser {
     try {
       return kernels::dtype_named(w.name());
     } catch (const std::invalid_argument& e) {
-      throw std::invalid_argument(fmt::format("line {}: {}", w.number(), e.what()));
+      text::refuse("line {}: {}", w.number(), e.what());
     }
   }
 
@@ -109,7 +110,7 @@ class Parser {
     try {
       i.kind = &kind_named(kind);
     } catch (const std::invalid_argument& e) {
-      throw std::invalid_argument(fmt::format("line {}: {}", w.number(), e.what()));
+      text::refuse("line {}: {}", w.number(), e.what());
     }
     parse_engine(w, i);
     if (w.take("ring=")) i.queue = w.integer<std::int16_t>(0, 255);
@@ -134,8 +135,7 @@ class Parser {
     int e = 0;
     while (e < engine_count && name(static_cast<Engine>(e)) != engine) ++e;
     if (e == engine_count)
-      throw std::invalid_argument(
-          fmt::format("line {}: no engine '{}'; expected tensor, vector, scalar, gpsimd or sync", w.number(), engine));
+      text::refuse("line {}: no engine '{}'; expected tensor, vector, scalar, gpsimd or sync", w.number(), engine);
     i.engine = static_cast<Engine>(e);
     if (dot == word.npos) return;
     Words core(word.substr(dot + 1), w.number());
@@ -169,7 +169,7 @@ class Parser {
   View parse_view(Words& w) {
     const std::string_view name = w.name();
     const auto found = buffers_.find(name);
-    if (found == buffers_.end()) throw std::invalid_argument(fmt::format("line {}: no buffer '{}'", w.number(), name));
+    if (found == buffers_.end()) text::refuse("line {}: no buffer '{}'", w.number(), name);
     const CoreBuffer& b = program_.buffers[found->second];
     View v{.buffer = static_cast<std::int32_t>(found->second), .type = b.type, .dims = 0};
     w.expect("[");
@@ -201,7 +201,7 @@ class Parser {
     const std::string_view word = w.name();
     int k = 0;
     while (k < key_count && name(static_cast<Key>(k)) != word) ++k;
-    if (k == key_count) throw std::invalid_argument(fmt::format("line {}: no attribute '{}'", w.number(), word));
+    if (k == key_count) text::refuse("line {}: no attribute '{}'", w.number(), word);
     w.expect("=");
     const Key key = static_cast<Key>(k);
     const auto words = words_of(key);
@@ -209,16 +209,14 @@ class Parser {
     const std::string_view value = w.name();
     const auto found = std::ranges::find(words, value);
     if (found == words.end())
-      throw std::invalid_argument(
-          fmt::format("line {}: {}={}; expected one of {}", w.number(), word, value, fmt::join(words, ", ")));
+      text::refuse("line {}: {}={}; expected one of {}", w.number(), word, value, fmt::join(words, ", "));
     program_.attributes.push_back({key, static_cast<double>(found - words.begin())});
   }
 
   std::int32_t parse_semaphore_name(Words& w) {
     const std::string_view name = w.name();
     const auto found = semaphores_.find(name);
-    if (found == semaphores_.end())
-      throw std::invalid_argument(fmt::format("line {}: no semaphore '{}'", w.number(), name));
+    if (found == semaphores_.end()) text::refuse("line {}: no semaphore '{}'", w.number(), name);
     return static_cast<std::int32_t>(found->second);
   }
 

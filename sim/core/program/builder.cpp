@@ -3,16 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
+
+#include "text/refuse.h"
 
 namespace trellis::sim::core {
 
 ProgramBuilder::ProgramBuilder(std::string name, const ChipSpec& chip, std::uint8_t cores)
     : chip_(chip), linker_(cores, chip) {
   if (cores < 1 || cores > std::max(chip.logical_cores, 1))
-    throw std::invalid_argument(
-        fmt::format("{}: {} cores; a logical core of {} has {}", name, cores, chip.name, chip.logical_cores));
+    text::refuse("{}: {} cores; a logical core of {} has {}", name, cores, chip.name, chip.logical_cores);
   program_.name = std::move(name);
   program_.cores = cores;
   const auto bank = static_cast<std::int64_t>(chip.memory.psum_bytes) / chip.memory.psum_banks;
@@ -22,13 +22,11 @@ ProgramBuilder::ProgramBuilder(std::string name, const ChipSpec& chip, std::uint
 
 Operand ProgramBuilder::hbm(std::string name, DType type, std::int64_t rows, std::int64_t columns, Role role) {
   if (rows < 1 || columns < 1 || rows > most_in_dim || columns > most_in_dim)
-    throw std::invalid_argument(
-        fmt::format("{}: {} rows of {} elements; expected 1 to {} of each", name, rows, columns, most_in_dim));
+    text::refuse("{}: {} rows of {} elements; expected 1 to {} of each", name, rows, columns, most_in_dim);
   const std::int64_t row = columns * static_cast<std::int64_t>(kernels::size_of(type));
   if (const double bytes = static_cast<double>(rows) * static_cast<double>(row); bytes > chip_.memory.hbm_bytes)
-    throw std::invalid_argument(
-        fmt::format("{}: {} rows of {} elements are {:.17g} bytes, and the HBM of {} has {:.17g}", name, rows, columns,
-                    bytes, chip_.name, chip_.memory.hbm_bytes));
+    text::refuse("{}: {} rows of {} elements are {:.17g} bytes, and the HBM of {} has {:.17g}", name, rows, columns,
+                 bytes, chip_.name, chip_.memory.hbm_bytes);
   const auto number = static_cast<std::int32_t>(program_.buffers.size());
   program_.buffers.push_back(
       {.name = std::move(name), .space = Space::hbm, .type = type, .role = role, .bytes = rows * row});
@@ -51,16 +49,16 @@ Operand ProgramBuilder::scratch(std::string name, DType type, std::int64_t rows,
 
 Operand ProgramBuilder::on_chip(std::string name, Space space, DType type, std::int64_t rows, std::int64_t columns,
                                 std::uint8_t core) {
-  if (core >= program_.cores) throw std::invalid_argument(fmt::format("{}: core {} of {}", name, core, program_.cores));
+  if (core >= program_.cores) text::refuse("{}: core {} of {}", name, core, program_.cores);
   if (rows < 1 || rows > chip_.memory.partitions || columns < 1 || columns > most_in_dim)
-    throw std::invalid_argument(fmt::format("{}: {} rows of {} elements; expected 1 to {} rows of 1 to {}", name, rows,
-                                            columns, chip_.memory.partitions, most_in_dim));
+    text::refuse("{}: {} rows of {} elements; expected 1 to {} rows of 1 to {}", name, rows, columns,
+                 chip_.memory.partitions, most_in_dim);
   FreeSpace& space_left = (space == Space::sbuf ? sbuf_ : psum_)[core];
   const std::int64_t bytes = columns * static_cast<std::int64_t>(kernels::size_of(type));
   const auto offset = space_left.take(bytes);
   if (!offset)
-    throw std::invalid_argument(fmt::format("{}: no {} bytes a partition left in {}; the largest free piece has {}",
-                                            name, bytes, core::name(space), space_left.largest()));
+    text::refuse("{}: no {} bytes a partition left in {}; the largest free piece has {}", name, bytes,
+                 core::name(space), space_left.largest());
   const auto number = static_cast<std::int32_t>(program_.buffers.size());
   if (const int times = ++tiles_named_[name]; times > 1)
     name += fmt::format("_{}", times);  // each has a name of its own
@@ -87,7 +85,7 @@ Operand ProgramBuilder::psum(std::string name, DType type, std::int64_t rows, st
 void ProgramBuilder::free(const Operand& o) {
   const CoreBuffer& b = program_.buffers[static_cast<std::size_t>(o.view.buffer)];
   const bool taken = b.space != Space::hbm && (b.space == Space::sbuf ? sbuf_ : psum_)[b.core].give(b.offset);
-  if (!taken) throw std::invalid_argument(fmt::format("{} freed: it has no memory on chip", b.name));
+  if (!taken) text::refuse("{} freed: it has no memory on chip", b.name);
 }
 
 void ProgramBuilder::add(std::string_view kind, Engine engine, std::initializer_list<Operand> outputs,

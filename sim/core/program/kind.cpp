@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <stdexcept>
 #include <utility>
 
+#include "text/refuse.h"
 #include "text/registry.h"
 #include "text/words.h"
 
@@ -42,7 +42,7 @@ const Kind& kind_named(std::string_view name) {
   for (const std::string& known : all)
     if (known.find(name.substr(0, name.find('_'))) != known.npos) near.push_back(known);
   if (near.empty()) near = all;
-  throw std::invalid_argument(fmt::format("no instruction '{}'; expected one of {}", name, fmt::join(near, ", ")));
+  text::refuse("no instruction '{}'; expected one of {}", name, fmt::join(near, ", "));
 }
 
 std::string_view name(Engine e) { return text::word_of(e, {"tensor", "vector", "scalar", "gpsimd", "sync"}); }

@@ -1,20 +1,18 @@
 #include "sim/core/program/operand.h"
 
-#include <fmt/format.h>
-
-#include <stdexcept>
+#include "text/refuse.h"
 
 namespace trellis::sim::core {
 namespace {
 
 void expect_within(std::string_view what, std::int64_t first, std::int64_t count, std::int64_t have) {
   if (first < 0 || count < 1 || first + count > have)
-    throw std::invalid_argument(fmt::format("{} {} to {} of {}", what, first, first + count - 1, have));
+    text::refuse("{} {} to {} of {}", what, first, first + count - 1, have);
 }
 
 // The one dimension of a row; throws if there are several.
 Dim& only_dim(View& v, std::string_view verb) {
-  if (v.dims != 1) throw std::invalid_argument(fmt::format("{} of a row of {} dimensions: expected 1", verb, v.dims));
+  if (v.dims != 1) text::refuse("{} of a row of {} dimensions: expected 1", verb, v.dims);
   return v.dim[0];
 }
 
@@ -47,8 +45,7 @@ Operand Operand::shaped(std::initializer_list<std::int64_t> counts) const {
   std::int64_t product = 1;
   for (const std::int64_t c : counts) product *= c;
   if (counts.size() == 0 || counts.size() > most_dims || product != whole.count)
-    throw std::invalid_argument(
-        fmt::format("a row of {} elements shaped as {} in {} dimensions", whole.count, product, counts.size()));
+    text::refuse("a row of {} elements shaped as {} in {} dimensions", whole.count, product, counts.size());
   std::int64_t stride = whole.stride * product;
   std::size_t d = 0;
   for (const std::int64_t c : counts) {
@@ -60,9 +57,8 @@ Operand Operand::shaped(std::initializer_list<std::int64_t> counts) const {
 }
 
 Operand Operand::spread_rows(std::int64_t rows) const {
-  if (view.rows != 1) throw std::invalid_argument(fmt::format("{} rows spread: expected 1", view.rows));
-  if (rows < 1 || rows > most_in_dim)
-    throw std::invalid_argument(fmt::format("a row spread to {}: expected 1 to {}", rows, most_in_dim));
+  if (view.rows != 1) text::refuse("{} rows spread: expected 1", view.rows);
+  if (rows < 1 || rows > most_in_dim) text::refuse("a row spread to {}: expected 1 to {}", rows, most_in_dim);
   Operand part = *this;
   part.view.rows = static_cast<std::int32_t>(rows);
   part.view.row_stride = 0;

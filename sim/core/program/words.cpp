@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
-
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::sim::core {
@@ -59,12 +58,12 @@ double Words::real() {
 
 void Words::fail(std::string_view expected) const {
   const std::string_view at = rest_.substr(0, 40);
-  throw std::invalid_argument(fmt::format("line {}: expected {} {}", number_, expected,
-                                          at.empty() ? "before the end" : fmt::format("at '{}'", at)));
+  text::refuse("line {}: expected {} {}", number_, expected,
+               at.empty() ? "before the end" : fmt::format("at '{}'", at));
 }
 
 void Words::fail_range(std::int64_t value, std::int64_t low, std::int64_t high) const {
-  throw std::invalid_argument(fmt::format("line {}: {} is not within {} to {}", number_, value, low, high));
+  text::refuse("line {}: {} is not within {} to {}", number_, value, low, high);
 }
 
 }  // namespace trellis::sim::core

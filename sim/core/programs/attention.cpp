@@ -1,10 +1,9 @@
 #include "sim/core/programs/attention.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
+
+#include "text/refuse.h"
 
 namespace trellis::sim::core::attention {
 
@@ -12,8 +11,7 @@ double scale() { return 1 / std::sqrt(static_cast<double>(head_size)); }
 
 Sizes sizes_of(const Arguments& a) {
   const Sizes s{a.count("seq_len"), a.count("heads"), a.type("type"), a.word("causal") == "yes"};
-  if (s.length % lanes != 0)
-    throw std::invalid_argument(fmt::format("attention: seq_len={}; expected a multiple of 128", s.length));
+  if (s.length % lanes != 0) text::refuse("attention: seq_len={}; expected a multiple of 128", s.length);
   return s;
 }
 

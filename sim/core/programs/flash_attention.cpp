@@ -1,14 +1,12 @@
-#include <fmt/format.h>
-
 #include <array>
 #include <cmath>
-#include <stdexcept>
 
 #include "sim/core/program/verbs.h"
 #include "sim/core/programs/attention.h"
 #include "sim/core/programs/pieces.h"
 #include "sim/core/programs/rotation.h"
 #include "sim/core/programs/shipped.h"
+#include "text/refuse.h"
 
 // o = softmax(q^T k / sqrt(128)) v of each head, one tile of keys at a time. For each query it keeps the largest
 // exponent and the sum of powers so far. lse, their logarithm, is kept for the gradient.
@@ -226,8 +224,7 @@ void Kernel::end_head(std::int64_t head) {
 std::int64_t tile_of(const Arguments& a, const Sizes& s) {
   const std::int64_t tile = a.count("tile");
   if (tile % lanes != 0 || tile > 1024)
-    throw std::invalid_argument(
-        fmt::format("flash_attention: tile={}; expected a multiple of 128, at most 1024", tile));
+    text::refuse("flash_attention: tile={}; expected a multiple of 128, at most 1024", tile);
   return std::min(tile, s.length);
 }
 

@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-
-#include <stdexcept>
 #include <tuple>
 
 #include "sim/core/program/verbs.h"
@@ -8,6 +5,7 @@
 #include "sim/core/programs/rotation.h"
 #include "sim/core/programs/shipped.h"
 #include "sim/core/programs/truth.h"
+#include "text/refuse.h"
 
 // The fused Mamba scan by the stages of the public tutorial, in f32. For every state, h[t] = e^(delta[t] A) h[t - 1] +
 // delta[t] u[t] B[t]; y[t] is the sum of C[t] h[t] over the states. Channels are along the partitions. v1 has the
@@ -32,8 +30,7 @@ struct Sizes {
 
 Sizes sizes_of(const Arguments& a) {
   const Sizes s{a.count("batch"), a.count("seq_len"), a.count("channels"), a.count("state"), a.word("stage")[1] - '0'};
-  if (s.channels % lanes != 0)
-    throw std::invalid_argument(fmt::format("mamba: channels={}; expected a multiple of 128", s.channels));
+  if (s.channels % lanes != 0) text::refuse("mamba: channels={}; expected a multiple of 128", s.channels);
   return s;
 }
 

@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
-
 #include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
 #include "sim/core/programs/rotation.h"
 #include "sim/core/programs/shipped.h"
+#include "text/refuse.h"
 
 // out = source0 + source1 + ..., added in f32 in this order and rounded once: by Vector, or by the DMA engines alone.
 namespace trellis::sim::core {
@@ -22,8 +21,7 @@ struct Sizes {
 
 Sizes sizes_of(const Arguments& a) {
   const Sizes s{a.count("n"), a.count("sources"), a.type("type")};
-  if (s.k > most_sources)
-    throw std::invalid_argument(fmt::format("reduce: sources={}; expected at most {}", s.k, most_sources));
+  if (s.k > most_sources) text::refuse("reduce: sources={}; expected at most {}", s.k, most_sources);
   return s;
 }
 

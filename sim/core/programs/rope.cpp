@@ -1,13 +1,10 @@
 #include "kernels/layers/rotary.h"
 
-#include <fmt/format.h>
-
-#include <stdexcept>
-
 #include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
 #include "sim/core/programs/rotation.h"
 #include "sim/core/programs/shipped.h"
+#include "text/refuse.h"
 
 // Rotary embedding of heads x positions x size. The halves of a head's elements are the pairs: the first half times
 // cosine minus the second times sine, and the second times cosine plus the first times sine. A partition holds `run`
@@ -26,13 +23,13 @@ struct Sizes {
 Sizes sizes_of(const Arguments& a) {
   const Sizes s{a.count("heads"), a.count("positions"), a.count("size"), a.count("run"), a.word("tables") == "kept"};
   if (s.size % 2 != 0 || s.positions % s.tile() != 0)
-    throw std::invalid_argument(
-        fmt::format("rope: size={} positions={} run={}; expected an even size and positions in "
-                    "multiples of 128 run",
-                    s.size, s.positions, s.run));
+    text::refuse(
+        "rope: size={} positions={} run={}; expected an even size and positions in "
+        "multiples of 128 run",
+        s.size, s.positions, s.run);
   if (s.positions > most_in_dim / s.size || s.heads > most_in_dim / (s.positions * s.size))
-    throw std::invalid_argument(fmt::format("rope: heads={} positions={} size={}; expected at most {} elements",
-                                            s.heads, s.positions, s.size, most_in_dim));
+    text::refuse("rope: heads={} positions={} size={}; expected at most {} elements", s.heads, s.positions, s.size,
+                 most_in_dim);
   return s;
 }
 

@@ -7,13 +7,13 @@
 #include <cmath>
 #include <cstring>
 #include <numbers>
-#include <stdexcept>
 #include <utility>
 
 #include "kernels/types/convert.h"
 #include "kernels/types/fnv1a.h"
 #include "kernels/types/random.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/registry.h"
 
 namespace trellis::sim::core {
@@ -33,28 +33,26 @@ const ProgramParameter& Arguments::at(std::string_view name) const {
   if (found != parameters_.end()) return *found;
   std::vector<std::string_view> known;
   for (const ProgramParameter& p : parameters_) known.push_back(p.name);
-  throw std::invalid_argument(fmt::format("no parameter '{}'; expected one of {}", name, fmt::join(known, ", ")));
+  text::refuse("no parameter '{}'; expected one of {}", name, fmt::join(known, ", "));
 }
 
 void Arguments::set(std::string_view name, std::string_view text) {
   ProgramParameter& p = parameters_[static_cast<std::size_t>(&at(name) - parameters_.data())];
   if (!p.words.empty()) {
     const auto found = std::ranges::find(p.words, text);
-    if (found == p.words.end())
-      throw std::invalid_argument(fmt::format("{}={}; expected one of {}", name, text, fmt::join(p.words, ", ")));
+    if (found == p.words.end()) text::refuse("{}={}; expected one of {}", name, text, fmt::join(p.words, ", "));
     p.value = static_cast<double>(found - p.words.begin());
     return;
   }
   const auto value = text::finite_number(text);
-  if (!value) throw std::invalid_argument(fmt::format("{}={}; expected a number", name, text));
+  if (!value) text::refuse("{}={}; expected a number", name, text);
   p.value = *value;
 }
 
 std::int64_t Arguments::count(std::string_view name) const {
   const double value = at(name).value;
   if (value < 1 || value != std::floor(value) || value > most_in_dim)
-    throw std::invalid_argument(
-        fmt::format("{}={:.17g}; expected a whole number from 1 to {}", name, value, most_in_dim));
+    text::refuse("{}={:.17g}; expected a whole number from 1 to {}", name, value, most_in_dim);
   return static_cast<std::int64_t>(value);
 }
 

@@ -1,15 +1,13 @@
 #include "kernels/layers/softmax.h"
 
-#include <fmt/format.h>
-
 #include <optional>
-#include <stdexcept>
 
 #include "sim/core/program/verbs.h"
 #include "sim/core/programs/pieces.h"
 #include "sim/core/programs/rotation.h"
 #include "sim/core/programs/shipped.h"
 #include "sim/core/programs/truth.h"
+#include "text/refuse.h"
 
 // Softmax of each row: Vector finds the largest, Scalar exponentiates and sums, Vector divides.
 namespace trellis::sim::core {
@@ -40,7 +38,7 @@ EngineProgram build(const Arguments& a, const ChipSpec& chip) {
   const Operand x = b.input("x", s.type, s.rows, s.columns), y = b.output("y", s.type, s.rows, s.columns);
   const std::int64_t bytes = s.columns * static_cast<std::int64_t>(kernels::size_of(s.type));
   const int turns = sets_that_fit(chip, 2 * bytes + 4 * s.columns, 2048, 3);
-  if (turns < 2) throw std::invalid_argument(fmt::format("softmax: columns={} do not fit on chip twice", s.columns));
+  if (turns < 2) text::refuse("softmax: columns={} do not fit on chip twice", s.columns);
   Rotation xs(b, "x_tile", s.type, 128, s.columns, turns), ys(b, "y_tile", s.type, 128, s.columns, turns);
   Rotation powers(b, "power", DType::f32, 128, s.columns, turns);
   Rotation mosts(b, "most", DType::f32, 128, 1, 4), sums(b, "sum", DType::f32, 128, 1, 4);

@@ -1,9 +1,8 @@
 #include "sim/core/run/cost.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <stdexcept>
+
+#include "text/refuse.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -32,8 +31,8 @@ InstructionCost cost_of(const BoundInstruction& call, const ChipSpec& chip, cons
   const EngineSpec& spec = chip.engine[static_cast<std::size_t>(engine)];
   if (kind.sequencer) return {.interval = chip.semaphore_instruction, .latency = chip.semaphore_instruction};
   if (!row.there && kind.cycles == nullptr)
-    throw std::invalid_argument(fmt::format("{} has no {} on its {} engine (no cost.{}.{} in its file)", chip.name,
-                                            kind.name, name(engine), kind.name, name(engine)));
+    text::refuse("{} has no {} on its {} engine (no cost.{}.{} in its file)", chip.name, kind.name, name(engine),
+                 kind.name, name(engine));
   const double cycles = kind.cycles != nullptr ? kind.cycles(call, row, chip) : element_cycles(call, row);
   InstructionCost cost;
   cost.interval = cycles_time(std::max(cycles, spec.interval), spec.clock);

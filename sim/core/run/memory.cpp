@@ -1,12 +1,10 @@
 #include "sim/core/run/memory.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <cstring>
-#include <stdexcept>
 
 #include "sim/core/program/footprint.h"
+#include "text/refuse.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -50,7 +48,7 @@ CoreMemory::CoreMemory(const EngineProgram& program, const ChipSpec& chip) : pro
 std::int64_t register_number(double value) {
   constexpr double most = 1e12;
   if (!(std::abs(value) <= most))
-    throw std::invalid_argument(fmt::format("a register cannot hold {}: expected a number of at most {}", value, most));
+    text::refuse("a register cannot hold {}: expected a number of at most {}", value, most);
   return static_cast<std::int64_t>(value);
 }
 
@@ -58,7 +56,7 @@ std::span<std::byte> CoreMemory::hbm(std::string_view name) {
   for (std::size_t b = 0; b < program_.buffers.size(); ++b)
     if (program_.buffers[b].name == name && program_.buffers[b].space == Space::hbm)
       return {places_[b].at, static_cast<std::size_t>(places_[b].bytes)};
-  throw std::invalid_argument(fmt::format("{}: no HBM buffer '{}'", program_.name, name));
+  text::refuse("{}: no HBM buffer '{}'", program_.name, name);
 }
 
 std::int64_t CoreMemory::row_stride(const View& v) const {
@@ -71,8 +69,7 @@ std::byte* CoreMemory::row(const View& v, std::int64_t row) {
   std::int64_t offset = v.offset;
   if (v.index >= 0) {
     const auto moved = moved_by(program_, v, registers_[v.index]);
-    if (!moved)
-      throw std::invalid_argument(fmt::format("{}: {}", program_.name, leads_out(program_, v, registers_[v.index])));
+    if (!moved) text::refuse("{}: {}", program_.name, leads_out(program_, v, registers_[v.index]));
     offset = moved->offset;
   }
   if (place.stride == 0) return place.at + offset + row * v.row_stride;

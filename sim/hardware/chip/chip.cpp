@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "sim/hardware/figures/data.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -18,14 +18,12 @@ constexpr double most_dma_engines = 4096, most_rings = 256, most_partitions = 10
 constexpr double most_on_chip = 0x1p30, most_hbm = 0x1p50;  // bytes: of a partition, and of a chip
 
 void expect_at_most(std::string_view chip, std::string_view key, double value, double most) {
-  if (value > most)
-    throw std::invalid_argument(fmt::format("{}: {} is {:.17g}: expected at most {:.17g}", chip, key, value, most));
+  if (value > most) text::refuse("{}: {} is {:.17g}: expected at most {:.17g}", chip, key, value, most);
 }
 
 // Looks up what sim/cluster/operation and the price of a step will need, so that a chip without it is refused here.
 void check_operations(const std::string& name, const Figures& figures) {
-  if (figures.bytes("dma.row.full") <= 0)
-    throw std::invalid_argument(fmt::format("{}: dma.row.full must be above 0", name));
+  if (figures.bytes("dma.row.full") <= 0) text::refuse("{}: dma.row.full must be above 0", name);
   for (const auto& [key, figure] : figures.all())
     if (key.starts_with("operation.") || key.starts_with("step.")) figures.number(key);
 }
@@ -64,7 +62,7 @@ void ChipSpec::read_engines() {
     engine[e] = {.clock = figures_.frequency(key("clock")),
                  .latency = figures_.time(key("latency")),
                  .interval = figures_.cycles(key("interval"))};
-    if (engine[e].clock <= 0) throw std::invalid_argument(fmt::format("{}: {} must be above 0", name, key("clock")));
+    if (engine[e].clock <= 0) text::refuse("{}: {} must be above 0", name, key("clock"));
   }
 }
 
@@ -85,10 +83,9 @@ void ChipSpec::read_tensor() {
             .ramp = f.time("tensor.ramp"),
             .ramp_rate = f.number("tensor.ramp.rate"),
             .ramp_least = f.number("tensor.ramp.least")};
-  if (tensor.rows < 1 || tensor.columns < 1)
-    throw std::invalid_argument(fmt::format("{}: tensor.rows and tensor.columns must be above 0", name));
+  if (tensor.rows < 1 || tensor.columns < 1) text::refuse("{}: tensor.rows and tensor.columns must be above 0", name);
   if (tensor.load_rows <= 0 || tensor.load_rows_f32 <= 0 || tensor.ramp_rate <= 0)
-    throw std::invalid_argument(fmt::format("{}: tensor.load.rows and tensor.ramp.rate must be above 0", name));
+    text::refuse("{}: tensor.load.rows and tensor.ramp.rate must be above 0", name);
 }
 
 void ChipSpec::read_dma() {
@@ -117,7 +114,7 @@ void ChipSpec::read_dma() {
   expect_at_most(name, "dma.rings", dma.rings, most_rings);
   if (dma.engines < 1 || dma.rings < 1 || dma.engine_rate <= 0 || dma.packet <= 0 || dma.descriptor_most <= 0 ||
       dma.compute_factor <= 0 || dma.transpose_hbm <= 0 || dma.transpose_sbuf <= 0)
-    throw std::invalid_argument(fmt::format("{}: counts, rates and factors of dma must be above 0", name));
+    text::refuse("{}: counts, rates and factors of dma must be above 0", name);
 }
 
 void ChipSpec::read_memory() {
@@ -135,7 +132,7 @@ void ChipSpec::read_memory() {
   expect_at_most(name, "psum.banks", memory.psum_banks, std::max(memory.psum_bytes, 1.0));
   expect_at_most(name, "hbm.bytes", memory.hbm_bytes, most_hbm);
   if (memory.partitions < 1 || memory.psum_banks < 1 || memory.hbm_rate <= 0)
-    throw std::invalid_argument(fmt::format("{}: partitions, banks and hbm.rate must be above 0", name));
+    text::refuse("{}: partitions, banks and hbm.rate must be above 0", name);
 }
 
 // cost.KIND.ENGINE.{element,fast,faster,fixed} = N cycles
@@ -146,8 +143,7 @@ void ChipSpec::read_costs() {
     const std::size_t last = text.rfind('.'), middle = text.rfind('.', last - 1);
     const auto found = middle > 5 ? std::ranges::find(engine_names, text.substr(middle + 1, last - middle - 1))
                                   : std::end(engine_names);
-    if (found == std::end(engine_names))
-      throw std::invalid_argument(fmt::format("{}: {}; expected cost.KIND.ENGINE.FIELD", name, key));
+    if (found == std::end(engine_names)) text::refuse("{}: {}; expected cost.KIND.ENGINE.FIELD", name, key);
     CostRow& row = costs_[key.substr(5, middle - 5)][static_cast<std::size_t>(found - std::begin(engine_names))];
     set_field(row, key, text.substr(last + 1), figures_.cycles(key));
   }
@@ -169,8 +165,7 @@ void ChipSpec::set_field(CostRow& row, std::string_view key, std::string_view fi
   else if (field == "fixed")
     row.fixed = cycles;
   else
-    throw std::invalid_argument(
-        fmt::format("{}: {} ends in '{}'; expected element, fast, faster or fixed", name, key, field));
+    text::refuse("{}: {} ends in '{}'; expected element, fast, faster or fixed", name, key, field);
 }
 
 CostRow ChipSpec::cost(std::string_view kind, int e) const {

@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "text/nearest.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 
@@ -25,9 +25,8 @@ bool has_data(std::string_view kind, std::string_view name) {
 std::string_view data_text(std::string_view kind, std::string_view name) {
   for (const EmbeddedFile& file : data_files())
     if (file.kind == kind && file.name == name) return file.text;
-  throw std::invalid_argument(fmt::format("no '{}' among the {}: there are {}{}", name, kind,
-                                          fmt::join(data_names(kind), ", "),
-                                          text::did_you_mean(name, data_names(kind))));
+  text::refuse("no '{}' among the {}: there are {}{}", name, kind, fmt::join(data_names(kind), ", "),
+               text::did_you_mean(name, data_names(kind)));
 }
 
 }  // namespace trellis::sim

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 
 #include "sim/hardware/figures/figure_units.h"
 #include "text/nearest.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::sim {
@@ -59,8 +59,7 @@ bool Figures::has(std::string_view key) const { return figures_.find(key) != fig
 const Figure& Figures::at(std::string_view key) const {
   const auto found = figures_.find(key);
   if (found == figures_.end())
-    throw std::invalid_argument(
-        fmt::format("the figure '{}' is missing: expected a line `{} = VALUE | MARK | SOURCE`", key, key));
+    text::refuse("the figure '{}' is missing: expected a line `{} = VALUE | MARK | SOURCE`", key, key);
   if (used_.find(key) == used_.end()) used_.emplace(key);
   return found->second;
 }
@@ -68,7 +67,7 @@ const Figure& Figures::at(std::string_view key) const {
 const Figure& Figures::used(std::string_view key, Dimension dimension) const {
   const Figure& figure = at(key);
   if (figure.dimension != dimension)
-    throw std::invalid_argument(fmt::format("{} is a {}: expected a {}", key, name(figure.dimension), name(dimension)));
+    text::refuse("{} is a {}: expected a {}", key, name(figure.dimension), name(dimension));
   return figure;
 }
 
@@ -82,27 +81,24 @@ std::int32_t Figures::count(std::string_view key) const {
   constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
   const double value = number(key);
   if (value < 0 || value != std::floor(value) || value > most)
-    throw std::invalid_argument(fmt::format("{} is {:.17g}: expected a whole number from 0 to {}", key, value, most));
+    text::refuse("{} is {:.17g}: expected a whole number from 0 to {}", key, value, most);
   return static_cast<std::int32_t>(value);
 }
 
 Time Figures::time(std::string_view key) const {
   const double seconds = used(key, Dimension::time).value;
   constexpr double most = 1e5;  // a few can be added before the sum is held against longest_time
-  if (std::abs(seconds) > most)
-    throw std::invalid_argument(fmt::format("{} is {} s: expected at most {:g}", key, seconds, most));
+  if (std::abs(seconds) > most) text::refuse("{} is {} s: expected at most {:g}", key, seconds, most);
   return std::llround(seconds * 1e12);
 }
 
 void Figures::set(std::string_view key, double value) {
   const auto found = figures_.find(key);
   if (found == figures_.end())
-    throw std::invalid_argument(fmt::format("no figure '{}': {}{}", key, known_keys(figures_, key),
-                                            text::did_you_mean(key, keys_of(figures_))));
+    text::refuse("no figure '{}': {}{}", key, known_keys(figures_, key), text::did_you_mean(key, keys_of(figures_)));
   Figure& figure = found->second;
   const bool may_be_negative = figure.dimension == Dimension::number || figure.dimension == Dimension::time;
-  if (!std::isfinite(value) || (value < 0 && !may_be_negative))
-    throw std::invalid_argument(fmt::format("{} cannot be {}", key, value));
+  if (!std::isfinite(value) || (value < 0 && !may_be_negative)) text::refuse("{} cannot be {}", key, value);
   const bool one_value = figure.low == figure.high;
   figure.low = one_value ? value : std::min(figure.low, value);
   figure.high = one_value ? value : std::max(figure.high, value);
@@ -117,9 +113,8 @@ void Figures::set(std::string_view key, std::string_view text) {
   const Unit* unit = find_unit(word);
   const auto found = figures_.find(key);
   if (found != figures_.end() && (!number || unit == nullptr || unit->dimension != found->second.dimension))
-    throw std::invalid_argument(fmt::format("{} cannot be '{}': expected a {}, such as '{}'", key, text,
-                                            sim::name(found->second.dimension),
-                                            value_text(Figure{found->second.value, found->second.dimension})));
+    text::refuse("{} cannot be '{}': expected a {}, such as '{}'", key, text, sim::name(found->second.dimension),
+                 value_text(Figure{found->second.value, found->second.dimension}));
   set(key, found == figures_.end() ? 0 : in_own_unit(*number, *unit));
 }
 
@@ -128,14 +123,12 @@ void Figures::expect_times(std::string_view what) const {
   for (const auto& [key, figure] : figures_)
     if (figure.dimension == Dimension::time && figure.low < 0 && !key.starts_with("operation.") &&
         !key.starts_with("step."))
-      throw std::invalid_argument(
-          fmt::format("{}: {}{} must be at least 0", what, figure.value < 0 ? "" : "the range of ", key));
+      text::refuse("{}: {}{} must be at least 0", what, figure.value < 0 ? "" : "the range of ", key);
 }
 
 void Figures::expect_all_used(std::string_view what) const {
   for (const auto& [key, figure] : figures_)
-    if (used_.find(key) == used_.end())
-      throw std::invalid_argument(fmt::format("{}: nothing asks for a figure '{}'; is it misspelt?", what, key));
+    if (used_.find(key) == used_.end()) text::refuse("{}: nothing asks for a figure '{}'; is it misspelt?", what, key);
 }
 
 std::string Figures::text() const {

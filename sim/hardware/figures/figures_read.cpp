@@ -8,6 +8,7 @@
 #include "sim/hardware/figures/figure_units.h"
 #include "sim/hardware/figures/figures.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::sim {
@@ -61,8 +62,8 @@ class Reader {
   template <class... T>
   [[noreturn]] void fail(fmt::format_string<T...> fault, T&&... values) const {
     const File& file = files_.back();
-    throw std::invalid_argument(fmt::format("{}line {}: {}", file.name.empty() ? "" : fmt::format("'{}' ", file.name),
-                                            file.number, fmt::format(fault, std::forward<T>(values)...)));
+    text::refuse("{}line {}: {}", file.name.empty() ? "" : fmt::format("'{}' ", file.name), file.number,
+                 fmt::format(fault, std::forward<T>(values)...));
   }
 
   void line(std::string_view text) {

@@ -1,13 +1,11 @@
 #include "sim/hardware/timeline/perfetto.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
-#include <stdexcept>
 
 #include "sim/hardware/timeline/rows.h"
 #include "text/protobuf.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -238,7 +236,7 @@ class Writer {
 
 std::string perfetto(const Timeline& timeline, Time tick,
                      const std::vector<std::pair<std::string, std::string>>& made_by) {
-  if (tick < 1) throw std::invalid_argument(fmt::format("a tick of {} ps: expected at least 1", tick));
+  if (tick < 1) text::refuse("a tick of {} ps: expected at least 1", tick);
   return Writer(timeline, tick).written(made_by);
 }
 

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
 #include <tuple>
 #include <unordered_map>
+
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -16,25 +17,20 @@ void check(const Timeline& timeline) {
   for (std::size_t i = 0; i < timeline.spans.size(); ++i) {
     const Span& s = timeline.spans[i];
     if (s.track >= timeline.tracks.size())
-      throw std::invalid_argument(
-          fmt::format("span {} is on track {}: expected below {}", i, s.track, timeline.tracks.size()));
+      text::refuse("span {} is on track {}: expected below {}", i, s.track, timeline.tracks.size());
     if (s.label >= timeline.labels().size())
-      throw std::invalid_argument(
-          fmt::format("span {} has label {}: expected below {}", i, s.label, timeline.labels().size()));
+      text::refuse("span {} has label {}: expected below {}", i, s.label, timeline.labels().size());
     if (s.ready < 0 || s.start < s.ready || s.end < s.start || timeline.end < s.end)
-      throw std::invalid_argument(
-          fmt::format("span {} is ready at {}, starts at {} and ends at {} ps of {}: expected this order", i, s.ready,
-                      s.start, s.end, timeline.end));
+      text::refuse("span {} is ready at {}, starts at {} and ends at {} ps of {}: expected this order", i, s.ready,
+                   s.start, s.end, timeline.end);
     if (!std::isfinite(s.bytes) || !std::isfinite(s.flops))
-      throw std::invalid_argument(fmt::format("span {} has {} bytes and {} flops", i, s.bytes, s.flops));
+      text::refuse("span {} has {} bytes and {} flops", i, s.bytes, s.flops);
     if (s.cause < -1 || s.cause >= static_cast<std::int64_t>(timeline.spans.size()))
-      throw std::invalid_argument(
-          fmt::format("span {} has cause {}: expected -1 to {}", i, s.cause, timeline.spans.size() - 1));
+      text::refuse("span {} has cause {}: expected -1 to {}", i, s.cause, timeline.spans.size() - 1);
   }
   for (const Sample& s : timeline.samples)
     if (s.counter >= timeline.counters.size() || s.time < 0 || !std::isfinite(s.value))
-      throw std::invalid_argument(fmt::format("a sample of counter {} of {} is {} at {} ps", s.counter,
-                                              timeline.counters.size(), s.value, s.time));
+      text::refuse("a sample of counter {} of {} is {} at {} ps", s.counter, timeline.counters.size(), s.value, s.time);
 }
 
 class Groups {

@@ -1,15 +1,13 @@
 #include "sim/hardware/timeline/summary.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
-#include <stdexcept>
 #include <tuple>
 
 #include "sim/hardware/timeline/rows.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -46,13 +44,11 @@ std::vector<TrackUse> uses(const Timeline& timeline, const Rows& rows) {
 Placement placed(const Roof& roof, const Summary& summary) {
   Placement p{.roof = roof};
   if (!(roof.bytes_per_second > 0))
-    throw std::invalid_argument(
-        fmt::format("roof '{}' of {} B/s: expected more than 0", roof.name, roof.bytes_per_second));
+    text::refuse("roof '{}' of {} B/s: expected more than 0", roof.name, roof.bytes_per_second);
   if (roof.tracks.empty()) p.bytes = summary.bytes;
   for (const std::uint32_t t : roof.tracks) {
     if (t >= summary.tracks.size())
-      throw std::invalid_argument(
-          fmt::format("roof '{}' has track {}: expected below {}", roof.name, t, summary.tracks.size()));
+      text::refuse("roof '{}' has track {}: expected below {}", roof.name, t, summary.tracks.size());
     p.bytes += summary.tracks[t].bytes;
   }
   const double seconds = in_seconds(summary.end);
@@ -100,7 +96,7 @@ std::vector<PathPart> parts_of(const Timeline& timeline, const std::vector<PathP
 
 Summary summarize(const Timeline& timeline, const Peaks& peaks) {
   if (!std::isfinite(peaks.flops_per_second) || peaks.flops_per_second < 0)
-    throw std::invalid_argument(fmt::format("a peak of {} flops a second", peaks.flops_per_second));
+    text::refuse("a peak of {} flops a second", peaks.flops_per_second);
   const Rows rows = rows_of(timeline);
   Summary summary{.end = timeline.end, .spans = timeline.spans.size(), .peak_flops = peaks.flops_per_second};
   summary.tracks = uses(timeline, rows);

@@ -1,14 +1,13 @@
 // trellis completion: what bash, zsh and fish need to complete the program's command line. Their scripts ask the
 // program itself, so that they never fall behind it.
-#include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "schedule/algorithms/algorithm.h"
 #include "sim/cluster/machine/machine.h"
 #include "sim/core/programs/shipped.h"
 #include "sim/hardware/figures/data.h"
+#include "text/refuse.h"
 #include "tools/program/output.h"
 #include "tools/program/tree/parser_tree.h"
 
@@ -159,8 +158,7 @@ void add(CLI::App& app, Options& o) {
 
 int run(const Options& o) {
   if (o.shell != "words") {
-    if (!o.words.empty())
-      throw std::invalid_argument(fmt::format("{} takes no more words, and '{}' is one", o.shell, o.words.front()));
+    if (!o.words.empty()) text::refuse("{} takes no more words, and '{}' is one", o.shell, o.words.front());
     write_output("", o.shell == "bash" ? bash : o.shell == "zsh" ? zsh : fish);
     return 0;
   }

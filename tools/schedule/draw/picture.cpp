@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "schedule/proof/bounds.h"
+#include "text/refuse.h"
 #include "tools/schedule/draw/contents.h"
 #include "tools/schedule/draw/diagram.h"
 #include "tools/schedule/rounds.h"
@@ -28,31 +29,26 @@ std::string count(std::int64_t n, std::string_view word) { return fmt::format("{
 
 // The wiring of a schedule that can be followed to its end.
 StepWiring connected(const Schedule& s) {
-  if (s.ranks() > most_lanes)
-    throw std::invalid_argument(
-        fmt::format("{} ranks are too many to draw: expected at most {}", s.ranks(), most_lanes));
+  if (s.ranks() > most_lanes) text::refuse("{} ranks are too many to draw: expected at most {}", s.ranks(), most_lanes);
   // A file may claim any size.
   std::int64_t chunks = 0;
   for (Rank r = 0; r < s.ranks() && r < static_cast<Rank>(s.programs.size()); ++r) {
     chunks += cells(s.task, r).scratch + std::max(s.programs[r].scratch, 0);
     for (const Step& step : s.programs[r].steps) chunks += std::max(step.from.count, 0) + std::max(step.to.count, 0);
   }
-  if (chunks > most_chunks)
-    throw std::invalid_argument(
-        fmt::format("{} chunks are too many to draw: expected at most {}", chunks, most_chunks));
+  if (chunks > most_chunks) text::refuse("{} chunks are too many to draw: expected at most {}", chunks, most_chunks);
   StepWiring wiring;
   auto fault = StepWiring::connect(s, wiring);
   for (Rank r = 0; r < s.ranks() && !fault; ++r) fault = find_misfit(s.task, s.channels, r, s.programs[r]);
   if (!fault) fault = find_unequal_ends(s, wiring);
-  if (fault) throw std::invalid_argument(fmt::format("the schedule is faulty and can't be drawn: {}", fault->text));
+  if (fault) text::refuse("the schedule is faulty and can't be drawn: {}", fault->text);
   return wiring;
 }
 
 IndexSpan shown_rounds(const DrawOptions& wish, std::int32_t rounds) {
   if (!wish.rounds) return {1, rounds};
   if (wish.rounds->first < 1 || wish.rounds->first > std::max(rounds, 1))
-    throw std::invalid_argument(
-        fmt::format("rounds {}..{}: the schedule has rounds 1..{}", wish.rounds->first, wish.rounds->last, rounds));
+    text::refuse("rounds {}..{}: the schedule has rounds 1..{}", wish.rounds->first, wish.rounds->last, rounds);
   return {wish.rounds->first, std::min(wish.rounds->last, rounds)};
 }
 
@@ -146,8 +142,7 @@ void Painter::add_local(StepId id) {
 std::int32_t Painter::chosen_channel() const {
   if (wish_.channel) {
     if (*wish_.channel >= s_.channels)
-      throw std::invalid_argument(
-          fmt::format("--channel {}: expected all, or 0 to {}", *wish_.channel, s_.channels - 1));
+      text::refuse("--channel {}: expected all, or 0 to {}", *wish_.channel, s_.channels - 1);
     return *wish_.channel;
   }
   if (s_.channels == 1) return all_channels;
@@ -171,10 +166,10 @@ void Painter::collect() {
     if ((op == Op::copy || op == Op::reduce) && round >= shown_.first - 1 && round <= shown_.last) add_local(id);
   }
   if (scene_.moves.size() + scene_.locals.size() > most_moves)
-    throw std::invalid_argument(
-        fmt::format("{} transfers and local steps are too many to draw: expected at most {}; show "
-                    "some of the {} rounds, as with --rounds 1..4",
-                    scene_.moves.size() + scene_.locals.size(), most_moves, rounds_.rounds));
+    text::refuse(
+        "{} transfers and local steps are too many to draw: expected at most {}; show "
+        "some of the {} rounds, as with --rounds 1..4",
+        scene_.moves.size() + scene_.locals.size(), most_moves, rounds_.rounds);
 }
 
 void Painter::words() {

@@ -10,6 +10,7 @@
 #include "ccl/communicator.h"
 #include "text/number.h"
 #include "text/printable.h"
+#include "text/refuse.h"
 #include "text/words.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
@@ -64,7 +65,7 @@ std::vector<std::int32_t> numbers(const char* option, std::string text) {
   std::vector<std::int32_t> all;
   for (const std::string_view word : text::words(text)) {
     const auto n = text::number<std::int32_t>(word);
-    if (!n || *n < 0) throw std::invalid_argument(fmt::format("{}: '{}' is no token's number", option, word));
+    if (!n || *n < 0) text::refuse("{}: '{}' is no token's number", option, word);
     all.push_back(*n);
   }
   return all;
@@ -77,15 +78,13 @@ constexpr std::int32_t end_of_bytes = 256;
 std::string tokenizer_folder(const Options& o, const train::JobConfig& job) {
   const bool named = !o.tokenizer.empty() && (o.tokenizer != "bytes" || has_tokenizer(o.tokenizer));
   if (named && !has_tokenizer(o.tokenizer))
-    throw std::invalid_argument(
-        fmt::format("--tokenizer {}: expected tokenizer.json or tokenizer.model in the folder", o.tokenizer));
+    text::refuse("--tokenizer {}: expected tokenizer.json or tokenizer.model in the folder", o.tokenizer);
   if (named) return o.tokenizer;
   for (const std::string& folder : {o.from, job.experiment.hf})
     if (o.tokenizer.empty() && !folder.empty() && has_tokenizer(folder)) return folder;
   if (job.step.model.vocab_size > end_of_bytes + 1)
-    throw std::invalid_argument(fmt::format(
-        "the vocabulary has {} tokens, which are no bytes: expected --tokenizer FOLDER, or --tokens NUMBERS",
-        job.step.model.vocab_size));
+    text::refuse("the vocabulary has {} tokens, which are no bytes: expected --tokenizer FOLDER, or --tokens NUMBERS",
+                 job.step.model.vocab_size);
   return "";
 }
 

@@ -1,9 +1,8 @@
 #include "tools/train/checkpoint/source_config.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <stdexcept>
+
+#include "text/refuse.h"
 
 namespace trellis::tools {
 namespace {
@@ -33,8 +32,7 @@ ReadConfig config_of_source(const train::TensorSource& source, const std::string
   } else if (!source.info().origin.settings.empty()) {
     job = alone(train::config_of(source.info().origin));
   } else {
-    throw std::invalid_argument(
-        fmt::format("{} does not say of which model it is: expected --config FILE, the configuration", path));
+    text::refuse("{} does not say of which model it is: expected --config FILE, the configuration", path);
   }
   return parse_config(path, "", changes, job);
 }

@@ -1,11 +1,11 @@
 #include "tools/train/run/plugins.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 
 #include <filesystem>
 #include <stdexcept>
 
+#include "text/refuse.h"
 #include "train/config/foreign_code.h"
 
 namespace trellis::tools {
@@ -17,15 +17,14 @@ void add_plugins(CLI::App& app, std::vector<std::string>& plugins) {
 
 void load_plugins(const std::vector<std::string>& plugins) {
   for (const std::string& plugin : plugins) {
-    if (!std::filesystem::exists(plugin))
-      throw std::invalid_argument(fmt::format("--plugin {}: there is no such file", plugin));
+    if (!std::filesystem::exists(plugin)) text::refuse("--plugin {}: there is no such file", plugin);
     // The path gets its folder: dlopen would look for a bare name among the system's libraries.
     if (dlopen(std::filesystem::absolute(plugin).c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr)
-      throw std::invalid_argument(fmt::format("--plugin {}: {}", plugin, dlerror()));
+      text::refuse("--plugin {}: {}", plugin, dlerror());
     try {
       train::check_foreign_code();
     } catch (const std::invalid_argument& e) {
-      throw std::invalid_argument(fmt::format("--plugin {}: {}", plugin, e.what()));
+      text::refuse("--plugin {}: {}", plugin, e.what());
     }
   }
 }

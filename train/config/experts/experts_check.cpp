@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
+#include "text/refuse.h"
 
 namespace trellis::train {
 namespace {
 
 template <class... T>
 void expect(bool right, fmt::format_string<T...> format, T&&... values) {
-  if (!right) throw std::invalid_argument(fmt::format(format, std::forward<T>(values)...));
+  if (!right) text::refuse(format, std::forward<T>(values)...);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "text/refuse.h"
 #include "train/config/hf/hf_families.h"
 #include "train/config/keys.h"
 
@@ -34,18 +35,16 @@ const HfFamily& family_of(const json& said) {
     if (f.type == type) return f;
     known.emplace_back(f.type);
   }
-  throw std::invalid_argument(fmt::format("model_type is '{}': expected {}", type, fmt::join(known, ", ")));
+  text::refuse("model_type is '{}': expected {}", type, fmt::join(known, ", "));
 }
 
 void check(const json& said, const HfFamily& family) {
   if (!is_none(said, "quantization_config"))
-    throw std::invalid_argument(
-        fmt::format("quantization_config is {}: expected none; weights are read as f32, bf16 or f16",
-                    said["quantization_config"].dump()));
+    text::refuse("quantization_config is {}: expected none; weights are read as f32, bf16 or f16",
+                 said["quantization_config"].dump());
   for (const HfExpected& e : family.expected)
     if (!is_none(said, e.field) && std::ranges::find(e.served, said[e.field]) == e.served.end())
-      throw std::invalid_argument(
-          fmt::format("{} is {}: expected {}; {}", e.field, said[e.field].dump(), e.served[0].dump(), e.why));
+      text::refuse("{} is {}: expected {}; {}", e.field, said[e.field].dump(), e.served[0].dump(), e.why);
 }
 
 bool has_experts(const ModelConfig& m) { return m.architecture == "mixtral" || m.architecture == "qwen3_moe"; }
@@ -67,7 +66,7 @@ void apply_rope(JobConfig& c, const json& said) {
   const char* const section = is_none(said, "rope_parameters") ? "rope_scaling" : "rope_parameters";
   if (is_none(said, section)) return;
   const json& rope = said[section];
-  if (!rope.is_object()) throw std::invalid_argument(fmt::format("{} is {}: expected fields", section, rope.dump()));
+  if (!rope.is_object()) text::refuse("{} is {}: expected fields", section, rope.dump());
   std::string type = rope.value("rope_type", rope.value("type", "default"));
   if (is_phi(c.step.model) && (type == "su" || type == "yarn")) type = "longrope";  // as older files of Phi-3 call it
   put(c, "model.rope_scaling.rope_type", type);
@@ -119,7 +118,7 @@ std::string apply_json(JobConfig& c, const json& said) {
     if (!is_none(said, theirs)) put(c, ours, said[theirs]);
   if (turns) apply_rope(c, said);
   if (is_llama_like(m) && !is_phi(m) && m.rotary_percentage != 1)
-    throw std::invalid_argument(fmt::format("partial_rotary_factor is {}: expected 1", m.rotary_percentage));
+    text::refuse("partial_rotary_factor is {}: expected 1", m.rotary_percentage);
   apply_window(c, said, family.type);
   const double dropped = said.value("embd_pdrop", 0.0);
   return dropped == 0 ? "" : fmt::format("embd_pdrop {} has no effect here: embeddings are not dropped", dropped);
@@ -198,7 +197,7 @@ json made(const StepConfig& config) {
 
 std::string text_of_file(const std::filesystem::path& path) {
   std::ifstream in(path);
-  if (!in) throw std::invalid_argument(fmt::format("cannot read {}", path.string()));
+  if (!in) text::refuse("cannot read {}", path.string());
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
@@ -210,7 +209,7 @@ std::string apply_hf_text(JobConfig& config, const std::string& name, const std:
     if (!said.is_object()) throw std::invalid_argument("expected an object");
     return apply_json(config, said);
   } catch (const std::exception& e) {
-    throw std::invalid_argument(fmt::format("{}: {}", name, e.what()));
+    text::refuse("{}: {}", name, e.what());
   }
 }
 

@@ -1,8 +1,6 @@
 #include "train/config/hf/hf_families.h"
 
-#include <fmt/format.h>
-
-#include <stdexcept>
+#include "text/refuse.h"
 
 namespace trellis::train {
 namespace {
@@ -152,8 +150,7 @@ const HfFamily& hf_family_of(const StepConfig& c) {
   if (type == "llama") type = m.qk_norm ? "qwen3" : m.qkv_bias ? "qwen2" : m.sliding_window > 0 ? "mistral" : "llama";
   for (const HfFamily& f : hf_families())
     if (f.type == type) return f;
-  throw std::invalid_argument(
-      fmt::format("model.architecture is {}: Hugging Face's folders have no such model here", m.architecture));
+  text::refuse("model.architecture is {}: Hugging Face's folders have no such model here", m.architecture);
 }
 
 }  // namespace trellis::train

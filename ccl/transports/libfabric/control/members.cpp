@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "ccl/rendezvous/member_check.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -151,8 +152,7 @@ std::vector<Member> exchange_members(Store& store, Rank rank, Rank ranks, const 
     for (Member before; !rest.empty(); before = members.back()) members.push_back(member_in(rest, before));
   }
   if (members.size() != static_cast<std::size_t>(ranks))
-    throw std::invalid_argument(
-        fmt::format("libfabric: the store tells of {} members: expected {}", members.size(), ranks));
+    text::refuse("libfabric: the store tells of {} members: expected {}", members.size(), ranks);
   expect_alike(store, rank, members);
   return members;
 }

@@ -1,11 +1,8 @@
 #include "ccl/transports/libfabric/data/data_path.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <stdexcept>
 
 #include "ccl/transports/libfabric/control/control.h"
 #include "ccl/transports/libfabric/data/register_region.h"
@@ -15,6 +12,7 @@
 #include "ccl/transports/libfabric/wire/open_wire.h"
 #include "ccl/transports/message.h"
 #include "net/sha256.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -115,8 +113,7 @@ fi_addr_t DataPath::address_of(Rank r, int rail) {
   const auto first = static_cast<std::size_t>(RailSet(theirs.head.rails_left).first_outside());  // that it has open
   if (at < first || addresses.size() <= at - first || addresses[at - first].empty()) {
     if (!addresses.empty() && first + addresses.size() < static_cast<std::size_t>(settings_.rails))
-      throw std::invalid_argument(
-          fmt::format("rank {} has fewer than our {} rails: expected the same TRELLIS_RAILS", r, settings_.rails));
+      text::refuse("rank {} has fewer than our {} rails: expected the same TRELLIS_RAILS", r, settings_.rails);
     if (peer.is_to_be_asked(Clock::now())) {
       presence_->lock().heartbeats().ask(r, Clock::now());
       control_->wake();

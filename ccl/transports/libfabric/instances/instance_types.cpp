@@ -1,7 +1,5 @@
 #include "ccl/transports/libfabric/instances/instance_types.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -9,6 +7,7 @@
 
 #include "device/visible_cores.h"
 #include "text/number.h"
+#include "text/refuse.h"
 #include "text/words.h"
 
 namespace trellis::ccl::libfabric {
@@ -22,7 +21,7 @@ bool has(const std::vector<int>& all, int one) { return std::ranges::find(all, o
 
 int number(std::string_view text) {
   if (const auto value = text::number<int>(text, 0)) return *value;
-  throw std::invalid_argument(fmt::format("'{}': expected a number", text));
+  text::refuse("'{}': expected a number", text);
 }
 
 std::vector<int> numbers(std::string_view text) {
@@ -47,7 +46,7 @@ void read_line(const std::vector<std::string>& words, std::vector<Instance>& all
     one.nics.push_back({words[1], numbers(words[2]), words.size() == 5 ? numbers(words[4]) : std::vector<int>()});
     for (const auto* const chips : {&one.nics.back().own, &one.nics.back().near})
       for (const int c : *chips)
-        if (c >= one.chips) throw std::invalid_argument(fmt::format("chip {}: expected one of {}", c, one.chips));
+        if (c >= one.chips) text::refuse("chip {}: expected one of {}", c, one.chips);
   } else {
     throw std::invalid_argument("expected chips N, cores N L, or nic BUS CHIPS [near CHIPS]");
   }
@@ -89,7 +88,7 @@ std::vector<Instance> read_instances(std::string_view text) {
     try {
       if (!words.empty()) read_line(words, all);
     } catch (const std::invalid_argument& e) {
-      throw std::invalid_argument(fmt::format("instances, line {}: {}", line, e.what()));
+      text::refuse("instances, line {}: {}", line, e.what());
     }
   }
   return all;
@@ -100,9 +99,7 @@ const Instance* instance_of(const std::string& setting, const std::string& produ
   const std::string& wanted = setting.empty() ? product : setting;
   for (const Instance& i : instances())
     if (std::ranges::any_of(i.names, [&](const std::string& name) { return fits(name, wanted); })) return &i;
-  if (!setting.empty())
-    throw std::invalid_argument(
-        fmt::format("TRELLIS_INSTANCE={}: expected none, or one of {}", setting, known_names()));
+  if (!setting.empty()) text::refuse("TRELLIS_INSTANCE={}: expected none, or one of {}", setting, known_names());
   return nullptr;
 }
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -15,6 +14,7 @@
 
 #include "ccl/rendezvous/interface_pattern.h"
 #include "ccl/transports/libfabric/wire/nearness.h"
+#include "text/refuse.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -168,10 +168,10 @@ Info chosen(const FabricSettings& s, int rail, const WireUse& use) {
     if (!one) throw std::bad_alloc();
     return one;
   }
-  throw std::invalid_argument(fmt::format(
+  text::refuse(
       "libfabric {}.{} has no endpoint for provider '{}' on interface '{}' (empty: any) with reliable datagrams and "
       "remote writes or tagged messages; it has {}{}",
-      FI_MAJOR(library().version()), FI_MINOR(library().version()), s.provider, s.interface, present(), limits(s)));
+      FI_MAJOR(library().version()), FI_MINOR(library().version()), s.provider, s.interface, present(), limits(s));
 }
 
 std::string absence() {

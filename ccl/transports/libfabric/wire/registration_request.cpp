@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstddef>
-#include <stdexcept>
+
+#include "text/refuse.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -20,18 +21,17 @@ RegistrationRequest::RegistrationRequest(const FabricMemory& m, std::uint64_t ac
   const bool exported = m.dmabuf >= 0;
   if (m.of == FabricMemory::Of::host && !exported) return;
   if ((caps & FI_HMEM) == 0)
-    throw std::invalid_argument(fmt::format(
+    text::refuse(
         "{} bytes {} can't be registered: expected a provider with FI_HMEM, such as efa", m.bytes,
-        m.of == FabricMemory::Of::neuron ? fmt::format("of Neuron device {}", m.device) : "of a DMA-BUF of the host"));
+        m.of == FabricMemory::Of::neuron ? fmt::format("of Neuron device {}", m.device) : "of a DMA-BUF of the host");
   if (m.of == FabricMemory::Of::neuron) {
     attributes.iface = FI_HMEM_NEURON;
     attributes.device.neuron = m.device;
   }
   if (!exported) return;
   if (version < has_dmabuf)
-    throw std::invalid_argument(
-        fmt::format("libfabric {}.{} can't register a DMA-BUF: expected 1.20 or later, such as the EFA installer's",
-                    FI_MAJOR(version), FI_MINOR(version)));
+    text::refuse("libfabric {}.{} can't register a DMA-BUF: expected 1.20 or later, such as the EFA installer's",
+                 FI_MAJOR(version), FI_MINOR(version));
   dmabuf = {m.dmabuf, m.dmabuf_offset, m.bytes, m.data};
   static_assert(sizeof(attributes.mr_iov) == sizeof(&dmabuf));
   attributes.mr_iov = reinterpret_cast<const iovec*>(&dmabuf);

@@ -3,9 +3,8 @@
 // side.
 #include <fmt/format.h>
 
-#include <stdexcept>
-
 #include "sim/cluster/machine/fabric.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -14,8 +13,7 @@ class Dragonfly : public Fabric {
  public:
   explicit Dragonfly(const FabricRequest& r) : Fabric(r.inner, r.dims, true) {
     if (dims().size() != 3)
-      throw std::invalid_argument(
-          fmt::format("a dragonfly of {} dims: expected hosts of a router, routers of a group, groups", dims().size()));
+      text::refuse("a dragonfly of {} dims: expected hosts of a router, routers of a group, groups", dims().size());
     hosts_ = dims()[0] * inner(), group_ = hosts_ * dims()[1];
     globals_ = (dims()[2] - 1 + dims()[1] - 1) / dims()[1];
     const double global = r.has("global.rate") ? r.rate("global.rate") : r.rate("rate");

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <queue>
-#include <stdexcept>
 
 #include "sim/cluster/machine/fabric.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -19,14 +19,12 @@ std::string join_key(Chip a, Chip b) { return fmt::format("join.{}.{}", std::min
 class Links : public Fabric {
  public:
   explicit Links(const FabricRequest& r) : Fabric(r.inner, r.dims, false) {
-    if (size() > most_units)
-      throw std::invalid_argument(fmt::format("{} units joined by links: expected at most {}", size(), most_units));
+    if (size() > most_units) text::refuse("{} units joined by links: expected at most {}", size(), most_units);
     joined_.assign(static_cast<std::size_t>(size()), std::vector<double>(static_cast<std::size_t>(size()), 0));
     for (Chip a = 0; a < most_units; ++a)
       for (Chip b = a + 1; b < most_units; ++b) {
         if (!r.has(join_key(a, b))) continue;
-        if (b >= size())
-          throw std::invalid_argument(fmt::format("{}.{}: expected units below {}", r.name, join_key(a, b), size()));
+        if (b >= size()) text::refuse("{}.{}: expected units below {}", r.name, join_key(a, b), size());
         width(a, b) = width(b, a) = r.number(join_key(a, b));
       }
     const Time latency = r.time("latency");
@@ -111,8 +109,7 @@ class Links : public Fabric {
         }
       for (Chip from = 0; from < size() && host_ < 0; ++from)
         if (far[static_cast<std::size_t>(from)] < 0)
-          throw std::invalid_argument(
-              fmt::format("no link leads from unit {} to unit {}: expected one, or a host.rate", from, to));
+          text::refuse("no link leads from unit {} to unit {}: expected one, or a host.rate", from, to);
     }
   }
 

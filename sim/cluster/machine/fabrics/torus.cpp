@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 
 #include "sim/cluster/machine/fabric.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -110,9 +110,7 @@ std::shared_ptr<const Fabric> make(const FabricRequest& r) {
 }
 
 std::shared_ptr<const Fabric> make_ring(const FabricRequest& r) {
-  if (r.dims.size() != 1)
-    throw std::invalid_argument(
-        fmt::format("a ring of {0}: expected one size, or a torus of {0}", fmt::join(r.dims, "x")));
+  if (r.dims.size() != 1) text::refuse("a ring of {0}: expected one size, or a torus of {0}", fmt::join(r.dims, "x"));
   return make<true>(r);
 }
 

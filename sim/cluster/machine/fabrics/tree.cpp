@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "sim/cluster/machine/fabric.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -16,11 +16,10 @@ class Tree : public Fabric {
  public:
   Tree(const FabricRequest& r, std::vector<Chip> below) : Fabric(r.inner, r.dims, true) {
     const Chip group = r.has("group") ? r.count("group") : 1;  // chips that share an interface
-    if (group < 1) throw std::invalid_argument(fmt::format("{}.group = {}: expected at least 1", r.name, group));
+    if (group < 1) text::refuse("{}.group = {}: expected at least 1", r.name, group);
     if (inner() % group != 0 && group % inner() != 0)
-      throw std::invalid_argument(
-          fmt::format("{}.group = {}: expected a divisor of the {} chips of a host, or a multiple of them", r.name,
-                      group, inner()));
+      text::refuse("{}.group = {}: expected a divisor of the {} chips of a host, or a multiple of them", r.name, group,
+                   inner());
     add(r.name, group, r.rate("rate"), r.time("latency"));
     if (r.has("host.rate")) add(r.name + " host", inner(), r.rate("host.rate"), 0);
     double capacity = r.rate("rate") * inner() / group;
@@ -98,7 +97,7 @@ Made make_clos(const FabricRequest& r) {
   Chip units = 1;
   for (Chip d : r.dims) units *= d;
   const Chip radix = r.count("radix");
-  if (radix < 1) throw std::invalid_argument(fmt::format("{}.radix = {}: expected at least 1", r.name, radix));
+  if (radix < 1) text::refuse("{}.radix = {}: expected at least 1", r.name, radix);
   if (units <= radix) return make_switch(r);
   return std::make_shared<Tree>(r, std::vector<Chip>{radix, (units + radix - 1) / radix});
 }

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <stdexcept>
 
 #include "sim/cluster/workload/chakra.h"
 #include "sim/cluster/workload/traces/frames.h"
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -21,8 +21,7 @@ class Fields {
 
   template <class... T>
   [[noreturn]] void refuse(std::size_t at, fmt::format_string<T...> format, T&&... values) const {
-    throw std::invalid_argument(
-        fmt::format("{}, byte {}: {}", file_->name, at, fmt::format(format, std::forward<T>(values)...)));
+    text::refuse("{}, byte {}: {}", file_->name, at, fmt::format(format, std::forward<T>(values)...));
   }
 
   // Advances to the next field; false at the end.

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <map>
 #include <queue>
-#include <stdexcept>
 #include <unordered_map>
 #include <utility>
+
+#include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
@@ -63,8 +64,8 @@ class Merger {
   [[noreturn]] void refuse(At at, fmt::format_string<T...> format, T&&... values) const {
     const ChakraNode& n = node(at);
     const ChakraFile& file = files_[static_cast<std::size_t>(rank_of(at))];
-    throw std::invalid_argument(fmt::format("{}, {} {}: node {} ({}): {}", file.name, file.place, n.offset, n.id,
-                                            n.name, fmt::format(format, std::forward<T>(values)...)));
+    text::refuse("{}, {} {}: node {} ({}): {}", file.name, file.place, n.offset, n.id, n.name,
+                 fmt::format(format, std::forward<T>(values)...));
   }
 
   // The members of a process group are the ranks that name it.
@@ -300,8 +301,7 @@ class Merger {
   std::uint16_t stream_named(const std::string& name) {
     const auto found = streams_.find(name);
     if (found != streams_.end()) return found->second;
-    if (out_.streams.size() >= most_streams)
-      throw std::invalid_argument(fmt::format("{}: more than {} process groups", out_.name, most_streams));
+    if (out_.streams.size() >= most_streams) text::refuse("{}: more than {} process groups", out_.name, most_streams);
     streams_.emplace(name, static_cast<std::uint16_t>(out_.streams.size()));
     out_.streams.push_back({name, name != "messages"});
     return static_cast<std::uint16_t>(out_.streams.size() - 1);
