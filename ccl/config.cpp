@@ -297,7 +297,8 @@ FabricSettings fabric_from_environment() {
 
 LaunchedProcess launched_from_environment() {
   LaunchedProcess l;
-  // srun can set PMI_RANK too, but not which ranks share a node. MPICH's mpiexec, which srun may start, does.
+  // srun can set PMI_RANK too, but then nothing beside it tells which ranks share a node. So MPICH's variables come
+  // before Slurm's only with MPI_LOCALRANKID, which mpiexec sets, also in a step of srun.
   const bool any = read_ranks(torchrun, l) || read_ranks(open_mpi, l) ||
                    (is_set(mpich.local_rank) && read_ranks(mpich, l)) || read_slurm(l) || read_ranks(mpich, l) ||
                    read_pmix(l);

@@ -9,8 +9,8 @@
 
 namespace trellis::ccl {
 
-// How many of `limit` descriptors may be held by connections that have said hello and not proven who they are: a
-// fourth, as all ranks of a large job may greet at once; at most 16,384, even where there is no limit.
+// How many of `limit` descriptors unauthenticated connections may hold: a fourth, as all ranks of a large job may
+// connect at once; at most 16,384, even where there is no limit.
 std::size_t most_greeting(std::size_t limit);
 bool raise_descriptor_limit();  // to the hard limit; false: it was there already, or could not be raised
 // Raises the limit if it does not allow the descriptors in use and those that a communicator of so many ranks may need.

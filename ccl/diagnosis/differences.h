@@ -1,4 +1,4 @@
-// Finds ranks that made a different call than the others as the same operation.
+// Finds ranks whose call for an operation differs from the call that most ranks made for it.
 #pragma once
 
 #include <cstdint>

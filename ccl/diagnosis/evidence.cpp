@@ -151,7 +151,7 @@ Node JobEvidence::origin(Node n) const {
   return n;
 }
 
-// Containers have ids of their own, so that those of a job's hosts are often the same.
+// Containers have process-id namespaces of their own, so processes on a job's hosts often have the same id.
 bool JobEvidence::repeats(std::int64_t process) const {
   std::ptrdiff_t launched = 0;
   for (const LaunchRecord& record : launches)
@@ -163,7 +163,8 @@ bool JobEvidence::repeats(std::int64_t process) const {
   return launched > 1 || identities.size() > 1;
 }
 
-// Where ids repeat, the rank decides, if the communicator has all ranks of the launch.
+// Where process ids repeat, the rank must match too. That needs an origin communicator with all ranks of the launch, in
+// which ranks have the launch's numbers.
 const LaunchedRank* JobEvidence::launched(Node n, std::int64_t process) const {
   if (process == 0) return nullptr;
   const bool by_rank = repeats(process);

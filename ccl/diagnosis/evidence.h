@@ -53,7 +53,7 @@ struct JobEvidence {
   std::vector<Members> communicators = {};  // by moment
   std::vector<LaunchRecord> launches = {};  // by node
   std::int64_t moment_ns() const;           // the latest of its communicators and launch records
-  Node origin(Node) const;                  // the same rank in the communicator from which this one was split, at last
+  Node origin(Node) const;                  // the same rank in its communicator's oldest known ancestor
   // Whether processes on several hosts have this id.
   bool repeats(std::int64_t process) const;
   // The launch record of the node's process; null: there is none, or it can't be told from that of another process with

@@ -17,8 +17,8 @@ bool divided_from(const Members& child, Rank in_child, const Members& parent, Ra
          child.in_parent[static_cast<std::size_t>(in_child)] == in_parent;
 }
 
-// Marks the rank as ended, which ranks on other hosts learn late. No operation calls exit: a process that exits is in
-// its own code.
+// Marks the rank as ended: dumps of ranks on other hosts may not show that yet. A process that exited was in no
+// operation, since operations never call exit.
 void end_as(RankEvidence& p, const LaunchedRank& launched) {
   p.standing = Standing::ended;
   if (launched.end.starts_with("exited")) p.last.under_way = false;

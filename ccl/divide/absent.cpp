@@ -44,8 +44,8 @@ std::string instead(const Transport& t, Rank r) {
                      has_finalized(t, r) ? "; it has finalized the communicator" : "");
 }
 
-// Checks whether another rank has made a communicator without this rank. What it did before this attempt counts only if
-// the communicator had failed, since nobody comes back to it then.
+// Checks whether another rank makes, or has made, a communicator without this rank. Earlier attempts of that rank count
+// only if the parent has failed: otherwise it may still come back to the parent.
 void check_left_out(const Transport& t, const MeetingView& k, std::span<const Rank> awaited, bool ended) {
   std::vector<Rank> others = leaving_out(k, awaited);
   if (!ended) std::erase_if(others, [&](Rank r) { return seen_of(k, r).attempt < k.mine.attempt; });
@@ -72,8 +72,8 @@ Rank absent_of(const Transport& t, const MeetingView& k, std::span<const Rank> a
   return awaited.front();
 }
 
-// Whether a shrink leaves that rank out. A rank that waits elsewhere for such a rank gives it up at its own deadline,
-// and then comes.
+// Whether a shrink leaves that rank out. Such a rank is not blamed: a rank that waits for it elsewhere gives it up at
+// its own deadline, and then comes.
 bool is_left_out(const MeetingView& k, Rank r) {
   return r >= 0 && std::ranges::find(k.mine.members, r) == k.mine.members.end();
 }

@@ -188,7 +188,8 @@ void Division::check_split() {
   }
 }
 
-// A rank that fails marks the lost rank before it shows the failure, and may show another call by now.
+// A rank that fails marks the lost rank before it shows the failure. The mark is read first, since the rank's notice
+// may be about another call by now.
 Rank Division::failed_in(Rank r) const {
   if (const Rank lost = transport_.lost(); lost >= 0) return lost;
   const Rank blamed = seen_[static_cast<std::size_t>(r)].blames;
@@ -247,7 +248,7 @@ std::unique_ptr<Transport> Division::join() {
   }
 }
 
-// The leader withdraws its offer a moment before it shows that.
+// Looks several times: the leader withdraws its offer a moment before it shows that.
 bool Division::leader_is_gone(const Notice& offered) {
   const Rank leader = group_.front();
   for (int i = 0; leader != me_ && i < looks_at_leader; ++i, usleep(1000)) {

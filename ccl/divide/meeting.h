@@ -22,7 +22,7 @@ struct Next {
   enum class What {
     wait,
     anew,   // show that it has come to `attempt`
-    read,   // store the wishes that are seen now, and show that
+    read,   // store the wishes (colors and keys) that are seen now, and show that
     part,   // the group is the ranks with this rank's color; the others have stored the wishes too
     offer,  // create the new communicator's memory, publish where it is, and join
     join,   // join the leader's offer

@@ -151,8 +151,8 @@ void check_health(Transport& t, const FlightRecorder& past, const Activity& mine
       lose(t, t.rank(), mine, "is cut off: most of the others do not answer, among them " + who(t, r));
     if (theirs.running) lose(t, r, mine, how_it_went(t, r));
     // The rank left between operations. If it came as far as this rank, it finished this operation, and its messages
-    // are on their way. It is lost if this rank still waits for one after a while. A native collective has none: it
-    // ends on this rank's device at its own time.
+    // are on their way. It is lost if this rank still waits for one of them after a while. A native collective has no
+    // messages: it ends on this rank's device at its own time.
     const bool awaits_message = r == mine.waits_for && mine.step >= 0;
     if (waited < sure || (theirs.operation >= mine.operation && !awaits_message)) continue;
     lose(t, r, mine, how_it_went(t, r));

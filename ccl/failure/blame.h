@@ -25,8 +25,9 @@ void heed_interruption(Transport&, const Activity& mine);
 
 // Called when this rank has waited for longer than the timeout, or when a rank has not come for that long: throws an
 // error that names the rank at the root of the waiting. Returns if it is too early to blame one: if neither this rank
-// has waited nor the rank at fault has stood still for longer than the timeout; and, while no rank stands still, for
-// half of the timeout more, or longer if data still move.
+// has waited nor the rank at fault has stood still for longer than the timeout. If no rank is found at fault, it also
+// returns while data still move and, unless ranks wait for each other in a circle, until this rank has waited for one
+// and a half timeouts.
 void give_up(Transport&, const FlightRecorder& past, const FamilyMember&, Watchdog&, const Activity& mine,
              std::chrono::milliseconds timeout, std::chrono::nanoseconds waited);
 

@@ -44,7 +44,8 @@ class Search {
     for (const Rank p : next) follow(p, former);
   }
 
-  // Adds the ranks that the suspects have given up waiting for, if these are still stopped or silent.
+  // Adds the ranks that the suspects have given up waiting for. found() blames such a rank only if it is still stopped
+  // or silent.
   void follow_former() {
     for (std::size_t i = 0; i < suspects_.size(); ++i)
       if (suspects_[i].rank >= 0)

@@ -142,7 +142,8 @@ RankDump DumpFile::now() const {
   return d;
 }
 
-// A signal is handled some time after it arrived, so the rank may have gone on in the meantime.
+// A signal is handled some time after it arrived, and the rank may have gone on in the meantime. So the dump describes
+// the moment of the arrival, if the recorder still has it.
 void DumpFile::decide(bool asked_for, std::vector<Pending>&& pending) {
   const DumpRequest asked = dump_request();
   std::uint64_t moment = failure_ ? failure_->moment : TimestampClock::now();
@@ -215,7 +216,7 @@ RecordedDivision::RecordedDivision(DumpFile& file, FlightRecorder& recorder, con
   file_.dividing_ = true;
 }
 
-// A split that failed is left as running.
+// A failed split or shrink stays in the recorder as running.
 RecordedDivision::~RecordedDivision() {
   const std::lock_guard lock(file_.mutex_);
   file_.dividing_ = false;

@@ -62,7 +62,7 @@ class DumpFile {
 };
 
 // While it lives, this rank is in a "split" or "shrink" of the communicator. Its start and end change the recorder; in
-// between any thread may write.
+// between, any thread may write the dump.
 class RecordedDivision {
  public:
   RecordedDivision(DumpFile&, FlightRecorder&, const char* what, std::uint64_t operation);

@@ -50,9 +50,9 @@ void ask(int by) {
   requests.fetch_add(1);
 }
 
-// The signal would have ended the process at once, so a system call that it interrupts must not return to the program,
-// which would take that for a timeout. The wait is limited, since this thread may hold what writing needs: an operation
-// or a lock.
+// Keeps the thread in the handler. The signal would have ended the process at once, so a system call that it interrupts
+// must not return to the program, which would take that for a timeout. The wait is limited, since this thread may hold
+// what writing the dumps needs: an operation or a lock.
 void hold() {
   for (int i = 0; i < hold_times && !let_go; ++i) poll(nullptr, 0, hold_ms);
 }

@@ -16,7 +16,7 @@ class FamilyMember;
 
 class CommunicatorFamily {
  public:
-  // What a rank in another communicator of the family knows of a rank that is not in this one.
+  // What another communicator of the family shows of a rank that is not in this one.
   struct Outsider {
     bool known = false;  // a communicator of the family has both this rank and that one
     bool stopped = false, answers = false;

@@ -64,8 +64,9 @@ std::optional<Activity> with_another_root(Activity a, std::uint64_t schedule, st
   return std::nullopt;
 }
 
-// The difference between this rank's call and that of an unexpected message. The sender may have gone on and sent it in
-// a later operation, while the ranks whose calls differ wait for each other.
+// The difference between this rank's call and that of an unexpected message. If it is not found between this rank and
+// the sender, all ranks are compared: the sender may have gone on and sent the message in a later operation, while the
+// ranks whose calls differ wait for each other.
 Mismatch difference(const Transport& t, const FlightRecorder& past, const Activity& mine, Rank other,
                     std::uint32_t mark) {
   const Activity theirs = t.activity(other);
@@ -130,7 +131,8 @@ void check_same_call(const Transport& t, const Activity& mine, Rank other) {
   if (const Activity theirs = t.activity(other); differ(mine, theirs)) throw called(other, theirs, t.rank(), mine);
 }
 
-// Far ahead, a later operation's mark looks like an earlier one's, so the sender's published operation number decides.
+// The mark of an operation far ahead looks like that of an earlier one, so the sender's published operation number
+// decides.
 void check_unread(Transport& t, const FlightRecorder& past, const Activity& mine, std::uint64_t ended) {
   for_each_unread(t, [&](Rank from, std::uint32_t mark, bool point) {
     if (point || !is_past(mark, ended) || !t.answers(from, prompt) || t.left(from)) return;

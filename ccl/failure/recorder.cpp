@@ -70,7 +70,7 @@ TimestampClock::TimestampClock()
               .count()),
       first_time_(Clock::now()) {}
 
-// The clock's rate is measured from the recorder's start to now. The moment may be before that start: a signal's.
+// The clock's rate is measured from the recorder's start to now. `moment` may be before that start if it is a signal's.
 std::int64_t TimestampClock::since_epoch_ns(std::uint64_t moment) const {
   const double passed = std::chrono::duration<double, std::nano>(Clock::now() - first_time_).count();
   const double ticks = static_cast<double>(now() - first_);

@@ -13,13 +13,13 @@ namespace trellis::ccl {
 class Watchdog {
  public:
   explicit Watchdog(std::chrono::nanoseconds timeout);
-  void expect(Rank ranks) { ranks_.reserve(static_cast<std::size_t>(ranks)); }  // looks then ask the heap for nothing
+  void expect(Rank ranks) { ranks_.reserve(static_cast<std::size_t>(ranks)); }  // look() then allocates no memory
   void restart() { ranks_.clear(); }
   void look(const Transport&, Deadline now);      // call it regularly; changes between two calls are missed
   void look_now(const Transport&, Deadline now);  // the same, however short ago the last look was
   // Data have moved here: every rank that is in an operation counts as having changed now.
   void data_moved(Deadline now);
-  void excuse(std::chrono::nanoseconds);  // this rank itself has not looked for so long
+  void excuse(std::chrono::nanoseconds);  // this rank itself did not look for so long: that time counts for no rank
 
   // The time within which a healthy rank shows a heartbeat, even on an overloaded machine.
   std::chrono::nanoseconds enough() const { return enough_; }
@@ -55,6 +55,6 @@ class Watchdog {
 // For how long before this call the waiting thread did not look at others: it was stopped, or had no core, so that what
 // it did not see says nothing about them. Zero if that is less than `least`.
 std::chrono::nanoseconds away_for(Deadline now, std::chrono::nanoseconds least, Deadline waiting_since);
-void looks_now();  // it has looked meanwhile
+void looks_now();  // the waiting thread has looked meanwhile: away_for() counts from now
 
 }  // namespace trellis::ccl

@@ -16,7 +16,7 @@ using schedule::Program;
 using schedule::Slice;
 using schedule::Step;
 
-// Finds lines by their ends and, within each, its messages by (channel, tag, step).
+// A message of a line. lines_of() sorts a line's messages by channel and tag.
 struct Message {
   std::uint32_t step;
   std::int32_t channel;

@@ -23,7 +23,7 @@ struct BufferPlace {
 struct OriginRun {
   std::size_t elements = 0;
   std::size_t first = 0;  // their first element in the input of the contributing ranks
-  std::uint64_t of = 0;   // see Origin::of
+  std::uint64_t of = 0;   // see ChunkOrigin::of
   bool rounds = false;
 };
 
@@ -41,7 +41,7 @@ struct FlatStep {
   std::uint32_t follows = 0;  // index in Compiled::followers of the first step that waits for it
   std::uint32_t follow_count = 0;
   std::int32_t origin = 0;  // number of the step in the schedule's program
-  std::uint32_t mark = 0;   // added to the job's mark
+  std::uint32_t mark = 0;   // added to BoundProgram::mark
 };
 
 // What must happen before a step is done; changes while the program runs.
@@ -50,7 +50,7 @@ struct Ahead {
   std::uint32_t ends = 1;   // a send to two places ends twice
 };
 
-// The messages that go one way over one lane, in order.
+// A line: the messages that go one way over one lane between this rank and one peer, in order.
 struct PeerLane {
   Rank peer = 0;
   std::int32_t lane = 0;
@@ -77,7 +77,7 @@ struct Compiled {
   schedule::Range output_runs = {};
 };
 
-// lanes: the number that the transport has for schedules; a schedule's channels share them. `aligned`: see Layout.
+// lanes: the number that the transport has for schedules; a schedule's channels share them. `aligned`: see BlockLayout.
 Compiled compile(const schedule::Task&, const schedule::Program&, Rank, const Counts&, std::size_t aligned, int lanes,
                  const Origins* = nullptr);
 

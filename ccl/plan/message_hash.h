@@ -1,6 +1,6 @@
 // A hash of the messages of a schedule: who sends which values to whom. Schedules that differ only in what a rank does
-// by itself, such as where its buffers are, have the same. It is of a schedule as adapted to the transport's lanes,
-// which may change the order of messages between two ranks.
+// by itself, such as where its buffers are, have the same. It is taken after a schedule has been adapted to the
+// transport's lanes, since that may change the order of messages between two ranks.
 #pragma once
 
 #include <cstdint>

@@ -56,7 +56,7 @@ class Walk {
   }
 
  private:
-  // What a step of this rank has seen.
+  // The values that a step of this rank has read and, if it adds, made.
   struct Seen {
     std::vector<Value> from, to;
     std::vector<std::vector<Value>> further;

@@ -43,8 +43,9 @@ class PlanKey {
   };
 
  private:
-  // All of a call and its manner but the lists, the buffers and the operator's factor, in three words: every small
-  // message is compared twice. A new member of any of them does not compile until it is named here.
+  // All members of a call and its manner except the lists, the buffers and the operator's factor, packed into three
+  // words, since every small message compares them twice. If one of these structs gets a new member, this does not
+  // compile until it is named here.
   struct Numbers {
     Numbers(const Call& call, const Manner& manner) {
       const auto& [operation, input, output, elements, type, op, counts, arriving] = call;

@@ -29,8 +29,8 @@ constexpr std::size_t least_ring_between_hosts = std::size_t{32} << 10;
 
 constexpr schedule::UnreadableBuffers all_hidden{.input = true, .output = true};
 
-// Limits for staging unreadable buffers. With blocks or shares per rank below the least, slots are as fast. With a
-// larger buffer above most_shown, the scratch, which is as large as both buffers, costs too much.
+// Limits for staging unreadable buffers. If a rank's block or share is smaller than the least given here, slots are as
+// fast. If the larger buffer exceeds most_shown, the scratch, which is as large as both buffers, costs too much.
 constexpr std::size_t least_block_shown = std::size_t{8} << 10;
 constexpr std::size_t least_share_shown = std::size_t{32} << 10;
 constexpr std::size_t most_shown = std::size_t{64} << 20;
@@ -285,8 +285,10 @@ Planned Planner::make(const PlanKey& asked) {
   return made(asked, config, p);
 }
 
-// Ranks that are given different algorithms or files can send messages of the same sizes and be wrong together. An
-// algorithm makes one schedule of one call. Schedules of files and of callers may differ in what a rank does by itself.
+// The mark covers a hash of the schedule, since ranks with different algorithms or files could exchange messages of
+// matching sizes and all get wrong results. For an algorithm it is a hash of the config, from which the schedule
+// follows. For a schedule from a file or a caller it is a hash of the messages alone: what a rank does by itself may
+// differ.
 Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, const Proved& p) {
   const Call& call = asked.call();
   const schedule::UnreadableBuffers hidden = asked.manner().hidden;

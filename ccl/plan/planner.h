@@ -29,7 +29,7 @@ class Planner {
  public:
   Planner(Rank rank, Rank ranks, int lanes, const Config&, HostShape = {}, RankPlaces = {});
 
-  // By the thread that has the turn. The result lives at least through the call that it serves.
+  // For the thread that has the turn (TicketQueue). The result lives at least through the call that it serves.
   const Planned& plan(const Call&, bool in_place, schedule::UnreadableBuffers);
   std::shared_ptr<const Planned> plan(const Call&, bool in_place, const schedule::Schedule&);  // from any thread
   AlgorithmConfig choose(const Call& c, bool in_place) const { return choice(c, in_place).config; }
@@ -62,7 +62,7 @@ class Planner {
     schedule::Program program;
     std::vector<std::int32_t> origins_of_steps = {};  // step numbers in the schedule as written; empty: unchanged
     std::optional<Origins> origins = {};
-    std::optional<std::uint64_t> schedule = {};  // message_hash() of one that is given; none: the config says all
+    std::optional<std::uint64_t> schedule = {};  // message_hash() of a given schedule; none: the config determines it
   };
   Chosen chosen_by(const Call&, bool in_place, const AlgorithmConfig&) const;
   schedule::Request request(const Chosen&) const;
@@ -81,7 +81,7 @@ class Planner {
     return &configs_.emplace(text_of(config), config).first->second;
   }
 
-  mutable std::mutex making_;  // of what a thread without the turn uses: the chooser, files, configs, proofs
+  mutable std::mutex making_;  // guards what a thread without the turn uses too: the chooser, files, configs, proofs
   const Rank rank_, ranks_;
   const int lanes_;
   const HostShape shape_;  // with more than one dimension, choose_by_shape comes first
@@ -92,10 +92,10 @@ class Planner {
   const std::string machine_;
   mutable HostChooser chooser_;
   std::map<std::string, AlgorithmConfig> configs_;  // all that were ever made
-  // Read from files, for calls in place or not.
+  // Schedules from files, by the file's config and whether the call is in place.
   mutable KeyedCache<std::pair<AlgorithmConfig, bool>, schedule::Schedule> given_;
   KeyedCache<Traced, Proved> proved_;
-  KeyedCache<Concealed, bool> concealed_;  // with the input, the output or both hidden: proved too
+  KeyedCache<Concealed, bool> concealed_;  // schedules proved with the input, the output or both hidden
   std::unordered_map<PlanKey, std::unique_ptr<Planned>, PlanKey::Hash> made_;
   struct Last {
     const PlanKey* asked = nullptr;

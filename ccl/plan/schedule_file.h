@@ -9,9 +9,9 @@
 namespace trellis::ccl {
 
 inline bool is_file(const AlgorithmConfig& c) { return c.algorithm.starts_with(schedule::file_prefix); }
-// Reads this project's text form or MSCCL's XML. A file that claims to work in place and out of place is read as
-// `in_place` says; of any other file the schedule says it. Throws system_error, and invalid_argument with the file's
-// name and the error in it.
+// Reads this project's text form or MSCCL's XML. A file that claims to work both in place and out of place is read as
+// `in_place` says; any other file itself tells which of them it is for. Throws system_error, and invalid_argument with
+// the file's name and the error in it.
 schedule::Schedule schedule_from_file(const AlgorithmConfig&, bool in_place);
 
 }  // namespace trellis::ccl

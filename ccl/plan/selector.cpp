@@ -25,7 +25,7 @@ Number count_of(std::string_view word, std::string_view what) {
   text::refuse("'{}' is no {}: expected a whole number", word, what);
 }
 
-// A word that begins with '#' begins a comment; one that holds it may be a file's name.
+// A word that begins with '#' begins a comment. Within a word, '#' means nothing: the word may be a file's name.
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words = text::words(line);
   words.erase(std::ranges::find_if(words, [](std::string_view w) { return w.starts_with('#'); }), words.end());
@@ -93,7 +93,7 @@ Selections Selections::read(std::string_view text) {
     const auto words = words_of(text.substr(0, end));
     const bool blank = text::trimmed(text.substr(0, end)).empty();
     text.remove_prefix(std::min(end + 1, text.size()));
-    whole = whole && blank;  // a comment may be the heading of a truncated table
+    whole = whole && blank;  // only blank lines may follow `end`: a comment may be the heading of a truncated table
     if (words.empty()) continue;
     whole = words.size() == 1 && words[0] == last_line;
     if (whole) {
@@ -157,7 +157,8 @@ schedule::Rank Selections::nearest(schedule::Collective collective, schedule::Ra
   return nearest;
 }
 
-// Each Rule::cores of the rules for exactly so many ranks, those first that suit ranks with so many cores.
+// The distinct Rule::cores of the rules for exactly `ranks` ranks, best for ranks with `cores` cores first: see
+// candidates().
 std::vector<int> Selections::measured_with(schedule::Collective collective, schedule::Rank ranks,
                                            std::string_view machine, int cores) const {
   std::vector<int> all;

@@ -14,7 +14,7 @@ namespace trellis::ccl {
 
 using schedule::AlgorithmConfig;
 
-// One line of a table. It holds from this number of bytes (of the larger buffer) to the next line of the same group.
+// One line of a table. It applies from `from_bytes` bytes (of the larger buffer) up to the next line of the same group.
 struct Rule {
   schedule::Collective collective = schedule::Collective::all_reduce;
   schedule::Rank ranks = 1;

@@ -15,9 +15,9 @@ inline constexpr int ports_of_ranks = 8;  // number of ports where rank 0's stor
 std::string listening_address(const std::string& host);
 
 // With an address, rank 0 keeps the store at the given port, or at one of the next if another program has it
-// (torchrun's own store does). It keeps the store while somebody uses it or has not left, and for 30 s. Without an
-// address, PMIx tells where rank 0 keeps it. A single rank gets a memory_store. A second call finds the notes of the
-// first until these are left, so give each communicator its own prefix.
+// (torchrun's own store does). It keeps the store until all members have left it, or until nobody has used it for 30 s.
+// Without an address, PMIx tells where rank 0 keeps it. A single rank gets a memory_store. A second call finds the
+// notes of the first until the members have left them, so give each communicator its own prefix.
 // Throws invalid_argument when the launcher told too little; otherwise as tcp_store does.
 std::shared_ptr<Store> store_from_environment(const LaunchedProcess&, Deadline);
 

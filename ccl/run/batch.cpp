@@ -63,8 +63,9 @@ void OperationBatch::take_turns() {
 
 void OperationBatch::hand_to_stream() { on_stream_ = awaited_ = true; }
 
-// Work that a stream drops after an earlier failure still runs on the other ranks, so they are told, and dumps, which
-// may take long, come after that. Where an operation that was called before is still running, it writes the dump.
+// Work that a stream of this rank drops after an earlier failure is not dropped on the other ranks, so they are told
+// first. Dumps, which may take long, are written after that; where an operation that was called before is still
+// running, that operation writes the dump.
 void OperationBatch::end_dropped() {
   const auto why = std::make_exception_ptr(
       Aborted("an operation of the communicator was not begun: what its stream held before has failed"));

@@ -282,7 +282,8 @@ std::exception_ptr Communicator::State::fail_open(const std::exception_ptr& e, b
   return failure.dumped(e, first);
 }
 
-// A running operation fails in its own thread. Others are told first: one that finds its message withdrawn looks why.
+// A running operation fails in its own thread. The other ranks are told before this rank withdraws its messages: a rank
+// that finds a message withdrawn looks for the reason.
 Communicator::State::End Communicator::State::end(const std::exception_ptr& why) {
   const bool first = why != nullptr && failure.keep(why);
   transport->mark_aborted();

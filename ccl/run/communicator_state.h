@@ -42,8 +42,8 @@ struct Communicator::State : DumpsOnSignal {
   void idle(std::uint32_t times, std::chrono::microseconds most);  // see Executor::idle()
   // Ends the communicator and its open operation. Returns what to throw.
   std::exception_ptr fail_open(const std::exception_ptr&, bool elsewhere = false);
-  // Ends the communicator, from any thread, and then writes its dump, unless the turn is another's. `why` is null where
-  // the program aborts it.
+  // Ends the communicator, from any thread, and then writes its dump, unless an operation is running, which writes it
+  // itself. `why` is null where the program aborts the communicator.
   struct End {
     std::exception_ptr why;
     bool first = false;  // nothing had ended it before
@@ -98,7 +98,7 @@ struct Communicator::State : DumpsOnSignal {
   Agreement agreement_;
   bool exchanging_ = false;  // the open operation is the exchange before a call
   OperationClock time_;
-  std::atomic<std::uint32_t> dumps_;  // counts of dumps requested and written
+  std::atomic<std::uint32_t> dumps_;  // number of the last dump request that was handled
 
   // State of the open operation.
   Compiled send_recvs_;

@@ -66,7 +66,8 @@ void Executor::begin(const BoundProgram& bound) {
   waiting_ = shown_ = false;
   watch_.restart();
   transport_.show(*bound.activity);
-  // Large messages go after this rank's grants for others, which would wait behind them in a TCP connection.
+  // Starts small messages only. Large ones start in move(), after this rank's grants for the others' messages, which
+  // would otherwise wait behind them in a TCP connection.
   explaining([&] {
     for (Front& f : fronts_)
       if (f.sender != nullptr && bytes_of(next_of(f)) <= large) advance(f);

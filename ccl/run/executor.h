@@ -36,7 +36,7 @@ class Executor {
   std::vector<Pending> pending() const;  // the messages that it waits for
 
  private:
-  // A line in progress.
+  // The state of a line (see PeerLane): its next message, and how far that has come.
   struct Front {
     const PeerLane* line = nullptr;
     Sender* sender = nullptr;

@@ -1,6 +1,6 @@
-// Simulated time of a communicator's operations. Each takes the time of the whole operation; its copies and sums then
-// take none. Each message is preceded by one with its sender's clock. On a device without simulated time, nothing
-// happens here.
+// Simulated time of a communicator's operations. A collective takes its whole time when it begins; its copies and sums
+// then take none. A send is preceded by a message that carries the sender's clock. On a device without simulated time,
+// nothing happens here.
 #pragma once
 
 #include <span>

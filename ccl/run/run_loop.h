@@ -9,8 +9,8 @@
 
 namespace trellis::ccl {
 
-// The operations of one communicator, which run in order. A class of this kind adds `bool open_next()`, which opens the
-// next one; false: none is left.
+// The operations of one communicator, which run in order. A derived class adds `bool open_next()`, which opens the next
+// one; false: none is left.
 struct Strand {
   Communicator::State* state = nullptr;
   bool open = false;        // an operation is running

@@ -82,7 +82,7 @@ class TicketQueue {
     --others_;
   }
 
-  // done() may miss, without a fence, that a later ticket was done early at the same moment.
+  // Catches up with tickets that were done early: without a fence, done() may miss one that ends at the same moment.
   void skip_early() {
     if (others_.load() == 0) return;
     const std::lock_guard lock(mutex_);

@@ -62,9 +62,9 @@ TRELLIS_API trellis_result trellis_comm_split(trellis_comm comm, int color, int 
 // through trellis_comm_abort. `config` is as for trellis_comm_split.
 //
 // The call returns within the timeout. If it succeeds, it succeeds on all members of the child, unless they die. A
-// failed shrink can be retried: calls with one list succeed when all its ranks are in one at the same time, whatever
-// the number of earlier attempts of each. A rank that was given up, or left out by others that went on, gets
-// TRELLIS_PEER_LOST with its own rank; members with different lists get TRELLIS_MISMATCH.
+// failed shrink can be retried: calls with the same list succeed when all ranks outside the list are in such a call at
+// the same time, however often each of them has tried before. A rank that was given up, or left out by others that went
+// on, gets TRELLIS_PEER_LOST with its own rank; members with different lists get TRELLIS_MISMATCH.
 TRELLIS_API trellis_result trellis_comm_shrink(trellis_comm comm, const int* excluded, int excluded_count,
                                                const trellis_config* config, trellis_comm* child);
 
@@ -101,7 +101,7 @@ TRELLIS_API trellis_result trellis_comm_ranks(trellis_comm comm, int* ranks);
 // "loopback", "shared_memory", ... The text is valid as long as the communicator.
 TRELLIS_API trellis_result trellis_comm_transport(trellis_comm comm, const char** name);
 
-// Bytes that this rank uses for it, with the most scratch that it has borrowed at one time.
+// Bytes that this rank uses for the communicator, including the most scratch that it has borrowed at one time.
 TRELLIS_API trellis_result trellis_comm_memory_bytes(trellis_comm comm, size_t* bytes);
 
 // Number of collectives started so far.

@@ -31,7 +31,7 @@ typedef struct trellis_config {
   uint64_t seed;           // TRELLIS_SEED (0): seed of stochastic rounding
   int single_copy;         // TRELLIS_SINGLE_COPY (TRELLIS_OFF): if on, large buffers are read from the peer's memory
   int wire;                // TRELLIS_WIRE (TRELLIS_F32): with TRELLIS_BF16, f32 is rounded to bf16 for sending
-  const char* machine;     // TRELLIS_MACHINE ("host", between hosts "fabric"): whose rules of the table come first
+  const char* machine;     // TRELLIS_MACHINE ("host", between hosts "fabric"): the table's rules for it come first
 } trellis_config;
 
 #define TRELLIS_CONFIG_INIT \

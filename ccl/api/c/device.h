@@ -55,8 +55,8 @@ TRELLIS_API trellis_result trellis_stream_create(trellis_stream* stream);
 TRELLIS_API trellis_result trellis_stream_destroy(trellis_stream stream);
 
 // Waits for all work submitted so far. Returns the error of the first piece of work that failed, once; work submitted
-// after that piece has not been done. Until it has told of it, by this or by trellis_stream_query, a stream that has
-// failed refuses collectives, and drops other work. NULL is ignored.
+// after that piece has not been done. A failed stream refuses collectives and drops other work until this function or
+// trellis_stream_query has returned its error. NULL is ignored.
 TRELLIS_API trellis_result trellis_stream_synchronize(trellis_stream stream);
 
 // TRELLIS_OK: no work is left. TRELLIS_IN_PROGRESS: some is left. Otherwise the error of the first piece of work that

@@ -23,8 +23,8 @@ cudaError_t guarded(Body&& body) noexcept {
   }
 }
 
-// The same for a function that waits for streams. Called from a stream's work, which it could wait for, it returns an
-// error.
+// The same for a function that waits for streams. Called from a stream's work, it returns an error, since it could wait
+// for that very work.
 template <class Body>
 cudaError_t guarded_wait(Body&& body) noexcept {
   if (in_stream_work()) return noted(cudaErrorNotPermitted);

@@ -39,7 +39,7 @@ trellis_result CudaStreams::destroy(trellis_stream stream) {
   return destroyed;
 }
 
-// The stream's handle is invalid before its work has ended.
+// Waits until no thread is in destroy() for the stream: the handle becomes invalid before the stream's work has ended.
 void CudaStreams::await_destroyed(trellis_stream stream) {
   std::unique_lock lock(mutex_);
   destroyed_.wait(lock, [&] {

@@ -66,7 +66,7 @@ void Comm::close() {
   }
 }
 
-// The job's thread may be the one that lets the communicator go.
+// Detaches the thread if it is the caller, which cannot join itself: the job's thread may hold the last reference.
 void Comm::join_thread() {
   if (!thread_.joinable()) return;
   if (thread_.get_id() == std::this_thread::get_id())

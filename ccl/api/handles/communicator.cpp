@@ -27,7 +27,7 @@ void empty(trellis_comm* out, const char* name) {
   *out = nullptr;
 }
 
-// After an abort on every rank, a split starts with a shrink to all ranks.
+// After an error, the parent cannot be split: all its ranks first form a new communicator, which is then split.
 std::unique_ptr<Communicator> divided(Communicator& parent, std::optional<int> color, int key) {
   if (!parent.error()) return parent.split(color, key);
   return parent.shrink({})->split(color, key);

@@ -18,8 +18,8 @@ Rendezvous rendezvous_by_environment(const LaunchedProcess&);  // each call is f
 // Joins the ranks into the communicator. It can be cancelled while it waits.
 void join(Comm&, const Rendezvous&, Rank rank, Rank ranks, const Config&);
 
-// Gives out the handle of a new communicator and starts the work that makes it, of a parent if there is one. On failure
-// *out is NULL and nothing is left behind.
+// Gives out the handle of a new communicator and starts the work that creates it, from `parent` unless that is null. On
+// failure *out is NULL and nothing is left behind.
 trellis_result begin_for(trellis_comm* out, bool background, std::function<void(Comm&)> work,
                          std::shared_ptr<Comm> parent = nullptr);
 

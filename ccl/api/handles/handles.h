@@ -67,7 +67,7 @@ class Handles {
 
  private:
   void leave(Slot& slot, std::uint32_t index) {
-    // take() and retire() have made the generation even before they check the users.
+    // take() and retire() first make the generation an even number and then check the users.
     if (--slot.users != 0 || slot.generation % 2 != 0) return;
     slot.users.notify_all();
     free_retired(slot, index);

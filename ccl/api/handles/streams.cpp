@@ -41,7 +41,7 @@ trellis_stream handle_of(std::shared_ptr<trellis::device::Stream> stream) {
   return static_cast<trellis_stream>(streams().add(std::move(stream)));
 }
 
-// A thread may have destroyed its own.
+// Whether the stream no longer exists: a thread may have destroyed its own stream.
 bool is_destroyed(trellis_stream one) {
   try {
     StreamUse{one};
@@ -51,7 +51,7 @@ bool is_destroyed(trellis_stream one) {
   }
 }
 
-// One that is idle, and tells nothing of its former thread; null: there is none.
+// Takes an idle stream and clears the error that its former thread's work may have left; null: none is idle.
 trellis_stream take_spare(std::vector<trellis_stream>& spare) {
   std::erase_if(spare, is_destroyed);
   const auto found = std::ranges::find_if(spare, [](trellis_stream one) { return StreamUse(one).get()->idle(); });

@@ -40,7 +40,7 @@ trellis_result trellis_type_store(trellis_type type, void* element, double value
 trellis_result trellis_config_from_environment(trellis_config* config) {
   return guarded([&] {
     require(config, "config");
-    // On the heap: programs that load this library late, as Python does, have few bytes left for threads' own data.
+    // On the heap: a library that is loaded late, as by Python, gets little thread-local storage.
     thread_local std::unique_ptr<const trellis::ccl::Config> kept;
     kept = std::make_unique<const trellis::ccl::Config>(trellis::ccl::config_from_environment());
     const trellis::ccl::Config& c = *kept;

@@ -31,7 +31,8 @@ struct Members {
   }
 };
 
-// Handles are taken for those of one communicator if its size is the same and no rank occurs twice.
+// Finds the communicator of the call's handle, or adds it. Handles are taken to be of one communicator if their numbers
+// of ranks are equal and their ranks differ.
 Members& members_of(std::vector<Members>& all, const GroupCall& call) {
   for (Members& m : all)
     if (std::ranges::find(m.handles, std::pair(call.comm, call.place.rank)) != m.handles.end()) return m;

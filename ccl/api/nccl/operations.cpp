@@ -64,7 +64,7 @@ ncclResult_t reduce(const NcclFunction& f, trellis_collective collective, const 
   });
 }
 
-// Checks what it can first, so that a program hears of its own mistakes.
+// Checks the arguments before it refuses the call, so that a program hears of its own mistakes first.
 ncclResult_t refuse_one_sided(const char* function, ncclComm_t comm, int peer) {
   return guarded([&] {
     const auto nccl_comm = nccl_comms().use(comm);

@@ -31,7 +31,7 @@ struct Event {
   trellis_event event = nullptr;
 };
 
-// Waits for the work that the stream holds, and for what that waits for.
+// Waits for the work that the stream holds, and so for the work of other streams that this work waits for.
 void wait_for_end_of(trellis_stream stream) {
   const Event end;
   checked(trellis_event_record(end.event, stream));
@@ -91,7 +91,8 @@ trellis_result close_group() {
     throw;
   }
   const trellis_result result = checked(trellis_group_end());
-  // A group that also uses other streams runs there, on all of them at the same time.
+  // If the group also uses other streams, all of it runs on those. Each of them waits for the whole group, so waiting
+  // for one of them is enough.
   if (!all.defaults.empty() && !all.others.empty()) wait_for_end_of(all.others.front());
   return result;
 }

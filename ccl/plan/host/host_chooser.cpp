@@ -48,7 +48,8 @@ bool modelled(Collective c) { return !schedule::uneven(c) && c != Collective::pe
 
 bool HostChooser::models(Collective c) const { return places_.cores > 0 && ranks_ > 1 && modelled(c); }
 
-// Every algorithm over one row of ranks, and those with dimensions or levels over every two factors.
+// Every algorithm over one row of ranks; those with dimensions or levels also over every two factors of the number of
+// ranks.
 std::vector<AlgorithmConfig> HostChooser::plain_configs(Collective collective) const {
   static const std::vector<std::string> levels[] = {
       {"direct", "direct"}, {"direct", "recursive_doubling"}, {"mesh", "mesh"}, {"mesh", "halving_doubling"}};

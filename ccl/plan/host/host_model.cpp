@@ -18,7 +18,7 @@ constexpr double usual_l3 = 64 << 20;
 constexpr std::size_t back_to_back_bytes = 4096;
 constexpr int back_to_back_operations = 3;
 
-// 0 up to half of the room, 1 from twice the room on.
+// How far `bytes` count as exceeding `room`: 0 up to half of the room, 1 from twice the room on.
 double share_beyond(double bytes, double room) {
   return bytes <= 0 || room <= 0 ? 0 : std::clamp(std::log2(bytes / room * 2) / 2, 0.0, 1.0);
 }
@@ -173,12 +173,12 @@ Conditions conditions(const JoinedPrograms& joined, const Call& call, Rank ranks
 
 }  // namespace
 
-// Most values are fitted to the times of 8 ranks in bench/results/host16.json, whose other numbers of ranks are left to
-// check them by. Costs of bytes are fitted to the times; costs of messages to the regret of the choice, in which an
-// error that all candidates share does not count. `byte_served` is from a direct broadcast of 256 KiB there, `streamed`
-// from bine with 16 ranks and 16 MiB. Sockets and shared cores were not measured; the usual values are taken: twice a
-// flight, half as much again for a byte, and the scheduler's switch where ranks outnumber hardware threads. The
-// threads of a core are taken to share its time evenly.
+// Most values are fitted to the times of 8 ranks in bench/results/host16.json; its times of other numbers of ranks are
+// used only to check the fit. Costs of bytes are fitted to the times; costs of messages to the regret of the choice, in
+// which an error that all candidates share does not count. `byte_served` is from a direct broadcast of 256 KiB there,
+// `streamed` from bine with 16 ranks and 16 MiB. Sockets and shared cores were not measured. Usual values are taken:
+// between sockets a flight costs twice as much and a byte half as much again, and where ranks outnumber hardware
+// threads, `wake` is the time of the scheduler's switch. The threads of a core are taken to share its time evenly.
 const HostCosts sapphire_rapids{.operation = 14,
                                 .send = 95,
                                 .receive = 190,

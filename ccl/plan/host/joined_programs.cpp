@@ -70,7 +70,7 @@ class Joiner {
  private:
   static constexpr std::size_t line_bytes = 64;
 
-  // If one rank stands for others, all of them are taken to be as busy as one that has elements.
+  // If one rank stands for others, an empty step counts as one element: that step of another rank may have elements.
   double bytes_of(std::size_t elements) const {
     return static_cast<double>(std::max<std::size_t>(elements, written_.folded() ? 1 : 0) * size_);
   }

@@ -113,7 +113,8 @@ void StoreLoop::watch(int number, Id id, std::uint32_t events, bool known_alread
     throw failure("watching a connection");
 }
 
-// Without the right secret in its hello, a connection is not a user.
+// The secret that a client must know for the store that its hello names. Asking for it does not use the store: only an
+// authenticated connection counts as a user.
 std::string StoreLoop::secret_of(std::span<const std::byte> terms) {
   const StoreHello hello = StoreHello::in(terms);
   const std::optional<std::string> secret = stores_.secret_of(hello.store);
@@ -200,7 +201,7 @@ void StoreLoop::serve(Id id, Connection& c) {
       continue;
     }
     if (request->verb == Verb::get && request->wait.count() > 0) {
-      c.awaited = request->key;  // before the lookup: changes from outside the loop are reported after they were made
+      c.awaited = request->key;  // before the lookup: the report of a note that is set after it then finds this get
       store.waiting[request->key].insert(id);
       if (!store.board.find(request->key)) {
         set_deadline(id, c, Clock::now() + request->wait);
@@ -320,7 +321,7 @@ void StoreLoop::end(Id id) {
 
 void StoreLoop::refuse(Id id, const ProtocolError& why) {
   tell_of_refusal(connections_.at(id).from, why);
-  end(id);  // last, so that a client that is disconnected finds it counted
+  end(id);  // last: when the client sees the end of the connection, the refusal is already counted
 }
 
 void StoreLoop::tell_of_refusal(const net::Address& from, const ProtocolError& why) {

@@ -19,8 +19,9 @@ struct StoreSearch {
   StoreName store = {};          // among the stores of its server
   bool strangers_end_it = true;  // a server with another secret at a place is an error at once
   bool was_there = false;        // the store exists already: if it is not at its only place, it has ended
-  // For a set or an add, which have no deadline of their own; 0: as long as the store was looked for, within 1 to 30 s.
-  // A call after one that was not answered in time has a fresh connection.
+  // How long a set or an add, which have no deadline of their own, waits for the reply. 0: the time that the search
+  // had, but at least 1 s and at most 30 s. After a call that was not answered in time, the next one opens a new
+  // connection.
   std::chrono::milliseconds patience{0};
 };
 
