@@ -75,7 +75,7 @@ const Traits* traits_by_word(std::string_view word) {
   return found == table.end() ? nullptr : &*found;
 }
 
-// MSCCL's own tools write reduce_scatter, too.
+// MSCCL's own tools use the name "reduce_scatter", too.
 const Traits* traits_by_msccl(std::string_view name) {
   const auto found = std::ranges::find_if(table, [&](const Traits& t) {
     return !t.msccl.empty() && (t.msccl == name || (t.collective == reduce_scatter && t.name == name));

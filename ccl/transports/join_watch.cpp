@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto for_its_word = 1s;  // the time that another rank has to tell of a failure that ended this one's wait
+constexpr auto for_its_word = 1s;  // how long to wait for the report of the failure that ended this rank's wait
 constexpr const char* failure_note = "failure";
 
 std::string process_note(Rank r) { return fmt::format("process/{}", r); }

@@ -15,7 +15,7 @@ struct TransportKind {
     process,
     host,
     hosts
-  };  // ranks are threads of one, processes of one, or of several
+  };  // ranks are threads of one process, processes of one host, or processes of several hosts
   std::string name;
   std::string summary;  // one line
   Reach reach = Reach::host;

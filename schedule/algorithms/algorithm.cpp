@@ -236,8 +236,8 @@ bool joins_blocks(const Algorithm& algorithm, const Request& request) {
   return by_block(request.operation.collective) && algorithm.joins_blocks && algorithm.joins_blocks(request.in_order());
 }
 
-// If the axes equal the dimensions, they are permuted back. Otherwise no symmetry is promised, and neither is it if an
-// order of the dimensions scatters blocks that a message carries as one run.
+// Axes that equal the dimensions are permuted back to the machine's order. No symmetry is promised if they do not, if
+// ranks are renumbered, or if the order scatters blocks that a message carries as one run.
 Symmetry symmetry_of(const Algorithm& algorithm, const Request& request) {
   const Symmetry distinct{{{SymmetryAxis::Kind::distinct, request.ranks()}}};
   if (!algorithm.symmetry || !std::ranges::is_sorted(request.numbering)) return distinct;

@@ -61,9 +61,10 @@ struct Algorithm {
   bool has_levels = false;      // uses Request::levels
   UseOfDims dims = UseOfDims::shape;
   bool (*even)(const Request&) = nullptr;  // whether all chunks must be equally large; null: no
-  // null: each rank is its own class. Where joins_blocks is true, it holds while blocks lie one after another by rank.
+  // null: each rank is its own class. Where joins_blocks is true, the symmetry holds only while blocks lie in rank
+  // order.
   Symmetry (*symmetry)(const Request&) = nullptr;
-  // Whether a message carries several ranks' blocks, as one run where they lie so. Elsewhere it breaks into more
+  // Whether a message carries several ranks' blocks. Where these do not lie one after another, it splits into more
   // messages on some ranks than on others. null: no.
   bool (*joins_blocks)(const Request&) = nullptr;
   UsualShape usual_shape = UsualShape::row;
@@ -71,10 +72,10 @@ struct Algorithm {
   int renown = 0;
 };
 
-// Answers of several algorithms.
-std::string refuses_shares(const Request&, std::string_view reason);  // more than one for a block
-Symmetry rotated(const Request&);                                     // in a row of all ranks, unless there is a root
-Symmetry flipped(const Request&);                                     // the same, unless the ranks are no power of two
+// For the `refuses` and `symmetry` of several algorithms.
+std::string refuses_shares(const Request&, std::string_view reason);  // refuses more than one share of a block
+Symmetry rotated(const Request&);                                     // rotations of all ranks; none with a root
+Symmetry flipped(const Request&);                                     // XORs; none with a root, or no power of two
 
 // An object of this type at namespace scope registers the algorithm for all tools and tests.
 struct RegisteredAlgorithm {

@@ -185,8 +185,8 @@ void build(const Request& request, Builder& b) {
   }
 }
 
-// If each step is one message wherever a rank's blocks lie, even shifts are symmetric. The step that moves blocks to
-// their ranks is not.
+// An all_reduce sends one message per step wherever its chunks lie, so shifts by an even number of ranks are symmetric.
+// The step with which other collectives move blocks to their ranks is not.
 Symmetry symmetry_along(const std::vector<Rank>& dims, const Request& r) {
   if (r.operation.collective != all_reduce) return {{{SymmetryAxis::Kind::distinct, r.ranks()}}};
   return even_shifts(dims);

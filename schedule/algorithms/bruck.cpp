@@ -117,7 +117,8 @@ void build(const Request& request, Builder& b) {
     transpose(b);
 }
 
-// Where block numbers wrap around, a run breaks in two on some ranks and not on others.
+// Only an all_to_all is symmetric: in the others, where block numbers wrap around, a run breaks in two on some ranks
+// and not on others.
 Symmetry symmetry(const Request& r) {
   return {
       {{r.operation.collective == all_to_all ? SymmetryAxis::Kind::rotate : SymmetryAxis::Kind::distinct, r.ranks()}}};

@@ -343,8 +343,8 @@ std::vector<SymmetryAxis> axes(const Request& r) {
   return found;
 }
 
-// What an exchange sends between groups is all blocks for a group. Other collectives with several levels send a block
-// at a time, or promise rotations alone, which hold wherever blocks lie.
+// An all_to_all sends all its blocks for a group in one message. Other collectives with several levels send a block at
+// a time, or promise rotations alone, which hold wherever blocks lie.
 bool joins_blocks(const Request& r) {
   const Level level = lowest(r);
   if (level.last()) return schedule::joins_blocks(*level.algorithm, within(level, r, r.operation.collective));
@@ -352,9 +352,10 @@ bool joins_blocks(const Request& r) {
 }
 
 Symmetry symmetry(const Request& r) {
-  // The order of an exchange's parts, and of the data for a third level, is not rotated to each rank's own.
+  // All ranks handle the parts of an all_to_all, and the data for a third level, in one order, which does not begin
+  // with a rank's own: there is no symmetry.
   const bool exchanged = r.operation.collective == all_to_all && (r.channels * r.segments > 1 || axes(r).size() > 2);
-  const bool apart = r.segments > 1 && by_block(r.operation.collective) && joins_blocks(r);  // a block's segments
+  const bool apart = r.segments > 1 && by_block(r.operation.collective) && joins_blocks(r);  // blocks lie apart
   return exchanged || apart ? Symmetry{{{SymmetryAxis::Kind::distinct, r.ranks()}}} : Symmetry{axes(r)};
 }
 

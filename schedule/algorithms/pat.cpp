@@ -83,8 +83,8 @@ void add_linear(Plan& plan, Rank area, Rank reach) {
   }
 }
 
-// In a purely logarithmic run, the last step carries half of all blocks. `segments` divides what is sent at once. A
-// stride of two is the purely logarithmic run: its small trees are the last step.
+// With one segment, the stride is two and the run purely logarithmic: its small trees are the last step, which carries
+// half of all blocks. More segments make the stride longer and the messages smaller.
 Plan plan_of(const Request& r, std::int32_t channel) {
   Plan plan{.ranks = r.ranks(), .blocks = by_block(r.operation.collective), .first = std::int64_t{channel} * r.ranks()};
   const auto all = std::bit_ceil(static_cast<std::uint32_t>(plan.ranks));

@@ -177,7 +177,7 @@ void build(const Request& request, Builder& b) {
   }
 }
 
-// Ranks of one chip begin with different axes, unless there is only one axis.
+// Ranks of one chip are symmetric only if there is at most one axis: otherwise they begin with different axes.
 Symmetry symmetry(const Request& r) {
   const bool alike = r.ranks() / r.dims.front() <= 2;
   Symmetry all{{{alike ? SymmetryAxis::Kind::rotate : SymmetryAxis::Kind::distinct, r.dims.front()}}};

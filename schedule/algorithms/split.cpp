@@ -24,7 +24,7 @@ struct Share {
   std::int64_t weight = 1;
 };
 
-// The largest number where the product is larger; too many channels or segments are refused after this.
+// The product, or the largest number if the product is larger: so many channels or segments are refused later.
 std::int32_t product(std::int32_t a, std::int32_t b) {
   return static_cast<std::int32_t>(
       std::min<std::int64_t>(std::int64_t{a} * b, std::numeric_limits<std::int32_t>::max()));
@@ -113,7 +113,8 @@ bool even(const Request& r) {
   return false;
 }
 
-// A part's share of a block lies apart from its share of the next one.
+// The symmetry that all parts have. There is none if a part sends several blocks as one run: its shares of them lie
+// apart.
 Symmetry symmetry(const Request& r) {
   const Symmetry distinct{{{SymmetryAxis::Kind::distinct, r.ranks()}}};
   const std::vector<Share> shares = shares_of(r);

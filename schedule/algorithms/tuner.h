@@ -1,4 +1,4 @@
-// The tuner: which algorithm config is chosen from which size on, by costs that were measured or simulated.
+// The tuner: divides sizes into ranges, each with the algorithm config that it chooses by measured or simulated costs.
 #pragma once
 #include <algorithm>
 #include <optional>

@@ -153,7 +153,8 @@ void Builder::pass_rounds(int rounds) const {
   for (int i = 0; i < rounds; ++i) recorder_->next_round();
 }
 
-// The first chunk number used for mapping; for scratch, that of the data it is sized like.
+// The chunk number at which the place begins for its window; for scratch, that of the data chunk that gives it its
+// size. Also counts scratch as used.
 std::int64_t Builder::counted_from(const ChunkPlace& place) const {
   if (place.region != Region::scratch) return place.first;
   *scratch_used_ = std::max(*scratch_used_, place.first + place.count);

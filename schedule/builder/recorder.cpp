@@ -230,7 +230,8 @@ void Recorder::receive(const ChunkPlace& to, Rank from, bool adding, int channel
   add(*o, step);
 }
 
-// Adds the received data to data that is being sent.
+// Adds the received data to data that is being sent. If the sum would overwrite the latter, the received data waits in
+// scratch.
 void Recorder::receive_beside(const ChunkPlace& to, Rank from, const ChunkPlace& waits, int channel) {
   Owner* o = owner(to.rank);
   if (!o) return;

@@ -18,7 +18,7 @@ class Labels {
 
 // Data chunks `period` apart are equally large; rounds[i] is the round of step i. Adds the dependencies that reuse
 // needs. A run of chunks is reused only some steps after its last read, so that pipelines don't stall, and in a later
-// round: within one round, a rank that waits for itself can close a circular wait across ranks.
+// round: within one round, a step that waits for another step of its rank can close a circular wait across ranks.
 void pack_scratch(Program&, std::span<const std::int32_t> rounds, const Labels&, std::int64_t period);
 
 }  // namespace trellis::schedule

@@ -76,7 +76,8 @@ class Unroller {
   }
 
  private:
-  // A step of a block whose end means that its data has arrived, and the last step of ours that it became.
+  // A step of a thread block and a step of our program that it became, which is no send: its data is there when it has
+  // ended.
   struct Kept {
     std::int32_t step, ours;
   };

@@ -58,7 +58,7 @@ std::pair<Rank, std::int32_t> PlanOrder::other_end(const At& at, std::int32_t ch
   return end;
 }
 
-// With two users, the run would decide which one is served first.
+// Throws if another thread block uses the id, too: timing would decide which of the two is served first.
 void PlanOrder::only(std::map<std::pair<Rank, std::int32_t>, std::size_t>& users, std::int32_t id, std::size_t block,
                      const char* what) {
   const At at = here(block);
@@ -66,7 +66,7 @@ void PlanOrder::only(std::map<std::pair<Rank, std::int32_t>, std::size_t>& users
     fail(at, fmt::format("{} {} is used by thread block {} too", what, id, found->second - first_[at.rank]));
 }
 
-// With more users than meet, the run would decide which ones meet first.
+// Throws if more thread blocks use the barrier than meet at it: timing would decide which ones meet first.
 void PlanOrder::expect_all_meet(const At& at) const {
   const PlanOperation& op = operation(at);
   if (const std::size_t users = users_.at({at.rank, op.ids[0]}).size(); std::cmp_greater(users, op.blocks))

@@ -17,7 +17,7 @@ void add_work(std::vector<ShapedWork>& to, const std::vector<ShapedWork>& from) 
   }
 }
 
-// Work without a shape has only the longer of its arithmetic and memory times, which cannot be added up.
+// Work without a shape takes the longer of its arithmetic and memory times, and such maxima cannot be added up.
 bool adds_up(const GraphTask& t) { return !t.work.empty() || (t.flops == 0 && t.bytes == 0); }
 
 }  // namespace

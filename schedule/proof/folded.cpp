@@ -91,7 +91,8 @@ std::optional<Fault> check_small(const Algorithm& algorithm, const Request& smal
   return {};
 }
 
-// What a step reads and writes, without chunk numbers. Sorted, since a sum may add its own contribution at any place.
+// What a step reads and writes, without chunk numbers. Sorted, since a sum may add the rank's own contribution at any
+// place.
 std::vector<std::tuple<bool, Buffer, std::int32_t>> shape(const Program& program, const Step& step) {
   std::vector<std::tuple<bool, Buffer, std::int32_t>> found;
   each_slice(program, step, [&](const Slice& x, bool written) { found.emplace_back(written, x.buffer, x.count); });

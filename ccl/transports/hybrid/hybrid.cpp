@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using libfabric::FabricTransport;
 
-constexpr std::uint32_t spins = 100;  // of a rank with a core to itself, before it yields
+constexpr std::uint32_t spins = 100;  // polls of a rank with a core to itself before it yields the core
 
 // By rank, the first rank on its host.
 std::vector<Rank> leaders_of(const libfabric::Roster& roster) {
@@ -137,7 +137,7 @@ class Hybrid : public FabricTransport {
  private:
   void open_host(const Joining& j) try {
     host_ = transport_named("shared_memory").open(std::make_shared<HostStore>(*this, leader(rank())), j);
-    longest_sleep_ = 200us;         // what comes through shared memory does not wake it
+    longest_sleep_ = 200us;         // a message through shared memory does not end the sleep
   } catch (const PeerLost& lost) {  // `lost.rank` counts the ranks of this host alone
     const auto r = static_cast<Rank>(std::ranges::find(local_, lost.rank) - local_.begin());
     throw PeerLost(r, -1, fmt::format("{} was lost while the ranks of its host joined", who(*this, r)));

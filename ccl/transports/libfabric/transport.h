@@ -19,7 +19,7 @@ FabricParts join_fabric(std::shared_ptr<Store>, const Joining&);
 
 class FabricTransport : public Transport {
  public:
-  // spins: of a rank with a core to itself, before it yields.
+  // `spins`: how often a rank that has a core to itself polls before it yields the core.
   explicit FabricTransport(FabricParts, std::uint32_t spins = 50);
   ~FabricTransport() override;
 

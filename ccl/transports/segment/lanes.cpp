@@ -117,8 +117,8 @@ SharedTransport::LaneReceiver::LaneReceiver(SharedTransport& t, Rank from, int l
       slot_bytes_(t.segment_.shape().slot_bytes),
       from_(from) {}
 
-// If the message does not fit the cell's first line, the second is prefetched while this waits: once early, in vain,
-// and again as soon as it has been written.
+// If the message does not fit the cell's first line, each further poll prefetches the second: in vain at first, but
+// then as soon as the sender has written it.
 bool SharedTransport::LaneReceiver::comes(const Receiving& r) const {
   for (int look = 1; !arrived(); ++look) {
     if (look >= r.looks) return false;

@@ -123,8 +123,8 @@ int Segment::in_all(Cpus RankArea::*set) const {
   return count(all);
 }
 
-// Ranks that see each other's memory are mostly in one control group. The CPUs of each rank may be fewer than the group
-// is granted, and those of all of them more.
+// Counts at most as many CPUs in each control group as the group is granted: the CPUs of one of its ranks may be fewer
+// than that, while those of all of them are more. Ranks that see each other's memory are mostly in one group.
 int Segment::together(Cpus RankArea::*set) const {
   std::map<std::uint64_t, Granted> groups;
   for (Rank r = 0; r < shape_.ranks; ++r) {

@@ -121,7 +121,8 @@ std::optional<std::uint32_t> SharedTransport::unread(Rank from, int lane) const 
   return next.mark;
 }
 
-// The fence keeps these stores after the one that showed the record before last, which they overwrite.
+// The fence keeps these stores after the store of the last version: a reader that still reads the record before that,
+// and sees one of these words, will see that version and read again.
 void SharedTransport::show(const Activity& a) {
   RankArea& area = segment_.area(rank_);
   const std::uint32_t next = area.version.load(std::memory_order_relaxed) + 1;

@@ -50,9 +50,9 @@ ControlLink::~ControlLink() {
   }
   wakes_.notify_all();
   if (thread_.joinable()) thread_.join();
-  for (const auto& wire : wires_) wire->end();  // before the buffers of operations that are under way
+  for (const auto& wire : wires_) wire->end();  // ends the operations under way before their buffers are freed
   sent_.clear();
-  paths_.clear();  // before the wires with which their buffers are registered
+  paths_.clear();  // frees the packet buffers before the wires that they are registered with
   wires_.clear();
 }
 

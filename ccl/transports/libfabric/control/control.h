@@ -29,7 +29,7 @@ class ControlLink {
 
   void add(const std::shared_ptr<Presence>&);
   void flush(Presence&, Deadline);                    // sends what the Presence has to tell, until the deadline
-  void retire(const std::shared_ptr<Presence>&);      // it goes on to answer peers for a while
+  void retire(const std::shared_ptr<Presence>&);      // the Presence goes on answering peers for a while
   void progress();                                    // by any thread; throws the failure of the link's own thread
   void wake();                                        // there is something to tell
   std::uint64_t dropped() const { return dropped_; }  // messages that were forged, for another rank, or duplicates

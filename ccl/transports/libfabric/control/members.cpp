@@ -96,8 +96,8 @@ Bytes gathered(Store& store, Rank part, Rank ranks, const SealOrigin& origin, De
   return all;
 }
 
-// Written instead of the members when rank 0 gives up: no origin, the missing rank (-1: none) and the reason. Rank 0's
-// process may hold the store, so it waits until those who have come have read it.
+// The note that rank 0 writes instead of the members when it gives up: no origin, the missing rank (-1: none) and the
+// reason. Rank 0's process may hold the store, so rank 0 waits until the ranks that have come have read the note.
 void tell_of_giving_up(Store& store, Rank part, Rank missing, std::string_view why) {
   Bytes note;
   put(note, {});

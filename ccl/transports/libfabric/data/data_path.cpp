@@ -32,7 +32,8 @@ AmongRanks among_ranks(const Roster& roster) {
   return among;
 }
 
-// Leaves room for packets, which would wait behind pieces; some providers take any number of operations.
+// Three quarters of the operations that a wire takes at a time: packets take the others and need not wait behind
+// pieces.
 std::size_t pieces_of(std::size_t outstanding) { return outstanding - outstanding / 4; }
 
 // The most bytes of a piece. An arriving piece counts as a heartbeat, so over the slowest link it must take only a part
@@ -143,7 +144,7 @@ bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_b
 
 bool DataPath::send_piece(Rank to, const PieceOut& p) {
   const fi_addr_t address = address_of(to, p.rail);
-  // A grant that lacks the rail comes again if the rail was opened after it.
+  // A grant that lacks this rail is sent again if the rail was opened after the grant.
   if (address == FI_ADDR_UNSPEC || rails_.full(p.rail) || !p.grant.is_for(p.rail)) return false;
   PieceOut& op = pieces_out_.next();
   op = p;
@@ -238,7 +239,7 @@ void DataPath::take(PacketBuffer* b) {
   if (checks())
     if (const auto from = sender_of_damaged(all, self)) {
       damaged_by_ = from;
-      if (*from >= 0) traffic_.arrived(*from, b->rail);  // counts, so that its sender does not wait for it
+      if (*from >= 0) traffic_.arrived(*from, b->rail);  // counted as arrived, so that its sender does not wait
       return packets_->give(b);
     }
   Packet p;
@@ -279,7 +280,7 @@ bool DataPath::all_arrived() {
     const RailCounts& sent = traffic_.sent_to(r);
     const RailSet left = rails_.left() | p.states().rails_left_by(r);
     const RailCounts& arrived = p.states().of(r).head.arrived;
-    const bool nothing = sent == RailCounts{} && (all_resumed_ || !moved);  // nor is anything to be said again
+    const bool nothing = sent == RailCounts{} && (all_resumed_ || !moved);  // nothing was sent, or is to be resent
     bool whole = true;
     for (int rail = packet_rail(); rail < rails(); ++rail)
       whole = whole && (left.has(rail) || arrived[slot_of(rail)] >= sent[slot_of(rail)]);

@@ -52,8 +52,8 @@ class DataPath {
   Wire& wire(int rail) { return *wires_[static_cast<std::size_t>(rail)]; }
   Landings& landings() { return landings_; }
   Registrations& registrations() { return registrations_; }
-  bool send(Rank to, Packet, const void* more, std::size_t more_bytes);  // false: not now
-  bool send_piece(Rank to, const PieceOut&);                             // false: not now
+  bool send(Rank to, Packet, const void* more, std::size_t more_bytes);  // false: it cannot be sent now
+  bool send_piece(Rank to, const PieceOut&);                             // false: it cannot be sent now
   void give(PacketBuffer* b) { packets_->give(b); }                      // a packet that an end of a lane has kept
   bool takes_pieces() const { return !rails_.full(rail_for(0)); }
   int packet_rail() const { return rails_.first(); }
@@ -64,7 +64,7 @@ class DataPath {
   bool checks() const { return settings_.checksum; }  // checksums are sent, and looked at
   void expect_undamaged() const;                      // throws Damaged if a packet was damaged
   void resume_later() { all_resumed_ = false; }       // a lane end has a packet for which there was no room
-  void tell_soon();                                   // the same a little later, unless another packet says it before
+  void tell_soon();                                   // after a pause, tells what was taken, unless a packet did
   bool copies() const { return !checks() && !limits_.registers_local; }  // messages that may have to be sent again
 
  private:

@@ -65,12 +65,13 @@ void DataPath::leave_rail(int rail) {
   std::array<WireEvent, 16> had_come;
   while (const std::size_t count = wire->poll(had_come))
     for (std::size_t i = 0; i < count; ++i) happened(had_come[i], rail);
-  // Before the ends forget the rail: the place that the grants of these pieces name on it is gone, too.
+  // Fails the rail's pieces before the lane ends drop the rail: drop_rail() removes the rail from the grants of failed
+  // pieces, too.
   for (const auto& p : pieces_out_.all)
     if (p->under_way && p->rail == rail) piece_ended(*p, false);
   ends_.each([&](auto& end) { end.drop_rail(rail); });
   registrations_.drop_rail(rail);
-  // Packets that were under way are said again to a rank once it has closed the rail, too: until then they might still
+  // Packets that were under way are sent again to a rank once it has closed the rail, too: until then they might still
   // arrive, and be counted.
   if (carries_packets) packets_->open(this->wire(packet_rail()), packet_rail());
   presence_->lock().states().announce([&](PublicState& s) {

@@ -16,7 +16,7 @@ namespace trellis::ccl::libfabric {
 inline constexpr std::size_t most_pieces_asked = 1000;
 // Messages of a lane that its sender may have under way before the receiver has taken them.
 inline constexpr std::uint32_t window = 16;
-// Copying so many bytes takes less time than to hear that they were taken.
+// It takes less time to copy so many bytes than to hear that they were taken.
 inline constexpr std::size_t most_copied = std::size_t{128} << 10;
 
 struct Packet {
@@ -31,7 +31,7 @@ struct Packet {
   std::uint32_t number = 0;    // of the message on its lane
   std::uint32_t mark = 0;      // of the operation; in a request (ask) and its answer, the request's number
   std::uint32_t taken = 0;     // messages that the sender of the packet has taken from the lane in the other direction
-  std::uint32_t checksum = 0;  // of this, with 0 here, and of what follows; 0 where none are wanted
+  std::uint32_t checksum = 0;  // of this Packet, with 0 here, and of its payload; 0: checksums are off
   std::uint32_t unused_too = 0;
   std::uint64_t bytes = 0;  // of the message
 };
@@ -69,8 +69,8 @@ struct Addressee {
   int lanes = 0;
 };
 
-// Reads a packet that arrived at this rank; any bytes may follow it. False: no rank of the communicator sends this to
-// it.
+// Reads a packet that arrived at this rank; any bytes may follow it. False: no rank of the communicator sends such a
+// packet to this rank.
 bool read_packet(std::span<const std::byte> from, const Addressee&, Packet&);
 // The length of the payload that follows a packet.
 std::size_t payload_bytes(const Packet&);

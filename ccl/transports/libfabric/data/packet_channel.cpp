@@ -15,7 +15,8 @@ constexpr Clock::duration first_pause = 20us, longest_pause = 5ms;  // before a 
 
 }  // namespace
 
-// The last wire still exists, and with it the operations in its pools; those of the wires before it do not.
+// Buffers must outlive the wire that has operations on them. The wire that is replaced still exists, so its pools are
+// kept; those of earlier wires are freed, except where a lane keeps a message in them.
 void PacketChannel::open(Wire& wire, int rail) {
   to_repeat_.clear();
   std::erase_if(former_, [](const Former& f) { return f.kept == 0; });

@@ -17,10 +17,10 @@ class PacketChannel {
   void open(Wire&, int rail);  // also in place of a wire that was closed; what was under way there is forgotten
   void post_receives();        // as many as packets may arrive at once; buffers that lanes keep are replaced
   void received() { --posted_; }
-  // False: not now. `may_inject`: nobody needs to know whether the packet has gone.
+  // False: it cannot be sent now. `may_inject`: nobody needs to know whether the packet has gone.
   bool send(fi_addr_t, const Packet&, std::span<const std::byte> payload, bool may_inject);
   void sent(PacketBuffer*, bool over);  // over: it has gone, or nobody waits for it; otherwise it is sent again, later
-  void repeat();                        // sends those that failed again
+  void repeat();                        // sends again those that failed, after a pause
   void give(PacketBuffer*);             // after use
   std::size_t memory_bytes() const;
 
@@ -29,7 +29,7 @@ class PacketChannel {
   Wire* wire_ = nullptr;
   int rail_ = 0;
   std::unique_ptr<PacketPool> incoming_, outgoing_;
-  // Of a wire that was closed. A lane may still keep messages that came over it.
+  // The buffers of a wire that was closed. A lane may still keep messages that came over it.
   struct Former {
     std::unique_ptr<PacketPool> pool;
     std::size_t kept = 0;

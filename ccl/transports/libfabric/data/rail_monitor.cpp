@@ -28,7 +28,7 @@ void RailMonitor::begin(int rail) {
   for (Arriving& one : arriving_) one.rails[slot_of(rail)] = {};
 }
 
-// Data that were on their way will never arrive, which says nothing about their receivers.
+// No rank counts as stuck any more: data that were on their way will never arrive, which says nothing about receivers.
 void RailMonitor::end() {
   const auto p = presence_.lock();
   for (Rank r = 0; r < presence_.roster().ranks(); ++r) p.detector().set_stuck(r, {});

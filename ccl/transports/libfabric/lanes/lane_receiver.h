@@ -40,7 +40,7 @@ class LaneReceiver : public Receiver {
   struct Opened {  // room that was granted
     std::size_t offset = 0, bytes = 0;
     std::uint32_t first = 0;
-    std::size_t slot = 0;  // staged
+    std::size_t slot = 0;  // of the staging memory, unless the room is in place
     Grant grant;
     std::byte* to = nullptr;
     std::uint32_t pieces = 0, posted = 0;  // posted: receives for tagged messages
@@ -64,7 +64,7 @@ class LaneReceiver : public Receiver {
   bool post_pieces(Opened&);
   void finish(std::size_t large);  // its bytes; 0: it travelled whole
   bool tell_taken();
-  bool answer();  // false: not now
+  bool answer();  // false: the answer cannot be sent now
   void check(const Receiving&) const;
   bool first_complete() const {
     return !open_.empty() && path_.landings().complete(open_.front().first) &&

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint32_t most_outstanding = 16;  // pieces of a message
 constexpr std::size_t staged_pieces = 4;
-constexpr int looks_unannounced = 3;  // before it announces: a receiver that comes at the same time grants unasked
+constexpr int looks_unannounced = 3;  // polls before it announces: a receiver that comes meanwhile grants unasked
 
 }  // namespace
 

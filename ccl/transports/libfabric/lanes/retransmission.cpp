@@ -67,9 +67,9 @@ void Retransmission::advance(const std::function<bool(PieceOut)>& post) {
   ask();
 }
 
-// Asks the receiver which of the pieces that can no longer arrive it lacks. Which these are is decided once: meanwhile
-// the control link's thread may hear that the receiver has left a further rail, and a piece that counts as asked about,
-// but was not, would be taken for arrived.
+// Asks the receiver which pieces it lacks, of those that can no longer arrive. The list of these is made only once: the
+// control link's thread may meanwhile hear that the receiver has left a further rail, and a piece that is marked as
+// asked about, but is not in the request, would be taken for arrived.
 void Retransmission::ask() {
   const Deadline now = Clock::now();
   std::vector<Doubtful*> about;

@@ -29,7 +29,7 @@ class ControlQueue {
   void begin_on(Rank r, int path) { peer(r).path = path; }  // on a path that is known to work
   struct Turned {
     Rank rank;
-    bool lost;  // a message was under way over the path before
+    bool lost;  // a message was under way over the former path
   };
   // Fails over where nothing comes back. `unanswered`: since when an answer of a rank is awaited; none: it is not.
   std::vector<Turned> fail_over(const std::function<Deadline(Rank)>& unanswered, Deadline now);

@@ -11,8 +11,8 @@ class Roster;
 // that polls holds up another.
 bool ranks_outnumber_cores(const Roster&);
 
-// The same for ranks that may each run on these hardware threads; an empty list is not known, and then no core counts
-// as shared. `quota`: the CPUs that they are granted together.
+// The same for ranks that may each run on these hardware threads. If a list is empty, that rank's threads are not
+// known, and only `quota` limits the cores: the CPUs that the ranks are granted together.
 bool outnumber_cores(const std::vector<std::vector<int>>& of_ranks, double quota);
 
 }  // namespace trellis::ccl::libfabric

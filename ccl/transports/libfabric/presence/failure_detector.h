@@ -1,6 +1,6 @@
 // FailureDetector: which other ranks have failed, by what this rank heard of them and when. The time is passed in. The
 // caller holds the lock of the Presence that this is a part of. While this process is stopped, or has no core, it hears
-// nobody: a pause between two looks counts as nobody's silence. Whatever judges a rank looks, too.
+// nobody: a pause between two looks counts as nobody's silence. The functions that judge a rank call look() first.
 #pragma once
 
 #include <array>

@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds longest_judgement = 2000ms;  // for the answer of a rank that has much else to do
+constexpr std::chrono::milliseconds longest_judgement = 2000ms;  // time for a busy rank to answer
 constexpr int judgements = 4;                                    // so many fit into the timeout
 constexpr int looks_in_judgement = 4;                            // at least, of a process that runs
 
@@ -68,7 +68,8 @@ bool FailureVerdict::suspect(const PublicHead& h, Deadline now) {
   return true;
 }
 
-// A job that was suspended as a whole goes on where it was: an answer that nobody could give then is not missing.
+// True once the time for a judgement has passed. Only time in which this process ran counts: while the whole job was
+// suspended, no rank could answer.
 bool FailureVerdict::is_over(Deadline now) {
   const Clock::duration allowed = std::min<Clock::duration>(longest_judgement, detector_.timeout() / judgements);
   const Clock::duration gap = now - std::exchange(judged_, now);
@@ -81,7 +82,7 @@ bool FailureVerdict::is_over(Deadline now) {
 void FailureVerdict::judge(Deadline now) {
   if (suspected_ == Deadline()) return;
   const Rank suspect = suspect_, by = suspected_by_, self = roster_.rank();
-  const auto heard = [&](Rank r) {  // a process of this host that is stopped runs, and answers nobody
+  const auto heard = [&](Rank r) {  // a stopped process of this host still exists, but answers nobody
     if (!roster_.visible(r)) return detector_.last_heard(r) > suspected_;
     return detector_.answers(r, now) && !process_stopped(roster_.member(r).process);
   };

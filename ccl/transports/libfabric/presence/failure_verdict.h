@@ -29,7 +29,7 @@ class FailureVerdict {
 
  private:
   bool suspect(const PublicHead&, Deadline now);
-  bool is_over(Deadline now);  // the time for the open suspicion, in which this process ran
+  bool is_over(Deadline now);  // the time for the open suspicion has passed; only time in which this process ran counts
 
   const Roster& roster_;
   const PublishedStates& states_;
@@ -41,7 +41,7 @@ class FailureVerdict {
   std::atomic<Rank> suspect_ = -1, suspected_by_ = -1;  // the first suspicion
   Deadline suspected_ = {};                             // when it came; none: it has been judged, or there is none
   Deadline judged_ = {};                                // when judge() last looked at it
-  Clock::duration paused_ = {};                         // since it came, this process did not run for so long
+  Clock::duration paused_ = {};                         // how long this process has not run since it came
 };
 
 }  // namespace trellis::ccl::libfabric

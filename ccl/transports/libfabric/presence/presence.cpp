@@ -103,7 +103,7 @@ void Presence::retire() {
   retired_ = Clock::now();
 }
 
-// A peer that was stopped while this rank said goodbye still hears it.
+// A rank repeats its goodbye for the timeout, so that a peer that was stopped meanwhile still hears it.
 bool Presence::speaks(Deadline now) const { return retired_ == Deadline() || now - retired_ < detector_.timeout(); }
 
 void Presence::set_progress(std::function<void()> f) {

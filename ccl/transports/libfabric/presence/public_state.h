@@ -54,7 +54,7 @@ void write_public(const PublicState&, std::span<std::byte>);
 // False: no rank writes this. Ranks in it are checked by names_ranks_of(), as these bytes don't tell how many there
 // are.
 bool read_public(std::span<const std::byte>, PublicState&);
-bool names_ranks_of(const PublicHead&, Rank ranks);  // each rank in it is one of so many, or none
+bool names_ranks_of(const PublicHead&, Rank ranks);  // each rank that it names is one of `ranks` ranks, or -1
 
 // Takes over the parts of a rank's state that others may relay: its activity, its board, whether it has left.
 void take_relayed(PublicState& into, const PublicState& from);

@@ -18,8 +18,8 @@ class Rails {
   explicit Rails(int count, std::size_t most_pieces = SIZE_MAX)
       : rails_(static_cast<std::size_t>(count)), most_pieces_(most_pieces) {}
 
-  // The rail that should take `bytes` more, among those that are open. Full rails come late, and last those that failed
-  // a few times in a row.
+  // The rail that should take `bytes` more, among those that are open. Full rails are chosen after others, and rails
+  // that failed a few times in a row last.
   int choose(std::size_t bytes) const;
   bool full(int rail) const { return at(rail).pieces >= most_pieces_; }
   void posted(int rail, std::size_t bytes, Deadline now);

@@ -72,7 +72,7 @@ class Endpoint : public Wire {
     fi_getname(&ep->fid, nullptr, &bytes);
     address_.resize(bytes);
     checked(fi_getname(&ep->fid, address_.data(), &bytes), "fi_getname");
-    accept_only_who_speaks(address_);  // nobody else may take this process's descriptors
+    accept_only_who_speaks(address_);  // strangers' connections must not use up this process's file descriptors
     const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
     if ((mode & FI_MR_PROV_KEY) == 0)
       keys_ = std::make_shared<Keys>(info_->domain_attr->mr_key_size, net::random_number());

@@ -22,7 +22,8 @@ bool listens(int descriptor) {
   return getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &yes, &bytes) == 0 && yes != 0;
 }
 
-// Reads an address that may end in bytes without a meaning.
+// True if a socket that is bound to `bound` listens at `address`, by the wildcard address, too. Bytes behind the
+// address are ignored.
 template <class Address, class Host>
 bool same(const sockaddr_storage& bound, std::span<const std::byte> address, in_port_t Address::*port,
           Host Address::*host) {

@@ -22,7 +22,8 @@ namespace {
 constexpr std::uint64_t to_write = FI_MSG | FI_RMA;
 constexpr std::uint64_t to_tag = FI_MSG | FI_TAGGED;
 
-// If a rail may be lost, a completion must mean that the data arrived: it can't be retransmitted after that.
+// `delivered`: only endpoints whose completions mean that the data arrived. These are preferred where a rail may be
+// lost; lanes retransmit what was completed over a lost rail in any case.
 Info offers(const FabricSettings& s, std::uint64_t caps, bool delivered) {
   const FabricLibrary& fabric = library();
   const Info hints(fabric.dupinfo(nullptr));
@@ -126,7 +127,7 @@ const fi_info* of_rail(const FabricSettings& s, const std::vector<const fi_info*
   return alike[nearest_first(nics, here)[at]];
 }
 
-// The variables of other libraries that keep interfaces out.
+// Tells, for an error message, which environment variables of other libraries exclude interfaces.
 std::string limits(const FabricSettings& s) {
   std::string text;
   if (!s.interface.empty()) return text;
