@@ -47,7 +47,7 @@ struct Simulation {
 // file that can't be read.
 Simulation simulate(const SimulationQuery&);
 
-// How long computations and collectives take that share the machine: "ranks 8\nall_reduce a 64MB\nall_gather b 1MB\n",
+// How long computations and collectives that share the machine take: "ranks 8\nall_reduce a 64MB\nall_gather b 1MB\n",
 // the text that `trellis sim FILE` plays. Throws as simulate does.
 double workload_seconds(const std::string& workload, const std::string& machine);
 

@@ -89,7 +89,7 @@ class Answering {
     answer_.price = answer_.choice.price;
   }
 
-  // Chooses by patterns of the configs that are made for exactly these blocks.
+  // Chooses a config by pricing each with a schedule that is compiled for exactly these block sizes.
   void fit() {
     watch_.begin("trying the algorithms");
     answer_.price.time = forever;
@@ -176,7 +176,8 @@ class Answering {
     }
   }
 
-  // A rival is known by a lower bound on its time. Its interval is taken to be as wide as the chosen one's.
+  // Of a rival, only a lower bound on its time is known. Its interval is taken to be as wide as the chosen one's, in
+  // proportion to its time.
   void find_draws() {
     const auto value = [](Time t) { return static_cast<double>(t); };
     const double least = value(answer_.interval.low) / value(answer_.price.time);

@@ -17,11 +17,11 @@ namespace {
 
 // A candidate config, and what is known of it so far.
 struct Entry {
-  // what has been computed, by Pricer; pattern: it was compiled, and no other config has the same
+  // how far Pricer has examined it; pattern: it was compiled, and does not repeat another config's schedule
   enum class Known : std::uint8_t { nothing, outline, chip, pattern, alone, priced };
 
   std::size_t place = 0;  // index in the given configs
-  int worker = 0;         // that looks at it; configs that differ only in shape share a worker
+  int worker = 0;         // index of the worker that examines it; configs that differ only in shape share a worker
   Time least = 0;
   double moves = 0;       // moves to simulate in order to learn more
   double own = 0;         // moves of one rank
@@ -71,8 +71,9 @@ class Contest {
   }
 
  private:
-  using Result = std::pair<Time, std::size_t>;  // and the index of the config
-  // A price visits each move several times, and also computes how transfers share resources.
+  using Result = std::pair<Time, std::size_t>;  // a time, and the index of its config
+  // The effort of a price, in looks at all moves: it visits each move several times, and also computes how transfers
+  // share resources.
   static constexpr double looks_a_price = 8;
   static constexpr double longest_prefix = 1 << 18;  // steps; longer prefixes seldom say more
   static constexpr int workers = 2;
@@ -145,7 +146,8 @@ class Contest {
     }
   }
 
-  // A price found early saves many looks.
+  // Whether the current effort allows the next look at the config. Beyond the first look it allows 16 times as many
+  // moves: a config that is priced early rules out many others.
   bool may_go_on(const Entry& entry) const {
     constexpr double for_a_price = 16;
     return used_up() || entry.moves <= effort_ * (entry.known == Entry::Known::nothing ? 1 : for_a_price);
@@ -253,7 +255,7 @@ class Contest {
         static_cast<std::int64_t>(effort_), look.limit);
     look.moves += effort_;
     if (prefix_bound == entry.prefix_bound && entry.known == Entry::Known::nothing && effort_ < longest_prefix)
-      entry.moves = std::max(entry.moves, longest_prefix);  // a look between the two would hardly say more
+      entry.moves = std::max(entry.moves, longest_prefix);  // the bound did not grow: go straight to the longest prefix
     entry.prefix_bound = prefix_bound;
     found(look, prefix_bound);
   }
@@ -280,8 +282,8 @@ class Contest {
     return true;
   }
 
-  // Looks at what a rank shares with its chip's other ranks, where that says more than one rank and costs less than the
-  // pattern.
+  // Computes a bound from all ranks of the first rank's chip, with the resources that they share. Skipped if a chip has
+  // only one rank, if there is no limit yet, or if this costs at least half as much as compiling the pattern.
   void look_at_chip(Look& look, Pricer& pricer) const {
     Entry& entry = look.entry;
     const Rank cores = pricer.machine().cores();

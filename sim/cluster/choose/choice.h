@@ -15,9 +15,9 @@ struct ChoiceLimits {
       1;              // report the best configs of this many algorithms; those after the first are for comparison
   double within = 0;  // tolerance, as a part of the time: skip a config that could be faster by less than this
   std::int64_t most_moves = 20'000'000;  // budget of simulated moves for one config
-  // Budget of all configs together, in moves and steps that are examined, so that every machine chooses alike. When it
-  // is used up, the choice ends at the first price, or goes on for as much again while a config may still take less
-  // than half of the best one's time; the other configs stay undecided.
+  // Budget of all configs together, in simulated moves and examined steps instead of seconds, so that every host
+  // chooses alike. Once it is spent, the search stops as soon as one config has been priced. It may run to twice the
+  // budget while some config could still take less than half of the best time. The other configs stay undecided.
   std::int64_t most_effort = 40'000'000;
   std::function<void(double)> decided = {};  // told now and then the part of the configs that are decided
 };

@@ -217,7 +217,8 @@ class PrefixLowerBound {
 
 Time prefix_lower_bound(const schedule::Algorithm& algorithm, const schedule::Request& request, const Machine& machine,
                         const PriceOptions& options, const StepsOfRank& steps_of, std::int64_t steps, Time limit) {
-  // Chains through many ranks with a few steps each, and chains that begin late in long programs.
+  // Two bounds, each from half of the steps: the first follows chains through many ranks, with a few steps of each; the
+  // second follows chains that begin late, with long prefixes of two ranks' programs.
   constexpr std::int64_t short_program = 32, most_programs = 1024;
   const auto many = static_cast<Rank>(std::clamp<std::int64_t>(steps / 2 / short_program, 2, most_programs));
   const auto chain = [&](Rank programs, bool far) {

@@ -25,7 +25,7 @@ void ResourceLoads::add(ResourceId r, double bytes) {
 }
 
 // Within a chip a transfer may move no bytes of its own, a local step may be part of another, and chunks may be empty.
-// Here these cost only the handshake. Waiting for other ranks is left out.
+// So none of these takes time for bytes here, but only for overheads and latency. Waiting for other ranks is left out.
 RankLowerBound::RankLowerBound(Rank rank, const schedule::Task& task, const Machine& machine,
                                const PriceOptions& options, RankRoutes& ways, ResourceLoads& loads)
     : rank_(options.place(rank)),
@@ -61,7 +61,8 @@ void RankLowerBound::add(const schedule::Program& program, const schedule::Step&
   ends_.push_back(end);
 }
 
-// Times are rounded to picoseconds at every event, so a sum may exceed the simulated time by a trace.
+// The simulator rounds times to picoseconds at every event, so a sum of times may slightly exceed the simulated time:
+// the bound is lowered a little.
 Time RankLowerBound::least() const {
   constexpr double rounding = 1e-5;
   const double seconds = std::max(loads_.busiest(), sent_away_ - in_seconds(overheads_.away));

@@ -1,5 +1,5 @@
-// Keeps written steps and compiled schedules by config. All choices of one collective among as many ranks share them,
-// wherever the ranks lie and whatever the message's size. Thread-safe, and of limited size.
+// Keeps written steps and compiled schedules by config. All choices of one collective among the same number of ranks
+// share them, wherever the ranks lie and whatever the message's size. Thread-safe, and of limited size.
 #pragma once
 
 #include <functional>
@@ -40,7 +40,7 @@ class ScheduleShelf {
   std::int64_t kept_ = 0;  // steps and moves
 };
 
-// A shelf for each collective among so many ranks.
+// A shelf for each collective and number of ranks.
 class ScheduleShelves {
  public:
   std::shared_ptr<ScheduleShelf> of(schedule::Collective, Rank ranks, Rank root);

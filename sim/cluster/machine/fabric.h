@@ -62,7 +62,7 @@ class Fabric {
  protected:
   Fabric(Chip inner, std::vector<Chip> dims, bool attached);
   Chip place(Chip c) const { return c / inner_ % size_; }
-  // Parts of `units` below the middle of so many.
+  // The part of `units` units that lies below a cut through their middle.
   static double lower_part(Chip units) { return units < 2 ? 0.5 : static_cast<double>(units / 2) / units; }
   Chip at(Chip like, Chip place) const { return like + (place - this->place(like)) * inner_; }
 

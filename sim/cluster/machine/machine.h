@@ -78,8 +78,9 @@ class Machine {
   [[noreturn]] void refuse_idle(const std::string& port) const;
   void add_engines();
   void add_defects();
-  enum class Dead : std::uint8_t { used, avoided };  // dead links: as if they lived, or not at all
-  // These append links, of the fabrics before that one and of it alone. False: no variant leads round the dead links.
+  enum class Dead : std::uint8_t { used, avoided };  // whether a route may use dead links
+  // way() appends the links of a route through the fabrics before `fabric`, through() those in `fabric` alone. False:
+  // every route that is tried uses a dead link.
   bool way(Chip from, Chip to, std::size_t fabric, Dead, std::vector<ResourceId>&) const;
   bool through(std::size_t fabric, Chip from, Chip to, Dead, std::vector<ResourceId>&) const;
 

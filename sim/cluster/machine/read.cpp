@@ -125,7 +125,8 @@ std::set<std::string> known_keys(const MachineSpec& spec, const Figures& chip) {
   return known;
 }
 
-// The cluster's links lead from host to host: a level of its name is the last one, as in what joined() makes.
+// Throws if a level has the cluster's name, unless it is the last level and of the cluster's kind, as joined() makes
+// it: the cluster's links lead from host to host.
 void expect_own_cluster(const MachineSpec& spec) {
   if (spec.cluster.name.empty()) return;
   const auto level = std::ranges::find(spec.levels, spec.cluster.name, &Level::name);

@@ -123,7 +123,8 @@ bool FlowNetwork::share_one(std::uint32_t resource) {
   return true;
 }
 
-// Collects new flows, and flows whose bottleneck the new ones share or has lost a flow. Easy cases are settled at once.
+// Collects new flows, and flows whose bottleneck is used by new ones or has lost a flow. Easy cases are settled at
+// once.
 void FlowNetwork::gather(bool all_new) {
   for (const FlowId id : fresh_) {
     const Flow& f = table_.flows[id];

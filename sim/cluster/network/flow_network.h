@@ -24,7 +24,7 @@ class FlowNetwork : public Network {
 
   // Whether more than `rates` rates were computed, and far more than flows have started and ended.
   bool crowded(std::int64_t rates) const { return solved_ > rates && solved_ > most_for_one * changes_; }
-  // Reports every flow in flight once settled. The network must not be used afterwards.
+  // Reports every flow in flight. Call it after settle(). The network must not be used afterwards.
   void leave(const std::function<void(std::span<const Use>, Work left, std::uint64_t tag)>& tell);
 
   Rate rate(std::uint64_t tag) const;  // of a flow in flight; for tests
@@ -68,7 +68,7 @@ class FlowNetwork : public Network {
   std::vector<FlowPool> pools_;
   FreeNumbers free_pools_;
   std::vector<std::uint32_t> changed_pools_;  // by resource
-  // The last result, as flows that start together are mostly alike.
+  // Caches the last result, as flows that start together mostly have the same size and rate.
   struct {
     Work left = 0;
     Rate rate = 0;

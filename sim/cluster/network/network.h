@@ -14,7 +14,8 @@ using Rate = std::int64_t;                     // thousandths of a byte a second
 __extension__ using Work = unsigned __int128;  // Rate x picoseconds
 inline constexpr Work work_of_byte = Work{1'000} * static_cast<Work>(second);
 
-// What rates are counted in: whole bytes a second where a resource is too fast for sixteen times its rate to fit.
+// The unit of rates: whole bytes a second if sixteen times the rate of the fastest resource, in thousandths, would
+// overflow a Rate.
 enum class RateUnit : std::int64_t { byte = 1, thousandth = 1'000 };
 inline constexpr double most_in_thousandths = 5.7e14, most_in_bytes = 5.7e17;  // bytes a second
 

@@ -15,11 +15,11 @@ struct CoreProgram {
   std::vector<std::pair<std::string, std::string>> parameters;  // all but the next one
   std::string grows;         // the parameter with which the program grows: a larger one repeats the same work
   std::uint64_t extent = 1;  // its value
-  // The largest extent that is simulated. For a larger one, the time of its second half is repeated: so it is an even
-  // number of repetitions.
+  // The largest extent that is simulated. Beyond it, the time grows at the rate of this extent's second half: half of
+  // it is simulated as well, so it must be an even number of repetitions.
   std::uint64_t most = 1;
   double times = 1;  // how often the program runs, one run after the other
-  // What the program does. What else the operation asks for is added as the formulas have it.
+  // The part of the operation that the program covers. The time of the rest is estimated by formulas and added.
   schedule::OperationShape does;
 };
 

@@ -66,7 +66,7 @@ double EngineRates::tile_passes(double tiles, double rows, std::string_view type
   return tiles * (rows * row_cycles(type) + exposed_ * loads) / tensor_clock_ / cores_;
 }
 
-// Either factor may move through the array while tiles of the other are held in it.
+// Either factor may move through the array while tiles of the other are held in it. The faster way counts.
 double EngineRates::product(std::uint64_t rows, std::uint64_t columns, std::uint64_t inner,
                             std::string_view type) const {
   const double sums = std::ceil(static_cast<double>(inner) / array_rows_);

@@ -16,11 +16,11 @@ class EngineRates {
   // Seconds of a product of rows x inner by inner x columns. It goes through the array tile by tile, and a part of each
   // tile's load is exposed.
   double product(std::uint64_t rows, std::uint64_t columns, std::uint64_t inner, std::string_view type) const;
-  // Seconds in which so many rows move through each of so many tiles that the array holds in turn.
+  // Seconds to move `rows` rows through each of `tiles` tiles, which the array holds one after the other.
   double tile_passes(double tiles, double rows, std::string_view type) const;
   double vector(double passes_of_elements, std::string_view type) const;
   double scalar(double passes_of_elements) const;
-  // Seconds in which bytes move in rows of so many: short rows keep the DMA engines below their rate.
+  // Seconds to move `bytes` bytes in rows of `row_bytes`: short rows keep the DMA engines below their rate.
   double memory(double bytes, double row_bytes) const;
 
   double memory_rate() const { return memory_; }  // bytes a second: the lower of HBM's share and the DMA engines'

@@ -22,7 +22,7 @@ class KeptTimes {
   void add(const std::string& run, Time);
   // Writes what was added, together with what others have written since; the file is replaced as a whole. Drops times
   // beyond most_times, and removes the least recently used files of the folder. If the disk cannot be written, nothing
-  // is: then times are computed again.
+  // is kept, and the times must be computed again.
   void save();
 
   const std::string& damage() const { return damage_; }  // a sentence, if the file was damaged; else empty
@@ -35,7 +35,8 @@ class KeptTimes {
   std::string damage_;
 };
 
-// TRELLIS_CACHE/times, or else that of XDG_CACHE_HOME/trellis or ~/.cache/trellis; empty: there is none of these.
+// TRELLIS_CACHE/times, or else XDG_CACHE_HOME/trellis/times, or else HOME/.cache/trellis/times, by environment
+// variables; empty: none of them is set.
 std::filesystem::path times_folder();
 
 }  // namespace trellis::sim

@@ -21,7 +21,7 @@ using schedule::OperationShape;
 struct EngineTimes {
   double tensor = 0, vector = 0, scalar = 0, memory = 0;
   double bytes = 0, flops = 0;
-  double shared = 0;  // seconds of memory saved where rows are loaded once for several tiles; in SBUF they count
+  double shared = 0;  // seconds of memory saved by loading rows once for several tiles, all of which count against SBUF
 };
 
 struct OperationTime {

@@ -22,7 +22,7 @@ class ProgramTimes {
   explicit ProgramTimes(ChipSpec, const std::filesystem::path& folder = {});
 
   // The time on a rank whose cores share the work evenly. None where no program does the operation: operation_time()
-  // then tells its time by the formula.
+  // then estimates it by the formula.
   std::optional<OperationTime> of(const OperationShape&, const EngineRates&);
   void keep();  // writes to disk what was timed since
 

@@ -228,7 +228,7 @@ void CompiledSchedule::add_followers(const Program& program, PatternClass& c, co
     const std::uint32_t step = found(lines[sender].sends, {me, s.channel, s.end.tag, 0}, s.end.peer);
     const std::uint32_t move = lines[sender].move[step];
     Move& kept = classes_[sender].moves[move];
-    // Every rank of a class has such a receiver, but only one is looked at.
+    // Every rank of the sender's class has such a receiver. This one stands for all of them, so its waits count once.
     kept.waits += s.after.count;
     if (s.op == schedule::Op::recv_reduce) kept.adds = true, kept.sources = 2;
     return {move, number_of(s.end.peer, c.peers)};

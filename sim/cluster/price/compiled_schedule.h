@@ -23,7 +23,7 @@ struct Move {
   std::int32_t peer = no_peer, second = no_peer;  // transfer: destinations, as indices into the class's peers
   std::uint32_t step = 0;                         // of the program
   std::uint32_t arrival = 0, second_arrival = 0;  // transfer: the receiving step, in the receiver's program
-  std::uint32_t sources = 1;                      // inputs at the place of the output: read there or arriving there
+  std::uint32_t sources = 1;                      // inputs of the result: read by its rank, or arriving there
   std::uint32_t summed = 0;                       // transfer of a sum that is only sent on: how many sources it has
   std::uint8_t channel = 0;                       // transfer
   bool adds : 1 = false;                          // it sums what it reads

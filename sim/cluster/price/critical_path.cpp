@@ -10,7 +10,7 @@
 namespace trellis::sim {
 namespace {
 
-// A pair with at least this part of a group of like legs is named alone.
+// If one pair of ranks takes at least this part of a group's time, the words name that pair alone.
 constexpr double stands_for_all = 0.5;
 
 struct Pair {

@@ -15,7 +15,7 @@ schedule::Symmetry shared_symmetry(const schedule::Symmetry&, const std::vector<
 // The symmetry of the machine's ranks by which one of a class stands for the others, for a schedule among all ranks.
 // None where a defect tells ranks apart.
 std::optional<schedule::Symmetry> folded_symmetry(const schedule::Symmetry&, const Machine&);
-// Groups of as many ranks each that begin one kind of schedule at the same time. No rank is in two of the groups.
+// Groups of equal size that begin the same kind of schedule at the same time. No rank is in two of the groups.
 struct LikeGroups {
   const schedule::Symmetry* schedule = nullptr;
   std::vector<std::vector<Rank>> groups = {};

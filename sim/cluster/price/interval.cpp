@@ -125,7 +125,7 @@ Interval interval(const MachineSpec& spec, std::string_view asked_era, Time midd
       other.figures.set(trials[i].key, trials[i].end);
       try {
         trials[i].time = time_on(Machine(std::move(other)));
-      } catch (const TimeTooLong&) {  // not tried, as where it is stopped
+      } catch (const TimeTooLong&) {  // counts as not tried, as if it had been stopped
       }
     }
   });

@@ -22,19 +22,21 @@ struct Sensitivity {
 struct Interval {
   Time low = 0, high = 0;                  // all sensitivities combined, as if they were independent
   std::vector<Sensitivity> sensitivities;  // the widest first; figures without effect are left out
-  bool all_tried = true;                   // false: stopped early, so some figures are missing
+  bool all_tried = true;                   // false: some are missing, as it was stopped or a time was too long
 };
 
 Interval interval(const CompiledSchedule&, const MachineSpec&, const PriceOptions&, Time middle);
-// For any time that depends on a machine. `time_on` computes it, and returns `forever` if it was stopped; one thread
-// for each processor calls it at once. `era`: empty: the usual one. Figures of collectives are tried, and those with
-// which `computes_alike` says that computations take another time on the machine; empty: nothing is computed.
+// For any time that depends on a machine. `time_on` computes it, and returns `forever` if it was stopped; several
+// threads call it at once, one for each processor. `era`: empty: the usual one. Tries the figures that matter to
+// collectives, and those that change the time of computations: `computes_alike` returns whether they take the usual
+// time on a changed machine; empty: nothing is computed.
 Interval interval(const MachineSpec&, std::string_view era, Time middle,
                   const std::function<Time(const Machine&)>& time_on,
                   const std::function<bool(const Machine&)>& computes_alike = {});
 
-// Where a time may end that independent causes shorten from `middle` to so much each: by the root of the squares, and
-// by no more than if each left its part of what the others leave. Above 0 if all of `lows` are.
+// The low end of a time if independent causes each shorten it from `middle` to one of `lows`. The reductions add up as
+// the root of the sum of their squares, but what is left is at least the product of the fractions that each leaves.
+// Above 0 if all of `lows` are.
 Time low_end(Time middle, std::span<const Time> lows);
 
 // Widened by the error that such answers have against published records (error_range(kind)), which then stands among

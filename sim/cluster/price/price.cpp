@@ -15,7 +15,7 @@ struct Busiest {
   double seconds = 0;  // of busy time
 };
 
-// A folded run has simulated one resource of each kind that is alike.
+// In a folded run only the resources of the representatives were simulated; they stand for all like ones.
 Busiest busiest(const Run& run, const Machine& machine) {
   Busiest most;
   const auto look = [&](ResourceId r) {
@@ -97,7 +97,8 @@ Price price(const CompiledSchedule& pattern, const Machine& machine, const Price
   return price;
 }
 
-// Times are rounded to picoseconds at every event, so a sum of loads may exceed the simulated time by a trace.
+// The simulator rounds times to picoseconds at every event, so a sum of loads may slightly exceed the simulated time:
+// the sum is lowered a little.
 Time least_time(const CompiledSchedule& pattern, const Machine& machine, const PriceOptions& options) {
   constexpr double rounding = 1e-5;
   const auto run = run_of(pattern, machine, options, {.alone = true});

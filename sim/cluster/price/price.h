@@ -29,7 +29,7 @@ struct PriceOptions {
 
 // Lower bounds that hold for every schedule.
 struct Bounds {
-  Time latency = 0;    // the launch, and one transfer between the two most distant ranks that need one
+  Time latency = 0;    // the launch, and one transfer between distant ranks that need one
   Time bandwidth = 0;  // what each chip must send, over all its links
   Time bisection = 0;  // what must cross between the halves of the machine
   Time memory = 0;     // what a chip's ranks must read and write of its HBM
@@ -73,7 +73,7 @@ std::unique_ptr<Run> run_for(const CompiledSchedule&, const Machine&, const Pric
 // A lower bound for this pattern: each transfer as if alone, each resource as if never idle. Much cheaper than a price.
 Time least_time(const CompiledSchedule&, const Machine&, const PriceOptions&);
 // Whether there are so few elements that all chunks but the first ones are empty. Each rank's chunks are then told
-// apart.
+// apart, which is not done for more than 1,024 ranks: then the answer is no.
 bool has_empty_chunks(const schedule::Task&, const PriceOptions&);
 // Throws CompilationStopped where the options say stop.
 CompiledSchedule pattern_for(const schedule::Algorithm&, const schedule::Request&, const PriceOptions&);

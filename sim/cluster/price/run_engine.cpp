@@ -80,7 +80,7 @@ Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> col
   } else if (settings_.network)
     network_ = settings_.network(capacities_);
   else if (folds && !folding_)
-    network_ = std::make_unique<FlowNetwork>(capacities_);  // what the folded run is compared with
+    network_ = std::make_unique<FlowNetwork>(capacities_);  // exact, to be compared with the folded run
   else
     network_ = std::make_unique<HybridFlowNetwork>(capacities_, folds ? patience_folded : patience);
   capacities_ = {};

@@ -58,7 +58,7 @@ class Loop {
       }
       ready_.clear();
       network.settle();
-      if (done_ == moves() && loads_left_ == 0 && queue_.empty()) break;  // the network may still have noted something
+      if (done_ == moves() && loads_left_ == 0 && queue_.empty()) break;  // the network may still have stale ends
       const Time next = std::min(queue_.next(), network.next());
       if (next == forever) break;
       if (next > e_.settings_.limit || stopped()) return forever;
@@ -90,8 +90,8 @@ class Loop {
  private:
   std::int64_t moves() const { return static_cast<std::int64_t>(e_.moves_); }
 
-  // Ranks of a row mostly do the same move at the same time, or each does its moves in sequence. So a block of moves of
-  // one rank is contiguous, followed by the same block of the other ranks.
+  // Ranks of a row mostly do the same move at the same time, or each does its moves in sequence. So the counts of a
+  // block of moves of one rank are contiguous in waits_, followed by those of the same block of the other ranks.
   static constexpr std::uint32_t block = 16;  // moves
   static constexpr std::uint32_t most_waits = std::numeric_limits<std::uint8_t>::max();
   void add_waits(const Run::Engine::Row& row) {
@@ -222,7 +222,7 @@ class Loop {
     begin(at, number);
   }
 
-  // The lane of this move is free now.
+  // The move has freed its lane: begins the next message that waits for it.
   void begin_next(std::uint32_t at, std::uint32_t number) {
     const auto& seat = e_.seats_[at];
     const Lane lane = lane_of(at, e_.program(seat).moves[number]);
@@ -327,8 +327,8 @@ class Loop {
     }
   }
 
-  // What takes no time ends after the event that is being handled. There can be thousands of such moves for each rank,
-  // so they are not kept until all of this instant's events have been handled.
+  // A move that takes no time ends right after the event that is being handled. There can be thousands of such moves
+  // for each rank, so they are not kept until all of this instant's events have been handled.
   void make_ready(std::uint32_t at, std::uint32_t number) {
     const auto& seat = e_.seats_[at];
     if (trace_) e_.traces_[e_.number(seat, number)].ready = now_;

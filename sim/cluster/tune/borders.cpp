@@ -89,7 +89,8 @@ void Borders::take(const Contender& who, double bytes) {
   regions_.push_back({bytes, cost.config, cost.time, bytes});
 }
 
-// If prices are linear, a third config that is cheaper than both anywhere is cheaper where the two cross.
+// Finds the border of two configs, and searches there for a third one that is cheaper than both. If prices are linear,
+// a config that is cheaper than both at any size in between is so where the two cross.
 void Borders::change(const Side& before, const Side& after, int depth) {
   const double at = border(before, after);
   const Cost old = price(before.who, at), fresh = price(after.who, at);
@@ -126,7 +127,7 @@ std::vector<SizeRange> Borders::regions(bool family) {
   if (sampled.empty()) return sampled;
   regions_ = {sampled.front()};
   const std::vector<double>& sizes = sweep_.sizes;
-  std::size_t region = 0, first = 0;  // and the sample at which it begins
+  std::size_t region = 0, first = 0;  // indices of the region, and of the sample at which it begins
   for (std::size_t i = 1; i < sizes.size(); ++i) {
     const Contender held = contender(sampled[region].config);
     if (region + 1 == sampled.size() || sampled[region + 1].at > sizes[i]) {

@@ -1,4 +1,5 @@
-// From which message size on which algorithm config is chosen, by the costs of a sweep.
+// Divides message sizes into ranges, each with the algorithm config that was the fastest in a sweep, or nearly so: a
+// change must be worth it (schedule/algorithms/tuner.h).
 #pragma once
 
 #include <vector>

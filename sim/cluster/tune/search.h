@@ -11,8 +11,8 @@
 
 namespace trellis::sim {
 
-// All shapes of as many ranks that keep the order of `dims`: neighbouring dimensions merged, and each cut into its
-// factors.
+// All shapes of the same number of ranks that keep the order of `dims`: each dimension is cut into its prime factors,
+// and neighbouring factors are merged in every way.
 std::vector<std::vector<Rank>> shapes_of(const std::vector<Rank>& dims);
 
 // Every composition of algorithms over every such shape of at least two levels. If several algorithms give the same

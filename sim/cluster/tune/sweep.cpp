@@ -80,8 +80,8 @@ class SweepWork {
     return true;
   }
 
-  // Gives up on a point that is slower than all that are wanted, at the bound or during the run. Which points are given
-  // up depends on the order; which ones are the fastest does not.
+  // Returns `forever` for a point that is slower than all that are wanted, as soon as a lower bound or the run shows
+  // it. Which points are given up depends on the order; which ones are the fastest does not.
   static Time price(PricedMachine& priced, const Question& q) {
     Pricer& pricer = priced.pricer(q);
     try {

@@ -33,7 +33,7 @@ struct SweepControl {
 // The question what one config of the sweep costs, and nothing else.
 Question question_for(const Sweep&, const AlgorithmConfig&, double bytes, Time limit = forever);
 
-// Stops the answers where the control says stop.
+// Interrupts computations once `stopped` returns true.
 class StoppedBy final : public ProgressMonitor {
  public:
   explicit StoppedBy(std::function<bool()> stopped) : stopped_(std::move(stopped)) {}

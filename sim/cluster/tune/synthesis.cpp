@@ -145,7 +145,8 @@ class Spread {
   std::priority_queue<std::pair<double, std::size_t>> arriving_;
 };
 
-// One half of a collective: a spread, or its sums, which run backwards in time.
+// One half of a collective: chunks are spread, or they are summed. Sums are planned as a spread that is then reversed
+// in time.
 struct Half {
   LinkGraph graph;
   std::vector<Sent> sent;
@@ -157,13 +158,14 @@ Half half(const Machine& machine, const RankGroup& group, const Pricer::Settings
   h.sent = Spread(h.graph, owners, chunk_bytes, how.seed).run();
   if (backwards) {
     for (Sent& s : h.sent) s = {s.chunk, s.edge, -s.arrival, -s.start};
-    std::ranges::reverse(h.sent);  // where a transfer takes no time, its successor must still come before it
+    std::ranges::reverse(h.sent);  // of transfers that take no time, those planned later now come first
     std::ranges::stable_sort(h.sent, {}, &Sent::start);
   }
   return h;
 }
 
-// The order of the transfers over each link, by the tags that the recorder will give them.
+// The transfers over each link, in order. write() makes each of them wait for the one that is `depth` places before it.
+// A transfer is found by its peer and the tag that the recorder will give it.
 class Order {
  public:
   explicit Order(Rank ranks) : out_(static_cast<std::size_t>(ranks)), in_(static_cast<std::size_t>(ranks)) {}
@@ -171,7 +173,7 @@ class Order {
   void note(Rank from, Rank to, const Edge& e) {
     const std::int32_t tag = tags_[{from, to}]++;
     out_[static_cast<std::size_t>(from)][e.first_link].push_back({to, tag});
-    // Transfers that came over a link of their own are in order already.
+    // On a route of a single link, the order of the sends is enough.
     if (e.first_link != e.last_link) in_[static_cast<std::size_t>(to)][e.last_link].push_back({from, tag});
   }
 

@@ -20,7 +20,7 @@ struct Edge {
   Rank from = 0, to = 0;                                         // ranks of the group
   std::vector<Hold> holds;                                       // links first
   ResourceId first_link = no_resource, last_link = no_resource;  // of the machine; no_resource within a chip
-  double before = 0, after = 0;                                  // seconds of overhead besides the bytes'
+  double before = 0, after = 0;                                  // seconds before and after the bytes move
   double byte = 0;                                               // seconds a byte, at the bottleneck
   double time(double bytes) const { return before + bytes * byte + after; }
 };

@@ -111,7 +111,8 @@ void Choices::rename(std::vector<Rank>& place) const {
   if (stride == machine_.ranks()) place = std::move(renamed);
 }
 
-// Without defects, groups with the same spacing and the same offset from an aligned group cost about the same.
+// Without defects, groups with the same spacing and the same offset from an aligned group cost about the same, so one
+// choice serves all of them.
 const Chosen& Choices::choose(const WorkloadPart& part, const std::vector<Rank>& members) {
   std::vector<Rank> place = members;
   if (machine_.spec().defects.empty()) {

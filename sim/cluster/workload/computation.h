@@ -15,12 +15,13 @@ struct Computation {
   bool operator==(const Computation&) const = default;
 };
 
-// What computes waits for the slowest memory of its ranks: Machine::memory_slowness, the most of them.
+// How much slower than usual the memory of a computation's ranks is: by the slowest of them (Machine::memory_slowness),
+// for which the others wait.
 double memory_slowness(const Workload&, const WorkloadPart&, const Machine&);
 
-// By the memory's slowness, for each that a computation of the workload has. Rates that the options state replace those
-// of a chip's engines. Only what the workload's tasks need is set, so that machines on which they take the same time
-// are equal.
+// What computations take, for each memory slowness that one of the workload's computations has. Rates that the options
+// state replace those of a chip's engines. Only what the workload's tasks need is set, so that machines on which they
+// take the same time compare equal.
 std::map<double, Computation> computations_of(const Workload&, const Machine&, const PlayOptions&);
 
 // Of a rank of the machine, which must have a chip.

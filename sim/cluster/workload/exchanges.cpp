@@ -13,7 +13,7 @@ namespace {
 
 using schedule::GraphTask;
 
-// A step is not known to a per cent: an algorithm within this much of the fastest serves.
+// A step's time is not accurate to a per cent, so any algorithm within this much of the fastest serves.
 constexpr double enough = 0.03;
 constexpr std::int64_t most_effort = 500'000;
 
@@ -73,8 +73,8 @@ std::vector<Rank> Exchanges::members_of(std::uint32_t group, const GraphTask& t,
           members.at(static_cast<std::size_t>(t.operation.peer))};
 }
 
-// Those of the task's class from the leading one on, then those of other classes, which do the same at about the same
-// time.
+// The groups that exchange at about the same time and share hosts with the group `lead`: `lead` itself, the other
+// groups of the task's class, then those of other classes.
 Exchanges::Beside Exchanges::beside(std::uint32_t of, const GraphTask& t, const GraphTask& other,
                                     std::uint32_t lead) const {
   Beside beside{.workload = {.graph = lent(graph_)}, .groups = {}};

@@ -80,7 +80,7 @@ class Exchanges {
   Rank host_;
   std::vector<std::vector<std::uint32_t>> in_;  // by communicator and class: index into Matched::together
   std::map<Key, ExchangePrice> known_;
-  std::map<Key, std::uint32_t> slowest_;  // the leading group whose price is known
+  std::map<Key, std::uint32_t> slowest_;  // the leading group whose exchange was the slowest
   std::map<Key, std::vector<Time>> noisy_;
 };
 

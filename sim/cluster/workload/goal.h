@@ -41,11 +41,12 @@ Goal read_goal(std::string_view name, std::string_view text);
 
 // For any machine: a message leaves when its sender reaches it; those between two ranks with one tag are matched in
 // order. What begins with another operation begins when that one could. Throws invalid_argument for receives from any
-// rank or with any tag, which only LogGOPS decides, for messages without another end, and for what waits for itself.
+// rank or with any tag, which only a run by LogGOPS can match, for messages without another end, and for what waits for
+// itself.
 ExecutionGraph goal_graph(const Goal&);
 
-// Nanoseconds; G and O for each byte after the first; S: the bytes up to which a message does not wait for its
-// receiver.
+// Nanoseconds; G and O for each byte after the first; S: the eager limit, the bytes up to which a message does not wait
+// for its receiver.
 struct LogGops {
   double L = 2500, o = 1500, g = 1000, G = 6, O = 0, S = 65535;
 };

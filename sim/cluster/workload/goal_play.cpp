@@ -81,8 +81,8 @@ class Player {
     begin(r, free);
   }
 
-  // Sends go before receives and computations, as in LogGOPSim. Its std::sort decides the order of equals, so here,
-  // too.
+  // Sends go before receives and computations, as in LogGOPSim. There the order of equals is whatever std::sort makes
+  // it, so this uses std::sort, too.
   void begin(std::uint32_t r, std::vector<std::uint32_t>& free) {
     const auto order = [&](std::uint32_t i) {
       const Kind kind = goal_.ranks[r][i].kind;

@@ -105,7 +105,8 @@ class Player {
     return *known;
   }
 
-  // Throws where operations have no engines that time them, and there is nothing else that a rate would time.
+  // Throws if the task's operations have no engines that time them, and the task has neither FLOPs nor bytes, which a
+  // rate would time.
   void expect_amounts(const WorkloadPart& part) const {
     if (part.task->work.empty() || part.task->flops > 0 || part.task->bytes > 0) return;
     const bool chip = !machine_.spec().chip.empty();

@@ -26,7 +26,7 @@ std::array<int, 3> release(std::string_view word) {
   return numbers;
 }
 
-// Throws invalid_argument for a figure that is less, or only as much where it must be above that.
+// Returns the figure. Throws invalid_argument if it is below `least`, or equal to it where `above` is set.
 double at_least(const Figures& f, const std::string& key, double least, bool above = false) {
   const double value = f.number(key);
   if (!(value >= least) || (above && value == least))

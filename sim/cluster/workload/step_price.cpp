@@ -66,7 +66,7 @@ struct StepPricer::State {
 
 namespace {
 
-// One pass over the graph in an order in which it can be done.
+// One pass over the graph's tasks in topological order.
 template <class State>
 class Walk {
  public:

@@ -1,5 +1,5 @@
-// A graph as it is played: its tasks matched, for each group of ranks that does them, in an order in which they can be
-// done. The tasks themselves stand in the graph alone. The text form of a graph is documented at read_graph.
+// A graph as it is played: its tasks matched across ranks, a part for each group of ranks that does one, in topological
+// order. The tasks themselves are stored only in the graph. The text form of a graph is documented at read_graph.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Thrown where a time is longer than can be counted. Who tries several ways leaves out the one.
+// Thrown where a time is longer than can be counted. A caller that tries several candidates leaves this one out.
 #pragma once
 
 #include <stdexcept>

@@ -12,7 +12,8 @@ using Time = std::int64_t;
 inline constexpr Time ns = 1'000, us = 1'000'000, ms = 1'000'000'000, second = 1'000'000'000'000;
 inline constexpr Time forever = std::numeric_limits<Time>::max();
 
-// What is simulated takes no longer, so that two times can be added before the sum is held against it.
+// No simulated time is longer: twice as much still fits into a Time, so that two times can be added before the sum is
+// checked.
 inline constexpr Time longest_time = 50 * 24 * 3600 * second;
 
 [[noreturn]] void refuse_time(double seconds);  // throws invalid_argument with the value

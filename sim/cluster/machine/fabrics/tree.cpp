@@ -61,8 +61,8 @@ class Tree : public Fabric {
     return units == size() ? all : std::vector<RowSymmetry>{{RowSymmetry::Kind::distinct, size()}};
   }
 
-  // Half of the units send at once, or half of what the top joins. Where the last of that has free places, the cut has
-  // only full ones on one side.
+  // One half of the top switch's children sends to the other half. If the last child has free places, it is in the
+  // other half, so that all children that send are full.
   Bisection bisection() const override {
     const Chip children = below_.back(), units = switches_.empty() ? 1 : switches_.back() / inner();
     if (size() % units == 0) return {top_ * children / 2};

@@ -12,8 +12,8 @@ namespace trellis::sim {
 // second) and latency (ns) for each dimension, innermost first.
 MachineSpec import_astra(std::string_view name, std::string_view text);
 
-// A SimGrid platform of one cluster: a torus, a dragonfly, a fat tree, or hosts on a switch. Of a shared backbone that
-// holds nothing up only the latency counts, and one that does is refused. speed and loopback are not used.
+// A SimGrid platform of one cluster: a torus, a dragonfly, a fat tree, or hosts on a switch. A shared backbone that can
+// never be the bottleneck only adds its latency; any other is refused. speed and loopback are not used.
 MachineSpec import_simgrid(std::string_view name, std::string_view text);
 
 // NCCL's or RCCL's topology of a host: GPUs joined by NVLink or xGMI, through switches, each to each, or some to some

@@ -30,7 +30,7 @@ EngineTimes core(const OperationShape& s, const EngineRates& e, const CoreWork& 
   const double spilled = w.spilled * pairs * bytes;
   t.bytes = own + spilled;
   t.memory =
-      e.memory(own, row * heads) + e.memory(spilled, keys * heads * bytes);  // scores lie as the next pass wants them
+      e.memory(own, row * heads) + e.memory(spilled, keys * heads * bytes);  // scores are stored as the next pass reads
   t.shared = e.memory(of_keys - once, row * heads);
   t.flops = 2 * w.products * (s.causal ? 0.5 : 1) * heads * queries * keys * head;
   return t;

@@ -273,7 +273,7 @@ std::optional<ExecutionGraph> read_alike_chakra(std::string_view name, std::span
   for (const std::string& each : names) files.push_back({each, {}});
   return merged_traces(name, files, std::move(actors), folding.meetings());
 } catch (const std::invalid_argument&) {
-  return {};  // read_chakra says what it is
+  return {};  // read_chakra reports the fault
 }
 
 }  // namespace trellis::sim

@@ -11,8 +11,8 @@
 
 namespace trellis::sim {
 
-// The ranks that exchange data: those of one process group, or a message's two ends. Where ranks that do the same are
-// one actor: those of all groups of such ranks.
+// The ranks that exchange data: those of one process group, or a message's two ends. If ranks that do the same form one
+// actor, a meeting has all groups of such ranks.
 struct ChakraMeeting {
   std::vector<std::vector<Rank>> groups =
       {};                  // of a message: its sender and its receiver; none: one group of all ranks
