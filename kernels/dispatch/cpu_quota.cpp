@@ -26,7 +26,7 @@ double first_version(const std::string& folder) {
   return share(number_of_file(folder + "/cpu.cfs_quota_us"), number_of_file(folder + "/cpu.cfs_period_us"));
 }
 
-// A container may call its group by another path than its host does. The folder is the same.
+// Identifies a group by its folder's device and inode: its path in a container may differ from its path on the host.
 std::uint64_t identity_of(const std::string& folder) {
   struct stat found = {};
   return stat(folder.c_str(), &found) == 0 ? fnv1a(fmt::format("{} {}", found.st_dev, found.st_ino)) : 0;

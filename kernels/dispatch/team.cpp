@@ -23,13 +23,13 @@
 namespace trellis::kernels {
 namespace {
 
-// How often a waiting thread looks before it sleeps: for some 3 ms, as in GCC's OpenMP with a core for each thread, or
-// for next to no time.
+// How often a waiting thread polls before it sleeps. long_spins takes some 3 ms, as in GCC's OpenMP if each thread has
+// a core; short_spins takes next to no time.
 constexpr long long long_spins = 300'000, short_spins = 100;
 
 std::atomic<TeamWait> wanted{TeamWait::long_time};
 std::atomic<int> alive{0};  // threads of all teams, including those that call
-std::atomic<int> forks{0};  // a child process has none of its parent's threads
+std::atomic<int> forks{0};  // counted in each child, which has none of its parent's threads
 
 const TeamSpins& spins_here() {
   static const TeamSpins here =
@@ -161,7 +161,7 @@ class Team {
   alignas(64) Awaited left_;
 };
 
-// A thread's team. In a forked child its threads are the parent's: they can neither be joined nor be destroyed.
+// A thread's team. A forked child never destroys its copy: the threads are the parent's and cannot be joined.
 struct OwnTeam {
   std::unique_ptr<Team> team = {};
 
@@ -204,8 +204,8 @@ Team& own_team() {
 
 }  // namespace
 
-// The same rules as in GCC's OpenMP, where the active policy spins for minutes: a count is that of threads with cores,
-// and those without look no more often than the policy says, as they keep a core from what they wait for.
+// The same rules as in GCC's OpenMP, where the active policy spins for minutes: the count applies if each thread has a
+// core. If not, threads spin no longer than the policy says: they would keep cores from those that they wait for.
 TeamSpins team_spins_of(const char* policy, const char* count) {
   const std::string_view said = policy == nullptr ? "" : text::trimmed(policy);
   TeamSpins spins{long_spins, short_spins};

@@ -4,7 +4,7 @@
 namespace trellis::kernels {
 
 // Calls work(context, thread, threads) on each of `threads` threads at once and waits for all; work must not throw. The
-// calling thread is the first, and the others serve it alone. A call from inside of such work does all shares itself.
+// calling thread is the first, and the others work only for it. A call from inside of such work does all shares itself.
 void run_team(int threads, void (*work)(void* context, int thread, int threads), void* context);
 
 // How long a team's threads spin while they wait for each other, before they sleep. A long time is fastest if each

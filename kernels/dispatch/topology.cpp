@@ -18,14 +18,14 @@ namespace {
 void DestroyTopology::operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
 void DestroyTopology::operator()(hwloc_bitmap_s* set) const { hwloc_bitmap_free(set); }
 
-// Without /sys, as in some containers, hwloc's Linux component writes to standard error, and then only the CPUs are
-// counted. Without that component, hwloc counts them at once.
+// Without /sys, as in some containers, hwloc's Linux component writes a message to standard error, and then only counts
+// the CPUs. Without that component, hwloc counts them silently.
 void expect_no_sysfs(hwloc_topology* topology) {
   if (std::getenv("HWLOC_FSROOT") == nullptr && access("/sys/devices/system/cpu", F_OK) != 0)
     hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "linux");
 }
 
-// hwloc looks for devices only when it is asked to.
+// Leaves out devices: hwloc looks for them only when it is asked to.
 Topology load_topology() {
   hwloc_topology_t made = nullptr;
   if (hwloc_topology_init(&made) != 0) trouble("cannot describe this machine's cores");

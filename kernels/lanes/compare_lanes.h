@@ -1,4 +1,4 @@
-// Comparisons for which GCC 12 takes more instructions than the CPU has.
+// Comparisons for which GCC 12 makes more instructions than the CPU needs.
 #pragma once
 
 #include "kernels/lanes/vector_lanes.h"

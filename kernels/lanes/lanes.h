@@ -96,7 +96,7 @@ TRELLIS_INLINE std::size_t to_alignment(const void* array, std::size_t size) {
   return (64 - reinterpret_cast<std::uintptr_t>(array) % 64) % 64 / size;
 }
 
-// Orders the stores past the caches before what other threads may see next.
+// Orders streaming stores, which go past the caches, before all later stores, so that other threads see them in order.
 TRELLIS_INLINE void fence() {
 #if defined(__SSE2__)
   _mm_sfence();

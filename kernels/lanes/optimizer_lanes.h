@@ -57,7 +57,7 @@ TRELLIS_INLINE void write_kept(const Places& p, std::ptrdiff_t at, F value, U ra
     const U code = narrowed<bf16_format, Rounding::nearest, Nans::canonical>(value, U{});
     put<false>(values, at, side_by_side<H>(code), which);
     if constexpr (keep == Keep::bf16_kahan) {
-      const F left = select((code & 0x7F80) == 0x7F80, F{}, value - widened<bf16_format>(code));  // a number
+      const F left = select((code & 0x7F80) == 0x7F80, F{}, value - widened<bf16_format>(code));  // always finite
       const U u = as_u(left);
       put<false>(p.at[1], at, side_by_side<H>((u + (((u >> 16) & 1) + 0x7FFF)) >> 16), which);
     }

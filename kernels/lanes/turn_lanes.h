@@ -7,7 +7,7 @@
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
-// The second half of a step that is done in one.
+// The second half of a step that is not split in two: it changes nothing.
 struct AtOnce {
   template <class V>
   TRELLIS_INLINE Elements<V> operator()(const Elements<V>& e) const {

@@ -118,7 +118,7 @@ void layer_norm_gradient(DType type, const void* dy, const void* x, const void* 
   check_operands("layer_norm_gradient", out, others, false);
   check_operands("layer_norm_gradient", {out, 2}, tables, false);
   check_operands("layer_norm_gradient", {out + 2, 1}, tables, true);
-  if (dweight != nullptr) {  // first: dx may lie where dy does
+  if (dweight != nullptr) {  // before dx is written, which may overwrite dy or x
     void* const sums[] = {dweight, dbias};
     const void* const reads[] = {dy, x, kept.means, kept.scales};
     run_rows(fmt::format("layer_norm_weight.{}", name(type)),

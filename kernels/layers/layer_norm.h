@@ -24,7 +24,7 @@ struct LayerNormRows {
 void layer_norm(DType, const void* x, const void* weight, const void* bias, void* y, LayerNormRows kept,
                 std::size_t rows, std::size_t columns, const LayerNormOptions& = {});
 
-// dx = scale (g - sum g / columns - h sum(g h) / columns), h = (x - mean) scale, g = dy * weight; it may be dy or x.
+// dx = scale (g - sum g / columns - h sum(g h) / columns), h = (x - mean) scale, g = dy * weight; dx may be dy or x.
 // dweight = sum dy h and dbias = sum dy over all rows, in runs of column_run; in f32, left out when both are null.
 void layer_norm_gradient(DType, const void* dy, const void* x, const void* weight, const LayerNormRows& kept, void* dx,
                          float* dweight, float* dbias, std::size_t rows, std::size_t columns, int threads = 1);

@@ -101,7 +101,7 @@ void rms_norm_gradient(DType type, const void* dy, const void* x, const void* we
   check_operands("rms_norm_gradient", {&sum, 1}, tables, false);
   check_operands("rms_norm_gradient", {&out, 1}, tables, true);
   const void* const reads[] = {dy, x, weight, scales};
-  if (dweight != nullptr) {  // first: dx may lie where dy does
+  if (dweight != nullptr) {  // before dx is written, which may overwrite dy or x
     void* const writes[] = {dweight};
     const void* const sum_reads[] = {dy, x, scales};
     run_rows(fmt::format("rms_norm_weight.{}", name(type)),

@@ -18,7 +18,7 @@ struct RmsNormOptions {
 void rms_norm(DType, const void* x, const void* weight, void* y, float* scales, std::size_t rows, std::size_t columns,
               const RmsNormOptions& = {});
 
-// dx = scale (g - x scale^2 sum(g x) / columns), g = dy * weight; it may be dy or x. dweight = sum of dy * x * scale
+// dx = scale (g - x scale^2 sum(g x) / columns), g = dy * weight; dx may be dy or x. dweight = sum of dy * x * scale
 // over all rows, in runs of column_run; in f32, and left out when null.
 void rms_norm_gradient(DType, const void* dy, const void* x, const void* weight, const float* scales, void* dx,
                        float* dweight, std::size_t rows, std::size_t columns, int threads = 1);

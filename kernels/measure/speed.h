@@ -19,9 +19,9 @@ struct Speed {
   std::string_view limit;        // the loop's name
 };
 
-// The subjects that the room's README shows.
+// The subjects that `trellis kernels --speed` times.
 std::vector<Subject> speed_subjects();
-// The plain loops that they are held against.
+// The plain loops with which they are compared.
 std::vector<Subject> limit_loops();
 
 // The memory that all timings work on, kernels and loops alike: so only the first timing waits for pages, and none has

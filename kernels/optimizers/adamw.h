@@ -31,7 +31,8 @@ struct AdamWOptions {
 // element stay in it; NaNs that come out are all the one quiet positive NaN.
 void adamw(const Weights&, const Gradient&, const Moments&, std::size_t n, const AdamWOptions&);
 
-// What an adamw kernel's settings point to: p = (p before - rate (m / (sqrt(v) root + epsilon))) after.
+// What an adamw kernel's settings point to. `before` and `after` apply the weight decay: p = (p before - rate (m /
+// (sqrt(v) root + epsilon))) after.
 struct AdamWSettings {
   StateKeys random;
   float scale, beta1, rest1, beta2, rest2, root, epsilon, rate, before, after;

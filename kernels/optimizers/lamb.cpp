@@ -77,7 +77,8 @@ const LambSettings& sample() {
   return settings;
 }
 
-// Keeps that differ only in how they are written are read alike.
+// Returns the Keep that stands for all that read parameters alike: f32_copy and bf16_stochastic differ only in what
+// they write.
 constexpr Keep as_read(Keep k) {
   if (k == Keep::f32_copy) return Keep::f32;
   return k == Keep::bf16_stochastic ? Keep::bf16_nearest : k;
@@ -154,7 +155,7 @@ void check(const Moments& m, const LambOptions& o) {
   check_settled("lamb", "1 / sqrt(1 - beta2^step)", s.root);
 }
 
-// The operands that are read beside the ones written, in the order of lamb.squares.
+// Up to four operands of a kernel, for example those that lamb.squares reads, in its order.
 struct Places {
   std::array<KernelOperand, 4> all;
   std::size_t count = 0;

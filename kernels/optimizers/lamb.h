@@ -31,8 +31,8 @@ struct LambSums {
 // u = m / b1 / (sqrt(v) / sqrt(b2) + epsilon) + wd p, in the order that dot.h defines. Moments are f32.
 LambSums lamb_moments(const Weights&, const Gradient&, const Moments&, std::size_t n, const LambOptions&);
 
-// |p| / |u|, or 1 where one of them is 0. NaN where a sum is no finite number, and with it the whole tensor: look at
-// the sums before the second pass. They show a NaN anywhere in the tensor, and an infinity anywhere but in second
+// |p| / |u|, or 1 where one of them is 0. NaN if a sum is not finite, and the second pass would then make the whole
+// tensor NaN: check the sums before it. They show a NaN anywhere in the tensor, and an infinity anywhere but in second
 // moments.
 double trust_ratio(const LambSums&);
 

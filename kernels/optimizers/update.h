@@ -18,7 +18,7 @@ std::vector<DType> written_types(Keep, std::span<const DType> states);
 // The truth, element by element.
 float value_at(DType, const void* array, std::size_t i);
 float kept_at(Keep, const void* values, const void* rest, std::size_t i);
-void keep_at(Keep, const KernelArguments&, std::size_t i, float);  // random bits by s.key
+void keep_at(Keep, const KernelArguments&, std::size_t i, float);  // random bits by the arguments' key
 // bf16 is rounded stochastically, by key number `state` of the settings; a NaN becomes the canonical one.
 void put_state(DType, const KernelArguments&, std::size_t written, int state, std::size_t i, float);
 

@@ -16,7 +16,7 @@ struct KernelOperand {
   std::string_view name;  // "dst"
   const void* data;
   std::size_t bytes;
-  std::size_t alignment = 1;  // of what is read and written as the type that the caller's pointer names
+  std::size_t alignment = 1;  // that of its type, where it is accessed through a typed pointer
 };
 
 // Requires that no operand of more than 0 bytes is null, misaligned, or so long that it would wrap around the end of

@@ -12,7 +12,7 @@ class Accumulate {
  public:
   // op, otherwise: the operation and the command if the attributes are absent.
   Accumulate(const BoundInstruction&, CoreMemory&, AluOp op, ReduceCommand otherwise);
-  // Rows are then reduced if there is a result.
+  // If the command is absent, rows are reduced only if there is a result.
   Accumulate(const BoundInstruction& call, CoreMemory& memory, AluOp op)
       : Accumulate(call, memory, op, result_of(call) != nullptr ? ReduceCommand::reset_reduce : ReduceCommand::idle) {}
   // Adds a row of results to its partition's accumulator, then writes the accumulator to the result if there is one.

@@ -1,4 +1,4 @@
-// Row-wise access to the operands of one instruction: as floats, as numbers beyond f32, or as bits.
+// Row-wise access to the operands of one instruction: as floats, as exact integers, or as bits.
 #pragma once
 
 #include <vector>
@@ -78,9 +78,9 @@ class Bits {
   std::vector<std::uint64_t> words_;
 };
 
-// The attributes for rounding: round; and for stochastic rounding seed, tensor, step (of training), first (the global
-// index of the output's first element), pitch, and index with stride, for loops. With these, the bits are those of
-// kernels::cast over a whole array of which the output is a part. Returns them and the kind's own.
+// Adds the keys of the attributes for rounding to the kind's own: round; and for stochastic rounding seed, tensor, step
+// (of training), first (the global index of the output's first element), pitch, and index with stride, for loops. With
+// these, the bits are those of kernels::cast over a whole array of which the output is a part.
 std::vector<KeyRule> with_rounding(std::vector<KeyRule> own = {});
 
 // Copies row by row, if both sides have the same shape: bit for bit, or cast through floats if the types differ.

@@ -14,8 +14,8 @@ struct ArrayTile {
   int row = 0, column = 0, rows = 0, columns = 0;
 };
 ArrayTile array_tile(const BoundInstruction&, int rows, int columns);
-// The share of the array's time that an instruction takes. Parts of the array work side by side, so half of it takes
-// half.
+// The fraction of the array that an instruction occupies. Its time is scaled by this, because tiles of the array run in
+// parallel.
 double array_share(const BoundInstruction&, const TensorSpec&);
 
 }  // namespace trellis::sim::core

@@ -20,14 +20,15 @@ inline bool inner_contiguous(const View& v) {
   return inner.count == 1 || inner.stride == 1;
 }
 
-// Cycles of a row at the row's element, fast (1) or faster (2) rate. Throws if the chip has no such cost.
+// The cycles for one row of elements, at the rate `element` (speed 0), `fast` (1) or `faster` (2) of its costs. Throws
+// if the chip has no such cost.
 double row_cycles(const BoundInstruction&, const CostRow&, const ChipSpec&, std::int64_t elements, int speed = 0);
 
 // Types that the fast modes accept: 16 bits, and 8-bit floats from NeuronCore-v4 on.
 inline bool is_narrow(DType d, const ChipSpec& chip) { return is_16bit(d) || (chip.generation >= 4 && is_f8(d)); }
 
-// Vector's speed for copies and scaling: 2 if both sides are in SBUF, narrow and contiguous; 1 if they are narrow but
-// one of the other two conditions fails.
+// Vector's speed for copies and scaling: 2 if both sides are narrow, contiguous and in SBUF; 1 if both are narrow and
+// either both are contiguous but only one is in SBUF, or both are in SBUF but not both contiguous; else 0.
 int copy_speed(const View& out, const View& in, const BoundInstruction&, const ChipSpec&);
 
 // Throws with a message such as "dma_copy: what is wrong".

@@ -32,8 +32,8 @@ void link(Assembled& a, const std::vector<std::pair<std::uint32_t, std::uint32_t
   linker.finish(a.program);
 }
 
-// Where the tiles of SBUF do not fit, they are placed one by one and spilled; PSUM, which DMA does not reach, is
-// packed.
+// With the option `spill`, tiles of SBUF that do not fit all together are placed one by one, and some are spilled to
+// HBM. PSUM's tiles cannot be spilled, as DMA does not reach PSUM: they are placed as without the option.
 void place(Assembled& a, Draft& draft, const std::vector<std::uint32_t>& slots, const ChipSpec& chip,
            const BackEndOptions& options) {
   const TileGroups tiles(draft, chip, a.order);

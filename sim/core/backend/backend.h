@@ -12,7 +12,7 @@ namespace trellis::sim::core {
 
 struct BackEndOptions {
   std::uint32_t window = 1;    // how far ahead the list scheduler looks; 1: each engine keeps the order of the text
-  bool critical_path = false;  // it prefers the instruction with the longest path behind it, else the oldest
+  bool critical_path = false;  // prefers the instruction with the longest path behind it, else the oldest
   bool regions = false;        // as in OrderOptions
   bool fuse = false;           // as in OrderOptions
   bool spill = false;          // tiles that SBUF has no room for wait in HBM; else they are refused

@@ -19,9 +19,9 @@ struct Draft {
   std::vector<EngineSet> engines;    // of each instruction: those that may run it, if more than its own
   std::vector<std::int16_t> queues;  // of each DMA: the ring that is asked for; -1: any
   std::vector<bool> in_order;        // of each instruction: those marked keep the order of the text among themselves
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> follows;  // later, earlier; sorted: it waits for the result
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> after;    // the same, but only the order of issue
-  // Of each instruction: the part of the text that it is in, ascending; empty: all is one.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> follows;  // sorted (later, earlier): later waits for the result
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> after;    // sorted (later, earlier): later is only issued after
+  // The region of the text that each instruction is in, a non-decreasing number. Empty: there is one region.
   std::vector<std::uint32_t> regions;
 };
 

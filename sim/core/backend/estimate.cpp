@@ -37,7 +37,8 @@ Estimate Estimates::of(std::uint32_t at, Engine engine) const {
     longest = std::max(longest, share.time);
     all += share.time;
   }
-  // Other transfers can use the engines that this one leaves idle.
+  // If few engines do most of the work, others can serve other transfers meanwhile: so only a quarter of the longest
+  // share counts.
   return {work.trigger, work.start, std::max(all / chip_.dma.engines, longest / 4)};
 }
 

@@ -12,7 +12,7 @@ namespace trellis::sim::core {
 struct Estimate {
   Time interval = 0;  // of its engine; of a DMA: the trigger
   Time latency = 0;  // from the start until its results are visible; of a DMA: from the trigger's end to the first byte
-  Time moving = 0;   // of a DMA: all its bytes, with every DMA engine at work as its rows allow
+  Time moving = 0;   // of a DMA: how long its bytes occupy the DMA engines, taken together
 };
 
 class Estimates {

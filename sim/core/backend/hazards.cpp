@@ -18,7 +18,7 @@ struct Entry {
 };
 
 struct Bucket {
-  std::vector<Entry> writers, readers;  // since the writes that cover them
+  std::vector<Entry> writers, readers;  // accesses that no later write covers
 };
 
 class Hazards {
@@ -53,7 +53,7 @@ class Hazards {
     const auto b = static_cast<std::size_t>(v.buffer);
     const CoreBuffer& buffer = draft_.program.buffers[b];
     if (buffer.space == Space::hbm || draft_.placed[b]) return box;
-    box.area = -1'000 - v.buffer;  // a memory of its own
+    box.area = -1'000 - v.buffer;  // it has no place yet, so it shares no memory
     box.shift = tile_shift;
     return box;
   }
@@ -80,13 +80,13 @@ class Hazards {
         bucket.writers.push_back({box, at});
         return;
       }
-      Footprint whole = box;  // stands for every write before it
+      Footprint whole = box;  // replaces all earlier writes in the bucket
       for (const Entry& e : bucket.writers) {
         found(at, e.instruction);
         whole.first = std::min(whole.first, e.box.first);
         whole.last = std::max(whole.last, e.box.last);
       }
-      whole.stride = -1;  // comparable with none
+      whole.stride = -1;  // unlike any other's: overlap() then compares spans only
       bucket.writers.assign(1, {whole, at});
     });
   }

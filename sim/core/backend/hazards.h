@@ -13,7 +13,8 @@ struct DependencyGraph {
   std::vector<std::uint32_t> earlier;  // the lists: what it depends on
 };
 
-// Buffers in HBM that are only read, or that are written and never read, each place once.
+// Marks the buffers whose accesses need no order: those in HBM that are only read, or that are never read and of which
+// each place is written at most once.
 std::vector<bool> unordered_buffers(const EngineProgram&);
 
 // Buffers without a place never share memory, so a tile that is declared anew depends on no tile before it.

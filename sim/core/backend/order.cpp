@@ -37,7 +37,7 @@ using Oldest = std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, st
 // An engine of a core as the estimate sees it.
 struct Server {
   Time free = 0;
-  Time backlog = 0;  // of the candidates that chose it
+  Time backlog = 0;  // the intervals of the instructions in its queue
   std::priority_queue<Candidate, std::vector<Candidate>, LaterReady> waiting;
   std::priority_queue<Candidate, std::vector<Candidate>, LowerRank> ready;
 
@@ -173,7 +173,7 @@ class ListScheduler {
     if (by_region() && for_tensor(at) && draft_.regions[at] > region_) return early_.push_back(at);
     Instruction& i = draft_.program.instructions[at];
     Engine best = first_engine(at);
-    Estimate cost = estimates_.of(at, best);  // anew if it was blocked before: engines may be busier now
+    Estimate cost = estimates_.of(at, best);  // chosen again if it was blocked: engines may be busier now
     const auto end_on = [&](Engine e, const Estimate& c) {
       const Server& s = server_of(at, e);
       return std::max(s.free + s.backlog, ready_[at]) + c.interval;
@@ -217,8 +217,8 @@ class ListScheduler {
     }
   }
 
-  // A group of which the instruction begins a tile, and that has no slot left or no room in PSUM, which cannot spill;
-  // -1: none.
+  // Returns a tile group that keeps the instruction from starting: the instruction would begin another tile of it, but
+  // no slot is left, or no room in PSUM, which cannot spill. -1: there is none.
   std::int32_t full_group(std::uint32_t at) const {
     std::int32_t full = -1;
     each_tile(at, [&](std::size_t b, std::size_t g) {
@@ -236,8 +236,8 @@ class ListScheduler {
     return tiles_.groups()[group].space == Space::psum ? psum_piece(draft_.program.buffers[buffer].bytes, chip_) : 0;
   }
 
-  // Goes on when no instruction can start. If none lacks room, or with `fuse`, the window grows by one instruction;
-  // else the oldest one that lacks room starts, as in the text.
+  // Makes progress when no instruction can start: the window grows by one instruction if none lacks room, or with
+  // `fuse`; else the oldest one that lacks room starts nevertheless.
   void force() {
     Oldest* least = nullptr;
     for (Oldest& each : blocked_)
@@ -291,7 +291,7 @@ class ListScheduler {
     offer(at);
   }
 
-  // When a DMA is done that is triggered at `triggered`; occupies its ring and the DMA engines.
+  // Returns when a DMA that is triggered at `triggered` is done, and occupies its ring and the DMA engines.
   Time move(const Instruction& i, const Estimate& cost, Time triggered) {
     Time& ring = ring_free_[static_cast<std::size_t>(i.core * chip_.dma.rings + i.queue)];
     Time& engines = dma_free_[i.core];

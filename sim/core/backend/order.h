@@ -12,7 +12,7 @@
 namespace trellis::sim::core {
 
 struct OrderOptions {
-  std::uint32_t window = 1;  // instructions looked at, from the oldest not started on; 1: the order of the text
+  std::uint32_t window = 1;  // instructions considered, from the oldest that has not started; 1: as in the text
   bool fuse = false;  // when tiles lack room, the window grows: loops that follow each other in the text then overlap
   bool regions = false;        // Tensor finishes a region before it begins the next one
   bool critical_path = false;  // prefers the instruction with the longest path behind it; else the oldest

@@ -1,5 +1,5 @@
-// The tiles of a draft by the declaration that made them, and how many of one declaration's tiles are there at once:
-// the rotation that lets a tile be filled while the one before it is in use.
+// The tiles of a draft by the declaration that made them, and how many slots each declaration gets: with several, a
+// tile can be filled while the one before it is in use (double buffering).
 #pragma once
 
 #include <cstdint>

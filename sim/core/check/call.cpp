@@ -71,7 +71,7 @@ bool is_int32(Key key) {
   }
 }
 
-// Attributes of the random bits, which count from 0, and a time that passes.
+// Attributes that cannot be negative: those of the random bits, and a duration.
 bool is_natural(Key key) {
   return key == Key::seed || key == Key::tensor || key == Key::first || key == Key::pitch || key == Key::duration;
 }

@@ -124,7 +124,7 @@ class Loops {
   std::vector<std::vector<std::size_t>> open_;
 };
 
-// A ring's instructions are in the order of their triggers, which is known where one engine triggers them all.
+// Checks that one engine triggers all instructions of a ring: otherwise their order in the ring would depend on timing.
 class Feeders {
  public:
   void visit(const Instruction& i) {

@@ -33,7 +33,7 @@ void check_shape(const BoundInstruction& call, const View& v, const Complaint& c
     const Dim& dim = v.dim[static_cast<std::size_t>(d)];
     if (dim.count < 1) complain("count: {} of dimension {}; expected at least 1", dim.count, d);
     elements *= dim.count;
-    if (call.instruction.kind->dma) continue;  // descriptors have full addresses
+    if (call.instruction.kind->dma) continue;  // no limit of 16 bits: descriptors have full addresses
     if (dim.count > most_count) complain("count: {} of dimension {}; expected 16 bits, {}", dim.count, d, most_count);
     if (dim.stride < least_stride || dim.stride > most_stride)
       complain("stride: {} of dimension {}; expected 16 bits, {} to {}", dim.stride, d, least_stride, most_stride);

@@ -17,7 +17,7 @@ RaceDetector::RaceDetector(const EngineProgram& program, const ChipSpec& chip)
       raises_(program.semaphores.size()),
       instructions_(counts_.size()) {}
 
-// Joins the clock of what had finished when the semaphore reached the value.
+// Joins into `clock` what had certainly finished when each awaited semaphore reached its value.
 void RaceDetector::join_waits(const Instruction& i, const std::int64_t* registers, Clock& clock) const {
   for (const WaitFor& w : program_.waits_of(i)) {
     const double level = w.level(registers);
@@ -50,7 +50,7 @@ void RaceDetector::issued(std::uint32_t at, const std::int64_t* registers, Time)
 void RaceDetector::touch(std::uint32_t at, const View& view, const std::int64_t* registers, Access access,
                          const Clock& clock) {
   const auto moved = view.index < 0 ? view : moved_by(program_, view, registers[view.index]);
-  if (!moved) return;  // the run is refused there, and unwritten_reads tells of it
+  if (!moved) return;  // outside its buffer: unwritten_reads reports it, and a run that computes throws
   const View& v = *moved;
   dependencies_.touch(program_, v, access, [&](const Access& earlier) {
     const bool itself = earlier.processor == access.processor && earlier.number == access.number;

@@ -183,8 +183,8 @@ class Follower {
     }
   }
 
-  // Where data choose the rows or the place, also by a register, what they choose from is read in part, and counts as
-  // read nowhere.
+  // Operands that are read at places that depend on data (indirect ones, and those indexed by a register loaded from
+  // memory) are not checked: only a part of each is read, and which is not known.
   void reads(const Stream& s, std::uint32_t at, const BoundInstruction& call) {
     const Kind& kind = *call.instruction.kind;
     for (std::size_t n = kind.indirect == Indirect::source ? 1 : 0; n < call.inputs.size(); ++n)
@@ -211,7 +211,7 @@ class Follower {
     return v.index >= 0 && s.loaded[static_cast<std::size_t>(v.index)];
   }
 
-  // The view where its register leads; if that is out of its buffer none, and a finding.
+  // Moves the view as its register says. If that leads out of the buffer, returns none and reports it.
   std::optional<View> moved_of(const Stream& s, std::uint32_t at, const View& v) {
     if (v.index < 0) return v;
     const std::int64_t value = s.registers[static_cast<std::size_t>(v.index)];

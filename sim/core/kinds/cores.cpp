@@ -86,8 +86,8 @@ double collective_cycles(const BoundInstruction& call, const CostRow&, const Chi
 constexpr std::string_view sources[] = {"source0", "source1", "source2", "source3"};
 constexpr std::string_view results[] = {"out0", "out1", "out2", "out3"};
 
-// The time of a collective is that of the network, on which `trellis sim` prices schedules. A core's program gets it as
-// an attribute.
+// How long a collective takes depends on the network, which is not simulated here: `trellis sim` estimates it, and a
+// core's program gets it as an attribute.
 Kind collective(std::string name, std::string summary, bool reduces) {
   Kind kind{.name = std::move(name),
             .summary = std::move(summary) + "; ns: how long it takes",

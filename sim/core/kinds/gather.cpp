@@ -42,7 +42,7 @@ void check_local(const BoundInstruction& call) {
   expect_elements(call, "out", out, static_cast<std::int64_t>(count * each));
 }
 
-// As documented: C = ((28 + t e) / (t e)) / min(4 / bytes, e) for e elements an index; t is row.fast, 28 row.faster.
+// As documented: C = ((28 + t e) / (t e)) / min(4 / bytes, e) for e elements an index; t is row.fast, 28 is row.faster.
 double local_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   const double each = call.number(Key::step, 1);
   const double count = call.number(Key::count, static_cast<double>(core_partitions * call.in(1).elements()));
@@ -61,7 +61,7 @@ void local(const BoundInstruction& call, CoreMemory& memory) {
   std::vector<double> row(columns), indices(columns * core_partitions);
   std::vector<std::byte> from(static_cast<std::size_t>(data.elements()) * size), to(count * each * size);
   for (std::int64_t first = 0; first < data.rows; first += core_partitions) {
-    for (std::size_t p = 0; p < core_partitions; ++p) {  // partitions first
+    for (std::size_t p = 0; p < core_partitions; ++p) {  // index i is in partition i % 16
       memory.read(index, first + static_cast<std::int64_t>(p), row.data());
       for (std::size_t c = 0; c < columns; ++c) indices[c * core_partitions + p] = row[c];
     }
@@ -164,7 +164,7 @@ void run_rows_moved(const BoundInstruction& call, CoreMemory& memory) {
   move_rows(call, memory, gathers, adds);
 }
 
-// Software generates these descriptors, one for each row.
+// A DMA of GpSimd's, whose software writes the descriptors, one for each row.
 template <bool gathers, bool adds>
 Kind indirect(std::string name, std::string summary) {
   return {.name = std::move(name),

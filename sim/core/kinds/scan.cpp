@@ -114,7 +114,7 @@ void check_reduce(const BoundInstruction& call) {
 
 double reduce_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   const double elements = row_cycles(call, row, chip, call.out().elements());
-  return result_of(call) != nullptr ? elements : elements - row.fixed;  // fixed: to read the accumulators
+  return result_of(call) != nullptr ? elements : elements - row.fixed;  // fixed: the time to read the accumulators
 }
 
 void reduce(const BoundInstruction& call, CoreMemory& memory) {

@@ -101,7 +101,7 @@ void check_activate2(const BoundInstruction& call) {
 double activate2_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   const bool fast = is_16bit(call.in().type) && is_16bit(call.out().type);
   const double elements = row_cycles(call, row, chip, call.in().elements(), fast ? 1 : 0);
-  return result_of(call) != nullptr ? elements : elements - row.fixed;  // fixed: to read the accumulators
+  return result_of(call) != nullptr ? elements : elements - row.fixed;  // fixed: the time to read the accumulators
 }
 
 void activate2(const BoundInstruction& call, CoreMemory& memory) {

@@ -22,7 +22,7 @@ int speed(const BoundInstruction& call, const ChipSpec& chip) {
 
 double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   const int known = speed(call, chip);
-  const bool has_mode = row.faster < row.fast;  // 16 bits run at twice the rate, plain or not
+  const bool has_mode = row.faster < row.fast;  // narrow types run at the rate `faster`, plain or not
   return row_cycles(call, row, chip, call.out().elements(), known >= 2 && has_mode ? 2 : known == 2 ? 0 : known & 1);
 }
 

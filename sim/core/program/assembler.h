@@ -22,7 +22,7 @@ namespace trellis::sim::core {
 std::string print(const EngineProgram&);
 std::string print(const EngineProgram&, const Instruction&);
 
-// Throws invalid_argument, naming the line, the word and what was expected. Reads form alone: check() has the rules.
+// Throws invalid_argument, naming the line, the word and what was expected. Checks syntax only; check() has the rules.
 EngineProgram parse(std::string_view text);
 
 }  // namespace trellis::sim::core

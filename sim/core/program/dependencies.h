@@ -29,8 +29,8 @@ Access access_of(const EngineProgram&, const Instruction&, std::uint32_t process
 // The same rows of the view's buffer, all of their bytes.
 View whole_rows(const EngineProgram&, View);
 
-// Calls visit(view, writes) for what the instruction may touch, inputs first. A copy whose place is data may touch all
-// of the rows that it goes through.
+// Calls visit(view, writes) for what the instruction may touch, inputs first. If data choose the place in an operand,
+// this is all bytes of its rows, or for a DMA the view itself.
 template <class Visit>
 void each_touched(const BoundInstruction& call, Visit visit) {
   const Kind& kind = *call.instruction.kind;

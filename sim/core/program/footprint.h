@@ -18,7 +18,7 @@ struct ByteRange {
 ByteRange row_bytes(const View&);         // of one row, from its first element on
 ByteRange all_bytes(const View&, Space);  // of all rows, from the start of the buffer or of its part of a partition
 
-// The view as its register of this value moves it; none if a byte of it would not be in its buffer.
+// Moves the view by its register, which has this value. None if a byte of the view is then outside its buffer.
 std::optional<View> moved_by(const EngineProgram&, View, std::int64_t value);
 // "register 3 = 16 leads to bytes 4032 to 4287 of out, which has 4096"
 std::string leads_out(const EngineProgram&, const View&, std::int64_t value);

@@ -51,7 +51,7 @@ enum class Shape : std::uint8_t {
 // Instructions that control the stream itself.
 enum class Control : std::uint8_t { none, loop, end_loop, move, add, load };
 
-// Whose places are data, which the last input has: those of the first input or those of the first output.
+// The operand in which the last input chooses the places: the first input (source) or the first output (target).
 enum class Indirect : std::uint8_t { none, source, target };
 
 struct Kind {
@@ -68,7 +68,7 @@ struct Kind {
   bool sequencer = false;   // no datapath: takes the chip's semaphore.instruction and its result is visible at once
   bool background = false;  // not done by its engine: its cycles are only latency
   Control control = Control::none;
-  // Throws invalid_argument for what the rules above do not cover; null: nothing.
+  // Throws invalid_argument if the call breaks a rule that the fields above cannot express; null: there is none.
   void (*check)(const BoundInstruction&) = nullptr;
   void (*check_on)(const BoundInstruction&, const ChipSpec&) = nullptr;  // the same for what depends on the chip
   // In cycles of the engine that runs it; row: the chip's figures for this kind and engine. Null: the row's element
@@ -77,7 +77,7 @@ struct Kind {
   double (*flops)(const BoundInstruction&) = nullptr;           // of products; null: none
   void (*run)(const BoundInstruction&, CoreMemory&) = nullptr;  // null: timed only
   std::string cost = {};     // source of its time, other than figures cost.KIND.ENGINE
-  std::string not_yet = {};  // what is missing
+  std::string not_yet = {};  // what is not simulated
 };
 
 struct Registered {

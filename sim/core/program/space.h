@@ -29,7 +29,7 @@ class FreeSpace {
     return std::nullopt;
   }
 
-  // Takes whatever is still free of a place, for good.
+  // Takes all bytes of a place that are still free, for good: give() cannot return them.
   void hold(std::int64_t at, std::int64_t bytes) {
     const std::int64_t end = at + bytes;
     const std::map<std::int64_t, std::int64_t> before = std::exchange(free_, {});

@@ -37,8 +37,8 @@ Inputs::Inputs(const Sizes& s, CoreMemory& memory)
       k_(numbers_of(memory, "k", s.type)),
       v_(numbers_of(memory, "v", s.type)) {}
 
-// Error of an exponent: a sum of 128 products, times the scale, minus the largest. Each product and sum is rounded, and
-// the parts of the exponent once more.
+// An exponent is a sum of 128 products, times the scale, less the largest. Its error bound counts a rounding of each
+// product and each sum, and the roundings of the scaling and the difference.
 Row row_of(const Inputs& in, std::int64_t head, std::int64_t query) {
   Row row;
   const std::int64_t seen = in.sizes.causal ? query + 1 : in.sizes.length;

@@ -119,7 +119,7 @@ std::int64_t largest_divisor(std::int64_t of, std::int64_t unit, std::int64_t mo
 // fill the room left, so that the next block is loaded ahead.
 struct Blocks {
   std::int64_t ms, ns, ks;
-  int turns;  // tiles of each factor
+  int turns;  // tiles of each factor kept in SBUF
 };
 
 Blocks blocks_for(const Sizes& s, const ChipSpec& chip) {

@@ -66,7 +66,7 @@ void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
 }
 
 // The host's result from the same inputs in f32. On both sides the sum of squares has columns / 32 + 6 roundings, whose
-// effect the root halves, and there are 8 more. So each is within that of the exact result, relative to its size.
+// effect the root halves, and there are 8 more: each side is within so many roundings of the exact result.
 std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = sizes_of(a);
   const auto rows = static_cast<std::size_t>(s.rows), columns = static_cast<std::size_t>(s.columns);

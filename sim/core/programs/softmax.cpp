@@ -64,8 +64,8 @@ void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
 }
 
 // The host's result from the same inputs in f32. A power is off by the rounding of t, of the largest t and of their
-// difference in its exponent, and by 2 units of its own; the sum by its columns / 32 + 6 additions. Twice, for both
-// sides.
+// difference in its exponent, and by 2 units of its own; the sum by its columns / 32 + 6 additions. The bound is twice
+// this, as both sides are rounded.
 std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = sizes_of(a);
   const auto rows = static_cast<std::size_t>(s.rows), columns = static_cast<std::size_t>(s.columns);

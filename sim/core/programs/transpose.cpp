@@ -23,7 +23,7 @@ struct Tables {
   Operand x, y;
 };
 
-// Up to 512 rows of x in tiles of 128, and that many of its columns.
+// Loads up to 512 rows of x, of which it takes `columns` columns, into tiles of 128 rows.
 std::vector<Operand> load_rows(ProgramBuilder& b, Rotation& tiles, const Operand& x, std::int64_t row,
                                std::int64_t rows, std::int64_t column, std::int64_t columns) {
   std::vector<Operand> loaded;

@@ -95,7 +95,7 @@ DmaWork dma_work(const BoundInstruction& call, const ChipSpec& chip) {
 
   const std::vector<double> rows = rows_by_engine(call, chip);
   const double all = std::accumulate(rows.begin(), rows.end(), 0.0);
-  const bool nothing = !(most.bytes > 0) || !(all > 0);  // a mask leaves nothing: the DMA only passes its ring
+  const bool nothing = !(most.bytes > 0) || !(all > 0);  // all is masked out: the DMA only takes its turn in its ring
   for (const double r : rows)
     work.shares.push_back(nothing ? DmaShare{}
                                   : DmaShare{static_cast<Time>(std::ceil(r * (time / all))), r * (most.bytes / all)});

@@ -41,7 +41,7 @@ class CoreMemory {
   // Bytes from one row to the next.
   std::int64_t row_stride(const View&) const;
 
-  // A row to numbers and back. Every engine computes in f32; numbers that f32 cannot hold are only for bitwise work.
+  // A row to numbers and back. Engines compute in f32; f64 is for what f32 cannot hold, such as large integers.
   void read(const View&, std::int64_t row, float* to);
   void read(const View&, std::int64_t row, double* to);
   void write(const View&, std::int64_t row, const float* from, const kernels::CastOptions& = {});

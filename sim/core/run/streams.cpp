@@ -95,7 +95,7 @@ void Streams::begin(std::uint16_t number, std::uint32_t at, Time from) {
   ++s.next;
   totals_.flops += p.cost.flops;
   const BoundInstruction call(program_, i);
-  const bool reads = i.kind->control == Control::load && options_.memory != nullptr;  // run() sets the register
+  const bool reads = i.kind->control == Control::load && options_.memory != nullptr;  // kind->run() sets the register
   if (i.kind->control != Control::none && !reads) control(s, call);
   if (i.kind->dma) return trigger(number, at, span);
   totals_.time = std::max(totals_.time, s.done);
@@ -234,7 +234,7 @@ void Streams::control(Stream& s, const BoundInstruction& call) {
       s.registers[target] =
           register_number(static_cast<double>(s.registers[target]) + std::trunc(call.number(Key::value)));
       return;
-    case Control::load:  // what it is taken for where there is no memory
+    case Control::load:  // without memory, an attribute says what was loaded
       s.registers[target] = register_number(call.number(Key::value));
       return;
     case Control::none:

@@ -19,9 +19,9 @@ class Streams {
   // What is known of an instruction before it runs.
   struct Prepared {
     InstructionCost cost;
-    std::int32_t work = -1;   // of a DMA
+    std::int32_t work = -1;   // of a DMA: its index in works_
     std::int16_t table = -1;  // of Scalar's functions
-    std::int16_t rows = 0;    // of Tensor's array
+    std::int16_t rows = 0;    // of Tensor's array: how many it uses
     std::uint32_t label = 0;
   };
   struct Loop {

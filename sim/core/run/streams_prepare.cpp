@@ -26,7 +26,7 @@ Streams::Streams(const EngineProgram& program, const ChipSpec& chip, const RunOp
 
 void Streams::prepare() {
   prepared_.reserve(program_.instructions.size());
-  std::array<std::pair<const Kind*, CostRow>, engine_count> rows = {};  // of the kind that an engine had last
+  std::array<std::pair<const Kind*, CostRow>, engine_count> rows = {};  // by engine: the kind before and its costs
   for (std::uint32_t at = 0; at < program_.instructions.size(); ++at) {
     const Instruction& i = program_.instructions[at];
     const BoundInstruction call(program_, i);
