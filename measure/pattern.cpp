@@ -58,7 +58,7 @@ double joined(Reduction op, double x, double y) {
 
 }  // namespace
 
-// Whether sums of ones are exact, in whatever order they are done.
+// Throws where a sum of ones could be rounded, in whatever order it is done.
 void check_ones(const ccl::Call& call, Rank ranks) {
   const Reduction op = call.op.kind;
   const bool sums = op == Reduction::sum || op == Reduction::avg || op == Reduction::scaled_sum;

@@ -13,7 +13,7 @@ namespace trellis::measure {
 
 // The pattern of one operation: `calls` has one call for each rank. At each element two ranks contribute numbers from 1
 // to 3, the others the neutral element, so that sums stay exact in every type and for any number of ranks. With `ones`,
-// each contributes 1; throws invalid_argument where a sum of up to so many is rounded.
+// each contributes 1; throws invalid_argument where a sum of some ranks' ones would be rounded.
 class DataPattern {
  public:
   DataPattern(std::span<const ccl::Call> calls, ccl::Rank rank, std::uint64_t seed, bool ones = false);

@@ -43,8 +43,8 @@ class Registry {
     return all;
   }
 
-  // Throws invalid_argument: "no algorithm is called 'rung': expected one of ring, torus", or with words of the
-  // caller's before the name.
+  // Throws invalid_argument: "no algorithm is called 'rung': expected one of ring, torus". `said`: words to put before
+  // the name instead of "no algorithm is called".
   const Entry& named(std::string_view name, std::string_view said = {}) const {
     if (const Entry* found = find(name)) return *found;
     throw std::invalid_argument(fmt::format("{} '{}': expected one of {}{}",

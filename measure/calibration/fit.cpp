@@ -15,9 +15,9 @@ namespace {
 
 constexpr double four_in_five = 1.2816;  // standard deviations either way
 constexpr double usual_noise = 0.1, least_noise = 0.02;
-constexpr double identified = 0.5;    // at most this part of a figure's assumed range may be left
+constexpr double identified = 0.5;    // a figure is identified if at most this part of its assumed range is left
 constexpr double far = 2;             // standard deviations beyond which a measurement pulls no harder (Huber)
-constexpr double by_median = 1.4826;  // a standard deviation is so many medians of sizes, which outliers do not move
+constexpr double by_median = 1.4826;  // standard deviation / median absolute deviation, which outliers do not move
 constexpr int most_rounds = 12;
 constexpr double little = 0.01;  // of a time: smaller changes of it are not seen
 
@@ -125,7 +125,7 @@ class Fitting {
     slope_.assign(measured_.size(), Vector(free_.size(), 0));
     for (std::size_t a = 0; a < free_.size(); ++a) {
       Vector other = x_;
-      // Towards the middle, so that a bound is not met.
+      // Steps towards the middle of the range, so that no bound is exceeded.
       other[free_[a]] += x_[free_[a]] > 0 ? -step : step;
       for (std::size_t i = 0; i < measured_.size(); ++i)
         slope_[i][a] = (error(i, other) - errors_here[i]) / (other[free_[a]] - x_[free_[a]]);
@@ -134,7 +134,7 @@ class Fitting {
 
   double weight(double error) const { return std::min(1.0, far * noise_ / std::max(std::abs(error), 1e-12)); }
 
-  // A Gauss-Newton step, and the covariance of what it leaves unsure. Leaves out measurements of the group `without`.
+  // A Gauss-Newton step, and the covariance of the figures after it. Leaves out measurements of the group `without`.
   Vector step(const Vector& errors_here, const std::string* without, Matrix* covariance) const {
     const std::size_t n = free_.size();
     Matrix normal(n, Vector(n, 0));
@@ -196,7 +196,7 @@ class Fitting {
     step(residual_, nullptr, &covariance_);
   }
 
-  // Gives up the figure of which the measurements say least, if that is too little.
+  // Excludes the figure that the measurements determine least, if that is too little. Returns whether there was one.
   bool drop() {
     std::size_t worst = free_.size();
     double most = identified;

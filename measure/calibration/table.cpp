@@ -61,7 +61,7 @@ void join_algorithm(std::vector<std::string>& cells, const std::vector<std::stri
 
 bool is_nccom_head(std::string_view line) { return lower(line).find("size(b)") != std::string::npos; }
 
-// nccom-test says something before its table and after it.
+// nccom-test prints other lines before and after its table.
 bool is_talk(std::string_view line) { return line.find(':') != line.npos && line.find(',') == line.npos; }
 
 }  // namespace

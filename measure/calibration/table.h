@@ -1,4 +1,4 @@
-// Measurements of a user: comma-separated values with a head, or the table that nccom-test prints.
+// A user's measurements: comma-separated values with a header line, or the table that nccom-test prints.
 #pragma once
 
 #include <map>
@@ -26,8 +26,8 @@ struct MeasuredTable {
   std::vector<TableRow> rows;
 };
 
-// Throws invalid_argument, with the file and the line, for text without a head, rows of other lengths, quotes that do
-// not end. Lines that begin with '#', and those of nccom-test around its table, are left out.
+// Throws invalid_argument, with the file and the line, for text without a header line, rows with more or fewer columns,
+// and quotes that do not end. Lines that begin with '#', and those of nccom-test around its table, are left out.
 MeasuredTable read_table(std::string_view text, std::string_view file);
 
 }  // namespace trellis::measure

@@ -46,8 +46,8 @@ const Launch* launch_in(const Fit* fit, const RecordAnswer& a) {
   return found == fit->launches.end() ? nullptr : &found->second;
 }
 
-// The launch in seconds that a record tells; none where much else takes time, or where the launch is not one of those
-// that are fitted to many records.
+// The launch time in seconds that can be read off a record; none where much else takes time, or where the launch is not
+// one of those that are fitted to many records.
 std::optional<double> fixed_part(const Compared& c) {
   static const sim::Figures of_many = sim::Figures::read(sim::data_text("published", "fitted"));
   const auto unit = seconds_of(c.record->unit);

@@ -62,8 +62,8 @@ class AccuracyOf {
 // group: its configuration or its publisher.
 std::map<std::string, Accuracy> hold_out(const std::vector<Compared>&, const OfRecord& of);
 
-// Whether versions of a kernel rank as they are measured: Kendall's tau over the pairs of each ladder of versions, of
-// those whose measured times differ by more than `tie`.
+// Whether simulated times put the versions of a kernel in the order of the measured ones: Kendall's tau over the pairs
+// of versions within each ladder whose measured times differ by more than `tie`.
 struct Ranking {
   std::size_t ladders = 0, pairs = 0;
   double tau = 0;

@@ -256,7 +256,7 @@ RecordAnswer collective(const Record& r) {
   return found;
 }
 
-// A latency is the sum over the links of the way. For a bandwidth, ranks of one server write to the same ranks of
+// A latency is the sum over the links of the path. For a bandwidth, ranks of one server write to the same ranks of
 // another server: one rank, one of each chip, or all.
 RecordAnswer network(const Record& r) {
   Place& at = place(machine_of(r), 2);

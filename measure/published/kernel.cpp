@@ -31,7 +31,7 @@ struct Asked {
 
 std::string whole(double v) { return fmt::format("{}", whole_count("a size", v)); }
 
-// The stages as the optimisation guide numbers them and as the tutorial names them.
+// Returns our name of a stage that the optimisation guide numbers or the tutorial names.
 std::string stage_of(const std::string& word) {
   static const std::map<std::string, std::string> words = {
       {"v2", "tiled"},           {"v3", "hoist_load"},

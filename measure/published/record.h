@@ -46,9 +46,9 @@ struct Launch {
   double part = 1;     // of a launch: what the call before does not hide, where calls follow each other without waiting
   double rest = 0;     // the answer's time besides the launch
 
-  // The whole time if the figure has that value, of a call that takes `beside` once it has started. Whichever of the
-  // launch's hidden part and `beside` is longer counts, and as both vary from call to call, the mean passes smoothly
-  // from the one to the other.
+  // The whole time of a call whose launch figure has that value and that takes `beside` once it has started. The
+  // launch's hidden part overlaps `beside`, so the longer of the two counts; as both vary from call to call, the mean
+  // passes smoothly from the one to the other.
   double with(double value_of_figure, double beside) const;
   double without(double time, double beside) const;  // the figure with which the whole takes `time`
 };

@@ -64,7 +64,7 @@ std::vector<AlgorithmConfig> runtime_configs(const Record& r, const Pricer& pric
   std::vector<AlgorithmConfig> configs = sim::configs_of(pricer, names, channels, segments);
   for (AlgorithmConfig& config : configs) {
     if (config.algorithm != "flat_ring" && config.algorithm != "hierarchical") continue;
-    config.dims = {pricer.group().ranks() / nodes, nodes};  // these see hosts, not chips
+    config.dims = {pricer.group().ranks() / nodes, nodes};  // their levels are a host's ranks and hosts, not chips
     if (config.algorithm == "hierarchical") config.levels = {"ring", "ring"};
   }
   const bool ring = std::ranges::any_of(configs, [](const AlgorithmConfig& w) { return w.algorithm != "direct"; });

@@ -27,7 +27,7 @@ class ProofCache {
  public:
   explicit ProofCache(std::filesystem::path root);
 
-  // From the cache, or made and kept. `again`: a failed one is tried again. A cache that cannot be written is no fault.
+  // Takes the proof from the cache, or makes and stores it. `again`: remakes a failed one. Ignores failures to store.
   Proof proof(const StepConfig&, Rank world, bool again = false) const;
 
   struct Entry {

@@ -49,15 +49,15 @@ class Checkpoints {
 
 bool has_optimizer_state(const TensorSource&);
 
-// The name of what a parameter of the type is read from: in f32 its master, where the source has one, since the
-// parameter beside it is a narrower copy.
+// The name of the tensor from which a parameter of this type is read: for f32 its master, if the source has one,
+// because the parameter beside it is a narrower copy; else the parameter.
 std::string widest(const TensorSource&, const std::string& name, DType);
 
 // Whether a source has optimizer state for all that the rank trains.
 bool has_state(const RankStep&, const TensorSource&);
 
-// Parameters; masters, which begin as the parameters are where the source has none; and the moments, if they are wanted
-// and the source has_state. Else moments begin at zero. Returns whether they were loaded.
+// Loads parameters; masters, which start as the parameters are where the source has none; and moments, if `state` is
+// set and the source has_state. Else moments start at zero. Returns whether moments were loaded.
 bool load(Job&, const TensorSource&, bool state = true);
 
 // Loads the parameters of a step that is not trained.
@@ -75,8 +75,8 @@ struct Merge {
   bool merge = false;
   double alpha = 0;  // 0: the checkpoint's
 };
-// Adds alpha / rank x B A of NAME's adapter to its values, which are for a tensor of the type: to f32 those of its
-// masters. Returns whether it has an adapter.
+// Adds alpha / rank x B A to `values`, those of the weight NAME, if it has an adapter; returns whether it has. The type
+// is that of the merged weight: for f32, A and B are read from their masters, where the source has these.
 bool merge_adapter(const TensorSource&, const std::string& name, double alpha, DType, std::vector<float>& values);
 double alpha_of(const TensorSource&, const Merge&);  // throws where adapters are merged and it is not known
 void export_weights(const TensorSource&, const std::filesystem::path&, const Merge& = {});

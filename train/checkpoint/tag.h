@@ -44,7 +44,8 @@ struct Retention {
 // first, so that a removal that is cut off leaves an incomplete tag.
 void keep_tags(const std::filesystem::path& root, const Retention&);
 
-// Tensors of a tag, of a file of safetensors, or of a folder of Hugging Face, wherever their rectangles are.
+// The tensors of a tag, of a safetensors file or of a Hugging Face folder. A rectangle of a tensor is read from
+// whichever files hold parts of it.
 class TensorSource {
  public:
   // Throws as read_done, shard_entries and hf_weights do.
@@ -60,7 +61,7 @@ class TensorSource {
   // The rectangle as f32, row by row. Throws invalid_argument: there is no such tensor, its size is another one, a part
   // is in no file, or a file's bytes have changed since they were written.
   void read(const std::string& name, const TensorSlice&, float* out) const;
-  // Checksums of everything. Throws at the first that is wrong; returns how many tensors were checked.
+  // Verifies all checksums. Throws at the first that is wrong; returns how many parts of tensors have one.
   std::size_t verify() const;
 
  private:

@@ -31,7 +31,7 @@ struct StrategyConfig {
   Rank kv_replicator = 0;         // 0: what the heads need
   std::string schedule = "";      // a name of pipeline_schedules(); empty: 1f1b, or interleaved
   std::vector<std::size_t> cuts;  // the last layer of each stage but the last; empty: even parts
-  bool ring_attention = true;     // over the context axis keys and values go round; false: they are gathered
+  bool ring_attention = true;     // keys and values travel around the context axis as a ring; false: they are gathered
 
   Rank ranks_of_model() const { return tensor * context * pipeline; }  // the ranks of one copy of the model
 };
@@ -57,17 +57,18 @@ struct StepConfig {
   std::vector<std::size_t> recompute_layers;  // for Recompute::full; empty: all
   std::size_t micro_batch_size = 1, global_batch_size = 1, seq_length = 32;
   Wiring wiring = Wiring::plain;
-  bool bf16_sums = false;        // over the tensor axis: in bf16, where activations are
+  bool bf16_sums = false;        // sums over the tensor axis are in the activations' type, not in f32
   bool flash_attention = false;  // on the accelerator; here only prices depend on it
   bool cut_attention = false;    // tokens attend only to their own document of a sample
 
   // Positions of a sequence that a rank has.
   std::size_t positions_here() const { return seq_length / static_cast<std::size_t>(strategy.context); }
-  // Sequences of a micro-batch of all data-parallel ranks; 0, where so many ranks have no such layout.
+  // Sequences of a micro-batch on all data-parallel ranks together; 0 if `world` is no multiple of ranks_of_model().
   std::size_t sequences_together(Rank world) const;
 };
 
-// What follows for a number of ranks. Throws invalid_argument that names the field, its value and what was expected.
+// Values that follow from a configuration and a number of ranks. Throws invalid_argument that names the field, its
+// value and what was expected.
 struct Derived {
   MeshShape mesh;
   std::size_t micro_batches = 1;

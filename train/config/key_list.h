@@ -26,7 +26,7 @@ struct ConfigKey {
   std::function<std::string(const JobConfig&)> text = {};  // the setting's value; none: it is no setting
   std::function<void(const JobConfig&)> check = {};        // throws where a number is not in its range
   std::string same_as = {};                                // if set, this is only another name of that key
-  int turn = 2;  // in which it is applied: 0 and 1 are for keys that set what later ones set, too
+  int turn = 2;  // the turn in which the key is applied: 0 and 1 are for keys that also set what later ones set
 };
 
 template <class Get>

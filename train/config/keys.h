@@ -25,8 +25,8 @@ bool is_section(std::string_view key);        // "data", "model.optim"
 // with a sentence. Returns what should be said of a key that has no effect here; empty: nothing. The key must be known.
 std::string apply(JobConfig&, const KeyValue&);
 
-// In which turn a key is applied, from 0. Those that set what others set, too, come before these, wherever they stand:
-// Hugging Face's file, then the update rule. The key must be known.
+// The turn in which a key is applied, from 0. Keys that also set what other keys set (first Hugging Face's file, then
+// the update rule) have earlier turns, so that the others override them wherever they stand. The key must be known.
 int turn_of(std::string_view key);
 
 // To be called after all keys: sets the architecture that Megatron's words describe. Throws invalid_argument if they
@@ -39,9 +39,9 @@ void check_values(const JobConfig&);
 // What a resumed run may do with a setting that its checkpoint has with another value.
 enum class Resumed : std::uint8_t {
   silent,    // change it: nothing depends on it
-  said,      // change it, which is said
+  said,      // change it, and report the change
   course,    // change it only where training begins anew: what goes on depends on it (samples, the optimizer's state)
-  adapters,  // add what there was none of, where training begins anew; else never change it, as model
+  adapters,  // add adapters to weights that had none, where training begins anew; else never change it, as model
   model,     // never change it: the weights would mean something else
 };
 

@@ -10,7 +10,7 @@
 namespace trellis::train {
 
 // How rotary positions reach beyond those of training, as in Hugging Face's config.json. linear: all frequencies are
-// divided by the factor. llama3, yarn: low frequencies are, high ones are not, and those between are mixed. dynamic: a
+// divided by the factor. llama3, yarn: low frequencies are divided, high ones not, those between mixed. dynamic: a
 // larger base for sequences longer than max_position_embeddings. longrope: each frequency has two factors, one for
 // sequences longer than the original positions and one for others. yarn and longrope also scale the rotated elements.
 struct RopeScaling {
@@ -74,7 +74,7 @@ struct ExpertsConfig {
   bool normalize = true;                   // the weights of a token's experts are divided by their sum
   double scale = 1;                        // of all weights
   std::size_t groups = 1, top_groups = 1;  // groups of experts, and how many groups a token's experts may come from
-  bool balanced = true;                    // output_router_logits: the balance is a part of the loss
+  bool balanced = true;                    // output_router_logits: the load-balancing loss is a part of the loss
   double balance = 0;                      // router_aux_loss_coef
   bool bias = false;         // experts are chosen by score + bias; the bias moves against an expert's load
   double bias_rate = 0.001;  // by which a bias moves after each step

@@ -43,9 +43,9 @@ void add_bias(Writer&, std::string_view name, TensorId y, TensorId bias, std::si
 void add_bias_gradient(Writer&, std::string_view name, TensorId dy, TensorId gradient, std::size_t columns);
 
 // Drops elements with the probability `rate` and divides the others by 1 - rate. Which ones is decided by the seed, the
-// step, `site`, and the element's index in the whole tensor, so the choice does not depend on how the tensor is cut up:
-// a row for each of `batch` sequences at each position, of which this context rank has `part`, and this tensor rank of
-// these the ones from `row` on. The gradient is the same operation.
+// step, `site`, and the element's index in the whole tensor, so the choice does not depend on how the tensor is cut up.
+// The whole tensor has a row for each of `batch` sequences at each position; this context rank has the positions
+// `part`, and this tensor rank has their rows from `row` on. The gradient is the same operation.
 struct Dropout {
   double rate = 0;
   std::uint64_t seed = 0;

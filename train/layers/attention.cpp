@@ -183,7 +183,7 @@ void Attention::Share::turn(Writer& w, TensorId t, std::size_t heads, bool back)
             });
 }
 
-// The key without a step: operations add it when they run.
+// What the dropout's random key is made of, but for the step's number: operations add that when they run.
 Attention::Share::Dropping Attention::Share::dropping(const Saved& s) const {
   return {options_.dropout, options_.seed, kernels::fnv1a(name_ + ".probabilities") + s.number, share_.first,
           options_.heads.heads};

@@ -39,15 +39,15 @@ struct AttentionOptions {
   float norm_epsilon = 1e-5F;
   LinearOptions linear;
   double output_deviation = 0.02;
-  // Names of the four projections after the layer's.
+  // Names of the four projections, appended to the layer's.
   const char* names[4] = {"q_proj", "k_proj", "v_proj", "o_proj"};
   double dropout = 0;  // of the probabilities
   std::uint64_t seed = 0;
-  bool flash = false;           // how an accelerator makes the core; only its price depends on it
-  bool ring = true;             // over the context axis
-  bool recompute_core = false;  // keep q, k and v, and make the core's output again
-  std::size_t cached = 0;       // positions whose keys and values stay from run to run; StepInputs::step is the first
-                                // one's of the run; 0: none
+  bool flash = false;           // flash attention on the accelerator; only the core's price depends on it
+  bool ring = true;             // keys and values travel around the context axis as a ring; false: they are gathered
+  bool recompute_core = false;  // keep q, k and v, and recompute the core's output for the backward pass
+  std::size_t cached = 0;       // positions of the key/value cache; StepInputs::step is the position of the run's first
+                                // token; 0: no cache
 };
 
 class Attention {

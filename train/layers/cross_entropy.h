@@ -22,8 +22,8 @@ struct LossSaved {
 std::size_t counted_labels(const std::int32_t* labels, std::size_t n);
 
 // logits: f32, rows x this rank's classes. Adds the weighted mean over the rows that count to `loss` (one f64), on
-// every tensor rank the same. LossSaved has `counted`. With smoothing a, the target is (1 - a) at the label and a / (K
-// - 1) elsewhere, K classes.
+// every tensor rank the same. Of LossSaved, `counted` is an input; the rest is set here. With smoothing a, the target
+// is (1 - a) at the label and a / (K - 1) elsewhere, K classes.
 void cross_entropy(Writer&, TensorId logits, TensorId labels, TensorId loss, const CrossEntropyPlan&, LossSaved&);
 
 // The gradient, in the logits' memory.

@@ -10,7 +10,7 @@ class Dense {
  public:
   Dense(Writer&, Parameters&, const std::string& name, std::size_t inputs, std::size_t outputs, double deviation,
         bool partial);
-  // The first `rows` of x; y in its type, or another.
+  // y of the first `rows` rows of x, in the given type.
   TensorId forward(Writer&, TensorId x, std::size_t rows, DType) const;
   TensorId backward(Writer&, TensorId dy, TensorId x) const;  // dx, of as many rows as dy
 

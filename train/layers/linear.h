@@ -1,10 +1,10 @@
 // Column- and row-parallel linear layers: y = x W^T + b, W (outputs x inputs) cut over the tensor axis.
 //
 // Column: each rank has some of the outputs. Forward: with sequence parallelism x is gathered. Backward: the parts of
-// dx are summed in f32 over the axis (with sequence parallelism each rank gets its own rows of the sum), beside the
-// weight's gradient; x is gathered again for that rather than kept. Row: each rank has some of the inputs. Forward:
-// parts of y are summed in f32 (and scattered), then the bias is added. Backward: with sequence parallelism dy is
-// gathered; nothing else is communicated.
+// dx are summed in f32 over the axis (with sequence parallelism each rank gets its own rows of the sum) while the
+// weight's gradient is computed; for the latter, x is gathered again rather than kept. Row: each rank has some of the
+// inputs. Forward: parts of y are summed in f32 (and scattered), then the bias is added. Backward: with sequence
+// parallelism dy is gathered; nothing else is communicated.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,7 @@ struct Adapters {
 };
 
 // How factors of a product are scaled before they are rounded to 8 bits.
-// tensor: a power of two for each whole tensor. mx: one for each 32 elements that a sum of the product takes.
+// tensor: a power of two for each whole tensor. mx: one for each 32 elements that are summed over in the product.
 enum class Fp8Scaling : std::uint8_t { none, tensor, mx };
 
 struct LinearOptions {
@@ -33,7 +33,7 @@ struct LinearOptions {
   double deviation = 0.02;            // of the initial weights
   bool narrow = false;                // autocast: products of f32 values are made in bf16
   Fp8Scaling fp8 = Fp8Scaling::none;  // with narrow: factors of the layer's products are rounded to 8 bits
-  bool bf16_sums = false;             // over the tensor axis, where x is bf16; else in f32
+  bool bf16_sums = false;             // sums over the tensor axis are in x's type, not in f32
   Adapters adapters = {};
 
   LinearOptions with_deviation(double other) const {
@@ -49,7 +49,7 @@ class Adapter {
   Adapter(Writer&, Parameters&, const Adapters&, const std::string& name, std::size_t inputs, std::size_t outputs,
           Split, const std::optional<TensorPart>& = {});
   void forward(Writer&, TensorId x, TensorId y) const;  // y += its part
-  // dx += its part so many times. Returns what gradients() needs: the gradient of x A^T.
+  // dx += times x its part. Returns what gradients() needs: the gradient of x A^T.
   TensorId backward(Writer&, TensorId dy, TensorId dx, float times = 1) const;
   void gradients(Writer&, TensorId dy, TensorId x, TensorId narrow) const;
   bool none() const { return a_ == nullptr; }
@@ -106,8 +106,8 @@ class RowParallel {
   Adapter adapter_;
 };
 
-// The sum of the ranks' parts over the tensor axis in f32, as `type`; with `sequence`, this rank's rows of it. `beside`
-// is written between the beginning and the end of an all_reduce.
+// Sums the ranks' parts over the tensor axis in their own type, and casts the sum to `type`; with `sequence`, each rank
+// gets its own rows. `beside` writes operations that overlap the exchange.
 TensorId summed_parts(Writer&, TensorId part, DType type, bool sequence, const std::function<void()>& beside = {});
 TensorId gathered_rows(Writer&, TensorId rows);
 

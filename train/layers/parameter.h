@@ -12,7 +12,8 @@
 
 namespace trellis::train {
 
-// A rectangle of a table of rows x columns. What checkpoints, initialisation and random rounding count elements by.
+// A rectangle of a table of rows x columns. Checkpoints, initialisation and random rounding number elements by their
+// place in the whole table.
 struct TensorSlice {
   std::size_t rows = 0, columns = 0;  // of the whole
   std::size_t row = 0, row_count = 0, column = 0, column_count = 0;
@@ -88,7 +89,7 @@ class Parameters {
   const std::deque<Parameter>& all() const { return all_; }
   const ParameterTypes& types() const { return types_; }
 
-  // Last words of the names of weights that can have adapters, whether or not they have.
+  // Adds the last word in the name of a weight that can have an adapter, whether or not it has one.
   void add_projection(std::string word);
   const std::vector<std::string>& projections() const { return projections_; }
 

@@ -13,7 +13,7 @@ inline float get(std::uint16_t v) { return kernels::widen_bf16(v); }
 inline void put(float v, float& to) { to = v; }
 inline void put(float v, std::uint16_t& to) { to = kernels::bf16_nearest(v); }
 
-// body(pointer) with the pointer's type by the tensor's.
+// Calls body with `at` as a pointer to the type's elements: bf16 as std::uint16_t, else float.
 template <class Body>
 void typed(kernels::DType type, void* at, const Body& body) {
   if (type == kernels::DType::bf16)

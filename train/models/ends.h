@@ -12,12 +12,12 @@ namespace trellis::train {
 
 struct EmbeddingOptions;
 
-// name: of the table; positions: of learned positions, or empty.
+// name: name of the table of tokens; positions: name of the table of learned positions, or empty.
 EmbeddingOptions embedding_options(const BlockContext&, const std::string& name, const std::string& positions);
 
 class EmbeddingBlock : public Block {
  public:
-  // position_name: of learned positions; empty: none.
+  // position_name: name of the table of learned positions; empty: none.
   EmbeddingBlock(const BlockContext&, const std::string& name, const std::string& position_name = {});
   ~EmbeddingBlock() override;
   TensorId forward(Writer&, TensorId tokens, std::size_t micro) override;
@@ -30,7 +30,7 @@ class EmbeddingBlock : public Block {
 
 class HeadBlock : public Block {
  public:
-  // weight: of the projection, without ".weight": the embedding's where these are tied.
+  // weight: name of the projection's weight, without ".weight"; with tied embeddings, the embedding's name.
   HeadBlock(const BlockContext&, Norm::Kind, const std::string& norm, const std::string& weight);
   ~HeadBlock() override;
   TensorId forward(Writer&, TensorId x, std::size_t micro) override;

@@ -47,7 +47,7 @@ std::optional<ExpertOptions> expert_options(const BlockContext& b, std::size_t l
   o.hidden = m.hidden_size, o.inner = e.inner == 0 ? m.inner() : e.inner;
   o.tokens = b.config.positions_here() * b.batch();
   o.capacity_factor = e.capacity();
-  // The balance is a mean over layers and micro-batches, as the loss is. Evaluation reports the loss of tokens alone.
+  // The load-balancing loss is a mean over layers and micro-batches. Evaluation reports the loss of tokens alone.
   if (trains && e.balanced) {
     const auto parts = static_cast<std::size_t>(b.config.strategy.context);
     o.balance = e.balance / static_cast<double>(layers * b.micro_batches * parts);

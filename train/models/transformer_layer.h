@@ -22,7 +22,7 @@ struct TransformerOptions {
   // norms_first: y = x + attention(norm(x)), then y + mlp(norm(y)). beside: x + attention(norm(x)) + mlp(norm'(x)).
   // norms_last: y = norm(x + attention(x)), then norm'(y + mlp(y)).
   enum class Arrangement : std::uint8_t { norms_first, beside, norms_last } arrangement = Arrangement::norms_first;
-  bool recompute = false;  // keep x alone, and make the rest again for the backward pass
+  bool recompute = false;  // keep x alone, and recompute the rest for the backward pass
 };
 
 // Dropout of hidden activations of one place in a model, the same however they are cut up.
@@ -39,7 +39,7 @@ class HiddenDropout {
   bool scattered_;
 };
 
-// A micro-batch's number among all data-parallel ranks' of the step.
+// A micro-batch's number among those of all data-parallel ranks in the step.
 std::size_t number_of(const Writer&, std::size_t micro);
 
 // Sizes, names' prefixes and options that a layer takes from the configuration.

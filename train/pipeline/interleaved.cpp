@@ -1,6 +1,6 @@
-// Interleaved 1F1B: each rank has several stages, a P-th of the model apart. Forward pass k is of stage (k mod PV) / P
-// here and micro-batch P (k / PV) + k mod P; backward passes the same from the last stage down. After a computation
-// come the messages of what follows (receives) and of what was made (sends), in an order by the rank's place.
+// Interleaved 1F1B: each of P ranks has V stages, P stages apart. Forward pass k is of stage (k mod PV) / P here and
+// micro-batch P (k / PV) + k mod P; backward passes the same from the last stage down. After a computation come the
+// messages of what follows (receives) and of what was made (sends), in an order that depends on the rank's place.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -10,8 +10,8 @@
 namespace trellis::train {
 namespace {
 
-// The order of messages: by default, the last rank sends forward first and the others last. even_odd: ranks of one
-// parity send while the others receive.
+// The order of messages: by default, the last rank sends forward first; the others first receive forward and send
+// backward. even_odd: ranks of one parity send while the others receive.
 enum class Order : std::uint8_t { usual, even_odd };
 
 class Rank {

@@ -65,7 +65,7 @@ struct Operation {
   // An exchange with a ticket runs beside the operations after it, until the wait with the same ticket. 0: it is
   // finished before the next one begins.
   int ticket = 0;
-  bool ahead = false;  // a wait that stands before its exchange, for what the step's last run began
+  bool ahead = false;  // a wait that comes before its exchange: for the exchange that the previous run began
 };
 
 // An operation of this kind over a tensor's elements; fused_over: one that a compiler joins with its neighbours.
@@ -79,7 +79,8 @@ struct StepProgram {
 
   const Tensor& tensor(TensorId t) const { return tensors[static_cast<std::size_t>(t)]; }
   double bytes_touched(const Operation&) const;  // read and written
-  // All transfers' count x size: of a shard, where a group divides them; of all_to_all_v what is expected.
+  // The sum of count x element size over all transfers. Where a collective divides a buffer among the group, count is
+  // that of one shard; for all_to_all_v, it is what each rank is expected to get.
   double bytes_exchanged(const Operation&) const;
 };
 

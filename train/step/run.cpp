@@ -107,7 +107,7 @@ bool Runner::finite(const Operation& o) const {
   return true;
 }
 
-// An event does not report what its stream threw.
+// An event does not report what its stream threw; synchronizing the stream does.
 void Runner::wait(const Operation& o) {
   begun_.at(o.ticket)->synchronize();
   device::Stream& stream = *streams_.at(o.exchange.axis);

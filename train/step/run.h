@@ -37,15 +37,15 @@ class Runner : public Memory {
   void settle();
   // Lets the tensor lie elsewhere, in another runner's memory.
   void borrow(TensorId t, void* at) { borrowed_[static_cast<std::size_t>(t)] = at; }
-  // Runs the step and looks at every result: the first operation that wrote a NaN or an infinity; operation -1: none.
-  // computed: here; else an exchange brought it. Every rank must call it.
+  // Runs the step and checks every result. Returns the first operation that wrote a NaN or an infinity; operation -1:
+  // none. computed: this rank computed it; else an exchange brought it. Every rank must call it.
   struct Found {
     std::int64_t operation = -1;
     std::string name = {};
     bool computed = false;
   };
   Found first_not_finite(const StepInputs&);
-  // When each operation of a run began and ended on this thread. Until null is given, runs are added to `to`.
+  // When an operation began and ended on this thread. time_operations(to): later runs append theirs; null ends that.
   struct Timed {
     std::size_t operation = 0;
     std::chrono::steady_clock::time_point begin, end;

@@ -8,7 +8,7 @@
 namespace trellis::train {
 
 struct Evaluated {
-  double loss = 0;        // the mean over the tokens that count, in nats; of models of pairs, with that of their order
+  double loss = 0;        // the mean over the tokens that count, in nats; for models of pairs, plus next-sentence loss
   double perplexity = 0;  // NaN of models of pairs, whose loss is a sum of two
   std::int64_t sequences = 0;
 };

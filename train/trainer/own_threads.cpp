@@ -25,7 +25,7 @@ bool has(const CoresOfRank& rank, std::size_t bit) { return (rank.cores[bit / 64
 
 }  // namespace
 
-// No machine with more CPUs is known. On one, two cores with the same remainder would count as one.
+// No known machine has more than 4096 CPUs. On a larger one, two cores with the same remainder would count as one.
 void CoresOfRank::add(int core) {
   const std::size_t bit = static_cast<std::size_t>(core) % (64 * cores.size());
   cores[bit / 64] |= std::uint64_t{1} << bit % 64;
@@ -38,11 +38,11 @@ void CoresOfRank::grant(const kernels::Quota& quota) {
 
 namespace {
 
-// The cores that a rank has, those in part that it shares.
+// The number of cores that a rank has: one that n ranks share counts 1 / n, and the control group may grant less.
 double own_cores(std::span<const CoresOfRank> all, std::size_t rank) {
   const CoresOfRank& mine = all[rank];
   std::vector<const CoresOfRank*> here;
-  int within = 0;  // the control group
+  int within = 0;  // ranks of this rank's control group
   for (const CoresOfRank& other : all) {
     if (other.machine != mine.machine) continue;
     here.push_back(&other);

@@ -14,7 +14,7 @@ namespace trellis::train {
 
 // The cores that a rank may run on. All ranks get to know those of all.
 struct CoresOfRank {
-  std::uint64_t machine = 0, group = 0;      // equal for ranks of the same one; of control groups within a machine
+  std::uint64_t machine = 0, group = 0;      // ids of the rank's machine, and of its control group within the machine
   std::uint64_t granted = 0;                 // CPUs that its control group may keep busy; 0: all
   std::array<std::uint64_t, 64> cores = {};  // bit set, by each core's first hardware thread
   void add(int core);

@@ -22,8 +22,8 @@ Resume::Resume(const JobConfig& config, ccl::Communicator& world, Job& job, cons
                std::function<void(const std::string&)> say)
     : config_(config), world_(world), job_(job), origin_(origin), say_(std::move(say)) {}
 
-// Training also begins anew where adapters are added to weights that were trained without them; a run's own folder goes
-// on with what the run began with.
+// Training begins anew from a source without optimizer state, if weights_only is set, and where adapters are added to
+// weights that were trained without them; the latter two do not apply to the run's own checkpoints.
 bool Resume::anew(const TensorSource& source, bool own) const {
   if (!has_optimizer_state(source)) return true;
   return !own && (config_.experiment.weights_only || (config_.step.lora.rank > 0 && source.info().lora_alpha == 0));

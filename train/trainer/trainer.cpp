@@ -92,7 +92,7 @@ class Training {
     }
     if (checkpoints_) checkpoints_->wait();
     each(&Callback::on_train_end, result_);
-    refuse_together(world_, unwritten_);  // after the last checkpoint, which may be whole
+    refuse_together(world_, unwritten_);  // last, so that the final checkpoint is written even so
     return std::move(result_);
   }
 
@@ -342,8 +342,9 @@ class Training {
     return std::sqrt(sum);
   }
 
-  // Runs the step again, looking at every result, and names the first that went wrong on any rank. What a rank was sent
-  // comes after all that another one has computed: stages have programs of their own.
+  // Runs the step again, checks every result, and names the first that went wrong on any rank. Received results come
+  // after all computed ones, because stages have programs of their own: a NaN may come earlier in the program of its
+  // receiver than in that of the rank that computed it.
   [[noreturn]] void not_finite(const StepInputs& now, const Job::Result& r) {
     const Runner::Found found = job_->runner().first_not_finite(now);
     constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max(), of_exchanges = none / 2;

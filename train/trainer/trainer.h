@@ -13,7 +13,7 @@
 
 namespace trellis::train {
 
-// Called on rank 0, but for `begin` and `stop`, which every rank calls. They run between steps.
+// Called on rank 0, except `begin` and `stop`, which are called on every rank. They run between steps.
 struct TrainerHooks {
   std::function<void(std::int64_t first_step)> begin = {};
   std::function<void(const StepRecord&)> step = {};  // called for the steps that are recorded

@@ -5,7 +5,7 @@
 namespace trellis::train {
 namespace {
 
-// cuts: whether a bucket ends before a tensor of so many bytes, where so many are in it, and after the tensor.
+// cuts(total, next): whether a bucket of `total` bytes ends before a tensor of `next` bytes, and whether after it.
 template <class Cuts>
 std::vector<Bucket> buckets_of(std::span<const std::size_t> bytes, Cuts cuts) {
   std::vector<Bucket> buckets;

@@ -13,7 +13,7 @@ class GradientExchange {
  public:
   GradientExchange(const StepConfig&, const std::vector<ParameterState>&);
 
-  // The gradient is complete on this rank. A bucket that is full is sent, beside what is written next.
+  // Called when a gradient is complete on this rank. Sends a full bucket, overlapped with what is written next.
   void ready(Writer&, const Parameter&);
   // Sends what remains, then waits for everything. Gradients that are partial sums over the tensor axis, or shared by
   // stages, are summed first.

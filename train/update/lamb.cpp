@@ -40,7 +40,7 @@ void write_moments(Writer& w, const Update& u, std::size_t i) {
             });
 }
 
-// Adds up over the ranks that have other rows of the same parameters.
+// Sums u.sums over the ranks that have other rows of the same parameters (for experts, those with the same ones).
 void sum_shards(Writer& w, const Update& u) {
   if (w.shape().expert == 1) {
     if (size_of(w.shape(), Axis::sharding) > 1) w.all_reduce("lamb_sums_data", replica_axis(w.shape()), u.sums);

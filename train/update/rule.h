@@ -18,7 +18,7 @@ struct Update;
 struct UpdateRule {
   std::string name;
   bool second_moment = true;  // in addition to the first
-  // Before any parameter is written; for what needs sums over whole parameters. May be empty.
+  // Called before any parameter's update is written, for rules that need sums over whole parameters. May be empty.
   std::function<void(Writer&, Update&)> prepare = {};
   // One parameter's update.
   std::function<void(Writer&, const Update&, std::size_t state)> write;

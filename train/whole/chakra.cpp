@@ -42,7 +42,7 @@ void put_attribute(Node& node, std::string_view name, std::string_view value) {
   node.message(10, a);
 }
 
-// ASTRA-sim names groups by numbers. An axis and a group's first rank make one.
+// ASTRA-sim names groups by numbers. An axis and a group's first rank make up a number.
 std::int64_t number_of(Axis axis, const Group& group, const Mesh& mesh) {
   return std::int64_t{static_cast<std::uint8_t>(axis)} * mesh.ranks() + group.front() + 1;
 }
@@ -104,7 +104,7 @@ class Trace {
     return node;
   }
 
-  // An operation that runs beside others follows the one before it; any other also follows what was waited for.
+  // An operation follows the last one that has no ticket; without a ticket, it also follows what was waited for since.
   void end(Node& node, const Operation& o) {
     for (std::uint64_t before : last_) node.number(data_deps, before);
     if (o.ticket == 0)

@@ -91,7 +91,8 @@ class LaidOut {
   }
 
  private:
-  // Null where other classes take part, where something outside waits for what begins inside, and for a single task.
+  // Null for a single task; where there are messages or other classes take part; where the main stream waits for what
+  // began before the range; and where the range does not wait for what it begins beside the main stream.
   schedule::Stretches::Tasks stretch(std::size_t number) const {
     const TaskRange& range = ranges_[number];
     if (range.end < range.first + 2) return nullptr;
@@ -118,7 +119,7 @@ class LaidOut {
   std::size_t of_;
   std::vector<TaskRange> ranges_;
   std::map<std::pair<Action, std::int32_t>, std::vector<std::size_t>> of_slots_;
-  std::vector<schedule::Stretches::Tasks> stretches_;  // by range; null: other classes take part, or it is one task
+  std::vector<schedule::Stretches::Tasks> stretches_;  // by range; null: see stretch()
   SlotMemory memory_;
   StageBytes bytes_;
   std::vector<std::int64_t> main_before_;  // of each task: the one before it in the main stream

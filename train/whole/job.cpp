@@ -122,7 +122,7 @@ std::vector<float> Job::gradients(const Parameter& p) const {
   runner_->settle();
   std::vector<float> all = widened(*runner_, step_->program.tensor(p.gradient), p.gradient, p.slice.elements());
   if (!step_->config.strategy.zero1) return all;
-  // The step's exchange left each rank the sum of its own rows, elsewhere.
+  // The step summed each rank's own rows into another tensor; here are this rank's terms of the sums of all rows.
   const MeshShape& shape = step_->mesh.shape();
   if (const Axis axis = data_axis(shape, p); size_of(shape, axis) > 1 && !all.empty())
     runner_->communicators().at(axis)->all_reduce(all.data(), all.data(), all.size(), DType::f32);

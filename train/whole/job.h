@@ -55,8 +55,8 @@ class Job {
   void fill(const Parameter&, const Values&);
   // A parameter's rows here, as f32.
   std::vector<float> values(const Parameter&) const;
-  // Of the last step, before clipping: the mean over the whole batch. With ZeRO-1 ranks that have the same rows sum
-  // them up here, so that all of them call it.
+  // Gradients of the last step, before clipping: means over the whole batch. With ZeRO-1, ranks that have the same rows
+  // sum these up here, so all of them must call it.
   std::vector<float> gradients(const Parameter&) const;
 
  private:

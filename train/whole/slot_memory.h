@@ -21,9 +21,9 @@ class SlotMemory {
  public:
   SlotMemory(const schedule::ExecutionGraph& graph, const schedule::RankClass& of) : graph_(graph), of_(of) {}
 
-  // `ranges`: all tasks. `more` further copies of the tensors `repeated` are held as well.
+  // Computes each range's memory. `ranges`: all tasks. `more` further copies of the tensors `repeated` are held, too.
   void find(const std::vector<TaskRange>& ranges, const std::vector<std::uint32_t>& repeated, std::size_t more);
-  void pass(std::size_t range, std::uint32_t task);  // `task`: what PeakMemory::task is if the peak is here
+  void pass(std::size_t range, std::uint32_t task);  // runs the range; `task`: PeakMemory::task, if the peak is here
   schedule::PeakMemory peak() const { return peak_; }
   SlotBytes bytes_of(std::size_t range) const { return {profiles_[range].most.back(), profiles_[range].after.back()}; }
   std::int64_t now(std::size_t category) const { return now_[category]; }

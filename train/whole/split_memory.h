@@ -9,12 +9,12 @@
 
 namespace trellis::train {
 
-// A sentence with the most that a rank holds, and where, beside 1F1B's of the same model; and that recomputation is
-// undone where it is. Empty: the schedule does not split, or holds no more. Lays the step out once more.
+// A sentence that compares the most that a rank holds, and its stage, with 1F1B of the same model; and, if activations
+// are recomputed, one that this saves little. Empty: the schedule does not split, or holds no more. Lays out 1F1B, too.
 std::string split_memory(const StepConfig&, Rank world, const std::vector<RankStep>& classes,
                          const schedule::ExecutionGraph&);
 
-// The part of it that needs no layout: recomputation is undone.
+// The sentence about recomputation alone, which needs no layout.
 std::string undone_recomputation(const StepConfig&, Rank world);
 
 }  // namespace trellis::train

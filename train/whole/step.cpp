@@ -367,7 +367,7 @@ class LayingOut {
   std::vector<std::size_t> block_ends_;
   const Parameter* shared_ = nullptr;
   std::vector<ParameterBucket> gathered_;
-  std::set<int> awaited_;  // tickets of these
+  std::set<int> awaited_;  // tickets of the buckets in gathered_ that are waited for already
 };
 
 }  // namespace

@@ -177,7 +177,7 @@ json made(const StepConfig& config) {
       said[theirs] = value_of(found->second);
   for (const HfExpected& e : family.expected) said[e.field] = e.served[0];
   said["initializer_range"] = model.initializer_range;
-  // Settings whose 0 here means a value taken from others are written as that value.
+  // A setting whose 0 stands for a value that other settings give is written as that value.
   const bool gpt2 = model.architecture == "gpt3";
   said[gpt2 ? "n_inner" : "intermediate_size"] = model.inner();
   const bool grouped = is_llama_like(model);

@@ -1,5 +1,5 @@
 // The attention core of some heads: softmax(q k^T / sqrt(d)) v, causal or not, a block of queries at a time, so that
-// memory grows with the sequence and not with its square. The backward pass makes the probabilities again.
+// memory grows with the sequence and not with its square. The backward pass recomputes the probabilities.
 #pragma once
 
 #include <cstddef>
@@ -41,8 +41,8 @@ struct ProbabilityDropout {
   std::size_t first_head = 0, heads = 0;
 };
 
-// f32 or bf16, the same for all; sums in f32. starts: of causal attention, by row the first position that it sees;
-// null: 0. Threads share heads of sequences; for the gradient, groups of heads that one head of keys serves.
+// All tensors have one type, f32 or bf16; sums are in f32. starts: with causal attention, the first position that each
+// row sees; null: 0. Threads divide among them all sequences' groups of heads that share a head of keys.
 void attention(kernels::DType, const AttentionShape&, const void* q, const void* k, const void* v, void* out,
                float* scratch, int threads = 1, const ProbabilityDropout& = {}, const std::int32_t* starts = nullptr);
 void attention_gradient(kernels::DType, const AttentionShape&, const void* dout, const void* q, const void* k,

@@ -1,7 +1,7 @@
-// The attention core where ranks of the context axis share out a sequence's positions: every rank's queries see the
-// keys of all. As a ring, keys and values go from rank to rank while the ones that are there are computed with, and
-// their gradients go round behind them; or they are gathered, and their gradients summed and scattered. Both join the
-// parts in the order of the ring (attention_parts.h).
+// The attention core where the ranks of the context axis each have some of a sequence's positions: every rank's queries
+// see the keys of all. As a ring: while a rank computes with the keys and values that it has, it passes them on to the
+// next rank; their gradients travel around the ring behind them. Else keys and values are gathered, and their gradients
+// reduce-scattered. Both join the parts in the order of the ring (attention_parts.h).
 #pragma once
 
 #include <array>

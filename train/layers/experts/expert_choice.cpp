@@ -37,7 +37,7 @@ void Experts::choose(Writer& w, TensorId logits, Saved& s) const {
   w.all_to_all("counts", Axis::expert_model, s.counts, s.arriving);
 }
 
-// Adds the balance to the loss, and counts each expert's load in the step. Not called when a pass is recomputed.
+// Adds the load-balancing loss, and counts each expert's load in the step. Not called when a pass is recomputed.
 void Experts::add_balance(Writer& w, const Saved& s) const {
   const std::size_t n = options_.tokens;
   if (options_.balance > 0)
@@ -119,7 +119,7 @@ std::pair<TensorId, TensorId> Experts::split_gradient(Writer& w, TensorId dy, co
 }
 
 // The gradient of the router's logits, narrow where the router's product is. It is later summed over the tensor axis,
-// whose ranks all have the same balance, so each adds only its share of that.
+// whose ranks all compute the same load-balancing loss, so each adds only its share of that loss's gradient.
 TensorId Experts::router_gradient(Writer& w, TensorId dweights, const Saved& s) const {
   const std::size_t n = options_.tokens, experts = options_.rule.experts;
   const TensorId dlogits = w.tensor("dlogits", DType::f32, n, experts);

@@ -28,7 +28,7 @@ struct ExpertOptions {
   bool bias = false;           // each expert has a bias, which counts where experts are chosen
   double bias_rate = 0;        // by which the bias moves against the experts' load after each step
   bool mean_gradients = true;  // false: with ZeRO-1, gradients are sums over data-parallel ranks
-  TensorId loss = no_tensor;   // to which the balance is added
+  TensorId loss = no_tensor;   // to which the load-balancing loss is added
   LinearOptions linear;
   double output_deviation = 0.02;
   std::string router = "gate", experts = "experts";

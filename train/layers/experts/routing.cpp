@@ -80,7 +80,7 @@ void route_gradient(const RoutingRule& rule, std::size_t tokens, const float* sc
   std::vector<double> d(n);
   for (std::size_t t = 0; t < tokens; ++t, scores += n, chosen += rule.top_k, dweights += rule.top_k, dlogits += n) {
     std::ranges::fill(d, 0);
-    if (balance != nullptr) {  // the balance counts shares: scores divided by their sum, which is 1 for softmax
+    if (balance != nullptr) {  // the load-balancing loss counts scores divided by their sum, which is 1 for softmax
       double sum = 0, mean = 0;
       for (std::size_t i = 0; i < n; ++i) sum += static_cast<double>(scores[i]);
       for (std::size_t i = 0; i < n; ++i) mean += balance[i] * static_cast<double>(scores[i]) / sum;

@@ -14,8 +14,8 @@ struct RoutingRule {
   RouterScore score = RouterScore::softmax;
   bool normalize = true;  // the weights of a token's experts are divided by their sum
   double scale = 1;       // of all weights
-  // Experts in equal groups, of which a token's experts come from the best `top_groups`: those with the largest sums of
-  // their two best.
+  // Experts form groups of equal size. A token's experts come from the `top_groups` best groups: those with the largest
+  // sums of their two best experts' scores.
   std::size_t groups = 1, top_groups = 1;
 };
 
@@ -41,7 +41,7 @@ double imbalance(const RoutingRule&, std::size_t tokens, const float* scores, co
 struct SlotRule {
   std::size_t capacity = 0;
   std::size_t ranks = 1;  // among which experts are shared out; a rank's experts follow each other
-  std::size_t first(std::size_t expert, std::size_t experts) const {  // with a capacity: all ranks' first experts, ...
+  std::size_t first(std::size_t expert, std::size_t experts) const {  // each rank's first expert, then each second, ...
     const std::size_t each = experts / ranks;
     return (expert % each * ranks + expert / each) * capacity;
   }

@@ -19,8 +19,8 @@ struct Fp8Factor {
   bool split = false;       // each tensor rank has a part of it: the scale is that of the whole
 };
 
-// The scale of a whole tensor is the largest power of two that leaves its largest element within the format. Of mx,
-// scales are OCP's, and what is left of a row or column makes a smaller block.
+// The scale of a whole tensor is the largest power of two that leaves its largest element within the format. With mx,
+// scales are those of the OCP MX formats, and the last block of a row or column may be shorter.
 TensorId quantized(Writer&, std::string_view name, TensorId, const Fp8Factor&);
 
 // The format's name as an element type of the simulator's products.
