@@ -43,7 +43,7 @@ class Account {
 
   void reserve(std::size_t bytes, std::string_view what);               // throws OutOfMemory
   void cancel(std::size_t bytes);                                       // a reservation that led to nothing
-  void hold(const void* at, std::size_t bytes, std::string_view what);  // what was reserved is there
+  void hold(const void* at, std::size_t bytes, std::string_view what);  // the reserved memory has been allocated
   std::optional<std::size_t> release(const void* at);                   // its bytes; none: it is not held
   MemoryUse use() const;
 

@@ -1,5 +1,5 @@
-// The registry of devices by name, where a RegisteredBackend at namespace scope adds one; and what devices share of
-// running kernels and programs.
+// The registry of devices by name, to which a RegisteredBackend at namespace scope adds one; and functions that devices
+// share to check and run kernels and programs.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 namespace trellis::device {
 
 struct Backend {
-  std::string name;     // "host"; one that ends in ':' takes the rest as its own: "sim:"
+  std::string name;     // "host"; one that ends in ':' is the beginning of names: "sim:"
   std::string pattern;  // as users write it: "sim:MACHINE"
   std::string summary;
   std::shared_ptr<Device> (*open)(std::string_view name, const Opening&) = nullptr;

@@ -80,7 +80,7 @@ void Device::fill(Stream& stream, void* dst, std::byte value, std::size_t bytes)
 }
 
 void Device::launch(Stream& stream, KernelLaunch what) {
-  check_launch(what);  // the caller's mistake comes out of the caller's call
+  check_launch(what);  // a wrong launch throws here, and not in the stream's thread
   stream.submit([this, what = std::move(what)] { launch(what); });
 }
 

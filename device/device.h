@@ -46,9 +46,9 @@ class Device {
   virtual InWindow find(const void* data, std::size_t bytes) const = 0;
   // Moves the whole pages of memory from malloc or mmap into the window's file; addresses and contents stay. Nobody may
   // write to them during the move, there or back, and peers may not read them while the result is destroyed. Destroy
-  // the result before the memory is freed and before the device. A process that is forked meanwhile cannot change the
-  // pages here. Those that it has not written itself show it what is written here, and zeros once the result is
-  // destroyed. Throws system_error, bad_alloc.
+  // the result before the memory is freed and before the device. A process that is forked meanwhile cannot change these
+  // pages: one that it writes becomes its own; the others show it what this process writes, and zeros once the result
+  // is destroyed. Throws system_error, bad_alloc.
   virtual std::unique_ptr<Shared> share(void* data, std::size_t bytes) = 0;
   // Host memory that kernels and programs may use as the device's own until the result is destroyed.
   virtual std::unique_ptr<Attached> attach(void* data, std::size_t bytes) = 0;

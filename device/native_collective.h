@@ -46,8 +46,8 @@ class NativeCollectives {
   // Joins the world in which the device does collectives by itself. A device joins once: the result is the world that
   // it is in, which may be an earlier one, or none.
   virtual NativeWorld join(const NativeWorld&) = 0;
-  // Why the device does not do this collective; empty: it does. All members begin it alike, and then ask until it is
-  // done.
+  // Why the device does not do this collective; empty: it does. All members start it alike, and then poll
+  // NativeRun::done().
   virtual std::string refuses(const NativeCollective&) const = 0;
   virtual std::unique_ptr<NativeRun> start(const NativeCollective&, NativeTurn) = 0;  // throws Unsupported
   virtual NativeTurn take_turn() = 0;                                                 // null: another has it

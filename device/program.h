@@ -17,7 +17,7 @@ struct KernelLaunch {
   std::size_t n = 0;
   std::vector<void*> writes = {};
   std::vector<const void*> reads = {};
-  const void* settings = nullptr;  // null: the kernel's sample, where it has settings
+  const void* settings = nullptr;  // null: the kernel's sample settings, if it has any
   std::uint64_t first = 0;         // the global index of the first element, for random bits
   kernels::RandomKey key = {};
   int threads = 1;

@@ -8,7 +8,7 @@
 
 using namespace trellis::train;
 
-// Sequences that follow a rule: each token is 5 times the one before and 3, modulo 32.
+// Sequences that follow a rule: each token is 5 times the one before plus 3, modulo 32.
 struct Rows : DataSource {
   std::uint64_t samples() const override { return 32; }
   void read(std::uint64_t number, const TokenSample& out) const override {

@@ -86,8 +86,9 @@ struct Nodes::Shared {
   void lose_node_0(const std::string& why);
 };
 
-// Sends a heartbeat, and once each the end of the job and of this node. The end is counted after its note is there, as
-// this node may die in between. If several nodes tell an end at once, any of their reasons will do.
+// Sends a heartbeat, and once each the end of the job and of this node. The reason of the end is stored before the end
+// is counted, so that listeners find it even if this node dies in between. If several nodes report an end at once, any
+// of their reasons will do.
 void Nodes::Shared::tell() {
   JobEnd end;
   bool is_done = false;

@@ -43,8 +43,8 @@ constexpr auto drain_time = std::chrono::seconds(1);            // for what is l
 constexpr auto silent_search = std::chrono::seconds(2);         // for other nodes, before a message is printed
 constexpr auto farewell = std::chrono::seconds(3);              // for other nodes to hear how the job ended
 constexpr auto last_words = std::chrono::seconds(1);            // the same, when the launch was killed
-constexpr auto between_looks = std::chrono::milliseconds(200);  // whether the launch is stopped
-constexpr auto stopped_enough = std::chrono::seconds(3);        // on several nodes, whose launches wait for each other
+constexpr auto between_looks = std::chrono::milliseconds(200);  // between checks whether the launch is stopped
+constexpr auto stopped_enough = std::chrono::seconds(3);        // a launch stopped so long ends a job on several nodes
 
 // The kernel sends this to the supervisor process when launch has died.
 int abandoned() { return SIGRTMIN; }

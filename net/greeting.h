@@ -20,10 +20,10 @@ using Nonce = std::array<std::byte, 32>;
 // What distinguishes the greeting of one protocol from another's.
 struct Greeting {
   std::string_view magic;  // begins the hello; its last character is the protocol's version
-  std::string_view label;  // goes into each code, so that one protocol's can't be used in another
+  std::string_view label;  // part of each MAC's input, so that a MAC of one protocol can't be used in another
   std::size_t terms = 0;   // bytes in which the caller says what it wants
 
-  // The magic, the terms, a nonce, and a code that requires the secret: it lets a listener reject strangers at once,
+  // The magic, the terms, a nonce, and a MAC that requires the secret: it lets a listener reject strangers at once,
   // without keeping state for them.
   std::size_t hello_bytes() const { return magic.size() + terms + sizeof(Nonce) + sizeof(Digest); }
 };
@@ -34,7 +34,7 @@ inline constexpr std::size_t proof_bytes = sizeof(Digest);
 
 enum class Side : std::uint8_t { caller, listener };
 
-// What both have said, and the codes over it that only they can make.
+// What both have said, and the MACs over it that only they can make.
 struct Transcript {
   const Greeting* greeting;
   HmacKey secret;

@@ -147,7 +147,7 @@ void Reception::answer(Caller& c) {
     throw ProtocolError(left_early);
 }
 
-// The caller hears of it last, so that it then finds itself counted.
+// The verdict is sent last: when the caller receives it, `refused` has been called.
 void Reception::refuse(Callers& callers, Id id, const ProtocolError& why) {
   const auto refused = callers.extract(id);
   const Caller& c = refused.mapped();

@@ -14,7 +14,7 @@
 namespace trellis::net {
 namespace {
 
-constexpr auto between_questions = std::chrono::milliseconds(50);  // whether to go on
+constexpr auto between_questions = std::chrono::milliseconds(50);  // between calls of goes_on()
 constexpr int longest_queue = 4096;                                // of connections to be accepted
 
 std::system_error failure(const std::string& what) { return {errno, std::generic_category(), what}; }

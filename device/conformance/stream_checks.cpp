@@ -19,7 +19,7 @@ void order(Device& d) {
   expect(seen.size() == 1000, "{} of 1000 pieces of work were done", seen.size());
   for (std::size_t i = 0; i < seen.size(); ++i)
     expect(seen[i] == static_cast<int>(i), "piece {} was done in place {}", seen[i], i);
-  // The end of what a piece of work holds may ask its stream, and give it more.
+  // The destructor of what a piece of work holds may query the stream, and submit more work to it.
   bool more = false;
   struct Holds {
     ~Holds() {

@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::size_t least_window = page << 12;  // a smaller one is of no use
 
-// In a forked process: the window's own pages would show what the parent has there.
+// Maps new private pages for an allocation of a forked process: the window's own pages would show what the parent has
+// there.
 bool map_anew(std::byte* at, std::size_t bytes) {
   return mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) !=
          MAP_FAILED;

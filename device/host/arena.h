@@ -13,9 +13,9 @@
 
 namespace trellis::device {
 
-// The bytes of addresses that the window takes where a process may have so much memory: four times as many, for the
-// holes between allocations, in whole pages. As every process of a host maps its peers' windows, addresses would run
-// short on large machines: there it is 4 TiB, or the memory if that is more.
+// The size of the window's address range, in whole pages, where a process may have this much memory: four times as
+// much, which leaves room for holes between allocations. As every process of a host maps its peers' windows, large
+// machines would run short of addresses: there it is 4 TiB, or the memory if that is more.
 std::size_t window_bytes(std::uint64_t memory);
 
 class Arena {

@@ -15,7 +15,7 @@ class LiveArenas {
   void remove(Arena&);
 
  private:
-  void hold_still();  // before the fork: no arena is between two states
+  void hold_still();  // before the fork: takes all locks, so that no arena is half changed
   void go_on();
   void make_private();
 

@@ -75,7 +75,7 @@ void Host::release(void* pointer) {
 
 MemoryUse Host::memory() const {
   MemoryUse use = account_.use();
-  // The window has more addresses than this, so that there is room between pieces.
+  // The limit is the host's memory: the window usually has more addresses, so that there is room between pieces.
   if (use.limit == 0) {
     const std::size_t window = arena_.window().bytes;
     use.limit = topology_.memory_bytes < static_cast<double>(window) ? static_cast<std::size_t>(topology_.memory_bytes)

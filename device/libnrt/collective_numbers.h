@@ -1,5 +1,5 @@
-// Numbers of the collectives of a core in each group: those of one number meet, so that a member who comes after the
-// others have given up does not meet their next one.
+// Numbers the collectives of a core in each group. Only collectives of the same number meet, so that a member who comes
+// after the others have given up does not meet their next one.
 #pragma once
 
 #include <cstdint>

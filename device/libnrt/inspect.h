@@ -29,7 +29,7 @@ struct FetchObject {
   int core = -1;
 };
 
-// They may be made before nrt_init, so they do not belong to a runtime.
+// These settings may be made before nrt_init, so they do not belong to a runtime.
 struct InspectSettings {
   HandleTable<InspectObject> inspect{"the inspection's settings"};
   HandleTable<TraceConfigObject> traces{"the trace's settings"};

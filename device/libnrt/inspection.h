@@ -38,7 +38,7 @@ class Inspection {
   mutable std::mutex mutex_;
   bool on_ = false;
   InspectionSettings settings_;
-  TraceRecorder recorder_;                         // its own: traces begin and end meanwhile
+  TraceRecorder recorder_;                         // not that of traces, which may begin and end meanwhile
   std::map<std::uint32_t, std::string> profiles_;  // by model
 };
 

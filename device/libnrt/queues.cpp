@@ -62,7 +62,7 @@ void Queue::close() {
     closing_ = true;
     stream = std::move(stream_);
   }
-  stream.reset();  // ends what runs, which takes the lock
+  stream.reset();  // outside of the lock, which the work that it waits for takes
   const std::lock_guard lock(mutex_);
   for (const auto& [count, fd] : waiting_files_) ::close(fd);
   waiting_files_.clear();

@@ -44,7 +44,7 @@ class CallTurns {
   std::set<std::uint64_t> open_;
 };
 
-// One turn, which ends with this if not before.
+// One turn. It ends with this object, if it has not ended before.
 class CallTurn {
  public:
   explicit CallTurn(std::shared_ptr<CallTurns> of) : of_(std::move(of)), number_(of_->take()) {}

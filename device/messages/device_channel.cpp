@@ -21,7 +21,7 @@ class TcpMessage : public Message {
   std::size_t bytes() const override { return request_->parcel.bytes; }
 
  private:
-  Device* into_;  // null: it is sent, or its time was spent
+  Device* into_;  // the receiver, until it has spent the message's time; else null
   const std::shared_ptr<MessageRequest> request_;
 };
 

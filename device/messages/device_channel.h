@@ -24,7 +24,7 @@ class DeviceMessages : public Channels {
   std::shared_ptr<CoreMessages> messages_;
 };
 
-// While this lives, copies take no simulated time: the time of a message is known as a whole.
+// While this lives, copies take no simulated time: spend_message() takes a message's time as a whole.
 class FreeOfTime {
  public:
   explicit FreeOfTime(Device* device) : time_(device != nullptr ? device->simulated_time() : nullptr) {

@@ -34,9 +34,8 @@ struct CallHello {
 };
 inline constexpr net::Greeting call_greeting = {.magic = "trellisd", .label = "trellis call", .terms = 16};
 
-// Calls a listener, greets it, and waits until it has taken the call: one that begins afterwards arrives there
-// afterwards. Tries again until the deadline while nobody listens there, and for a second while somebody else does.
-// Throws system_error.
+// Calls a listener, greets it, and waits until it has taken the call, so that a later call also arrives later. Tries
+// again until the deadline while nobody listens there, and for a second while somebody else does. Throws system_error.
 net::Descriptor call(const CallHello&, const net::Address& listener, const net::WaitLimit&);
 
 // Transfer all of the bytes. Throw system_error: timed_out, operation_canceled, or that of the connection.

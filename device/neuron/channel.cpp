@@ -13,7 +13,7 @@ class NeuronMessages::Posted : public Message {
   ~Posted() override {
     try {
       if (view_) of_.keep(std::move(*view_));
-    } catch (...) {  // no memory to keep the view, which ends with this
+    } catch (...) {  // out of memory: the view ends here, though the runtime may still use it
     }
   }
   Posted(const Posted&) = delete;

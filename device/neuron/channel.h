@@ -9,7 +9,7 @@
 
 namespace trellis::device {
 
-// The messages of one core, which is opened for messages with its first channel.
+// The channels of one core. The first one opens the core for messages.
 class NeuronMessages : public Channels {
  public:
   NeuronMessages(std::shared_ptr<NeuronRuntime>, const TensorsByAddress&, int core);  // as the machine numbers it

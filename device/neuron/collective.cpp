@@ -37,7 +37,7 @@ class QueuedCollective : public NativeRun {
   ~QueuedCollective() override {
     try {
       if (in_use_) runtime_->keep(in_use_, sequence_);
-    } catch (...) {  // no memory to keep what the device may still use
+    } catch (...) {  // out of memory: what the device may still use is released here
     }
   }
   QueuedCollective(const QueuedCollective&) = delete;

@@ -161,7 +161,7 @@ Exported Neuron::export_memory(const void* data, std::size_t bytes) {
   const auto in = tensors_.find(data, bytes);
   if (!in) text::refuse("export_memory: {} is not memory of {}", data, name_);
   int fd = -1;
-  // The runtime exports tensors from their beginning on.
+  // The runtime exports only from the beginning of a tensor on, so what lies before the range is exported too.
   runtime_->call(runtime_->library().nrt_get_dmabuf_fd, "nrt_get_dmabuf_fd",
                  reinterpret_cast<std::uint64_t>(data) - in->offset, std::uint64_t{in->offset + bytes}, &fd);
   return {Exported::Kind::dmabuf, fd, in->offset, bytes};

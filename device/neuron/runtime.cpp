@@ -131,7 +131,7 @@ void NeuronRuntime::forget_ended() {
   std::erase_if(kept_, [&](auto& one) {
     try {
       if (!is_done(*this, one.first)) return false;
-    } catch (const std::exception&) {  // the runtime does not tell
+    } catch (const std::exception&) {  // whether it has ended is not known: it is kept
       return false;
     }
     ended.push_back(std::move(one.second));
@@ -157,7 +157,7 @@ std::string_view NeuronRuntime::lacking(Capability c) const {
       return library_.lacks({"nrt_load", "nrt_unload", "nrt_execute", "nrt_allocate_tensor_set",
                              "nrt_destroy_tensor_set", "nrt_add_tensor_to_tensor_set", "nrt_get_model_tensor_info",
                              "nrt_free_model_tensor_info"});
-    case Capability::async_queues:  // with error trackers: 2.27 had other parameters
+    case Capability::async_queues:  // error trackers tell 2.28 from 2.27, whose functions had other parameters
       return library_.lacks({"nrta_error_tracker_create", "nrta_error_tracker_destroy", "nrta_error_tracker_get_list",
                              "nrta_execute_schedule", "nrta_tensor_read", "nrta_tensor_write", "nrta_tensor_copy",
                              "nrta_is_completed"});

@@ -1,6 +1,5 @@
-// A stream over the runtime's own queues. Copies and programs go to them at once, in the caller's thread, while they
-// need nothing but what the same queue does before; functions of the host, and work for another queue, wait in a
-// thread.
+// A stream over the runtime's own queues. A copy or a program is queued at once, in the caller's thread, if all
+// unfinished work before it is in the same queue; functions of the host, and work for another queue, wait in a thread.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// A tensor that stands for a range of memory, as long as this lives: a slice of the device's, or the host's own
-// attached.
+// A tensor that stands for a range of memory, as long as this lives: a slice of one of the device's tensors, or an
+// empty tensor to which host memory is attached.
 #pragma once
 
 #include <string>

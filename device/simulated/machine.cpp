@@ -161,7 +161,7 @@ sim::Time SimulatedMachine::price(const CollectiveRun& run) const {
         static_cast<double>(std::accumulate(run.counts.begin(), run.counts.end(), std::size_t{0}) * run.element);
   if (!run.config.empty()) question.config = sim::algorithm_config_named(run.config);
   if (question.config && question.config->dims.empty())
-    question.config->dims = question.group.dims;  // ranks know no shape
+    question.config->dims = question.group.dims;  // the communicator does not know the machine's shape
   try {
     return answer(question, priced_).price.time;
   } catch (const std::invalid_argument& error) {

@@ -30,7 +30,7 @@ class OrderedStreams::Order {
     for (Stream* other : others_)
       if (!other->idle()) end_of(*other)->wait(default_.get());
     default_->submit(std::move(work));
-    last_ = nullptr;  // nothing throws any more: the stream has the work
+    last_ = nullptr;  // only after submit(), which may throw
     ++handed_;
   }
 

@@ -47,7 +47,7 @@ void ThreadStream::Queue::await() {
 }
 
 // A piece of work stays at the head of the queue until it is destroyed. Its destructors may call the stream, so they
-// run without the lock, and may tell others of its end, for whom the stream is idle then.
+// run without the lock. They may also notify others, to whom the stream must already be idle: see head_is_done_.
 void ThreadStream::Queue::serve() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -128,7 +128,8 @@ void ThreadEvent::record(Stream* stream) {
     point->note(clocks_->now());
     return point->reach();
   }
-  // If earlier work of the stream fails, this piece is dropped, which reaches the point too, so nobody waits for ever.
+  // The destruction of this piece reaches the point, so that nobody waits for ever if it is dropped because earlier
+  // work of the stream has failed.
   stream->submit(
       [reached = std::make_shared<Reached>(point), clocks = clocks_] { reached->point->note(clocks->now()); });
 }

@@ -1,4 +1,5 @@
-// Kernels as flat arrays: a back end makes a program of them, which runs for its time.
+// Kernels that Python passes as flat arrays: a back end makes a program of one, which is run to find its simulated
+// time.
 #include <algorithm>
 #include <map>
 

@@ -21,7 +21,7 @@ struct Link {
 struct Explained {
   Answer answer;
   std::string path_words;
-  std::vector<std::string> resources;  // of the legs
+  std::vector<std::string> resources;  // of the path's legs; empty: none
   std::vector<Link> links;
 };
 

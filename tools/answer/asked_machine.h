@@ -12,8 +12,8 @@ namespace trellis::tools {
 inline constexpr const char* figures_help =
     "A file of figures that replace the machine's, as `trellis calibrate` writes it";
 
-// sim::typed_machine, noted with its what-ifs, its era ("": the usual one) and a digest of its figures. `figures`: a
-// file that replaces figures before anything else changes; empty: none.
+// Returns sim::typed_machine, and notes it in the output's origin with its what-ifs, its era ("": the usual one) and a
+// digest of its figures. `figures`: a file whose figures replace the machine's before the what-ifs apply; empty: none.
 sim::MachineSpec asked_machine(const std::string& typed, const std::vector<std::string>& what_if = {},
                                const std::string& era = "", const std::string& figures = "");
 // The same machine without what-ifs; nothing is noted.

@@ -34,7 +34,8 @@ std::map<std::string, Line> lines_of(const std::vector<sim::Cost>& costs) {
   return lines;
 }
 
-// Sorted by distance from the best over all sizes: algorithms that are chosen somewhere come first.
+// The algorithms by their least distance from the best at any size: those that are the best somewhere come first. At
+// most most_lines of them.
 std::vector<std::string> nearest_first(const std::map<std::string, Line>& lines) {
   Line best;
   for (const auto& [name, line] : lines)

@@ -11,7 +11,7 @@ namespace trellis::tools {
 
 void add_noise_options(CLI::App&, sim::NoiseRuns&);
 
-void note_seed(const sim::NoiseRuns&);                       // as what the results depend on, where there is noise
+void note_seed(const sim::NoiseRuns&);                       // in the origin of the output, where delays are drawn
 std::string noise_words(const sim::Noisy&);                  // "13 us to 17 us, half of 100 up to 15 us, ..."
 void put_noise(nlohmann::ordered_json&, const sim::Noisy&);  // writes nothing when there are no times
 

@@ -124,7 +124,7 @@ void Sweep::allocate() {
 // runs.
 void Sweep::expect_served() {
   if (s_.op.collective == schedule::Collective::send_recv) return;  // uses no algorithm
-  if (!prints()) bench_.control->barrier();                         // all ranks find the same fault: rank 0 reports it
+  if (!prints()) bench_.control->barrier();                         // rank 0 checks first: it alone reports a fault
   const auto placed = [&](std::uint64_t bytes, kernels::DType type, kernels::Reduction op, ccl::Rank root) {
     ccl::Call call = calls_for(s_, bytes, type, op, root, crew_.ranks)[static_cast<std::size_t>(crew_.rank)];
     buffers_.front()->place(call, crew_.rank, crew_.ranks, only_in_place_);

@@ -24,7 +24,7 @@ std::vector<MachineFigure> free_in(TrainingStep& step) {
       all.push_back({{key, figure.value, figure.low, figure.high, least, most}, figure.dimension});
   };
   if (f.has("step.level")) {
-    // Computation's time relative to the formulas: its range is as wide as that of a step's time.
+    // step.level: computation's time relative to the formulas. It may vary as much as a step's time does.
     const double level = f.number("step.level"), spread = step.spread();
     all.push_back({{"step.level", level, level / spread, level * spread, 0, 0}, sim::Dimension::number});
   }

@@ -68,7 +68,7 @@ void add_profile(CLI::App& app, Options& o) {
 std::uint64_t instructions_to_run(const EngineProgram& program) {
   struct Stream {
     std::uint64_t times = 1;
-    std::vector<std::uint64_t> outer;  // `times` outside of each loop around
+    std::vector<std::uint64_t> outer;  // `times` before each of the enclosing loops
   };
   std::vector<Stream> streams(static_cast<std::size_t>(program.cores) * engine_count);
   std::uint64_t all = 0;
@@ -92,7 +92,7 @@ class RunProgress final : public Observer {
   explicit RunProgress(const EngineProgram& program) : name_(program.name), all_(instructions_to_run(program)) {}
 
   void issued(std::uint32_t, const std::int64_t*, sim::Time now) override {
-    constexpr std::uint64_t seldom = 64;  // a product takes up to a millisecond
+    constexpr std::uint64_t seldom = 64;  // instructions between updates: a product takes up to 1 ms of real time
     if (++issued_ % seldom != 0) return;
     progress_.say(fmt::format("{}: {} of {} instructions, {} simulated", name_, issued_, all_, sim::time_words(now)),
                   static_cast<double>(issued_) / static_cast<double>(all_));

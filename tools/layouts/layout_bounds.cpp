@@ -29,8 +29,8 @@ bool is_even(const StepConfig& c) {
 
 class LayoutBounds::Known {
  public:
-  // The times and bytes of a rank or a stage. Each layer adds the same to an amount, or at least that where the amount
-  // is the largest of several.
+  // The times and bytes of a rank or a stage. Each further layer adds the same to an amount; to an amount that is the
+  // largest of several, it adds at least that.
   struct Amounts {
     enum What : std::uint8_t { all, each, update, lasting, optimizer, input, first_slot };
     std::array<double, first_slot + actions* 3 * 2> values = {};
@@ -165,7 +165,8 @@ class RankBound {
                                 : stage + 1 == stages ? Known::last
                                                       : Known::middle;
       chunks_.push_back(kinds.at(kind).of(layers));
-      // What a rank has only once counts with its first stage: it is taken off the others, as a stage without layers.
+      // Each stage's amounts include what a rank has only once, whatever its number of stages. It counts with the first
+      // stage; from the further ones it is subtracted, as the amounts of a stage without layers.
       all_.add(chunks_.back(), 1);
       if (c > 0) all_.add(kinds.at(Known::middle).of(0), -1);
     }
@@ -259,7 +260,7 @@ LayoutBound LayoutBounds::of(const StepLayout& l) const {
     found.memory = std::max(found.memory, own.memory(micro_batches, l.strategy.zero1));
   }
   found.time = bound.time(config);
-  if (schedule.folded) {  // stages on one rank pass data that other stages send
+  if (schedule.folded) {  // two neighbouring stages are on one rank, and need no messages between them
     const std::size_t rows = config.positions_here() * config.micro_batch_size /
                              static_cast<std::size_t>(config.strategy.sequence_parallel ? config.strategy.tensor : 1);
     found.memory -= 2.0 * sizeof(float) * static_cast<double>(rows * config.model.hidden_size);

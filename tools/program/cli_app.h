@@ -63,7 +63,7 @@ class App {
   Option* add_option(const std::string& names, Value& value, const std::string& text);
   Option* add_flag(const std::string& names, bool& value, const std::string& text);
   void description(const std::string&);
-  void pass_words_on();  // from the first that is no option of this app: for commands that read typed_words
+  void pass_words_on();  // parsing stops at the first word that is no option here: for commands that read typed_words
 
   void parse(std::vector<std::string> words);
   std::size_t count(const std::string& name) const;

@@ -9,8 +9,8 @@ const CLI::Validator& at_least_zero();
 const CLI::Validator& above_zero();
 const CLI::Validator& svg_file();  // a name that ends in .svg, or has no ending
 
-// Throws invalid_argument for a number that is empty, which CLI11 takes for 0; and for a whole one of more than 64
-// bits, which it would clamp to the largest one, or not in plain decimal digits: it reads 010 as 8.
+// Throws invalid_argument for numbers that CLI11 would misread: an empty one as 0, a whole one of more than 64 bits as
+// the largest one, and one that is not in plain decimal digits: 010 as 8.
 void expect_plain_numbers(const cli11::App&);
 
 // Throws invalid_argument for an empty value of an option that takes one.

@@ -14,7 +14,7 @@ const std::vector<std::string>& environment_variables();
 // misspelt, and would be ignored without a word. Otherwise empty: programs may have variables of their own.
 std::string misspelt_variable(std::string_view name);
 
-// Says that on standard error, for each variable of this process.
+// Prints misspelt_variable()'s message to standard error for each variable of this process that has one.
 void tell_misspelt_variables();
 
 }  // namespace trellis::tools

@@ -1,5 +1,5 @@
-// Prints JSON, and in it what made it. Names and messages may hold bytes that are not UTF-8, which JSON does not allow:
-// each is replaced by U+FFFD.
+// Prints JSON, and adds its origin: version, command line, machine and so on. Names and messages may hold bytes that
+// are not UTF-8, which JSON does not allow: each is replaced by U+FFFD.
 #pragma once
 
 #include <nlohmann/json.hpp>

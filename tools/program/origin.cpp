@@ -67,7 +67,7 @@ void begin_origin(const std::string& version, const std::vector<std::string>& ar
   for (const std::string& word : arguments) command += " " + shell_word(word);
   const std::optional<std::time_t> wanted = wanted_date();
   facts() = {{"program", "trellis " + version}, {"command", command}};
-  if (!wanted) facts().emplace_back("host", "");  // found out when it is asked for
+  if (!wanted) facts().emplace_back("host", "");  // origin() fills it in
   facts().emplace_back("date", date_text(wanted.value_or(std::time(nullptr))));
 }
 

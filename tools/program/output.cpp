@@ -34,8 +34,8 @@ void write(std::FILE* file, std::string_view text, const std::string& doing) {
   if (std::fflush(file) != 0) trouble(doing);
 }
 
-// A device, a pipe, or what is open under a name in /dev or /proc: it can't be replaced by renaming. Files in /dev/shm
-// are like any others.
+// Whether it is a device, a pipe, or an open file by its name in /dev or /proc, such as /dev/fd/3: these can't be
+// replaced by renaming. Files in /dev/shm are like any others.
 bool is_stream(const std::string& path) {
   struct stat s = {};
   if (stat(path.c_str(), &s) == 0 && !S_ISREG(s.st_mode)) return !S_ISDIR(s.st_mode);
@@ -74,7 +74,7 @@ class Draft {
     const std::filesystem::path folder = std::filesystem::path(target_).parent_path();
     const File kept(std::fopen(folder.empty() ? "." : folder.c_str(), "r"));  // the folder may be unreadable
     if (kept && fsync(fileno(kept.get())) != 0 && errno != EINVAL)
-      trouble(doing_);  // or its file system may not support sync
+      trouble(doing_);  // EINVAL: its file system does not support sync
   }
 
  private:
@@ -101,7 +101,7 @@ void expect_writable(const std::string& path) {
   const std::string doing = "cannot write '" + path + "'";
   if (!is_stream(path))
     Draft(path, doing);
-  else if (access(path.c_str(), W_OK) != 0)  // not opened: a pipe's reader would take the end of this for the text's
+  else if (access(path.c_str(), W_OK) != 0)  // not opened: closing a pipe tells its reader that the text has ended
     trouble(doing);
 }
 

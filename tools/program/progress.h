@@ -11,8 +11,8 @@
 
 namespace trellis::tools {
 
-// Thread-safe. Goes to standard error when `wanted`; with TRELLIS_PROGRESS=0 on a terminal alone. Says nothing of work
-// that takes less than some seconds, except on a terminal. A child that was forked goes on with its own copy.
+// Thread-safe. Prints to standard error when `wanted`; with TRELLIS_PROGRESS=0 only if that is a terminal. Elsewhere it
+// prints nothing of work that takes less than ten seconds. A child that was forked goes on with its own copy.
 class Progress {
  public:
   explicit Progress(std::size_t all = 0, bool wanted = true);  // number of parts; 0: not known

@@ -92,7 +92,7 @@ int parse_and_run(ParserTree& tree, std::vector<std::string> arguments) {
     return fail(2, complaint(tree.root, error));
   }
   const cli11::App* asked = deepest(&tree.root);
-  if (asked->get_prefix_command()) {  // its own options come first, and are all known
+  if (asked->get_prefix_command()) {  // words after its own options are passed on: the first of them is no option
     const std::vector<std::string> passed_on = asked->remaining();
     if (!passed_on.empty() && passed_on.front().starts_with("-")) return fail(2, unexpected(asked, passed_on.front()));
   }

@@ -20,8 +20,8 @@ struct Column {
 
 inline Column left(std::string name) { return {.name = std::move(name), .align = Align::left}; }
 
-// People see a double in a column with a unit with an SI prefix: 0.0000123 s as 12.3 us. In JSON the key names the
-// unit, always the same one: time_us, busbw_GBps, size_bytes (and bytes for a column of that name).
+// In text, a double of a column with a unit gets an SI prefix: 0.0000123 s is 12.3 us. In JSON the key names the unit,
+// always the same one: time_us, busbw_GBps, size_bytes (and bytes for a column of that name).
 using Cell = std::variant<std::string, std::int64_t, double, bool>;
 
 class Table {

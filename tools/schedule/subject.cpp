@@ -70,7 +70,7 @@ bool too_large(const Asked& a) {
   const Rank ranks = a.request.ranks();
   if (ranks > most_ranks_written_out) return true;
   std::int64_t steps = 0;
-  // The programs of a few ranks show how many steps there are in all.
+  // The number of steps of all ranks is estimated from the programs of a few.
   const std::initializer_list<Rank> looked_at = {0, ranks / 3, ranks - 1};
   for (Rank r : looked_at) steps += static_cast<std::int64_t>(make_program(*a.algorithm, a.request, r).steps.size());
   return steps / static_cast<std::int64_t>(looked_at.size()) * ranks > most_steps_written_out;

@@ -87,7 +87,7 @@ void add_requests(const schedule::Algorithm& algorithm, Collective collective, R
         }
 }
 
-// Whether the algorithm refuses the plain request of this shape, too: it is not for the shape.
+// Whether the algorithm refuses even the plain request of this shape: then it is not for such shapes.
 bool is_for_other_shapes(const Asked& a) {
   return !refusal(*a.algorithm,
                   {.operation = {.collective = a.request.operation.collective,

@@ -29,7 +29,7 @@ std::string bounds_words(const sim::Bounds&);            // those that apply
 std::vector<std::string> left_out_words(const sim::Choice&);
 std::string launch_words(const sim::Answer&);                      // "" where there is no software
 std::string draw_words(const std::vector<sim::AlgorithmConfig>&);  // "rdh, mesh and 2 more"
-void put_launches(nlohmann::ordered_json&, const sim::Answer&);    // and the draws
+void put_launches(nlohmann::ordered_json&, const sim::Answer&);    // also the configs that tie with the best
 void put_interval(nlohmann::ordered_json&, const sim::Interval&);  // writes nothing when there is no interval
 
 // HTML for the top of a report: the result beside its lower bounds, the critical path, its phases, and the machine with

@@ -215,7 +215,8 @@ Sketch Sketcher::group(std::size_t at, Chip first) const {
     for (std::size_t h = 0; h < hosts.size(); ++h) {
       const Chip chip_number = first + routers[i] * stride[1] + hosts[h] * stride[0];
       const double aside = (static_cast<double>(h) - static_cast<double>(hosts.size() - 1) / 2) * (host.x + 6);
-      // Along the circle, which is level at its top and steep at its sides, where hosts are closer to each other.
+      // The hosts of a router stand side by side along the circle's tangent, at smaller distances where it is steep, as
+      // a host is not as high as it is wide.
       const Point where{middle.x + outer * out.x - out.y * aside,
                         middle.y + outer * out.y + out.x * aside * (host.y + 6) / (host.x + 6)};
       s.wires.push_back({.points = {at_router.back(), where},

@@ -126,8 +126,8 @@ std::string shown_on_hosts(const Options& o) {
 int show(const Options& o) {
   if (!o.hosts.empty()) {
     if (o.machine != "host") text::refuse("--hosts does not go with {}", o.machine);
-    is_simulated(o);               // refuses what only a simulated one has
-    placed_on(host_machine(), o);  // refuses what cannot be
+    is_simulated(o);               // refuses options for simulated machines
+    placed_on(host_machine(), o);  // refuses wrong options for ranks before any host is asked
     write_output("", shown_on_hosts(o));
     return 0;
   }

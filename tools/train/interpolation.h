@@ -10,10 +10,9 @@ namespace trellis::tools {
 
 using Values = std::map<std::string, train::KeyValue>;  // by whole key: "trainer.max_steps"
 
-// ${a.b} is that key's value, whatever it is: a list, null; ${.b} is a key of the same section, ${..b} of the one
-// above.
-// ${multiply:x, y} as NxD Training has it; ${oc.env:NAME} and ${oc.env:NAME, default}. \${ is no interpolation. Throws
-// invalid_argument with what is missing, or refers to itself.
+// ${a.b} is the value of that key, which may also be a list or null; ${.b} is a key of the same section, ${..b} of the
+// one above. ${multiply:x, y} is as in NxD Training; ${oc.env:NAME} and ${oc.env:NAME, default} are environment
+// variables; \${ begins no interpolation. Throws invalid_argument that names what is missing, or what refers to itself.
 train::KeyValue interpolated(const train::KeyValue&, const Values&);
 
 }  // namespace trellis::tools

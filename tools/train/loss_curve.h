@@ -12,8 +12,9 @@ struct LossLine {
   std::vector<std::pair<double, double>> points;  // step and loss
 };
 
-// The losses in a metrics.csv or in the folder that holds it, each the mean of so many steps, the last one of those
-// that are left, and the validation losses if the run has them. Throws invalid_argument, and what read_input throws.
+// The losses in a metrics.csv, or in that of a folder: each point is the mean of `mean` steps, the last one of those
+// that are left. A second line has the validation losses, if there are any. Throws invalid_argument, and what
+// text::read_file throws.
 std::vector<LossLine> losses_of(const std::string& run, int mean = 1);
 
 // As SVG. Throws invalid_argument when there is nothing to draw.

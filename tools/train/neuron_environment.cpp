@@ -52,7 +52,8 @@ class Reading {
   }
   bool on(const char* name) const { return number(name, 1).value_or(0) == 1; }
 
-  // Upstream's deprecated casts also turn stochastic rounding on, unless that is said to be off.
+  // The deprecated XLA_USE_BF16 and XLA_DOWNCAST_BF16 also turn stochastic rounding on, as upstream, unless
+  // NEURON_RT_STOCHASTIC_ROUNDING_EN is 0.
   void precision() {
     using train::Precision;
     const bool use = on("XLA_USE_BF16"), down = on("XLA_DOWNCAST_BF16");

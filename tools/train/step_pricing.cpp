@@ -94,7 +94,7 @@ PricedStep StepOnMachine::price() {
 
 StepNeeds needs_of(const StepConfig& config, Rank world, const sim::Machine& machine, const sim::StepOptions& options) {
   const train::Derived derived = train::derive(config, world);
-  // More micro-batches do not take more memory, except for their inputs.
+  // Micro-batches beyond `enough` take no more memory, except for their inputs.
   const auto stages = static_cast<std::size_t>(config.strategy.pipeline);
   const std::size_t enough = std::max<std::size_t>(2 * stages, 4);
   StepNeeds needs{.micro_batches = derived.micro_batches, .laid_out = std::min(enough, derived.micro_batches)};

@@ -60,7 +60,7 @@ Table exchanges_of(const PricedStep& p) {
   return table;
 }
 
-// For the ranks that compute longest: the engines' own times, and the sum that operations take.
+// The time of each engine alone, on the ranks that compute longest.
 std::string engines_words(const PricedStep& p) {
   const sim::ClassTime& most = p.price.classes[p.busiest()];
   return fmt::format("Tensor {}, Vector {}, Scalar {}, DMA {}, each alone", sim::time_words(most.engines[0]),
@@ -74,7 +74,7 @@ double sum_of(const std::vector<sim::KindTime>& kinds, double sim::KindTime::*pa
   return sum;
 }
 
-// Of the same ranks: what each kind of operation takes, and by which way that was found.
+// The time of each kind of operation on the ranks that compute longest, and whether formulas or programs gave it.
 Table kinds_of(const PricedStep& p) {
   Table table("operations", {left("operation"), {"time", "s"}, {"part"}, left("by")});
   const double all = sum_of(p.kinds, &sim::KindTime::seconds);

@@ -23,12 +23,12 @@ struct TrainingRecord {
 
 struct TrainingRecords {
   std::vector<TrainingRecord> records;
-  std::map<std::string, std::string> apart, faults;  // records that are not priced, and that cannot be, and why
+  std::map<std::string, std::string> apart, faults;  // why a record is not priced, and why one cannot be
 };
 
 // `setups`: the text of a file like sim/published/training.json. What a record says of itself (sizes of axes and
-// batches, the release, the hosts) is taken from it, unless the entry says otherwise. Throws invalid_argument for text
-// that is none.
+// batches, the release, the hosts) is taken from the record, unless its entry in the file says otherwise. Throws
+// invalid_argument for any other text.
 TrainingRecords training_records(const std::string& setups, const std::vector<measure::Record>&);
 
 class StepStopped : public std::runtime_error {

@@ -107,7 +107,7 @@ Status nrt_tensor_write(Tensor* tensor, const void* buffer, std::size_t offset, 
   });
 }
 
-// Every call waits for what is written now, so there is nothing to skip where `unsafe` asks for it.
+// Ignores `unsafe`, which asks not to wait for writes in progress: every call waits for them here.
 Status nrt_tensor_read_batch(const TensorBatch* batches, std::uint64_t count, bool) {
   return call("nrt_tensor_read_batch", [&](Runtime& r) { each_of_batch(r, batches, count, Way::read); });
 }

@@ -27,7 +27,7 @@ struct BenchResult {
   double busbw_GBps(double us) const;
 };
 
-// Of these calls, one of each rank, before they are measured.
+// A result for these calls (one of each rank), without measurements yet.
 BenchResult result_of(const measure::BenchSettings&, const std::vector<ccl::Call>&, bool in_place);
 
 // A number in at most `width` characters where possible: with two decimals, one, none, then with an exponent.

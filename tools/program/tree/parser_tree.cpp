@@ -8,7 +8,7 @@
 namespace trellis::tools {
 namespace {
 
-// Prevents that CLI11, from 2.5 on, wraps texts that are in lines already.
+// Stops CLI11, from 2.5 on, from wrapping texts that are divided into lines already.
 template <class Formatter>
 void keep_lines(Formatter& formatter) {
   if constexpr (requires { formatter.enable_description_formatting(false); }) {

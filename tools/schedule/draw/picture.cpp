@@ -30,7 +30,7 @@ std::string count(std::int64_t n, std::string_view word) { return fmt::format("{
 // The wiring of a schedule that can be followed to its end.
 StepWiring connected(const Schedule& s) {
   if (s.ranks() > most_lanes) text::refuse("{} ranks are too many to draw: expected at most {}", s.ranks(), most_lanes);
-  // A file may claim any size.
+  // A file may claim any size, so it is checked before memory is allocated for its chunks.
   std::int64_t chunks = 0;
   for (Rank r = 0; r < s.ranks() && r < static_cast<Rank>(s.programs.size()); ++r) {
     chunks += cells(s.task, r).scratch + std::max(s.programs[r].scratch, 0);

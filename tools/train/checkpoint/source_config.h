@@ -9,8 +9,9 @@
 
 namespace trellis::tools {
 
-// The configuration of what is in `path`, or of the file `config` where one is named, changed by KEY=VALUE. On one
-// rank, unless a change says otherwise. Throws invalid_argument where the checkpoint does not say and no file is named.
+// The configuration of what is in `path`, or of the file `config` where one is named, changed by KEY=VALUE. It is for
+// one rank, unless a change says otherwise. Throws invalid_argument where the checkpoint does not name its model and no
+// file is named.
 ReadConfig config_of_source(const train::TensorSource&, const std::string& path, const std::string& config,
                             const std::vector<std::string>& changes);
 

@@ -17,7 +17,7 @@ bool has_tokenizer(const std::filesystem::path& folder);
 
 class TokenizerProcess {
  public:
-  // Throws runtime_error: no interpreter has what it takes, or the folder's tokenizer cannot be read.
+  // Throws runtime_error where no interpreter has the packages, or the folder's tokenizer cannot be read.
   explicit TokenizerProcess(const std::filesystem::path& folder);
   ~TokenizerProcess();
   TokenizerProcess(const TokenizerProcess&) = delete;

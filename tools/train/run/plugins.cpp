@@ -18,7 +18,7 @@ void add_plugins(CLI::App& app, std::vector<std::string>& plugins) {
 void load_plugins(const std::vector<std::string>& plugins) {
   for (const std::string& plugin : plugins) {
     if (!std::filesystem::exists(plugin)) text::refuse("--plugin {}: there is no such file", plugin);
-    // The path gets its folder: dlopen would look for a bare name among the system's libraries.
+    // An absolute path, as dlopen would look for a bare name among the system's libraries.
     if (dlopen(std::filesystem::absolute(plugin).c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr)
       text::refuse("--plugin {}: {}", plugin, dlerror());
     try {

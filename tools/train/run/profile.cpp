@@ -33,8 +33,9 @@ std::int64_t ns_of(std::chrono::steady_clock::time_point t) {
 
 train::Rank ranks_shown(const ccl::Communicator& world) { return std::min(world.ranks(), most_ranks); }
 
-// How far rank 0's clock is ahead of this rank's: hosts' clocks begin when these boot. Each rank that is shown asks
-// rank 0 for its time; in the shortest of the round trips that was in the middle, give or take half of the trip.
+// How far rank 0's clock is ahead of this rank's: a host's clock counts from its boot. Each rank that is shown asks
+// rank 0 for its time many times, and takes the answer of the shortest round trip as the time in the middle of that
+// trip: the error is at most half of the trip.
 std::int64_t clock_offset(ccl::Communicator& world) {
   constexpr int trips = 32;
   std::int64_t offset = 0, shortest = std::numeric_limits<std::int64_t>::max();
@@ -156,8 +157,8 @@ std::string table_of(const train::RankStep& step, const std::vector<Sent>& ran) 
   return table.text();
 }
 
-// The exchanges beside computation: the time from the call to the end of the wait, and how much of it the rank was held
-// up. Where the next step waits, the wait counted is this step's for the exchange of the step before.
+// The exchanges that overlap computation: the time from the call to the end of the wait, and how much of it the rank
+// was held up. Where the next step waits for an exchange, this step's wait for that of the step before counts instead.
 std::string overlaps_of(const train::RankStep& step, const std::vector<Sent>& ran) {
   struct Sum {
     std::int64_t count = 0;

@@ -112,8 +112,8 @@ void Trellis::shutdown() {
   raise_kept();
 }
 
-// Releases the GIL, as the threads that it waits for may need it to free tensors. Ctrl-C aborts what they do, and so
-// does an operation that this rank has given up before the group's timeout: its caller has been told that it failed.
+// Releases the GIL, as the threads that it waits for may need it to free tensors. Aborts their work on Ctrl-C, or if
+// the operation under way has already failed for its caller, by a timeout shorter than the group's.
 void Trellis::close() {
   if (mark_.forked()) return;
   std::optional<pybind11::gil_scoped_release> others_may_run;
@@ -189,7 +189,7 @@ std::unordered_map<std::string, std::uint64_t> Trellis::getMemoryStats() {
 }
 
 void Trellis::startCoalescing() {
-  // A call that raises between torch's start and its end leaves what was begun, which nobody ends any more.
+  // A call that raised between startCoalescing and endCoalescing has left operations here that nobody ends any more.
   coalesced_.clear();
   coalescing_ = true;
 }

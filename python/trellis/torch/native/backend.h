@@ -79,7 +79,7 @@ class Trellis : public c10d::Backend {
   ccl::Config config() const;
   void close();
   std::chrono::milliseconds patience(const Issue&) const;
-  bool own_patience(const Issue&) const;                    // it differs from the communicator's
+  bool own_patience(const Issue&) const;                    // its timeout differs from the communicator's
   Work estimated(const Issue&);                             // returns a Work that has ended
   std::shared_ptr<ccl::Communicator> communicator() const;  // null: the group has been shut down
   c10::intrusive_ptr<Options> options_of(const c10::intrusive_ptr<Options>& wished,

@@ -46,7 +46,7 @@ void Trellis::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_al
       store.set(key_of(barrier, first_came), {});
       verdict = verdict_on(store, barrier, size_, timeout, wait_all_ranks);
       store.set(key_of(barrier, "verdict"), std::as_bytes(std::span(verdict)));
-      if (barrier > 1 && verdict == all_came)  // all have read them
+      if (barrier > 1 && verdict == all_came)  // all ranks are here, so they have read the keys of the barrier before
         for (const char* what : {first_came, "verdict"}) store_->deleteKey(key_of(barrier - 1, what));
       for (int rank = 1; rank < size_; ++rank) store_->deleteKey(key_of(barrier, std::to_string(rank)));
     } else {

@@ -109,7 +109,7 @@ void TorchWork::await(std::chrono::milliseconds timeout) {
     if (until == Deadlines::Moment::max()) return cv_.wait(lock, ended);
     if (cv_.wait_until(lock, until, ended)) return;
     lock.unlock();
-    raise_if_interrupted();  // here and below the operation goes on
+    raise_if_interrupted();  // if this or the timeout below throws, the operation goes on
     lock.lock();
   }
   std::rethrow_exception(timed_out(description(), *about_.group, timeout, about_.waits_for));

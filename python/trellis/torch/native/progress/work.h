@@ -24,7 +24,7 @@ class TorchWork : public c10d::Work {
     c10d::OpType type = c10d::OpType::UNKNOWN;
     const char* title = nullptr;  // "trellis:all_reduce"
     std::uint64_t number = 0;
-    std::chrono::milliseconds timeout = kNoTimeout;  // 0: the communicator ends it in time
+    std::chrono::milliseconds timeout = kNoTimeout;  // 0: the communicator's own timeout ends it
     int waits_for = -1;                              // the rank at the other end of a message
     std::shared_ptr<const Membership> group;
     Worker* completions = nullptr;           // runs what waits for futures; lives as long as an operation has not ended
