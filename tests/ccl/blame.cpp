@@ -125,7 +125,7 @@ TEST(Blame, WhoWaitsLooksAroundHoweverLongEachTurnTakes) {
   const Joined both(*device);
   const auto& mine = both.mine;
   mine->receiver(1, 0);
-  constexpr std::uint32_t spins = 1000, turns = 50;  // more than it spins, and few of those that it yields
+  constexpr std::uint32_t spins = 1000, turns = 50;  // more turns than it spins, and far fewer than it may yield
   std::uint32_t turn = 0;
   while (turn < spins && !mine->wait(turn, 10ms)) ++turn;
   while (turn < spins + turns && !mine->wait(turn++, 10ms)) std::this_thread::sleep_for(2ms);
@@ -135,7 +135,7 @@ TEST(Blame, WhoWaitsLooksAroundHoweverLongEachTurnTakes) {
 // Whether rank 0, which has waited for rank 1 for far longer than the timeout, gives it up. `turn` is what rank 1 does
 // between two checks.
 bool gives_up(const Joined& both, const Activity& mine, const std::function<void()>& turn) {
-  constexpr std::chrono::milliseconds timeout = 10min;  // so nothing here takes as long as a part of it
+  constexpr std::chrono::milliseconds timeout = 10min;  // so long that the test's own time does not count
   const FamilyMember family(*both.mine, nullptr, {});
   Watchdog watch(timeout);
   both.mine->show(mine);

@@ -110,7 +110,7 @@ TEST(Config, EveryVariableThatIsReadIsDocumented) {
   const std::set<std::string> read = variables_in(text_of_file("ccl/config.cpp"));
   const std::string header = text_of_file("ccl/config.h");
   EXPECT_EQ(variables_in(header.substr(header.find("struct Config {"))).size(),
-            defaults().size());  // C has no fabric's
+            defaults().size());  // without the fabric's, which C lacks
   EXPECT_EQ(variables_in(header + text_of_file("ccl/devices.h")), read);
 }
 

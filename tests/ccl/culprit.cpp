@@ -48,8 +48,8 @@ class CulpritTest : public testing::Test {
     return all;
   }
 
-  // Whom a rank that waits for `first` finds at fault, where the others have shown no change for a minute but those
-  // whom `beat` updates.
+  // Which rank is found at fault by a rank that waits for `first`, if in the last minute no other rank's state changed
+  // except where `beat` changed it.
   static Culprit found(const Place& mine, Rank first, const std::vector<Rank>& needed,
                        const std::function<void()>& beat) {
     Watchdog watch(1min);

@@ -175,7 +175,8 @@ std::string cause_where_ids_repeat(Rank ranks) {
 
 TEST(Diagnosis, ProcessesOnSeveralHostsMayHaveTheSameId) {
   EXPECT_EQ(cause_where_ids_repeat(4), "rank 2's process ended after operation 7: it exited with status 3");
-  // Ranks of a part of the job may be numbered otherwise.
+  // A communicator of a part of the job may number its ranks otherwise, so its dumps do not tell which operation rank 2
+  // of the job was in.
   EXPECT_EQ(cause_where_ids_repeat(2), "rank 2's process exited with status 3");
 }
 
@@ -229,7 +230,7 @@ TEST(Diagnosis, WhatAnotherCommunicatorsRanksDidIsAJobOfItsOwn) {
   evidence.add(other);
   const std::vector<Diagnosis> jobs = diagnose(evidence);
   ASSERT_EQ(jobs.size(), 2U);
-  EXPECT_EQ(jobs[0].parts[0].communicator, "2");  // the last first
+  EXPECT_EQ(jobs[0].parts[0].communicator, "2");  // the newest first
 }
 
 TEST(Diagnosis, ContradictionsAreRefused) {
@@ -252,7 +253,7 @@ TEST(LaunchRecord, ComesBackAsItWasWritten) {
   const LaunchRecord same = launch_record_in(text_of(record));
   EXPECT_EQ(text_of(same), text_of(record));
   ASSERT_NE(same.first_failed(), nullptr);
-  EXPECT_EQ(same.first_failed()->rank, 2);  // the other was told to
+  EXPECT_EQ(same.first_failed()->rank, 2);  // rank 3 was told to end
   EXPECT_THROW(launch_record_in("{}"), std::invalid_argument);
 }
 

@@ -50,7 +50,7 @@ struct Choice {
   Measured at_chosen, at_best;
   double model_at_chosen = 0, model_at_best = 0;  // us
   double of_best_for_both = 1;  // regret of the one choice that is best for both memories together, as measured
-  std::string unsound = {};     // why the time of the choice says nothing of it
+  std::string unsound = {};     // why the measured time of the choice does not count; empty: it does
 
   double regret() const { return at_chosen.us / at_best.us; }
 };
@@ -98,7 +98,8 @@ std::string best_for_all(const std::map<std::string, Times>& memories) {
 std::string unsound(const Call& call, std::size_t bytes, const std::string& config, const std::string& memory,
                     const std::map<std::string, Times>& memories) {
   if (schedule::carries_data(call.operation.collective) && call.count == 0) return "nothing is sent";
-  // A contest gives a candidate up after one sample if that was several times slower, as cold pages make it too.
+  // A contest gives a candidate up after one sample if that was several times slower than others. Cold pages may be the
+  // cause, so one sample says nothing of the algorithm.
   const Measured& here = memories.at(memory).at(config);
   if (here.samples < 3) return "one sample";
   // Messages that fit into a cell are sent alike from both kinds of memory.

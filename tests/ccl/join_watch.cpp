@@ -87,7 +87,7 @@ TEST(JoinWatch, AllWhoHaveNotComeAreNamedAndNoNote) {
   EXPECT_EQ(text_of(third.failed(waiting(third, 1ms))), missing + ", as rank 0 found");
 }
 
-// The file that rank 0 announced is closed, or another one has its number by now.
+// Rank 0 gave up: the file descriptor that it announced is closed, or its number has been reused for another file.
 TEST(JoinWatch, WhoComesAfterRankZeroHasGivenUpIsDropped) {
   const auto store = memory_store();
   const auto device = device::host_of_process();

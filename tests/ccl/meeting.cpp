@@ -50,7 +50,8 @@ TEST(Rendezvous, WhoIsLateForASplitIsInNothing) {
   visit({.scripts = {{split(0), shrink({0, 2}, 2)}, {split(0)}, {split(0), shrink({0, 2}, 1)}}, .meet = false});
 }
 
-// Between hosts, the news that a rank's communicator was made may come before the outcome itself.
+// Between hosts, a rank may read that the leader is done with this attempt before it reads the outcome: the leader has
+// then made the communicator, and has not left the rank out.
 TEST(Rendezvous, WhoHasMadeTheCommunicatorHasNotTurnedAway) {
   const Notice mine{.call = Call::split, .stage = Notice::Stage::read, .attempt = 4, .members = {0, 1}};
   Notice leader;
@@ -61,7 +62,7 @@ TEST(Rendezvous, WhoHasMadeTheCommunicatorHasNotTurnedAway) {
     return gone({mine, 1, seen, mine.members}, std::vector<Rank>{0}) == 0;
   };
   EXPECT_FALSE(turned_away([] {}));
-  EXPECT_FALSE(turned_away([&] { leader.attempt = 3; }));  // of before: it has yet to come
+  EXPECT_FALSE(turned_away([&] { leader.attempt = 3; }));  // a notice of an earlier attempt: this one is yet to come
   EXPECT_TRUE(turned_away([&] { leader.blames = 1; }));
   EXPECT_TRUE(turned_away([&] { leader.attempt = 5; }));
   EXPECT_TRUE(turned_away([&] { leader.call = Call::shrink; }));

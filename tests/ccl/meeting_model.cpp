@@ -13,7 +13,7 @@ namespace {
 using Call = Notice::Call;
 using Stage = Notice::Stage;
 
-constexpr int most_turns = 100;  // in which ranks that are left alone come together
+constexpr int most_turns = 100;  // in which ranks must come together if no more faults happen
 
 template <class T>
 std::size_t number(std::vector<T>& table, const T& value) {
@@ -204,7 +204,8 @@ std::vector<Rank> Model::expected(const Process& p, Rank r) const {
   return group_of(r, wishes);
 }
 
-// Checks that a rank which joined a communicator that was made takes part in no other before it has returned.
+// Checks each communicator that was made: all its ranks have joined it, and each of them is still joining, has returned
+// from the call, or is dead.
 void Model::check(const World& w) const {
   for (std::uint8_t i = 0; i < w.ballot_count; ++i) {
     const Ballot& b = w.ballots[i];
@@ -264,7 +265,8 @@ void Model::follow(std::size_t node) {
       if (other == r || from.ranks[r].seen[other] == from.ranks[other].board) continue;
       w = from;
       w.ranks[r].seen[other] = from.ranks[other].board;
-      // What it shows of that others see as late as they like, so it may be at once.
+      // The rank may act at once on what it has read: others read its own board as late as they like, so nothing is
+      // left out by this.
       if (phase == Phase::meets || phase == Phase::doubts) act(w, r);
       add(w, node, fmt::format("{} looks at {}", r, other));
     }

@@ -39,7 +39,7 @@ class Model {
   // it should not be in, or when ranks that go on trying do not come together.
   void explore();
   std::size_t states() const { return nodes_.size(); }
-  std::size_t well() const { return well_; }  // ways in which a call came out so
+  std::size_t well() const { return well_; }  // how many calls ended well in the steps that were explored
   std::size_t badly() const { return badly_; }
 
  private:
@@ -47,10 +47,10 @@ class Model {
   enum class Phase : std::uint8_t { between, meets, joins, doubts, done, dead };
   struct Process {
     Phase phase = Phase::between;
-    std::uint8_t call = 0, tries = 0;  // of its script; of that call, before this
+    std::uint8_t call = 0, tries = 0;  // index in its script; earlier tries of that call
     std::uint8_t ballot = 0;
-    std::uint8_t kept = 0, group = 0;  // by number: wishes, and the new communicator's ranks
-    std::uint16_t board = 0;           // a notice, by number
+    std::uint8_t kept = 0, group = 0;  // indices: of its wishes, and of the new communicator's ranks
+    std::uint16_t board = 0;           // index of a notice
     std::uint16_t seen[most_ranks] = {};
     std::uint16_t unused = 0;
   };

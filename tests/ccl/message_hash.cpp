@@ -52,8 +52,8 @@ TEST(MessageHash, IsOfTheChunks) {
   EXPECT_NE(of("2", "3"), of("3", "2"));
 }
 
-// Rank 0 lists two steps in either order, with the same tags. These can't run over one queue, so they are given again
-// by the order of the list.
+// The two schedules list two sends of rank 0 in different orders, with the same tags. Messages in one FIFO queue cannot
+// keep these tags, so queued() renumbers them by the order of the list.
 TEST(MessageHash, IsOfTheOrderInWhichMessagesAreQueued) {
   const auto listed = [](std::string_view second, std::string_view third) {
     return schedule::parse(fmt::format(R"(trellis schedule 1

@@ -111,7 +111,8 @@ class Wrong : public Device {
 
 TEST(Conformance, EveryCheckFindsAWrongDevice) {
   for (const auto& [name, check] : checks()) {
-    // A stream that works at once keeps the order of events, and would wait for ever in the other two.
+    // The wrong device's stream does work at once: it keeps the order of events, and the other two checks would wait
+    // for ever.
     if (check.name == "events" || check.name == "overlap" || check.name == "failure") continue;
     Wrong wrong(open("sim:trn2.48xlarge"));
     EXPECT_EQ(run_check(check, wrong).outcome, CheckOutcome::failed) << check.name;

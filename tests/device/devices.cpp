@@ -153,7 +153,7 @@ TEST_P(Devices, MoreMemoryAtAnAddressThatWasGivenBackTooSoonIsLeftAlone) {
   munmap(memory, 2 * bytes);
 }
 
-// Runs a part of a test in a child process, which turns to its parent in between.
+// Runs a part of a test in a child process, which stops in between and lets its parent go on.
 class Child {
  public:
   template <class Work>
@@ -197,7 +197,7 @@ TEST_P(Devices, AForkedProcessCannotChangeItsParentsMemory) {
   const Child child([&](auto turn_to_parent) {
     memory[0] = 2;
     turn_to_parent();
-    return memory[0] == 2 && memory[page] == 3;  // what it has not written is the parent's, as it is now
+    return memory[0] == 2 && memory[page] == 3;  // a page that it has not written shows the parent's present data
   });
   child.wait_for_turn();
   EXPECT_EQ(memory[0], 1);

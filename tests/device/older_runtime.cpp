@@ -40,7 +40,7 @@ class OlderRuntime {
   const std::string& file() const { return file_; }
 
  private:
-  const Folder folder_;  // a library that was opened stays: each has a name of its own
+  const Folder folder_;  // an opened library stays loaded, so each one needs a path of its own
   const std::string file_ = folder_.path() / "libnrt.so";
 };
 

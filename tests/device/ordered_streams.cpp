@@ -91,7 +91,7 @@ TEST(OrderedStreams, AStreamThatGoesIsWaitedForUntilThen) {
   all->synchronize();
 }
 
-// Whoever hands work to a stream keeps what belongs to it where that throws.
+// If submit() throws, the caller keeps what the work uses, so the work must not run later.
 TEST(OrderedStreams, WorkThatIsRefusedIsNotDone) {
   struct OutOfEvents : Host {
     std::unique_ptr<Event> event() override { return out ? throw std::bad_alloc() : Host::event(); }

@@ -215,7 +215,7 @@ TEST(Neuron, AnAbandonedCollectiveKeepsItsTurnUntilItEnds) {
   EXPECT_TRUE(is_free);
 }
 
-// What it keeps of the runtime is given back while the runtime is there.
+// The device gives back what it holds of the runtime before it closes the runtime.
 TEST(Neuron, ItsLastDeviceEndsAnAbandonedCollective) {
   std::string failed;  // the last call of libnrt that failed in the thread
   std::thread([&] {

@@ -25,7 +25,8 @@ inline void use_standin(const char* machine = "trn2.48xlarge") {
 }
 
 // The first of 400 ports on which no process listens, below those that the system gives out by itself. Tests that run
-// at the same time have other process numbers, begin their search at other ports, and go on to those of no neighbour.
+// at the same time have other process numbers: they begin their search at other ports, and a search does not go on to
+// the ports where a neighbour's begins.
 inline int free_port() {
   constexpr int first = 10'000, step = 400, places = 55;
   const auto is_free = [](int port) {

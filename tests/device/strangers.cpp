@@ -58,7 +58,7 @@ TEST(Strangers, AreNotTakenForThePeerThatIsAwaited) {
   EXPECT_EQ(static_cast<net::Verdict>(verdict), net::Verdict::other_secret);
   EXPECT_TRUE(soon([&] { return net::has_gone(stranger); }));
   EXPECT_FALSE(end->is_connected());
-  // The peer itself is.
+  // The awaited peer itself is taken for the peer.
   CoreMessages sender(1, patience);
   const auto to = sender.pair(true, {loopback, 0});
   EXPECT_TRUE(soon([&] { return end->is_connected() && to->is_connected(); }));

@@ -8,22 +8,22 @@ namespace trellis::ccl::libfabric {
 
 struct FaultInjection {
   std::uint64_t seed = 1;
-  int reorder = 0;      // per cent of operations that are carried out, and of ends that are told, after later ones
+  int reorder = 0;      // per cent of operations carried out, and of completions reported, after later ones
   int hold = 8;         // polls, at most, for which one is held back
   int refuse = 0;       // per cent of tries of an operation for which there is no room
   int credits = 0;      // most operations under way that send; 0: as many as the wire takes
-  int outstanding = 0;  // most pieces under way: it takes more for a mistake of its user; 0: as many as the wire says
+  int outstanding = 0;  // most pieces under way: one more is an error of the caller; 0: as many as the wire says
   int places = 0;       // most runs of pieces that may be on their way to this process; 0: as many as usual
   int fail = 0;         // per cent of messages and pieces that end in an error and are not sent
   int only = -1;        // the rail that does all this; -1: every one, and control too
   int control = 0;      // 1: that rail's interface does it, so the control over it, too; 2: the control alone; 3: data
-  int former = 0;  // per cent of messages before which one comes as a process that was at this address would send it
-  int flip = 0;    // per cent of messages of which one bit arrives changed
-  int spoil = 0;   // per cent of pieces of which one bit arrives changed
-  int twice = 0;   // per cent of messages that come twice
-  int stick = 0;   // operations to a peer, after which no further one to it is carried out or ends; 0: never
-  int early = 0;   // 1: operations that are not carried out because of `stick` end well
-  int stall = 0;   // milliseconds, at most, for which nothing happens after one operation in a hundred
+  int former = 0;       // per cent of messages that follow a forged one, as if from a former process at this address
+  int flip = 0;         // per cent of messages of which one bit arrives changed
+  int spoil = 0;        // per cent of pieces of which one bit arrives changed
+  int twice = 0;        // per cent of messages that come twice
+  int stick = 0;        // operations to a peer, after which no further one to it is carried out or ends; 0: never
+  int early = 0;        // 1: operations that are not carried out because of `stick` are reported as successful
+  int stall = 0;        // milliseconds, at most, for which nothing happens after one operation in a hundred
 };
 
 // Reads "seed=1,reorder=30,only=1". Throws invalid_argument that names the part at fault.
@@ -49,7 +49,7 @@ struct Fate {
   bool former = false;    // a message of a former process goes before it
   bool twice = false;     // it goes once more after it
   bool flips = false;     // one bit of it
-  std::uint64_t bit = 0;  // which, counted round its end
+  std::uint64_t bit = 0;  // its index, modulo the number of bits
   bool operator==(const Fate&) const = default;
 };
 

@@ -112,7 +112,7 @@ class HostileWire : public Wire {
   };
   struct Wanted {  // an operation that its user asks for
     fi_addr_t to = FI_ADDR_UNSPEC;
-    WireOperation* operation = nullptr;  // null: nothing tells of its end
+    WireOperation* operation = nullptr;  // null: it has no completion
     Kind kind = Kind::message;
     LocalBytes local;
     std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(local.data), local.bytes}; }
@@ -182,7 +182,7 @@ class HostileWire : public Wire {
     });
   }
 
-  // Sends the same message with other contents, and of another communicator.
+  // Sends the same message with another token and other contents, as if from a former process at this address.
   void as_a_former_self(const Wanted& w) {
     std::vector<std::byte> old(w.bytes().begin(), w.bytes().end());
     for (std::size_t i = 0; i < old.size(); ++i)
@@ -237,7 +237,7 @@ class HostileWire : public Wire {
     return count;
   }
 
-  std::deque<Own> own_;  // kept as long as the wire, as is what follows
+  std::deque<Own> own_;  // this and the next outlive under_, which may still send from them
   std::deque<std::vector<std::byte>> changed_;
   std::unique_ptr<Wire> under_;
   const FaultInjection h_;

@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       in_pieces(listener, bytes, piece);
     } else {
       Bytes hello = calling.hello();
-      if (caller == Caller::changed && !bytes.empty())  // at the first byte's place
+      if (caller == Caller::changed && !bytes.empty())  // one bit, where the first byte says
         hello[std::to_integer<std::size_t>(bytes[0]) % hello.size()] ^= std::byte{1};
       const Bytes answer = in_pieces(listener, hello, piece);
       if (caller == Caller::changed && !bytes.empty()) std::abort();  // it was taken for a hello

@@ -141,8 +141,8 @@ class Caller {
     constexpr std::size_t all[] = {0, 1, 7, 4096, 65'536, 65'537, std::size_t{1} << 40, SIZE_MAX};
     return all[n % 8];
   }
-  // What is queued may move after this object is gone: close comes first, and it waits. Tensors are no larger than the
-  // arena, so what would go past its end is refused.
+  // Queued work may use the arena, but not after this object has gone: nrt_close comes first, and waits for it. Tensors
+  // are no larger than the arena, so a copy past its end is refused.
   void* at(std::uint8_t n) { return n % 16 == 0 ? nullptr : arena_.data(); }
   static const char* name(std::uint8_t n) {
     constexpr const char* all[] = {"a", "b", "out", "other", nullptr};

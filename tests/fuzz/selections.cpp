@@ -1,5 +1,5 @@
-// Any text as a selection table: refused with invalid_argument, or printed it reads back as the same, what is left of
-// it when it is cut off is refused, and it has an answer to whatever it is asked.
+// Any text as a selection table: it is refused with invalid_argument; or it is a table that reads back as the same when
+// printed, is refused wherever it is cut off, and has an answer to whatever it is asked.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

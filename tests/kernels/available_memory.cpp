@@ -77,7 +77,7 @@ TEST_F(AvailableMemory, IsAtMostAllThereIs) {
     put("jobs/memory.max", std::to_string(256 * mib));
     put("jobs/one/memory.max", "max\n");
     EXPECT_EQ(total(), 256 * mib) << "a container's limit";
-    put("jobs/memory.max", std::to_string(std::uint64_t{1} << 62));  // as large as none
+    put("jobs/memory.max", std::to_string(std::uint64_t{1} << 62));  // so large that it is no limit
     EXPECT_EQ(total(), machine);
     group("4:memory:/docker/abc");
     put("memory/memory.limit_in_bytes", std::to_string(128 * mib));

@@ -68,7 +68,7 @@ TEST(BadInput, EveryFamilyOfKernelsIsCalledHere) {
   for (const Call& call : calls()) called.insert(call.families.begin(), call.families.end());
   const auto check = [&](const std::string& name) {
     const std::string family = name.substr(0, name.find('.'));
-    // What speed is measured against, and memory copied from one place to another, have no function with checks.
+    // Kernels that only measure the limits of speed, and those that copy memory, have no function with checks.
     EXPECT_TRUE(family == "limit" || family == "copy" || called.contains(family)) << name;
   };
   for (const auto& [name, kernel] : kernels()) check(name);

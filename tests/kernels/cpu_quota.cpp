@@ -68,7 +68,7 @@ TEST_F(CpuQuota, FollowsTheFirstVersionOfGroups) {
   EXPECT_EQ(found(), 0.5);
 }
 
-// Those of one pod share its limit; a container's own one, or a service's, is its alone.
+// The processes of one pod share the pod's limit. A limit of a container, or of a service, is for that one alone.
 TEST_F(CpuQuota, IsSharedByProcessesOfTheGroupThatGrantsIt) {
   group("0::/pod/one\n");
   EXPECT_EQ(granted().group, 0U) << "no limit";

@@ -129,7 +129,7 @@ TEST(AdamW, NanAndInfinityStayInTheirElement) {
     for (std::size_t i = 0; i < 100; ++i) {
       if (i == 17 || i == 40) {
         StateArray nan(type_of(keep), 1, std::numeric_limits<double>::quiet_NaN());
-        EXPECT_EQ(std::memcmp(c.values.from(i), nan.from(0), size_of(nan.type)), 0);  // the one NaN
+        EXPECT_EQ(std::memcmp(c.values.from(i), nan.from(0), size_of(nan.type)), 0);  // the canonical NaN
         EXPECT_TRUE(i == 40 ? c.second.at(i) == INFINITY : std::isnan(c.second.at(i)));
         if (keep == Keep::bf16_kahan) {
           EXPECT_EQ(c.rest.at(i), 0);

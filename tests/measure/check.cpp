@@ -78,7 +78,8 @@ TEST(BenchPattern, IsExactInEveryTypeAndOperator) {
         }
 }
 
-// A chain of sums by pairs stays at 8 in f8e5m2, as 9 is rounded to it, where a sum at once is 12.
+// In f8e5m2, 9 is rounded to 8: twelve ones that are added one by one give 8, where a sum that is rounded once gives
+// 12.
 TEST(BenchPattern, OnesAreRefusedWhereTheirSumIsRounded) {
   const auto refused = [](Reduction op, kernels::DType type, ccl::Rank ranks) {
     return why([&] { outcome(Collective::all_reduce, type, op, ranks, true); });

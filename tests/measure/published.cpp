@@ -5,7 +5,8 @@
 namespace trellis::measure {
 namespace {
 
-// The launch of another stream's collective comes first, and no figure of this collective changes it.
+// The launch of another stream's collective comes before this collective, and does not depend on this one's figures: it
+// shifts the range without widening it.
 TEST(Published, AnotherStreamsLaunchMovesTheRangeAsItIs) {
   const auto answered = [](bool beside) {
     Record r{.id = "coll.two_streams",

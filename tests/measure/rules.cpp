@@ -81,7 +81,7 @@ TEST(TuneRules, AReasonNamesTheRule) {
             "the table has no rule for broadcast; the model of the host selects (--predict)");
 }
 
-// What the model selects may stand in the table, too.
+// The model may select an algorithm that the table has as well: the reason names the model all the same.
 TEST(TuneRules, AReasonNamesTheModelWhereItSelects) {
   const auto few = ccl::Selections::read("cores 1\nall_reduce 2 0 ring\ncores 2\nall_reduce 2 0 mesh\nend\n");
   const auto why = [&](const ccl::Selected& selected) {

@@ -126,7 +126,7 @@ TEST(Cuda, AnEventOnTheDefaultStreamStandsForTheOthersWorkToo) {
   cudaEvent_t event = nullptr;
   ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
   ASSERT_EQ(cudaLaunchHostFunc(blocking.stream, Gate::wait, &gate), cudaSuccess);
-  ASSERT_EQ(cudaEventRecord(event, nullptr), cudaSuccess);  // which returns
+  ASSERT_EQ(cudaEventRecord(event, nullptr), cudaSuccess);  // returns at once
   EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
   gate.open = true;
   EXPECT_EQ(cudaEventSynchronize(event), cudaSuccess);
@@ -307,7 +307,8 @@ TEST(Cuda, FunctionsOfTheProgramsRunInTurn) {
   EXPECT_EQ(flags, unsigned{cudaStreamDefault});
 }
 
-// The stream tells whichever call asks first, and whatever was queued after the operation.
+// The stream reports the failure to the call that asks first, and to the callback and the event that were queued after
+// the operation.
 TEST(Cuda, AnAbortedOperationIsToldByItsStream) {
   for (const bool polls : {false, true}) {
     ncclComm_t alone[2];
@@ -335,7 +336,7 @@ TEST(Cuda, AnAbortedOperationIsToldByItsStream) {
       state = cudaStreamSynchronize(stream.stream);
     EXPECT_EQ(state, cudaErrorLaunchFailure);
     EXPECT_EQ(told, cudaErrorLaunchFailure);
-    EXPECT_EQ(cudaStreamQuery(stream.stream), cudaSuccess);  // it tells of it once
+    EXPECT_EQ(cudaStreamQuery(stream.stream), cudaSuccess);  // the failure is reported once
     EXPECT_TRUE(done(ncclCommAbort(alone[1])));
     EXPECT_EQ(cudaEventDestroy(event), cudaSuccess);
   }

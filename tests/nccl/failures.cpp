@@ -86,7 +86,7 @@ TEST(NcclFails, TwoRootsAreNamedToBoth) {
       const Stream stream;
       std::vector<float> data(count);
       EXPECT_TRUE(done(ncclBroadcast(data.data(), data.data(), count, ncclFloat, rank, comm, stream)));
-      ncclAllReduce(data.data(), data.data(), 1, ncclFloat, ncclSum, comm, stream);  // if it was not found out yet
+      ncclAllReduce(data.data(), data.data(), 1, ncclFloat, ncclSum, comm, stream);  // if the broadcast saw no mismatch
       EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
       EXPECT_EQ(state_of(comm), ncclInvalidUsage);
       const std::string of = "broadcast of " + std::to_string(count) + " f32, root ";
@@ -140,15 +140,16 @@ TEST(NcclFails, WhatAStreamDropsEndsItsCommunicator) {
   EXPECT_TRUE(done(ncclAllReduce(&in, &out, 1, ncclInt, ncclSum, second[0], stream)));  // waits for that
   EXPECT_TRUE(done(ncclCommRevoke(first[0], NCCL_REVOKE_DEFAULT)));
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
-  EXPECT_EQ(state_of(first[0]), ncclSuccess);  // it is quiet
+  EXPECT_EQ(state_of(first[0]), ncclSuccess);  // a revoked communicator reports no failure
   EXPECT_EQ(state_of(second[0]), ncclRemoteError);
   EXPECT_TRUE(refused(ncclAllReduce(&in, &out, 1, ncclInt, ncclSum, second[0], nullptr), ncclRemoteError,
                       "what its stream held before has failed"));
-  // Nor do the other ranks wait for it.
+  // Nor do the other ranks wait for the operation that was dropped.
   EXPECT_TRUE(refused(ncclAllReduce(&in, &out, 1, ncclInt, ncclSum, second[1], nullptr), ncclRemoteError, "aborted"));
 }
 
-// A stream that has failed takes no collective before it has told of that, so that it ends no other communicator.
+// A stream that has failed refuses collectives until its failure was reported, so that no other communicator is aborted
+// by it.
 TEST(NcclFails, AStreamThatHasFailedIsSynchronizedFirst) {
   const Cliques first(2), second(2);
   const Stream stream;
@@ -200,7 +201,7 @@ TEST(NcclFails, AllStreamsOfAGroupTellOfIt) {
   EXPECT_EQ(cudaStreamSynchronize(first), cudaErrorLaunchFailure);
   EXPECT_EQ(cudaStreamSynchronize(second), cudaErrorLaunchFailure);
   EXPECT_EQ(state_of(c[1]), ncclInvalidUsage);
-  EXPECT_EQ(cudaStreamSynchronize(second), cudaSuccess);  // it tells of it once
+  EXPECT_EQ(cudaStreamSynchronize(second), cudaSuccess);  // the failure is reported once
 }
 
 TEST(NcclFails, AThreadThatEndsWithinAGroupLeavesNothingOpen) {
@@ -266,7 +267,7 @@ TEST(NcclFails, MessagesHaveTheWordsOfTheFunctionThatWasCalled) {
   EXPECT_TRUE(refused(ncclRedOpDestroy(static_cast<ncclRedOp_t>(77), c[0]), bad,
                       "op 77: expected what ncclRedOpCreatePreMulSum gave"));
   EXPECT_TRUE(refused(ncclSignal(2, 0, 0, 0, c[0], nullptr), bad, "ncclSignal: peer 2: expected 0 to 1"));
-  // In a group it is the same words that its end tells.
+  // In a group, ncclGroupEnd reports the same error again.
   ASSERT_TRUE(done(ncclGroupStart()));
   EXPECT_TRUE(refused(ncclSend(in, 1, i, 7, c[0], nullptr), bad, "ncclSend: peer 7"));
   EXPECT_TRUE(refused(ncclGroupEnd(), bad, "ncclSend: peer 7: expected 0 to 1"));

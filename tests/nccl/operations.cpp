@@ -100,7 +100,7 @@ TEST(Nccl, EveryTypeIsTheOneItsNameSays) {
     twice(ncclFloat64, 1e300, 2e300);
     twice(ncclFloat16, std::uint16_t{0x3C00}, std::uint16_t{0x4000});
     twice(ncclBfloat16, std::uint16_t{0x3F80}, std::uint16_t{0x4000});
-    twice(ncclFloat8e4m3, std::uint8_t{0x76}, std::uint8_t{0x7E});  // 224 to 448, which the one with infinities lacks
+    twice(ncclFloat8e4m3, std::uint8_t{0x76}, std::uint8_t{0x7E});  // 224 to 448, which e4m3 with infinities lacks
     twice(ncclFloat8e5m2, std::uint8_t{0x3C}, std::uint8_t{0x40});
   });
 }

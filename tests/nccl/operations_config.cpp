@@ -14,7 +14,7 @@ TEST(NcclConfigs, EveryCollectiveTakesOne) {
     config.maxCTAs = 8;
     config.userProfilerTag = 42;
     config.algSelection = "ring";
-    config.forceAlgSelection = 0;  // a wish
+    config.forceAlgSelection = 0;  // algSelection is only a wish
     const auto f = ncclFloat;
     const float in[2] = {1, 2};
     float out[2] = {};
@@ -60,7 +60,7 @@ TEST(NcclConfigs, WhatCannotBeIsNamed) {
       refused(with([](auto& k) { k.algSelection = "tree"; }), ncclInvalidUsage, "config.algSelection is 'tree'"));
   EXPECT_TRUE(refused(with([](auto& k) { k.launchCompletionEvent = reinterpret_cast<cudaEvent_t>(1); }),
                       ncclInvalidUsage, "config.launchCompletionEvent"));
-  // In a group it is the end that fails.
+  // In a group, both the call and ncclGroupEnd fail.
   ncclCollConfig_t config = NCCL_COLLCONFIG_INITIALIZER;
   config.maxCTAs = 0;
   float in = 1, out = 0;

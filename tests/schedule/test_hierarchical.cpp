@@ -68,8 +68,8 @@ TEST(Hierarchical, JoinsThreeLevels) {
     EXPECT_TRUE(proves({.operation = {.collective = c, .root = rooted(c) ? 7 : 0}, .dims = {2, 3, 2}}));
 }
 
-// Lanes must not mix, so that all ranks treat them alike. Wherever an algorithm claims it, every rank's program is
-// checked.
+// Lanes must not mix, so that all ranks treat them alike. Wherever an algorithm claims this symmetry, every rank's
+// program is checked for it.
 TEST(Hierarchical, JoinsLanes) {
   int proved = 0;
   for (const auto& [inner, a] : algorithms())

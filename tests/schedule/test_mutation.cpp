@@ -134,7 +134,7 @@ TEST(Mutation, BuffersThemselvesCatchFaults) {
   EXPECT_EQ(ends(Collective::all_reduce, [&](Program& p) { receive(p)->op = Op::recv; }).substr(0, 4), "rank");
   EXPECT_NE(ends(Collective::all_gather, [&](Program& p) { send(p)->from.first ^= 1; }), "");
   const auto other_length = [&](Program& p) { p.scratch_sizes.front().like = (p.scratch_sizes.front().like + 2) % 8; };
-  int noticed = 0;  // except where lengths happen to be equal
+  int noticed = 0;  // a wrong length shows unless lengths happen to be equal
   for (int run = 0; run < 20; ++run)
     noticed += ends(Collective::reduce_scatter_v, other_length).find("words meets one of") != std::string::npos;
   EXPECT_GT(noticed, 5);

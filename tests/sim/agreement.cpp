@@ -22,8 +22,8 @@ struct Case {
   const char* machine;
   const char* algorithm;
   Request request;
-  double transfers;  // of equal size, that the larger buffer is
-  double most;       // by which they may differ: more where transfers meet on a link
+  double transfers;  // equal ones that the larger buffer is divided into
+  double most;       // relative difference of the two models: more where transfers meet on a link
   const char* fault = nullptr;
 };
 

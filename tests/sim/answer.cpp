@@ -42,8 +42,9 @@ TEST(Answer, IsTheChoiceAndItsPriceWithItsInterval) {
   EXPECT_TRUE(a.phases.empty() && a.carried.empty() && !a.seen);
 }
 
-// Figures each of which takes most of the time away, by which their squares' root is longer than the time; and a launch
-// on which a collective takes less than the usual launch's figures leave open.
+// Ranges that would reach below zero: several figures each take most of the time away, so that the root of their
+// squares' sum exceeds the time; or on one launch a collective takes less time than the usual launch's figures leave
+// open.
 TEST(Answer, NoTimeIsBelowZero) {
   struct Case {
     const char *machine, *algorithm;

@@ -163,7 +163,8 @@ TEST(Figures, WhatIf) {
   EXPECT_EQ(why([&] { f.set("c", "1"); }), "no figure 'c': expected one that begins with a, b");
 }
 
-// Negative times would have a core's events happen before now, and an array without rows has no share of itself.
+// Negative times would have a core's events happen before now, and work cannot be divided among the rows of an array
+// that has none.
 TEST(ChipSpec, RefusesWhatTimeCannotBeMadeOf) {
   const auto told = [](std::string_view key, std::string_view value) {
     Figures f = chip_named("trn2").figures();

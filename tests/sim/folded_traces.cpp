@@ -27,7 +27,8 @@ class RankTrace {
     add(metadata);
   }
 
-  // Each micro-batch goes forward through the stages, then all back; gradients are summed beside the last ones.
+  // Each micro-batch goes forward through the stages, and then each goes back; gradients are summed beside the last
+  // backward passes.
   std::string run(int micro_batches) {
     const Rank stage = rank_ / (shape_.tensor * shape_.data), apart = shape_.tensor * shape_.data;
     for (int m = 0; m < micro_batches; ++m) {
@@ -156,7 +157,7 @@ TEST(FoldedTraces, TakeAsLongAsEachRankByItself) {
     const Workload all = workload_of(traces.all());
     EXPECT_EQ(workload_of(*alike).parts.size(), all.parts.size());
     const auto a = played_folded(*folded, machine);
-    if (!a) continue;  // where a group is among the others decides what it shares links with
+    if (!a) continue;  // groups in different places may share different links, and take different times
     ++folds;
     const Played b = play(all, machine);
     EXPECT_EQ(a->time, b.time);

@@ -93,7 +93,7 @@ TEST(GroupFolding, KeepsApartWhatDiffers) {
   EXPECT_EQ(simulated(Machine(slow), groups_of(64, 4, 16, 100)), 64);
 }
 
-// There are sums along one axis during sums along another, or along the same one later.
+// Sums along one axis run beside sums along another, and beside later sums along the first axis on half of the ranks.
 TEST(GroupFolding, KindsBesideEachOtherFoldByWhatAllAllow) {
   int less = 0;
   for (const char* name : {"trn1.32xlarge x 4", "ring:16", "torus:8x8", "trn2.48xlarge"}) {
@@ -113,7 +113,7 @@ TEST(GroupFolding, KindsBesideEachOtherFoldByWhatAllAllow) {
     for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(folded.ended(i), whole.ended(i)) << name << ' ' << i;
     less += 2 * folded.simulated() <= whole.simulated();
   }
-  EXPECT_EQ(less, 3);  // half of a ring's groups are turned into no others
+  EXPECT_EQ(less, 3);  // not on a ring: no rotation maps half of it onto itself
 }
 
 // A later stage of a pipeline sends to an earlier one, during sums over its own ranks.
@@ -155,7 +155,7 @@ TEST(GroupFolding, LoadsFoldAsTheirRanksDo) {
   EXPECT_EQ(less, 2);
 }
 
-// Only half of the hosts take part: a row of ranks in any order is cut where these end.
+// Only half of the hosts take part. These can be exchanged for each other, so one stands for both.
 TEST(GroupFolding, APartOfARowFolds) {
   const Machine machine = machine_named("trn1.32xlarge x 4");
   const CompiledSchedule pattern(schedule::algorithm_named("ring"), {.dims = {32}});

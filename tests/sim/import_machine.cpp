@@ -167,7 +167,7 @@ TEST(ImportOwn, AKeyThatNothingAsksForIsRefused) {
   EXPECT_EQ(added("", "era.ours.launch"), "");
   EXPECT_EQ(added("", "era.ours.lunch"),
             "machine net: line 10: " + nothing + "'era.ours.lunch': did you mean 'era.ours.launch'?");
-  EXPECT_NE(added("", "wire.z.rate").find("did you mean 'wire."), std::string::npos);  // of two dimensions
+  EXPECT_NE(added("", "wire.z.rate").find("did you mean 'wire."), std::string::npos);  // the torus has only x and y
   EXPECT_EQ(fault("like trn2.48xlarge\nefa.rate = 9 GB/s | documented | x\n"), "");
   EXPECT_EQ(fault("like trn2.48xlarge\n# more\nefa.rte = 9 GB/s | documented | x\n"),
             "machine net: line 3: " + nothing + "'efa.rte': did you mean 'efa.rate'?");

@@ -19,7 +19,7 @@ struct Pair {
   std::string program;
   std::vector<std::pair<std::string, std::string>> parameters;
   OperationShape shape;
-  double low, high;  // of the formula's time against the program's
+  double low, high;  // bounds of the formula's time relative to the program's
 };
 
 double seconds_of_program(const Pair& pair, const ChipSpec& chip) {

@@ -155,7 +155,7 @@ TEST_F(ProgramTimesTest, AreFoundOnDiskTheNextTime) {
   Figures faster = chip.figures();
   faster.set("tensor.clock", 2 * faster.frequency("tensor.clock"));
   const auto other = timed(ChipSpec("trn1", faster));
-  EXPECT_EQ(other.first, cases().size());  // of other figures nothing is known
+  EXPECT_EQ(other.first, cases().size());  // times are kept for one set of figures
   EXPECT_LT(other.second[0], first.second[0]);
 }
 
@@ -252,7 +252,7 @@ TEST_F(ProgramTimesTest, MakeUpAStepOfOneRank) {
   StepPricer programs(graph, machine, options);
   const StepFactors plain;
   EXPECT_NEAR(in_seconds(programs.price(plain).time), sum, 1e-9);
-  // By formulas within what docs/step.md states of large products and attention.
+  // The time by formulas differs by no more than docs/step.md states for large products and attention.
   EXPECT_NEAR(in_seconds(formulas.price(plain).time) / sum, 1, 0.1);
   double part = 0, all = 0;
   for (const KindTime& k : programs.kinds(plain, 0)) part += k.by_programs, all += k.seconds;

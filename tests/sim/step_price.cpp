@@ -54,7 +54,8 @@ TEST(StepPrice, WhatIsWaitedForIsExposedAndWhatRunsBesideIsNot) {
   EXPECT_EQ(late.classes[0].exposed[0], late.exchanges[0].together);
 }
 
-// On another host than the first group's, and among more groups than are simulated at once.
+// The group with the defect may be on another host than the first group, or one of more groups than are simulated at
+// once.
 TEST(StepPrice, ADefectCountsInWhicheverGroupItIs) {
   const auto exposed = [](const char* machine, const std::string& groups, const char* change) {
     MachineSpec spec = machine_spec(machine);
@@ -158,7 +159,8 @@ TEST(StepPrice, SlowMemorySlowsItsClassDown) {
   EXPECT_NEAR(busy("hbm:31:0.1", halves, 1), slow, 1e-9);
 }
 
-// Without these, an interval would lie beside its time or below zero, or computation would take none.
+// Values that are refused: with them an interval would not hold its time or reach below zero, or computation would take
+// no time.
 TEST(StepPrice, FiguresOfAStepAreWithinReason) {
   const ExecutionGraph graph = read_graph("step", std::string("ranks 64\n") + products + "compute a mm\n");
   for (const auto& [change, wrong] :

@@ -25,7 +25,7 @@ TEST(Synthesis, EdgesAreThoseThatPassNoOtherRank) {
   EXPECT_EQ(edges(machine_named("ring:6")), 12U);
   EXPECT_EQ(edges(machine_named("torus:4x4")), 64U);
   EXPECT_EQ(edges(machine_named("switch:5")), 20U);
-  EXPECT_EQ(edges(machine_named("cores:2/ring:4")), 2U * 4 + 4 * 8);  // within chips; and by either core to either
+  EXPECT_EQ(edges(machine_named("cores:2/ring:4")), 2U * 4 + 4 * 8);  // within chips, and from either core to either
   EXPECT_EQ(edges(changed("ring:6", {"dead:0-1"})), 11U);
   const Machine cluster = machine_named("ring:4/clos:2");
   for (const Edge& e : link_graph(cluster, all_of(cluster), "", false).edges)

@@ -127,7 +127,7 @@ TEST(Machine, AMeshTakesAnotherOrderBeforeAStepAside) {
   }
 }
 
-// Whose hosts are joined by a cluster's level: a rank's network interface is there, and not at the host's switch.
+// Where a cluster's level joins the hosts, a rank's network interface is in that level, and not at the host's switch.
 TEST(Machine, ANetworkInterfaceIsThatOfTheCluster) {
   const auto slowed = [](const char* name, Rank from, Rank to) {
     MachineSpec spec = machine_spec(name);
@@ -287,7 +287,7 @@ TEST(Machine, FabricsNameTheirKeys) {
                                                 : "");
     const Figures figures = Figures::read(text);
     ASSERT_NO_THROW(kind.make({"net", dims, 1, &figures})) << name;
-    // With all of a torus's axes it asks for no rate of its own.
+    // A torus whose axes all have rates of their own does not read net.rate, so it is read here.
     EXPECT_EQ(figures.all().contains("net.x.rate"), name == "torus" || name == "ring" || name == "mesh");
     if (figures.has("net.x.rate")) figures.rate("net.rate");
     EXPECT_NO_THROW(figures.expect_all_used(name));

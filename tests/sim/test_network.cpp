@@ -100,7 +100,8 @@ TEST(FlowNetwork, OneTransferTakesItsBytesTime) {
   EXPECT_EQ(found.at(0), transfer_time(1e6, 50e9));
 }
 
-// A flow takes the time of its slowest resource, however many it uses; what cannot be numbered is refused.
+// A flow takes the time of its slowest resource, however many it uses; a flow with more resources than can be numbered
+// is refused.
 TEST(FlowNetwork, NoResourceOfALongWayIsLost) {
   constexpr std::uint32_t most = 65'535;
   std::vector<Rate> capacities(most + 2, 50 * gigabyte);

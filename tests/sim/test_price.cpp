@@ -272,7 +272,8 @@ TEST(Price, ASlowLinkCostsTimeAndUnfolds) {
   EXPECT_EQ(ill.busiest_name, "torus x+ of chip 0");
 }
 
-// A run must not end with an end that was foreseen while a transfer shared its links.
+// The run must end with its last transfer, and not at an end that was predicted while a transfer still shared its
+// links.
 TEST(Price, ARunEndsWhenTheLastTransferHasArrived) {
   MachineSpec spec = machine_spec("ring:64");
   what_if(spec, "slow:3-4:0.5");
@@ -354,7 +355,8 @@ TEST(Price, AFittedFigureIsAsSureAsItsResidual) {
 }
 
 // The runtime's documentation says where it changes its algorithm: mesh below about 1 MB, rdh to about 56 MB, then
-// kangaring. The simulated change comes at 7 MB: rdh draws at first, and then takes up to half as much time again.
+// kangaring. The simulated change to kangaring comes at 7 MB: rdh is at first as fast, and then takes up to half as
+// much time again.
 TEST(Price, ArrivesAtThePublishedRegionsOrNearby) {
   const Machine m = machine_named("trn2.48xlarge");
   const auto least = [&](const char* algorithm, double bytes) {

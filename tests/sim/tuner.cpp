@@ -132,7 +132,8 @@ TEST(Sweep, PointsOfAnotherMachineOrEraAreNotTaken) {
   EXPECT_TRUE(read_points(line, other, s).empty());
 }
 
-// A config without dims takes those of the group, and a root or a peer is another question.
+// A config without dims takes those of the group, so a point of a group with other dims is not taken; nor is one of
+// another root or peer.
 TEST(Sweep, PointsOfAnotherShapeOrRootAreNotTaken) {
   const Machine machine = machine_named("torus:4x4");
   const Sweep s = small_sweep(machine);
@@ -249,7 +250,8 @@ TEST(Search, EndsSoonAfterItIsToldTo) {
   EXPECT_GT(most_fixed, 0u) << "what was priced is given";
 }
 
-// A gain is also over the config that `trellis sim` chooses, although its shape is not the group's.
+// The fixed configs, to which gains are relative, include the one that `trellis sim` chooses, although its shape is not
+// the group's.
 TEST(Search, HasWhatSimChoosesAmongTheFixed) {
   for (const char* name : {"full:4/clos:2", "torus:4x2"}) {
     PricedMachine priced(machine_spec(name));

@@ -57,7 +57,7 @@ TEST(Workload, TimesThatAreNotCountedAreRefused) {
   EXPECT_EQ(refused(days.c_str(), "ring:2"), "a time of 57.87 days: expected at most 50");
 }
 
-// The computation is delayed by more than 9.2 s, of which a millionth is no delay.
+// The computation is delayed by more than 9.2 s: comparing that with a millionth of the time must not overflow.
 TEST(Workload, LongDelaysGrowWithWhatIsComputed) {
   const Time one = played("ranks 4\ncompute a 200GB\nall_reduce b 10GB by ring\n", "trn2.3xlarge").time;
   const Time many = played("ranks 4\ncompute a 200000GB\nall_reduce b 10000GB by ring\n", "trn2.3xlarge").time;
@@ -207,7 +207,7 @@ TEST(Play, ComputesAtTheChipsRates) {
             "a: ring:4 says nothing of FLOPs a second: state the rate, or the task's time");
 }
 
-// Where nothing says how long an operation takes, it is no answer that it takes no time.
+// Where nothing says how long an operation takes, the step is refused: that it takes no time would be wrong.
 TEST(Play, OperationsAreTimedByAChipsEnginesAlone) {
   const std::string text = "ranks 4\noperation mm product rows=4096 columns=4096 inner=4096\ncompute a mm*30";
   EXPECT_GT(played(text, "trn2.48xlarge").time, ms);
@@ -282,7 +282,8 @@ TEST(Play, ComputationAndCollectivesShareMemory) {
   EXPECT_GT(both.parts[0].end, compute.parts[0].end);
   EXPECT_GE(both.parts[1].end, sum.parts[0].end);
   EXPECT_LT(both.time, compute.time + sum.time);
-  // What computes more than it reads leaves room; its own time stays as it is, to the picosecond.
+  // A task that is bound by computation leaves memory bandwidth to others; its own time stays as it is, to the
+  // picosecond.
   const Played slow = played("ranks 64\ncompute a 100ms 3GB\nall_reduce b 256MB by ring\n", machine);
   EXPECT_EQ(slow.parts[0].end, 100 * ms);
 }

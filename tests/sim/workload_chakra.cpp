@@ -96,7 +96,7 @@ TEST(Chakra, ReadsNodesAndTheirAttributes) {
   EXPECT_EQ(nodes[1].group, "tp");
 }
 
-// Dependencies in one field of bytes, values of every number's type.
+// Dependencies may be packed into one field of bytes, and values may have any type of number.
 TEST(Chakra, ReadsPackedListsAndOtherNumbers) {
   Message packed;
   packed.number(1, 9);

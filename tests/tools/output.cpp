@@ -105,7 +105,7 @@ TEST_F(Output, DevicesAndPipesAreWrittenAsTheyAre) {
   EXPECT_EQ(names(), std::set<std::string>{"pipe"});
 }
 
-// A reader takes it for the end when the first writer closes.
+// A reader of a pipe sees its end when the first writer closes, so a mere check must not be that writer.
 TEST_F(Output, AskingWhetherAPipeCanBeWrittenDoesNotEndIt) {
   ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
   const int reader = open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);

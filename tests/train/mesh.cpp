@@ -47,7 +47,7 @@ TEST(Mesh, Logic2PairsRowsOfANode) {
   EXPECT_EQ(mesh.groups(Axis::tensor)[0], outer);
   // Rows 1 and 2, each of 16 ranks.
   EXPECT_EQ(mesh.groups(Axis::tensor)[1], inner);
-  // Position by position, so that the first stage can have the higher number.
+  // A pipeline group joins equal positions of the tensor groups, so its first stage can have the higher rank.
   EXPECT_EQ(mesh.groups(Axis::pipeline)[16], (Group{48, 32}));
 }
 

@@ -81,7 +81,7 @@ TEST(Pipeline, UnevenStagesIdleMore) {
 }
 
 TEST(Pipeline, InterleavingDividesTheBubble) {
-  // Costs of a V-th of 1 and 2, all times V.
+  // A chunk's passes take 1 and 2, and a stage's V times as much. Divided by V, a stage's passes take 1 and 2.
   const auto end = [](std::int32_t ranks, std::int32_t chunks, std::int32_t micro) {
     return static_cast<double>(
                simulate(pipeline_schedule("interleaved", {ranks, chunks, micro}), {}, Messages::buffered).end) /

@@ -62,7 +62,7 @@ TEST(StepValue, DamageToExchangesIsCaught) {
   for (int i = 0; i < 200; ++i) {
     schedule::ExecutionGraph graph = whole;
     auto& tasks = graph.classes[random() % 4].tasks;
-    std::vector<std::size_t> among;  // what other stages take part in
+    std::vector<std::size_t> among;  // tasks in which other stages take part
     for (std::size_t t = 0; t < tasks.size(); ++t)
       if (tasks[t].kind != GraphTask::Kind::compute && graph.communicators[tasks[t].communicator].name == "pipeline")
         among.push_back(t);
@@ -82,7 +82,7 @@ TEST(StepValue, DamageToExchangesIsCaught) {
 
 TEST(StepValue, TwoSendersThatWaitForEachOtherAreCaught) {
   schedule::ExecutionGraph graph = graph_of(classes_of(pipelined(1, 2, 1), 2));
-  // Stage 0 wants the first gradient before it sends what that is the gradient of.
+  // Stage 0 waits for the first gradient before it sends the activations that this is the gradient of.
   auto& tasks = graph.classes[0].tasks;
   const auto receive = std::ranges::find(tasks, GraphTask::Kind::receive, &GraphTask::kind);
   const auto send = std::find_if(std::make_reverse_iterator(receive), tasks.rend(),
@@ -204,7 +204,7 @@ TEST(StepValue, IsAWorkloadAsTextAndAsChakraTraces) {
       for (const Operation& o : s.program.operations) flops += 8 * std::floor(o.flops);
     EXPECT_NEAR(total(text) / flops, 1, 1e-6) << schedule;
     EXPECT_NEAR(total(chakra) / flops, 1, 1e-6) << schedule;
-    // The value itself has the price of what is written of it.
+    // The step has the same price as the text that is written of it.
     const sim::Machine machine(sim::machine_named("trn2.48xlarge"));
     const sim::Played direct = sim::price(graph, machine), read = sim::play(text, machine);
     EXPECT_EQ(direct.time, read.time) << schedule;
@@ -219,7 +219,7 @@ double sent(const RankStep& step, Axis axis) {
   return bytes;
 }
 
-// ZeRO-1 on D ranks: each rank sends shards of f32 gradients and of bf16 parameters to each other. N is the padded
+// ZeRO-1 on D ranks: each rank sends shards of f32 gradients and of bf16 parameters to each other rank. N is the padded
 // size.
 TEST(StepValue, ARankSendsAShardToEachOther) {
   for (const Rank data : {2, 4, 16}) {

@@ -95,7 +95,7 @@ TEST(StepTraces, HaveARingsShiftsAsMessages) {
     EXPECT_EQ(messages_read, 2 * shifts * traces.size()) << "at both ends";
     EXPECT_EQ(read, 2 * shifted * context);
     EXPECT_EQ(schedule::match(graph).fault, "");
-    bool beside = false;  // a message goes on while others are computed with
+    bool beside = false;  // a computation does not wait for the messages before it
     std::set<std::uint64_t> messages;
     for (const sim::ChakraNode& n : sim::read_chakra_nodes({"0", traces[0]})) {
       const bool message = n.type == sim::ChakraNode::Type::send || n.type == sim::ChakraNode::Type::receive;

@@ -132,7 +132,7 @@ TEST(Api, SendsAndReceivesOfAGroupGoOnAtOnce) {
     EXPECT_TRUE(done(trellis_group_start()));
     EXPECT_TRUE(done(trellis_send(comm, in.data(), n, TRELLIS_I32, next, nullptr)));
     EXPECT_TRUE(done(trellis_recv(comm, out.data(), n, TRELLIS_I32, before, nullptr)));
-    EXPECT_EQ(out, Ints(n));  // only noted
+    EXPECT_EQ(out, Ints(n));  // only recorded until the group's end
     EXPECT_TRUE(done(trellis_group_end()));
     EXPECT_EQ(out, contribution(before, n));
   });

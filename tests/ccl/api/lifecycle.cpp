@@ -73,7 +73,7 @@ TEST(ApiLife, OneThreadMakesAllRanksWithinAGroup) {
   ASSERT_TRUE(done(trellis_group_start()));
   for (int rank = 0; rank < 3; ++rank) ASSERT_TRUE(done(trellis_comm_create(&comms[rank], 3, &id, rank, &config)));
   int rank = 0;
-  EXPECT_TRUE(refused(trellis_comm_rank(comms[0], &rank), unusable, "in progress"));  // noted only
+  EXPECT_TRUE(refused(trellis_comm_rank(comms[0], &rank), unusable, "in progress"));  // recorded until the group's end
   ASSERT_TRUE(done(trellis_group_end()));
   for (int r = 0; r < 3; ++r) EXPECT_EQ(rank_of(comms[r]), r);
   for (trellis_comm comm : comms) EXPECT_TRUE(done(trellis_comm_destroy(comm)));
@@ -118,7 +118,7 @@ TEST(ApiLife, NonblockingCommunicatorsAreMadeInTheBackground) {
   ASSERT_EQ(trellis_comm_create(&comms[1], 2, &id, 1, &config), TRELLIS_IN_PROGRESS);
   for (trellis_comm comm : comms) EXPECT_EQ(wait_until_made(comm), TRELLIS_OK) << trellis_last_error();
 
-  // Dividing and finalizing too.
+  // Splitting and finalizing do not block either.
   trellis_comm halves[2] = {};
   for (int r = 0; r < 2; ++r) EXPECT_EQ(trellis_comm_split(comms[r], r, 0, nullptr, &halves[r]), TRELLIS_IN_PROGRESS);
   for (trellis_comm half : halves) {
@@ -275,7 +275,8 @@ TEST(ApiLife, RanksThatCallDifferentThingsAreNamed) {
     const std::size_t count = rank == 0 ? 8 : 4;
     const trellis_result result =
         trellis_all_reduce(comm, in.data(), out.data(), count, TRELLIS_F32, TRELLIS_SUM, nullptr);
-    // The one who sees it first tells the other, who then is aborted, or sees it too.
+    // The rank that finds the mismatch first aborts the other, which gets that error unless it has found the mismatch
+    // as well.
     EXPECT_TRUE(result == TRELLIS_MISMATCH || result == TRELLIS_ABORTED) << trellis_last_error();
     if (result == TRELLIS_MISMATCH) {
       EXPECT_EQ(trellis_last_error_rank(), 1 - rank);
@@ -284,7 +285,7 @@ TEST(ApiLife, RanksThatCallDifferentThingsAreNamed) {
 }
 
 TEST(ApiLife, WhoNeverComesIsNamed) {
-  const Ranks r(2, 6);  // also what both have to join
+  const Ranks r(2, 6);  // seconds: also the time in which both have to join
   r.each([](int rank, trellis_comm comm) {
     if (rank == 1) return;
     EXPECT_TRUE(refused(trellis_barrier(comm, nullptr), TRELLIS_PEER_LOST, "rank 1"));
@@ -293,7 +294,7 @@ TEST(ApiLife, WhoNeverComesIsNamed) {
 }
 
 TEST(ApiLife, AFailureOnAStreamIsToldByTheStreamAndTheCommunicator) {
-  const Ranks r(2, 6);  // also what both have to join
+  const Ranks r(2, 6);  // seconds: also the time in which both have to join
   r.each([](int rank, trellis_comm comm) {
     if (rank == 1) return;
     trellis_stream stream = nullptr;

@@ -99,7 +99,7 @@ TEST(ApiStreams, WhatIsDroppedIsTold) {
   while (state == TRELLIS_IN_PROGRESS) state = trellis_stream_query(stream);
   EXPECT_TRUE(refused(state, TRELLIS_ABORTED, "aborted"));
   EXPECT_EQ(said, "ax");
-  EXPECT_TRUE(done(trellis_stream_query(stream)));  // it tells of it once
+  EXPECT_TRUE(done(trellis_stream_query(stream)));  // the failure is reported once
   EXPECT_TRUE(done(trellis_stream_call_or(nullptr, ran, dropped, &said)));
   EXPECT_EQ(said, "axa");
   EXPECT_TRUE(refused(trellis_stream_call_or(stream, nullptr, dropped, &said), bad, "work is NULL"));
@@ -126,7 +126,7 @@ TEST(ApiStreams, ThereAreDefaultStreamsWhenSomebodyUsesThem) {
   }).join();
   std::jthread([&] {
     EXPECT_TRUE(done(trellis_thread_stream(0, &other)));
-    EXPECT_EQ(other, again);  // of the thread that has ended
+    EXPECT_EQ(other, again);  // the stream of the thread that has ended is used again
   }).join();
   EXPECT_TRUE(refused(trellis_default_stream(-1, &all), bad, "number -1"));
   EXPECT_TRUE(refused(trellis_thread_stream(-1, &all), bad, "number -1"));

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 constexpr auto soon = 400ms;  // a timeout that passes
 constexpr auto far = 10min;   // and one that does not
 
-// The asks of `cut` to rank 0 get no answer, so it takes rank 0 for lost.
+// The requests of `cut` to rank 0 get no answer, so it takes rank 0 for lost.
 void cut_off_from_zero(Presence& cut) {
   ask(cut, 0);
   EXPECT_TRUE(holds_in_time([&] { return !alive(cut, 0); }));
@@ -100,7 +100,8 @@ TEST(Believing, OfTwoNobodyElseCanJudge) {
   EXPECT_TRUE(holds_in_time([&] { return judged(zero) == 0; }));
 }
 
-// The rank answers, but does not come to the operation: that others hear it does not matter.
+// Rank 2, which hears rank 0, reports it for not coming to the operation. That others hear rank 0, too, is then no
+// objection.
 TEST(Believing, TheWordOfWhoHearsARankIsBelievedAtOnce) {
   Presence zero = presence_of(0, 3, far), one = presence_of(1, 3, far), two = presence_of(2, 3, far);
   tell(zero, two);
@@ -109,7 +110,7 @@ TEST(Believing, TheWordOfWhoHearsARankIsBelievedAtOnce) {
   EXPECT_EQ(one.verdict().lost(), 0);
 }
 
-// That rank may leave before the others have decided whom to believe.
+// The rank that reports a loss may leave before the others have decided whom to believe.
 TEST(Believing, WhoseWordIsJudgedIsNotBlamedForLeaving) {
   Presence cut = presence_of(2, 3, soon), one = presence_of(1, 3, soon);
   cut_off_from_zero(cut);
@@ -127,7 +128,7 @@ TEST(Believing, WhatIsNotSealedByTheJobIsNotHeard) {
   Presence zero = presence_of(0, 3, soon), one = presence_of(1, 3, soon);
   std::vector<std::byte> body;
   body.resize(one.write_for(0, 0, 4096, body));
-  // As Control takes a datagram.
+  // Takes a datagram as Control does: opens its seal, and then reads the message.
   const auto take = [&](const Seal& by, std::size_t changed) {
     std::vector<std::byte> datagram(sizeof(Seal::Head));
     datagram.insert(datagram.end(), body.begin(), body.end());
@@ -147,7 +148,7 @@ TEST(Believing, WhatIsNotSealedByTheJobIsNotHeard) {
   EXPECT_FALSE(cut_off(zero)) << "of the other two, one is heard";
 }
 
-// Failing messages show it long before half of the timeout.
+// Messages that fail show that a rank is cut off, long before half of the timeout has passed.
 TEST(Believing, WhoCanReachNobodyIsCutOff) {
   Presence zero = presence_of(0, 3, far);
   for (const Rank r : {1, 2}) ask(zero, r);

@@ -123,7 +123,8 @@ TEST_F(SilentFabric, DataUnderWayAreNobodysFaultOnceTheDataPathIsClosed) {
   EXPECT_TRUE(zero_->lock().detector().answers(1, Clock::now() + 1h));
 }
 
-// Rail 4 takes the slot of rail 0, where the grant of a piece that was under way names a place on rail 0.
+// Rail 4 takes over the slot of rail 0, which was closed. The grant of a message under way still has, in this slot, the
+// key of memory on rail 0.
 TEST_F(SilentFabric, APlaceOnAClosedRailIsNotUsedOnTheRailThatTakesItsSlot) {
   constexpr std::uint32_t pieces = 8, bytes = 1U << 16;
   FabricSettings settings = settings_;

@@ -1,4 +1,5 @@
-// Datagrams, by which Control does without connections, and whether anybody listens.
+// Datagrams, which carry control messages without connections; and knocks, which find out whether anybody listens at an
+// address.
 #if __has_include(<rdma/fabric.h>)
 
 #include <gtest/gtest.h>
@@ -65,7 +66,7 @@ struct End {
   std::unique_ptr<Wire> wire;
 };
 
-// Those of which this machine has a loopback address: not every one has IPv6.
+// The address families of which this machine has a loopback address: not every machine has IPv6.
 std::vector<int> families() {
   if (open_datagram_wire(loopback(AF_INET6)) == nullptr) return {AF_INET};
   return {AF_INET, AF_INET6};

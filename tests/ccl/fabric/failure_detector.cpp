@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 constexpr Deadline begun = Deadline() + 1h;
 
-// Looks as a rank does that runs all the time.
+// Calls look() every 100 ms, as a rank does that is never paused.
 void run(Parts& p, std::chrono::milliseconds from, std::chrono::milliseconds until) {
   for (auto at = from; at <= until; at += 100ms) p.detector.look(begun + at);
 }

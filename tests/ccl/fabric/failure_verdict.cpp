@@ -62,7 +62,7 @@ TEST(FailureVerdict, WhatARankDoesNotHearIsItsSuspicion) {
 TEST(FailureVerdict, OfARankThatIsHeardItsWordIsTold) {
   Parts two(2, 3, 10s);
   two.detector.asked(0, begun);
-  two.verdict.mark_lost(0, begun + 1s);  // which may still answer
+  two.verdict.mark_lost(0, begun + 1s);  // rank 0 may still answer
   EXPECT_EQ(written(two.verdict).lost, 0);
   EXPECT_EQ(written(two.verdict).suspect, -1);
 }

@@ -106,7 +106,7 @@ Outcome send_all(const FaultInjection& h, int between_polls, bool backwards, boo
       until_taken([&] { return wire->write({known[peer], 0, 0}, packet, 0, piece); });
     }
   while (ended < operations.size()) poll();
-  for (int i = 0; i < 2 * h.hold; ++i) poll();  // nothing tells of the end of what is injected
+  for (int i = 0; i < 2 * h.hold; ++i) poll();  // injected messages have no completion: wait until all have been sent
   return all;
 }
 
@@ -143,7 +143,7 @@ TEST(FaultInjection, AllMessagesButThoseThatFailAreCarriedOnceAndOutOfOrder) {
   FaultInjection once = everything;
   once.twice = once.flip = 0;
   Outcome one = send_all(once, 3, false);
-  std::erase_if(one.carried, [](int first) { return first < 0; });  // of former processes
+  std::erase_if(one.carried, [](int first) { return first < 0; });  // forged ones, as if from former processes
   EXPECT_FALSE(std::ranges::is_sorted(one.carried));
   std::size_t pieces_failed = 0;
   for (const auto& [sent, fate] : one.met) pieces_failed += sent.kind == Sent::Kind::piece && fate.fails ? 1 : 0;

@@ -63,7 +63,7 @@ class Ranks {
       EXPECT_TRUE(read_public(message, state));
       EXPECT_TRUE(dead(to) || (*this)[to].hear(state, 0));
       p.sending(to, 0);
-      p.sent(to, 0, 0);  // a provider may say so of a rank that is gone
+      p.sent(to, 0, 0);  // a provider may also report messages to a dead rank as sent
     }
     return static_cast<int>(owed.size());
   }

@@ -88,7 +88,7 @@ TEST(Instances, AChipOfTrn2BeginsWithItsOwnInterfaceAndGoesOnBehindItsSwitch) {
   const auto zero = buses_for("trn2.48xlarge", {0});
   EXPECT_EQ(zero[0], "0000:c9:00.0");
   EXPECT_EQ(zero[1], "0000:ca:00.0");
-  EXPECT_EQ(zero[2], "0000:56:00.0");  // the others as they were
+  EXPECT_EQ(zero[2], "0000:56:00.0");  // the others keep their order
   const auto ten = buses_for("trn2.48xlarge", {10});
   EXPECT_EQ(ten[0], "0000:82:00.0");
   EXPECT_EQ(ten[1], "0000:83:00.0");

@@ -35,7 +35,8 @@ TEST(Members, ALaterRankHearsWhomRankZeroHasMissed) {
   EXPECT_EQ(heard(*store, 1, 3, 20s), "lost 1: rank 1 did not join in time, as rank 0 found");
 }
 
-// Members are told in notes of 256. The note with the missing one is not the first, which exists by then.
+// Rank 0 publishes the members in notes of 256 each. The missing member belongs to the second note; the first one is
+// published by then.
 TEST(Members, SoItDoesOfAMemberOfAFurtherNote) {
   constexpr Rank ranks = 300, missing = 280;
   const auto store = memory_store();

@@ -193,7 +193,8 @@ TEST(ReplayWindow, TakesEachOfTheLastOnce) {
   EXPECT_FALSE(w.take(~std::uint64_t{0} - 64));
 }
 
-// A seed of another layout is refused at once, so that a fuzzer begins with nothing.
+// The fuzzers' seeds must have the current layout: any other is refused at once, and would leave a fuzzer without a
+// start.
 TEST(Seeds, AreMessagesOfThisVersion) {
   const auto reads = [](const std::string& seed) {
     std::ifstream file(TRELLIS_SOURCE_DIR "/tests/fuzz/corpus/" + seed, std::ios::binary);

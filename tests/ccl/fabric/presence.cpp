@@ -44,7 +44,7 @@ TEST(Presence, AMessageIsHeardOnceAndByItsReceiver) {
   EXPECT_EQ(zero.lock().detector().last_heard(1), last) << "a replay is no sign of life";
 }
 
-// An answer to an ask that is sent again must not answer the next ask.
+// A replayed answer to an earlier request must not count as the answer to the next request.
 TEST(Presence, AReplayedAnswerAnswersNothing) {
   Presence zero = presence_of(0, 2), one = presence_of(1, 2);
   ask(zero, 1);
@@ -111,9 +111,9 @@ TEST(Presence, ARankIsAskedNoFasterThanItAnswers) {
   std::this_thread::sleep_for(answers_after);
   tell(zero, one);
   tell(one, zero);
-  EXPECT_LE(asked_in(answers_after), 1U);        // it took as long, at least
-  EXPECT_LE(asked_in(20 * answers_after), 30U);  // nothing comes back: ever slower
-  const std::uint32_t before = asked(zero, 1);   // but it is asked
+  EXPECT_LE(asked_in(answers_after), 1U);        // at most one while an answer takes as long
+  EXPECT_LE(asked_in(20 * answers_after), 30U);  // no more answers come: requests slow down
+  const std::uint32_t before = asked(zero, 1);   // but they do not end
   EXPECT_TRUE(holds_in_time([&] {
     zero.lock().heartbeats().ask_around(Clock::now(), apart);
     return asked(zero, 1) >= before + 3;
@@ -151,7 +151,8 @@ TEST(Presence, WhoHearsNothingOfMostOthersDoubtsItself) {
   EXPECT_FALSE(cut_off(other));
 }
 
-// Reports each message that is owed as refused, or as gone, for so long; returns how many there were.
+// For this time, reports each message that is owed as failed with this error, or for 0 as sent. Returns how many there
+// were.
 int owed_for(Presence& p, std::chrono::milliseconds time, int error) {
   int count = 0;
   for (const Deadline end = Clock::now() + time; Clock::now() < end; std::this_thread::sleep_for(1ms))
@@ -173,7 +174,7 @@ TEST(Presence, ARetiredOneFallsSilentOnceTheTimeoutHasPassed) {
     EXPECT_TRUE(holds_in_time([&] { return (owed += owed_for(zero, 20ms, error)) > 1; })) << "until it is retired";
     zero.retire();
     EXPECT_TRUE(holds_in_time([&] { return owed_for(zero, 20ms, error) > 0; })) << "who was stopped goes on in time";
-    // Longer than the time between two datagrams.
+    // 1.5 s is longer than the time between two datagrams.
     EXPECT_TRUE(holds_in_time([&] { return owed_for(zero, 1500ms, error) == 0; })) << error;
     ask(one, 0);
     tell(one, zero);

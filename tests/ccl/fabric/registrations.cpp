@@ -55,7 +55,7 @@ TEST(Registrations, OfExposedMemoryIsUsedAgain) {
   EXPECT_EQ(one, other);
   EXPECT_EQ(k.made, 1);
   EXPECT_EQ(other->address(1, memory + 500), reinterpret_cast<std::uint64_t>(memory + 500));
-  EXPECT_NE(k.all.of(memory, 10, false), one);  // for another purpose
+  EXPECT_NE(k.all.of(memory, 10, false), one);  // not for peers: another registration
   EXPECT_EQ(k.made, 2);
 }
 
@@ -92,7 +92,7 @@ TEST(Registrations, OneInUseStays) {
   k.all.expose({memory + 1000, 1000});
   const auto used = k.all.of(memory, 1, true);
   k.all.of(memory + 1000, 1, true);
-  k.all.of(memory + 1000, 1, true);  // alone, twice
+  k.all.of(memory + 1000, 1, true);  // twice, each for this use alone
   EXPECT_EQ(k.made, 3);
   EXPECT_EQ(k.all.of(memory, 1, true), used);
 }
@@ -149,7 +149,7 @@ TEST(Registrations, TakeUpARail) {
   Kept k(1);
   k.all.expose({memory, 1000});
   const auto kept = k.all.of(memory, 1000, true), alone = k.all.alone(memory + 5000, 10, false);
-  k.all.alone(memory + 6000, 10, false);  // its use has ended
+  k.all.alone(memory + 6000, 10, false);  // ends at once: nobody holds it
   std::vector<std::pair<std::size_t, bool>> asked;
   k.all.add_rail([&](const Registrations::Range& r, bool for_peers) {
     asked.emplace_back(r.bytes, for_peers);
@@ -161,7 +161,7 @@ TEST(Registrations, TakeUpARail) {
   EXPECT_TRUE(alone->has(2));
 }
 
-// As in a transport, the registrations are told before the pages are given back.
+// If one of them cannot be registered with the new rail, none is.
 TEST(Registrations, AllHaveAFurtherRailOrNone) {
   Kept k(4);
   const auto one = k.all.alone(memory, 10, true), other = k.all.alone(memory + 10, 10, true);
@@ -175,6 +175,7 @@ TEST(Registrations, AllHaveAFurtherRailOrNone) {
   for (const auto& use : {one, other}) EXPECT_EQ(use->address(2, use->of().begin), use->address(0, use->of().begin));
 }
 
+// The watcher is called, as in a transport, before the pages are given back: it can still read them.
 TEST(Registrations, OfADevicesMemoryEndBeforeItsPages) {
   Kept k(4);
   bool read = false;

@@ -59,7 +59,7 @@ TEST(Hosts, TheOthersGoOnWithoutTheOneThatIsCutOff) {
   EXPECT_EQ(one, l.ranks - 1);
 }
 
-// While others hold connections to its ports, a rank opens files of its own, and divides.
+// While strangers hold connections to its ports, a rank can still open files and split the communicator.
 TEST(Hosts, StrangersAtThePortsTakeNoDescriptors) {
   const LaunchedProcess l = launched_from_environment();
   const char* const held = std::getenv("TRELLIS_TEST_HELD");

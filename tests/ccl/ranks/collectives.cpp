@@ -63,7 +63,8 @@ TEST(Collectives, LargeMessages) {
     }
 }
 
-// Other processes can't read ordinary memory: what is sent more than once is copied to where they can.
+// Other processes cannot read ordinary memory, so data that are sent more than once are copied to memory that they can
+// read.
 TEST(Collectives, EveryAlgorithmShowsWhatItSendsOften) {
   const std::size_t counts[] = {35'001};
   EXPECT_EQ(run_cases("shared_memory", 4, counts, [](Call& c, std::size_t) { c.type = kernels::DType::f32; }), "");

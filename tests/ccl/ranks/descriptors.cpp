@@ -106,7 +106,7 @@ std::unique_ptr<Communicator> made(Ids& ids, Rank rank, Rank ranks) {
 }
 
 void allow_few_descriptors() {
-  syscall(SYS_close_range, 3U, ~0U, 0U);  // what this process was started with
+  syscall(SYS_close_range, 3U, ~0U, 0U);  // closes what this process has inherited
   const rlimit few = {64, 64};
   setrlimit(RLIMIT_NOFILE, &few);
 }
@@ -142,7 +142,8 @@ TEST(Descriptors, ALiveCommunicatorHoldsOneAtMost) {
                              sum_over(*all.back());
                              if (all.size() == few) with_few = entries("/proc/self/fd");
                            }
-                           // Who waits long looks whether the others are still there, and keeps a descriptor of each.
+                           // A rank that waits for long checks whether the others still live, and keeps a descriptor
+                           // (pidfd) of each one's process.
                            constexpr std::ptrdiff_t shared = ranks - 1;
                            const auto one_each = [&] {
                              return entries("/proc/self/fd") - with_few <= many - few + shared;
@@ -199,7 +200,7 @@ TEST(Descriptors, AJobsMeetingPlaceIsClosedOnceAllHaveMet) {
                                     trellis_last_error());
                              if (rank == 0)
                                expect(comes_true([port] { return !anybody_at(port); }), "somebody still listens");
-                             trellis_barrier(comm, nullptr);  // rank 1 doesn't go on to the next meeting before
+                             trellis_barrier(comm, nullptr);  // keeps rank 1 from the next meeting until then
                              trellis_comm_destroy(comm);
                            }
                          }),

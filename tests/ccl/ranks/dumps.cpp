@@ -241,7 +241,7 @@ TEST_F(Dumps, TheFirstFailureStaysWhateverFollows) {
   EXPECT_FALSE(first.seen[1].last.under_way);
   EXPECT_EQ(first.seen[1].last.operation, 1U);
   EXPECT_EQ(late.trouble, Trouble::lost);
-  EXPECT_EQ(late.entries.size(), 1U);  // nothing was begun with a communicator that had given it up
+  EXPECT_EQ(late.entries.size(), 1U);  // it began nothing more, as the others had given it up
 }
 
 TEST_F(Dumps, ARankThatDividesWritesThemWhenItIsToldToEnd) {
@@ -334,7 +334,7 @@ TEST_F(Dumps, AnAbortIsWrittenDown) {
   EXPECT_NE(all().find("the communicator was aborted by rank"), std::string::npos);
   for (const RankDump& dump : all_dumps()) {
     EXPECT_EQ(dump.trouble, Trouble::aborted);
-    EXPECT_EQ(dump.blamed, all_dumps().front().blamed);  // all name the one that was first
+    EXPECT_EQ(dump.blamed, all_dumps().front().blamed);  // all blame the same rank, the first to abort
   }
 }
 

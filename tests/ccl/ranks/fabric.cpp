@@ -222,7 +222,7 @@ TEST(Fabric, MemoryThatIsFreedAndMappedAgainGivesRightData) {
                 "");
 }
 
-// Rank 0 sends as many small messages ahead of the others as a lane takes; large messages follow.
+// Rank 0 sends as many small messages as a lane takes without waiting for the others; large messages follow.
 void exchange_small_and_large(Communicator& c) {
   constexpr std::size_t small = 700, medium = 25'000, large = 120'000;
   constexpr int rounds = 14;

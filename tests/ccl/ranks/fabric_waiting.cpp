@@ -87,7 +87,7 @@ TEST_P(WireDescriptor, BecomesReadableWithAMessage) {
   if (!here_) GTEST_SKIP() << "this libfabric has no provider " << GetParam();
   ASSERT_NO_FATAL_FAILURE(send(true)) << "the first one, with the connection";
   for (int turn = 0; turn < 3; ++turn) {
-    if (!comes_to_sleep(*there_)) break;  // it need not wake
+    if (!comes_to_sleep(*there_)) break;  // a provider need not let its receiver sleep
     ASSERT_NO_FATAL_FAILURE(send(false)) << "message " << turn;
     while (would_sleep(*there_) && there_->descriptor() != Wire::none)
       ASSERT_LT(Clock::now(), deadline_) << "message " << turn << " has not woken its receiver";

@@ -90,7 +90,7 @@ TEST_P(Families, WhoIsNotInTheCommunicatorIsToldApart) {
         if (c.rank() == 2) {
           const PeerLost lost = loss_in([&] { data->barrier(); });
           expect_named(lost, -1);
-          // Whether rank 0 still waits there is seen or not.
+          // Either text is right, as rank 2 may see or not that rank 0 still waits in `tensor`.
           const std::string why = lost.what();
           expect(why.find("in another communicator, for rank 1") != why.npos ||
                      why.find("rank 1 of the first communicator (not in this one)") != why.npos,

@@ -31,7 +31,7 @@ TEST(Memory, AnIdleRankHoldsLittleAndAllThatIsUsedIsCounted) {
   constexpr std::size_t elements = std::size_t{1} << 20;
   for (const std::string& transport : usable_transports()) {
     const std::size_t most_idle = std::size_t{across_hosts(transport) ? 2048U : 256U}
-                                  << 10;  // with packets of ranks that are ahead
+                                  << 10;  // includes packets of ranks that are ahead
     EXPECT_EQ(run_ranks(transport, 8,
                         [&](Communicator& c) {
                           std::vector<float> data(elements, 1);
@@ -42,7 +42,7 @@ TEST(Memory, AnIdleRankHoldsLittleAndAllThatIsUsedIsCounted) {
                           c.barrier();
                           c.all_reduce(data.data(), data.data(), elements, kernels::DType::f32);
                           c.barrier();
-                          // Slots were used, or scratch was.
+                          // The large operation has used slots or scratch, which must be counted.
                           if (c.memory_bytes() < idle + elements)
                             throw std::runtime_error(
                                 fmt::format("{} bytes after one, {} after a large one", idle, c.memory_bytes()));
@@ -179,7 +179,8 @@ bool forbid(std::uint32_t call) {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// As where only children may be traced: a parent reads the memory of its child, and the child not that of its parent.
+// As where only descendants may be traced (ptrace_scope 1): a parent may read its child's memory, and the child may not
+// read its parent's.
 TEST(Memory, ThatOneRankAloneCannotReadGoesThroughSlots) {
   constexpr std::size_t elements = std::size_t{1} << 18;
   const std::string said = run_ranks("shared_memory", 2,

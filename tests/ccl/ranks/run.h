@@ -36,7 +36,7 @@ std::string run_devices(const std::function<std::shared_ptr<device::Device>(Rank
 inline constexpr std::string_view hosts_by_rank = "by rank: ";
 std::string run_ranks(std::string_view transport, Rank ranks, const RankFunction&, const Config& = {});
 
-// A new counter, at zero, that processes share which are forked afterwards.
+// A new counter, at zero. Processes that are forked afterwards share it.
 std::atomic<int>& seen_by_all();
 void await(const std::atomic<int>& count, int enough);  // throws when the others never come so far
 

@@ -166,7 +166,7 @@ TEST(ScheduleFile, OfTheCallersOwnInPlaceKeepsTheFactor) {
   }
 }
 
-// What a rank does by itself is its own business, so the schedules that the ranks pass fit each other.
+// Ranks may pass different schedules if these send the same messages: here rank 0 works in place and the others do not.
 TEST(ScheduleFile, OfTheCallersOwnIsInPlaceWhereTheCallIs) {
   const auto ring = [](bool in_place) {
     return schedule::make("ring",

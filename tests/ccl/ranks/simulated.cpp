@@ -225,10 +225,10 @@ TEST(Simulated, UnevenBlocksAreTimedByTheirCounts) {
 // already in the next exchange still make the same calls.
 constexpr std::size_t n = 1000;
 
-// Longer than a rank waits before it looks at what the others are in.
+// Longer than a rank waits before it checks which calls the others are in.
 constexpr auto held_up = 700ms;
 
-enum class Point { between, within };  // the exchange and its operation; the operation
+enum class Point { between, within };  // between the exchange of clocks and the operation; in the operation
 
 void wait_at(Point here, std::optional<Point> where) {
   if (where == here) std::this_thread::sleep_for(held_up);

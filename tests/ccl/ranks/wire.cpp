@@ -153,7 +153,8 @@ TEST(Wire, StochasticRoundingHasNoBias) {
                     for (float s : sum) mean += s / (count * double{times});
                   }
                   const double exact = 10 + 4 * 0.3 * 0x1p-7;
-                  // A rounding to steps of 2^-4 or less varies by at most 2^-6 or so; four times five of them.
+                  // A rounding to steps of 2^-4 or less has a standard deviation of 2^-6 or so, and four roundings have
+                  // twice that; five standard deviations are allowed.
                   const double sigma = 0x1p-5 / std::sqrt(count * double{times});
                   expect(std::abs(mean - exact) < 5 * sigma, fmt::format("{} is not {}", mean, exact));
                 },
@@ -185,7 +186,7 @@ TEST(Wire, RanksThatWereToldDifferentlyFindOut) {
                     wide = "rank 1 called operation 1, all_reduce of 10 f32, sum";
   const bool found = said.starts_with(narrow + " where " + wide) &&
                      said.find("its message has 20 bytes where 40 are due") != std::string::npos;
-  // Rank 0 may be the first to find it.
+  // Rank 0 may be the first to find the mismatch.
   const bool heard = said == wide + " where " + narrow + "; its message has 40 bytes where 20 are due, as rank 0 found";
   EXPECT_TRUE(found || heard) << said;
 }

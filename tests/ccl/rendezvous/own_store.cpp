@@ -1,4 +1,5 @@
-// Stores that a process keeps for others: its own view is like that of others, and they end when all have left.
+// Stores that a process serves to others: its own view behaves like those of the others, and a store ends when all have
+// left.
 #include "ccl/rendezvous/own_store.h"
 
 #include <gtest/gtest.h>

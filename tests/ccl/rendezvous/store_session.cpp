@@ -53,7 +53,8 @@ TEST(Session, EveryFlippedBitIsNoticed) {
     Pair p;
     Bytes frame = p.sent.frame(set_of("key"));
     frame[bit / 8] ^= std::byte{1} << (bit % 8);
-    // A longer frame is waited for, and the next one then fills it up.
+    // If the changed bit makes the frame's length larger, the server waits for the rest, which the next frame then
+    // provides.
     std::string heard = heard_of(p.server, frame);
     if (heard.empty()) heard = heard_of(p.server, p.sent.frame(Bytes(most_body_bytes)));
     EXPECT_TRUE(heard == "refused" || (heard.empty() && p.server.in_the_middle())) << bit << ": " << heard;

@@ -156,7 +156,7 @@ TEST_F(Strangers, WhoPassConnectionsOnChangeNothing) {
   join()->set("note", net::bytes_of("said by a rank"));
   constexpr std::size_t let_in = length_bytes + 1 + code_bytes;
   for (const bool of_client : {true, false}) {
-    // In the key of the client's first request, and in what the server replies.
+    // The byte that the relay changes: in the key of the client's first request, or in the server's reply.
     const std::size_t target = of_client ? store_greeting.hello_bytes() + net::proof_bytes + length_bytes + 3
                                          : net::answer_bytes + let_in + length_bytes + 1;
     std::size_t seen = 0;

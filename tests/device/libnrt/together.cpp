@@ -108,8 +108,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Collective{nrt::CollectiveKind::all_gather, nrt::ReduceKind::add, 4, 100, 400},
                     Collective{nrt::CollectiveKind::reduce_scatter, nrt::ReduceKind::add, 10, 400, 100}));
 
-// Member 1 comes so late that member 0 has given up on the first of two collectives. Neither takes the first of one
-// for the second of the other.
+// Member 1 comes so late that member 0 has given up on the first of two collectives. The first one of either must not
+// be matched with the second one of the other.
 TEST(NrtTogether, AMemberWhoIsLateForACollectiveDoesNotMeetTheNext) {
   const Standin n;
   setenv("NEURON_RT_EXEC_TIMEOUT", "1", 1);  // NOLINT(concurrency-mt-unsafe)

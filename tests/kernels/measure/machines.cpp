@@ -68,7 +68,8 @@ TEST(MachinesOfOtherCaches, EveryOperandLiesInTheArenaAndOverlapsNoOther) {
   }
 }
 
-// From memory a call touches more than the caches hold, and in a cache no more than it holds.
+// A call whose data come from memory touches more bytes than the caches hold; one whose data are in a cache touches no
+// more than that cache holds.
 TEST(MachinesOfOtherCaches, ACallTouchesWhatItsRegimeSays) {
   for (const Described& m : machines) {
     EXPECT_LE(touched_bytes(Regime::l1, m.cpu()), m.l1) << m.name;

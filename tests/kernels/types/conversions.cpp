@@ -132,7 +132,7 @@ TEST(Conversions, ShortFormsAgreeWithTheLongOne) {
 
 TEST(Conversions, EdgeVectors) {
   const auto f = [](std::uint32_t u) { return std::bit_cast<float>(u); };
-  EXPECT_EQ(0x0001, bf16_nearest(f(0x0000FFFF)));  // what the CPU's instruction makes 0
+  EXPECT_EQ(0x0001, bf16_nearest(f(0x0000FFFF)));  // which the CPU's instruction flushes to 0
   EXPECT_EQ(0x0080, bf16_nearest(f(0x007FFFFF)));
   EXPECT_EQ(0x7FC0, bf16_stochastic(f(0x7F800001), 0xFFFF));
   EXPECT_EQ(0xFFFF, bf16_stochastic(f(0xFFFFFFFF), 0xFFFF));

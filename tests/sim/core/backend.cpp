@@ -19,7 +19,7 @@
 namespace trellis::sim::core {
 namespace {
 
-// A kernel that doubles `turns` tiles of an input of as many columns; each turn declares its tiles anew.
+// The draft of a kernel, to which buffers and instructions are added.
 struct Kernel {
   Draft draft;
 
@@ -58,6 +58,7 @@ struct Kernel {
 
 constexpr std::int32_t columns = 2048;
 
+// Copies an input of `turns` tiles to the output by way of SBUF. `anew`: each turn declares its tiles anew.
 Kernel doubled(int turns, bool anew = true) {
   Kernel k;
   const std::int64_t row = std::int64_t{turns} * columns * 4;
@@ -103,7 +104,7 @@ TEST(CoreBackEnd, FindsDependenciesThroughMemory) {
   EXPECT_EQ(apart.first[4] - apart.first[3], 0U);  // a tile declared anew waits for nothing
 }
 
-// An output is set to something, and then one part of it anew.
+// Two stores that fill an output need no order. A third one that overlaps both must stay behind them.
 TEST(CoreBackEnd, StoresThatOverlapStayInOrder) {
   Kernel k;
   const std::int64_t row = std::int64_t{2} * columns * 4;

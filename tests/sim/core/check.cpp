@@ -309,7 +309,8 @@ TEST(CoreCheck, LoopsAreBalanced) {
   expect_told(b, {"register: to is 64; expected 0 to 63"});
 }
 
-// Whatever kinds check themselves: wrong shapes and types in plenty never pass silently into memory they do not have.
+// Random shapes and types are refused, or run within the operands' memory: whatever a kind itself checks, none uses
+// memory that it does not have.
 TEST(CoreCheck, RandomOperandsAreRefusedOrRun) {
   std::mt19937 random(11);
   std::size_t ran = 0;

@@ -106,7 +106,7 @@ TEST(CoreUnwritten, ALoadReadsWhereItsRegisterLedBefore) {
   EXPECT_EQ(unwritten_reads(b.program), std::vector<std::string>{});
 }
 
-// Memory says where, and the check knows no memory.
+// The register is loaded from memory, whose contents the check does not know.
 TEST(CoreUnwritten, WhereALoadedRegisterLeadsIsNotKnown) {
   for (const bool loaded : {true, false}) {
     Bench b;
@@ -129,7 +129,8 @@ TEST(CoreUnwritten, WhereALoadedRegisterLeadsIsNotKnown) {
   }
 }
 
-// Data choose the rows of a table; the rows that go there, and those that are added to, are read as a whole.
+// Data choose the rows of a table, so a gather may read a table that is only partly written. Rows that are scattered,
+// or added to, are read as a whole.
 TEST(CoreUnwritten, OnlyTablesAreReadInPart) {
   for (const bool adds : {false, true})
     for (const bool gathers : {false, true}) {

@@ -128,7 +128,7 @@ TEST(CoreRuns, WithoutPrefetchARingRestsBetweenTransfers) {
                      chip.dma.generate + chip.dma.interval);
 }
 
-// Two rings with as much to do share the engines, so that both end when one alone would take twice as long.
+// Two rings with equal work share the engines: both end when one alone would have moved twice as much.
 TEST(CoreRuns, RingsShareTheEngines) {
   const ChipSpec chip = chip_named("trn2");
   const auto bytes_time = [&](int rings) {
@@ -301,7 +301,8 @@ register_load sync <- from[0+1 @0 1x1 /4] to=0
   EXPECT_NO_THROW(run(p, chip, {.memory = &memory}));
 }
 
-// The wait is for 16, as register 3 is 1; what would raise done is behind the engine, in the loop's next iteration.
+// The wait is for 16, as register 3 is 1. The instruction that raises done is behind the engine's position: it would
+// run again in the loop's next iteration, which never begins.
 TEST(CoreRuns, WhatCanNeverEndNamesValuesAndLoops) {
   const std::string text = why([] {
     run(parse(R"(program p cores=1

@@ -106,7 +106,7 @@ TEST(ConfigFile, IsAText) {
   EXPECT_EQ(why([&] { parse_config("a.out", program, {}, {}); }), "a.out: not a text file, as byte 5 is zero");
 }
 
-// The name of an update rule sets epsilon, too.
+// The name of an update rule also sets epsilon, unless one is given, in whichever order the two come.
 TEST(ConfigFile, TheNumbersOfAnUpdateRuleAreThoseThatAreGiven) {
   const auto epsilon = [](const std::string& optim, const std::vector<std::string>& changes = {}) {
     return parse_config("x.yaml", "model: {optim: " + optim + "}\n", changes).job.step.optimizer.epsilon;

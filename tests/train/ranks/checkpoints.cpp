@@ -276,7 +276,7 @@ TEST(Checkpoint, AFolderThatCannotBeWrittenEndsEveryRank) {
   EXPECT_TRUE(complete_tags(folder.path()).empty());
 }
 
-// What rank 0 does alone, before the shards and after them, fails on every rank too.
+// If rank 0 fails in what it does alone, before the shards or after them, every rank fails.
 TEST(Checkpoint, WhatTheFirstRankCannotWriteEndsEveryRank) {
   for (const bool before : {true, false}) {
     const Folder folder;
@@ -327,7 +327,8 @@ TEST(Checkpoint, MastersBecomeTheParametersInF32) {
   });
 }
 
-// One adapter more than the checkpoint has: training begins anew, for the adapters that it has too.
+// The configuration has one adapter more than the checkpoint, so all moments begin anew, also those that the checkpoint
+// has.
 TEST(Checkpoint, MomentsAreLoadedForAllOrForNone) {
   const Folder folder;
   StepConfig c = shaped(2, 1, true, Precision::fp32);

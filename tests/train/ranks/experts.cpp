@@ -216,7 +216,7 @@ TEST(Experts, AreCutAnewForOtherLayouts) {
       source.read(name, whole, a.data()), again.read(name, whole, b.data());
       EXPECT_EQ(a, b) << name;
     }
-    // And what goes on from it is what goes on from the other.
+    // Training that goes on from either checkpoint has the same loss.
     std::vector<double> losses;
     for (const auto& [config, tag] : {std::pair{saved, first}, {other, second}})
       expect_on_threads(ranks_of(config), [&, c = config, t = tag](ccl::Communicator& w) {

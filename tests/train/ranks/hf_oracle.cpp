@@ -192,7 +192,7 @@ TEST(HfOracle, AFolderComesOutAsItWentIn) {
     EXPECT_TRUE(fs::exists(folder.path() / "out" / "tokenizer.json"));
     expect_weights(folder.path() / "out", family);
     EXPECT_EQ(hf_weights(folder.path() / "out").tensors.size(), golden()[family]["tensors"].size());
-    // Again from there, in one file.
+    // Exports the folder that was written once more, into one file.
     export_hf(TensorSource(folder.path() / "out"), c, folder.path() / "one");
     EXPECT_TRUE(fs::exists(folder.path() / "one" / "model.safetensors"));
     expect_weights(folder.path() / "one", family);

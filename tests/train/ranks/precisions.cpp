@@ -9,7 +9,7 @@
 namespace trellis::train {
 namespace {
 
-// Those that the model's layers have, which f32 has no trouble with.
+// The projections that the model's layers have: those to which adapters can be added in f32.
 std::vector<std::string> projections(StepConfig c) {
   std::vector<std::string> all;
   c.precision = Precision::fp32;

@@ -60,7 +60,7 @@ TEST(Resumed, WhatMayNotChangeIsRefusedByNameWithBothValues) {
     EXPECT_NE(refused.fault.find("--force"), std::string::npos) << refused.fault;
   }
   EXPECT_EQ(kept(run_of(c)), Steps{10});
-  // Forced, it names what it overrides.
+  // A run that is forced names what it overrides.
   JobConfig forced = c;
   forced.step.seed = 99, forced.step.model.rope_theta = 500, forced.experiment.force = true;
   const Trial went_on = train_in(forced, 1);
@@ -106,7 +106,7 @@ TEST(Resumed, WeightsAloneMayBeginAnotherRun) {
   const Trial began = train_in(next, 2);
   EXPECT_EQ(began.losses.size(), 10U) << began.fault;
   EXPECT_TRUE(said(began, "weights alone"));
-  // Where it is told to resume, its own checkpoint comes before the one that it began from.
+  // A run that is told to resume prefers a checkpoint of its own to the one that it began from.
   JobConfig again = next;
   again.step.name = "again", again.experiment.resume = true;
   ASSERT_EQ(train_in(again, 1, 4).fault, "");
@@ -114,7 +114,7 @@ TEST(Resumed, WeightsAloneMayBeginAnotherRun) {
   EXPECT_EQ(rest.losses.size(), 6U) << rest.fault;
   EXPECT_FALSE(said(rest, "weights alone"));
   EXPECT_FALSE(fs::exists(run_of(again) / "version_0"));
-  // Beginning anew from the run's own newest one sets that run aside.
+  // Beginning anew from the run's own newest checkpoint moves the old run to version_0.
   again.experiment.resume = false, again.experiment.resume_from = run_of(again) / "checkpoints" / tag_name(10);
   again.trainer.max_steps = 3;
   ASSERT_EQ(train_in(again).fault, "");
@@ -135,7 +135,7 @@ TEST(Resumed, AdaptersMayBeAddedToWeightsWithoutThem) {
   EXPECT_EQ(began.losses.size(), 10U) << began.fault;
   EXPECT_TRUE(said(began, "lora_rank is 4, was 0"));
   EXPECT_TRUE(said(began, "weights alone"));
-  // Those that are there are neither left out nor changed.
+  // Adapters that a checkpoint has can neither be left out nor changed.
   JobConfig other = tuned;
   other.step.name = "other", other.experiment.resume_from = run_of(tuned) / "checkpoints" / tag_name(10);
   for (const bool weights_only : {false, true})
@@ -143,13 +143,13 @@ TEST(Resumed, AdaptersMayBeAddedToWeightsWithoutThem) {
       other.step.lora.rank = rank, other.experiment.weights_only = weights_only;
       EXPECT_NE(train_in(other).fault.find(fmt::format("lora_rank is {}, was 4", rank)), std::string::npos);
     }
-  // A run goes on in its own folder with what it began with.
+  // A run that resumes in its own folder must keep the adapters, or the lack of them, that it began with.
   c.step.lora = tuned.step.lora, c.experiment.resume = true, c.trainer.max_steps = 12;
   EXPECT_NE(train_in(c).fault.find("lora_rank is 4, was 0"), std::string::npos);
   EXPECT_EQ(kept(run_of(c)), Steps{10});
 }
 
-// A rank whose moments are all there begins anew as well where another one's are not.
+// A rank that finds all its moments begins anew as well if another rank does not.
 TEST(Resumed, MomentsAreLoadedOnAllRanksOrOnNone) {
   const Folder folder;
   JobConfig c = run_in(folder);
@@ -219,12 +219,12 @@ TEST(Resumed, AnOlderCheckpointStandsInForADamagedOne) {
     EXPECT_TRUE(said(ran, "its checksum differs"));
     EXPECT_TRUE(said(ran, "step_00000008 is damaged and is left out: "));
     EXPECT_TRUE(said(ran, "loaded " + (tags / tag_name(6)).string()));
-    // Damaged ones do not push whole ones out.
+    // Damaged checkpoints do not count among those that are kept.
     EXPECT_EQ(kept(run_of(c)), (Steps{8, 10, 11}));
     EXPECT_TRUE(fs::exists(tags / ("damaged_" + tag_name(10))));
     EXPECT_TRUE(fs::exists(tags / ("damaged_" + tag_name(8))));
   }
-  // Where none is whole, none is renamed, and what is asked for by name is not replaced.
+  // If no checkpoint is whole, none is renamed; and a damaged one that is asked for by name is not replaced by another.
   const fs::path tags = run_of(c) / "checkpoints";
   for (const std::int64_t step : kept(run_of(c))) damage(tags / tag_name(step));
   EXPECT_NE(train_in(c, 2).fault.find("no checkpoint is whole; of the newest: "), std::string::npos);
@@ -244,7 +244,7 @@ TEST(Resumed, OldCheckpointsLoadWithASentence) {
   info.origin = {};
   write_done(tag, info);
   c.experiment.resume = true, c.trainer.max_steps = 12, c.step.seed = 7;
-  // A part of the model alone is not taken without a word.
+  // Tensors of the checkpoint that have no place in the model are reported.
   JobConfig half = c;
   half.step.model.num_layers = 1, half.trainer.max_steps = 11, half.experiment.checkpoints = false;
   const Trial halved = train_in(half, 2);

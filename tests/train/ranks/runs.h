@@ -49,7 +49,7 @@ Steps kept(const std::filesystem::path& run);  // of its complete checkpoints
 
 struct Trial {
   Steps saved;
-  std::vector<double> losses;                                    // by step, from 0 as of the first
+  std::vector<double> losses;                                    // one for each step that ran
   double validation = std::numeric_limits<double>::quiet_NaN();  // the last one
   StepRecord last;
   std::vector<std::string> said;  // on rank 0

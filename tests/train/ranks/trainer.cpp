@@ -93,7 +93,7 @@ TEST(Trainer, WhatAStoppedRunSavedStaysToGoOnFrom) {
   EXPECT_EQ(kept(run), (Steps{2}));
 }
 
-// Long before the next save, and on every rank.
+// A save that fails in the background ends training on every rank, long before the next save.
 TEST(Trainer, ASaveThatFailsBesideTrainingEndsIt) {
   const Folder folder;
   JobConfig c = run_in(folder);
@@ -116,7 +116,7 @@ TEST(Trainer, FiguresThatCannotBeWrittenAreSaidOnEveryRank) {
     EXPECT_NE(fault.find(rank + folder.path().string() + "/runs/small/metrics.csv"), std::string::npos) << fault;
 }
 
-// After the third step, a folder takes the place of the run's figures.
+// After the third step, replaces the run's metrics.csv by a folder, so that it can't be written any more.
 class ReplacesFigures : public Callback {
  public:
   explicit ReplacesFigures(fs::path csv) : csv_(std::move(csv)) {}
@@ -153,7 +153,7 @@ class Overflows : public Callback {
   std::string weight_;
 };
 
-// A stage that is sent what is no finite number is told from the one that computed it.
+// A stage that receives a value that is not finite is told apart from the stage that computed it.
 TEST(Trainer, WhatIsNoFiniteNumberIsNamedWhereItWasComputed) {
   const Folder folder;
   JobConfig c = run_in(folder);
@@ -193,7 +193,8 @@ TEST(Trainer, ANewRunSetsTheOldOneAside) {
   EXPECT_FALSE(fs::exists(run / "version_1"));
 }
 
-// A step that is not the last one begins another run: the steps after it must not be resumed from.
+// Resuming from an earlier step starts a new run. The old run moves to version_0, so that its later steps are not
+// resumed by mistake.
 TEST(Trainer, ARunFromAnEarlierStepIsANewOne) {
   const Folder folder;
   JobConfig c = run_in(folder);
@@ -205,7 +206,7 @@ TEST(Trainer, ARunFromAnEarlierStepIsANewOne) {
   EXPECT_EQ(back.losses.size(), 2U) << back.fault;
   EXPECT_EQ(kept(run), (Steps{6}));
   EXPECT_EQ(kept(run / "version_0"), (Steps{2, 4, 6, 8, 10}));
-  // From the last one it goes on.
+  // Resuming from the last step goes on with the same run.
   c.experiment.resume_from = run / "checkpoints" / tag_name(6), c.trainer.max_steps = 8;
   ASSERT_EQ(train_in(c).fault, "");
   EXPECT_EQ(kept(run), (Steps{6, 8}));

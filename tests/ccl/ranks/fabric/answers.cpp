@@ -21,8 +21,8 @@ using namespace std::chrono_literals;
 using kernels::DType;
 using libfabric::InjectedFaults;
 
-// Half of the pieces fail, so the sender asks which are missing. Each message finds room at its hundredth try, and each
-// repeated ask gets an answer of its own. Asks are signs of life, so no timeout ends the wait.
+// Half of the pieces fail, so the sender asks which are missing. Each message finds room only at its hundredth try, and
+// each repeated request gets a reply of its own. Requests are signs of life, so no timeout ends the wait.
 TEST(HostileFabric, AnAnswerForWhichThereIsNoRoomIsGivenLater) {
   if (const std::string why = libfabric::library_absence(); !why.empty()) GTEST_SKIP() << why;
   constexpr std::size_t count = 500'000;

@@ -305,12 +305,12 @@ TEST(Failures, AbortEndsWhatOthersWaitFor) {
   }
 }
 
-// The late rank's data were in the others' own memory, which was freed when their operation failed.
+// The late rank would read data from the others' own memory, which they freed when their operation failed.
 TEST(Failures, WhoComesTooLateIsToldAndReadsNothing) {
   std::vector<std::pair<std::string, std::size_t>> cases;
   for (const std::string& transport : usable_transports())
     for (const std::size_t elements : {std::size_t{32'000}, std::size_t{65'536}, std::size_t{1'000'000}})
-      if (!across_hosts(transport) || elements == 65'536)  // slots and pieces are alike for all of them
+      if (!across_hosts(transport) || elements == 65'536)  // across hosts, all sizes are sent alike
         cases.emplace_back(transport, elements);
   const auto said = at_once(cases.size(), [&](std::size_t i) {
     const std::size_t elements = cases[i].second;
@@ -338,7 +338,7 @@ TEST(Failures, WhoComesTooLateIsToldAndReadsNothing) {
                          return expect(wrong.empty(), wrong);
                        }
                        try {
-                         broadcast();  // rank 0 may be done with it where a slot has all of it
+                         broadcast();  // may succeed on rank 0 if a slot holds all of it
                        } catch (const PeerLost& lost) {
                          expect(lost.rank == 1, fmt::format("rank {} was named: {}", lost.rank, lost.what()));
                        }

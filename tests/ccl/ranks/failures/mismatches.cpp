@@ -97,7 +97,8 @@ TEST_P(Roots, TwoOfThemAreNamedToEachRank) {
         const std::string said = told_to_each(GetParam(), ranks, differ);
         const std::string of = fmt::format("operation 1, {} of {} f32{}, root ", schedule::name(what), count,
                                            what == Collective::reduce ? ", sum" : "");
-        // One that has sent to the wrong root goes on, and may be ahead of one that has not come yet.
+        // A rank that has sent to the wrong root goes on, so it may already be in a later call than a rank that is yet
+        // to come.
         const bool may_go_on = ranks > 2 && (what == Collective::reduce || what == Collective::gather);
         expect_on_each(said, ranks, {of + (may_go_on ? "" : "0"), of + (may_go_on ? "" : "1")});
       }
@@ -150,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Over, Roots, every_transport());
 class Finalized : public testing::TestWithParam<std::string> {};
 
 TEST_P(Finalized, ByOneRankAloneIsToldToThoseThatGoOn) {
-  std::atomic<int>& steps = seen_by_all();  // the last is those who were told
+  std::atomic<int>& steps = seen_by_all();  // rank 1 has finalized: 1; both others have the error: 3
   const std::string said = run_ranks(GetParam(), 3,
                                      [&](Communicator& c) {
                                        std::vector<float> x(100);

@@ -115,7 +115,7 @@ class Life {
   }
 
  private:
-  // `who`: the ranks of the communicator in which it was thrown, by their numbers in the first one.
+  // `who`: the ranks of the communicator whose call threw the error, by their numbers in the first communicator.
   void check_blame(const PeerLost& lost, const Who& who, Rank mine) const {
     const Rank named = lost.rank < 0 ? -1 : who.at(static_cast<std::size_t>(lost.rank));
     if (named < 0 || plan_.has_fault(named) || (lost.rank != mine && ended_.ranks[named])) return;
@@ -133,7 +133,8 @@ class Life {
 
   void work() { std::this_thread::sleep_for(std::chrono::milliseconds(own_() % 30)); }
 
-  // Splits the ranks into parts, and these into parts. A failure there shows again in the next call of the whole.
+  // Splits the ranks into parts, and these into parts. After a failure in a part, the next call of the whole fails as
+  // well.
   void be_in_parts(Communicator& c, const Who& who, std::mt19937& random, int depth) {
     std::vector<std::uint32_t> colors;
     for (std::size_t i = 0; i < who.size(); ++i) colors.push_back(static_cast<std::uint32_t>(random() % 2));
@@ -177,7 +178,8 @@ class Life {
     c.barrier();
   }
 
-  // Shrinks to the members without `out`, to which ranks are added that errors name. null: this rank was given up.
+  // Shrinks to the members without `out`; a rank that an error names is added to `out` before the next try. null: this
+  // rank was given up.
   std::unique_ptr<Communicator> go_on(Communicator& c, Who& who, Who out) {
     for (int tries = 0; tries < most_tries; ++tries) try {
         auto left = c.shrink(out);

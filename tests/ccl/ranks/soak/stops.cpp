@@ -128,7 +128,8 @@ void spend(Communicator& c, const Who& who, const Plan& plan) {
   check_members(c, who, plan);
 }
 
-// Shrinks to the members without `out`, to which ranks are added that errors name. null: this rank was given up.
+// Shrinks to the members without `out`; after every second try, the rank that its error names is added to `out`. null:
+// this rank was given up.
 std::unique_ptr<Communicator> go_on(Communicator& c, Who& who, std::vector<Rank> out, const Plan& plan) {
   for (int tries = 0; tries < most_tries; ++tries) try {
       auto left = in_time("shrink", plan, [&] { return c.shrink(out); });
