@@ -36,13 +36,13 @@ void add(CLI::App& app, Options& o) {
   app.add_flag("--check", o.check, "Compare every vector form that this CPU can run with the scalar code");
   auto* const speed = app.add_flag("--speed", o.speed, "Time the kernels against plain loops that move as many bytes");
   app.add_option("--threads", o.threads,
-                 "Time them from memory with so many threads, each beside the loop with as many")
+                 "Time them from memory with these numbers of threads, beside the loop with as many")
       ->delimiter(',')
       ->check(CLI::Range(1, most_threads))
       ->needs(speed);
   app.add_option("--last-cache", o.last_cache,
-                 "Time from memory as if the last cache had this size, 32MiB: a virtual machine may name one that it "
-                 "shares\n[as the system says]")
+                 "Size of the last-level cache to assume when timing from memory, as 32MiB: a virtual machine may\n"
+                 "report one that it shares [as the system says]")
       ->needs(speed);
   app.add_flag("--json", o.json, "Print JSON, values in SI units");
 }

@@ -1,6 +1,7 @@
 #include "tools/bench/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tools/bench/flags.h"
 #include "tools/program/cli_checks.h"
@@ -39,7 +40,8 @@ const char* title(Section section) {
 }
 
 void add_idle(CLI::App& app, BenchOptions& o, const Flag& f) {
-  app.add_option(f.names, o.idle[std::string(f.long_name())], fmt::format("Only what it is by default: {}", f.why))
+  app.add_option(f.names, o.idle[std::string(f.long_name())],
+                 fmt::format("{}, without effect: {}", fmt::join(f.allowed, " or "), f.why))
       ->group(title(f.section))
       ->expected(1);
 }

@@ -31,7 +31,7 @@ using measure::Calibration;
 using measure::FittedFigure;
 using measure::FreeFigure;
 
-constexpr std::size_t least_steps = 5;  // steps from which on their errors tell how wide an interval is
+constexpr std::size_t least_steps = 5;  // with fewer steps, their errors do not tell how wide an interval is
 constexpr double stated = 0.8;          // part of the measurements that lies within an interval
 
 struct Options {
@@ -63,11 +63,14 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--collective", o.usual.collective, "The collective, where a row does not say it");
   app.add_option("-n,--ranks", o.usual.ranks, "Ranks of a collective, where a row does not say it [all]")
       ->check(above_zero());
-  app.add_option("--era", o.usual.era, "The software's generation, for collectives [the machine's usual one]");
+  app.add_option("--era", o.usual.era,
+                 "The software's generation, for collectives: 2025, 2026-host [the machine's usual one]");
   app.add_option("--config", o.usual.config, "The configuration of a step, where a row does not say it");
-  app.add_option("--software", o.usual.software, "The release that compiled a step, where a row does not say it");
+  app.add_option("--software", o.usual.software,
+                 "The Neuron SDK release that compiled a step, where a row does not say it");
   add_times_option(app, o.usual.times);
-  app.add_option("--setups", o.setups, "What training records of JSON were run with [training.json beside the file]");
+  app.add_option("--setups", o.setups,
+                 "A file that says how the training records in JSON were run [training.json beside the file]");
   app.add_option("--figures", o.usual.figures, "Figures to begin with, as this command writes them");
   app.add_option("--only", o.only, "Fit these figures alone: step.level,step.hosts")->delimiter(',');
   app.add_flag("--json", o.json, "Print JSON");
@@ -158,8 +161,8 @@ Sizes sizes_of(const std::vector<double>& errors) {
   return {measure::value_at(sizes, 0.5), measure::value_at(sizes, 0.9), measure::value_at(sizes, 1)};
 }
 
-// The factor within which four of five steps lie that the fit had not seen. The next step would be one of n + 1, so the
-// quantile is taken of n + 1.
+// The factor within which four of five steps lie from the times of fits that left them out. The next step will be one
+// more than these n, so the quantile is taken of n + 1, as in conformal prediction.
 std::optional<double> spread_of(const std::vector<MeasuredSubject>& all, const Calibration& c) {
   std::vector<double> sizes;
   std::set<std::string> groups;

@@ -83,7 +83,7 @@ struct CheckOptions {
 
 void add_check(CLI::App& app, CheckOptions& o) {
   app.description(
-      "Holds a program against the rules of the hardware; then runs it for its semaphores: that it ends, that no two\n"
+      "Checks a program against the rules of the hardware; then runs it for its semaphores: that it ends, that no two\n"
       "touches of one place race, that nothing is read that was never written, and that no register leads an operand\n"
       "out of its buffer. The exit status is 1 when it fails.");
   add_core_subject(app, o.subject);
@@ -110,7 +110,7 @@ const RegisteredCommand registered_list("core list", "Programs that ship, instru
                                         "trellis core list\ntrellis core list instructions", add_list, list);
 const RegisteredCommand registered_show("core show", "Print a program as text", "trellis core show reduce --chip trn2",
                                         add_show, show);
-const RegisteredCommand registered_check("core check", "Hold a program against the rules, and for races",
+const RegisteredCommand registered_check("core check", "Check a program against the hardware's rules, and for races",
                                          "trellis core check matmul --chip trn2\n"
                                          "trellis core check mine.txt --chip trn1",
                                          add_check, check_program);

@@ -62,14 +62,14 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--master-port", o.job.port, "Port on the host of node 0 [a free one on one node, 29500 on several]");
   app.add_option("-H,--hosts", o.hosts, "Hosts, the first of them node 0: node0,node1 or node0:4,node1:4");
   app.add_option("--hostfile,--hosts-file", o.hosts_file,
-                 "A file of them: a line node0, node0:4 or node0 slots=4 each");
+                 "A file of hosts, one per line: node0, node0:4 or node0 slots=4");
   app.add_option("--rsh", o.shell, "Command that runs a program on another host")->capture_default_str();
-  app.add_option("-x", o.passed, "A further variable that ranks on hosts get; repeatable");
+  app.add_option("-x", o.passed, "Another environment variable to pass to ranks on hosts; repeatable");
   app.add_flag("--tether", o.tether, "Of a launch that another one started")->group("");
   app.add_flag("--raw", o.job.raw, "Ranks print by themselves, without prefixes");
   auto* const pin = app.add_flag("--pin", o.pin,
-                                 "Each rank stays on one core, in the order of trellis topo show -n; of more ranks "
-                                 "than cores, on a hardware thread");
+                                 "Bind each rank to a core, in the order of trellis topo show -n; with more ranks than "
+                                 "cores, to a hardware thread");
   app.add_flag("--no-pin", o.no_pin, "Ranks run on any core")->excludes(pin);
   app.add_option("--max-restarts", o.job.most_restarts, "How often a job that failed is started again; on one node")
       ->capture_default_str();

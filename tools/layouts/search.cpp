@@ -56,13 +56,14 @@ void add(CLI::App& app, Options& o) {
       ->check(above_zero());
   app.add_option("--what-if", o.what_if, sim::change_grammar);
   app.add_option("--figures", o.figures, figures_help);
-  app.add_option("--software", o.step.software, "The release that compiled the step, as 2.21 [the newest known]");
+  app.add_option("--software", o.step.software,
+                 "The Neuron SDK release that compiled the step, as 2.21 [the newest known]");
   add_times_option(app, o.times);
   app.add_option("--prices", o.prices,
                  "A file of prices of a host, a line each: trn1.32xlarge = 21.5 | documented | dollars an hour");
   app.add_option("--points", o.points, "Keep what is priced in this file, and go on from it");
   app.add_option("--most", o.most, "Layouts to print")->capture_default_str();
-  app.add_option("-o,--output", o.output, "Draw all that was priced by memory and time, as SVG")
+  app.add_option("-o,--output", o.output, "Draw the memory and time of all priced layouts, as SVG")
       ->check(svg_file())
       ->check(output_file());
   app.add_flag("--json", o.json, "Print JSON");

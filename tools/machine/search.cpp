@@ -68,13 +68,14 @@ void add(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--show", o.shown, "Lines of each table")->check(above_zero())->capture_default_str();
   app.add_option("--moves", o.most_moves,
-                 "Moves to simulate for each kind of candidate, most promising first: more takes longer")
+                 "Most moves (local steps and transfers) to simulate for each kind of candidate, most promising first: "
+                 "more takes longer")
       ->check(above_zero())
       ->capture_default_str();
-  app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
+  app.add_option("--era", o.era, "The software's generation: 2025, 2026-host [the machine's usual one]");
   app.add_option("--what-if", o.what_if, sim::change_grammar);
   app.add_option("--threads", o.threads, "Number of threads [one per processor]")->check(CLI::Range(0, 1024));
-  app.add_option("--points", o.points, "A file of finished points, to go on from");
+  app.add_option("--points", o.points, "Keep finished points in this file, and go on from it");
   app.add_flag("--synthesise", o.synthesise, "Make schedules for the machine's links, too");
   app.add_option("-o,--output", o.output, "The fastest schedule, as text; as MSCCL's XML where the name ends in .xml");
 }
@@ -146,7 +147,7 @@ std::string made_text(const std::vector<sim::Synthesised>& made, std::size_t sho
   return table.text() + "\n";
 }
 
-// What was found when all was tried, or until the interruption.
+// The candidates that were priced when the search ended, or until it was interrupted.
 struct Looked {
   sim::SearchResult result;
   std::vector<sim::Synthesised> made;

@@ -79,11 +79,11 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--algorithms", o.algorithms, "Only these")->delimiter(',');
   app.add_option("--channels", o.channels, "Numbers of channels to try")->delimiter(',')->capture_default_str();
   app.add_option("--segments", o.segments, "Numbers of segments to try")->delimiter(',')->capture_default_str();
-  app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
+  app.add_option("--era", o.era, "The software's generation: 2025, 2026-host [the machine's usual one]");
   app.add_option("--what-if", o.what_if, sim::change_grammar);
   app.add_flag("--rows", o.rows, "Arrange all ranks in one row instead of the machine's shape");
   app.add_option("--threads", o.threads, "Number of threads [one per processor]")->check(CLI::Range(0, 1024));
-  app.add_option("--points", o.points, "A file of finished points, to go on from");
+  app.add_option("--points", o.points, "Keep finished points in this file, and go on from it");
   app.add_option("-o,--output", o.output, "The selection table's file");
   app.add_option("--name", o.name, "Name of the machine in the table [as given here]");
   app.add_option("--chart", o.chart, "The crossover chart's file, as SVG")->check(svg_file());
@@ -334,7 +334,7 @@ int explain(const Options& o) {
   const sim::Sweep s = sweep_for(one, machine, bench_op(o.explain[0]).collective, group, wrong, progress);
   progress.clear();
   std::vector<Cost> costs = sim::sweep(machine, s, {.threads = threads_for(o)});
-  std::ranges::sort(costs, {}, [](const Cost& c) { return std::pair(c.time, c.config); });  // of any number of threads
+  std::ranges::sort(costs, {}, [](const Cost& c) { return std::pair(c.time, c.config); });  // independent of threads
   if (costs.empty()) text::refuse("no algorithm serves {} there", o.explain[0]);
   Table table("costs", {left("algorithm"), {"time", "s"}, {"of the fastest"}});
   std::set<std::string> seen;

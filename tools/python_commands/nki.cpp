@@ -26,7 +26,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--chip", o.chip, "trn1, inf2, trn2 or trn3; else what the kernel says, else trn2");
   app.add_option("--rules", o.rules,
                  "strict refuses what the documentation forbids; device warns of it and goes on [strict]");
-  app.add_flag("--shadow", o.shadow, "Even where a real nki or neuronxcc is installed");
+  app.add_flag("--shadow", o.shadow, "Use Trellis's nki even where a real nki or neuronxcc is installed");
   app.add_flag("--no-compute", o.no_compute, "Only the trace: no arithmetic, results are zeros");
   app.pass_words_on();
 }

@@ -20,22 +20,23 @@ void add(CLI::App& app, Options& o) {
       "interpreter is TRELLIS_PYTHON, or the first python3 or python of PATH that has the packages trellis and torch.");
   app.add_option("-m,--machine", o.machine, "As in trellis sim: \"trn2.48xlarge x 4\" [trn2.48xlarge]");
   app.add_option("--world", o.world, "Ranks of the job [as many as the machine has]");
-  app.add_option(
-      "--device", o.device,
-      "any: scripts that say \"neuron\" or \"cuda\"; neuron, cuda: where libraries look for one, the other is not "
-      "there;\ncpu: scripts that compute on the host, which run for real [any]");
+  app.add_option("--device", o.device,
+                 "Device that the script finds: any, both \"neuron\" and \"cuda\"; neuron or cuda, that one alone;\n"
+                 "cpu, neither: the script computes on the host, for real [any]");
   app.add_option("--step", o.step,
                  "The step to record [2: the first fills caches; 3 with DistributedDataParallel, which arranges "
                  "buckets]");
-  app.add_option("--routing", o.routing,
-                 "How tokens go to experts, which data would say: uniform; or skew=S, expert i as often as (i+1)^-S");
-  app.add_option("--era", o.era, "Of the machine's software, as in trellis sim");
+  app.add_option(
+      "--routing", o.routing,
+      "How tokens are routed to experts, as data would decide: uniform; or skew=S, expert i in proportion to "
+      "(i+1)^-S");
+  app.add_option("--era", o.era, "Generation of the machine's software, as in trellis sim");
   app.add_option("-o,--output", o.outputs,
                  "File of the answer: .html a page, .svg a picture, .json, .trace.json for Perfetto, .txt; repeatable");
   app.add_option("--record", o.record, "File for the record, to price again with --read");
   app.add_option("--read", o.read, "A record's file, instead of a job");
-  app.add_option("--against", o.against, "A record's file: what changed since then");
-  app.add_option("--dp", o.dp, "As with so many ranks along the axis of data parallelism, by rules");
+  app.add_option("--against", o.against, "Show what changed since this record (a file)");
+  app.add_option("--dp", o.dp, "Number of data-parallel ranks to answer for: the record is changed to it by rules");
   app.add_option("--resize", o.resize, "AXIS=N: the same for another axis; repeatable");
   app.add_option("--workload", o.workload, "File for a workload of trellis sim");
   app.add_option("--chakra", o.chakra,

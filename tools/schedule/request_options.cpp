@@ -72,7 +72,8 @@ void refuse_meaningless(Collective collective, const RequestOptions& o) {
 
 void add_request_options(CLI::App& app, RequestOptions& o) {
   app.add_option("-a,--algorithm", o.algorithm,
-                 "An algorithm by name, see `trellis schedule list`; or with how it goes, as in torus@4x4^1.0*2");
+                 "An algorithm's name, see `trellis schedule list`, or a config NAME@DIMS^ORDER*CHANNELS/SEGMENTS: "
+                 "torus@4x4^1.0*2");
   app.add_option("-d,--dims", o.dims, "The machine's shape, innermost first: 8, 4x4, 8x3");
   app.add_option("--root", o.root, "The root; the sender of send_recv [0]");
   app.add_option("--peer", o.peer, "The receiver of send_recv [the last rank]");
@@ -83,10 +84,10 @@ void add_request_options(CLI::App& app, RequestOptions& o) {
   app.add_option("--levels", o.levels,
                  "Hierarchical: the algorithm of each dimension, innermost first: direct,ring. Split: its parts and "
                  "their weights: ring:3,direct:2");
-  app.add_option("--order", o.order, "The dimensions as the algorithm is to see them, innermost first: 1.0 [0.1]");
+  app.add_option("--order", o.order, "Permutation of the dimensions, innermost first: 1.0 swaps two [as in --dims]");
   app.add_option("--numbering", o.numbering,
-                 "The ranks in the order in which the algorithm is to number them, as where they are on hosts in a "
-                 "mixed order: 0.3.1.2, or with runs, 0-6+2.1-7+2");
+                 "The ranks that the algorithm sees as 0, 1, 2, ..., for hosts in a mixed order: 0.3.1.2, or with "
+                 "strided runs, 0-6+2.1-7+2");
 }
 
 std::string first_given(const RequestOptions& o) {

@@ -66,7 +66,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("-b,--bytes", o.bytes, "Size of the larger buffer: 8, 64KiB, 1GiB (K, M, G: of 1024)")
       ->capture_default_str();
   app.add_option("-n,--ranks", o.ranks, "Use only the first N ranks of the machine [all]")->check(above_zero());
-  app.add_option("--era", o.era, "The software's generation [the machine's usual one]");
+  app.add_option("--era", o.era, "The software's generation: 2025, 2026-host [the machine's usual one]");
   app.add_option(
          "--launch", o.launch,
          "Who starts the collective: device, a step of an executable that runs; graph, a graph or wrapped kernel\n"

@@ -6,8 +6,8 @@ namespace trellis::tools {
 
 void add_times_option(CLI::App& app, std::string& times) {
   app.add_option("--times", times,
-                 "How an operation's time is found: by formulas; or by programs, one of sim/core where there is one,\n"
-                 "simulated instruction by instruction at its shape and kept on disk, and formulas for the others")
+                 "How to find an operation's time: formulas; or programs, which simulates the operation's program of\n"
+                 "sim/core at its shape, instruction by instruction (kept on disk); formulas where it has none")
       ->check(CLI::IsMember({by_formulas, "programs"}))
       ->capture_default_str();
 }

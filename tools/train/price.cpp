@@ -50,8 +50,10 @@ void add(CLI::App& app, Options& o) {
   app.add_option("-n,--ranks", o.ranks, "Ranks in all [all of the machine's]")->check(above_zero());
   app.add_option("--what-if", o.what_if, sim::change_grammar);
   app.add_option("--figures", o.figures, figures_help);
-  app.add_option("--era", o.step.era, "The software's generation, for collectives [the machine's usual one]");
-  app.add_option("--software", o.step.software, "The release that compiled the step, as 2.21 [the newest known]");
+  app.add_option("--era", o.step.era,
+                 "The software's generation, for collectives: 2025, 2026-host [the machine's usual one]");
+  app.add_option("--software", o.step.software,
+                 "The Neuron SDK release that compiled the step, as 2.21 [the newest known]");
   add_times_option(app, o.times);
   app.add_flag("--whole", o.whole, "Lay out and price every micro-batch, also those that are alike");
   app.add_option(
@@ -62,8 +64,8 @@ void add(CLI::App& app, Options& o) {
       ->capture_default_str();
   add_noise_options(app, o.noise);
   app.add_option("--host-mtbf", o.mtbf,
-                 "Mean time between failures of a host, as 3000h: prints which part of a long job's time is steps that "
-                 "count");
+                 "Mean time between failures of a host, as 3000h: prints the goodput, the part of a long job's time "
+                 "in steps that count");
   app.add_option("--checkpoint", o.checkpoint, "Time from a checkpoint to the next one, as 30min [the best]");
   app.add_option("--save", o.save, "Time that a checkpoint stops the steps")->capture_default_str();
   app.add_option("--restart", o.restart, "Time from a failure to the first step after it")->capture_default_str();

@@ -56,12 +56,12 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--set", o.changes, "Changes a key: data.seq_length=128");
   app.add_option("--curve", o.curve, "The loss as SVG [loss.svg in the run's folder]");
   app.add_option("-m,--machine", o.machine,
-                 "The machine whose peak MFU is a part of, as of `trellis sim` [trainer.peak_tflops]");
+                 "The machine, as for `trellis sim`, whose peak FLOP/s MFU is relative to [trainer.peak_tflops]");
   add_plugins(app, o.plugins);
   app.add_option(
       "--profile", o.profile,
       fmt::format("When each operation of a step ran, on each of the first 16 ranks: {}; or FILE.svg", timeline_help));
-  app.add_option("--profile-step", o.profile_step, "Which of this run's steps that is")->capture_default_str();
+  app.add_option("--profile-step", o.profile_step, "The step of this run that --profile shows")->capture_default_str();
   app.add_flag("--keys", o.keys, "Lists the keys");
   app.add_flag("--retry-failed", o.retry_failed, "Tries again what the cache of steps remembers as failed");
   app.add_flag("--no-cache", o.no_cache, "Neither reads nor writes a cache of steps");
@@ -120,8 +120,8 @@ class ProgressBar : public train::Callback {
   std::int64_t begin_ = 0;
 };
 
-// For a thread of its own, until it is told to stop. It does not block SIGINT and SIGTERM, which an Interrupts blocks
-// in the others, so the kernel delivers them to it, and they end the process.
+// Runs in a thread of its own until `stop`. This thread unblocks SIGINT and SIGTERM, which an Interrupts blocks in the
+// others, so the kernel delivers them to it, and they end the process.
 void take_signals(const std::stop_token& stop) {
   sigset_t both;
   sigemptyset(&both);
@@ -135,7 +135,7 @@ void take_signals(const std::stop_token& stop) {
 
 int train_here(const Options& o, ReadConfig read) {
   const Interrupts interrupts;
-  // Before the first step, there is nothing that a checkpoint would keep.
+  // Until the first step, a signal ends the process at once: there is nothing yet that a checkpoint would keep.
   std::optional<std::jthread> before_steps(take_signals);
   const ccl::LaunchedProcess launched = ccl::launched_from_environment();
   if (launched.rank == 0 && !o.curve.empty()) expect_writable(o.curve);

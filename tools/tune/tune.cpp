@@ -69,16 +69,16 @@ struct Options {
 void add(CLI::App& app, Options& o) {
   app.description(description);
   o.app = &app;
-  app.add_option("-n,--ranks", o.ranks, "Numbers of ranks: 2,4,8 or 2..4; one with --explain, where 2 is usual")
+  app.add_option("-n,--ranks", o.ranks,
+                 "Numbers of ranks: 2,4,8 or 2..4; with --explain or --predict one number, 2 if not given")
       ->capture_default_str();
   app.add_option("--sizes", o.sizes, "Sizes of the larger buffer: 8..16MB by powers of two; 64KB,1MB")
       ->capture_default_str();
   app.add_option("--collectives", o.collectives, "Collectives to tune [all that have several algorithms]")
       ->delimiter(',');
-  app.add_option("-d,--type", o.type,
-                 "Measure with this type, and make the rules its own; else fp32, and rules for all");
-  app.add_option("--explain", o.explain, "A collective and a size")->expected(2);
-  app.add_option("--predict", o.predict, "A collective and a size")->expected(2);
+  app.add_option("-d,--type", o.type, "Type to measure; the rules are for it alone [fp32, with rules for all types]");
+  app.add_option("--explain", o.explain, "A collective and a size: explain the choice")->expected(2);
+  app.add_option("--predict", o.predict, "A collective and a size: predict the choice")->expected(2);
   app.add_option("--cores", o.cores, "With --predict: physical cores that the ranks have together [one each]")
       ->check(CLI::Range(1, 1 << 16));
   app.add_option("--threads", o.threads, "With --predict: hardware threads of these cores, together [one each]")
@@ -87,12 +87,12 @@ void add(CLI::App& app, Options& o) {
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
   app.add_option("--caches", o.caches,
-                 "With --predict: L3 caches of these cores, together, of the size of one here [one a socket]")
+                 "With --predict: L3 caches of these cores, together, each as large as one here [one a socket]")
       ->check(CLI::Range(1, 1 << 12));
   app.add_option("--machine", o.machine,
                  "The machine that the rules are for, * for any; else TRELLIS_MACHINE, or host");
-  app.add_option("-o,--output", o.output, "The table's file; printed without")->check(output_file());
-  app.add_flag("--all", o.all, "With --explain or --predict: every choice, and not the best of each algorithm alone");
+  app.add_option("-o,--output", o.output, "The table's file [standard output]")->check(output_file());
+  app.add_flag("--all", o.all, "With --explain or --predict: every choice, not only the best of each algorithm");
   app.add_flag("--json", o.json, "With --explain or --predict: JSON, values in SI units");
 }
 

@@ -36,7 +36,7 @@ void add(CLI::App& app, Options& o) {
       "and with each family left out; and the baseline to beat, a table of one MFU a family. Where the file beside\n"
       "them says that no figure may be fitted to any, errors by family instead.");
   app.add_option("file", o.file, "Records, as sim/published/measured.json")->required();
-  app.add_option("--setups", o.setups, "What they were run with [training.json beside the file]");
+  app.add_option("--setups", o.setups, "A file that says how the records were run [training.json beside the file]");
   app.add_option("--only", o.only, "Only records whose id begins with this");
   app.add_option("--figures", o.figures, figures_help);
   add_times_option(app, o.times);
@@ -98,7 +98,7 @@ int run(const Options& o) {
   return 0;
 }
 
-const RegisteredCommand registered("train validate", "Hold priced training steps against published records",
+const RegisteredCommand registered("train validate", "Compare priced training steps with published records",
                                    "trellis train validate sim/published/measured.json\n"
                                    "trellis train validate sim/published/measured.json --only train.bert\n"
                                    "trellis train validate sim/published/repositories.json --setups "

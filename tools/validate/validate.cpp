@@ -56,7 +56,7 @@ void add(CLI::App& app, Options& o) {
   app.add_flag("--by-source", o.by_source, "With --hold-out: leave out each source, a repository or page, as a whole")
       ->needs(hold_out);
   app.add_option("--fit", o.fit,
-                 "Fit launches and errors to these records, and write the data file: published/fitted.published")
+                 "Fit launches and errors to these records, and write them to this file: published/fitted.published")
       ->check(output_file());
   app.add_flag("--json", o.json, R"(Print {"records":[{"id","measured","simulated","low","high","inside",...}]})");
   app.add_option("-o,--output", o.output, "Write here [standard output]")->check(output_file());
@@ -237,7 +237,7 @@ int run(const Options& o) {
   return 0;
 }
 
-const RegisteredCommand registered("validate", "Hold the simulator against published measurements",
+const RegisteredCommand registered("validate", "Compare the simulator with published measurements",
                                    "trellis validate\n"
                                    "trellis validate measured.json\n"
                                    "trellis validate measured.json --only dma. --json\n"

@@ -29,8 +29,8 @@ def _options() -> argparse.ArgumentParser:
         "--device",
         choices=("any", "neuron", "cuda", "cpu"),
         default="any",
-        help='any: scripts that say "neuron" or "cuda"; neuron, cuda: where libraries look for one, the other is not '
-        "there; cpu: scripts that compute on the host, which run for real [any]",
+        help='device that the script finds: any, both "neuron" and "cuda"; neuron or cuda, that one alone; '
+        "cpu, neither: the script computes on the host, for real [any]",
     )
     add(
         "--step",
@@ -41,9 +41,10 @@ def _options() -> argparse.ArgumentParser:
     add(
         "--routing",
         default="",
-        help="how tokens go to experts, which data would say: uniform; or skew=S, expert i as often as (i+1)^-S",
+        help="how tokens are routed to experts, as data would decide: uniform; or skew=S, expert i in proportion to "
+        "(i+1)^-S",
     )
-    add("--era", default="", help="of the machine's software, as in `trellis sim`")
+    add("--era", default="", help="generation of the machine's software, as in `trellis sim`")
     add(
         "-o",
         "--output",
@@ -53,9 +54,15 @@ def _options() -> argparse.ArgumentParser:
     )
     add("--record", help="file of the record, to price again with --read")
     add("--read", help="a record's file, instead of a command")
-    add("--dp", type=int, default=0, metavar="N", help="as with N ranks along the axis of data parallelism, by rules")
+    add(
+        "--dp",
+        type=int,
+        default=0,
+        metavar="N",
+        help="number of data-parallel ranks to answer for: the record is changed to it by rules",
+    )
     add("--resize", action="append", default=[], metavar="AXIS=N", help="the same for another axis; repeatable")
-    add("--against", help="a record's file: what changed since then")
+    add("--against", help="show what changed since this record (a file)")
     add("--workload", help="file for a workload of `trellis sim`")
     add("--chakra", help="NAME of Chakra traces, NAME.0.et and so on, one for each rank, with NAME.groups.json")
     add("command", nargs=argparse.REMAINDER, help="-- and the job's command: torchrun, python, accelerate launch")

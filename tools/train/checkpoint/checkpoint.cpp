@@ -60,7 +60,7 @@ void add_weights(CLI::App& app, Options& o) {
   add(app, o);
   app.add_option("-o,--output", o.output, "The .safetensors file")->required()->check(output_file());
   app.add_flag("--merge", o.merge.merge, "Adds adapters (LoRA) to the weights that they stand beside");
-  app.add_option("--lora-alpha", o.merge.alpha, "Their alpha, where the checkpoint does not say it");
+  app.add_option("--lora-alpha", o.merge.alpha, "The adapters' alpha, if the checkpoint does not say it");
 }
 
 int weights(const Options& o) {
@@ -80,11 +80,12 @@ void add_hf(CLI::App& app, HfOptions& o) {
       "safetensors with their index, and the tokenizer's files of the folder that the run began with (model.hf).");
   app.add_option("checkpoint", o.from, "A tag's folder, a .safetensors file, or a folder of Hugging Face")->required();
   app.add_option("-o,--output", o.output, "The folder, which is new or empty")->required();
-  app.add_option("--like", o.like, "Whose config.json and tokenizer are carried along [model.hf of the run]");
-  app.add_option("--type", o.to.type, "f32, bf16 or f16; f32 takes the masters where there are any [as saved]");
-  app.add_option("--file-size", o.size, "Of weights in a file at most")->capture_default_str();
+  app.add_option("--like", o.like,
+                 "A folder of Hugging Face to take config.json and the tokenizer from [model.hf of the run]");
+  app.add_option("--type", o.to.type, "f32, bf16 or f16; f32 takes the master weights where there are any [as saved]");
+  app.add_option("--file-size", o.size, "Largest size of a file of weights")->capture_default_str();
   app.add_flag("--merge", o.to.merge.merge, "Adds adapters (LoRA) to the weights that they stand beside");
-  app.add_option("--lora-alpha", o.to.merge.alpha, "Their alpha, where the checkpoint does not say it");
+  app.add_option("--lora-alpha", o.to.merge.alpha, "The adapters' alpha, if the checkpoint does not say it");
   app.add_option("--config", o.config, "The model's configuration, where the checkpoint does not say it");
   app.add_option("--set", o.changes, "Changes a key of it: model.architecture=gpt_neox");
 }
@@ -117,7 +118,7 @@ void add_reshard(CLI::App& app, ReshardOptions& o) {
   app.add_option("config", o.config, "The configuration of the new layout")->required();
   app.add_option("--set", o.changes, "Changes a key: distributed_strategy.tensor_model_parallel_size=4");
   app.add_option("-n,--ranks", o.ranks, "Ranks in all")->required()->check(above_zero());
-  app.add_option("-o,--output", o.output, "The folder that gets the tag")->required();
+  app.add_option("-o,--output", o.output, "The folder in which to write the tag's folder")->required();
 }
 
 int reshard(const ReshardOptions& o) {

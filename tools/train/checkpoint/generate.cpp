@@ -49,10 +49,11 @@ void add(CLI::App& app, Options& o) {
   app.add_option("--tokens", o.tokens, "Or the prompt's tokens by number: \"1 15043 29892\"; then numbers are printed");
   app.add_option("-n,--count", o.count, "New tokens at most")->check(above_zero())->capture_default_str();
   app.add_option("--temperature", o.sampling.temperature, "0: always the most probable token")->capture_default_str();
-  app.add_option("--top-k", o.sampling.top_k, "Of so many of the most probable tokens; 0: of all")
+  app.add_option("--top-k", o.sampling.top_k, "Draw from this many of the most probable tokens; 0: from all")
       ->capture_default_str();
-  app.add_option("--top-p", o.sampling.top_p, "Of the fewest that are so probable together")->capture_default_str();
-  app.add_option("--seed", o.sampling.seed, "What is drawn is decided by it")->capture_default_str();
+  app.add_option("--top-p", o.sampling.top_p, "Draw from the fewest tokens whose probabilities add up to this")
+      ->capture_default_str();
+  app.add_option("--seed", o.sampling.seed, "Seed of the draws")->capture_default_str();
   app.add_option("--end", o.ends, "Tokens by number, of which any ends the text: \"2\" [the tokenizer's]");
   app.add_option("--tokenizer", o.tokenizer,
                  "A folder with tokenizer.json or tokenizer.model, or bytes [the checkpoint's]");

@@ -39,7 +39,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--chip", default="", help="trn1, inf2, trn2 or trn3; else what the kernel says, else trn2")
     p.add_argument("--rules", choices=("strict", "device"), default="strict",
                    help="strict refuses what the documentation forbids; device warns of it and goes on")
-    p.add_argument("--shadow", action="store_true", help="even where a real nki or neuronxcc is installed")
+    p.add_argument("--shadow", action="store_true",
+                   help="use Trellis's nki even where a real nki or neuronxcc is installed")
     p.add_argument("--no-compute", action="store_true", help="only the trace: no arithmetic, results are zeros")
     p.add_argument("words", nargs=argparse.REMAINDER, metavar="SCRIPT.py [ARGS] | run FILE.py:KERNEL ...")
     return p

@@ -66,7 +66,7 @@ def check(words: list[str]) -> int:
                 "  python -m trellis.nki check mine.py --budget baseline.json")
     p.add_argument("kernels", metavar="KERNEL", nargs="+")
     p.add_argument("--budget", type=pathlib.Path, required=True, metavar="FILE.json")
-    p.add_argument("--write", action="store_true", help="keep the times of now in the file")
+    p.add_argument("--write", action="store_true", help="write the current times to the file")
     options = p.parse_args(words)
     from trellis.nki.timing import budget
 
