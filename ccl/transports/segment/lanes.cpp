@@ -3,28 +3,18 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/reduce/copy.h"
+#include "ccl/transports/segment/shared_copy.h"
 
 namespace trellis::ccl {
 namespace {
 
 constexpr std::size_t least_piece = std::size_t{16} << 10;
-constexpr std::size_t least_string = std::size_t{2} << 10;
 constexpr std::size_t bounce_bytes = std::size_t{128} << 10;  // stays in the L2 cache
 
 // A large message is cut, so that its receiver can start before its sender has finished.
 std::size_t piece_of(std::size_t message, std::size_t slot) {
   const std::size_t share = (message / 4 + 4095) / 4096 * 4096;
   return std::min(slot, std::max(share, least_piece));
-}
-
-// Copies to cache lines that another core has read. memcpy uses the CPU's string instruction where that is fast. The
-// instruction takes such lines without reading them first: half the time of a vector loop, after a start-up cost.
-void copy(std::byte* slot, const std::byte* data, std::size_t bytes) {
-  if (bytes < least_string)
-    kernels::copy(slot, data, bytes);
-  else
-    std::memcpy(slot, data, bytes);
 }
 
 void make(const Sending& s, std::byte* piece, std::size_t bytes) {
@@ -100,7 +90,7 @@ bool SharedTransport::LaneSender::advance_now(Sending& s) {
     if (s.producer != nullptr)
       make(s, slot, piece);
     else
-      copy(slot, s.data + s.done, piece);
+      copy_to_shared(slot, s.data + s.done, piece);
     publish(cell, s, piece, Carried::in_slot);
     s.done += piece;
   }
