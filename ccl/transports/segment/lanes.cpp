@@ -51,6 +51,9 @@ void SharedTransport::LaneSender::publish(LaneCell& cell, const Sending& s, std:
   cell.carried = carried;
   cell.last = s.done + bytes == s.bytes;
   cell.number.store(++sent_, std::memory_order_release);
+  const LaneCell& next = ring_.cells[sent_ % ring_cells];
+  prefetch_for_writing(&next);
+  if (bytes > LaneCell::beside) prefetch_for_writing(next.state + LaneCell::beside);
   bell_.ring_if_sleeping();
 }
 

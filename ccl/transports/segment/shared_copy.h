@@ -1,4 +1,4 @@
-// Copies to memory that another core has read.
+// Writes to memory that another core has read.
 #pragma once
 
 #include <cstring>
@@ -15,6 +15,16 @@ inline void copy_to_shared(std::byte* to, const std::byte* data, std::size_t byt
     kernels::copy(to, data, bytes);
   else
     std::memcpy(to, data, bytes);
+}
+
+// Asks for the cache line, and that other cores give it up: a later write need not wait for that. Compilers take
+// __builtin_prefetch for that only where they may assume the instruction; every x86-64 CPU takes it, or ignores it.
+inline void prefetch_for_writing(const void* line) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
 }
 
 }  // namespace trellis::ccl
