@@ -13,8 +13,6 @@ using schedule::Op;
 constexpr int patient_looks = 16;                     // when there is nothing else to do; a fraction of a microsecond
 constexpr std::size_t large = std::size_t{32} << 10;  // messages above this may need room that a receiver grants
 
-bool is_local(Op op) { return !schedule::sends(op) && !schedule::receives(op); }
-
 }  // namespace
 
 Executor::Executor(Transport& transport, FamilyMember& family, const FlightRecorder& past, device::Device& device,
@@ -48,9 +46,7 @@ void Executor::begin(const BoundProgram& bound) {
   bound_ = &bound;
   rounds_ = bound.rounds();
   if (rounds_) rounder_.begin(bound);
-  ahead_ = c.ahead;
-  ready_ = c.first;
-  left_ = c.steps.size();
+  steps_.begin(c);
   native_ = bound.native;
   live_.clear();  // in case the following code throws
   fronts_.resize(c.lines.size());
@@ -77,16 +73,15 @@ void Executor::begin(const BoundProgram& bound) {
 }
 
 bool Executor::move() {
-  bool moved = !ready_.empty();
+  bool moved = steps_.has_local();
   if (native_ != nullptr && native_->done()) {
     native_ = nullptr;
     moved = true;
   }
-  while (!ready_.empty()) {
-    const std::uint32_t step = ready_.back();
-    ready_.pop_back();
+  while (steps_.has_local()) {
+    const std::uint32_t step = steps_.next_local();
     run_local(step);
-    finish(step);
+    steps_.finish(step);
   }
   explaining([&] {
     for (std::size_t i = 0; i < live_.size();) {
@@ -118,7 +113,7 @@ bool Executor::advance(Front& front) {
   bool moved = false;
   while (front.next < front.line->count) {
     const std::uint32_t step = next_of(front);
-    if (ahead_[step].waits != 0) return moved;
+    if (steps_.waits(step)) return moved;
     if (!front.begun && start(front, step)) {
       moved = true;
       continue;
@@ -131,7 +126,7 @@ bool Executor::advance(Front& front) {
     front.begun = false;
     ++front.next;
     moved = true;
-    finish(step);
+    steps_.finish(step);
   }
   return moved;
 }
@@ -151,7 +146,7 @@ bool Executor::start(Front& front, std::uint32_t step) {
   const std::size_t bytes = bytes_of(step);
   if (bytes == 0 && !bound_->tokens) {
     ++front.next;
-    finish(step);
+    steps_.finish(step);
     return true;
   }
   front.begun = true;
@@ -168,16 +163,6 @@ bool Executor::start(Front& front, std::uint32_t step) {
                      .bytes = bytes,
                      .mark = bound_->mark + flat.mark};
   return false;
-}
-
-void Executor::finish(std::uint32_t step) {
-  const FlatStep& flat = bound_->compiled->steps[step];
-  if (--ahead_[step].ends != 0) return;
-  --left_;
-  for (std::uint32_t i = 0; i < flat.follow_count; ++i) {
-    const std::uint32_t next = bound_->compiled->followers[flat.follows + i];
-    if (--ahead_[next].waits == 0 && is_local(bound_->compiled->steps[next].op)) ready_.push_back(next);
-  }
 }
 
 void Executor::run_local(std::uint32_t step) {

@@ -10,6 +10,7 @@
 #include "ccl/failure/watchdog.h"
 #include "ccl/run/bound_program.h"
 #include "ccl/run/rounder.h"
+#include "ccl/run/step_progress.h"
 #include "ccl/transports/transport.h"
 
 namespace trellis::ccl {
@@ -29,7 +30,7 @@ class Executor {
   // All of these throw PeerLost, Mismatch, Aborted. The transport cannot be used after that.
   void begin(const BoundProgram&);
   bool move();  // true when something happened
-  bool done() const { return left_ == 0 && ready_.empty() && native_ == nullptr; }
+  bool done() const { return steps_.done() && native_ == nullptr; }
   // times: calls in a row in which nothing moved; most: how long it may sleep.
   void idle(std::uint32_t times, std::chrono::microseconds most);
   void end();
@@ -53,7 +54,6 @@ class Executor {
   bool start(Front&, std::uint32_t step);
   std::uint32_t next_of(const Front&) const;       // step of its next message
   std::size_t bytes_of(std::uint32_t step) const;  // of a message
-  void finish(std::uint32_t step);
   void run_local(std::uint32_t step);
   static void take(void* self, std::uint32_t step, std::size_t offset, const std::byte* piece, std::size_t bytes);
   void take_piece(const FlatStep&, std::size_t offset, const std::byte* piece, std::size_t bytes);
@@ -76,12 +76,10 @@ class Executor {
   device::NativeRun* native_ = nullptr;  // until it is done
   const Producer producer_{make, this};
   bool rounds_ = false;  // the rounder does the arithmetic
+  StepProgress steps_;
   std::vector<Front> fronts_;
   std::vector<std::uint32_t> live_;  // fronts with messages left
-  std::vector<Ahead> ahead_;
-  std::vector<std::uint32_t> ready_;  // local steps
   std::vector<const void*> sources_;
-  std::size_t left_ = 0;
   Watchdog watch_;
   Clock::time_point waiting_since_ = {};
   bool waiting_ = false;  // nothing has moved since waiting_since_
