@@ -135,9 +135,15 @@ class Compiler {
 }  // namespace
 
 Compiled compile(const schedule::Task& task, const Program& program, Rank rank, const Counts& counts,
-                 std::size_t aligned, int lanes, const Origins* origins) {
-  const BlockLayout layout(task, program, rank, counts, aligned);
-  return Compiler(program, layout).done(lanes, origins);
+                 std::size_t element, const MessagePaths& paths, const Origins* origins) {
+  constexpr std::size_t line = 64;
+  const BlockLayout layout(task, program, rank, counts, line / element);
+  Compiled compiled = Compiler(program, layout).done(paths.lanes, origins);
+  if (paths.round_bytes == 0 || origins != nullptr) return compiled;
+  AllToAllRounds rounds = rounds_of(compiled, program, rank, task.ranks);
+  if (rounds.bytes(largest_chunk(task, counts.block, line / element) * element) <= paths.round_bytes)
+    compiled.rounds = std::move(rounds);
+  return compiled;
 }
 
 }  // namespace trellis::ccl

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ccl/plan/all_to_all_rounds.h"
 #include "ccl/plan/layout.h"
 #include "ccl/plan/origins.h"
 
@@ -59,6 +60,12 @@ struct PeerLane {
   std::uint32_t count = 0;
 };
 
+// What a transport has for the messages of schedules.
+struct MessagePaths {
+  int lanes = 1;                // per ordered pair of ranks; a schedule's channels share them
+  std::size_t round_bytes = 0;  // of a rank's messages of one all-to-all round; 0: there are no such rounds
+};
+
 struct Compiled {
   std::vector<FlatStep> steps;
   std::vector<Ahead> ahead;  // one per step; each run starts with its own copy
@@ -67,6 +74,7 @@ struct Compiled {
   std::vector<std::uint32_t> messages;  // step numbers, grouped by line
   std::vector<PeerLane> lines;          // those that receive come first, as the executor moves them in this order
   std::vector<std::uint32_t> first;     // local steps that wait for nothing
+  AllToAllRounds rounds;                // empty: messages go over the lines
   std::size_t scratch_elements = 0;
   std::size_t input_elements = 0, output_elements = 0;
 
@@ -77,8 +85,9 @@ struct Compiled {
   schedule::Range output_runs = {};
 };
 
-// lanes: the number that the transport has for schedules; a schedule's channels share them. `aligned`: see BlockLayout.
-Compiled compile(const schedule::Task&, const schedule::Program&, Rank, const Counts&, std::size_t aligned, int lanes,
-                 const Origins* = nullptr);
+// element: its size in bytes. paths.round_bytes is to be 0 unless all ranks' programs are alike, as then all have the
+// same rounds or none.
+Compiled compile(const schedule::Task&, const schedule::Program&, Rank, const Counts&, std::size_t element,
+                 const MessagePaths&, const Origins* = nullptr);
 
 }  // namespace trellis::ccl

@@ -15,6 +15,12 @@ std::size_t index(Buffer b) { return static_cast<std::size_t>(b); }
 
 }  // namespace
 
+std::size_t largest_chunk(const schedule::Task& task, std::size_t block, std::size_t aligned) {
+  const auto pieces = static_cast<std::size_t>(task.pieces);
+  const std::size_t usual = (block + pieces - 1) / pieces;
+  return usual >= worth_aligning * aligned ? (usual + aligned - 1) / aligned * aligned : usual;
+}
+
 bool divides(const schedule::Task& task, const Counts& counts) {
   return !task.even || counts.block % static_cast<std::size_t>(task.pieces) == 0;
 }
@@ -29,9 +35,7 @@ BlockLayout::BlockLayout(const schedule::Task& task, const schedule::Program& pr
 }
 
 std::size_t BlockLayout::piece(std::size_t block, std::int64_t i) const {
-  const auto pieces = static_cast<std::size_t>(task_.pieces);
-  std::size_t usual = (block + pieces - 1) / pieces;
-  if (usual >= worth_aligning * aligned_) usual = (usual + aligned_ - 1) / aligned_ * aligned_;
+  const std::size_t usual = largest_chunk(task_, block, aligned_);
   return std::min(usual, block - std::min(block, usual * static_cast<std::size_t>(i)));
 }
 

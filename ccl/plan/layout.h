@@ -39,6 +39,9 @@ class BlockLayout {
   std::vector<std::size_t> begins_[3];  // starts of each buffer's chunks, and the buffer's end
 };
 
+// The most elements that a chunk of a block has.
+std::size_t largest_chunk(const schedule::Task&, std::size_t block, std::size_t aligned);
+
 // Whether blocks of these counts can be cut as the task requires.
 bool divides(const schedule::Task&, const Counts&);
 

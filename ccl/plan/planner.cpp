@@ -18,7 +18,6 @@
 namespace trellis::ccl {
 namespace {
 
-constexpr std::size_t line_bytes = 64;
 constexpr std::size_t most_kept = 256;
 constexpr std::size_t most_proofs = 512;
 constexpr std::size_t most_files = 64;
@@ -114,17 +113,17 @@ bool worth_showing(const Call& call, Rank ranks) {
   return bytes <= most_shown && bytes >= least * static_cast<std::size_t>(ranks);
 }
 
-Planner::Planner(Rank rank, Rank ranks, int lanes, const Config& config, HostShape shape, RankPlaces places)
+Planner::Planner(Rank rank, Rank ranks, MessagePaths paths, const Config& config, HostShape shape, RankPlaces places)
     : rank_(rank),
       ranks_(ranks),
-      lanes_(lanes),
+      paths_(paths),
       shape_(std::move(shape)),
       wire_(config.wire),
       rounding_(config.rounding),
       fixed_(fixed_by(config.algorithm)),
       selections_(selections_for(config)),
       machine_(config.machine),
-      chooser_(ranks, lanes, std::move(places)),
+      chooser_(ranks, paths, std::move(places)),
       given_(most_files, [](const auto& file) { return schedule_from_file(file.first, file.second); }),
       proved_(most_proofs, [this](const Traced& t) { return prove(t); }),
       concealed_(most_proofs, [this](const Concealed& c) { return prove_concealed(c); }) {}
@@ -157,7 +156,7 @@ std::string Planner::refusal(const AlgorithmConfig& config, const Call& call, bo
   if (is_file(config)) return misfit(given_({config, in_place}).task, call, in_place);
   const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
   const schedule::Request r = request(chosen_by(call, in_place, config));
-  if (config.channels > lanes_) return fmt::format("there are {} lanes", lanes_);
+  if (config.channels > paths_.lanes) return fmt::format("there are {} lanes", paths_.lanes);
   if (r.ranks() != ranks_) return fmt::format("its shape has {} ranks", r.ranks());
   if (const std::string why = schedule::refusal(algorithm, r); !why.empty()) return why;
   return divides(schedule::task_of(algorithm, r), {call.count, {}}) ? "" : "the count does not divide into its chunks";
@@ -230,10 +229,11 @@ bool Planner::traces(const Call& c) const {
 
 // The whole schedule, adapted to this transport's lanes.
 schedule::Queued Planner::written_out(const Chosen& chosen) const {
-  if (is_file(chosen.config)) return schedule::queued(given_({chosen.config, chosen.task.operation.in_place}), lanes_);
+  if (is_file(chosen.config))
+    return schedule::queued(given_({chosen.config, chosen.task.operation.in_place}), paths_.lanes);
   schedule::Schedule made = schedule::make(schedule::algorithm_named(chosen.config.algorithm), request(chosen));
-  if (fits_lanes(chosen.config) || passes_in_order(made, lanes_)) return {std::move(made), {}};
-  return schedule::queued(made, lanes_);
+  if (fits_lanes(chosen.config) || passes_in_order(made, paths_.lanes)) return {std::move(made), {}};
+  return schedule::queued(made, paths_.lanes);
 }
 
 Planner::Proved Planner::part_of(const schedule::Queued& q, bool traced) const {
@@ -256,7 +256,7 @@ Planner::Proved Planner::prove(const Traced& t) const {
     part.schedule = message_hash(queued.schedule);
     return part;
   }
-  if (rank_ == 0 && ranks_ <= most_proved_here) prove_made(written_out(t.chosen).schedule, lanes_);
+  if (rank_ == 0 && ranks_ <= most_proved_here) prove_made(written_out(t.chosen).schedule, paths_.lanes);
   if (t.traced || !fits_lanes(config)) return part_of(written_out(t.chosen), t.traced);
   const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
   const schedule::Request r = request(t.chosen);
@@ -267,7 +267,7 @@ Planner::Proved Planner::prove(const Traced& t) const {
 // for those hidden on this rank. A rank's program does not change what the others see, so any mixture is right too.
 bool Planner::prove_concealed(const Concealed& c) const {
   if (rank_ != 0 || ranks_ > most_proved_here) return true;
-  prove_made(schedule::stage_unreadable_buffers(written_out(c.chosen).schedule, c.hidden), lanes_);
+  prove_made(schedule::stage_unreadable_buffers(written_out(c.chosen).schedule, c.hidden), paths_.lanes);
   return true;
 }
 
@@ -285,6 +285,19 @@ Planned Planner::make(const PlanKey& asked) {
   return made(asked, config, p);
 }
 
+// Rounds are for programs that are alike on all ranks: whether a message goes over a lane or in a round must be the
+// same at its two ends.
+MessagePaths Planner::paths_for(const PlanKey& asked, const AlgorithmConfig& config, const Proved& p) const {
+  const Collective collective = asked.call().operation.collective;
+  MessagePaths paths = paths_;
+  const bool plain = !is_file(config) && !p.schedule && !p.origins && !schedule::uneven(collective) &&
+                     collective != Collective::permute;
+  if (!plain || paths.round_bytes == 0 ||
+      !alike_on_all(config, request(chosen_by(asked.call(), asked.manner().in_place, config))))
+    paths.round_bytes = 0;
+  return paths;
+}
+
 // The mark covers a hash of the schedule, since ranks with different algorithms or files could exchange messages of
 // matching sizes and all get wrong results. For an algorithm it is a hash of the config, from which the schedule
 // follows. For a schedule from a file or a caller it is a hash of the messages alone: what a rank does by itself may
@@ -293,20 +306,19 @@ Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, const
   const Call& call = asked.call();
   const schedule::UnreadableBuffers hidden = asked.manner().hidden;
   const Origins* const origins = p.origins ? &*p.origins : nullptr;
-  const auto compiled = [&](const schedule::Program& program) {
-    return compile(p.task, program, rank_, counts_of(call, rank_, ranks_), line_bytes / kernels::size_of(call.type),
-                   lanes_, origins);
+  const auto compiled = [&](const schedule::Program& program, const MessagePaths& paths) {
+    return compile(p.task, program, rank_, counts_of(call, rank_, ranks_), kernels::size_of(call.type), paths, origins);
   };
   const kernels::DType wire = wire_of(call);
   const std::uint64_t schedule = p.schedule ? *p.schedule : kernels::fnv1a(text_of(config));
   Planned planned{
       .config = kept(config), .wire = wire, .schedule = schedule, .mark = mark_of_call(call, wire, schedule)};
   std::vector<FlatStep>& steps = planned.compiled.steps;
-  if (!hidden.any() || origins != nullptr) {  // origins describe the unchanged program
-    planned.compiled = compiled(p.program);
-  } else {
+  planned.compiled = compiled(p.program, paths_for(asked, config, p));
+  // Origins describe the unchanged program; rounds are written to memory that all can read.
+  if (hidden.any() && origins == nullptr && planned.compiled.rounds.empty()) {
     const schedule::StagedProgram shown = schedule::stage_unreadable_buffers(p.task, rank_, p.program, hidden);
-    planned.compiled = compiled(shown.program);
+    planned.compiled = compiled(shown.program, {.lanes = paths_.lanes});
     for (FlatStep& step : steps) step.origin = shown.origins[static_cast<std::size_t>(step.origin)];
   }
   if (!p.origins_of_steps.empty())
@@ -351,7 +363,7 @@ std::shared_ptr<const Planned> Planner::plan(const Call& call, bool in_place, co
     text::refuse("the schedule can't serve: {}", why);
   const schedule::Report report = schedule::verify(s);
   if (!report.ok()) throw std::invalid_argument("the schedule is wrong: " + report.text());
-  const schedule::Queued queued = schedule::queued(s, lanes_);
+  const schedule::Queued queued = schedule::queued(s, paths_.lanes);
   Proved own = part_of(queued, traces(call));
   own.schedule = message_hash(queued.schedule);
   const std::lock_guard lock(making_);

@@ -27,7 +27,7 @@ namespace trellis::ccl {
 
 class Planner {
  public:
-  Planner(Rank rank, Rank ranks, int lanes, const Config&, HostShape = {}, RankPlaces = {});
+  Planner(Rank rank, Rank ranks, MessagePaths, const Config&, HostShape = {}, RankPlaces = {});
 
   // For the thread that has the turn (TicketQueue). The result lives at least through the call that it serves.
   const Planned& plan(const Call&, bool in_place, schedule::UnreadableBuffers);
@@ -76,6 +76,7 @@ class Planner {
   bool prove_concealed(const Concealed&) const;  // throws, or returns true
   Planned make(const PlanKey&);
   Planned made(const PlanKey&, const AlgorithmConfig&, const Proved&);
+  MessagePaths paths_for(const PlanKey&, const AlgorithmConfig&, const Proved&) const;
   const Planned& plan_passing(const Call&, const Manner&);
   const AlgorithmConfig* kept(const AlgorithmConfig& config) {
     return &configs_.emplace(text_of(config), config).first->second;
@@ -83,7 +84,7 @@ class Planner {
 
   mutable std::mutex making_;  // guards what a thread without the turn uses too: the chooser, files, configs, proofs
   const Rank rank_, ranks_;
-  const int lanes_;
+  const MessagePaths paths_;
   const HostShape shape_;  // with more than one dimension, choose_by_shape comes first
   const kernels::DType wire_;
   const kernels::Rounding rounding_;
@@ -91,9 +92,8 @@ class Planner {
   Selections selections_;
   const std::string machine_;
   mutable HostChooser chooser_;
-  std::map<std::string, AlgorithmConfig> configs_;  // all that were ever made
-  // Schedules from files, by the file's config and whether the call is in place.
-  mutable KeyedCache<std::pair<AlgorithmConfig, bool>, schedule::Schedule> given_;
+  std::map<std::string, AlgorithmConfig> configs_;                                  // all that were ever made
+  mutable KeyedCache<std::pair<AlgorithmConfig, bool>, schedule::Schedule> given_;  // from files; true: in place
   KeyedCache<Traced, Proved> proved_;
   KeyedCache<Concealed, bool> concealed_;  // schedules proved with the input, the output or both hidden
   std::unordered_map<PlanKey, std::unique_ptr<Planned>, PlanKey::Hash> made_;

@@ -38,7 +38,7 @@ Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::uni
       device(std::move(d)),
       transport(std::move(t)),
       family(*transport, parent, in_parent),
-      planner(transport->rank(), transport->ranks(), transport->lanes() - 1, config, transport->shape(),
+      planner(transport->rank(), transport->ranks(), {.lanes = transport->lanes() - 1}, config, transport->shape(),
               places_of(*transport, *device)),
       executor(*transport, family, recorder, *device, config.timeout),
       dump_file(config.dump, config.timeout, *transport, recorder),

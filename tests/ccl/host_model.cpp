@@ -116,7 +116,7 @@ std::vector<Choice> choices(const std::set<Rank>& left_out) {
     const auto& [collective, ranks, bytes] = of;
     if (left_out.contains(ranks)) continue;
     const Call call = call_of(schedule::collective_named(collective), bytes, ranks);
-    HostChooser chooser(ranks, lanes, cores(16));
+    HostChooser chooser(ranks, {lanes}, cores(16));
     const auto& ranked = chooser.ranked(call);
     const std::string both = best_for_all(memories);
     for (const auto& [memory, times] : memories) {
@@ -197,7 +197,7 @@ TEST(HostModel, ChoosesWellWhereItWasNotFitted) {
 }
 
 double fastest(Collective c, std::size_t bytes, Rank ranks, const RankPlaces& places) {
-  HostChooser chooser(ranks, lanes, places);
+  HostChooser chooser(ranks, {lanes}, places);
   const auto& ranked = chooser.ranked(call_of(c, bytes, ranks));
   EXPECT_FALSE(ranked.empty());
   return ranked.empty() ? 0 : ranked.front().readable_us;
@@ -231,7 +231,7 @@ TEST(HostModel, RanksWithAHardwareThreadEachAreNotSwitched) {
   const auto small = [](int threads) {
     RankPlaces places = cores(16);
     places.threads = threads;
-    HostChooser chooser(32, lanes, places);
+    HostChooser chooser(32, {lanes}, places);
     return chooser.ranked(call_of(all_reduce, 8, 32)).front();
   };
   EXPECT_EQ(text_of(small(32).config), "recursive_doubling");
@@ -257,7 +257,7 @@ TEST(HostModel, RanksOnSeveralL3CachesHaveThemAll) {
 // Small messages cost latency, so rounds should be few; large ones cost bandwidth, so bytes should be sent seldom.
 TEST(HostModel, SmallCallsTakeFewRoundsAndLargeOnesFewBytes) {
   for (const Rank ranks : {16, 64, 256}) {
-    HostChooser chooser(ranks, lanes, cores(ranks));
+    HostChooser chooser(ranks, {lanes}, cores(ranks));
     EXPECT_NE(chooser.ranked(call_of(all_reduce, 64, ranks)).front().config.algorithm, "ring") << ranks;
     const std::string large = chooser.ranked(call_of(all_reduce, 16 << 20, ranks)).front().config.algorithm;
     for (const char* whole : {"direct", "recursive_doubling", "swing_whole", "binomial"}) EXPECT_NE(large, whole);
@@ -267,7 +267,7 @@ TEST(HostModel, SmallCallsTakeFewRoundsAndLargeOnesFewBytes) {
 // An algorithm should neither send every byte to every rank nor take a round for each, on one socket or two.
 TEST(HostModel, ChoosesNothingAbsurdOnManyRanks) {
   const auto chosen = [](Collective c, std::size_t bytes, Rank ranks, int sockets) {
-    HostChooser chooser(ranks, lanes, cores(ranks, sockets, ranks));
+    HostChooser chooser(ranks, {lanes}, cores(ranks, sockets, ranks));
     return chooser.ranked(call_of(c, bytes, ranks)).front().config.algorithm;
   };
   for (const Rank ranks : {64, 128, 256})
@@ -289,7 +289,7 @@ TEST(HostModel, EveryRankChoosesAlike) {
     for (const RankPlaces& places : {cores(16), cores(4), cores(32, 2, ranks)}) {
       std::set<std::string> chosen;
       for (Rank rank = 0; rank < ranks; ++rank) {
-        Planner planner(rank, ranks, lanes, {}, {}, places);
+        Planner planner(rank, ranks, {lanes}, {}, {}, places);
         float buffer[1];
         std::string text;
         if (rank % 2 == 1) planner.choose({.operation = {.collective = all_reduce}, .count = 77}, false);
@@ -308,12 +308,12 @@ TEST(HostModel, EveryRankChoosesAlike) {
 TEST(HostModel, LeavesMeasuredKindsOfMachinesToTheTable) {
   const Call call{.count = 1 << 14};
   for (const Rank ranks : {2, 4, 8}) {
-    const std::string by_table = text_of(Planner(0, ranks, lanes, {}).choose(call, false));
-    EXPECT_EQ(text_of(Planner(0, ranks, lanes, {}, {}, cores(2)).choose(call, false)), by_table);
-    EXPECT_TRUE(Planner(0, ranks, lanes, {}, {}, cores(2)).predicted(call).empty());
-    EXPECT_EQ(Planner(0, ranks, lanes, {}, {}, cores(16)).predicted(call).empty(), ranks == 2);
+    const std::string by_table = text_of(Planner(0, ranks, {lanes}, {}).choose(call, false));
+    EXPECT_EQ(text_of(Planner(0, ranks, {lanes}, {}, {}, cores(2)).choose(call, false)), by_table);
+    EXPECT_TRUE(Planner(0, ranks, {lanes}, {}, {}, cores(2)).predicted(call).empty());
+    EXPECT_EQ(Planner(0, ranks, {lanes}, {}, {}, cores(16)).predicted(call).empty(), ranks == 2);
   }
-  EXPECT_TRUE(Planner(0, 8, lanes, {.machine = "another"}, {}, cores(16)).predicted(call).empty());
+  EXPECT_TRUE(Planner(0, 8, {lanes}, {.machine = "another"}, {}, cores(16)).predicted(call).empty());
 }
 
 TEST(HostModel, WhatItChoosesServesTheCall) {
@@ -323,7 +323,7 @@ TEST(HostModel, WhatItChoosesServesTheCall) {
         if (schedule::uneven(c) || c == permute || c == send_recv) continue;
         const Call call{.operation = {.collective = c, .root = schedule::rooted(c) ? ranks - 1 : 0},
                         .count = c == barrier ? 0 : count};
-        EXPECT_NO_THROW(Planner(0, ranks, lanes, {}, {}, cores(16)).choose(call, true)) << schedule::name(c);
+        EXPECT_NO_THROW(Planner(0, ranks, {lanes}, {}, {}, cores(16)).choose(call, true)) << schedule::name(c);
       }
 }
 

@@ -118,10 +118,10 @@ class Asker {
 void expect_as_fresh(Rank ranks, const Config& config, int calls) {
   for (Rank rank = 0; rank < ranks; ++rank) {
     Asker asker(static_cast<unsigned>(rank + 1));
-    Planner one(rank, ranks, lanes, config);
+    Planner one(rank, ranks, {lanes}, config);
     for (int i = 0; i < calls; ++i) {
       const Asking asking = asker.next(ranks);
-      Planner fresh(rank, ranks, lanes, config);
+      Planner fresh(rank, ranks, {lanes}, config);
       ASSERT_EQ(planned_by(one, asking), planned_by(fresh, asking)) << "call " << i << ": " << in_words(asking);
     }
   }
@@ -154,7 +154,7 @@ std::size_t crossing(const Call& call, const std::vector<Rank>& host, const Host
   const auto ranks = static_cast<Rank>(host.size());
   std::size_t elements = 0;
   for (Rank rank = 0; rank < ranks; ++rank) {
-    Planner planner(rank, ranks, lanes, config, shape);
+    Planner planner(rank, ranks, {lanes}, config, shape);
     const Planned& p = planner.plan(call, false, schedule::UnreadableBuffers{});
     for (const PeerLane& l : p.compiled.lines)
       for (std::uint32_t k = 0; !l.receives && host[l.peer] != host[rank] && k < l.count; ++k)
@@ -195,14 +195,14 @@ TEST(Planner, AnotherNumberingIsAnotherPlan) {
   const Call call{.input = in.data(), .output = out.data(), .count = 64};
   std::set<std::string> plans;
   for (const std::vector<Rank>& host : {std::vector<Rank>{0, 0, 2, 2}, {0, 1, 0, 1}, {0, 1, 1, 0}}) {
-    Planner planner(0, 4, lanes, {}, shape_of(host));
+    Planner planner(0, 4, {lanes}, {}, shape_of(host));
     plans.insert(text_of(*planner.plan(call, false, schedule::UnreadableBuffers{}).config));
   }
   EXPECT_EQ(plans.size(), 3U);
 }
 
 TEST(Planner, APermuteWithoutPairsIsNoEarlierPermute) {
-  Planner planner(0, 2, lanes, {});
+  Planner planner(0, 2, {lanes}, {});
   const Call some{.operation = {.collective = Collective::permute, .pairs = {{0, 1}, {1, 0}}}, .count = 4};
   const Call none{.operation = {.collective = Collective::permute}, .count = 4};
   EXPECT_FALSE(planner.plan(some, false, schedule::UnreadableBuffers{}).compiled.steps.empty());
@@ -210,7 +210,7 @@ TEST(Planner, APermuteWithoutPairsIsNoEarlierPermute) {
 }
 
 TEST(Planner, ASendToAnotherIsNoEarlierSend) {
-  Planner planner(0, 3, lanes, {});
+  Planner planner(0, 3, {lanes}, {});
   const auto peer = [&](Rank to) {
     const Call call{.operation = {.collective = Collective::send_recv, .root = 0, .peer = to}, .count = 4};
     return planner.plan(call, false, schedule::UnreadableBuffers{}).compiled.lines.at(0).peer;

@@ -36,10 +36,12 @@ ccl::RankPlaces places_of(const PredictionAsked& asked) {
 
 std::string prediction_text(const PredictionAsked& asked) {
   const ccl::RankPlaces places = places_of(asked);
-  const ccl::Planner planner(0, asked.ranks, ccl::channel_lanes, ccl::config_from_environment(), {}, places);
+  const ccl::Config config = ccl::config_from_environment();
+  const ccl::MessagePaths paths{.lanes = ccl::channel_lanes};
+  const ccl::Planner planner(0, asked.ranks, paths, config, {}, places);
   const ccl::AlgorithmConfig selected = planner.choose(asked.call, false);
   const std::span<const ccl::PredictedTime> chosen_from = planner.predicted(asked.call);
-  ccl::HostChooser chooser(asked.ranks, ccl::channel_lanes, places);  // the model's times, where something else chooses
+  ccl::HostChooser chooser(asked.ranks, paths, places);  // the model's times, where something else chooses
   Table table("predictions",
               {left("algorithm"), {"time readable", "s"}, {"time slots", "s"}, {"of the fastest"}, {"selected"}});
   std::set<std::string> seen;

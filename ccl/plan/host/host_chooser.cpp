@@ -41,8 +41,8 @@ void sort_by_time(std::vector<PredictedTime>& all) { std::ranges::stable_sort(al
 
 }  // namespace
 
-HostChooser::HostChooser(Rank ranks, int lanes, RankPlaces places, const HostCosts& costs)
-    : ranks_(ranks), lanes_(lanes), places_(std::move(places)), costs_(costs) {}
+HostChooser::HostChooser(Rank ranks, MessagePaths paths, RankPlaces places, const HostCosts& costs)
+    : ranks_(ranks), paths_(paths), places_(std::move(places)), costs_(costs) {}
 
 bool modelled(Collective c) { return !schedule::uneven(c) && c != Collective::permute && c != Collective::send_recv; }
 
@@ -75,7 +75,7 @@ std::vector<AlgorithmConfig> HostChooser::plain_configs(Collective collective) c
 
 std::optional<PredictedTime> HostChooser::predicted(const AlgorithmConfig& config, const Call& call) const {
   const auto joined = [&](bool hidden) {
-    return join_programs(config, call, ranks_, places_, lanes_, hidden,
+    return join_programs(config, call, ranks_, places_, paths_, hidden,
                          std::max(most_steps, most_steps_per_rank * static_cast<std::size_t>(ranks_)));
   };
   const auto time = [&](const JoinedPrograms& programs, bool readable) {

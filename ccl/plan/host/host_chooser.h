@@ -20,7 +20,7 @@ bool modelled(Collective);  // false for one whose ranks or blocks differ: uneve
 
 class HostChooser {
  public:
-  HostChooser(Rank ranks, int lanes, RankPlaces, const HostCosts& = sapphire_rapids);
+  HostChooser(Rank ranks, MessagePaths, RankPlaces, const HostCosts& = sapphire_rapids);
 
   bool models(Collective) const;  // true if it covers the collective and the places of the ranks are known
   // The configs, fastest first. Calls of nearly the same size share one cached answer. It depends on nothing that may
@@ -34,7 +34,7 @@ class HostChooser {
   std::vector<schedule::AlgorithmConfig> plain_configs(Collective) const;
 
   const Rank ranks_;
-  const int lanes_;
+  const MessagePaths paths_;
   const RankPlaces places_;
   const HostCosts costs_;
   std::map<std::tuple<Collective, std::size_t, kernels::DType>, std::vector<PredictedTime>> known_;

@@ -10,6 +10,7 @@ namespace trellis::ccl {
 struct HostCosts {
   double operation = 0;          // to begin an operation
   double send = 0, receive = 0;  // per message: on the sender's core, on the receiver's
+  double take = 0;               // per message of an all-to-all round, on the receiver's core
   double look = 0;               // per received message, for each lane that the receiver polls
   double second_line = 0;        // per message of more than one cache line, on either core
   double flight = 0;             // from a store until another core sees it

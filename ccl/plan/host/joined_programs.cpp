@@ -52,12 +52,14 @@ std::optional<Written> written(const schedule::Algorithm& algorithm, const sched
 
 class Joiner {
  public:
-  Joiner(const Written& w, const Call& call, const RankPlaces& places, int lanes)
+  Joiner(const Written& w, const Call& call, const RankPlaces& places, const MessagePaths& paths)
       : written_(w), places_(places), size_(kernels::size_of(call.type)) {
     const Counts counts{call.count, {}};
     for (std::size_t i = 0; i < w.ranks.size(); ++i)
-      compiled_.push_back(compile(w.task, w.programs[i], w.ranks[i], counts, line_bytes / size_, lanes));
+      compiled_.push_back(compile(w.task, w.programs[i], w.ranks[i], counts, size_, paths));
   }
+
+  bool in_rounds() const { return !compiled_.front().rounds.empty(); }
 
   JoinedPrograms joined() {
     for (std::size_t i = 0; i < compiled_.size(); ++i) add(i);
@@ -68,8 +70,6 @@ class Joiner {
   }
 
  private:
-  static constexpr std::size_t line_bytes = 64;
-
   // If one rank stands for others, an empty step counts as one element: that step of another rank may have elements.
   double bytes_of(std::size_t elements) const {
     return static_cast<double>(std::max<std::size_t>(elements, written_.folded() ? 1 : 0) * size_);
@@ -95,11 +95,25 @@ class Joiner {
         out_.followers.push_back(first + c.followers[flat.follows + k]);
       out_.steps.push_back(std::move(step));
     }
+    for (std::size_t round = 0; round < c.rounds.rounds.size(); ++round) mark_round(i, round);
     for (const PeerLane& line : c.lines)
       if (!line.receives) sends_[{i, line.peer, line.lane}] = &line;
     out_.lines.push_back(c.lines.size());
     out_.touched_bytes =
         std::max(out_.touched_bytes, (c.input_elements + c.output_elements + c.scratch_elements) * size_);
+  }
+
+  void mark_round(std::size_t i, std::size_t round) {
+    const AllToAllRounds& rounds = compiled_[i].rounds;
+    double sum = 0, largest = 0;
+    for (Rank r = 0; r < rounds.ranks; ++r) {
+      if (r == written_.ranks[i]) continue;
+      JoinedStep& send = out_.steps[firsts_[i] + rounds.send(round, r)];
+      send.round = out_.steps[firsts_[i] + rounds.receive(round, r)].round = static_cast<std::int32_t>(round);
+      sum += send.bytes;
+      largest = std::max(largest, send.bytes);
+    }
+    out_.published.push_back(rounds.rounds[round].same ? largest : sum);
   }
 
   void connect(std::size_t i, const PeerLane& line) {
@@ -135,21 +149,25 @@ class Joiner {
 }  // namespace
 
 std::optional<JoinedPrograms> join_programs(const schedule::AlgorithmConfig& config, const Call& call, Rank ranks,
-                                            const RankPlaces& places, int lanes, bool hidden, std::size_t most_steps) {
+                                            const RankPlaces& places, const MessagePaths& paths, bool hidden,
+                                            std::size_t most_steps) {
   const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
   const schedule::Request request = schedule::request_by(
       config, {.operation = {.collective = call.operation.collective, .root = call.operation.root}, .dims = {ranks}});
-  if (request.ranks() != ranks || config.channels > lanes || !schedule::refusal(algorithm, request).empty() ||
+  if (request.ranks() != ranks || config.channels > paths.lanes || !schedule::refusal(algorithm, request).empty() ||
       !divides(schedule::task_of(algorithm, request), {call.count, {}}))
     return {};
   std::optional<Written> w = written(algorithm, request, most_steps);
   if (!w) return {};
-  if (hidden && worth_showing(call, ranks))
-    for (std::size_t i = 0; i < w->ranks.size(); ++i)
-      w->programs[i] =
-          schedule::stage_unreadable_buffers(w->task, w->ranks[i], w->programs[i], {.input = true, .output = true})
-              .program;
-  return Joiner(*w, call, places, lanes).joined();
+  MessagePaths used = paths;
+  if (!alike_on_all(config, request) || w->ranks.size() != 1) used.round_bytes = 0;
+  Joiner plain(*w, call, places, used);
+  if (!hidden || !worth_showing(call, ranks) || plain.in_rounds()) return plain.joined();
+  for (std::size_t i = 0; i < w->ranks.size(); ++i)
+    w->programs[i] =
+        schedule::stage_unreadable_buffers(w->task, w->ranks[i], w->programs[i], {.input = true, .output = true})
+            .program;
+  return Joiner(*w, call, places, {.lanes = paths.lanes}).joined();
 }
 
 }  // namespace trellis::ccl

@@ -23,6 +23,7 @@ struct JoinedStep {
   std::uint32_t follow_count = 0;
   std::uint32_t sources = 1;  // of a sum; of a copy, its destinations
   double bytes = 0;
+  std::int32_t round = -1;  // of the message, in a program of all-to-all rounds; see ccl/plan/all_to_all_rounds.h
   std::vector<std::uint32_t> ends = {};  // the step at the other end: one, or the two receivers of a send
 };
 
@@ -30,12 +31,14 @@ struct JoinedPrograms {
   std::vector<JoinedStep> steps = {};
   std::vector<std::uint32_t> followers = {};
   std::vector<std::size_t> lines = {};  // by program: lanes that it uses
+  std::vector<double> published = {};   // by all-to-all round: the bytes of a rank's messages together
   std::size_t touched_bytes = 0;        // by the busiest rank
 };
 
 // None if the algorithm does not serve the call, or if more than `most_steps` would have to be joined. `hidden`: peers
 // cannot read the call's buffers.
 std::optional<JoinedPrograms> join_programs(const schedule::AlgorithmConfig&, const Call&, Rank ranks,
-                                            const RankPlaces&, int lanes, bool hidden, std::size_t most_steps);
+                                            const RankPlaces&, const MessagePaths&, bool hidden,
+                                            std::size_t most_steps);
 
 }  // namespace trellis::ccl

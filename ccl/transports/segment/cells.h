@@ -15,6 +15,12 @@ enum class Carried : std::uint16_t {
   address,  // in the sender's memory, at address `where`
 };
 
+// A message, or a piece of one, in its sender's memory.
+struct InSender {
+  std::uint64_t where;
+  std::uint64_t size;
+};
+
 // Two cache lines that are fetched together. The sender writes it, `number` last: one more than the cell's position in
 // the lane's sequence.
 struct alignas(128) LaneCell {
@@ -25,10 +31,6 @@ struct alignas(128) LaneCell {
   std::uint16_t last;  // the message ends with this cell
   static constexpr std::size_t room = 112;
   static constexpr std::size_t beside = 48;  // bytes of data in the same cache line as `number`
-  struct InSender {
-    std::uint64_t where;
-    std::uint64_t size;
-  };
   union {
     std::byte state[room];
     InSender lies;
@@ -41,5 +43,28 @@ struct alignas(128) Ring {
   std::atomic<std::uint32_t> taken;  // number of cells that the receiver has finished
   LaneCell cells[ring_cells];
 };
+
+// What a rank publishes in an all-to-all round: one message for each rank, or one that all of them read. They are in
+// the cell where they fit, else in the rank's room for that round. Of messages that are read in the sender's memory, an
+// InSender is there instead.
+struct alignas(128) RoundCell {
+  std::atomic<std::uint32_t> number;  // of the round; stored last
+  std::uint32_t mark;
+  std::uint32_t stride;  // from one rank's message to the next one's; 0: all ranks read the same message
+  Carried carried;       // window or address: in the sender's memory
+  std::uint16_t in_room;
+  static constexpr std::size_t room = 496;
+  std::byte messages[room];
+};
+static_assert(sizeof(RoundCell) == 512);
+inline constexpr std::uint32_t round_cells = 4, round_rooms = 2;  // of a rank, used in turn
+
+// From one rank's message to the next one's, where the longest has so many bytes: packed while all fit the cell, else
+// on cache lines of their own.
+inline std::size_t round_stride(std::size_t bytes, std::int32_t ranks) {
+  constexpr std::size_t aligned = 16, line = 64;
+  const std::size_t packed = (bytes + aligned - 1) / aligned * aligned;
+  return packed * static_cast<std::size_t>(ranks) <= RoundCell::room ? packed : (bytes + line - 1) / line * line;
+}
 
 }  // namespace trellis::ccl

@@ -1,0 +1,49 @@
+// Programs of all-to-all rounds: in each, every rank sends one message to every other rank, and what it sends depends
+// only on what it has received in earlier rounds. Between ranks that share memory, a round is one write and n-1 reads:
+// ccl/transports/segment/rounds.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "schedule/algorithms/algorithm.h"
+#include "schedule/algorithms/algorithm_config.h"
+
+namespace trellis::ccl {
+
+struct Compiled;
+
+struct AllToAllRounds {
+  static constexpr std::uint32_t none = UINT32_MAX;
+  struct Round {
+    bool same = false;        // all ranks are sent the same elements
+    bool may_stay = false;    // what is sent stays as it is until all have read it
+    std::int32_t chunks = 0;  // of the largest message
+    // The step that sums up the messages, which nothing else reads: it may read them where they are. And of each of its
+    // sources, whose message it is; -1: it is none.
+    std::uint32_t sum = none;
+    std::vector<schedule::Rank> summed = {};
+  };
+  schedule::Rank ranks = 0;
+  std::vector<Round> rounds = {};                        // none: the program is not of this form
+  std::vector<std::uint32_t> sends = {}, receives = {};  // steps, by round and by the other rank; unused for the own
+
+  bool empty() const { return rounds.empty(); }
+  std::uint32_t send(std::size_t round, schedule::Rank to) const { return sends[index(round, to)]; }
+  std::uint32_t receive(std::size_t round, schedule::Rank from) const { return receives[index(round, from)]; }
+  // Of all of a rank's messages of the largest round, if no chunk has more bytes than that.
+  std::size_t bytes(std::size_t chunk_bytes) const;
+
+ private:
+  std::size_t index(std::size_t round, schedule::Rank r) const {
+    return round * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(r);
+  }
+};
+
+// Whether one rank's program tells the form of all ranks'.
+bool alike_on_all(const schedule::AlgorithmConfig&, const schedule::Request&);
+
+AllToAllRounds rounds_of(const Compiled&, const schedule::Program&, schedule::Rank rank, schedule::Rank ranks);
+
+}  // namespace trellis::ccl
