@@ -243,6 +243,7 @@ Config config_from_environment() {
   }
   c.dump = variable("TRELLIS_DUMP").value_or("");
   c.single_copy = flag("TRELLIS_SINGLE_COPY").value_or(false);
+  c.rounds = flag("TRELLIS_ROUNDS").value_or(true);
   c.fabric = fabric_from_environment();
   return c;
 }

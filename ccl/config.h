@@ -49,6 +49,9 @@ struct Config {
   // TRELLIS_SINGLE_COPY: read large buffers from the peer's own memory with process_vm_readv, where the system allows
   // it
   bool single_copy = false;
+  // TRELLIS_ROUNDS: where ranks share memory, small messages that each sends to every other are written once, and read
+  // by all; that of rank 0 counts
+  bool rounds = true;
   FabricSettings fabric = {};
 };
 

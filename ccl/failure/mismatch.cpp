@@ -9,6 +9,7 @@
 #include "ccl/plan/mark.h"
 #include "ccl/plan/point_to_point.h"
 #include "ccl/transports/notice.h"
+#include "ccl/transports/segment/rounds.h"
 #include "kernels/reduce/reduce.h"
 #include "schedule/collective.h"
 
@@ -95,14 +96,18 @@ Mismatch misfit_of_points(const Transport& t, const Misfit& m) {
 // Whether a message with this mark belongs to none of the operations after `ended`, as far as the mark tells.
 bool is_past(std::uint32_t mark, std::uint64_t ended) { return operation_of(mark, ended) <= ended; }
 
-// Calls f with each message that has arrived and was not received: its sender, its mark, and whether it is one of send
-// and recv.
+enum class Path : std::uint8_t { lane, points, round };  // `points`: the lane of send and recv
+
+// Calls f with each message that has arrived and was not received: its sender, its mark, and how it came.
 template <class Function>
 void for_each_unread(const Transport& t, Function&& f) {
   const int points = t.lanes() - 1;
-  for (Rank from = 0; from < t.ranks(); ++from)
+  for (Rank from = 0; from < t.ranks(); ++from) {
     for (int lane = 0; lane < t.lanes(); ++lane)
-      if (const auto mark = t.unread(from, lane)) f(from, *mark, lane == points);
+      if (const auto mark = t.unread(from, lane)) f(from, *mark, lane == points ? Path::points : Path::lane);
+    if (const Rounds* const rounds = t.rounds())
+      if (const auto mark = rounds->unread(from)) f(from, *mark, Path::round);
+  }
 }
 
 }  // namespace
@@ -134,9 +139,18 @@ void check_same_call(const Transport& t, const Activity& mine, Rank other) {
 // The mark of an operation far ahead looks like that of an earlier one, so the sender's published operation number
 // decides.
 void check_unread(Transport& t, const FlightRecorder& past, const Activity& mine, std::uint64_t ended) {
-  for_each_unread(t, [&](Rank from, std::uint32_t mark, bool point) {
-    if (point || !is_past(mark, ended) || !t.answers(from, prompt) || t.left(from)) return;
+  for_each_unread(t, [&](Rank from, std::uint32_t mark, Path by) {
+    if (by == Path::points || !is_past(mark, ended) || !t.answers(from, prompt) || t.left(from)) return;
     if (t.activity(from).operation <= ended + operations_told_apart) throw difference(t, past, mine, from, mark);
+  });
+}
+
+void check_marks(const Transport& t, const FlightRecorder& past, const Activity& mine, std::uint32_t mark,
+                 std::uint32_t round_mark) {
+  for_each_unread(t, [&](Rank from, std::uint32_t theirs, Path by) {
+    const std::uint32_t due = by == Path::round ? round_mark : mark;
+    if (by != Path::points && theirs != due && operation_of(theirs, mine.operation) == mine.operation)
+      throw difference(t, past, mine, from, theirs);
   });
 }
 
@@ -146,9 +160,9 @@ void check_over(Transport& t, const FlightRecorder& past, const Activity& mine) 
   for (Rank r = 0; r < t.ranks(); ++r)
     if (r != t.rank()) check_same_call(t, mine, r);
   static_cast<void>(t.could_advance());  // takes in what has arrived
-  for_each_unread(t, [&](Rank from, std::uint32_t mark, bool point) {
+  for_each_unread(t, [&](Rank from, std::uint32_t mark, Path by) {
     const std::string theirs = text_of(t.activity(from));
-    if (point)
+    if (by == Path::points)
       throw Mismatch(from, fmt::format("rank {} sent something that rank {} never received: rank {} is in {}, rank {} "
                                        "in {}",
                                        from, t.rank(), from, theirs, t.rank(), text_of(mine)));
@@ -161,6 +175,7 @@ void check_over(Transport& t, const FlightRecorder& past, const Activity& mine) 
 void explain(Transport& t, const FlightRecorder& past, const Activity& mine, const Misfit& m) {
   t.refresh(patience);
   if (static_cast<Collective>(mine.collective) == Collective::send_recv) throw misfit_of_points(t, m);
+  if (m.in_round) check_unread(t, past, mine, mine.operation - 1);  // a message of a call before tells more
   const Mismatch other = difference(t, past, mine, m.sender, m.mark);
   if (!m.whole || m.bytes == m.due) throw other;
   throw Mismatch(m.sender, fmt::format("{}; its message has {} bytes where {} are due", other.what(), m.bytes, m.due));

@@ -19,6 +19,12 @@ void check_same_call(const Transport&, const Activity& mine, Rank other);
 // the number of the last collective that is over. `past`: this rank's operations.
 void check_unread(Transport&, const FlightRecorder& past, const Activity& mine, std::uint64_t ended);
 
+// Throws Mismatch if a message of this rank's operation has arrived whose mark is neither of these: the ranks call
+// different things, or their settings differ. Where one of them sends over lanes and the other in rounds, no receiver
+// finds it.
+void check_marks(const Transport&, const FlightRecorder& past, const Activity& mine, std::uint32_t mark,
+                 std::uint32_t round_mark);
+
 // Throws Mismatch when ranks were in different operations, and each finished its own before the other's could be seen.
 // Called when this rank's operations are over and no more will follow.
 void check_over(Transport&, const FlightRecorder& past, const Activity& mine);

@@ -30,6 +30,10 @@ RankPlaces places_of(const Transport& t, device::Device& d) {
   return d.simulated_time() != nullptr ? RankPlaces{} : t.places();
 }
 
+MessagePaths paths_of(const Transport& t) {
+  return {.lanes = t.lanes() - 1, .round_bytes = t.rounds() != nullptr ? t.rounds()->room() : 0};
+}
+
 }  // namespace
 
 Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::unique_ptr<Transport> t,
@@ -38,7 +42,7 @@ Communicator::State::State(Config c, std::shared_ptr<device::Device> d, std::uni
       device(std::move(d)),
       transport(std::move(t)),
       family(*transport, parent, in_parent),
-      planner(transport->rank(), transport->ranks(), {.lanes = transport->lanes() - 1}, config, transport->shape(),
+      planner(transport->rank(), transport->ranks(), paths_of(*transport), config, transport->shape(),
               places_of(*transport, *device)),
       executor(*transport, family, recorder, *device, config.timeout),
       dump_file(config.dump, config.timeout, *transport, recorder),
@@ -157,6 +161,9 @@ void Communicator::State::bind(const Call& c, const Planned& planned) {
   bound_.how.random.step = operation();
   bound_.how.stores = stores_for((compiled.input_elements + compiled.output_elements) * size);
   bound_.mark = mark_of(planned.mark, operation(), exchanging_);
+  calls_hash_ = hash_combine(calls_hash_, planned.mark);
+  bound_.round_mark = mark_of(calls_hash_, operation(), exchanging_);
+  bound_.one_mark = !agreement_.needed();
   bound_.tokens = c.operation.collective == Collective::barrier;
 }
 

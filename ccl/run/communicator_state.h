@@ -107,7 +107,8 @@ struct Communicator::State : DumpsOnSignal {
   BoundProgram bound_;
   std::unique_ptr<device::NativeRun> native_;
   Planned native_plan_;
-  std::size_t divided_ = 0;  // number of output elements that an average divides at the end
+  std::uint64_t calls_hash_ = 0;  // of all collectives so far
+  std::size_t divided_ = 0;       // number of output elements that an average divides at the end
   friend class Communicator;
 };
 

@@ -25,6 +25,8 @@ Executor::Executor(Transport& transport, FamilyMember& family, const FlightRecor
       rounder_(device),
       watch_(timeout) {
   watch_.expect(transport.ranks());
+  if (Rounds* const rounds = transport.rounds())
+    all_to_all_.emplace(*rounds, steps_, RoundRunner::Use{take_whole, sum, this});
 }
 
 // Turns an error about one message, which an end of a lane throws, into one about the operation.
@@ -44,11 +46,20 @@ void Executor::explaining(Function&& f) {
 void Executor::begin(const BoundProgram& bound) {
   const Compiled& c = *bound.compiled;
   bound_ = &bound;
-  rounds_ = bound.rounds();
-  if (rounds_) rounder_.begin(bound);
+  rounded_ = bound.rounds();
+  if (rounded_) rounder_.begin(bound);
   steps_.begin(c);
   native_ = bound.native;
-  live_.clear();  // in case the following code throws
+  waiting_ = shown_ = false;
+  watch_.restart();
+  live_.clear();
+  if (c.rounds.empty()) return begin_lines(c);
+  all_to_all_->begin(bound);
+  transport_.show(*bound.activity);
+  explaining([&] { all_to_all_->advance(); });
+}
+
+void Executor::begin_lines(const Compiled& c) {
   fronts_.resize(c.lines.size());
   Front* front = fronts_.data();
   for (const PeerLane& line : c.lines) {
@@ -59,9 +70,7 @@ void Executor::begin(const BoundProgram& bound) {
     front->sender = line.receives ? nullptr : &transport_.sender(line.peer, line.lane);
     ++front;
   }
-  waiting_ = shown_ = false;
-  watch_.restart();
-  transport_.show(*bound.activity);
+  transport_.show(*bound_->activity);
   // Starts small messages only. Large ones start in move(), after this rank's grants for the others' messages, which
   // would otherwise wait behind them in a TCP connection.
   explaining([&] {
@@ -70,6 +79,22 @@ void Executor::begin(const BoundProgram& bound) {
   });
   for (std::uint32_t i = 0; i < fronts_.size(); ++i)
     if (fronts_[i].next != fronts_[i].line->count) live_.push_back(i);
+}
+
+bool Executor::move_messages() {
+  if (!bound_->compiled->rounds.empty()) return all_to_all_->advance();
+  bool moved = false;
+  for (std::size_t i = 0; i < live_.size();) {
+    Front& front = fronts_[live_[i]];
+    moved |= advance(front);
+    if (front.next != front.line->count) {
+      ++i;
+      continue;
+    }
+    live_[i] = live_.back();
+    live_.pop_back();
+  }
+  return moved;
 }
 
 bool Executor::move() {
@@ -83,18 +108,7 @@ bool Executor::move() {
     run_local(step);
     steps_.finish(step);
   }
-  explaining([&] {
-    for (std::size_t i = 0; i < live_.size();) {
-      Front& front = fronts_[live_[i]];
-      moved |= advance(front);
-      if (front.next != front.line->count) {
-        ++i;
-        continue;
-      }
-      live_[i] = live_.back();
-      live_.pop_back();
-    }
-  });
+  explaining([&] { moved |= move_messages(); });
   if (moved && std::exchange(waiting_, false)) family_.rests();
   return moved;
 }
@@ -104,7 +118,7 @@ void Executor::idle(std::uint32_t times, std::chrono::microseconds most) {
 }
 
 void Executor::end() {
-  if (rounds_) rounder_.end();
+  if (rounded_) rounder_.end();
   family_.rests();
 }
 
@@ -169,7 +183,7 @@ void Executor::run_local(std::uint32_t step) {
   const FlatStep& flat = bound_->compiled->steps[step];
   const BufferPlace* const further = bound_->compiled->places.data() + flat.further;
   if (flat.to.elements == 0) return;
-  if (rounds_) return rounder_.local(step);
+  if (rounded_) return rounder_.local(step);
   if (flat.op == Op::copy) {
     const std::size_t bytes = flat.to.elements * kernels::size_of(bound_->type);
     device_.copy(bound_->at(flat.to), bound_->at(flat.from), bytes, bound_->how.stores);
@@ -185,8 +199,22 @@ void Executor::run_local(std::uint32_t step) {
 void Executor::take(void* self, std::uint32_t step, std::size_t offset, const std::byte* piece, std::size_t bytes) {
   auto& executor = *static_cast<Executor*>(self);
   if (bytes == 0) return;
-  if (executor.rounds_) return executor.rounder_.take(step, offset, piece, bytes);
+  if (executor.rounded_) return executor.rounder_.take(step, offset, piece, bytes);
   executor.take_piece(executor.bound_->compiled->steps[step], offset, piece, bytes);
+}
+
+void Executor::take_whole(void* self, std::uint32_t step, const std::byte* message) {
+  auto& executor = *static_cast<Executor*>(self);
+  const FlatStep& flat = executor.bound_->compiled->steps[step];
+  if (flat.to.elements == 0) return;
+  executor.take_piece(flat, 0, message, flat.to.elements * kernels::size_of(executor.bound_->type));
+}
+
+void Executor::sum(void* self, std::uint32_t step, std::span<const void* const> sources) {
+  auto& executor = *static_cast<Executor*>(self);
+  const BoundProgram& b = *executor.bound_;
+  const BufferPlace& to = b.compiled->steps[step].to;
+  if (to.elements != 0) executor.device_.reduce(b.op, b.type, sources, b.at(to), to.elements, b.how);
 }
 
 void Executor::take_piece(const FlatStep& flat, std::size_t offset, const std::byte* piece, std::size_t bytes) {
@@ -200,12 +228,15 @@ void Executor::make(void* self, std::uint32_t step, std::size_t offset, std::byt
   static_cast<Executor*>(self)->rounder_.send(step, offset, piece, bytes);
 }
 
-const Executor::Front* Executor::stuck() const {
-  const Front* sends = nullptr;
+std::optional<RoundRunner::Wait> Executor::stuck() const {
+  if (!bound_->compiled->rounds.empty()) return all_to_all_->waits_for();
+  std::optional<RoundRunner::Wait> sends;
   for (const std::uint32_t i : live_) {
-    if (!fronts_[i].begun) continue;
-    if (fronts_[i].line->receives) return &fronts_[i];
-    if (sends == nullptr) sends = &fronts_[i];
+    const Front& f = fronts_[i];
+    if (!f.begun) continue;
+    const RoundRunner::Wait wait{next_of(f), f.line->peer};
+    if (f.line->receives) return wait;
+    if (!sends) sends = wait;
   }
   return sends;
 }
@@ -222,6 +253,7 @@ Rank Executor::unfinished_in_native() const {
 }
 
 std::vector<Pending> Executor::pending() const {
+  if (!bound_->compiled->rounds.empty()) return all_to_all_->pending();
   std::vector<Pending> all;
   for (const std::uint32_t i : live_) {
     const Front& f = fronts_[i];
@@ -253,10 +285,9 @@ void Executor::look_around() {
   const auto away = away_for(now, watch_.enough(), waiting_since_);
   waiting_since_ += away;
   watch_.excuse(away);
-  if (const Front* front = stuck(); front != nullptr) {
-    const std::uint32_t step = next_of(*front);
-    mine.step = bound_->compiled->steps[step].origin;
-    mine.waits_for = front->line->peer;
+  if (const auto wait = stuck()) {
+    mine.step = bound_->compiled->steps[wait->step].origin;
+    mine.waits_for = wait->peer;
   } else if (native_ != nullptr) {
     mine.waits_for = unfinished_in_native();
   }
@@ -268,6 +299,8 @@ void Executor::look_around() {
   heed_interruption(transport_, mine);
   const auto waited = now - waiting_since_;
   check_health(transport_, past_, mine, waited);
+  if (all_to_all_ && bound_->one_mark && counted(mine))
+    check_marks(transport_, past_, mine, bound_->mark, bound_->round_mark);
   if (waited > timeout_ || never_comes(now)) give_up(transport_, past_, family_, watch_, mine, timeout_, waited);
 }
 

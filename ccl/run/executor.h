@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <vector>
 
 #include "ccl/failure/family.h"
@@ -9,6 +10,7 @@
 #include "ccl/failure/recorder.h"
 #include "ccl/failure/watchdog.h"
 #include "ccl/run/bound_program.h"
+#include "ccl/run/round_runner.h"
 #include "ccl/run/rounder.h"
 #include "ccl/run/step_progress.h"
 #include "ccl/transports/transport.h"
@@ -54,13 +56,17 @@ class Executor {
   bool start(Front&, std::uint32_t step);
   std::uint32_t next_of(const Front&) const;       // step of its next message
   std::size_t bytes_of(std::uint32_t step) const;  // of a message
+  void begin_lines(const Compiled&);
+  bool move_messages();
   void run_local(std::uint32_t step);
   static void take(void* self, std::uint32_t step, std::size_t offset, const std::byte* piece, std::size_t bytes);
+  static void take_whole(void* self, std::uint32_t step, const std::byte* message);
+  static void sum(void* self, std::uint32_t step, std::span<const void* const> sources);
   void take_piece(const FlatStep&, std::size_t offset, const std::byte* piece, std::size_t bytes);
   static void make(void* self, std::uint32_t step, std::size_t offset, std::byte* piece, std::size_t bytes);
 
-  void look_around();          // after a while without messages
-  const Front* stuck() const;  // the first line that waits for a peer
+  void look_around();                              // after a while without messages
+  std::optional<RoundRunner::Wait> stuck() const;  // the first message that a peer has not sent or taken
   // The first rank that has not come to this native collective, else one whose device has not ended it; -1: none.
   Rank unfinished_in_native() const;
   bool never_comes(Deadline now) const;  // a needed rank has not come within the timeout, though data still move
@@ -75,8 +81,9 @@ class Executor {
   const BoundProgram* bound_ = nullptr;
   device::NativeRun* native_ = nullptr;  // until it is done
   const Producer producer_{make, this};
-  bool rounds_ = false;  // the rounder does the arithmetic
+  bool rounded_ = false;  // the rounder does the arithmetic
   StepProgress steps_;
+  std::optional<RoundRunner> all_to_all_;  // where ranks share memory
   std::vector<Front> fronts_;
   std::vector<std::uint32_t> live_;  // fronts with messages left
   std::vector<const void*> sources_;

@@ -26,6 +26,8 @@ class StepProgress {
     return step;
   }
 
+  void hold(std::uint32_t step) { ++ahead_[step].waits; }  // the caller runs it
+
   // A message of the step has been sent or received, or the local step was run.
   void finish(std::uint32_t step) {
     if (--ahead_[step].ends != 0) return;

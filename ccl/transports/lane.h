@@ -28,6 +28,8 @@ class Receiver {
   virtual bool advance(Receiving&) = 0;  // true once the whole message has been consumed
 };
 
+class Rounds;
+
 class Lanes {
  public:
   virtual ~Lanes() = default;
@@ -37,6 +39,7 @@ class Lanes {
   virtual std::size_t readable(const void* data, std::size_t bytes, std::size_t message) = 0;
   virtual Sender& sender(Rank to, int lane) = 0;
   virtual Receiver& receiver(Rank from, int lane) = 0;
+  virtual Rounds* rounds() const { return nullptr; }  // where all ranks share memory: segment/rounds.h
 
   // Backs off, longer as `idle` grows: the number of calls since something happened. Wakes when a message arrives or
   // room appears, or after `most`. True when it is time to check whether all ranks are well.

@@ -50,6 +50,7 @@ struct Misfit {
   std::size_t bytes, due;  // bytes that arrived; bytes of the whole message
   bool whole;              // nothing more will arrive
   std::uint32_t mark, mark_due;
+  bool in_round = false;  // of all-to-all messages, whose marks tell of all calls before, too
 };
 
 // A message that arrived is not what was sent.

@@ -62,6 +62,7 @@ TEST(Config, DefaultsWithoutVariables) {
   EXPECT_EQ(c.algorithm, "");
   EXPECT_EQ(c.machine, "host");
   EXPECT_FALSE(c.single_copy);
+  EXPECT_TRUE(c.rounds);
   EXPECT_EQ(c.wire, kernels::DType::f32);
 }
 
@@ -92,6 +93,7 @@ std::map<std::string, std::string> defaults() {
           {"TRELLIS_DUMP", text(c.dump)},
           {"TRELLIS_SEED", fmt::format("{}", c.seed)},
           {"TRELLIS_SINGLE_COPY", c.single_copy == TRELLIS_ON ? "TRELLIS_ON" : "TRELLIS_OFF"},
+          {"TRELLIS_ROUNDS", c.rounds == TRELLIS_ON ? "TRELLIS_ON" : "TRELLIS_OFF"},
           {"TRELLIS_WIRE", c.wire == TRELLIS_F32 ? "TRELLIS_F32" : "TRELLIS_BF16"},
           {"TRELLIS_MACHINE", text(c.machine)}};
 }
@@ -194,6 +196,7 @@ TEST(Config, EveryVariableHasItsField) {
                                     {"TRELLIS_WIRE", "bf16"},
                                     {"TRELLIS_DUMP", "/tmp/dumps"},
                                     {"TRELLIS_SINGLE_COPY", "1"},
+                                    {"TRELLIS_ROUNDS", "0"},
                                     {"TRELLIS_PROVIDER", "tcp;ofi_rxm"},
                                     {"TRELLIS_INTERFACE", "eth0"},
                                     {"TRELLIS_HOST", "node1"},
@@ -213,6 +216,7 @@ TEST(Config, EveryVariableHasItsField) {
   EXPECT_EQ(c.wire, kernels::DType::bf16);
   EXPECT_EQ(c.dump, "/tmp/dumps");
   EXPECT_TRUE(c.single_copy);
+  EXPECT_FALSE(c.rounds);
   EXPECT_EQ(c.fabric.provider, "tcp;ofi_rxm");
   EXPECT_EQ(c.fabric.interface, "eth0");
   EXPECT_EQ(c.fabric.host, "node1");
@@ -233,7 +237,8 @@ TEST(Config, WhatMakesNoSenseIsNamedWithItsValue) {
       {"TRELLIS_SEED", {"-1", "18446744073709551616", "0x10"}},
       {"TRELLIS_WIRE", {"f16", "BF16", "1"}},
       {"TRELLIS_CHECKSUM", {"crc", "2"}},
-      {"TRELLIS_SINGLE_COPY", {"yes", "2"}}};
+      {"TRELLIS_SINGLE_COPY", {"yes", "2"}},
+      {"TRELLIS_ROUNDS", {"on", "2"}}};
   for (const auto& [name, values] : bad)
     for (const std::string& value : values) {
       const std::string said = complaint({{name, value}}, config_from_environment);

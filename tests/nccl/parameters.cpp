@@ -20,7 +20,7 @@ TEST(NcclParam, EveryKeyHasAValue) {
   const char** keys = nullptr;
   int count = 0;
   ASSERT_TRUE(done(ncclParamGetAllParameterKeys(&keys, &count)));
-  EXPECT_EQ(count, 10);
+  EXPECT_EQ(count, 11);
   for (int i = 0; i < count; ++i) {
     const char* value = nullptr;
     int length = -1;

@@ -11,6 +11,7 @@
 #include "ccl/plan/host/host_chooser.h"
 #include "ccl/plan/planner.h"
 #include "ccl/transports/open.h"
+#include "ccl/transports/segment/segment.h"
 #include "kernels/dispatch/cpu.h"
 #include "measure/words.h"
 #include "schedule/collective_traits.h"
@@ -37,7 +38,7 @@ ccl::RankPlaces places_of(const PredictionAsked& asked) {
 std::string prediction_text(const PredictionAsked& asked) {
   const ccl::RankPlaces places = places_of(asked);
   const ccl::Config config = ccl::config_from_environment();
-  const ccl::MessagePaths paths{.lanes = ccl::channel_lanes};
+  const ccl::MessagePaths paths{.lanes = ccl::channel_lanes, .round_bytes = ccl::round_bytes_for(config)};
   const ccl::Planner planner(0, asked.ranks, paths, config, {}, places);
   const ccl::AlgorithmConfig selected = planner.choose(asked.call, false);
   const std::span<const ccl::PredictedTime> chosen_from = planner.predicted(asked.call);

@@ -32,10 +32,11 @@ typedef struct trellis_config {
   int single_copy;         // TRELLIS_SINGLE_COPY (TRELLIS_OFF): if on, large buffers are read from the peer's memory
   int wire;                // TRELLIS_WIRE (TRELLIS_F32): with TRELLIS_BF16, f32 is rounded to bf16 for sending
   const char* machine;     // TRELLIS_MACHINE ("host", between hosts "fabric"): the table's rules for it come first
+  int rounds;              // TRELLIS_ROUNDS (TRELLIS_ON): if on, small messages to all on a host are written once
 } trellis_config;
 
 #define TRELLIS_CONFIG_INIT \
-  { sizeof(trellis_config), TRELLIS_VERSION, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL }
+  { sizeof(trellis_config), TRELLIS_VERSION, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, 0 }
 
 // Fills the struct with a communicator's settings: the defaults, overridden by the environment. The library owns the
 // texts; they are valid until the next call of this function in this thread. TRELLIS_INVALID_ARGUMENT: a variable has

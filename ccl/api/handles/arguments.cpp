@@ -67,6 +67,8 @@ trellis_config checked(const trellis_config* given) {
     text::refuse("config.nonblocking is {}: expected 0 or 1", c.nonblocking);
   if (c.single_copy < 0 || c.single_copy > TRELLIS_OFF)
     text::refuse("config.single_copy is {}: expected 0, TRELLIS_ON or TRELLIS_OFF", c.single_copy);
+  if (c.rounds < 0 || c.rounds > TRELLIS_OFF)
+    text::refuse("config.rounds is {}: expected 0, TRELLIS_ON or TRELLIS_OFF", c.rounds);
   if (c.timeout_s != 0 && (!(c.timeout_s >= 1e-3) || c.timeout_s > 1e7))
     text::refuse("config.timeout_s is {}: expected 0, or seconds from 0.001 to 10000000", c.timeout_s);
   if (c.wire != 0 && c.wire != TRELLIS_F32 && c.wire != TRELLIS_BF16)
@@ -106,6 +108,7 @@ CommSettings settings_of(const trellis_config* given) {
   if (c.seed != 0) s.config.seed = c.seed;
   if (c.single_copy != 0) s.config.single_copy = c.single_copy == TRELLIS_ON;
   if (c.wire != 0) s.config.wire = type_of(c.wire);
+  if (c.rounds != 0) s.config.rounds = c.rounds == TRELLIS_ON;
   if (c.machine != nullptr) expect_machine(s.config.machine = c.machine);
   return s;
 }
@@ -115,7 +118,7 @@ bool nonblocking_child(const trellis_config* given, bool parent) {
   const trellis_config c = checked(given);
   if (c.timeout_s != 0 || c.algorithm != nullptr || c.selections != nullptr || c.transport != nullptr ||
       c.rounding != nullptr || c.dump != nullptr || c.seed != 0 || c.single_copy != 0 || c.wire != 0 ||
-      c.machine != nullptr)
+      c.machine != nullptr || c.rounds != 0)
     throw std::invalid_argument("config: a child is configured like its parent, but for `nonblocking`");
   return c.nonblocking == 1;
 }

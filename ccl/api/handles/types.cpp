@@ -54,6 +54,7 @@ trellis_result trellis_config_from_environment(trellis_config* config) {
     config->dump = text(c.dump);
     config->seed = c.seed;
     config->single_copy = c.single_copy ? TRELLIS_ON : TRELLIS_OFF;
+    config->rounds = c.rounds ? TRELLIS_ON : TRELLIS_OFF;
     config->wire = static_cast<int>(c.wire);
     config->machine = text(c.machine);
   });

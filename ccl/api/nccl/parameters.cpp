@@ -31,6 +31,7 @@ constexpr ncclParamHandle parameters[] = {
     {"TRELLIS_WIRE", [](const trellis_config& c) { return text_of(trellis_type_name(c.wire)); }},
     {"TRELLIS_DUMP", [](const trellis_config& c) { return text_of(c.dump); }},
     {"TRELLIS_SINGLE_COPY", [](const trellis_config& c) { return fmt::format("{:d}", c.single_copy == TRELLIS_ON); }},
+    {"TRELLIS_ROUNDS", [](const trellis_config& c) { return fmt::format("{:d}", c.rounds == TRELLIS_ON); }},
 };
 
 const ncclParamHandle& named(const char* key) {

@@ -122,7 +122,7 @@ Heaps& heaps() {
 std::unique_ptr<Transport> open_loopback(std::shared_ptr<Store> store, const Joining& j) {
   std::shared_ptr<Heap> heap;
   if (j.rank == 0) {
-    heap = std::make_shared<Heap>(SegmentShape{j.ranks, channel_lanes + 1, slot_bytes});
+    heap = std::make_shared<Heap>(SegmentShape{j.ranks, channel_lanes + 1, slot_bytes, round_bytes_for(j.config)});
     const Handed handed{getpid(), heaps().add(heap)};
     store->set("loopback", std::as_bytes(std::span(&handed, 1)));
   } else {
@@ -135,7 +135,7 @@ std::unique_ptr<Transport> open_loopback(std::shared_ptr<Store> store, const Joi
                    handed.pid, j.rank, getpid());
     heap = heaps().find(handed.number);
   }
-  const Segment segment(heap->base(), {j.ranks, channel_lanes + 1, slot_bytes});
+  const Segment segment(heap->base(), Segment::read(heap->base(), heap->bytes()));
   segment.claim(j.rank);
   segment.show_cores(j.rank);
   auto reach = std::make_unique<SameProcess>(heap, j.ranks);

@@ -16,7 +16,7 @@
 namespace trellis::ccl {
 namespace {
 
-constexpr std::uint64_t magic = 0x7472'656C'6C69'730D;  // the last byte is the version of the layout
+constexpr std::uint64_t magic = 0x7472'656C'6C69'730E;  // the last byte is the version of the layout
 constexpr std::size_t page = 4096;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
@@ -63,7 +63,19 @@ std::size_t SegmentShape::rings_at() const {
   return whole_pages(boards_at() + static_cast<std::size_t>(ranks) * 2 * board_words() * sizeof(std::uint64_t));
 }
 
-std::size_t SegmentShape::slots_at() const { return rings_at() + whole_pages(lane_index(0, ranks, 0) * sizeof(Ring)); }
+std::size_t SegmentShape::rounds_at() const { return rings_at() + whole_pages(lane_index(0, ranks, 0) * sizeof(Ring)); }
+
+// On pages of their own: CPUs fetch what seems to come next within a page, and would take it from the rank that is
+// about to write it.
+std::size_t SegmentShape::cells_of_a_round() const {
+  return whole_pages(static_cast<std::size_t>(ranks) * sizeof(RoundCell));
+}
+
+std::size_t SegmentShape::rooms_at() const { return rounds_at() + round_cells * cells_of_a_round(); }
+
+std::size_t SegmentShape::slots_at() const {
+  return rooms_at() + whole_pages(round_rooms * static_cast<std::size_t>(ranks) * round_bytes);
+}
 
 std::size_t SegmentShape::bytes() const { return slots_at() + lane_index(0, ranks, 0) * ring_cells * slot_bytes; }
 
@@ -73,6 +85,7 @@ void Segment::begin(void* zeroed, const SegmentShape& shape) {
   header.ranks = shape.ranks;
   header.lanes = shape.lanes;
   header.slot_bytes = shape.slot_bytes;
+  header.round_bytes = shape.round_bytes;
   // Without random numbers communicators still work, but are told apart less reliably.
   if (getrandom(&header.identity, sizeof header.identity, 0) != sizeof header.identity)
     header.identity = reinterpret_cast<std::uintptr_t>(zeroed);
@@ -83,7 +96,7 @@ SegmentShape Segment::read(const void* base, std::size_t bytes) {
   const SegmentHeader& header = *static_cast<const SegmentHeader*>(base);
   if (bytes < sizeof(SegmentHeader) || header.magic.load(std::memory_order_acquire) != magic)
     throw std::invalid_argument("the shared segment was not made by this version of the library");
-  const SegmentShape shape{header.ranks, header.lanes, header.slot_bytes};
+  const SegmentShape shape{header.ranks, header.lanes, header.slot_bytes, header.round_bytes};
   if (shape.ranks < 1 || shape.lanes < 1 || shape.bytes() != bytes || header.bytes != bytes)
     text::refuse("the shared segment has {} bytes; its header says {}", bytes,
                  static_cast<std::uint64_t>(header.bytes));

@@ -270,8 +270,9 @@ std::pair<net::Descriptor, Mapping> found(Store& store, Rank rank, const std::st
 
 std::unique_ptr<Transport> open_shared_memory(std::shared_ptr<Store> store, const Joining& j) {
   const std::string host = this_host(j.config.fabric.host);
-  auto [file, mapping] = j.rank == 0 ? made(*store, {j.ranks, channel_lanes + 1, slot_bytes}, host)
-                                     : found(*store, j.rank, host, j.deadline);
+  auto [file, mapping] = j.rank == 0
+                             ? made(*store, {j.ranks, channel_lanes + 1, slot_bytes, round_bytes_for(j.config)}, host)
+                             : found(*store, j.rank, host, j.deadline);
   const SegmentShape shape = Segment::read(mapping.base(), mapping.bytes());
   if (shape.ranks != j.ranks)
     text::refuse("rank {} was told of {} ranks and rank 0 of {}", j.rank, j.ranks, shape.ranks);

@@ -52,6 +52,7 @@ SharedTransport::SharedTransport(std::string_view name, Segment segment, Rank ra
       segment_(segment),
       rank_(rank),
       reach_(std::move(reach)),
+      rounds_(segment_, rank, *reach_),
       patience_(patience_for(ranks(), segment_.cores())),
       yielding_(patience_.yields, longest_yielding) {
   prepare_bells();
@@ -108,7 +109,8 @@ bool SharedTransport::wait(std::uint32_t idle, std::chrono::microseconds most) {
 }
 
 bool SharedTransport::could_advance() const {
-  return std::ranges::any_of(used_receivers_, [](const LaneReceiver* r) { return r->could_advance(); }) ||
+  return rounds_.could_advance() ||
+         std::ranges::any_of(used_receivers_, [](const LaneReceiver* r) { return r->could_advance(); }) ||
          std::ranges::any_of(used_senders_, [](const LaneSender* s) { return s->could_advance(); });
 }
 

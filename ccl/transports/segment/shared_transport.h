@@ -9,6 +9,7 @@
 
 #include "ccl/transports/process.h"
 #include "ccl/transports/segment/reach.h"
+#include "ccl/transports/segment/rounds.h"
 #include "ccl/transports/segment/segment.h"
 #include "ccl/transports/who.h"
 #include "ccl/transports/yielding.h"
@@ -38,6 +39,7 @@ class SharedTransport : public Transport {
   }
   Sender& sender(Rank to, int lane) override;
   Receiver& receiver(Rank from, int lane) override;
+  Rounds* rounds() const override { return &rounds_; }
   bool wait(std::uint32_t idle, std::chrono::microseconds most) override;
   bool could_advance() const override;
   std::optional<std::uint32_t> unread(Rank from, int lane) const override;
@@ -79,6 +81,7 @@ class SharedTransport : public Transport {
   Segment segment_;
   Rank rank_;
   std::unique_ptr<Reach> reach_;
+  mutable Rounds rounds_;
   std::atomic<bool> aborted_here_ = false;
   Patience patience_;
   Yielding yielding_;

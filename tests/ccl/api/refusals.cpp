@@ -203,6 +203,7 @@ TEST(ApiRefuses, ConfigsThatCannotBe) {
   EXPECT_TRUE(refused(with([](auto& c) { c.timeout_s = -4; }), bad, "config.timeout_s is -4"));
   EXPECT_TRUE(refused(with([](auto& c) { c.timeout_s = NAN; }), bad, "config.timeout_s is nan"));
   EXPECT_TRUE(refused(with([](auto& c) { c.single_copy = 3; }), bad, "config.single_copy is 3"));
+  EXPECT_TRUE(refused(with([](auto& c) { c.rounds = -1; }), bad, "config.rounds is -1"));
   EXPECT_TRUE(refused(with([](auto& c) { c.wire = 6; }), bad, "config.wire is 6"));
   EXPECT_TRUE(refused(with([](auto& c) { c.rounding = "up"; }), bad, "up"));
   EXPECT_TRUE(refused(with([](auto& c) { c.transport = "pigeon"; }), bad, "pigeon"));
@@ -225,7 +226,7 @@ TEST(ApiRefuses, FieldsThatThisLibraryDoesNotKnow) {
   EXPECT_TRUE(done(trellis_comm_create_all(&comm, 1, &longer.known)));
   EXPECT_TRUE(done(trellis_comm_destroy(comm)));
   longer.more = 1;
-  EXPECT_TRUE(refused(trellis_comm_create_all(&comm, 1, &longer.known), bad, "byte 88"));
+  EXPECT_TRUE(refused(trellis_comm_create_all(&comm, 1, &longer.known), bad, "byte 96"));
 }
 
 TEST(ApiRefuses, AGroupThatIsNotOpen) {

@@ -162,33 +162,50 @@ TEST(Wire, StochasticRoundingHasNoBias) {
             "");
 }
 
-// The error also says how many bytes a message has.
-TEST(Wire, RanksThatWereToldDifferentlyFindOut) {
+// What rank 1 says where rank 0 was told of another type than the others.
+std::string told_differently(Rank ranks, const char* algorithm) {
   const auto store = memory_store();
   std::string said;
   const auto run = [&](Rank rank) {
-    const auto c = Communicator::create(store, rank, 2,
+    const auto c = Communicator::create(store, rank, ranks,
                                         {.timeout = std::chrono::seconds(20),
-                                         .algorithm = "recursive_doubling",
+                                         .algorithm = algorithm,
                                          .transport = "loopback",
                                          .wire = rank == 0 ? DType::bf16 : DType::f32});
     float data[10] = {};
     try {
       c->all_reduce(data, data, 10, DType::f32);
-    } catch (const Mismatch& m) {
-      if (rank == 1) said = m.what();
+    } catch (const std::exception& e) {
+      if (rank == 1) said = e.what();
     }
   };
-  std::thread other([&] { run(0); });
+  std::vector<std::jthread> others;
+  for (Rank r = 0; r < ranks; ++r)
+    if (r != 1) others.emplace_back([&run, r] { run(r); });
   run(1);
-  other.join();
-  const std::string narrow = "rank 0 called operation 1, all_reduce of 10 f32 as bf16, sum",
-                    wide = "rank 1 called operation 1, all_reduce of 10 f32, sum";
-  const bool found = said.starts_with(narrow + " where " + wide) &&
+  others.clear();
+  return said;
+}
+
+const std::string as_bf16 = "rank 0 called operation 1, all_reduce of 10 f32 as bf16, sum";
+
+// The error also says how many bytes a message has.
+TEST(Wire, RanksThatWereToldDifferentlyFindOut) {
+  const std::string as_f32 = "rank 1 called operation 1, all_reduce of 10 f32, sum";
+  const std::string said = told_differently(2, "recursive_doubling");
+  const bool found = said.starts_with(as_bf16 + " where " + as_f32) &&
                      said.find("its message has 20 bytes where 40 are due") != std::string::npos;
   // Rank 0 may be the first to find the mismatch.
-  const bool heard = said == wide + " where " + narrow + "; its message has 40 bytes where 20 are due, as rank 0 found";
+  const bool heard =
+      said == as_f32 + " where " + as_bf16 + "; its message has 40 bytes where 20 are due, as rank 0 found";
   EXPECT_TRUE(found || heard) << said;
+}
+
+// One of them sends over lanes, and the others publish a round.
+TEST(Wire, RanksThatWereToldDifferentlyFindOutWithRoundsToo) {
+  const std::string said = told_differently(3, "direct");
+  EXPECT_NE(said.find(as_bf16), std::string::npos) << said;
+  EXPECT_NE(said.find("called operation 1, all_reduce of 10 f32, sum"), std::string::npos) << said;
 }
 
 TEST(Wire, IsF32OrBf16) {

@@ -1,0 +1,58 @@
+// Runs the messages of a program of all-to-all rounds: see ccl/plan/all_to_all_rounds.h.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "ccl/failure/rank_dump.h"
+#include "ccl/run/bound_program.h"
+#include "ccl/run/step_progress.h"
+#include "ccl/transports/segment/rounds.h"
+
+namespace trellis::ccl {
+
+class RoundRunner {
+ public:
+  // What is done with messages: one of a step is taken as it arrives, or all of a round are summed where they are.
+  struct Use {
+    void (*take)(void* context, std::uint32_t step, const std::byte* message);
+    void (*sum)(void* context, std::uint32_t step, std::span<const void* const> sources);
+    void* context;
+  };
+  RoundRunner(Rounds& rounds, StepProgress& steps, Use use) : rounds_(rounds), steps_(steps), use_(use) {}
+
+  void begin(const BoundProgram&);
+  bool done() const { return round_ == program().rounds.size(); }
+  bool advance();  // true if something was sent or received
+
+  struct Wait {
+    std::uint32_t step;
+    Rank peer;
+  };
+  std::optional<Wait> waits_for() const;  // the first message that is missing, or that is being read
+  std::vector<Pending> pending() const;
+
+ private:
+  const AllToAllRounds& program() const { return bound_->compiled->rounds; }
+  std::size_t bytes_of(const BufferPlace& p) const { return p.elements * kernels::size_of(bound_->type); }
+  enum class Phase : std::uint8_t { publish, read, be_read };  // of the round: what comes next
+  bool may_publish() const;
+  void publish();
+  bool receive();
+  void end_reading();
+  void end_round();
+  void finish_sends();
+  void sum(const AllToAllRounds::Round&);
+
+  Rounds& rounds_;
+  StepProgress& steps_;
+  const Use use_;
+  const BoundProgram* bound_ = nullptr;
+  std::size_t round_ = 0;
+  Phase phase_ = Phase::publish;
+  std::vector<Rounds::Message> sent_;       // by rank
+  std::vector<const std::byte*> messages_;  // by rank, of a round that is summed
+  std::vector<const void*> sources_;
+};
+
+}  // namespace trellis::ccl
