@@ -110,13 +110,11 @@ SharedTransport::LaneReceiver::LaneReceiver(SharedTransport& t, Rank from, int l
       slot_bytes_(t.segment_.shape().slot_bytes),
       from_(from) {}
 
-// If the message does not fit the cell's first line, each further poll prefetches the second: in vain at first, but
-// then as soon as the sender has written it.
+// A message's second cache line is not prefetched: one that is fetched before it is written costs its sender another
+// flight of the line.
 bool SharedTransport::LaneReceiver::comes(const Receiving& r) const {
-  for (int look = 1; !arrived(); ++look) {
+  for (int look = 1; !arrived(); ++look)
     if (look >= r.looks) return false;
-    if (r.bytes > LaneCell::beside) __builtin_prefetch(next().state + LaneCell::beside);
-  }
   return true;
 }
 
