@@ -23,15 +23,13 @@ void ThreadStream::Queue::add(std::function<void()> work) {
   {
     const std::lock_guard lock(mutex_);
     works_.push_back(std::move(work));
+    unfinished_.fetch_add(2, std::memory_order_relaxed);
     wake = std::exchange(asleep_, false);
   }
   if (wake) changed_.notify_one();
 }
 
-bool ThreadStream::Queue::empty() const {
-  const std::lock_guard lock(mutex_);
-  return works_.empty() || (works_.size() == 1 && head_is_done_);
-}
+bool ThreadStream::Queue::empty() const { return unfinished_.load(std::memory_order_acquire) <= 1; }
 
 bool ThreadStream::Queue::failed() const {
   const std::lock_guard lock(mutex_);
@@ -41,14 +39,15 @@ bool ThreadStream::Queue::failed() const {
 void ThreadStream::Queue::await() {
   std::unique_lock lock(mutex_);
   ++waiting_;
-  drained_.wait(lock, [&] { return works_.empty(); });
+  drained_.wait(lock, [&] { return unfinished_.load(std::memory_order_acquire) == 0; });
   --waiting_;
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
-// A piece of work stays at the head of the queue until it is destroyed. Its destructors may call the stream, so they
-// run without the lock. They may also notify others, to whom the stream must already be idle: see head_is_done_.
+// Takes all work that is there at once, and counts each piece as unfinished until it is destroyed. Its destructors may
+// call the stream, so they run without the lock, and may tell others of its end, for whom the stream is idle then.
 void ThreadStream::Queue::serve() {
+  std::deque<std::function<void()>> taken;
   std::unique_lock lock(mutex_);
   for (;;) {
     while (!closing_ && works_.empty()) {
@@ -57,20 +56,28 @@ void ThreadStream::Queue::serve() {
     }
     asleep_ = false;
     if (works_.empty()) return;
-    std::function<void()> next = std::move(works_.front());
-    const bool is_dropped = thrown_ != nullptr;
+    std::swap(taken, works_);
+    bool is_dropped = thrown_ != nullptr;
     lock.unlock();
-    try {
-      if (!is_dropped) next(), head_is_done_ = true;
-    } catch (...) {
-      const std::lock_guard failing(mutex_);
-      thrown_ = std::current_exception();
+    for (std::function<void()>& work : taken) {
+      std::size_t left = 2;
+      try {
+        if (!is_dropped) {
+          work();
+          unfinished_.fetch_sub(1, std::memory_order_release);
+          left = 1;
+        }
+      } catch (...) {
+        const std::lock_guard failing(mutex_);
+        thrown_ = std::current_exception();
+        is_dropped = true;
+      }
+      work = nullptr;
+      unfinished_.fetch_sub(left, std::memory_order_release);
     }
-    next = nullptr;
+    taken.clear();
     lock.lock();
-    works_.pop_front();
-    head_is_done_ = false;
-    if (waiting_ != 0 && works_.empty()) drained_.notify_all();
+    if (waiting_ != 0 && unfinished_.load(std::memory_order_relaxed) == 0) drained_.notify_all();
   }
 }
 

@@ -38,12 +38,13 @@ class ThreadStream : public Stream {
 
     mutable std::mutex mutex_;
     std::condition_variable changed_, drained_;
-    std::deque<std::function<void()>> works_;
-    std::exception_ptr thrown_;  // until await() throws it; work is dropped meanwhile
+    std::deque<std::function<void()>> works_;  // that the thread has not taken
+    std::exception_ptr thrown_;                // until await() throws it; work is dropped meanwhile
     bool closing_ = false, asleep_ = false;
-    std::atomic<bool> head_is_done_ = false;  // without a failure; it is being destroyed
-    int waiting_ = 0;                         // threads in await()
-    std::thread thread_;                      // last: it uses all members above
+    // Two for each piece of work that is not yet destroyed, less one while one that was done is being destroyed.
+    std::atomic<std::size_t> unfinished_ = 0;
+    int waiting_ = 0;     // threads in await()
+    std::thread thread_;  // last: it uses all members above
   };
   Queue& queue() const {
     queue_.get_deleter().mark.expect_same_process("stream");
