@@ -12,11 +12,11 @@
 #include "ccl/failure/recorder.h"
 #include "ccl/group.h"
 #include "ccl/plan/check.h"
-#include "ccl/run/ticket_queue.h"
+#include "ccl/run/ticket_lock.h"
 #include "ccl/store.h"
 #include "ccl/transports/open.h"
-#include "ccl/transports/segment/waiting.h"
-#include "kernels/dispatch/placement.h"
+#include "ccl/transports/segment/doorbell.h"
+#include "kernels/dispatch/usable_cores.h"
 #include "kernels/reduce/reduce.h"
 
 namespace {
@@ -142,9 +142,9 @@ void check_alone(benchmark::State& state) {
 }
 
 void turn_alone(benchmark::State& state) {
-  ccl::TicketQueue turns;
+  ccl::TicketLock turns;
   for (auto _ : state) {
-    ccl::TicketQueue::Ticket turn(turns);
+    ccl::TicketLock::Ticket turn(turns);
     turn.wait();
   }
 }

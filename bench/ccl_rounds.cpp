@@ -10,7 +10,7 @@
 #include "ccl/communicator.h"
 #include "ccl/store.h"
 #include "device/device.h"
-#include "kernels/dispatch/placement.h"
+#include "kernels/dispatch/usable_cores.h"
 
 namespace {
 

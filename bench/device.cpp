@@ -8,7 +8,7 @@
 #include "device/neff/neff.h"
 #include "device/program.h"
 #include "sim/core/program/assembler.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/programs/shipped_programs.h"
 #include "sim/core/run/run.h"
 
 namespace {

@@ -10,7 +10,7 @@
 
 #include "ccl/descriptor_limit.h"
 #include "ccl/rendezvous/tcp/server.h"
-#include "ccl/transports/libfabric/control/members.h"
+#include "ccl/transports/libfabric/control/member_exchange.h"
 #include "net/descriptor.h"
 
 namespace trellis {
@@ -39,7 +39,7 @@ void meeting(benchmark::State& state) {
       clients.emplace_back([&, r] {
         try {
           const auto store = tcp_store("127.0.0.1", server.port(), "secret", Clock::now() + 60s);
-          SealOrigin origin{.identity = r == 0 ? 77U : 0U};
+          SealNonce origin{.identity = r == 0 ? 77U : 0U};
           const auto all = exchange_members(*store, r, ranks, member(r), origin, Clock::now() + 60s);
           wrong += origin.identity != 77 || all.back().process != 999 + ranks;
         } catch (const std::exception&) {

@@ -48,7 +48,7 @@ void to_bf16(Arrays& a, const Call& c) {
   cast(DType::f32, a.at(0, c.n * 4), DType::bf16, a.at(1, c.n * 2), c.n, {.threads = c.threads});
 }
 
-void step(Arrays& a, const Call& c, Keep keep, DType d) {
+void step(Arrays& a, const Call& c, WeightStorage keep, DType d) {
   const std::size_t bytes = c.n * size_of(d);
   adamw({.keep = keep, .values = a.at(0, bytes)}, {.type = d, .values = a.at(1, bytes)},
         {.type = d, .first = a.at(2, bytes), .second = a.at(3, bytes)}, c.n, {.step = 10, .threads = c.threads});
@@ -61,8 +61,8 @@ const std::map<std::string, Operation, std::less<>>& operations() {
       {"add.bf16", [](Arrays& a, const Call& c) { add(a, c, DType::bf16); }},
       {"add.f32", [](Arrays& a, const Call& c) { add(a, c, DType::f32); }},
       {"to_bf16", to_bf16},
-      {"adamw.f32", [](Arrays& a, const Call& c) { step(a, c, Keep::f32, DType::f32); }},
-      {"adamw.bf16", [](Arrays& a, const Call& c) { step(a, c, Keep::bf16_stochastic, DType::bf16); }}};
+      {"adamw.f32", [](Arrays& a, const Call& c) { step(a, c, WeightStorage::f32, DType::f32); }},
+      {"adamw.bf16", [](Arrays& a, const Call& c) { step(a, c, WeightStorage::bf16_stochastic, DType::bf16); }}};
   return all;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/layers/matmul.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/programs/shipped_programs.h"
 #include "sim/core/run/run.h"
 
 namespace {

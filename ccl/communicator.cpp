@@ -14,7 +14,7 @@
 #include "ccl/rendezvous/environment.h"
 #include "ccl/rendezvous/member_check.h"
 #include "ccl/rendezvous/this_machine.h"
-#include "ccl/run/call_seen.h"
+#include "ccl/run/record_call.h"
 #include "ccl/run/run_loop.h"
 #include "ccl/transports/join_watch.h"
 #include "ccl/transports/registry.h"
@@ -82,7 +82,7 @@ std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Store> store,
                                                    .place = host},
                                                   deadline);
     if (config.transport.empty()) settled.transport = apart ? usual_across_hosts : usual_transport;
-    Joining joining{rank, ranks, settled, device.get(), deadline};
+    JoinOptions joining{rank, ranks, settled, device.get(), deadline};
     // Transports across hosts report absent ranks themselves.
     if (transport_named(settled.transport).reach != TransportKind::Reach::hosts)
       joining.waiting = [&](std::span<const Rank> missing) { watch->check_joined(missing, deadline); };
@@ -146,7 +146,7 @@ void Communicator::run(const Call& call, device::Stream* stream) {
     const bool in_place = check(call, state_->rank(), state_->ranks());
     return Group::issue(*state_, CheckedCall{.call = call, .in_place = in_place}, stream);
   }
-  TicketQueue::Ticket turn(state_->tickets);
+  TicketLock::Ticket turn(state_->tickets);
   turn.wait();
   run_alone(PlainCall{{state_.get()}, &call, state_->check(call)});
 }
@@ -157,7 +157,7 @@ void Communicator::run(const SendRecv& point, device::Stream* stream) {
     state_->failure.expect_well();
     return Group::issue(*state_, SendRecv(point), stream);
   }
-  TicketQueue::Ticket turn(state_->tickets);
+  TicketLock::Ticket turn(state_->tickets);
   turn.wait();
   run_alone(PlainSendRecv{{state_.get()}, &point});
 }
@@ -213,7 +213,7 @@ void Communicator::recv(void* out, std::size_t count, kernels::DType type, Rank 
 }
 
 void Communicator::finalize() {
-  TicketQueue::Ticket turn(state_->tickets);
+  TicketLock::Ticket turn(state_->tickets);
   turn.wait();
   state_->finish();
 }
@@ -227,13 +227,13 @@ bool Communicator::stopping() const { return state_->transport->aborted_here() &
 
 std::unique_ptr<Communicator> Communicator::split(std::optional<int> color, int key) {
   if (color && *color < 0) text::refuse("split: color {}; expected 0 or more, or none", *color);
-  TicketQueue::Ticket turn(state_->tickets);
+  TicketLock::Ticket turn(state_->tickets);
   turn.wait();
   state_->failure.check_health();
   std::vector<Rank> all(static_cast<std::size_t>(ranks()));
   std::iota(all.begin(), all.end(), 0);
   try {
-    return state_->divide(Notice::Call::split, std::move(all), {color.value_or(-1), key});
+    return state_->divide(MembershipNotice::Call::split, std::move(all), {color.value_or(-1), key});
   } catch (...) {
     std::rethrow_exception(state_->failure.fail(std::current_exception()));
   }
@@ -246,9 +246,9 @@ std::unique_ptr<Communicator> Communicator::shrink(std::span<const Rank> exclude
   for (Rank r : excluded)
     if (r < 0 || r >= ranks()) text::refuse("shrink: rank {}; expected 0 to {}", r, ranks() - 1);
   if (std::ranges::find(members, rank()) == members.end()) text::refuse("shrink: rank {} excludes itself", rank());
-  TicketQueue::Ticket turn(state_->tickets);
+  TicketLock::Ticket turn(state_->tickets);
   turn.wait();
-  return state_->divide(Notice::Call::shrink, std::move(members));
+  return state_->divide(MembershipNotice::Call::shrink, std::move(members));
 }
 
 }  // namespace trellis::ccl

@@ -14,7 +14,7 @@
 
 #include "ccl/devices.h"
 #include "ccl/plan/schedule_file.h"
-#include "ccl/plan/selector.h"
+#include "ccl/plan/selection_table.h"
 #include "ccl/rendezvous/pmix.h"
 #include "ccl/transports/registry.h"
 #include "net/address.h"

@@ -5,10 +5,10 @@
 #include <stdexcept>
 
 #include "ccl/config.h"
-#include "device/of_this_process.h"
+#include "device/fork_safe_singleton.h"
 #include "device/visible_cores.h"
 #include "kernels/dispatch/cpu_quota.h"
-#include "kernels/dispatch/system_files.h"
+#include "kernels/dispatch/sysfs_topology.h"
 
 namespace trellis::ccl {
 
@@ -29,7 +29,7 @@ int device_count() {
 std::shared_ptr<device::Device> device_of_rank(std::string_view name, int rank, int local_rank) {
   if (name == "host") return device::host_of_process();
   constexpr int most_cores = 1 << 20;
-  const device::CoreSettings settings = device::core_settings();
+  const device::VisibleCoreSettings settings = device::core_settings();
   const bool one =
       settings.count == 1 || (!settings.visible.empty() && device::visible_cores(settings, most_cores).size() == 1);
   return device::open(name, {.core = one ? 0 : name.starts_with("sim:") ? rank : local_rank});

@@ -14,9 +14,9 @@ struct PeerCore {
   int core = 0;  // of the machine
 };
 
-class Message {
+class MessageHandle {
  public:
-  virtual ~Message() = default;
+  virtual ~MessageHandle() = default;
   virtual bool done() = 0;                // throws system_error: it failed
   virtual std::size_t bytes() const = 0;  // that were moved, once it is done
 };
@@ -28,7 +28,7 @@ class Channel {
   virtual bool connected() = 0;  // throws system_error: it never will be
   // Sends, or receives. Memory of the device, or of the host. What arrives may be shorter than its place, not longer.
   // Throws system_error: not connected, or too many wait (no_buffer_space).
-  virtual std::unique_ptr<Message> post(void* data, std::size_t bytes) = 0;
+  virtual std::unique_ptr<MessageHandle> post(void* data, std::size_t bytes) = 0;
 };
 
 // Opens channels between a device's core and cores of any processes. Of several between the same two cores, the first

@@ -9,7 +9,7 @@
 
 #include "device/backends.h"
 #include "device/capabilities.h"
-#include "device/of_this_process.h"
+#include "device/fork_safe_singleton.h"
 #include "device/program.h"
 #include "device/simulated_time.h"
 #include "device/topology.h"

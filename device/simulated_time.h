@@ -17,7 +17,7 @@ struct RankClock {
 };
 
 // All values but `rank` are the same on all ranks.
-struct CollectiveRun {
+struct CollectiveSpec {
   std::string_view collective;  // "all_reduce"
   std::string_view config;  // the algorithm with its parameters, "ring channels=2"; empty: the fastest that is known
   int rank = 0, ranks = 1;
@@ -36,7 +36,7 @@ class SimulatedTime {
   virtual ~SimulatedTime() = default;
   virtual RankClock now() const = 0;  // where this thread's work is
   // Takes the time of a whole collective, from the latest of its ranks' clocks on.
-  virtual void spend(const CollectiveRun&) = 0;
+  virtual void spend(const CollectiveSpec&) = 0;
   // Between hold() and release(), this thread's work takes no simulated time.
   virtual void hold() = 0;
   virtual void release() = 0;

@@ -28,8 +28,8 @@ std::optional<int> number_of_variable(const char* variable) {
 
 }  // namespace
 
-CoreSettings core_settings() {
-  CoreSettings s{
+VisibleCoreSettings core_settings() {
+  VisibleCoreSettings s{
       .visible = value_of_variable(visible_name), .count = number_of_variable(count_name), .logical_size = {}};
   s.logical_size = number_of_variable(logical_name);
   if (!s.logical_size) s.logical_size = number_of_variable(older_logical_name);
@@ -62,7 +62,7 @@ std::vector<int> core_list(std::string_view variable, std::string_view text, int
   return out;
 }
 
-std::vector<int> visible_cores(const CoreSettings& settings, int cores) {
+std::vector<int> visible_cores(const VisibleCoreSettings& settings, int cores) {
   if (!settings.visible.empty()) return core_list(visible_name, settings.visible, cores);
   const int wanted = settings.count.value_or(0);
   if (wanted > cores) text::refuse("{}={}: the machine has {} cores", count_name, wanted, cores);
@@ -71,7 +71,7 @@ std::vector<int> visible_cores(const CoreSettings& settings, int cores) {
   return out;
 }
 
-int logical_size(const CoreSettings& settings, std::string_view chip, int usual, int physical_cores) {
+int logical_size(const VisibleCoreSettings& settings, std::string_view chip, int usual, int physical_cores) {
   const int size = settings.logical_size.value_or(usual);
   if (size < 1 || size > 2 || physical_cores % size != 0 || (size == 2 && usual == 1))
     text::refuse("{}={}: a {} has logical cores of {}", logical_name, size, chip, usual == 1 ? "1" : "1 or 2");

@@ -14,8 +14,8 @@ class Reader {
       : allowed_(kernels::usable_threads(topology)),
         knows_cores_(hwloc_get_nbobjs_by_type(topology.get(), HWLOC_OBJ_CORE) > 0) {}
 
-  HostPart part(hwloc_obj_t o) const {
-    HostPart p = plain(o);
+  TopoObject part(hwloc_obj_t o) const {
+    TopoObject p = plain(o);
     for (hwloc_obj_t child = o->first_child; child != nullptr; child = child->next_sibling)
       p.parts.push_back(part(child));
     // In hwloc, memory is attached beside the cores near it; here it contains them. A second memory, such as a
@@ -23,8 +23,9 @@ class Reader {
     for (hwloc_obj_t memory = o->memory_first_child; memory != nullptr; memory = memory->next_sibling) {
       hwloc_obj_t node = memory;
       while (node->type != HWLOC_OBJ_NUMANODE) node = node->memory_first_child;  // behind a memory-side cache
-      HostPart m{
-          .kind = HostPart::Kind::memory, .number = number(node->os_index), .bytes = node->attr->numanode.local_memory};
+      TopoObject m{.kind = TopoObject::Kind::memory,
+                   .number = number(node->os_index),
+                   .bytes = node->attr->numanode.local_memory};
       if (memory == o->memory_first_child) std::swap(m.parts, p.parts);
       p.parts.push_back(std::move(m));
     }
@@ -35,27 +36,27 @@ class Reader {
   static int number(unsigned n) { return n == HWLOC_UNKNOWN_INDEX ? 0 : static_cast<int>(n); }
 
   // A part without its content. A hardware thread becomes a core where a virtual machine reports no cores.
-  HostPart plain(hwloc_obj_t o) const {
+  TopoObject plain(hwloc_obj_t o) const {
     const int at = number(o->logical_index);
     switch (o->type) {
       case HWLOC_OBJ_MACHINE:
-        return {.kind = HostPart::Kind::machine};
+        return {.kind = TopoObject::Kind::machine};
       case HWLOC_OBJ_PACKAGE:
-        return {.kind = HostPart::Kind::package, .number = at};
+        return {.kind = TopoObject::Kind::package, .number = at};
       case HWLOC_OBJ_DIE:
-        return {.kind = HostPart::Kind::die, .number = at};
+        return {.kind = TopoObject::Kind::die, .number = at};
       case HWLOC_OBJ_CORE:
-        return {.kind = HostPart::Kind::core, .number = at};
+        return {.kind = TopoObject::Kind::core, .number = at};
       case HWLOC_OBJ_PU: {
-        HostPart thread{.kind = HostPart::Kind::thread,
-                        .number = number(o->os_index),
-                        .usable = hwloc_bitmap_isset(allowed_.get(), o->os_index) != 0};
+        TopoObject thread{.kind = TopoObject::Kind::thread,
+                          .number = number(o->os_index),
+                          .usable = hwloc_bitmap_isset(allowed_.get(), o->os_index) != 0};
         if (knows_cores_) return thread;
-        return {.kind = HostPart::Kind::core, .number = at, .parts = {std::move(thread)}};
+        return {.kind = TopoObject::Kind::core, .number = at, .parts = {std::move(thread)}};
       }
       default:
-        if (!hwloc_obj_type_is_dcache(o->type)) return {.kind = HostPart::Kind::group, .number = at};
-        return {.kind = HostPart::Kind::cache,
+        if (!hwloc_obj_type_is_dcache(o->type)) return {.kind = TopoObject::Kind::group, .number = at};
+        return {.kind = TopoObject::Kind::cache,
                 .number = at,
                 .level = static_cast<int>(o->attr->cache.depth),
                 .bytes = o->attr->cache.size};

@@ -4,7 +4,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "launch/hosts.h"
+#include "launch/launch_on_hosts.h"
 #include "text/number.h"
 #include "text/printable.h"
 #include "text/refuse.h"

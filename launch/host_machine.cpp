@@ -8,20 +8,20 @@
 namespace trellis::launch {
 namespace {
 
-using Cores = std::vector<const HostPart*>;
+using Cores = std::vector<const TopoObject*>;
 
-void gather(const HostPart& p, Cores& cores) {
-  if (p.kind != HostPart::Kind::core)
-    for (const HostPart& part : p.parts) gather(part, cores);
+void gather(const TopoObject& p, Cores& cores) {
+  if (p.kind != TopoObject::Kind::core)
+    for (const TopoObject& part : p.parts) gather(part, cores);
   else if (!usable_threads(p).empty())
     cores.push_back(&p);
 }
 
 // The cores of the smallest part that has enough of them; of several the first.
-Cores smallest_with(const HostPart& p, std::size_t wanted) {
+Cores smallest_with(const TopoObject& p, std::size_t wanted) {
   Cores best = usable_cores(p);
   if (best.size() < wanted) return {};
-  for (const HostPart& part : p.parts) {
+  for (const TopoObject& part : p.parts) {
     Cores within = smallest_with(part, wanted);
     if (!within.empty() && within.size() < best.size()) best = std::move(within);
   }
@@ -30,31 +30,31 @@ Cores smallest_with(const HostPart& p, std::size_t wanted) {
 
 }  // namespace
 
-std::vector<int> usable_threads(const HostPart& p) {
+std::vector<int> usable_threads(const TopoObject& p) {
   std::vector<int> threads;
-  if (p.kind == HostPart::Kind::thread && p.usable) threads.push_back(p.number);
-  for (const HostPart& part : p.parts) {
+  if (p.kind == TopoObject::Kind::thread && p.usable) threads.push_back(p.number);
+  for (const TopoObject& part : p.parts) {
     const std::vector<int> within = usable_threads(part);
     threads.insert(threads.end(), within.begin(), within.end());
   }
   return threads;
 }
 
-Cores usable_cores(const HostPart& p) {
+Cores usable_cores(const TopoObject& p) {
   Cores cores;
   gather(p, cores);
   return cores;
 }
 
-std::vector<std::vector<int>> rank_threads(const TopoMachine& machine, int ranks, CoreShare share) {
+std::vector<std::vector<int>> rank_threads(const TopoMachine& machine, int ranks, CoreSharePolicy share) {
   const auto count = static_cast<std::size_t>(ranks);
-  const Cores cores = share == CoreShare::one ? smallest_with(machine.whole, count) : usable_cores(machine.whole);
+  const Cores cores = share == CoreSharePolicy::one ? smallest_with(machine.whole, count) : usable_cores(machine.whole);
   if (cores.size() < count) return {};
-  const std::size_t each = share == CoreShare::one ? 1 : cores.size() / count;
+  const std::size_t each = share == CoreSharePolicy::one ? 1 : cores.size() / count;
   std::vector<std::vector<int>> all(count);
   for (std::size_t i = 0; i < count * each; ++i) {
     std::vector<int> threads = usable_threads(*cores[i]);
-    if (share == CoreShare::one) threads.resize(1);
+    if (share == CoreSharePolicy::one) threads.resize(1);
     all[i / each].insert(all[i / each].end(), threads.begin(), threads.end());
   }
   return all;
@@ -65,7 +65,7 @@ std::vector<int> threads_in_turn(const TopoMachine& machine) {
   std::vector<int> all;
   for (std::size_t turn = 0, before = 1; before != all.size(); ++turn) {
     before = all.size();
-    for (const HostPart* core : cores)
+    for (const TopoObject* core : cores)
       if (const std::vector<int> threads = usable_threads(*core); turn < threads.size()) all.push_back(threads[turn]);
   }
   return all;

@@ -13,9 +13,10 @@ std::vector<RankPlace> places_for(const TopoMachine& host, int ranks, Pin pin, d
   std::vector<RankPlace> places;
   // A single rank is not pinned: if it were pinned to all cores, it would not use cores that are added later.
   if (host.here && pin == Pin::share && ranks > 1 && !(quota < cores))
-    for (auto& threads : rank_threads(host, ranks, CoreShare::equal)) places.push_back({std::move(threads), each});
+    for (auto& threads : rank_threads(host, ranks, CoreSharePolicy::equal))
+      places.push_back({std::move(threads), each});
   if (host.here && pin == Pin::core && ranks <= cores)
-    for (auto& threads : rank_threads(host, ranks, CoreShare::one)) places.push_back({std::move(threads)});
+    for (auto& threads : rank_threads(host, ranks, CoreSharePolicy::one)) places.push_back({std::move(threads)});
   if (host.here && pin == Pin::core && ranks > cores)
     for (const int thread : threads_in_turn(host)) places.push_back({{thread}});
   if (places.empty()) places.push_back({.cores = each});

@@ -20,16 +20,16 @@
 
 #include "ccl/descriptor_limit.h"
 #include "ccl/job_identity.h"
-#include "ccl/tell.h"
-#include "ccl/transports/process.h"
+#include "ccl/print_to_stderr.h"
+#include "ccl/transports/process_handle.h"
 #include "kernels/dispatch/cpu_quota.h"
-#include "launch/dump.h"
-#include "launch/lines.h"
-#include "launch/nodes.h"
-#include "launch/outlet.h"
+#include "launch/line_prefixer.h"
+#include "launch/node_coordinator.h"
+#include "launch/nonblocking_output.h"
 #include "launch/places.h"
 #include "launch/remote.h"
 #include "launch/start.h"
+#include "launch/write_launch_record.h"
 #include "net/socket.h"
 
 namespace trellis::launch {
@@ -70,8 +70,8 @@ std::string in_words(int status) {
 
 struct Stream {
   net::Descriptor from;
-  Lines lines;
-  Outlet* to;
+  LinePrefixer lines;
+  NonblockingOutput* to;
 };
 
 struct Rank {
@@ -87,7 +87,7 @@ struct Rank {
 class Keeper {
  public:
   // `descriptors`: the limit that ranks get.
-  Keeper(const LaunchedJob& job, const rlimit& descriptors) : job_(job), descriptors_(descriptors) {
+  Keeper(const LaunchOptions& job, const rlimit& descriptors) : job_(job), descriptors_(descriptors) {
     if (job.nodes > 1) nodes_.emplace(job);
     const sigset_t watched = watched_signals();
     signals_ = net::Descriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -108,7 +108,7 @@ class Keeper {
     for (const Deadline end = Clock::now() + drain_time; !streams_.empty() && Clock::now() < end;) step(end);
     for (Stream& s : streams_) s.to->add(s.lines.finish());
     while (!outlets_[0].idle() || !outlets_[1].idle()) step(Deadline::max());
-    for (const Outlet& o : outlets_)
+    for (const NonblockingOutput& o : outlets_)
       if (o.broken() != 0 && o.broken() != EPIPE)
         throw std::system_error(o.broken(), std::generic_category(), "output");
     return status_;
@@ -121,8 +121,8 @@ class Keeper {
       StartedRank s = start_rank(job_, local, places[static_cast<std::size_t>(local) % places.size()], descriptors_);
       const int number = job_.node * job_.ranks + local;
       ranks_.push_back({s.pid, number});
-      if (s.output) streams_.push_back({std::move(s.output), Lines(prefix(number, outlets_[0])), &outlets_[0]});
-      if (s.errors) streams_.push_back({std::move(s.errors), Lines(prefix(number, outlets_[1])), &outlets_[1]});
+      if (s.output) streams_.push_back({std::move(s.output), LinePrefixer(prefix(number, outlets_[0])), &outlets_[0]});
+      if (s.errors) streams_.push_back({std::move(s.errors), LinePrefixer(prefix(number, outlets_[1])), &outlets_[1]});
     }
   }
 
@@ -155,7 +155,7 @@ class Keeper {
     end_ranks(SIGTERM);
   }
 
-  static std::string prefix(int rank, const Outlet& to) {
+  static std::string prefix(int rank, const NonblockingOutput& to) {
     constexpr int first_colour = 31, colours = 6;  // red to cyan
     return to.coloured() ? fmt::format("\x1b[{}m[{}]\x1b[0m ", first_colour + rank % colours, rank)
                          : fmt::format("[{}] ", rank);
@@ -331,11 +331,11 @@ class Keeper {
     _exit(128 + SIGKILL);
   }
 
-  const LaunchedJob& job_;
+  const LaunchOptions& job_;
   const rlimit descriptors_;
-  std::optional<Nodes> nodes_;  // with several nodes
+  std::optional<NodeCoordinator> nodes_;  // with several nodes
   net::Descriptor signals_;
-  std::array<Outlet, 2> outlets_ = {Outlet(1), Outlet(2)};
+  std::array<NonblockingOutput, 2> outlets_ = {NonblockingOutput(1), NonblockingOutput(2)};
   std::vector<Rank> ranks_;
   std::vector<Stream> streams_;
   std::optional<Deadline> kill_at_, stopped_since_;
@@ -345,7 +345,7 @@ class Keeper {
   const std::int64_t began_ns_ = nanoseconds();
 };
 
-[[noreturn]] void keep(const LaunchedJob& job, pid_t launcher) {
+[[noreturn]] void keep(const LaunchOptions& job, pid_t launcher) {
   setpgid(0, 0);  // a key such as Ctrl-C then reaches launch alone, and each rank once, through it
   prctl(PR_SET_PDEATHSIG, abandoned());
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -366,7 +366,7 @@ class Keeper {
 
 }  // namespace
 
-LaunchEnd launch(const LaunchedJob& job) {
+LaunchEnd launch(const LaunchOptions& job) {
   const sigset_t watched = watched_signals();
   sigset_t before;
   sigprocmask(SIG_BLOCK, &watched, &before);

@@ -16,7 +16,7 @@ enum class Pin : std::uint8_t {
   core,   // each rank gets one core; with more ranks than cores, a hardware thread each as far as there are any
 };
 
-struct LaunchedJob {
+struct LaunchOptions {
   std::vector<std::string> program;  // the program and its arguments
   int ranks = 0;                     // on this node
   int nodes = 1;
@@ -38,6 +38,6 @@ struct LaunchEnd {
 
 // Throws system_error when the ranks cannot be started. No process is left when it returns, nor when this process is
 // killed: ranks are children of a supervisor process, which ends them when this one dies.
-LaunchEnd launch(const LaunchedJob&);
+LaunchEnd launch(const LaunchOptions&);
 
 }  // namespace trellis::launch

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "ccl/tell.h"
+#include "ccl/print_to_stderr.h"
 #include "net/descriptor.h"
 #include "text/refuse.h"
 

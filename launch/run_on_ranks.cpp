@@ -25,7 +25,7 @@
 #include "ccl/rendezvous/environment.h"
 #include "ccl/rendezvous/unique_id.h"
 #include "kernels/dispatch/cpu_quota.h"
-#include "kernels/dispatch/system_files.h"
+#include "kernels/dispatch/sysfs_topology.h"
 #include "launch/host_machine.h"
 #include "net/descriptor.h"
 #include "text/refuse.h"
@@ -261,7 +261,7 @@ int run_on_ranks(const RankOptions& wish, const Work& work) {
   const int ranks = wish.ranks == 0 ? usual_ranks(cores, quota) : wish.ranks;
   if (ranks < 1 || ranks > most_ranks_started) text::refuse("{} ranks: expected 1 to {}", ranks, most_ranks_started);
   std::vector<std::vector<int>> threads;
-  if (wish.pin && host.here && !(quota < cores)) threads = rank_threads(host, ranks, CoreShare::one);
+  if (wish.pin && host.here && !(quota < cores)) threads = rank_threads(host, ranks, CoreSharePolicy::one);
   std::vector<RankContext> contexts(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r) {
     RankContext& c = contexts[static_cast<std::size_t>(r)];

@@ -18,7 +18,7 @@
 #include <system_error>
 #include <tuple>
 
-#include "kernels/dispatch/system_files.h"
+#include "kernels/dispatch/sysfs_topology.h"
 #include "text/number.h"
 
 namespace trellis::launch {
@@ -32,7 +32,7 @@ std::pair<net::Descriptor, net::Descriptor> pipe_ends() {
   return {net::Descriptor(ends[0]), net::Descriptor(ends[1])};
 }
 
-std::vector<std::string> environment_of(const LaunchedJob& job, int local_rank, int cores) {
+std::vector<std::string> environment_of(const LaunchOptions& job, int local_rank, int cores) {
   std::map<std::string, std::string> ours = {{"RANK", std::to_string(job.node * job.ranks + local_rank)},
                                              {"WORLD_SIZE", std::to_string(job.nodes * job.ranks)},
                                              {"LOCAL_RANK", std::to_string(local_rank)},
@@ -106,7 +106,7 @@ std::vector<pid_t> children() {
 
 }  // namespace
 
-StartedRank start_rank(const LaunchedJob& job, int local_rank, const RankPlace& place, const rlimit& descriptors) {
+StartedRank start_rank(const LaunchOptions& job, int local_rank, const RankPlace& place, const rlimit& descriptors) {
   StartedRank rank;
   net::Descriptor output, errors;
   if (!job.raw) {

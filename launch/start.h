@@ -23,7 +23,7 @@ struct RankPlace {
 };
 
 // Throws system_error when the program cannot be executed. `descriptors`: the limit that the rank gets.
-StartedRank start_rank(const LaunchedJob&, int local_rank, const RankPlace&, const rlimit& descriptors);
+StartedRank start_rank(const LaunchOptions&, int local_rank, const RankPlace&, const rlimit& descriptors);
 
 // Ends every descendant of this process, including those that ranks left behind. The process must be their reaper
 // (prctl(2), PR_SET_CHILD_SUBREAPER).

@@ -67,7 +67,7 @@ void BenchBuffers::release(std::byte* memory) {
 }
 
 void BenchBuffers::place(ccl::Call& call, ccl::Rank rank, ccl::Rank ranks, bool in_place) const {
-  const ccl::Extents e = ccl::extents_of(call, rank, ranks);
+  const ccl::BufferBytes e = ccl::extents_of(call, rank, ranks);
   std::byte *in = first_ + offset_, *out = second_ + offset_;
   if (in_place && e.input != 0 && e.output != 0) {
     std::size_t own = std::min(e.input, e.output) * static_cast<std::size_t>(rank);

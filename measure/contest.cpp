@@ -87,7 +87,7 @@ double Contest::Entrant::median() const {
   return sorted[sorted.size() / 2];
 }
 
-Contest::Contest(Bench& bench, const launch::RankContext& context, Collective collective, kernels::DType type,
+Contest::Contest(BenchContext& bench, const launch::RankContext& context, Collective collective, kernels::DType type,
                  std::vector<AlgorithmConfig> configs)
     : bench_(bench), collective_(collective), type_(type) {
   for (const AlgorithmConfig& config : configs) {
@@ -104,7 +104,7 @@ void Contest::prepare(std::uint64_t bytes) {
   s.op.collective = collective_;
   calls_ = calls_for(s, bytes, type_, kernels::Reduction::sum, 0, bench_.ranks());
   mine_ = calls_[static_cast<std::size_t>(bench_.rank())];
-  const ccl::Extents e = ccl::extents_of(mine_, bench_.rank(), bench_.ranks());
+  const ccl::BufferBytes e = ccl::extents_of(mine_, bench_.rank(), bench_.ranks());
   buffers_ = std::make_unique<BenchBuffers>(bench_.control->device(), false, e.input, e.output, 0);
   buffers_->place(mine_, bench_.rank(), bench_.ranks(), false);
   pattern_ = std::make_unique<DataPattern>(calls_, bench_.rank(), 1);
@@ -146,7 +146,7 @@ void Contest::round(const std::vector<Entrant*>& entrants, int samples) {
   for (std::size_t i = 0; i < us.size(); ++i) entrants[i % entrants.size()]->samples.push_back(us[i]);
 }
 
-std::vector<ContestCost> Contest::run(std::uint64_t bytes, const AlgorithmConfig* incumbent) {
+std::vector<CandidateCost> Contest::run(std::uint64_t bytes, const AlgorithmConfig* incumbent) {
   prepare(bytes);
   std::vector<Entrant*> alive;
   for (Entrant& one : entrants_)
@@ -171,13 +171,13 @@ std::vector<ContestCost> Contest::run(std::uint64_t bytes, const AlgorithmConfig
     keep(finalists, hopeless);
     round(alive, final_samples);
   }
-  std::vector<ContestCost> costs;
+  std::vector<CandidateCost> costs;
   for (const Entrant& one : entrants_)
     if (one.serves)
       costs.push_back(
           {one.config, one.samples.empty() ? 0 : one.median(), static_cast<int>(one.samples.size()), one.alive});
   // Candidates that were given up early have fewer samples, and come after the others.
-  std::ranges::stable_sort(costs, [](const ContestCost& a, const ContestCost& b) {
+  std::ranges::stable_sort(costs, [](const CandidateCost& a, const CandidateCost& b) {
     return std::pair(!a.final, a.time) < std::pair(!b.final, b.time);
   });
   return costs;

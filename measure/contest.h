@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ccl/communicator.h"
-#include "ccl/plan/selector.h"
+#include "ccl/plan/selection_table.h"
 #include "measure/buffers.h"
 #include "measure/measure.h"
 
@@ -19,7 +19,7 @@ std::vector<ccl::AlgorithmConfig> candidates(schedule::Collective, ccl::Rank ran
 // Whether the config can cut a call of this count into its chunks.
 bool serves_count(const ccl::AlgorithmConfig&, const ccl::Call&, ccl::Rank ranks);
 
-struct ContestCost {
+struct CandidateCost {
   ccl::AlgorithmConfig config;
   double time = 0;    // us, of one operation on the slowest rank: the median of the samples
   int samples = 0;    // 0: it was not measured
@@ -29,11 +29,12 @@ struct ContestCost {
 // Measures one collective for one number of ranks. Collective: all ranks use it alike.
 class Contest {
  public:
-  Contest(Bench&, const launch::RankContext&, schedule::Collective, kernels::DType, std::vector<ccl::AlgorithmConfig>);
+  Contest(BenchContext&, const launch::RankContext&, schedule::Collective, kernels::DType,
+          std::vector<ccl::AlgorithmConfig>);
 
   // The costs at so many bytes of the larger buffer, cheapest first. Candidates are measured in turn, so that changes
   // on the machine affect all alike. The slower half is dropped in each round, except `incumbent`.
-  std::vector<ContestCost> run(std::uint64_t bytes, const ccl::AlgorithmConfig* incumbent);
+  std::vector<CandidateCost> run(std::uint64_t bytes, const ccl::AlgorithmConfig* incumbent);
   // What the library selects by itself for the call that was measured last.
   std::string selected() const { return bench_.work.front()->algorithm(mine_); }
 
@@ -50,7 +51,7 @@ class Contest {
   void round(const std::vector<Entrant*>&, int samples);
   double sample(Entrant&, int operations);
 
-  Bench& bench_;
+  BenchContext& bench_;
   schedule::Collective collective_;
   kernels::DType type_;
   std::vector<Entrant> entrants_;

@@ -31,7 +31,7 @@ double cpu_us() {
   return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
 }
 
-double cost_of_clock(const Bench& bench) {
+double cost_of_clock(const BenchContext& bench) {
   double least = 1e9;
   for (int i = 0; i < 1000; ++i) {
     const double before = bench.now_us();
@@ -48,7 +48,7 @@ int local_rank(const launch::RankContext& context) {
 // This rank's calls of the subject, one for each stream.
 class Work {
  public:
-  Work(Bench& bench, const BenchSubject& subject) : bench_(bench), settings_(bench.settings) {
+  Work(BenchContext& bench, const BenchCase& subject) : bench_(bench), settings_(bench.settings) {
     for (const auto& buffers : subject.buffers) {
       calls_.push_back(subject.calls[static_cast<std::size_t>(bench.rank())]);
       buffers->place(calls_.back(), bench.rank(), bench.ranks(), subject.in_place);
@@ -88,7 +88,7 @@ class Work {
   }
 
   std::vector<Call>& calls() { return calls_; }
-  const ccl::Extents& extents() const { return extents_; }
+  const ccl::BufferBytes& extents() const { return extents_; }
 
  private:
   void synchronize() {
@@ -99,13 +99,13 @@ class Work {
     for (std::size_t i = 0; i < calls_.size(); ++i) bench_.work[i]->run(calls_[i], bench_.streams[i].get());
   }
 
-  Bench& bench_;
+  BenchContext& bench_;
   const BenchSettings& settings_;
   std::vector<Call> calls_;
-  ccl::Extents extents_;
+  ccl::BufferBytes extents_;
 };
 
-std::vector<double> times(Bench& bench, Work& work, DataPattern& pattern, int iterations, bool back_to_back) {
+std::vector<double> times(BenchContext& bench, Work& work, DataPattern& pattern, int iterations, bool back_to_back) {
   std::vector<double> us;
   us.reserve(static_cast<std::size_t>(iterations));
   bench.control->barrier();
@@ -123,7 +123,7 @@ std::vector<double> times(Bench& bench, Work& work, DataPattern& pattern, int it
 }
 
 // The number of iterations, agreed by all ranks.
-int iterations_for(Bench& bench, Work& work, DataPattern& pattern, bool back_to_back) {
+int iterations_for(BenchContext& bench, Work& work, DataPattern& pattern, bool back_to_back) {
   if (bench.settings.iterations != 0) return bench.settings.iterations;
   const std::vector<double> some = times(bench, work, pattern, 3, back_to_back);
   const double one = *std::ranges::min_element(some) * work.operations();
@@ -131,7 +131,7 @@ int iterations_for(Bench& bench, Work& work, DataPattern& pattern, bool back_to_
       std::clamp(enough_us / std::max(one, 1e-3), double{least_iterations}, double{most_iterations}));
 }
 
-std::uint64_t wrong_by_interpreter(Bench& bench, const BenchSubject& subject, Work& work, std::uint64_t seed,
+std::uint64_t wrong_by_interpreter(BenchContext& bench, const BenchCase& subject, Work& work, std::uint64_t seed,
                                    const schedule::Schedule& schedule) {
   const auto rank = bench.rank();
   const std::vector<std::byte> input = random_input(work.call(), rank, bench.ranks(), seed);
@@ -153,7 +153,7 @@ std::uint64_t wrong_by_interpreter(Bench& bench, const BenchSubject& subject, Wo
   return wrong;
 }
 
-std::uint64_t check_pass(Bench& bench, const BenchSubject& subject, Work& work, std::uint64_t seed,
+std::uint64_t check_pass(BenchContext& bench, const BenchCase& subject, Work& work, std::uint64_t seed,
                          const Measured& ran) {
   const std::uint64_t bytes = larger_buffer_bytes(subject.calls);
   if (ran.algorithm != native && !bench.settings.all_ones && bytes <= bench.settings.interpret_up_to) {
@@ -170,7 +170,7 @@ std::uint64_t check_pass(Bench& bench, const BenchSubject& subject, Work& work, 
 
 }  // namespace
 
-Bench::Bench(const BenchSettings& s, const launch::RankContext& context)
+BenchContext::BenchContext(const BenchSettings& s, const launch::RankContext& context)
     : settings(s),
       device(ccl::device_of_rank(s.device, context.rank, local_rank(context))),
       simulated_(device->capabilities().has(device::Capability::simulated_time)) {
@@ -191,17 +191,17 @@ Bench::Bench(const BenchSettings& s, const launch::RankContext& context)
   clock_us = cost_of_clock(*this);
 }
 
-double Bench::now_us() const {
+double BenchContext::now_us() const {
   if (simulated_) return static_cast<double>(clock_of(*device).time) * 1e-6;
   return settings.cpu_time ? cpu_us() : wall_us();
 }
 
-void Bench::abort() {
+void BenchContext::abort() {
   for (auto& one : work) one->abort();
   control->abort();
 }
 
-std::vector<double> Bench::merged(std::vector<double> mine, TimeMerge merge) {
+std::vector<double> BenchContext::merged(std::vector<double> mine, TimeMerge merge) {
   using kernels::Reduction;
   constexpr Reduction ops[] = {Reduction::sum, Reduction::avg, Reduction::min, Reduction::max};
   if (merge == TimeMerge::rank_0)
@@ -212,12 +212,12 @@ std::vector<double> Bench::merged(std::vector<double> mine, TimeMerge merge) {
   return mine;
 }
 
-std::uint64_t Bench::sum(std::uint64_t mine) {
+std::uint64_t BenchContext::sum(std::uint64_t mine) {
   control->all_reduce(&mine, &mine, 1, kernels::DType::u64);
   return mine;
 }
 
-std::unique_ptr<Measured> measure(Bench& bench, const BenchSubject& subject) {
+std::unique_ptr<Measured> measure(BenchContext& bench, const BenchCase& subject) {
   auto result = std::make_unique<Measured>();
   Work work(bench, subject);
   const bool points = work.call().operation.collective == schedule::Collective::send_recv;

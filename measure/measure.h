@@ -14,8 +14,8 @@ namespace trellis::measure {
 
 // What a rank measures with: a control communicator to agree with the other ranks, and one communicator for each
 // stream.
-struct Bench {
-  Bench(const BenchSettings&, const launch::RankContext&);
+struct BenchContext {
+  BenchContext(const BenchSettings&, const launch::RankContext&);
   ccl::Rank rank() const { return control->rank(); }
   ccl::Rank ranks() const { return control->ranks(); }
   void abort();
@@ -38,7 +38,7 @@ struct Bench {
 };
 
 // What is measured: the calls of all ranks, and this rank's buffers for each stream.
-struct BenchSubject {
+struct BenchCase {
   const std::vector<ccl::Call>& calls;
   const std::vector<std::unique_ptr<BenchBuffers>>& buffers;
   bool in_place = false;
@@ -57,7 +57,7 @@ struct Measured {
 inline constexpr std::uint64_t back_to_back_bytes = 4096;
 
 // Collective: all ranks call it alike. Null: no algorithm serves the operation in place.
-std::unique_ptr<Measured> measure(Bench&, const BenchSubject&);
+std::unique_ptr<Measured> measure(BenchContext&, const BenchCase&);
 
 struct Statistics {
   double average = 0, least = 0, most = 0, deviation = 0;

@@ -51,7 +51,7 @@ std::vector<Call> calls_for(const BenchSettings& s, std::uint64_t bytes, kernels
   std::size_t block = bytes / size;
   if (schedule::by_block(collective)) {
     block /= static_cast<std::size_t>(ranks);
-    if (s.style == Style::nccl) block -= block % (nccl_block_bytes / size);
+    if (s.style == BenchStyle::nccl) block -= block % (nccl_block_bytes / size);
   }
   if (!schedule::carries_data(collective)) block = 0;
   Call call{.operation = {.collective = collective,
@@ -76,7 +76,7 @@ std::vector<Call> calls_for(const BenchSettings& s, std::uint64_t bytes, kernels
 std::uint64_t larger_buffer_bytes(const std::vector<Call>& calls) {
   std::uint64_t most = 0;
   for (std::size_t r = 0; r < calls.size(); ++r) {
-    const ccl::Extents e = ccl::extents_of(calls[r], static_cast<Rank>(r), static_cast<Rank>(calls.size()));
+    const ccl::BufferBytes e = ccl::extents_of(calls[r], static_cast<Rank>(r), static_cast<Rank>(calls.size()));
     most = std::max({most, std::uint64_t{e.input}, std::uint64_t{e.output}});
   }
   return most;

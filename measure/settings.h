@@ -15,7 +15,7 @@ namespace trellis::measure {
 enum class TimeMerge : std::uint8_t { rank_0, mean, fastest, slowest };
 
 struct BenchSettings {
-  Style style = Style::nccom;
+  BenchStyle style = BenchStyle::nccom;
   BenchOp op;
 
   int ranks = 0;  // 0: one for each core, or as many as were launched

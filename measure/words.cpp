@@ -133,9 +133,9 @@ std::string bytes_text(std::uint64_t bytes) {
   return fmt::format("{:.4g} {}", value, units[unit]);
 }
 
-DType bench_type(std::string_view word, Style style) {
+DType bench_type(std::string_view word, BenchStyle style) {
   for (const TypeWord& w : nccl_types)
-    if (w.word == word && (style == Style::nccl || !word.starts_with("f8"))) return w.type;
+    if (w.word == word && (style == BenchStyle::nccl || !word.starts_with("f8"))) return w.type;
   for (const TypeWord& w : more_types)
     if (w.word == word) return w.type;
   for (const DType type : kernels::dtypes())
@@ -149,8 +149,8 @@ DType bench_type(std::string_view word, Style style) {
   unknown("type", word, known);
 }
 
-std::string_view type_word(DType type, Style style) {
-  if (style == Style::nccl)
+std::string_view type_word(DType type, BenchStyle style) {
+  if (style == BenchStyle::nccl)
     for (const TypeWord& w : nccl_types)
       if (w.type == type) return w.word;
   switch (type) {
@@ -183,8 +183,8 @@ Reduction bench_reduction(std::string_view word) {
   unknown("operator", word, known);
 }
 
-std::string_view reduction_word(Reduction op, Style style) {
-  return op == Reduction::scaled_sum && style == Style::nccl ? "mulsum" : kernels::name(op);
+std::string_view reduction_word(Reduction op, BenchStyle style) {
+  return op == Reduction::scaled_sum && style == BenchStyle::nccl ? "mulsum" : kernels::name(op);
 }
 
 }  // namespace trellis::measure

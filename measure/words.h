@@ -11,7 +11,7 @@
 namespace trellis::measure {
 
 // Whether tables and words for types are those of nccl-tests or of nccom-test.
-enum class Style : std::uint8_t { nccl, nccom };
+enum class BenchStyle : std::uint8_t { nccl, nccom };
 
 struct BenchOp {
   schedule::Collective collective = schedule::Collective::all_reduce;
@@ -30,10 +30,10 @@ std::string bytes_text(std::uint64_t);  // "64 KiB"
 inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 44;  // of one buffer: 16T
 
 // "float", "bfloat16", "bf16", "fp8_e5m2", ... Throws invalid_argument. f8e4m3 of nccl-tests is our f8e4m3fn.
-kernels::DType bench_type(std::string_view word, Style);
-std::string_view type_word(kernels::DType, Style);
+kernels::DType bench_type(std::string_view word, BenchStyle);
+std::string_view type_word(kernels::DType, BenchStyle);
 
 kernels::Reduction bench_reduction(std::string_view word);  // mulsum is scaled_sum
-std::string_view reduction_word(kernels::Reduction, Style);
+std::string_view reduction_word(kernels::Reduction, BenchStyle);
 
 }  // namespace trellis::measure

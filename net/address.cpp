@@ -112,12 +112,12 @@ std::vector<Address> addresses_of(const std::string& host, int port, int family)
   return all;
 }
 
-std::vector<OwnAddress> own_addresses() {
+std::vector<InterfaceAddress> own_addresses() {
   ifaddrs* found = nullptr;
   if (getifaddrs(&found) != 0)
     throw std::system_error(errno, std::generic_category(), "this machine's network interfaces");
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(found, freeifaddrs);
-  std::vector<OwnAddress> all;
+  std::vector<InterfaceAddress> all;
   for (const ifaddrs* i = found; i != nullptr; i = i->ifa_next) {
     if (i->ifa_addr == nullptr || (i->ifa_flags & IFF_UP) == 0 || (i->ifa_flags & IFF_LOOPBACK) != 0) continue;
     const int family = i->ifa_addr->sa_family;

@@ -42,10 +42,10 @@ std::optional<std::pair<std::string, int>> host_and_port(std::string_view text);
 std::vector<Address> addresses_of(const std::string& host, int port, int family = AF_UNSPEC);
 
 // The addresses of this machine's network interfaces that are up, without the loopback ones, in the system's order.
-struct OwnAddress {
+struct InterfaceAddress {
   std::string interface;
   Address address;
 };
-std::vector<OwnAddress> own_addresses();
+std::vector<InterfaceAddress> own_addresses();
 
 }  // namespace trellis::net

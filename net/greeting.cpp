@@ -30,12 +30,12 @@ Digest Transcript::key(Side from) const {
   return secret.of({bytes_of(greeting->label), bytes_of(name), hello, nonce});
 }
 
-std::size_t Welcome::wanted() const {
+std::size_t GreetingListener::wanted() const {
   if (proven_) return 0;
   return (transcript_ ? proof_bytes : greeting_->hello_bytes()) - input_.size();
 }
 
-void Welcome::take(std::span<const std::byte> arrived) {
+void GreetingListener::take(std::span<const std::byte> arrived) {
   if (arrived.size() > wanted()) throw std::logic_error("more bytes of a greeting than were asked for");
   put(input_, arrived);
   if (!transcript_) {
@@ -49,11 +49,11 @@ void Welcome::take(std::span<const std::byte> arrived) {
   }
 }
 
-std::span<const std::byte> Welcome::terms() const {
+std::span<const std::byte> GreetingListener::terms() const {
   return std::span(transcript_ ? transcript_->hello : input_).subspan(greeting_->magic.size(), greeting_->terms);
 }
 
-Bytes Welcome::answer(std::string_view secret) {
+Bytes GreetingListener::answer(std::string_view secret) {
   Transcript t{greeting_, HmacKey(bytes_of(secret)), std::move(input_)};
   input_ = {};
   if (!equal_in_constant_time(code_in(t.hello), t.code_of_hello()))
@@ -67,7 +67,7 @@ Bytes Welcome::answer(std::string_view secret) {
   return answer;
 }
 
-Calling::Calling(const Greeting& g, std::string_view secret, std::span<const std::byte> terms)
+GreetingCaller::GreetingCaller(const Greeting& g, std::string_view secret, std::span<const std::byte> terms)
     : transcript_{&g, HmacKey(bytes_of(secret)), {}} {
   Nonce nonce;
   fill_random(nonce);
@@ -79,7 +79,7 @@ Calling::Calling(const Greeting& g, std::string_view secret, std::span<const std
   put(hello, transcript_.code_of_hello());
 }
 
-Digest Calling::proof(std::span<const std::byte, answer_bytes> answer) {
+Digest GreetingCaller::proof(std::span<const std::byte, answer_bytes> answer) {
   expect_welcome(answer[0]);
   std::ranges::copy(answer.subspan<1, sizeof(Nonce)>(), transcript_.nonce.begin());
   if (!equal_in_constant_time(answer.last<sizeof(Digest)>(), transcript_.proof(Side::listener)))
@@ -87,7 +87,7 @@ Digest Calling::proof(std::span<const std::byte, answer_bytes> answer) {
   return transcript_.proof(Side::caller);
 }
 
-bool greet(const Descriptor& socket, Calling& calling, const WaitLimit& wait) {
+bool greet(const Descriptor& socket, GreetingCaller& calling, const WaitLimit& wait) {
   std::array<std::byte, answer_bytes> answer;
   const auto [verdict, rest] = std::pair(std::span(answer).first<1>(), std::span(answer).subspan<1>());
   if (!send_before(socket, calling.hello(), wait) || !receive_before(socket, verdict, wait)) return false;

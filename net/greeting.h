@@ -47,9 +47,9 @@ struct Transcript {
 };
 
 // The listener's side, without I/O.
-class Welcome {
+class GreetingListener {
  public:
-  explicit Welcome(const Greeting& g) : greeting_(&g) {}
+  explicit GreetingListener(const Greeting& g) : greeting_(&g) {}
 
   // How many bytes to read next, and no more: what follows the greeting is the caller's. 0: the hello is to be
   // answered, or the caller has proven itself.
@@ -70,9 +70,9 @@ class Welcome {
 };
 
 // The caller's side.
-class Calling {
+class GreetingCaller {
  public:
-  Calling(const Greeting&, std::string_view secret, std::span<const std::byte> terms);
+  GreetingCaller(const Greeting&, std::string_view secret, std::span<const std::byte> terms);
   const Bytes& hello() const { return transcript_.hello; }  // to send first
   // To send next, and last. Throws ProtocolError when the listener refuses, or does not know the secret.
   Digest proof(std::span<const std::byte, answer_bytes> answer);
@@ -84,6 +84,6 @@ class Calling {
 
 // Does the caller's side over a connection. False at the deadline; throws ProtocolError as proof() does, and
 // system_error when the other end has gone.
-bool greet(const Descriptor&, Calling&, const WaitLimit&);
+bool greet(const Descriptor&, GreetingCaller&, const WaitLimit&);
 
 }  // namespace trellis::net

@@ -21,7 +21,7 @@ std::system_error failure(const char* what) { return {errno, std::generic_catego
 
 }  // namespace
 
-Reception::Reception(ReceptionRules rules)
+Reception::Reception(ReceptionOptions rules)
     : rules_(std::move(rules)), poll_(epoll_create1(EPOLL_CLOEXEC)), next_id_(first_caller) {
   if (!poll_) throw failure("a listener");
 }
@@ -98,7 +98,8 @@ void Reception::begin(Descriptor socket, const Address& from) {
   } catch (const std::system_error&) {
     return;
   }
-  silent_.emplace(id, Caller{std::move(socket), from, Welcome(*rules_.greeting), Clock::now() + rules_.patience});
+  silent_.emplace(id,
+                  Caller{std::move(socket), from, GreetingListener(*rules_.greeting), Clock::now() + rules_.patience});
   hear(id);
 }
 

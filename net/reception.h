@@ -19,11 +19,11 @@ namespace trellis::net {
 struct ProvenCaller {
   Descriptor socket;
   Address from;
-  Welcome greeting;
+  GreetingListener greeting;
 };
 
 // Its functions are called by turn().
-struct ReceptionRules {
+struct ReceptionOptions {
   const Greeting* greeting = nullptr;
   // The secret of what these terms ask for. Throws ProtocolError if that is not here.
   std::function<std::string(std::span<const std::byte> terms)> secret = {};
@@ -38,7 +38,7 @@ struct ReceptionRules {
 
 class Reception {
  public:
-  explicit Reception(ReceptionRules);
+  explicit Reception(ReceptionOptions);
   void listen(Descriptor);  // at this socket too; from any thread
   void close();             // all sockets
   // To be called when descriptor() is readable, and at the time of next(). It does not wait.
@@ -51,7 +51,7 @@ class Reception {
   struct Caller {
     Descriptor socket;
     Address from;
-    Welcome greeting;
+    GreetingListener greeting;
     Deadline until;
   };
   using Callers = std::map<Id, Caller>;  // the oldest first
@@ -68,7 +68,7 @@ class Reception {
   bool push_out(Callers&);
   void expire();
 
-  const ReceptionRules rules_;
+  const ReceptionOptions rules_;
   Descriptor poll_;
   std::mutex mutex_;
   std::vector<Descriptor> listening_;  // guarded by the mutex

@@ -7,7 +7,7 @@
 #include <span>
 #include <tuple>
 
-#include "schedule/in_place.h"
+#include "schedule/in_place_slices.h"
 
 namespace trellis::schedule {
 namespace {

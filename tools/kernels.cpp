@@ -9,7 +9,7 @@
 #include "kernels/check/matmul_accuracy.h"
 #include "kernels/check/row_trial.h"
 #include "kernels/check/trial.h"
-#include "kernels/measure/speed.h"
+#include "kernels/measure/relative_speed.h"
 #include "kernels/types/mx.h"
 #include "measure/words.h"
 #include "text/nearest.h"
@@ -66,7 +66,7 @@ Kernels used_here() {
   Kernels all;
   for (const auto& [name, kernel] : kernels::kernels()) add_registered(all, kernel);
   for (const auto& [name, kernel] : kernels::row_kernels()) add_registered(all, kernel);
-  for (const kernels::Product& p : kernels::products())
+  for (const kernels::MatmulTypes& p : kernels::products())
     all[fmt::format("matmul.{}.{}", name(p.from), name(p.to))] = {std::string(kernels::matmul_provider()),
                                                                   [&p] { return kernels::agrees(p); }};
   for (const char* plain : {"embedding", "embedding_gradient", "rotary"})
@@ -175,7 +175,7 @@ Speeds speeds(const std::vector<kernels::Subject>& subjects, const kernels::Cpu&
   for (const kernels::Subject& subject : subjects) {
     const std::vector<Cell> begin = {subject.kernel->name, std::int64_t{subject.sources}};
     std::vector<Cell> row = begin;
-    kernels::Speed s;
+    kernels::RelativeSpeed s;
     for (const auto& [regime, threads] : wanted) {
       progress.next(fmt::format("{} from {}", subject.kernel->name, name(regime)));
       s = kernels::speed_of(arena, subject, regime, threads, rounds);

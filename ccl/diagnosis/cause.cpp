@@ -10,24 +10,25 @@
 namespace trellis::ccl {
 namespace {
 
-std::string is(const std::vector<Node>& nodes) { return nodes.size() == 1 ? "is" : "are"; }
-std::string was(const std::vector<Node>& nodes) { return nodes.size() == 1 ? "it was" : "they were"; }
+std::string is(const std::vector<CommunicatorRank>& nodes) { return nodes.size() == 1 ? "is" : "are"; }
+std::string was(const std::vector<CommunicatorRank>& nodes) { return nodes.size() == 1 ? "it was" : "they were"; }
 
 class Search {
  public:
-  Search(const JobEvidence& job, const Waits& waits, const Wording& words) : job_(job), waits_(waits), words_(words) {}
+  Search(const JobEvidence& job, const WaitGraph& waits, const Wording& words)
+      : job_(job), waits_(waits), words_(words) {}
 
   std::string cause() const {
     if (const std::string text = difference(); !text.empty()) return text;
-    const std::optional<Node> first = first_trouble();
+    const std::optional<CommunicatorRank> first = first_trouble();
     if (first) return from_trouble(*first);
     if (const std::string text = from_launch(); !text.empty()) return text;
     return from_waiting(waits_.waiting());
   }
 
  private:
-  const RankDump& dump(Node n) const { return job_.communicators[n.communicator].dumps.at(n.rank); }
-  bool made(Node n) const { return !job_.communicators[n.communicator].communicator.empty(); }
+  const RankDump& dump(CommunicatorRank n) const { return job_.communicators[n.communicator].dumps.at(n.rank); }
+  bool made(CommunicatorRank n) const { return !job_.communicators[n.communicator].communicator.empty(); }
 
   std::string difference() const {
     for (std::size_t c = 0; c < job_.communicators.size(); ++c)
@@ -38,19 +39,20 @@ class Search {
     return "";
   }
   std::string ranks(std::size_t c, const std::vector<Rank>& ranks) const {
-    std::vector<Node> nodes;
+    std::vector<CommunicatorRank> nodes;
     for (const Rank r : ranks) nodes.push_back({c, r});
     return words_.ranks(nodes);
   }
 
   // The dump with the earliest failure, followed back to its cause.
-  std::optional<Node> first_trouble() const {
-    std::optional<Node> first;
+  std::optional<CommunicatorRank> first_trouble() const {
+    std::optional<CommunicatorRank> first;
     for (std::size_t c = 0; c < job_.communicators.size(); ++c)
       for (const auto& [rank, d] : job_.communicators[c].dumps)
-        if (d.trouble != Trouble::none && (!first || d.moment_ns < dump(*first).moment_ns)) first = Node{c, rank};
+        if (d.trouble != FailureKind::none && (!first || d.moment_ns < dump(*first).moment_ns))
+          first = CommunicatorRank{c, rank};
     for (std::size_t steps = 0; first && steps <= job_.communicators.size() + 1; ++steps) {
-      const std::optional<Node> before = came_from(*first);
+      const std::optional<CommunicatorRank> before = came_from(*first);
       if (!before) break;
       first = before;
     }
@@ -58,76 +60,78 @@ class Search {
   }
 
   // The failure on another rank, or on another communicator of this rank, that caused this one.
-  std::optional<Node> came_from(Node n) const {
+  std::optional<CommunicatorRank> came_from(CommunicatorRank n) const {
     const RankDump& d = dump(n);
-    if (d.trouble == Trouble::aborted && d.blamed != d.rank) {
+    if (d.trouble == FailureKind::aborted && d.blamed != d.rank) {
       const auto& dumps = job_.communicators[n.communicator].dumps;
       const auto found = dumps.find(d.blamed);
-      if (found != dumps.end() && found->second.trouble != Trouble::none) return Node{n.communicator, d.blamed};
+      if (found != dumps.end() && found->second.trouble != FailureKind::none)
+        return CommunicatorRank{n.communicator, d.blamed};
     }
-    if (d.trouble != Trouble::elsewhere || d.process_identity.empty()) return std::nullopt;
+    if (d.trouble != FailureKind::elsewhere || d.process_identity.empty()) return std::nullopt;
     for (std::size_t c = 0; c < job_.communicators.size(); ++c)
       for (const auto& [rank, other] : job_.communicators[c].dumps)
-        if (other.process_identity == d.process_identity && other.trouble != Trouble::none &&
-            other.trouble != Trouble::elsewhere)
-          return Node{c, rank};
+        if (other.process_identity == d.process_identity && other.trouble != FailureKind::none &&
+            other.trouble != FailureKind::elsewhere)
+          return CommunicatorRank{c, rank};
     return std::nullopt;
   }
 
-  std::string from_trouble(Node n) const {
+  std::string from_trouble(CommunicatorRank n) const {
     const RankDump& d = dump(n);
     if (!made(n)) return never_made(n);
-    if (d.trouble == Trouble::aborted && d.blamed >= 0) return aborted({n.communicator, d.blamed});
+    if (d.trouble == FailureKind::aborted && d.blamed >= 0) return aborted({n.communicator, d.blamed});
     if (const std::string text = closed_early(n); !text.empty()) return text;
     if (const std::string text = in_something_else(n); !text.empty()) return text;
-    if (d.trouble != Trouble::lost) {
+    if (d.trouble != FailureKind::lost) {
       const RankEvidence& p = waits_.at(n);
       return fmt::format("{} failed {}: {}", words_.ranks({n}), state(n, p), d.error);
     }
-    std::vector<Node> from = waits_.waiting();
+    std::vector<CommunicatorRank> from = waits_.waiting();
     if (waits_.at(n).last.under_way) from = {n};
     if (const std::string text = from_waiting(from); !text.empty()) return text;
     return blamed(n);
   }
 
   // If a collective meets a call of another kind, such as a send, the ranks wait for each other in a circle.
-  std::string in_something_else(Node n) const {
+  std::string in_something_else(CommunicatorRank n) const {
     const RankEvidence& p = waits_.at(n);
-    if (dump(n).trouble != Trouble::mismatch || !p.last.under_way || p.last.points) return "";
-    const std::vector<Node> circle = waits_.circle({n});
+    if (dump(n).trouble != FailureKind::mismatch || !p.last.under_way || p.last.points) return "";
+    const std::vector<CommunicatorRank> circle = waits_.circle({n});
     return circle.empty() ? "" : around(circle);
   }
 
   // Differing calls can be detected outside of any operation only when a communicator is closed.
-  std::string closed_early(Node n) const {
+  std::string closed_early(CommunicatorRank n) const {
     const RankEvidence& p = waits_.at(n);
-    if (dump(n).trouble != Trouble::mismatch || p.last.under_way) return "";
+    if (dump(n).trouble != FailureKind::mismatch || p.last.under_way) return "";
     const DumpedEntry next = furthest(n.communicator);
     if (!next.collective() || next.operation <= p.last.operation) return "";
     return fmt::format("{} closed the communicator {} and never came to {}", words_.ranks({n}),
                        words_.after(n.communicator, p.last), where(n, next));
   }
 
-  std::string state(Node n, const RankEvidence& p) const {
+  std::string state(CommunicatorRank n, const RankEvidence& p) const {
     return p.last.under_way ? "in " + words_.where(n.communicator, p.last) : words_.after(n.communicator, p.last);
   }
 
-  std::string aborted(Node aborter) const {
+  std::string aborted(CommunicatorRank aborter) const {
     const RankEvidence& p = waits_.at(aborter);
     std::string text = fmt::format("{} aborted the communicator {}", words_.ranks({aborter}), state(aborter, p));
-    const std::vector<Node> ends = p.last.under_way ? waits_.ends({aborter}) : std::vector<Node>{};
+    const std::vector<CommunicatorRank> ends =
+        p.last.under_way ? waits_.ends({aborter}) : std::vector<CommunicatorRank>{};
     if (!ends.empty()) text += fmt::format(", where it waited for {}", words_.ranks(ends));
     return text;
   }
 
   // All dumps blame the same rank, and nothing else is known about it.
-  std::string blamed(Node n) const {
+  std::string blamed(CommunicatorRank n) const {
     const Rank r = dump(n).blamed;
     if (r < 0) return fmt::format("{} failed: {}", words_.ranks({n}), dump(n).error);
-    const Node lost{n.communicator, r};
+    const CommunicatorRank lost{n.communicator, r};
     const RankEvidence& p = waits_.at(lost);
     const DumpedEntry& in = waits_.at(n).last;
-    if (p.own != nullptr && p.own->trouble == Trouble::lost && p.own->blamed == r) return came_late(lost, n);
+    if (p.own != nullptr && p.own->trouble == FailureKind::lost && p.own->blamed == r) return came_late(lost, n);
     if (!p.known()) return fmt::format("{} left no dump, and was lost in {}", words_.ranks({lost}), where(n, in));
     if (p.gone() || p.stopped() || p.silent()) return ended(lost, in);
     if (p.last.under_way) return fmt::format("{} did not move on in {}", words_.ranks({lost}), where(lost, p.last));
@@ -135,7 +139,7 @@ class Search {
                        dump(n).error);
   }
 
-  std::string came_late(Node lost, Node other) const {
+  std::string came_late(CommunicatorRank lost, CommunicatorRank other) const {
     const RankEvidence& p = waits_.at(lost);
     const DumpedEntry& theirs = waits_.at(other).last;
     if (!p.last.under_way || lost == other || !p.is_in(theirs))
@@ -144,11 +148,11 @@ class Search {
     return fmt::format("{} came to {} {:.1f} s after the others, who had given it up", words_.ranks({lost}),
                        where(lost, p.last), static_cast<double>(p.last.began_ns - theirs.began_ns) / 1e9);
   }
-  std::string where(Node n, const DumpedEntry& e) const { return words_.where(n.communicator, e); }
+  std::string where(CommunicatorRank n, const DumpedEntry& e) const { return words_.where(n.communicator, e); }
 
-  std::string never_made(Node n) const {
+  std::string never_made(CommunicatorRank n) const {
     const Members& m = job_.communicators[n.communicator];
-    std::vector<Node> missing;
+    std::vector<CommunicatorRank> missing;
     const RankDump& d = dump(n);
     // A rank that came may have been killed while it waited, before it could write a dump.
     const auto knows = std::ranges::find_if(m.dumps, [](const auto& one) { return !one.second.absent.empty(); });
@@ -156,10 +160,10 @@ class Search {
     for (Rank r = 0; r < m.ranks; ++r)
       if (!m.dumps.contains(r) && (absent == nullptr || std::ranges::find(*absent, r) != absent->end()))
         missing.push_back({n.communicator, r});
-    if (missing.empty() || d.trouble != Trouble::lost)
+    if (missing.empty() || d.trouble != FailureKind::lost)
       return fmt::format("{} could not make a communicator of {} ranks: {}", words_.ranks({n}), m.ranks, d.error);
     std::string text = fmt::format("{} never came to make a communicator of {} ranks", words_.ranks(missing), m.ranks);
-    for (const Node& r : missing)
+    for (const CommunicatorRank& r : missing)
       if (const LaunchedRank* l = job_.launched_as(r.rank); l != nullptr && !l->end.empty() && !l->told)
         text += fmt::format("; rank {}'s process {}", r.rank, l->end);
     return text;
@@ -186,11 +190,11 @@ class Search {
     return last;
   }
 
-  std::string from_waiting(const std::vector<Node>& from) const {
-    const std::vector<Node> ends = waits_.ends(from);
+  std::string from_waiting(const std::vector<CommunicatorRank>& from) const {
+    const std::vector<CommunicatorRank> ends = waits_.ends(from);
     for (const auto& kind : {gone, stopped, silent, idle, unknown})
       if (const std::string text = end_of_kind(from, ends, kind); !text.empty()) return text;
-    if (const std::vector<Node> circle = waits_.circle(from); !circle.empty()) return around(circle);
+    if (const std::vector<CommunicatorRank> circle = waits_.circle(from); !circle.empty()) return around(circle);
     return "";
   }
 
@@ -201,10 +205,10 @@ class Search {
   static bool unknown(const RankEvidence& p) { return !p.known(); }
 
   // Describes the ranks of this kind at which waiting ends: the first, and those in the same state as the first.
-  std::string end_of_kind(const std::vector<Node>& from, const std::vector<Node>& ends,
+  std::string end_of_kind(const std::vector<CommunicatorRank>& from, const std::vector<CommunicatorRank>& ends,
                           bool (*kind)(const RankEvidence&)) const {
-    std::vector<Node> alike;
-    for (const Node& n : ends) {
+    std::vector<CommunicatorRank> alike;
+    for (const CommunicatorRank& n : ends) {
       const RankEvidence& p = waits_.at(n);
       if (!kind(p)) continue;
       if (!alike.empty()) {
@@ -216,7 +220,7 @@ class Search {
       alike.push_back(n);
     }
     if (alike.empty()) return "";
-    const Node n = alike.front(), waiter = waiter_for(from, n);
+    const CommunicatorRank n = alike.front(), waiter = waiter_for(from, n);
     const DumpedEntry& in = waits_.at(waiter).last;
     if (kind == unknown)
       return fmt::format("{} left no dump: killed, frozen, ended before, or never started", words_.ranks(alike));
@@ -225,17 +229,17 @@ class Search {
   }
 
   // A rank that waits for `end` directly.
-  Node waiter_for(const std::vector<Node>& from, Node end) const {
-    std::vector<Node> all = from;
-    for (const Node& n : waits_.waiting()) all.push_back(n);
-    for (const Node& n : all) {
-      const std::vector<Node> whom = waits_.of(n);
+  CommunicatorRank waiter_for(const std::vector<CommunicatorRank>& from, CommunicatorRank end) const {
+    std::vector<CommunicatorRank> all = from;
+    for (const CommunicatorRank& n : waits_.waiting()) all.push_back(n);
+    for (const CommunicatorRank& n : all) {
+      const std::vector<CommunicatorRank> whom = waits_.of(n);
       if (std::ranges::count(whom, end) != 0) return n;
     }
     return from.front();
   }
 
-  std::string never_came(const std::vector<Node>& late, Node waiter) const {
+  std::string never_came(const std::vector<CommunicatorRank>& late, CommunicatorRank waiter) const {
     const RankEvidence& p = waits_.at(late.front());
     const DumpedEntry& in = waits_.at(waiter).last;
     const std::string who = words_.ranks(late);
@@ -252,15 +256,15 @@ class Search {
     return fmt::format("{} never came to {}: {}", who, where(waiter, in), own);
   }
 
-  bool receives_from(Node n, Rank from) const {
+  bool receives_from(CommunicatorRank n, Rank from) const {
     if (waits_.at(n).own == nullptr) return false;
-    for (const Pending& p : waits_.at(n).own->pending)
+    for (const PendingMessage& p : waits_.at(n).own->pending)
       if (p.peer == from) return p.receives;
     return false;
   }
 
   // Describes a process that has ended or stopped or does not answer, and the operation that needed it.
-  std::string ended(Node n, const DumpedEntry& needed) const {
+  std::string ended(CommunicatorRank n, const DumpedEntry& needed) const {
     const RankEvidence& p = waits_.at(n);
     const LaunchedRank* l = job_.launched(n, p.process());
     const bool at_work = p.last.under_way;
@@ -269,7 +273,7 @@ class Search {
       text += at_work ? " stands still in " : " stands still ";
     else if (p.silent())
       text += at_work ? " did not answer any more in " : " did not answer any more ";
-    else if (p.standing == Standing::left && (l == nullptr || !l->failed))
+    else if (p.standing == RankStatus::left && (l == nullptr || !l->failed))
       text += at_work ? " closed the communicator in " : " closed the communicator ";
     else
       text += at_work ? "'s process ended in " : "'s process ended ";
@@ -281,10 +285,10 @@ class Search {
     return text;
   }
 
-  std::string around(const std::vector<Node>& circle) const {
+  std::string around(const std::vector<CommunicatorRank>& circle) const {
     bool points = true;
     for (std::size_t i = 0; i < circle.size(); ++i) {
-      const Node n = circle[i], next = circle[(i + 1) % circle.size()];
+      const CommunicatorRank n = circle[i], next = circle[(i + 1) % circle.size()];
       const RankEvidence& p = waits_.at(next);
       points = points && waits_.at(n).last.points && waits_.at(n).last.under_way;
       if (waits_.unmatched(n, next) && p.last.under_way && !p.last.points)
@@ -298,20 +302,20 @@ class Search {
   }
 
   // Ranks in different operations; the smaller set is named first.
-  std::string across(const std::vector<Node>& circle) const {
-    const auto together = [&](Node a, Node b) {
+  std::string across(const std::vector<CommunicatorRank>& circle) const {
+    const auto together = [&](CommunicatorRank a, CommunicatorRank b) {
       return a.communicator == b.communicator && waits_.at(a).is_in(waits_.at(b).last);
     };
-    std::vector<std::vector<Node>> sides;
-    for (const Node& n : waits_.waiting()) {
-      if (std::ranges::none_of(circle, [&](Node c) { return together(n, c); })) continue;
+    std::vector<std::vector<CommunicatorRank>> sides;
+    for (const CommunicatorRank& n : waits_.waiting()) {
+      if (std::ranges::none_of(circle, [&](CommunicatorRank c) { return together(n, c); })) continue;
       const auto side = std::ranges::find_if(sides, [&](const auto& s) { return together(s.front(), n); });
       if (side == sides.end())
         sides.push_back({n});
       else
         side->push_back(n);
     }
-    std::ranges::stable_sort(sides, {}, &std::vector<Node>::size);
+    std::ranges::stable_sort(sides, {}, &std::vector<CommunicatorRank>::size);
     std::vector<std::string> parts;
     for (const auto& side : sides)
       parts.push_back(
@@ -320,13 +324,13 @@ class Search {
   }
 
   const JobEvidence& job_;
-  const Waits& waits_;
+  const WaitGraph& waits_;
   const Wording& words_;
 };
 
 }  // namespace
 
-std::string cause_of(const JobEvidence& job, const Waits& waits, const Wording& words) {
+std::string cause_of(const JobEvidence& job, const WaitGraph& waits, const Wording& words) {
   return Search(job, waits, words).cause();
 }
 

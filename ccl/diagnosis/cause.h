@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "ccl/diagnosis/waits.h"
+#include "ccl/diagnosis/wait_graph.h"
 #include "ccl/diagnosis/wording.h"
 
 namespace trellis::ccl {
 
-std::string cause_of(const JobEvidence&, const Waits&, const Wording&);  // empty: nothing went wrong
+std::string cause_of(const JobEvidence&, const WaitGraph&, const Wording&);  // empty: nothing went wrong
 
 }  // namespace trellis::ccl

@@ -28,12 +28,13 @@ std::string waits_in_words(const RankEvidence& p) {
   return text;
 }
 
-Diagnosis::Part part_of(std::size_t c, const JobEvidence& job, const Waits& waits, const Wording& words, bool well) {
+Diagnosis::Part part_of(std::size_t c, const JobEvidence& job, const WaitGraph& waits, const Wording& words,
+                        bool well) {
   const Members& m = job.communicators[c];
   Diagnosis::Part part{.communicator = m.communicator, .ranks = m.ranks};
   part.name =
       m.communicator.empty() ? fmt::format("a communicator of {} ranks that was not made", m.ranks) : words.name(c);
-  std::vector<Node> all;
+  std::vector<CommunicatorRank> all;
   std::vector<Rank> silent;
   for (Rank r = 0; r < m.ranks; ++r) {
     all.push_back({c, r});
@@ -77,7 +78,7 @@ std::vector<std::string> ends_of(const JobEvidence& job) {
 }
 
 Diagnosis diagnosis_of(const JobEvidence& job) {
-  const Waits waits(job);
+  const WaitGraph waits(job);
   const Wording words(job);
   Diagnosis d{.cause = cause_of(job, waits, words), .moment_ns = job.moment_ns(), .ends = ends_of(job)};
   if (!job.communicators.empty()) d.moment_ns = job.communicators.front().moment_ns();

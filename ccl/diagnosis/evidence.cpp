@@ -18,7 +18,7 @@ constexpr std::int64_t slack_ns = 1'000'000'000;  // allowed between the last du
 const RankDump* best_witness(const std::map<Rank, RankDump>& dumps) {
   const RankDump* best = nullptr;
   const auto worth = [](const RankDump& d) {
-    return std::tuple(d.trouble == Trouble::none, d.signal.empty(), d.moment_ns);
+    return std::tuple(d.trouble == FailureKind::none, d.signal.empty(), d.moment_ns);
   };
   for (const auto& [rank, d] : dumps)
     if (!d.seen.empty() && (best == nullptr || worth(d) < worth(*best))) best = &d;
@@ -26,10 +26,11 @@ const RankDump* best_witness(const std::map<Rank, RankDump>& dumps) {
 }
 
 // A dump written on a failure or a signal describes a fixed moment; later events did not change it.
-bool is_fixed(const RankDump& d) { return d.trouble != Trouble::none || !d.signal.empty(); }
+bool is_fixed(const RankDump& d) { return d.trouble != FailureKind::none || !d.signal.empty(); }
 
 // `seen`: what the best witness saw of the rank; `by_others`: what each dump saw of it.
-RankEvidence place_of(const RankDump* own, const SeenRank* seen, const std::vector<const SeenRank*>& by_others) {
+RankEvidence place_of(const RankDump* own, const PeerSnapshot* seen,
+                      const std::vector<const PeerSnapshot*>& by_others) {
   RankEvidence p{.own = own, .seen = seen};
   if (own != nullptr && !own->entries.empty()) p.last = own->entries.back();
   if (own != nullptr)
@@ -41,7 +42,7 @@ RankEvidence place_of(const RankDump* own, const SeenRank* seen, const std::vect
   if (own == nullptr || (p.gone() && seen->last.operation >= p.last.operation)) p.last = seen->last;
   if (own != nullptr || !(p.gone() || p.silent())) return p;
   // A rank that has ended does no more, so whoever saw it furthest saw it last.
-  for (const SeenRank* s : by_others)
+  for (const PeerSnapshot* s : by_others)
     if (s->last.operation > p.last.operation) p.last = s->last;
   return p;
 }
@@ -96,7 +97,7 @@ std::int64_t RankEvidence::process() const {
 std::vector<Rank> RankEvidence::waits() const {
   std::vector<Rank> ranks;
   if (own != nullptr)
-    for (const Pending& p : own->pending) ranks.push_back(p.peer);
+    for (const PendingMessage& p : own->pending) ranks.push_back(p.peer);
   const Rank shown = own != nullptr ? own->waits_for : seen != nullptr ? seen->waits_for : -1;
   if (ranks.empty() && last.under_way && shown >= 0) ranks.push_back(shown);
   std::ranges::sort(ranks);
@@ -115,7 +116,7 @@ std::vector<RankEvidence> Members::places() const {
   std::vector<RankEvidence> all;
   for (Rank r = 0; r < ranks; ++r) {
     const auto found = dumps.find(r);
-    std::vector<const SeenRank*> seen;
+    std::vector<const PeerSnapshot*> seen;
     for (const auto& [other, d] : dumps)
       if (!d.seen.empty()) seen.push_back(&d.seen[static_cast<std::size_t>(r)]);
     all.push_back(place_of(found == dumps.end() ? nullptr : &found->second,
@@ -139,7 +140,7 @@ std::int64_t JobEvidence::moment_ns() const {
 }
 
 // Goes from child to parent, as far as parents are known.
-Node JobEvidence::origin(Node n) const {
+CommunicatorRank JobEvidence::origin(CommunicatorRank n) const {
   for (std::size_t steps = 0; steps < communicators.size(); ++steps) {
     const Members& m = communicators[n.communicator];
     const auto parent = std::ranges::find(communicators, m.parent, &Members::communicator);
@@ -165,10 +166,10 @@ bool JobEvidence::repeats(std::int64_t process) const {
 
 // Where process ids repeat, the rank must match too. That needs an origin communicator with all ranks of the launch, in
 // which ranks have the launch's numbers.
-const LaunchedRank* JobEvidence::launched(Node n, std::int64_t process) const {
+const LaunchedRank* JobEvidence::launched(CommunicatorRank n, std::int64_t process) const {
   if (process == 0) return nullptr;
   const bool by_rank = repeats(process);
-  const Node top = origin(n);
+  const CommunicatorRank top = origin(n);
   std::size_t all = 0;
   for (const LaunchRecord& record : launches) all += record.ranks.size();
   if (by_rank && all != static_cast<std::size_t>(communicators[top.communicator].ranks)) return nullptr;

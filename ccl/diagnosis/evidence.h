@@ -15,15 +15,15 @@ namespace trellis::ccl {
 // The state of one rank in a communicator: from its own dump, or else from what another rank saw of it.
 struct RankEvidence {
   const RankDump* own = nullptr;
-  const SeenRank* seen = nullptr;
+  const PeerSnapshot* seen = nullptr;
   DumpedEntry last = {};
   int divisions = 0;  // number of splits and shrinks started, from its own dump
-  Standing standing = Standing::alive;
+  RankStatus standing = RankStatus::alive;
 
   bool known() const { return own != nullptr || seen != nullptr; }
-  bool gone() const { return standing == Standing::ended || standing == Standing::left; }
-  bool stopped() const { return standing == Standing::stopped; }
-  bool silent() const { return standing == Standing::silent; }
+  bool gone() const { return standing == RankStatus::ended || standing == RankStatus::left; }
+  bool stopped() const { return standing == RankStatus::stopped; }
+  bool silent() const { return standing == RankStatus::silent; }
   bool is_in(const DumpedEntry& what) const;  // the same operation, split or shrink
   std::int64_t process() const;               // process id on the host; 0: not known
   std::vector<Rank> waits() const;            // the ranks whose messages it waits for
@@ -43,22 +43,22 @@ struct Members {
 };
 
 // One rank of one of a job's communicators.
-struct Node {
+struct CommunicatorRank {
   std::size_t communicator = 0;
   Rank rank = 0;
-  auto operator<=>(const Node&) const = default;
+  auto operator<=>(const CommunicatorRank&) const = default;
 };
 
 struct JobEvidence {
-  std::vector<Members> communicators = {};  // by moment
-  std::vector<LaunchRecord> launches = {};  // by node
-  std::int64_t moment_ns() const;           // the latest of its communicators and launch records
-  Node origin(Node) const;                  // the same rank in its communicator's oldest known ancestor
+  std::vector<Members> communicators = {};          // by moment
+  std::vector<LaunchRecord> launches = {};          // by node
+  std::int64_t moment_ns() const;                   // the latest of its communicators and launch records
+  CommunicatorRank origin(CommunicatorRank) const;  // the same rank in its communicator's oldest known ancestor
   // Whether processes on several hosts have this id.
   bool repeats(std::int64_t process) const;
   // The launch record of the node's process; null: there is none, or it can't be told from that of another process with
   // the same id.
-  const LaunchedRank* launched(Node, std::int64_t process) const;
+  const LaunchedRank* launched(CommunicatorRank, std::int64_t process) const;
   const LaunchedRank* launched_as(Rank) const;
   const LaunchedRank* first_failed() const;  // of all nodes; null: none failed without being told to end
 };

@@ -20,10 +20,10 @@ Wording::Wording(const JobEvidence& job) : job_(job) {
   }
 }
 
-std::string Wording::ranks(const std::vector<Node>& nodes) const {
+std::string Wording::ranks(const std::vector<CommunicatorRank>& nodes) const {
   std::map<std::size_t, std::vector<Rank>> by_top;
-  for (const Node& n : nodes) {
-    const Node named = job_.origin(n);
+  for (const CommunicatorRank& n : nodes) {
+    const CommunicatorRank named = job_.origin(n);
     by_top[named.communicator].push_back(named.rank);
   }
   std::vector<std::string> parts;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ccl/diagnosis/waits.h"
+#include "ccl/diagnosis/wait_graph.h"
 
 namespace trellis::ccl {
 
@@ -15,7 +15,7 @@ class Wording {
   explicit Wording(const JobEvidence&);
 
   // Ranks are numbered as in the communicator that all others were split from.
-  std::string ranks(const std::vector<Node>&) const;
+  std::string ranks(const std::vector<CommunicatorRank>&) const;
   // "operation 6, all_reduce of 4 f32, sum", "a split after operation 5"; with the communicator, if there are several.
   std::string where(std::size_t communicator, const DumpedEntry&) const;
   std::string after(std::size_t communicator, const DumpedEntry& last) const;  // "after operation 5"

@@ -5,16 +5,16 @@
 
 #include <algorithm>
 
-#include "ccl/divide/absent.h"
+#include "ccl/divide/missing_rank.h"
 #include "ccl/failure/blame.h"
-#include "ccl/failure/ending.h"
+#include "ccl/failure/end_for_all.h"
 
 namespace trellis::ccl {
 namespace {
 
 using namespace std::chrono_literals;
-using Call = Notice::Call;
-using Stage = Notice::Stage;
+using Call = MembershipNotice::Call;
+using Stage = MembershipNotice::Stage;
 
 constexpr auto between_checks = 5ms;  // for checks that take a system call for each rank
 constexpr int looks_at_leader = 20;   // a millisecond apart
@@ -40,7 +40,8 @@ class Division::Offers : public Store {
   Division& of_;
 };
 
-Division::Division(const Divided& of, const Joining& joining, Call call, std::vector<Rank> members, ColorKey wish)
+Division::Division(const ParentState& of, const JoinOptions& joining, Call call, std::vector<Rank> members,
+                   ColorKey wish)
     : of_(of),
       joining_(joining),
       notice_(of.notice),
@@ -73,27 +74,27 @@ std::unique_ptr<Transport> Division::meet() {
   if (splits()) check_split();
   for (;;) {
     look();
-    const Next next = next_of(known());
+    const SplitAction next = next_of(known());
     switch (next.what) {
-      case Next::What::wait:
+      case SplitAction::What::wait:
         transport_.wait_for_posts(posts_seen(), idle_++);
         check([&] { return awaited(known()); });
         continue;
-      case Next::What::anew:
+      case SplitAction::What::anew:
         begin(next.attempt);
         continue;
-      case Next::What::read:
+      case SplitAction::What::read:
         keep_wishes();
         continue;
-      case Next::What::part:
+      case SplitAction::What::part:
         if (notice_.wish.color < 0) return nullptr;
         group_ = group_of(me_, wishes_);
         continue;
-      case Next::What::fail:
+      case SplitAction::What::fail:
         check_split();
         throw given_up(transport_, known(), failed_in(next.rank));
-      case Next::What::offer:
-      case Next::What::join:
+      case SplitAction::What::offer:
+      case SplitAction::What::join:
         break;
     }
     if (auto made = join()) return made;
@@ -117,7 +118,7 @@ void Division::show(Stage stage) {
 
 void Division::keep_wishes() {
   wishes_.clear();
-  for (const Notice& n : seen_) wishes_.push_back(n.wish);
+  for (const MembershipNotice& n : seen_) wishes_.push_back(n.wish);
   show(Stage::read);
 }
 
@@ -163,7 +164,7 @@ void Division::check(const std::function<std::vector<Rank>()>& missing) {
 }
 
 void Division::beat(Rank waits_for) {
-  Activity mine = of_.activity;
+  RankActivity mine = of_.activity;
   mine.heartbeat = ++of_.activity.heartbeat;
   mine.divides = static_cast<std::uint8_t>(notice_.call);
   mine.waits_for = waits_for;
@@ -214,7 +215,7 @@ void Division::await_who_failed() {
 }
 
 std::unique_ptr<Transport> Division::join() {
-  Joining joining = joining_;
+  JoinOptions joining = joining_;
   joining.rank = static_cast<Rank>(std::ranges::find(group_, me_) - group_.begin());
   joining.ranks = static_cast<Rank>(group_.size());
   joining.parent = &transport_;
@@ -224,7 +225,7 @@ std::unique_ptr<Transport> Division::join() {
     std::vector<Rank> missing;
     for (const Rank r : in_group) missing.push_back(group_[static_cast<std::size_t>(r)]);
     look();
-    if (gone(known(), missing) >= 0) throw Dropped("a rank has turned to something else");
+    if (gone(known(), missing) >= 0) throw JoinAborted("a rank has turned to something else");
     try {
       check([&] { return missing; });
     } catch (...) {
@@ -232,10 +233,10 @@ std::unique_ptr<Transport> Division::join() {
       throw;
     }
   };
-  const Notice offered = seen_[static_cast<std::size_t>(group_.front())];
+  const MembershipNotice offered = seen_[static_cast<std::size_t>(group_.front())];
   try {
     return open_transport(std::make_shared<Offers>(*this), joining);
-  } catch (const Dropped&) {
+  } catch (const JoinAborted&) {
     return nullptr;
   } catch (const PeerLost& lost) {  // names a rank of the group, unless joining.waiting threw it
     if (given_up_here || lost.rank < 0) throw;
@@ -249,7 +250,7 @@ std::unique_ptr<Transport> Division::join() {
 }
 
 // Looks several times: the leader withdraws its offer a moment before it shows that.
-bool Division::leader_is_gone(const Notice& offered) {
+bool Division::leader_is_gone(const MembershipNotice& offered) {
   const Rank leader = group_.front();
   for (int i = 0; leader != me_ && i < looks_at_leader; ++i, usleep(1000)) {
     look();
@@ -275,7 +276,7 @@ void Division::end(Rank blames) {
   notice_.offer.clear();
   if (splits() && blames >= 0 && notice_.broken == 0) notice_.broken = notice_.attempt;
   show(Stage::over);
-  Activity mine = of_.activity;
+  RankActivity mine = of_.activity;
   mine.heartbeat = ++of_.activity.heartbeat;
   mine.waits_for = -1;
   mine.running = false;

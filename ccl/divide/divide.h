@@ -4,19 +4,19 @@
 #include <exception>
 #include <functional>
 
-#include "ccl/divide/meeting.h"
-#include "ccl/failure/family.h"
-#include "ccl/failure/watchdog.h"
+#include "ccl/divide/split_protocol.h"
+#include "ccl/failure/heartbeat_monitor.h"
+#include "ccl/failure/sibling_waits.h"
 #include "ccl/transports/open.h"
 
 namespace trellis::ccl {
 
 // State of the parent communicator that is kept between calls.
-struct Divided {
+struct ParentState {
   Transport& transport;
   FamilyMember& family;
-  Notice& notice;                         // on this rank's board
-  Activity& activity;                     // of its last operation
+  MembershipNotice& notice;               // on this rank's board
+  RankActivity& activity;                 // of its last operation
   const bool ended;                       // it has failed or was aborted
   const std::function<void()> meanwhile;  // called from time to time while it waits
 };
@@ -25,7 +25,8 @@ class Division {
  public:
   // `joining`: config, device and deadline of the new communicator. `members`: the participants among all ranks, in
   // order; for a split, all.
-  Division(const Divided&, const Joining& joining, Notice::Call, std::vector<Rank> members, ColorKey = {});
+  Division(const ParentState&, const JoinOptions& joining, MembershipNotice::Call, std::vector<Rank> members,
+           ColorKey = {});
 
   // Returns the new communicator's transport; null: this rank asked for none. Throws PeerLost, Mismatch and Aborted.
   std::unique_ptr<Transport> run();
@@ -35,9 +36,9 @@ class Division {
   class Offers;
   std::unique_ptr<Transport> meet();
   std::unique_ptr<Transport> join();  // null: the attempt was dropped
-  MeetingView known() const { return {notice_, me_, seen_, group_}; }
-  bool splits() const { return notice_.call == Notice::Call::split; }
-  void show(Notice::Stage);
+  SplitView known() const { return {notice_, me_, seen_, group_}; }
+  bool splits() const { return notice_.call == MembershipNotice::Call::split; }
+  void show(MembershipNotice::Stage);
   void begin(std::uint32_t attempt);
   void keep_wishes();
   std::uint64_t posts_seen() const;
@@ -49,18 +50,18 @@ class Division {
   [[noreturn]] void await_who_failed();
   void end(Rank blames);
   void end_with(const std::exception_ptr&);
-  bool leader_is_gone(const Notice& offered);
+  bool leader_is_gone(const MembershipNotice& offered);
 
-  Divided of_;
-  Joining joining_;
-  Notice& notice_;
+  ParentState of_;
+  JoinOptions joining_;
+  MembershipNotice& notice_;
   Transport& transport_;
   const Rank me_;
-  std::vector<Notice> seen_;
+  std::vector<MembershipNotice> seen_;
   std::vector<std::uint32_t> seen_posts_;  // one per rank
   std::vector<ColorKey> wishes_;
   std::vector<Rank> group_;
-  Watchdog watch_;
+  HeartbeatMonitor watch_;
   std::uint32_t idle_ = 0;
   const Deadline began_;
   Deadline next_check_ = {};

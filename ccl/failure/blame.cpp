@@ -7,11 +7,11 @@
 #include <thread>
 #include <vector>
 
-#include "ccl/failure/ending.h"
+#include "ccl/failure/end_for_all.h"
 #include "ccl/failure/mismatch.h"
 #include "ccl/interruption.h"
-#include "ccl/transports/notice.h"
-#include "ccl/transports/who.h"
+#include "ccl/transports/membership_notice.h"
+#include "ccl/transports/rank_description.h"
 #include "kernels/reduce/reduce.h"
 #include "schedule/collective.h"
 
@@ -25,7 +25,7 @@ constexpr auto sure = 200ms;               // enough for a live rank to publish 
 constexpr int most_calls_waited_for = 16;  // other calls that a rank may wait in before the awaited one
 constexpr auto patience = 2s;              // for the answer of a busy rank, when there is no hurry
 
-[[noreturn]] void lose(Transport& t, Rank r, const Activity& mine, const std::string& why) {
+[[noreturn]] void lose(Transport& t, Rank r, const RankActivity& mine, const std::string& why) {
   t.mark_lost(r);
   const Rank first = t.lost();
   if (first == t.rank() && first == r)
@@ -47,7 +47,7 @@ std::string why_lost(const Transport& t) {
   return heard < 0 ? "is lost" : fmt::format("is lost: it does not hear {}, which others hear", who(t, heard));
 }
 
-[[noreturn]] void throw_ended(const Transport& t, const Activity& mine) {
+[[noreturn]] void throw_ended(const Transport& t, const RankActivity& mine) {
   try {
     std::rethrow_exception(ended_by(t));
   } catch (const Aborted& e) {
@@ -58,10 +58,10 @@ std::string why_lost(const Transport& t) {
 }
 
 // The ranks that have not yet finished the collective that this rank is in.
-std::vector<Rank> unfinished(const Transport& t, const Activity& mine) {
+std::vector<Rank> unfinished(const Transport& t, const RankActivity& mine) {
   std::vector<Rank> ranks;
   for (Rank r = 0; r < t.ranks() && counted(mine); ++r) {
-    const Activity theirs = t.activity(r);
+    const RankActivity theirs = t.activity(r);
     if (r != t.rank() && (theirs.operation < mine.operation || (theirs.operation == mine.operation && theirs.running)))
       ranks.push_back(r);
   }
@@ -81,11 +81,11 @@ std::vector<Rank> circle_of(const Transport& t) {
 }
 
 // Why the culprit keeps this rank waiting, as far as it can be told.
-std::string why_of(const RankWait& w, const Culprit& c, const Activity& mine, double seconds) {
+std::string why_of(const RankWait& w, const Culprit& c, const RankActivity& mine, double seconds) {
   const Transport& t = w.transport;
   std::string why = fmt::format("did not move on within {} s", seconds);
   if (c.rank >= 0) {
-    const Activity theirs = t.activity(c.rank);
+    const RankActivity theirs = t.activity(c.rank);
     const bool came = theirs.operation > mine.operation || (theirs.operation == mine.operation && theirs.running);
     if (!came) why = fmt::format("did not come within {} s", seconds);
     why += fmt::format(": {} {}", theirs.running ? "it is in" : "its last was", text_of(theirs));
@@ -100,24 +100,25 @@ std::string why_of(const RankWait& w, const Culprit& c, const Activity& mine, do
 // True if data still move for that rank and must come to an end: they belong to an operation that this rank is in or
 // has ended, or to a few other calls. Without that limit, a rank that made other calls for ever would keep this one
 // waiting.
-bool moves_to_an_end(const Transport& t, const Watchdog& watch, const Activity& mine, Rank r, Deadline now,
+bool moves_to_an_end(const Transport& t, const HeartbeatMonitor& watch, const RankActivity& mine, Rank r, Deadline now,
                      std::chrono::nanoseconds lately) {
-  const Activity theirs = t.activity(r);
+  const RankActivity theirs = t.activity(r);
   const bool of_past = counted(mine) && counted(theirs) && theirs.operation <= mine.operation;
   return watch.moved(r, now, lately) && (of_past || watch.calls(r) <= most_calls_waited_for);
 }
 
 // True if the other rank is in a split that this rank has not reached, and that comes before this rank's operation.
-bool divides_instead(const Transport& t, const Activity& mine, Rank other) {
-  const Activity theirs = t.activity(other);
-  if (!theirs.running || static_cast<Notice::Call>(theirs.divides) != Notice::Call::split) return false;
+bool divides_instead(const Transport& t, const RankActivity& mine, Rank other) {
+  const RankActivity theirs = t.activity(other);
+  if (!theirs.running || static_cast<MembershipNotice::Call>(theirs.divides) != MembershipNotice::Call::split)
+    return false;
   const auto attempt = [&](Rank r) { return notice_in(t.posted(r), t.ranks()).attempt; };
   return theirs.operation < mine.operation && attempt(other) > attempt(t.rank());
 }
 
 }  // namespace
 
-void explain(const Transport& t, const Activity& mine, const Damaged& d) {
+void explain(const Transport& t, const RankActivity& mine, const Damaged& d) {
   throw DataCorrupted(d.sender,
                       fmt::format("what {} sent has arrived with other bits: its checksum does not fit; we "
                                   "were in {}, step {}",
@@ -125,7 +126,7 @@ void explain(const Transport& t, const Activity& mine, const Damaged& d) {
 }
 
 // A rank that fails may withdraw its messages a moment before it says why.
-void explain(Transport& t, const Activity& mine, const Withdrawn& w) {
+void explain(Transport& t, const RankActivity& mine, const Withdrawn& w) {
   t.refresh(patience);
   for (const Deadline end = Clock::now() + sure; !t.over() && Clock::now() < end;) {
     std::this_thread::sleep_for(1ms);
@@ -136,7 +137,7 @@ void explain(Transport& t, const Activity& mine, const Withdrawn& w) {
   lose(t, lost >= 0 ? lost : w.sender, mine, "failed before its message was read");
 }
 
-void check_health(Transport& t, const FlightRecorder& past, const Activity& mine, std::chrono::nanoseconds waited) {
+void check_health(Transport& t, const FlightRecorder& past, const RankActivity& mine, std::chrono::nanoseconds waited) {
   if (t.aborted()) throw_ended(t, mine);
   if (const Rank lost = t.lost(); lost >= 0) lose(t, lost, mine, why_lost(t));
   for (Rank r = 0; r < t.ranks(); ++r) {
@@ -146,7 +147,7 @@ void check_health(Transport& t, const FlightRecorder& past, const Activity& mine
     if (waited >= sure && (alive || t.left(r))) check_same_call(t, mine, r);
     if (alive) continue;
     if (t.aborted()) throw_ended(t, mine);  // that rank aborted it before it left
-    const Activity theirs = t.activity(r);
+    const RankActivity theirs = t.activity(r);
     if (t.silence(r) > 0ms && t.cut_off())
       lose(t, t.rank(), mine, "is cut off: most of the others do not answer, among them " + who(t, r));
     if (theirs.running) lose(t, r, mine, how_it_went(t, r));
@@ -166,7 +167,7 @@ void check_health(Transport& t, const FlightRecorder& past, const Activity& mine
     lose(t, mine.waits_for, mine, "has finalized the communicator and makes no more calls");
 }
 
-void heed_interruption(Transport& t, const Activity& mine) {
+void heed_interruption(Transport& t, const RankActivity& mine) {
   if (!interrupted()) return;
   t.mark_aborted();
   throw Aborted(fmt::format("it was interrupted on this rank, in {}", text_of(mine)), t.rank());
@@ -183,25 +184,25 @@ PeerLost lost_before(const Transport& t) {
 
 std::exception_ptr ended_by(const Transport& t) {
   const Rank r = t.aborted_by();
-  const Notice n = notice_in(t.posted(r), t.ranks());
+  const MembershipNotice n = notice_in(t.posted(r), t.ranks());
   const std::string by = fmt::format("{}{}", who(t, r), r == t.rank() ? ", this one," : "");
   switch (n.ended) {
-    case Notice::Ended::no:
-    case Notice::Ended::finalized:
+    case MembershipNotice::Ended::no:
+    case MembershipNotice::Ended::finalized:
       break;
-    case Notice::Ended::failed:
+    case MembershipNotice::Ended::failed:
       return std::make_exception_ptr(Aborted(fmt::format("{} has ended the communicator: {}", by, n.reason), r));
-    case Notice::Ended::mismatch:
+    case MembershipNotice::Ended::mismatch:
       return std::make_exception_ptr(Mismatch(r, fmt::format("{}, as {} found", n.reason, by)));
-    case Notice::Ended::lost_outside:
+    case MembershipNotice::Ended::lost_outside:
       return std::make_exception_ptr(PeerLost(-1, -1, fmt::format("{}, as {} found", n.reason, by)));
   }
   return std::make_exception_ptr(
       Aborted(fmt::format("the communicator was aborted by rank {}{}", r, r == t.rank() ? ", this one" : ""), r));
 }
 
-void give_up(Transport& t, const FlightRecorder& past, const FamilyMember& family, Watchdog& watch,
-             const Activity& mine, std::chrono::milliseconds timeout, std::chrono::nanoseconds waited) {
+void give_up(Transport& t, const FlightRecorder& past, const FamilyMember& family, HeartbeatMonitor& watch,
+             const RankActivity& mine, std::chrono::milliseconds timeout, std::chrono::nanoseconds waited) {
   t.refresh(sure);
   check_health(t, past, mine, waited);
   const Deadline now = Clock::now();

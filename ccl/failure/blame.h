@@ -12,23 +12,23 @@ class FlightRecorder;
 
 // Throws PeerLost when a rank is known to be gone and Aborted when a rank aborted. Throws Mismatch when the rank that
 // is waited for is in another operation, once `waited` is long enough to be sure.
-void check_health(Transport&, const FlightRecorder& past, const Activity& mine, std::chrono::nanoseconds waited);
+void check_health(Transport&, const FlightRecorder& past, const RankActivity& mine, std::chrono::nanoseconds waited);
 
 // If the caller was interrupted (ccl/interruption.h), tells the other ranks and throws Aborted.
-void heed_interruption(Transport&, const Activity& mine);
+void heed_interruption(Transport&, const RankActivity& mine);
 
 // Throws the error for a message that was damaged on its way.
-[[noreturn]] void explain(const Transport&, const Activity& mine, const Damaged&);
+[[noreturn]] void explain(const Transport&, const RankActivity& mine, const Damaged&);
 
 // Throws the error for a message that its sender has withdrawn.
-[[noreturn]] void explain(Transport&, const Activity& mine, const Withdrawn&);
+[[noreturn]] void explain(Transport&, const RankActivity& mine, const Withdrawn&);
 
 // Called when this rank has waited for longer than the timeout, or when a rank has not come for that long: throws an
 // error that names the rank at the root of the waiting. Returns if it is too early to blame one: if neither this rank
 // has waited nor the rank at fault has stood still for longer than the timeout. If no rank is found at fault, it also
 // returns while data still move and, unless ranks wait for each other in a circle, until this rank has waited for one
 // and a half timeouts.
-void give_up(Transport&, const FlightRecorder& past, const FamilyMember&, Watchdog&, const Activity& mine,
+void give_up(Transport&, const FlightRecorder& past, const FamilyMember&, HeartbeatMonitor&, const RankActivity& mine,
              std::chrono::milliseconds timeout, std::chrono::nanoseconds waited);
 
 // The error for an operation that cannot start, because a rank was lost or has ended the communicator before.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ccl/transports/who.h"
+#include "ccl/transports/rank_description.h"
 
 namespace trellis::ccl {
 namespace {
@@ -18,7 +18,7 @@ constexpr auto patience = 200ms;  // for the answer of a healthy rank that only 
 struct Suspect {
   Rank place;
   Rank rank;  // here; -1: it is an outsider
-  Activity here = {};
+  RankActivity here = {};
   CommunicatorFamily::Outsider outside = {};
   bool former = false;  // the rank that led here has given up waiting for it
 };

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ccl/failure/family.h"
-#include "ccl/failure/watchdog.h"
+#include "ccl/failure/heartbeat_monitor.h"
+#include "ccl/failure/sibling_waits.h"
 
 namespace trellis::ccl {
 
@@ -27,7 +27,7 @@ struct Culprit {
 struct RankWait {
   const Transport& transport;
   const FamilyMember& family;
-  const Watchdog& watch;
+  const HeartbeatMonitor& watch;
 };
 
 // `first`: the rank that is waited for. `needed`: all ranks that may be at fault; the chain from `first` may not lead

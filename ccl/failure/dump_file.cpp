@@ -11,12 +11,12 @@
 #include <random>
 #include <utility>
 
+#include "ccl/atomic_file.h"
 #include "ccl/failure/dump_on_signal.h"
-#include "ccl/failure/with_more.h"
+#include "ccl/failure/error_context.h"
 #include "ccl/job_identity.h"
-#include "ccl/new_file.h"
-#include "ccl/transports/notice.h"
-#include "device/of_this_process.h"
+#include "ccl/transports/membership_notice.h"
+#include "device/fork_safe_singleton.h"
 
 namespace trellis::ccl {
 namespace {
@@ -34,13 +34,13 @@ std::string process_identity() {
   });
 }
 
-SeenRank seen_of(const Activity& a) {
+PeerSnapshot seen_of(const RankActivity& a) {
   const auto what = static_cast<Collective>(a.collective);
   const bool known = what <= Collective::barrier;
-  SeenRank seen{.last = {.operation = a.operation, .points = what == Collective::send_recv, .under_way = a.running},
-                .waits_for = a.waits_for};
+  PeerSnapshot seen{.last = {.operation = a.operation, .points = what == Collective::send_recv, .under_way = a.running},
+                    .waits_for = a.waits_for};
   if (a.divides != 0) {
-    seen.last.division = word(static_cast<Notice::Call>(a.divides));
+    seen.last.division = word(static_cast<MembershipNotice::Call>(a.divides));
     return seen;
   }
   if (known && (a.operation != 0 || seen.last.points))
@@ -58,17 +58,17 @@ void tell_at_once(const std::string& text) {
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
 }
 
-Standing standing_of(Transport& t, Rank r) {
-  if (t.left(r)) return Standing::left;
-  if (t.stopped(r)) return Standing::stopped;
-  if (t.alive(r)) return Standing::alive;
-  return t.silence(r).count() > 0 ? Standing::silent : Standing::ended;
+RankStatus standing_of(Transport& t, Rank r) {
+  if (t.left(r)) return RankStatus::left;
+  if (t.stopped(r)) return RankStatus::stopped;
+  if (t.alive(r)) return RankStatus::alive;
+  return t.silence(r).count() > 0 ? RankStatus::silent : RankStatus::ended;
 }
 
 }  // namespace
 
 void replace_file(const std::string& path, const std::string& text) {
-  NewFile file(path, unforeseen_draft(path), 0600);
+  AtomicFile file(path, unforeseen_draft(path), 0600);
   file.write(text.data(), text.size());
   file.finish();
 }
@@ -86,21 +86,21 @@ void DumpFile::divided_from(const Transport& parent, std::span<const Rank> membe
 }
 
 DumpFile::Failure DumpFile::failure_of(const std::exception_ptr& thrown, bool elsewhere) const {
-  Failure f{.trouble = Trouble::own, .moment = TimestampClock::now()};
+  Failure f{.trouble = FailureKind::own, .moment = TimestampClock::now()};
   try {
     std::rethrow_exception(thrown);
   } catch (const PeerLost& e) {
-    f = {Trouble::lost, e.rank, e.what(), f.moment};
+    f = {FailureKind::lost, e.rank, e.what(), f.moment};
   } catch (const Mismatch& e) {
-    f = {Trouble::mismatch, e.rank, e.what(), f.moment};
+    f = {FailureKind::mismatch, e.rank, e.what(), f.moment};
   } catch (const Aborted& e) {
-    f = {e.by < 0 ? Trouble::elsewhere : Trouble::aborted, e.by, e.what(), f.moment};
+    f = {e.by < 0 ? FailureKind::elsewhere : FailureKind::aborted, e.by, e.what(), f.moment};
   } catch (const std::exception& e) {
     f.text = e.what();
   } catch (...) {
     f.text = "something was thrown that is no exception of ours";
   }
-  if (elsewhere) f.trouble = Trouble::elsewhere, f.blamed = -1;
+  if (elsewhere) f.trouble = FailureKind::elsewhere, f.blamed = -1;
   if (f.blamed >= transport_.ranks()) f.blamed = -1;
   return f;
 }
@@ -110,10 +110,10 @@ void DumpFile::note(const std::exception_ptr& thrown, bool elsewhere) {
   if (!failure_) failure_ = failure_of(thrown, elsewhere);
 }
 
-std::vector<SeenRank> DumpFile::seen() const {
-  std::vector<SeenRank> all;
+std::vector<PeerSnapshot> DumpFile::seen() const {
+  std::vector<PeerSnapshot> all;
   for (Rank r = 0; r < transport_.ranks(); ++r) {
-    SeenRank one = seen_of(transport_.activity(r));
+    PeerSnapshot one = seen_of(transport_.activity(r));
     if (one.waits_for >= transport_.ranks()) one.waits_for = -1;  // it died while it wrote
     one.process = transport_.process(r);
     one.standing = standing_of(transport_, r);
@@ -131,7 +131,7 @@ RankDump DumpFile::now() const {
              .process = getpid(),
              .process_identity = process_identity(),
              .job_identity = job_identity_from_environment()};
-  const Activity mine = transport_.activity(d.rank);
+  const RankActivity mine = transport_.activity(d.rank);
   d.waits_for = mine.waits_for;
   d.step = mine.step;
   if (failure_) {
@@ -144,14 +144,14 @@ RankDump DumpFile::now() const {
 
 // A signal is handled some time after it arrived, and the rank may have gone on in the meantime. So the dump describes
 // the moment of the arrival, if the recorder still has it.
-void DumpFile::decide(bool asked_for, std::vector<Pending>&& pending) {
+void DumpFile::decide(bool asked_for, std::vector<PendingMessage>&& pending) {
   const DumpRequest asked = dump_request();
   std::uint64_t moment = failure_ ? failure_->moment : TimestampClock::now();
   const bool told_to_end = asked.signal != 0 && asked.moment <= moment;
   RankDump d = now();
   if (told_to_end) {
     d.signal = sigabbrev_np(asked.signal);
-    d.trouble = Trouble::none;
+    d.trouble = FailureKind::none;
     d.blamed = -1;
     d.error = "";
   }
@@ -164,7 +164,7 @@ void DumpFile::decide(bool asked_for, std::vector<Pending>&& pending) {
   else
     d.waits_for = d.step = -1;
   if (under_way && last->division != nullptr && division_failure_ && division_failure_->moment <= moment &&
-      d.trouble == Trouble::none) {
+      d.trouble == FailureKind::none) {
     d.trouble = division_failure_->trouble;
     d.blamed = division_failure_->blamed;
     d.error = division_failure_->text;
@@ -175,7 +175,7 @@ void DumpFile::decide(bool asked_for, std::vector<Pending>&& pending) {
   moment_ = moment;
 }
 
-void DumpFile::write(std::vector<Pending> pending) {
+void DumpFile::write(std::vector<PendingMessage> pending) {
   const std::lock_guard lock(mutex_);
   if (fixed_ || !wanted()) return;
   decide(true, std::move(pending));
@@ -254,12 +254,12 @@ std::exception_ptr write_making_dump(const std::string& folder, Rank rank, Rank 
                .process = getpid(),
                .process_identity = process_identity(),
                .job_identity = job_identity_from_environment(),
-               .trouble = Trouble::own,
+               .trouble = FailureKind::own,
                .absent = absent};
     try {
       std::rethrow_exception(thrown);
     } catch (const PeerLost& e) {
-      d.trouble = Trouble::lost;
+      d.trouble = FailureKind::lost;
       d.blamed = e.rank < ranks ? e.rank : -1;
       d.error = e.what();
     } catch (const std::exception& e) {

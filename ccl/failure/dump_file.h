@@ -22,7 +22,7 @@ class DumpFile {
   void note(const std::exception_ptr&, bool elsewhere);
 
   // `pending`: the messages that a running operation waits for. Only its own thread can give them.
-  void write(std::vector<Pending> pending = {});
+  void write(std::vector<PendingMessage> pending = {});
   std::string text() const;
 
   // Returns the failure. If the last file could not be written, the failure says why, once.
@@ -35,15 +35,15 @@ class DumpFile {
  private:
   friend class RecordedDivision;
   struct Failure {
-    Trouble trouble = Trouble::none;
+    FailureKind trouble = FailureKind::none;
     Rank blamed = -1;
     std::string text = {};
     std::uint64_t moment = 0;
   };
   Failure failure_of(const std::exception_ptr&, bool elsewhere) const;
-  void decide(bool asked_for, std::vector<Pending>&& = {});
+  void decide(bool asked_for, std::vector<PendingMessage>&& = {});
   RankDump now() const;
-  std::vector<SeenRank> seen() const;
+  std::vector<PeerSnapshot> seen() const;
   void store();
 
   const std::string folder_;

@@ -15,7 +15,7 @@
 
 #include "ccl/failure/recorder.h"
 #include "ccl/thread_without_signals.h"
-#include "device/of_this_process.h"
+#include "device/fork_safe_singleton.h"
 
 namespace trellis::ccl {
 namespace {

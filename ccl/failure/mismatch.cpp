@@ -6,9 +6,9 @@
 
 #include "ccl/failure/blame.h"
 #include "ccl/failure/recorder.h"
-#include "ccl/plan/mark.h"
+#include "ccl/plan/message_mark.h"
 #include "ccl/plan/point_to_point.h"
-#include "ccl/transports/notice.h"
+#include "ccl/transports/membership_notice.h"
 #include "ccl/transports/segment/rounds.h"
 #include "kernels/reduce/reduce.h"
 #include "schedule/collective.h"
@@ -22,36 +22,36 @@ using schedule::Collective;
 constexpr auto prompt = 200ms;  // for the answer of a live rank
 constexpr auto patience = 2s;   // for the answer of a busy rank, when there is no hurry
 
-bool fits(const Activity& a, const Activity& b) {
+bool fits(const RankActivity& a, const RankActivity& b) {
   return a.collective == b.collective && a.type == b.type && a.wire == b.wire && a.reduction == b.reduction &&
          a.root == b.root && a.count == b.count;
 }
 
 // Whether two operations with the same number are different calls.
-bool differ(const Activity& a, const Activity& b) {
+bool differ(const RankActivity& a, const RankActivity& b) {
   return counted(a) && counted(b) && a.operation == b.operation && !fits(a, b);
 }
 
-Mismatch called(Rank other, const Activity& theirs, Rank rank, const Activity& mine) {
+Mismatch called(Rank other, const RankActivity& theirs, Rank rank, const RankActivity& mine) {
   return {other, fmt::format("rank {} called {} where rank {} called {}", other, text_of(theirs), rank, text_of(mine))};
 }
 
 // This rank's call with that operation number; none: the recorder no longer has it.
-std::optional<Activity> call_of(const FlightRecorder& past, const Activity& mine, std::uint64_t operation) {
+std::optional<RankActivity> call_of(const FlightRecorder& past, const RankActivity& mine, std::uint64_t operation) {
   if (counted(mine) && mine.operation == operation) return mine;
   const Recorded* const r = past.collective(operation);
   if (r == nullptr) return std::nullopt;
-  return Activity{.operation = operation,
-                  .count = r->count,
-                  .root = r->root,
-                  .collective = static_cast<std::uint8_t>(r->collective),
-                  .type = static_cast<std::uint8_t>(r->type),
-                  .wire = static_cast<std::uint8_t>(r->type),
-                  .reduction = static_cast<std::uint8_t>(r->op)};
+  return RankActivity{.operation = operation,
+                      .count = r->count,
+                      .root = r->root,
+                      .collective = static_cast<std::uint8_t>(r->collective),
+                      .type = static_cast<std::uint8_t>(r->type),
+                      .wire = static_cast<std::uint8_t>(r->type),
+                      .reduction = static_cast<std::uint8_t>(r->op)};
 }
 
 // The same call with the root whose messages have this mark.
-std::optional<Activity> with_another_root(Activity a, std::uint64_t schedule, std::uint32_t mark, Rank ranks) {
+std::optional<RankActivity> with_another_root(RankActivity a, std::uint64_t schedule, std::uint32_t mark, Rank ranks) {
   Call call{.operation = {.collective = static_cast<Collective>(a.collective)},
             .count = a.count,
             .type = static_cast<kernels::DType>(a.type),
@@ -68,9 +68,9 @@ std::optional<Activity> with_another_root(Activity a, std::uint64_t schedule, st
 // The difference between this rank's call and that of an unexpected message. If it is not found between this rank and
 // the sender, all ranks are compared: the sender may have gone on and sent the message in a later operation, while the
 // ranks whose calls differ wait for each other.
-Mismatch difference(const Transport& t, const FlightRecorder& past, const Activity& mine, Rank other,
+Mismatch difference(const Transport& t, const FlightRecorder& past, const RankActivity& mine, Rank other,
                     std::uint32_t mark) {
-  const Activity theirs = t.activity(other);
+  const RankActivity theirs = t.activity(other);
   if (const auto own = call_of(past, mine, operation_of(mark, mine.operation))) {
     if (differ(*own, theirs)) return called(other, theirs, t.rank(), *own);
     const Recorded* const recorded = past.collective(own->operation);
@@ -78,13 +78,13 @@ Mismatch difference(const Transport& t, const FlightRecorder& past, const Activi
       return called(other, *sent, t.rank(), *own);
   }
   for (Rank r = 0; r < t.ranks(); ++r)
-    if (const Activity a = t.activity(r); r != t.rank() && differ(mine, a)) return called(r, a, t.rank(), mine);
+    if (const RankActivity a = t.activity(r); r != t.rank() && differ(mine, a)) return called(r, a, t.rank(), mine);
   return {other, fmt::format("rank {} sent what rank {} does not expect: an earlier call of theirs was different, or "
                              "their settings are; rank {} is in {}, rank {} in {}",
                              other, t.rank(), other, text_of(theirs), t.rank(), text_of(mine))};
 }
 
-Mismatch misfit_of_points(const Transport& t, const Misfit& m) {
+Mismatch misfit_of_points(const Transport& t, const MessageMismatch& m) {
   const auto sent = type_of_hash(m.mark), due = type_of_hash(m.mark_due);
   if (sent && due && sent != due)
     return {m.sender, fmt::format("rank {} sends {} where rank {} receives {}", m.sender, kernels::name(*sent),
@@ -112,9 +112,9 @@ void for_each_unread(const Transport& t, Function&& f) {
 
 }  // namespace
 
-std::string text_of(const Activity& a) {
+std::string text_of(const RankActivity& a) {
   if (a.divides != 0)
-    return fmt::format("a {} after operation {}", word(static_cast<Notice::Call>(a.divides)), a.operation);
+    return fmt::format("a {} after operation {}", word(static_cast<MembershipNotice::Call>(a.divides)), a.operation);
   const auto collective = static_cast<Collective>(a.collective);
   if (collective == Collective::send_recv) return fmt::format("sends and receives after operation {}", a.operation);
   if (a.operation == 0) return "no operation yet";
@@ -128,24 +128,24 @@ std::string text_of(const Activity& a) {
   return text;
 }
 
-bool counted(const Activity& a) {
+bool counted(const RankActivity& a) {
   return a.operation != 0 && static_cast<Collective>(a.collective) != Collective::send_recv;
 }
 
-void check_same_call(const Transport& t, const Activity& mine, Rank other) {
-  if (const Activity theirs = t.activity(other); differ(mine, theirs)) throw called(other, theirs, t.rank(), mine);
+void check_same_call(const Transport& t, const RankActivity& mine, Rank other) {
+  if (const RankActivity theirs = t.activity(other); differ(mine, theirs)) throw called(other, theirs, t.rank(), mine);
 }
 
 // The mark of an operation far ahead looks like that of an earlier one, so the sender's published operation number
 // decides.
-void check_unread(Transport& t, const FlightRecorder& past, const Activity& mine, std::uint64_t ended) {
+void check_unread(Transport& t, const FlightRecorder& past, const RankActivity& mine, std::uint64_t ended) {
   for_each_unread(t, [&](Rank from, std::uint32_t mark, Path by) {
     if (by == Path::points || !is_past(mark, ended) || !t.answers(from, prompt) || t.left(from)) return;
     if (t.activity(from).operation <= ended + operations_told_apart) throw difference(t, past, mine, from, mark);
   });
 }
 
-void check_marks(const Transport& t, const FlightRecorder& past, const Activity& mine, std::uint32_t mark,
+void check_marks(const Transport& t, const FlightRecorder& past, const RankActivity& mine, std::uint32_t mark,
                  std::uint32_t round_mark) {
   for_each_unread(t, [&](Rank from, std::uint32_t theirs, Path by) {
     const std::uint32_t due = by == Path::round ? round_mark : mark;
@@ -154,7 +154,7 @@ void check_marks(const Transport& t, const FlightRecorder& past, const Activity&
   });
 }
 
-void check_over(Transport& t, const FlightRecorder& past, const Activity& mine) {
+void check_over(Transport& t, const FlightRecorder& past, const RankActivity& mine) {
   t.refresh(patience);
   if (t.aborted()) std::rethrow_exception(ended_by(t));
   for (Rank r = 0; r < t.ranks(); ++r)
@@ -172,7 +172,7 @@ void check_over(Transport& t, const FlightRecorder& past, const Activity& mine) 
   });
 }
 
-void explain(Transport& t, const FlightRecorder& past, const Activity& mine, const Misfit& m) {
+void explain(Transport& t, const FlightRecorder& past, const RankActivity& mine, const MessageMismatch& m) {
   t.refresh(patience);
   if (static_cast<Collective>(mine.collective) == Collective::send_recv) throw misfit_of_points(t, m);
   if (m.in_round) check_unread(t, past, mine, mine.operation - 1);  // a message of a call before tells more

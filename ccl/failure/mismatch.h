@@ -9,27 +9,27 @@ namespace trellis::ccl {
 
 class FlightRecorder;
 
-std::string text_of(const Activity&);  // "operation 12, all_reduce of 1024 f32, sum", "a split after operation 12"
-bool counted(const Activity&);         // it is a collective; these are numbered, sends and receives are not
+std::string text_of(const RankActivity&);  // "operation 12, all_reduce of 1024 f32, sum", "a split after operation 12"
+bool counted(const RankActivity&);         // it is a collective; these are numbered, sends and receives are not
 
 // Throws Mismatch if the other rank's call differs from this rank's in the operation that this rank is in.
-void check_same_call(const Transport&, const Activity& mine, Rank other);
+void check_same_call(const Transport&, const RankActivity& mine, Rank other);
 
 // Throws Mismatch if a message has arrived for a collective that is over on this rank and did not receive it. `ended`:
 // the number of the last collective that is over. `past`: this rank's operations.
-void check_unread(Transport&, const FlightRecorder& past, const Activity& mine, std::uint64_t ended);
+void check_unread(Transport&, const FlightRecorder& past, const RankActivity& mine, std::uint64_t ended);
 
 // Throws Mismatch if a message of this rank's operation has arrived whose mark is neither of these: the ranks call
 // different things, or their settings differ. Where one of them sends over lanes and the other in rounds, no receiver
 // finds it.
-void check_marks(const Transport&, const FlightRecorder& past, const Activity& mine, std::uint32_t mark,
+void check_marks(const Transport&, const FlightRecorder& past, const RankActivity& mine, std::uint32_t mark,
                  std::uint32_t round_mark);
 
 // Throws Mismatch when ranks were in different operations, and each finished its own before the other's could be seen.
 // Called when this rank's operations are over and no more will follow.
-void check_over(Transport&, const FlightRecorder& past, const Activity& mine);
+void check_over(Transport&, const FlightRecorder& past, const RankActivity& mine);
 
 // Reports the difference between the two calls that a mismatched message reveals.
-[[noreturn]] void explain(Transport&, const FlightRecorder& past, const Activity& mine, const Misfit&);
+[[noreturn]] void explain(Transport&, const FlightRecorder& past, const RankActivity& mine, const MessageMismatch&);
 
 }  // namespace trellis::ccl

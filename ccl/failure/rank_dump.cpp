@@ -55,8 +55,8 @@ DumpedEntry entry_in(const CheckedJson& entry, Rank ranks) {
 }
 
 // Assigned field by field: GCC 12 destroys an aggregate's members twice when a later one throws.
-SeenRank seen_in(const CheckedJson& seen, Rank ranks) {
-  SeenRank s;
+PeerSnapshot seen_in(const CheckedJson& seen, Rank ranks) {
+  PeerSnapshot s;
   s.last.operation = static_cast<std::uint64_t>(seen.number("operation", 0));
   s.last.points = seen.number("points", 0, 1) == 1;
   s.last.division = seen.words("division");
@@ -64,12 +64,12 @@ SeenRank seen_in(const CheckedJson& seen, Rank ranks) {
   s.last.call = seen.words("call");
   s.waits_for = rank_or_none(seen, "waits_for", ranks);
   s.process = seen.number("process", 0);
-  s.standing = one_of<Standing>(seen, "standing", standings);
+  s.standing = one_of<RankStatus>(seen, "standing", standings);
   return s;
 }
 
-Pending pending_in(const CheckedJson& pending, Rank ranks) {
-  Pending p;
+PendingMessage pending_in(const CheckedJson& pending, Rank ranks) {
+  PendingMessage p;
   p.peer = static_cast<Rank>(pending.number("peer", 0, ranks - 1));
   p.receives = pending.number("receives", 0, 1) == 1;
   p.bytes = static_cast<std::uint64_t>(pending.number("bytes", 0));
@@ -92,8 +92,8 @@ void read_relations(const CheckedJson& own, RankDump& d) {
 
 }  // namespace
 
-std::string_view name(Trouble t) { return troubles[static_cast<std::size_t>(t)]; }
-std::string_view name(Standing s) { return standings[static_cast<std::size_t>(s)]; }
+std::string_view name(FailureKind t) { return troubles[static_cast<std::size_t>(t)]; }
+std::string_view name(RankStatus s) { return standings[static_cast<std::size_t>(s)]; }
 
 std::string call_text(Collective what, std::uint64_t count, std::string_view type, std::string_view op, Rank root,
                       std::uint64_t points) {
@@ -122,9 +122,9 @@ RankDump rank_dump_in(std::string_view text) {
   if (own.has("process_identity")) d.process_identity = own.words("process_identity");
   if (own.has("job_identity")) d.job_identity = own.words("job_identity");
   if (own.has("signal")) d.signal = own.words("signal");
-  d.trouble = own.has("trouble") ? one_of<Trouble>(own, "trouble", troubles)
-              : d.error.empty()  ? Trouble::none
-                                 : Trouble::lost;
+  d.trouble = own.has("trouble") ? one_of<FailureKind>(own, "trouble", troubles)
+              : d.error.empty()  ? FailureKind::none
+                                 : FailureKind::lost;
   d.blamed = rank_or_none(own, "blamed", d.ranks);
   read_relations(own, d);
   dump.require_list("entries");

@@ -13,7 +13,7 @@
 namespace trellis::ccl {
 
 // What ended a communicator on a rank.
-enum class Trouble : std::uint8_t {
+enum class FailureKind : std::uint8_t {
   none,
   lost,       // a rank was lost
   mismatch,   // calls did not match
@@ -21,16 +21,16 @@ enum class Trouble : std::uint8_t {
   elsewhere,  // failure of another communicator that was used together with this one
   own,        // an error of this rank alone
 };
-std::string_view name(Trouble);
+std::string_view name(FailureKind);
 
-enum class Standing : std::uint8_t {
+enum class RankStatus : std::uint8_t {
   alive,
   stopped,  // by a signal
   silent,   // it has not answered for long, and nothing more is known
   ended,    // its process has ended
   left,     // it has closed the communicator
 };
-std::string_view name(Standing);
+std::string_view name(RankStatus);
 
 // One operation, or one attempt at a split or shrink.
 struct DumpedEntry {
@@ -45,15 +45,15 @@ struct DumpedEntry {
 };
 
 // Another rank, as seen by the rank that wrote the dump.
-struct SeenRank {
+struct PeerSnapshot {
   DumpedEntry last = {};
   Rank waits_for = -1;
   std::int64_t process = 0;  // process id on the host
-  Standing standing = Standing::alive;
+  RankStatus standing = RankStatus::alive;
 };
 
 // A message that an operation waits for.
-struct Pending {
+struct PendingMessage {
   Rank peer = 0;
   bool receives = false;  // from the peer
   std::uint64_t bytes = 0;
@@ -69,7 +69,7 @@ struct RankDump {
   std::string process_identity = {};  // unique to this process; empty: not recorded
   std::string job_identity = {};      // derived from the launch's secret; empty: there was none, or not recorded
   std::int64_t moment_ns = 0;         // the described moment, since 1970; 0: not recorded
-  Trouble trouble = Trouble::none;
+  FailureKind trouble = FailureKind::none;
   Rank blamed = -1;                     // the rank that was lost, made a different call, or aborted
   std::string error = {};               // the message that the program got
   std::string signal = {};              // that told the process to end before any failure: "TERM"
@@ -77,8 +77,8 @@ struct RankDump {
   std::vector<Rank> absent = {};        // the ranks that had not come when it could not be created; empty: not known
   Rank waits_for = -1;
   std::int32_t step = -1;
-  std::vector<Pending> pending = {};
-  std::vector<SeenRank> seen = {};        // by rank, with itself; empty: not recorded
+  std::vector<PendingMessage> pending = {};
+  std::vector<PeerSnapshot> seen = {};    // by rank, with itself; empty: not recorded
   std::vector<DumpedEntry> entries = {};  // the last ones, in order
 
   bool made() const { return error.empty() || !communicator.empty(); }

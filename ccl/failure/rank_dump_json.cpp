@@ -6,9 +6,9 @@ using nlohmann::json;
 
 json part_of(const RankDump& d) {
   json pending = json::array(), seen = json::array();
-  for (const Pending& p : d.pending)
+  for (const PendingMessage& p : d.pending)
     pending.push_back({{"peer", p.peer}, {"receives", p.receives ? 1 : 0}, {"bytes", p.bytes}});
-  for (const SeenRank& s : d.seen)
+  for (const PeerSnapshot& s : d.seen)
     seen.push_back({{"operation", s.last.operation},
                     {"points", s.last.points ? 1 : 0},
                     {"division", s.last.division},

@@ -36,7 +36,7 @@ json entry_of(const Recorded& r, const RankDump& of) {
   const Call call{
       .operation = {.collective = r.collective, .root = r.root, .peer = r.peer}, .count = r.count, .type = r.type};
   const bool sized = r.division == nullptr && !schedule::uneven(r.collective) && r.collective != Collective::permute;
-  const Extents e = sized ? extents_of(call, of.rank, of.ranks) : Extents{};
+  const BufferBytes e = sized ? extents_of(call, of.rank, of.ranks) : BufferBytes{};
   json entry = {
       {"pg_id", 0},
       {"process_group", {"0", "trellis"}},

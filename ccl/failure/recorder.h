@@ -8,7 +8,7 @@
 
 #include "ccl/call.h"
 #include "ccl/failure/rank_dump.h"
-#include "ccl/plan/selector.h"
+#include "ccl/plan/selection_table.h"
 
 namespace trellis::ccl {
 

@@ -65,7 +65,7 @@ bool is(const Call& c, std::initializer_list<Collective> any) {
 
 }  // namespace
 
-Extents extents_of(const Call& c, Rank rank, Rank ranks) {
+BufferBytes extents_of(const Call& c, Rank rank, Rank ranks) {
   using enum Collective;
   const auto me = static_cast<std::size_t>(rank);
   const std::size_t one = bytes_of(c, c.count);
@@ -98,7 +98,7 @@ Extents extents_of(const Call& c, Rank rank, Rank ranks) {
     case send_recv:
       return {rank == c.operation.root ? one : 0, rank == c.operation.peer ? one : 0};
     case permute: {
-      Extents e;
+      BufferBytes e;
       for (const schedule::Pair& pair : c.operation.pairs) {
         if (pair.source == rank) e.input = one;
         if (pair.target == rank) e.output = one;
@@ -130,7 +130,7 @@ bool check_places(const Call& c, const CallShape& shape) {
     return c.operation.collective == Collective::send_recv && c.operation.root == c.operation.peer &&
            (c.input != nullptr || c.output != nullptr);
   };
-  const Extents& e = shape.extents;
+  const BufferBytes& e = shape.extents;
   if (e.input != 0 && c.input == nullptr && !half()) text::refuse("{}: the input is null", word(c));
   if (e.output != 0 && c.output == nullptr && !half()) text::refuse("{}: the output is null", word(c));
   const auto in = reinterpret_cast<std::uintptr_t>(c.input), out = reinterpret_cast<std::uintptr_t>(c.output);

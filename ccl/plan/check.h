@@ -12,14 +12,14 @@ namespace trellis::ccl {
 // Throws invalid_argument that contains the value at fault. Returns whether the call is in place, as NCCL defines it.
 bool check(const Call&, Rank rank, Rank ranks);
 
-struct Extents {
+struct BufferBytes {
   std::size_t input = 0, output = 0;  // bytes of this rank's buffers; 0: no buffer
 };
-Extents extents_of(const Call&, Rank rank, Rank ranks);
+BufferBytes extents_of(const Call&, Rank rank, Rank ranks);
 
 // What a call's arguments other than its buffers determine.
 struct CallShape {
-  Extents extents = {};
+  BufferBytes extents = {};
   bool in_place = false;                            // the call may be in place
   std::size_t before_input = 0, before_output = 0;  // in place if the buffers, each plus its offset here, coincide
 };

@@ -29,7 +29,7 @@ struct OriginRun {
 };
 
 // The origins of the values at a step's places, as ranges of Compiled::runs.
-struct StepRuns {
+struct StepOriginRuns {
   schedule::Range from = {}, to = {};
   std::uint32_t further = 0;  // index in Compiled::further_runs of the first of its further places' runs
 };
@@ -46,7 +46,7 @@ struct FlatStep {
 };
 
 // What must happen before a step is done; changes while the program runs.
-struct Ahead {
+struct StepPrerequisites {
   std::uint32_t waits = 0;  // number of other steps that it waits for
   std::uint32_t ends = 1;   // a send to two places ends twice
 };
@@ -68,7 +68,7 @@ struct MessagePaths {
 
 struct Compiled {
   std::vector<FlatStep> steps;
-  std::vector<Ahead> ahead;  // one per step; each run starts with its own copy
+  std::vector<StepPrerequisites> ahead;  // one per step; each run starts with its own copy
   std::vector<BufferPlace> places;
   std::vector<std::uint32_t> followers;
   std::vector<std::uint32_t> messages;  // step numbers, grouped by line
@@ -79,7 +79,7 @@ struct Compiled {
   std::size_t input_elements = 0, output_elements = 0;
 
   // One per step if origins were requested; otherwise empty.
-  std::vector<StepRuns> step_runs;
+  std::vector<StepOriginRuns> step_runs;
   std::vector<schedule::Range> further_runs;
   std::vector<OriginRun> runs;
   schedule::Range output_runs = {};

@@ -12,7 +12,7 @@
 namespace trellis::ccl {
 
 // How a call is made: what a plan depends on besides the call's members.
-struct Manner {
+struct BufferTraits {
   bool in_place = false;
   schedule::UnreadableBuffers hidden = {};
 };
@@ -21,15 +21,15 @@ inline auto lists_of(const Call& c) { return std::tie(c.operation.pairs, c.count
 
 class PlanKey {
  public:
-  PlanKey(const Call& call, const Manner& manner) : call_(call), manner_(manner), numbers_(call, manner) {
+  PlanKey(const Call& call, const BufferTraits& manner) : call_(call), manner_(manner), numbers_(call, manner) {
     call_.input = nullptr;
     call_.output = nullptr;
     call_.op.factor = 1;
   }
 
   const Call& call() const { return call_; }  // without its buffers and its factor
-  const Manner& manner() const { return manner_; }
-  bool is(const Call& call, const Manner& manner) const {
+  const BufferTraits& manner() const { return manner_; }
+  bool is(const Call& call, const BufferTraits& manner) const {
     return numbers_ == Numbers(call, manner) && (!numbers_.has_lists() || lists_of(call_) == lists_of(call));
   }
   bool operator==(const PlanKey& other) const { return is(other.call_, other.manner_); }
@@ -47,7 +47,7 @@ class PlanKey {
   // words, since every small message compares them twice. If one of these structs gets a new member, this does not
   // compile until it is named here.
   struct Numbers {
-    Numbers(const Call& call, const Manner& manner) {
+    Numbers(const Call& call, const BufferTraits& manner) {
       const auto& [operation, input, output, elements, type, op, counts, arriving] = call;
       const auto& [collective, root, peer, pairs, said_in_place] = operation;
       const auto& [kind, factor] = op;
@@ -68,7 +68,7 @@ class PlanKey {
   };
 
   Call call_;
-  Manner manner_;
+  BufferTraits manner_;
   Numbers numbers_;
 };
 

@@ -7,9 +7,9 @@
 #include <system_error>
 
 #include "ccl/plan/check.h"
-#include "ccl/plan/mark.h"
-#include "ccl/plan/message_hash.h"
+#include "ccl/plan/message_mark.h"
 #include "ccl/plan/schedule_file.h"
+#include "ccl/plan/schedule_message_hash.h"
 #include "kernels/types/fnv1a.h"
 #include "schedule/collective_traits.h"
 #include "schedule/proof/verify.h"
@@ -34,8 +34,8 @@ constexpr std::size_t least_block_shown = std::size_t{8} << 10;
 constexpr std::size_t least_share_shown = std::size_t{32} << 10;
 constexpr std::size_t most_shown = std::size_t{64} << 20;
 
-Selections selections_for(const Config& config) {
-  return config.selections.empty() ? Selections::built_in() : Selections::from_file(config.selections);
+SelectionTable selections_for(const Config& config) {
+  return config.selections.empty() ? SelectionTable::built_in() : SelectionTable::from_file(config.selections);
 }
 
 // "ring" for every collective that it serves, or "all_reduce=mesh,all_gather=ring*2".
@@ -141,7 +141,7 @@ schedule::Request Planner::request(const Chosen& chosen) const {
 std::string Planner::misfit(const schedule::Task& given, const Call& call, bool in_place) const {
   schedule::Task wanted = chosen_by(call, in_place, {}).task;
   wanted.pieces = given.pieces, wanted.even = given.even;
-  const Extents e = extents_of(call, rank_, ranks_);
+  const BufferBytes e = extents_of(call, rank_, ranks_);
   if (e.input == 0 || e.output == 0) wanted.operation.in_place = given.operation.in_place;
   schedule::Task has = given;
   for (schedule::Task* const task : {&wanted, &has})
@@ -201,8 +201,8 @@ SelectedConfig Planner::decide(const Call& call, bool in_place) const {
   if (const std::optional<AlgorithmConfig> config = choose_by_shape(call, in_place)) return {*config};
   for (const PredictedTime& p : predicted(call))
     if (refusal(p.config, call, in_place).empty()) return {p.config, true};
-  for (const Rule& rule : selections_.candidates(call.operation.collective, ranks_, larger_bytes(call, ranks_),
-                                                 call.type, machine_, cores())) {
+  for (const SelectionRule& rule : selections_.candidates(call.operation.collective, ranks_, larger_bytes(call, ranks_),
+                                                          call.type, machine_, cores())) {
     AlgorithmConfig config = rule.config;
     if (!is_file(config) && config.dims.empty() && config.order.empty()) config.numbering = shape_.numbering;
     if (refusal(config, call, in_place).empty()) return {config};
@@ -228,7 +228,7 @@ bool Planner::traces(const Call& c) const {
 }
 
 // The whole schedule, adapted to this transport's lanes.
-schedule::Queued Planner::written_out(const Chosen& chosen) const {
+schedule::QueuedSchedule Planner::written_out(const Chosen& chosen) const {
   if (is_file(chosen.config))
     return schedule::queued(given_({chosen.config, chosen.task.operation.in_place}), paths_.lanes);
   schedule::Schedule made = schedule::make(schedule::algorithm_named(chosen.config.algorithm), request(chosen));
@@ -236,7 +236,7 @@ schedule::Queued Planner::written_out(const Chosen& chosen) const {
   return schedule::queued(made, paths_.lanes);
 }
 
-Planner::Proved Planner::part_of(const schedule::Queued& q, bool traced) const {
+Planner::Proved Planner::part_of(const schedule::QueuedSchedule& q, bool traced) const {
   const auto rank = static_cast<std::size_t>(rank_);
   Proved part{q.schedule.task, q.schedule.programs[rank]};
   if (!q.origins.empty()) part.origins_of_steps = q.origins[rank];
@@ -251,7 +251,7 @@ Planner::Proved Planner::prove(const Traced& t) const {
     const schedule::Schedule& given = given_({config, t.chosen.task.operation.in_place});
     if (const schedule::Report report = schedule::verify(given); !report.ok())
       text::refuse("{} is wrong: {}", text_of(config), report.text());
-    const schedule::Queued queued = written_out(t.chosen);
+    const schedule::QueuedSchedule queued = written_out(t.chosen);
     Proved part = part_of(queued, t.traced);
     part.schedule = message_hash(queued.schedule);
     return part;
@@ -327,7 +327,7 @@ Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, const
 }
 
 const Planned& Planner::plan(const Call& call, bool in_place, schedule::UnreadableBuffers hidden) {
-  const Manner manner{in_place, hidden};
+  const BufferTraits manner{in_place, hidden};
   Last& last = last_[static_cast<std::size_t>(call.operation.collective)];
   if (last.asked != nullptr && last.asked->is(call, manner)) return *last.planned;
   if (schedule::uneven(call.operation.collective) || call.operation.collective == Collective::permute)
@@ -346,11 +346,11 @@ const Planned& Planner::plan(const Call& call, bool in_place, schedule::Unreadab
   return *last.planned;
 }
 
-const Planned& Planner::plan_passing(const Call& call, const Manner& manner) {
+const Planned& Planner::plan_passing(const Call& call, const BufferTraits& manner) {
   auto at = std::ranges::find_if(passing_, [&](const auto& p) { return p->asked.is(call, manner); });
   if (at == passing_.end()) {
     const PlanKey asked(call, manner);
-    auto fresh = std::make_unique<Passing>(Passing{asked, make(asked)});
+    auto fresh = std::make_unique<OneOffPlan>(OneOffPlan{asked, make(asked)});
     if (passing_.size() == most_passing) passing_.pop_back();
     at = passing_.insert(passing_.end(), std::move(fresh));
   }
@@ -363,7 +363,7 @@ std::shared_ptr<const Planned> Planner::plan(const Call& call, bool in_place, co
     text::refuse("the schedule can't serve: {}", why);
   const schedule::Report report = schedule::verify(s);
   if (!report.ok()) throw std::invalid_argument("the schedule is wrong: " + report.text());
-  const schedule::Queued queued = schedule::queued(s, paths_.lanes);
+  const schedule::QueuedSchedule queued = schedule::queued(s, paths_.lanes);
   Proved own = part_of(queued, traces(call));
   own.schedule = message_hash(queued.schedule);
   const std::lock_guard lock(making_);

@@ -17,7 +17,7 @@
 #include "ccl/plan/keyed_cache.h"
 #include "ccl/plan/plan_key.h"
 #include "ccl/plan/planned.h"
-#include "ccl/plan/selector.h"
+#include "ccl/plan/selection_table.h"
 #include "ccl/transports/host_shape.h"
 #include "schedule/algorithms/algorithm.h"
 #include "schedule/proof/queues.h"
@@ -70,14 +70,14 @@ class Planner {
   SelectedConfig decide(const Call&, bool in_place) const;
   std::optional<AlgorithmConfig> choose_by_shape(const Call&, bool in_place) const;
   std::string refusal(const AlgorithmConfig&, const Call&, bool in_place) const;
-  schedule::Queued written_out(const Chosen&) const;
-  Proved part_of(const schedule::Queued&, bool traced) const;
+  schedule::QueuedSchedule written_out(const Chosen&) const;
+  Proved part_of(const schedule::QueuedSchedule&, bool traced) const;
   Proved prove(const Traced&) const;
   bool prove_concealed(const Concealed&) const;  // throws, or returns true
   Planned make(const PlanKey&);
   Planned made(const PlanKey&, const AlgorithmConfig&, const Proved&);
   MessagePaths paths_for(const PlanKey&, const AlgorithmConfig&, const Proved&) const;
-  const Planned& plan_passing(const Call&, const Manner&);
+  const Planned& plan_passing(const Call&, const BufferTraits&);
   const AlgorithmConfig* kept(const AlgorithmConfig& config) {
     return &configs_.emplace(text_of(config), config).first->second;
   }
@@ -89,7 +89,7 @@ class Planner {
   const kernels::DType wire_;
   const kernels::Rounding rounding_;
   std::map<Collective, AlgorithmConfig> fixed_;  // from the configuration
-  Selections selections_;
+  SelectionTable selections_;
   const std::string machine_;
   mutable HostChooser chooser_;
   std::map<std::string, AlgorithmConfig> configs_;                                  // all that were ever made
@@ -104,12 +104,12 @@ class Planner {
   std::array<Last, static_cast<std::size_t>(Collective::barrier) + 1> last_ = {};  // per collective, into made_
 
   // The last few plans for calls with their own counts or pairs.
-  struct Passing {
+  struct OneOffPlan {
     PlanKey asked;
     Planned planned;
   };
   static constexpr std::size_t most_passing = 8;
-  std::vector<std::unique_ptr<Passing>> passing_;  // most recently used first
+  std::vector<std::unique_ptr<OneOffPlan>> passing_;  // most recently used first
 };
 
 Counts counts_of(const Call&, Rank rank, Rank ranks);

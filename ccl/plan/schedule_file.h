@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "ccl/plan/selector.h"
+#include "ccl/plan/selection_table.h"
 #include "schedule/schedule.h"
 
 namespace trellis::ccl {

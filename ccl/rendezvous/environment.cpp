@@ -12,7 +12,7 @@
 #include "ccl/rendezvous/pmix.h"
 #include "ccl/rendezvous/tcp/store.h"
 #include "ccl/rendezvous/unique_id.h"
-#include "device/of_this_process.h"
+#include "device/fork_safe_singleton.h"
 #include "text/refuse.h"
 
 namespace trellis::ccl {
@@ -23,11 +23,11 @@ std::string secret_of(const LaunchedProcess& l) {
   return l.secret.empty() ? fmt::format("no secret: {}:{}", l.address, l.port) : l.secret;
 }
 
-StoreSearch search_of(const LaunchedProcess& l) {
-  StoreSearch search{.places = {},
-                     .secret = secret_of(l),
-                     .name = fmt::format("rank 0's store at {}:{}", l.address, l.port),
-                     .strangers_end_it = false};
+StoreClientOptions search_of(const LaunchedProcess& l) {
+  StoreClientOptions search{.places = {},
+                            .secret = secret_of(l),
+                            .name = fmt::format("rank 0's store at {}:{}", l.address, l.port),
+                            .strangers_end_it = false};
   // Only the address where rank 0 listens is used: another program may listen at the name's other addresses.
   const std::string at = listening_address(l.address);
   const std::vector<net::Address> hosts = net::addresses_of(at.empty() ? l.address : at, l.port);

@@ -14,7 +14,7 @@
 #include <system_error>
 #include <thread>
 
-#include "ccl/rendezvous/notes.h"
+#include "ccl/rendezvous/bounded_map.h"
 #include "ccl/store.h"
 #include "device/fork_mark.h"
 #include "net/sha256.h"

@@ -24,11 +24,11 @@ class ForwardingStore : public Store {
 };
 
 // Waits in short intervals, and calls `ask` between them, which may throw; at_once: before the first one, too.
-class PatientStore : public ForwardingStore {
+class PollingStore : public ForwardingStore {
  public:
   static constexpr std::chrono::milliseconds interval{100};
 
-  PatientStore(std::shared_ptr<Store> below, bool at_once, std::function<void()> ask)
+  PollingStore(std::shared_ptr<Store> below, bool at_once, std::function<void()> ask)
       : ForwardingStore(std::move(below)), at_once_(at_once), ask_(std::move(ask)) {}
   Bytes get(std::string_view key, Deadline deadline) override {
     if (at_once_) ask_();

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "ccl/rendezvous/notes.h"
+#include "ccl/rendezvous/bounded_map.h"
 
 namespace trellis::ccl {
 
@@ -28,7 +28,7 @@ class KeyValueMap {
  private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  Notes notes_;
+  BoundedMap notes_;
   std::map<std::string, std::int64_t, std::less<>> left_;  // number of members that have left, by prefix
   bool was_left_ = false;                                  // all members of some prefix have left
 };

@@ -8,7 +8,8 @@ namespace {
 
 class OwnStore : public Store {
  public:
-  OwnStore(std::shared_ptr<StoreLoop> loop, KeptStores::Use store) : loop_(std::move(loop)), store_(std::move(store)) {}
+  OwnStore(std::shared_ptr<StoreLoop> loop, ServedStores::Use store)
+      : loop_(std::move(loop)), store_(std::move(store)) {}
 
   void set(std::string_view key, std::span<const std::byte> value) override {
     mark_.expect_same_process("store");
@@ -37,12 +38,12 @@ class OwnStore : public Store {
  private:
   const device::ForkMark mark_;  // a forked process lacks the thread that serves
   const std::shared_ptr<StoreLoop> loop_;
-  const KeptStores::Use store_;
+  const ServedStores::Use store_;
 };
 
 }  // namespace
 
-std::shared_ptr<StoreLoop> serve_while_used(TcpStoreServing serving, const StoreName& first,
+std::shared_ptr<StoreLoop> serve_while_used(StoreServerOptions serving, const StoreName& first,
                                             std::chrono::milliseconds linger) {
   const std::string secret = serving.secret;
   auto loop = std::make_shared<StoreLoop>(std::move(serving), linger);
@@ -58,7 +59,7 @@ bool add_store(StoreLoop& loop, const StoreName& name, const std::string& secret
 }
 
 std::shared_ptr<Store> own_store(std::shared_ptr<StoreLoop> loop, const StoreName& name) {
-  KeptStores::Use store = loop->stores().use(name);
+  ServedStores::Use store = loop->stores().use(name);
   return store ? std::make_shared<OwnStore>(std::move(loop), std::move(store)) : nullptr;
 }
 

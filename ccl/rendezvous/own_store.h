@@ -16,7 +16,7 @@ namespace trellis::ccl {
 inline constexpr std::chrono::seconds usual_linger{30};
 
 // Serves a first store, and those that others add, from a detached thread that ends with the last store.
-std::shared_ptr<StoreLoop> serve_while_used(TcpStoreServing, const StoreName& first = {},
+std::shared_ptr<StoreLoop> serve_while_used(StoreServerOptions, const StoreName& first = {},
                                             std::chrono::milliseconds linger = usual_linger);
 int port_of(const StoreLoop&);
 bool add_store(StoreLoop&, const StoreName&,

@@ -12,7 +12,7 @@
 #include "ccl/rendezvous/own_store.h"
 #include "ccl/rendezvous/tcp/store.h"
 #include "ccl/rendezvous/this_machine.h"
-#include "device/of_this_process.h"
+#include "device/fork_safe_singleton.h"
 #include "net/sha256.h"
 #include "text/refuse.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ccl/failure/ending.h"
+#include "ccl/failure/end_for_all.h"
 
 namespace trellis::ccl {
 namespace {

@@ -38,7 +38,7 @@ class OperationBatch {
   // The operations of one communicator.
   struct Part : Strand {
     OperationBatch* batch = nullptr;
-    std::shared_ptr<TicketQueue> tickets = {};
+    std::shared_ptr<TicketLock> tickets = {};
     std::uint64_t turn = 0;
     std::size_t next = 0;         // index in operations_ of the next one
     bool has_met_points = false;  // sends and receives have been started, if there are any

@@ -18,7 +18,7 @@ struct BoundProgram {
   std::uint32_t mark = 0;               // equal on all ranks that run the same operation
   std::uint32_t round_mark = 0;         // of all-to-all rounds: equal on ranks that have made the same calls up to this
   bool one_mark = true;                 // false: messages of an exchange before the call have another one
-  Activity* activity = nullptr;         // this rank's state as other ranks see it; updated during the run
+  RankActivity* activity = nullptr;     // this rank's state as other ranks see it; updated during the run
   bool tokens = false;                  // empty messages are sent too, to signal arrival
   device::NativeRun* native = nullptr;  // runs beside the program, which is then empty
 

@@ -5,12 +5,12 @@
 
 #include "ccl/divide/divide.h"
 #include "ccl/failure/blame.h"
-#include "ccl/failure/ending.h"
+#include "ccl/failure/end_for_all.h"
 #include "ccl/failure/mismatch.h"
 #include "ccl/plan/check.h"
-#include "ccl/plan/mark.h"
-#include "ccl/run/call_seen.h"
-#include "ccl/run/stores_beside.h"
+#include "ccl/plan/message_mark.h"
+#include "ccl/run/cache_bypass.h"
+#include "ccl/run/record_call.h"
 #include "ccl/transports/registry.h"
 #include "device/capabilities.h"
 #include "device/simulated_time.h"
@@ -86,7 +86,7 @@ schedule::UnreadableBuffers Communicator::State::unreadable_of(const Call& c) {
   const auto hides = [&](const void* data, std::size_t bytes) {
     return transport->readable(data, bytes, message) < bytes / 2;
   };
-  const Extents e = extents_of(c, rank(), ranks());
+  const BufferBytes e = extents_of(c, rank(), ranks());
   return {.input = !scales_first(c) && hides(c.input, e.input), .output = hides(c.output, e.output)};
 }
 
@@ -273,7 +273,7 @@ void Communicator::State::idle(std::uint32_t times, std::chrono::microseconds mo
 void Communicator::State::answer_dumps(const Executor* open) {
   const std::uint32_t request = dumps_requested();
   if (request == dumps_ || !dump_file.wanted()) return;
-  dump_file.write(open != nullptr ? open->pending() : std::vector<Pending>());
+  dump_file.write(open != nullptr ? open->pending() : std::vector<PendingMessage>());
   dumps_ = request;  // the process may end after this
 }
 
@@ -334,16 +334,16 @@ void Communicator::State::finish() {
   }
 }
 
-std::unique_ptr<Communicator> Communicator::State::divide(Notice::Call call, std::vector<Rank> members,
+std::unique_ptr<Communicator> Communicator::State::divide(MembershipNotice::Call call, std::vector<Rank> members,
                                                           ColorKey wish) try {
   const RecordedDivision recorded(dump_file, recorder, word(call), operations);
   Config same = config;
   same.transport = std::string(transport->name());
-  const Joining joining{.config = same, .device = device.get(), .deadline = Clock::now() + config.timeout};
-  const Divided of{*transport, family, failure.notice, activity_, failure.failed() || transport->over(), [this] {
-                     answer_dumps(nullptr);
-                     heed_interruption(*transport, activity_);
-                   }};
+  const JoinOptions joining{.config = same, .device = device.get(), .deadline = Clock::now() + config.timeout};
+  const ParentState of{*transport, family, failure.notice, activity_, failure.failed() || transport->over(), [this] {
+                         answer_dumps(nullptr);
+                         heed_interruption(*transport, activity_);
+                       }};
   Division division(of, joining, call, std::move(members), wish);
   std::unique_ptr<Transport> joined = division.run();
   if (!joined) return nullptr;

@@ -5,17 +5,17 @@
 #include <memory>
 
 #include "ccl/communicator.h"
-#include "ccl/failure/family.h"
 #include "ccl/failure/recorder.h"
+#include "ccl/failure/sibling_waits.h"
 #include "ccl/plan/check.h"
 #include "ccl/plan/planner.h"
 #include "ccl/plan/point_to_point.h"
-#include "ccl/run/agreement.h"
+#include "ccl/run/device_agreement.h"
 #include "ccl/run/executor.h"
 #include "ccl/run/failure_state.h"
-#include "ccl/run/operation_clock.h"
 #include "ccl/run/scratch_pool.h"
-#include "ccl/run/ticket_queue.h"
+#include "ccl/run/simulated_operation_time.h"
+#include "ccl/run/ticket_lock.h"
 
 namespace trellis::ccl {
 
@@ -56,7 +56,7 @@ struct Communicator::State : DumpsOnSignal {
   Rank rank() const { return rank_; }
   Rank ranks() const { return ranks_; }
   // null: this rank asked for no communicator
-  std::unique_ptr<Communicator> divide(Notice::Call, std::vector<Rank> members, ColorKey = {});
+  std::unique_ptr<Communicator> divide(MembershipNotice::Call, std::vector<Rank> members, ColorKey = {});
 
   const Config config;
   const std::shared_ptr<device::Device> device;
@@ -68,8 +68,8 @@ struct Communicator::State : DumpsOnSignal {
   DumpFile dump_file;
   FailureState failure;
   // Batches hold it, too: as soon as one has given its turn back, another thread may destroy the communicator.
-  const std::shared_ptr<TicketQueue> ticket_queue = std::make_shared<TicketQueue>();
-  TicketQueue& tickets = *ticket_queue;
+  const std::shared_ptr<TicketLock> ticket_queue = std::make_shared<TicketLock>();
+  TicketLock& tickets = *ticket_queue;
   CallCheck check;                            // used while holding the turn
   BorrowedScratch scratch, scaled;            // for the open operation
   std::atomic<std::uint64_t> operations = 0;  // collectives only, so that all ranks have the same number
@@ -95,15 +95,15 @@ struct Communicator::State : DumpsOnSignal {
 
   const Rank rank_, ranks_;
   const SharedCaches caches_;
-  Agreement agreement_;
+  DeviceAgreement agreement_;
   bool exchanging_ = false;  // the open operation is the exchange before a call
-  OperationClock time_;
+  SimulatedOperationTime time_;
   std::atomic<std::uint32_t> dumps_;  // number of the last dump request that was handled
 
   // State of the open operation.
   Compiled send_recvs_;
   std::vector<SendRecv> compiled_from_;  // what send_recvs_ was compiled from
-  Activity activity_ = {.running = true};
+  RankActivity activity_ = {.running = true};
   BoundProgram bound_;
   std::unique_ptr<device::NativeRun> native_;
   Planned native_plan_;

@@ -34,7 +34,7 @@ template <class Function>
 void Executor::explaining(Function&& f) {
   try {
     f();
-  } catch (const Misfit& m) {
+  } catch (const MessageMismatch& m) {
     explain(transport_, past_, *bound_->activity, m);
   } catch (const Damaged& d) {
     explain(transport_, *bound_->activity, d);
@@ -245,16 +245,16 @@ Rank Executor::unfinished_in_native() const {
   Rank in_it = -1;
   for (Rank r = 0; r < transport_.ranks(); ++r) {
     if (r == transport_.rank()) continue;
-    const Activity theirs = transport_.activity(r);
+    const RankActivity theirs = transport_.activity(r);
     if (theirs.operation < bound_->activity->operation) return r;
     if (in_it < 0 && theirs.operation == bound_->activity->operation && theirs.running) in_it = r;
   }
   return in_it;
 }
 
-std::vector<Pending> Executor::pending() const {
+std::vector<PendingMessage> Executor::pending() const {
   if (!bound_->compiled->rounds.empty()) return all_to_all_->pending();
-  std::vector<Pending> all;
+  std::vector<PendingMessage> all;
   for (const std::uint32_t i : live_) {
     const Front& f = fronts_[i];
     if (f.begun)
@@ -272,10 +272,10 @@ bool Executor::never_comes(Deadline now) const {
 
 void Executor::look_around() {
   const Deadline now = Clock::now();
-  Activity& mine = *bound_->activity;
+  RankActivity& mine = *bound_->activity;
   const std::uint64_t arrivals = transport_.arrivals();
   const bool arrive = std::exchange(arrivals_, arrivals) != arrivals;
-  const WaitNews news{.begun = !std::exchange(shown_, true), .moved = !std::exchange(waiting_, true) || arrive};
+  const WaitProgress news{.begun = !std::exchange(shown_, true), .moved = !std::exchange(waiting_, true) || arrive};
   if (news.begun) ++mine.waits;
   if (news.moved) {
     waiting_since_ = now;

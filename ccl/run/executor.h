@@ -5,10 +5,10 @@
 #include <optional>
 #include <vector>
 
-#include "ccl/failure/family.h"
+#include "ccl/failure/heartbeat_monitor.h"
 #include "ccl/failure/rank_dump.h"
 #include "ccl/failure/recorder.h"
-#include "ccl/failure/watchdog.h"
+#include "ccl/failure/sibling_waits.h"
 #include "ccl/run/bound_program.h"
 #include "ccl/run/round_runner.h"
 #include "ccl/run/rounder.h"
@@ -36,7 +36,7 @@ class Executor {
   // times: calls in a row in which nothing moved; most: how long it may sleep.
   void idle(std::uint32_t times, std::chrono::microseconds most);
   void end();
-  std::vector<Pending> pending() const;  // the messages that it waits for
+  std::vector<PendingMessage> pending() const;  // the messages that it waits for
 
  private:
   // The state of a line (see PeerLane): its next message, and how far that has come.
@@ -87,7 +87,7 @@ class Executor {
   std::vector<Front> fronts_;
   std::vector<std::uint32_t> live_;  // fronts with messages left
   std::vector<const void*> sources_;
-  Watchdog watch_;
+  HeartbeatMonitor watch_;
   Clock::time_point waiting_since_ = {};
   bool waiting_ = false;  // nothing has moved since waiting_since_
   bool shown_ = false;    // this operation has waited before

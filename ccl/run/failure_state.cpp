@@ -1,7 +1,7 @@
 #include "ccl/run/failure_state.h"
 
 #include "ccl/failure/blame.h"
-#include "ccl/failure/ending.h"
+#include "ccl/failure/end_for_all.h"
 
 namespace trellis::ccl {
 

@@ -7,7 +7,7 @@
 
 #include "ccl/failure/dump_file.h"
 #include "ccl/failure/dump_on_signal.h"
-#include "ccl/transports/notice.h"
+#include "ccl/transports/membership_notice.h"
 
 namespace trellis::ccl {
 
@@ -39,7 +39,7 @@ class FailureState {
   // error ended the communicator.
   std::exception_ptr dumped(const std::exception_ptr&, bool first);
 
-  Notice notice;  // on this rank's board
+  MembershipNotice notice;  // on this rank's board
 
  private:
   [[noreturn]] void rethrow() const;

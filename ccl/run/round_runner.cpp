@@ -128,8 +128,8 @@ std::optional<RoundRunner::Wait> RoundRunner::waits_for() const {
   return Wait{program().send(round_, reader), reader};
 }
 
-std::vector<Pending> RoundRunner::pending() const {
-  std::vector<Pending> all;
+std::vector<PendingMessage> RoundRunner::pending() const {
+  std::vector<PendingMessage> all;
   if (done() || phase_ == Phase::publish) return all;
   const auto add = [&](Rank peer, bool receives, const BufferPlace& place) {
     all.push_back({peer, receives, bytes_of(place)});

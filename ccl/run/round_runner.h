@@ -30,7 +30,7 @@ class RoundRunner {
     Rank peer;
   };
   std::optional<Wait> waits_for() const;  // the first message that is missing, or that is being read
-  std::vector<Pending> pending() const;
+  std::vector<PendingMessage> pending() const;
 
  private:
   const AllToAllRounds& program() const { return bound_->compiled->rounds; }

@@ -102,14 +102,14 @@ void Rounder::take(std::uint32_t step, std::size_t offset, const std::byte* piec
 
 void Rounder::local(std::uint32_t step) {
   const FlatStep& flat = bound_->compiled->steps[step];
-  const StepRuns& runs = bound_->compiled->step_runs[step];
+  const StepOriginRuns& runs = bound_->compiled->step_runs[step];
   if (flat.op == Op::copy)
     copy(flat, runs);
   else
     add(flat, runs, 0, flat.to.elements, nullptr);
 }
 
-void Rounder::copy(const FlatStep& flat, const StepRuns& runs) {
+void Rounder::copy(const FlatStep& flat, const StepOriginRuns& runs) {
   const BufferPlace* const further = bound_->compiled->places.data() + flat.further;
   for (std::size_t done = 0; done < flat.to.elements; done += most) {
     const std::size_t n = std::min(most, flat.to.elements - done), bytes = n * kernels::size_of(bound_->type);
@@ -120,7 +120,7 @@ void Rounder::copy(const FlatStep& flat, const StepRuns& runs) {
   }
 }
 
-void Rounder::add(const FlatStep& flat, const StepRuns& runs, std::size_t first, std::size_t elements,
+void Rounder::add(const FlatStep& flat, const StepOriginRuns& runs, std::size_t first, std::size_t elements,
                   const std::byte* arriving) {
   const Compiled& c = *bound_->compiled;
   const std::size_t size = kernels::size_of(bound_->type);

@@ -39,8 +39,8 @@ class Rounder {
   void round(const std::byte* from, std::byte* to, std::size_t elements, const kernels::Random&);
   const std::byte* read(const Part&, schedule::Range);
   const std::byte* widened(const std::byte* piece, std::size_t elements);
-  void copy(const FlatStep&, const StepRuns&);
-  void add(const FlatStep&, const StepRuns&, std::size_t first, std::size_t elements, const std::byte* arriving);
+  void copy(const FlatStep&, const StepOriginRuns&);
+  void add(const FlatStep&, const StepOriginRuns&, std::size_t first, std::size_t elements, const std::byte* arriving);
 
   device::Device& device_;
   const BoundProgram* bound_ = nullptr;

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "device/of_this_process.h"
+#include "device/fork_safe_singleton.h"
 
 namespace trellis::ccl {
 namespace {

@@ -43,7 +43,7 @@ class StepProgress {
   static bool is_local(schedule::Op op) { return !schedule::sends(op) && !schedule::receives(op); }
 
   const Compiled* program_ = nullptr;
-  std::vector<Ahead> ahead_;
+  std::vector<StepPrerequisites> ahead_;
   std::vector<std::uint32_t> ready_;  // local steps
   std::size_t left_ = 0;
 };

@@ -59,7 +59,7 @@ Failure kind_of(const std::exception_ptr& why) {
     return Failure::of_all;
   } catch (const TimedOut&) {
     return Failure::of_others;
-  } catch (const Dropped&) {
+  } catch (const JoinAborted&) {
     return Failure::of_others;
   } catch (const PeerLost&) {
     return Failure::known;
@@ -78,7 +78,7 @@ JoinWatch::JoinWatch(std::shared_ptr<Store> store, Rank mine, Rank ranks, std::s
 }
 
 std::shared_ptr<Store> JoinWatch::store() {
-  return std::make_shared<PatientStore>(store_, false, [this] { check(); });
+  return std::make_shared<PollingStore>(store_, false, [this] { check(); });
 }
 
 bool JoinWatch::has_come(Rank r) {
@@ -89,7 +89,7 @@ bool JoinWatch::has_come(Rank r) {
   std::string_view rest = *note;
   const std::int64_t process = next_number(rest);
   known = {.told = true, .here = rest == host_};
-  if (known.here && process > 0 && process != getpid()) known.process = Process::of(static_cast<pid_t>(process));
+  if (known.here && process > 0 && process != getpid()) known.process = ProcessHandle::of(static_cast<pid_t>(process));
   return true;
 }
 
@@ -97,7 +97,7 @@ bool JoinWatch::has_come(Rank r) {
 void JoinWatch::check() {
   const Deadline now = Clock::now();
   if (now < next_) return;
-  next_ = now + PatientStore::interval;
+  next_ = now + PollingStore::interval;
   if (const auto why = told(now)) {
     heard_ = true;
     std::rethrow_exception(why);
@@ -159,7 +159,7 @@ std::exception_ptr JoinWatch::meaning_of(const std::exception_ptr& why) {
           PeerLost(0, -1, "rank 0, which gathers all ranks, has not said in time that all have joined"));
     return std::make_exception_ptr(
         PeerLost(absent_.front(), -1, fmt::format("{} did not join in time", ranks_text(absent_))));
-  } catch (const Dropped& e) {
+  } catch (const JoinAborted& e) {
     return std::make_exception_ptr(PeerLost(-1, -1, e.what()));
   } catch (...) {
     return why;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ccl/store.h"
-#include "ccl/transports/process.h"
+#include "ccl/transports/process_handle.h"
 
 namespace trellis::ccl {
 
@@ -32,7 +32,7 @@ class JoinWatch {
  private:
   struct Known {
     bool told = false, here = false;  // its note was read; it is on this host
-    std::shared_ptr<Process> process = nullptr;
+    std::shared_ptr<ProcessHandle> process = nullptr;
   };
   std::exception_ptr told(Deadline);  // null: nobody has reported a failure
   std::exception_ptr meaning_of(const std::exception_ptr&);

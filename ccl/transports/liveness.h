@@ -10,7 +10,7 @@
 namespace trellis::ccl {
 
 // What a rank is doing. Other ranks read it when something takes too long.
-struct Activity {
+struct RankActivity {
   std::uint64_t operation = 0;  // number started on this communicator
   std::uint64_t count = 0;
   std::uint64_t heartbeat = 0;            // increases while the rank waits
@@ -36,7 +36,7 @@ struct Activity {
 };
 
 // What has happened in a wait since it was shown last.
-struct WaitNews {
+struct WaitProgress {
   bool begun = false;  // the call has begun to wait
   bool moved = false;  // data have moved
 };
@@ -44,11 +44,11 @@ struct WaitNews {
 class Liveness {
  public:
   virtual ~Liveness() = default;
-  virtual void show(const Activity&) = 0;  // publishes what this rank does
-  virtual void rest() = 0;                 // publishes that it is done
+  virtual void show(const RankActivity&) = 0;  // publishes what this rank does
+  virtual void rest() = 0;                     // publishes that it is done
   // Publishes only what this rank does in other communicators of the family; any thread may call it.
-  virtual void show_elsewhere(Rank place, const WaitNews&) = 0;
-  virtual Activity activity(Rank) const = 0;
+  virtual void show_elsewhere(Rank place, const WaitProgress&) = 0;
+  virtual RankActivity activity(Rank) const = 0;
   // Brings the others' activities up to date, as far as they answer within this time.
   virtual void refresh(std::chrono::milliseconds most) = 0;
   // The same for one rank, from any thread. False: it has not answered, so that what is known of it may be old.

@@ -15,7 +15,7 @@ struct Producer {
   void* context = nullptr;
 };
 
-// An outgoing message. Both ends must give the same size and mark; otherwise it is a Misfit.
+// An outgoing message. Both ends must give the same size and mark; otherwise it is a MessageMismatch.
 struct Sending {
   const std::byte* data = nullptr;
   const Producer* producer = nullptr;  // of this message; null: the data are sent from memory
@@ -45,7 +45,7 @@ struct Receiving {
 };
 
 // A message differs from the expected one.
-struct Misfit {
+struct MessageMismatch {
   Rank sender;
   std::size_t bytes, due;  // bytes that arrived; bytes of the whole message
   bool whole;              // nothing more will arrive

@@ -12,7 +12,7 @@
 
 namespace trellis::ccl {
 
-struct Joining {
+struct JoinOptions {
   Rank rank = 0;
   Rank ranks = 1;
   Config config = {};
@@ -27,7 +27,7 @@ struct Joining {
 };
 
 // Another rank has ended the joining.
-struct Dropped : std::runtime_error {
+struct JoinAborted : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -36,6 +36,6 @@ inline constexpr int channel_lanes = 4;
 
 // Opens the transport that the configuration names, or the usual one.
 inline constexpr std::string_view usual_transport = "shared_memory", usual_across_hosts = "hybrid";
-std::unique_ptr<Transport> open_transport(std::shared_ptr<Store>, const Joining&);
+std::unique_ptr<Transport> open_transport(std::shared_ptr<Store>, const JoinOptions&);
 
 }  // namespace trellis::ccl

@@ -24,7 +24,7 @@ std::vector<std::string> usable_transports() {
   return names;
 }
 
-std::unique_ptr<Transport> open_transport(std::shared_ptr<Store> store, const Joining& j) {
+std::unique_ptr<Transport> open_transport(std::shared_ptr<Store> store, const JoinOptions& j) {
   const TransportKind& kind = transport_named(j.config.transport.empty() ? usual_transport : j.config.transport);
   if (kind.absent != nullptr)
     if (const std::string why = kind.absent(); !why.empty()) text::refuse("transport {}: {}", kind.name, why);

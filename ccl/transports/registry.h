@@ -20,7 +20,7 @@ struct TransportKind {
   std::string summary;  // one line
   Reach reach = Reach::host;
   // All ranks call it with stores that see each other; it returns when all have joined.
-  std::unique_ptr<Transport> (*open)(std::shared_ptr<Store>, const Joining&) = nullptr;
+  std::unique_ptr<Transport> (*open)(std::shared_ptr<Store>, const JoinOptions&) = nullptr;
   std::string (*absent)() = nullptr;  // why it cannot be used on this machine; empty, or no function: it can
 };
 

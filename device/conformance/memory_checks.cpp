@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <thread>
 
-#include "device/accounting.h"
 #include "device/capabilities.h"
 #include "device/conformance/on_device.h"
+#include "device/memory_accounting.h"
 
 namespace trellis::device {
 namespace {
@@ -51,7 +51,7 @@ void out_of_memory(Device& d) {
   for (const char* word : {"activations", "weights of conformance", "3000000"})
     expect(why.find(word) != std::string::npos, "'{}' does not say '{}'", why, word);
   const MemoryUse use = d.memory();
-  expect(std::ranges::find(use.holders, "weights of conformance", &Holder::what) != use.holders.end(),
+  expect(std::ranges::find(use.holders, "weights of conformance", &MemoryHolder::what) != use.holders.end(),
          "the accounts do not know who holds what");
   expect(use.limit == 0 || use.limit > use.used, "{} of {} bytes are used", use.used, use.limit);
 }

@@ -47,7 +47,7 @@ void messages(Device& d) {
   const auto first = from->post(a.data(), half), second = from->post(a.data() + half, half),
              third = from->post(a.data() + 5, 777);
   const auto rest = to->post(b.data() + half, half), into_host = to->post(host.data(), host.size());
-  for (Message* m : {into.get(), first.get(), second.get(), third.get(), rest.get(), into_host.get()})
+  for (MessageHandle* m : {into.get(), first.get(), second.get(), third.get(), rest.get(), into_host.get()})
     wait_until("a message", [&] { return m->done(); });
   expect(b.get<unsigned char>() == wanted, "two messages arrived with other bytes");
   expect(into_host->bytes() == 777 && third->bytes() == 777, "a message of 777 bytes has {} and {}", third->bytes(),

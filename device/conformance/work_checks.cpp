@@ -4,7 +4,7 @@
 #include "device/backends.h"
 #include "device/capabilities.h"
 #include "device/conformance/on_device.h"
-#include "device/conformance/sample.h"
+#include "device/conformance/sample_program.h"
 #include "device/neff/neff.h"
 #include "device/neff/tar.h"
 #include "device/program.h"

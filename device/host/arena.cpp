@@ -10,7 +10,7 @@
 
 #include "device/host/arena_fork.h"
 #include "device/host/pages.h"
-#include "device/watched_memory.h"
+#include "device/memory_release_notifier.h"
 #include "kernels/dispatch/available_memory.h"
 #include "text/refuse.h"
 

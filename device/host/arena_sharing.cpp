@@ -5,7 +5,7 @@
 
 #include "device/host/arena.h"
 #include "device/host/pages.h"
-#include "device/watched_memory.h"
+#include "device/memory_release_notifier.h"
 #include "text/refuse.h"
 
 namespace trellis::device {

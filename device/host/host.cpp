@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "device/backends.h"
-#include "device/in_place.h"
+#include "device/zero_copy_attached.h"
 #include "kernels/dispatch/available_memory.h"
 #include "kernels/dispatch/cpu.h"
 #include "kernels/reduce/divide.h"
@@ -84,7 +84,9 @@ MemoryUse Host::memory() const {
   return use;
 }
 
-std::unique_ptr<Attached> Host::attach(void* data, std::size_t bytes) { return std::make_unique<InPlace>(data, bytes); }
+std::unique_ptr<Attached> Host::attach(void* data, std::size_t bytes) {
+  return std::make_unique<ZeroCopyAttached>(data, bytes);
+}
 
 Exported Host::export_memory(const void* data, std::size_t bytes) {
   const InWindow found = find(data, bytes);

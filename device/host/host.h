@@ -3,11 +3,11 @@
 
 #include <atomic>
 
-#include "device/accounting.h"
 #include "device/backends.h"
 #include "device/capabilities.h"
 #include "device/host/arena.h"
-#include "device/messages/device_channel.h"
+#include "device/memory_accounting.h"
+#include "device/messages/tcp_channels.h"
 #include "device/program.h"
 #include "device/streams/thread_stream.h"
 #include "device/topology.h"
@@ -49,9 +49,9 @@ class Host : public Device {
 
  private:
   const std::string name_;
-  Account account_;
+  MemoryAccount account_;
   Arena arena_;
-  DeviceMessages messages_{*this};
+  TcpChannels messages_{*this};
 };
 
 }  // namespace trellis::device

@@ -45,7 +45,7 @@ void ModelObject::Run::execute(int times) const {
   }
   for (int t = 0; t < times; ++t) {
     {
-      const Using lock(storages);
+      const StorageLock lock(storages);
       for (const auto& [from, to] : fed_back)
         if (t > 0) std::copy_n(places[from].data(), places[from].bytes, places[to].data());
       model->program_->run(bindings, nullptr);

@@ -40,12 +40,12 @@ int queues_of(ExecutionUnit unit) {
   refuse(Status::invalid, "execution unit {}: expected 0 to {}", static_cast<int>(unit), unit_count - 1);
 }
 
-void TrackerObject::add(Sequence sequence, Status status) {
+void ErrorTrackerObject::add(Sequence sequence, Status status) {
   const std::lock_guard lock(mutex_);
   errors_.push_back({sequence, static_cast<std::uint64_t>(status)});
 }
 
-std::pair<const AsyncError*, std::size_t> TrackerObject::list() {
+std::pair<const AsyncError*, std::size_t> ErrorTrackerObject::list() {
   const std::lock_guard lock(mutex_);
   if (errors_.empty()) return {nullptr, 0};
   if (shown_.empty() || shown_.back().size() != errors_.size()) shown_.push_back(errors_);
@@ -68,7 +68,7 @@ void Queue::close() {
   waiting_files_.clear();
 }
 
-Sequence Queue::add(std::function<void()> work, std::shared_ptr<TrackerObject> errors) {
+Sequence Queue::add(std::function<void()> work, std::shared_ptr<ErrorTrackerObject> errors) {
   const std::lock_guard lock(mutex_);
   if (closing_) refuse(Status::closed, "nrt_close was called");
   if (handed_in_ - completed_ >= most_waiting_)
@@ -79,7 +79,7 @@ Sequence Queue::add(std::function<void()> work, std::shared_ptr<TrackerObject> e
   return sequence(count);
 }
 
-void Queue::run(const std::function<void()>& work, std::uint64_t count, TrackerObject* errors) {
+void Queue::run(const std::function<void()>& work, std::uint64_t count, ErrorTrackerObject* errors) {
   bool dropped = false;
   {
     const std::lock_guard lock(mutex_);

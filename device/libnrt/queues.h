@@ -16,9 +16,9 @@
 namespace trellis::device::nrt {
 
 // Errors of queued work, for one core.
-class TrackerObject {
+class ErrorTrackerObject {
  public:
-  explicit TrackerObject(std::uint32_t core) : core_(core) {}
+  explicit ErrorTrackerObject(std::uint32_t core) : core_(core) {}
   std::uint32_t core() const { return core_; }
   void add(Sequence, Status);
   // Valid as long as the tracker is.
@@ -38,14 +38,14 @@ class Queue {
 
   void close();  // what runs ends; the rest is dropped, and nothing more is taken
   // Refuses when it is full or closed.
-  Sequence add(std::function<void()> work, std::shared_ptr<TrackerObject> errors);
+  Sequence add(std::function<void()> work, std::shared_ptr<ErrorTrackerObject> errors);
   Sequence last_completed() const;
   bool is_completed(std::uint64_t count) const;  // refuses what was never handed out
   int completion_file(std::uint64_t count);      // readable once it is; the caller closes it
   bool wait_until_empty(std::chrono::milliseconds most);
 
  private:
-  void run(const std::function<void()>& work, std::uint64_t count, TrackerObject* errors);
+  void run(const std::function<void()>& work, std::uint64_t count, ErrorTrackerObject* errors);
   Sequence sequence(std::uint64_t count) const { return (Sequence{id_} << sequence_count_bits) | count; }
 
   const std::uint16_t id_;

@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <system_error>
 
-#include "device/accounting.h"
 #include "device/device.h"
 #include "device/environment.h"
+#include "device/memory_accounting.h"
 #include "device/neff/neff.h"
 
 namespace trellis::device::nrt {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "device/environment.h"
-#include "device/of_this_process.h"
+#include "device/fork_safe_singleton.h"
 
 namespace trellis::device::nrt {
 namespace {
@@ -25,11 +25,13 @@ struct Word {
   Value value;
 };
 
-constexpr Word<Family> families[] = {{"inf1", Family::inf1},   {"inf2", Family::inf2}, {"trn1", Family::trn1},
-                                     {"trn1n", Family::trn1n}, {"trn2", Family::trn2}, {"trn2u", Family::trn2u},
-                                     {"trn3", Family::trn3}};
-constexpr Word<Size> sizes[] = {{"2xlarge", Size::xl2},   {"3xlarge", Size::xl3},   {"32xlarge", Size::xl32},
-                                {"48xlarge", Size::xl48}, {"24xlarge", Size::xl24}, {"8xlarge", Size::xl8}};
+constexpr Word<InstanceFamily> families[] = {{"inf1", InstanceFamily::inf1}, {"inf2", InstanceFamily::inf2},
+                                             {"trn1", InstanceFamily::trn1}, {"trn1n", InstanceFamily::trn1n},
+                                             {"trn2", InstanceFamily::trn2}, {"trn2u", InstanceFamily::trn2u},
+                                             {"trn3", InstanceFamily::trn3}};
+constexpr Word<InstanceSize> sizes[] = {{"2xlarge", InstanceSize::xl2},   {"3xlarge", InstanceSize::xl3},
+                                        {"32xlarge", InstanceSize::xl32}, {"48xlarge", InstanceSize::xl48},
+                                        {"24xlarge", InstanceSize::xl24}, {"8xlarge", InstanceSize::xl8}};
 
 template <class Value, std::size_t n>
 Value value_of(std::string_view word, const Word<Value> (&all)[n], Value otherwise) {
@@ -58,8 +60,8 @@ InstanceInfo instance_info() {
   const std::size_t dot = name.find('.');
   const std::string size = dot == std::string::npos ? "" : name.substr(dot + 1, name.find(' ', dot) - dot - 1);
   InstanceInfo info{};
-  info.family = value_of(name.substr(0, dot), families, value_of(t.chip, families, Family::unknown));
-  info.size = value_of(size, sizes, Size::unknown);
+  info.family = value_of(name.substr(0, dot), families, value_of(t.chip, families, InstanceFamily::unknown));
+  info.size = value_of(size, sizes, InstanceSize::unknown);
   put(info.arch_name, sizeof info.arch_name, t.chip);
   put(info.device_revision, sizeof info.device_revision, "sim");
   return info;

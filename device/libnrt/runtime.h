@@ -26,7 +26,7 @@
 namespace trellis::device::nrt {
 
 // A host-driven collective that was prepared and not scheduled yet.
-struct ContextObject {
+struct CollectiveContextObject {
   std::uint32_t vnc = 0, rank = 0, id = 0;
   std::vector<std::uint32_t> group;
   std::vector<TensorObject::Place> inputs, outputs;
@@ -42,7 +42,7 @@ struct PostedMessage {
   std::shared_ptr<Storage> into;
 };
 
-struct ContinuousObject {
+struct ContinuousOptionsObject {
   std::mutex mutex;
   std::string output_dir = "./output";
 };
@@ -81,11 +81,11 @@ class Runtime {
   HandleTable<TensorObject> tensors{"the tensor"};
   HandleTable<TensorSetObject> sets{"the tensor set"};
   HandleTable<ModelObject> models{"the model"};
-  HandleTable<TrackerObject> trackers{"the error tracker"};
-  HandleTable<ContextObject> contexts{"the collective's context"};
-  HandleTable<MessageEnd> comms{"the communicator"};
+  HandleTable<ErrorTrackerObject> trackers{"the error tracker"};
+  HandleTable<CollectiveContextObject> contexts{"the collective's context"};
+  HandleTable<MessageEndpoint> comms{"the communicator"};
   HandleTable<PostedMessage> requests{"the request"};
-  HandleTable<ContinuousObject> continuous{"the options"};
+  HandleTable<ContinuousOptionsObject> continuous{"the options"};
   CollectiveNumbers collectives;
   Queues queues;  // must come after all that its work uses
 

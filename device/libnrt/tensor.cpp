@@ -141,23 +141,23 @@ Tensor* TensorSetObject::handle(const std::string& name) const {
   return found == entries_.end() ? nullptr : found->second.handle;
 }
 
-Using::Using(std::vector<Storage*> storages) : storages_(std::move(storages)) {
+StorageLock::StorageLock(std::vector<Storage*> storages) : storages_(std::move(storages)) {
   std::ranges::sort(storages_);
   storages_.erase(std::unique(storages_.begin(), storages_.end()), storages_.end());
   for (Storage* s : storages_) s->in_use().lock();
 }
 
-Using::~Using() {
+StorageLock::~StorageLock() {
   for (Storage* s : storages_) s->in_use().unlock();
 }
 
 void copy_from_host(const TensorObject::Place& to, const void* host) {
-  const Using lock({to.storage.get()});
+  const StorageLock lock({to.storage.get()});
   move_bytes(to.storage->device(), to.data(), static_cast<const std::byte*>(host), to.bytes);
 }
 
 void copy_to_host(const TensorObject::Place& from, void* host) {
-  const Using lock({from.storage.get()});
+  const StorageLock lock({from.storage.get()});
   move_bytes(from.storage->device(), static_cast<std::byte*>(host), from.data(), from.bytes);
 }
 
@@ -165,12 +165,12 @@ void copy_between(const TensorObject::Place& to, const TensorObject::Place& from
   const int a = to.storage->vnc(), b = from.storage->vnc();
   if (a >= 0 && b >= 0 && a != b)
     refuse(Status::invalid, "a copy from core {} to core {}: both tensors must be on the same core", b, a);
-  const Using lock({to.storage.get(), from.storage.get()});
+  const StorageLock lock({to.storage.get(), from.storage.get()});
   move_bytes(device_of(*to.storage, *from.storage), to.data(), from.data(), to.bytes);
 }
 
 void fill(const TensorObject::Place& p, int value) {
-  const Using lock({p.storage.get()});
+  const StorageLock lock({p.storage.get()});
   if (Device* const device = p.storage->device()) return device->fill(p.data(), static_cast<std::byte>(value), p.bytes);
   std::memset(p.data(), value, p.bytes);
 }

@@ -90,12 +90,12 @@ class TensorSetObject {
 };
 
 // Locks all of these, each once, in an order that is the same for all threads.
-class Using {
+class StorageLock {
  public:
-  explicit Using(std::vector<Storage*>);
-  ~Using();
-  Using(const Using&) = delete;
-  Using& operator=(const Using&) = delete;
+  explicit StorageLock(std::vector<Storage*>);
+  ~StorageLock();
+  StorageLock(const StorageLock&) = delete;
+  StorageLock& operator=(const StorageLock&) = delete;
 
  private:
   std::vector<Storage*> storages_;

@@ -68,36 +68,36 @@ void MessageRequest::finish(std::exception_ptr failed) {
   failed_ = std::move(failed);
 }
 
-MessageEnd::MessageEnd(std::unique_ptr<CallTurn> turn, const net::Address& address, int peer, int core,
-                       std::chrono::milliseconds timeout)
+MessageEndpoint::MessageEndpoint(std::unique_ptr<CallTurn> turn, const net::Address& address, int peer, int core,
+                                 std::chrono::milliseconds timeout)
     : turn_(std::move(turn)), address_(address), peer_(peer), core_(core), timeout_(timeout), thread_([this] {
         work();
       }) {}
 
-MessageEnd::~MessageEnd() {
+MessageEndpoint::~MessageEndpoint() {
   stop();
   thread_.join();
 }
 
-void MessageEnd::stop() {
+void MessageEndpoint::stop() {
   ending_ = true;
   if (turn_) turn_->wake();
   const std::lock_guard lock(mutex_);
   changed_.notify_all();
 }
 
-bool MessageEnd::is_connected() {
+bool MessageEndpoint::is_connected() {
   const std::lock_guard lock(mutex_);
   if (broken_) std::rethrow_exception(broken_);
   return connected_;
 }
 
-bool MessageEnd::is_busy() {
+bool MessageEndpoint::is_busy() {
   const std::lock_guard lock(mutex_);
   return !waiting_.empty();
 }
 
-std::shared_ptr<MessageRequest> MessageEnd::add(Parcel parcel) {
+std::shared_ptr<MessageRequest> MessageEndpoint::add(MessagePayload parcel) {
   const std::lock_guard lock(mutex_);
   if (broken_) std::rethrow_exception(broken_);
   if (!connected_) fail_with(std::errc::not_connected, "core {} of {} is not connected yet", peer_, address_.host());
@@ -108,14 +108,14 @@ std::shared_ptr<MessageRequest> MessageEnd::add(Parcel parcel) {
   return waiting_.back();
 }
 
-void MessageEnd::give(net::Descriptor s) {
+void MessageEndpoint::give(net::Descriptor s) {
   const std::lock_guard lock(mutex_);
   socket_ = std::move(s);
   connected_ = true;
   changed_.notify_all();
 }
 
-void MessageEnd::work() {
+void MessageEndpoint::work() {
   std::exception_ptr why;
   try {
     const net::WaitLimit wait(net::Clock::now() + timeout_, [this] { return !ending_.load(); });
@@ -143,7 +143,7 @@ void MessageEnd::work() {
   waiting_.clear();
 }
 
-void MessageEnd::connect(const net::WaitLimit& wait) {
+void MessageEndpoint::connect(const net::WaitLimit& wait) {
   const bool has_come = turn_->wait(wait.until, ending_);
   if (ending_) fail_with(std::errc::operation_canceled, "it was closed");
   if (!has_come)
@@ -154,9 +154,9 @@ void MessageEnd::connect(const net::WaitLimit& wait) {
 
 // A message is its size, when and where it was sent, and its bytes. One that is larger than the request is an error of
 // the request.
-void MessageEnd::move(MessageRequest& request) {
+void MessageEndpoint::move(MessageRequest& request) {
   const net::WaitLimit wait(net::Clock::now() + timeout_, [this] { return !ending_.load(); });
-  Parcel& p = request.parcel;
+  MessagePayload& p = request.parcel;
   Head head{p.bytes, p.sent};
   if (sends()) {
     std::vector<std::byte> buffer(p.bytes);
@@ -177,16 +177,16 @@ void MessageEnd::move(MessageRequest& request) {
 CoreMessages::CoreMessages(int core, std::chrono::milliseconds timeout)
     : core_(core), first_port_(first_message_port()), timeout_(timeout) {
   try {
-    listener_ =
-        std::make_unique<CallListener>(canonical(loopback, first_port_ + core),
-                                       CallListener::Answering{.kind = CallKind::messages,
-                                                               .to = core,
-                                                               .arrived = [this](auto c) { arrived(std::move(c)); },
-                                                               .meanwhile =
-                                                                   [this] {
-                                                                     const std::lock_guard lock(mutex_);
-                                                                     forget_gone();
-                                                                   }});
+    listener_ = std::make_unique<CallListener>(
+        canonical(loopback, first_port_ + core),
+        CallListener::ListenerOptions{.kind = CallKind::messages,
+                                      .to = core,
+                                      .arrived = [this](auto c) { arrived(std::move(c)); },
+                                      .meanwhile =
+                                          [this] {
+                                            const std::lock_guard lock(mutex_);
+                                            forget_gone();
+                                          }});
   } catch (const std::system_error& e) {
     throw_cannot_listen(e, first_port_);
   }
@@ -247,7 +247,7 @@ void CoreMessages::match() {
   }
 }
 
-std::shared_ptr<MessageEnd> CoreMessages::pair(bool sends, const PeerCore& peer) {
+std::shared_ptr<MessageEndpoint> CoreMessages::pair(bool sends, const PeerCore& peer) {
   const net::Address at = listener_of(peer, first_port_);
   expect_secret_for(at, secret_of_job());
   const std::lock_guard lock(mutex_);
@@ -260,14 +260,14 @@ std::shared_ptr<MessageEnd> CoreMessages::pair(bool sends, const PeerCore& peer)
     if (!turns) turns = std::make_shared<CallTurns>();
     turn = std::make_unique<CallTurn>(turns);
   }
-  const std::shared_ptr<MessageEnd> end(new MessageEnd(std::move(turn), at, peer.core, core_, timeout_),
-                                        DeletedByMaker{});  // a forked process has no such thread
+  const std::shared_ptr<MessageEndpoint> end(new MessageEndpoint(std::move(turn), at, peer.core, core_, timeout_),
+                                             DeletedByMaker{});  // a forked process has no such thread
   ends_.push_back(end);
   if (!sends) match();
   return end;
 }
 
-void CoreMessages::drop(const std::shared_ptr<MessageEnd>& end) {
+void CoreMessages::drop(const std::shared_ptr<MessageEndpoint>& end) {
   const std::lock_guard lock(mutex_);
   std::erase(ends_, end);
 }

@@ -28,7 +28,7 @@ int first_message_port();
 inline constexpr const char* message_port_variable = "TRELLIS_NRT_SENDRECV_PORT";
 
 // One message. Its sender reads memory, its receiver writes it.
-struct Parcel {
+struct MessagePayload {
   std::size_t bytes = 0;
   std::function<void(std::byte* to)> read = {};
   std::function<void(const std::byte* from, std::size_t bytes)> write = {};
@@ -37,10 +37,10 @@ struct Parcel {
 
 class MessageRequest {
  public:
-  explicit MessageRequest(Parcel p) : parcel(std::move(p)) {}
+  explicit MessageRequest(MessagePayload p) : parcel(std::move(p)) {}
   bool done();  // throws what it failed with
   void finish(std::exception_ptr failed);
-  Parcel parcel;  // its bytes and `sent` are the message's, once it is done
+  MessagePayload parcel;  // its bytes and `sent` are the message's, once it is done
 
  private:
   std::mutex mutex_;
@@ -49,17 +49,18 @@ class MessageRequest {
 };
 
 // One end of a pair. Its thread connects, and then moves messages.
-class MessageEnd {
+class MessageEndpoint {
  public:
   // With a turn to call the peer, it sends; without one it receives.
-  MessageEnd(std::unique_ptr<CallTurn>, const net::Address&, int peer, int core, std::chrono::milliseconds timeout);
-  ~MessageEnd();
+  MessageEndpoint(std::unique_ptr<CallTurn>, const net::Address&, int peer, int core,
+                  std::chrono::milliseconds timeout);
+  ~MessageEndpoint();
 
   int core() const { return core_; }
   bool sends() const { return turn_ != nullptr; }
   bool is_connected();  // throws: it cannot be any more
   bool is_busy();
-  std::shared_ptr<MessageRequest> add(Parcel);
+  std::shared_ptr<MessageRequest> add(MessagePayload);
   void stop();
 
  private:
@@ -88,9 +89,9 @@ class CoreMessages {
   CoreMessages(int core, std::chrono::milliseconds timeout);  // throws system_error: its port cannot be listened at
   ~CoreMessages();                                            // stops all ends
 
-  std::shared_ptr<MessageEnd> pair(bool sends, const PeerCore&);
-  void drop(const std::shared_ptr<MessageEnd>&);  // it stops once its last user has gone
-  std::string unfinished();                       // what is not connected or not done; empty: nothing
+  std::shared_ptr<MessageEndpoint> pair(bool sends, const PeerCore&);
+  void drop(const std::shared_ptr<MessageEndpoint>&);  // it stops once its last user has gone
+  std::string unfinished();                            // what is not connected or not done; empty: nothing
 
  private:
   struct Come {  // a peer that nobody has accepted yet
@@ -106,7 +107,7 @@ class CoreMessages {
   const int core_, first_port_;
   const std::chrono::milliseconds timeout_;
   std::mutex mutex_;
-  std::vector<std::shared_ptr<MessageEnd>> ends_;
+  std::vector<std::shared_ptr<MessageEndpoint>> ends_;
   std::vector<Come> come_;
   std::map<std::string, std::shared_ptr<CallTurns>> turns_;  // by the address of the peer
   bool to_hosts_ = false;                                    // a peer on another host was named

@@ -33,7 +33,7 @@ net::Descriptor connection_to(const net::Address& listener, const net::WaitLimit
 
 void greet(const net::Descriptor& socket, const CallHello& hello, const net::Address& listener,
            const net::WaitLimit& wait) {
-  net::Calling calling(call_greeting, secret_of_job(), hello.terms());
+  net::GreetingCaller calling(call_greeting, secret_of_job(), hello.terms());
   const auto refused = [&] {
     fail_with(std::errc::permission_denied,
               "what listens at {} ended the greeting: it is another program's, or a job's with another TRELLIS_SECRET",
@@ -113,7 +113,7 @@ void receive_all(const net::Descriptor& from, std::span<std::byte> bytes, const 
   if (!net::receive_before(from, bytes, wait)) fail_with(std::errc::timed_out, "nothing comes from a peer");
 }
 
-CallListener::CallListener(const net::Address& at, Answering answering)
+CallListener::CallListener(const net::Address& at, ListenerOptions answering)
     : answering_(std::move(answering)),
       reception_(
           {.greeting = &call_greeting,

@@ -60,13 +60,13 @@ class CallListener {
     net::Address from;
     net::Descriptor socket;
   };
-  struct Answering {
+  struct ListenerOptions {
     CallKind kind = CallKind::messages;
     int to = 0;
     std::function<void(Call)> arrived = {};   // a proven caller; called by the listener's thread, as is the next
     std::function<void()> meanwhile = [] {};  // now and then
   };
-  CallListener(const net::Address&, Answering);  // throws system_error
+  CallListener(const net::Address&, ListenerOptions);  // throws system_error
   ~CallListener();
 
   void listen_at(const net::Address& at) { reception_.listen(net::listen_at(at)); }  // at one more address
@@ -74,7 +74,7 @@ class CallListener {
  private:
   void work();
 
-  const Answering answering_;
+  const ListenerOptions answering_;
   const std::string secret_ = secret_of_job();
   net::Reception reception_;
   std::atomic<bool> ending_ = false;

@@ -6,9 +6,9 @@
 
 namespace trellis::device {
 
-class NeuronMessages::Posted : public Message {
+class NeuronChannels::Posted : public MessageHandle {
  public:
-  Posted(NeuronMessages& of, TensorView view, nrt::SendRecvRequest* request, bool sends)
+  Posted(NeuronChannels& of, TensorView view, nrt::SendRecvRequest* request, bool sends)
       : of_(of), view_(std::move(view)), request_(request), sends_(sends) {}
   ~Posted() override {
     try {
@@ -37,7 +37,7 @@ class NeuronMessages::Posted : public Message {
   std::size_t bytes() const override { return bytes_; }
 
  private:
-  NeuronMessages& of_;
+  NeuronChannels& of_;
   std::optional<TensorView> view_;  // none: it is done
   nrt::SendRecvRequest* const request_;
   const bool sends_;
@@ -45,16 +45,16 @@ class NeuronMessages::Posted : public Message {
 };
 
 // One end of a channel; the runtime closes it with its core.
-class NeuronMessages::End : public Channel {
+class NeuronChannels::End : public Channel {
  public:
-  End(NeuronMessages& of, nrt::SendRecvComm* comm, bool sends) : of_(of), comm_(comm), sends_(sends) {}
+  End(NeuronChannels& of, nrt::SendRecvComm* comm, bool sends) : of_(of), comm_(comm), sends_(sends) {}
   bool connected() override {
     const NeuronRuntime& r = *of_.runtime_;
     bool done = false;
     r.call(r.library().nrt_async_sendrecv_test_comm, "nrt_async_sendrecv_test_comm", comm_, &done);
     return done;
   }
-  std::unique_ptr<Message> post(void* data, std::size_t bytes) override {
+  std::unique_ptr<MessageHandle> post(void* data, std::size_t bytes) override {
     const NeuronRuntime& r = *of_.runtime_;
     const nrt::NrtLibrary& l = r.library();
     TensorView view(r, of_.tensors_, data, bytes, "message");
@@ -66,19 +66,19 @@ class NeuronMessages::End : public Channel {
   }
 
  private:
-  NeuronMessages& of_;
+  NeuronChannels& of_;
   nrt::SendRecvComm* const comm_;
   const bool sends_;
 };
 
-NeuronMessages::NeuronMessages(std::shared_ptr<NeuronRuntime> runtime, const TensorsByAddress& tensors, int core)
+NeuronChannels::NeuronChannels(std::shared_ptr<NeuronRuntime> runtime, const TensorsByAddress& tensors, int core)
     : runtime_(std::move(runtime)), tensors_(tensors), core_(core) {}
 
-NeuronMessages::~NeuronMessages() {
+NeuronChannels::~NeuronChannels() {
   if (open_) runtime_->library().nrt_async_sendrecv_close(core_);
 }
 
-std::unique_ptr<Channel> NeuronMessages::channel(bool sends, const PeerCore& peer) {
+std::unique_ptr<Channel> NeuronChannels::channel(bool sends, const PeerCore& peer) {
   const NeuronRuntime& r = *runtime_;
   const nrt::NrtLibrary& l = r.library();
   if (peer.address.find(':') != std::string::npos)
@@ -95,7 +95,7 @@ std::unique_ptr<Channel> NeuronMessages::channel(bool sends, const PeerCore& pee
   return std::make_unique<End>(*this, comm, sends);
 }
 
-void NeuronMessages::keep(TensorView&& view) {
+void NeuronChannels::keep(TensorView&& view) {
   const std::lock_guard lock(mutex_);
   kept_.push_back(std::move(view));
 }

@@ -10,12 +10,12 @@
 namespace trellis::device {
 
 // The channels of one core. The first one opens the core for messages.
-class NeuronMessages : public Channels {
+class NeuronChannels : public Channels {
  public:
-  NeuronMessages(std::shared_ptr<NeuronRuntime>, const TensorsByAddress&, int core);  // as the machine numbers it
-  ~NeuronMessages() override;
-  NeuronMessages(const NeuronMessages&) = delete;
-  NeuronMessages& operator=(const NeuronMessages&) = delete;
+  NeuronChannels(std::shared_ptr<NeuronRuntime>, const TensorsByAddress&, int core);  // as the machine numbers it
+  ~NeuronChannels() override;
+  NeuronChannels(const NeuronChannels&) = delete;
+  NeuronChannels& operator=(const NeuronChannels&) = delete;
   std::unique_ptr<Channel> connect(const PeerCore& peer) override { return channel(true, peer); }
   std::unique_ptr<Channel> accept(const PeerCore& peer) override { return channel(false, peer); }
 
@@ -23,7 +23,7 @@ class NeuronMessages : public Channels {
   class End;
   class Posted;
   std::unique_ptr<Channel> channel(bool sends, const PeerCore&);
-  void keep(TensorView&&);  // of a message that may still be under way, though its Message is gone
+  void keep(TensorView&&);  // of a message that may still be under way, though its MessageHandle is gone
 
   const std::shared_ptr<NeuronRuntime> runtime_;
   const TensorsByAddress& tensors_;

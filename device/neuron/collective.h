@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "device/native_collective.h"
-#include "device/neuron/memory.h"
+#include "device/neuron/tensors_by_address.h"
 
 namespace trellis::device {
 

@@ -4,21 +4,21 @@
 #include <algorithm>
 #include <cstring>
 
-#include "device/accounting.h"
 #include "device/backends.h"
 #include "device/capabilities.h"
 #include "device/channel.h"
 #include "device/give_back.h"
-#include "device/in_place.h"
+#include "device/memory_accounting.h"
+#include "device/memory_release_notifier.h"
 #include "device/native_collective.h"
 #include "device/neuron/channel.h"
 #include "device/neuron/collective.h"
-#include "device/neuron/memory.h"
 #include "device/neuron/program.h"
 #include "device/neuron/stream.h"
+#include "device/neuron/tensors_by_address.h"
 #include "device/program.h"
 #include "device/topology.h"
-#include "device/watched_memory.h"
+#include "device/zero_copy_attached.h"
 #include "kernels/reduce/divide.h"
 #include "text/refuse.h"
 
@@ -55,7 +55,7 @@ class Neuron : public Device {
   InWindow find(const void*, std::size_t bytes) const override { return {.outside = bytes}; }
   std::unique_ptr<Shared> share(void*, std::size_t) override { return std::make_unique<NothingShared>(); }
   std::unique_ptr<Attached> attach(void* data, std::size_t bytes) override {
-    return std::make_unique<InPlace>(data, bytes);
+    return std::make_unique<ZeroCopyAttached>(data, bytes);
   }
   Exported export_memory(const void*, std::size_t) override;
   std::size_t allocated_bytes() const override { return account_.use().used; }
@@ -85,9 +85,9 @@ class Neuron : public Device {
   const Topology topology_;
   const std::string name_;
   const int core_;
-  Account account_;
+  MemoryAccount account_;
   TensorsByAddress tensors_;
-  NeuronMessages messages_;
+  NeuronChannels messages_;
   NeuronCollectives collectives_;
   std::atomic<int> streams_made_ = 0;
 };

@@ -66,7 +66,7 @@ NeuronProgram::NeuronProgram(std::shared_ptr<NeuronRuntime> runtime, const Tenso
   const auto* const info = reinterpret_cast<const nrt::TensorInfo*>(array + 1);
   for (std::uint64_t i = 0; i < array->tensor_count; ++i)
     operands_.push_back({std::string(info[i].name, strnlen(info[i].name, nrt::tensor_name_bytes)), info[i].size,
-                         type_of(info[i].dtype), info[i].usage == nrt::Usage::output});
+                         type_of(info[i].dtype), info[i].usage == nrt::TensorUsage::output});
   l.nrt_free_model_tensor_info(array);
 }
 

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "device/neuron/memory.h"
+#include "device/neuron/tensors_by_address.h"
 #include "device/program.h"
 
 namespace trellis::device {

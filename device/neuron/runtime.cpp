@@ -9,8 +9,8 @@
 #include <random>
 
 #include "device/environment.h"
+#include "device/fork_safe_singleton.h"
 #include "device/neuron/wait.h"
-#include "device/of_this_process.h"
 #include "device/visible_cores.h"
 #include "text/refuse.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "device/neuron/memory.h"
+#include "device/neuron/tensors_by_address.h"
 
 namespace trellis::device {
 

@@ -10,9 +10,9 @@
 
 namespace trellis::device::nrt {
 
-const std::vector<FunctionName>& functions() {
+const std::vector<NrtFunction>& functions() {
 #define TRELLIS_NRT_NAME(since, result, name, parameters) {#name, since},
-  static const std::vector<FunctionName> all = {TRELLIS_NRT_FUNCTIONS(TRELLIS_NRT_NAME)};
+  static const std::vector<NrtFunction> all = {TRELLIS_NRT_FUNCTIONS(TRELLIS_NRT_NAME)};
 #undef TRELLIS_NRT_NAME
   return all;
 }
@@ -46,7 +46,7 @@ std::string_view NrtLibrary::lacks(std::initializer_list<std::string_view> names
 }
 
 std::string NrtLibrary::missing_text(std::string_view name) const {
-  const auto found = std::ranges::find(functions(), name, &FunctionName::name);
+  const auto found = std::ranges::find(functions(), name, &NrtFunction::name);
   return fmt::format("{} has no {}, which SDK {} has", file_, name,
                      found == functions().end() ? "of another kind" : found->since);
 }

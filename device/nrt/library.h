@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "device/nrt/async_functions.h"
-#include "device/nrt/functions.h"
-#include "device/nrt/trace_functions.h"
+#include "device/nrt/async_function_list.h"
+#include "device/nrt/function_list.h"
+#include "device/nrt/trace_function_list.h"
 
 #define TRELLIS_NRT_FUNCTIONS(X) \
   TRELLIS_NRT_CORE(X)            \
@@ -20,11 +20,11 @@
 
 namespace trellis::device::nrt {
 
-struct FunctionName {
+struct NrtFunction {
   std::string_view name;
   std::string_view since;  // version of the SDK
 };
-const std::vector<FunctionName>& functions();
+const std::vector<NrtFunction>& functions();
 std::string library_file();  // TRELLIS_LIBNRT, or libnrt.so.1
 
 class NrtLibrary {

@@ -6,8 +6,8 @@
 namespace trellis::device::nrt {
 
 struct InstanceInfo {
-  Family family;
-  Size size;
+  InstanceFamily family;
+  InstanceSize size;
   char arch_name[16];
   char device_revision[8];
 };
@@ -60,7 +60,7 @@ inline constexpr std::size_t tensor_name_bytes = 256;
 
 struct TensorInfo {
   char name[tensor_name_bytes];
-  Usage usage;
+  TensorUsage usage;
   std::size_t size;
   Element dtype;
   std::uint32_t* shape;

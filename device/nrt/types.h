@@ -41,7 +41,7 @@ enum class Status : std::int32_t {
 
 enum class TensorPlacement : std::int32_t { device, host, virtual_memory };
 enum class Framework : std::int32_t { invalid = 0, none = 1, tensorflow = 2, pytorch = 3, mxnet = 4, precheck = 5 };
-enum class Usage : std::int32_t { input = 0, output = 1 };
+enum class TensorUsage : std::int32_t { input = 0, output = 1 };
 enum class ReduceKind : std::int32_t { add = 0, fma = 1, max = 2, min = 3, invalid = 15 };
 enum class CollectiveKind : std::int32_t { all_gather = 0, all_reduce = 1, reduce_scatter = 2 };
 // Execution units: queues of one kind of work.
@@ -73,7 +73,7 @@ enum class Element : std::int32_t {
   f8e5 = 15,
 };
 
-enum class Family : std::uint32_t {
+enum class InstanceFamily : std::uint32_t {
   unknown = 0,
   inf1,
   trn1,
@@ -91,7 +91,7 @@ enum class Family : std::uint32_t {
   trn3,
   trn3pds98
 };
-enum class Size : std::uint32_t { xl1, xl2, xl4, xl6, xl8, xl24, xl32, xl48, xl3, unknown };
+enum class InstanceSize : std::uint32_t { xl1, xl2, xl4, xl6, xl8, xl24, xl32, xl48, xl3, unknown };
 
 // Handles: callers hold them and never look inside.
 struct Model;

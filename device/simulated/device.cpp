@@ -20,7 +20,7 @@ class CoreTime : public SimulatedTime {
   CoreTime(const SimulatedMachine& machine, std::int64_t core, SimulatedClocks& clocks)
       : machine_(machine), core_(core), clocks_(clocks) {}
   RankClock now() const override { return {clocks_.now(), core_}; }
-  void spend(const CollectiveRun& run) override {
+  void spend(const CollectiveSpec& run) override {
     const Time took = machine_.collective_time(run);
     for (const RankClock& c : run.clocks) clocks_.wait_until(c.time);
     clocks_.charge(took);

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "device/of_this_process.h"
+#include "device/fork_safe_singleton.h"
 #include "text/refuse.h"
 
 namespace trellis::device {
@@ -16,7 +16,7 @@ namespace {
 // Between host memory and a core's HBM, bytes a second: the order of magnitude that the NKI memory pyramid gives.
 constexpr double host_rate = 16e9;
 
-sim::MachineSpec spec_for(std::string_view name, const CoreSettings& settings) {
+sim::MachineSpec spec_for(std::string_view name, const VisibleCoreSettings& settings) {
   sim::MachineSpec spec = sim::machine_spec(name);
   if (spec.chip.empty())
     text::refuse("sim:{}: no chip is known of this machine; expected one such as trn2.48xlarge", name);
@@ -26,7 +26,7 @@ sim::MachineSpec spec_for(std::string_view name, const CoreSettings& settings) {
   return spec;
 }
 
-sim::RankGroup group_of(const sim::Machine& machine, const CollectiveRun& run) {
+sim::RankGroup group_of(const sim::Machine& machine, const CollectiveSpec& run) {
   sim::RankGroup group{.name = "", .dims = {run.ranks}};
   bool in_order = true;
   for (std::size_t r = 0; r < run.clocks.size(); ++r) {
@@ -37,7 +37,7 @@ sim::RankGroup group_of(const sim::Machine& machine, const CollectiveRun& run) {
   return group;
 }
 
-std::string key_of(const CollectiveRun& run) {
+std::string key_of(const CollectiveSpec& run) {
   std::string key = fmt::format("{} {} {} {} {} {} {} {}", run.collective, run.config, run.ranks, run.bytes,
                                 run.element, run.root, run.peer, run.in_place);
   for (const RankClock& c : run.clocks) key += fmt::format(" {}", c.core);
@@ -74,7 +74,8 @@ void add_nics(const sim::MachineSpec& spec, const sim::Machine& machine, std::ve
 
 }  // namespace
 
-std::shared_ptr<const SimulatedMachine> SimulatedMachine::named(std::string_view name, const CoreSettings& settings) {
+std::shared_ptr<const SimulatedMachine> SimulatedMachine::named(std::string_view name,
+                                                                const VisibleCoreSettings& settings) {
   struct Known {
     std::mutex mutex;
     std::map<std::string, std::weak_ptr<const SimulatedMachine>> machines;
@@ -88,7 +89,7 @@ std::shared_ptr<const SimulatedMachine> SimulatedMachine::named(std::string_view
   return machine;
 }
 
-SimulatedMachine::SimulatedMachine(std::string_view name, const CoreSettings& settings)
+SimulatedMachine::SimulatedMachine(std::string_view name, const VisibleCoreSettings& settings)
     : spec_(spec_for(name, settings)),
       priced_(spec_),
       chip_(sim::chip_named(spec_.chip)),
@@ -127,7 +128,7 @@ Time SimulatedMachine::host_copy_time(double bytes) const {
   return chip_.dma.start_hardware + chip_.dma.done + sim::transfer_time(bytes, host_rate);
 }
 
-Time SimulatedMachine::collective_time(const CollectiveRun& run) const {
+Time SimulatedMachine::collective_time(const CollectiveSpec& run) const {
   const std::lock_guard lock(mutex_);
   const auto [at, is_new] = prices_.try_emplace(key_of(run), 0);
   if (is_new) {
@@ -142,7 +143,7 @@ Time SimulatedMachine::collective_time(const CollectiveRun& run) const {
 }
 
 // A message between ranks of one core is a copy in its memory.
-sim::Time SimulatedMachine::price(const CollectiveRun& run) const {
+sim::Time SimulatedMachine::price(const CollectiveSpec& run) const {
   if (run.collective == "send_recv" && run.clocks.size() == 2 && run.clocks[0].core == run.clocks[1].core)
     return memory_time(2 * static_cast<double>(run.bytes));
   sim::Pricer::Settings settings{.operation = {.collective = schedule::collective_named(run.collective),

@@ -19,8 +19,8 @@ namespace trellis::device {
 class SimulatedMachine {
  public:
   // Throws invalid_argument for an unknown machine, or one of which no chip is known.
-  static std::shared_ptr<const SimulatedMachine> named(std::string_view name, const CoreSettings&);
-  SimulatedMachine(std::string_view name, const CoreSettings&);
+  static std::shared_ptr<const SimulatedMachine> named(std::string_view name, const VisibleCoreSettings&);
+  SimulatedMachine(std::string_view name, const VisibleCoreSettings&);
 
   const sim::ChipSpec& chip() const { return chip_; }
   Topology topology(int visible_core) const;
@@ -30,14 +30,14 @@ class SimulatedMachine {
   // Bytes of HBM read and written by one core.
   Time memory_time(double bytes_touched) const;
   Time host_copy_time(double bytes) const;
-  Time collective_time(const CollectiveRun&) const;
+  Time collective_time(const CollectiveSpec&) const;
 
  private:
   const sim::Machine& machine() const { return priced_.machine(); }
-  sim::Time price(const CollectiveRun&) const;
+  sim::Time price(const CollectiveSpec&) const;
 
   const sim::MachineSpec spec_;
-  mutable sim::PricedMachine priced_;  // asked under the mutex
+  mutable sim::PricingSession priced_;  // asked under the mutex
   const sim::ChipSpec chip_;
   const int logical_size_;
   const std::vector<int> visible_;

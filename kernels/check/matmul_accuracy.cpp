@@ -9,7 +9,7 @@
 namespace trellis::kernels {
 namespace {
 
-constexpr Product all[] = {{DType::f32, DType::f32}, {DType::bf16, DType::bf16}, {DType::bf16, DType::f32}};
+constexpr MatmulTypes all[] = {{DType::f32, DType::f32}, {DType::bf16, DType::bf16}, {DType::bf16, DType::f32}};
 
 // Numbers in [-1, 1).
 std::vector<std::byte> numbers(DType type, std::size_t n, std::uint64_t seed) {
@@ -29,9 +29,9 @@ double rounded(DType type, double value) {
   return load(type, place);
 }
 
-bool within_bound(const Product& p, const MatmulShape& s, bool ta, bool tb) {
+bool within_bound(const MatmulTypes& p, const MatmulShape& s, bool ta, bool tb) {
   const auto a = numbers(p.from, s.m * s.k, 1), b = numbers(p.from, s.k * s.n, 2);
-  const Factor fa{a.data(), ta ? s.m : s.k, ta}, fb{b.data(), tb ? s.k : s.n, tb};
+  const MatrixView fa{a.data(), ta ? s.m : s.k, ta}, fb{b.data(), tb ? s.k : s.n, tb};
   std::vector<std::byte> fast(s.m * s.n * size_of(p.to)), truth(s.m * s.n * sizeof(float));
   matmul(s, p.from, fa, fb, p.to, fast.data(), s.n);
   matmul_truth(s, p.from, fa, fb, DType::f32, truth.data(), s.n);
@@ -51,9 +51,9 @@ bool within_bound(const Product& p, const MatmulShape& s, bool ta, bool tb) {
 
 }  // namespace
 
-std::span<const Product> products() { return all; }
+std::span<const MatmulTypes> products() { return all; }
 
-bool agrees(const Product& p) {
+bool agrees(const MatmulTypes& p) {
   for (const MatmulShape& shape : {MatmulShape{1, 1, 1}, {5, 7, 300}, {64, 48, 96}, {127, 129, 33}})
     for (const bool ta : {false, true})
       for (const bool tb : {false, true})

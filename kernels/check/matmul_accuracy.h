@@ -7,13 +7,13 @@
 
 namespace trellis::kernels {
 
-struct Product {
+struct MatmulTypes {
   DType from, to;
 };
 
-std::span<const Product> products();  // the pairs of types that matmul takes
+std::span<const MatmulTypes> products();  // the pairs of types that matmul takes
 
 // Checks a few shapes, with either factor stored plainly and transposed.
-bool agrees(const Product&);
+bool agrees(const MatmulTypes&);
 
 }  // namespace trellis::kernels

@@ -33,7 +33,7 @@ std::vector<std::vector<std::byte>> RowTrial::after(RowBody body, const void* se
 }
 
 std::size_t RowTrial::count(const RowOperand& o) const {
-  return o.extent == Extent::table ? rows_ * columns_ : o.extent == Extent::row ? rows_ : columns_;
+  return o.extent == OperandExtent::table ? rows_ * columns_ : o.extent == OperandExtent::row ? rows_ : columns_;
 }
 
 TrialMemory RowTrial::made(const RowOperand& o, std::size_t offset) {

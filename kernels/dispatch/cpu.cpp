@@ -10,8 +10,8 @@
 #endif
 
 #include "kernels/dispatch/cpu_quota.h"
-#include "kernels/dispatch/placement.h"
-#include "kernels/dispatch/system_files.h"
+#include "kernels/dispatch/sysfs_topology.h"
+#include "kernels/dispatch/usable_cores.h"
 #include "text/refuse.h"
 
 namespace trellis::kernels {
@@ -35,7 +35,7 @@ bool has_f16c() {
 
 // Where the system's files say nothing of caches: hwloc asks the CPU itself, and takes milliseconds.
 CacheSizes asked_of_hwloc() {
-  const CorePlacement here = placement();
+  const UsableCores here = placement();
   return {here.l1_bytes, here.l2_bytes, here.l3_bytes};
 }
 

@@ -28,14 +28,14 @@ struct KernelArguments {
 using Body = void (*)(const KernelArguments&);
 
 // The same for a kernel over rows: it gets whole operands and works on rows (columns if by_columns) `from` up to `to`.
-struct KernelRows {
+struct RowKernelArguments {
   std::size_t rows = 0, columns = 0;
   std::size_t from = 0, to = 0;
   void* const* writes = nullptr;
   const void* const* reads = nullptr;
   const void* settings = nullptr;
 };
-using RowBody = void (*)(const KernelRows&);
+using RowBody = void (*)(const RowKernelArguments&);
 
 // The choice among a kernel's twins.
 template <class K>
@@ -76,11 +76,11 @@ struct Kernel : TwinChoice<Kernel> {
   bool updates_operand(std::size_t written) const { return updates && !(copies && written == 0); }
 };
 
-enum class Extent : std::uint8_t { table, row, column };  // rows x columns elements, one a row, one a column
+enum class OperandExtent : std::uint8_t { table, row, column };  // rows x columns elements, one a row, one a column
 
 struct RowOperand {
   DType type;
-  Extent extent;
+  OperandExtent extent;
 };
 
 struct RowKernel : TwinChoice<RowKernel> {

@@ -10,7 +10,7 @@ namespace {
 constexpr int columns_together = 4;
 
 template <int count, int vectors, class Which, class Term>
-TRELLIS_INLINE void down(const KernelRows& s, std::ptrdiff_t at, Which which, const Term& term) {
+TRELLIS_INLINE void down(const RowKernelArguments& s, std::ptrdiff_t at, Which which, const Term& term) {
   F total[vectors][count] = {};
   for (std::size_t row = 0; row < s.rows;) {
     F sums[vectors][count] = {};
@@ -25,7 +25,7 @@ TRELLIS_INLINE void down(const KernelRows& s, std::ptrdiff_t at, Which which, co
 
 // term(row, at, which, sums) adds a row's terms to `count` sums; they land in writes[0..count).
 template <int count, class Term>
-TRELLIS_INLINE void down_columns(const KernelRows& s, const Term& term) {
+TRELLIS_INLINE void down_columns(const RowKernelArguments& s, const Term& term) {
   const auto end = static_cast<std::ptrdiff_t>(s.to);
   auto at = static_cast<std::ptrdiff_t>(s.from);
   constexpr std::ptrdiff_t together = columns_together * lanes;

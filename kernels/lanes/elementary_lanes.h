@@ -1,7 +1,7 @@
 // elementary.h in vectors.
 #pragma once
 
-#include "kernels/lanes/lanes.h"
+#include "kernels/lanes/load_store_lanes.h"
 #include "kernels/layers/elementary.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
@@ -12,7 +12,7 @@ TRELLIS_INLINE F at_most(F x, float most) { return select(x > most, f_all(most),
 TRELLIS_INLINE F at_least(F x, float least) { return select(x < least, f_all(least), x); }
 
 TRELLIS_INLINE F exponential_lanes(F x, F rest) {
-  using E = Exponential;
+  using E = ExponentialConstants;
   x = at_most(at_least(x, E::least), E::most);
   const F shifted = x * E::log2_e + E::to_integer;
   const F whole = shifted - E::to_integer;
@@ -36,11 +36,11 @@ TRELLIS_INLINE SigmoidLanes sigmoid_lanes(F x) {
   return {select(below, e, f_all(1)) / d, select(below, f_all(1), e) / d};
 }
 
-struct NormalLanes {
+struct NormalCdfPdfLanes {
   F below, density;
 };
-TRELLIS_INLINE NormalLanes normal_lanes(F x) {
-  using N = NormalTail;
+TRELLIS_INLINE NormalCdfPdfLanes normal_lanes(F x) {
+  using N = NormalTailConstants;
   const F a = at_most(size_of_lanes(x), N::most);
   const F head = as_f(as_u(a) & N::head_bits);
   const F square = (head * head) * -0.5F, more = ((a - head) * (a + head)) * -0.5F;

@@ -59,7 +59,7 @@ void cast_to_f8(const KernelArguments& s) {
 #pragma GCC unroll 4
         for (int v = 0; v < 4; ++v) values[v] = load<F>(from, v * lanes, Full{});
         if (any(nans_in(values[0], values[1]) | nans_in(values[2], values[3]))) [[unlikely]]
-          walk_range<4, NoBits>(s, at, at + turn, step);
+          walk_range<4, NoRandomBits>(s, at, at + turn, step);
         else
           put<decltype(streams)::value>(dst, at, codes_of_four<f>(values), Full{});
       }

@@ -24,13 +24,13 @@ TRELLIS_INLINE typename Integer<T>::Lanes joined_integers(typename Integer<T>::L
 
 // What is done to each source before it is added (scaled_sum) and to the sum afterwards (avg).
 template <class T, Reduction op>
-struct Around {
+struct IntegerReduceScale {
   using Lanes = typename Integer<T>::Lanes;
   using Wrapping = typename Integer<T>::Wrapping;
   Wrapping factor;
   std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t> count;
 
-  explicit Around(const KernelArguments& s)
+  explicit IntegerReduceScale(const KernelArguments& s)
       : factor(static_cast<std::make_unsigned_t<T>>(
                    static_cast<std::int64_t>(static_cast<const ReduceSettings*>(s.settings)->factor)) -
                Wrapping{}),

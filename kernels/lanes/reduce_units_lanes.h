@@ -1,16 +1,16 @@
 // Reads, joins and writes floats by units. A unit is what one load reads and one store writes.
 #pragma once
 
-#include "kernels/lanes/pair_writes_lanes.h"
+#include "kernels/lanes/bf16_load_store_lanes.h"
 #include "kernels/lanes/reduce_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 template <Reduction op>
-struct JoinedUnits {
+struct FloatReduceScale {
   F factor, count;
-  explicit JoinedUnits(const KernelArguments& s)
+  explicit FloatReduceScale(const KernelArguments& s)
       : factor(f_all(static_cast<float>(static_cast<const ReduceSettings*>(s.settings)->factor))),
         count(f_all(static_cast<float>(s.sources))) {}
   TRELLIS_INLINE F taken(F value) const { return op == Reduction::scaled_sum ? value * factor : value; }
@@ -52,7 +52,7 @@ template <DType type, Rounding rounding, bool streaming, int units, class Random
 
 // Joins the units at `at` of one source after the other, while the sums stay in registers.
 template <DType type, Reduction op, int units, bool from_memory, int known>
-TRELLIS_INLINE void join_units(const Sources<known>& sources, const JoinedUnits<op>& joining, std::ptrdiff_t at,
+TRELLIS_INLINE void join_units(const Sources<known>& sources, const FloatReduceScale<op>& joining, std::ptrdiff_t at,
                                ReduceUnit<type>* sums) {
   using One = ReduceUnit<type>;
   constexpr auto size = static_cast<std::ptrdiff_t>(size_of(type));

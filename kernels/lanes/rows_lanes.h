@@ -28,7 +28,7 @@ TRELLIS_INLINE F taking_part(F f, LaneRange p, float otherwise) {
   return select((I)lane_numbers() < p.to, f, f_all(otherwise));
 }
 
-struct Adding {
+struct SumOperator {
   static constexpr float start = 0;
   template <class V>
   TRELLIS_INLINE static V joined(V a, V b) {
@@ -36,16 +36,16 @@ struct Adding {
   }
 };
 
-struct Largest {
+struct MaxOperator {
   static constexpr float start = -__builtin_inff();
   TRELLIS_INLINE static F joined(F a, F b) { return select(b > a, b, a); }
   TRELLIS_INLINE static float joined(float a, float b) { return b > a ? b : a; }
 };
 
 template <class Join>
-class Along {
+class RowReduction {
  public:
-  TRELLIS_INLINE Along() {
+  TRELLIS_INLINE RowReduction() {
     for (F& p : parts_) p = f_all(Join::start);
   }
   template <class Which>
@@ -63,8 +63,8 @@ class Along {
  private:
   F parts_[row_vectors];
 };
-using RowSum = Along<Adding>;
-using RowLargest = Along<Largest>;
+using RowSum = RowReduction<SumOperator>;
+using RowLargest = RowReduction<MaxOperator>;
 
 // Access to a row of a table, and to operands that have one element a row or one a column.
 template <DType type>

@@ -7,29 +7,30 @@ namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 // What is kept of a parameter, as f32, and what Kahan's rounding leaves over.
-template <Order order>
-struct Kept {
-  Two<order> value, left;
+template <LaneOrder order>
+struct KeptParameter {
+  VectorPair<order> value, left;
 };
-template <Keep keep, Order order>
-TRELLIS_INLINE Kept<order> kept_of(Two<order> value) {
-  if constexpr (keep != Keep::bf16_kahan) return {value, Two<order>{}};
-  const Two<order> near = {as_f(as_u(to_nearest(value.first)) & upper), as_f(as_u(to_nearest(value.second)) & upper)};
+template <WeightStorage keep, LaneOrder order>
+TRELLIS_INLINE KeptParameter<order> kept_of(VectorPair<order> value) {
+  if constexpr (keep != WeightStorage::bf16_kahan) return {value, VectorPair<order>{}};
+  const VectorPair<order> near = {as_f(as_u(to_nearest(value.first)) & upper),
+                                  as_f(as_u(to_nearest(value.second)) & upper)};
   return {near, value - near};
 }
 
 // What a step leaves of pair_lanes elements.
-template <Order order>
-struct Stepped {
-  Kept<order> kept;
-  Two<order> first, second;
+template <LaneOrder order>
+struct StepResult {
+  KeptParameter<order> kept;
+  VectorPair<order> first, second;
 };
 
 // The lanes that need the slow path: the parameter is NaN or, with Kahan's rounding, infinite. A NaN in a state always
 // makes the parameter NaN.
-template <Keep keep, Order order>
-TRELLIS_INLINE Lanes hard_lanes(const Kept<order>& k) {
-  if constexpr (keep != Keep::bf16_kahan) return nans_in(k.value.first, k.value.second);
+template <WeightStorage keep, LaneOrder order>
+TRELLIS_INLINE Lanes hard_lanes(const KeptParameter<order>& k) {
+  if constexpr (keep != WeightStorage::bf16_kahan) return nans_in(k.value.first, k.value.second);
   const F both = k.left.first + k.left.second;  // finite only if both are
   return nans_in(both - both, both - both);
 }
@@ -38,21 +39,24 @@ TRELLIS_INLINE void put_two_numbers(void* array, std::ptrdiff_t at, Rows2 t) {
   put<false>(array, at, t.first, Full{});
   put<false>(array, at + lanes, t.second, Full{});
 }
-template <Keep keep, bool streaming, Order order, class Random>
-TRELLIS_INLINE void write_two_kept(const Places& p, std::ptrdiff_t at, Kept<order> k, const Random& random,
-                                   int vector) {
+template <WeightStorage keep, bool streaming, LaneOrder order, class Random>
+TRELLIS_INLINE void write_two_kept(const WrittenOperands& p, std::ptrdiff_t at, KeptParameter<order> k,
+                                   const Random& random, int vector) {
   void* const to = p.at[values_place(keep)];
-  if constexpr (keep <= Keep::f32_copy) put_two_numbers(to, at, k.value);
-  if constexpr (keep == Keep::f32_copy) write_two<Rounding::nearest, streaming>(p.at[0], at, k.value, random, vector);
-  if constexpr (keep == Keep::bf16_nearest) write_two<Rounding::nearest, false>(to, at, k.value, random, vector);
-  if constexpr (keep == Keep::bf16_stochastic) write_two<Rounding::stochastic, false>(to, at, k.value, random, vector);
-  if constexpr (keep == Keep::bf16_kahan) {
+  if constexpr (keep <= WeightStorage::f32_copy) put_two_numbers(to, at, k.value);
+  if constexpr (keep == WeightStorage::f32_copy)
+    write_two<Rounding::nearest, streaming>(p.at[0], at, k.value, random, vector);
+  if constexpr (keep == WeightStorage::bf16_nearest)
+    write_two<Rounding::nearest, false>(to, at, k.value, random, vector);
+  if constexpr (keep == WeightStorage::bf16_stochastic)
+    write_two<Rounding::stochastic, false>(to, at, k.value, random, vector);
+  if constexpr (keep == WeightStorage::bf16_kahan) {
     write_two<Rounding::truncate, false>(to, at, k.value, random, vector);
     write_two<Rounding::nearest, false>(p.at[1], at, k.left, random, vector);
   }
 }
-template <DType type, Order order, class Random>
-TRELLIS_INLINE void write_two_states(void* array, std::ptrdiff_t at, Two<order> values, const Random& random,
+template <DType type, LaneOrder order, class Random>
+TRELLIS_INLINE void write_two_states(void* array, std::ptrdiff_t at, VectorPair<order> values, const Random& random,
                                      int vector) {
   if constexpr (type == DType::bf16) {
     write_two<Rounding::stochastic, false>(array, at, values, random, vector);

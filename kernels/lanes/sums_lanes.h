@@ -59,7 +59,7 @@ TRELLIS_INLINE double total_of(double* all) {
 }
 
 // The 32 sums of one part, and their total.
-class Sums {
+class PartSums {
  public:
   TRELLIS_INLINE void add(int vector, Wide a, Wide b) {
     sums_[vector].low = plus_product(sums_[vector].low, a.low, b.low);
@@ -83,7 +83,7 @@ TRELLIS_INLINE void sum_parts(const KernelArguments& s, const Terms& terms) {
   const auto n = static_cast<std::ptrdiff_t>(s.n);
   for (std::ptrdiff_t begin = 0; begin < n; begin += part) {
     const std::ptrdiff_t end = n - begin < part ? n : begin + part;
-    Sums sums[count];
+    PartSums sums[count];
     std::ptrdiff_t at = begin;
     for (; at + row <= end; at += row)
 #pragma GCC unroll 8

@@ -1,7 +1,7 @@
 // Walks over a call's elements by vectors, and brings each the random bits of its elements.
 #pragma once
 
-#include "kernels/lanes/bits_lanes.h"
+#include "kernels/lanes/random_bits_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
@@ -65,7 +65,7 @@ TRELLIS_INLINE bool may_stream(const KernelArguments& s, std::size_t size) {
 template <int rows, bool random, class MakeStep>
 TRELLIS_INLINE void walk(const KernelArguments& s, std::size_t write_size, const MakeStep& make_step) {
   constexpr std::size_t size = 16 * rows;
-  using Source = BitsFor<random>;
+  using Source = RandomBitsFor<random>;
   const bool streams = may_stream<rows, random>(s, write_size);
   const std::size_t head = streams && !random ? to_alignment(s.writes[0], write_size) : 0;
   const std::size_t phase = random ? static_cast<std::size_t>(s.first % size) : (size - head) % size;
@@ -91,7 +91,7 @@ TRELLIS_INLINE void walk_range(const KernelArguments& s, std::ptrdiff_t begin, s
 // For kernels that are faster with more than a vector at a time. make_block(streams) gives block(at), which handles
 // `size` elements, a multiple of a group's. Blocks begin at a multiple of 64 bytes of the write, or at a group if the
 // kernel is random; step handles what is left over at both ends.
-template <int rows, bool random, int size, class Source = BitsFor<random>, class MakeBlock, class Step>
+template <int rows, bool random, int size, class Source = RandomBitsFor<random>, class MakeBlock, class Step>
 TRELLIS_INLINE void walk_blocks(const KernelArguments& s, std::size_t write_size, const MakeBlock& make_block,
                                 const Step& step) {
   constexpr std::size_t group = 16 * rows;

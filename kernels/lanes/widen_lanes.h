@@ -1,7 +1,7 @@
 // Codes of floating formats to f32, in vectors, as decode does it one by one.
 #pragma once
 
-#include "kernels/lanes/half_lanes.h"
+#include "kernels/lanes/f16_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {

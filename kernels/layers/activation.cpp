@@ -9,7 +9,7 @@
 #include "kernels/dispatch/parallel.h"
 #include "kernels/layers/elementary.h"
 #include "kernels/layers/rows.h"
-#include "kernels/types/arguments.h"
+#include "kernels/types/check_arguments.h"
 
 namespace trellis::kernels {
 namespace {
@@ -26,10 +26,10 @@ struct Silu {
 };
 
 struct GeluErf {
-  static float value(float x) { return at_least(x, -NormalTail::most) * normal(x).below; }
+  static float value(float x) { return at_least(x, -NormalTailConstants::most) * normal(x).below; }
   static float slope(float x) {
-    const Normal n = normal(x);
-    return n.below + within(x, NormalTail::most) * n.density;
+    const NormalCdfPdf n = normal(x);
+    return n.below + within(x, NormalTailConstants::most) * n.density;
   }
 };
 

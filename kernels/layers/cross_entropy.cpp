@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "kernels/layers/elementary.h"
-#include "kernels/layers/row_truth.h"
-#include "kernels/types/arguments.h"
+#include "kernels/layers/row_sum_truth.h"
+#include "kernels/types/check_arguments.h"
 #include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
 
 template <DType type>
-void sums_truth(const KernelRows& s) {
+void sums_truth(const RowKernelArguments& s) {
   for (std::size_t row = s.from; row < s.to; ++row) {
     const auto x = [&](std::size_t i) { return element(type, s.reads[0], row * s.columns + i); };
     constexpr float none = -std::numeric_limits<float>::infinity();
@@ -28,7 +28,7 @@ void sums_truth(const KernelRows& s) {
 }
 
 template <DType type>
-void gradient_truth(const KernelRows& s) {
+void gradient_truth(const RowKernelArguments& s) {
   const auto& settings = *static_cast<const CrossEntropySettings*>(s.settings);
   for (std::size_t row = s.from; row < s.to; ++row) {
     const auto label = static_cast<const std::int32_t*>(s.reads[1])[row];
@@ -49,7 +49,8 @@ constexpr CrossEntropySettings sample{-100, 0, 0.25F};
 
 template <DType type>
 void add_to(std::vector<RowKernel>& all) {
-  const RowOperand logits{type, Extent::table}, one{DType::f32, Extent::row}, label{DType::i32, Extent::row};
+  const RowOperand logits{type, OperandExtent::table}, one{DType::f32, OperandExtent::row},
+      label{DType::i32, OperandExtent::row};
   all.push_back({.name = fmt::format("cross_entropy.{}", name(type)),
                  .reads = {logits},
                  .writes = {one, one},
@@ -101,15 +102,15 @@ void cross_entropy_parts(DType type, const void* logits, const std::int32_t* lab
   }
 }
 
-CrossEntropy cross_entropy_finish(const std::int32_t* labels, const float* largest, const float* sums,
-                                  const float* targets, float* losses, float* log_sums, std::size_t rows,
-                                  const CrossEntropyOptions& o) {
+CrossEntropyResult cross_entropy_finish(const std::int32_t* labels, const float* largest, const float* sums,
+                                        const float* targets, float* losses, float* log_sums, std::size_t rows,
+                                        const CrossEntropyOptions& o) {
   const KernelOperand out[] = {one_a_row("losses", losses, losses == nullptr ? 0 : rows),
                                one_a_row("log_sums", log_sums, rows)};
   const KernelOperand in[] = {one_a_row("labels", labels, rows), one_a_row("largest", largest, rows),
                               one_a_row("sums", sums, rows), one_a_row("targets", targets, rows)};
   check_operands("cross_entropy", out, in, true);
-  CrossEntropy all;
+  CrossEntropyResult all;
   for (std::size_t row = 0; row < rows; ++row) {
     const double log_sum = largest[row] + std::log(static_cast<double>(sums[row]));
     const bool counts = labels[row] != o.ignore;
@@ -122,8 +123,8 @@ CrossEntropy cross_entropy_finish(const std::int32_t* labels, const float* large
   return all;
 }
 
-CrossEntropy cross_entropy(DType type, const void* logits, const std::int32_t* labels, float* losses, float* log_sums,
-                           std::size_t rows, std::size_t columns, const CrossEntropyOptions& o) {
+CrossEntropyResult cross_entropy(DType type, const void* logits, const std::int32_t* labels, float* losses,
+                                 float* log_sums, std::size_t rows, std::size_t columns, const CrossEntropyOptions& o) {
   if (o.classes != 0 && o.classes != static_cast<std::int64_t>(columns))
     text::refuse("cross_entropy: {} columns of {} classes; shards take the parts", columns, o.classes);
   check_table("cross_entropy", type, rows, columns);

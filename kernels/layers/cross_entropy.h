@@ -17,7 +17,7 @@ struct CrossEntropyOptions {
   int threads = 1;
 };
 
-struct CrossEntropy {
+struct CrossEntropyResult {
   double loss = 0;          // sum over the rows that are not ignored, in order
   std::size_t counted = 0;  // how many those are
 };
@@ -31,13 +31,13 @@ void cross_entropy_parts(DType, const void* logits, const std::int32_t* labels, 
 
 // Computes from the parts, in double with each result rounded once: log_sum = largest + log sum (by libm's log;
 // rounding to f32 hides where libms differ), loss = log_sum - target, 0 for an ignored row. losses may be null.
-CrossEntropy cross_entropy_finish(const std::int32_t* labels, const float* largest, const float* sums,
-                                  const float* targets, float* losses, float* log_sums, std::size_t rows,
-                                  const CrossEntropyOptions& = {});
+CrossEntropyResult cross_entropy_finish(const std::int32_t* labels, const float* largest, const float* sums,
+                                        const float* targets, float* losses, float* log_sums, std::size_t rows,
+                                        const CrossEntropyOptions& = {});
 
 // Both of the above, for all classes at once.
-CrossEntropy cross_entropy(DType, const void* logits, const std::int32_t* labels, float* losses, float* log_sums,
-                           std::size_t rows, std::size_t columns, const CrossEntropyOptions& = {});
+CrossEntropyResult cross_entropy(DType, const void* logits, const std::int32_t* labels, float* losses, float* log_sums,
+                                 std::size_t rows, std::size_t columns, const CrossEntropyOptions& = {});
 
 // dlogits = (e^(logit - log_sum) - (1 where the column is the label)) * factor, 0 in ignored rows, whose logits are not
 // read; dlogits may be logits. The rounding of log_sum costs a relative 2^-24 |log_sum| of the exponential.

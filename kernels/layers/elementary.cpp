@@ -11,7 +11,7 @@ float power_of_two(std::int32_t n) { return std::bit_cast<float>((static_cast<st
 }  // namespace
 
 float exponential(float x, float rest) {
-  using E = Exponential;
+  using E = ExponentialConstants;
   x = x < E::least ? E::least : x;
   x = x > E::most ? E::most : x;
   const float shifted = x * E::log2_e + E::to_integer;
@@ -32,8 +32,8 @@ Sigmoid sigmoid(float x) {
   return x < 0 ? Sigmoid{small, large} : Sigmoid{large, small};
 }
 
-Normal normal(float x) {
-  using N = NormalTail;
+NormalCdfPdf normal(float x) {
+  using N = NormalTailConstants;
   float a = std::fabs(x);
   a = a > N::most ? N::most : a;
   const float head = std::bit_cast<float>(std::bit_cast<std::uint32_t>(a) & N::head_bits);

@@ -12,7 +12,7 @@ namespace trellis::kernels {
 // the rest; 1.4 was measured over every third float. Results below 2^-126 are rounded once more; NaN stays.
 float exponential(float x, float rest = 0);
 
-struct Exponential {
+struct ExponentialConstants {
   static constexpr float least = -104, most = 89;  // beyond: 0 and infinity
   static constexpr float log2_e = 0x1.715476p+0F;
   static constexpr float to_integer = 0x1.8p+23F;  // added, it rounds a small number to an integer in the lowest bits
@@ -31,12 +31,12 @@ Sigmoid sigmoid(float x);
 // The standard normal distribution: the probability of less than x, and the density at x. The probability of less than
 // -a is e^(-a^2/2) t Q(t) with t = 1 / (1 + 0.35 a); the relative error was measured to be at most 7.4 * 2^-24 over
 // every third float, down to 2^-126. a^2 is split in two so that its rounding is not magnified.
-struct Normal {
+struct NormalCdfPdf {
   float below, density;
 };
-Normal normal(float x);
+NormalCdfPdf normal(float x);
 
-struct NormalTail {
+struct NormalTailConstants {
   static constexpr float most = 15;  // beyond: 0
   static constexpr float slope = 0.35F;
   static constexpr std::uint32_t head_bits = 0xFFFF'F000;  // of a number whose square is exact

@@ -7,7 +7,7 @@
 
 #include "kernels/dispatch/parallel.h"
 #include "kernels/layers/rows.h"
-#include "kernels/types/arguments.h"
+#include "kernels/types/check_arguments.h"
 #include "kernels/types/convert.h"
 #include "text/refuse.h"
 

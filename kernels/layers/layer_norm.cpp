@@ -4,15 +4,15 @@
 
 #include <cmath>
 
-#include "kernels/layers/row_truth.h"
-#include "kernels/types/arguments.h"
+#include "kernels/layers/row_sum_truth.h"
+#include "kernels/types/check_arguments.h"
 #include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
 
 template <DType type>
-void truth(const KernelRows& s) {
+void truth(const RowKernelArguments& s) {
   const float epsilon = *static_cast<const float*>(s.settings);
   const auto count = static_cast<float>(s.columns);
   for (std::size_t row = s.from; row < s.to; ++row) {
@@ -29,7 +29,7 @@ void truth(const KernelRows& s) {
 }
 
 template <DType type>
-void gradient_truth(const KernelRows& s) {
+void gradient_truth(const RowKernelArguments& s) {
   const auto count = static_cast<float>(s.columns);
   for (std::size_t row = s.from; row < s.to; ++row) {
     const float mean = element(DType::f32, s.reads[3], row), scale = element(DType::f32, s.reads[4], row);
@@ -45,7 +45,7 @@ void gradient_truth(const KernelRows& s) {
 }
 
 template <DType type>
-void weight_truth(const KernelRows& s) {
+void weight_truth(const RowKernelArguments& s) {
   for (std::size_t i = s.from; i < s.to; ++i) {
     const auto dy = [&](std::size_t row) { return element(type, s.reads[0], row * s.columns + i); };
     const auto h = [&](std::size_t row) {
@@ -61,8 +61,9 @@ constexpr float sample_epsilon = 1e-5F;
 
 template <DType type>
 void add_to(std::vector<RowKernel>& all) {
-  const RowOperand table{type, Extent::table}, weight{type, Extent::column}, one{DType::f32, Extent::row};
-  const RowOperand sum{DType::f32, Extent::column};
+  const RowOperand table{type, OperandExtent::table}, weight{type, OperandExtent::column},
+      one{DType::f32, OperandExtent::row};
+  const RowOperand sum{DType::f32, OperandExtent::column};
   all.push_back({.name = fmt::format("layer_norm.{}", name(type)),
                  .reads = {table, weight, weight},
                  .writes = {table, one, one},
@@ -88,7 +89,7 @@ KernelOperand floats(std::string_view name, const float* data, std::size_t n) {
 
 }  // namespace
 
-void layer_norm(DType type, const void* x, const void* weight, const void* bias, void* y, LayerNormRows kept,
+void layer_norm(DType type, const void* x, const void* weight, const void* bias, void* y, LayerNormStatistics kept,
                 std::size_t rows, std::size_t columns, const LayerNormOptions& o) {
   const std::size_t bytes = check_table("layer_norm", type, rows, columns) * size_of(type);
   check_threads("layer_norm", o.threads);
@@ -104,7 +105,7 @@ void layer_norm(DType type, const void* x, const void* weight, const void* bias,
            {.rows = rows, .columns = columns, .writes = writes, .reads = reads, .settings = &o.epsilon}, o.threads);
 }
 
-void layer_norm_gradient(DType type, const void* dy, const void* x, const void* weight, const LayerNormRows& kept,
+void layer_norm_gradient(DType type, const void* dy, const void* x, const void* weight, const LayerNormStatistics& kept,
                          void* dx, float* dweight, float* dbias, std::size_t rows, std::size_t columns, int threads) {
   const std::size_t bytes = check_table("layer_norm_gradient", type, rows, columns) * size_of(type);
   check_threads("layer_norm_gradient", threads);

@@ -7,7 +7,7 @@
 
 #include "kernels/dispatch/parallel.h"
 #include "kernels/dispatch/registry.h"
-#include "kernels/types/arguments.h"
+#include "kernels/types/check_arguments.h"
 #include "kernels/types/convert.h"
 #include "text/refuse.h"
 
@@ -21,7 +21,7 @@ constexpr std::size_t tile_columns = 512;
 struct Whole {
   const MatmulShape& shape;
   DType from;
-  Factor a, b;
+  MatrixView a, b;
   DType to;
   std::byte* c;
   std::size_t stride;
@@ -39,7 +39,7 @@ std::size_t extent(const char* name, std::size_t rows, std::size_t columns, std:
   return bytes_of("matmul", (rows - 1) * stride + columns, size);
 }
 
-std::size_t extent(const char* name, std::size_t rows, std::size_t columns, const Factor& f, DType type) {
+std::size_t extent(const char* name, std::size_t rows, std::size_t columns, const MatrixView& f, DType type) {
   return f.transposed ? extent(name, columns, rows, f.stride, size_of(type))
                       : extent(name, rows, columns, f.stride, size_of(type));
 }
@@ -60,7 +60,7 @@ void check(const Whole& w) {
   check_operands("matmul", {&write, 1}, reads, false);
 }
 
-const std::byte* at(const Factor& f, DType type, std::size_t row, std::size_t column) {
+const std::byte* at(const MatrixView& f, DType type, std::size_t row, std::size_t column) {
   const std::size_t element = f.transposed ? column * f.stride + row : row * f.stride + column;
   return static_cast<const std::byte*>(f.data) + element * size_of(type);
 }
@@ -137,8 +137,8 @@ void finish_fast(const Whole& w, std::size_t row, std::size_t column, const floa
 
 void tile(const Whole& w, std::size_t row, std::size_t column, std::vector<float>& wait) {
   const std::size_t m = std::min(tile_rows, w.shape.m - row), n = std::min(tile_columns, w.shape.n - column);
-  const Factor a{at(w.a, w.from, row, 0), w.a.stride, w.a.transposed};
-  const Factor b{at(w.b, w.from, 0, column), w.b.stride, w.b.transposed};
+  const MatrixView a{at(w.a, w.from, row, 0), w.a.stride, w.a.transposed};
+  const MatrixView b{at(w.b, w.from, 0, column), w.b.stride, w.b.transposed};
   std::byte* const to = w.c + (row * w.stride + column) * size_of(w.to);
   if (w.to == DType::f32 && w.options.alpha == 1 && w.options.beta == 0 &&
       reinterpret_cast<std::uintptr_t>(to) % alignof(float) == 0)
@@ -165,7 +165,7 @@ void without_product(const Whole& w) {
 
 }  // namespace
 
-void matmul(const MatmulShape& shape, DType from, Factor a, Factor b, DType to, void* c, std::size_t c_stride,
+void matmul(const MatmulShape& shape, DType from, MatrixView a, MatrixView b, DType to, void* c, std::size_t c_stride,
             const MatmulOptions& options) {
   const Whole w{shape, from, a, b, to, static_cast<std::byte*>(c), c_stride, options};
   check(w);
@@ -179,8 +179,8 @@ void matmul(const MatmulShape& shape, DType from, Factor a, Factor b, DType to, 
   });
 }
 
-void matmul_truth(const MatmulShape& shape, DType from, Factor a, Factor b, DType to, void* c, std::size_t c_stride,
-                  const MatmulOptions& options) {
+void matmul_truth(const MatmulShape& shape, DType from, MatrixView a, MatrixView b, DType to, void* c,
+                  std::size_t c_stride, const MatmulOptions& options) {
   const Whole w{shape, from, a, b, to, static_cast<std::byte*>(c), c_stride, options};
   check(w);
   if (product_is_zero(w)) return without_product(w);

@@ -10,7 +10,7 @@ namespace trellis::kernels {
 
 // A factor as it lies in memory: element (i, j) of what is stored is data[i * stride + j], and of a transposed one
 // (j, i). stride is in elements, at least the length of a stored row.
-struct Factor {
+struct MatrixView {
   const void* data;
   std::size_t stride;
   bool transposed = false;
@@ -36,11 +36,11 @@ struct MatmulOptions {
 //
 // The order of additions is oneDNN's, for fixed tiles of c, each the work of one thread: so a result does not depend on
 // the number of threads, but may on the CPU. matmul_bound says how far it can be from the truth.
-void matmul(const MatmulShape&, DType from, Factor a, Factor b, DType to, void* c, std::size_t c_stride,
+void matmul(const MatmulShape&, DType from, MatrixView a, MatrixView b, DType to, void* c, std::size_t c_stride,
             const MatmulOptions& = {});
 
 // The same by the definition: for each element the products a[i][x] b[x][j] added in f32 one by one, x rising.
-void matmul_truth(const MatmulShape&, DType from, Factor a, Factor b, DType to, void* c, std::size_t c_stride,
+void matmul_truth(const MatmulShape&, DType from, MatrixView a, MatrixView b, DType to, void* c, std::size_t c_stride,
                   const MatmulOptions& = {});
 
 // How far an element of matmul can be from that of matmul_truth, before the rounding to `to`, where nothing overflows.
@@ -57,6 +57,6 @@ double matmul_bound(std::size_t k, double magnitude, double sizes, double alpha 
 std::string_view matmul_provider();
 
 // One tile by the provider, in one thread: out = a b in f32. Factors point at the tile's first row and column.
-void tile_product(const MatmulShape&, DType from, Factor a, Factor b, float* out, std::size_t out_stride);
+void tile_product(const MatmulShape&, DType from, MatrixView a, MatrixView b, float* out, std::size_t out_stride);
 
 }  // namespace trellis::kernels

@@ -42,8 +42,8 @@ class OneThread {
 
 dnnl_dim_t dim(std::size_t n) { return static_cast<dnnl_dim_t>(n); }
 
-void f32_product(const MatmulShape& s, Factor a, Factor b, float* out, std::size_t stride) {
-  const auto word = [](const Factor& f) { return f.transposed ? 'T' : 'N'; };
+void f32_product(const MatmulShape& s, MatrixView a, MatrixView b, float* out, std::size_t stride) {
+  const auto word = [](const MatrixView& f) { return f.transposed ? 'T' : 'N'; };
   const auto status = dnnl_sgemm(word(a), word(b), dim(s.m), dim(s.n), dim(s.k), 1, static_cast<const float*>(a.data),
                                  dim(a.stride), static_cast<const float*>(b.data), dim(b.stride), 0, out, dim(stride));
   if (status != dnnl_success) fail(status, s);
@@ -56,18 +56,19 @@ const dnnl::engine& engine() {
 
 using Layout = dnnl::memory::desc;
 
-Layout layout(std::size_t rows, std::size_t columns, const Factor& f) {
+Layout layout(std::size_t rows, std::size_t columns, const MatrixView& f) {
   const dnnl::memory::dims strides =
       f.transposed ? dnnl::memory::dims{1, dim(f.stride)} : dnnl::memory::dims{dim(f.stride), 1};
   return {{dim(rows), dim(columns)}, dnnl::memory::data_type::bf16, strides};
 }
 
-dnnl::matmul::primitive_desc described(const MatmulShape& s, const Factor& a, const Factor& b, std::size_t stride) {
+dnnl::matmul::primitive_desc described(const MatmulShape& s, const MatrixView& a, const MatrixView& b,
+                                       std::size_t stride) {
   const Layout out({dim(s.m), dim(s.n)}, dnnl::memory::data_type::f32, dnnl::memory::dims{dim(stride), 1});
   return {{layout(s.m, s.k, a), layout(s.k, s.n, b), out}, engine()};
 }
 
-void bf16_product(const MatmulShape& s, const Factor& a, const Factor& b, float* out, std::size_t stride) {
+void bf16_product(const MatmulShape& s, const MatrixView& a, const MatrixView& b, float* out, std::size_t stride) {
   const auto plan = described(s, a, b, stride);  // cheap if repeated: oneDNN caches it
   const auto memory = [](const Layout& l, const void* data) {
     return dnnl::memory(l, engine(), const_cast<void*>(data));
@@ -92,7 +93,7 @@ bool has_bf16() {
   return here;
 }
 
-std::vector<float> widened(std::size_t rows, std::size_t columns, Factor& f) {
+std::vector<float> widened(std::size_t rows, std::size_t columns, MatrixView& f) {
   if (f.transposed) std::swap(rows, columns);
   std::vector<float> wide(rows * columns);
   for (std::size_t i = 0; i < rows; ++i)
@@ -114,7 +115,7 @@ std::string_view matmul_provider() {
   return name;
 }
 
-void tile_product(const MatmulShape& s, DType from, Factor a, Factor b, float* out, std::size_t out_stride) {
+void tile_product(const MatmulShape& s, DType from, MatrixView a, MatrixView b, float* out, std::size_t out_stride) {
   const OneThread alone;
   try {
     if (from == DType::f32) return f32_product(s, a, b, out, out_stride);

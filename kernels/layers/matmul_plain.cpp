@@ -8,7 +8,7 @@
 namespace trellis::kernels {
 namespace {
 
-float value(DType type, const Factor& f, std::size_t row, std::size_t column) {
+float value(DType type, const MatrixView& f, std::size_t row, std::size_t column) {
   const std::size_t element = f.transposed ? column * f.stride + row : row * f.stride + column;
   return static_cast<float>(load(type, static_cast<const std::byte*>(f.data) + element * size_of(type)));
 }
@@ -19,7 +19,7 @@ std::string_view matmul_provider() {
   return "plain loops, slow: built without oneDNN; install libdnnl-dev, then configure and build again";
 }
 
-void tile_product(const MatmulShape& s, DType from, Factor a, Factor b, float* out, std::size_t out_stride) {
+void tile_product(const MatmulShape& s, DType from, MatrixView a, MatrixView b, float* out, std::size_t out_stride) {
   std::vector<float> row(s.n);
   for (std::size_t i = 0; i < s.m; ++i) std::fill_n(out + i * out_stride, s.n, 0.0F);
   for (std::size_t x = 0; x < s.k; ++x) {

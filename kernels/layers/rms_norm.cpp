@@ -4,14 +4,14 @@
 
 #include <cmath>
 
-#include "kernels/layers/row_truth.h"
-#include "kernels/types/arguments.h"
+#include "kernels/layers/row_sum_truth.h"
+#include "kernels/types/check_arguments.h"
 
 namespace trellis::kernels {
 namespace {
 
 template <DType type>
-void truth(const KernelRows& s) {
+void truth(const RowKernelArguments& s) {
   const float epsilon = *static_cast<const float*>(s.settings);
   for (std::size_t row = s.from; row < s.to; ++row) {
     const auto x = [&](std::size_t i) { return element(type, s.reads[0], row * s.columns + i); };
@@ -24,7 +24,7 @@ void truth(const KernelRows& s) {
 }
 
 template <DType type>
-void gradient_truth(const KernelRows& s) {
+void gradient_truth(const RowKernelArguments& s) {
   for (std::size_t row = s.from; row < s.to; ++row) {
     const float scale = element(DType::f32, s.reads[3], row);
     const auto x = [&](std::size_t i) { return element(type, s.reads[1], row * s.columns + i); };
@@ -39,7 +39,7 @@ void gradient_truth(const KernelRows& s) {
 }
 
 template <DType type>
-void weight_truth(const KernelRows& s) {
+void weight_truth(const RowKernelArguments& s) {
   for (std::size_t i = s.from; i < s.to; ++i)
     put_element(DType::f32, s.writes[0], i, column_sum(s.rows, [&](std::size_t row) {
                   const float x = element(type, s.reads[1], row * s.columns + i);
@@ -51,7 +51,8 @@ constexpr float sample_epsilon = 1e-5F;
 
 template <DType type>
 void add_to(std::vector<RowKernel>& all) {
-  const RowOperand table{type, Extent::table}, weight{type, Extent::column}, scale{DType::f32, Extent::row};
+  const RowOperand table{type, OperandExtent::table}, weight{type, OperandExtent::column},
+      scale{DType::f32, OperandExtent::row};
   all.push_back({.name = fmt::format("rms_norm.{}", name(type)),
                  .reads = {table, weight},
                  .writes = {table, scale},
@@ -63,7 +64,7 @@ void add_to(std::vector<RowKernel>& all) {
                  .truth = gradient_truth<type>});
   all.push_back({.name = fmt::format("rms_norm_weight.{}", name(type)),
                  .reads = {table, table, scale},
-                 .writes = {{DType::f32, Extent::column}},
+                 .writes = {{DType::f32, OperandExtent::column}},
                  .by_columns = true,
                  .truth = weight_truth<type>});
 }

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "kernels/dispatch/parallel.h"
-#include "kernels/types/arguments.h"
+#include "kernels/types/check_arguments.h"
 #include "kernels/types/convert.h"
 #include "text/refuse.h"
 
@@ -14,14 +14,14 @@ constexpr std::size_t columns_of_a_part = 64;
 
 }  // namespace
 
-void run_rows(std::string_view name, const KernelRows& whole, int threads) {
+void run_rows(std::string_view name, const RowKernelArguments& whole, int threads) {
   const auto found = row_kernels().find(name);
   if (found == row_kernels().end()) text::refuse("no kernel over rows is called '{}'", name);
   const RowBody body = found->second.chosen();
   const std::size_t unit = found->second.by_columns ? columns_of_a_part : 1;
   const std::size_t length = found->second.by_columns ? whole.columns : whole.rows;
   parallel(threads, length / unit + (length % unit != 0), [&](std::size_t from, std::size_t to) {
-    KernelRows share = whole;
+    RowKernelArguments share = whole;
     share.from = from * unit;
     share.to = to * unit < length ? to * unit : length;
     body(share);

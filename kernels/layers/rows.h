@@ -10,7 +10,7 @@ namespace trellis::kernels {
 
 // The chosen body over all rows (or columns), shared among threads. No result depends on how many: a row is the work of
 // one thread, and so is a column.
-void run_rows(std::string_view kernel, const KernelRows&, int threads);
+void run_rows(std::string_view kernel, const RowKernelArguments&, int threads);
 
 // The one order of sums along a row, for any vector width: element i is added to sum i % row_sums, then the second half
 // of the sums to the first, one by one, until one is left.

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "kernels/layers/elementary.h"
-#include "kernels/layers/row_truth.h"
-#include "kernels/types/arguments.h"
+#include "kernels/layers/row_sum_truth.h"
+#include "kernels/types/check_arguments.h"
 #include "text/refuse.h"
 
 namespace trellis::kernels {
@@ -17,7 +17,7 @@ std::size_t keys_seen(const SoftmaxSettings& s, std::size_t row, std::size_t col
 }
 
 template <DType type>
-void truth(const KernelRows& s) {
+void truth(const RowKernelArguments& s) {
   const auto& settings = *static_cast<const SoftmaxSettings*>(s.settings);
   for (std::size_t row = s.from; row < s.to; ++row) {
     const std::size_t seen = keys_seen(settings, row, s.columns);
@@ -31,7 +31,7 @@ void truth(const KernelRows& s) {
 }
 
 template <DType type>
-void gradient_truth(const KernelRows& s) {
+void gradient_truth(const RowKernelArguments& s) {
   const auto& settings = *static_cast<const SoftmaxSettings*>(s.settings);
   for (std::size_t row = s.from; row < s.to; ++row) {
     const std::size_t seen = keys_seen(settings, row, s.columns);
@@ -47,7 +47,7 @@ constexpr SoftmaxSettings sample{0.125F, 0};
 
 template <DType type>
 void add_to(std::vector<RowKernel>& all) {
-  const RowOperand table{type, Extent::table};
+  const RowOperand table{type, OperandExtent::table};
   all.push_back({.name = fmt::format("softmax.{}", name(type)),
                  .reads = {table},
                  .writes = {table},

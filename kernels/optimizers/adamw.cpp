@@ -6,13 +6,13 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "kernels/optimizers/update.h"
+#include "kernels/optimizers/update_call.h"
 #include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
 
-template <Keep keep, DType gradient, DType moments>
+template <WeightStorage keep, DType gradient, DType moments>
 void adamw_truth(const KernelArguments& s) {
   const AdamWSettings& a = *static_cast<const AdamWSettings*>(s.settings);
   constexpr std::size_t first = state_operand(keep), second = first + 1;
@@ -21,7 +21,8 @@ void adamw_truth(const KernelArguments& s) {
     const float m = a.beta1 * value_at(moments, s.writes[first], i) + a.rest1 * g;
     const float v = a.beta2 * value_at(moments, s.writes[second], i) + a.rest2 * (g * g);
     const float below = std::sqrt(v) * a.root + a.epsilon;
-    const float p = kept_at(keep, s.writes[values_operand(keep)], keep == Keep::bf16_kahan ? s.writes[1] : nullptr, i);
+    const float p =
+        kept_at(keep, s.writes[values_operand(keep)], keep == WeightStorage::bf16_kahan ? s.writes[1] : nullptr, i);
     keep_at(keep, s, i, (p * a.before - a.rate * (m / below)) * a.after);
     put_state(moments, s, first, 0, i, m);
     put_state(moments, s, second, 1, i, v);
@@ -56,13 +57,13 @@ constexpr std::size_t count = keep_count * 2 * 2;
 
 template <std::size_t i>
 Kernel kernel() {
-  constexpr auto keep = static_cast<Keep>(i / 4);
+  constexpr auto keep = static_cast<WeightStorage>(i / 4);
   constexpr DType gradient = narrow_types[i / 2 % 2], moments = narrow_types[i % 2];
   return {.name = fmt::format("adamw.{}.{}.{}", name(keep), name(gradient), name(moments)),
           .reads = {gradient},
           .writes = written_types(keep, std::array{moments, moments}),
           .updates = true,
-          .copies = keep == Keep::f32_copy,
+          .copies = keep == WeightStorage::f32_copy,
           .settings = &sample(),
           .truth = adamw_truth<keep, gradient, moments>};
 }
@@ -90,7 +91,7 @@ void adamw(const Weights& w, const Gradient& g, const Moments& m, std::size_t n,
   static const auto table = [] {
     std::array<const Kernel*, count> found{};
     for (std::size_t i = 0; i < count; ++i)
-      found[i] = &kernel_named(fmt::format("adamw.{}.{}.{}", name(static_cast<Keep>(i / 4)),
+      found[i] = &kernel_named(fmt::format("adamw.{}.{}.{}", name(static_cast<WeightStorage>(i / 4)),
                                            name(narrow_types[i / 2 % 2]), name(narrow_types[i % 2])));
     return found;
   }();

@@ -8,8 +8,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "kernels/optimizers/update.h"
-#include "kernels/reduce/sums.h"
+#include "kernels/optimizers/update_call.h"
+#include "kernels/reduce/sum_truth.h"
 #include "text/refuse.h"
 
 namespace trellis::kernels {
@@ -32,9 +32,9 @@ void moments_truth(const KernelArguments& s) {
   }
 }
 
-template <Keep keep>
+template <WeightStorage keep>
 void squares_truth(const KernelArguments& s) {
-  constexpr int m = keep == Keep::bf16_kahan ? 2 : 1;
+  constexpr int m = keep == WeightStorage::bf16_kahan ? 2 : 1;
   sum_parts(s, 2, [&](std::size_t i, double* out) {
     const float p = kept_at(keep, s.reads[0], s.reads[1], i);
     const double u =
@@ -44,11 +44,12 @@ void squares_truth(const KernelArguments& s) {
   });
 }
 
-template <Keep keep>
+template <WeightStorage keep>
 void apply_truth(const KernelArguments& s) {
   const LambSettings& a = settings_in(s);
   for (std::size_t i = 0; i < s.n; ++i) {
-    const float p = kept_at(keep, s.writes[values_operand(keep)], keep == Keep::bf16_kahan ? s.writes[1] : nullptr, i);
+    const float p =
+        kept_at(keep, s.writes[values_operand(keep)], keep == WeightStorage::bf16_kahan ? s.writes[1] : nullptr, i);
     const float u = direction(a, p, value_at(DType::f32, s.reads[0], i), value_at(DType::f32, s.reads[1], i));
     keep_at(keep, s, i, p - a.rate * u);
   }
@@ -77,21 +78,21 @@ const LambSettings& sample() {
   return settings;
 }
 
-// Returns the Keep that stands for all that read parameters alike: f32_copy and bf16_stochastic differ only in what
-// they write.
-constexpr Keep as_read(Keep k) {
-  if (k == Keep::f32_copy) return Keep::f32;
-  return k == Keep::bf16_stochastic ? Keep::bf16_nearest : k;
+// Returns the WeightStorage that stands for all that read parameters alike: f32_copy and bf16_stochastic differ only in
+// what they write.
+constexpr WeightStorage as_read(WeightStorage k) {
+  if (k == WeightStorage::f32_copy) return WeightStorage::f32;
+  return k == WeightStorage::bf16_stochastic ? WeightStorage::bf16_nearest : k;
 }
 
-template <Keep keep>
+template <WeightStorage keep>
 void add_to(std::vector<Kernel>& all) {
   constexpr DType f32 = DType::f32;
   all.push_back({.name = fmt::format("lamb.apply.{}", name(keep)),
                  .reads = {f32, f32},
                  .writes = written_types(keep, {}),
                  .updates = true,
-                 .copies = keep == Keep::f32_copy,
+                 .copies = keep == WeightStorage::f32_copy,
                  .settings = &sample(),
                  .truth = apply_truth<keep>});
   if (as_read(keep) != keep) return;
@@ -116,7 +117,7 @@ Kernel moments_kernel() {
 
 const Registered lambs([] {
   std::vector<Kernel> all{moments_kernel<DType::f32>(), moments_kernel<DType::bf16>()};
-  [&]<std::size_t... k>(std::index_sequence<k...>) { (add_to<static_cast<Keep>(k)>(all), ...); }
+  [&]<std::size_t... k>(std::index_sequence<k...>) { (add_to<static_cast<WeightStorage>(k)>(all), ...); }
   (std::make_index_sequence<keep_count>{});
   return all;
 });
@@ -132,7 +133,7 @@ const Known& known() {
     for (std::size_t i = 0; i < k.moments.size(); ++i)
       k.moments[i] = &kernel_named(fmt::format("lamb.moments.{}", name(narrow_types[i])));
     for (std::size_t i = 0; i < keep_count; ++i) {
-      const auto keep = static_cast<Keep>(i);
+      const auto keep = static_cast<WeightStorage>(i);
       k.squares[i] = &kernel_named(fmt::format("lamb.squares.{}", name(as_read(keep))));
       k.apply[i] = &kernel_named(fmt::format("lamb.apply.{}", name(keep)));
     }
@@ -168,7 +169,7 @@ struct Places {
 Places read_by_squares(const Weights& w, const Moments& m, std::size_t n) {
   Places p;
   p.add("the parameters", w.values, n, type_of(w.keep));
-  if (w.keep == Keep::bf16_kahan) p.add("the parameters' rest", w.rest, n, DType::bf16);
+  if (w.keep == WeightStorage::bf16_kahan) p.add("the parameters' rest", w.rest, n, DType::bf16);
   p.add("the first moments", m.first, n, DType::f32);
   p.add("the second moments", m.second, n, DType::f32);
   return p;
@@ -183,9 +184,9 @@ Applied check_apply(const Weights& w, const Moments& m, std::size_t n, const Lam
   keep_index("lamb", w.keep);
   check_random("lamb", o.random, n);
   Applied p;
-  if (w.keep == Keep::f32_copy) p.written.add("the bf16 copy", w.copy, n, DType::bf16);
+  if (w.keep == WeightStorage::f32_copy) p.written.add("the bf16 copy", w.copy, n, DType::bf16);
   p.written.add("the parameters", w.values, n, type_of(w.keep));
-  if (w.keep == Keep::bf16_kahan) p.written.add("the parameters' rest", w.rest, n, DType::bf16);
+  if (w.keep == WeightStorage::bf16_kahan) p.written.add("the parameters' rest", w.rest, n, DType::bf16);
   p.read.add("the first moments", m.first, n, DType::f32);
   p.read.add("the second moments", m.second, n, DType::f32);
   check_operands("lamb", p.written.span(), p.read.span(), false);

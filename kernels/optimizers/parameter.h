@@ -12,7 +12,7 @@
 namespace trellis::kernels {
 
 // An update is computed in f32 from the kept value; this says how the result is kept.
-enum class Keep : std::uint8_t {
+enum class WeightStorage : std::uint8_t {
   f32,              // as it is
   f32_copy,         // as it is, and a bf16 copy to nearest is written beside it
   bf16_nearest,     // bf16: an update below half a step is lost
@@ -21,15 +21,15 @@ enum class Keep : std::uint8_t {
 };
 inline constexpr std::size_t keep_count = 5;
 
-constexpr std::string_view name(Keep k) {
+constexpr std::string_view name(WeightStorage k) {
   constexpr std::string_view names[] = {"f32", "f32_copy", "bf16_nearest", "bf16_stochastic", "bf16_kahan"};
   return names[static_cast<std::size_t>(k)];
 }
 
-constexpr DType type_of(Keep k) { return k <= Keep::f32_copy ? DType::f32 : DType::bf16; }
+constexpr DType type_of(WeightStorage k) { return k <= WeightStorage::f32_copy ? DType::f32 : DType::bf16; }
 
 struct Weights {
-  Keep keep = Keep::f32;
+  WeightStorage keep = WeightStorage::f32;
   void* values = nullptr;
   void* copy = nullptr;  // of f32_copy, only written
   void* rest = nullptr;  // of bf16_kahan, zeros before the first step

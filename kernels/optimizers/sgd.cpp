@@ -4,18 +4,19 @@
 
 #include <array>
 
-#include "kernels/optimizers/update.h"
+#include "kernels/optimizers/update_call.h"
 #include "text/refuse.h"
 
 namespace trellis::kernels {
 namespace {
 
-template <Keep keep, DType gradient, bool plain, DType momentum>
+template <WeightStorage keep, DType gradient, bool plain, DType momentum>
 void sgd_truth(const KernelArguments& s) {
   const SgdSettings& a = *static_cast<const SgdSettings*>(s.settings);
   constexpr std::size_t state = state_operand(keep);
   for (std::size_t i = 0; i < s.n; ++i) {
-    const float p = kept_at(keep, s.writes[values_operand(keep)], keep == Keep::bf16_kahan ? s.writes[1] : nullptr, i);
+    const float p =
+        kept_at(keep, s.writes[values_operand(keep)], keep == WeightStorage::bf16_kahan ? s.writes[1] : nullptr, i);
     const float g = value_at(gradient, s.reads[0], i) * a.scale + a.decay * p;
     float direction = g;
     if constexpr (!plain) {
@@ -48,13 +49,13 @@ constexpr std::string_view state_names[] = {"none", "f32", "bf16"};
 constexpr std::size_t state_count = std::size(state_names), count = keep_count * 2 * state_count;
 
 std::string name_of(std::size_t i) {
-  return fmt::format("sgd.{}.{}.{}", name(static_cast<Keep>(i / state_count / 2)),
+  return fmt::format("sgd.{}.{}.{}", name(static_cast<WeightStorage>(i / state_count / 2)),
                      name(narrow_types[i / state_count % 2]), state_names[i % state_count]);
 }
 
 template <std::size_t i>
 Kernel kernel() {
-  constexpr auto keep = static_cast<Keep>(i / state_count / 2);
+  constexpr auto keep = static_cast<WeightStorage>(i / state_count / 2);
   constexpr DType gradient = narrow_types[i / state_count % 2];
   constexpr bool plain = i % state_count == 0;
   static constexpr DType momentum = i % state_count == 2 ? DType::bf16 : DType::f32;
@@ -62,7 +63,7 @@ Kernel kernel() {
           .reads = {gradient},
           .writes = written_types(keep, std::span(&momentum, plain ? 0 : 1)),
           .updates = true,
-          .copies = keep == Keep::f32_copy,
+          .copies = keep == WeightStorage::f32_copy,
           .settings = &sample(),
           .truth = sgd_truth<keep, gradient, plain, momentum>};
 }

@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "kernels/reduce/sums.h"
+#include "kernels/reduce/sum_truth.h"
 #include "text/refuse.h"
 
 namespace trellis::kernels {

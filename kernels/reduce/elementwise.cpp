@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "kernels/dispatch/parallel.h"
-#include "kernels/types/arguments.h"
+#include "kernels/types/check_arguments.h"
 #include "kernels/types/convert.h"
 #include "text/refuse.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/dispatch/parallel.h"
-#include "kernels/types/arguments.h"
+#include "kernels/types/check_arguments.h"
 #include "kernels/types/convert.h"
 #include "text/refuse.h"
 

@@ -16,7 +16,7 @@ TRELLIS_INLINE F within(F x, float reach) { return at_least(at_most(x, reach), -
 template <Activation op>
 TRELLIS_INLINE F activated(F x) {
   if constexpr (op == Activation::silu) return at_least(x, -silu_reach) * sigmoid_lanes(x).value;
-  if constexpr (op == Activation::gelu_erf) return at_least(x, -NormalTail::most) * normal_lanes(x).below;
+  if constexpr (op == Activation::gelu_erf) return at_least(x, -NormalTailConstants::most) * normal_lanes(x).below;
   const F c = within(x, gelu_reach);
   return at_least(x, -gelu_reach) * sigmoid_lanes(c * (gelu_a + gelu_b * (c * c))).value;
 }
@@ -28,8 +28,8 @@ TRELLIS_INLINE F slope(F x) {
     return s.value * (1.0F + within(x, silu_reach) * s.rest);
   }
   if constexpr (op == Activation::gelu_erf) {
-    const NormalLanes n = normal_lanes(x);
-    return n.below + within(x, NormalTail::most) * n.density;
+    const NormalCdfPdfLanes n = normal_lanes(x);
+    return n.below + within(x, NormalTailConstants::most) * n.density;
   }
   const F c = within(x, gelu_reach);
   const SigmoidLanes s = sigmoid_lanes(c * (gelu_a + gelu_b * (c * c)));

@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "kernels/lanes/bf16_load_store_lanes.h"
 #include "kernels/lanes/f8_lanes.h"
-#include "kernels/lanes/pair_writes_lanes.h"
 #include "kernels/lanes/walk_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
@@ -29,24 +29,24 @@ template <Rounding rounding>
 void cast_to_bf16(const KernelArguments& s) {
   constexpr bool random = rounding == Rounding::stochastic;
   constexpr int size = 64, turn = lanes == 16 ? 64 : 32, twos = turn / pair_lanes;
-  constexpr Order order = Order::rows;
+  constexpr LaneOrder order = LaneOrder::rows;
   const char* const src = static_cast<const char*>(s.reads[0]);
   char* const dst = static_cast<char*>(s.writes[0]);
   const auto step = [=](std::ptrdiff_t at, auto which, U some) __attribute__((always_inline)) {
     write<bf16_format, rounding, false>(dst, at, read<f32_format>(src, at, which), some, which);
   };
-  const NextBitsFor<random, order, turn / 32> first(s.key, s.first);
+  const RandomStreamFor<random, order, turn / 32> first(s.key, s.first);
   const auto make_block = [&](auto streams) __attribute__((always_inline)) {
     return [=, &s, bits = first](std::ptrdiff_t begin) TRELLIS_INLINE_MUTABLE {
 #pragma GCC unroll 2
       for (std::ptrdiff_t at = begin; at < begin + size; at += turn) {
         const char* const from = src + at * 4;
-        Two<order> values[twos];
+        VectorPair<order> values[twos];
 #pragma GCC unroll 4
         for (int i = 0; i < twos; ++i) values[i] = read_two<f32_format, order>(from, i * pair_lanes);
         bits.next();
         if (!write_twos<rounding, decltype(streams)::value, twos>(dst + at * 2, values, bits)) [[unlikely]]
-          walk_range<4, BitsFor<random>>(s, at, at + turn, step);
+          walk_range<4, RandomBitsFor<random>>(s, at, at + turn, step);
       }
     };
   };

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "kernels/lanes/lanes.h"
+#include "kernels/lanes/load_store_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {

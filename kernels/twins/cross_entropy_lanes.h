@@ -9,7 +9,7 @@ namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 template <DType type>
-void cross_entropy(const KernelRows& s) {
+void cross_entropy(const RowKernelArguments& s) {
   for (std::size_t row = s.from; row < s.to; ++row) {
     const char* const x = row_at<type>(s.reads[0], row, s.columns);
     RowLargest largest;
@@ -28,7 +28,7 @@ void cross_entropy(const KernelRows& s) {
 }
 
 template <DType type>
-void cross_entropy_gradient(const KernelRows& s) {
+void cross_entropy_gradient(const RowKernelArguments& s) {
   const auto& settings = *static_cast<const CrossEntropySettings*>(s.settings);
   for (std::size_t row = s.from; row < s.to; ++row) {
     const char* const x = row_at<type>(s.reads[0], row, s.columns);

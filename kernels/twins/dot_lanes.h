@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "kernels/lanes/pair_lanes.h"
+#include "kernels/lanes/bf16_pair_lanes.h"
 #include "kernels/lanes/sums_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
@@ -17,7 +17,7 @@ void dot(const KernelArguments& s) {
   const void* const x = s.reads[0];
   const void* const y = square ? x : s.reads[1];
   sum_parts<1>(
-      s, [=](std::ptrdiff_t at, auto which, int vector, Sums* sums) __attribute__((always_inline)) {
+      s, [=](std::ptrdiff_t at, auto which, int vector, PartSums* sums) __attribute__((always_inline)) {
         if (vector == 0) {
           ask_ahead<row>(static_cast<const char*>(x) + at * size);
           if constexpr (!square) ask_ahead<row>(static_cast<const char*>(y) + at * size);

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "kernels/lanes/pair_writes_lanes.h"
+#include "kernels/lanes/bf16_load_store_lanes.h"
 #include "kernels/lanes/walk_lanes.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
@@ -30,7 +30,7 @@ template <Rounding rounding, bool add>
 void scale_bf16(const KernelArguments& s) {
   constexpr bool random = rounding == Rounding::stochastic;
   constexpr int size = 64, turn = lanes == 16 ? 64 : 32, twos = turn / pair_lanes;
-  constexpr Order order = Order::pairs;
+  constexpr LaneOrder order = LaneOrder::pairs;
   const F factor = f_all(*static_cast<const float*>(s.settings));
   const char* const src = static_cast<const char*>(s.reads[0]);
   char* const dst = static_cast<char*>(s.writes[0]);
@@ -39,7 +39,7 @@ void scale_bf16(const KernelArguments& s) {
     if constexpr (add) value = read<bf16_format>(dst, at, which) + value;
     write_result<bf16_format, rounding, false>(dst, at, value, some, which);
   };
-  const NextBitsFor<random, order, turn / 32> first(s.key, s.first);
+  const RandomStreamFor<random, order, turn / 32> first(s.key, s.first);
   const auto make_block = [&](auto streams) __attribute__((always_inline)) {
     return [=, &s, bits = first](std::ptrdiff_t begin) TRELLIS_INLINE_MUTABLE {
 #pragma GCC unroll 2
@@ -56,7 +56,7 @@ void scale_bf16(const KernelArguments& s) {
         }
         bits.next();
         if (!write_twos<rounding, decltype(streams)::value, twos>(dst + at * 2, values, bits)) [[unlikely]]
-          walk_range<4, BitsFor<random>>(s, at, at + turn, step);
+          walk_range<4, RandomBitsFor<random>>(s, at, at + turn, step);
       }
     };
   };

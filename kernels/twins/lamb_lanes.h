@@ -3,17 +3,17 @@
 
 #include <array>
 
+#include "kernels/lanes/optimizer_step_lanes.h"
 #include "kernels/lanes/sums_lanes.h"
-#include "kernels/lanes/turn_lanes.h"
 #include "kernels/optimizers/lamb.h"
 
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 // What the direction u is made from.
-struct Direction {
+struct LambDirection {
   F unbias, root, epsilon, decay;
-  TRELLIS_INLINE explicit Direction(const LambSettings& a)
+  TRELLIS_INLINE explicit LambDirection(const LambSettings& a)
       : unbias(f_all(a.unbias)), root(f_all(a.root)), epsilon(f_all(a.epsilon)), decay(f_all(a.decay)) {}
   template <class V>
   TRELLIS_INLINE V over(V m) const {
@@ -35,32 +35,32 @@ void lamb_moments(const KernelArguments& s) {
   const LambSettings& a = settings_in(s);
   const F scale = f_all(a.scale), beta1 = f_all(a.beta1), rest1 = f_all(a.rest1), beta2 = f_all(a.beta2),
           rest2 = f_all(a.rest2);
-  const Places to = places<2>(s);
+  const WrittenOperands to = places<2>(s);
   const void* const gradients = s.reads[0];
-  const auto step = [=](std::ptrdiff_t at, auto which, Draw) __attribute__((always_inline)) {
+  const auto step = [=](std::ptrdiff_t at, auto which, OptimizerBits) __attribute__((always_inline)) {
     const F g = read<format_of(gradient)>(gradients, at, which) * scale;
     const F m = beta1 * read<f32_format>(to.at[0], at, which) + rest1 * g;
     const F v = beta2 * read<f32_format>(to.at[1], at, which) + rest2 * (g * g);
     write_state<DType::f32>(to.at[0], at, m, U{}, which);
     write_state<DType::f32>(to.at[1], at, v, U{}, which);
   };
-  walk_from<4, NoDraws>(s, 0, step, step);
+  walk_from<4, NoOptimizerBits>(s, 0, step, step);
 }
 
-template <Keep keep>
+template <WeightStorage keep>
 void lamb_squares(const KernelArguments& s) {
-  const Direction direction(settings_in(s));
-  constexpr int first = keep == Keep::bf16_kahan ? 2 : 1;
+  const LambDirection direction(settings_in(s));
+  constexpr int first = keep == WeightStorage::bf16_kahan ? 2 : 1;
   const void* const values = s.reads[0];
   const void* const rest = s.reads[1];
   const void* const ms = s.reads[first];
   const void* const vs = s.reads[first + 1];
   sum_parts<2>(
-      s, [=](std::ptrdiff_t at, auto which, int vector, Sums* sums) __attribute__((always_inline)) {
+      s, [=](std::ptrdiff_t at, auto which, int vector, PartSums* sums) __attribute__((always_inline)) {
         if (vector == 0) {
           constexpr auto size = static_cast<std::ptrdiff_t>(size_of(type_of(keep)));
           ask_ahead<32 * size>(static_cast<const char*>(values) + at * size);
-          if constexpr (keep == Keep::bf16_kahan) ask_ahead<64>(static_cast<const char*>(rest) + at * 2);
+          if constexpr (keep == WeightStorage::bf16_kahan) ask_ahead<64>(static_cast<const char*>(rest) + at * 2);
           for (const void* state : {ms, vs}) ask_ahead<128>(static_cast<const char*>(state) + at * 4);
         }
         const F p = read_kept<keep>(values, rest, at, which);
@@ -71,16 +71,16 @@ void lamb_squares(const KernelArguments& s) {
       });
 }
 
-template <Keep keep>
+template <WeightStorage keep>
 void lamb_apply(const KernelArguments& s) {
-  const Direction direction(settings_in(s));
+  const LambDirection direction(settings_in(s));
   const F rate = f_all(settings_in(s).rate);
   const F decay = direction.decay;
-  const auto begin = [=]<class V>(const Elements<V>& e) __attribute__((always_inline)) {
-    return Elements<V>{e.kept, {}, direction.below(e.other), direction.over(e.read), {}};
+  const auto begin = [=]<class V>(const StepElements<V>& e) __attribute__((always_inline)) {
+    return StepElements<V>{e.kept, {}, direction.below(e.other), direction.over(e.read), {}};
   };
-  const auto end = [=]<class V>(const Elements<V>& e) __attribute__((always_inline)) {
-    return Elements<V>{e.kept - rate * (e.first / e.other + decay * e.kept), {}, {}, {}, {}};
+  const auto end = [=]<class V>(const StepElements<V>& e) __attribute__((always_inline)) {
+    return StepElements<V>{e.kept - rate * (e.first / e.other + decay * e.kept), {}, {}, {}, {}};
   };
   update_all<StepShape<keep, DType::f32, 2, DType::f32, 0>>(s, begin, end);
 }
@@ -88,14 +88,14 @@ void lamb_apply(const KernelArguments& s) {
 constexpr std::array<Twin, 10> lambs = {{
     {Name::of("lamb", "moments", "f32"), lamb_moments<DType::f32>},
     {Name::of("lamb", "moments", "bf16"), lamb_moments<DType::bf16>},
-    {Name::of("lamb", "squares", "f32"), lamb_squares<Keep::f32>},
-    {Name::of("lamb", "squares", "bf16_nearest"), lamb_squares<Keep::bf16_nearest>},
-    {Name::of("lamb", "squares", "bf16_kahan"), lamb_squares<Keep::bf16_kahan>},
-    {Name::of("lamb", "apply", "f32"), lamb_apply<Keep::f32>},
-    {Name::of("lamb", "apply", "f32_copy"), lamb_apply<Keep::f32_copy>},
-    {Name::of("lamb", "apply", "bf16_nearest"), lamb_apply<Keep::bf16_nearest>},
-    {Name::of("lamb", "apply", "bf16_stochastic"), lamb_apply<Keep::bf16_stochastic>},
-    {Name::of("lamb", "apply", "bf16_kahan"), lamb_apply<Keep::bf16_kahan>},
+    {Name::of("lamb", "squares", "f32"), lamb_squares<WeightStorage::f32>},
+    {Name::of("lamb", "squares", "bf16_nearest"), lamb_squares<WeightStorage::bf16_nearest>},
+    {Name::of("lamb", "squares", "bf16_kahan"), lamb_squares<WeightStorage::bf16_kahan>},
+    {Name::of("lamb", "apply", "f32"), lamb_apply<WeightStorage::f32>},
+    {Name::of("lamb", "apply", "f32_copy"), lamb_apply<WeightStorage::f32_copy>},
+    {Name::of("lamb", "apply", "bf16_nearest"), lamb_apply<WeightStorage::bf16_nearest>},
+    {Name::of("lamb", "apply", "bf16_stochastic"), lamb_apply<WeightStorage::bf16_stochastic>},
+    {Name::of("lamb", "apply", "bf16_kahan"), lamb_apply<WeightStorage::bf16_kahan>},
 }};
 
 const Registered registered(this_isa, lambs);

@@ -8,7 +8,7 @@ namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 template <DType type>
-void layer_norm(const KernelRows& s) {
+void layer_norm(const RowKernelArguments& s) {
   const float epsilon = one_at(s.settings, 0), count = static_cast<float>(s.columns);
   const void* const weight = s.reads[1];
   const void* const bias = s.reads[2];
@@ -37,7 +37,7 @@ void layer_norm(const KernelRows& s) {
 }
 
 template <DType type>
-void layer_norm_gradient(const KernelRows& s) {
+void layer_norm_gradient(const RowKernelArguments& s) {
   const float count = static_cast<float>(s.columns);
   const void* const weight = s.reads[2];
   for (std::size_t row = s.from; row < s.to; ++row) {
@@ -63,7 +63,7 @@ void layer_norm_gradient(const KernelRows& s) {
 }
 
 template <DType type>
-void layer_norm_weight(const KernelRows& s) {
+void layer_norm_weight(const RowKernelArguments& s) {
   down_columns<2>(
       s, [&](std::size_t row, std::ptrdiff_t at, auto which, F* sums) __attribute__((always_inline)) {
         const F dy = get<type>(row_at<type>(s.reads[0], row, s.columns), at, which);

@@ -11,7 +11,7 @@ namespace {
 
 // Makes the step that reduces one vector, full or partial.
 template <DType type, Reduction op, Rounding rounding, bool streaming = false>
-TRELLIS_INLINE auto step_of(const KernelArguments& s, const JoinedUnits<op>& joining) {
+TRELLIS_INLINE auto step_of(const KernelArguments& s, const FloatReduceScale<op>& joining) {
   const void* const* const reads = s.reads;
   void* const dst = s.writes[0];
   return [ =, sources = s.sources ](std::ptrdiff_t at, auto which, U bits) __attribute__((always_inline)) {
@@ -24,7 +24,7 @@ TRELLIS_INLINE auto step_of(const KernelArguments& s, const JoinedUnits<op>& joi
 template <DType type, Reduction op, int known>
 void reduce_nearest(const KernelArguments& s) {
   constexpr int vectors = type == DType::bf16 ? 8 : 4;
-  const JoinedUnits<op> joining(s);
+  const FloatReduceScale<op> joining(s);
   const Sources<known> sources(s);
   void* const dst = s.writes[0];
   const auto step = step_of<type, op, Rounding::nearest>(s, joining);
@@ -39,8 +39,8 @@ void reduce_nearest(const KernelArguments& s) {
         ReduceUnit<type> sums[units];
         void* const to = const_cast<void*>(place_in(dst, at * static_cast<std::ptrdiff_t>(size_of(type))));
         join_units<type, op, units, far>(sources, joining, at, sums);
-        if (!write_units<type, Rounding::nearest, far, units>(to, sums, NoNextBits{})) [[unlikely]]
-          walk_range<4, NoBits>(s, at, at + turn, step);
+        if (!write_units<type, Rounding::nearest, far, units>(to, sums, NoRandomStream{})) [[unlikely]]
+          walk_range<4, NoRandomBits>(s, at, at + turn, step);
       }
     };
   };
@@ -52,11 +52,11 @@ template <Reduction op, int known>
 void reduce_bf16_stochastic(const KernelArguments& s) {
   constexpr DType type = DType::bf16;
   constexpr int size = 64, turn = lanes == 16 ? 64 : 32, units = turn / pair_lanes;
-  const JoinedUnits<op> joining(s);
+  const FloatReduceScale<op> joining(s);
   const Sources<known> sources(s);
   void* const dst = s.writes[0];
   const auto step = step_of<type, op, Rounding::stochastic>(s, joining);
-  const NextBits<Order::pairs, turn / 32> first(s.key, s.first);
+  const RandomStream<LaneOrder::pairs, turn / 32> first(s.key, s.first);
   const auto make_block = [&](auto streams) {
     return [&, bits = first](std::ptrdiff_t begin) TRELLIS_INLINE_MUTABLE {
       constexpr bool far = decltype(streams)::value;
@@ -78,7 +78,7 @@ template <DType type, Reduction op>
 void reduce_stochastic(const KernelArguments& s) {
   if constexpr (type == DType::bf16)
     return by_sources<op>(s, [&](auto known) { reduce_bf16_stochastic<op, decltype(known)::value>(s); });
-  const JoinedUnits<op> joining(s);
+  const FloatReduceScale<op> joining(s);
   walk<random_bits(type) == 16 ? 4 : 2, true>(s, size_of(type), [&](auto streams) {
     return step_of<type, op, Rounding::stochastic, decltype(streams)::value>(s, joining);
   });

@@ -10,8 +10,8 @@ namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 template <class T, Reduction op, int vectors, bool streaming, int known, class Which>
-TRELLIS_INLINE void join_whole(const Sources<known>& sources, const Around<T, op>& around, void* dst, std::ptrdiff_t at,
-                               Which which) {
+TRELLIS_INLINE void join_whole(const Sources<known>& sources, const IntegerReduceScale<T, op>& around, void* dst,
+                               std::ptrdiff_t at, Which which) {
   using Vector = typename Integer<T>::Lanes;
   constexpr std::ptrdiff_t size = sizeof(T), count = Integer<T>::count;
   Vector sums[vectors];
@@ -33,7 +33,7 @@ template <class T, Reduction op, int known>
 void reduce_known(const KernelArguments& s) {
   constexpr int vectors = 4, count = Integer<T>::count;
   const Sources<known> sources(s);
-  const Around<T, op> around(s);
+  const IntegerReduceScale<T, op> around(s);
   void* const dst = s.writes[0];
   const std::size_t before = to_alignment(dst, sizeof(T)), head = before < s.n ? before : s.n;
   const std::size_t end = head + (s.n - head) / (vectors * count) * (vectors * count);

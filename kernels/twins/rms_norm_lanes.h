@@ -8,7 +8,7 @@ namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 template <DType type>
-void rms_norm(const KernelRows& s) {
+void rms_norm(const RowKernelArguments& s) {
   const float epsilon = one_at(s.settings, 0);
   const void* const weight = s.reads[1];
   for (std::size_t row = s.from; row < s.to; ++row) {
@@ -30,7 +30,7 @@ void rms_norm(const KernelRows& s) {
 }
 
 template <DType type>
-void rms_norm_gradient(const KernelRows& s) {
+void rms_norm_gradient(const RowKernelArguments& s) {
   const void* const weight = s.reads[2];
   for (std::size_t row = s.from; row < s.to; ++row) {
     const char* const dy = row_at<type>(s.reads[0], row, s.columns);
@@ -53,7 +53,7 @@ void rms_norm_gradient(const KernelRows& s) {
 }
 
 template <DType type>
-void rms_norm_weight(const KernelRows& s) {
+void rms_norm_weight(const RowKernelArguments& s) {
   down_columns<1>(
       s, [&](std::size_t row, std::ptrdiff_t at, auto which, F* sums) __attribute__((always_inline)) {
         const F dy = get<type>(row_at<type>(s.reads[0], row, s.columns), at, which);

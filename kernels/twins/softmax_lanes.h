@@ -13,7 +13,7 @@ TRELLIS_INLINE std::size_t keys_seen(const SoftmaxSettings& s, std::size_t row, 
 }
 
 template <DType type>
-void softmax(const KernelRows& s) {
+void softmax(const RowKernelArguments& s) {
   const auto& settings = *static_cast<const SoftmaxSettings*>(s.settings);
   const float scale = settings.scale;
   for (std::size_t row = s.from; row < s.to; ++row) {
@@ -40,7 +40,7 @@ void softmax(const KernelRows& s) {
 }
 
 template <DType type>
-void softmax_gradient(const KernelRows& s) {
+void softmax_gradient(const RowKernelArguments& s) {
   const auto& settings = *static_cast<const SoftmaxSettings*>(s.settings);
   const float scale = settings.scale;
   for (std::size_t row = s.from; row < s.to; ++row) {

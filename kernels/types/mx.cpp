@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/types/arguments.h"
+#include "kernels/types/check_arguments.h"
 #include "kernels/types/convert.h"
 #include "text/refuse.h"
 
@@ -73,14 +73,14 @@ std::uint32_t get(MxFormat f, const void* elements, std::size_t i) {
   return f != MxFormat::mxfp4_e2m1 ? bytes[i] : (bytes[i / 2] >> (i % 2 * 4)) & 15U;
 }
 
-std::uint8_t scale_of(const float* block, const Elements& e, MxScale kind) {
+std::uint8_t scale_of(const float* block, const Elements& e, MxScaleRule kind) {
   float most = 0;
   for (std::size_t i = 0; i < mx_block; ++i) {
     if (!std::isfinite(block[i])) return scale_nan;
     most = std::max(most, std::fabs(block[i]));
   }
   if (most == 0) return 0;
-  const int up = kind == MxScale::trainium ? 1 : 0;
+  const int up = kind == MxScaleRule::trainium ? 1 : 0;
   return static_cast<std::uint8_t>(std::max(std::ilogb(most) - e.exponent + scale_bias + up, 0));
 }
 

@@ -27,10 +27,10 @@ constexpr std::size_t mx_element_bytes(MxFormat f, std::size_t n) { return f == 
 // How a block's scale is found. ocp: 2^(floor(log2 of the block's largest size) - exponent of the format's largest
 // value), as the OCP document shows it; what then exceeds the largest element saturates to it. trainium: twice that, as
 // its QuantizeMX instruction has it, which leaves room to round the largest.
-enum class MxScale : std::uint8_t { ocp, trainium };
+enum class MxScaleRule : std::uint8_t { ocp, trainium };
 
 struct MxOptions {
-  MxScale scale = MxScale::ocp;
+  MxScaleRule scale = MxScaleRule::ocp;
   Rounding rounding = Rounding::nearest;
   Random random = {};  // of stochastic rounding
 };

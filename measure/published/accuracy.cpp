@@ -8,7 +8,7 @@
 #include <regex>
 #include <set>
 
-#include "sim/hardware/figures/data.h"
+#include "sim/hardware/figures/embedded_files.h"
 
 namespace trellis::measure {
 namespace {
@@ -40,7 +40,7 @@ double middle_of(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-const Launch* launch_in(const Fit* fit, const RecordAnswer& a) {
+const Launch* launch_in(const RecordFit* fit, const RecordAnswer& a) {
   if (fit == nullptr || !a.launch) return nullptr;
   const auto found = fit->launches.find(a.launch->figure);
   return found == fit->launches.end() ? nullptr : &found->second;
@@ -48,7 +48,7 @@ const Launch* launch_in(const Fit* fit, const RecordAnswer& a) {
 
 // The launch time in seconds that can be read off a record; none where much else takes time, or where the launch is not
 // one of those that are fitted to many records.
-std::optional<double> fixed_part(const Compared& c) {
+std::optional<double> fixed_part(const ComparedRecord& c) {
   static const sim::Figures of_many = sim::Figures::read(sim::data_text("published", "fitted"));
   const auto unit = seconds_of(c.record->unit);
   if (!c.answer.launch || !unit || !of_many.has(c.answer.launch->figure)) return {};
@@ -57,10 +57,10 @@ std::optional<double> fixed_part(const Compared& c) {
   return c.answer.launch->without(c.record->value, rest) * *unit;
 }
 
-std::map<std::string, Launch> fit_launches(const std::vector<Compared>& all, const OfRecord& of,
+std::map<std::string, Launch> fit_launches(const std::vector<ComparedRecord>& all, const OfRecord& of,
                                            std::string_view without) {
   std::map<std::string, Groups> found;
-  for (const Compared& c : all)
+  for (const ComparedRecord& c : all)
     if (const auto fixed = fixed_part(c); fixed && of(*c.record) != without)
       found[c.answer.launch->figure][c.record->configuration()].push_back(*fixed);
   std::map<std::string, Launch> launches;
@@ -75,7 +75,7 @@ std::map<std::string, Launch> fit_launches(const std::vector<Compared>& all, con
 }
 
 // The range of the value over its uncertain figures, the launch among them, as if these were independent.
-sim::ValueRange by_figures(const Compared& c, const Fit* fit) {
+sim::ValueRange by_figures(const ComparedRecord& c, const RecordFit* fit) {
   const RecordAnswer& a = c.answer;
   const double value = c.simulated(fit);
   double below = a.range.high > 0 ? *a.simulated - a.range.low : 0;
@@ -92,7 +92,7 @@ sim::ValueRange by_figures(const Compared& c, const Fit* fit) {
 
 // How much the model's own error must add to the figures' range for the interval to hold the record, as a logarithm:
 // negative below, positive above; 0 where the figures' range is enough.
-double needed(const Compared& c, const Fit& fit) {
+double needed(const ComparedRecord& c, const RecordFit& fit) {
   const double value = c.simulated(&fit);
   const sim::ValueRange range = by_figures(c, &fit);
   const double off = std::log(c.record->value / value);
@@ -113,13 +113,13 @@ std::string list_of(const std::set<std::string>& configurations) {
 
 }  // namespace
 
-double Compared::simulated(const Fit* fit) const {
+double ComparedRecord::simulated(const RecordFit* fit) const {
   const Launch* launch = launch_in(fit, answer);
   if (launch == nullptr) return *answer.simulated;
   return answer.launch->with(launch->value / *seconds_of(record->unit), answer.launch->rest);
 }
 
-sim::ValueRange Compared::interval(const Fit* fit) const {
+sim::ValueRange ComparedRecord::interval(const RecordFit* fit) const {
   sim::ErrorRange error = sim::error_range(kind());
   if (fit != nullptr) {
     const auto found = fit->errors.find(kind());
@@ -128,20 +128,20 @@ sim::ValueRange Compared::interval(const Fit* fit) const {
   return sim::widened(simulated(fit), by_figures(*this, fit), error);
 }
 
-bool Compared::inside(const Fit* fit) const {
+bool ComparedRecord::inside(const RecordFit* fit) const {
   const sim::ValueRange range = interval(fit);
   return range.low <= record->value && record->value <= range.high;
 }
 
-double Compared::width(const Fit* fit) const {
+double ComparedRecord::width(const RecordFit* fit) const {
   const sim::ValueRange range = interval(fit);
   return std::sqrt(range.high / range.low);
 }
 
-Fit fit(const std::vector<Compared>& all, const OfRecord& of, std::string_view without) {
-  Fit found{.launches = fit_launches(all, of, without), .errors = {}};
+RecordFit fit(const std::vector<ComparedRecord>& all, const OfRecord& of, std::string_view without) {
+  RecordFit found{.launches = fit_launches(all, of, without), .errors = {}};
   std::map<std::string, Groups> errors;
-  for (const Compared& c : all)
+  for (const ComparedRecord& c : all)
     if (c.answer.simulated && of(*c.record) != without)
       errors[c.kind()][c.record->configuration()].push_back(needed(c, found));
   for (const auto& [kind, groups] : errors)
@@ -150,9 +150,9 @@ Fit fit(const std::vector<Compared>& all, const OfRecord& of, std::string_view w
   return found;
 }
 
-std::string fit_text(const Fit& fit, const std::vector<Compared>& all) {
+std::string fit_text(const RecordFit& fit, const std::vector<ComparedRecord>& all) {
   std::map<std::string, std::set<std::string>> of;
-  for (const Compared& c : all) {
+  for (const ComparedRecord& c : all) {
     if (!c.answer.simulated) continue;
     of["error." + c.kind()].insert(c.record->configuration());
     if (fixed_part(c)) of[c.answer.launch->figure].insert(c.record->configuration());
@@ -177,13 +177,13 @@ double value_at(std::vector<double> values, double part) {
   return values[static_cast<std::size_t>(std::ceil(part * static_cast<double>(values.size()))) - 1];
 }
 
-void AccuracyOf::add(double error, bool inside, double width) {
+void AccuracyAccumulator::add(double error, bool inside, double width) {
   errors_.push_back(std::abs(error));
   widths_.push_back(width);
   inside_ += inside ? 1 : 0;
 }
 
-Accuracy AccuracyOf::found() const {
+Accuracy AccuracyAccumulator::found() const {
   const std::size_t n = errors_.size();
   if (n == 0) return {};
   return {.records = n,
@@ -194,14 +194,14 @@ Accuracy AccuracyOf::found() const {
           .width = value_at(widths_, 0.5)};
 }
 
-std::map<std::string, Accuracy> hold_out(const std::vector<Compared>& all, const OfRecord& of) {
+std::map<std::string, Accuracy> hold_out(const std::vector<ComparedRecord>& all, const OfRecord& of) {
   std::set<std::string> groups;
-  for (const Compared& c : all)
+  for (const ComparedRecord& c : all)
     if (c.answer.simulated) groups.insert(of(*c.record));
-  std::map<std::string, AccuracyOf> kinds;
+  std::map<std::string, AccuracyAccumulator> kinds;
   for (const std::string& group : groups) {
-    const Fit others = fit(all, of, group);
-    for (const Compared& c : all)
+    const RecordFit others = fit(all, of, group);
+    for (const ComparedRecord& c : all)
       if (c.answer.simulated && of(*c.record) == group)
         kinds[c.kind()].add(c.error(&others), c.inside(&others), c.width(&others));
   }
@@ -210,14 +210,14 @@ std::map<std::string, Accuracy> hold_out(const std::vector<Compared>& all, const
   return found;
 }
 
-Ranking ranking(const std::vector<Compared>& all) {
+RankingAccuracy ranking(const std::vector<ComparedRecord>& all) {
   static const std::regex version(
       R"(\.(v\d+|step\d+|ladder\d+|baseline|best|tiled|hoist_load|block_free\w*|fully_optimi[sz]ed|stream|rowchunk\d+|free\d+)(?=\.|$))");
-  std::map<std::string, std::vector<const Compared*>> ladders;
-  for (const Compared& c : all)
+  std::map<std::string, std::vector<const ComparedRecord*>> ladders;
+  for (const ComparedRecord& c : all)
     if (c.answer.simulated && c.record->kind() == "kernel" && seconds_of(c.record->unit))
       ladders[fmt::format("{} {}", std::regex_replace(c.record->id, version, ".*"), c.record->unit)].push_back(&c);
-  Ranking found;
+  RankingAccuracy found;
   double agree = 0;
   for (const auto& [name, versions] : ladders) {
     const std::size_t before = found.pairs;

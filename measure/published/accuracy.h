@@ -13,30 +13,31 @@
 namespace trellis::measure {
 
 // What records say of the figures that are fitted to all of them: launches in seconds, and the model's own error.
-struct Fit {
+struct RecordFit {
   std::map<std::string, Launch> launches;
   std::map<std::string, sim::ErrorRange> errors;  // by kind
 };
 
 // A record with its answer. Without a fit, the launch and the errors are those of the data files.
-struct Compared {
+struct ComparedRecord {
   const Record* record = nullptr;
   RecordAnswer answer = {};
   bool fitted = false;  // a figure of the hardware was fitted to this very record
 
   std::string kind() const { return answer.kind.empty() ? record->kind() : answer.kind; }
-  double simulated(const Fit* = nullptr) const;
-  double error(const Fit* fit = nullptr) const { return simulated(fit) / record->value - 1; }
-  sim::ValueRange interval(const Fit* = nullptr) const;
-  bool inside(const Fit* = nullptr) const;
-  double width(const Fit* = nullptr) const;  // the interval is its geometric middle x/÷ this
+  double simulated(const RecordFit* = nullptr) const;
+  double error(const RecordFit* fit = nullptr) const { return simulated(fit) / record->value - 1; }
+  sim::ValueRange interval(const RecordFit* = nullptr) const;
+  bool inside(const RecordFit* = nullptr) const;
+  double width(const RecordFit* = nullptr) const;  // the interval is its geometric middle x/÷ this
 };
 
 using OfRecord = std::function<std::string(const Record&)>;
 // Fits all records but those whose group, as `of` names it, is `without`.
-Fit fit(const std::vector<Compared>&, const OfRecord& of = &Record::configuration, std::string_view without = "");
+RecordFit fit(const std::vector<ComparedRecord>&, const OfRecord& of = &Record::configuration,
+              std::string_view without = "");
 // As lines of a data file (sim/published/fitted.published).
-std::string fit_text(const Fit&, const std::vector<Compared>&);
+std::string fit_text(const RecordFit&, const std::vector<ComparedRecord>&);
 
 // How well many records are met; shares and errors are parts of 1.
 struct Accuracy {
@@ -48,7 +49,7 @@ struct Accuracy {
 // The quantile of the values: this part of them lies below it.
 double value_at(std::vector<double> values, double part);
 
-class AccuracyOf {
+class AccuracyAccumulator {
  public:
   void add(double error, bool inside, double width);
   Accuracy found() const;
@@ -60,15 +61,15 @@ class AccuracyOf {
 
 // The accuracy for each kind of record, if each record is answered by a fit without its group. `of` names a record's
 // group: its configuration or its publisher.
-std::map<std::string, Accuracy> hold_out(const std::vector<Compared>&, const OfRecord& of);
+std::map<std::string, Accuracy> hold_out(const std::vector<ComparedRecord>&, const OfRecord& of);
 
 // Whether simulated times put the versions of a kernel in the order of the measured ones: Kendall's tau over the pairs
 // of versions within each ladder whose measured times differ by more than `tie`.
-struct Ranking {
+struct RankingAccuracy {
   std::size_t ladders = 0, pairs = 0;
   double tau = 0;
 };
 inline constexpr double tie = 0.02;
-Ranking ranking(const std::vector<Compared>&);
+RankingAccuracy ranking(const std::vector<ComparedRecord>&);
 
 }  // namespace trellis::measure

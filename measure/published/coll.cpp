@@ -12,10 +12,10 @@
 #include "measure/published/record.h"
 #include "measure/published/runtime_choice.h"
 #include "measure/words.h"
-#include "sim/cluster/choose/choice.h"
-#include "sim/cluster/machine/launch.h"
+#include "sim/cluster/choose/algorithm_choice.h"
+#include "sim/cluster/machine/launch_mode.h"
 #include "sim/cluster/price/interval.h"
-#include "sim/hardware/figures/data.h"
+#include "sim/hardware/figures/embedded_files.h"
 #include "text/refuse.h"
 #include "text/words.h"
 
@@ -151,7 +151,7 @@ Pricer& pricer_for(const Record& r, Place& at, const BenchOp& op, Rank ranks) {
   std::unique_ptr<Pricer>& kept = at.pricers[key];
   if (kept) return *kept;
   Pricer::Settings settings{.operation = {.collective = op.collective, .peer = sim::last_rank}, .era = era};
-  if (!type.empty()) settings.element = static_cast<double>(size_of(bench_type(type, Style::nccom)));
+  if (!type.empty()) settings.element = static_cast<double>(size_of(bench_type(type, BenchStyle::nccom)));
   for (Rank i = 0; op.collective == Collective::permute && i < ranks; ++i)
     settings.operation.pairs.push_back({i, (i + 1) % ranks});
   kept = std::make_unique<Pricer>(*at.machine, group_on(*at.machine, ranks, nodes_of(r)), settings);
@@ -216,7 +216,7 @@ void add_range(RecordAnswer& found, const Record& r, Pricer& pricer, const Algor
     return;
   }
   const sim::Figure& figure = spec.figures.at(key);
-  const sim::Overheads o = pricer.machine().overheads(era);
+  const sim::SoftwareOverheads o = pricer.machine().overheads(era);
   const double launched = sim::in_seconds(o.launched(pricer.group().ranks())) / *unit;
   Launch launch{key, figure.value / *unit, {figure.low / *unit, figure.high / *unit}};
   launch.growth = sim::launch_growth(o.late, pricer.group().ranks());
@@ -268,7 +268,7 @@ RecordAnswer network(const Record& r) {
     sim::Time latency = 0;
     for (const sim::ResourceId link : way) latency += machine.latency(link);
     if (r.says("per-hop")) {
-      const sim::Overheads o = machine.overheads(newest);
+      const sim::SoftwareOverheads o = machine.overheads(newest);
       latency += o.handshake + o.dma_start + o.semaphore;
     }
     const auto value = time_in(r.unit, latency);

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "measure/published/record.h"
-#include "sim/core/program/builder.h"
-#include "sim/core/program/verbs.h"
+#include "sim/core/program/emit_instructions.h"
+#include "sim/core/program/program_builder.h"
 #include "sim/core/run/cost.h"
 #include "sim/core/run/run.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "measure/published/record.h"
-#include "sim/core/program/builder.h"
-#include "sim/core/program/verbs.h"
+#include "sim/core/program/emit_instructions.h"
+#include "sim/core/program/program_builder.h"
 #include "sim/core/run/cost.h"
 
 // Records of single instructions: the cost on the engine, by the rule of the instruction's kind.
@@ -54,8 +54,8 @@ struct Mnemonic {
 
 const std::vector<Mnemonic>& mnemonics() {
   static const std::vector<Mnemonic> all = {
-      {"activate", "activation", Engine::scalar, 1, {func(Function::exp)}},
-      {"activation", "activation", Engine::scalar, 1, {func(Function::exp)}},
+      {"activate", "activation", Engine::scalar, 1, {func(ActivationFunction::exp)}},
+      {"activation", "activation", Engine::scalar, 1, {func(ActivationFunction::exp)}},
       {"tensor_tensor_scan",
        "tensor_tensor_scan",
        Engine::vector,

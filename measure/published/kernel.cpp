@@ -6,8 +6,8 @@
 #include <string>
 
 #include "measure/published/record.h"
-#include "measure/published/streamed.h"
-#include "sim/core/programs/shipped.h"
+#include "measure/published/streaming_kernel.h"
+#include "sim/core/programs/shipped_programs.h"
 #include "sim/core/run/run.h"
 
 // Records of kernels: the built-in program of that kind is run for its time. Where there is none, the work of engines
@@ -141,7 +141,7 @@ const Ran& ran(const Asked& asked, const ChipSpec& chip) {
   static std::map<std::string, Ran> done;
   const std::string key = asked.text() + chip.figures().text();
   if (const auto found = done.find(key); found != done.end()) return found->second;
-  const Shipped& program = shipped_named(asked.program);
+  const ShippedProgram& program = shipped_named(asked.program);
   Arguments arguments(program.parameters);
   for (const auto& [name, value] : asked.values) arguments.set(name, value);
   const RunTotals totals = run(program.build(arguments, chip), chip);

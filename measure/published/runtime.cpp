@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "measure/published/record.h"
-#include "sim/cluster/machine/launch.h"
+#include "sim/cluster/machine/launch_mode.h"
 #include "sim/cluster/machine/machine.h"
 
 // Records of the runtime alone: what it takes to start something, which is the launch of a collective too.

@@ -4,7 +4,7 @@
 #include "python/binding/signals.h"
 #include "sim/core/check/check.h"
 #include "sim/core/program/assembler.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/programs/shipped_programs.h"
 #include "sim/core/run/run.h"
 
 namespace trellis::binding {
@@ -23,7 +23,7 @@ std::vector<std::tuple<std::string, std::string, std::string, std::int64_t>> hbm
 
 EngineProgram shipped_program(const std::string& name, const std::string& chip,
                               const std::vector<std::pair<std::string, std::string>>& settings) {
-  const Shipped& one = shipped_named(name);
+  const ShippedProgram& one = shipped_named(name);
   Arguments arguments(one.parameters);
   for (const auto& [key, value] : settings) arguments.set(key, value);
   return one.build(arguments, sim::chip_named(chip));
@@ -63,7 +63,7 @@ struct EndsAtSignal : Observer {
     if (signals.raised()) throw Ended();
   }
   void finished(std::uint32_t, sim::Time) override {}
-  Signals signals;
+  SignalWatcher signals;
 };
 
 // Runs the program on arrays that hold the buffers' bytes, and fills the outputs.

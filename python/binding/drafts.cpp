@@ -5,9 +5,9 @@
 
 #include "python/binding/signals.h"
 #include "sim/core/backend/backend.h"
-#include "sim/core/program/kind.h"
+#include "sim/core/program/instruction_kind.h"
 #include "sim/core/run/run.h"
-#include "sim/hardware/figures/data.h"
+#include "sim/hardware/figures/embedded_files.h"
 #include "sim/hardware/figures/error_range.h"
 #include "sim/hardware/report/report.h"
 #include "sim/hardware/timeline/perfetto.h"
@@ -87,7 +87,7 @@ struct References {
 void read_instructions(Draft& d, const Table& t, const std::vector<std::string>& kind_names,
                        const std::vector<View>& views, const References& references) {
   expect_columns(t, instruction_columns, "instructions");
-  std::vector<const Kind*> kinds;
+  std::vector<const InstructionKind*> kinds;
   for (const std::string& name : kind_names) kinds.push_back(&kind_named(name));
   std::size_t view = 0, attribute = 0;
   for (std::size_t r = 0; r < t.shape(0); ++r) {
@@ -142,7 +142,7 @@ sim::ChipSpec chip_at(const std::string& name, const std::vector<std::pair<std::
   if (end != 0) {
     const auto all = figures.all();
     for (const auto& [key, f] : all) {
-      if (f.mark != sim::Mark::assumed) continue;
+      if (f.mark != sim::FigureProvenance::assumed) continue;
       using enum sim::Dimension;
       const bool more_is_slower = f.dimension == time || f.dimension == cycles || f.dimension == bytes;
       figures.set(key, more_is_slower == (end > 0) ? f.high : f.low);
@@ -161,7 +161,7 @@ struct Recorder : Observer {
   }
   void finished(std::uint32_t at, sim::Time t) override { end[at] = t; }
   std::vector<std::int64_t> start, end;  // of each of the program's instructions
-  Signals signals;
+  SignalWatcher signals;
 };
 
 struct TimedRun {
@@ -171,7 +171,7 @@ struct TimedRun {
   sim::Peaks peaks;
 };
 
-TimedRun timed(const Assembled& a, const sim::ChipSpec& chip, bool keep_timeline) {
+TimedRun timed(const BackEndResult& a, const sim::ChipSpec& chip, bool keep_timeline) {
   TimedRun out;
   out.peaks = peaks_of(chip, a.program.cores);
   Recorder recorder(a.order.size());
@@ -200,7 +200,7 @@ nb::dict totals_of(const TimedRun& r) {
   for (std::size_t s = 0; s < t.streams.size(); ++s) {
     nb::dict waits;
     for (std::size_t w = 1; w < sim::wait_count; ++w)
-      waits[nb::str(name(static_cast<sim::Wait>(w)).data())] = t.streams[s].waited[w];
+      waits[nb::str(name(static_cast<sim::WaitReason>(w)).data())] = t.streams[s].waited[w];
     streams.append(nb::make_tuple(s / engine_count, std::string(name(static_cast<Engine>(s % engine_count))),
                                   t.streams[s].instructions, t.streams[s].busy, waits));
   }
@@ -212,11 +212,11 @@ nb::dict totals_of(const TimedRun& r) {
 using PathShare = std::tuple<std::string, std::string, std::string, std::int64_t, std::int64_t>;
 
 std::vector<PathShare> path_of(const TimedRun& r) {
-  std::map<std::tuple<std::uint32_t, std::uint32_t, sim::Wait>, std::pair<std::int64_t, std::int64_t>> shares;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, sim::WaitReason>, std::pair<std::int64_t, std::int64_t>> shares;
   for (const sim::PathPiece& piece : sim::critical_path(r.timeline)) {
     if (piece.span < 0) continue;
     const sim::Span& span = r.timeline.spans[static_cast<std::size_t>(piece.span)];
-    auto& [time, pieces] = shares[{span.track, span.label, piece.waiting ? span.wait : sim::Wait::none}];
+    auto& [time, pieces] = shares[{span.track, span.label, piece.waiting ? span.wait : sim::WaitReason::none}];
     time += piece.end - piece.start;
     ++pieces;
   }
@@ -282,12 +282,12 @@ void add_drafts(nb::module_& m) {
             return assemble(d, chip, {window, critical_path, regions, fuse, spill, copies});
           },
           "chip"_a, "window"_a, "critical_path"_a, "copies"_a, "fuse"_a, "regions"_a, "spill"_a);
-  nb::class_<Assembled>(m, "CoreAssembled")
+  nb::class_<BackEndResult>(m, "CoreAssembled")
       .def_prop_ro(
-          "order", [](const Assembled& a) { return as_array(a.order); }, nb::rv_policy::move)
+          "order", [](const BackEndResult& a) { return as_array(a.order); }, nb::rv_policy::move)
       .def_prop_ro(
           "engines",
-          [](const Assembled& a) {
+          [](const BackEndResult& a) {
             std::vector<std::int8_t> engines(a.written);
             for (std::size_t n = 0; n < a.order.size(); ++n)
               if (a.order[n] < a.written)
@@ -295,10 +295,10 @@ void add_drafts(nb::module_& m) {
             return as_array(std::move(engines));
           },
           nb::rv_policy::move)
-      .def_prop_ro("spilled_bytes", [](const Assembled& a) { return a.spills.bytes; })
-      .def_prop_ro("most_sbuf", [](const Assembled& a) { return a.most[0]; })
-      .def_prop_ro("most_psum", [](const Assembled& a) { return a.most[1]; })
-      .def_prop_ro("program", [](const Assembled& a) { return a.program; })
+      .def_prop_ro("spilled_bytes", [](const BackEndResult& a) { return a.spills.bytes; })
+      .def_prop_ro("most_sbuf", [](const BackEndResult& a) { return a.most[0]; })
+      .def_prop_ro("most_psum", [](const BackEndResult& a) { return a.most[1]; })
+      .def_prop_ro("program", [](const BackEndResult& a) { return a.program; })
       .def("time", &timed, "chip"_a, "keep_timeline"_a);
   m.def("dtype_names", [] {
     std::vector<std::string> names;

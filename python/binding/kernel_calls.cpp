@@ -11,9 +11,9 @@ using namespace kernels;
 
 void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
-Keep keep_named(const std::string& word) {
+WeightStorage keep_named(const std::string& word) {
   for (std::size_t k = 0; k < keep_count; ++k)
-    if (name(static_cast<Keep>(k)) == word) return static_cast<Keep>(k);
+    if (name(static_cast<WeightStorage>(k)) == word) return static_cast<WeightStorage>(k);
   throw std::invalid_argument("keep " + word + ": expected f32, f32_copy, bf16_nearest, bf16_stochastic or bf16_kahan");
 }
 

@@ -6,9 +6,9 @@
 
 #include "python/binding/parts.h"
 #include "sim/cluster/machine/figures_file.h"
-#include "sim/cluster/machine/import/typed.h"
+#include "sim/cluster/machine/import/machine_argument.h"
 #include "sim/cluster/machine/machine.h"
-#include "sim/cluster/machine/rank_limits.h"
+#include "sim/cluster/machine/rank_capacity.h"
 #include "sim/cluster/workload/step_price.h"
 #include "sim/hardware/chip/chip.h"
 #include "sim/hardware/figures/figure_units.h"

@@ -28,7 +28,7 @@ struct Explained {
 void explain(const Machine& machine, Explained& e) {
   const Price& p = e.answer.price;
   e.path_words = path_in_words(p, machine);
-  for (const Leg& leg : p.path)
+  for (const CriticalPathLeg& leg : p.path)
     e.resources.push_back(leg.resource == no_resource ? "" : machine.resource_name(leg.resource));
   const double seconds = in_seconds(p.time);
   for (ResourceId r = 0; r < machine.resources(); ++r) {
@@ -41,7 +41,7 @@ void explain(const Machine& machine, Explained& e) {
 
 // The group is the machine's first `ranks` ranks; 0: all, or as many as the schedule has.
 Explained answer_to(Question q, const MachineSpec& spec, Rank ranks, ProgressMonitor& watch) {
-  PricedMachine priced(spec, &watch);
+  PricingSession priced(spec, &watch);
   if (q.schedule) ranks = q.schedule->ranks();
   if (ranks > priced.machine().ranks())
     throw std::invalid_argument(std::to_string(ranks) + " ranks: " + spec.name + " has " +
@@ -52,7 +52,9 @@ Explained answer_to(Question q, const MachineSpec& spec, Rank ranks, ProgressMon
   return e;
 }
 
-std::string_view name_of(Leg::Kind kind) { return text::word_of(kind, {"launch", "software", "moving", "latency"}); }
+std::string_view name_of(CriticalPathLeg::Kind kind) {
+  return text::word_of(kind, {"launch", "software", "moving", "latency"});
+}
 
 nb::dict as_dict(const Explained& e, bool with_interval) {
   nb::dict d;
@@ -70,7 +72,7 @@ nb::dict as_dict(const Explained& e, bool with_interval) {
   d["exact"] = p.exact;
   nb::list path, sensitivities;
   for (std::size_t i = 0; i < e.resources.size(); ++i) {
-    const Leg& leg = p.path[i];
+    const CriticalPathLeg& leg = p.path[i];
     path.append(nb::make_tuple(std::string(name_of(leg.kind)), leg.time, leg.from, leg.to, e.resources[i]));
   }
   d["path"] = path;
@@ -92,7 +94,7 @@ nb::dict as_dict(const Explained& e, bool with_interval) {
 // What ran where and when: rows' names, and for each span its row, label, start and end.
 nb::dict timeline(const MachineSpec& spec, const schedule::Schedule& schedule, double bytes) {
   Timeline seen;
-  Signals signals;
+  SignalWatcher signals;
   signals.watch([&] {
     const Machine machine(spec);
     const CompiledSchedule pattern(schedule);
@@ -139,8 +141,8 @@ void add_prices(nb::module_& m) {
                    .links = explain};
         if (!config.empty()) q.config = algorithm_config_named(config);
         Explained answer;
-        Signals signals;
-        UntilSignal watch(signals);
+        SignalWatcher signals;
+        StopOnSignal watch(signals);
         signals.watch([&] { answer = answer_to(std::move(q), machine, ranks, watch); });
         return as_dict(answer, interval);
       },

@@ -42,14 +42,14 @@ void check_arrays(const ccl::Call& like, const std::vector<Part>& parts) {
     const Part& part = parts[static_cast<std::size_t>(r)];
     const ccl::Call call = call_of(like, part);
     ccl::check(call, r, ranks);
-    const ccl::Extents touched = ccl::extents_of(call, r, ranks);
+    const ccl::BufferBytes touched = ccl::extents_of(call, r, ranks);
     check_bytes("the input", r, part.in_bytes, touched.input);
     check_bytes("the output", r, part.out_bytes, touched.output);
   }
 }
 
 void run(const schedule::Schedule& schedule, const std::vector<Part>& parts, const ccl::Call& like, double timeout_s,
-         const Signals& signals) {
+         const SignalWatcher& signals) {
   const auto ranks = static_cast<std::size_t>(schedule.ranks());
   const auto store = ccl::memory_store();
   ccl::Config config;
@@ -59,7 +59,7 @@ void run(const schedule::Schedule& schedule, const std::vector<Part>& parts, con
   std::vector<std::jthread> threads;
   for (std::size_t r = 0; r < ranks; ++r)
     threads.emplace_back([&, r] {
-      thread_local const Signals* asked = nullptr;
+      thread_local const SignalWatcher* asked = nullptr;
       asked = &signals;
       const ccl::Interruption by_caller([] { return asked->raised(); });
       try {
@@ -106,7 +106,7 @@ void run_arrays(const schedule::Schedule& schedule, const std::vector<ReadArray>
                        .type = kernels::dtype_named(type),
                        .op = {kernels::reduction_named(op)}};
   check_arrays(like, parts);
-  Signals signals;
+  SignalWatcher signals;
   signals.watch([&] { run(schedule, parts, like, timeout_s, signals); });
 }
 

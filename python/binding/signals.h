@@ -18,7 +18,7 @@ namespace trellis::binding {
 inline constexpr std::chrono::milliseconds between_looks_for_signals{100};
 
 // Does work on another thread while the calling one, where it is the main one, looks for signals.
-class Signals {
+class SignalWatcher {
  public:
   bool raised() const { return raised_; }  // a handler has raised an exception: the work should end
 
@@ -62,15 +62,15 @@ class Signals {
   std::atomic<bool> raised_ = false;
 };
 
-class UntilSignal : public sim::ProgressMonitor {
+class StopOnSignal : public sim::ProgressMonitor {
  public:
-  explicit UntilSignal(const Signals& signals) : signals_(signals) {}
+  explicit StopOnSignal(const SignalWatcher& signals) : signals_(signals) {}
   void begin(std::string) override {}
   bool stopped(sim::Time, double) override { return signals_.raised(); }
   bool interrupted() const override { return signals_.raised(); }
 
  private:
-  const Signals& signals_;
+  const SignalWatcher& signals_;
 };
 
 }  // namespace trellis::binding

@@ -2,11 +2,11 @@
 #include <optional>
 #include "python/binding/training.h"
 #include "tools/train/config_file.h"
-#include "train/checkpoint/save.h"
+#include "train/checkpoint/save_load.h"
 #include "train/config/keys.h"
 #include "train/data/source.h"
 #include "train/trainer/load_together.h"
-#include "train/trainer/own_threads.h"
+#include "train/trainer/threads_per_rank.h"
 #include "train/whole/step.h"
 
 namespace trellis::binding {
@@ -109,7 +109,7 @@ void fill(JobOfPython& j, const std::string& name, const Floats& values) {
 
 std::string save(JobOfPython& j, const std::string& root, std::int64_t step) {
   waiting([&] {
-    train::Checkpoints checkpoints(root, *j.world, {.keep = {.most = -1}});
+    train::CheckpointSaver checkpoints(root, *j.world, {.keep = {.most = -1}});
     checkpoints.save(j.get(), step);
     checkpoints.wait();
   });

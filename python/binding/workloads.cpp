@@ -16,7 +16,7 @@ nb::dict as_dict(const Workload& workload, const Played& played) {
     parts.append(nb::make_tuple(task.name, workload.graph->streams[task.stream].name, p.start, p.end, p.algorithm));
   }
   for (std::size_t i = 0; i < played.cells.size(); ++i) {
-    const PlayedCell& c = played.cells[i];
+    const PlayedTimeBreakdown& c = played.cells[i];
     cells.append(nb::make_tuple(workload.cells[i].ranks, c.compute, c.comm, c.exposed, c.idle));
   }
   nb::dict d;
@@ -37,7 +37,7 @@ void add_workloads(nb::module_& m) {
          const std::string& era, double flops, double memory, double within, std::int64_t most_effort) {
         Workload workload;
         Played played;
-        Signals signals;
+        SignalWatcher signals;
         signals.watch([&] {
           workload = workload_of(read_graph(name, text));
           played = play(workload, Machine(spec),

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "schedule/algorithms/patterns/butterfly.h"
+#include "schedule/algorithms/patterns/swing_butterfly.h"
 #include "schedule/algorithms/patterns/torus_lanes.h"
 
 namespace trellis::schedule {
@@ -61,9 +61,9 @@ class Tree {
       rings_.push_back({size, stride, root / stride % size, mirrored});
       stride *= size;
     }
-    const Butterfly butterfly(dims, first_axis, mirrored);
+    const SwingButterfly butterfly(dims, first_axis, mirrored);
     for (int t = 0; t < butterfly.steps(); ++t) steps_.push_back(butterfly.step(t));
-    if (ring_by_ring) std::ranges::stable_sort(steps_, {}, &Butterfly::Step::axis);
+    if (ring_by_ring) std::ranges::stable_sort(steps_, {}, &SwingButterfly::Step::axis);
   }
 
   int steps() const { return static_cast<int>(steps_.size()); }
@@ -80,7 +80,7 @@ class Tree {
 
  private:
   std::vector<Ring> rings_;
-  std::vector<Butterfly::Step> steps_;
+  std::vector<SwingButterfly::Step> steps_;
 };
 
 // One step: each rank that meets its parent in this step sends to it (up) or receives from it (down).
@@ -127,14 +127,14 @@ void pass_blocks(Builder& b, const Tree& tree, bool up) {
 }
 
 // The butterfly leaves the sum of the block at a rank's position on that rank. This moves it to the block's rank.
-void send_home(Builder& b, const Butterfly& butterfly) {
+void send_home(Builder& b, const SwingButterfly& butterfly) {
   for (Rank r : b.senders([&](Rank me) { return butterfly.rank_at(me); })) {
     const Rank home = butterfly.position(r);
     if (home != r) b.copy(data(r, home), data(home, home));
   }
 }
 
-void send_to_position(Builder& b, const Butterfly& butterfly) {
+void send_to_position(Builder& b, const SwingButterfly& butterfly) {
   for (Rank r : b.senders([&](Rank me) { return butterfly.position(me); })) {
     const Rank holder = butterfly.rank_at(r);
     if (holder != r) b.copy(data(r, r), data(holder, r));
@@ -143,7 +143,7 @@ void send_to_position(Builder& b, const Butterfly& butterfly) {
 
 void build_lane(const Request& request, Builder b, const std::vector<Rank>& dims, const TorusLane& lane) {
   const Tree tree(dims, request.operation.root, lane.first_axis, lane.backward, by_block(request.operation.collective));
-  const Butterfly butterfly(dims, lane.first_axis, lane.backward);
+  const SwingButterfly butterfly(dims, lane.first_axis, lane.backward);
   const std::int32_t segments = request.segments, first = lane.index * segments;
   switch (request.operation.collective) {
     case broadcast:

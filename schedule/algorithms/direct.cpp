@@ -11,20 +11,20 @@ namespace {
 
 using enum Collective;
 
-void sum_everywhere(Builder& b, const Distances& distances, const Share& share) {
+void sum_everywhere(Builder& b, const TorusDistances& distances, const BlockShare& share) {
   each_to_each(b, distances,
                [&](Rank r, Rank peer, Rank distance) { b.copy(share.at(r, 0), share.arrival(peer, 0, distance)); });
   for (Rank r : b.senders()) add_in_rank_order(b, distances, share, r, 0);
 }
 
-void sum_at_root(Builder& b, const Share& share, Rank root) {
+void sum_at_root(Builder& b, const BlockShare& share, Rank root) {
   to_root(b, root, [&](Rank r, Rank distance) { b.copy(share.at(r, 0), share.arrival(root, 0, distance)); });
   for (Rank r : b.senders())
-    if (r == root) add_in_rank_order(b, Distances({b.ranks()}), share, root, 0);
+    if (r == root) add_in_rank_order(b, TorusDistances({b.ranks()}), share, root, 0);
 }
 
 // In place, a block would overwrite one that is still to be sent, on both sides of a pair. So it waits in scratch.
-void transpose(Builder& b, const Distances& distances, const Share& share) {
+void transpose(Builder& b, const TorusDistances& distances, const BlockShare& share) {
   const bool staged = b.in_place();
   const auto waiting = [&](Rank r, Rank from) { return tmp(r, share.chunk(from), 1, share.chunk(from)); };
   const auto final = [&](Rank r, Rank from) { return out(r, share.chunk(from)); };
@@ -42,7 +42,7 @@ void transpose(Builder& b, const Distances& distances, const Share& share) {
 }
 
 // In place, a rank that both sends and receives must not lose what it sends. The arrival waits in scratch.
-void permute_pairs(const Request& request, Builder& b, const Share& share) {
+void permute_pairs(const Request& request, Builder& b, const BlockShare& share) {
   std::vector<Pair> pairs = request.operation.pairs;
   std::ranges::sort(pairs, {}, &Pair::source);
   const auto target_of = [&](Rank r) {
@@ -65,9 +65,9 @@ void permute_pairs(const Request& request, Builder& b, const Share& share) {
   }
 }
 
-void build_share(const Request& request, Builder& b, const Share& share) {
+void build_share(const Request& request, Builder& b, const BlockShare& share) {
   const Rank root = request.operation.root;
-  const Distances distances(request.dims);
+  const TorusDistances distances(request.dims);
   switch (request.operation.collective) {
     case all_reduce:
     case barrier:
@@ -98,7 +98,7 @@ void build_share(const Request& request, Builder& b, const Share& share) {
 }
 
 void build(const Request& request, Builder& b) {
-  each_share(request, b, [&](Builder& on, const Share& share) { build_share(request, on, share); });
+  each_share(request, b, [&](Builder& on, const BlockShare& share) { build_share(request, on, share); });
 }
 
 std::string refuses(const Request& r) {
@@ -113,12 +113,12 @@ Symmetry symmetry(const Request& r) {
   const Rank n = r.ranks();
   const Symmetry distinct{{{SymmetryAxis::Kind::distinct, n}}};
   if (rooted(r.operation.collective) || r.operation.collective == send_recv) return distinct;
-  if (r.operation.collective != permute) return Distances(r.dims).torus();
+  if (r.operation.collective != permute) return TorusDistances(r.dims).torus();
   const auto shift = [&](const Pair& p) { return (p.target - p.source + n) % n; };
   const bool alike = std::ssize(r.operation.pairs) == n && std::ranges::all_of(r.operation.pairs, [&](const Pair& p) {
                        return shift(p) == shift(r.operation.pairs.front());
                      });
-  return alike ? Distances({n}).torus() : distinct;
+  return alike ? TorusDistances({n}).torus() : distinct;
 }
 
 const RegisteredAlgorithm registered{{

@@ -35,7 +35,7 @@ struct Mesh {
 
 // Calls move(block, count) for the share of all blocks of a chip. It is one run if there is only this share.
 template <class Move>
-void each_run(const Mesh& mesh, const Share& share, Rank chip, Move move) {
+void each_run(const Mesh& mesh, const BlockShare& share, Rank chip, Move move) {
   if (share.pieces == 1) return move(mesh.rank(chip, 0), mesh.cores);
   for (Rank core = 0; core < mesh.cores; ++core) move(mesh.rank(chip, core), 1);
 }
@@ -47,7 +47,8 @@ void each_beside(Builder& b, const Mesh& mesh, Rank by, Move move) {
 }
 
 // The chip's contributions to these blocks, core by core. The last turn is for the holder's own block.
-std::vector<ChunkPlace> on_chip(const Mesh& mesh, const Share& share, Rank holder, Rank turn, Rank block, Rank count) {
+std::vector<ChunkPlace> on_chip(const Mesh& mesh, const BlockShare& share, Rank holder, Rank turn, Rank block,
+                                Rank count) {
   std::vector<ChunkPlace> places;
   for (Rank core = 0; core < mesh.cores; ++core) {
     const Rank by = (mesh.core(holder) - core + mesh.cores) % mesh.cores;
@@ -60,7 +61,7 @@ std::vector<ChunkPlace> on_chip(const Mesh& mesh, const Share& share, Rank holde
 }
 
 // Each rank receives from its chip the blocks that it will send for the chip, and its own block.
-void sum_over_chip(Builder& b, const Mesh& mesh, const Share& share) {
+void sum_over_chip(Builder& b, const Mesh& mesh, const BlockShare& share) {
   const Rank turns = mesh.turns();
   for (Rank turn = 0; turn < turns; ++turn)
     for (Rank by = 1; by < mesh.cores; ++by)
@@ -84,7 +85,7 @@ void sum_over_chip(Builder& b, const Mesh& mesh, const Share& share) {
 }
 
 // The chips' sums go to the owners of the blocks, which add them in chip order.
-void sum_over_chips(Builder& b, const Mesh& mesh, const Share& share) {
+void sum_over_chips(Builder& b, const Mesh& mesh, const BlockShare& share) {
   for (Rank distance = 1; distance < mesh.chips; ++distance)
     for (Rank r : b.senders([&](Rank me) { return mesh.gate(mesh.ahead(mesh.chip(me), distance), distance); })) {
       if (r != mesh.gate(mesh.chip(r), distance)) continue;
@@ -106,7 +107,7 @@ void sum_over_chips(Builder& b, const Mesh& mesh, const Share& share) {
   }
 }
 
-void cross_to_gates(Builder& b, const Mesh& mesh, const Share& share) {
+void cross_to_gates(Builder& b, const Mesh& mesh, const BlockShare& share) {
   for (Rank distance = 1; distance < mesh.chips; ++distance) {
     const auto arriving = [&](Rank me) {
       std::vector<Rank> chip;
@@ -119,7 +120,7 @@ void cross_to_gates(Builder& b, const Mesh& mesh, const Share& share) {
   }
 }
 
-void spread_over_chip(Builder& b, const Mesh& mesh, const Share& share) {
+void spread_over_chip(Builder& b, const Mesh& mesh, const BlockShare& share) {
   for (Rank by = 1; by < mesh.cores; ++by)
     each_beside(b, mesh, by, [&](Rank r, Rank other) { b.copy(share.at(r, r), share.at(other, r)); });
   for (Rank turn = 0; turn < mesh.turns(); ++turn)
@@ -138,7 +139,7 @@ std::int64_t pieces(const Request& r) { return r.shares() * (r.operation.collect
 void build(const Request& request, Builder& b) {
   const Mesh mesh = mesh_of(request);
   const auto all_do = [&](auto part) {
-    each_share(request, b, [&](Builder& on, const Share& share) { part(on, mesh, share); });
+    each_share(request, b, [&](Builder& on, const BlockShare& share) { part(on, mesh, share); });
   };
   if (reduces(request.operation.collective)) all_do(sum_over_chip), all_do(sum_over_chips);
   if (request.operation.collective == reduce_scatter || request.operation.collective == reduce_scatter_v) return;

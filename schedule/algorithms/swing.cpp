@@ -2,7 +2,7 @@
 // all links at once. For powers of two, an all-reduce step is one message; otherwise each block is one.
 #include <fmt/format.h>
 
-#include "schedule/algorithms/patterns/butterfly.h"
+#include "schedule/algorithms/patterns/swing_butterfly.h"
 #include "schedule/algorithms/patterns/torus_lanes.h"
 
 namespace trellis::schedule {
@@ -11,8 +11,8 @@ namespace {
 using enum Collective;
 
 // One step, block by block: to the partner as part of its sum, or back from the partner as the finished sum.
-void hand_over(Builder& b, const Butterfly& butterfly, const Handover& handover, const TorusLane& lane, int step,
-               bool back) {
+void hand_over(Builder& b, const SwingButterfly& butterfly, const SwingBlocks& handover, const TorusLane& lane,
+               int step, bool back) {
   const auto partner = [&](Rank r) { return butterfly.partner(r, step); };
   for (std::int32_t segment = 0; segment < lane.segments; ++segment)
     for (std::int64_t k = 0; k < handover.blocks(step); ++k)
@@ -27,13 +27,13 @@ void hand_over(Builder& b, const Butterfly& butterfly, const Handover& handover,
 }
 
 void build_lane(const Request& request, Builder& b, const TorusLane& lane) {
-  const Butterfly butterfly(linked(request.dims), lane.first_axis, lane.backward);
+  const SwingButterfly butterfly(linked(request.dims), lane.first_axis, lane.backward);
   if (!lane.blocks && butterfly.halves()) {
     const std::int64_t first = lane.chunk(0, 0);
     scatter_sums(b, butterfly, first, lane.segments);
     return gather_positions(b, butterfly, first, lane.segments);
   }
-  const Handover handover(butterfly);
+  const SwingBlocks handover(butterfly);
   if (reduces(request.operation.collective))
     for (int step = 0; step < butterfly.steps(); ++step) hand_over(b, butterfly, handover, lane, step, false);
   if (request.operation.collective != reduce_scatter && request.operation.collective != reduce_scatter_v)
@@ -60,7 +60,7 @@ void build_whole(const Request& request, Builder& b) {
   const std::vector<Rank> dims = linked(request.dims);
   for (std::int32_t lane = 0; lane < request.channels; ++lane) {
     Builder on = b.on_channel(lane);
-    const Butterfly butterfly(dims, lane / 2 % dims.size(), lane % 2 == 1);
+    const SwingButterfly butterfly(dims, lane / 2 % dims.size(), lane % 2 == 1);
     for (int step = butterfly.steps() - 1; step >= 0; --step)
       for (std::int32_t s = 0; s < request.segments; ++s) {
         const std::int64_t chunk = std::int64_t{lane} * request.segments + s;

@@ -7,15 +7,15 @@ namespace {
 
 using enum Collective;
 
-Distances row(const Builder& b) { return Distances({b.ranks()}); }
+TorusDistances row(const Builder& b) { return TorusDistances({b.ranks()}); }
 
-void first_step(const Request& request, Builder& b, const Share& share) {
+void first_step(const Request& request, Builder& b, const BlockShare& share) {
   const Rank root = request.operation.root;
   if (request.operation.collective != broadcast) return sum_at_owners(b, row(b), share);
   from_root(b, root, [&](Rank r) { b.copy(share.at(root, r), share.at(r, r)); });
 }
 
-void second_step(const Request& request, Builder& b, const Share& share) {
+void second_step(const Request& request, Builder& b, const BlockShare& share) {
   const Rank root = request.operation.root;
   if (request.operation.collective == all_reduce) return send_to_all(b, row(b), share);
   if (request.operation.collective == reduce)
@@ -27,7 +27,7 @@ void second_step(const Request& request, Builder& b, const Share& share) {
 
 void build(const Request& request, Builder& b) {
   for (const auto step : {first_step, second_step})
-    each_share(request, b, [&](Builder& on, const Share& share) { step(request, on, share); });
+    each_share(request, b, [&](Builder& on, const BlockShare& share) { step(request, on, share); });
 }
 
 const RegisteredAlgorithm registered{{

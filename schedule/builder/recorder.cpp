@@ -7,7 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "schedule/builder/rounds.h"
+#include "schedule/builder/order_rounds.h"
 #include "schedule/collective_traits.h"
 #include "schedule/schedule_too_large.h"
 #include "text/refuse.h"

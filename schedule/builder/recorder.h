@@ -48,7 +48,7 @@ class Recorder {
     Program program;
     std::vector<std::int32_t> rounds;  // per step
     Hazards hazards;
-    Labels labels;              // sizes of scratch chunks, before packing
+    ScratchSizes labels;        // sizes of scratch chunks, before packing
     CounterMap sent, received;  // transfers so far, by peer and channel
   };
   struct Part {  // a run of data chunks in one buffer; `held` is false if nothing was stored there

@@ -118,7 +118,7 @@ void rewrite(Program& program, std::vector<Unit>& units) {
 
 }  // namespace
 
-void Labels::note(const Slice& s, std::int64_t like) {
+void ScratchSizes::note(const Slice& s, std::int64_t like) {
   std::int32_t at = s.first;
   const std::int32_t end = s.first + s.count;
   auto next = runs_.upper_bound(at);
@@ -135,7 +135,7 @@ void Labels::note(const Slice& s, std::int64_t like) {
   }
 }
 
-std::vector<ScratchSize> Labels::of(std::int32_t first, std::int32_t end) const {
+std::vector<ScratchSize> ScratchSizes::of(std::int32_t first, std::int32_t end) const {
   std::vector<ScratchSize> scratch_sizes;
   for (auto run = std::prev(runs_.upper_bound(first)); run != runs_.end() && run->first < end; ++run) {
     const std::int32_t from = std::max(first, run->first), to = std::min(end, run->first + run->second.count);
@@ -144,7 +144,8 @@ std::vector<ScratchSize> Labels::of(std::int32_t first, std::int32_t end) const 
   return scratch_sizes;
 }
 
-void pack_scratch(Program& program, std::span<const std::int32_t> rounds, const Labels& labels, std::int64_t period) {
+void pack_scratch(Program& program, std::span<const std::int32_t> rounds, const ScratchSizes& labels,
+                  std::int64_t period) {
   std::vector<Unit> units = find_units(program);
   if (units.empty()) return;
   note_users(program, units);

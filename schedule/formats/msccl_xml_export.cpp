@@ -12,7 +12,7 @@
 namespace trellis::schedule {
 namespace {
 
-using msccl::Type;
+using msccl::XmlStepType;
 
 std::string collective_name(Collective c) {
   if (const std::string_view known = traits(c).msccl; !known.empty()) return std::string(known);
@@ -68,23 +68,23 @@ class Folder {
     switch (step.op) {
       case Op::send:
         if (step.second != End{}) refuse(i, "an MSCCL step sends to one gpu only");
-        put(block, Type::s, step.from, step.from);
+        put(block, XmlStepType::s, step.from, step.from);
         break;
       case Op::recv:
-        put(block, Type::r, step.to, step.to);
+        put(block, XmlStepType::r, step.to, step.to);
         break;
       case Op::recv_reduce:
-        put(block, Type::rrc, step.from, step.to);
+        put(block, XmlStepType::rrc, step.from, step.to);
         break;
       case Op::copy:
-        put(block, Type::cpy, step.from, step.to);
-        for (const Slice& also : further) put(block, Type::cpy, step.from, also);
+        put(block, XmlStepType::cpy, step.from, step.to);
+        for (const Slice& also : further) put(block, XmlStepType::cpy, step.from, also);
         break;
       case Op::reduce: {
         if (further.size() != 1) refuse(i, "an MSCCL step adds up two chunks: the sum would be rounded more than once");
         const bool other_way = same_cells(step.to, further[0]);
-        if (!other_way && !same_cells(step.to, step.from)) put(block, Type::cpy, step.from, step.to);
-        put(block, Type::re, other_way ? step.from : further[0], step.to);
+        if (!other_way && !same_cells(step.to, step.from)) put(block, XmlStepType::cpy, step.from, step.to);
+        put(block, XmlStepType::re, other_way ? step.from : further[0], step.to);
         break;
       }
     }
@@ -135,13 +135,13 @@ class Folder {
       known(block, other) = step + 1;
       gpu_.blocks[other].steps[step].waited_for = true;
       waiting_ = {other, step};
-      if (--left > 0) put(block, Type::nop, {}, {});
+      if (--left > 0) put(block, XmlStepType::nop, {}, {});
     }
   }
 
   std::int32_t& known(std::int32_t block, std::int32_t other) { return known_[block][other]; }
 
-  void put(std::int32_t block, Type type, const Slice& source, const Slice& target) {
+  void put(std::int32_t block, XmlStepType type, const Slice& source, const Slice& target) {
     msccl::XmlStep step{.type = type, .source = {source.buffer, source.first}, .target = {target.buffer, target.first}};
     step.count = source.count;
     step.wait_block = waiting_.block;
@@ -163,7 +163,7 @@ class Folder {
 }  // namespace
 
 std::string export_msccl(const Schedule& s) {
-  msccl::File file{.name = s.algorithm, .collective = collective_name(s.task.operation.collective), .gpus = {}};
+  msccl::XmlFile file{.name = s.algorithm, .collective = collective_name(s.task.operation.collective), .gpus = {}};
   file.channels = s.channels;
   file.chunks = static_cast<std::int32_t>(data_chunks(s.task));
   file.in_place = s.task.operation.in_place;

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 9> type_names{"s", "r", "rcs", "rrs", "rr
 constexpr std::string_view buffer_names = "ios";  // input, output, scratch
 constexpr std::int32_t most = std::numeric_limits<std::int32_t>::max();
 
-std::string_view name(Type type) { return type_names.at(static_cast<std::size_t>(type)); }
+std::string_view name(XmlStepType type) { return type_names.at(static_cast<std::size_t>(type)); }
 
 // An XML element with its path, for error messages.
 class Element {
@@ -64,15 +64,15 @@ class Element {
   std::string place_;
 };
 
-Type type_of(const Element& element) {
+XmlStepType type_of(const Element& element) {
   const std::string text = element.text("type");
   const auto found = std::ranges::find(type_names, text);
   if (found == type_names.end())
     element.fail("type=\"{}\": expected s, r, rcs, rrs, rrc, rrcs, cpy, re or nop", text.substr(0, 40));
-  return static_cast<Type>(found - type_names.begin());
+  return static_cast<XmlStepType>(found - type_names.begin());
 }
 
-Where where(const Element& element, const char* buffer, const char* offset, std::int32_t count) {
+BufferOffset where(const Element& element, const char* buffer, const char* offset, std::int32_t count) {
   const std::string text = element.text(buffer);
   const std::size_t found = text.size() == 1 ? buffer_names.find(text) : std::string_view::npos;
   if (found == std::string_view::npos) element.fail("{}=\"{}\": expected i, o or s", buffer, text.substr(0, 40));
@@ -83,7 +83,7 @@ XmlStep read_step(const Element& element, const XmlBlock& block, std::size_t pos
   XmlStep step;
   element.number("s", static_cast<std::int32_t>(position), static_cast<std::int32_t>(position));
   step.type = type_of(element);
-  if (step.type != Type::nop) step.count = element.number("cnt", 1, most);
+  if (step.type != XmlStepType::nop) step.count = element.number("cnt", 1, most);
   if (needs_source(step.type)) step.source = where(element, "srcbuf", "srcoff", step.count);
   if (needs_target(step.type)) step.target = where(element, "dstbuf", "dstoff", step.count);
   step.wait_block = element.number("depid", -1, most, -1);
@@ -147,7 +147,7 @@ void write_step(pugi::xml_node node, const XmlStep& step, std::size_t position) 
   };
   append(node, "s", static_cast<std::int32_t>(position));
   node.append_attribute("type").set_value(std::string(name(step.type)).c_str());
-  const bool nop = step.type == Type::nop;
+  const bool nop = step.type == XmlStepType::nop;
   buffer("srcbuf", step.source.buffer);
   append(node, "srcoff", nop ? -1 : step.source.offset);
   buffer("dstbuf", step.target.buffer);
@@ -160,12 +160,12 @@ void write_step(pugi::xml_node node, const XmlStep& step, std::size_t position) 
 
 }  // namespace
 
-File read(std::string_view xml) {
+XmlFile read(std::string_view xml) {
   pugi::xml_document document;
   const auto result = document.load_buffer(xml.data(), xml.size(), pugi::parse_default, pugi::encoding_utf8);
   if (!result) text::refuse("{}: {}", place_of(xml, result.offset), result.description());
   const Element whole(document.root(), "the file");
-  std::optional<File> file;
+  std::optional<XmlFile> file;
   whole.each("algo", [&](const pugi::xml_node& node, std::size_t) {
     if (file) whole.fail("contains a second algo");
     const Element algo(node, "algo");
@@ -192,7 +192,7 @@ File read(std::string_view xml) {
   return std::move(*file);
 }
 
-std::string write(const File& file) {
+std::string write(const XmlFile& file) {
   pugi::xml_document document;
   pugi::xml_node algo = document.append_child("algo");
   algo.append_attribute("name").set_value(file.name.c_str());

@@ -8,23 +8,30 @@
 
 namespace trellis::schedule::msccl {
 
-enum class Type : std::uint8_t { s, r, rcs, rrs, rrc, rrcs, cpy, re, nop };
+enum class XmlStepType : std::uint8_t { s, r, rcs, rrs, rrc, rrcs, cpy, re, nop };
 
-constexpr bool receives(Type t) {
-  return t == Type::r || t == Type::rcs || t == Type::rrs || t == Type::rrc || t == Type::rrcs;
+constexpr bool receives(XmlStepType t) {
+  return t == XmlStepType::r || t == XmlStepType::rcs || t == XmlStepType::rrs || t == XmlStepType::rrc ||
+         t == XmlStepType::rrcs;
 }
-constexpr bool sends(Type t) { return t == Type::s || t == Type::rcs || t == Type::rrs || t == Type::rrcs; }
-constexpr bool needs_source(Type t) { return t != Type::r && t != Type::rcs && t != Type::nop; }
-constexpr bool needs_target(Type t) { return t != Type::s && t != Type::rrs && t != Type::nop; }
+constexpr bool sends(XmlStepType t) {
+  return t == XmlStepType::s || t == XmlStepType::rcs || t == XmlStepType::rrs || t == XmlStepType::rrcs;
+}
+constexpr bool needs_source(XmlStepType t) {
+  return t != XmlStepType::r && t != XmlStepType::rcs && t != XmlStepType::nop;
+}
+constexpr bool needs_target(XmlStepType t) {
+  return t != XmlStepType::s && t != XmlStepType::rrs && t != XmlStepType::nop;
+}
 
-struct Where {
+struct BufferOffset {
   Buffer buffer = Buffer::input;
   std::int32_t offset = 0;
 };
 
 struct XmlStep {
-  Type type = Type::nop;
-  Where source, target;
+  XmlStepType type = XmlStepType::nop;
+  BufferOffset source, target;
   std::int32_t count = 0;
   std::int32_t wait_block = -1;  // id of the thread block to wait for; negative: none
   std::int32_t wait_step = -1;
@@ -43,7 +50,7 @@ struct XmlGpu {
   std::vector<XmlBlock> blocks;
 };
 
-struct File {
+struct XmlFile {
   std::string name, collective;
   std::int32_t channels = 1;
   std::int32_t chunks = 1;  // in the larger buffer
@@ -53,7 +60,7 @@ struct File {
 
 constexpr std::size_t most_blocks = 256;  // per gpu; the runtimes allow 64
 
-File read(std::string_view xml);  // throws invalid_argument with the position in the text
-std::string write(const File&);
+XmlFile read(std::string_view xml);  // throws invalid_argument with the position in the text
+std::string write(const XmlFile&);
 
 }  // namespace trellis::schedule::msccl

@@ -6,14 +6,14 @@
 #include "schedule/collective_traits.h"
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/msccl_xml_order.h"
-#include "schedule/in_place.h"
+#include "schedule/in_place_slices.h"
 #include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
 
 using msccl::StepAt;
-using msccl::Type;
+using msccl::XmlStepType;
 
 constexpr std::int64_t most_touches = std::int64_t{1} << 22;  // total chunks that a file's steps may name
 
@@ -29,7 +29,7 @@ Collective collective_of(const std::string& name) {
   return {};
 }
 
-Task task_of(const msccl::File& file, std::optional<bool> in_place) {
+Task task_of(const msccl::XmlFile& file, std::optional<bool> in_place) {
   if (in_place && !(*in_place ? file.in_place : file.out_of_place))
     text::refuse("algo: does not claim to work {} place", *in_place ? "in" : "out of");
   Task task{.operation = {.collective = collective_of(file.collective)}, .ranks = static_cast<Rank>(file.gpus.size())};
@@ -61,7 +61,7 @@ class Unroller {
     std::int64_t scratch = gpu.scratch;
     for (const msccl::XmlBlock& block : gpu.blocks)
       for (const msccl::XmlStep& step : block.steps)
-        if (step.type == Type::rrs) scratch += step.count;
+        if (step.type == XmlStepType::rrs) scratch += step.count;
     if (scratch > std::numeric_limits<std::int32_t>::max())
       text::refuse("gpu {}: needs {} scratch chunks: more than can be numbered", rank, scratch);
     program_.scratch = static_cast<std::int32_t>(scratch);
@@ -87,7 +87,7 @@ class Unroller {
   };
 
   // Each connection must use one thread block per end; otherwise the order of its data would be undefined.
-  void one_owner_each(Rank msccl::XmlBlock::*peer, bool (*uses)(Type)) {
+  void one_owner_each(Rank msccl::XmlBlock::*peer, bool (*uses)(XmlStepType)) {
     std::map<std::pair<Rank, std::int32_t>, std::int32_t> owner;
     for (const msccl::XmlBlock& block : gpu_.blocks) {
       if (std::ranges::none_of(block.steps, [&](const msccl::XmlStep& s) { return uses(s.type); })) continue;
@@ -98,7 +98,7 @@ class Unroller {
     }
   }
 
-  Slice slice(const msccl::Where& where, std::int32_t count) const {
+  Slice slice(const msccl::BufferOffset& where, std::int32_t count) const {
     return as_output(task_, rank_, {where.offset, count, where.buffer});
   }
 
@@ -107,7 +107,7 @@ class Unroller {
     const msccl::XmlStep& step = block.steps[at.step];
     const Slice source = slice(step.source, step.count), target = slice(step.target, step.count);
     const Slice passing{passing_, step.count, Buffer::scratch};
-    if (step.type == Type::rrs) passing_ += step.count;
+    if (step.type == XmlStepType::rrs) passing_ += step.count;
     const auto send = [&](const Slice& from, bool after_own) {
       trellis::schedule::Step s{
           .op = Op::send, .channel = channel(block), .from = from, .end = {block.send, sent_[at.block]++}};
@@ -118,33 +118,33 @@ class Unroller {
           {});
     };
     switch (step.type) {
-      case Type::s:
+      case XmlStepType::s:
         send(source, false);
         break;
-      case Type::r:
+      case XmlStepType::r:
         receive(Op::recv, target, {});
         break;
-      case Type::rcs:
+      case XmlStepType::rcs:
         receive(Op::recv, target, {}), send(target, true);
         break;
-      case Type::rrs:
+      case XmlStepType::rrs:
         receive(Op::recv_reduce, passing, source), send(passing, true);
         break;
-      case Type::rrc:
+      case XmlStepType::rrc:
         receive(Op::recv_reduce, target, source);
         break;
-      case Type::rrcs:
+      case XmlStepType::rrcs:
         receive(Op::recv_reduce, target, source), send(target, true);
         break;
-      case Type::cpy:
+      case XmlStepType::cpy:
         add(at, {.op = Op::copy, .channel = channel(block), .to = target, .from = source}, {});
         break;
-      case Type::re: {
+      case XmlStepType::re: {
         const Slice sources[] = {source};
         add(at, {.op = Op::reduce, .channel = channel(block), .to = target, .from = target}, sources);
         break;
       }
-      case Type::nop:
+      case XmlStepType::nop:
         break;
     }
   }
@@ -231,12 +231,12 @@ class Unroller {
 }  // namespace
 
 bool msccl_leaves_place_open(std::string_view xml) {
-  const msccl::File file = msccl::read(xml);
+  const msccl::XmlFile file = msccl::read(xml);
   return file.in_place && file.out_of_place;
 }
 
 Schedule import_msccl(std::string_view xml, std::optional<bool> in_place) {
-  const msccl::File file = msccl::read(xml);
+  const msccl::XmlFile file = msccl::read(xml);
   Schedule schedule{.task = task_of(file, in_place), .algorithm = file.name, .programs = {}};
   std::int64_t touches = 0;
   schedule.channels = file.channels;

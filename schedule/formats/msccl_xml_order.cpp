@@ -33,7 +33,7 @@ StepAt XmlOrder::signal(StepAt waiting) const {
   if (static_cast<std::size_t>(step.wait_step) >= steps.size())
     fail(waiting, fmt::format("waits for tb {} step {}, which does not exist", step.wait_block, step.wait_step));
   for (auto i = static_cast<std::size_t>(step.wait_step); i < steps.size(); ++i)
-    if (steps[i].waited_for && steps[i].type != Type::nop) return {*found, static_cast<std::int32_t>(i)};
+    if (steps[i].waited_for && steps[i].type != XmlStepType::nop) return {*found, static_cast<std::int32_t>(i)};
   fail(waiting,
        fmt::format("waits for tb {} step {}, but that block lets nobody know: neither it nor a later step has hasdep",
                    step.wait_block, step.wait_step));
@@ -70,7 +70,7 @@ void XmlOrder::sort() {
       if (wait.block >= 0) join(wait);
       mine[b] = at.step + 1;
       done[id(at)] = true;
-      if (blocks_[b].steps[at.step].type != Type::nop) steps_.push_back(at);
+      if (blocks_[b].steps[at.step].type != XmlStepType::nop) steps_.push_back(at);
       ++next[b];
       for (const StepAt other : waiting[id(at)])
         if (other.block != b && next[other.block] == other.step) open.push_back(other.block);

@@ -6,17 +6,17 @@
 #include "schedule/collective_traits.h"
 #include "schedule/formats/mscclpp_json.h"
 #include "schedule/formats/mscclpp_json_order.h"
-#include "schedule/in_place.h"
+#include "schedule/in_place_slices.h"
 #include "schedule/proof/wiring.h"
 #include "text/refuse.h"
 
 namespace trellis::schedule {
 namespace {
 
-using mscclpp::At;
 using mscclpp::Chunks;
 using mscclpp::Known;
-using mscclpp::PlanKind;
+using mscclpp::PlanOperationKind;
+using mscclpp::PlanPosition;
 using KnownNow = std::shared_ptr<const Known>;
 
 Task task_of(const mscclpp::Plan& plan) {
@@ -56,7 +56,7 @@ class Joiner {
   }
 
   Schedule run() {
-    order_.run([&](const At& at, const KnownNow& known) { join(at, known); });
+    order_.run([&](const PlanPosition& at, const KnownNow& known) { join(at, known); });
     for (Rank r = 0; r < schedule_.ranks(); ++r) check_end(r);
     return std::move(schedule_);
   }
@@ -68,19 +68,19 @@ class Joiner {
     bool from_outside;
   };
   struct Now {
-    At at;
+    PlanPosition at;
     KnownNow known;
   };
 
-  void join(const At& at, const KnownNow& known) {
+  void join(const PlanPosition& at, const KnownNow& known) {
     const mscclpp::PlanOperation& op = plan_.gpus[at.rank].blocks[at.block].operations[at.operation];
     const Now now{at, known};
     switch (op.kind) {
-      case PlanKind::copy:
+      case PlanOperationKind::copy:
         add(now, at.rank, {.op = Op::copy, .to = slice(op.targets[0]), .from = slice(op.sources[0])}, {});
         break;
-      case PlanKind::put:
-      case PlanKind::get:
+      case PlanOperationKind::put:
+      case PlanOperationKind::get:
         for (std::size_t i = 0; i < op.sources.size(); ++i)
           transfer(now, op.sources[i], op.targets[i], Op::recv, {}, {});
         break;
@@ -175,7 +175,7 @@ class Joiner {
           text::refuse("gpus {}: ends without waiting for {}", rank, where(schedule_, rank, l.step));
   }
 
-  [[noreturn]] static void fail(const At& at, const std::string& why) {
+  [[noreturn]] static void fail(const PlanPosition& at, const std::string& why) {
     text::refuse("{}: {}", mscclpp::place(at.rank, at.block, at.operation), why);
   }
 

@@ -25,7 +25,7 @@ PlanOrder::PlanOrder(const Plan& plan) : plan_(plan), first_{0} {
       const auto move = std::ranges::find_if(block.operations, [](const PlanOperation& op) { return moves(op.kind); });
       first_move_.push_back(static_cast<std::int32_t>(move - block.operations.begin()));
       for (const PlanOperation& op : block.operations)
-        if (op.kind == PlanKind::barrier) users_[{r, op.ids[0]}].insert(blocks_.size() - 1);
+        if (op.kind == PlanOperationKind::barrier) users_[{r, op.ids[0]}].insert(blocks_.size() - 1);
     }
     for (std::size_t i = 0; i < plan.gpus[r].semaphores.size(); ++i)
       for (std::int32_t k = 0; k < plan.gpus[r].semaphores[i]; ++k)
@@ -47,11 +47,11 @@ PlanOrder::PlanOrder(const Plan& plan) : plan_(plan), first_{0} {
   }
 }
 
-void PlanOrder::fail(const At& at, const std::string& why) const {
+void PlanOrder::fail(const PlanPosition& at, const std::string& why) const {
   text::refuse("{}: {}", place(at.rank, at.block, at.operation), why);
 }
 
-std::pair<Rank, std::int32_t> PlanOrder::other_end(const At& at, std::int32_t channel) const {
+std::pair<Rank, std::int32_t> PlanOrder::other_end(const PlanPosition& at, std::int32_t channel) const {
   const auto end = ends_[at.rank][channel];
   if (end.first < 0)
     fail(at, fmt::format("channel {} has no channel back from gpu {}", channel, plan_.gpus[at.rank].channels[channel]));
@@ -61,30 +61,30 @@ std::pair<Rank, std::int32_t> PlanOrder::other_end(const At& at, std::int32_t ch
 // Throws if another thread block uses the id, too: timing would decide which of the two is served first.
 void PlanOrder::only(std::map<std::pair<Rank, std::int32_t>, std::size_t>& users, std::int32_t id, std::size_t block,
                      const char* what) {
-  const At at = here(block);
+  const PlanPosition at = here(block);
   if (const auto [found, added] = users.emplace(std::pair(at.rank, id), block); found->second != block)
     fail(at, fmt::format("{} {} is used by thread block {} too", what, id, found->second - first_[at.rank]));
 }
 
 // Throws if more thread blocks use the barrier than meet at it: timing would decide which ones meet first.
-void PlanOrder::expect_all_meet(const At& at) const {
+void PlanOrder::expect_all_meet(const PlanPosition& at) const {
   const PlanOperation& op = operation(at);
   if (const std::size_t users = users_.at({at.rank, op.ids[0]}).size(); std::cmp_greater(users, op.blocks))
     fail(at, fmt::format("{} thread blocks meet at barrier {}, which {} use", op.blocks, op.ids[0], users));
 }
 
 bool PlanOrder::ready(std::size_t block) {
-  const At at = here(block);
+  const PlanPosition at = here(block);
   if (at.operation >= plan_.gpus[at.rank].blocks[at.block].operations.size()) return false;
   const PlanOperation& op = operation(at);
-  const bool waits = op.kind == PlanKind::wait || op.kind == PlanKind::relaxed_wait;
-  if (op.kind == PlanKind::barrier) {
+  const bool waits = op.kind == PlanOperationKind::wait || op.kind == PlanOperationKind::relaxed_wait;
+  if (op.kind == PlanOperationKind::barrier) {
     expect_all_meet(at);
     auto& arrived = arrived_[{at.rank, op.ids[0]}];
     if (std::ranges::find(arrived, block) == arrived.end()) arrived.push_back(block);
     return static_cast<std::int32_t>(arrived.size()) >= op.blocks;
   }
-  if (!waits && op.kind != PlanKind::acquire) return true;
+  if (!waits && op.kind != PlanOperationKind::acquire) return true;
   for (const std::int32_t id : op.ids) {
     only(waits ? waiters_ : acquirers_, id, block, waits ? "channel" : "semaphore");
     auto& line = (waits ? signals_ : releases_)[{at.rank, id}];
@@ -112,34 +112,34 @@ bool PlanOrder::knows_of_data(std::size_t block) const {
 
 void PlanOrder::pass(std::size_t block) {
   State& state = blocks_[block];
-  const At at = here(block);
+  const PlanPosition at = here(block);
   const PlanOperation& op = operation(at);
   switch (op.kind) {
-    case PlanKind::nop:
+    case PlanOperationKind::nop:
       ++state.next, meet(state, block);
       return;
-    case PlanKind::barrier:
+    case PlanOperationKind::barrier:
       return pass_barrier(block);
-    case PlanKind::relaxed_signal:
+    case PlanOperationKind::relaxed_signal:
       if (knows_of_data(block)) fail(at, "a relaxed signal does not promise that what was written before is seen");
       [[fallthrough]];
-    case PlanKind::signal:
+    case PlanOperationKind::signal:
       for (const std::int32_t id : op.ids) {
         only(signallers_, id, block, "channel");
         signals_[other_end(at, id)].push_back(state.known);
       }
       break;
-    case PlanKind::release:
+    case PlanOperationKind::release:
       for (const std::int32_t id : op.ids) {
         only(releasers_, id, block, "semaphore");
         releases_[{at.rank, id}].push_back(state.known);
       }
       break;
-    case PlanKind::wait:
-    case PlanKind::relaxed_wait:
-    case PlanKind::acquire:
+    case PlanOperationKind::wait:
+    case PlanOperationKind::relaxed_wait:
+    case PlanOperationKind::acquire:
       for (const std::int32_t id : op.ids) {
-        auto& line = (op.kind == PlanKind::acquire ? releases_ : signals_)[{at.rank, id}];
+        auto& line = (op.kind == PlanOperationKind::acquire ? releases_ : signals_)[{at.rank, id}];
         learn(state, *line.front());
         line.pop_front();
       }
@@ -151,7 +151,7 @@ void PlanOrder::pass(std::size_t block) {
 }
 
 void PlanOrder::pass_barrier(std::size_t block) {
-  const At at = here(block);
+  const PlanPosition at = here(block);
   const PlanOperation& op = operation(at);
   auto arrived = std::exchange(arrived_[{at.rank, op.ids[0]}], {});
   Known all(blocks_.size(), 0);
@@ -171,7 +171,7 @@ void PlanOrder::pass_barrier(std::size_t block) {
 
 void PlanOrder::check_all_ended() const {
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    const At at = here(b);
+    const PlanPosition at = here(b);
     if (at.operation < plan_.gpus[at.rank].blocks[at.block].operations.size()) fail(at, "waits for what never comes");
   }
 }

@@ -12,7 +12,7 @@ namespace trellis::schedule::mscclpp {
 // A vector clock: for each thread block of the plan, how many of its operations have ended.
 using Known = std::vector<std::int32_t>;
 
-struct At {
+struct PlanPosition {
   Rank rank = 0;
   std::size_t block = 0;  // within the gpu
   std::size_t operation = 0;
@@ -30,7 +30,7 @@ class PlanOrder {
       moved = false;
       for (std::size_t b = 0; b < blocks_.size(); ++b)
         for (; ready(b); moved = true) {
-          const At at = here(b);
+          const PlanPosition at = here(b);
           if (mscclpp::moves(operation(at).kind)) visit(at, blocks_[b].known);
           pass(b);
         }
@@ -52,24 +52,24 @@ class PlanOrder {
   };
   using Line = std::map<std::pair<Rank, std::int32_t>, std::deque<Knowledge>>;  // by receiver
 
-  const PlanOperation& operation(const At& at) const {
+  const PlanOperation& operation(const PlanPosition& at) const {
     return plan_.gpus[at.rank].blocks[at.block].operations[at.operation];
   }
-  At here(std::size_t block) const {
+  PlanPosition here(std::size_t block) const {
     return {blocks_[block].rank, block - first_[blocks_[block].rank], blocks_[block].next};
   }
   bool ready(std::size_t block);
-  void expect_all_meet(const At&) const;  // at a barrier
+  void expect_all_meet(const PlanPosition&) const;  // at a barrier
   void pass(std::size_t block);
   void pass_barrier(std::size_t block);
   void meet(State&, std::size_t block);  // the block's threads wait for each other
   void learn(State&, const Known&);
   void only(std::map<std::pair<Rank, std::int32_t>, std::size_t>& users, std::int32_t id, std::size_t block,
             const char* what);
-  std::pair<Rank, std::int32_t> other_end(const At&, std::int32_t channel) const;
+  std::pair<Rank, std::int32_t> other_end(const PlanPosition&, std::int32_t channel) const;
   bool knows_of_data(std::size_t block) const;
   void check_all_ended() const;
-  [[noreturn]] void fail(const At&, const std::string& why) const;
+  [[noreturn]] void fail(const PlanPosition&, const std::string& why) const;
 
   const Plan& plan_;
   std::vector<std::size_t> first_;  // first thread block of each gpu, plus an end mark

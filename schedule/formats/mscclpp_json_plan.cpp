@@ -95,27 +95,27 @@ struct Names {
 
 struct Known {
   std::string_view name;
-  PlanKind kind;
+  PlanOperationKind kind;
 };
 constexpr std::array<Known, 15> kinds{{
-    {"nop", PlanKind::nop},
-    {"barrier", PlanKind::barrier},
-    {"signal", PlanKind::signal},
-    {"wait", PlanKind::wait},
-    {"rlxsignal", PlanKind::relaxed_signal},
-    {"rlxwait", PlanKind::relaxed_wait},
-    {"sem_release", PlanKind::release},
-    {"sem_acquire", PlanKind::acquire},
-    {"copy", PlanKind::copy},
-    {"put", PlanKind::put},
-    {"get", PlanKind::get},
-    {"re", PlanKind::reduce},
-    {"res", PlanKind::reduce},
-    {"rre", PlanKind::reduce},
-    {"rres", PlanKind::reduce},
+    {"nop", PlanOperationKind::nop},
+    {"barrier", PlanOperationKind::barrier},
+    {"signal", PlanOperationKind::signal},
+    {"wait", PlanOperationKind::wait},
+    {"rlxsignal", PlanOperationKind::relaxed_signal},
+    {"rlxwait", PlanOperationKind::relaxed_wait},
+    {"sem_release", PlanOperationKind::release},
+    {"sem_acquire", PlanOperationKind::acquire},
+    {"copy", PlanOperationKind::copy},
+    {"put", PlanOperationKind::put},
+    {"get", PlanOperationKind::get},
+    {"re", PlanOperationKind::reduce},
+    {"res", PlanOperationKind::reduce},
+    {"rre", PlanOperationKind::reduce},
+    {"rres", PlanOperationKind::reduce},
 }};
 
-PlanKind kind_of(const Value& operation) {
+PlanOperationKind kind_of(const Value& operation) {
   const std::string name = operation["name"].text();
   for (const Known& known : kinds)
     if (known.name == name) return known.kind;
@@ -158,13 +158,13 @@ void check_shape(const Value& value, const PlanOperation& operation, Rank rank) 
   const auto there = [&](const Chunks& c) { return c.rank != rank; };
   bool right = !from.empty() && !to.empty() && from[0].count == to[0].count;
   switch (operation.kind) {
-    case PlanKind::copy:
+    case PlanOperationKind::copy:
       right = right && from.size() == 1 && to.size() == 1 && here(from[0]) && here(to[0]);
       break;
-    case PlanKind::put:
+    case PlanOperationKind::put:
       right = right && from.size() == to.size() && std::ranges::all_of(from, here) && std::ranges::all_of(to, there);
       break;
-    case PlanKind::get:
+    case PlanOperationKind::get:
       right = right && from.size() == to.size() && std::ranges::all_of(from, there) && std::ranges::all_of(to, here);
       break;
     default:
@@ -172,7 +172,8 @@ void check_shape(const Value& value, const PlanOperation& operation, Rank rank) 
       break;
   }
   if (!right) value.fail("its sources and targets don't fit this kind of operation");
-  if (operation.kind == PlanKind::reduce && value["reduce_op"].text() != "sum") value["reduce_op"].fail("expected sum");
+  if (operation.kind == PlanOperationKind::reduce && value["reduce_op"].text() != "sum")
+    value["reduce_op"].fail("expected sum");
 }
 
 PlanOperation operation(const Value& value, const Names& names) {
@@ -185,21 +186,21 @@ PlanOperation operation(const Value& value, const Names& names) {
     });
   };
   switch (op.kind) {
-    case PlanKind::nop:
+    case PlanOperationKind::nop:
       break;
-    case PlanKind::barrier:
+    case PlanOperationKind::barrier:
       op.ids.push_back(value["barrier_id"].number(0, most));
       op.blocks = value["num_threadblocks"].number(1, most_blocks);
       break;
-    case PlanKind::signal:
-    case PlanKind::wait:
-    case PlanKind::relaxed_signal:
-    case PlanKind::relaxed_wait:
+    case PlanOperationKind::signal:
+    case PlanOperationKind::wait:
+    case PlanOperationKind::relaxed_signal:
+    case PlanOperationKind::relaxed_wait:
       only_memory(value["channel_type"]);
       ids("channel_ids", names.channels);
       break;
-    case PlanKind::release:
-    case PlanKind::acquire:
+    case PlanOperationKind::release:
+    case PlanOperationKind::acquire:
       value["semaphore_ids"].each([&](const Value& id, std::size_t) {
         op.ids.push_back(id.number(0, static_cast<std::int32_t>(names.semaphores) - 1));
       });

@@ -8,7 +8,7 @@
 
 namespace trellis::schedule::mscclpp {
 
-enum class PlanKind : std::uint8_t {
+enum class PlanOperationKind : std::uint8_t {
   nop,
   barrier,
   signal,
@@ -23,7 +23,7 @@ enum class PlanKind : std::uint8_t {
   reduce,  // local data, then local or remote data, summed to local, and from there to remote
 };
 
-constexpr bool moves(PlanKind k) { return k >= PlanKind::copy; }
+constexpr bool moves(PlanOperationKind k) { return k >= PlanOperationKind::copy; }
 
 // A run of chunks of this gpu or, in puts, gets and reductions, of another gpu.
 struct Chunks {
@@ -34,7 +34,7 @@ struct Chunks {
 };
 
 struct PlanOperation {
-  PlanKind kind = PlanKind::nop;
+  PlanOperationKind kind = PlanOperationKind::nop;
   std::vector<Chunks> sources, targets;  // all have the same length
   std::vector<std::int32_t> ids;         // this gpu's channels to signal or wait on; semaphores; the barrier
   std::int32_t blocks = 0;               // number that meet at the barrier

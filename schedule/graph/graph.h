@@ -38,17 +38,17 @@ struct GraphTensor {
 };
 
 // A number of elements that is exchanged.
-struct Amount {
+struct ElementCount {
   std::uint64_t count = 0;
   std::uint8_t type = 0;  // of ExecutionGraph::types
-  bool operator==(const Amount&) const = default;
+  bool operator==(const ElementCount&) const = default;
 };
 
 // `count` operations of one shape, one after the other.
-struct ShapedWork {
+struct RepeatedOperation {
   std::uint32_t shape = 0;  // of ExecutionGraph::shapes
   std::uint32_t count = 1;
-  bool operator==(const ShapedWork&) const = default;
+  bool operator==(const RepeatedOperation&) const = default;
 };
 
 struct GraphTask {
@@ -63,7 +63,7 @@ struct GraphTask {
   // their shapes; and, if it has no operations, `flops` and `bytes` at the chip's rates.
   std::uint8_t phase = 0;  // of ExecutionGraph::phases, if there are any
   std::int64_t time = 0;
-  std::vector<ShapedWork> work = {};
+  std::vector<RepeatedOperation> work = {};
   double flops = 0;
   double bytes = 0;  // of the collective's larger buffer, of the message, or read and written by compute
   // For collectives, sends and receives:
@@ -71,10 +71,10 @@ struct GraphTask {
   // Its ranks are numbers within the group. In a permute, each rank sends to the next one, and `pairs` is empty. In a
   // send or receive, `peer` is the other end.
   CollectiveOperation operation = {};
-  std::string reduction = {};     // such as "sum"; all ends must have the same; empty: not given
-  std::vector<Amount> amounts{};  // all ends must have the same
-  int label = 0;                  // of send and receive: both ends must have the same
-  std::string algorithm = {};     // empty: the best
+  std::string reduction = {};           // such as "sum"; all ends must have the same; empty: not given
+  std::vector<ElementCount> amounts{};  // all ends must have the same
+  int label = 0;                        // of send and receive: both ends must have the same
+  std::string algorithm = {};           // empty: the best
 };
 
 struct GraphStream {

@@ -26,7 +26,7 @@ class Matching {
  public:
   explicit Matching(const ExecutionGraph& graph) : graph_(graph) {}
 
-  Matched run() {
+  MatchResult run() {
     find_classes();
     for (std::uint32_t c = 0; c < graph_.communicators.size() && fine(); ++c) find_together(c);
     for (std::uint32_t c = 0; c < graph_.classes.size() && fine(); ++c) meet(c);
@@ -37,13 +37,13 @@ class Matching {
 
  private:
   bool fine() const { return out_.fault.empty(); }
-  const GraphTask& task(TaskEnd e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
+  const GraphTask& task(TaskEndpoint e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
 
-  std::string words(TaskEnd e) const {
+  std::string words(TaskEndpoint e) const {
     return fmt::format("{}, task {} ({}: {})", ranks_words(graph_.classes[e.rank_class].ranks), e.task, task(e).name,
                        described(graph_, task(e)));
   }
-  void fail(TaskEnd e, const std::string& why) {
+  void fail(TaskEndpoint e, const std::string& why) {
     if (fine()) out_.fault = words(e) + ": " + why;
   }
 
@@ -115,7 +115,7 @@ class Matching {
     auto& own = joint_of_.emplace_back(tasks.size());
     std::map<Key, std::size_t> counts;
     for (std::uint32_t t = 0; t < tasks.size() && fine(); ++t) {
-      const TaskEnd end{c, t};
+      const TaskEndpoint end{c, t};
       if (tasks[t].kind == GraphTask::Kind::compute) {
         own[t] = fresh(end);
         continue;
@@ -138,7 +138,7 @@ class Matching {
   // The communicator, the set of classes in its groups, and a message's places in the group: sender, receiver.
   using Key = std::tuple<std::uint32_t, std::uint32_t, Rank, Rank>;
 
-  Key key_of(TaskEnd end) {
+  Key key_of(TaskEndpoint end) {
     const GraphTask& t = task(end);
     if (t.communicator >= standing_.size()) return fail(end, "there is no such communicator"), Key{};
     const Standing& s = standing_[t.communicator][end.rank_class];
@@ -151,12 +151,12 @@ class Matching {
     return {t.communicator, s.together, send ? s.place : t.operation.peer, send ? t.operation.peer : s.place};
   }
 
-  std::uint32_t fresh(TaskEnd end) {
+  std::uint32_t fresh(TaskEndpoint end) {
     joints_.push_back({end});
     return static_cast<std::uint32_t>(joints_.size() - 1);
   }
 
-  void expect_alike(TaskEnd a, TaskEnd b) {
+  void expect_alike(TaskEndpoint a, TaskEndpoint b) {
     const GraphTask &x = task(a), &y = task(b);
     const bool message = x.kind != GraphTask::Kind::collective;
     const bool alike = x.amounts == y.amounts && x.bytes == y.bytes && x.reduction == y.reduction &&
@@ -173,7 +173,7 @@ class Matching {
       const auto& classes = out_.together[t.communicator][in].classes;
       if (ends.size() == (message ? 2 : classes.size())) continue;
       for (std::uint32_t c : classes)
-        if (!message && std::ranges::none_of(ends, [&](TaskEnd e) { return e.rank_class == c; }))
+        if (!message && std::ranges::none_of(ends, [&](TaskEndpoint e) { return e.rank_class == c; }))
           return fail(ends[0], fmt::format("{} never come to it", ranks_words(graph_.classes[c].ranks)));
       return fail(ends[0], "nobody is at the other end");
     }
@@ -187,19 +187,20 @@ class Matching {
         std::vector<std::uint32_t> last(graph_.streams.size(), nobody);
         const auto& tasks = graph_.classes[c].tasks;
         for (std::uint32_t t = 0; t < tasks.size(); ++t) {
-          for (std::uint32_t before : tasks[t].after) body(TaskEnd{c, before}, TaskEnd{c, t});
+          for (std::uint32_t before : tasks[t].after) body(TaskEndpoint{c, before}, TaskEndpoint{c, t});
           std::uint32_t& previous = last[tasks[t].stream];
-          if (graph_.streams[tasks[t].stream].ordered && previous != nobody) body(TaskEnd{c, previous}, TaskEnd{c, t});
+          if (graph_.streams[tasks[t].stream].ordered && previous != nobody)
+            body(TaskEndpoint{c, previous}, TaskEndpoint{c, t});
           previous = t;
         }
       }
     };
-    const auto joint = [&](TaskEnd e) { return joint_of_[e.rank_class][e.task]; };
-    each_edge([&](TaskEnd before, TaskEnd after) { ++first[joint(before) + 1], ++waits[joint(after)]; });
+    const auto joint = [&](TaskEndpoint e) { return joint_of_[e.rank_class][e.task]; };
+    each_edge([&](TaskEndpoint before, TaskEndpoint after) { ++first[joint(before) + 1], ++waits[joint(after)]; });
     std::partial_sum(first.begin(), first.end(), first.begin());
     next.resize(first.back());
     std::vector<std::uint32_t> fill(first.begin(), first.end() - 1);
-    each_edge([&](TaskEnd before, TaskEnd after) { next[fill[joint(before)]++] = joint(after); });
+    each_edge([&](TaskEndpoint before, TaskEndpoint after) { next[fill[joint(before)]++] = joint(after); });
     using Entry = std::pair<std::uint32_t, std::uint32_t>;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
     const auto enter = [&](std::uint32_t j) { ready.emplace(task(joints_[j][0]).number, j); };
@@ -223,10 +224,10 @@ class Matching {
   }
 
   const ExecutionGraph& graph_;
-  Matched out_;
+  MatchResult out_;
   std::vector<std::uint32_t> class_of_;               // by rank
   std::vector<std::vector<Standing>> standing_;       // by communicator and class
-  std::vector<std::vector<TaskEnd>> joints_;          // the task ends that happen together
+  std::vector<std::vector<TaskEndpoint>> joints_;     // the task ends that happen together
   std::vector<std::vector<std::uint32_t>> joint_of_;  // by class and task
   std::map<Key, std::vector<std::uint32_t>> lines_;
 };
@@ -249,10 +250,10 @@ std::string described(const ExecutionGraph& graph, const GraphTask& t) {
           : fmt::format("{} {} of {}, label {}", t.kind == GraphTask::Kind::send ? "send to" : "receive from",
                         t.operation.peer, on, t.label);
   if (!t.reduction.empty()) text += " by " + t.reduction;
-  for (const Amount& a : t.amounts) text += fmt::format(", {} {}", a.count, graph.types[a.type].name);
+  for (const ElementCount& a : t.amounts) text += fmt::format(", {} {}", a.count, graph.types[a.type].name);
   return t.amounts.empty() ? fmt::format("{}, {:.0f} B", text, t.bytes) : text;
 }
 
-Matched match(const ExecutionGraph& graph) { return Matching(graph).run(); }
+MatchResult match(const ExecutionGraph& graph) { return Matching(graph).run(); }
 
 }  // namespace trellis::schedule

@@ -9,7 +9,7 @@
 
 namespace trellis::schedule {
 
-struct TaskEnd {
+struct TaskEndpoint {
   std::uint32_t rank_class = 0, task = 0;
 };
 
@@ -19,16 +19,16 @@ struct CommunicatorClasses {
   std::vector<std::uint32_t> groups;  // of the communicator
 };
 
-struct Matched {
+struct MatchResult {
   std::string fault;  // empty, or the class, its task, and what the other end does
   // All tasks, in an order in which they can run. A computation has one end; a message has two, the sender's first.
-  std::vector<std::vector<TaskEnd>> order;
+  std::vector<std::vector<TaskEndpoint>> order;
   std::vector<std::vector<CommunicatorClasses>> together;  // by communicator
 };
 
 // The k-th collective of a class on a communicator meets the k-th of the other classes there; likewise the messages
 // from one member of a group to another.
-Matched match(const ExecutionGraph&);
+MatchResult match(const ExecutionGraph&);
 
 // As text for people: "rank 3", or "ranks 0 to 63".
 std::string ranks_words(const std::vector<Rank>&);

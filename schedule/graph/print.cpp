@@ -52,18 +52,18 @@ class Writing {
     return matched_.together[communicator].size() == 1 ? name : fmt::format("{}{}", name, together);
   }
 
-  std::string lines(const std::vector<TaskEnd>& ends) {
+  std::string lines(const std::vector<TaskEndpoint>& ends) {
     const GraphTask& t = graph_.classes[ends[0].rank_class].tasks[ends[0].task];
     const std::string name = fmt::format("{}_{}.{}", t.name, ends[0].rank_class, ++count_);
     std::string rest;
-    for (TaskEnd e : ends)
+    for (TaskEndpoint e : ends)
       for (std::uint32_t before : graph_.classes[e.rank_class].tasks[e.task].after)
         rest += " " + names_[e.rank_class][before];
     rest = fmt::format("{}{} stream {}\n", rest.empty() ? "" : " after", rest, graph_.streams[t.stream].name);
     std::string text;
     if (t.kind == GraphTask::Kind::compute) {
       std::string time = t.time > 0 ? fmt::format(" {}ps", t.time) : "";
-      for (const ShapedWork& w : t.work)
+      for (const RepeatedOperation& w : t.work)
         time += w.count == 1 ? fmt::format(" o{}", w.shape) : fmt::format(" o{}*{}", w.shape, w.count);
       text = fmt::format("compute {}{} {:.0f}FLOP {:.0f}B on class{}{}", name, time, t.flops, t.bytes,
                          ends[0].rank_class, rest);
@@ -78,12 +78,12 @@ class Writing {
       const auto [from, to] = ends_of(ends);
       text = fmt::format("send_recv {} {:.0f}B from {} to {}{}", name, t.bytes, listed(from), listed(to), rest);
     }
-    for (TaskEnd e : ends) names_[e.rank_class][e.task] = name;
+    for (TaskEndpoint e : ends) names_[e.rank_class][e.task] = name;
     return text;
   }
 
   // The ranks at the two ends of a message, in each group that the two classes share.
-  std::pair<std::vector<Rank>, std::vector<Rank>> ends_of(const std::vector<TaskEnd>& ends) const {
+  std::pair<std::vector<Rank>, std::vector<Rank>> ends_of(const std::vector<TaskEndpoint>& ends) const {
     const GraphTask &send = graph_.classes[ends[0].rank_class].tasks[ends[0].task],
                     &receive = graph_.classes[ends[1].rank_class].tasks[ends[1].task];
     const GraphCommunicator& c = graph_.communicators[send.communicator];
@@ -97,8 +97,8 @@ class Writing {
   }
 
   const ExecutionGraph& graph_;
-  Matched matched_;
-  std::vector<std::vector<std::uint32_t>> in_;   // by communicator and class: index into Matched::together
+  MatchResult matched_;
+  std::vector<std::vector<std::uint32_t>> in_;   // by communicator and class: index into MatchResult::together
   std::vector<std::vector<std::string>> names_;  // by class and task: the name in its line
   std::int64_t count_ = 0;
 };

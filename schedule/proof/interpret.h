@@ -44,14 +44,14 @@ class ValueView {
   std::vector<Cells> base_;
 };
 
-struct Unwatched {
+struct NoObserver {
   void operator()(StepId, StepId) const {}
 };
 
 // combine(sources) reduces several values to one, in the order given; recv_reduce puts the received value last.
 // before(step, receive) and after(step, receive) are called around each local step, with StepWiring::none as `receive`,
 // and around each arrival, with its two ends. Throws invalid_argument if the schedule can't run to its end.
-template <class Value, class Combine, class Before = Unwatched, class After = Unwatched>
+template <class Value, class Combine, class Before = NoObserver, class After = NoObserver>
 void interpret(const Schedule& s, const StepWiring& wiring, Memory<Value>& memory, Combine combine, Before before = {},
                After after = {}) {
   const ValueView<Value> view(s, wiring, memory);

@@ -176,7 +176,7 @@ bool passes_in_order(const Schedule& s, int queues) {
   return Moments(s, wiring).walk(messages_of(s, wiring, queues)).has_value();
 }
 
-Queued queued(const Schedule& s, int queues) {
+QueuedSchedule queued(const Schedule& s, int queues) {
   StepWiring wiring;
   connect(s, wiring);
   const Moments moments(s, wiring);
@@ -190,7 +190,8 @@ Queued queued(const Schedule& s, int queues) {
     if (!walk) throw std::logic_error("messages by the chains before them wait for each other in a circle");
   }
   Listing listing = listing_by(s, wiring, moments, *walk);
-  Queued out{{.task = s.task, .algorithm = s.algorithm, .channels = std::min(s.channels, queues), .programs = {}}, {}};
+  QueuedSchedule out{
+      {.task = s.task, .algorithm = s.algorithm, .channels = std::min(s.channels, queues), .programs = {}}, {}};
   for (Rank r = 0; r < s.ranks(); ++r)
     out.schedule.programs.push_back(relisted(s.programs[r], listing.steps[r], listing.numbers[r]));
   number(wiring, messages, listing, out.schedule);

@@ -18,13 +18,13 @@ constexpr std::tuple<std::int32_t, std::int32_t> place_in_queue(std::int32_t cha
 // queue c % queues.
 bool passes_in_order(const Schedule&, int queues);
 
-struct Queued {
+struct QueuedSchedule {
   Schedule schedule;  // the same steps over at most `queues` channels, listed and tagged in execution order
   std::vector<std::vector<std::int32_t>> origins;  // by rank, per new step: its index in the original program
 };
 
 // Keeps the order of tags if that order can run. Otherwise messages are sorted by the length of the longest chain of
 // messages before them. Throws invalid_argument if some step can never start.
-Queued queued(const Schedule&, int queues);
+QueuedSchedule queued(const Schedule&, int queues);
 
 }  // namespace trellis::schedule

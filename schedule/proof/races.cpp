@@ -15,7 +15,8 @@ namespace {
 // as soon as the query is answered, and its state is kept for the next query with the same second step.
 class LocalOrder {
  public:
-  LocalOrder(const Program& program, Work& work) : program_(program), work_(work), seen_(program.steps.size(), -1) {}
+  LocalOrder(const Program& program, WorkBudget& work)
+      : program_(program), work_(work), seen_(program.steps.size(), -1) {}
 
   bool before(std::int32_t first, std::int32_t then) {
     constexpr std::size_t few = 8;
@@ -37,7 +38,7 @@ class LocalOrder {
  private:
   void look_behind(std::int32_t step) {
     const auto after = program_.after(program_.steps[step]);
-    work_.spend(Work::wait * (1 + static_cast<std::int64_t>(after.size())));
+    work_.spend(WorkBudget::wait * (1 + static_cast<std::int64_t>(after.size())));
     for (std::int32_t b : after) {
       if (seen_[b] == then_) continue;
       seen_[b] = then_;
@@ -46,7 +47,7 @@ class LocalOrder {
   }
 
   const Program& program_;
-  Work& work_;
+  WorkBudget& work_;
   std::vector<std::int32_t> seen_;          // by step: the last `then` for which it was reached
   std::priority_queue<std::int32_t> open_;  // the latest first
   std::int32_t then_ = -1;
@@ -108,7 +109,7 @@ class Asked {
 // Visits the steps in the order `running`. elsewhere(first, then) is called if the program's own order does not decide.
 template <class Elsewhere>
 std::optional<Fault> search(const Task& task, Rank rank, const Program& program,
-                            const std::vector<std::int32_t>& running, Work& work, Elsewhere elsewhere) {
+                            const std::vector<std::int32_t>& running, WorkBudget& work, Elsewhere elsewhere) {
   const Cells base = cells(task, rank);
   LocalOrder local(program, work);
   StepCallback watch(base.scratch + program.scratch);
@@ -141,11 +142,11 @@ std::vector<std::int32_t> as_listed(const Program& program) {
 }  // namespace
 
 std::optional<Fault> find_race(const Task& task, Rank rank, const Program& program) {
-  Work work(std::numeric_limits<std::int64_t>::max());
+  WorkBudget work(std::numeric_limits<std::int64_t>::max());
   return search(task, rank, program, as_listed(program), work, [](std::int32_t, std::int32_t) { return false; });
 }
 
-Races::Races(const Schedule& s, const StepWiring& wiring, const std::vector<StepId>& moments, Work& work)
+Races::Races(const Schedule& s, const StepWiring& wiring, const std::vector<StepId>& moments, WorkBudget& work)
     : s_(s), wiring_(wiring), moments_(moments), work_(work), started_(wiring.count()) {}
 
 std::optional<Fault> Races::find(Rank rank) {
@@ -164,7 +165,7 @@ bool Races::before(StepId first, StepId then) {
   open_.clear();
   const auto let_go = [&](StepId id) {
     const auto next = wiring_.lets_go(id);
-    work_.spend(Work::wait * (1 + static_cast<std::int64_t>(next.size())));
+    work_.spend(WorkBudget::wait * (1 + static_cast<std::int64_t>(next.size())));
     for (const StepId step : next) {
       if (started_[step] == question_ || moments_[step] > moments_[then]) continue;
       started_[step] = question_;

@@ -1,7 +1,7 @@
 // Race detection: two steps of a rank that touch one chunk, one of them writing, must be ordered whatever the timing.
 #pragma once
 #include "schedule/proof/wiring.h"
-#include "schedule/proof/work.h"
+#include "schedule/proof/work_budget.h"
 
 namespace trellis::schedule {
 
@@ -13,7 +13,7 @@ std::optional<Fault> find_race(const Task&, Rank, const Program&);
 // in some valid run.
 class Races {
  public:
-  Races(const Schedule&, const StepWiring&, const std::vector<StepId>& moments, Work&);
+  Races(const Schedule&, const StepWiring&, const std::vector<StepId>& moments, WorkBudget&);
   std::optional<Fault> find(Rank);
 
  private:
@@ -22,7 +22,7 @@ class Races {
   const Schedule& s_;
   const StepWiring& wiring_;
   const std::vector<StepId>& moments_;
-  Work& work_;
+  WorkBudget& work_;
   std::vector<std::uint32_t> started_;  // per step: last query in which it starts after `first` ended
   std::uint32_t question_ = 0;
   std::vector<StepId> open_;

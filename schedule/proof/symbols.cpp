@@ -98,7 +98,7 @@ std::vector<Symbols::Leaf> Symbols::expand(Symbol s, std::size_t most) const {
   return found;
 }
 
-std::vector<Symbols::Leaf> Symbols::distinct(Symbol s, Work& work) const {
+std::vector<Symbols::Leaf> Symbols::distinct(Symbol s, WorkBudget& work) const {
   seen_.resize(count());
   ++searches_;
   std::vector<Leaf> found;
@@ -111,7 +111,7 @@ std::vector<Symbols::Leaf> Symbols::distinct(Symbol s, Work& work) const {
       found.push_back(leaf(at));
       continue;
     }
-    work.spend(Work::term * static_cast<std::int64_t>(operands(at).size()));
+    work.spend(WorkBudget::term * static_cast<std::int64_t>(operands(at).size()));
     for (const Symbol operand : operands(at)) {
       if (seen_[operand] == searches_) continue;
       seen_[operand] = searches_;

@@ -1,7 +1,7 @@
 // Symbolic chunk contents for the proof: nothing, an input chunk of some rank, or a sum of them in a certain order.
 // Equal expressions get the same symbol, so comparing numbers is enough. Ranks with the same symbol have the same bits.
 #pragma once
-#include "schedule/proof/work.h"
+#include "schedule/proof/work_budget.h"
 #include "schedule/schedule.h"
 
 namespace trellis::schedule {
@@ -25,7 +25,7 @@ class Symbols {
   Leaf leaf(Symbol) const;
   std::uint32_t terms(Symbol) const;                         // number of input chunks in it, with repetition; capped
   std::vector<Leaf> expand(Symbol, std::size_t most) const;  // its input chunks, sorted; the first `most` found
-  std::vector<Leaf> distinct(Symbol, Work&) const;           // each input chunk once, sorted
+  std::vector<Leaf> distinct(Symbol, WorkBudget&) const;     // each input chunk once, sorted
   std::size_t count() const { return first_sum_ + terms_.size(); }
 
  private:

@@ -45,7 +45,7 @@ std::string describe_sum(const std::vector<Symbols::Leaf>& have, const Wanted& w
 // Checks the final chunks against the collective's post-condition.
 class Outcome {
  public:
-  Outcome(const Schedule& s, const Symbols& symbols, Work& work)
+  Outcome(const Schedule& s, const Symbols& symbols, WorkBudget& work)
       : s_(s),
         symbols_(symbols),
         work_(work),
@@ -85,7 +85,7 @@ class Outcome {
       return {};
     }
     const auto ranks = static_cast<std::uint32_t>(s_.ranks());
-    work_.spend(Work::term * ranks);
+    work_.spend(WorkBudget::term * ranks);
     const auto leaves = symbols_.expand(held, ranks * std::size_t{2});
     bool good = symbols_.terms(held) == ranks && leaves.size() == ranks;
     for (Rank r = 0; good && r < s_.ranks(); ++r) good = leaves[r] == Symbols::Leaf{r, want.chunk};
@@ -122,7 +122,7 @@ class Outcome {
   const Schedule& s_;
   static constexpr std::int32_t unproved = -1;
   const Symbols& symbols_;
-  Work& work_;
+  WorkBudget& work_;
   std::vector<Symbol> right_;         // by chunk: the first correct sum found
   std::vector<std::int32_t> proved_;  // by symbol: the chunk for which it is correct
   bool same_bits_ = true;
@@ -140,7 +140,7 @@ std::string describe_circle(const Schedule& s, const StepWiring& wiring, const s
   return fmt::format("{}, which waits for the first", fmt::join(stops, ", which waits for "));
 }
 
-std::optional<Fault> follow(const Schedule& s, const StepWiring& wiring, Work& work, Report& report) {
+std::optional<Fault> follow(const Schedule& s, const StepWiring& wiring, WorkBudget& work, Report& report) {
   Symbols symbols(s.task);
   auto memory = memory_of<Symbol>(s, [&](Rank r, std::int64_t chunk) { return symbols.input(r, chunk); });
   interpret(s, wiring, memory, [&](std::span<const Symbol* const> sources) { return symbols.sum(sources); });
@@ -167,16 +167,17 @@ std::optional<Fault> find_deadlock(const Schedule& s, const StepWiring& wiring, 
   return Fault{rank, wiring.step(circle.front()), -1, fmt::format("deadlock: {}", describe_circle(s, wiring, circle))};
 }
 
-std::optional<Fault> find_excess(const Schedule& s, const ProofLimits& most, Work& work) {
+std::optional<Fault> find_excess(const Schedule& s, const ProofLimits& most, WorkBudget& work) {
   std::int64_t memory = 0;
   for (Rank r = 0; r < s.ranks(); ++r) {
     const Program& program = s.programs[r];
     if (program.scratch < 0) return Fault{r, -1, -1, fmt::format("rank {} has {} scratch chunks", r, program.scratch)};
     memory += cells(s.task, r).scratch + program.scratch;
     for (const Step& step : program.steps) {
-      each_slice(program, step, [&](const Slice& x, bool) { work.spend(Work::touch * std::max(x.count, 0)); });
+      each_slice(program, step, [&](const Slice& x, bool) { work.spend(WorkBudget::touch * std::max(x.count, 0)); });
       // Counted twice: a sum is built once and checked once at the end.
-      if (step.op == Op::recv_reduce || step.op == Op::reduce) work.spend(2 * Work::sum * std::max(step.to.count, 0));
+      if (step.op == Op::recv_reduce || step.op == Op::reduce)
+        work.spend(2 * WorkBudget::sum * std::max(step.to.count, 0));
     }
   }
   if (memory <= most.cells) return {};
@@ -186,7 +187,7 @@ std::optional<Fault> find_excess(const Schedule& s, const ProofLimits& most, Wor
 
 std::optional<Fault> find_fault(const Schedule& s, const StepWiring& wiring, const ProofLimits& most,
                                 Report& report) try {
-  Work work(most.work);
+  WorkBudget work(most.work);
   if (auto fault = find_excess(s, most, work)) return fault;
   for (Rank r = 0; r < s.ranks(); ++r)
     if (auto fault = find_misfit(s.task, s.channels, r, s.programs[r])) return fault;
@@ -197,7 +198,7 @@ std::optional<Fault> find_fault(const Schedule& s, const StepWiring& wiring, con
   for (Rank r = 0; r < s.ranks(); ++r)
     if (auto fault = races.find(r)) return fault;
   return follow(s, wiring, work, report);
-} catch (const Work::Spent&) {
+} catch (const WorkBudget::Spent&) {
   return Fault{.text =
                    fmt::format("it is neither proved nor faulty: to follow its chunks and waits takes more than the "
                                "work of {} chunks read or written, the most that a proof may take",

@@ -10,7 +10,7 @@ namespace trellis::schedule {
 // dependencies too many to follow; such a schedule is refused with the limit that it exceeds.
 struct ProofLimits {
   std::int64_t cells = std::int64_t{1} << 26;  // memory chunks of all ranks together
-  std::int64_t work = std::int64_t{1} << 30;   // in units of Work
+  std::int64_t work = std::int64_t{1} << 30;   // in units of WorkBudget
 };
 
 // Where a schedule is wrong, with an explanation for people.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sim/cluster/answer/answer.h"
-#include "sim/cluster/machine/import/typed.h"
+#include "sim/cluster/machine/import/machine_argument.h"
 #include "sim/cluster/price/critical_path.h"
 #include "sim/cluster/workload/play.h"
 
@@ -26,7 +26,7 @@ std::vector<SimulatedLink> links_of(const Answer& answer, const Machine& machine
 }  // namespace
 
 Simulation simulate(const SimulationQuery& query) {
-  PricedMachine priced(typed_machine(query.machine, query.what_if));
+  PricingSession priced(typed_machine(query.machine, query.what_if));
   const Machine& machine = priced.machine();
   if (query.ranks < 0 || query.ranks > machine.ranks())
     throw std::invalid_argument(std::to_string(query.ranks) + " ranks: " + machine.name() + " has " +

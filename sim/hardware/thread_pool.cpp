@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "kernels/dispatch/cpu_quota.h"
-#include "kernels/dispatch/system_files.h"
+#include "kernels/dispatch/sysfs_topology.h"
 
 namespace trellis::sim {
 

@@ -10,7 +10,7 @@
 
 #include "ccl/failure/mismatch.h"
 #include "ccl/failure/recorder.h"
-#include "ccl/plan/mark.h"
+#include "ccl/plan/message_mark.h"
 #include "ccl/store.h"
 #include "ccl/transports/open.h"
 #include "device/device.h"
@@ -36,7 +36,7 @@ struct Joined {
     mine = joined(store, 0, device);
     other.join();
   }
-  void send(const Activity& in, std::uint32_t mark) const {
+  void send(const RankActivity& in, std::uint32_t mark) const {
     theirs->show(in);
     const std::byte data[4] = {};
     Sending message{.data = data, .bytes = sizeof data, .mark = mark};
@@ -59,7 +59,7 @@ TEST(Blame, AnActivityIsSeenWhole) {
   int changes = 0;
   const Deadline enough = Clock::now() + 60s;
   for (std::uint64_t before = 0; changes < 20'000 && Clock::now() < enough;) {
-    const Activity a = both.mine->activity(1);
+    const RankActivity a = both.mine->activity(1);
     EXPECT_EQ(a.operation, a.count);
     EXPECT_EQ(a.operation, a.heartbeat);
     EXPECT_EQ(a.operation & 0xFFFF, static_cast<std::uint64_t>(a.root));
@@ -76,7 +76,7 @@ TEST(Blame, WhatARankSentBeforeItLeftIsTaken) {
   const auto device = device::open("host");
   Joined both(*device);
   auto& [mine, theirs] = both;
-  const Activity waits{.operation = 1, .step = 0, .waits_for = 1, .running = true};
+  const RankActivity waits{.operation = 1, .step = 0, .waits_for = 1, .running = true};
   mine->show(waits);
   theirs->show({.operation = 1});
   Receiver& receiver = mine->receiver(1, 0);
@@ -101,12 +101,12 @@ TEST(Blame, AMessageOfALaterOperationIsNotTakenForOneOfAnEarlierOne) {
   for (const std::uint64_t ended : {1, 2, 300, 1'000'000}) {
     for (const std::uint64_t ahead : {1, 2, 126, 127, 128, 129, 254, 255, 256, 257, 511, 512, 100'000}) {
       Joined both(*device);
-      const Activity mine{.operation = ended}, theirs{.operation = ended + ahead};
+      const RankActivity mine{.operation = ended}, theirs{.operation = ended + ahead};
       both.send(theirs, mark_of(42, theirs.operation, false));
       EXPECT_NO_THROW(check_unread(*both.mine, {}, mine, ended)) << ended << " and " << ahead;
     }
     Joined both(*device);
-    const Activity mine{.operation = ended}, theirs{.operation = ended + 1};
+    const RankActivity mine{.operation = ended}, theirs{.operation = ended + 1};
     both.send(theirs, mark_of(42, ended, false));
     EXPECT_THROW(check_unread(*both.mine, {}, mine, ended), Mismatch) << ended;
   }
@@ -134,10 +134,10 @@ TEST(Blame, WhoWaitsLooksAroundHoweverLongEachTurnTakes) {
 
 // Whether rank 0, which has waited for rank 1 for far longer than the timeout, gives it up. `turn` is what rank 1 does
 // between two checks.
-bool gives_up(const Joined& both, const Activity& mine, const std::function<void()>& turn) {
+bool gives_up(const Joined& both, const RankActivity& mine, const std::function<void()>& turn) {
   constexpr std::chrono::milliseconds timeout = 10min;  // so long that the test's own time does not count
   const FamilyMember family(*both.mine, nullptr, {});
-  Watchdog watch(timeout);
+  HeartbeatMonitor watch(timeout);
   both.mine->show(mine);
   watch.look_now(*both.mine, Clock::now());
   for (int i = 0; i < 3; ++i) {
@@ -152,7 +152,7 @@ bool gives_up(const Joined& both, const Activity& mine, const std::function<void
   return false;
 }
 
-Activity send_recv(Rank for_rank) {
+RankActivity send_recv(Rank for_rank) {
   return {
       .waits_for = for_rank, .collective = static_cast<std::uint8_t>(schedule::Collective::send_recv), .running = true};
 }
@@ -162,10 +162,11 @@ Activity send_recv(Rank for_rank) {
 TEST(Blame, WhoMovesDataInAFewOtherCallsIsWaitedFor) {
   const auto device = device::open("host");
   for (const bool in_collective : {false, true}) {
-    const Activity mine = in_collective ? Activity{.operation = 1, .waits_for = 1, .running = true} : send_recv(1);
+    const RankActivity mine =
+        in_collective ? RankActivity{.operation = 1, .waits_for = 1, .running = true} : send_recv(1);
     for (const int calls : {0, 1, 100}) {
       Joined both(*device);
-      Activity theirs = send_recv(-1);
+      RankActivity theirs = send_recv(-1);
       EXPECT_EQ(gives_up(both, mine,
                          [&] {
                            ++theirs.heartbeat;
@@ -177,7 +178,7 @@ TEST(Blame, WhoMovesDataInAFewOtherCallsIsWaitedFor) {
           << in_collective << calls;
     }
     Joined both(*device);
-    Activity theirs = send_recv(-1);
+    RankActivity theirs = send_recv(-1);
     EXPECT_TRUE(gives_up(both, mine, [&] {
       ++theirs.heartbeat;
       both.theirs->show(theirs);
@@ -189,7 +190,7 @@ TEST(Blame, WhoMovesDataElsewhereInTheFamilyIsWaitedFor) {
   const auto device = device::open("host");
   for (const bool moves : {true, false}) {
     Joined both(*device);
-    const Activity mine{.operation = 1, .waits_for = 1, .running = true};
+    const RankActivity mine{.operation = 1, .waits_for = 1, .running = true};
     bool begun = true;
     const auto turn = [&] { both.theirs->show_elsewhere(0, {.begun = std::exchange(begun, false), .moved = moves}); };
     EXPECT_NE(gives_up(both, mine, turn), moves);

@@ -52,7 +52,7 @@ class CulpritTest : public testing::Test {
   // except where `beat` changed it.
   static Culprit found(const Place& mine, Rank first, const std::vector<Rank>& needed,
                        const std::function<void()>& beat) {
-    Watchdog watch(1min);
+    HeartbeatMonitor watch(1min);
     const Deadline now = Clock::now();
     watch.look_now(*mine.transport, now - 1min);
     beat();
@@ -64,15 +64,15 @@ class CulpritTest : public testing::Test {
   const std::shared_ptr<device::Device> device_ = device::open("host");
 };
 
-Activity waiting(Rank for_rank, std::uint64_t heartbeat = 1) {
+RankActivity waiting(Rank for_rank, std::uint64_t heartbeat = 1) {
   return {.operation = 1, .heartbeat = heartbeat, .waits_for = for_rank, .running = true};
 }
 
 // Slow data may move between other ranks only: a waiting rank learns of that from the counters that they publish.
 TEST_F(CulpritTest, WhereDataMoveIsSeen) {
   const auto world = joined(2);
-  Activity theirs = waiting(0);
-  Watchdog watch(30ms);
+  RankActivity theirs = waiting(0);
+  HeartbeatMonitor watch(30ms);
   Deadline now = Clock::now();
   const auto look = [&] {
     world[1].transport->show(theirs);
@@ -126,7 +126,7 @@ TEST_F(CulpritTest, WhoIsNotInThisCommunicatorIsNamedByItsPlace) {
     EXPECT_EQ(c.how, How::idle) << closed;
     EXPECT_EQ(c.rank, -1) << closed;
     EXPECT_EQ(c.place, 1) << closed;
-    EXPECT_EQ(name_of({*data[1].transport, *data[1].family, Watchdog(1s)}, c),
+    EXPECT_EQ(name_of({*data[1].transport, *data[1].family, HeartbeatMonitor(1s)}, c),
               "rank 1 of the first communicator (not in this one)");
   }
 }
@@ -134,7 +134,7 @@ TEST_F(CulpritTest, WhoIsNotInThisCommunicatorIsNamedByItsPlace) {
 TEST_F(CulpritTest, WhoHasJustComeDoesNotStandStill) {
   const auto world = joined(3);
   world[1].transport->show(waiting(2));
-  Watchdog watch(1min), later(1min);
+  HeartbeatMonitor watch(1min), later(1min);
   const Deadline now = Clock::now();
   watch.look_now(*world[1].transport, now - 1min);
   world[0].transport->show(waiting(2));
@@ -159,7 +159,7 @@ TEST_F(CulpritTest, NobodyIsWhereAllMove) {
 
 TEST_F(CulpritTest, DataThatMoveSayNothingOfWhoHasNotCome) {
   const auto world = joined(3);
-  Watchdog watch(1s);
+  HeartbeatMonitor watch(1s);
   const Deadline begun = Clock::now();
   world[1].transport->show(waiting(2));
   watch.look_now(*world[0].transport, begun);

@@ -77,7 +77,7 @@ TEST(Diagnosis, FindsTheCauseOfALateRankFromOneSurvivor) {
     for (const std::string& file : found->files) {
       if (is_launch_record(file)) continue;
       const RankDump d = rank_dump_in(file);
-      if (d.trouble == Trouble::none) continue;
+      if (d.trouble == FailureKind::none) continue;
       Evidence evidence;
       evidence.add(d);
       const std::string cause = diagnose(evidence).front().cause;
@@ -102,10 +102,10 @@ TEST(Diagnosis, NothingIsWrongWhereAllAreThrough) {
 }
 
 // The dump of rank 0 of two, which waits in operation 8 for rank 1 and sees it standing like this.
-RankDump waits_for_one_that_is(Standing standing, std::int64_t process) {
+RankDump waits_for_one_that_is(RankStatus standing, std::int64_t process) {
   RankDump d = idle(0, 2, 8);
   d.entries.back().under_way = true;
-  d.trouble = Trouble::lost;
+  d.trouble = FailureKind::lost;
   d.blamed = d.waits_for = 1;
   d.process = 69;
   d.seen = {{}, {.last = {.operation = 7}, .process = process, .standing = standing}};
@@ -116,29 +116,29 @@ std::string cause_in(const Evidence& evidence) { return diagnose(evidence).front
 
 TEST(Diagnosis, WhatIsSilentIsNotSaidToHaveEnded) {
   Evidence evidence;
-  evidence.add(waits_for_one_that_is(Standing::silent, 70));
+  evidence.add(waits_for_one_that_is(RankStatus::silent, 70));
   EXPECT_EQ(cause_in(evidence),
             "rank 1 did not answer any more after operation 7 and never came to operation 8, all_reduce of 4 f32, sum");
   Evidence ended;
-  ended.add(waits_for_one_that_is(Standing::ended, 70));
+  ended.add(waits_for_one_that_is(RankStatus::ended, 70));
   EXPECT_EQ(cause_in(ended),
             "rank 1's process ended after operation 7 and never came to operation 8, all_reduce of 4 f32, sum");
 }
 
 TEST(Diagnosis, ASilentRankIsWhatItsHostKnowsOfIt) {
   Evidence stopped;
-  stopped.add(waits_for_one_that_is(Standing::silent, 70));
+  stopped.add(waits_for_one_that_is(RankStatus::silent, 70));
   RankDump near = idle(0, 2, 3);  // in another communicator, by a rank on that host
   near.communicator = "2";
   near.process_identity = "another's";
   near.parent = "1";
   near.in_parent = {0, 1};
-  near.seen = {{}, {.last = {.operation = 3}, .process = 70, .standing = Standing::stopped}};
+  near.seen = {{}, {.last = {.operation = 3}, .process = 70, .standing = RankStatus::stopped}};
   stopped.add(near);
   EXPECT_NE(cause_in(stopped).find("rank 1 stands still"), std::string::npos) << cause_in(stopped);
 
   Evidence launched;
-  launched.add(waits_for_one_that_is(Standing::silent, 70));
+  launched.add(waits_for_one_that_is(RankStatus::silent, 70));
   launched.add(LaunchRecord{.written_ns = 9,
                             .ranks = {{.rank = 0, .process = 69},
                                       {.rank = 1, .process = 70, .end = "exited with status 3", .failed = true}}});
@@ -160,7 +160,7 @@ std::string cause_where_ids_repeat(Rank ranks) {
     for (Rank other = 0; other < ranks; ++other)
       d.seen.push_back({.last = d.entries[0],
                         .process = 50 + other % 2,
-                        .standing = other == 2 ? Standing::ended : Standing::alive});
+                        .standing = other == 2 ? RankStatus::ended : RankStatus::alive});
     evidence.add(d);
   }
   for (const int node : {0, 1}) {
@@ -183,7 +183,7 @@ TEST(Diagnosis, ProcessesOnSeveralHostsMayHaveTheSameId) {
 TEST(Diagnosis, ASilentRankIsNotTheStoppedOneOfAnotherHost) {
   for (const bool same : {false, true}) {
     Evidence evidence;
-    RankDump d = waits_for_one_that_is(Standing::silent, 70);
+    RankDump d = waits_for_one_that_is(RankStatus::silent, 70);
     d.ranks = 3;
     d.seen.push_back({.last = {.operation = 8}, .process = 70});
     evidence.add(d);
@@ -191,7 +191,7 @@ TEST(Diagnosis, ASilentRankIsNotTheStoppedOneOfAnotherHost) {
     child.communicator = "2";
     child.parent = "1";
     child.in_parent = {0, same ? 1 : 2};
-    child.seen = {{}, {.last = {.operation = 3}, .process = 70, .standing = Standing::stopped}};
+    child.seen = {{}, {.last = {.operation = 3}, .process = 70, .standing = RankStatus::stopped}};
     evidence.add(child);
     evidence.add(
         LaunchRecord{.nodes = 2, .written_ns = 9, .ranks = {{.rank = 0, .process = 69}, {.rank = 2, .process = 70}}});
@@ -203,7 +203,7 @@ TEST(Diagnosis, ASilentRankIsNotTheStoppedOneOfAnotherHost) {
 
 TEST(Diagnosis, AScriptMayStandBetweenTheLaunchAndARank) {
   const auto jobs_of = [](const std::string& identity) {
-    RankDump d = waits_for_one_that_is(Standing::stopped, 170);
+    RankDump d = waits_for_one_that_is(RankStatus::stopped, 170);
     d.process = 169;
     d.job_identity = identity;
     Evidence evidence;

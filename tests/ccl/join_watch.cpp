@@ -51,7 +51,7 @@ TEST(JoinWatch, WhoFailsTellsTheOthersAtOnce) {
   const std::string heard = "lost 1: rank 1 could not join: opening a peer's memory: Permission denied";
   EXPECT_EQ(text_of(waiting(first, 60s)), heard);
   EXPECT_EQ(text_of(waiting(third, 60s)), heard);
-  EXPECT_EQ(text_of(third.failed(std::make_exception_ptr(Dropped("another rank has given up joining")))), heard);
+  EXPECT_EQ(text_of(third.failed(std::make_exception_ptr(JoinAborted("another rank has given up joining")))), heard);
   fails.join();
 }
 
@@ -99,10 +99,10 @@ TEST(JoinWatch, WhoComesAfterRankZeroHasGivenUpIsDropped) {
                                   .deadline = Clock::now() + 50ms});
   };
   EXPECT_THROW(join(0), PeerLost);
-  EXPECT_THROW(join(1), Dropped);
+  EXPECT_THROW(join(1), JoinAborted);
   std::vector<net::Descriptor> others(64);
   for (net::Descriptor& one : others) one = net::Descriptor(memfd_create("another", MFD_CLOEXEC));
-  EXPECT_THROW(join(1), Dropped);
+  EXPECT_THROW(join(1), JoinAborted);
 }
 
 TEST(JoinWatch, ACallersMistakeIsTheirOwn) {

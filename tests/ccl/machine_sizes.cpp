@@ -10,8 +10,8 @@
 
 #include "ccl/descriptor_limit.h"
 #include "ccl/devices.h"
-#include "ccl/run/stores_beside.h"
-#include "ccl/transports/libfabric/presence/crowding.h"
+#include "ccl/run/cache_bypass.h"
+#include "ccl/transports/libfabric/presence/oversubscription.h"
 #include "ccl/transports/segment/mapping.h"
 #include "ccl/transports/segment/shared_transport.h"
 #include "kernels/dispatch/cpu_quota.h"
@@ -70,7 +70,7 @@ TEST(MachineSizes, RanksPollWhereEachHasACoreAndTimeForIt) {
 TEST(MachineSizes, PeersWindowsLeaveAddressesToTheProgram) {
   constexpr std::size_t gib = std::size_t{1} << 30, tib = gib << 10;
   for (const std::size_t window : {2 * gib, 4 * tib, 16 * tib}) {
-    AddressRoom room(64 * tib);
+    AddressSpaceBudget room(64 * tib);
     std::size_t taken = 0;
     while (room.take(window)) taken += window;
     EXPECT_EQ(taken, 64 * tib);
@@ -78,7 +78,7 @@ TEST(MachineSizes, PeersWindowsLeaveAddressesToTheProgram) {
     EXPECT_TRUE(room.take(window));
     EXPECT_FALSE(room.take(1));
   }
-  AddressRoom room(64 * tib);
+  AddressSpaceBudget room(64 * tib);
   EXPECT_FALSE(room.take(std::numeric_limits<std::size_t>::max()));
   EXPECT_FALSE(room.take(64 * tib + 1));
   EXPECT_TRUE(room.take(64 * tib));

@@ -10,8 +10,8 @@
 namespace trellis::ccl {
 namespace {
 
-using Call = Notice::Call;
-using Stage = Notice::Stage;
+using Call = MembershipNotice::Call;
+using Stage = MembershipNotice::Stage;
 
 constexpr int most_turns = 100;  // in which ranks must come together if no more faults happen
 
@@ -33,7 +33,7 @@ Model::Model(Scenario s, Rules rules)
       ranks_(static_cast<Rank>(scenario_.scripts.size())),
       seen_(scenario_.scripts.size()) {}
 
-MeetingView Model::known(const World& w, Rank r) {
+SplitView Model::known(const World& w, Rank r) {
   const Process& p = w.ranks[r];
   mine_ = notices_[p.board];
   for (Rank other = 0; other < ranks_; ++other)
@@ -41,10 +41,10 @@ MeetingView Model::known(const World& w, Rank r) {
   return {mine_, r, seen_, groups_[p.group]};
 }
 
-void Model::post(Process& p, const Notice& n) { p.board = static_cast<std::uint16_t>(number(notices_, n)); }
+void Model::post(Process& p, const MembershipNotice& n) { p.board = static_cast<std::uint16_t>(number(notices_, n)); }
 
 void Model::begin(Process& p, std::uint32_t attempt) {
-  Notice n = notices_[p.board];
+  MembershipNotice n = notices_[p.board];
   n.attempt = attempt;
   n.stage = Stage::here;
   n.offer.clear();
@@ -54,7 +54,7 @@ void Model::begin(Process& p, std::uint32_t attempt) {
 
 void Model::call(Process& p, Rank r) {
   const ModelCall& c = call_of(p, r);
-  Notice n = notices_[p.board];
+  MembershipNotice n = notices_[p.board];
   n.call = c.call;
   n.wish = c.wish;
   n.members = c.members;
@@ -80,34 +80,34 @@ bool Model::act(World& w, Rank r) {
 
 bool Model::meet(World& w, Rank r) {
   Process& p = w.ranks[r];
-  const Next next = rules_.next(known(w, r));
+  const SplitAction next = rules_.next(known(w, r));
   switch (next.what) {
-    case Next::What::wait:
+    case SplitAction::What::wait:
       return false;
-    case Next::What::anew:
+    case SplitAction::What::anew:
       begin(p, next.attempt);
       break;
-    case Next::What::read: {
+    case SplitAction::What::read: {
       std::vector<ColorKey> wishes;
-      for (const Notice& n : seen_) wishes.push_back(n.wish);
+      for (const MembershipNotice& n : seen_) wishes.push_back(n.wish);
       p.kept = static_cast<std::uint8_t>(number(wishes_, wishes));
       mine_.stage = Stage::read;
       post(p, mine_);
       break;
     }
-    case Next::What::part:
+    case SplitAction::What::part:
       if (mine_.wish.color < 0)
         end(w, r, true);
       else
         p.group = static_cast<std::uint8_t>(number(groups_, group_of(r, wishes_[p.kept])));
       break;
-    case Next::What::fail:
+    case SplitAction::What::fail:
       end(w, r, false);
       break;
-    case Next::What::offer:
+    case SplitAction::What::offer:
       open(w, r, true);
       break;
-    case Next::What::join:
+    case SplitAction::What::join:
       open(w, r, false);
       break;
   }
@@ -150,10 +150,11 @@ bool Model::join(World& w, Rank r) {
   Process& p = w.ranks[r];
   Ballot& b = w.ballots[p.ballot];
   const std::vector<Rank> others = missing(b);
-  if (others.empty() && b.outcome == 0) b.outcome = static_cast<std::uint8_t>(Outcome::made);
-  if (b.outcome == 0 && rules_.gone(known(w, r), others) >= 0) b.outcome = static_cast<std::uint8_t>(Outcome::dropped);
+  if (others.empty() && b.outcome == 0) b.outcome = static_cast<std::uint8_t>(JoinOutcome::made);
+  if (b.outcome == 0 && rules_.gone(known(w, r), others) >= 0)
+    b.outcome = static_cast<std::uint8_t>(JoinOutcome::dropped);
   if (b.outcome == 0) return false;
-  if (static_cast<Outcome>(b.outcome) == Outcome::made)
+  if (static_cast<JoinOutcome>(b.outcome) == JoinOutcome::made)
     end(w, r, true);
   else
     after_drop(p);
@@ -166,7 +167,7 @@ void Model::end(World& w, Rank r, bool well) {
   if (well && notices_[p.board].wish.color >= 0 && groups_[p.group] != expected(p, r))
     throw std::logic_error(
         fmt::format("rank {} is in a communicator of ranks {}", r, fmt::join(groups_[p.group], ", ")));
-  Notice n = notices_[p.board];
+  MembershipNotice n = notices_[p.board];
   n.stage = Stage::over;
   n.offer.clear();
   const bool split = n.call == Call::split;
@@ -190,8 +191,8 @@ void Model::expire(World& w, Rank r) {
   Process& p = w.ranks[r];
   if (p.phase != Phase::joins) return end(w, r, false);
   Ballot& b = w.ballots[p.ballot];
-  if (b.outcome == 0) b.outcome = static_cast<std::uint8_t>(Outcome::dropped);
-  end(w, r, static_cast<Outcome>(b.outcome) == Outcome::made);
+  if (b.outcome == 0) b.outcome = static_cast<std::uint8_t>(JoinOutcome::dropped);
+  end(w, r, static_cast<JoinOutcome>(b.outcome) == JoinOutcome::made);
 }
 
 // The members that rank r's communicator must have by the scripts.
@@ -209,7 +210,7 @@ std::vector<Rank> Model::expected(const Process& p, Rank r) const {
 void Model::check(const World& w) const {
   for (std::uint8_t i = 0; i < w.ballot_count; ++i) {
     const Ballot& b = w.ballots[i];
-    if (static_cast<Outcome>(b.outcome) != Outcome::made) continue;
+    if (static_cast<JoinOutcome>(b.outcome) != JoinOutcome::made) continue;
     for (const Rank r : groups_[b.group]) {
       const Process& p = w.ranks[r];
       const bool there = p.phase == Phase::joins && p.ballot == i;
@@ -238,7 +239,7 @@ void Model::check_comes_together(World w) {
 // Normalises state that can no longer matter.
 void Model::forget(World& w) const {
   for (Ballot& b : w.ballots)
-    if (static_cast<Outcome>(b.outcome) == Outcome::dropped) b.joined = 0;
+    if (static_cast<JoinOutcome>(b.outcome) == JoinOutcome::dropped) b.joined = 0;
   for (Process& p : w.ranks)
     if (p.phase == Phase::done || p.phase == Phase::dead) {
       std::ranges::fill(p.seen, std::uint16_t{0});

@@ -1,6 +1,6 @@
 // Ranks that split and shrink, as a small world of which every state can be visited: they decide by
-// ccl/divide/meeting.h, read each other's boards as late as they like, run out of time at any moment, try again, and
-// die.
+// ccl/divide/split_protocol.h, read each other's boards as late as they like, run out of time at any moment, try again,
+// and die.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ccl/divide/meeting.h"
+#include "ccl/divide/split_protocol.h"
 
 namespace trellis::ccl {
 
 struct ModelCall {
-  Notice::Call call = Notice::Call::shrink;
+  MembershipNotice::Call call = MembershipNotice::Call::shrink;
   std::vector<Rank> members = {};  // shrink
   ColorKey wish = {};              // split
   int tries = 1;                   // beyond which it is not called again
@@ -27,8 +27,8 @@ struct Scenario {
 
 // The rules by which ranks decide: the library's own, except where a test plants a fault.
 struct Rules {
-  Next (*next)(const MeetingView&) = next_of;
-  Rank (*gone)(const MeetingView&, std::span<const Rank> missing) = trellis::ccl::gone;
+  SplitAction (*next)(const SplitView&) = next_of;
+  Rank (*gone)(const SplitView&, std::span<const Rank> missing) = trellis::ccl::gone;
 };
 
 class Model {
@@ -72,8 +72,8 @@ class Model {
   const ModelCall& call_of(const Process& p, Rank r) const {
     return scenario_.scripts[static_cast<std::size_t>(r)][p.call];
   }
-  MeetingView known(const World&, Rank);
-  void post(Process&, const Notice&);
+  SplitView known(const World&, Rank);
+  void post(Process&, const MembershipNotice&);
   void begin(Process&, std::uint32_t attempt);
   void call(Process&, Rank);
   bool act(World&, Rank);  // false: it waits
@@ -95,11 +95,11 @@ class Model {
   Scenario scenario_;
   Rules rules_;
   Rank ranks_;
-  std::vector<Notice> notices_ = {Notice{}};
+  std::vector<MembershipNotice> notices_ = {MembershipNotice{}};
   std::vector<std::vector<ColorKey>> wishes_ = {{}};
   std::vector<std::vector<Rank>> groups_ = {{}};
-  std::vector<Notice> seen_;  // by the rank that decides
-  Notice mine_;
+  std::vector<MembershipNotice> seen_;  // by the rank that decides
+  MembershipNotice mine_;
   std::vector<Node> nodes_;
   std::unordered_map<std::string, std::size_t> visited_;
   std::size_t well_ = 0, badly_ = 0;

@@ -7,11 +7,11 @@
 #include <new>
 #include <thread>
 
-#include "ccl/run/stores_beside.h"
+#include "ccl/run/cache_bypass.h"
 #include "ccl/transports/segment/segment.h"
 #include "ccl/transports/segment/shared_transport.h"
 #include "kernels/dispatch/cpu_quota.h"
-#include "kernels/dispatch/system_files.h"
+#include "kernels/dispatch/sysfs_topology.h"
 
 namespace trellis::ccl {
 namespace {
@@ -56,8 +56,8 @@ constexpr std::size_t mib = std::size_t{1} << 20;
 
 // What rank r sees: cores of two hardware threads, numbered as Linux does, half of them on each of two sockets, which
 // each have an L3 cache. It may run on its part of them if it is pinned, else on all.
-SeenCores seen_on(int cores, Rank r, Rank ranks, bool pinned, double quota, std::uint64_t group = 1) {
-  SeenCores seen{.quota = {quota, group}, .l2_bytes = mib, .l3_bytes = 600 * mib};
+AllowedCores seen_on(int cores, Rank r, Rank ranks, bool pinned, double quota, std::uint64_t group = 1) {
+  AllowedCores seen{.quota = {quota, group}, .l2_bytes = mib, .l3_bytes = 600 * mib};
   const int each = cores / ranks, begin = pinned ? r * each : 0, end = pinned ? begin + each : cores;
   for (const int second : {0, cores})
     for (int core = begin; core < end; ++core) {
@@ -88,7 +88,7 @@ TEST(RankPlaces, HaveAllL3CachesThatTheRanksUse) {
   const auto shown = [](Rank ranks, bool pinned) {
     const ShownCores cores(ranks);
     for (Rank r = 0; r < ranks; ++r) {
-      SeenCores seen{.l2_bytes = mib, .l3_bytes = 32 * mib};
+      AllowedCores seen{.l2_bytes = mib, .l3_bytes = 32 * mib};
       for (int core = pinned ? r : 0; core < (pinned ? r + 1 : 128); ++core) {
         seen.threads.push_back(core);
         seen.places.push_back({.first_of_core = core, .first_of_l3 = core / 8 * 8});

@@ -1,7 +1,7 @@
 // Every check of the conformance suite on every kind of device.
 #include "device/conformance/conformance.h"
-#include "device/accounting.h"
 #include "device/capabilities.h"
+#include "device/memory_accounting.h"
 #include "device/program.h"
 #include "device/topology.h"
 

@@ -40,7 +40,7 @@ TEST(Messages, ChannelsBetweenTwoCoresAreNotCrossed) {
   listen_at_free_ports();
   CoreMessages sender(0, 120s), receiver(1, 120s);
   constexpr int pairs = 16;
-  std::vector<std::shared_ptr<MessageEnd>> to, from;
+  std::vector<std::shared_ptr<MessageEndpoint>> to, from;
   for (int i = 0; i < pairs; ++i) to.push_back(sender.pair(true, {"127.0.0.1", 1}));
   for (int i = 0; i < pairs; ++i) from.push_back(receiver.pair(false, {"127.0.0.1", 0}));
   std::vector<std::shared_ptr<MessageRequest>> requests;

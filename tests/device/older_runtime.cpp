@@ -94,7 +94,7 @@ TEST(OlderRuntime, WithoutWhatItNeedsItIsNotOpened) {
 // The runtime lacks all functions that came after SDK 2.7, but is a complete device all the same.
 TEST(OlderRuntime, ConformsWithoutAllThatCameLater) {
   std::vector<std::string> later;
-  for (const nrt::FunctionName& f : nrt::functions())
+  for (const nrt::NrtFunction& f : nrt::functions())
     if (f.since != "2.7") later.emplace_back(f.name);
   EXPECT_GT(later.size(), 60u);
   const OlderRuntime runtime(later);

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <thread>
 
-#include "device/accounting.h"
 #include "device/backends.h"
 #include "device/capabilities.h"
+#include "device/memory_accounting.h"
 #include "device/native_collective.h"
 #include "device/neff/neff.h"
 #include "device/program.h"
@@ -104,7 +104,7 @@ TEST(Neuron, SaysWhatIsMissing) {
 TEST(Neuron, TheStandinHasEveryFunction) {
   const nrt::NrtLibrary l(TRELLIS_STANDIN);
   EXPECT_GT(nrt::functions().size(), 120u);
-  for (const nrt::FunctionName& f : nrt::functions()) EXPECT_NE(l.symbol(f.name), nullptr) << f.name;
+  for (const nrt::NrtFunction& f : nrt::functions()) EXPECT_NE(l.symbol(f.name), nullptr) << f.name;
 }
 
 TEST(Neuron, CoresAreTheVisibleOnes) {
@@ -268,8 +268,8 @@ TEST(Neff, EveryDamageIsRefusedOrHarmless) {
   EXPECT_TRUE(read_neff(packed).is_compressed);
 }
 
-TEST(Account, SaysWhoHoldsWhat) {
-  Account account("a device", 1000);
+TEST(MemoryAccount, SaysWhoHoldsWhat) {
+  MemoryAccount account("a device", 1000);
   int places[3] = {};
   for (int& p : places) account.reserve(100, "weights"), account.hold(&p, 100, "weights");
   const std::string said = why<std::exception>([&] { account.reserve(701, "activations"); });
@@ -281,7 +281,7 @@ TEST(Account, SaysWhoHoldsWhat) {
   account.cancel(700);
   EXPECT_EQ(account.release(&places[1]), 100u);
   EXPECT_EQ(account.release(&places[1]), std::nullopt);
-  EXPECT_EQ(account.use().holders, std::vector<Holder>({{"weights", 200, 2}}));
+  EXPECT_EQ(account.use().holders, std::vector<MemoryHolder>({{"weights", 200, 2}}));
 }
 
 }  // namespace

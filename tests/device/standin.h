@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "device/conformance/sample.h"
+#include "device/conformance/sample_program.h"
 #include "device/nrt/library.h"
 
 namespace trellis::device {

@@ -50,7 +50,7 @@ TEST(Strangers, AreNotTakenForThePeerThatIsAwaited) {
   CoreMessages receiver(0, patience);
   const auto end = receiver.pair(false, {loopback, 1});
   const CallHello as_peer{.from = 1, .to = 0, .first_port = first_message_port()};
-  const net::Calling guess(call_greeting, "another", as_peer.terms());
+  const net::GreetingCaller guess(call_greeting, "another", as_peer.terms());
   const net::Descriptor stranger = connection_to(0);
   send_all(stranger, guess.hello(), far());
   std::byte verdict{};

@@ -1,5 +1,5 @@
 // Any text as a GOAL program: refused with invalid_argument, or one that is played to its end by LogGOPS parameters.
-#include "sim/cluster/workload/goal.h"
+#include "sim/cluster/workload/loggopsim_goal.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   static_cast<void>(is_goal(text));
   try {
-    const Goal goal = read_goal("fuzz", text);
+    const GoalProgram goal = read_goal("fuzz", text);
     if (goal.ranks.size() > 1024) return 0;
     for (const double end : play_goal(goal, {}))
       if (end < 0) std::abort();

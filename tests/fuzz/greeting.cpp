@@ -16,7 +16,7 @@ constexpr int callers = 3;
 constexpr Greeting protocol = {.magic = "trellisc", .label = "trellis fuzz", .terms = 16};
 
 // Returns the answer to a hello among the bytes.
-Bytes in_pieces(Welcome& w, std::span<const std::byte> bytes, std::size_t piece) {
+Bytes in_pieces(GreetingListener& w, std::span<const std::byte> bytes, std::size_t piece) {
   Bytes answer;
   while (!bytes.empty() && w.wanted() != 0) {
     const std::size_t taken = std::min({piece, bytes.size(), w.wanted()});
@@ -35,8 +35,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto caller = static_cast<Caller>(data[0] % callers);
   const std::size_t piece = std::size_t{1} + data[1];
   const Bytes terms(protocol.terms, std::byte{7});
-  Calling calling(protocol, "secret", terms);
-  Welcome listener(protocol);
+  GreetingCaller calling(protocol, "secret", terms);
+  GreetingListener listener(protocol);
   try {
     if (caller == Caller::stranger) {
       in_pieces(listener, bytes, piece);

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <span>
 
-#include "device/conformance/sample.h"
+#include "device/conformance/sample_program.h"
 #include "device/nrt/library.h"
 
 namespace {

@@ -6,13 +6,13 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "ccl/plan/selector.h"
+#include "ccl/plan/selection_table.h"
 
 namespace {
 
 bool reads(std::string_view text) {
   try {
-    trellis::ccl::Selections::read(text);
+    trellis::ccl::SelectionTable::read(text);
     return true;
   } catch (const std::invalid_argument&) {
     return false;
@@ -24,11 +24,11 @@ bool reads(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace trellis::ccl;
   try {
-    const Selections table = Selections::read({reinterpret_cast<const char*>(data), size});
+    const SelectionTable table = SelectionTable::read({reinterpret_cast<const char*>(data), size});
     const std::string text = table.text();
-    if (Selections::read(text).text() != text) std::abort();
+    if (SelectionTable::read(text).text() != text) std::abort();
     if (size > 0 && reads(text.substr(0, data[0] * (text.size() - 1) / 256))) std::abort();
-    for (const Rule& r : table.rules()) {
+    for (const SelectionRule& r : table.rules()) {
       if (r.ranks < 1 || r.config.algorithm.empty()) std::abort();
       if (table.nearest(r.collective, r.ranks, r.machine) != r.ranks) std::abort();
       const auto type = r.type.value_or(trellis::kernels::DType::f32);

@@ -10,7 +10,7 @@
 
 #include "ccl/rendezvous/key_value_map.h"
 #include "ccl/rendezvous/tcp/greeting.h"
-#include "ccl/rendezvous/tcp/session.h"
+#include "ccl/rendezvous/tcp/server_codec.h"
 
 namespace {
 
@@ -54,8 +54,8 @@ Bytes frames_of(std::span<const std::byte> bytes, FrameChain& sent) {
 }
 
 void serve(std::span<const std::byte> bytes, Sender sender, std::size_t piece) {
-  const trellis::net::Calling calling(store_greeting, "secret", StoreHello{.port = 29500}.terms());
-  Session session(calling.transcript());
+  const trellis::net::GreetingCaller calling(store_greeting, "secret", StoreHello{.port = 29500}.terms());
+  ServerCodec session(calling.transcript());
   FrameChain sent(calling.transcript().key(trellis::net::Side::caller));
   KeyValueMap board;
   Bytes frames;

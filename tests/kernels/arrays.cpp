@@ -219,7 +219,7 @@ TEST_P(Mx, ScalesAsDocumented) {
   EXPECT_EQ(127 + 2 - exponent, scale[0]);
   mx_decode(f, elements.data(), scale.data(), back.data(), 32);
   EXPECT_EQ(f == MxFormat::mxfp4_e2m1 ? -6 : -7, back[3]);  // 6 is the largest of e2m1: it saturates
-  mx_encode(f, values.data(), elements.data(), scale.data(), 32, {.scale = MxScale::trainium});
+  mx_encode(f, values.data(), elements.data(), scale.data(), 32, {.scale = MxScaleRule::trainium});
   EXPECT_EQ(127 + 2 - exponent + 1, scale[0]);
   mx_decode(f, elements.data(), scale.data(), back.data(), 32);
   EXPECT_EQ(f == MxFormat::mxfp4_e2m1 ? -8 : -7, back[3]);  // 3.5 halfway between 3 and 4

@@ -116,20 +116,20 @@ void add_optimizers(std::vector<Call>& all) {
   kahan.push_back(out("the parameters", bf16));
   kahan.push_back(out("the parameters' rest", bf16));
   all.push_back({"adamw", {"adamw"}, copied, [](const At& at, std::size_t n, int threads) {
-                   adamw({.keep = Keep::f32_copy, .values = at[3], .copy = at[4]}, {bf16, at[0]}, {f32, at[1], at[2]},
-                         n, {.threads = threads});
+                   adamw({.keep = WeightStorage::f32_copy, .values = at[3], .copy = at[4]}, {bf16, at[0]},
+                         {f32, at[1], at[2]}, n, {.threads = threads});
                  }});
   all.push_back({"adamw with a rest", {"adamw"}, kahan, [](const At& at, std::size_t n, int threads) {
-                   adamw({.keep = Keep::bf16_kahan, .values = at[3], .rest = at[4]}, {bf16, at[0]}, {f32, at[1], at[2]},
-                         n, {.threads = threads});
+                   adamw({.keep = WeightStorage::bf16_kahan, .values = at[3], .rest = at[4]}, {bf16, at[0]},
+                         {f32, at[1], at[2]}, n, {.threads = threads});
                  }});
-  all.push_back(
-      {"sgd",
-       {"sgd"},
-       {in("the gradient", f32), out("the momentum", bf16), out("the parameters", bf16)},
-       [](const At& at, std::size_t n, int threads) {
-         sgd({.keep = Keep::bf16_stochastic, .values = at[2]}, {f32, at[0]}, bf16, at[1], n, {.threads = threads});
-       }});
+  all.push_back({"sgd",
+                 {"sgd"},
+                 {in("the gradient", f32), out("the momentum", bf16), out("the parameters", bf16)},
+                 [](const At& at, std::size_t n, int threads) {
+                   sgd({.keep = WeightStorage::bf16_stochastic, .values = at[2]}, {f32, at[0]}, bf16, at[1], n,
+                       {.threads = threads});
+                 }});
   all.push_back({"lamb_moments",
                  {"lamb"},
                  {in("the gradient", f32), out("the first moments", f32), out("the second moments", f32),

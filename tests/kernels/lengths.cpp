@@ -132,7 +132,7 @@ TEST(Lengths, RowsFarBeyond31Bits) {
     const std::size_t down = kernel.by_columns ? few : rows, across = kernel.by_columns ? wide : columns;
     const std::size_t length = kernel.by_columns ? across : down;
     const auto elements = [&](const RowOperand& o) {
-      return o.extent == Extent::table ? down * across : o.extent == Extent::row ? down : across;
+      return o.extent == OperandExtent::table ? down * across : o.extent == OperandExtent::row ? down : across;
     };
     std::vector<std::unique_ptr<Window>> reads, writes;
     std::vector<const void*> from;
@@ -160,7 +160,7 @@ TEST(Lengths, RowsFarBeyond31Bits) {
       std::vector<std::vector<std::byte>> ends;
       for (std::size_t w = 0; w < to.size(); ++w) {
         const RowOperand& o = kernel.writes[w];
-        const std::size_t made = o.extent == Extent::table ? 2 * across : 2;
+        const std::size_t made = o.extent == OperandExtent::table ? 2 * across : 2;
         std::byte* const end = static_cast<std::byte*>(to[w]) + elements(o) * size_of(o.type);
         ends.emplace_back(end - made * size_of(o.type), end);
         std::memset(end - made * size_of(o.type), 0x77, made * size_of(o.type));

@@ -26,15 +26,15 @@ struct StateArray {
 };
 
 struct Case {
-  Keep keep;
+  WeightStorage keep;
   StateArray gradient, values, copy, rest, first, second;
 
-  Case(Keep k, DType gradient_type, DType moments, std::size_t n)
+  Case(WeightStorage k, DType gradient_type, DType moments, std::size_t n)
       : keep(k),
         gradient(gradient_type, n),
         values(type_of(k), n),
-        copy(DType::bf16, k == Keep::f32_copy ? n : 0),
-        rest(DType::bf16, k == Keep::bf16_kahan ? n : 0),
+        copy(DType::bf16, k == WeightStorage::f32_copy ? n : 0),
+        rest(DType::bf16, k == WeightStorage::bf16_kahan ? n : 0),
         first(moments, n),
         second(moments, n) {}
 
@@ -47,7 +47,7 @@ struct Case {
   }
   Gradient gradients(double scale = 1, std::size_t i = 0) { return {gradient.type, gradient.from(i), scale}; }
   Moments moments(std::size_t i = 0) { return {first.type, first.from(i), second.from(i)}; }
-  double kept(std::size_t i) const { return values.at(i) + (keep == Keep::bf16_kahan ? rest.at(i) : 0); }
+  double kept(std::size_t i) const { return values.at(i) + (keep == WeightStorage::bf16_kahan ? rest.at(i) : 0); }
 
   // Numbers of very different sizes; second moments not below 0.
   void fill(std::uint64_t seed) {
@@ -60,7 +60,7 @@ struct Case {
     for (std::size_t i = 0; i < size(); ++i) {
       gradient.set(i, number(1e-2));
       values.set(i, number(1));
-      if (keep == Keep::bf16_kahan) rest.set(i, values.at(i) * 0x1p-10);
+      if (keep == WeightStorage::bf16_kahan) rest.set(i, values.at(i) * 0x1p-10);
       first.set(i, number(1e-2));
       second.set(i, std::fabs(number(1e-4)));
     }
@@ -69,9 +69,9 @@ struct Case {
 
   // How far a kept value may lie from the value that was to be kept.
   double keeping_error(double value) const {
-    if (keep <= Keep::f32_copy) return 0;
-    if (keep == Keep::bf16_kahan) return std::fabs(value) * 0x1p-16;
-    return std::fabs(value) * (keep == Keep::bf16_nearest ? 0x1p-8 : 0x1p-7);
+    if (keep <= WeightStorage::f32_copy) return 0;
+    if (keep == WeightStorage::bf16_kahan) return std::fabs(value) * 0x1p-16;
+    return std::fabs(value) * (keep == WeightStorage::bf16_nearest ? 0x1p-8 : 0x1p-7);
   }
   double state_error(double value) const { return first.type == DType::bf16 ? std::fabs(value) * 0x1p-7 : 0; }
 };
@@ -80,7 +80,7 @@ template <class Test>
 void for_each_case(const Test& test) {
   for (std::size_t k = 0; k < keep_count; ++k)
     for (DType gradient : {DType::f32, DType::bf16})
-      for (DType moments : {DType::f32, DType::bf16}) test(static_cast<Keep>(k), gradient, moments);
+      for (DType moments : {DType::f32, DType::bf16}) test(static_cast<WeightStorage>(k), gradient, moments);
 }
 
 }  // namespace trellis::kernels

@@ -98,7 +98,7 @@ TEST(Places, ASpecialElementOfATableStaysInItsRowOrColumn) {
   constexpr std::size_t rows = 5, columns = 35;
   for (const auto& [name, kernel] : row_kernels())
     for (std::size_t r = 0; r < kernel.reads.size(); ++r) {
-      if (kernel.reads[r].extent != Extent::table) continue;
+      if (kernel.reads[r].extent != OperandExtent::table) continue;
       const DType type = kernel.reads[r].type;
       RowTrial clean(kernel, rows, columns, 3, 1, RowTrial::Data::plain);
       const auto before = clean.after(kernel.truth, kernel.settings, 0);
@@ -112,8 +112,8 @@ TEST(Places, ASpecialElementOfATableStaysInItsRowOrColumn) {
             const RowOperand& written = kernel.writes[w];
             const std::size_t size = size_of(written.type), skip = (after[w].size() - trial.count(written) * size) / 2;
             for (std::size_t i = 0; i < trial.count(written); ++i) {
-              const std::size_t row = written.extent == Extent::table ? i / columns : i;
-              const std::size_t column = written.extent == Extent::table ? i % columns : i;
+              const std::size_t row = written.extent == OperandExtent::table ? i / columns : i;
+              const std::size_t column = written.extent == OperandExtent::table ? i % columns : i;
               if (kernel.by_columns ? column == place % columns : row == place / columns) continue;
               ASSERT_EQ(0, std::memcmp(&after[w][skip + i * size], &before[w][skip + i * size], size))
                   << name << " " << special << " at " << place << " shows at " << i;

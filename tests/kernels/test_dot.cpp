@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/dispatch/parallel.h"
-#include "kernels/reduce/clip.h"
+#include "kernels/reduce/clip_factor.h"
 #include "kernels/reduce/dot.h"
 #include "tests/kernels/optimizer_case.h"
 
@@ -10,7 +10,7 @@ namespace trellis::kernels {
 namespace {
 
 StateArray numbers(DType type, std::size_t n, std::uint64_t seed) {
-  Case c(Keep::f32, DType::f32, DType::f32, n);
+  Case c(WeightStorage::f32, DType::f32, DType::f32, n);
   c.fill(seed);
   StateArray a(type, n);
   for (std::size_t i = 0; i < n; ++i) a.set(i, c.values.at(i));

@@ -51,7 +51,7 @@ TEST(Elementary, SigmoidAndItsRestAreWithinTheirBound) {
 
 TEST(Elementary, NormalIsWithinItsBound) {
   each_float([](float x) {
-    const Normal n = normal(x);
+    const NormalCdfPdf n = normal(x);
     ASSERT_TRUE(near(n.below, std::erfc(-x / std::sqrt(2.0)) / 2, 8)) << x;
     ASSERT_TRUE(near(n.density, std::exp(-0.5 * x * static_cast<double>(x)) / std::sqrt(2 * std::acos(-1.0)), 8)) << x;
   });

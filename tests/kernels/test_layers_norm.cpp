@@ -113,7 +113,7 @@ struct LayerCase {
         dweight(DType::f32, c),
         dbias(DType::f32, c) {
     const auto floats = [](Array& a) { return static_cast<float*>(a.data()); };
-    const LayerNormRows kept{floats(means), floats(scales)};
+    const LayerNormStatistics kept{floats(means), floats(scales)};
     layer_norm(t, x.data(), weight.data(), bias.data(), y.data(), kept, r, c);
     layer_norm_gradient(t, dy.data(), x.data(), weight.data(), kept, dx.data(), floats(dweight), floats(dbias), r, c);
   }

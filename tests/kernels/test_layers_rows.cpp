@@ -63,7 +63,7 @@ TEST(RowTwins, ComparisonSeesOneWrongBit) {
   const RowTrial trial(kernel, 3, 20, 4, 1);
   const auto truth = trial.after(kernel.truth, kernel.settings, 0);
   EXPECT_TRUE(agrees(kernel));
-  kernel.twins[0] = [](const KernelRows& s) {
+  kernel.twins[0] = [](const RowKernelArguments& s) {
     row_kernels().at("softmax.f32").truth(s);
     if (s.to > s.from) static_cast<unsigned char*>(s.writes[0])[s.to * s.columns * sizeof(float) - 1] ^= 1;
   };

@@ -106,7 +106,7 @@ void check_cross_entropy(DType type, std::size_t rows, std::size_t columns) {
   for (std::size_t r = 0; r < rows; ++r) labels[r] = r % 4 == 3 ? -100 : static_cast<std::int32_t>(r * 7 % columns);
   const CrossEntropyOptions options{.factor = 0.25F, .threads = 2};
   const auto floats = [](Array& a) { return static_cast<float*>(a.data()); };
-  const CrossEntropy all =
+  const CrossEntropyResult all =
       cross_entropy(type, x.data(), labels.data(), floats(losses), floats(log_sums), rows, columns, options);
   cross_entropy_gradient(type, x.data(), labels.data(), floats(log_sums), dx.data(), rows, columns, options);
   const double error = (2.2 + 2 * reach + along(columns)) * u;  // of the sum, relative, and of its logarithm
@@ -131,12 +131,12 @@ void check_cross_entropy(DType type, std::size_t rows, std::size_t columns) {
   EXPECT_NEAR(all.loss, total, static_cast<double>(rows) * 20 * u);
 }
 
-TEST(CrossEntropy, AndItsGradient) {
+TEST(CrossEntropyResult, AndItsGradient) {
   for (const DType type : layer_types)
     for (const std::size_t columns : {1, 2, 31, 33, 100, 300}) check_cross_entropy(type, 9, columns);
 }
 
-TEST(CrossEntropy, OfShardsIsThatOfTheWhole) {
+TEST(CrossEntropyResult, OfShardsIsThatOfTheWhole) {
   constexpr std::size_t rows = 6, classes = 20, half = 10;
   const Array x(DType::f32, rows * classes, 1, 5);
   const std::vector<std::int32_t> labels{0, 9, 10, 19, -100, 4};
@@ -171,7 +171,7 @@ TEST(CrossEntropy, OfShardsIsThatOfTheWhole) {
 }
 
 // Classes of -infinity alone, as padding of a vocabulary, are a shard that adds nothing.
-TEST(CrossEntropy, OfAShardThatIsMaskedIsThatOfTheOthers) {
+TEST(CrossEntropyResult, OfAShardThatIsMaskedIsThatOfTheOthers) {
   constexpr float masked = -INFINITY;
   for (const DType type : {DType::f32, DType::bf16}) {
     Array x(type, 4);
@@ -193,13 +193,13 @@ TEST(CrossEntropy, OfAShardThatIsMaskedIsThatOfTheOthers) {
   }
 }
 
-TEST(CrossEntropy, HostileRowsAndBadLabels) {
+TEST(CrossEntropyResult, HostileRowsAndBadLabels) {
   std::vector<float> x{1, NAN, 3e38F, -3e38F, -INFINITY, 2}, losses(3), log_sums(3);
   std::vector<std::int32_t> labels{-100, 0, 1};
   const auto run = [&] {
     return cross_entropy(DType::f32, x.data(), labels.data(), losses.data(), log_sums.data(), 3, 2);
   };
-  const CrossEntropy all = run();
+  const CrossEntropyResult all = run();
   EXPECT_EQ(all.counted, 2u);
   EXPECT_EQ(losses[0], 0);
   EXPECT_EQ(losses[1], 0);

@@ -53,7 +53,7 @@ struct Products {
         fast(before),
         truth(before) {}
   void multiply(const Case& c) {
-    const Factor fa{a.bytes.data(), a.stride, c.ta}, fb{b.bytes.data(), b.stride, c.tb};
+    const MatrixView fa{a.bytes.data(), a.stride, c.ta}, fb{b.bytes.data(), b.stride, c.tb};
     matmul(c.shape, c.from, fa, fb, c.to, fast.bytes.data(), fast.stride, c.options);
     matmul_truth(c.shape, c.from, fa, fb, c.to, truth.bytes.data(), truth.stride, c.options);
   }

@@ -32,7 +32,7 @@ Expected expected(const Case& c, std::size_t i, double scale, const AdamWOptions
 TEST(AdamW, IsTheFormula) {
   for (const auto order : {AdamWOrder::decay_first, AdamWOrder::decay_last})
     for (const std::uint64_t step : {1, 7, 100000})
-      for_each_case([&](Keep keep, DType gradient, DType moments) {
+      for_each_case([&](WeightStorage keep, DType gradient, DType moments) {
         Case c(keep, gradient, moments, 500);
         c.fill(step);
         const Case before = c;
@@ -45,7 +45,7 @@ TEST(AdamW, IsTheFormula) {
           ASSERT_NEAR(c.first.at(i), e.first, 5 * unit * terms + c.state_error(e.first) * 1.01) << name(keep);
           ASSERT_NEAR(c.second.at(i), e.second, 9 * unit * e.second + c.state_error(e.second) * 1.01);
           ASSERT_NEAR(c.kept(i), e.value, e.bound + c.keeping_error(e.value) * 1.01) << name(keep) << " " << i;
-          if (keep == Keep::f32_copy) {
+          if (keep == WeightStorage::f32_copy) {
             ASSERT_EQ(c.copy.at(i), widen_bf16(bf16_nearest(static_cast<float>(c.values.at(i)))));
           }
         }
@@ -54,7 +54,7 @@ TEST(AdamW, IsTheFormula) {
 
 TEST(AdamW, DoesNotDependOnThreadsOrShards) {
   constexpr std::size_t n = 70001;
-  for_each_case([&](Keep keep, DType gradient, DType moments) {
+  for_each_case([&](WeightStorage keep, DType gradient, DType moments) {
     Case start(keep, gradient, moments, n);
     start.fill(5);
     AdamWOptions o{.step = 3, .random = {.seed = 1, .step = 3, .tensor = 4, .first = 12345}};
@@ -77,7 +77,7 @@ TEST(AdamW, DoesNotDependOnThreadsOrShards) {
 }
 
 // Parameters after steps that each move them by a sixteenth of bf16's step.
-Case drifted(Keep keep, int steps) {
+Case drifted(WeightStorage keep, int steps) {
   Case c(keep, DType::bf16, DType::f32, 4096);
   c.gradient = StateArray(DType::bf16, c.size(), 1);
   c.values = StateArray(type_of(keep), c.size(), 0.75);
@@ -98,17 +98,17 @@ double mean(const Case& c) {
 TEST(AdamW, SmallUpdatesAddUpUnlessRoundedToNearest) {
   constexpr int steps = 64;
   constexpr double there = 0.75 - steps * 0x1p-12, step = 0x1p-8;
-  EXPECT_EQ(mean(drifted(Keep::bf16_nearest, steps)), 0.75);
-  EXPECT_NEAR(mean(drifted(Keep::f32, steps)), there, 1e-6);
-  EXPECT_NEAR(mean(drifted(Keep::bf16_kahan, steps)), there, steps * 0x1p-17);
+  EXPECT_EQ(mean(drifted(WeightStorage::bf16_nearest, steps)), 0.75);
+  EXPECT_NEAR(mean(drifted(WeightStorage::f32, steps)), there, 1e-6);
+  EXPECT_NEAR(mean(drifted(WeightStorage::bf16_kahan, steps)), there, steps * 0x1p-17);
   const double deviation = step * std::sqrt(steps * (1.0 / 16) * (15.0 / 16) / 4096);
-  EXPECT_NEAR(mean(drifted(Keep::bf16_stochastic, steps)), there, 5 * deviation);
+  EXPECT_NEAR(mean(drifted(WeightStorage::bf16_stochastic, steps)), there, 5 * deviation);
   EXPECT_LT(5 * deviation, (0.75 - there) / 10);  // so that the test tells
 }
 
 // Rounded to nearest, 0.999 of a bf16 number is the same number, so the second moment would never decay.
 TEST(AdamW, SecondMomentsInBf16Decay) {
-  Case c(Keep::f32, DType::f32, DType::bf16, 4096);
+  Case c(WeightStorage::f32, DType::f32, DType::bf16, 4096);
   c.second = StateArray(DType::bf16, c.size(), 1);
   for (std::uint64_t t = 1; t <= 100; ++t)
     adamw(c.weights(), c.gradients(), c.moments(), c.size(), {.step = t, .random = {.seed = 2, .step = t}});
@@ -119,7 +119,7 @@ TEST(AdamW, SecondMomentsInBf16Decay) {
 }
 
 TEST(AdamW, NanAndInfinityStayInTheirElement) {
-  for_each_case([&](Keep keep, DType gradient, DType moments) {
+  for_each_case([&](WeightStorage keep, DType gradient, DType moments) {
     Case clean(keep, gradient, moments, 100);
     clean.fill(8);
     Case c = clean;
@@ -131,7 +131,7 @@ TEST(AdamW, NanAndInfinityStayInTheirElement) {
         StateArray nan(type_of(keep), 1, std::numeric_limits<double>::quiet_NaN());
         EXPECT_EQ(std::memcmp(c.values.from(i), nan.from(0), size_of(nan.type)), 0);  // the canonical NaN
         EXPECT_TRUE(i == 40 ? c.second.at(i) == INFINITY : std::isnan(c.second.at(i)));
-        if (keep == Keep::bf16_kahan) {
+        if (keep == WeightStorage::bf16_kahan) {
           EXPECT_EQ(c.rest.at(i), 0);
         }
       } else {
@@ -144,7 +144,7 @@ TEST(AdamW, NanAndInfinityStayInTheirElement) {
 
 // What does not fit bf16 becomes an infinity with nothing left over, not a NaN one step later.
 TEST(AdamW, OverflowIsAnInfinity) {
-  Case c(Keep::bf16_kahan, DType::f32, DType::f32, 1);
+  Case c(WeightStorage::bf16_kahan, DType::f32, DType::f32, 1);
   c.values.set(0, -0x1.FEp127);
   c.rest.set(0, -0x1p119);
   c.gradient.set(0, 1);
@@ -159,7 +159,7 @@ std::string complaint(const Weights& w, const Gradient& g, const Moments& m, std
 }
 
 TEST(AdamW, RefusesBadOptions) {
-  Case c(Keep::f32, DType::f32, DType::f32, 8);
+  Case c(WeightStorage::f32, DType::f32, DType::f32, 8);
   const auto says = [&](const AdamWOptions& o, std::string_view words, double scale = 1) {
     const std::string said = complaint(c.weights(), c.gradients(scale), c.moments(), 8, o);
     EXPECT_NE(said.find(words), std::string::npos) << said << " lacks " << words;
@@ -181,7 +181,7 @@ TEST(AdamW, RefusesBadOptions) {
 }
 
 TEST(AdamW, RefusesBadMemory) {
-  Case c(Keep::f32, DType::f32, DType::f32, 8);
+  Case c(WeightStorage::f32, DType::f32, DType::f32, 8);
   const Weights w = c.weights();
   const Moments m = c.moments();
   const auto says = [&](const Weights& weights, const Gradient& g, const Moments& moments, std::string_view words) {
@@ -193,9 +193,9 @@ TEST(AdamW, RefusesBadMemory) {
   says(w, c.gradients(), {}, "the first moments is null");
   says(w, c.gradients(), {.first = m.first, .second = c.first.from(1)}, "overlaps");
   says(w, {.values = w.values}, m, "overlaps");
-  says({.keep = Keep::f32_copy, .values = w.values}, c.gradients(), m, "the bf16 copy is null");
-  says({.keep = Keep::bf16_kahan, .values = w.values}, c.gradients(), m, "rest is null");
-  says({.keep = static_cast<Keep>(9), .values = w.values}, c.gradients(), m, "number 9");
+  says({.keep = WeightStorage::f32_copy, .values = w.values}, c.gradients(), m, "the bf16 copy is null");
+  says({.keep = WeightStorage::bf16_kahan, .values = w.values}, c.gradients(), m, "rest is null");
+  says({.keep = static_cast<WeightStorage>(9), .values = w.values}, c.gradients(), m, "number 9");
   says(w, {.type = DType::f16, .values = c.gradient.from(0)}, m, "the gradient can't be f16");
   says(w, c.gradients(), {.type = DType::i32, .first = m.first, .second = m.second}, "the moments can't be i32");
   EXPECT_NE(complaint(w, c.gradients(), m, std::size_t{1} << 62, {}).find("more than memory can hold"),

@@ -17,7 +17,7 @@ constexpr std::size_t whole_n = 70001;
 TEST(Sgd, IsTheFormula) {
   for (const bool nesterov : {false, true})
     for (const bool plain : {false, true})
-      for_each_case([&](Keep keep, DType gradient, DType state) {
+      for_each_case([&](WeightStorage keep, DType gradient, DType state) {
         if (plain && nesterov) return;
         Case c(keep, gradient, state, 500);
         c.fill(3);
@@ -45,7 +45,7 @@ TEST(Sgd, IsTheFormula) {
 }
 
 TEST(Sgd, DoesNotDependOnThreadsOrShards) {
-  for_each_case([&](Keep keep, DType gradient, DType state) {
+  for_each_case([&](WeightStorage keep, DType gradient, DType state) {
     Case start(keep, gradient, state, whole_n);
     start.fill(5);
     SgdOptions o{.nesterov = true, .random = {.seed = 1, .step = 3, .tensor = 4, .first = 999}};
@@ -68,7 +68,7 @@ TEST(Sgd, DoesNotDependOnThreadsOrShards) {
 }
 
 TEST(Sgd, RefusesBadInput) {
-  Case c(Keep::f32, DType::f32, DType::f32, 8);
+  Case c(WeightStorage::f32, DType::f32, DType::f32, 8);
   const auto refuses = [&](const SgdOptions& o, void* momentum) {
     EXPECT_THROW(sgd(c.weights(), c.gradients(), DType::f32, momentum, 8, o), std::invalid_argument);
   };
@@ -91,14 +91,14 @@ TEST(Sgd, RefusesBadInput) {
 
 template <class Test>
 void for_each_lamb(const Test& test) {
-  for_each_case([&](Keep keep, DType gradient, DType moments) {
+  for_each_case([&](WeightStorage keep, DType gradient, DType moments) {
     if (moments == DType::f32) test(keep, gradient);
   });
 }
 
 // u is off by 18 u of what m's terms make of it and 4 u of the decay's; the sums add up squares of what was computed.
 TEST(Lamb, IsTheFormula) {
-  for_each_lamb([&](Keep keep, DType gradient) {
+  for_each_lamb([&](WeightStorage keep, DType gradient) {
     Case c(keep, gradient, DType::f32, 700);
     c.fill(4);
     const Case before = c;
@@ -134,7 +134,7 @@ TEST(Lamb, IsTheFormula) {
 }
 
 TEST(Lamb, DoesNotDependOnThreads) {
-  for_each_lamb([&](Keep keep, DType gradient) {
+  for_each_lamb([&](WeightStorage keep, DType gradient) {
     Case start(keep, gradient, DType::f32, whole_n);
     start.fill(6);
     LambOptions o{.step = 3, .random = {.seed = 1, .step = 3, .first = 77}};
@@ -146,7 +146,7 @@ TEST(Lamb, DoesNotDependOnThreads) {
       EXPECT_EQ(lamb(c.weights(), c.gradients(), c.moments(), whole_n, o), trust);
       ASSERT_TRUE(c == whole) << threads << " threads";
     }
-    if (keep <= Keep::f32_copy) {
+    if (keep <= WeightStorage::f32_copy) {
       EXPECT_EQ(lamb_moments(start.weights(), start.gradients(), start.moments(), whole_n, o).parameters,
                 sum_of_squares(DType::f32, start.values.from(0), whole_n));
     }
@@ -174,7 +174,7 @@ TEST(Lamb, TrustIsOneWithoutALength) {
 }
 
 TEST(Lamb, RefusesBadInput) {
-  Case c(Keep::f32, DType::f32, DType::f32, 8);
+  Case c(WeightStorage::f32, DType::f32, DType::f32, 8);
   c.gradient = StateArray(DType::f32, 8, 1);
   const auto refuses = [&](const LambOptions& o) {
     EXPECT_THROW(lamb(c.weights(), c.gradients(), c.moments(), 8, o), std::invalid_argument);
@@ -193,8 +193,9 @@ TEST(Lamb, RefusesBadInput) {
   EXPECT_THROW(lamb(c.weights(), c.gradients(), {}, 8, {}), std::invalid_argument);
   EXPECT_THROW(lamb(c.weights(), c.gradients(), {DType::f32, m.first, m.first}, 8, {}), std::invalid_argument);
   EXPECT_THROW(lamb(c.weights(), c.gradients(), {DType::bf16, m.first, m.second}, 8, {}), std::invalid_argument);
-  EXPECT_THROW(lamb({.keep = Keep::f32_copy, .values = c.values.from(0), .copy = m.first}, c.gradients(), m, 8, {}),
-               std::invalid_argument);
+  EXPECT_THROW(
+      lamb({.keep = WeightStorage::f32_copy, .values = c.values.from(0), .copy = m.first}, c.gradients(), m, 8, {}),
+      std::invalid_argument);
   EXPECT_THROW(lamb_apply(c.weights(), m, -1, 8, {}), std::invalid_argument);
   EXPECT_EQ(c.first, StateArray(DType::f32, 8)) << "changed by a call that threw";
 }

@@ -143,7 +143,7 @@ TEST_F(TypePairs, TokensAndProducts) {
 TEST_F(TypePairs, Optimizers) {
   for (const DType type : dtypes())
     for (std::size_t k = 0; k < keep_count; ++k) {
-      const auto keep = static_cast<Keep>(k);
+      const auto keep = static_cast<WeightStorage>(k);
       const Weights weights{.keep = keep, .values = a.at(), .copy = b.at(), .rest = c.at()};
       const bool works = type == DType::f32 || type == DType::bf16;
       const Moments moments{DType::f32, d.at(), e.at()};

@@ -19,10 +19,10 @@ using kernels::no_quota;
 TopoMachine machine(int cores, int usable) {
   TopoMachine m;
   for (int c = 0; c < cores; ++c) {
-    if (c % 8 == 0) m.whole.parts.push_back({.kind = HostPart::Kind::cache, .level = 3});
-    HostPart core{.kind = HostPart::Kind::core, .number = c};
+    if (c % 8 == 0) m.whole.parts.push_back({.kind = TopoObject::Kind::cache, .level = 3});
+    TopoObject core{.kind = TopoObject::Kind::core, .number = c};
     for (const int thread : {c, c + cores})
-      core.parts.push_back({.kind = HostPart::Kind::thread, .number = thread, .usable = c < usable});
+      core.parts.push_back({.kind = TopoObject::Kind::thread, .number = thread, .usable = c < usable});
     m.whole.parts.back().parts.push_back(std::move(core));
   }
   return m;

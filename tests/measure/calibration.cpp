@@ -4,7 +4,7 @@
 #include <random>
 
 #include "measure/calibration/fit.h"
-#include "measure/calibration/table.h"
+#include "measure/calibration/measurements_csv.h"
 #include "tests/why.h"
 
 namespace trellis::measure {

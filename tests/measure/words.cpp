@@ -49,24 +49,24 @@ TEST(BenchWords, OperationsOfTheOtherTools) {
 }
 
 TEST(BenchWords, TypesAndOperators) {
-  EXPECT_EQ(bench_type("float", Style::nccom), DType::f32);
-  EXPECT_EQ(bench_type("half", Style::nccom), DType::f16);
-  EXPECT_EQ(bench_type("bfloat16", Style::nccom), DType::bf16);
-  EXPECT_EQ(bench_type("fp8", Style::nccom), DType::f8e4m3);
-  EXPECT_EQ(bench_type("fp8_e4m3", Style::nccom), DType::f8e4m3fn);
-  EXPECT_EQ(bench_type("f8e4m3", Style::nccom), DType::f8e4m3);
-  EXPECT_EQ(bench_type("f8e4m3", Style::nccl), DType::f8e4m3fn);
-  const std::string refused = why([] { bench_type("flaot", Style::nccom); });
+  EXPECT_EQ(bench_type("float", BenchStyle::nccom), DType::f32);
+  EXPECT_EQ(bench_type("half", BenchStyle::nccom), DType::f16);
+  EXPECT_EQ(bench_type("bfloat16", BenchStyle::nccom), DType::bf16);
+  EXPECT_EQ(bench_type("fp8", BenchStyle::nccom), DType::f8e4m3);
+  EXPECT_EQ(bench_type("fp8_e4m3", BenchStyle::nccom), DType::f8e4m3fn);
+  EXPECT_EQ(bench_type("f8e4m3", BenchStyle::nccom), DType::f8e4m3);
+  EXPECT_EQ(bench_type("f8e4m3", BenchStyle::nccl), DType::f8e4m3fn);
+  const std::string refused = why([] { bench_type("flaot", BenchStyle::nccom); });
   EXPECT_EQ(refused.rfind("no type is called 'flaot': expected one of bf16, bfloat16, ", 0), 0u) << refused;
   EXPECT_NE(refused.find(", uint8; did you mean 'float'?"), std::string::npos) << refused;
   for (const DType type : kernels::dtypes()) {
-    EXPECT_EQ(bench_type(kernels::name(type), Style::nccom), type);
-    for (const Style style : {Style::nccl, Style::nccom}) EXPECT_LE(type_word(type, style).size(), 8u);
+    EXPECT_EQ(bench_type(kernels::name(type), BenchStyle::nccom), type);
+    for (const BenchStyle style : {BenchStyle::nccl, BenchStyle::nccom}) EXPECT_LE(type_word(type, style).size(), 8u);
   }
-  EXPECT_EQ(type_word(DType::bf16, Style::nccl), "bfloat16");
-  EXPECT_EQ(type_word(DType::bf16, Style::nccom), "bf16");
+  EXPECT_EQ(type_word(DType::bf16, BenchStyle::nccl), "bfloat16");
+  EXPECT_EQ(type_word(DType::bf16, BenchStyle::nccom), "bf16");
   EXPECT_EQ(bench_reduction("mulsum"), kernels::Reduction::scaled_sum);
-  EXPECT_EQ(reduction_word(kernels::Reduction::scaled_sum, Style::nccl), "mulsum");
+  EXPECT_EQ(reduction_word(kernels::Reduction::scaled_sum, BenchStyle::nccl), "mulsum");
   EXPECT_EQ(why([] { bench_reduction("summ"); }),
             "no operator is called 'summ': expected one of mulsum, sum, prod, min, max, avg, scaled_sum; did you mean "
             "'sum'?");
@@ -75,7 +75,7 @@ TEST(BenchWords, TypesAndOperators) {
 // A printed word can be typed again, and means the same.
 TEST(BenchWords, PrintedTypesAreTypes) {
   for (const DType type : kernels::dtypes())
-    for (const Style style : {Style::nccl, Style::nccom})
+    for (const BenchStyle style : {BenchStyle::nccl, BenchStyle::nccom})
       EXPECT_EQ(bench_type(type_word(type, style), style), type) << type_word(type, style);
 }
 

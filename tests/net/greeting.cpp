@@ -13,10 +13,10 @@ constexpr Greeting protocol = {.magic = "trellis0", .label = "trellis test", .te
 constexpr Greeting other_protocol = {.magic = "trellis0", .label = "trellis other", .terms = 3};
 const Bytes terms = {std::byte{1}, std::byte{2}, std::byte{3}};
 
-Calling calling(std::string_view secret = "secret") { return {protocol, secret, terms}; }
+GreetingCaller calling(std::string_view secret = "secret") { return {protocol, secret, terms}; }
 
 // The listener's answer to a hello.
-Bytes answer_to(Welcome& w, std::span<const std::byte> hello, std::string_view secret = "secret") {
+Bytes answer_to(GreetingListener& w, std::span<const std::byte> hello, std::string_view secret = "secret") {
   w.take(hello);
   EXPECT_TRUE(w.expects_answer());
   return w.answer(secret);
@@ -24,8 +24,8 @@ Bytes answer_to(Welcome& w, std::span<const std::byte> hello, std::string_view s
 
 std::span<const std::byte, answer_bytes> whole(const Bytes& answer) { return std::span(answer).first<answer_bytes>(); }
 
-Verdict verdict_on(const Calling& c) {
-  Welcome listener(protocol);
+Verdict verdict_on(const GreetingCaller& c) {
+  GreetingListener listener(protocol);
   try {
     answer_to(listener, c.hello());
   } catch (const ProtocolError& why) {
@@ -35,8 +35,8 @@ Verdict verdict_on(const Calling& c) {
 }
 
 TEST(Greeting, ProvesBothEndsToEachOther) {
-  Welcome listener(protocol);
-  Calling caller = calling();
+  GreetingListener listener(protocol);
+  GreetingCaller caller = calling();
   for (const std::byte b : caller.hello()) {  // however it is cut
     EXPECT_FALSE(listener.expects_answer());
     listener.take({&b, 1});
@@ -58,13 +58,13 @@ TEST(Greeting, ProvesBothEndsToEachOther) {
 TEST(Greeting, AnotherSecretIsRefusedByBoth) {
   EXPECT_EQ(verdict_on(calling()), Verdict::welcome);
   EXPECT_EQ(verdict_on(calling("guess")), Verdict::other_secret);
-  Welcome with_guess(protocol);
+  GreetingListener with_guess(protocol);
   const Bytes answer = answer_to(with_guess, calling("guess").hello(), "guess");
   EXPECT_THROW(calling().proof(whole(answer)), ProtocolError);
 }
 
 TEST(Greeting, AnotherProtocolsHelloIsRefused) {
-  EXPECT_EQ(verdict_on(Calling(other_protocol, "secret", terms)), Verdict::other_secret);
+  EXPECT_EQ(verdict_on(GreetingCaller(other_protocol, "secret", terms)), Verdict::other_secret);
 }
 
 TEST(Greeting, ARefusalIsTheCallersToo) {
@@ -78,14 +78,14 @@ TEST(Greeting, ARefusalIsTheCallersToo) {
 }
 
 TEST(Greeting, AHelloThatIsChangedOrRepeatedProvesNothing) {
-  Calling caller = calling();
+  GreetingCaller caller = calling();
   for (std::size_t i = 0; i < caller.hello().size(); ++i) {
     Bytes changed = caller.hello();
     changed[i] ^= std::byte{1};
-    Welcome listener(protocol);
+    GreetingListener listener(protocol);
     EXPECT_THROW(answer_to(listener, changed), ProtocolError) << "byte " << i;
   }
-  Welcome first(protocol), again(protocol), reflected(protocol);
+  GreetingListener first(protocol), again(protocol), reflected(protocol);
   const Bytes answer = answer_to(first, caller.hello());
   answer_to(again, caller.hello());
   EXPECT_THROW(again.take(caller.proof(whole(answer))), ProtocolError) << "the proof was for another connection";
@@ -94,7 +94,7 @@ TEST(Greeting, AHelloThatIsChangedOrRepeatedProvesNothing) {
 }
 
 TEST(Greeting, AStrangerIsRefusedAtItsFirstWrongByte) {
-  Welcome listener(protocol);
+  GreetingListener listener(protocol);
   EXPECT_THROW(listener.take(bytes_of("G")), ProtocolError);
 }
 

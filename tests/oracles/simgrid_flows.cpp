@@ -111,7 +111,7 @@ class Replay {
   }
 
  private:
-  const PatternClass& of(Rank r) const { return pattern_.classes()[pattern_.class_of(r)]; }
+  const RankClassProgram& of(Rank r) const { return pattern_.classes()[pattern_.class_of(r)]; }
   s4u::Host* host(Rank r) const { return hosts_[static_cast<std::size_t>(r)]; }
 
   void add_route(Rank from, Rank to) {
@@ -175,9 +175,9 @@ class Replay {
   }
 
   void let_go(Rank r, std::uint32_t step) {
-    const PatternClass& c = of(r);
+    const RankClassProgram& c = of(r);
     for (std::uint32_t i = c.begin[step]; i < c.begin[step + 1]; ++i) {
-      const Follower& f = c.followers[i];
+      const ReleasedMove& f = c.followers[i];
       const Rank to = f.peer == no_peer ? r : pattern_.peer(r, c.peers[static_cast<std::size_t>(f.peer)]);
       if (--waits_[static_cast<std::size_t>(to)][f.move] == 0) start(to, f.move);
     }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "schedule/in_place.h"
+#include "schedule/in_place_slices.h"
 #include "schedule/proof/verify.h"
 #include "schedule/stage_unreadable_buffers.h"
 #include "tests/schedule/requests.h"

@@ -65,7 +65,7 @@ std::vector<Case> family() {
 
 struct Ends {
   Time all = 0;
-  std::vector<Trace> each;
+  std::vector<MoveTrace> each;
 };
 
 std::unique_ptr<Network> packets_of_4_kib(const std::vector<Rate>& capacities) {
@@ -108,12 +108,12 @@ TEST(Agreement, ShortTransfersEndTogetherOnlyAsFlows) {
   const Case c{"incast", "switch:8", "direct", of(Collective::gather, 8), 8, 0};
   const Ends flows = ends(c, 4096, false), packets = ends(c, 4096, true);
   std::vector<Time> sorted;
-  for (const Trace& t : packets.each) sorted.push_back(t.end);
+  for (const MoveTrace& t : packets.each) sorted.push_back(t.end);
   std::ranges::sort(sorted);
   const std::vector<Time> last(3, flows.all);
   EXPECT_LE(difference(flows.all, packets.all), 0.01 * static_cast<double>(flows.all));
   std::size_t together = 0;
-  for (const Trace& t : flows.each) together += t.end == flows.each.back().end;
+  for (const MoveTrace& t : flows.each) together += t.end == flows.each.back().end;
   EXPECT_EQ(together, 7U);
   EXPECT_LT(sorted[sorted.size() - 7], flows.each.back().end / 5);
 }

@@ -5,13 +5,13 @@
 
 #include <atomic>
 
-#include "sim/cluster/answer/played.h"
+#include "sim/cluster/answer/workload_answer.h"
 #include "sim/cluster/machine/machine.h"
 
 namespace trellis::sim {
 namespace {
 
-Question all_reduce_on(const PricedMachine& priced, double bytes) {
+Question all_reduce_on(const PricingSession& priced, double bytes) {
   return {.settings = {}, .group = first_in_a_row(priced.machine(), 0), .bytes = bytes};
 }
 
@@ -29,11 +29,11 @@ class StopsAt final : public ProgressMonitor {
 };
 
 TEST(Answer, IsTheChoiceAndItsPriceWithItsInterval) {
-  PricedMachine priced(machine_spec("trn2.48xlarge"));
+  PricingSession priced(machine_spec("trn2.48xlarge"));
   const Question q = all_reduce_on(priced, 1 << 20);
   const Answer a = answer(q, priced);
   Pricer pricer(priced.machine(), q.group, {});
-  const Choice choice = choose(pricer, usual_configs(pricer, q.bytes), q.bytes, {.within = usual_within});
+  const AlgorithmChoice choice = choose(pricer, usual_configs(pricer, q.bytes), q.bytes, {.within = usual_within});
   EXPECT_EQ(a.config, choice.best.front().config);
   EXPECT_EQ(a.price.time, pricer.price(a.config, q.bytes).time);
   EXPECT_LT(a.interval.low, a.price.time);
@@ -62,7 +62,7 @@ TEST(Answer, NoTimeIsBelowZero) {
         {"trn1.32xlarge x 2", "ring", schedule::Collective::all_reduce, 1024, {"era.2023.away=40us"}}}) {
     MachineSpec spec = machine_spec(c.machine);
     for (const char* change : c.changes) what_if(spec, change);
-    PricedMachine priced(std::move(spec));
+    PricingSession priced(std::move(spec));
     Question q = all_reduce_on(priced, c.bytes);
     q.settings.operation.collective = c.collective;
     q.config = algorithm_config_named(c.algorithm);
@@ -71,7 +71,7 @@ TEST(Answer, NoTimeIsBelowZero) {
     EXPECT_TRUE(0 < a.interval.low && a.interval.low <= a.price.time) << c.machine << ": " << a.interval.low;
     EXPECT_GE(a.interval.high, a.price.time) << c.machine;
     EXPECT_EQ(a.launches.empty(), priced.spec().chip.empty()) << c.machine;
-    for (const Launched& other : a.launches) {
+    for (const LaunchVariant& other : a.launches) {
       EXPECT_TRUE(0 < other.low && other.low <= other.time) << c.machine << " by " << other.by << ": " << other.low;
       EXPECT_GE(other.high, other.time) << c.machine << " by " << other.by;
     }
@@ -79,7 +79,7 @@ TEST(Answer, NoTimeIsBelowZero) {
 }
 
 TEST(Answer, IsTheSameForAScheduleAndForTheWayThatMakesIt) {
-  PricedMachine priced(machine_spec("torus:4x4"));
+  PricingSession priced(machine_spec("torus:4x4"));
   Question by_config = all_reduce_on(priced, 1 << 16);
   by_config.config = algorithm_config_named("ring@16*2");
   by_config.timeline = true;
@@ -102,7 +102,7 @@ TEST(Answer, IsTheSameForAScheduleAndForTheWayThatMakesIt) {
 }
 
 TEST(Answer, UnevenBlocksArePricedAsTheyAre) {
-  PricedMachine priced(machine_spec("torus:4"));
+  PricingSession priced(machine_spec("torus:4"));
   Question q = all_reduce_on(priced, 4 * 4000);
   q.settings.operation.collective = schedule::Collective::all_gather_v;
   q.blocks = {1000, 1000, 1000, 1000};
@@ -118,7 +118,7 @@ TEST(Answer, UnevenBlocksArePricedAsTheyAre) {
 }
 
 TEST(Answer, NoiseIsDrawnAsOftenAsAsked) {
-  PricedMachine priced(machine_spec("trn2.48xlarge"));
+  PricingSession priced(machine_spec("trn2.48xlarge"));
   Question q = all_reduce_on(priced, 1024);
   q.noise.runs = 5, q.interval = false;
   const Answer a = answer(q, priced);
@@ -132,7 +132,7 @@ TEST(Answer, SaysWhatIsMissingWhereverItIsStopped) {
   std::vector<std::string> tasks;
   for (int polls = 0, complete = 0; complete == 0 && polls < 1 << 20; polls = 2 * polls + 1) {
     StopsAt watch(polls);
-    PricedMachine priced(machine_spec("trn2.48xlarge"), &watch);
+    PricingSession priced(machine_spec("trn2.48xlarge"), &watch);
     Question q = all_reduce_on(priced, 1 << 20);
     q.timeline = true, q.noise.runs = 2;
     const Answer a = answer(q, priced);
@@ -145,17 +145,17 @@ TEST(Answer, SaysWhatIsMissingWhereverItIsStopped) {
 }
 
 TEST(Answer, RefusesAWayForAnotherNumberOfRanks) {
-  PricedMachine priced(machine_spec("torus:5"));
+  PricingSession priced(machine_spec("torus:5"));
   Question q = all_reduce_on(priced, 1024);
   q.config = algorithm_config_named("ring@4");
   EXPECT_THROW(answer(q, priced), std::invalid_argument);
 }
 
 TEST(Answer, AWorkloadIsPlayedWithOneChoiceForAllFigures) {
-  PricedMachine priced(machine_spec("trn2.48xlarge"));
+  PricingSession priced(machine_spec("trn2.48xlarge"));
   const Workload step =
       workload_of(read_graph("step", "ranks 8\nall_reduce sums 1MiB\ncompute more 10us after sums\n"));
-  const PlayedAnswer a = answer(step, {}, {.runs = 2}, priced);
+  const WorkloadAnswer a = answer(step, {}, {.runs = 2}, priced);
   EXPECT_EQ(a.played.time, play(step, priced.machine()).time);
   EXPECT_LT(a.interval.low, a.interval.high);
   EXPECT_EQ(a.noisy.times.size(), 2U);
@@ -166,8 +166,8 @@ TEST(Answer, AWorkloadsIntervalHoldsWhatItsOperationsMayTake) {
   const char* const update =
       "ranks 2\noperation up adamw rows=8192 columns=8192 type=f32\ncompute b up*10\nall_reduce c 1MiB after b\n";
   const Workload step = workload_of(read_graph("step", update));
-  PricedMachine priced(machine_spec("trn1.2xlarge"));
-  const PlayedAnswer a = answer(step, {}, {}, priced);
+  PricingSession priced(machine_spec("trn1.2xlarge"));
+  const WorkloadAnswer a = answer(step, {}, {}, priced);
   MachineSpec slow = priced.spec();
   slow.figures.set("operation.update.adamw", slow.figures.at("operation.update.adamw").high);
   const Time slowest = play(step, Machine(slow)).time;
@@ -184,13 +184,13 @@ TEST(Answer, AWorkloadsIntervalHoldsWhatItsOperationsMayTake) {
 // No end of a figure's range makes a workload impossible.
 TEST(Answer, EveryChipsFiguresCanBeTried) {
   for (const char* name : {"trn1.2xlarge", "trn2.3xlarge", "trn3.gen1", "inf2.48xlarge"}) {
-    PricedMachine priced(machine_spec(name));
+    PricingSession priced(machine_spec(name));
     const Workload step = workload_of(read_graph(
         "step",
         "ranks 2\noperation mm product rows=512 columns=512 inner=512\noperation up adamw rows=512 columns=512 "
         "type=f32\noperation n rms_norm rows=512 columns=512\noperation s softmax rows=512 columns=512\n"
         "compute a mm up n s\ncompute b 1GFLOP 1MB after a\n"));
-    const PlayedAnswer a = answer(step, {}, {}, priced);
+    const WorkloadAnswer a = answer(step, {}, {}, priced);
     EXPECT_LT(a.interval.low, a.played.time) << name;
     EXPECT_GT(a.interval.high, a.played.time) << name;
   }

@@ -38,7 +38,7 @@ TEST(Figures, ReadsValuesInTheirUnits) {
   EXPECT_EQ(f.at("vector.latency").source, "2N and this | by hand");
   EXPECT_EQ(f.at("hbm.latency").low, 150e-9);
   EXPECT_EQ(f.at("hbm.latency").high, 600e-9);
-  EXPECT_EQ(f.at("hbm.latency").mark, Mark::assumed);
+  EXPECT_EQ(f.at("hbm.latency").mark, FigureProvenance::assumed);
   EXPECT_EQ(f.count("ring.size"), 64);
   EXPECT_EQ(f.bytes("sbuf"), 24 * 1024 * 1024.0);
   EXPECT_EQ(f.at("hbm").low, 2e12);

@@ -14,7 +14,7 @@ TEST(Goodput, NothingIsLostWithoutFailuresButTheSaving) {
 
 // The closed form against failures that are drawn at random.
 TEST(Goodput, IsWhatDrawnFailuresLeave) {
-  const Failures f{.between = 7200, .interval = 900, .save = 30, .restart = 300};
+  const GoodputInputs f{.between = 7200, .interval = 900, .save = 30, .restart = 300};
   std::mt19937_64 random(7);
   std::exponential_distribution<double> next(1 / f.between);
   double time = 0, useful = 0, failure = next(random);
@@ -32,7 +32,7 @@ TEST(Goodput, IsWhatDrawnFailuresLeave) {
 }
 
 TEST(Goodput, TheBestIntervalIsBetterThanItsNeighboursAndAboutYoungs) {
-  Failures f{.between = 50 * 3600, .save = 60, .restart = 600};
+  GoodputInputs f{.between = 50 * 3600, .save = 60, .restart = 600};
   const double best = best_interval(f);
   EXPECT_NEAR(best, std::sqrt(2 * f.save * f.between), 0.05 * best);
   const auto at = [&](double interval) {

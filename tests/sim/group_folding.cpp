@@ -142,7 +142,7 @@ TEST(GroupFolding, LoadsFoldAsTheirRanksDo) {
     std::vector<SimulatedCollective> all;
     for (const auto& group : groups_of(ranks, 2, half, 1000))
       all.push_back({.pattern = &sum, .bytes = 40'000'000, .members = group});
-    std::vector<Load> loads;
+    std::vector<HbmLoad> loads;
     for (Rank r = 0; r < ranks; ++r) loads.push_back({r, 3e8, 9e10, 5 * us});
     for (Rank r = 0; r < half; ++r) loads.push_back({r, 1e8, 7e10, 11 * us});
     sim::Run folded(machine, all, {.loads = loads}), whole(machine, all, {.fold = false, .loads = loads});

@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "sim/cluster/machine/import/typed.h"
-#include "sim/cluster/machine/several.h"
+#include "sim/cluster/machine/import/machine_argument.h"
+#include "sim/cluster/machine/machine_cluster.h"
 #include "tests/folder.h"
 #include "tests/why.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/cluster/operation/operation.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/programs/shipped_programs.h"
 #include "sim/core/run/run.h"
 #include "sim/hardware/chip/chip.h"
 
@@ -23,7 +23,7 @@ struct Pair {
 };
 
 double seconds_of_program(const Pair& pair, const ChipSpec& chip) {
-  const core::Shipped& program = core::shipped_named(pair.program);
+  const core::ShippedProgram& program = core::shipped_named(pair.program);
   core::Arguments arguments(program.parameters);
   for (const auto& [name, value] : pair.parameters) arguments.set(name, value);
   return in_seconds(core::run(program.build(arguments, chip), chip).time);

@@ -19,7 +19,7 @@ PacketNetwork::PacketNetwork(std::vector<Rate> capacities, double packet_bytes)
   carried_.assign(capacities.size(), 0);
 }
 
-void PacketNetwork::start(std::span<const Use> uses, Work work, std::uint64_t tag) {
+void PacketNetwork::start(std::span<const ResourceUse> uses, Work work, std::uint64_t tag) {
   auto id = static_cast<std::uint32_t>(flows_.size());
   if (free_.empty()) {
     flows_.emplace_back();
@@ -29,7 +29,7 @@ void PacketNetwork::start(std::span<const Use> uses, Work work, std::uint64_t ta
   }
   Flow& f = flows_[id];
   f = {};
-  for (const Use& u : uses) {
+  for (const ResourceUse& u : uses) {
     f.hops.push_back({.use = u});
     carried_[u.resource] += static_cast<double>(work) / static_cast<double>(work_of_byte) * u.weight / one_use;
   }

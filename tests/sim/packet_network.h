@@ -15,14 +15,14 @@ class PacketNetwork : public Network {
  public:
   PacketNetwork(std::vector<Rate> capacities, double packet_bytes);
 
-  void start(std::span<const Use>, Work, std::uint64_t tag) override;
+  void start(std::span<const ResourceUse>, Work, std::uint64_t tag) override;
   void settle() override;
   Time next() const override { return std::min(served_.next(), heads_.next()); }
   void advance(Time to, std::vector<std::uint64_t>& ended) override;
 
  private:
   struct Hop {
-    Use use;
+    ResourceUse use;
     std::uint32_t waiting = 0;             // packets
     std::uint32_t served = 0, passed = 0;  // packets whose service has begun, and has ended
     bool listed = false;                   // it is in the resource's queue

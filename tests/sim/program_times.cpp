@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sim/cluster/workload/step_price.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/programs/shipped_programs.h"
 #include "sim/core/run/run.h"
 #include "tests/folder.h"
 
@@ -42,7 +42,7 @@ class ProgramTimesTest : public testing::Test {
 using Words = std::vector<std::pair<std::string, std::string>>;
 
 double seconds_of_program(const std::string& name, const Words& parameters, const ChipSpec& chip) {
-  const core::Shipped& program = core::shipped_named(name);
+  const core::ShippedProgram& program = core::shipped_named(name);
   core::Arguments arguments(program.parameters);
   for (const auto& [key, value] : parameters) arguments.set(key, value);
   return in_seconds(core::run(program.build(arguments, chip), chip).time);
@@ -189,14 +189,14 @@ TEST_F(ProgramTimesTest, OfManyAtOnceAreWhole) {
   for (int t = 0; t < 8; ++t)
     all.emplace_back([&, t] {
       for (int i = 0; i < 20; ++i) {
-        KeptTimes kept(folder, "chip");
+        ProgramTimeCache kept(folder, "chip");
         EXPECT_EQ(kept.damage(), "");
         kept.add("program n=" + std::to_string(t * 100 + i), t * 100 + i);
         kept.save();
       }
     });
   for (std::thread& t : all) t.join();
-  const KeptTimes last(folder, "chip");
+  const ProgramTimeCache last(folder, "chip");
   EXPECT_EQ(last.damage(), "");
   EXPECT_FALSE(text_of_file().empty());
   int found = 0;
@@ -209,19 +209,20 @@ TEST_F(ProgramTimesTest, OfManyAtOnceAreWhole) {
 }
 
 TEST_F(ProgramTimesTest, OnDiskAreBounded) {
-  for (std::size_t i = 0; i < KeptTimes::most_files + 8; ++i) {
-    KeptTimes kept(folder, std::to_string(i));
+  for (std::size_t i = 0; i < ProgramTimeCache::most_files + 8; ++i) {
+    ProgramTimeCache kept(folder, std::to_string(i));
     kept.add("program n=1", 1);
     kept.save();
   }
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), static_cast<std::ptrdiff_t>(KeptTimes::most_files));
-  KeptTimes kept(folder, "many");
-  for (std::size_t i = 0; i < KeptTimes::most_times + 100; ++i) kept.add(std::to_string(i), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}),
+            static_cast<std::ptrdiff_t>(ProgramTimeCache::most_files));
+  ProgramTimeCache kept(folder, "many");
+  for (std::size_t i = 0; i < ProgramTimeCache::most_times + 100; ++i) kept.add(std::to_string(i), 1);
   kept.save();
-  KeptTimes again(folder, "many");
+  ProgramTimeCache again(folder, "many");
   std::size_t there = 0;
-  for (std::size_t i = 0; i < KeptTimes::most_times + 100; ++i) there += again.find(std::to_string(i)) ? 1 : 0;
-  EXPECT_EQ(there, KeptTimes::most_times);
+  for (std::size_t i = 0; i < ProgramTimeCache::most_times + 100; ++i) there += again.find(std::to_string(i)) ? 1 : 0;
+  EXPECT_EQ(there, ProgramTimeCache::most_times);
 }
 
 TEST_F(ProgramTimesTest, WithoutAWritableFolderAreAsGood) {
@@ -255,10 +256,10 @@ TEST_F(ProgramTimesTest, MakeUpAStepOfOneRank) {
   // The time by formulas differs by no more than docs/step.md states for large products and attention.
   EXPECT_NEAR(in_seconds(formulas.price(plain).time) / sum, 1, 0.1);
   double part = 0, all = 0;
-  for (const KindTime& k : programs.kinds(plain, 0)) part += k.by_programs, all += k.seconds;
+  for (const OperationKindTime& k : programs.kinds(plain, 0)) part += k.by_programs, all += k.seconds;
   EXPECT_NEAR(all, sum, 1e-9);
   EXPECT_EQ(part, all);
-  for (const KindTime& k : formulas.kinds(plain, 0)) EXPECT_EQ(k.by_programs, 0);
+  for (const OperationKindTime& k : formulas.kinds(plain, 0)) EXPECT_EQ(k.by_programs, 0);
 }
 
 TEST_F(ProgramTimesTest, GrowWithSlowMemoryAsTheFormulasDo) {

@@ -217,7 +217,7 @@ TEST(OperationText, ReadsBackWhatItPrints) {
                                              .flash = true}));
   EXPECT_EQ(graph.shapes[1].vector, 1.5);
   EXPECT_EQ(graph.classes[0].tasks[0].work,
-            (std::vector<schedule::ShapedWork>{{.shape = 0, .count = 2}, {.shape = 1, .count = 1}}));
+            (std::vector<schedule::RepeatedOperation>{{.shape = 0, .count = 2}, {.shape = 1, .count = 1}}));
   EXPECT_NE(why([] { read_graph("s", "ranks 1\noperation a add rows=0\n"); }).find("rows=0: expected 1 to"),
             std::string::npos);
   EXPECT_NE(why([] { read_graph("s", "ranks 1\noperation a add row=1\n"); }).find("'row=1': expected rows="),

@@ -4,7 +4,7 @@
 
 #include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
-#include "sim/cluster/choose/choice.h"
+#include "sim/cluster/choose/algorithm_choice.h"
 #include "sim/cluster/tune/synthesis_graph.h"
 
 namespace trellis::sim {
@@ -20,7 +20,7 @@ Machine changed(const char* name, std::initializer_list<const char*> changes) {
 
 RankGroup all_of(const Machine& machine) { return groups_of(machine).front(); }
 
-TEST(Synthesis, EdgesAreThoseThatPassNoOtherRank) {
+TEST(SynthesisOptions, EdgesAreThoseThatPassNoOtherRank) {
   const auto edges = [](const Machine& m) { return link_graph(m, all_of(m), "", false).edges.size(); };
   EXPECT_EQ(edges(machine_named("ring:6")), 12U);
   EXPECT_EQ(edges(machine_named("torus:4x4")), 64U);
@@ -32,7 +32,7 @@ TEST(Synthesis, EdgesAreThoseThatPassNoOtherRank) {
     EXPECT_TRUE(e.from / 4 != e.to / 4 || e.from % 4 == (e.to + 1) % 4 || e.to % 4 == (e.from + 1) % 4);
 }
 
-TEST(Synthesis, IsProvedRightAndReadsBack) {
+TEST(SynthesisOptions, IsProvedRightAndReadsBack) {
   const Machine machines[] = {machine_named("torus:3x2"),
                               changed("torus:4x4", {"dead:0-1", "slow:5-6:0.3"}),
                               machine_named("cores:2/ring:4"),
@@ -41,7 +41,7 @@ TEST(Synthesis, IsProvedRightAndReadsBack) {
                               machine_named("ring:2")};
   for (const Machine& machine : machines)
     for (const auto collective : {all_gather, reduce_scatter, all_reduce, broadcast, reduce})
-      for (const Synthesis how : {Synthesis{}, Synthesis{3, 1}, Synthesis{4, 0, 7}})
+      for (const SynthesisOptions how : {SynthesisOptions{}, SynthesisOptions{3, 1}, SynthesisOptions{4, 0, 7}})
         for (const bool in_place : {false, true}) {
           const Pricer::Settings settings{.operation = {.collective = collective,
                                                         .root = collective == broadcast ? 1 : 0,
@@ -55,7 +55,7 @@ TEST(Synthesis, IsProvedRightAndReadsBack) {
         }
 }
 
-TEST(Synthesis, AskedTwiceItIsTheSame) {
+TEST(SynthesisOptions, AskedTwiceItIsTheSame) {
   const Machine machine = machine_named("torus:4x4");
   const auto once = [&] {
     return schedule::print(
@@ -68,18 +68,18 @@ TEST(Synthesis, AskedTwiceItIsTheSame) {
 }
 
 // On ideal links what every rank must receive bounds the time; a greedy schedule comes near.
-TEST(Synthesis, ComesNearTheBoundOnATorus) {
+TEST(SynthesisOptions, ComesNearTheBoundOnATorus) {
   const Machine machine = machine_named("torus:4x4");
   const auto all = syntheses(machine, all_of(machine), {.operation = {.collective = all_gather}}, 1e8, {});
   ASSERT_FALSE(all.empty());
   Pricer pricer(machine, all_of(machine), {.operation = {.collective = all_gather}});
-  const Bounds bounds = pricer.price({"ring"}, 1e8).bounds;
+  const LowerBounds bounds = pricer.price({"ring"}, 1e8).bounds;
   EXPECT_GE(all.front().time, bounds.most());
   EXPECT_LT(static_cast<double>(all.front().time), 1.25 * static_cast<double>(bounds.most()));
 }
 
 // Regular algorithms suffer most from a dead link: two routes share another link, and every step waits for that.
-TEST(Synthesis, BeatsTheAlgorithmsWhereALinkIsDead) {
+TEST(SynthesisOptions, BeatsTheAlgorithmsWhereALinkIsDead) {
   const Machine machine = changed("torus:4x4", {"dead:0-1", "dead:1-0"});
   for (const auto collective : {all_gather, all_reduce}) {
     Pricer pricer(machine, all_of(machine), {.operation = {.collective = collective, .peer = last_rank}});

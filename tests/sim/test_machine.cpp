@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "schedule/schedule_too_large.h"
-#include "sim/cluster/machine/several.h"
+#include "sim/cluster/machine/machine_cluster.h"
 #include "sim/cluster/price/price.h"
 #include "sim/cluster/workload/step_price.h"
 #include "sim/hardware/time/time_too_long.h"
@@ -239,11 +239,11 @@ TEST(Machine, LinksBetweenHostsAreKnownWhereALevelOfCoresComesFirst) {
 }
 
 TEST(Machine, LaunchesGrowWithRanksAndCores) {
-  const Overheads host = machine_named("trn2.48xlarge").overheads("2026-host");
+  const SoftwareOverheads host = machine_named("trn2.48xlarge").overheads("2026-host");
   EXPECT_EQ(host.launched(8), host.launch);
   EXPECT_LT(host.launched(2), host.launch);
   EXPECT_GT(host.launched(64), host.launched(16));
-  const Overheads device = machine_named("trn2.48xlarge").overheads("2026");
+  const SoftwareOverheads device = machine_named("trn2.48xlarge").overheads("2026");
   EXPECT_EQ(device.launched(64), device.launched(2));
   MachineSpec single = machine_spec("trn2.48xlarge");
   const Time each = static_cast<Time>(single.figures.at("era.2026-graph.logical").value * static_cast<double>(second));

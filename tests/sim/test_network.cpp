@@ -18,7 +18,7 @@ namespace {
 constexpr Rate gigabyte = 1'000'000'000'000;  // a second
 
 struct Transfer {
-  std::vector<Use> uses;
+  std::vector<ResourceUse> uses;
   Work work = 0;
   Time start = 0;
 };
@@ -56,7 +56,7 @@ std::vector<Rate> fair_rates(const std::vector<Rate>& capacities, const std::vec
     for (std::uint32_t r = 0; r < capacities.size(); ++r) {
       std::int64_t weight = 0;
       for (std::size_t f = 0; f < flows.size(); ++f)
-        for (const Use& u : flows[f].uses)
+        for (const ResourceUse& u : flows[f].uses)
           if (rates[f] == 0 && u.resource == r) weight += u.weight;
       if (weight == 0 || left[r] / weight > least) continue;
       if (left[r] / weight < least) tight.clear();
@@ -65,10 +65,10 @@ std::vector<Rate> fair_rates(const std::vector<Rate>& capacities, const std::vec
     }
     if (tight.empty()) return rates;
     for (std::size_t f = 0; f < flows.size(); ++f) {
-      const auto here = [&](const Use& u) { return std::ranges::find(tight, u.resource) != tight.end(); };
+      const auto here = [&](const ResourceUse& u) { return std::ranges::find(tight, u.resource) != tight.end(); };
       if (rates[f] != 0 || std::ranges::none_of(flows[f].uses, here)) continue;
       rates[f] = least;
-      for (const Use& u : flows[f].uses) left[u.resource] -= least * u.weight;
+      for (const ResourceUse& u : flows[f].uses) left[u.resource] -= least * u.weight;
     }
   }
 }
@@ -84,7 +84,7 @@ std::vector<Transfer> random_transfers(std::mt19937& random, std::uint32_t resou
     const std::uint32_t most_hops = apart && below(random, 100) > 0 ? 1 : 4;
     for (auto hops = 1 + below(random, most_hops); t.uses.size() < hops;) {
       const auto r = static_cast<std::uint32_t>(random() % resources);
-      if (std::ranges::none_of(t.uses, [&](const Use& u) { return u.resource == r; }))
+      if (std::ranges::none_of(t.uses, [&](const ResourceUse& u) { return u.resource == r; }))
         t.uses.push_back({r, random() % 4 == 0 ? 32U : 16U});
     }
     if (staggered) t.start = static_cast<Time>(below(random, 40)) * us;
@@ -106,7 +106,7 @@ TEST(FlowNetwork, NoResourceOfALongWayIsLost) {
   constexpr std::uint32_t most = 65'535;
   std::vector<Rate> capacities(most + 2, 50 * gigabyte);
   capacities[most - 1] = gigabyte;
-  std::vector<Use> uses;
+  std::vector<ResourceUse> uses;
   for (std::uint32_t r = 0; r < most; ++r) uses.push_back({r, one_use});
   FlowNetwork network(capacities);
   EXPECT_EQ(ends(network, {{uses, work_of_byte * 1'000'000, 0}}).at(0), transfer_time(1e6, 1e9));
@@ -223,7 +223,7 @@ TEST(ApproximateFlowNetwork, SharesFairlyNearly) {
       std::vector<double> used(resources, 0), fastest(resources, 0), rates;
       for (std::size_t f = 0; f < next; ++f) {
         rates.push_back(static_cast<double>(network.rate(f)));
-        for (const Use& u : flows[f].uses) {
+        for (const ResourceUse& u : flows[f].uses) {
           used[u.resource] += rates[f] * u.weight / one_use;
           fastest[u.resource] = std::max(fastest[u.resource], rates[f]);
         }
@@ -237,7 +237,7 @@ TEST(ApproximateFlowNetwork, SharesFairlyNearly) {
         if (rates[f] == 0) continue;
         ASSERT_TRUE(std::ranges::any_of(
             flows[f].uses,
-            [&](const Use& u) { return full[u.resource] && fastest[u.resource] <= rates[f] * (1 + fine); }))
+            [&](const ResourceUse& u) { return full[u.resource] && fastest[u.resource] <= rates[f] * (1 + fine); }))
             << round << ' ' << f;
       }
     });

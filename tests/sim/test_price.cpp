@@ -6,8 +6,8 @@
 #include <bit>
 
 #include "schedule/schedule_too_large.h"
-#include "sim/cluster/choose/choice.h"
-#include "sim/cluster/machine/launch.h"
+#include "sim/cluster/choose/algorithm_choice.h"
+#include "sim/cluster/machine/launch_mode.h"
 #include "sim/cluster/price/interval.h"
 
 namespace trellis::sim {
@@ -174,7 +174,7 @@ TEST(Price, ASumWaitsForAllArrivals) {
   run.run();
   Time arrived = 0, summed = 0;
   for (std::int64_t i = 0; i < std::ssize(run.traces()); ++i) {
-    const Trace& trace = run.traces()[static_cast<std::size_t>(i)];
+    const MoveTrace& trace = run.traces()[static_cast<std::size_t>(i)];
     if (run.place(i).peer >= 0)
       arrived = std::max(arrived, trace.end + run.latency(i));
     else
@@ -291,7 +291,7 @@ TEST(Price, TheCriticalPathAddsUp) {
   const Machine m = machine_named("trn2.48xlarge");
   const Price p = priced("rdh", {.dims = {4, 4, 4}}, m, {.bytes = 1 << 24, .explain = true});
   Time sum = 0;
-  for (const Leg& leg : p.path) sum += leg.time;
+  for (const CriticalPathLeg& leg : p.path) sum += leg.time;
   EXPECT_EQ(sum, p.time);
   EXPECT_NE(path_in_words(p, m).find("moving bytes over"), std::string::npos);
 }

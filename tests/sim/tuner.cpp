@@ -7,8 +7,8 @@
 #include <set>
 
 #include "schedule/proof/verify.h"
-#include "sim/cluster/tune/regions.h"
 #include "sim/cluster/tune/search.h"
+#include "sim/cluster/tune/size_range.h"
 #include "sim/cluster/tune/sweep.h"
 #include "sim/cluster/tune/synthesis.h"
 
@@ -64,8 +64,8 @@ TEST(Tuner, PriceIsTheOneOfPrice) {
 
 TEST(Tuner, RegionsChangeOnlyForWhatIsWorthIt) {
   const AlgorithmConfig a{"a"}, a2{"a", 2}, b{"b"};
-  const std::vector<Cost> costs = {{a, 8, 100},   {b, 8, 200},  {a, 16, 101}, {b, 16, 100}, {a, 32, 200},
-                                   {a2, 32, 150}, {b, 32, 170}, {b, 64, 150}, {a, 64, 300}, {a2, 64, 290}};
+  const std::vector<ConfigCost> costs = {{a, 8, 100},   {b, 8, 200},  {a, 16, 101}, {b, 16, 100}, {a, 32, 200},
+                                         {a2, 32, 150}, {b, 32, 170}, {b, 64, 150}, {a, 64, 300}, {a2, 64, 290}};
   const auto by_way = regions_of(costs, false);
   ASSERT_EQ(by_way.size(), 3U);
   EXPECT_EQ(by_way[0].config, a);
@@ -84,9 +84,9 @@ Sweep small_sweep(const Machine& machine) {
   return s;
 }
 
-std::set<std::string> lines(const std::vector<Cost>& costs, const Sweep& s) {
+std::set<std::string> lines(const std::vector<ConfigCost>& costs, const Sweep& s) {
   std::set<std::string> all;
-  for (const Cost& c : costs) all.insert(point_line("0", s, c));
+  for (const ConfigCost& c : costs) all.insert(point_line("0", s, c));
   return all;
 }
 
@@ -104,15 +104,15 @@ TEST(Sweep, GoesOnWhereItWasStopped) {
   const std::string print = fingerprint(machine.spec(), "");
   std::string file;
   std::atomic<int> left = 7;
-  const auto part = sweep(
-      machine, s,
-      {.stopped = [&] { return left <= 0; }, .found = [&](const Cost& c) { --left, file += point_line(print, s, c); }});
+  const auto part = sweep(machine, s,
+                          {.stopped = [&] { return left <= 0; },
+                           .found = [&](const ConfigCost& c) { --left, file += point_line(print, s, c); }});
   EXPECT_EQ(part.size(), 7U);
   file += point_line(print, s, {s.configs.back(), 64, 1}).substr(0, 30);  // cut off
   const auto known = read_points(file, print, s);
   EXPECT_EQ(known.size(), 7U);
   std::size_t fresh = 0;
-  const auto all = sweep(machine, s, {.known = known, .found = [&](const Cost&) { ++fresh; }});
+  const auto all = sweep(machine, s, {.known = known, .found = [&](const ConfigCost&) { ++fresh; }});
   EXPECT_EQ(fresh, s.points() - 7);
   EXPECT_EQ(lines(all, s), lines(sweep(machine, s, {}), s));
 }
@@ -154,7 +154,7 @@ TEST(Sweep, AnErrorOfOneThreadIsThrown) {
   EXPECT_THROW(sweep(machine, s, {.threads = 2}), std::invalid_argument);
 }
 
-TEST(Search, ShapesKeepTheOrderAndTheProduct) {
+TEST(SearchOptions, ShapesKeepTheOrderAndTheProduct) {
   const auto shapes = shapes_of({4, 3});
   EXPECT_EQ(shapes.size(), 4U);
   for (const auto& shape : shapes) {
@@ -165,7 +165,7 @@ TEST(Search, ShapesKeepTheOrderAndTheProduct) {
   EXPECT_EQ(shapes_of({1}), (std::vector<std::vector<Rank>>{{1}}));
 }
 
-TEST(Search, CompositionsAreProvedRight) {
+TEST(SearchOptions, CompositionsAreProvedRight) {
   const Machine machine = machine_named("cores:2/ring:4");
   const Pricer pricer(machine, groups_of(machine).front(), {.operation = {.collective = Collective::all_reduce}});
   const auto configs = compositions(pricer, {"ring", "direct", "mesh"}, 3);
@@ -177,7 +177,7 @@ TEST(Search, CompositionsAreProvedRight) {
 }
 
 // A config that the sweep gives up is never one of the fastest.
-TEST(Search, ASweepFindsTheFastestWithoutPricingAll) {
+TEST(SearchOptions, ASweepFindsTheFastestWithoutPricingAll) {
   MachineSpec spec = machine_spec("torus:4x4");
   what_if(spec, "dead:0-1");
   const Machine machine(spec);
@@ -185,7 +185,7 @@ TEST(Search, ASweepFindsTheFastestWithoutPricingAll) {
   Sweep s{pricer.group(), {}, compositions(pricer, {"ring", "direct", "mesh", "rdh", "bine"}, 3), {1 << 24}};
   const auto fastest_times = [&](const SweepControl& control) {
     std::vector<Time> times;
-    for (const Cost& c : sweep(machine, s, control)) times.push_back(c.time);
+    for (const ConfigCost& c : sweep(machine, s, control)) times.push_back(c.time);
     std::ranges::sort(times);
     times.resize(std::min<std::size_t>(times.size(), 4));
     return times;
@@ -194,7 +194,7 @@ TEST(Search, ASweepFindsTheFastestWithoutPricingAll) {
   ASSERT_GT(s.configs.size(), 20U);
   s.wanted = 4;
   int given_up = 0;
-  EXPECT_EQ(fastest_times({.given_up = [&](const Cost&) { ++given_up; }}), all);
+  EXPECT_EQ(fastest_times({.given_up = [&](const ConfigCost&) { ++given_up; }}), all);
   EXPECT_GT(given_up, 0);
   EXPECT_EQ(fastest_times({.threads = 2}), all);
   s.limit = all[1];
@@ -202,10 +202,10 @@ TEST(Search, ASweepFindsTheFastestWithoutPricingAll) {
 }
 
 // A stopped search goes on from its file: configs that were priced or given up are not priced again.
-TEST(Search, GoesOnWhereItWasStopped) {
+TEST(SearchOptions, GoesOnWhereItWasStopped) {
   const Machine machine = machine_named("torus:4x2");
   const RankGroup group = groups_of(machine).front();
-  const Search how{.algorithms = {"ring", "direct", "mesh"}, .most_levels = 2, .finalists = 2, .shown = 3};
+  const SearchOptions how{.algorithms = {"ring", "direct", "mesh"}, .most_levels = 2, .finalists = 2, .shown = 3};
   const double bytes = 1 << 22;
   const Sweep same{.group = group};
   std::string file;
@@ -213,13 +213,13 @@ TEST(Search, GoesOnWhereItWasStopped) {
   const auto look = [&](SweepControl control) {
     control.known = read_points(file, "0", same), control.slower = read_slower(file, "0", same);
     looked_at = 0;
-    control.found = [&](const Cost& c) { ++looked_at, --left, file += point_line("0", same, c); };
-    control.given_up = [&](const Cost& c) { ++looked_at, --left, file += slower_line("0", same, c); };
+    control.found = [&](const ConfigCost& c) { ++looked_at, --left, file += point_line("0", same, c); };
+    control.given_up = [&](const ConfigCost& c) { ++looked_at, --left, file += slower_line("0", same, c); };
     std::string text;
     const SearchResult result = search(machine, group, {}, bytes, how, control);
-    for (const Cost& c : result.found) text += fmt::format("{} {}\n", text_of(c.config), c.time);
-    for (const Cost& c : result.fixed) text += fmt::format("{} {}\n", text_of(c.config), c.time);
-    for (const Synthesised& s : syntheses(machine, group, {}, bytes, control))
+    for (const ConfigCost& c : result.found) text += fmt::format("{} {}\n", text_of(c.config), c.time);
+    for (const ConfigCost& c : result.fixed) text += fmt::format("{} {}\n", text_of(c.config), c.time);
+    for (const SynthesisResult& s : syntheses(machine, group, {}, bytes, control))
       text += fmt::format("{} {}\n", text_of(s.how), s.time);
     return fmt::format("{}{} tried", text, result.tried);
   };
@@ -237,7 +237,7 @@ TEST(Search, GoesOnWhereItWasStopped) {
 }
 
 // A search can be stopped among the fixed configs, in the choice, and while it makes or prices compositions.
-TEST(Search, EndsSoonAfterItIsToldTo) {
+TEST(SearchOptions, EndsSoonAfterItIsToldTo) {
   const Machine machine(machine_spec("trn1.32xlarge"));
   std::size_t most_fixed = 0;
   for (const int patience : {0, 1, 10, 50, 200, 1000}) {
@@ -252,9 +252,9 @@ TEST(Search, EndsSoonAfterItIsToldTo) {
 
 // The fixed configs, to which gains are relative, include the one that `trellis sim` chooses, although its shape is not
 // the group's.
-TEST(Search, HasWhatSimChoosesAmongTheFixed) {
+TEST(SearchOptions, HasWhatSimChoosesAmongTheFixed) {
   for (const char* name : {"full:4/clos:2", "torus:4x2"}) {
-    PricedMachine priced(machine_spec(name));
+    PricingSession priced(machine_spec(name));
     const Machine& machine = priced.machine();
     const Answer chosen = answer({.group = first_in_a_row(machine, 0), .bytes = 1 << 26, .interval = false}, priced);
     const auto result = search(machine, groups_of(machine).front(), {}, 1 << 26,
@@ -264,11 +264,11 @@ TEST(Search, HasWhatSimChoosesAmongTheFixed) {
   }
 }
 
-TEST(Search, TheMostPromisingAreTriedFirst) {
+TEST(SearchOptions, TheMostPromisingAreTriedFirst) {
   const Machine machine(machine_spec("torus:4x4"));
   const RankGroup group = groups_of(machine).front();
-  const Search all{.algorithms = {"ring", "direct", "mesh"}, .most_levels = 2, .channels = {1}, .segments = {1}};
-  Search few = all;
+  const SearchOptions all{.algorithms = {"ring", "direct", "mesh"}, .most_levels = 2, .channels = {1}, .segments = {1}};
+  SearchOptions few = all;
   few.most_moves = 20'000;
   const auto everything = search(machine, group, {}, 1 << 24, all, {}),
              part = search(machine, group, {}, 1 << 24, few, {});
@@ -279,7 +279,7 @@ TEST(Search, TheMostPromisingAreTriedFirst) {
 }
 
 // Links between hosts are slow, so few bytes should cross them.
-TEST(Search, AHierarchyIsFoundWhereOneIsDue) {
+TEST(SearchOptions, AHierarchyIsFoundWhereOneIsDue) {
   MachineSpec spec = machine_spec("full:4/clos:4");
   what_if(spec, "clos.rate=5 GB/s");
   const Machine machine(spec);
@@ -288,7 +288,7 @@ TEST(Search, AHierarchyIsFoundWhereOneIsDue) {
              {.most_levels = 2, .finalists = 4, .channels = {1}, .segments = {1, 4}}, {.threads = 2});
   ASSERT_FALSE(result.found.empty());
   ASSERT_FALSE(result.fixed.empty());
-  EXPECT_TRUE(std::ranges::is_sorted(result.found, {}, &Cost::time));
+  EXPECT_TRUE(std::ranges::is_sorted(result.found, {}, &ConfigCost::time));
   EXPECT_LE(result.found.front().time, result.fixed.front().time);
 }
 

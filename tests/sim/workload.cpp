@@ -175,7 +175,7 @@ TEST(Play, EveryPartBeginsWhenTheLastThatItWaitsForEnds) {
     EXPECT_EQ(p.parts[i].start, ready);
     EXPECT_GT(p.parts[i].end, ready);
   }
-  for (const PlayedCell& cell : p.cells) EXPECT_EQ(cell.compute + cell.exposed + cell.idle, p.time);
+  for (const PlayedTimeBreakdown& cell : p.cells) EXPECT_EQ(cell.compute + cell.exposed + cell.idle, p.time);
   for (std::size_t i = 1; i < p.path.size(); ++i) EXPECT_EQ(p.parts[p.path[i]].start, p.parts[p.path[i - 1]].end);
   const Timeline timeline = timeline_of(workload, p);
   EXPECT_EQ(timeline.end, p.time);

@@ -6,12 +6,12 @@
 #include "sim/cluster/workload/chakra.h"
 #include "sim/cluster/workload/play.h"
 #include "tests/why.h"
-#include "text/protobuf.h"
+#include "text/protobuf_writer.h"
 
 namespace trellis::sim {
 namespace {
 
-using Message = text::ProtobufMessage;
+using Message = text::ProtobufWriter;
 
 // Writes a trace, node by node.
 class Trace {

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "schedule/proof/refutation.h"
-#include "sim/cluster/answer/played.h"
+#include "sim/cluster/answer/workload_answer.h"
 #include "sim/cluster/tune/search.h"
 #include "sim/cluster/workload/workload.h"
 
@@ -88,7 +88,7 @@ TEST(WrongAlgorithm, IsRefutedInItsOwnFormAndOnALargeMachineByASmallOne) {
 TEST(WrongAlgorithm, IsRefusedWhereItIsNamed) {
   IN_A_CHILD(
       {
-        PricedMachine priced(machine_spec("torus:4x4"));
+        PricingSession priced(machine_spec("torus:4x4"));
         Question question = asks(priced.machine());
         question.config = AlgorithmConfig{.algorithm = wrong};
         tell(complaint([&] { answer(question, priced); }));
@@ -102,11 +102,11 @@ TEST(WrongAlgorithm, IsRefusedWhereItIsNamed) {
 TEST(WrongAlgorithm, IsLeftOutOfAChoiceAndTold) {
   IN_A_CHILD(
       {
-        PricedMachine priced(machine_spec("torus:4x4"));
+        PricingSession priced(machine_spec("torus:4x4"));
         const Answer a = answer(asks(priced.machine()), priced);
         const bool right = a.config.algorithm != wrong && a.config.algorithm != idle;
         tell(fmt::format("chose {}", right ? "another" : a.config.algorithm));
-        for (const LeftOut& l : a.choice.left_out) tell(fmt::format("left out {}", l.why));
+        for (const RejectedConfig& l : a.choice.left_out) tell(fmt::format("left out {}", l.why));
       },
       "chose another\nleft out does_nothing does all_reduce wrong: on ");
 }
@@ -114,7 +114,7 @@ TEST(WrongAlgorithm, IsLeftOutOfAChoiceAndTold) {
 TEST(WrongAlgorithm, IsRefusedInAWorkload) {
   IN_A_CHILD(
       {
-        PricedMachine priced(machine_spec("ring:4"));
+        PricingSession priced(machine_spec("ring:4"));
         const Workload step = workload_of(read_graph("step", "ranks 4\nall_reduce sum 1MB by forgets_the_last\n"));
         tell(complaint([&] { answer(step, PlayOptions(), {}, priced); }));
       },
@@ -127,13 +127,13 @@ TEST(WrongAlgorithm, IsInNothingThatASearchGives) {
         const Machine machine(machine_spec("torus:2x2"));
         const SearchResult result = search(machine, groups_of(machine).front(), {}, 1 << 16,
                                            {.algorithms = {wrong, "ring"}, .most_levels = 2}, {});
-        const auto uses = [](const Cost& c) {
+        const auto uses = [](const ConfigCost& c) {
           return text_of(c.config).find(wrong) != std::string::npos || c.config.algorithm == idle;
         };
         tell(fmt::format("{} fixed, {} found, {} with it", result.fixed.size() > 0 ? "some" : "none",
                          result.found.size() > 0 ? "some" : "none",
                          std::ranges::count_if(result.fixed, uses) + std::ranges::count_if(result.found, uses)));
-        for (const LeftOut& l : result.left_out) tell(fmt::format("left out {}", l.why));
+        for (const RejectedConfig& l : result.left_out) tell(fmt::format("left out {}", l.why));
       },
       "some fixed, some found, 0 with it\n(.|\n)*left out forgets_the_last does all_reduce wrong: on 2x2 ");
 }

@@ -9,7 +9,7 @@
 
 #include "schedule/graph/match.h"
 #include "sim/cluster/workload/step_price.h"
-#include "train/pipeline/in_turn.h"
+#include "train/pipeline/serial_order.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "train/layers/attention/attention_parts.h"
+#include "train/layers/attention/partial_attention.h"
 
 namespace trellis::train {
 namespace {
@@ -72,7 +72,7 @@ Made in_parts(const Case& c, const Given& g, int threads) {
   const std::size_t wide = s.batch * s.heads * s.head_size, narrow = s.batch * s.kv_heads * s.head_size;
   Made m{Rows(g.q.size()), Rows(g.q.size()), Rows(g.k.size()), Rows(g.k.size())};
   for (Rank r = 0; r < c.ranks; ++r) {
-    AttentionPart part{.shape = s, .queries = {s.sequence, c.ranks, r}, .keys = {s.sequence, c.ranks, r}};
+    PartialAttention part{.shape = s, .queries = {s.sequence, c.ranks, r}, .keys = {s.sequence, c.ranks, r}};
     part.shape.sequence = part.queries.count();
     const auto of = [&](const Rows& all, std::size_t row) { return taken(all, part.queries, row); };
     const Rows q = of(g.q, wide), dout = of(g.dout, wide);

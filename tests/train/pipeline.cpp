@@ -49,7 +49,7 @@ TEST(Pipeline, EveryScheduleEndsUnderRendezvousAndWithBuffers) {
           const PipelineShape shape{ranks, chunks, micro};
           if (!rule.misfit(shape).empty()) continue;
           const PipelineSchedule s = pipeline_schedule(rule.name, shape);
-          for (Messages m : {Messages::rendezvous, Messages::buffered})
+          for (MessageMode m : {MessageMode::rendezvous, MessageMode::buffered})
             ASSERT_EQ(simulate(s, {}, m).fault, "") << rule.name << " P" << ranks << " V" << chunks << " M" << micro;
           ++made;
         }
@@ -72,19 +72,19 @@ TEST(Pipeline, OneFOneBTakesThreeTimesItsPasses) {
 TEST(Pipeline, UnevenStagesIdleMore) {
   const StageCosts one{1, 1, 1}, three{3, 3, 3};
   const PipelineSchedule s = pipeline_schedule("1f1b", {2, 1, 8});
-  const Timing t = simulate_uneven(s, {one, three}, Messages::buffered);
+  const Timing t = simulate_uneven(s, {one, three}, MessageMode::buffered);
   EXPECT_EQ(t.busy, (std::vector<std::int64_t>{3 * 8, 9 * 8}));
   EXPECT_EQ(t.end, 1 + 9 * 8 + 2) << "the first stage's first forward and last backward pass are beside nothing";
   EXPECT_DOUBLE_EQ(t.bubble(), (2.0 * 75 - 96) / 96);
-  EXPECT_DOUBLE_EQ(simulate_uneven(s, {three, three}, Messages::buffered).bubble(), 1.0 / 8);
-  EXPECT_THROW(simulate_uneven(s, {one}, Messages::buffered), std::invalid_argument);
+  EXPECT_DOUBLE_EQ(simulate_uneven(s, {three, three}, MessageMode::buffered).bubble(), 1.0 / 8);
+  EXPECT_THROW(simulate_uneven(s, {one}, MessageMode::buffered), std::invalid_argument);
 }
 
 TEST(Pipeline, InterleavingDividesTheBubble) {
   // A chunk's passes take 1 and 2, and a stage's V times as much. Divided by V, a stage's passes take 1 and 2.
   const auto end = [](std::int32_t ranks, std::int32_t chunks, std::int32_t micro) {
     return static_cast<double>(
-               simulate(pipeline_schedule("interleaved", {ranks, chunks, micro}), {}, Messages::buffered).end) /
+               simulate(pipeline_schedule("interleaved", {ranks, chunks, micro}), {}, MessageMode::buffered).end) /
            chunks;
   };
   EXPECT_DOUBLE_EQ(end(4, 2, 8), 28.5);
@@ -102,7 +102,7 @@ TEST(Pipeline, GpipeKeepsEverythingAlive) {
 
 TEST(Pipeline, ZeroBubbleH1LeavesAThirdOfTheBubble) {
   for (const auto& [ranks, micro] : {std::pair{4, 8}, {8, 32}, {16, 16}, {32, 64}}) {
-    const Timing t = simulate(pipeline_schedule("zb-h1", {ranks, 1, micro}), {}, Messages::buffered);
+    const Timing t = simulate(pipeline_schedule("zb-h1", {ranks, 1, micro}), {}, MessageMode::buffered);
     EXPECT_EQ(t.end, 3 * micro + ranks - 1);
     EXPECT_LE(*std::ranges::max_element(t.live), ranks);
   }
@@ -111,10 +111,10 @@ TEST(Pipeline, ZeroBubbleH1LeavesAThirdOfTheBubble) {
 TEST(Pipeline, ZeroBubbleVIdlesForLittleMoreThanTheWayDown) {
   // In units of half a stage's pass: the last rank cannot begin before ranks - 1.
   for (const auto& [ranks, micro] : {std::pair{4, 8}, {4, 16}, {8, 32}, {16, 64}}) {
-    const Timing t = simulate(pipeline_schedule("zb-v", {ranks, 2, micro}), {}, Messages::buffered);
+    const Timing t = simulate(pipeline_schedule("zb-v", {ranks, 2, micro}), {}, MessageMode::buffered);
     EXPECT_GE(t.end, 6 * micro + ranks - 1);
     EXPECT_LE(t.end, 6 * micro + 2 * ranks - 1);
-    EXPECT_LT(t.end, 2 * simulate(pipeline_schedule("zb-h1", {ranks, 1, micro}), {}, Messages::buffered).end);
+    EXPECT_LT(t.end, 2 * simulate(pipeline_schedule("zb-h1", {ranks, 1, micro}), {}, MessageMode::buffered).end);
     EXPECT_LE(*std::ranges::max_element(t.live), 2 * ranks);
   }
 }

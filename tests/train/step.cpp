@@ -9,7 +9,7 @@
 
 #include "schedule/graph/match.h"
 #include "schedule/graph/memory.h"
-#include "schedule/graph/merge.h"
+#include "schedule/graph/merge_computations.h"
 #include "schedule/graph/print.h"
 #include "sim/cluster/workload/chakra.h"
 #include "sim/cluster/workload/play.h"
@@ -20,8 +20,8 @@
 #include "train/whole/chakra.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
-#include "train/whole/split_memory.h"
 #include "train/whole/traffic.h"
+#include "train/whole/zero_bubble_memory.h"
 
 namespace trellis::train {
 namespace {

@@ -4,10 +4,10 @@
 #include <stdexcept>
 
 #include "sim/cluster/machine/figures_file.h"
-#include "sim/cluster/machine/import/typed.h"
+#include "sim/cluster/machine/import/machine_argument.h"
 #include "text/refuse.h"
-#include "tools/program/origin.h"
 #include "tools/program/output.h"
+#include "tools/program/provenance.h"
 
 namespace trellis::tools {
 namespace {
@@ -45,7 +45,8 @@ sim::MachineSpec asked_machine(const std::string& typed, const std::vector<std::
 
 std::string rests_on(const sim::MachineSpec& spec) {
   const auto& figures = spec.figures.all();
-  const bool assumed = std::ranges::all_of(figures, [](const auto& f) { return f.second.mark == sim::Mark::assumed; });
+  const bool assumed =
+      std::ranges::all_of(figures, [](const auto& f) { return f.second.mark == sim::FigureProvenance::assumed; });
   return assumed && !figures.empty() ? "assumed figures alone: nothing of this machine was measured" : "";
 }
 

@@ -25,9 +25,9 @@ constexpr std::size_t most_lines = 10;                 // more would be unreadab
 
 using Line = std::map<double, sim::Time>;  // time by bytes
 
-std::map<std::string, Line> lines_of(const std::vector<sim::Cost>& costs) {
+std::map<std::string, Line> lines_of(const std::vector<sim::ConfigCost>& costs) {
   std::map<std::string, Line> lines;
-  for (const sim::Cost& c : costs) {
+  for (const sim::ConfigCost& c : costs) {
     sim::Time& best = lines[sim::family_of(c.config)].try_emplace(c.bytes, c.time).first->second;
     best = std::min(best, c.time);
   }

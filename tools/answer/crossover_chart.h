@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/tune/regions.h"
+#include "sim/cluster/tune/size_range.h"
 
 namespace trellis::tools {
 
@@ -15,8 +15,9 @@ struct PublishedRegion {
 };
 
 struct TuneChart {
-  std::string title;             // "all_reduce on 64 ranks"
-  std::vector<sim::Cost> costs;  // of any configs; an algorithm's curve is the best over its channels and segments
+  std::string title;  // "all_reduce on 64 ranks"
+  std::vector<sim::ConfigCost>
+      costs;  // of any configs; an algorithm's curve is the best over its channels and segments
   std::vector<sim::SizeRange> regions;
   std::vector<PublishedRegion> published = {};  // published by others, for the real machine
 };

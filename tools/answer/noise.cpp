@@ -6,7 +6,7 @@
 
 #include "tools/answer/crossover_chart.h"
 #include "tools/program/cli_checks.h"
-#include "tools/program/origin.h"
+#include "tools/program/provenance.h"
 
 namespace trellis::tools {
 
@@ -22,13 +22,13 @@ void note_seed(const sim::NoiseRuns& o) {
   if (o.runs > 0) note_origin("seed", std::to_string(o.seed));
 }
 
-std::string noise_words(const sim::Noisy& noisy) {
+std::string noise_words(const sim::NoisyTimes& noisy) {
   return fmt::format("{} to {}, half of {} up to {}, 99% up to {}", sim_time_text(noisy.times.front()),
                      sim_time_text(noisy.times.back()), noisy.times.size(), sim_time_text(quantile(noisy, 0.5)),
                      sim_time_text(quantile(noisy, 0.99)));
 }
 
-void put_noise(nlohmann::ordered_json& j, const sim::Noisy& noisy) {
+void put_noise(nlohmann::ordered_json& j, const sim::NoisyTimes& noisy) {
   if (noisy.times.empty()) return;
   j["noise"] = {{"runs", noisy.times.size()},
                 {"least_us", sim::in_us(noisy.times.front())},

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sim/hardware/report/parts.h"
-#include "sim/hardware/timeline/summary_words.h"
+#include "sim/hardware/timeline/format_quantities.h"
 #include "tools/answer/crossover_chart.h"
 
 namespace trellis::tools {
@@ -48,7 +48,7 @@ void AnswerPage::put_result_row(Time time, const Interval& interval) {
                 : "");
 }
 
-void AnswerPage::put_noise(const Noisy& noisy) {
+void AnswerPage::put_noise(const NoisyTimes& noisy) {
   if (noisy.times.empty()) return;
   put_row("with noise", sim_time_text(quantile(noisy, 0.5)), bar(noisy.times.front(), noisy.most(), "range"),
           noise_words(noisy));

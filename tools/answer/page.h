@@ -21,7 +21,7 @@ class AnswerPage {
   std::string bar(sim::Time from, sim::Time to, std::string_view css) const;
   void put_row(std::string_view what, const std::string& value, const std::string& bars, std::string_view more = "");
   void put_result_row(sim::Time, const sim::Interval&);
-  void put_noise(const sim::Noisy&);  // writes nothing when there are no times
+  void put_noise(const sim::NoisyTimes&);  // writes nothing when there are no times
   // The parts of the time, largest first.
   void put_shares(const std::vector<sim::PathShare>&, sim::Time whole, std::string_view busiest = "");
   void put_sensitivities(const sim::Interval&);

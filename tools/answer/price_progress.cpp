@@ -3,33 +3,33 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "ccl/tell.h"
-#include "sim/hardware/timeline/summary_words.h"
+#include "ccl/print_to_stderr.h"
+#include "sim/hardware/timeline/format_quantities.h"
 
 namespace trellis::tools {
 namespace {
 
 constexpr std::chrono::milliseconds between{200};   // between two checks by the work for a signal
-constexpr std::chrono::milliseconds look{50};       // between two checks by PromptEnd for a signal
+constexpr std::chrono::milliseconds look{50};       // between two checks by InterruptWatchdog for a signal
 constexpr std::chrono::milliseconds patience{800};  // from a signal until work that ignores it is ended
 constexpr std::chrono::milliseconds telling{5000};  // the same where results are about to be printed
 
 }  // namespace
 
-PromptEnd::PromptEnd(const Interrupts& interrupts)
+InterruptWatchdog::InterruptWatchdog(const Interrupts& interrupts)
     : interrupts_(interrupts), thread_([this](const std::stop_token& gone) { run(gone); }) {}
 
-void PromptEnd::has_results() {
+void InterruptWatchdog::has_results() {
   const std::lock_guard lock(mutex_);
   results_ = true;
 }
 
-void PromptEnd::over() {
+void InterruptWatchdog::over() {
   const std::lock_guard lock(mutex_);
   working_ = false;
 }
 
-void PromptEnd::run(const std::stop_token& gone) {
+void InterruptWatchdog::run(const std::stop_token& gone) {
   std::unique_lock lock(mutex_);
   std::chrono::milliseconds waited{0};
   while (!changed_.wait_for(lock, gone, look, [&] { return gone.stop_requested(); })) {

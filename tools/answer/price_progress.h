@@ -15,9 +15,9 @@ namespace trellis::tools {
 
 // Ends the process soon after SIGINT or SIGTERM where work does not notice them: while a schedule of millions of steps
 // is written out, nobody polls.
-class PromptEnd {
+class InterruptWatchdog {
  public:
-  explicit PromptEnd(const Interrupts&);  // must outlive it
+  explicit InterruptWatchdog(const Interrupts&);  // must outlive it
 
   void has_results();  // results will be printed soon: the process gets more time
   void over();         // from now on the process is not ended
@@ -49,7 +49,7 @@ class PriceProgress final : public sim::ProgressMonitor {
 
   std::mutex mutex_;
   Interrupts interrupts_;
-  PromptEnd prompt_end_{interrupts_};
+  InterruptWatchdog prompt_end_{interrupts_};
   Progress progress_;
   bool began_ = false, interrupted_ = false;
   std::string what_;

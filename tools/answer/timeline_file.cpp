@@ -2,8 +2,8 @@
 
 #include "sim/hardware/timeline/perfetto.h"
 #include "text/refuse.h"
-#include "tools/program/origin.h"
 #include "tools/program/output.h"
+#include "tools/program/provenance.h"
 
 namespace trellis::tools {
 

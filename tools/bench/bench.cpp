@@ -8,18 +8,18 @@
 #include "ccl/plan/check.h"
 #include "ccl/plan/schedule_file.h"
 #include "device/topology.h"
-#include "kernels/dispatch/system_files.h"
+#include "kernels/dispatch/sysfs_topology.h"
 #include "launch/host_machine.h"
 #include "text/number.h"
 #include "text/refuse.h"
-#include "tools/bench/on.h"
 #include "tools/bench/on_hosts.h"
+#include "tools/bench/on_simulator.h"
 #include "tools/bench/options.h"
 #include "tools/bench/report/result.h"
 #include "tools/program/command.h"
-#include "tools/program/origin.h"
 #include "tools/program/output.h"
 #include "tools/program/progress.h"
+#include "tools/program/provenance.h"
 
 namespace trellis::tools {
 
@@ -95,7 +95,7 @@ class Sweep {
 
   const BenchSettings& s_;
   const RankContext& crew_;
-  Bench bench_;
+  BenchContext bench_;
   const bool only_in_place_;
   std::vector<ccl::Rank> roots_;
   std::vector<std::unique_ptr<BenchBuffers>> buffers_;
@@ -108,7 +108,7 @@ void Sweep::allocate() {
   std::size_t input = 0, output = 0;
   each_kind([&](kernels::DType type, kernels::Reduction op, ccl::Rank root) {
     const auto calls = calls_for(s_, s_.sizes.back(), type, op, root, crew_.ranks);
-    const ccl::Extents e = ccl::extents_of(calls[static_cast<std::size_t>(crew_.rank)], crew_.rank, crew_.ranks);
+    const ccl::BufferBytes e = ccl::extents_of(calls[static_cast<std::size_t>(crew_.rank)], crew_.rank, crew_.ranks);
     input = std::max(input, e.input);
     output = std::max(output, e.output);
   });

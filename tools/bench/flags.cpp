@@ -1,13 +1,13 @@
 #include "tools/bench/flags.h"
 
-#include "sim/cluster/machine/import/typed.h"
+#include "sim/cluster/machine/import/machine_argument.h"
 
 namespace trellis::tools {
 namespace {
 
 using O = BenchOptions;
 using enum Section;
-using enum measure::Style;
+using enum measure::BenchStyle;
 
 constexpr std::int64_t most_iterations = 100'000'000, most_cycles = 1 << 30, most_threads = 1024,
                        most_unaligned = 1 << 20;

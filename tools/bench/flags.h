@@ -27,10 +27,10 @@ struct Flag {
   Target target = {};
   // The default that --help shows. nullptr: the field's initial value.
   const char* standard = "";
-  std::int64_t least = 0, most = -1;           // limits of an int; least > most: it is checked elsewhere
-  std::optional<measure::Style> table = {};    // the only table that has this output
-  std::vector<std::string_view> allowed = {};  // values of a flag without a target that are accepted
-  std::string_view why = {};                   // why others are refused
+  std::int64_t least = 0, most = -1;              // limits of an int; least > most: it is checked elsewhere
+  std::optional<measure::BenchStyle> table = {};  // the only table that has this output
+  std::vector<std::string_view> allowed = {};     // values of a flag without a target that are accepted
+  std::string_view why = {};                      // why others are refused
 
   std::string_view short_name() const;  // the first name
   std::string_view long_name() const;   // the first that begins with --

@@ -14,8 +14,8 @@
 #include "text/number.h"
 #include "text/refuse.h"
 #include "tools/bench/flags.h"
-#include "tools/bench/lists.h"
 #include "tools/bench/options.h"
+#include "tools/bench/pairs_and_weights.h"
 #include "tools/program/cli_checks.h"
 
 namespace trellis::tools {
@@ -63,15 +63,15 @@ void set_device(BenchSettings& s, const BenchOptions& o) {
   s.device_memory = true;
 }
 
-Style style_named(const std::string& name) {
-  if (name.empty() || name == "nccl") return Style::nccl;
-  if (name == "nccom") return Style::nccom;
+BenchStyle style_named(const std::string& name) {
+  if (name.empty() || name == "nccl") return BenchStyle::nccl;
+  if (name == "nccom") return BenchStyle::nccom;
   text::refuse("--style {}: expected nccl or nccom", name);
 }
 
 // Refuses options that only the other table has.
-void refuse_columns(const BenchOptions& o, Style style) {
-  const bool nccl = style == Style::nccl;
+void refuse_columns(const BenchOptions& o, BenchStyle style) {
+  const bool nccl = style == BenchStyle::nccl;
   for (const Flag& f : bench_flags())
     if (f.table.value_or(style) != style && o.app->count(std::string(f.long_name())) != 0)
       text::refuse("{}: the table of {} has it: --style {}", f.long_name(), nccl ? "nccom-test" : "nccl-tests",
@@ -125,7 +125,7 @@ void set_kinds(BenchSettings& s, const BenchOptions& o) {
   if (o.type == "all")
     s.types.assign(kernels::dtypes().begin(), kernels::dtypes().end());
   else
-    s.types = {bench_type(o.type, Style::nccl)};
+    s.types = {bench_type(o.type, BenchStyle::nccl)};
   if (o.reduction == "all" && schedule::reduces(s.op.collective))
     for (std::size_t i = 0; i < kernels::reduction_count; ++i)
       s.reductions.push_back(static_cast<kernels::Reduction>(i));
@@ -228,7 +228,7 @@ BenchSettings bench_settings(BenchOptions o) {
   s.cpu_time = o.cpu_time != 0;
   s.seed = seed_in(o.seed);
   s.interpret_up_to = parse_bytes(o.interpret_up_to);
-  s.in_place = s.style == Style::nccl || o.in_place;
+  s.in_place = s.style == BenchStyle::nccl || o.in_place;
   s.device_memory = o.registered != 0;
   set_device(s, o);
   s.unaligned = o.unaligned;

@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include "launch/host_machine.h"
-#include "launch/hosts.h"
+#include "launch/launch_on_hosts.h"
 #include "text/refuse.h"
-#include "tools/program/typed_words.h"
+#include "tools/program/raw_arguments.h"
 
 namespace trellis::tools {
 namespace {
@@ -44,8 +44,8 @@ std::vector<std::string> words_for_ranks(const BenchOptions& o) {
 
 int bench_on_hosts(BenchOptions o) {
   find_op_behind_flags(o);
-  launch::HostsJob job{.hosts = launch::hosts_in(fmt::format("{}", fmt::join(o.hosts, ",")), o.hosts_file),
-                       .shell = o.shell};
+  launch::HostsLaunchOptions job{.hosts = launch::hosts_in(fmt::format("{}", fmt::join(o.hosts, ",")), o.hosts_file),
+                                 .shell = o.shell};
   job.job.program = words_for_ranks(o);
   job.job.program.insert(job.job.program.begin(), launch::path_of_this_program());
   job.job.ranks = ranks_of_each(o, job.hosts);

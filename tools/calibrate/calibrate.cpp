@@ -15,7 +15,7 @@
 #include "text/printable.h"
 #include "text/refuse.h"
 #include "tools/answer/price_progress.h"
-#include "tools/calibrate/subjects.h"
+#include "tools/calibrate/calibration_points.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/interruption.h"
@@ -36,7 +36,7 @@ constexpr double stated = 0.8;          // part of the measurements that lies wi
 
 struct Options {
   std::vector<std::string> files, only;
-  Usual usual;
+  MeasurementDefaults usual;
   std::string setups, output;
   bool json = false;
 };
@@ -81,7 +81,7 @@ class Subjects {
  public:
   explicit Subjects(const Options& o) : o_(o) {}
 
-  std::vector<MeasuredSubject> read() {
+  std::vector<CalibrationPoint> read() {
     for (const std::string& file : o_.files) {
       const std::string text = read_input(file);
       text::expect_text(file, text);
@@ -132,14 +132,14 @@ class Subjects {
   }
 
   const Options& o_;
-  std::vector<MeasuredSubject> all_;
+  std::vector<CalibrationPoint> all_;
   std::vector<std::string> sources_, left_;
 };
 
 // The figures of all measurements, each once. Where measurements differ in a figure, the first one's counts.
-std::vector<MachineFigure> free_in(const std::vector<MeasuredSubject>& all, const std::vector<std::string>& only) {
+std::vector<MachineFigure> free_in(const std::vector<CalibrationPoint>& all, const std::vector<std::string>& only) {
   std::vector<MachineFigure> free;
-  for (const MeasuredSubject& s : all)
+  for (const CalibrationPoint& s : all)
     for (const MachineFigure& f : s.free())
       if (std::ranges::find(free, f.key, &FreeFigure::key) == free.end()) free.push_back(f);
   std::vector<std::string> known;
@@ -163,7 +163,7 @@ Sizes sizes_of(const std::vector<double>& errors) {
 
 // The factor within which four of five steps lie from the times of fits that left them out. The next step will be one
 // more than these n, so the quantile is taken of n + 1, as in conformal prediction.
-std::optional<double> spread_of(const std::vector<MeasuredSubject>& all, const Calibration& c) {
+std::optional<double> spread_of(const std::vector<CalibrationPoint>& all, const Calibration& c) {
   std::vector<double> sizes;
   std::set<std::string> groups;
   for (std::size_t i = 0; i < c.left_out.size(); ++i)
@@ -181,13 +181,13 @@ std::string with_unit(double value, const sim::Unit& unit) {
 
 class Report {
  public:
-  Report(const Options& o, const std::vector<MeasuredSubject>& all, const std::vector<MachineFigure>& free,
+  Report(const Options& o, const std::vector<CalibrationPoint>& all, const std::vector<MachineFigure>& free,
          const Calibration& c, const Subjects& from)
       : o_(o), all_(all), free_(free), c_(c), from_(from), spread_(spread_of(all, c)) {}
 
   std::string text() const {
     std::size_t width = 11;
-    for (const MeasuredSubject& s : all_) width = std::max(width, s.measurement.name.size());
+    for (const CalibrationPoint& s : all_) width = std::max(width, s.measurement.name.size());
     std::string out = fmt::format("{:{}} {:>11} {:>8} {:>8} {:>8}  {}\n", "measurement", width, "measured", "before",
                                   "fitted", "left out", "of");
     for (std::size_t i = 0; i < all_.size(); ++i)
@@ -252,7 +252,7 @@ class Report {
         100 * sizes_of(c_.before).median, 100 * sizes_of(c_.after).median,
         c_.left_out.empty() ? "" : fmt::format(", {:.1f}% left out of the fit", 100 * sizes_of(c_.left_out).median));
     std::set<std::string> names;
-    for (const MeasuredSubject& s : all_) {
+    for (const CalibrationPoint& s : all_) {
       std::string name = s.measurement.name;
       for (char& c : name)
         if (c == ' ' || c == '|' || c == '#') c = '_';
@@ -298,7 +298,7 @@ class Report {
   }
 
   const Options& o_;
-  const std::vector<MeasuredSubject>& all_;
+  const std::vector<CalibrationPoint>& all_;
   const std::vector<MachineFigure>& free_;
   const Calibration& c_;
   const Subjects& from_;
@@ -308,11 +308,11 @@ class Report {
 int run(const Options& o) {
   Subjects from(o);
   const Interrupts interrupts;
-  PromptEnd prompt_end(interrupts);
-  const std::vector<MeasuredSubject> all = from.read();
+  InterruptWatchdog prompt_end(interrupts);
+  const std::vector<CalibrationPoint> all = from.read();
   const std::vector<MachineFigure> free = free_in(all, o.only);
   std::vector<measure::Measurement> measured;
-  for (const MeasuredSubject& s : all) measured.push_back(s.measurement);
+  for (const CalibrationPoint& s : all) measured.push_back(s.measurement);
   Progress progress;
   const Calibration fitted = measure::calibrate({free.begin(), free.end()}, measured,
                                                 [&](std::size_t i, const std::vector<double>& values) -> double {

@@ -5,12 +5,12 @@
 #include <stdexcept>
 
 #include "measure/words.h"
-#include "sim/cluster/choose/choice.h"
+#include "sim/cluster/choose/algorithm_choice.h"
 #include "sim/cluster/choose/usual_configs.h"
 #include "sim/cluster/price/interval.h"
 #include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
-#include "tools/calibrate/subjects.h"
+#include "tools/calibrate/calibration_points.h"
 
 namespace trellis::tools {
 namespace {
@@ -31,8 +31,8 @@ class TimedCollective {
                 {.operation = {.collective = collective, .peer = sim::last_rank}, .era = era, .element = element}),
         bytes_(bytes) {
     if (algorithm.empty()) {
-      const sim::Choice choice = sim::choose(pricer_, sim::usual_configs(pricer_, bytes), bytes,
-                                             {.within = sim::usual_within, .most_effort = most_effort});
+      const sim::AlgorithmChoice choice = sim::choose(pricer_, sim::usual_configs(pricer_, bytes), bytes,
+                                                      {.within = sim::usual_within, .most_effort = most_effort});
       if (choice.best.empty())
         text::refuse("no algorithm serves {} among {}", schedule::name(collective), pricer_.group().ranks());
       config_ = choice.best.front().config;
@@ -81,9 +81,9 @@ class TimedCollective {
   sim::AlgorithmConfig config_;
 };
 
-MeasuredSubject subject_of(std::string place, std::string group, double seconds, const std::string& op, int ranks,
-                           double bytes, const std::string& type, const std::string& algorithm,
-                           const std::string& machine, const Usual& usual) {
+CalibrationPoint subject_of(std::string place, std::string group, double seconds, const std::string& op, int ranks,
+                            double bytes, const std::string& type, const std::string& algorithm,
+                            const std::string& machine, const MeasurementDefaults& usual) {
   if (machine.empty()) throw std::invalid_argument("expected the machine in a column of that name, or --machine");
   schedule::Collective collective = schedule::Collective::all_reduce;
   bool known = false;
@@ -94,12 +94,12 @@ MeasuredSubject subject_of(std::string place, std::string group, double seconds,
   }
   if (!known) collective = measure::bench_op(op).collective;
   const double element =
-      type.empty() ? 4 : static_cast<double>(kernels::size_of(measure::bench_type(type, measure::Style::nccom)));
+      type.empty() ? 4 : static_cast<double>(kernels::size_of(measure::bench_type(type, measure::BenchStyle::nccom)));
   const auto timed = std::make_shared<TimedCollective>(machine_with(machine, usual.figures), usual.era, collective,
                                                        ranks, bytes, element, algorithm);
-  MeasuredSubject out{.measurement = {.name = std::move(place), .group = std::move(group), .seconds = seconds},
-                      .words = fmt::format("{} of {} on {}", schedule::name(collective),
-                                           measure::bytes_text(static_cast<std::uint64_t>(bytes)), machine)};
+  CalibrationPoint out{.measurement = {.name = std::move(place), .group = std::move(group), .seconds = seconds},
+                       .words = fmt::format("{} of {} on {}", schedule::name(collective),
+                                            measure::bytes_text(static_cast<std::uint64_t>(bytes)), machine)};
   out.free = [timed] { return timed->free(); };
   out.seconds = [timed](const FigureValues& given) { return timed->seconds(given); };
   return out;
@@ -107,7 +107,7 @@ MeasuredSubject subject_of(std::string place, std::string group, double seconds,
 
 }  // namespace
 
-MeasuredSubject collective_of_row(const measure::TableRow& row, const Usual& usual) {
+CalibrationPoint collective_of_row(const measure::TableRow& row, const MeasurementDefaults& usual) {
   const auto said = [&](std::initializer_list<const char*> columns, const std::string& other) {
     for (const char* column : columns)
       if (const std::string* found = row.find(column)) return *found;
@@ -129,7 +129,8 @@ MeasuredSubject collective_of_row(const measure::TableRow& row, const Usual& usu
   }
 }
 
-MeasuredSubject collective_of_record(const measure::Record& r, const std::string& place, const Usual& usual) {
+CalibrationPoint collective_of_record(const measure::Record& r, const std::string& place,
+                                      const MeasurementDefaults& usual) {
   try {
     const auto unit = measure::seconds_of(r.unit);
     const auto bytes = r.number("size_bytes");

@@ -5,7 +5,7 @@
 
 #include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
-#include "tools/calibrate/subjects.h"
+#include "tools/calibrate/calibration_points.h"
 #include "tools/train/config_file.h"
 
 namespace trellis::tools {
@@ -14,7 +14,7 @@ namespace {
 constexpr const char* exposed_prefix = "step.exposed.";
 
 // The figures of a step that its formulas do not determine: those that can be fitted.
-std::vector<MachineFigure> free_in(TrainingStep& step) {
+std::vector<MachineFigure> free_in(FittableStep& step) {
   const sim::Figures& f = step.machine().spec().figures;
   std::vector<MachineFigure> all;
   const auto add = [&](const std::string& key, double least, double most) {
@@ -35,20 +35,20 @@ std::vector<MachineFigure> free_in(TrainingStep& step) {
   return all;
 }
 
-MeasuredSubject subject_of(std::string place, std::string group, double seconds, const train::StepConfig& config,
-                           const std::string& machine, const std::string& software, train::Rank ranks,
-                           const Usual& usual) {
+CalibrationPoint subject_of(std::string place, std::string group, double seconds, const train::StepConfig& config,
+                            const std::string& machine, const std::string& software, train::Rank ranks,
+                            const MeasurementDefaults& usual) {
   const sim::MachineSpec spec = machine_with(machine, usual.figures);
   const sim::StepOptions options{.software = software, .programs = programs_for(usual.times, sim::Machine(spec))};
-  const auto step = std::make_shared<TrainingStep>(config, spec, options, ranks);
+  const auto step = std::make_shared<FittableStep>(config, spec, options, ranks);
   const auto value = [step](const FigureValues& given, const std::string& key, double other) {
     if (const auto found = given.find(key); found != given.end()) return found->second;
     const sim::Figures& f = step->machine().spec().figures;
     return f.has(key) ? f.number(key) : other;
   };
-  MeasuredSubject out{.measurement = {.name = std::move(place), .group = std::move(group), .seconds = seconds},
-                      .words = fmt::format("{} on {}", config.name, machine),
-                      .step = true};
+  CalibrationPoint out{.measurement = {.name = std::move(place), .group = std::move(group), .seconds = seconds},
+                       .words = fmt::format("{} on {}", config.name, machine),
+                       .step = true};
   out.free = [step] { return free_in(*step); };
   out.seconds = [step, value](const FigureValues& given) {
     const double level = value(given, "step.level", 1) / value({}, "step.level", 1);
@@ -59,11 +59,11 @@ MeasuredSubject subject_of(std::string place, std::string group, double seconds,
 
 }  // namespace
 
-MeasuredSubject step_of_record(const TrainingRecord& r, const Usual& usual) {
+CalibrationPoint step_of_record(const TrainingRecord& r, const MeasurementDefaults& usual) {
   return subject_of(r.id, r.family, r.measured, r.config, r.machine, r.software, r.ranks, usual);
 }
 
-MeasuredSubject step_of_row(const measure::TableRow& row, const std::string& file, const Usual& usual) {
+CalibrationPoint step_of_row(const measure::TableRow& row, const std::string& file, const MeasurementDefaults& usual) {
   const auto or_usual = [&](const char* column, const std::string& other, const char* option) {
     if (const std::string* said = row.find(column)) return *said;
     if (other.empty()) text::refuse("{}: nothing in column {}: expected it there, or {}", row.place, column, option);

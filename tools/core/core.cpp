@@ -4,11 +4,11 @@
 #include <stdexcept>
 
 #include "sim/core/check/check.h"
-#include "sim/core/check/races.h"
+#include "sim/core/check/race_detector.h"
+#include "sim/core/program/instruction_kind.h"
 #include "sim/core/program/instruction_table.h"
-#include "sim/core/program/kind.h"
-#include "sim/core/programs/shipped.h"
-#include "tools/core/subject.h"
+#include "sim/core/programs/shipped_programs.h"
+#include "tools/core/core_program_options.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
@@ -61,7 +61,7 @@ int list(const ListOptions& o) {
 }
 
 struct ShowOptions {
-  CoreSubject subject;
+  CoreProgramOptions subject;
   std::string output;
 };
 
@@ -78,7 +78,7 @@ int show(const ShowOptions& o) {
 }
 
 struct CheckOptions {
-  CoreSubject subject;
+  CoreProgramOptions subject;
 };
 
 void add_check(CLI::App& app, CheckOptions& o) {

@@ -7,19 +7,19 @@
 #include <optional>
 
 #include "sim/core/check/check.h"
-#include "sim/core/program/kind.h"
+#include "sim/core/program/instruction_kind.h"
 #include "sim/core/run/run.h"
 #include "sim/hardware/figures/error_range.h"
+#include "sim/hardware/timeline/format_quantities.h"
 #include "sim/hardware/timeline/summary.h"
-#include "sim/hardware/timeline/summary_words.h"
 #include "text/refuse.h"
 #include "tools/answer/timeline_file.h"
-#include "tools/core/subject.h"
+#include "tools/core/core_program_options.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
-#include "tools/program/origin.h"
 #include "tools/program/output.h"
 #include "tools/program/progress.h"
+#include "tools/program/provenance.h"
 
 namespace trellis::tools {
 namespace {
@@ -28,7 +28,7 @@ using namespace sim::core;
 using sim::in_us;
 
 struct Options {
-  CoreSubject subject;
+  CoreProgramOptions subject;
   bool timing_only = false, json = false;
   std::uint64_t seed = 1;
   std::vector<std::string> inputs, outputs;  // NAME=FILE
@@ -75,10 +75,10 @@ std::uint64_t instructions_to_run(const EngineProgram& program) {
   for (const Instruction& i : program.instructions) {
     Stream& s = streams.at(stream_of(i));
     all += s.times;
-    if (i.kind->control == Control::loop) {
+    if (i.kind->control == ControlFlow::loop) {
       s.outer.push_back(s.times);
       s.times *= static_cast<std::uint64_t>(std::max(1.0, BoundInstruction(program, i).number(Key::count)));
-    } else if (i.kind->control == Control::end_loop && !s.outer.empty()) {
+    } else if (i.kind->control == ControlFlow::end_loop && !s.outer.empty()) {
       s.times = s.outer.back();
       s.outer.pop_back();
     }
@@ -135,9 +135,9 @@ std::string totals_text(const EngineProgram& p, const RunTotals& t, const sim::C
     out += fmt::format(
         "  {}{:8} {:>8} instructions, busy {:5.1f}%, waits: semaphore {:.1f}%, data {:.1f}%, port {:.1f}%\n", core,
         name(static_cast<Engine>(s % engine_count)), stream.instructions, percent(stream.busy),
-        percent(stream.waited[static_cast<std::size_t>(sim::Wait::semaphore)]),
-        percent(stream.waited[static_cast<std::size_t>(sim::Wait::data)]),
-        percent(stream.waited[static_cast<std::size_t>(sim::Wait::port)]));
+        percent(stream.waited[static_cast<std::size_t>(sim::WaitReason::semaphore)]),
+        percent(stream.waited[static_cast<std::size_t>(sim::WaitReason::data)]),
+        percent(stream.waited[static_cast<std::size_t>(sim::WaitReason::port)]));
   }
   return out;
 }
@@ -206,7 +206,7 @@ int run_program(const Options& o) {
   const sim::ChipSpec chip = chip_of(o.subject);
   const EngineProgram program = program_of(o.subject, chip);
   check(program, chip);
-  const Shipped* ships = shipped_of(o.subject);
+  const ShippedProgram* ships = shipped_of(o.subject);
   std::unique_ptr<CoreMemory> memory;
   if (!o.timing_only) {
     memory = std::make_unique<CoreMemory>(program, chip);

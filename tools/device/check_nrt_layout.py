@@ -18,10 +18,10 @@ STRUCTURES = {
     "Version": ("nrt_version_t", {"major": "rt_major", "minor": "rt_minor", "patch": "rt_patch",
                                   "maintenance": "rt_maintenance", "detail": "rt_detail"}),
     "BatchOp": ("nrt_tensor_batch_op_t", {}),
-    "Batch": ("nrt_tensor_batch_t", {}),
+    "TensorBatch": ("nrt_tensor_batch_t", {}),
     "AllocationInfo": ("nrt_tensor_device_allocation_info_t", {}),
     "MemoryStats": ("nrt_vnc_memory_stats_t", {}),
-    "Comm": ("nrt_cc_comm_t", {}),
+    "CommInfo": ("nrt_cc_comm_t", {}),
     "TensorList": ("nrt_tensor_list_t", {}),
     "AsyncError": ("nrta_error_t", {}),
     "TensorInfo": ("nrt_tensor_info_t", {}),
@@ -43,26 +43,26 @@ VALUES = {
               "core_uncorrectable=NRT_EXEC_HW_ERR_NC_UE dma_abort=NRT_EXEC_HW_ERR_DMA_ABORT "
               "notification_overflow=NRT_EXEC_SW_NQ_OVERFLOW hbm_repairable=NRT_EXEC_HW_ERR_REPAIRABLE_HBM_UE "
               "network_proxy=NRT_NETWORK_PROXY_FAILURE",
-    "Placement": "device=NRT_TENSOR_PLACEMENT_DEVICE host=NRT_TENSOR_PLACEMENT_HOST "
+    "TensorPlacement": "device=NRT_TENSOR_PLACEMENT_DEVICE host=NRT_TENSOR_PLACEMENT_HOST "
                  "virtual_memory=NRT_TENSOR_PLACEMENT_VIRTUAL",
     "Framework": "none=NRT_FRAMEWORK_TYPE_NO_FW tensorflow=NRT_FRAMEWORK_TYPE_TENSORFLOW "
                  "pytorch=NRT_FRAMEWORK_TYPE_PYTORCH mxnet=NRT_FRAMEWORK_TYPE_MXNET "
                  "precheck=NRT_FRAMEWORK_TYPE_PRECHECK",
-    "Usage": "input=NRT_TENSOR_USAGE_INPUT output=NRT_TENSOR_USAGE_OUTPUT",
+    "TensorUsage": "input=NRT_TENSOR_USAGE_INPUT output=NRT_TENSOR_USAGE_OUTPUT",
     "ReduceKind": "add=NRT_OP_ADD fma=NRT_OP_FMA max=NRT_OP_MAX min=NRT_OP_MIN invalid=NRT_OP_INVALID",
     "CollectiveKind": "all_gather=NRT_CC_ALLGATHER all_reduce=NRT_CC_ALLREDUCE reduce_scatter=NRT_CC_REDUCESCATTER",
-    "Unit": "tensor_read=NRTA_XU_TENSOR_READ tensor_write=NRTA_XU_TENSOR_WRITE tensor_op=NRTA_XU_TENSOR_OP "
+    "ExecutionUnit": "tensor_read=NRTA_XU_TENSOR_READ tensor_write=NRTA_XU_TENSOR_WRITE tensor_op=NRTA_XU_TENSOR_OP "
             "compute=NRTA_XU_COMPUTE collectives=NRTA_XU_COLLECTIVES",
     "Element": "u64=NRT_DTYPE_UINT64 i8=NRT_DTYPE_INT8 u8=NRT_DTYPE_UINT8 i16=NRT_DTYPE_INT16 u16=NRT_DTYPE_UINT16 "
                "bf16=NRT_DTYPE_BFLOAT16 f16=NRT_DTYPE_FLOAT16 i32=NRT_DTYPE_INT32 u32=NRT_DTYPE_UINT32 "
                "f32=NRT_DTYPE_FLOAT32 f32r=NRT_DTYPE_FP32R i64=NRT_DTYPE_INT64 f8e3=NRT_DTYPE_FP8_E3 "
                "f8e4=NRT_DTYPE_FP8_E4 f8e5=NRT_DTYPE_FP8_E5",
-    "Family": "inf1=NRT_INSTANCE_INF1 trn1=NRT_INSTANCE_TRN1 trn1n=NRT_INSTANCE_TRN1N inf2=NRT_INSTANCE_INF2 "
+    "InstanceFamily": "inf1=NRT_INSTANCE_INF1 trn1=NRT_INSTANCE_TRN1 trn1n=NRT_INSTANCE_TRN1N inf2=NRT_INSTANCE_INF2 "
               "trn2=NRT_INSTANCE_TRN2 trn2n=NRT_INSTANCE_TRN2N inf2e=NRT_INSTANCE_INF2E trn2p=NRT_INSTANCE_TRN2P "
               "trn2u=NRT_INSTANCE_TRN2U trn2e=NRT_INSTANCE_TRN2E trn2eu=NRT_INSTANCE_TRN2EU "
               "trn2ac=NRT_INSTANCE_TRN2AC trn2uac=NRT_INSTANCE_TRN2UAC trn3=NRT_INSTANCE_TRN3 "
               "trn3pds98=NRT_INSTANCE_TRN3PDS98",
-    "Size": "xl1=NRT_INSTANCE_SIZE_1XL xl2=NRT_INSTANCE_SIZE_2XL xl4=NRT_INSTANCE_SIZE_4XL xl6=NRT_INSTANCE_SIZE_6XL "
+    "InstanceSize": "xl1=NRT_INSTANCE_SIZE_1XL xl2=NRT_INSTANCE_SIZE_2XL xl4=NRT_INSTANCE_SIZE_4XL xl6=NRT_INSTANCE_SIZE_6XL "
             "xl8=NRT_INSTANCE_SIZE_8XL xl24=NRT_INSTANCE_SIZE_24XL xl32=NRT_INSTANCE_SIZE_32XL "
             "xl48=NRT_INSTANCE_SIZE_48XL xl3=NRT_INSTANCE_SIZE_3XL unknown=NRT_INSTANCE_SIZE_UNKNOWN",
 }
@@ -90,7 +90,7 @@ def fields_of(structure):
 
 def functions():
     text = "".join((ROOT / "device/nrt" / f).read_text()
-                   for f in ["functions.h", "async_functions.h", "trace_functions.h"])
+                   for f in ["function_list.h", "async_function_list.h", "trace_function_list.h"])
     return [name for name in re.findall(r'X\("[\d.]+", [^,]+, (\w+),', text) if name not in NOT_IN_HEADERS]
 
 
@@ -124,7 +124,7 @@ def main():
             ours.append(f'std::printf("{name}::{value} %lld\\n", (long long){name}::{value});')
             theirs.append(f'std::printf("{name}::{value} %lld\\n", (long long){their_value});')
     for name in functions():
-        ours.append(f'shape("{name}", static_cast<decltype(Library::{name})>(nullptr));')
+        ours.append(f'shape("{name}", static_cast<decltype(NrtLibrary::{name})>(nullptr));')
         theirs.append(f'shape("{name}", static_cast<decltype(&{name})>(nullptr));')
     headers = "".join(f'#include "nrt/{h}.h"\n' for h in
                       ["nrt", "nrt_version", "nrt_async", "nrt_async_sendrecv", "nrt_experimental", "nrt_profile",

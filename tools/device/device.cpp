@@ -5,11 +5,11 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "device/accounting.h"
 #include "device/backends.h"
 #include "device/capabilities.h"
 #include "device/conformance/conformance.h"
 #include "device/environment.h"
+#include "device/memory_accounting.h"
 #include "device/messages/core_messages.h"
 #include "device/topology.h"
 #include "tools/program/command.h"

@@ -10,8 +10,8 @@
 #include <stdexcept>
 
 #include "ccl/diagnosis/diagnosis.h"
-#include "ccl/tell.h"
-#include "launch/hosts.h"
+#include "ccl/print_to_stderr.h"
+#include "launch/launch_on_hosts.h"
 #include "launch/remote.h"
 #include "text/number.h"
 #include "text/refuse.h"

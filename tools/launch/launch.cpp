@@ -4,14 +4,14 @@
 #include <system_error>
 
 #include "ccl/config.h"
-#include "ccl/tell.h"
-#include "launch/hosts.h"
+#include "ccl/print_to_stderr.h"
+#include "launch/launch_on_hosts.h"
 #include "launch/ranks.h"
 #include "net/sha256.h"
 #include "net/socket.h"
 #include "text/refuse.h"
 #include "tools/program/command.h"
-#include "tools/program/typed_words.h"
+#include "tools/program/raw_arguments.h"
 
 namespace trellis::tools {
 
@@ -19,7 +19,7 @@ using namespace launch;
 namespace {
 
 struct Options {
-  LaunchedJob job;
+  LaunchOptions job;
   double grace_s = 10;
   bool pin = false, no_pin = false, tether = false;
   std::string hosts, hosts_file, shell = "ssh";
@@ -97,7 +97,7 @@ void check(const char* option, double value, double least, double most) {
 }
 
 void check(const Options& o) {
-  const LaunchedJob& job = o.job;
+  const LaunchOptions& job = o.job;
   if (o.app->count("-n") == 0 && !o.several_hosts())
     throw std::invalid_argument("no ranks to start: expected -n RANKS, or hosts with slots");
   if (o.app->count("-n") != 0) check("-n", job.ranks, 1, 65'536);
@@ -116,8 +116,8 @@ void check(const Options& o) {
   if (job.program.empty()) throw std::invalid_argument("no program to launch: trellis launch -n RANKS -- PROGRAM ...");
 }
 
-int run_on_hosts(const Options& o, LaunchedJob job) {
-  HostsJob all{.hosts = hosts_in(o.hosts, o.hosts_file), .shell = o.shell, .passed = o.passed};
+int run_on_hosts(const Options& o, LaunchOptions job) {
+  HostsLaunchOptions all{.hosts = hosts_in(o.hosts, o.hosts_file), .shell = o.shell, .passed = o.passed};
   job.ranks = ranks_of_hosts(all.hosts, job.ranks);
   all.job = std::move(job);
   return launch_on_hosts(std::move(all));
@@ -126,7 +126,7 @@ int run_on_hosts(const Options& o, LaunchedJob job) {
 int run(const Options& o) {
   check(o);
   const std::string tethered = o.tether ? follow_tether() : "";
-  LaunchedJob job = o.job;
+  LaunchOptions job = o.job;
   job.pin = o.pin ? Pin::core : o.no_pin ? Pin::none : Pin::share;
   job.program = after_dashes(job.program);
   job.grace = std::chrono::milliseconds(std::llround(o.grace_s * 1000));

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/hardware/timeline/summary_words.h"
+#include "sim/hardware/timeline/format_quantities.h"
 #include "tools/layouts/search_words.h"
 #include "tools/picture/axes.h"
 #include "tools/picture/palette.h"

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "tools/layouts/layout.h"
+#include "tools/layouts/step_layout.h"
 
 namespace trellis::tools {
 

@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/cluster/machine/rank_limits.h"
-#include "sim/cluster/workload/exchanges.h"
+#include "sim/cluster/machine/rank_capacity.h"
+#include "sim/cluster/workload/exchange_pricer.h"
 #include "sim/hardware/thread_pool.h"
 #include "tools/layouts/layout_bounds.h"
 
@@ -24,7 +24,7 @@ void note(PricedLayout& l, const PricedStep& p) {
   l.time = p.price.time, l.mfu = p.mfu();
   l.memory = static_cast<double>(p.most_memory().bytes), l.fits = p.fits();
   const auto whole = static_cast<double>(p.price.time);
-  const auto busiest = std::ranges::min_element(p.price.classes, {}, &sim::ClassTime::idle);
+  const auto busiest = std::ranges::min_element(p.price.classes, {}, &sim::StepTimeBreakdown::idle);
   for (std::size_t i = 0; i < p.graph.phases.size(); ++i)
     l.parts[p.graph.phases[i]] = static_cast<double>(busiest->compute[i]) / whole;
   for (std::size_t i = 0; i < p.graph.communicators.size(); ++i)
@@ -118,7 +118,7 @@ class Pricing {
     if (control_.known(l)) {
       ++search_.resumed;
     } else {
-      const StepWays ways{.check = false, .order = order};
+      const StepPricingOptions ways{.check = false, .order = order};
       const PricedStep priced =
           StepOnMachine(with(config_, l.layout), machine_.ranks(), machine_, options_, ways).price();
       if ((search_.stopped = priced.price.time == sim::forever)) return;
@@ -143,7 +143,7 @@ class Pricing {
 LayoutSearch search_layouts(const StepConfig& config, const sim::Machine& machine, const sim::StepOptions& given,
                             const SearchControl& control) {
   sim::StepOptions options = given;
-  options.book = std::make_shared<sim::ExchangeBook>();
+  options.book = std::make_shared<sim::ExchangeTimeCache>();
   LayoutSearch search{.memory_of_rank = sim::rank_memory(machine)};
   for (StepLayout& l : layouts_of(config, machine.ranks(), sim::ranks_of_host(machine), control.most_context))
     search.layouts.push_back({.layout = std::move(l)});
@@ -169,13 +169,13 @@ LayoutSearch search_layouts(const StepConfig& config, const sim::Machine& machin
 std::vector<std::string> reversals(const StepConfig& config, const sim::Machine& machine, const sim::StepOptions& given,
                                    const StepLayout& first, const std::vector<StepLayout>& others) {
   sim::StepOptions options = given;
-  options.book = std::make_shared<sim::ExchangeBook>();
+  options.book = std::make_shared<sim::ExchangeTimeCache>();
   std::vector<StepOnMachine> steps;
   std::vector<const StepLayout*> layouts{&first};
   for (const StepLayout& l : others) layouts.push_back(&l);
   for (const StepLayout* l : layouts)
     steps.emplace_back(with(config, *l), machine.ranks(), machine, options,
-                       StepWays{.check = false, .order = l->order});
+                       StepPricingOptions{.check = false, .order = l->order});
   std::vector<std::string> found;
   const auto compare = [&](const std::string& key, double value, const auto& change) {
     std::vector<double> times;

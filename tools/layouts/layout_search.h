@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/layouts/layout.h"
+#include "tools/layouts/step_layout.h"
 
 namespace trellis::tools {
 

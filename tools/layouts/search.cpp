@@ -5,19 +5,19 @@
 #include <stdexcept>
 
 #include "net/sha256.h"
-#include "sim/cluster/machine/import/typed.h"
+#include "sim/cluster/machine/import/machine_argument.h"
 #include "sim/cluster/tune/sweep.h"
 #include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
-#include "tools/layouts/points.h"
+#include "tools/layouts/layout_journal.h"
 #include "tools/layouts/search_words.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
 #include "tools/train/config_file.h"
-#include "tools/train/operation_times.h"
+#include "tools/train/times_option.h"
 #include "train/cache/proof.h"
 #include "train/config/canonical.h"
 
@@ -102,8 +102,8 @@ SearchedMachine searched(const Options& o, const train::StepConfig& config, cons
   m.hosts = static_cast<double>(machine.ranks()) / static_cast<double>(sim::ranks_of_host(machine));
   sim::StepOptions options = o.step;
   options.programs = programs_for(o.times, machine);
-  LayoutPoints points(o.points.empty() || o.machines.size() == 1 ? o.points : points_of(o.points, name),
-                      fingerprint_of(config, machine.spec(), options));
+  LayoutJournal points(o.points.empty() || o.machines.size() == 1 ? o.points : points_of(o.points, name),
+                       fingerprint_of(config, machine.spec(), options));
   double part = 0;  // part of the layouts that are decided
   const auto stopped = [&] { return watch.stopped(0, part); };
   options.stopped = [&](sim::Time, double) { return stopped(); };

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
-#include "sim/hardware/timeline/summary_words.h"
+#include "sim/hardware/timeline/format_quantities.h"
 #include "tools/program/json_text.h"
 #include "tools/program/table.h"
 

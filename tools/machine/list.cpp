@@ -4,7 +4,7 @@
 
 #include "sim/cluster/machine/machine.h"
 #include "sim/hardware/chip/chip.h"
-#include "sim/hardware/figures/data.h"
+#include "sim/hardware/figures/embedded_files.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/table.h"

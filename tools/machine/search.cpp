@@ -9,15 +9,15 @@
 #include "schedule/formats/msccl_xml.h"
 #include "schedule/formats/text.h"
 #include "schedule/proof/verify.h"
-#include "sim/cluster/machine/import/typed.h"
-#include "sim/cluster/machine/launch.h"
+#include "sim/cluster/machine/import/machine_argument.h"
+#include "sim/cluster/machine/launch_mode.h"
 #include "sim/cluster/tune/search.h"
 #include "sim/cluster/tune/synthesis.h"
 #include "sim/hardware/thread_pool.h"
 #include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/crossover_chart.h"
-#include "tools/machine/points.h"
+#include "tools/machine/sweep_journal.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/interruption.h"
@@ -31,7 +31,7 @@ using namespace measure;
 namespace {
 
 using sim::AlgorithmConfig;
-using sim::Cost;
+using sim::ConfigCost;
 using sim::Machine;
 using sim::Pricer;
 
@@ -39,7 +39,7 @@ struct Options {
   std::string machine, collective, bytes = "1MB", group = "all", era, points, output;
   std::vector<std::string> algorithms, what_if;
   std::size_t levels = 3, finalists = 6, shown = 5;
-  std::int64_t most_moves = sim::Search{}.most_moves;
+  std::int64_t most_moves = sim::SearchOptions{}.most_moves;
   int threads = 0;
   bool synthesise = false;
 };
@@ -80,7 +80,7 @@ void add(CLI::App& app, Options& o) {
   app.add_option("-o,--output", o.output, "The fastest schedule, as text; as MSCCL's XML where the name ends in .xml");
 }
 
-std::string table_text(const char* name, const std::vector<Cost>& costs, std::size_t shown) {
+std::string table_text(const char* name, const std::vector<ConfigCost>& costs, std::size_t shown) {
   Table table(name, {left(name), {"time", "s"}});
   for (std::size_t i = 0; i < std::min(shown, costs.size()); ++i)
     table.add({text_of(costs[i].config), sim::in_seconds(costs[i].time)});
@@ -106,8 +106,8 @@ std::string reproduced_by(const Pricer& pricer, const AlgorithmConfig& config) {
   return text + "\n";
 }
 
-Found best_of(const Pricer& pricer, double bytes, const std::vector<Cost>& found,
-              const std::vector<sim::Synthesised>& made) {
+Found best_of(const Pricer& pricer, double bytes, const std::vector<ConfigCost>& found,
+              const std::vector<sim::SynthesisResult>& made) {
   if (!made.empty() && (found.empty() || made.front().time < found.front().time))
     return {text_of(made.front().how), made.front().time,
             synthesised(pricer.machine(), pricer.group(), pricer.settings(), bytes, made.front().how), ""};
@@ -117,11 +117,11 @@ Found best_of(const Pricer& pricer, double bytes, const std::vector<Cost>& found
 }
 
 // The part of the fixed algorithm's time that the found one saves.
-double gain_over(const Cost& fixed, sim::Time found) {
+double gain_over(const ConfigCost& fixed, sim::Time found) {
   return 1 - static_cast<double>(found) / static_cast<double>(fixed.time);
 }
 
-std::string gain_text(const Options& o, const Machine& machine, double gain, const Cost& fixed) {
+std::string gain_text(const Options& o, const Machine& machine, double gain, const ConfigCost& fixed) {
   const auto found = static_cast<sim::Time>(static_cast<double>(fixed.time) * (1 - gain));
   if (gain > 0)
     return fmt::format("found: {:.1f}% less time than the best as they are{}\n", 100 * gain,
@@ -140,7 +140,7 @@ void write_schedule(const std::string& path, const schedule::Schedule& s) {
   write_output(path, path.ends_with(".xml") ? schedule::export_msccl(s) : schedule::print(s));
 }
 
-std::string made_text(const std::vector<sim::Synthesised>& made, std::size_t shown) {
+std::string made_text(const std::vector<sim::SynthesisResult>& made, std::size_t shown) {
   Table table("made", {left("made"), {"time", "s"}});
   for (std::size_t i = 0; i < std::min(shown, made.size()); ++i)
     table.add({text_of(made[i].how), sim::in_seconds(made[i].time)});
@@ -150,13 +150,13 @@ std::string made_text(const std::vector<sim::Synthesised>& made, std::size_t sho
 // The candidates that were priced when the search ended, or until it was interrupted.
 struct Looked {
   sim::SearchResult result;
-  std::vector<sim::Synthesised> made;
+  std::vector<sim::SynthesisResult> made;
   bool interrupted = false;
 };
 
 Looked look(const Options& o, const Machine& machine, const sim::RankGroup& group, const Pricer::Settings& settings,
             double bytes) {
-  Points points(o.points, machine, o.era, {});
+  SweepJournal points(o.points, machine, o.era, {});
   const Interrupts interrupts;
   Progress progress(0, true);
   sim::SweepControl control{.threads = o.threads};
@@ -164,8 +164,8 @@ Looked look(const Options& o, const Machine& machine, const sim::RankGroup& grou
   control.stopped = [&] { return interrupts.asked(); };
   const sim::Sweep kept{.group = group, .settings = settings};
   control.known = points.known(kept), control.slower = points.slower(kept);
-  control.found = [&](const Cost& c) { progress.next(text_of(c.config)), points.keep(kept, c); };
-  control.given_up = [&](const Cost& c) { progress.next(text_of(c.config)), points.keep_slower(kept, c); };
+  control.found = [&](const ConfigCost& c) { progress.next(text_of(c.config)), points.keep(kept, c); };
+  control.given_up = [&](const ConfigCost& c) { progress.next(text_of(c.config)), points.keep_slower(kept, c); };
   Looked found{.result = sim::search(machine, group, settings, bytes,
                                      {.algorithms = o.algorithms,
                                       .most_levels = o.levels,
@@ -191,7 +191,7 @@ std::string heading(const Options& o, const Machine& machine, const sim::RankGro
                   l.result.untried > 0 ? fmt::format(", {} left out: see --moves", l.result.untried) : "",
                   l.interrupted ? ", then interrupted" : "");
   std::set<std::string> told;
-  for (const sim::LeftOut& left : l.result.left_out)
+  for (const sim::RejectedConfig& left : l.result.left_out)
     if (told.insert(left.config.algorithm).second)
       text += fmt::format("left out {}: {}\n", text_of(left.config), left.why);
   return text + "\n";
@@ -228,13 +228,13 @@ int run(const Options& o) {
   const Found best = best_of(pricer, bytes, result.found, made);
   const schedule::Report report = schedule::verify(best.schedule);
   text += fmt::format("{}: {}\n", best.name, report.text());
-  const Cost& fixed = result.fixed.front();
+  const ConfigCost& fixed = result.fixed.front();
   const double gain = gain_over(fixed, best.time);
   if (report.ok())
     write_schedule(o.output,
                    gain > 0 ? best.schedule
                             : make(schedule::algorithm_named(fixed.config.algorithm), pricer.request(fixed.config)));
-  sim::PricedMachine priced(machine.spec());
+  sim::PricingSession priced(machine.spec());
   sim::Question question = sim::question_for({.group = group, .settings = settings}, fixed.config, bytes);
   question.path = true;
   text += where_it_goes(machine, text_of(fixed.config), answer(question, priced).price);

@@ -7,27 +7,27 @@
 #include <set>
 #include <stdexcept>
 
-#include "ccl/plan/selector.h"
+#include "ccl/plan/selection_table.h"
 #include "ccl/transports/open.h"
-#include "measure/rules.h"
+#include "measure/selection_rules.h"
 #include "measure/words.h"
 #include "schedule/proof/refutation.h"
-#include "sim/cluster/choose/choice.h"
+#include "sim/cluster/choose/algorithm_choice.h"
 #include "sim/cluster/choose/usual_configs.h"
-#include "sim/cluster/machine/import/typed.h"
-#include "sim/cluster/machine/launch.h"
-#include "sim/cluster/tune/borders.h"
+#include "sim/cluster/machine/import/machine_argument.h"
+#include "sim/cluster/machine/launch_mode.h"
+#include "sim/cluster/tune/crossover_finder.h"
 #include "sim/hardware/thread_pool.h"
 #include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/crossover_chart.h"
-#include "tools/machine/points.h"
+#include "tools/machine/sweep_journal.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
 #include "tools/program/interruption.h"
-#include "tools/program/origin.h"
 #include "tools/program/output.h"
 #include "tools/program/progress.h"
+#include "tools/program/provenance.h"
 #include "tools/program/table.h"
 
 namespace trellis::tools {
@@ -37,7 +37,7 @@ namespace {
 
 using schedule::Collective;
 using sim::AlgorithmConfig;
-using sim::Cost;
+using sim::ConfigCost;
 using sim::Machine;
 using sim::Pricer;
 using sim::RankGroup;
@@ -140,10 +140,10 @@ std::string table_name(const Options& o) {
 struct Tuned {
   Collective collective;
   RankGroup group;
-  std::vector<Cost> costs;
-  std::vector<Cost> at_borders;     // costs priced at the borders of regions
-  std::vector<SizeRange> regions;   // by channels and segments, too, with the sizes at which they change
-  std::vector<SizeRange> families;  // by algorithm
+  std::vector<ConfigCost> costs;
+  std::vector<ConfigCost> at_borders;  // costs priced at the borders of regions
+  std::vector<SizeRange> regions;      // by channels and segments, too, with the sizes at which they change
+  std::vector<SizeRange> families;     // by algorithm
 };
 
 // Adds what `trellis sim` chooses at each size, which may have other channels, segments or shapes, so that no result is
@@ -152,7 +152,7 @@ void add_choices(sim::Sweep& s, Pricer& pricer) {
   std::vector<double> sizes = s.sizes;
   if (!schedule::carries_data(s.settings.operation.collective)) sizes.resize(1);
   for (const double bytes : sizes) {
-    const sim::Choice choice =
+    const sim::AlgorithmChoice choice =
         sim::choose(pricer, sim::usual_configs(pricer, bytes), bytes, {.within = sim::usual_within});
     if (!choice.best.empty() && std::ranges::find(s.configs, choice.best.front().config) == s.configs.end())
       s.configs.push_back(choice.best.front().config);
@@ -181,12 +181,12 @@ sim::Sweep sweep_for(const Options& o, const Machine& machine, Collective collec
 
 int threads_for(const Options& o) { return o.threads > 0 ? o.threads : sim::processors(); }
 
-Tuned tuned(const Options& o, const Machine& machine, const sim::Sweep& s, Points& points, Progress& progress,
+Tuned tuned(const Options& o, const Machine& machine, const sim::Sweep& s, SweepJournal& points, Progress& progress,
             const Interrupts& interrupts, const ccl::LaunchedProcess& launched) {
   sim::SweepControl control{.threads = threads_for(o)};
   progress.skip(points.known(s).size());
   control.stopped = [&] { return interrupts.asked(); };
-  control.found = [&](const Cost& c) {
+  control.found = [&](const ConfigCost& c) {
     progress.next(fmt::format("{} of {} by {}", schedule::name(s.settings.operation.collective), s.group.name,
                               text_of(c.config)));
     points.keep(s, c);
@@ -197,7 +197,7 @@ Tuned tuned(const Options& o, const Machine& machine, const sim::Sweep& s, Point
     t.families = sim::regions_of(t.costs, true);
     return t;
   }
-  sim::Borders borders(machine, s, t.costs, {.threads = control.threads, .stopped = control.stopped});
+  sim::CrossoverFinder borders(machine, s, t.costs, {.threads = control.threads, .stopped = control.stopped});
   t.regions = borders.regions(false);
   t.families = borders.regions(true);
   t.at_borders = borders.priced();
@@ -226,8 +226,8 @@ AlgorithmConfig config_in(const RankGroup& group, AlgorithmConfig config) {
   return config;
 }
 
-ccl::Selections table_of(const Options& o, const std::vector<Tuned>& all) {
-  ccl::Selections table;
+ccl::SelectionTable table_of(const Options& o, const std::vector<Tuned>& all) {
+  ccl::SelectionTable table;
   std::set<std::string> taken;  // the first of two groups of the same size gets the rules
   for (const Tuned& t : all) {
     const std::string machine = table_name(o) + (t.group.across ? ":across" : "");
@@ -277,7 +277,7 @@ int tune(const Options& o) {
   if (launched.ranks > 1 && o.points.empty())
     text::refuse("{} ranks by {}: --points FILE says where they share what they have done", launched.ranks,
                  launched.by);
-  Points points(o.points, machine, o.era, launched);
+  SweepJournal points(o.points, machine, o.era, launched);
   const Interrupts interrupts;
   Progress progress(all, true);
   std::vector<Tuned> done;
@@ -298,7 +298,7 @@ int tune(const Options& o) {
   std::vector<TuneChart> charts;
   for (const Tuned& t : done) {
     write_output("", regions_text(t));
-    std::vector<Cost> costs = t.costs;
+    std::vector<ConfigCost> costs = t.costs;
     costs.insert(costs.end(), t.at_borders.begin(), t.at_borders.end());
     charts.push_back({fmt::format("{} on {} ranks ({})", schedule::name(t.collective), t.group.ranks(), t.group.name),
                       std::move(costs), t.families, published});
@@ -333,24 +333,25 @@ int explain(const Options& o) {
   Progress progress;
   const sim::Sweep s = sweep_for(one, machine, bench_op(o.explain[0]).collective, group, wrong, progress);
   progress.clear();
-  std::vector<Cost> costs = sim::sweep(machine, s, {.threads = threads_for(o)});
-  std::ranges::sort(costs, {}, [](const Cost& c) { return std::pair(c.time, c.config); });  // independent of threads
+  std::vector<ConfigCost> costs = sim::sweep(machine, s, {.threads = threads_for(o)});
+  std::ranges::sort(costs, {},
+                    [](const ConfigCost& c) { return std::pair(c.time, c.config); });  // independent of threads
   if (costs.empty()) text::refuse("no algorithm serves {} there", o.explain[0]);
   Table table("costs", {left("algorithm"), {"time", "s"}, {"of the fastest"}});
   std::set<std::string> seen;
   std::vector<AlgorithmConfig> two;
   std::vector<std::string> draws;
-  for (const Cost& c : costs) {
+  for (const ConfigCost& c : costs) {
     if (!seen.insert(sim::family_of(c.config)).second) continue;
     if (!two.empty() && sim::is_draw(machine, o.era, costs.front().time, c.time)) draws.push_back(c.config.algorithm);
     if (two.size() < 2) two.push_back(c.config);
     table.add({text_of(c.config), sim::in_seconds(c.time),
                static_cast<double>(c.time) / static_cast<double>(costs.front().time)});
   }
-  sim::PricedMachine priced(machine.spec());
+  sim::PricingSession priced(machine.spec());
   std::string text = fmt::format("{}{} of {} on {} ranks of {}\n", fmt::join(wrong, ""), o.explain[0],
                                  sim_bytes_text(bytes), group.ranks(), machine.name());
-  sim::Bounds bounds;  // those of the fastest
+  sim::LowerBounds bounds;  // those of the fastest
   for (const AlgorithmConfig& config : two) {
     sim::Question question = sim::question_for(s, config, bytes);
     question.path = true;

@@ -5,7 +5,7 @@
 
 #include "sim/core/check/check.h"
 #include "sim/core/program/assembler.h"
-#include "tools/core/subject.h"
+#include "tools/core/core_program_options.h"
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
@@ -58,7 +58,7 @@ int show(const ShowOptions& o) {
 }
 
 struct MakeOptions {
-  CoreSubject subject;
+  CoreProgramOptions subject;
   std::string output;
 };
 

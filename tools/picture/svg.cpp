@@ -5,7 +5,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "tools/program/origin.h"
+#include "tools/program/provenance.h"
 
 namespace trellis::tools::draw {
 namespace {

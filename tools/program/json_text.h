@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "tools/program/origin.h"
+#include "tools/program/provenance.h"
 
 namespace trellis::tools {
 

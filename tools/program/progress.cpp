@@ -7,7 +7,7 @@
 #include <new>
 #include <string_view>
 
-#include "ccl/tell.h"
+#include "ccl/print_to_stderr.h"
 #include "ccl/thread_without_signals.h"
 
 namespace trellis::tools {

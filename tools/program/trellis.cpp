@@ -1,6 +1,6 @@
 #include <fcntl.h>
 
-#include "tools/program/shell.h"
+#include "tools/program/run_command_line.h"
 
 namespace {
 

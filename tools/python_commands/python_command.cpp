@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "ccl/tell.h"
-#include "tools/program/typed_words.h"
+#include "ccl/print_to_stderr.h"
+#include "tools/program/raw_arguments.h"
 
 namespace trellis::tools {
 namespace {

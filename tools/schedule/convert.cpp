@@ -4,7 +4,7 @@
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
-#include "tools/schedule/subject.h"
+#include "tools/schedule/schedule_source.h"
 
 namespace trellis::tools {
 namespace {
@@ -27,7 +27,7 @@ void add(CLI::App& app, Options& o) {
 
 int run(const Options& o) {
   if (o.to != "text" && o.to != "msccl-xml") text::refuse("--to {}: expected text or msccl-xml", o.to);
-  const ScheduleSubject what = subject(o.word, o.request);
+  const ScheduleSource what = subject(o.word, o.request);
   const schedule::Schedule s = written_out(what);
   expect_proved(s, what, o.unproved);
   write_output(o.output, o.to == "text" ? print(s) : export_msccl(s));

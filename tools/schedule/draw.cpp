@@ -7,7 +7,7 @@
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
 #include "tools/schedule/draw/picture.h"
-#include "tools/schedule/subject.h"
+#include "tools/schedule/schedule_source.h"
 
 namespace trellis::tools {
 namespace {
@@ -37,9 +37,9 @@ void add(CLI::App& app, Options& o) {
   app.add_flag("--unproved", o.unproved, "Draw it without a proof");
 }
 
-draw::Colours colours_named(const std::string& word) {
-  using enum draw::Colours;
-  const std::map<std::string, draw::Colours> known{
+draw::ColourBy colours_named(const std::string& word) {
+  using enum draw::ColourBy;
+  const std::map<std::string, draw::ColourBy> known{
       {"auto", automatic}, {"data", data}, {"channel", channel}, {"sender", sender}};
   const auto found = known.find(word);
   if (found == known.end()) text::refuse("--colours {}: expected data, channel, sender or auto", word);
@@ -56,7 +56,7 @@ int run(const Options& o) {
   draw::DrawOptions wish{.colours = colours_named(o.colours), .down = o.down};
   if (!o.rounds.empty()) wish.rounds = parse_span(o.rounds);
   if (!o.channel.empty()) wish.channel = channel_named(o.channel);
-  const ScheduleSubject what = subject(o.word, o.request);
+  const ScheduleSource what = subject(o.word, o.request);
   if (what.asked) wish.dims = what.asked->request.dims;
   const schedule::Schedule s = written_out(what);
   const std::string picture = draw::picture(s, wish);

@@ -9,8 +9,8 @@
 #include "schedule/algorithms/algorithm_config.h"
 #include "tools/program/command.h"
 #include "tools/program/json_text.h"
-#include "tools/program/origin.h"
 #include "tools/program/output.h"
+#include "tools/program/provenance.h"
 
 namespace trellis::tools {
 namespace {

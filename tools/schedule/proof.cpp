@@ -29,7 +29,7 @@ void tell(ProofReport& proof, const Schedule& s, const schedule::Report& report)
 }
 
 // Checks that each rank's program made alone is the proved one, and that ranks of a symmetry class are alike.
-std::optional<schedule::Fault> compare_alone(const Asked& a, const Schedule& s) {
+std::optional<schedule::Fault> compare_alone(const AlgorithmRequest& a, const Schedule& s) {
   const schedule::Symmetry symmetry = symmetry_of(*a.algorithm, a.request);
   for (Rank r = 0; r < s.ranks(); ++r) {
     if (!same(make_program(*a.algorithm, a.request, r), s.programs[r]))
@@ -40,7 +40,7 @@ std::optional<schedule::Fault> compare_alone(const Asked& a, const Schedule& s) 
   return {};
 }
 
-ProofReport prove_folded(const Asked& a) {
+ProofReport prove_folded(const AlgorithmRequest& a) {
   const schedule::FoldedReport report = verify_folded(*a.algorithm, a.request);
   ProofReport proof{.of = in_words(a), .ranks = report.ranks, .steps = report.steps, .transfers = 0};
   if (report.fault) {
@@ -67,7 +67,7 @@ ProofReport prove(const Schedule& s, std::string of) {
   return proof;
 }
 
-ProofReport prove(const Asked& a, bool folded) {
+ProofReport prove(const AlgorithmRequest& a, bool folded) {
   if (folded) {
     // A refusal is reported in the algorithm's own words.
     if (const std::string why = refusal(*a.algorithm, a.request); !why.empty())

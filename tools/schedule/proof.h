@@ -26,6 +26,6 @@ ProofReport prove(const schedule::Schedule&, std::string of);
 
 // Proves the whole schedule, or when folded, the symmetry classes of ranks. Programs made for one rank alone are
 // compared with the whole. Throws std::invalid_argument when the algorithm refuses the request.
-ProofReport prove(const Asked&, bool folded);
+ProofReport prove(const AlgorithmRequest&, bool folded);
 
 }  // namespace trellis::tools

@@ -138,7 +138,7 @@ schedule::Request request_of(Collective collective, const RequestOptions& o, std
   return request;
 }
 
-Asked asked(Collective collective, const RequestOptions& given) {
+AlgorithmRequest asked(Collective collective, const RequestOptions& given) {
   const RequestOptions o = with_config(given);
   const Algorithm& algorithm = algorithm_for(collective, o.algorithm);
   refuse_meaningless(collective, o);
@@ -154,7 +154,7 @@ Asked asked(Collective collective, const RequestOptions& given) {
   return {&algorithm, std::move(request)};
 }
 
-std::string in_words(const Asked& a) {
+std::string in_words(const AlgorithmRequest& a) {
   const schedule::Request& r = a.request;
   std::string text =
       fmt::format("{} by {} on {}", schedule::name(r.operation.collective), a.algorithm->name, shape_text(r.dims));

@@ -28,16 +28,16 @@ std::string first_given(
     const RequestOptions&);  // "--dims" when it is the first option that was given; "" when none was
 
 // The request to the algorithm. Throws std::invalid_argument with the value, as do the parsers below.
-struct Asked {
+struct AlgorithmRequest {
   const schedule::Algorithm* algorithm = nullptr;
   schedule::Request request;
 };
-Asked asked(schedule::Collective, const RequestOptions&);
+AlgorithmRequest asked(schedule::Collective, const RequestOptions&);
 // Splits a config in `algorithm`, "torus@4x4^1.0*2", into the options' fields.
 RequestOptions with_config(RequestOptions);
 // The collective itself, before any algorithm: root, peer, pairs, in place, on so many ranks.
 schedule::Request request_of(schedule::Collective, const RequestOptions&, std::vector<schedule::Rank> dims);
-std::string in_words(const Asked&);  // "all_reduce by ring on 4x4, in place, 2 channels"
+std::string in_words(const AlgorithmRequest&);  // "all_reduce by ring on 4x4, in place, 2 channels"
 
 // Above so many ranks even one rank's program is refused: its chunks could not be numbered.
 inline constexpr schedule::Rank most_ranks = 1 << 24;

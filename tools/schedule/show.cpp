@@ -5,8 +5,8 @@
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
-#include "tools/schedule/rounds.h"
-#include "tools/schedule/subject.h"
+#include "tools/schedule/schedule_source.h"
+#include "tools/schedule/schedule_summary.h"
 
 namespace trellis::tools {
 namespace {
@@ -57,8 +57,8 @@ void check_rank(Rank rank, Rank ranks) {
 }
 
 // One rank's program of a request of any size.
-std::string show_rank(const ScheduleSubject& what, Rank rank) {
-  const Asked& a = *what.asked;
+std::string show_rank(const ScheduleSource& what, Rank rank) {
+  const AlgorithmRequest& a = *what.asked;
   check_rank(rank, a.request.ranks());
   Schedule alone{.task = task_of(*a.algorithm, a.request), .algorithm = a.algorithm->name, .programs = {}};
   alone.programs.resize(static_cast<std::size_t>(rank) + 1);
@@ -66,7 +66,7 @@ std::string show_rank(const ScheduleSubject& what, Rank rank) {
   return facts(in_words(what), alone.programs[rank], rank, a.request.ranks()) + print(alone, rank);
 }
 
-std::string stage_unreadable_buffers(const ScheduleSubject& what, Rank rank) {
+std::string stage_unreadable_buffers(const ScheduleSource& what, Rank rank) {
   if (what.asked && rank >= 0) return show_rank(what, rank);
   if (what.asked && too_large(*what.asked))
     text::refuse("{}: too large to show for all of its {} ranks; name one with --rank", in_words(what),

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "tools/schedule/proof.h"
-#include "tools/schedule/subject.h"
+#include "tools/schedule/schedule_source.h"
 
 namespace trellis::tools {
 namespace {
@@ -28,7 +28,7 @@ constexpr std::size_t most_faults = 3;  // reported for each row
 
 struct Job {
   std::size_t row = 0;
-  Asked asked;
+  AlgorithmRequest asked;
 };
 
 struct Result {
@@ -88,7 +88,7 @@ void add_requests(const schedule::Algorithm& algorithm, Collective collective, R
 }
 
 // Whether the algorithm refuses even the plain request of this shape: then it is not for such shapes.
-bool is_for_other_shapes(const Asked& a) {
+bool is_for_other_shapes(const AlgorithmRequest& a) {
   return !refusal(*a.algorithm,
                   {.operation = {.collective = a.request.operation.collective,
                                  .peer = a.request.operation.collective == Collective::send_recv ? a.request.ranks() - 1
@@ -98,7 +98,7 @@ bool is_for_other_shapes(const Asked& a) {
               .empty();
 }
 
-Result work(const Asked& a) {
+Result work(const AlgorithmRequest& a) {
   const auto start = std::chrono::steady_clock::now();
   Result result;
   try {
@@ -158,14 +158,14 @@ std::string without_numbers(const std::string& reason) {
   return shape;
 }
 
-void add_up(const std::vector<Job>& jobs, std::vector<Result>& results, std::vector<Swept>& rows) {
+void add_up(const std::vector<Job>& jobs, std::vector<Result>& results, std::vector<SweepResult>& rows) {
   struct Reason {
     std::int64_t times = 0;
     std::string first;
   };
   std::vector<std::map<std::string, Reason>> reasons(rows.size());
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    Swept& row = rows[jobs[i].row];
+    SweepResult& row = rows[jobs[i].row];
     Result& result = results[i];
     row.steps += result.steps;
     row.seconds += result.seconds;
@@ -214,9 +214,9 @@ std::vector<std::vector<Rank>> shapes(Rank ranks) {
   return all;
 }
 
-std::vector<Swept> sweep(const VerifySweep& wish, const std::function<bool(std::size_t, std::size_t)>& progress) {
+std::vector<SweepResult> sweep(const VerifySweep& wish, const std::function<bool(std::size_t, std::size_t)>& progress) {
   std::vector<Job> jobs;
-  std::vector<Swept> rows;
+  std::vector<SweepResult> rows;
   for (const auto& [name, algorithm] : schedule::algorithms()) {
     if (!wish.algorithm.empty() && name != wish.algorithm) continue;
     for (Collective c : algorithm.serves) {

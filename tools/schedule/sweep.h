@@ -16,7 +16,7 @@ struct VerifySweep {
 };
 
 // The results of one algorithm for one collective.
-struct Swept {
+struct SweepResult {
   std::string algorithm;
   schedule::Collective collective = schedule::Collective::all_reduce;
   std::int64_t proved = 0, refused = 0, failed = 0, folded = 0;
@@ -32,6 +32,6 @@ std::vector<std::vector<schedule::Rank>> shapes(schedule::Rank ranks);  // some 
 
 // Calls progress(done, of) from time to time, and ends early when that returns false. The rows do not depend on the
 // number of threads, except the seconds.
-std::vector<Swept> sweep(const VerifySweep&, const std::function<bool(std::size_t, std::size_t)>& progress);
+std::vector<SweepResult> sweep(const VerifySweep&, const std::function<bool(std::size_t, std::size_t)>& progress);
 
 }  // namespace trellis::tools

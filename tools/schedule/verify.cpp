@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "ccl/tell.h"
+#include "ccl/print_to_stderr.h"
 #include "sim/hardware/thread_pool.h"
 #include "text/refuse.h"
 #include "tools/program/command.h"
@@ -16,7 +16,7 @@
 #include "tools/program/progress.h"
 #include "tools/program/table.h"
 #include "tools/schedule/proof.h"
-#include "tools/schedule/subject.h"
+#include "tools/schedule/schedule_source.h"
 #include "tools/schedule/sweep.h"
 
 namespace trellis::tools {
@@ -77,7 +77,7 @@ std::string without_name(std::string_view message, const std::string& name) {
 }
 
 // A file that can't be read is reported: the others are still proved, and JSON stays valid.
-ProofReport prove_file(const ScheduleSubject& what, int& status) {
+ProofReport prove_file(const ScheduleSource& what, int& status) {
   const std::string name = in_words(what);
   ProofReport proof{.of = name};
   try {
@@ -96,7 +96,7 @@ ProofReport prove_file(const ScheduleSubject& what, int& status) {
 }
 
 int verify_some(const Options& o) {
-  std::vector<ScheduleSubject> subjects;
+  std::vector<ScheduleSource> subjects;
   for (const std::string& word : o.words) {
     subjects.push_back(subject(word, o.request));
     const bool asked = subjects.back().asked.has_value();
@@ -104,24 +104,24 @@ int verify_some(const Options& o) {
       text::refuse("'{}' and {} more: expected one collective, or files", word, o.words.size() - 1);
     if (!asked && o.folded) throw std::invalid_argument("--folded goes with a collective, not with a file");
   }
-  if (const ScheduleSubject& what = subjects.front(); subjects.size() == 1 && (what.asked || !o.json))
+  if (const ScheduleSource& what = subjects.front(); subjects.size() == 1 && (what.asked || !o.json))
     return report({what.asked ? prove(*what.asked, o.folded || too_large(*what.asked))
                               : prove(written_out(what), in_words(what))},
                   o.json, all_good);
   std::vector<ProofReport> proofs;
   int status = all_good;
-  for (const ScheduleSubject& what : subjects) proofs.push_back(prove_file(what, status));
+  for (const ScheduleSource& what : subjects) proofs.push_back(prove_file(what, status));
   return report(proofs, o.json, status);
 }
 
-Table table_of(const std::vector<Swept>& rows, bool some_folded) {
+Table table_of(const std::vector<SweepResult>& rows, bool some_folded) {
   std::vector<Column> columns{left("algorithm"), left("collective")};
   for (const char* name : {"proved", "folded", "does not apply", "refused", "failed", "steps"})
     if (some_folded || std::string_view(name) != "folded") columns.push_back({name});
   columns.push_back({"time", "s"});
   columns.push_back(left("refused most for"));
   Table table("proofs", std::move(columns));
-  for (const Swept& r : rows) {
+  for (const SweepResult& r : rows) {
     std::vector<Cell> cells{r.algorithm, std::string(schedule::name(r.collective)), r.proved};
     if (some_folded) cells.emplace_back(r.folded);
     for (const std::int64_t n : {r.elsewhere, r.refused, r.failed, r.steps}) cells.emplace_back(n);
@@ -149,8 +149,8 @@ int verify_all(const Options& o) {
         return !(stopped = stopped || interrupts.asked());
       });
   progress.clear();
-  Swept sum{.algorithm = {}, .reason = {}, .faults = {}};
-  for (const Swept& row : rows) {
+  SweepResult sum{.algorithm = {}, .reason = {}, .faults = {}};
+  for (const SweepResult& row : rows) {
     sum.proved += row.proved, sum.folded += row.folded, sum.elsewhere += row.elsewhere;
     sum.refused += row.refused, sum.failed += row.failed, sum.undone += row.undone;
     sum.faults.insert(sum.faults.end(), row.faults.begin(), row.faults.end());

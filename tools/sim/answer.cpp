@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "sim/cluster/machine/launch.h"
+#include "sim/cluster/machine/launch_mode.h"
 #include "sim/cluster/price/critical_path.h"
-#include "sim/hardware/timeline/summary_words.h"
+#include "sim/hardware/timeline/format_quantities.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/crossover_chart.h"
 #include "tools/answer/noise.h"
@@ -41,7 +41,7 @@ void put_interval(nlohmann::ordered_json& j, const Interval& interval) {
 void put_launches(nlohmann::ordered_json& j, const Answer& a) {
   if (a.era.empty()) return;
   j["era"] = a.era, j["launch"] = launch_of(a.era);
-  for (const Launched& other : a.launches)
+  for (const LaunchVariant& other : a.launches)
     j["launches"].push_back({{"launch", other.by},
                              {"era", other.era},
                              {"time_us", in_us(other.time)},
@@ -69,7 +69,7 @@ std::string sensitivity_words(const Sensitivity& s) {
                      sim_time_text(s.high));
 }
 
-std::string bounds_words(const Bounds& bounds) {
+std::string bounds_words(const LowerBounds& bounds) {
   std::string text = fmt::format("latency {}", sim_time_text(bounds.latency));
   const auto add = [&](std::string_view what, Time time) {
     if (time > 0) text += fmt::format(", {} {}", what, sim_time_text(time));
@@ -78,14 +78,15 @@ std::string bounds_words(const Bounds& bounds) {
   return text;
 }
 
-std::vector<std::string> left_out_words(const Choice& choice) {
+std::vector<std::string> left_out_words(const AlgorithmChoice& choice) {
   std::vector<std::string> lines;
   const std::size_t untried = choice.untried.size();
   if (untried > 0)
     lines.push_back(fmt::format("{} config{} too large to be decided: {}{}", untried, untried == 1 ? "" : "s",
                                 text_of(choice.untried.front()), untried == 1 ? "" : ", ..."));
-  std::map<std::string, std::pair<std::size_t, const LeftOut*>> first;  // by algorithm: how many, and one of them
-  for (const LeftOut& l : choice.left_out) {
+  std::map<std::string, std::pair<std::size_t, const RejectedConfig*>>
+      first;  // by algorithm: how many, and one of them
+  for (const RejectedConfig& l : choice.left_out) {
     auto& [count, one] = first.try_emplace(l.config.algorithm, 0, &l).first->second;
     ++count;
   }
@@ -101,7 +102,7 @@ std::string launch_words(const Answer& a) {
   std::string text = fmt::format(
       "{} (era {})", launch_of(a.era) == launches[0] ? "on the device" : fmt::format("by the {}", launch_of(a.era)),
       a.era);
-  for (const Launched& other : a.launches)
+  for (const LaunchVariant& other : a.launches)
     text += fmt::format("; by {}: {} ({} to {})", other.by == launches[1] ? "a graph" : "the host",
                         sim_time_text(other.time), sim_time_text(other.low), sim_time_text(other.high));
   return text;
@@ -138,7 +139,7 @@ std::string sim_text(const SimReport& report, const Machine& machine) {
          std::span(a.interval.sensitivities).first(std::min<std::size_t>(3, a.interval.sensitivities.size())))
       line("sensitive to", sensitivity_words(s));
   const auto& others = a.choice.others;
-  for (const Cost& other : std::span(others).first(std::min(most_compared, others.size())))
+  for (const ConfigCost& other : std::span(others).first(std::min(most_compared, others.size())))
     line("runner-up", fmt::format("at least {} by {}", sim_time_text(other.time), text_of(other.config)));
   for (const std::string& words : left_out_words(a.choice)) line("left out", words);
   line("simulated", fmt::format("{} of {} ranks, {} transfers{}", p.simulated, report.ranks, p.transfers,

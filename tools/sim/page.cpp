@@ -6,13 +6,13 @@
 
 #include "sim/cluster/price/critical_path.h"
 #include "sim/hardware/report/parts.h"
-#include "sim/hardware/timeline/summary_words.h"
+#include "sim/hardware/timeline/format_quantities.h"
 #include "sim/hardware/timeline/text_buffer.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/crossover_chart.h"
 #include "tools/answer/page.h"
 #include "tools/sim/answer.h"
-#include "tools/topo/sim.h"
+#include "tools/topo/machine_views.h"
 
 namespace trellis::tools {
 namespace {
@@ -64,7 +64,7 @@ class Page {
     if (!a_.draws.empty())
       put(text_, "<p>a draw with {}: their intervals overlap</p>\n", escaped_html(draw_words(a_.draws)));
     const auto& others = a_.choice.others;
-    for (const Cost& other : std::span(others).first(std::min(most_compared, others.size())))
+    for (const ConfigCost& other : std::span(others).first(std::min(most_compared, others.size())))
       put(text_, "<p>runner-up: at least {} by {}</p>\n", sim_time_text(other.time),
           escaped_html(text_of(other.config)));
     for (const std::string& words : left_out_words(a_.choice)) put(text_, "<p>left out: {}</p>\n", escaped_html(words));

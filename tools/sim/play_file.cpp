@@ -10,22 +10,22 @@
 #include <stdexcept>
 
 #include "measure/words.h"
-#include "sim/cluster/answer/played.h"
-#include "sim/cluster/machine/import/typed.h"
+#include "sim/cluster/answer/workload_answer.h"
+#include "sim/cluster/machine/import/machine_argument.h"
 #include "sim/cluster/workload/chakra.h"
-#include "sim/cluster/workload/goal.h"
+#include "sim/cluster/workload/loggopsim_goal.h"
 #include "sim/hardware/figures/figure_units.h"
-#include "sim/hardware/timeline/summary_words.h"
+#include "sim/hardware/timeline/format_quantities.h"
 #include "text/number.h"
 #include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
 #include "tools/answer/price_progress.h"
 #include "tools/answer/timeline_file.h"
 #include "tools/program/json_text.h"
-#include "tools/program/origin.h"
 #include "tools/program/output.h"
+#include "tools/program/provenance.h"
 #include "tools/program/table.h"
-#include "tools/schedule/subject.h"
+#include "tools/schedule/schedule_source.h"
 #include "tools/sim/answer.h"
 #include "tools/sim/play_page.h"
 
@@ -59,9 +59,9 @@ std::vector<std::string> trace_paths(const std::string& path) {
   return paths.empty() ? std::vector<std::string>{path} : paths;
 }
 
-bool is_trace(const Playing& o) { return std::filesystem::path(o.file.path).extension() == ".et"; }
+bool is_trace(const PlayFileOptions& o) { return std::filesystem::path(o.file.path).extension() == ".et"; }
 
-ExecutionGraph trace(const Playing& o) {
+ExecutionGraph trace(const PlayFileOptions& o) {
   std::vector<std::string> texts;
   const std::vector<std::string> paths = trace_paths(o.file.path);
   for (const std::string& path : paths) texts.push_back(read_input(path));
@@ -70,21 +70,21 @@ ExecutionGraph trace(const Playing& o) {
   return read_chakra(o.file.path, files);
 }
 
-ExecutionGraph graph_of(const Playing& o) {
+ExecutionGraph graph_of(const PlayFileOptions& o) {
   if (is_trace(o)) return trace(o);
   if (is_goal(o.file.text)) return goal_graph(read_goal(o.file.path, o.file.text));
   return read_graph(o.file.path, o.file.text);
 }
 
 // The graph with one program for all ranks that do the same. None: a trace has a fault, or no two ranks do the same.
-std::optional<ExecutionGraph> alike_graph_of(const Playing& o) {
+std::optional<ExecutionGraph> alike_graph_of(const PlayFileOptions& o) {
   if (!is_trace(o)) return graph_of(o);
   const std::vector<std::string> paths = trace_paths(o.file.path);
   return read_alike_chakra(o.file.path, paths, [&](std::size_t r) { return read_input(paths[r]); });
 }
 
 // The file's workload, folded where ranks do the same and folding is wanted.
-Workload workload_of(const Playing& o) {
+Workload workload_of(const PlayFileOptions& o) {
   if (o.unfolded || o.noise.runs > 0) return sim::workload_of(graph_of(o));
   auto read = alike_graph_of(o);
   if (!read) return sim::workload_of(graph_of(o));
@@ -219,7 +219,7 @@ std::string json_of(const PlayReport& report, bool tasks) {
 }
 
 // Plays the file by LogGOPS parameters, which have neither topology nor interval.
-int play_loggops(const Playing& o, const LogGops& parameters) {
+int play_loggops(const PlayFileOptions& o, const LogGops& parameters) {
   if (!is_goal(o.file.text))
     text::refuse("-m {}: {} is no GOAL file, which begins with num_ranks", o.machine, o.file.path);
   std::string stranger = !o.algorithm.empty() ? "--algorithm" : !o.era.empty() ? "--era" : "";
@@ -247,13 +247,13 @@ int play_loggops(const Playing& o, const LogGops& parameters) {
 
 }  // namespace
 
-int play_file(const Playing& o) {
+int play_file(const PlayFileOptions& o) {
   expect_timeline_file(o.output);
   if (const auto parameters = loggops_named(o.machine)) return play_loggops(o, *parameters);
   PlayOptions options{.era = o.era, .algorithm = o.algorithm, .flops = o.tflops * 1e12};
   if (!o.memory.empty()) options.memory = rate_of(o.memory);
   PriceProgress watch;
-  PricedMachine priced(asked_machine(o.machine, o.what_if, o.era, o.figures), &watch);
+  PricingSession priced(asked_machine(o.machine, o.what_if, o.era, o.figures), &watch);
   expect_noise(o.noise, priced.machine(), o.era);
   note_seed(o.noise);
   PlayReport report{.machine = priced.machine()};

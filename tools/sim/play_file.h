@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "tools/answer/noise.h"
-#include "tools/schedule/subject.h"
+#include "tools/schedule/schedule_source.h"
 
 namespace trellis::tools {
 
-struct Playing {
-  TypedFile file;  // *.et: a Chakra trace; else a workload
+struct PlayFileOptions {
+  FileContents file;  // *.et: a Chakra trace; else a workload
   std::string machine, algorithm, era, memory, output, figures = {};
   std::vector<std::string> what_if = {};
   double tflops = 0;
@@ -34,6 +34,6 @@ inline constexpr const char* workload_grammar =
     "KB, MB and GB are of 1000 here; KiB, MiB and GiB of 1024.";
 
 // Prints the result, and writes the timeline if asked for. Returns the exit status.
-int play_file(const Playing&);
+int play_file(const PlayFileOptions&);
 
 }  // namespace trellis::tools

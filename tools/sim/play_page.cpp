@@ -6,7 +6,7 @@
 #include <map>
 
 #include "sim/hardware/report/parts.h"
-#include "sim/hardware/timeline/summary_words.h"
+#include "sim/hardware/timeline/format_quantities.h"
 #include "tools/answer/page.h"
 
 namespace trellis::tools {
@@ -42,7 +42,7 @@ struct Busy {
 Busy busy(const Workload& workload, const Played& played) {
   Busy mean;
   for (std::size_t i = 0; i < played.cells.size(); ++i) {
-    const PlayedCell& c = played.cells[i];
+    const PlayedTimeBreakdown& c = played.cells[i];
     const double share =
         static_cast<double>(workload.cells[i].ranks.size()) / static_cast<double>(workload.graph->ranks);
     mean.compute += share * static_cast<double>(c.compute);
@@ -57,7 +57,7 @@ Busy busy(const Workload& workload, const Played& played) {
 
 std::string play_page(const PlayReport& report) {
   const Workload& workload = report.workload;
-  const PlayedAnswer& a = report.answer;
+  const WorkloadAnswer& a = report.answer;
   const Played& played = a.played;
   AnswerPage page(std::max({a.interval.high, played.time, a.noisy.most()}));
   put(page.text(),

@@ -4,14 +4,14 @@
 
 #include <string>
 
-#include "sim/cluster/answer/played.h"
+#include "sim/cluster/answer/workload_answer.h"
 
 namespace trellis::tools {
 
 struct PlayReport {
   sim::Workload workload = {};
   const sim::Machine& machine;
-  sim::PlayedAnswer answer = {};
+  sim::WorkloadAnswer answer = {};
 };
 
 std::string play_page(const PlayReport&);

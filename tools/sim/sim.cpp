@@ -7,9 +7,9 @@
 
 #include "measure/words.h"
 #include "sim/cluster/answer/answer.h"
-#include "sim/cluster/machine/import/typed.h"
-#include "sim/cluster/machine/launch.h"
-#include "sim/hardware/timeline/summary_words.h"
+#include "sim/cluster/machine/import/machine_argument.h"
+#include "sim/cluster/machine/launch_mode.h"
+#include "sim/hardware/timeline/format_quantities.h"
 #include "text/number.h"
 #include "text/refuse.h"
 #include "text/words.h"
@@ -19,10 +19,10 @@
 #include "tools/answer/timeline_file.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
-#include "tools/program/origin.h"
 #include "tools/program/output.h"
+#include "tools/program/provenance.h"
 #include "tools/schedule/request_options.h"
-#include "tools/schedule/subject.h"
+#include "tools/schedule/schedule_source.h"
 #include "tools/sim/answer.h"
 #include "tools/sim/play_file.h"
 
@@ -96,13 +96,13 @@ void add(CLI::App& app, Options& o) {
 bool is_auto(const Options& o) { return o.request.algorithm.empty() || o.request.algorithm == "auto"; }
 
 // The file given in place of a collective, or by `-a file:PATH`; none: neither was given.
-std::optional<TypedFile> given_file(const Options& o) {
+std::optional<FileContents> given_file(const Options& o) {
   if (!collective_meant(o.what)) return typed_file(o.what);
   if (!o.request.algorithm.starts_with(schedule::file_prefix)) return {};
   return typed_file(o.request.algorithm.substr(schedule::file_prefix.size()));
 }
 
-int play(const Options& o, const TypedFile& file) {
+int play(const Options& o, const FileContents& file) {
   RequestOptions rest = o.request;
   rest.algorithm.clear();
   std::string stranger = first_given(rest);
@@ -161,7 +161,7 @@ class Pricing {
     question_.shown = ranks_named(o.shown);
   }
 
-  int run(const std::optional<TypedFile>& file) {
+  int run(const std::optional<FileContents>& file) {
     std::string collective = o_.what;
     if (file) {
       read(*file);
@@ -195,7 +195,7 @@ class Pricing {
   const Machine& machine() const { return priced_.machine(); }
 
   // Uses a schedule from a file instead of an algorithm, on as many of the machine's ranks as it has.
-  void read(const TypedFile& file) {
+  void read(const FileContents& file) {
     RequestOptions rest = o_.request;
     if (is_auto(o_) || collective_meant(o_.what)) rest.algorithm.clear();
     rest.in_place = false;
@@ -263,7 +263,7 @@ class Pricing {
   }
 
   void write(SimReport& report) const {
-    const Seen& seen = *report.answer.seen;
+    const RunTimeline& seen = *report.answer.seen;
     std::vector<std::string>& notes = report.notes;
     const Rank all = question_.group.ranks();
     if (seen.gone_through < all)
@@ -286,13 +286,13 @@ class Pricing {
 
   const Options& o_;
   PriceProgress watch_;
-  PricedMachine priced_;
+  PricingSession priced_;
   std::optional<schedule::Schedule> given_;
   Question question_;
 };
 
 int run(const Options& o) {
-  const std::optional<TypedFile> file = given_file(o);
+  const std::optional<FileContents> file = given_file(o);
   if (file && !collective_meant(o.what) && !holds_schedule(*file)) return play(o, *file);
   for (const auto& [given, option] :
        {std::pair(o.tflops > 0, "--tflops"), {!o.memory.empty(), "--memory"}, {o.tasks, "--tasks"}})

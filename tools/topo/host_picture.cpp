@@ -24,14 +24,14 @@ constexpr std::string_view style =
 .core{fill:#22272e;stroke:#646c76}.dim{fill:#9aa3ad}.free{stroke:#454c55}}
 )";
 
-std::string threads_text(const HostPart& core) {
+std::string threads_text(const TopoObject& core) {
   std::vector<int> all;
-  for (const HostPart& thread : core.parts) all.push_back(thread.number);
+  for (const TopoObject& thread : core.parts) all.push_back(thread.number);
   return fmt::format("thread{} {}", all.size() == 1 ? "" : "s", ranges(all));
 }
 
 // The shape of the rank that runs on a core, or of an unused core.
-DrawnShape rank_on(const HostPart& core, const PlacedRanks& placed) {
+DrawnShape rank_on(const TopoObject& core, const PlacedRanks& placed) {
   const int rank = placed.rank_on(core);
   if (rank < 0) return {.kind = DrawnShape::Kind::unused, .at = {}, .size = {}, .label = "", .below = ""};
   const draw::Ink ink = draw::ink(rank);
@@ -44,12 +44,12 @@ DrawnShape rank_on(const HostPart& core, const PlacedRanks& placed) {
   return s;
 }
 
-Sketch core_sketch(const std::vector<const HostPart*>& chain, const PlacedRanks& placed) {
-  const HostPart& core = *chain.back();
+Sketch core_sketch(const std::vector<const TopoObject*>& chain, const PlacedRanks& placed) {
+  const TopoObject& core = *chain.back();
   const bool usable = !usable_threads(core).empty();
   DrawnShape shape{.kind = DrawnShape::Kind::core, .at = {}, .size = {}, .label = "", .below = ""};
   shape.lines = {words_for(core), threads_text(core)};
-  for (const HostPart* p : chain)
+  for (const TopoObject* p : chain)
     if (p != &core) shape.lines.push_back(words_for(*p));
   shape.title = usable ? "" : "not for this process";
   shape.group = usable ? "usable" : "other";
@@ -66,14 +66,14 @@ Sketch core_sketch(const std::vector<const HostPart*>& chain, const PlacedRanks&
 }
 
 // A part with all that is in it, in rows of at most `room` width.
-Sketch part_sketch(const HostPart& p, double room, const PlacedRanks& placed) {
-  const std::vector<const HostPart*> chain = chain_from(p);
-  if (chain.back()->kind == HostPart::Kind::core) return core_sketch(chain, placed);
+Sketch part_sketch(const TopoObject& p, double room, const PlacedRanks& placed) {
+  const std::vector<const TopoObject*> chain = chain_from(p);
+  if (chain.back()->kind == TopoObject::Kind::core) return core_sketch(chain, placed);
   std::string title;
-  for (const HostPart* one : chain)
-    if (one->kind != HostPart::Kind::machine) title += (title.empty() ? "" : " · ") + words_for(*one);
+  for (const TopoObject* one : chain)
+    if (one->kind != TopoObject::Kind::machine) title += (title.empty() ? "" : " · ") + words_for(*one);
   std::vector<Sketch> inside;
-  for (const HostPart& part : chain.back()->parts) inside.push_back(part_sketch(part, room - 2 * padding, placed));
+  for (const TopoObject& part : chain.back()->parts) inside.push_back(part_sketch(part, room - 2 * padding, placed));
   Sketch inner = in_rows(std::move(inside), gap, room - 2 * padding);
   inner.size.x = std::max(inner.size.x, letter * static_cast<double>(title.size()));
   return in_frame(std::move(inner), title, padding);

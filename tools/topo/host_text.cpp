@@ -13,7 +13,7 @@ using namespace launch;
 using namespace measure;
 namespace {
 
-using Kind = HostPart::Kind;
+using Kind = TopoObject::Kind;
 
 std::string_view kind_word(Kind kind) {
   constexpr std::string_view words[] = {"machine", "package", "die", "group", "NUMA node", "cache", "core", "thread"};
@@ -50,25 +50,25 @@ struct CoreWords {
   }
 };
 
-CoreWords core_words(const std::vector<const HostPart*>& chain, const PlacedRanks& placed) {
-  const HostPart& core = *chain.back();
+CoreWords core_words(const std::vector<const TopoObject*>& chain, const PlacedRanks& placed) {
+  const TopoObject& core = *chain.back();
   CoreWords w{.cores = {core.number}, .usable = usable_threads(core), .rank = placed.rank_on(core)};
-  for (const HostPart& thread : core.parts)
+  for (const TopoObject& thread : core.parts)
     if (!thread.usable) w.others.push_back(thread.number);
-  for (const HostPart* p : chain)
+  for (const TopoObject* p : chain)
     if (p != &core) w.caches += (w.caches.empty() ? "" : ", ") + words_for(*p);
   return w;
 }
 
 // Adds a line for everything inside a part.
-void add_lines(std::vector<Line>& lines, const HostPart& p, int indent, const PlacedRanks& placed) {
+void add_lines(std::vector<Line>& lines, const TopoObject& p, int indent, const PlacedRanks& placed) {
   std::vector<CoreWords> alike;
   const auto flush = [&] {
     for (const CoreWords& w : alike) lines.push_back(w.line(indent));
     alike.clear();
   };
-  for (const HostPart& part : p.parts) {
-    const std::vector<const HostPart*> chain = chain_from(part);
+  for (const TopoObject& part : p.parts) {
+    const std::vector<const TopoObject*> chain = chain_from(part);
     if (chain.back()->kind == Kind::core) {
       const CoreWords w = core_words(chain, placed);
       if (!alike.empty() && alike.back().like(w))
@@ -79,7 +79,7 @@ void add_lines(std::vector<Line>& lines, const HostPart& p, int indent, const Pl
     }
     flush();
     std::string text(static_cast<std::size_t>(indent), ' ');
-    for (const HostPart* one : chain) text += (one == chain.front() ? "" : "; ") + words_for(*one);
+    for (const TopoObject* one : chain) text += (one == chain.front() ? "" : "; ") + words_for(*one);
     lines.push_back({text, ""});
     add_lines(lines, *chain.back(), indent + 2, placed);
   }
@@ -88,13 +88,13 @@ void add_lines(std::vector<Line>& lines, const HostPart& p, int indent, const Pl
 
 using Counts = std::map<std::pair<Kind, int>, int>;  // by kind, and by level for caches
 
-void count(const HostPart& p, Counts& counts) {
+void count(const TopoObject& p, Counts& counts) {
   ++counts[{p.kind, p.level}];
-  for (const HostPart& part : p.parts) count(part, counts);
+  for (const TopoObject& part : p.parts) count(part, counts);
 }
 
 // "1 package, 1 NUMA node, 1 L3, 2 cores, 2 threads"
-std::string summary(const HostPart& whole) {
+std::string summary(const TopoObject& whole) {
   Counts counts;
   count(whole, counts);
   int last_level = 0;
@@ -114,28 +114,28 @@ std::string summary(const HostPart& whole) {
 
 using Json = nlohmann::ordered_json;
 
-Json json_of(const HostPart& p) {
+Json json_of(const TopoObject& p) {
   Json j;
   j["kind"] = p.kind == Kind::memory ? "numa" : kind_word(p.kind);
   if (p.kind != Kind::machine) j["number"] = p.number;
   if (p.kind == Kind::cache) j["level"] = p.level;
   if (p.kind == Kind::cache || p.kind == Kind::memory) j["bytes"] = p.bytes;
   if (p.kind == Kind::thread) j["usable"] = p.usable;
-  for (const HostPart& part : p.parts) j["parts"].push_back(json_of(part));
+  for (const TopoObject& part : p.parts) j["parts"].push_back(json_of(part));
   return j;
 }
 
 // The numbers of all parts of a kind that contain one of the threads.
-void add_numbers(Json& numbers, const HostPart& p, Kind kind, int level, const std::vector<int>& threads) {
+void add_numbers(Json& numbers, const TopoObject& p, Kind kind, int level, const std::vector<int>& threads) {
   const std::vector<int> within = usable_threads(p);
   if (std::ranges::find_first_of(within, threads) == within.end()) return;
   if (p.kind == kind && p.level == level) numbers.push_back(p.number);
-  for (const HostPart& part : p.parts) add_numbers(numbers, part, kind, level, threads);
+  for (const TopoObject& part : p.parts) add_numbers(numbers, part, kind, level, threads);
 }
 
 }  // namespace
 
-std::string words_for(const HostPart& p) {
+std::string words_for(const TopoObject& p) {
   switch (p.kind) {
     case Kind::memory:
       return fmt::format("NUMA node {}{}", p.number, p.bytes == 0 ? "" : ", " + bytes_text(p.bytes));
@@ -148,14 +148,14 @@ std::string words_for(const HostPart& p) {
   }
 }
 
-std::vector<const HostPart*> chain_from(const HostPart& p) {
-  std::vector<const HostPart*> chain = {&p};
+std::vector<const TopoObject*> chain_from(const TopoObject& p) {
+  std::vector<const TopoObject*> chain = {&p};
   while (chain.back()->kind != Kind::core && chain.back()->parts.size() == 1)
     chain.push_back(&chain.back()->parts.front());
   return chain;
 }
 
-int PlacedRanks::rank_on(const HostPart& p) const {
+int PlacedRanks::rank_on(const TopoObject& p) const {
   const std::vector<int> here = usable_threads(p);
   for (std::size_t r = 0; r < threads.size(); ++r)
     if (std::ranges::find_first_of(here, threads[r]) != here.end()) return static_cast<int>(r);
@@ -165,7 +165,7 @@ int PlacedRanks::rank_on(const HostPart& p) const {
 std::string PlacedRanks::sentence() const {
   const std::string who = fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s");
   if (threads.empty()) return who + ": more than there are cores; none is bound to one but by launch --pin";
-  return who + (share == CoreShare::one ? ", on a core each" : ", on equal parts of the cores");
+  return who + (share == CoreSharePolicy::one ? ", on a core each" : ", on equal parts of the cores");
 }
 
 std::string topo_text(const TopoMachine& machine, const PlacedRanks& placed) {

@@ -11,18 +11,18 @@ namespace trellis::tools {
 
 struct PlacedRanks {
   int ranks = 0;  // 0: none
-  launch::CoreShare share = launch::CoreShare::one;
+  launch::CoreSharePolicy share = launch::CoreSharePolicy::one;
   std::vector<std::vector<int>> threads = {};  // of each rank; empty: ranks are not pinned
 
-  int rank_on(const launch::HostPart&) const;  // the rank that has a thread of this part, -1: none
-  std::string sentence() const;                // "2 ranks, a core each"
+  int rank_on(const launch::TopoObject&) const;  // the rank that has a thread of this part, -1: none
+  std::string sentence() const;                  // "2 ranks, a core each"
 };
 
 // A short description: "NUMA node 0, 19.5 GiB", "L3, 32 MiB", "core 0".
-std::string words_for(const launch::HostPart&);
+std::string words_for(const launch::TopoObject&);
 
 // A part with only one part inside shares one line, or box, with it. Returns such a chain, outermost first.
-std::vector<const launch::HostPart*> chain_from(const launch::HostPart&);
+std::vector<const launch::TopoObject*> chain_from(const launch::TopoObject&);
 
 std::string topo_text(const launch::TopoMachine&, const PlacedRanks&);
 std::string topo_json(const launch::TopoMachine&, const PlacedRanks&);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/hardware/timeline/summary_words.h"
+#include "sim/hardware/timeline/format_quantities.h"
 #include "tools/picture/palette.h"
-#include "tools/topo/sim.h"
+#include "tools/topo/machine_views.h"
 #include "tools/topo/sketch.h"
 
 namespace trellis::tools {
@@ -155,7 +155,7 @@ class Drawing {
   }
 
   // The kind of a port: "x", "host", "link".
-  static std::string kind_of(const sim::Port& port, const Layer& layer) {
+  static std::string kind_of(const sim::Port& port, const FabricLayer& layer) {
     std::string kind = port.name.substr(layer.level.name.size() + 1);
     while (!kind.empty() && std::string_view("+-0123456789 ").find(kind.back()) != std::string_view::npos)
       kind.pop_back();
@@ -167,7 +167,7 @@ class Drawing {
 
   std::vector<std::string> legend_lines() const {
     std::vector<std::string> lines;
-    for (const Layer& layer : sketcher_.plan().layers()) {
+    for (const FabricLayer& layer : sketcher_.plan().layers()) {
       const auto& ports = layer.fabric->ports();
       std::string line = fmt::format("{}, a {} of {}", layer.level.name, layer.level.kind, layer.fabric->size());
       if (layer.inner() > 1) line += fmt::format(" units of {} chips each", layer.inner());

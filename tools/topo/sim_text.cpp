@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/hardware/figures/figure_units.h"
-#include "sim/hardware/timeline/summary_words.h"
+#include "sim/hardware/timeline/format_quantities.h"
 #include "tools/program/json_text.h"
 #include "tools/program/table.h"
-#include "tools/topo/machine_layers.h"
-#include "tools/topo/sim.h"
+#include "tools/topo/fabric_layers.h"
+#include "tools/topo/machine_views.h"
 
 namespace trellis::tools {
 namespace {
@@ -44,9 +44,9 @@ bool describes(std::string_view key, const Machine& machine) {
 
 std::string dims_words(const std::vector<Chip>& dims) { return fmt::format("{}", fmt::join(dims, "x")); }
 
-Table level_table(const MachineLayers& plan) {
+Table level_table(const FabricLayers& plan) {
   Table table("levels", {left("level"), left("kind"), left("dims"), left("joins"), {"chips"}, {"bisection", "B/s"}});
-  for (const Layer& layer : plan.layers())
+  for (const FabricLayer& layer : plan.layers())
     table.add({layer.level.name, layer.level.kind, dims_words(layer.fabric->dims()),
                layer.inner() == 1 ? std::string("chips") : fmt::format("units of {} chips", layer.inner()),
                std::int64_t{layer.chips()},
@@ -110,14 +110,14 @@ std::string heading(const Machine& machine) {
 }  // namespace
 
 std::string sim_topo_text(const Machine& machine) {
-  const MachineLayers plan(machine);
+  const FabricLayers plan(machine);
   std::string text = heading(machine) + "\n";
   if (!plan.layers().empty()) text += level_table(plan).text() + "\n";
   return text + link_table(machine).text() + "\n" + figure_table(machine).text();
 }
 
 std::string sim_topo_json(const Machine& machine) {
-  const MachineLayers plan(machine);
+  const FabricLayers plan(machine);
   nlohmann::ordered_json j{{"machine", machine.name()},
                            {"chip", machine.spec().chip},
                            {"ranks", machine.ranks()},

@@ -58,7 +58,7 @@ bool Sketcher::all_full(std::size_t layer) const { return plan_.layers()[layer].
 Sketch Sketcher::unit(std::size_t layers, Chip first, bool full) const {
   if (layers == 0) return chip(first);
   if (!full) return box(layers, first);
-  const Layer& layer = plan_.layers()[layers - 1];
+  const FabricLayer& layer = plan_.layers()[layers - 1];
   const std::string& kind = layer.level.kind;
   const bool chips = layer.inner() == 1, row = layer.fabric->dims().size() == 1;
   const Chip size = layer.fabric->size();
@@ -105,7 +105,7 @@ Sketch Sketcher::framed(Sketch inner, std::size_t layers, Chip first) const {
   return in_frame(std::move(inner), fmt::format("chips {}-{}", first, first + count - 1), 12);
 }
 
-std::vector<Chip> Sketcher::strides(const Layer& layer) const {
+std::vector<Chip> Sketcher::strides(const FabricLayer& layer) const {
   std::vector<Chip> all{layer.inner()};
   for (Chip d : layer.fabric->dims()) all.push_back(all.back() * d);
   return all;
@@ -113,7 +113,7 @@ std::vector<Chip> Sketcher::strides(const Layer& layer) const {
 
 // The links between neighbouring units of a torus along an axis, in both directions.
 DrawnWire Sketcher::neighbours(std::size_t at, Chip from, Chip to, std::size_t axis) const {
-  const Layer& layer = plan_.layers()[at];
+  const FabricLayer& layer = plan_.layers()[at];
   DrawnWire wire{.points = {}, .resources = {}, .layer = static_cast<int>(at), .bundle = layer.inner() > 1};
   const bool two = layer.fabric->dims()[axis] == 2;
   for (Chip k = 0; k < layer.inner(); ++k)
@@ -147,7 +147,7 @@ Sketch Sketcher::placed(std::size_t at, Grid& grid) const {
 // A grid of its first two dimensions; links that close rings run round the outside. One plane of any
 // further dimensions is drawn.
 Sketch Sketcher::torus(std::size_t at, Chip first) const {
-  const Layer& layer = plan_.layers()[at];
+  const FabricLayer& layer = plan_.layers()[at];
   const auto& dims = layer.fabric->dims();
   const bool closed = layer.level.kind != "mesh";
   const Chip most = layer.inner() == 1 ? 16 : 6;
@@ -185,7 +185,7 @@ Sketch Sketcher::torus(std::size_t at, Chip first) const {
 
 // Planes behind each other, in parallel projection; short stubs mark links round to the other side.
 Sketch Sketcher::cube(std::size_t at, Chip first) const {
-  const Layer& layer = plan_.layers()[at];
+  const FabricLayer& layer = plan_.layers()[at];
   const auto& dims = layer.fabric->dims();
   const bool closed = layer.level.kind != "mesh";
   const auto stride = strides(layer);
@@ -248,7 +248,7 @@ std::vector<ResourceId> Sketcher::direct(Chip a, Chip b) const {
 
 // Draws units on a circle: rings, full meshes, and units joined by links that a file lists.
 Sketch Sketcher::circle(std::size_t at, Chip first) const {
-  const Layer& layer = plan_.layers()[at];
+  const FabricLayer& layer = plan_.layers()[at];
   const bool by_links = layer.level.kind == "links", ring = layer.level.kind != "full" && !by_links;
   const bool full = all_full(at);
   const Chip size = layer.fabric->size();

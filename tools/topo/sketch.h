@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "tools/topo/fabric_layers.h"
 #include "tools/topo/layout.h"
-#include "tools/topo/machine_layers.h"
 
 namespace trellis::tools {
 
@@ -16,7 +16,7 @@ class Sketcher {
  public:
   explicit Sketcher(const sim::Machine& machine) : plan_(machine) {}
   Sketch whole() const;
-  const MachineLayers& plan() const { return plan_; }
+  const FabricLayers& plan() const { return plan_; }
 
  private:
   // The unit that begins at this chip and has so many layers.
@@ -52,9 +52,9 @@ class Sketcher {
 
   std::vector<ResourceId> direct(Chip, Chip) const;
   DrawnWire neighbours(std::size_t layer, Chip from, Chip to, std::size_t axis) const;
-  std::vector<Chip> strides(const Layer&) const;
+  std::vector<Chip> strides(const FabricLayer&) const;
 
-  MachineLayers plan_;
+  FabricLayers plan_;
 };
 
 }  // namespace trellis::tools

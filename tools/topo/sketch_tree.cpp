@@ -14,7 +14,7 @@ constexpr Point switch_size{96, 28}, port_size{9, 9};
 constexpr double rise = 54;  // from a unit below a switch up to the switch
 constexpr Chip most_ports = 32;
 
-std::vector<ResourceId> both(const MachineLayers& plan, const Layer& layer, const std::string& name, Chip chip) {
+std::vector<ResourceId> both(const FabricLayers& plan, const FabricLayer& layer, const std::string& name, Chip chip) {
   std::vector<ResourceId> found;
   for (const char* way : {"out", "in"})
     if (const ResourceId r = plan.port(layer, name.empty() ? way : name + " " + way, chip); r != sim::no_resource)
@@ -32,7 +32,7 @@ Chip units_below(const std::vector<Chip>& below, std::size_t height) {
 
 // A unit with its network interfaces in a row on top.
 Sketcher::Node Sketcher::leaf_unit(std::size_t at, Chip first, bool full) const {
-  const Layer& layer = plan_.layers()[at];
+  const FabricLayer& layer = plan_.layers()[at];
   Sketch inner = unit(at, first, full);
   if (layer.inner() > 1 && full) inner = framed(std::move(inner), at, first);
   Node node{.sketch = {}, .top = {inner.size.x / 2, 0}, .up = both(plan_, layer, "host", first)};
@@ -63,7 +63,7 @@ Sketcher::Node Sketcher::leaf_unit(std::size_t at, Chip first, bool full) const 
 
 Sketcher::Node Sketcher::branch(std::size_t at, Chip first, Chip units, std::size_t height, bool full) const {
   if (height == 0) return leaf_unit(at, first, full);
-  const Layer& layer = plan_.layers()[at];
+  const FabricLayer& layer = plan_.layers()[at];
   const std::vector<Chip> below = plan_.below(layer);
   const Chip each = units_below(below, height - 1), children = (units + each - 1) / each;
   if (!full) {
@@ -102,7 +102,7 @@ Sketcher::Node Sketcher::branch(std::size_t at, Chip first, Chip units, std::siz
 // out; 0: none are.
 Sketcher::Node Sketcher::joined(std::size_t at, std::vector<Node> nodes, Chip cut, std::size_t height,
                                 Chip first) const {
-  const Layer& layer = plan_.layers()[at];
+  const FabricLayer& layer = plan_.layers()[at];
   const std::vector<Chip> below = plan_.below(layer);
   const bool top = height == below.size(), spines = top && layer.level.kind == "clos" && height > 1;
   const double gap = height == 1 && layer.inner() == 1 ? 12 : 26;
@@ -143,13 +143,13 @@ Sketcher::Node Sketcher::joined(std::size_t at, std::vector<Node> nodes, Chip cu
 }
 
 Sketch Sketcher::tree(std::size_t at, Chip first) const {
-  const Layer& layer = plan_.layers()[at];
+  const FabricLayer& layer = plan_.layers()[at];
   return branch(at, first, layer.fabric->size(), plan_.below(layer).size(), true).sketch;
 }
 
 // All groups in a circle, each joined to every other; beside them the first group in full.
 Sketch Sketcher::dragonfly(std::size_t at, Chip first) const {
-  const Layer& layer = plan_.layers()[at];
+  const FabricLayer& layer = plan_.layers()[at];
   const Chip groups = layer.fabric->dims()[2], chips = strides(layer)[2];
   const std::vector<Chip> shown = kept(groups, 40);
   constexpr Point size{42, 24};
@@ -186,7 +186,7 @@ Sketch Sketcher::dragonfly(std::size_t at, Chip first) const {
 }
 
 Sketch Sketcher::group(std::size_t at, Chip first) const {
-  const Layer& layer = plan_.layers()[at];
+  const FabricLayer& layer = plan_.layers()[at];
   const auto& dims = layer.fabric->dims();
   const auto stride = strides(layer);
   const std::vector<Chip> routers = kept(dims[1], 16), hosts = kept(dims[0], 6);

@@ -6,9 +6,9 @@
 #include <optional>
 #include <stdexcept>
 
-#include "launch/hosts.h"
+#include "launch/launch_on_hosts.h"
 #include "launch/remote.h"
-#include "sim/cluster/machine/import/typed.h"
+#include "sim/cluster/machine/import/machine_argument.h"
 #include "text/nearest.h"
 #include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
@@ -17,7 +17,7 @@
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
 #include "tools/topo/host_views.h"
-#include "tools/topo/sim.h"
+#include "tools/topo/machine_views.h"
 
 namespace trellis::tools {
 
@@ -77,7 +77,7 @@ void add_draw(CLI::App& app, Options& o) {
 PlacedRanks placed_on(const TopoMachine& machine, const Options& o) {
   if (o.ranks && (*o.ranks < 1 || *o.ranks > most_ranks)) text::refuse("-n {}: expected 1 to {}", *o.ranks, most_ranks);
   if (o.equal && !o.ranks) throw std::invalid_argument("--equal needs -n, the number of ranks");
-  PlacedRanks placed{.ranks = o.ranks.value_or(0), .share = o.equal ? CoreShare::equal : CoreShare::one};
+  PlacedRanks placed{.ranks = o.ranks.value_or(0), .share = o.equal ? CoreSharePolicy::equal : CoreSharePolicy::one};
   if (o.ranks) placed.threads = rank_threads(machine, *o.ranks, placed.share);
   return placed;
 }

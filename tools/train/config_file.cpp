@@ -12,7 +12,7 @@
 #include "text/printable.h"
 #include "text/refuse.h"
 #include "tools/program/output.h"
-#include "tools/train/interpolation.h"
+#include "tools/train/config_interpolation.h"
 #include "train/config/hf/hf_config.h"
 #include "train/config/keys.h"
 

@@ -7,7 +7,7 @@
 
 #include "tools/picture/palette.h"
 #include "tools/picture/svg.h"
-#include "tools/program/origin.h"
+#include "tools/program/provenance.h"
 
 namespace trellis::tools {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "sim/cluster/machine/import/typed.h"
+#include "sim/cluster/machine/import/machine_argument.h"
 #include "text/number.h"
 #include "text/refuse.h"
 #include "tools/answer/asked_machine.h"
@@ -16,10 +16,10 @@
 #include "tools/program/command.h"
 #include "tools/program/output.h"
 #include "tools/train/config_file.h"
-#include "tools/train/operation_times.h"
 #include "tools/train/run/plugins.h"
 #include "tools/train/step_pricing.h"
 #include "tools/train/step_words.h"
+#include "tools/train/times_option.h"
 
 namespace trellis::tools {
 namespace {
@@ -87,15 +87,15 @@ double seconds_of(const char* option, std::string_view text) {
   text::refuse("{} {}: expected a time, as 45s, 30min, 3000h or 90d", option, text);
 }
 
-std::optional<sim::Failures> failures_of(const Options& o, const sim::Machine& machine, train::Rank world) {
+std::optional<sim::GoodputInputs> failures_of(const Options& o, const sim::Machine& machine, train::Rank world) {
   if (o.mtbf.empty()) {
     if (!o.checkpoint.empty()) throw std::invalid_argument("--checkpoint goes with --host-mtbf");
     return {};
   }
   const double hosts = std::ceil(static_cast<double>(world) / static_cast<double>(sim::ranks_of_host(machine)));
-  sim::Failures f{.between = seconds_of("--host-mtbf", o.mtbf) / hosts,
-                  .save = seconds_of("--save", o.save),
-                  .restart = seconds_of("--restart", o.restart)};
+  sim::GoodputInputs f{.between = seconds_of("--host-mtbf", o.mtbf) / hosts,
+                       .save = seconds_of("--save", o.save),
+                       .restart = seconds_of("--restart", o.restart)};
   if (!(f.between > 0)) text::refuse("--host-mtbf {}: expected more than 0", o.mtbf);
   f.interval = o.checkpoint.empty() ? sim::best_interval(f) : seconds_of("--checkpoint", o.checkpoint);
   if (!(f.interval > 0)) text::refuse("--checkpoint {}: expected more than 0", o.checkpoint);
@@ -116,7 +116,7 @@ int run(const Options& given) {
   o.step.stopped = [&](sim::Time reached, double done) { return watch.stopped(reached, done); };
   expect_noise(o.noise, machine, o.step.era);
   note_seed(o.noise);
-  const std::optional<sim::Failures> failures = failures_of(o, machine, world);
+  const std::optional<sim::GoodputInputs> failures = failures_of(o, machine, world);
   StepOnMachine step(
       read.job.step, world, machine, o.step,
       {.whole = o.whole, .order = o.order == "data" ? AxisOrder::data_first : AxisOrder::pipeline_first});

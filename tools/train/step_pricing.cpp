@@ -5,7 +5,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "sim/cluster/machine/rank_limits.h"
+#include "sim/cluster/machine/rank_capacity.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
 #include "train/whole/utilization.h"
@@ -57,7 +57,7 @@ void put_pipeline_first(schedule::ExecutionGraph& graph, const train::MeshShape&
 }  // namespace
 
 StepOnMachine::StepOnMachine(const StepConfig& config, Rank world, const sim::Machine& machine,
-                             const sim::StepOptions& options, const StepWays& ways)
+                             const sim::StepOptions& options, const StepPricingOptions& ways)
     : config_(config), machine_(machine), laid_(std::make_shared<Laid>()) {
   laid_->step = ways.whole ? whole_step(config, world) : train::compact_step(config, world, ways.check);
   if (!laid_->step.fault.empty()) throw std::logic_error(laid_->step.fault);
@@ -69,7 +69,7 @@ StepOnMachine::StepOnMachine(const StepConfig& config, Rank world, const sim::Ma
 
 sim::Time StepOnMachine::time(const sim::StepFactors& factors) { return laid_->pricer->price(factors).time; }
 
-sim::Noisy StepOnMachine::noisy(const sim::NoiseRuns& runs) {
+sim::NoisyTimes StepOnMachine::noisy(const sim::NoiseRuns& runs) {
   return sim::draw_noise(runs, [&](std::uint64_t seed) { return laid_->pricer->noisy(factors_, seed).time; });
 }
 
@@ -110,7 +110,7 @@ StepNeeds needs_of(const StepConfig& config, Rank world, const sim::Machine& mac
 bool PricedStep::fits() const { return static_cast<double>(most_memory().bytes) <= memory_of_rank; }
 
 std::uint32_t PricedStep::busiest() const {
-  const auto most = std::ranges::max_element(price.classes, {}, [](const sim::ClassTime& t) {
+  const auto most = std::ranges::max_element(price.classes, {}, [](const sim::StepTimeBreakdown& t) {
     return std::accumulate(t.compute.begin(), t.compute.end(), sim::Time{0});
   });
   return static_cast<std::uint32_t>(most - price.classes.begin());
@@ -121,7 +121,7 @@ const schedule::PeakMemory& PricedStep::most_memory() const {
 }
 
 PricedStep price_of(const StepConfig& config, Rank world, const sim::Machine& machine, const sim::StepOptions& options,
-                    const StepWays& ways) {
+                    const StepPricingOptions& ways) {
   return StepOnMachine(config, world, machine, options, ways).price();
 }
 

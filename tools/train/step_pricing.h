@@ -18,7 +18,7 @@ namespace trellis::tools {
 // Which axis varies faster over the machine's ranks, after the tensor axis.
 enum class AxisOrder : std::uint8_t { data_first, pipeline_first };
 
-struct StepWays {
+struct StepPricingOptions {
   bool whole = false;  // all micro-batches are laid out, however many there are
   bool check = true;   // as in compact_step
   AxisOrder order = AxisOrder::data_first;
@@ -27,17 +27,17 @@ struct StepWays {
 struct PricedStep {
   train::StepConfig config;
   train::MeshShape shape;
-  schedule::ExecutionGraph graph;               // as it was priced
-  sim::StepPrice price;                         // its time is forever if it was stopped
-  std::size_t micro_batches = 1, laid_out = 1;  // micro-batches left out are alike
-  std::vector<schedule::PeakMemory> memory;     // by class
-  double memory_of_rank = 0;                    // bytes that the machine has for a rank
-  double flops = 0;                             // of all ranks: the model's own, recomputation left out
-  double peak = 0;                              // FLOP/s of all ranks' Tensor engines in 16 bits
-  sim::Noisy noisy = {};                        // its time with random delays, where they were asked for
-  std::optional<sim::Failures> failures = {};   // likewise
-  std::vector<sim::KindTime> kinds = {};        // of the class that computes longest
-  bool by_programs = false;                     // operations are timed by programs of sim/core where there are any
+  schedule::ExecutionGraph graph;                   // as it was priced
+  sim::StepPrice price;                             // its time is forever if it was stopped
+  std::size_t micro_batches = 1, laid_out = 1;      // micro-batches left out are alike
+  std::vector<schedule::PeakMemory> memory;         // by class
+  double memory_of_rank = 0;                        // bytes that the machine has for a rank
+  double flops = 0;                                 // of all ranks: the model's own, recomputation left out
+  double peak = 0;                                  // FLOP/s of all ranks' Tensor engines in 16 bits
+  sim::NoisyTimes noisy = {};                       // its time with random delays, where they were asked for
+  std::optional<sim::GoodputInputs> failures = {};  // likewise
+  std::vector<sim::OperationKindTime> kinds = {};   // of the class that computes longest
+  bool by_programs = false;                         // operations are timed by programs of sim/core where there are any
 
   std::size_t sequences() const { return config.global_batch_size; }  // of a step
   std::size_t tokens() const { return sequences() * config.seq_length; }
@@ -53,13 +53,13 @@ class StepOnMachine {
   // Throws invalid_argument where the configuration, the machine and the number of ranks do not fit each other, and
   // logic_error where the step is refuted.
   StepOnMachine(const train::StepConfig&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {},
-                const StepWays& = {});
+                const StepPricingOptions& = {});
 
   const sim::StepFactors& factors() const { return factors_; }  // those of the machine's figures
   double flops() const;                                         // of all ranks: the model's own, recomputation left out
   sim::Time time(const sim::StepFactors&);
   PricedStep price();
-  sim::Noisy noisy(const sim::NoiseRuns&);
+  sim::NoisyTimes noisy(const sim::NoiseRuns&);
 
  private:
   struct Laid;
@@ -70,11 +70,11 @@ class StepOnMachine {
 };
 
 PricedStep price_of(const train::StepConfig&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {},
-                    const StepWays& = {});
+                    const StepPricingOptions& = {});
 
 // What bounds a step, found from a step of fewer micro-batches that is neither proved nor priced.
 struct StepNeeds {
-  std::vector<sim::ClassWork> work;  // by class, of the micro-batches laid out
+  std::vector<sim::ClassLocalTime> work;  // by class, of the micro-batches laid out
   std::size_t micro_batches = 1, laid_out = 1;
   double memory = 0;  // the most of a class, in bytes
 };

@@ -10,7 +10,7 @@
 
 #include "schedule/graph/match.h"
 #include "sim/hardware/report/parts.h"
-#include "sim/hardware/timeline/summary_words.h"
+#include "sim/hardware/timeline/format_quantities.h"
 #include "tools/answer/noise.h"
 #include "tools/program/json_text.h"
 #include "tools/program/table.h"
@@ -30,7 +30,7 @@ Table classes_of(const PricedStep& p) {
   for (const char* what : {"weights", "gradients", "optimizer", "activations"}) columns.push_back({what, "B"});
   Table table("classes", std::move(columns));
   for (std::size_t c = 0; c < p.price.classes.size(); ++c) {
-    const sim::ClassTime& t = p.price.classes[c];
+    const sim::StepTimeBreakdown& t = p.price.classes[c];
     std::vector<Cell> row{schedule::ranks_words(p.graph.classes[c].ranks)};
     for (std::size_t i = 0; i < p.graph.phases.size(); ++i) row.emplace_back(sim::in_seconds(t.compute[i]));
     for (Time exposed : t.exposed) row.emplace_back(sim::in_seconds(exposed));
@@ -62,23 +62,23 @@ Table exchanges_of(const PricedStep& p) {
 
 // The time of each engine alone, on the ranks that compute longest.
 std::string engines_words(const PricedStep& p) {
-  const sim::ClassTime& most = p.price.classes[p.busiest()];
+  const sim::StepTimeBreakdown& most = p.price.classes[p.busiest()];
   return fmt::format("Tensor {}, Vector {}, Scalar {}, DMA {}, each alone", sim::time_words(most.engines[0]),
                      sim::time_words(most.engines[1]), sim::time_words(most.engines[2]),
                      sim::time_words(most.engines[3]));
 }
 
-double sum_of(const std::vector<sim::KindTime>& kinds, double sim::KindTime::*part) {
+double sum_of(const std::vector<sim::OperationKindTime>& kinds, double sim::OperationKindTime::*part) {
   double sum = 0;
-  for (const sim::KindTime& k : kinds) sum += k.*part;
+  for (const sim::OperationKindTime& k : kinds) sum += k.*part;
   return sum;
 }
 
 // The time of each kind of operation on the ranks that compute longest, and whether formulas or programs gave it.
 Table kinds_of(const PricedStep& p) {
   Table table("operations", {left("operation"), {"time", "s"}, {"part"}, left("by")});
-  const double all = sum_of(p.kinds, &sim::KindTime::seconds);
-  for (const sim::KindTime& k : p.kinds) {
+  const double all = sum_of(p.kinds, &sim::OperationKindTime::seconds);
+  for (const sim::OperationKindTime& k : p.kinds) {
     const double programs = k.by_programs / k.seconds;
     table.add({k.kind, k.seconds, fmt::format("{:.1f}%", 100 * k.seconds / all),
                programs == 0   ? "formulas"
@@ -90,15 +90,16 @@ Table kinds_of(const PricedStep& p) {
 
 nlohmann::ordered_json kinds_json(const PricedStep& p) {
   auto all = nlohmann::ordered_json::array();
-  for (const sim::KindTime& k : p.kinds)
+  for (const sim::OperationKindTime& k : p.kinds)
     all.push_back({{"operation", k.kind}, {"time_us", k.seconds * 1e6}, {"by_programs_us", k.by_programs * 1e6}});
   return all;
 }
 
 std::string ways_words(const PricedStep& p) {
   if (!p.by_programs) return "by formulas";
-  return fmt::format("{:.1f}% of computation by programs of sim/core, the rest by formulas",
-                     100 * sum_of(p.kinds, &sim::KindTime::by_programs) / sum_of(p.kinds, &sim::KindTime::seconds));
+  return fmt::format(
+      "{:.1f}% of computation by programs of sim/core, the rest by formulas",
+      100 * sum_of(p.kinds, &sim::OperationKindTime::by_programs) / sum_of(p.kinds, &sim::OperationKindTime::seconds));
 }
 
 std::string factors_words(const sim::StepFactors& f) {
@@ -114,8 +115,8 @@ std::string duration(double seconds) {
   return seconds < 7200 ? fmt::format("{:.3g} min", seconds / 60) : fmt::format("{:.4g} h", seconds / 3600);
 }
 
-std::string goodput_words(const sim::Failures& f, double step) {
-  sim::Failures best = f;
+std::string goodput_words(const sim::GoodputInputs& f, double step) {
+  sim::GoodputInputs best = f;
   best.interval = sim::best_interval(f);
   std::string words = fmt::format("{:.1f}% of the time: a failure each {}, a checkpoint each {}", 100 * sim::goodput(f),
                                   duration(f.between), duration(f.interval));
@@ -139,10 +140,10 @@ std::string step_path_words(const PricedStep& p) {
   const auto exchanges = [&](std::uint32_t i) { return fmt::format("{} exchanges", p.graph.communicators[i].name); };
   for (const auto& [c, t] : p.price.path) {
     const schedule::GraphTask& task = p.graph.classes[c].tasks[t];
-    const sim::StepTask& when = p.price.tasks[c][t];
+    const sim::TaskTiming& when = p.price.tasks[c][t];
     waits += std::max<Time>(0, when.start - before);
     if (when.stretch >= 0) {
-      const sim::ClassTime& spent = p.price.stretches[static_cast<std::size_t>(when.stretch)];
+      const sim::StepTimeBreakdown& spent = p.price.stretches[static_cast<std::size_t>(when.stretch)];
       for (std::size_t i = 0; i < spent.compute.size(); ++i) parts[phase(i)] += spent.compute[i];
       for (std::uint32_t i = 0; i < spent.exposed.size(); ++i) parts[exchanges(i)] += spent.exposed[i];
     } else {

@@ -17,7 +17,7 @@
 
 #include "ccl/communicator.h"
 #include "ccl/rendezvous/environment.h"
-#include "sim/cluster/machine/rank_limits.h"
+#include "sim/cluster/machine/rank_capacity.h"
 #include "text/nearest.h"
 #include "text/refuse.h"
 #include "tools/answer/timeline_file.h"

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "schedule/graph/memory.h"
-#include "schedule/graph/merge.h"
+#include "schedule/graph/merge_computations.h"
 #include "schedule/graph/print.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
@@ -20,8 +20,8 @@
 #include "train/whole/chakra.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
-#include "train/whole/split_memory.h"
 #include "train/whole/traffic.h"
+#include "train/whole/zero_bubble_memory.h"
 
 namespace trellis::tools {
 namespace {
@@ -98,7 +98,7 @@ train::Timing timing_of(const train::PipelineSchedule& schedule, const std::vect
     for (std::int32_t chunk = 0; chunk < schedule.shape.chunks; ++chunk)
       costs[static_cast<std::size_t>(schedule.stage_of(p, chunk))] =
           classes[static_cast<std::size_t>(p)].costs[static_cast<std::size_t>(chunk)];
-  return train::simulate_uneven(schedule, costs, train::Messages::buffered);
+  return train::simulate_uneven(schedule, costs, train::MessageMode::buffered);
 }
 
 void add_show(CLI::App& app, Options& o) {
@@ -152,7 +152,7 @@ int show(const Options& o) {
             "by the stages' FLOPs; {:.1f}% were the stages equal\n{}{}{}\n",
             world, m.tensor, m.pipeline, m.data, train::context_words(config), classes[0].micro_batches, schedule.name,
             100 * timing_of(schedule, classes).bubble(),
-            100 * train::simulate(schedule, {}, train::Messages::buffered).bubble(), table.text(), notes,
+            100 * train::simulate(schedule, {}, train::MessageMode::buffered).bubble(), table.text(), notes,
             fault.empty() ? "proved: communication matches, and nobody waits in a circle" : "FAULT: " + fault));
   }
   return fault.empty() ? 0 : 1;
@@ -172,7 +172,7 @@ int draw_schedule(const Options& o) {
   const ReadConfig read = read_job(o);
   const train::Derived derived = train::derive(read.job.step, ranks_of(o, read.job));
   const train::PipelineSchedule s = train::schedule_of(read.job.step, derived);
-  const train::Timing timing = train::simulate(s, {}, train::Messages::buffered);
+  const train::Timing timing = train::simulate(s, {}, train::MessageMode::buffered);
   write_output(o.output, std::filesystem::path(o.output).extension() == ".html"
                              ? pipeline_page(s, timing, train::Mesh(derived.mesh, read.job.step.wiring))
                              : pipeline_picture(s, timing));

@@ -15,16 +15,16 @@
 #include "ccl/rendezvous/environment.h"
 #include "kernels/dispatch/cpu.h"
 #include "launch/run_on_ranks.h"
-#include "measure/rules.h"
+#include "measure/selection_rules.h"
 #include "net/descriptor.h"
 #include "schedule/algorithms/tuner.h"
 #include "text/refuse.h"
 #include "tools/program/cli_checks.h"
 #include "tools/program/command.h"
-#include "tools/program/origin.h"
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
 #include "tools/program/progress.h"
+#include "tools/program/provenance.h"
 #include "tools/program/table.h"
 #include "tools/schedule/request_options.h"
 #include "tools/tune/predict.h"
@@ -108,7 +108,7 @@ std::vector<Collective> tuned_collectives(const std::vector<std::string>& names)
 }
 
 kernels::DType type_of(const Options& o) {
-  return o.type.empty() ? kernels::DType::f32 : bench_type(o.type, Style::nccom);
+  return o.type.empty() ? kernels::DType::f32 : bench_type(o.type, BenchStyle::nccom);
 }
 
 // The ranks' settings: the environment's timeout, but not its algorithm.
@@ -128,11 +128,11 @@ Measured measured(const RankContext& context, Collective c, kernels::DType type,
                   const std::vector<ccl::AlgorithmConfig>& choices, const std::vector<std::uint64_t>& sizes,
                   Progress& progress) {
   const BenchSettings s = settings_for(c);
-  Bench bench(s, context);
+  BenchContext bench(s, context);
   try {
     Contest contest(bench, context, c, type, choices);
     Measured all;
-    schedule::Tuner<ContestCost> tuner;
+    schedule::Tuner<CandidateCost> tuner;
     for (const std::uint64_t bytes : sizes) {
       progress.next(fmt::format("{} on {} ranks, {}", schedule::name(c), context.ranks, bytes_text(bytes)));
       all.costs.push_back({bytes, contest.run(bytes, tuner.held())});
@@ -155,7 +155,7 @@ std::string gain_in_words(Collective c, ccl::Rank ranks, const Measured& all) {
   for (std::size_t i = 0; i < all.costs.size(); ++i) {
     const auto& costs = all.costs[i].costs;
     const auto today =
-        std::ranges::find_if(costs, [&](const ContestCost& cost) { return text_of(cost.config) == all.selected[i]; });
+        std::ranges::find_if(costs, [&](const CandidateCost& cost) { return text_of(cost.config) == all.selected[i]; });
     if (today == costs.end() || today->samples == 0) continue;
     const double gain = std::max(1.0, today->time / costs.front().time);
     logs += std::log(gain);
@@ -171,7 +171,7 @@ std::string gain_in_words(Collective c, ccl::Rank ranks, const Measured& all) {
 
 struct Tuned {
   std::string gain;
-  std::vector<ccl::Rule> rules;
+  std::vector<ccl::SelectionRule> rules;
 };
 
 // Measures on ranks that are processes. Rank 0 returns the rules as text through a pipe, after a line with the gain.
@@ -187,8 +187,8 @@ Tuned tuned(Collective c, ccl::Rank ranks, kernels::DType type, const std::vecto
         Progress silent(0, false);
         const Measured all = measured(context, c, type, choices, sizes, context.rank == 0 ? progress : silent);
         if (context.rank != 0) return 0;
-        ccl::Selections found;
-        for (const ccl::Rule& rule : rules_for(c, ranks, all.costs)) found.add(rule);
+        ccl::SelectionTable found;
+        for (const ccl::SelectionRule& rule : rules_for(c, ranks, all.costs)) found.add(rule);
         const std::string text = gain_in_words(c, ranks, all) + "\n" + found.text();  // less than a pipe holds
         return write(to.number(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
       });
@@ -198,7 +198,7 @@ Tuned tuned(Collective c, ccl::Rank ranks, kernels::DType type, const std::vecto
   std::string text(std::size_t{1} << 16, '\0');
   const ssize_t size = read(from.number(), text.data(), text.size());
   text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
-  return {text.substr(0, text.find('\n')), ccl::Selections::read(text).rules()};
+  return {text.substr(0, text.find('\n')), ccl::SelectionTable::read(text).rules()};
 }
 
 std::vector<ccl::Rank> rank_counts(const std::string& text) {
@@ -228,7 +228,7 @@ void expect_room(Collective c, ccl::Rank ranks, kernels::DType type, std::uint64
   std::uint64_t most = 0;
   const auto calls = calls_for(settings_for(c), bytes, type, kernels::Reduction::sum, 0, ranks);
   for (std::size_t r = 0; r < calls.size(); ++r) {
-    const ccl::Extents e = ccl::extents_of(calls[r], static_cast<ccl::Rank>(r), ranks);
+    const ccl::BufferBytes e = ccl::extents_of(calls[r], static_cast<ccl::Rank>(r), ranks);
     most = std::max<std::uint64_t>(most, std::max(e.input, e.output) + e.output);
   }
   refuse_too_large(most, ranks, 1, flag);
@@ -245,14 +245,14 @@ int tune(const Options& o) {
   for (const Collective c : collectives)
     for (const ccl::Rank ranks : counts) expect_room(c, ranks, type_of(o), sizes.back(), "--sizes");
   Progress progress(collectives.size() * counts.size() * sizes.size(), true);
-  ccl::Selections table;
+  ccl::SelectionTable table;
   std::string gains;
   for (const Collective c : collectives)
     for (const ccl::Rank ranks : counts) {
       const std::vector<std::uint64_t> some = schedule::carries_data(c) ? sizes : std::vector<std::uint64_t>{0};
       const Tuned found = tuned(c, ranks, type_of(o), some, progress);
       gains += found.gain + "\n";
-      for (ccl::Rule rule : found.rules) {
+      for (ccl::SelectionRule rule : found.rules) {
         rule.machine = machine;
         if (machine == ccl::any_machine) rule.cores = std::min(kernels::cpu().cores, static_cast<int>(ranks));
         if (!o.type.empty()) rule.type = type_of(o);
@@ -264,8 +264,9 @@ int tune(const Options& o) {
   return 0;
 }
 
-ccl::Selections table_in_force(const ccl::Config& config) {
-  return config.selections.empty() ? ccl::Selections::built_in() : ccl::Selections::from_file(config.selections);
+ccl::SelectionTable table_in_force(const ccl::Config& config) {
+  return config.selections.empty() ? ccl::SelectionTable::built_in()
+                                   : ccl::SelectionTable::from_file(config.selections);
 }
 
 std::string source_of(const ccl::Config& config) {
@@ -278,8 +279,8 @@ std::string by_configuration(const ccl::Config& config) {
                                   : fmt::format("selected by TRELLIS_ALGORITHM={}, not by the table", config.algorithm);
 }
 
-void print_explanation(const Options& o, const Bench& bench, const ccl::Call& call, std::uint64_t bytes,
-                       const std::vector<ContestCost>& costs) {
+void print_explanation(const Options& o, const BenchContext& bench, const ccl::Call& call, std::uint64_t bytes,
+                       const std::vector<CandidateCost>& costs) {
   const ccl::Config config = ccl::config_from_environment();
   const ccl::Selected chosen = bench.work.front()->selected(call);
   const ccl::AlgorithmConfig selected = schedule::algorithm_config_named(chosen.algorithm);
@@ -289,10 +290,10 @@ void print_explanation(const Options& o, const Bench& bench, const ccl::Call& ca
           reason(table_in_force(config), call.operation.collective, bench.ranks(), bytes, call.type,
                  o.machine.empty() ? config.machine : o.machine, chosen);
   Table table("costs", {left("algorithm"), {"time", "s"}, {"of the cheapest"}, {"samples"}, {"selected"}});
-  std::vector<ContestCost> sorted = costs;
-  std::ranges::stable_sort(sorted, {}, &ContestCost::time);
+  std::vector<CandidateCost> sorted = costs;
+  std::ranges::stable_sort(sorted, {}, &CandidateCost::time);
   std::set<std::string> seen;
-  for (const ContestCost& c : sorted)
+  for (const CandidateCost& c : sorted)
     if (seen.insert(c.config.algorithm).second || o.all || c.config == selected)
       table.add({text_of(c.config), c.time * 1e-6, c.time / sorted.front().time, std::int64_t{c.samples},
                  c.config == selected});
@@ -325,12 +326,12 @@ int explain(const Options& o) {
   const std::vector<ccl::AlgorithmConfig> choices = candidates(c, ranks);
   const BenchSettings s = settings_for(c);
   return run_on_ranks({.ranks = ranks, .timeout = s.timeout}, [&, c = c, bytes = bytes](const RankContext& context) {
-    Bench bench(s, context);
+    BenchContext bench(s, context);
     try {
       Contest contest(bench, context, c, type_of(o), choices);
-      const std::vector<ContestCost> costs = contest.run(bytes, nullptr);
+      const std::vector<CandidateCost> costs = contest.run(bytes, nullptr);
       ccl::Call call = calls_for(s, bytes, type_of(o), kernels::Reduction::sum, 0, context.ranks).front();
-      const ccl::Extents e = ccl::extents_of(call, 0, context.ranks);
+      const ccl::BufferBytes e = ccl::extents_of(call, 0, context.ranks);
       const BenchBuffers buffers(bench.control->device(), false, e.input, e.output, 0);
       buffers.place(call, 0, context.ranks, false);
       if (context.rank == 0) print_explanation(o, bench, call, bytes, costs);

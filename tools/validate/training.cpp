@@ -18,8 +18,8 @@ namespace {
 
 // One record's step. A fit interpolates between the corners, as times are nearly linear in either figure.
 struct Prepared {
-  TrainingLine line;
-  std::unique_ptr<TrainingStep> step;
+  TrainingComparison line;
+  std::unique_ptr<FittableStep> step;
   std::array<double, 4> corners = {};  // seconds: exposed 0 and 1, hosts 0 and 1
 
   double about(double exposed, double hosts) const {
@@ -63,7 +63,7 @@ sim::StepOptions options_of(const TrainingRecord& r, const std::function<bool()>
 }
 
 std::vector<Prepared> prepared(const TrainingRecords& found, const std::string& figures, const std::string& times,
-                               const TrainingControl& control, TrainingAnswer& answer) {
+                               const ValidationCallbacks& control, TrainingValidation& answer) {
   std::vector<Prepared> steps;
   for (const TrainingRecord& r : found.records) {
     if (control.stopped()) throw StepStopped();
@@ -73,7 +73,7 @@ std::vector<Prepared> prepared(const TrainingRecords& found, const std::string& 
       const sim::MachineSpec spec = machine_with(r.machine, figures);
       sim::StepOptions options = options_of(r, control.stopped);
       options.programs = programs_for(times, sim::Machine(spec));
-      p.step = std::make_unique<TrainingStep>(r.config, spec, options, r.ranks);
+      p.step = std::make_unique<FittableStep>(r.config, spec, options, r.ranks);
       p.line.simulated = p.step->usual();
       p.line.low = p.line.simulated / p.step->spread(), p.line.high = p.line.simulated * p.step->spread();
       answer.lines.push_back(p.line);
@@ -88,7 +88,7 @@ std::vector<Prepared> prepared(const TrainingRecords& found, const std::string& 
   return steps;
 }
 
-void add_errors(TrainingAnswer& answer, std::vector<Prepared>& steps) {
+void add_errors(TrainingValidation& answer, std::vector<Prepared>& steps) {
   const auto note = [&](const std::string& how, const Prepared& p, double seconds) {
     if (p.line.fits) answer.errors[how].push_back(std::abs(std::log(seconds / p.line.measured)));
   };
@@ -114,9 +114,9 @@ void add_errors(TrainingAnswer& answer, std::vector<Prepared>& steps) {
 
 }  // namespace
 
-TrainingAnswer training_answer(const TrainingRecords& found, const std::string& figures, const std::string& times,
-                               const TrainingControl& control) {
-  TrainingAnswer answer{.apart = found.apart, .faults = found.faults};
+TrainingValidation training_answer(const TrainingRecords& found, const std::string& figures, const std::string& times,
+                                   const ValidationCallbacks& control) {
+  TrainingValidation answer{.apart = found.apart, .faults = found.faults};
   try {
     std::vector<Prepared> steps = prepared(found, figures, times, control, answer);
     if (std::ranges::none_of(steps, [](const Prepared& p) { return p.line.fits; })) return answer;
@@ -130,11 +130,11 @@ TrainingAnswer training_answer(const TrainingRecords& found, const std::string& 
   return answer;
 }
 
-TrainingAnswers::TrainingAnswers(const std::string& setups, const std::vector<measure::Record>& records)
+TrainingRecordPricer::TrainingRecordPricer(const std::string& setups, const std::vector<measure::Record>& records)
     : found_(training_records(setups, records)) {}
 
-std::optional<measure::RecordAnswer> TrainingAnswers::of(const measure::Record& record,
-                                                         const std::function<bool()>& stopped) const {
+std::optional<measure::RecordAnswer> TrainingRecordPricer::of(const measure::Record& record,
+                                                              const std::function<bool()>& stopped) const {
   using measure::RecordAnswer;
   if (record.kind() != "train") return {};
   for (const auto* why : {&found_.apart, &found_.faults})
@@ -145,7 +145,7 @@ std::optional<measure::RecordAnswer> TrainingAnswers::of(const measure::Record& 
                                                : "what it was run with is not known");
   try {
     const double step =
-        TrainingStep(r->config, machine_with(r->machine, ""), options_of(*r, stopped), r->ranks).usual();
+        FittableStep(r->config, machine_with(r->machine, ""), options_of(*r, stopped), r->ranks).usual();
     const double factor = measure::seconds_of(record.unit) ? step / r->measured : r->measured / step;
     return RecordAnswer{.simulated = record.value * factor,
                         .kind = "train",
@@ -159,16 +159,16 @@ namespace {
 
 double percent_off(double simulated, double measured) { return 100 * (simulated / measured - 1); }
 
-std::string apart_text(const TrainingAnswer& a) {
+std::string apart_text(const TrainingValidation& a) {
   std::string out;
   for (const auto& [id, why] : a.apart) out += fmt::format("apart: {}: {}\n", id, why);
   return out;
 }
 
 // Errors by family, of records that nothing was fitted to.
-std::string families_text(const TrainingAnswer& a) {
-  std::map<std::string, std::vector<const TrainingLine*>> families;
-  for (const TrainingLine& l : a.lines) families[l.family].push_back(&l);
+std::string families_text(const TrainingValidation& a) {
+  std::map<std::string, std::vector<const TrainingComparison*>> families;
+  for (const TrainingComparison& l : a.lines) families[l.family].push_back(&l);
   std::size_t width = 8;
   for (const auto& [name, of] : families) width = std::max(width, name.size());
   std::string out = fmt::format("\n{:{}} {:>7} {:>8} {:>8} {:>8} {:>7}\n", "family", width, "records", "signed",
@@ -176,7 +176,7 @@ std::string families_text(const TrainingAnswer& a) {
   for (const auto& [name, of] : families) {
     std::vector<double> ratios, sizes;
     std::size_t inside = 0;
-    for (const TrainingLine* l : of) {
+    for (const TrainingComparison* l : of) {
       ratios.push_back(l->simulated / l->measured);
       sizes.push_back(std::abs(std::log(ratios.back())));
       inside += l->inside() ? 1 : 0;
@@ -188,12 +188,12 @@ std::string families_text(const TrainingAnswer& a) {
   return out;
 }
 
-std::string unfitted_text(const TrainingAnswer& a) {
+std::string unfitted_text(const TrainingValidation& a) {
   std::size_t width = 0;
-  for (const TrainingLine& l : a.lines) width = std::max(width, l.id.size());
+  for (const TrainingComparison& l : a.lines) width = std::max(width, l.id.size());
   std::string out = fmt::format("\n{:{}} {:>9} {:>9} {:>8} {:>17}\n", "training: a step, in s", width, "measured",
                                 "simulated", "error", "between");
-  for (const TrainingLine& l : a.lines)
+  for (const TrainingComparison& l : a.lines)
     out += fmt::format("{:{}} {:>9.4g} {:>9.4g} {:>+7.1f}% {:>8.4g} {:>8.4g} {}{}\n", l.id, width, l.measured,
                        l.simulated, percent_off(l.simulated, l.measured), l.low, l.high,
                        l.inside() ? "inside" : "outside", l.rule.empty() ? "" : "; " + l.rule);
@@ -201,13 +201,13 @@ std::string unfitted_text(const TrainingAnswer& a) {
 }
 
 // Each record beside the time by figures that were fitted without its family, and a summary of the errors.
-std::string fitted_text(const TrainingAnswer& a) {
+std::string fitted_text(const TrainingValidation& a) {
   std::size_t width = 0, inside = 0, fit = 0;
-  for (const TrainingLine& l : a.lines) width = std::max(width, l.id.size());
-  const bool any = std::ranges::any_of(a.lines, [](const TrainingLine& l) { return l.left_out > 0; });
+  for (const TrainingComparison& l : a.lines) width = std::max(width, l.id.size());
+  const bool any = std::ranges::any_of(a.lines, [](const TrainingComparison& l) { return l.left_out > 0; });
   std::string out = fmt::format("\n{:{}} {:>9} {:>9} {:>8} {}\n", "training: a step, in s", width, "measured",
                                 "simulated", "error", any ? fmt::format("{:>9} {:>8} ", "left out", "error") : "");
-  for (const TrainingLine& l : a.lines) {
+  for (const TrainingComparison& l : a.lines) {
     const bool in = l.inside(), other = l.left_out > 0;
     fit += l.fits && other, inside += l.fits && other && in;
     const std::string left = other
@@ -232,7 +232,7 @@ std::string fitted_text(const TrainingAnswer& a) {
 
 }  // namespace
 
-std::string training_text(const TrainingAnswer& a) {
+std::string training_text(const TrainingValidation& a) {
   std::string out = !a.fitted.empty() ? fitted_text(a) : unfitted_text(a) + apart_text(a) + families_text(a);
   for (const auto& [id, why] : a.faults) out += fmt::format("not priced: {}: {}\n", id, why);
   return out;

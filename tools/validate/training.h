@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "measure/published/record.h"
-#include "tools/train/operation_times.h"
+#include "tools/train/times_option.h"
 #include "tools/validate/training_records.h"
 
 namespace trellis::tools {
 
-struct TrainingLine {
+struct TrainingComparison {
   std::string id, family, rule;
   bool fits = true;      // figures may be fitted to it
   double measured = 0;   // seconds of a step
@@ -30,8 +30,8 @@ struct FittedFigures {
   double exposed = 1, hosts = 0;
 };
 
-struct TrainingAnswer {
-  std::vector<TrainingLine> lines;
+struct TrainingValidation {
+  std::vector<TrainingComparison> lines;
   std::vector<FittedFigures> fitted;                  // empty: no record may be fitted to, or it was stopped
   std::map<std::string, std::vector<double>> errors;  // |log| errors, by how many figures were fitted
   std::map<std::string, std::string> apart;           // records that are not priced, and why
@@ -40,20 +40,20 @@ struct TrainingAnswer {
 };
 
 // For a long answer. next: gets each record's id before it is priced. stopped: whether the user wants to stop.
-struct TrainingControl {
+struct ValidationCallbacks {
   std::function<void(const std::string&)> next = [](const std::string&) {};
   std::function<bool()> stopped = [] { return false; };
 };
 
 // `figures`: a file that replaces a machine's; empty: none. `times`: as of --times.
-TrainingAnswer training_answer(const TrainingRecords&, const std::string& figures = "",
-                               const std::string& times = by_formulas, const TrainingControl& = {});
-std::string training_text(const TrainingAnswer&);
+TrainingValidation training_answer(const TrainingRecords&, const std::string& figures = "",
+                                   const std::string& times = by_formulas, const ValidationCallbacks& = {});
+std::string training_text(const TrainingValidation&);
 
 // Answers to training records one by one: the priced step in the record's unit, or why there is none.
-class TrainingAnswers {
+class TrainingRecordPricer {
  public:
-  TrainingAnswers(const std::string& setups, const std::vector<measure::Record>&);
+  TrainingRecordPricer(const std::string& setups, const std::vector<measure::Record>&);
   // None for records that are not of training. Throws StepStopped.
   std::optional<measure::RecordAnswer> of(const measure::Record&, const std::function<bool()>& stopped) const;
 

@@ -44,9 +44,9 @@ void add(CLI::App& app, Options& o) {
   app.add_option("-o,--output", o.output, "Write here [standard output]")->check(output_file());
 }
 
-std::string json_of(const TrainingAnswer& training) {
+std::string json_of(const TrainingValidation& training) {
   nlohmann::ordered_json out{{"records", nlohmann::ordered_json::array()}};
-  for (const TrainingLine& l : training.lines)
+  for (const TrainingComparison& l : training.lines)
     out["records"].push_back(
         {{"id", l.id},
          {"family", l.family},
@@ -80,9 +80,9 @@ int run(const Options& o) {
   const TrainingRecords found = training_records(read_input(o.setups.empty() ? beside : o.setups), asked);
   if (found.records.empty() && found.faults.empty()) text::refuse("{}: no record of it is among the setups", o.file);
   const Interrupts interrupts;
-  PromptEnd prompt_end(interrupts);
+  InterruptWatchdog prompt_end(interrupts);
   Progress progress(found.records.size());
-  const TrainingAnswer training = training_answer(
+  const TrainingValidation training = training_answer(
       found, o.figures, o.times,
       {.next = [&](const std::string& id) { progress.next(id); }, .stopped = [&] { return interrupts.asked(); }});
   prompt_end.over();

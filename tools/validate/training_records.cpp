@@ -96,20 +96,20 @@ TrainingRecords training_records(const std::string& setups, const std::vector<Re
   text::refuse("what training records were run with: {}", e.what());
 }
 
-TrainingStep::TrainingStep(const train::StepConfig& config, const sim::MachineSpec& spec,
+FittableStep::FittableStep(const train::StepConfig& config, const sim::MachineSpec& spec,
                            const sim::StepOptions& options, train::Rank ranks)
     : machine_(spec),
       ranks_(ranks > 0 ? ranks : machine_.ranks()),
       step_(config, ranks_, machine_, options),
       several_(ranks_ > sim::ranks_of_host(machine_)) {}
 
-double TrainingStep::seconds_with(const sim::StepFactors& factors) {
+double FittableStep::seconds_with(const sim::StepFactors& factors) {
   const sim::Time time = step_.time(factors);
   if (time == sim::forever) throw StepStopped();
   return sim::in_seconds(time);
 }
 
-double TrainingStep::seconds(double exposed, double hosts, double level) {
+double FittableStep::seconds(double exposed, double hosts, double level) {
   sim::StepFactors f = step_.factors();
   f.hosts = several_ ? 1 + hosts : 1;
   f.software *= level;
@@ -117,6 +117,6 @@ double TrainingStep::seconds(double exposed, double hosts, double level) {
   return seconds_with(f);
 }
 
-double TrainingStep::usual() { return seconds_with(step_.factors()); }
+double FittableStep::usual() { return seconds_with(step_.factors()); }
 
 }  // namespace trellis::tools

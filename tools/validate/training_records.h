@@ -37,10 +37,10 @@ class StepStopped : public std::runtime_error {
 };
 
 // A step on a machine of its own, as a function of the figures that are fitted.
-class TrainingStep {
+class FittableStep {
  public:
   // `ranks`: 0: all of the machine's.
-  TrainingStep(const train::StepConfig&, const sim::MachineSpec&, const sim::StepOptions&, train::Rank ranks = 0);
+  FittableStep(const train::StepConfig&, const sim::MachineSpec&, const sim::StepOptions&, train::Rank ranks = 0);
 
   bool has_exposed() const { return !step_.factors().exposed.empty(); }
   bool on_several_hosts() const { return several_; }

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "launch/hosts.h"
+#include "launch/launch_on_hosts.h"
 #include "measure/published/accuracy.h"
 #include "measure/published/record.h"
-#include "sim/hardware/figures/data.h"
+#include "sim/hardware/figures/embedded_files.h"
 #include "sim/hardware/figures/figures.h"
 #include "text/refuse.h"
 #include "tools/answer/price_progress.h"
@@ -97,10 +97,10 @@ void put(nlohmann::ordered_json& j, const Accuracy& a) {
        {"worst", a.worst},     {"inside", a.inside}, {"width", a.width}};
 }
 
-std::string json_of(const std::vector<Compared>& all, const OfRecord& left_out) {
+std::string json_of(const std::vector<ComparedRecord>& all, const OfRecord& left_out) {
   nlohmann::ordered_json out;
   out["records"] = nlohmann::ordered_json::array();
-  for (const Compared& c : all) {
+  for (const ComparedRecord& c : all) {
     nlohmann::ordered_json r{{"id", c.record->id}, {"measured", c.record->value}, {"unit", c.record->unit}};
     for (const char* key : {"simulated", "error", "low", "high", "inside"}) r[key] = nullptr;
     if (c.answer.simulated) {
@@ -116,7 +116,7 @@ std::string json_of(const std::vector<Compared>& all, const OfRecord& left_out) 
     r["why_not"] = c.answer.simulated ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(c.answer.why_not);
     out["records"].push_back(std::move(r));
   }
-  const Ranking order = ranking(all);
+  const RankingAccuracy order = ranking(all);
   out["order"] = {{"ladders", order.ladders}, {"pairs", order.pairs}, {"tau", order.tau}};
   if (left_out)
     for (const auto& [kind, accuracy] : hold_out(all, left_out)) put(out["held_out"][kind], accuracy);
@@ -129,7 +129,7 @@ std::string number_text(double v) {
                                                   : fmt::format("{:.{}f}", v, size < 10 ? 3 : 1);
 }
 
-std::string line_text(const Compared& c, std::size_t width) {
+std::string line_text(const ComparedRecord& c, std::size_t width) {
   const Record& r = *c.record;
   if (!c.answer.simulated) return fmt::format("{:{}}  {}\n", r.id, width, c.answer.why_not);
   const sim::ValueRange range = c.interval();
@@ -148,54 +148,54 @@ std::string totals_text(std::string_view title, const std::map<std::string, Accu
   return out;
 }
 
-std::map<std::string, Accuracy> totals(const std::vector<Compared>& all, bool fitted) {
-  std::map<std::string, AccuracyOf> kinds;
-  for (const Compared& c : all)
+std::map<std::string, Accuracy> totals(const std::vector<ComparedRecord>& all, bool fitted) {
+  std::map<std::string, AccuracyAccumulator> kinds;
+  for (const ComparedRecord& c : all)
     if (c.answer.simulated && c.fitted == fitted) kinds[c.kind()].add(c.error(), c.inside(), c.width());
   std::map<std::string, Accuracy> found;
   for (const auto& [kind, accuracy] : kinds) found[kind] = accuracy.found();
   return found;
 }
 
-std::string report(const std::vector<Compared>& all, const OfRecord& left_out) {
+std::string report(const std::vector<ComparedRecord>& all, const OfRecord& left_out) {
   std::size_t width = 0;
-  for (const Compared& c : all) width = std::max(width, c.record->id.size());
+  for (const ComparedRecord& c : all) width = std::max(width, c.record->id.size());
   std::string out = fmt::format("{:{}} {:>12} {:>12} {:9} {:>8} {:>21} {:4} {:6} {}\n", "record", width, "measured",
                                 "simulated", "unit", "error", "interval", "", "", "by");
-  for (const Compared& c : all)
+  for (const ComparedRecord& c : all)
     if (c.answer.simulated) out += line_text(c, width);
   out += totals_text("not fitted", totals(all, false)) + totals_text("fitted", totals(all, true));
   if (left_out) out += totals_text("left out, others fitted", hold_out(all, left_out));
-  if (const Ranking order = ranking(all); order.pairs > 0)
+  if (const RankingAccuracy order = ranking(all); order.pairs > 0)
     out += fmt::format("\norder of {} kernels' versions: Kendall's tau {:.2f} over {} pairs\n", order.ladders,
                        order.tau, order.pairs);
   out += "\nnot modelled\n";
-  for (const Compared& c : all)
+  for (const ComparedRecord& c : all)
     if (!c.answer.simulated) out += line_text(c, width);
   return out;
 }
 
 // The records with their answers; when the user interrupts, only those that are done.
-std::vector<Compared> compared(const std::vector<Record>& records, const std::string& setups, const std::string& only,
-                               bool& interrupted) {
+std::vector<ComparedRecord> compared(const std::vector<Record>& records, const std::string& setups,
+                                     const std::string& only, bool& interrupted) {
   const std::set<std::string> fitted = fitted_records();
-  std::vector<Compared> all;
+  std::vector<ComparedRecord> all;
   const auto wanted = [&](const Record& r) { return r.id.starts_with(only); };
   // Steps are laid out by train/, which measure/ does not see.
-  std::optional<TrainingAnswers> steps;
+  std::optional<TrainingRecordPricer> steps;
   if (!setups.empty()) steps.emplace(setups, records);
   const auto answered = [&](const Record& r, const std::function<bool()>& stopped) {
     const std::optional<RecordAnswer> step = steps ? steps->of(r, stopped) : std::nullopt;
     return step ? *step : answer(r, records);
   };
   const Interrupts interrupts;
-  PromptEnd prompt_end(interrupts);
+  InterruptWatchdog prompt_end(interrupts);
   Progress progress(static_cast<std::size_t>(std::ranges::count_if(records, wanted)));
   for (const Record& r : records) {
     if (!wanted(r)) continue;
     if ((interrupted = interrupts.asked())) break;
     progress.next(r.id);
-    Compared c{&r, {}, false};
+    ComparedRecord c{&r, {}, false};
     try {
       c.answer = answered(r, [&] { return interrupts.asked(); });
     } catch (const StepStopped&) {
@@ -222,7 +222,7 @@ int run(const Options& o) {
     records.insert(records.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }
   bool interrupted = false;
-  const std::vector<Compared> all = compared(records, setups, o.only, interrupted);
+  const std::vector<ComparedRecord> all = compared(records, setups, o.only, interrupted);
   if (interrupted) {
     std::string unwritten;
     for (const std::string& file : {o.output, o.fit})

@@ -9,11 +9,11 @@
 #include <stdexcept>
 
 #include "kernels/dispatch/build_id.h"
-#include "schedule/graph/merge.h"
+#include "schedule/graph/merge_computations.h"
 #include "schedule/graph/print.h"
 #include "train/checkpoint/shard.h"
 #include "train/config/canonical.h"
-#include "train/config/foreign_code.h"
+#include "train/config/plugin_code.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
 

@@ -11,7 +11,7 @@
 #include "text/refuse.h"
 #include "train/checkpoint/hf_names.h"
 #include "train/config/hf/hf_config.h"
-#include "train/data/read_file.h"
+#include "train/data/input_file.h"
 #include "train/whole/step.h"
 
 namespace trellis::train {
@@ -36,7 +36,7 @@ struct Part {
 
 class Exporting {
  public:
-  Exporting(const TensorSource& source, const StepConfig& config, const HfExport& options)
+  Exporting(const TensorSource& source, const StepConfig& config, const HfExportOptions& options)
       : source_(source), options_(options), alpha_(alpha_of(source, options.merge)), step_(laid_out(config)) {
     for (const Parameter& p : step_.parameters.all()) {
       HfPlace place = hf_place(config, p.name);
@@ -117,7 +117,7 @@ class Exporting {
   }
 
   const TensorSource& source_;
-  const HfExport& options_;
+  const HfExportOptions& options_;
   double alpha_;
   RankStep step_;
   std::map<std::string, std::vector<Part>> tensors_;  // by Hugging Face's names
@@ -130,7 +130,7 @@ const char* torch_name(DType t) {
 }  // namespace
 
 std::vector<std::string> export_hf(const TensorSource& source, const StepConfig& config, const fs::path& folder,
-                                   const HfExport& options) {
+                                   const HfExportOptions& options) {
   if (fs::exists(folder) && !(fs::is_directory(folder) && fs::is_empty(folder)))
     text::refuse("{} is there already: expected a new or an empty folder", folder.string());
   const Exporting all(source, config, options);
@@ -151,7 +151,7 @@ std::vector<std::string> export_hf(const TensorSource& source, const StepConfig&
                 json{{"metadata", {{"total_size", bytes}}}, {"weight_map", map}}.dump(2) + "\n");
   }
   const bool like = !options.like.empty();
-  const std::string base = like ? ReadFile(options.like / "config.json").whole() : "";
+  const std::string base = like ? InputFile(options.like / "config.json").whole() : "";
   for (const char* name : carried)
     if (like && fs::exists(options.like / name)) {
       fs::copy_file(options.like / name, folder / name);

@@ -7,20 +7,20 @@
 #include <string>
 #include <vector>
 
-#include "train/checkpoint/save.h"
+#include "train/checkpoint/save_load.h"
 
 namespace trellis::train {
 
-struct HfExport {
+struct HfExportOptions {
   std::filesystem::path like = {};           // a folder whose config.json and tokenizer are carried along
   std::uint64_t file_bytes = 5'000'000'000;  // of weights at most, unless one tensor is larger
   std::string type = {};                     // f32, bf16 or f16; empty: as the checkpoint has it
-  Merge merge = {};
+  AdapterMergeOptions merge = {};
 };
 
 // Returns the names of the files. Throws invalid_argument where the folder is not empty, or the checkpoint lacks a
 // part of the model.
 std::vector<std::string> export_hf(const TensorSource&, const StepConfig&, const std::filesystem::path& folder,
-                                   const HfExport& = {});
+                                   const HfExportOptions& = {});
 
 }  // namespace trellis::train

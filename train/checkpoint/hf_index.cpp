@@ -5,7 +5,7 @@
 #include <set>
 
 #include "text/refuse.h"
-#include "train/data/read_file.h"
+#include "train/data/input_file.h"
 
 namespace trellis::train {
 
@@ -57,7 +57,7 @@ HfIndex hf_weights(const fs::path& folder) {
                      folder.string(), old);
     text::refuse("{}: expected {} or {}", folder.string(), single, index_name);
   }
-  HfIndex index = parse_hf_index(path.string(), ReadFile(path).whole());
+  HfIndex index = parse_hf_index(path.string(), InputFile(path).whole());
   for (const std::string& name : index.files)
     if (!fs::exists(folder / name)) text::refuse("{} is missing: {} names it", (folder / name).string(), index_name);
   return index;

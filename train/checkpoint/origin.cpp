@@ -41,10 +41,10 @@ void compare_data(const std::vector<DataFile>& was, const std::vector<DataFile>&
   }
 }
 
-bool may_change(Resumed what, const Origin& was, bool anew) {
-  if (what == Resumed::model) return false;
-  if (what == Resumed::course) return anew;
-  if (what != Resumed::adapters) return true;
+bool may_change(ResumePolicy what, const Origin& was, bool anew) {
+  if (what == ResumePolicy::model) return false;
+  if (what == ResumePolicy::course) return anew;
+  if (what != ResumePolicy::adapters) return true;
   const auto rank = was.settings.find("model_alignment_strategy.peft.lora_rank");
   return anew && (rank == was.settings.end() || rank->second == "0");
 }

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "text/refuse.h"
-#include "train/checkpoint/save.h"
+#include "train/checkpoint/save_load.h"
 #include "train/whole/step.h"
 
 namespace trellis::train {

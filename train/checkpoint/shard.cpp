@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "ccl/new_file.h"
+#include "ccl/atomic_file.h"
 #include "kernels/reduce/cast.h"
 #include "text/number.h"
 #include "text/refuse.h"
@@ -116,7 +116,7 @@ std::uint64_t checksum_of(const void* data, std::size_t bytes) {
 }
 
 void write_whole(const std::filesystem::path& path, const std::string& text) {
-  ccl::NewFile file(path, ccl::unforeseen_draft(path), 0644);
+  ccl::AtomicFile file(path, ccl::unforeseen_draft(path), 0644);
   file.write(text.data(), text.size());
   file.finish_safe();
 }
@@ -137,7 +137,7 @@ void write_shard(const std::filesystem::path& path, const std::vector<ShardTenso
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t size = text.size();
-  ccl::NewFile file(path, path.string() + ".part", 0644);
+  ccl::AtomicFile file(path, path.string() + ".part", 0644);
   file.write(&size, sizeof size);
   file.write(text.data(), text.size());
   for (const ShardTensor& t : tensors) file.write(t.data, t.bytes());

@@ -6,7 +6,7 @@
 #include "train/checkpoint/hf_names.h"
 #include "train/checkpoint/tag.h"
 #include "train/config/hf/hf_config.h"
-#include "train/data/read_file.h"
+#include "train/data/input_file.h"
 
 namespace trellis::train {
 
@@ -22,7 +22,7 @@ struct TensorSource::File {
     file.read(0, text.size(), text.data());
     return text;
   }
-  ReadFile file;
+  InputFile file;
 };
 
 TensorSource::TensorSource(const fs::path& path) : path_(path) {

@@ -22,7 +22,7 @@ inline constexpr double most_steps = 1e15;    // every whole number up to it is 
 struct ConfigKey {
   std::string name;
   std::function<std::string(JobConfig&, const KeyValue&)> apply = {};
-  Resumed resumed = Resumed::silent;
+  ResumePolicy resumed = ResumePolicy::silent;
   std::function<std::string(const JobConfig&)> text = {};  // the setting's value; none: it is no setting
   std::function<void(const JobConfig&)> check = {};        // throws where a number is not in its range
   std::string same_as = {};                                // if set, this is only another name of that key
@@ -37,7 +37,7 @@ concept Numeric = (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) ||
 
 // get: the address of the setting in a JobConfig, constant or not.
 template <class Get>
-requires(!Numeric<SettingOf<Get>>) ConfigKey key(std::string name, Resumed resumed, Get get) {
+requires(!Numeric<SettingOf<Get>>) ConfigKey key(std::string name, ResumePolicy resumed, Get get) {
   return {.name = std::move(name),
           .apply =
               [get](JobConfig& c, const KeyValue& v) {
@@ -50,7 +50,7 @@ requires(!Numeric<SettingOf<Get>>) ConfigKey key(std::string name, Resumed resum
 
 // Every number has a range.
 template <class Get>
-requires Numeric<SettingOf<Get>> ConfigKey key(std::string name, Resumed resumed, AllowedRange range, Get get) {
+requires Numeric<SettingOf<Get>> ConfigKey key(std::string name, ResumePolicy resumed, AllowedRange range, Get get) {
   return {.name = name,
           .apply =
               [get, range](JobConfig& c, const KeyValue& v) {
@@ -70,7 +70,7 @@ requires Numeric<SettingOf<Get>> ConfigKey key(std::string name, Resumed resumed
 // Makes the keys of a section.
 struct KeySection {
   const char* name;
-  ConfigKey operator()(const char* word, Resumed resumed, auto... rest) const {
+  ConfigKey operator()(const char* word, ResumePolicy resumed, auto... rest) const {
     return key(fmt::format("{}.{}", name, word), resumed, std::move(rest)...);
   }
 };

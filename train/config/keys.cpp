@@ -58,7 +58,7 @@ void check_values(const JobConfig& config) {
 std::vector<Setting> settings_of(const JobConfig& config) {
   std::vector<Setting> all;
   for (const ConfigKey& k : keys())
-    if (k.text && k.resumed != Resumed::silent) all.push_back({k.name, k.text(config), k.resumed});
+    if (k.text && k.resumed != ResumePolicy::silent) all.push_back({k.name, k.text(config), k.resumed});
   return all;
 }
 

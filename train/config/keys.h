@@ -37,7 +37,7 @@ void complete(JobConfig&);
 void check_values(const JobConfig&);
 
 // What a resumed run may do with a setting that its checkpoint has with another value.
-enum class Resumed : std::uint8_t {
+enum class ResumePolicy : std::uint8_t {
   silent,    // change it: nothing depends on it
   said,      // change it, and report the change
   course,    // change it only where training begins anew: what goes on depends on it (samples, the optimizer's state)
@@ -47,7 +47,7 @@ enum class Resumed : std::uint8_t {
 
 struct Setting {
   std::string key, text;  // `text`: the value as a file would have it
-  Resumed resumed = Resumed::silent;
+  ResumePolicy resumed = ResumePolicy::silent;
 };
 std::vector<Setting> settings_of(const JobConfig&);  // all but those that are silent
 

@@ -70,7 +70,7 @@ std::string say_dropout(JobConfig&, const KeyValue& v) {
 }  // namespace
 
 std::vector<ConfigKey> other_keys() {
-  using enum Resumed;
+  using enum ResumePolicy;
   const std::string peft = "model_alignment_strategy.peft.";
   return {
       idle("model.activations_checkpoint_recompute", "the granularity decides"),

@@ -8,7 +8,7 @@
 #include <numbers>
 
 #include "text/registry.h"
-#include "train/config/foreign_code.h"
+#include "train/config/plugin_code.h"
 
 namespace trellis::train {
 namespace {

@@ -66,7 +66,7 @@ std::string set_wiring(JobConfig& c, const KeyValue& v) {
 
 std::vector<ConfigKey> trainer_keys() {
   const KeySection k{"trainer"};
-  using enum Resumed;
+  using enum ResumePolicy;
   return {
       {.name = "name", .apply = set_name},
       only("model_source", {"hf", "megatron"}, "the names of keys of both are read"),
@@ -94,7 +94,7 @@ std::vector<ConfigKey> trainer_keys() {
 
 std::vector<ConfigKey> experiment_keys() {
   const auto k = [](const char* name, auto... rest) {
-    return key(fmt::format("exp_manager.{}", name), Resumed::silent, std::move(rest)...);
+    return key(fmt::format("exp_manager.{}", name), ResumePolicy::silent, std::move(rest)...);
   };
   const std::string callback = "exp_manager.checkpoint_callback_params.";
   return {

@@ -6,7 +6,7 @@
 
 #include "text/refuse.h"
 #include "train/data/megatron_index.h"
-#include "train/data/other_kinds.h"
+#include "train/data/unsupported_files.h"
 
 namespace trellis::train {
 namespace {
@@ -34,14 +34,14 @@ TokenFile::TokenFile(const std::filesystem::path& path, std::size_t token_bytes)
   const fs::path data = numbers ? beside(".bin") : path;
   if (numbers && !fs::exists(data) && fs::exists(index))
     text::refuse("{} is missing: expected the tokens of {} in it", data.string(), index.string());
-  file_ = std::make_unique<ReadFile>(data);
+  file_ = std::make_unique<InputFile>(data);
   if (!numbers) refuse_other_kinds(*file_);
   if (path.extension() == ".jsonl") {
     read_records();
     return;
   }
   if (numbers && fs::exists(index)) {
-    MegatronIndex read = megatron_index(index.string(), ReadFile(index).whole(), file_->size());
+    MegatronIndex read = megatron_index(index.string(), InputFile(index).whole(), file_->size());
     width_ = read.width, documents_ = std::move(read.documents), tells_documents_ = true;
   } else if (numbers) {
     if (token_bytes != 2 && token_bytes != 4)
@@ -56,7 +56,7 @@ TokenFile::TokenFile(const std::filesystem::path& path, std::size_t token_bytes)
 }
 
 void TokenFile::open_mask(const std::filesystem::path& path) {
-  mask_ = std::make_unique<ReadFile>(path);
+  mask_ = std::make_unique<InputFile>(path);
   if (mask_->size() != tokens_)
     text::refuse("{} has {} bytes: expected {}, one for each token of {}", path.string(), mask_->size(), tokens_,
                  file_->path().string());

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "train/data/read_file.h"
+#include "train/data/input_file.h"
 #include "train/data/source.h"
 
 namespace trellis::train {
@@ -35,7 +35,7 @@ class TokenFile {
   void open_mask(const std::filesystem::path&);
   void read_records();
   std::string name_;
-  std::unique_ptr<ReadFile> file_, mask_;
+  std::unique_ptr<InputFile> file_, mask_;
   std::size_t width_ = 1, tokens_ = 0;
   bool tells_documents_ = false;
   std::vector<std::uint64_t> documents_;

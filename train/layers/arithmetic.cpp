@@ -6,7 +6,7 @@
 #include "kernels/reduce/cast.h"
 #include "kernels/reduce/elementwise.h"
 #include "text/refuse.h"
-#include "train/layers/typed.h"
+#include "train/layers/element_access.h"
 
 namespace trellis::train {
 

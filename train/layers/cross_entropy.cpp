@@ -21,7 +21,7 @@ struct Shard {
   }
 };
 
-Shard shard_of(const Writer& w, TensorId logits, const CrossEntropyPlan& plan) {
+Shard shard_of(const Writer& w, TensorId logits, const LossOptions& plan) {
   const Tensor& t = w.tensor(logits);
   return {t.rows, t.columns, plan.whole ? 0 : static_cast<std::int64_t>(uneven_part(plan.classes, w).first),
           static_cast<std::int64_t>(plan.classes)};
@@ -34,7 +34,7 @@ std::size_t counted(const Memory& at, const LossSaved& s, std::size_t rows) {
 }
 
 // The part a' of the target that is spread over all K classes: each gets a' / K, and the label gets 1 - a' more.
-double spread(const CrossEntropyPlan& p) {
+double spread(const LossOptions& p) {
   const auto k = static_cast<double>(p.classes);
   return p.label_smoothing * k / (k - 1);
 }
@@ -82,7 +82,7 @@ std::size_t counted_labels(const std::int32_t* labels, std::size_t n) {
   return n - static_cast<std::size_t>(std::count(labels, labels + n, ignored));
 }
 
-void cross_entropy(Writer& w, TensorId logits, TensorId labels, TensorId loss, const CrossEntropyPlan& plan,
+void cross_entropy(Writer& w, TensorId logits, TensorId labels, TensorId loss, const LossOptions& plan,
                    LossSaved& saved) {
   const Shard s = shard_of(w, logits, plan);
   const auto one_a_row = [&](const char* what) { return w.tensor(what, DType::f32, s.rows, 1); };
@@ -128,7 +128,7 @@ void cross_entropy(Writer& w, TensorId logits, TensorId labels, TensorId loss, c
             });
 }
 
-TensorId cross_entropy_gradient(Writer& w, const LossSaved& saved, const CrossEntropyPlan& plan) {
+TensorId cross_entropy_gradient(Writer& w, const LossSaved& saved, const LossOptions& plan) {
   const Shard s = shard_of(w, saved.logits, plan);
   std::vector<TensorId> reads{saved.logits, saved.labels, saved.log_sums};
   if (saved.counted != no_tensor) reads.push_back(saved.counted);

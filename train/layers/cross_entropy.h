@@ -6,7 +6,7 @@
 
 namespace trellis::train {
 
-struct CrossEntropyPlan {
+struct LossOptions {
   std::size_t classes = 0;     // of the whole
   double label_smoothing = 0;  // 0 to below 1
   double weight = 1;           // of the mean loss: 1 / the number of micro-batches, times the ranks of the context axis
@@ -24,9 +24,9 @@ std::size_t counted_labels(const std::int32_t* labels, std::size_t n);
 // logits: f32, rows x this rank's classes. Adds the weighted mean over the rows that count to `loss` (one f64), on
 // every tensor rank the same. Of LossSaved, `counted` is an input; the rest is set here. With smoothing a, the target
 // is (1 - a) at the label and a / (K - 1) elsewhere, K classes.
-void cross_entropy(Writer&, TensorId logits, TensorId labels, TensorId loss, const CrossEntropyPlan&, LossSaved&);
+void cross_entropy(Writer&, TensorId logits, TensorId labels, TensorId loss, const LossOptions&, LossSaved&);
 
 // The gradient, in the logits' memory.
-TensorId cross_entropy_gradient(Writer&, const LossSaved&, const CrossEntropyPlan&);
+TensorId cross_entropy_gradient(Writer&, const LossSaved&, const LossOptions&);
 
 }  // namespace trellis::train

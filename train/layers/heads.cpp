@@ -1,7 +1,7 @@
 #include "train/layers/heads.h"
 
 #include "text/refuse.h"
-#include "train/mesh/run_of.h"
+#include "train/mesh/even_split.h"
 
 namespace trellis::train {
 HeadShare head_share(HeadCounts n, Rank tensor, Rank place, Wiring wiring) {
@@ -9,7 +9,7 @@ HeadShare head_share(HeadCounts n, Rank tensor, Rank place, Wiring wiring) {
   const std::size_t served = n.heads / n.kv_heads;
   HeadShare s;
   if (n.kv_heads >= ranks) {
-    const CountedRun kv = run_of(n.kv_heads, ranks, t);
+    const SplitRange kv = run_of(n.kv_heads, ranks, t);
     s.kv_first = kv.first, s.kv_count = kv.count;
     s.first = s.kv_first * served, s.count = s.kv_count * served;
     return s;
@@ -25,7 +25,7 @@ HeadShare head_share(HeadCounts n, Rank tensor, Rank place, Wiring wiring) {
   const std::size_t copy = apart ? t / n.kv_heads : t % copies;
   s.kv_first = apart ? t % n.kv_heads : t / copies, s.kv_count = 1;
   s.copies = static_cast<int>(copies), s.first_copy = copy == 0;
-  const CountedRun own = run_of(served, copies, copy);
+  const SplitRange own = run_of(served, copies, copy);
   s.first = s.kv_first * served + own.first, s.count = own.count;
   return s;
 }

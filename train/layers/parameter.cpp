@@ -8,7 +8,7 @@
 #include "kernels/types/random.h"
 #include "text/refuse.h"
 #include "text/words.h"
-#include "train/mesh/run_of.h"
+#include "train/mesh/even_split.h"
 
 namespace trellis::train {
 namespace {
@@ -26,7 +26,7 @@ TensorPart part_of(const NewParameter& p, std::size_t n, const Writer& w) {
 }  // namespace
 
 TensorPart uneven_part(std::size_t n, const Writer& w) {
-  const CountedRun run =
+  const SplitRange run =
       run_of(n, static_cast<std::size_t>(w.shape().tensor), static_cast<std::size_t>(w.place().tensor));
   return {.first = run.first, .count = run.count};
 }

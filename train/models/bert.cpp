@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "train/layers/cross_entropy.h"
-#include "train/layers/dense.h"
 #include "train/layers/embedding.h"
+#include "train/layers/replicated_linear.h"
 #include "train/models/ends.h"
 #include "train/models/transformer_layer.h"
 
@@ -118,8 +118,8 @@ class NextSentence {
  private:
   std::size_t batch_;
   bool scattered_;
-  Dense pooler_, choice_;
-  CrossEntropyPlan plan_;
+  ReplicatedLinear pooler_, choice_;
+  LossOptions plan_;
 };
 
 class BertHead : public Block {
@@ -178,10 +178,10 @@ class BertHead : public Block {
     NextSentence::Saved next;
   };
   DType type_;
-  Dense transform_;
+  ReplicatedLinear transform_;
   Norm norm_;
   ColumnParallel decoder_;
-  CrossEntropyPlan plan_;
+  LossOptions plan_;
   NextSentence next_;
   std::vector<TensorId> labels_, next_labels_;
   TensorId loss_;

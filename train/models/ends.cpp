@@ -63,7 +63,7 @@ class HeadBlock::Parts {
   DType type_;
   Norm norm_;
   ColumnParallel projection_;
-  CrossEntropyPlan plan_;
+  LossOptions plan_;
   std::vector<TensorId> labels_, counted_;
   TensorId loss_;
   std::size_t batch_;

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "train/layers/norm.h"
-#include "train/models/block.h"
+#include "train/models/model_interface.h"
 
 namespace trellis::train {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "train/models/block.h"
+#include "train/models/model_interface.h"
 
 namespace trellis::train {
 

@@ -6,8 +6,8 @@
 #include "train/layers/arithmetic.h"
 #include "train/layers/attention.h"
 #include "train/layers/norm.h"
-#include "train/models/block.h"
-#include "train/models/perceptron.h"
+#include "train/models/feed_forward.h"
+#include "train/models/model_interface.h"
 
 namespace trellis::train {
 
@@ -56,7 +56,7 @@ class TransformerLayer : public Block {
   struct Saved {
     Norm::Saved norms[2];
     Attention::Saved attention;
-    Perceptron::Saved mlp;
+    FeedForward::Saved mlp;
   };
   struct Kept {
     TensorId x = no_tensor;
@@ -72,7 +72,7 @@ class TransformerLayer : public Block {
   Norm first_norm_;
   Attention attention_;
   Norm second_norm_;
-  Perceptron mlp_;
+  FeedForward mlp_;
   std::map<std::size_t, Kept> kept_;
 };
 

@@ -4,7 +4,7 @@
 
 #include "text/refuse.h"
 #include "text/registry.h"
-#include "train/config/foreign_code.h"
+#include "train/config/plugin_code.h"
 #include "train/pipeline/simulate.h"
 
 namespace trellis::train {
@@ -50,7 +50,7 @@ PipelineSchedule pipeline_schedule(std::string_view wanted, const PipelineShape&
 
 void add_messages(PipelineSchedule& s) {
   // The times of computations if messages took no time and waited for nothing.
-  const Timing timing = simulate(s, {}, Messages::free);
+  const Timing timing = simulate(s, {}, MessageMode::free);
   struct Dated {
     std::int64_t time;
     bool message;

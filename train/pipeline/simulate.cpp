@@ -15,7 +15,7 @@ constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::min();
 
 class Simulation {
  public:
-  Simulation(const PipelineSchedule& s, std::vector<StageCosts> costs, Messages messages)
+  Simulation(const PipelineSchedule& s, std::vector<StageCosts> costs, MessageMode messages)
       : s_(s), costs_(std::move(costs)), messages_(messages) {
     const auto ranks = s.ranks.size();
     next_.assign(ranks, 0), now_.assign(ranks, 0), live_.assign(ranks, 0);
@@ -61,7 +61,7 @@ class Simulation {
     const bool last = stage + 1 == s_.shape.stages();
     const auto from = [&](const std::vector<std::int64_t>& made, const std::vector<std::int64_t>& here,
                           std::int32_t other) {
-      const bool local = messages_ == Messages::free || s_.rank_of(other) == s_.rank_of(stage);
+      const bool local = messages_ == MessageMode::free || s_.rank_of(other) == s_.rank_of(stage);
       return local ? made[index(other, slot.micro)] : here[at];
     };
     if (slot.action == Action::weight) return backward_[at];
@@ -88,7 +88,7 @@ class Simulation {
     list[index(stage, slot.micro)] = end;
     if (slot.action == Action::forward) out_.live[r] = std::max(out_.live[r], ++live_[r]);
     if (slot.action == (s_.split ? Action::weight : Action::backward)) --live_[r];
-    if (messages_ == Messages::free)
+    if (messages_ == MessageMode::free)
       for (const std::int32_t other : {stage - 1, stage + 1})
         if (other >= 0 && other < s_.shape.stages()) ready.push_back(static_cast<std::size_t>(s_.rank_of(other)));
     return true;
@@ -113,13 +113,13 @@ class Simulation {
     const Slot wanted = partner(slot, stage, other);
     if (wanted.micro < 0) return false;
     if (send && (forward ? forward_ : backward_)[index(stage, slot.micro)] == unknown) return false;
-    if (messages_ == Messages::buffered && send) {
+    if (messages_ == MessageMode::buffered && send) {
       arrived(slot, stage, forward, now_[r]);
       done(r, now_[r], now_[r]);
       ready.push_back(other);
       return true;
     }
-    if (messages_ == Messages::buffered) {
+    if (messages_ == MessageMode::buffered) {
       const std::int64_t at = (forward ? forward_here_ : backward_here_)[index(stage, slot.micro)];
       if (at == unknown) return false;
       done(r, now_[r], std::max(now_[r], at));
@@ -167,7 +167,7 @@ class Simulation {
 
   const PipelineSchedule& s_;
   std::vector<StageCosts> costs_;  // by stage
-  Messages messages_;
+  MessageMode messages_;
   Timing out_;
   std::vector<std::size_t> next_;
   std::vector<std::int64_t> now_;
@@ -184,11 +184,11 @@ double Timing::bubble() const {
   return sum == 0 ? 0 : idle / sum;
 }
 
-Timing simulate(const PipelineSchedule& s, const StageCosts& costs, Messages messages) {
+Timing simulate(const PipelineSchedule& s, const StageCosts& costs, MessageMode messages) {
   return simulate_uneven(s, std::vector<StageCosts>(static_cast<std::size_t>(s.shape.stages()), costs), messages);
 }
 
-Timing simulate_uneven(const PipelineSchedule& s, const std::vector<StageCosts>& of_stages, Messages messages) {
+Timing simulate_uneven(const PipelineSchedule& s, const std::vector<StageCosts>& of_stages, MessageMode messages) {
   if (of_stages.size() != static_cast<std::size_t>(s.shape.stages()))
     text::refuse("costs of {} stages: expected {}, as the schedule has", of_stages.size(), s.shape.stages());
   return Simulation(s, of_stages, messages).run();

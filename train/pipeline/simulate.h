@@ -11,7 +11,7 @@ namespace trellis::train {
 
 // rendezvous: a message takes place when both ends have come to it, and takes no time. buffered: the sender goes on at
 // once. free: for schedules without messages: what is needed is there as soon as it is made.
-enum class Messages : std::uint8_t { rendezvous, buffered, free };
+enum class MessageMode : std::uint8_t { rendezvous, buffered, free };
 
 struct Timing {
   std::string fault;  // empty: all slots were done; or which ranks wait for what, or what is missing
@@ -25,7 +25,7 @@ struct Timing {
   double bubble() const;  // idle time over busy time, of all ranks together
 };
 
-Timing simulate(const PipelineSchedule&, const StageCosts& = {}, Messages = Messages::rendezvous);
-Timing simulate_uneven(const PipelineSchedule&, const std::vector<StageCosts>& of_stages, Messages);
+Timing simulate(const PipelineSchedule&, const StageCosts& = {}, MessageMode = MessageMode::rendezvous);
+Timing simulate_uneven(const PipelineSchedule&, const std::vector<StageCosts>& of_stages, MessageMode);
 
 }  // namespace trellis::train

@@ -74,12 +74,12 @@ std::vector<Life> lives(const StepProgram& p) {
 
 }  // namespace
 
-MemoryPlan plan_memory(const StepProgram& p, Lasting lasting_ones) {
+MemoryPlan plan_memory(const StepProgram& p, ParameterStorage lasting_ones) {
   MemoryPlan plan;
   plan.offsets.assign(p.tensors.size(), 0);
   for (std::size_t t = 0; t < p.tensors.size(); ++t)
     if (lasting(p.tensors[t].category) &&
-        (lasting_ones == Lasting::here || p.tensors[t].category != Category::parameter)) {
+        (lasting_ones == ParameterStorage::here || p.tensors[t].category != Category::parameter)) {
       plan.offsets[t] = plan.bytes;
       plan.bytes += rounded(p.tensors[t].bytes());
     }

@@ -15,10 +15,10 @@ struct MemoryPlan {
 };
 
 // Whether parameters have their place here, or in another program's memory.
-enum class Lasting : std::uint8_t { here, parameters_elsewhere };
+enum class ParameterStorage : std::uint8_t { here, parameters_elsewhere };
 
 // Tensors that are kept from step to step come first. Each other one takes the smallest free gap that holds it, from
 // its first operation to its last one.
-MemoryPlan plan_memory(const StepProgram&, Lasting = Lasting::here);
+MemoryPlan plan_memory(const StepProgram&, ParameterStorage = ParameterStorage::here);
 
 }  // namespace trellis::train

@@ -22,7 +22,7 @@ std::byte* shifted(void* p, const Transfer& t, std::size_t first) {
 
 }  // namespace
 
-Runner::Runner(const StepProgram& program, Communicators communicators, int threads, Lasting lasting_ones)
+Runner::Runner(const StepProgram& program, Communicators communicators, int threads, ParameterStorage lasting_ones)
     : program_(program),
       communicators_(std::move(communicators)),
       plan_(plan_memory(program, lasting_ones)),

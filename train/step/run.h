@@ -21,7 +21,7 @@ class Runner : public Memory {
  public:
   // The program must outlive the runner. Memory is all zeros at first. threads: of each operation.
   // Runners may share communicators, as long as one runs at a time and what it began is settled.
-  Runner(const StepProgram&, Communicators, int threads = 1, Lasting = Lasting::here);
+  Runner(const StepProgram&, Communicators, int threads = 1, ParameterStorage = ParameterStorage::here);
   ~Runner() override;
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "text/refuse.h"
-#include "train/models/block.h"
+#include "train/models/model_interface.h"
 
 namespace trellis::train {
 
@@ -12,13 +12,14 @@ MicroBatch Batch::micro(std::size_t m) const {
   return {of(tokens), of(labels), of(types), of(next), of(starts)};
 }
 
-Batches::Batches(const BatchSource& source, const RankStep& step, std::int64_t first_step, std::size_t ahead)
+BatchPrefetcher::BatchPrefetcher(const BatchSource& source, const RankStep& step, std::int64_t first_step,
+                                 std::size_t ahead)
     : source_(source),
       step_(step),
       ahead_(std::max<std::size_t>(1, ahead)),
       worker_([this, first_step] { work(first_step); }) {}
 
-Batches::~Batches() {
+BatchPrefetcher::~BatchPrefetcher() {
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -32,7 +33,7 @@ BatchSource::BatchSource(std::shared_ptr<const DataSource> data, const RankStep&
     : data_(std::move(data)), checked_(checked) {
   const StepConfig& c = step.config;
   if (model_named(c.model.architecture).pairs)
-    pairs_ = std::make_unique<MaskedPairs>(*data_, c.seq_length, c.model.vocab_size, special, c.seed);
+    pairs_ = std::make_unique<BertSamples>(*data_, c.seq_length, c.model.vocab_size, special, c.seed);
 }
 
 // A token outside the vocabulary would be read beyond the embedding's table.
@@ -84,7 +85,7 @@ Batch BatchSource::read(const RankStep& step, std::int64_t number) const {
   return b;
 }
 
-void Batches::work(std::int64_t step) {
+void BatchPrefetcher::work(std::int64_t step) {
   try {
     for (;; ++step) {
       Batch b = source_.read(step_, step);
@@ -101,7 +102,7 @@ void Batches::work(std::int64_t step) {
   }
 }
 
-Batch Batches::next() {
+Batch BatchPrefetcher::next() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return error_ || !ready_.empty(); });
   if (ready_.empty()) std::rethrow_exception(error_);

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "train/data/masked_pairs.h"
+#include "train/data/bert_samples.h"
 #include "train/data/source.h"
 #include "train/trainer/callback.h"
 #include "train/whole/step.h"
@@ -20,7 +20,7 @@ namespace trellis::train {
 // Samples of a data source, as the step's model reads them.
 class BatchSource {
  public:
-  // checked: its tokens are known to be in the vocabulary. Throws what MaskedPairs throws.
+  // checked: its tokens are known to be in the vocabulary. Throws what BertSamples throws.
   BatchSource(std::shared_ptr<const DataSource>, const RankStep&, const SpecialTokens&, bool checked);
   Batch read(const RankStep&,
              std::int64_t number) const;  // of a step, counted from 1, for the place of the step's rank
@@ -30,14 +30,14 @@ class BatchSource {
  private:
   void check(const RankStep&, const Batch&) const;
   std::shared_ptr<const DataSource> data_;
-  std::unique_ptr<MaskedPairs> pairs_;  // null unless the model is one of pairs
+  std::unique_ptr<BertSamples> pairs_;  // null unless the model is one of pairs
   bool checked_;
 };
 
-class Batches {
+class BatchPrefetcher {
  public:
-  Batches(const BatchSource&, const RankStep&, std::int64_t first_step, std::size_t ahead);
-  ~Batches();
+  BatchPrefetcher(const BatchSource&, const RankStep&, std::int64_t first_step, std::size_t ahead);
+  ~BatchPrefetcher();
   Batch next();  // of the next step; throws what reading threw
 
  private:

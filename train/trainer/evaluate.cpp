@@ -5,9 +5,9 @@
 #include <limits>
 #include <stdexcept>
 
-#include "train/checkpoint/save.h"
-#include "train/models/block.h"
-#include "train/trainer/own_threads.h"
+#include "train/checkpoint/save_load.h"
+#include "train/models/model_interface.h"
+#include "train/trainer/threads_per_rank.h"
 #include "train/trainer/validation.h"
 
 namespace trellis::train {

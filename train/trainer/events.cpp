@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "kernels/types/crc32c.h"
-#include "text/protobuf.h"
+#include "text/protobuf_writer.h"
 #include "train/checkpoint/shard.h"
 
 namespace trellis::train {
@@ -20,8 +20,8 @@ namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-text::ProtobufMessage event_now() {
-  text::ProtobufMessage event;
+text::ProtobufWriter event_now() {
+  text::ProtobufWriter event;
   event.real(1, now());  // wall_time
   return event;
 }
@@ -80,7 +80,7 @@ EventFile::EventFile(const std::filesystem::path& folder) {
   path_ = folder / fmt::format("{}.{:.0f}.trellis.{}", file_begin, now(), getpid());
   fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd_ < 0) throw std::system_error(errno, std::generic_category(), path_.string());
-  text::ProtobufMessage event = event_now();
+  text::ProtobufWriter event = event_now();
   event.text(3, "brain.Event:2");
   record(event.bytes());
 }
@@ -88,7 +88,7 @@ EventFile::EventFile(const std::filesystem::path& folder) {
 EventFile::~EventFile() { close(fd_); }
 
 void EventFile::scalar(const std::string& tag, std::int64_t step, float value) {
-  text::ProtobufMessage one, summary, event = event_now();
+  text::ProtobufWriter one, summary, event = event_now();
   one.text(1, tag);
   one.real(2, value);
   summary.message(1, one);

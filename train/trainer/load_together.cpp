@@ -1,6 +1,6 @@
 #include "train/trainer/load_together.h"
 
-#include "train/checkpoint/save.h"
+#include "train/checkpoint/save_load.h"
 #include "train/trainer/agreement.h"
 
 namespace trellis::train {

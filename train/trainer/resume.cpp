@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "text/refuse.h"
-#include "train/checkpoint/save.h"
+#include "train/checkpoint/save_load.h"
 #include "train/trainer/agreement.h"
 #include "train/trainer/load_together.h"
 #include "train/update/state.h"

@@ -13,25 +13,25 @@
 #include <system_error>
 #include <utility>
 
-#include "device/accounting.h"
+#include "device/memory_accounting.h"
 #include "kernels/reduce/dot.h"
 #include "text/refuse.h"
 #include "train/cache/proof.h"
-#include "train/checkpoint/save.h"
-#include "train/config/foreign_code.h"
+#include "train/checkpoint/save_load.h"
 #include "train/config/keys.h"
 #include "train/config/optimizer_config.h"
+#include "train/config/plugin_code.h"
 #include "train/step/run.h"
 #include "train/trainer/agreement.h"
 #include "train/trainer/batches.h"
 #include "train/trainer/metrics.h"
-#include "train/trainer/own_threads.h"
 #include "train/trainer/resume.h"
 #include "train/trainer/run_folder.h"
+#include "train/trainer/threads_per_rank.h"
 #include "train/trainer/validation.h"
 #include "train/whole/job.h"
-#include "train/whole/split_memory.h"
 #include "train/whole/utilization.h"
+#include "train/whole/zero_bubble_memory.h"
 
 namespace trellis::train {
 namespace {
@@ -71,7 +71,7 @@ class Training {
     };
     if (hooks_.begin) hooks_.begin(result_.last_step + 1);
     each(&Callback::on_train_start);
-    Batches batches(*source_, job_->step(), result_.last_step + 1, config_.data.prefetch);
+    BatchPrefetcher batches(*source_, job_->step(), result_.last_step + 1, config_.data.prefetch);
     while (result_.last_step < config_.trainer.max_steps && !result_.stopped) {
       const Batch batch = batches.next();
       each(&Callback::on_train_batch_start, batch);
@@ -267,7 +267,7 @@ class Training {
     refuse_together(world_, fault);
     if (!e.checkpoints || e.save_top_k == 0) return;
     const bool lowest = e.mode.empty() ? e.monitor != "global_step" : e.mode == "min";
-    checkpoints_ = std::make_unique<Checkpoints>(
+    checkpoints_ = std::make_unique<CheckpointSaver>(
         root() / "checkpoints", world_,
         SaveOptions{e.masters, e.asynchronous, {e.save_top_k, e.monitor, lowest, e.save_last}, origin_});
   }
@@ -367,7 +367,7 @@ class Training {
   bool continues_ = false;             // the run that is in the folder
   std::unique_ptr<BatchSource> source_;
   std::unique_ptr<Job> job_;
-  std::unique_ptr<Checkpoints> checkpoints_;
+  std::unique_ptr<CheckpointSaver> checkpoints_;
   std::unique_ptr<MetricsLog> metrics_;
   std::string unwritten_;  // why figures could not be written
   TrainingResult result_;

@@ -29,7 +29,7 @@ class Validation {
 };
 
 // Reads token files, blended where there are weights, or a program's own data. Throws what TokenFile, Sampler, Blend
-// and MaskedPairs throw; also for tokens that are not in the vocabulary.
+// and BertSamples throw; also for tokens that are not in the vocabulary.
 std::unique_ptr<BatchSource> source_of(const std::vector<std::string>& paths, const std::vector<double>& weights,
                                        const JobConfig&, const RankStep&);
 std::unique_ptr<BatchSource> source_of(std::shared_ptr<const DataSource>, const JobConfig&, const RankStep&);

@@ -2,19 +2,19 @@
 #include <vector>
 
 #include "kernels/reduce/cast.h"
+#include "train/update/parameter_update.h"
 #include "train/update/rule.h"
-#include "train/update/updated_parameter.h"
 
 namespace trellis::train {
 namespace {
 
-using kernels::Keep;
+using kernels::WeightStorage;
 
 constexpr std::size_t piece = 1 << 14;  // elements that are widened at once
 constexpr double flops_of_element = 12;
 
 // Elements `first` to `first + n` of a run.
-void update_piece(const UpdateRun& r, std::size_t first, std::size_t n, std::vector<float>& room, ElementUpdate u,
+void update_piece(const UpdateSpan& r, std::size_t first, std::size_t n, std::vector<float>& room, ElementUpdate u,
                   const std::function<void(const ElementUpdate&)>& formula) {
   const DType type = kernels::type_of(r.weights.keep);
   const auto at = [&](const void* array, DType t) {
@@ -34,9 +34,9 @@ void update_piece(const UpdateRun& r, std::size_t first, std::size_t n, std::vec
   kernels::CastOptions options;
   options.random = r.random;
   options.random.first += first;
-  if (r.weights.keep == Keep::bf16_stochastic) options.rounding = kernels::Rounding::stochastic;
+  if (r.weights.keep == WeightStorage::bf16_stochastic) options.rounding = kernels::Rounding::stochastic;
   if (type != DType::f32) kernels::cast(DType::f32, widened, type, own, n, options);
-  if (r.weights.keep == Keep::f32_copy)
+  if (r.weights.keep == WeightStorage::f32_copy)
     kernels::cast(DType::f32, u.values, DType::bf16, at(r.weights.copy, DType::bf16), n);
 }
 
@@ -46,11 +46,11 @@ UpdateRule element_rule(std::string name, std::function<void(const ElementUpdate
   return {.name = name,
           .second_moment = second_moment,
           .write = [name, formula](Writer& w, const Update& update, std::size_t state) {
-            const UpdatedParameter p(w, update, state);
+            const ParameterUpdate p(w, update, state);
             w.compute(name, p.reads(), p.writes(), flops_of_element * p.elements(), p.shape("adamw"),
                       [p, formula, config = update.config.optimizer](const Memory& at, const StepInputs& now) {
                         std::vector<float> room(2 * piece);
-                        p.each_run(at, now, [&](const UpdateRun& r) {
+                        p.each_run(at, now, [&](const UpdateSpan& r) {
                           const ElementUpdate u{.values = nullptr,
                                                 .gradient = nullptr,
                                                 .first = nullptr,

@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "train/update/parameter_update.h"
 #include "train/update/rule.h"
-#include "train/update/updated_parameter.h"
 
 namespace trellis::train {
 namespace {
 
-kernels::LambOptions options(const OptimizerConfig& o, const UpdatedParameter& p, const UpdateRun& r, const Memory& at,
+kernels::LambOptions options(const OptimizerConfig& o, const ParameterUpdate& p, const UpdateSpan& r, const Memory& at,
                              const StepInputs& now) {
   return {.learning_rate = p.learning_rate(now),
           .beta1 = o.beta1,
@@ -24,13 +24,13 @@ kernels::LambOptions options(const OptimizerConfig& o, const UpdatedParameter& p
 }
 
 void write_moments(Writer& w, const Update& u, std::size_t i) {
-  const UpdatedParameter p(w, u, i);
+  const ParameterUpdate p(w, u, i);
   std::vector<TensorId> writes{u.sums, u.states[i].first, u.states[i].second};
   w.compute("moments", p.reads(), std::move(writes), 16 * p.elements(), p.shape("lamb"),
             [p, i, sums = u.sums, share = u.states[i].parameter->share, o = u.config.optimizer](const Memory& at,
                                                                                                 const StepInputs& now) {
               kernels::LambSums whole;
-              p.each_run(at, now, [&](const UpdateRun& r) {
+              p.each_run(at, now, [&](const UpdateSpan& r) {
                 const kernels::LambSums part = kernels::lamb_moments(
                     r.weights, r.gradient, {DType::f32, r.first, r.second}, r.n, options(o, p, r, at, now));
                 whole.parameters += part.parameters, whole.direction += part.direction;
@@ -69,14 +69,14 @@ void prepare(Writer& w, Update& u) {
 }
 
 void write_lamb(Writer& w, const Update& u, std::size_t i) {
-  const UpdatedParameter p(w, u, i);
+  const ParameterUpdate p(w, u, i);
   std::vector<TensorId> reads = p.reads();
   reads.push_back(u.sums);
   w.compute("lamb", std::move(reads), p.writes(), 10 * p.elements(), p.shape("lamb_apply"),
             [p, i, sums = u.sums, o = u.config.optimizer](const Memory& at, const StepInputs& now) {
               const double* const whole = at.as<double>(sums) + 2 * i;
               const double trust = p.weight_decay() == 0 ? 1 : kernels::trust_ratio({whole[0], whole[1]});
-              p.each_run(at, now, [&](const UpdateRun& r) {
+              p.each_run(at, now, [&](const UpdateSpan& r) {
                 kernels::lamb_apply(r.weights, {DType::f32, r.first, r.second}, trust, r.n, options(o, p, r, at, now));
               });
             });

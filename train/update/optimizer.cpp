@@ -4,8 +4,8 @@
 
 #include "train/update/exchange.h"
 #include "train/update/norm.h"
+#include "train/update/parameter_update.h"
 #include "train/update/rule.h"
-#include "train/update/updated_parameter.h"
 
 namespace trellis::train {
 

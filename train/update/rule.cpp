@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/reduce/clip.h"
+#include "kernels/reduce/clip_factor.h"
 #include "kernels/types/fnv1a.h"
 #include "text/refuse.h"
 #include "text/registry.h"
-#include "train/config/foreign_code.h"
+#include "train/config/plugin_code.h"
 #include "train/update/norm.h"
-#include "train/update/updated_parameter.h"
+#include "train/update/parameter_update.h"
 
 namespace trellis::train {
 namespace {
@@ -19,10 +19,10 @@ text::Registry<UpdateRule>& registry() {
   return all;
 }
 
-kernels::Keep keep_of(Precision p) {
-  if (p == Precision::bf16_sr) return kernels::Keep::bf16_stochastic;
-  if (p == Precision::bf16) return kernels::Keep::bf16_nearest;
-  return has_masters(p) ? kernels::Keep::f32_copy : kernels::Keep::f32;
+kernels::WeightStorage keep_of(Precision p) {
+  if (p == Precision::bf16_sr) return kernels::WeightStorage::bf16_stochastic;
+  if (p == Precision::bf16) return kernels::WeightStorage::bf16_nearest;
+  return has_masters(p) ? kernels::WeightStorage::f32_copy : kernels::WeightStorage::f32;
 }
 
 void* shifted(void* p, DType t, std::size_t elements) {
@@ -37,7 +37,7 @@ RegisteredUpdateRule::RegisteredUpdateRule(UpdateRule rule) {
 
 const UpdateRule& update_rule_named(std::string_view name) { return registry().named(name, "model.optim.name is"); }
 
-UpdatedParameter::UpdatedParameter(const Writer& w, const Update& u, std::size_t state)
+ParameterUpdate::ParameterUpdate(const Writer& w, const Update& u, std::size_t state)
     : state_(u.states[state]),
       keep_(keep_of(u.config.precision)),
       seed_(u.config.seed),
@@ -59,8 +59,8 @@ UpdatedParameter::UpdatedParameter(const Writer& w, const Update& u, std::size_t
   if (!std::isnan(group.weight_decay)) weight_decay_ = group.weight_decay;
 }
 
-void UpdatedParameter::each_run(const Memory& at, const StepInputs& now,
-                                const std::function<void(const UpdateRun&)>& work) const {
+void ParameterUpdate::each_run(const Memory& at, const StepInputs& now,
+                               const std::function<void(const UpdateSpan&)>& work) const {
   double factor = average_;
   if (norm_ != no_tensor) {
     const double length = *at.as<double>(norm_);
@@ -74,34 +74,34 @@ void UpdatedParameter::each_run(const Memory& at, const StepInputs& now,
     const std::size_t first = i * n;
     const auto state = [&](TensorId t) { return t == no_tensor ? nullptr : at.as<float>(t) + first; };
     void* const own = shifted(at.at(state_.parameter->value), type_, state_.first_element() + first);
-    UpdateRun run{.weights = {.keep = keep_, .values = own},
-                  .gradient = {gradient_type_, shifted(at.at(state_.gradient), gradient_type_, first), factor},
-                  .first = state(state_.first),
-                  .second = state(state_.second),
-                  .n = n,
-                  .random = {.seed = seed_,
-                             .step = static_cast<std::uint64_t>(now.step),
-                             .tensor = kernels::fnv1a(state_.parameter->name),
-                             .first = s.index(i, 0)}};
-    if (keep_ == kernels::Keep::f32_copy) run.weights.values = state(state_.master), run.weights.copy = own;
+    UpdateSpan run{.weights = {.keep = keep_, .values = own},
+                   .gradient = {gradient_type_, shifted(at.at(state_.gradient), gradient_type_, first), factor},
+                   .first = state(state_.first),
+                   .second = state(state_.second),
+                   .n = n,
+                   .random = {.seed = seed_,
+                              .step = static_cast<std::uint64_t>(now.step),
+                              .tensor = kernels::fnv1a(state_.parameter->name),
+                              .first = s.index(i, 0)}};
+    if (keep_ == kernels::WeightStorage::f32_copy) run.weights.values = state(state_.master), run.weights.copy = own;
     work(run);
   }
 }
 
-schedule::OperationShape UpdatedParameter::shape(std::string_view kind) const {
-  return shape_over(kind, keep_ == kernels::Keep::f32_copy ? DType::f32 : type_,
+schedule::OperationShape ParameterUpdate::shape(std::string_view kind) const {
+  return shape_over(kind, keep_ == kernels::WeightStorage::f32_copy ? DType::f32 : type_,
                     std::max<std::size_t>(1, state_.slice.row_count),
                     std::max<std::size_t>(1, state_.slice.column_count));
 }
 
-std::vector<TensorId> UpdatedParameter::writes() const {
+std::vector<TensorId> ParameterUpdate::writes() const {
   std::vector<TensorId> all{state_.parameter->value};
   for (const TensorId t : {state_.first, state_.second, state_.master})
     if (t != no_tensor) all.push_back(t);
   return all;
 }
 
-std::vector<TensorId> UpdatedParameter::reads() const {
+std::vector<TensorId> ParameterUpdate::reads() const {
   std::vector<TensorId> all = writes();
   all.push_back(state_.gradient);
   if (norm_ != no_tensor) all.push_back(norm_);

@@ -1,16 +1,16 @@
 #include "kernels/optimizers/sgd.h"
 
+#include "train/update/parameter_update.h"
 #include "train/update/rule.h"
-#include "train/update/updated_parameter.h"
 
 namespace trellis::train {
 namespace {
 
 void write_sgd(Writer& w, const Update& u, std::size_t state) {
-  const UpdatedParameter p(w, u, state);
+  const ParameterUpdate p(w, u, state);
   w.compute("sgd", p.reads(), p.writes(), 6 * p.elements(), p.shape("sgd"),
             [p, o = u.config.optimizer](const Memory& at, const StepInputs& now) {
-              p.each_run(at, now, [&](const UpdateRun& r) {
+              p.each_run(at, now, [&](const UpdateSpan& r) {
                 kernels::sgd(r.weights, r.gradient, DType::f32, r.first, r.n,
                              {.learning_rate = p.learning_rate(now),
                               .momentum = o.momentum,

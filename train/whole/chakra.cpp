@@ -7,14 +7,14 @@
 #include <map>
 #include <vector>
 
-#include "text/protobuf.h"
+#include "text/protobuf_writer.h"
 #include "train/whole/check.h"
 #include "train/whole/traffic.h"
 
 namespace trellis::train {
 namespace {
 
-using Node = text::ProtobufMessage;
+using Node = text::ProtobufWriter;
 
 constexpr std::uint32_t data_deps = 5;         // ASTRA-sim does not wait for what is among ctrl_deps
 constexpr std::int32_t first_shift = 1 << 20;  // tags of shifts come after those of the pipeline's messages

@@ -7,7 +7,7 @@
 
 #include "schedule/graph/match.h"
 #include "train/layers/heads.h"
-#include "train/mesh/run_of.h"
+#include "train/mesh/even_split.h"
 
 namespace trellis::train {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "train/pipeline/in_turn.h"
+#include "train/pipeline/serial_order.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
 #include "train/whole/slot_memory.h"
@@ -78,7 +78,7 @@ class LaidOut {
 
   const std::vector<GraphTask>& tasks() const { return tasks_; }
   const std::vector<TaskRange>& ranges() const { return ranges_; }
-  const schedule::Stretches::Tasks& stretch_of(std::size_t range) const { return stretches_[range]; }
+  const schedule::TaskStretches::Tasks& stretch_of(std::size_t range) const { return stretches_[range]; }
   const SlotMemory& memory() const { return memory_; }
   const StageBytes& bytes() const { return bytes_; }
   std::int64_t main_before(std::uint32_t task) const { return main_before_[task]; }  // -1: none
@@ -93,7 +93,7 @@ class LaidOut {
  private:
   // Null for a single task; where there are messages or other classes take part; where the main stream waits for what
   // began before the range; and where the range does not wait for what it begins beside the main stream.
-  schedule::Stretches::Tasks stretch(std::size_t number) const {
+  schedule::TaskStretches::Tasks stretch(std::size_t number) const {
     const TaskRange& range = ranges_[number];
     if (range.end < range.first + 2) return nullptr;
     std::vector<GraphTask> own(tasks_.begin() + range.first, tasks_.begin() + range.end);
@@ -119,7 +119,7 @@ class LaidOut {
   std::size_t of_;
   std::vector<TaskRange> ranges_;
   std::map<std::pair<Action, std::int32_t>, std::vector<std::size_t>> of_slots_;
-  std::vector<schedule::Stretches::Tasks> stretches_;  // by range; null: see stretch()
+  std::vector<schedule::TaskStretches::Tasks> stretches_;  // by range; null: see stretch()
   SlotMemory memory_;
   StageBytes bytes_;
   std::vector<std::int64_t> main_before_;  // of each task: the one before it in the main stream
@@ -159,7 +159,7 @@ class Writing {
   void write(std::size_t number, const std::optional<Slot>& slot) {
     const TaskRange& range = laid_.ranges()[number];
     memory_.pass(number, static_cast<std::uint32_t>(tasks_.size()));
-    const schedule::Stretches::Tasks& stretch = laid_.stretch_of(number);
+    const schedule::TaskStretches::Tasks& stretch = laid_.stretch_of(number);
     if (stretch == nullptr) {
       for (std::uint32_t t = range.first; t < range.end; ++t) add(t, slot);
       return;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "schedule/graph/memory.h"
-#include "schedule/graph/stretch.h"
+#include "schedule/graph/task_stretches.h"
 #include "train/whole/slot_memory.h"
 #include "train/whole/step.h"
 
@@ -20,12 +20,12 @@ struct StageBytes {
   std::int64_t lasting = 0;    // through the whole step
   std::int64_t optimizer = 0;  // of that, what ZeRO-1 shares out
   std::int64_t input = 0;      // of that, for each micro-batch that is neither the first nor the last
-  std::map<Action, std::array<SlotBytes, 3>> slots = {};  // of the first micro-batch, one in between, the last
+  std::map<Action, std::array<PeakNetBytes, 3>> slots = {};  // of the first micro-batch, one in between, the last
 };
 
 struct CompactStep {
-  schedule::ExecutionGraph graph;  // without tensors
-  schedule::Stretches stretches;   // of its tasks: a micro-batch's pass is one task if no other class takes part
+  schedule::ExecutionGraph graph;     // without tensors
+  schedule::TaskStretches stretches;  // of its tasks: a micro-batch's pass is one task if no other class takes part
   std::vector<schedule::PeakMemory> memory;  // by class; `task` is the graph's
   MeshShape shape;
   std::size_t micro_batches = 1, laid_out = 1;

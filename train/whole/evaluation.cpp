@@ -30,7 +30,7 @@ RankStep laid_out(const Job& job) {
 
 Evaluation::Evaluation(Job& job) : step_(laid_out(job)) {
   runner_ = std::make_unique<Runner>(step_.program, job.runner().communicators(), job.runner().threads(),
-                                     Lasting::parameters_elsewhere);
+                                     ParameterStorage::parameters_elsewhere);
   for (const Parameter& p : step_.parameters.all())
     runner_->borrow(p.value, job.runner().at(job.parameters().find(p.name)->value));
 }

@@ -67,7 +67,7 @@ void Generation::make(std::unique_ptr<Pass>& pass, std::size_t tokens) {
       lay_out(c, world_.ranks(), world_.rank(), Purpose::generate, capacity_), [&](const RankStep& step) {
         if (!one_) return std::make_unique<Runner>(step.program, communicators_for(step, world_), threads_);
         return std::make_unique<Runner>(step.program, one_->runner->communicators(), threads_,
-                                        Lasting::parameters_elsewhere);
+                                        ParameterStorage::parameters_elsewhere);
       });
   if (pass == one_) return;
   // Shares parameters, and the keys and values that attention keeps, with the one-token pass.
@@ -112,7 +112,7 @@ std::span<const float> Generation::feed(std::span<const std::int32_t> tokens) {
 }
 
 std::vector<std::int32_t> Generation::generate(std::span<const std::int32_t> prompt, std::size_t count,
-                                               const Sampling& sampling, std::span<const std::int32_t> ends,
+                                               const SamplingOptions& sampling, std::span<const std::int32_t> ends,
                                                const std::function<void(std::int32_t)>& told) {
   sampling.check();
   const Mesh& mesh = one_->step.mesh;

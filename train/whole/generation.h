@@ -33,7 +33,7 @@ class Generation {
 
   // Feeds the prompt and then each chosen token, until there are `count` tokens or one of `ends`, which is then the
   // last one. told: called with each token, on every rank.
-  std::vector<std::int32_t> generate(std::span<const std::int32_t> prompt, std::size_t count, const Sampling&,
+  std::vector<std::int32_t> generate(std::span<const std::int32_t> prompt, std::size_t count, const SamplingOptions&,
                                      std::span<const std::int32_t> ends = {},
                                      const std::function<void(std::int32_t)>& told = {});
 

@@ -11,13 +11,13 @@
 
 namespace trellis::train {
 
-void Sampling::check() const {
+void SamplingOptions::check() const {
   if (!(temperature >= 0) || std::isinf(temperature))
     text::refuse("temperature is {}: expected a number, 0 or more", temperature);
   if (!(top_p > 0) || top_p > 1) text::refuse("top-p is {}: expected more than 0, to 1", top_p);
 }
 
-std::int32_t chosen_token(std::span<const float> logits, const Sampling& s, std::uint64_t number) {
+std::int32_t chosen_token(std::span<const float> logits, const SamplingOptions& s, std::uint64_t number) {
   const auto best = static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
   if (s.temperature == 0 || s.top_k == 1) return static_cast<std::int32_t>(best);
   std::vector<std::int32_t> tokens(logits.size());

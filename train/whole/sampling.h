@@ -6,7 +6,7 @@
 
 namespace trellis::train {
 
-struct Sampling {
+struct SamplingOptions {
   double temperature = 0;  // 0: the most probable one
   std::size_t top_k = 0;   // only so many of the most probable tokens are drawn from; 0: all
   double top_p = 1;        // only the fewest tokens whose probabilities add up to this
@@ -16,6 +16,6 @@ struct Sampling {
 };
 
 // number: of the token among those that are generated, which decides what is drawn. Of equal logits the first is taken.
-std::int32_t chosen_token(std::span<const float> logits, const Sampling&, std::uint64_t number);
+std::int32_t chosen_token(std::span<const float> logits, const SamplingOptions&, std::uint64_t number);
 
 }  // namespace trellis::train

@@ -13,7 +13,7 @@ struct TaskRange {
 };
 
 // Bytes relative to those before a range: the most while the range runs, and those after it.
-struct SlotBytes {
+struct PeakNetBytes {
   std::int64_t most = 0, after = 0;
 };
 
@@ -25,7 +25,9 @@ class SlotMemory {
   void find(const std::vector<TaskRange>& ranges, const std::vector<std::uint32_t>& repeated, std::size_t more);
   void pass(std::size_t range, std::uint32_t task);  // runs the range; `task`: PeakMemory::task, if the peak is here
   schedule::PeakMemory peak() const { return peak_; }
-  SlotBytes bytes_of(std::size_t range) const { return {profiles_[range].most.back(), profiles_[range].after.back()}; }
+  PeakNetBytes bytes_of(std::size_t range) const {
+    return {profiles_[range].most.back(), profiles_[range].after.back()};
+  }
   std::int64_t now(std::size_t category) const { return now_[category]; }
   std::int64_t now() const { return now_.back(); }
 

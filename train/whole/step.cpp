@@ -11,7 +11,7 @@
 
 #include "text/refuse.h"
 #include "train/layers/arithmetic.h"
-#include "train/models/block.h"
+#include "train/models/model_interface.h"
 #include "train/update/exchange.h"
 #include "train/update/optimizer.h"
 

@@ -5,7 +5,7 @@
 
 #include "ccl/api/cuda/allocations.h"
 #include "ccl/api/cuda/boundary.h"
-#include "device/of_this_process.h"
+#include "device/fork_safe_singleton.h"
 
 using namespace trellis::cuda;
 

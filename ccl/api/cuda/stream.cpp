@@ -3,7 +3,7 @@
 
 #include "ccl/api/cuda/boundary.h"
 #include "ccl/api/handles/handles.h"
-#include "device/of_this_process.h"
+#include "device/fork_safe_singleton.h"
 
 using namespace trellis::cuda;
 

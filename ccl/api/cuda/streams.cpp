@@ -1,6 +1,6 @@
 #include "ccl/api/cuda/streams.h"
 
-#include "device/of_this_process.h"
+#include "device/fork_safe_singleton.h"
 
 // Makes operations of nccl.h on a default stream use the default streams of this library.
 [[gnu::constructor]] static void use_default_streams() { trellis_default_streams_use(); }

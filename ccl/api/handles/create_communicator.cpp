@@ -36,7 +36,7 @@ void join(Comm& comm, const Rendezvous& meeting, Rank rank, Rank ranks, const Co
   const auto expect_wanted = [given_up = comm.given_up()] {
     if (*given_up) throw Aborted("the communicator was aborted in its making");
   };
-  if (comm.known_early()) store = std::make_shared<PatientStore>(std::move(store), true, expect_wanted);
+  if (comm.known_early()) store = std::make_shared<PollingStore>(std::move(store), true, expect_wanted);
   comm.set(Communicator::create(std::move(store), rank, ranks, config, device()));
 }
 

@@ -4,8 +4,8 @@
 #include <functional>
 #include <memory>
 
-#include "ccl/api/handles/arguments.h"
-#include "ccl/api/handles/objects.h"
+#include "ccl/api/handles/argument_conversion.h"
+#include "ccl/api/handles/handle_tables.h"
 #include "ccl/store.h"
 
 namespace trellis::ccl::api {

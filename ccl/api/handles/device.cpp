@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ccl/api/handles/boundary.h"
-#include "ccl/api/handles/objects.h"
+#include "ccl/api/handles/handle_tables.h"
 #include "kernels/dispatch/available_memory.h"
 
 using namespace trellis::ccl::api;
@@ -24,7 +24,7 @@ struct Working {
   const trellis::device::Stream* const before;
 };
 
-void expect_another(const StreamUse& stream, const char* what) {
+void expect_another(const StreamRef& stream, const char* what) {
   if (stream.get() != nullptr && stream.get() == working_for)
     throw UsageError(fmt::format("a stream's own work cannot {} it: it would wait for itself", what));
 }
@@ -108,7 +108,7 @@ trellis_result trellis_device_time(int64_t* picoseconds) {
 
 trellis_result trellis_copy(void* to, const void* from, size_t bytes, trellis_stream stream) {
   return guarded([&] {
-    const StreamUse use(stream);
+    const StreamRef use(stream);
     if (bytes == 0) return;
     require(to, "to");
     require(from, "from");
@@ -127,20 +127,20 @@ trellis_result trellis_stream_create(trellis_stream* stream) {
 trellis_result trellis_stream_destroy(trellis_stream stream) {
   return guarded([&] {
     if (stream == nullptr) return;
-    expect_another(StreamUse(stream), "destroy");
+    expect_another(StreamRef(stream), "destroy");
     streams().take(stream);
   });
 }
 trellis_result trellis_stream_synchronize(trellis_stream stream) {
   return guarded([&] {
-    const StreamUse use(stream);
+    const StreamRef use(stream);
     expect_another(use, "wait for");
     if (use.get() != nullptr) use.get()->synchronize();
   });
 }
 trellis_result trellis_stream_query(trellis_stream stream) {
   return guarded([&]() -> trellis_result {
-    const StreamUse use(stream);
+    const StreamRef use(stream);
     if (use.get() == nullptr) return TRELLIS_OK;
     if (!use.get()->idle()) return TRELLIS_IN_PROGRESS;
     use.get()->synchronize();  // now, to throw its error
@@ -149,7 +149,7 @@ trellis_result trellis_stream_query(trellis_stream stream) {
 }
 trellis_result trellis_stream_call(trellis_stream stream, void (*work)(void*), void* argument) {
   return guarded([&] {
-    const StreamUse use(stream);
+    const StreamRef use(stream);
     require(reinterpret_cast<const void*>(work), "work");
     if (use.get() == nullptr) return work(argument);
     use.get()->submit([=, stream = use.get()] {
@@ -162,7 +162,7 @@ trellis_result trellis_stream_call(trellis_stream stream, void (*work)(void*), v
 trellis_result trellis_stream_call_or(trellis_stream stream, void (*work)(void*), void (*dropped)(void*),
                                       void* argument) {
   return guarded([&] {
-    const StreamUse use(stream);
+    const StreamRef use(stream);
     require(reinterpret_cast<const void*>(work), "work");
     require(reinterpret_cast<const void*>(dropped), "dropped");
     if (use.get() == nullptr) return work(argument);
@@ -195,7 +195,7 @@ trellis_result trellis_event_destroy(trellis_event event) {
   });
 }
 trellis_result trellis_event_record(trellis_event event, trellis_stream stream) {
-  return guarded([&] { events().use(event)->record(StreamUse(stream).get()); });
+  return guarded([&] { events().use(event)->record(StreamRef(stream).get()); });
 }
 trellis_result trellis_event_query(trellis_event event) {
   return guarded([&]() -> trellis_result { return events().use(event)->ready() ? TRELLIS_OK : TRELLIS_IN_PROGRESS; });
@@ -204,5 +204,5 @@ trellis_result trellis_event_synchronize(trellis_event event) {
   return guarded([&] { events().use(event)->synchronize(); });
 }
 trellis_result trellis_stream_wait(trellis_stream stream, trellis_event event) {
-  return guarded([&] { events().use(event)->wait(StreamUse(stream).get()); });
+  return guarded([&] { events().use(event)->wait(StreamRef(stream).get()); });
 }

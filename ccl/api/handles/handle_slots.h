@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/api/handles/handle_numbers.h"
+#include "ccl/api/handles/handle_encoding.h"
 
 namespace trellis::ccl::api {
 
@@ -45,7 +45,7 @@ class HandleSlots {
 
   void free(std::uint32_t index) {
     const std::lock_guard lock(mutex_);
-    if (find(index)->generation < HandleNumbers::most_generations) free_.push_back(index);
+    if (find(index)->generation < HandleEncoding::most_generations) free_.push_back(index);
   }
 
  private:
@@ -64,7 +64,7 @@ class HandleSlots {
 
   const std::uint64_t first_generation_;
   std::mutex mutex_;
-  std::array<std::atomic<HandleSlot<T>*>, HandleNumbers::slots / slots_in_block> blocks_ = {};
+  std::array<std::atomic<HandleSlot<T>*>, HandleEncoding::slots / slots_in_block> blocks_ = {};
   std::vector<std::uint32_t> free_;
 };
 

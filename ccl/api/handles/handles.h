@@ -92,14 +92,14 @@ class Handles {
   }
 
   std::tuple<Slot*, std::uint64_t, std::uint32_t> find(const void* handle) {
-    const std::uint32_t index = HandleNumbers::index_in(handle);
-    const std::uint64_t generation = HandleNumbers::generation_in(handle);
+    const std::uint32_t index = HandleEncoding::index_in(handle);
+    const std::uint64_t generation = HandleEncoding::generation_in(handle);
     Slot* const slot = numbers_.has_tag(handle) && generation % 2 == 1 ? slots_.find(index) : nullptr;
     if (slot == nullptr) numbers_.refuse(handle);
     return {slot, generation, index};
   }
 
-  const HandleNumbers numbers_;
+  const HandleEncoding numbers_;
   HandleSlots<T> slots_;
 };
 

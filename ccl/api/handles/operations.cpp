@@ -22,7 +22,7 @@ trellis_result operate(trellis_comm handle, trellis_stream stream, Body&& body) 
   return issued([&] {
     const auto use = comms().use(handle);
     Communicator& communicator = use->ready();
-    const StreamUse on(stream);
+    const StreamRef on(stream);
     body(communicator, on.get());
     if (!trellis::ccl::Group::open()) return;
     keep_until_group_ends(use.share());

@@ -1,7 +1,7 @@
 #include "ccl/api/c/registration.h"
 
 #include "ccl/api/handles/boundary.h"
-#include "ccl/api/handles/objects.h"
+#include "ccl/api/handles/handle_tables.h"
 
 using namespace trellis::ccl::api;
 

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "ccl/api/handles/boundary.h"
-#include "ccl/api/handles/objects.h"
-#include "device/of_this_process.h"
-#include "device/streams/ordered_streams.h"
+#include "ccl/api/handles/handle_tables.h"
+#include "device/fork_safe_singleton.h"
+#include "device/streams/default_stream_sync.h"
 #include "text/refuse.h"
 
 using namespace trellis::ccl::api;
-using trellis::device::OrderedStreams;
+using trellis::device::DefaultStreamSync;
 
 namespace {
 
@@ -20,7 +20,7 @@ std::atomic<bool> in_use = false;
 
 // Streams of one number.
 struct Numbered {
-  OrderedStreams streams{device()};
+  DefaultStreamSync streams{device()};
   trellis_stream default_stream = nullptr;
   std::vector<trellis_stream> spare = {};  // of threads that have ended
 };
@@ -44,7 +44,7 @@ trellis_stream handle_of(std::shared_ptr<trellis::device::Stream> stream) {
 // Whether the stream no longer exists: a thread may have destroyed its own stream.
 bool is_destroyed(trellis_stream one) {
   try {
-    StreamUse{one};
+    StreamRef{one};
     return false;
   } catch (const std::invalid_argument&) {
     return true;
@@ -54,12 +54,12 @@ bool is_destroyed(trellis_stream one) {
 // Takes an idle stream and clears the error that its former thread's work may have left; null: none is idle.
 trellis_stream take_spare(std::vector<trellis_stream>& spare) {
   std::erase_if(spare, is_destroyed);
-  const auto found = std::ranges::find_if(spare, [](trellis_stream one) { return StreamUse(one).get()->idle(); });
+  const auto found = std::ranges::find_if(spare, [](trellis_stream one) { return StreamRef(one).get()->idle(); });
   if (found == spare.end()) return nullptr;
   const trellis_stream stream = *found;
   spare.erase(found);
   try {
-    StreamUse(stream).get()->synchronize();
+    StreamRef(stream).get()->synchronize();
   } catch (...) {  // nobody is left to report it to
   }
   return stream;

@@ -1,6 +1,6 @@
 #include <memory>
 
-#include "ccl/api/handles/arguments.h"
+#include "ccl/api/handles/argument_conversion.h"
 #include "ccl/api/handles/boundary.h"
 #include "kernels/types/convert.h"
 

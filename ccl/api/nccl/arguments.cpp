@@ -1,6 +1,6 @@
 #include "ccl/api/nccl/arguments.h"
 
-#include "ccl/api/nccl/refusal.h"
+#include "ccl/api/nccl/nccl_error.h"
 
 namespace trellis::nccl {
 namespace {
@@ -11,7 +11,7 @@ struct Blocks {
   std::size_t in = 1, out = 1;  // in units of `count` elements, in this rank's buffers; 0: no buffer
 };
 
-Blocks blocks_of(const trellis_call& call, const NcclPlace& place) {
+Blocks blocks_of(const trellis_call& call, const NcclRankInfo& place) {
   const auto ranks = static_cast<std::size_t>(place.ranks);
   const bool root = call.root == place.rank;
   switch (call.collective) {
@@ -57,7 +57,7 @@ void check_buffer(const NcclFunction& f, const char* name, const void* data, std
 }
 
 // In place means that the block that both buffers have in common is at the same address in both.
-void check_overlap(const NcclFunction& f, const trellis_call& call, const NcclPlace& place, std::size_t in_bytes,
+void check_overlap(const NcclFunction& f, const trellis_call& call, const NcclRankInfo& place, std::size_t in_bytes,
                    std::size_t out_bytes, std::size_t block) {
   const auto in = reinterpret_cast<std::uintptr_t>(call.in), out = reinterpret_cast<std::uintptr_t>(call.out);
   if (in_bytes == 0 || out_bytes == 0 || in >= out + out_bytes || out >= in + in_bytes) return;
@@ -70,7 +70,7 @@ void check_overlap(const NcclFunction& f, const trellis_call& call, const NcclPl
 }  // namespace
 
 void check(const NcclFunction& f, const trellis_call& call, const NcclComm& nccl_comm) {
-  const NcclPlace place = nccl_comm.place();
+  const NcclRankInfo place = nccl_comm.place();
   if (rooted(call.collective) && (call.root < 0 || call.root >= place.ranks))
     refuse_argument("{}: root {}: expected 0 to {}", f.name, call.root, place.ranks - 1);
   const auto most_blocks = static_cast<std::size_t>(by_block(call.collective) ? place.ranks : 1);
@@ -108,7 +108,7 @@ void check_region(const void* buff, std::size_t size) {
 void check_excluded(const int* ranks, int count, const NcclComm& nccl_comm) {
   if (count < 0) refuse_argument("excludeRanksCount {}: expected 0 or more", count);
   if (count > 0) require(ranks, "excludeRanksList");
-  const NcclPlace place = nccl_comm.place();
+  const NcclRankInfo place = nccl_comm.place();
   for (int i = 0; i < count; ++i) {
     if (ranks[i] < 0 || ranks[i] >= place.ranks)
       refuse_argument("excludeRanksList[{}] is {}: expected a rank, 0 to {}", i, ranks[i], place.ranks - 1);

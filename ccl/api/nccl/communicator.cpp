@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ccl/api/nccl/arguments.h"
+#include "ccl/api/nccl/nccl_error.h"
 #include "ccl/api/nccl/ordering.h"
-#include "ccl/api/nccl/refusal.h"
 #include "ccl/api/nccl/translate.h"
 
 // Functions of the CUDA runtime that the program uses, ours or another; null if it uses none.

@@ -1,5 +1,5 @@
 // Checks of collective and encryption configurations.
-#include "ccl/api/nccl/refusal.h"
+#include "ccl/api/nccl/nccl_error.h"
 #include "ccl/api/nccl/translate.h"
 
 namespace trellis::nccl {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "ccl/api/nccl/refusal.h"
+#include "ccl/api/nccl/nccl_error.h"
 #include "sim/cluster/simulate.h"
 
 namespace trellis::nccl {

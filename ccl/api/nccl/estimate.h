@@ -10,7 +10,7 @@ namespace trellis::nccl {
 // A call of a group, reduced to what its time depends on.
 struct GroupCall {
   trellis_comm comm;
-  NcclPlace place;
+  NcclRankInfo place;
   trellis_collective collective;  // TRELLIS_SEND_RECV: one end of a message
   std::size_t bytes;              // of the larger buffer, or of the message
   int other;                      // the root, or the peer

@@ -1,5 +1,5 @@
 #include "ccl/api/nccl/arguments.h"
-#include "ccl/api/nccl/refusal.h"
+#include "ccl/api/nccl/nccl_error.h"
 
 using namespace trellis::nccl;
 

@@ -1,7 +1,7 @@
 #include "ccl/api/nccl/nccl_comm.h"
 
-#include "ccl/api/nccl/refusal.h"
-#include "device/of_this_process.h"
+#include "ccl/api/nccl/nccl_error.h"
+#include "device/fork_safe_singleton.h"
 
 namespace trellis::nccl {
 
@@ -11,7 +11,7 @@ trellis_comm NcclComm::for_operations() const {
   return comm_;
 }
 
-NcclPlace NcclComm::place() const {
+NcclRankInfo NcclComm::place() const {
   int ranks = ranks_, rank = rank_;  // in this order, the opposite of the order of the stores
   if (ranks == 0) {
     checked(trellis_comm_rank(comm_, &rank));

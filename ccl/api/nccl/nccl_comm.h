@@ -26,7 +26,7 @@ struct NcclRegion {
   trellis_registration registration;
 };
 
-struct NcclPlace {
+struct NcclRankInfo {
   int rank, ranks;
 };
 
@@ -39,7 +39,7 @@ class NcclComm {
   trellis_comm for_operations() const;  // throws RefusedCall when it was revoked or suspended
   int device() const { return device_; }
   trellis_stream stream_of(cudaStream_t) const;  // default streams are those of the communicator's device
-  NcclPlace place() const;                       // throws RefusedCall while it is being created, or if that failed
+  NcclRankInfo place() const;                    // throws RefusedCall while it is being created, or if that failed
 
   int add(Scaling);
   Scaling scaling(ncclRedOp_t) const;  // throws RefusedCall, as do the functions below

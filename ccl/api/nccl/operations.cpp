@@ -1,8 +1,8 @@
 #include "ccl/api/nccl/operations.h"
 
 #include "ccl/api/nccl/arguments.h"
+#include "ccl/api/nccl/nccl_error.h"
 #include "ccl/api/nccl/ordering.h"
-#include "ccl/api/nccl/refusal.h"
 #include "ccl/api/nccl/translate.h"
 
 using namespace trellis::nccl;
@@ -11,7 +11,7 @@ namespace {
 
 // Records the call in the open group, for ncclGroupSimulateEnd.
 void note(const trellis_call& call, const NcclComm& nccl_comm) {
-  const NcclPlace place = nccl_comm.place();
+  const NcclRankInfo place = nccl_comm.place();
   const bool whole = call.collective == TRELLIS_ALL_REDUCE || call.collective == TRELLIS_BROADCAST ||
                      call.collective == TRELLIS_REDUCE;
   const std::size_t blocks = whole ? 1 : static_cast<std::size_t>(place.ranks);

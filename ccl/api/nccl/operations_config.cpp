@@ -1,6 +1,6 @@
 // Collectives with a configuration: it is checked, and the collective then runs as without it.
+#include "ccl/api/nccl/nccl_error.h"
 #include "ccl/api/nccl/operations.h"
-#include "ccl/api/nccl/refusal.h"
 #include "ccl/api/nccl/translate.h"
 
 using namespace trellis::nccl;

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/api/nccl/refusal.h"
+#include "ccl/api/nccl/nccl_error.h"
 
 namespace trellis::nccl {
 namespace {

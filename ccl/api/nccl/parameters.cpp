@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "ccl/api/nccl/refusal.h"
+#include "ccl/api/nccl/nccl_error.h"
 #include "text/number.h"
 
 using namespace trellis::nccl;

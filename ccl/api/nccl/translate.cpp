@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ccl/api/nccl/nccl_error.h"
 #include "ccl/api/nccl/ordering.h"
-#include "ccl/api/nccl/refusal.h"
 
 namespace trellis::nccl {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "ccl/rendezvous/notes.h"
+#include "ccl/rendezvous/bounded_map.h"
 #include "net/sha256.h"
 
 namespace trellis::ccl {

@@ -26,7 +26,7 @@ std::system_error failure(const char* what) { return {errno, std::generic_catego
 
 }  // namespace
 
-StoreLoop::StoreLoop(TcpStoreServing serving, std::optional<std::chrono::milliseconds> linger)
+StoreLoop::StoreLoop(StoreServerOptions serving, std::optional<std::chrono::milliseconds> linger)
     : serving_(std::move(serving)),
       reception_({.greeting = &store_greeting,
                   .secret = [this](auto terms) { return secret_of(terms); },
@@ -102,7 +102,7 @@ void StoreLoop::hear_changes() {
     changes.swap(changes_);
   }
   for (const Change& change : changes)
-    if (const KeptStores::Use store = stores_.use(change.store)) wake_waiting(*store, change.key);
+    if (const ServedStores::Use store = stores_.use(change.store)) wake_waiting(*store, change.key);
 }
 
 void StoreLoop::watch(int number, Id id, std::uint32_t events, bool known_already) {
@@ -137,13 +137,13 @@ bool StoreLoop::raise_limit() {
 }
 
 void StoreLoop::admit(net::ProvenCaller caller) {
-  KeptStores::Use store = stores_.use(StoreHello::in(caller.greeting.terms()).store);
+  ServedStores::Use store = stores_.use(StoreHello::in(caller.greeting.terms()).store);
   if (!store) return tell_of_refusal(caller.from, ProtocolError("a client of a store that has just been left"));
   const Id id = next_++;
   Connection& c = connections_
                       .emplace(id, Connection{.socket = std::move(caller.socket),
                                               .from = caller.from,
-                                              .session = Session(caller.greeting.transcript()),
+                                              .session = ServerCodec(caller.greeting.transcript()),
                                               .store = std::move(store)})
                       .first->second;
   ending_on_failure(id, [&] {
@@ -195,7 +195,7 @@ void StoreLoop::serve(Id id, Connection& c) {
   while (c.output.empty() && c.awaited.empty()) {
     const std::optional<StoreRequest> request = c.session.request();
     if (!request) break;
-    KeptStore& store = *c.store;
+    ServedStore& store = *c.store;
     if (request->verb == Verb::leave) {
       store.board.leave(request->key, request->amount);
       continue;
@@ -216,7 +216,7 @@ void StoreLoop::serve(Id id, Connection& c) {
   settle(id, c);
 }
 
-Reply StoreLoop::reply_to(KeptStore& store, const StoreRequest& r) {
+Reply StoreLoop::reply_to(ServedStore& store, const StoreRequest& r) {
   const auto text = [](const std::exception& e) {
     const auto bytes = net::bytes_of(e.what());
     return Bytes(bytes.begin(), bytes.end());
@@ -236,7 +236,7 @@ Reply StoreLoop::reply_to(KeptStore& store, const StoreRequest& r) {
   }
 }
 
-void StoreLoop::wake_waiting(KeptStore& store, const std::string& key) {
+void StoreLoop::wake_waiting(ServedStore& store, const std::string& key) {
   const auto found = store.waiting.find(key);
   if (found == store.waiting.end()) return;
   const std::optional<Bytes> note = store.board.find(key);

@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "ccl/rendezvous/tcp/kept_stores.h"
+#include "ccl/rendezvous/tcp/served_stores.h"
 #include "ccl/rendezvous/tcp/server.h"
-#include "ccl/rendezvous/tcp/session.h"
+#include "ccl/rendezvous/tcp/server_codec.h"
 #include "net/reception.h"
 
 namespace trellis::ccl {
@@ -24,14 +24,14 @@ namespace trellis::ccl {
 class StoreLoop {
  public:
   // With a linger nobody owns the loop, and it ends with the last of its stores.
-  StoreLoop(TcpStoreServing, std::optional<std::chrono::milliseconds> linger);
+  StoreLoop(StoreServerOptions, std::optional<std::chrono::milliseconds> linger);
 
   void run();
   void give_up();  // closes everything
   // From any thread:
   void stop();
   void tell(const StoreName&, std::string_view key);  // a note was changed from outside the loop
-  KeptStores& stores() { return stores_; }
+  ServedStores& stores() { return stores_; }
   int port() const { return port_; }
   std::int64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
@@ -40,8 +40,8 @@ class StoreLoop {
   struct Connection {
     net::Descriptor socket;
     net::Address from;
-    Session session;
-    KeptStores::Use store;
+    ServerCodec session;
+    ServedStores::Use store;
     Bytes output = {};
     std::size_t sent = 0;
     std::uint32_t watched = EPOLLIN | EPOLLRDHUP;
@@ -64,8 +64,8 @@ class StoreLoop {
   void handle(Id id, std::uint32_t events);
   void read_some(Id id, Connection&);
   void serve(Id id, Connection&);
-  Reply reply_to(KeptStore&, const StoreRequest&);
-  void wake_waiting(KeptStore&, const std::string& key);
+  Reply reply_to(ServedStore&, const StoreRequest&);
+  void wake_waiting(ServedStore&, const std::string& key);
   void wait_no_more(Id id, Connection&);
   void queue(Connection&, const Bytes&);
   void flush(Connection&);
@@ -77,13 +77,13 @@ class StoreLoop {
   void tell_of_refusal(const net::Address& from, const net::ProtocolError& why);
   int milliseconds_to_sleep() const;
 
-  TcpStoreServing serving_;
+  StoreServerOptions serving_;
   net::Reception reception_;
   net::Descriptor poll_, woken_;
   int port_ = 0;
   std::atomic<std::int64_t> refused_ = 0;
   std::atomic<bool> stopping_ = false;
-  KeptStores stores_;
+  ServedStores stores_;
   std::mutex mutex_;
   std::vector<Change> changes_;  // guarded by the mutex above
 

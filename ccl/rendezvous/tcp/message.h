@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "ccl/rendezvous/notes.h"
+#include "ccl/rendezvous/bounded_map.h"
 #include "net/protocol_error.h"
 
 namespace trellis::ccl {

@@ -2,13 +2,13 @@
 
 #include <optional>
 
+#include "ccl/print_to_stderr.h"
 #include "ccl/rendezvous/tcp/loop.h"
-#include "ccl/tell.h"
 
 namespace trellis::ccl {
 namespace {
 
-std::shared_ptr<StoreLoop> loop_of_one(TcpStoreServing serving) {
+std::shared_ptr<StoreLoop> loop_of_one(StoreServerOptions serving) {
   const std::string secret = serving.secret;
   auto loop = std::make_shared<StoreLoop>(std::move(serving), std::nullopt);
   loop->stores().keep({}, secret);
@@ -34,13 +34,13 @@ TcpStoreServer::Served::~Served() {
   thread.join();
 }
 
-TcpStoreServer::TcpStoreServer(TcpStoreServing serving) : served_(new Served(loop_of_one(std::move(serving)))) {}
+TcpStoreServer::TcpStoreServer(StoreServerOptions serving) : served_(new Served(loop_of_one(std::move(serving)))) {}
 
 int TcpStoreServer::port() const { return served_->loop->port(); }
 
 std::int64_t TcpStoreServer::refused() const { return served_->loop->refused(); }
 
-std::unique_ptr<TcpStoreServer> tcp_store_server(TcpStoreServing serving) {
+std::unique_ptr<TcpStoreServer> tcp_store_server(StoreServerOptions serving) {
   return std::make_unique<TcpStoreServer>(std::move(serving));
 }
 

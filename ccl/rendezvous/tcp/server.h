@@ -14,7 +14,7 @@ namespace trellis::ccl {
 
 class StoreLoop;
 
-struct TcpStoreServing {
+struct StoreServerOptions {
   std::string address = "";  // to listen at; "": all addresses of this machine
   int port = 0;              // 0: any free port
   std::string secret = "";   // clients must know it
@@ -29,7 +29,7 @@ std::function<void(const std::string&)> told_on_stderr();
 // Serves until it is destroyed; then every waiting client gets an error at once.
 class TcpStoreServer {
  public:
-  explicit TcpStoreServer(TcpStoreServing);  // throws system_error, for instance EADDRINUSE
+  explicit TcpStoreServer(StoreServerOptions);  // throws system_error, for instance EADDRINUSE
   int port() const;
   std::int64_t refused() const;  // number of rejected connections
 
@@ -43,7 +43,7 @@ class TcpStoreServer {
   const device::MakersOwn<Served> served_;
 };
 
-std::unique_ptr<TcpStoreServer> tcp_store_server(TcpStoreServing);
+std::unique_ptr<TcpStoreServer> tcp_store_server(StoreServerOptions);
 
 // The client is tcp_store in ccl/store.h.
 

@@ -68,10 +68,10 @@ Attempt turned_away(const ProtocolError& why) {
   }
 }
 
-Attempt greet(net::Descriptor socket, const net::Address& place, const StoreSearch& search, Deadline deadline) {
+Attempt greet(net::Descriptor socket, const net::Address& place, const StoreClientOptions& search, Deadline deadline) {
   const auto silence = [] { return Attempt{Found::silence, "something that does not answer"}; };
   const StoreHello hello{.store = search.store, .port = static_cast<std::uint16_t>(place.port())};
-  net::Calling calling(store_greeting, search.secret, hello.terms());
+  net::GreetingCaller calling(store_greeting, search.secret, hello.terms());
   try {
     try {
       if (!net::greet(socket, calling, deadline)) return silence();
@@ -90,7 +90,7 @@ Attempt greet(net::Descriptor socket, const net::Address& place, const StoreSear
   }
 }
 
-Attempt try_place(const net::Address& place, const StoreSearch& search, Deadline deadline) {
+Attempt try_place(const net::Address& place, const StoreClientOptions& search, Deadline deadline) {
   net::Descriptor socket = net::connect_before(place, deadline);
   const int error = errno;
   if (!socket && error == ECONNREFUSED && search.was_there) return {Found::gone, std::strerror(error)};
@@ -100,7 +100,7 @@ Attempt try_place(const net::Address& place, const StoreSearch& search, Deadline
 
 class TcpStore : public Store {
  public:
-  TcpStore(StoreSearch search, Deadline deadline)
+  TcpStore(StoreClientOptions search, Deadline deadline)
       : search_(std::move(search)),
         request_patience_(
             search_.patience.count() != 0
@@ -156,7 +156,7 @@ class TcpStore : public Store {
   std::optional<Reply> exchange(Link&, const Bytes& request, Deadline) const;
   Link link(Deadline);
 
-  StoreSearch search_;
+  StoreClientOptions search_;
   const Clock::duration request_patience_;
   std::mutex mutex_;
   device::ForkMark mark_;   // of idle_
@@ -255,7 +255,7 @@ std::optional<Reply> TcpStore::exchange(Link& link, const Bytes& request, Deadli
 
 }  // namespace
 
-std::shared_ptr<Store> find_tcp_store(StoreSearch search, Deadline deadline) {
+std::shared_ptr<Store> find_tcp_store(StoreClientOptions search, Deadline deadline) {
   return std::make_shared<TcpStore>(std::move(search), deadline);
 }
 

@@ -12,7 +12,7 @@
 
 namespace trellis::ccl {
 
-struct StoreSearch {
+struct StoreClientOptions {
   std::vector<net::Address> places;  // tried in turn, repeatedly, until one answers and knows the secret
   std::string secret;
   std::string name;              // of the store, for messages
@@ -28,6 +28,6 @@ struct StoreSearch {
 // Throws TimedOut with what was found at the last place, or system_error (EACCES: another secret; ECONNREFUSED: the
 // store was there and has gone). Calls of the store throw TimedOut when it does not answer, and system_error
 // (ECONNREFUSED: nobody listens at its place any more).
-std::shared_ptr<Store> find_tcp_store(StoreSearch, Deadline);
+std::shared_ptr<Store> find_tcp_store(StoreClientOptions, Deadline);
 
 }  // namespace trellis::ccl

@@ -9,8 +9,8 @@
 
 #include "ccl/transports/libfabric/transport.h"
 #include "ccl/transports/libfabric/wire/provider.h"
+#include "ccl/transports/rank_description.h"
 #include "ccl/transports/registry.h"
-#include "ccl/transports/who.h"
 
 namespace trellis::ccl {
 namespace {
@@ -58,7 +58,7 @@ class NearReceiver : public Receiver {
  public:
   NearReceiver(Receiver& receiver, Rank from, std::string name)
       : receiver_(receiver), from_(from), name_(std::move(name)) {}
-  bool advance(Receiving& r) override try { return receiver_.advance(r); } catch (Misfit m) {
+  bool advance(Receiving& r) override try { return receiver_.advance(r); } catch (MessageMismatch m) {
     m.sender = from_;
     throw m;
   } catch (const Withdrawn&) {
@@ -86,12 +86,12 @@ class ExposedTwice : public Exposed {
 
 class Hybrid : public FabricTransport {
  public:
-  Hybrid(libfabric::FabricParts parts, const Joining& j)
+  Hybrid(libfabric::JoinedFabric parts, const JoinOptions& j)
       : FabricTransport(std::move(parts), spins),
         leaders_(leaders_of(roster())),
         local_(leaders_.size(), -1),
         near_(static_cast<std::size_t>(ranks() * lanes())) {
-    Joining of_host = j;
+    JoinOptions of_host = j;
     of_host.ranks = 0;
     for (Rank r = 0; r < ranks(); ++r)
       if (leader(r) == leader(rank())) local_[static_cast<std::size_t>(r)] = of_host.ranks++;
@@ -135,7 +135,7 @@ class Hybrid : public FabricTransport {
   }
 
  private:
-  void open_host(const Joining& j) try {
+  void open_host(const JoinOptions& j) try {
     host_ = transport_named("shared_memory").open(std::make_shared<HostStore>(*this, leader(rank())), j);
     longest_sleep_ = 200us;         // a message through shared memory does not end the sleep
   } catch (const PeerLost& lost) {  // `lost.rank` counts the ranks of this host alone
@@ -152,7 +152,7 @@ class Hybrid : public FabricTransport {
   std::vector<std::unique_ptr<NearReceiver>> near_;  // by rank and lane; created at first use
 };
 
-std::unique_ptr<Transport> open_hybrid(std::shared_ptr<Store> store, const Joining& j) {
+std::unique_ptr<Transport> open_hybrid(std::shared_ptr<Store> store, const JoinOptions& j) {
   return std::make_unique<Hybrid>(libfabric::join_fabric(std::move(store), j), j);
 }
 

@@ -8,7 +8,9 @@ namespace {
 
 std::string absence() { return "this build was made without libfabric's headers (Debian: libfabric-dev)"; }
 
-std::unique_ptr<Transport> refuse(std::shared_ptr<Store>, const Joining&) { throw std::invalid_argument(absence()); }
+std::unique_ptr<Transport> refuse(std::shared_ptr<Store>, const JoinOptions&) {
+  throw std::invalid_argument(absence());
+}
 
 TransportKind kind(const char* name) {
   return {.name = name,

@@ -8,12 +8,12 @@
 #include <numeric>
 
 #include "ccl/rendezvous/this_machine.h"
-#include "ccl/transports/libfabric/control/members.h"
-#include "ccl/transports/libfabric/presence/neighbours.h"
+#include "ccl/transports/libfabric/control/member_exchange.h"
+#include "ccl/transports/libfabric/presence/gossip_neighbours.h"
 #include "ccl/transports/libfabric/transport.h"
 #include "ccl/transports/libfabric/wire/provider.h"
+#include "ccl/transports/rank_description.h"
 #include "ccl/transports/registry.h"
-#include "ccl/transports/who.h"
 #include "device/capabilities.h"
 #include "net/sha256.h"
 
@@ -40,13 +40,13 @@ Member myself(const FabricSettings& s, const ControlLink& control) {
           .terms = control.terms()};
 }
 
-Outcome outcome_of_giving_up(ControlLink& control, Presence& presence) {
+JoinOutcome outcome_of_giving_up(ControlLink& control, Presence& presence) {
   const Roster& roster = presence.roster();
-  if (roster.rank() == 0) return presence.lock().joining().settle(Outcome::dropped);
+  if (roster.rank() == 0) return presence.lock().joining().settle(JoinOutcome::dropped);
   presence.lock().joining().give_up();
   const auto silences = (control.paths().all - 1) * presence.lock().queue().longest_silence();
   for (const Deadline end = Clock::now() + for_an_answer + silences; Clock::now() < end; usleep(1000)) {
-    if (presence.lock().joining().outcome() != Outcome::open) break;
+    if (presence.lock().joining().outcome() != JoinOutcome::open) break;
     presence.lock().heartbeats().ask(above(roster.rank(), roster.ranks()), Clock::now());
     control.progress();
   }
@@ -85,7 +85,7 @@ PeerLost not_in_time(const ControlLink& control, Presence& p) {
 }
 
 // Called while ranks are missing: true if this rank should stop waiting for them.
-bool is_over(const Joining& j, Presence& presence, std::span<const Rank> awaited) {
+bool is_over(const JoinOptions& j, Presence& presence, std::span<const Rank> awaited) {
   if (j.waiting) {
     j.waiting(awaited);
     return false;
@@ -100,19 +100,19 @@ bool is_over(const Joining& j, Presence& presence, std::span<const Rank> awaited
 }
 
 // Throws if the joining is to be given up. True: it was given up here, but had succeeded at the last moment.
-bool gives_up(ControlLink& control, Presence& presence, const Joining& j, std::span<const Rank> awaited) {
+bool gives_up(ControlLink& control, Presence& presence, const JoinOptions& j, std::span<const Rank> awaited) {
   try {
     if (!is_over(j, presence, awaited)) return false;
   } catch (...) {
-    if (outcome_of_giving_up(control, presence) == Outcome::made) return true;
+    if (outcome_of_giving_up(control, presence) == JoinOutcome::made) return true;
     throw;
   }
-  if (outcome_of_giving_up(control, presence) == Outcome::made) return true;
+  if (outcome_of_giving_up(control, presence) == JoinOutcome::made) return true;
   throw not_in_time(control, presence);
 }
 
 // Returns on all ranks or on none: rank 0 decides when all have come, or when one gives up.
-void join_all(ControlLink& control, Presence& presence, const Joining& j) {
+void join_all(ControlLink& control, Presence& presence, const JoinOptions& j) {
   const Rank top = above(j.rank, j.ranks);
   presence.lock().joining().come();
   control.wake();
@@ -120,14 +120,14 @@ void join_all(ControlLink& control, Presence& presence, const Joining& j) {
   for (std::uint32_t turn = 0;; ++turn) {
     control.progress();
     std::vector<Rank> awaited = presence.lock().joining().not_joined();
-    if (j.rank == 0 && awaited.empty()) presence.lock().joining().settle(Outcome::made);
-    const Outcome outcome = presence.lock().joining().outcome();
-    if (outcome == Outcome::made) {
+    if (j.rank == 0 && awaited.empty()) presence.lock().joining().settle(JoinOutcome::made);
+    const JoinOutcome outcome = presence.lock().joining().outcome();
+    if (outcome == JoinOutcome::made) {
       control.wake();
       return;
     }
-    if (outcome == Outcome::dropped && j.waiting) throw Dropped("another rank has given up joining");
-    if (outcome == Outcome::dropped) throw not_in_time(control, presence);
+    if (outcome == JoinOutcome::dropped && j.waiting) throw JoinAborted("another rank has given up joining");
+    if (outcome == JoinOutcome::dropped) throw not_in_time(control, presence);
     if (awaited.empty()) awaited.push_back(top);
     if (const Deadline now = Clock::now(); now - asked > between_asks) {
       asked = now;
@@ -152,7 +152,7 @@ struct Family {
 
 // Makes a communicator that is split from another: its members know each other, and the store carries only the new
 // identity.
-Family divided(const Joining& j, const FabricTransport& parent) {
+Family divided(const JoinOptions& j, const FabricTransport& parent) {
   Family f{.control = parent.control()};
   for (const Rank r : j.group) {
     f.places.push_back(parent.presence().roster().place(r));
@@ -162,9 +162,9 @@ Family divided(const Joining& j, const FabricTransport& parent) {
   return f;
 }
 
-Family first(Store& store, const Joining& j) {
+Family first(Store& store, const JoinOptions& j) {
   Family f{.control = std::make_shared<ControlLink>(j.config.fabric)};
-  SealOrigin origin;
+  SealNonce origin;
   if (j.rank == 0) origin = fresh_origin();
   f.members = exchange_members(store, j.rank, j.ranks, myself(j.config.fabric, *f.control), origin, j.deadline);
   f.identity = origin.identity;
@@ -180,7 +180,7 @@ bool has_memory_of_its_own(const device::Device* d) {
 
 }  // namespace
 
-FabricParts join_fabric(std::shared_ptr<Store> store, const Joining& j) {
+JoinedFabric join_fabric(std::shared_ptr<Store> store, const JoinOptions& j) {
   const auto* const parent = dynamic_cast<const FabricTransport*>(j.parent);
   Family f = parent != nullptr ? divided(j, *parent) : first(*store, j);
   if (parent != nullptr && j.rank != 0) {
@@ -212,7 +212,7 @@ FabricParts join_fabric(std::shared_ptr<Store> store, const Joining& j) {
 
 namespace {
 
-std::unique_ptr<Transport> open_libfabric(std::shared_ptr<Store> store, const Joining& j) {
+std::unique_ptr<Transport> open_libfabric(std::shared_ptr<Store> store, const JoinOptions& j) {
   return std::make_unique<FabricTransport>(join_fabric(std::move(store), j));
 }
 

@@ -9,8 +9,8 @@
 
 #include "ccl/transports/libfabric/lanes/lane_receiver.h"
 #include "ccl/transports/libfabric/lanes/lane_sender.h"
-#include "ccl/transports/libfabric/presence/crowding.h"
-#include "ccl/transports/libfabric/presence/neighbours.h"
+#include "ccl/transports/libfabric/presence/gossip_neighbours.h"
+#include "ccl/transports/libfabric/presence/oversubscription.h"
 #include "kernels/dispatch/cpu.h"
 
 namespace trellis::ccl::libfabric {
@@ -46,7 +46,7 @@ class KeptRegistered : public Exposed {
 
 }  // namespace
 
-FabricTransport::FabricTransport(FabricParts parts, std::uint32_t spins)
+FabricTransport::FabricTransport(JoinedFabric parts, std::uint32_t spins)
     : control_(std::move(parts.control)),
       presence_(std::move(parts.presence)),
       data_(std::move(parts.data)),
@@ -197,9 +197,9 @@ void FabricTransport::withdraw() {
   data_->close();
 }
 
-void FabricTransport::show(const Activity& a) {
+void FabricTransport::show(const RankActivity& a) {
   presence_->lock().states().change([&](PublicState& s) {
-    const Activity before = s.head.activity;
+    const RankActivity before = s.head.activity;
     s.head.activity = a;
     s.head.activity.elsewhere = before.elsewhere;
     s.head.activity.heartbeat_elsewhere = before.heartbeat_elsewhere;
@@ -208,9 +208,9 @@ void FabricTransport::show(const Activity& a) {
   });
 }
 
-void FabricTransport::show_elsewhere(Rank place, const WaitNews& news) {
+void FabricTransport::show_elsewhere(Rank place, const WaitProgress& news) {
   presence_->lock().states().change([&](PublicState& s) {
-    Activity& a = s.head.activity;
+    RankActivity& a = s.head.activity;
     a.elsewhere = place;
     ++a.heartbeat_elsewhere;
     if (news.moved) ++a.moves_elsewhere;

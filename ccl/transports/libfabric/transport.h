@@ -1,26 +1,26 @@
 // The transport over libfabric.
 #pragma once
 
-#include "ccl/transports/libfabric/control/control.h"
+#include "ccl/transports/libfabric/control/control_link.h"
 #include "ccl/transports/libfabric/data/data_path.h"
 #include "ccl/transports/open.h"
-#include "ccl/transports/yielding.h"
+#include "ccl/transports/yield_budget.h"
 
 namespace trellis::ccl::libfabric {
 
 // What a rank has once all have joined over the fabric.
-struct FabricParts {
+struct JoinedFabric {
   std::shared_ptr<ControlLink> control;
   std::shared_ptr<Presence> presence;
   std::unique_ptr<DataPath> data;
   std::chrono::milliseconds timeout = {};
 };
-FabricParts join_fabric(std::shared_ptr<Store>, const Joining&);
+JoinedFabric join_fabric(std::shared_ptr<Store>, const JoinOptions&);
 
 class FabricTransport : public Transport {
  public:
   // `spins`: how often a rank that has a core to itself polls before it yields the core.
-  explicit FabricTransport(FabricParts, std::uint32_t spins = 50);
+  explicit FabricTransport(JoinedFabric, std::uint32_t spins = 50);
   ~FabricTransport() override;
 
   Rank rank() const override { return roster().rank(); }
@@ -41,10 +41,10 @@ class FabricTransport : public Transport {
   std::optional<std::uint32_t> unread(Rank from, int lane) const override;
   void withdraw() override;
 
-  void show(const Activity&) override;
+  void show(const RankActivity&) override;
   void rest() override;
-  void show_elsewhere(Rank place, const WaitNews&) override;
-  Activity activity(Rank r) const override { return presence_->lock().states().of(r).head.activity; }
+  void show_elsewhere(Rank place, const WaitProgress&) override;
+  RankActivity activity(Rank r) const override { return presence_->lock().states().of(r).head.activity; }
   bool alive(Rank r) override { return presence_->lock().verdict().alive(r, Clock::now()); }
   std::chrono::milliseconds silence(Rank r) override { return presence_->lock().detector().silence(r, Clock::now()); }
   bool cut_off() override { return presence_->lock().detector().cut_off(Clock::now()); }
@@ -88,7 +88,7 @@ class FabricTransport : public Transport {
   const std::chrono::milliseconds timeout_;
   const std::uint32_t spins_;
   std::atomic<bool> aborted_here_ = false;
-  Yielding yielding_;
+  YieldBudget yielding_;
   Deadline last_check_ = {};
 };
 

@@ -8,7 +8,7 @@
 namespace trellis::ccl {
 
 // Where a cell's message, or piece of one, is.
-enum class Carried : std::uint16_t {
+enum class PayloadLocation : std::uint16_t {
   state,    // in the cell itself
   in_slot,  // in the cell's slot
   window,   // in the sender's device memory: `where` is an offset in its window
@@ -27,7 +27,7 @@ struct alignas(128) LaneCell {
   std::atomic<std::uint32_t> number;
   std::uint32_t mark;
   std::uint32_t bytes;  // of this piece; unused if the message is in the sender's memory
-  Carried carried;
+  PayloadLocation carried;
   std::uint16_t last;  // the message ends with this cell
   static constexpr std::size_t room = 112;
   static constexpr std::size_t beside = 48;  // bytes of data in the same cache line as `number`
@@ -50,8 +50,8 @@ struct alignas(128) Ring {
 struct alignas(128) RoundCell {
   std::atomic<std::uint32_t> number;  // of the round; stored last
   std::uint32_t mark;
-  std::uint32_t stride;  // from one rank's message to the next one's; 0: all ranks read the same message
-  Carried carried;       // window or address: in the sender's memory
+  std::uint32_t stride;     // from one rank's message to the next one's; 0: all ranks read the same message
+  PayloadLocation carried;  // window or address: in the sender's memory
   std::uint16_t in_room;
   static constexpr std::size_t room = 496;
   std::byte messages[room];

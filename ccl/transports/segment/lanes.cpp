@@ -45,7 +45,8 @@ bool SharedTransport::LaneSender::could_advance() const {
   return waiting_ && static_cast<std::int32_t>(ring_.taken.load(std::memory_order_acquire) - wanted_) >= 0;
 }
 
-void SharedTransport::LaneSender::publish(LaneCell& cell, const Sending& s, std::size_t bytes, Carried carried) {
+void SharedTransport::LaneSender::publish(LaneCell& cell, const Sending& s, std::size_t bytes,
+                                          PayloadLocation carried) {
   cell.mark = s.mark;
   cell.bytes = static_cast<std::uint32_t>(bytes);
   cell.carried = carried;
@@ -76,7 +77,7 @@ bool SharedTransport::LaneSender::advance_now(Sending& s) {
       make(s, cell.state, s.bytes);
     else if (s.bytes != 0)
       std::memcpy(cell.state, s.data, s.bytes);
-    publish(cell, s, s.bytes, Carried::state);
+    publish(cell, s, s.bytes, PayloadLocation::state);
     return true;
   }
   const Reach::Offer offer = s.producer != nullptr ? Reach::Offer{.bytes = s.bytes - s.done}
@@ -94,7 +95,7 @@ bool SharedTransport::LaneSender::advance_now(Sending& s) {
       make(s, slot, piece);
     else
       copy_to_shared(slot, s.data + s.done, piece);
-    publish(cell, s, piece, Carried::in_slot);
+    publish(cell, s, piece, PayloadLocation::in_slot);
     s.done += piece;
   }
   wanted_ = s.done == s.bytes ? s.ticket : sent_ - ring_cells + 1;
@@ -129,20 +130,20 @@ bool SharedTransport::LaneReceiver::advance(Receiving& r) {
 }
 
 void SharedTransport::LaneReceiver::consume(Receiving& r, const LaneCell& cell) {
-  const bool lies = cell.carried == Carried::window || cell.carried == Carried::address;
+  const bool lies = cell.carried == PayloadLocation::window || cell.carried == PayloadLocation::address;
   const std::size_t bytes = lies ? cell.lies.size : cell.bytes;
   if (cell.mark != r.mark || bytes > r.bytes - r.done || (cell.last != 0) != (bytes == r.bytes - r.done) ||
-      (cell.carried == Carried::in_slot && bytes > slot_bytes_) ||
-      (cell.carried == Carried::state && bytes > LaneCell::room))
-    throw Misfit{.sender = from_,
-                 .bytes = r.done + bytes,
-                 .due = r.bytes,
-                 .whole = cell.last != 0,
-                 .mark = cell.mark,
-                 .mark_due = r.mark};
+      (cell.carried == PayloadLocation::in_slot && bytes > slot_bytes_) ||
+      (cell.carried == PayloadLocation::state && bytes > LaneCell::room))
+    throw MessageMismatch{.sender = from_,
+                          .bytes = r.done + bytes,
+                          .due = r.bytes,
+                          .whole = cell.last != 0,
+                          .mark = cell.mark,
+                          .mark_due = r.mark};
   const Reach::Place place{cell.carried, lies ? cell.lies.where : 0};
   const std::byte* piece = cell.state;
-  if (cell.carried == Carried::in_slot) piece = slots_ + got_ % ring_cells * slot_bytes_;
+  if (cell.carried == PayloadLocation::in_slot) piece = slots_ + got_ % ring_cells * slot_bytes_;
   if (lies) check_there();
   if (lies) piece = reach_.see(from_, place, bytes);
   if (piece != nullptr) {

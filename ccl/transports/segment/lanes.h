@@ -17,7 +17,7 @@ class SharedTransport::LaneSender : public Sender {
   bool advance_now(Sending&);
   bool full() const;
   void look() const;
-  void publish(LaneCell&, const Sending&, std::size_t bytes, Carried);
+  void publish(LaneCell&, const Sending&, std::size_t bytes, PayloadLocation);
 
   const Segment segment_;
   Reach& reach_;

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "ccl/transports/registry.h"
-#include "ccl/transports/segment/joining.h"
-#include "device/of_this_process.h"
+#include "ccl/transports/segment/await_joined.h"
+#include "device/fork_safe_singleton.h"
 #include "text/refuse.h"
 
 namespace trellis::ccl {
@@ -67,7 +67,7 @@ class SameProcess : public Reach {
   SameProcess(std::shared_ptr<Heap> heap, Rank ranks) : heap_(std::move(heap)), ranks_(ranks) {}
   Offer offer(Rank, const std::byte* data, std::size_t bytes) override {
     if (bytes < least_direct) return {.bytes = bytes};
-    return {Place{Carried::address, reinterpret_cast<std::uint64_t>(data)}, bytes};
+    return {Place{PayloadLocation::address, reinterpret_cast<std::uint64_t>(data)}, bytes};
   }
   std::size_t readable(Rank, const std::byte*, std::size_t bytes, std::size_t message) override {
     return message < least_direct ? 0 : bytes;
@@ -119,7 +119,7 @@ Heaps& heaps() {
   return device::of_this_process([] { return new Heaps; });
 }
 
-std::unique_ptr<Transport> open_loopback(std::shared_ptr<Store> store, const Joining& j) {
+std::unique_ptr<Transport> open_loopback(std::shared_ptr<Store> store, const JoinOptions& j) {
   std::shared_ptr<Heap> heap;
   if (j.rank == 0) {
     heap = std::make_shared<Heap>(SegmentShape{j.ranks, channel_lanes + 1, slot_bytes, round_bytes_for(j.config)});

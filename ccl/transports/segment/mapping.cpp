@@ -9,14 +9,14 @@
 
 namespace trellis::ccl {
 
-bool AddressRoom::take(std::size_t bytes) {
+bool AddressSpaceBudget::take(std::size_t bytes) {
   for (std::size_t taken = taken_; bytes <= most_ && taken <= most_ - bytes;)
     if (taken_.compare_exchange_weak(taken, taken + bytes)) return true;
   return false;
 }
 
-AddressRoom& room_for_windows() {
-  static AddressRoom room(std::size_t{1} << 46);
+AddressSpaceBudget& room_for_windows() {
+  static AddressSpaceBudget room(std::size_t{1} << 46);
   return room;
 }
 
@@ -25,7 +25,7 @@ Mapping::Mapping(int fd, std::size_t bytes, int protection) : Mapping(of(fd, byt
     throw std::system_error(errno, std::generic_category(), fmt::format("mmap of {} shared bytes", bytes));
 }
 
-Mapping Mapping::of(int fd, std::size_t bytes, int protection, AddressRoom* room) {
+Mapping Mapping::of(int fd, std::size_t bytes, int protection, AddressSpaceBudget* room) {
   if (room != nullptr && !room->take(bytes)) {
     errno = ENOMEM;
     return {};

@@ -7,9 +7,9 @@
 namespace trellis::ccl {
 
 // Addresses that some mappings may take together.
-class AddressRoom {
+class AddressSpaceBudget {
  public:
-  explicit AddressRoom(std::size_t most) : most_(most) {}
+  explicit AddressSpaceBudget(std::size_t most) : most_(most) {}
   bool take(std::size_t bytes);  // false: not so many are left
   void give_back(std::size_t bytes) { taken_ -= bytes; }
 
@@ -20,14 +20,14 @@ class AddressRoom {
 
 // The addresses for windows of peers, of all communicators of the process: half of those that Linux gives it on x86-64.
 // The program needs the others.
-AddressRoom& room_for_windows();
+AddressSpaceBudget& room_for_windows();
 
 class Mapping {
  public:
   Mapping() = default;
   Mapping(int fd, std::size_t bytes, int protection);  // throws system_error
   // Maps the file. Empty, with errno, if it cannot be mapped; ENOMEM if there is no room for it.
-  static Mapping of(int fd, std::size_t bytes, int protection, AddressRoom* = nullptr);
+  static Mapping of(int fd, std::size_t bytes, int protection, AddressSpaceBudget* = nullptr);
   Mapping(Mapping&&) noexcept;
   Mapping& operator=(Mapping&&) noexcept;
   ~Mapping();
@@ -37,7 +37,7 @@ class Mapping {
  private:
   std::byte* base_ = nullptr;
   std::size_t bytes_ = 0;
-  AddressRoom* room_ = nullptr;
+  AddressSpaceBudget* room_ = nullptr;
 };
 
 }  // namespace trellis::ccl

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "ccl/transports/segment/waiting.h"
+#include "ccl/transports/segment/doorbell.h"
 
 namespace trellis::ccl {
 

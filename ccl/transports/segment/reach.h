@@ -14,7 +14,7 @@ namespace trellis::ccl {
 class Reach {
  public:
   struct Place {
-    Carried carried;
+    PayloadLocation carried;
     std::uint64_t where;
   };
   virtual ~Reach() = default;

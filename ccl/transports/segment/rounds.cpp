@@ -69,7 +69,7 @@ void Rounds::copy(RoundCell& cell, std::span<const Message> messages, bool same)
   std::size_t most = 0;
   for (const Message& m : messages) most = std::max(most, m.size());
   const std::size_t stride = same ? 0 : round_stride(most, segment_.shape().ranks);
-  cell.carried = Carried::state;
+  cell.carried = PayloadLocation::state;
   std::byte* to = place_for(cell, same ? most : stride * messages.size(), stride);
   for (const Message& m : messages) {
     if (!m.empty()) copy_to_shared(to, m.data(), m.size());
@@ -92,7 +92,7 @@ const std::byte* Rounds::arrived(Rank from, std::size_t bytes, std::uint32_t mar
     prefetch(cell, bytes);
     return nullptr;
   }
-  const bool stays = cell.carried != Carried::state;
+  const bool stays = cell.carried != PayloadLocation::state;
   const std::size_t begin = std::size_t{cell.stride} * static_cast<std::size_t>(rank_);
   const std::size_t room = cell.in_room != 0 ? segment_.shape().round_bytes : RoundCell::room;
   const std::size_t taken = stays ? sizeof(InSender) : bytes;
@@ -101,17 +101,17 @@ const std::byte* Rounds::arrived(Rank from, std::size_t bytes, std::uint32_t mar
   const bool fits = begin <= room && taken <= room - begin;
   if (fits && stays) std::memcpy(&there, message, sizeof there);
   if (cell.mark != mark || !fits || there.size != bytes)
-    throw Misfit{.sender = from,
-                 .bytes = bytes,
-                 .due = bytes,
-                 .whole = true,
-                 .mark = cell.mark,
-                 .mark_due = mark,
-                 .in_round = true};
+    throw MessageMismatch{.sender = from,
+                          .bytes = bytes,
+                          .due = bytes,
+                          .whole = true,
+                          .mark = cell.mark,
+                          .mark_due = mark,
+                          .in_round = true};
   return stays ? see(from, cell.carried, there) : message;
 }
 
-const std::byte* Rounds::see(Rank from, Carried carried, const InSender& message) {
+const std::byte* Rounds::see(Rank from, PayloadLocation carried, const InSender& message) {
   check_there(from);
   read_there_.push_back(from);
   const Reach::Place place{carried, message.where};

@@ -34,8 +34,8 @@ class Rounds {
   bool stays() const { return stays_; }  // the published messages are read in this rank's memory
   // In the order of ranks; those whose message was not read yet.
   const std::vector<Rank>& missing() const { return missing_; }
-  // The message from that rank, once it is there; else null. It may be read until reading ends. Throws Misfit if it is
-  // not the one that is due.
+  // The message from that rank, once it is there; else null. It may be read until reading ends. Throws MessageMismatch
+  // if it is not the one that is due.
   const std::byte* arrived(Rank from, std::size_t bytes, std::uint32_t mark);
   void read(Rank from) { std::erase(missing_, from); }
   void end_reading();
@@ -52,7 +52,7 @@ class Rounds {
   bool stay(RoundCell&, std::span<const Message>, bool same);
   void copy(RoundCell&, std::span<const Message>, bool same);
   std::byte* place_for(RoundCell&, std::size_t bytes, std::size_t stride);
-  const std::byte* see(Rank from, Carried, const InSender&);
+  const std::byte* see(Rank from, PayloadLocation, const InSender&);
   void check_there(Rank) const;
   void prefetch(const RoundCell&, std::size_t bytes) const;
 

@@ -10,7 +10,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "ccl/transports/notice.h"
+#include "ccl/transports/membership_notice.h"
 #include "text/refuse.h"
 
 namespace trellis::ccl {
@@ -108,7 +108,7 @@ void Segment::claim(Rank rank) const {
     text::refuse("rank {} has joined already: two processes or threads were told the same rank", rank);
 }
 
-void Segment::show_cores(Rank rank, const SeenCores& seen) const {
+void Segment::show_cores(Rank rank, const AllowedCores& seen) const {
   CpuWords mine = {}, firsts = {}, caches = {};
   std::set<int> sockets;
   for (const int cpu : seen.threads) add(mine, cpu);
@@ -206,8 +206,8 @@ std::vector<Rank> Segment::missing() const {
   return ranks;
 }
 
-Outcome Segment::settle(Outcome to) const {
-  Outcome found = Outcome::open;
+JoinOutcome Segment::settle(JoinOutcome to) const {
+  JoinOutcome found = JoinOutcome::open;
   return header().outcome.compare_exchange_strong(found, to) ? to : found;
 }
 

@@ -8,10 +8,10 @@
 #include <cstdint>
 
 #include "ccl/config.h"
-#include "ccl/transports/outcome.h"
+#include "ccl/transports/join_outcome.h"
+#include "ccl/transports/segment/allowed_cores.h"
 #include "ccl/transports/segment/cells.h"
 #include "ccl/transports/segment/rank_area.h"
-#include "ccl/transports/segment/seen_cores.h"
 #include "ccl/transports/transport.h"
 
 namespace trellis::ccl {
@@ -26,7 +26,7 @@ struct alignas(128) SegmentHeader {
   std::uint64_t identity;             // random
   std::atomic<std::int32_t> lost;     // first rank that was lost, plus one
   std::atomic<std::int32_t> aborted;  // first rank that aborted, plus one
-  std::atomic<Outcome> outcome;       // of joining, for all ranks; changes once
+  std::atomic<JoinOutcome> outcome;   // of joining, for all ranks; changes once
 };
 
 inline std::size_t round_bytes_for(const Config& c) { return c.rounds ? std::size_t{64} << 10 : 0; }
@@ -85,11 +85,11 @@ class Segment {
   void post(Rank, std::span<const std::byte>) const;
   std::vector<std::byte> posted(Rank) const;  // throws invalid_argument if the length is larger than the board
 
-  std::vector<Rank> missing() const;  // the ranks that have not joined
-  Outcome settle(Outcome) const;      // sets the outcome if it is not set; returns the outcome
+  std::vector<Rank> missing() const;      // the ranks that have not joined
+  JoinOutcome settle(JoinOutcome) const;  // sets the outcome if it is not set; returns the outcome
 
   void claim(Rank) const;  // first of all; throws invalid_argument when another process or thread has this rank
-  void show_cores(Rank, const SeenCores& = seen_here()) const;  // call it before joining
+  void show_cores(Rank, const AllowedCores& = seen_here()) const;  // call it before joining
   int cores() const;          // number of CPUs that the joined ranks may run on and keep busy, together
   RankPlaces places() const;  // once all ranks have joined
 

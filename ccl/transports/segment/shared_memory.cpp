@@ -17,9 +17,9 @@
 #include <utility>
 
 #include "ccl/rendezvous/this_machine.h"
-#include "ccl/transports/process.h"
+#include "ccl/transports/process_handle.h"
 #include "ccl/transports/registry.h"
-#include "ccl/transports/segment/joining.h"
+#include "ccl/transports/segment/await_joined.h"
 #include "ccl/transports/segment/mapping.h"
 #include "kernels/types/fnv1a.h"
 #include "net/descriptor.h"
@@ -41,7 +41,7 @@ constexpr std::size_t least_fetched = std::size_t{256} << 10;
 // Throws the reason why a peer's file is missing. A dying process's files are closed before its end can be seen.
 [[noreturn]] void miss(Rank rank, pid_t pid, const std::string& path) {
   constexpr std::chrono::seconds to_die{5};
-  const auto process = Process::of(pid);
+  const auto process = ProcessHandle::of(pid);
   const bool ending = main_thread_ends(pid);
   if (process->ends_within(ending ? to_die : 0s))
     throw PeerLost(rank, -1, fmt::format("rank {} died before its memory was read", rank));
@@ -94,7 +94,7 @@ class InWindow : public Exposed {
 
 class OtherProcesses : public Reach {
  public:
-  OtherProcesses(net::Descriptor file, Mapping mapping, const SegmentShape& shape, const Joining& j)
+  OtherProcesses(net::Descriptor file, Mapping mapping, const SegmentShape& shape, const JoinOptions& j)
       : file_(std::move(file)),
         mapping_(std::move(mapping)),
         segment_(mapping_.base(), shape),
@@ -128,14 +128,14 @@ class OtherProcesses : public Reach {
   Offer offer(Rank to, const std::byte* data, std::size_t bytes) override {
     if (bytes < least_window) return {.bytes = bytes};
     const device::InWindow found = device_.find(data, bytes);
-    if (found.outside == 0 && found.bytes == bytes) return {Place{Carried::window, found.offset}, bytes};
+    if (found.outside == 0 && found.bytes == bytes) return {Place{PayloadLocation::window, found.offset}, bytes};
     if (found.bytes >= least_shared) {
       if (found.outside == 0)
-        return {Place{Carried::window, found.offset}, found.bytes / whole_elements * whole_elements};
+        return {Place{PayloadLocation::window, found.offset}, found.bytes / whole_elements * whole_elements};
       return {.bytes = std::min(bytes, (found.outside + whole_elements - 1) / whole_elements * whole_elements)};
     }
     if (bytes >= least_fetched && may_fetch(to))
-      return {Place{Carried::address, reinterpret_cast<std::uint64_t>(data)}, bytes};
+      return {Place{PayloadLocation::address, reinterpret_cast<std::uint64_t>(data)}, bytes};
     return {.bytes = bytes};
   }
 
@@ -152,7 +152,7 @@ class OtherProcesses : public Reach {
   // The peer's bytes in this process; null: they must be fetched. A window for which this process has no addresses
   // (ulimit -v, hundreds of large windows) is read as a file.
   const std::byte* see(Rank from, const Place& place, std::size_t bytes) override {
-    if (place.carried != Carried::window) return nullptr;
+    if (place.carried != PayloadLocation::window) return nullptr;
     Peer& p = peer(from);
     if (p.window.base() == nullptr && !p.file) {
       const RankArea& area = segment_.area(from);
@@ -181,7 +181,7 @@ class OtherProcesses : public Reach {
     Peer& p = peer(r);
     const pid_t pid = segment_.area(r).pid.load(std::memory_order_acquire);
     if (pid == 0 || pid == getpid()) return true;
-    if (!p.process) p.process = Process::of(pid);
+    if (!p.process) p.process = ProcessHandle::of(pid);
     return p.process->runs();
   }
 
@@ -197,10 +197,10 @@ class OtherProcesses : public Reach {
   struct Peer {
     Mapping window;
     net::Descriptor file;  // its window's, where that is not mapped
-    std::shared_ptr<Process> process;
+    std::shared_ptr<ProcessHandle> process;
   };
   ssize_t fetch_some(Rank from, const Place& place, std::size_t offset, std::byte* into, std::size_t bytes) {
-    if (place.carried == Carried::window)
+    if (place.carried == PayloadLocation::window)
       return pread(peer(from).file.number(), into, bytes, static_cast<off_t>(place.where + offset));
     const iovec mine = {into, bytes};
     const iovec theirs = {reinterpret_cast<void*>(place.where + offset), bytes};
@@ -245,7 +245,7 @@ constexpr const char* given_up = "rank 0 no longer has the segment that it annou
 net::Descriptor open_announced(const Announced& announced) try {
   return open_of(0, announced.pid, announced.fd);
 } catch (const std::system_error& e) {
-  if (e.code().value() == ENOENT && access("/proc/self/fd", F_OK) == 0) throw Dropped(e.what());
+  if (e.code().value() == ENOENT && access("/proc/self/fd", F_OK) == 0) throw JoinAborted(e.what());
   throw;
 }
 
@@ -261,14 +261,14 @@ std::pair<net::Descriptor, Mapping> found(Store& store, Rank rank, const std::st
   net::Descriptor file = open_announced(announced);
   struct stat size = {};
   if (fstat(file.number(), &size) != 0 || static_cast<std::uint64_t>(size.st_size) != announced.bytes)
-    throw Dropped(given_up);
+    throw JoinAborted(given_up);
   Mapping mapping(file.number(), announced.bytes, PROT_READ | PROT_WRITE);
   const SegmentShape shape = Segment::read(mapping.base(), mapping.bytes());
-  if (Segment(mapping.base(), shape).header().identity != announced.identity) throw Dropped(given_up);
+  if (Segment(mapping.base(), shape).header().identity != announced.identity) throw JoinAborted(given_up);
   return {std::move(file), std::move(mapping)};
 }
 
-std::unique_ptr<Transport> open_shared_memory(std::shared_ptr<Store> store, const Joining& j) {
+std::unique_ptr<Transport> open_shared_memory(std::shared_ptr<Store> store, const JoinOptions& j) {
   const std::string host = this_host(j.config.fabric.host);
   auto [file, mapping] = j.rank == 0
                              ? made(*store, {j.ranks, channel_lanes + 1, slot_bytes, round_bytes_for(j.config)}, host)

@@ -33,14 +33,14 @@ constexpr int beats_at = 32, moves_at = 40, waits_at = 48;
 std::uint16_t round_in(std::uint64_t word, int at) { return static_cast<std::uint16_t>(word >> at & round_bits); }
 
 // Word 4 of a record: the kind of the operation, and whether it runs.
-std::uint64_t kind_of(const Activity& a) {
+std::uint64_t kind_of(const RankActivity& a) {
   const int what = (a.divides << 6 | a.collective) << 24;
   return packed(a.root, what | a.type << 16 | a.reduction << 8 | a.wire << 1) | (a.running ? running_bit : 0);
 }
 
 }  // namespace
 
-Patience patience_for(Rank ranks, int cores) {
+SpinPolicy patience_for(Rank ranks, int cores) {
   if (ranks > cores) return {.spins = 0, .yields = 200};
   // Most messages arrive while it spins. After that, other threads, such as those of this rank's other streams, may use
   // the core.
@@ -125,7 +125,7 @@ std::optional<std::uint32_t> SharedTransport::unread(Rank from, int lane) const 
 
 // The fence keeps these stores after the store of the last version: a reader that still reads the record before that,
 // and sees one of these words, will see that version and read again.
-void SharedTransport::show(const Activity& a) {
+void SharedTransport::show(const RankActivity& a) {
   RankArea& area = segment_.area(rank_);
   const std::uint32_t next = area.version.load(std::memory_order_relaxed) + 1;
   RankArea::Record& record = area.records[next % 2];
@@ -147,7 +147,7 @@ void SharedTransport::rest() {
 }
 
 // Several threads may write it, each for the communicator in which it waits: the last one counts.
-void SharedTransport::show_elsewhere(Rank place, const WaitNews& news) {
+void SharedTransport::show_elsewhere(Rank place, const WaitProgress& news) {
   std::atomic<std::uint64_t>& word = segment_.area(rank_).elsewhere;
   const std::uint64_t before = word.load(std::memory_order_relaxed);
   const auto next = [&](int at, std::uint64_t more) { return ((round_in(before, at) + more) & round_bits) << at; };
@@ -156,7 +156,7 @@ void SharedTransport::show_elsewhere(Rank place, const WaitNews& news) {
              std::memory_order_relaxed);
 }
 
-Activity SharedTransport::activity(Rank r) const {
+RankActivity SharedTransport::activity(Rank r) const {
   const RankArea& area = segment_.area(r);
   for (;;) {
     const std::uint32_t version = area.version.load(std::memory_order_acquire);

@@ -7,21 +7,21 @@
 #include <optional>
 #include <vector>
 
-#include "ccl/transports/process.h"
+#include "ccl/transports/process_handle.h"
+#include "ccl/transports/rank_description.h"
 #include "ccl/transports/segment/reach.h"
 #include "ccl/transports/segment/rounds.h"
 #include "ccl/transports/segment/segment.h"
-#include "ccl/transports/who.h"
-#include "ccl/transports/yielding.h"
+#include "ccl/transports/yield_budget.h"
 
 namespace trellis::ccl {
 
 // How long to spin and yield before sleeping: see Transport::wait.
-struct Patience {
+struct SpinPolicy {
   std::uint32_t spins = 0;   // rounds of a few polls, with a CPU pause in between
   std::uint32_t yields = 0;  // then times to yield the core to another thread, for a while at most; then sleep
 };
-Patience patience_for(Rank ranks, int cores);  // for ranks that share this many cores
+SpinPolicy patience_for(Rank ranks, int cores);  // for ranks that share this many cores
 
 class SharedTransport : public Transport {
  public:
@@ -43,10 +43,10 @@ class SharedTransport : public Transport {
   bool wait(std::uint32_t idle, std::chrono::microseconds most) override;
   bool could_advance() const override;
   std::optional<std::uint32_t> unread(Rank from, int lane) const override;
-  void show(const Activity&) override;
+  void show(const RankActivity&) override;
   void rest() override;
-  void show_elsewhere(Rank place, const WaitNews&) override;
-  Activity activity(Rank) const override;
+  void show_elsewhere(Rank place, const WaitProgress&) override;
+  RankActivity activity(Rank) const override;
   void refresh(std::chrono::milliseconds) override {}
   bool answers(Rank, std::chrono::milliseconds) override { return true; }
   bool alive(Rank) override;
@@ -83,8 +83,8 @@ class SharedTransport : public Transport {
   std::unique_ptr<Reach> reach_;
   mutable Rounds rounds_;
   std::atomic<bool> aborted_here_ = false;
-  Patience patience_;
-  Yielding yielding_;
+  SpinPolicy patience_;
+  YieldBudget yielding_;
   std::vector<std::unique_ptr<LaneSender>> senders_;      // by rank and lane; created at first use
   std::vector<std::unique_ptr<LaneReceiver>> receivers_;  // by rank and lane; created at first use
   mutable std::mutex used_;                               // of the next two, which another thread reads to count memory

@@ -7,7 +7,7 @@
 namespace trellis::device::nrt {
 namespace {
 
-std::shared_ptr<TrackerObject> tracker_of(Runtime& r, ErrorTracker* tracker) {
+std::shared_ptr<ErrorTrackerObject> tracker_of(Runtime& r, ErrorTracker* tracker) {
   return tracker == nullptr ? nullptr : r.trackers.get(tracker);
 }
 
@@ -116,7 +116,7 @@ Status nrta_error_tracker_create(std::uint32_t core, ErrorTracker** out) {
     expect_given(out, "the handle's place");
     *out = nullptr;
     r.core(core);
-    *out = r.trackers.add<ErrorTracker*>(std::make_shared<TrackerObject>(core));
+    *out = r.trackers.add<ErrorTracker*>(std::make_shared<ErrorTrackerObject>(core));
   });
 }
 

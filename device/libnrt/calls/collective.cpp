@@ -29,7 +29,7 @@ std::vector<RankClock> clocks_of(const std::vector<Bytes>& all) {
 }
 
 // Adds the simulated time. If the machine has fewer cores than there are members, they only wait for each other.
-void take_time(Device& device, CollectiveRun run) {
+void take_time(Device& device, CollectiveSpec run) {
   try {
     if (SimulatedTime* const time = device.simulated_time()) time->spend(run);
   } catch (const std::exception& e) {
@@ -37,7 +37,7 @@ void take_time(Device& device, CollectiveRun run) {
   }
 }
 
-std::vector<Bytes> meet(Runtime& r, Device& device, Coming c, std::string_view collective, std::size_t bytes,
+std::vector<Bytes> meet(Runtime& r, Device& device, Contribution c, std::string_view collective, std::size_t bytes,
                         std::size_t element) {
   const std::size_t own = c.bytes.size();
   Bytes whole = with_clock(clock_of(device), own);
@@ -88,7 +88,7 @@ std::vector<TensorObject::Place> places_of(Runtime& r, const TensorList* list, s
   return out;
 }
 
-void expect_sizes(const ContextObject& c) {
+void expect_sizes(const CollectiveContextObject& c) {
   const std::size_t n = c.group.size(), element = size_of(type_of(c.element));
   if (c.inputs.size() != c.outputs.size())
     refuse(Status::invalid, "{} inputs and {} outputs", c.inputs.size(), c.outputs.size());
@@ -104,12 +104,12 @@ void expect_sizes(const ContextObject& c) {
 }
 
 // Runs the collective on one tensor of the lists. Sums are in the order of the members, so all get the same bits.
-void run_one(Runtime& r, const ContextObject& c, std::size_t i, const std::string& key) {
+void run_one(Runtime& r, const CollectiveContextObject& c, std::size_t i, const std::string& key) {
   Device& device = *c.inputs[i].storage->device();
   const std::size_t element = size_of(type_of(c.element)), head = sizeof(RankClock);
   Bytes own(c.inputs[i].bytes);
   {
-    const Using lock({c.inputs[i].storage.get()});
+    const StorageLock lock({c.inputs[i].storage.get()});
     std::memcpy(own.data(), c.inputs[i].data(), own.size());
   }
   const std::size_t larger = std::max(c.inputs[i].bytes, c.outputs[i].bytes);
@@ -122,7 +122,7 @@ void run_one(Runtime& r, const ContextObject& c, std::size_t i, const std::strin
   const std::size_t n = c.outputs[i].bytes;
   for (const Bytes& one : all)
     if (one.size() != head + c.inputs[i].bytes) refuse(Status::network_proxy, "a member brought {} bytes", one.size());
-  const Using lock({c.outputs[i].storage.get()});
+  const StorageLock lock({c.outputs[i].storage.get()});
   std::byte* const to = c.outputs[i].data();
   if (c.kind == CollectiveKind::all_gather) {
     for (std::size_t m = 0; m < all.size(); ++m)
@@ -189,7 +189,7 @@ Status nrta_cc_prepare(CommInfo* comm, TensorList* inputs, TensorList* outputs, 
     expect_given(comm->replica_group, "the replica group");
     if (comm->rank_n == 0 || comm->rank_n > 65'536 || comm->rank >= comm->rank_n)
       refuse(Status::invalid, "rank {} of {}", comm->rank, comm->rank_n);
-    auto c = std::make_shared<ContextObject>();
+    auto c = std::make_shared<CollectiveContextObject>();
     c->vnc = comm->vnc, c->rank = comm->rank, c->id = comm->ctx_device_id;
     c->element = element, c->op = op, c->kind = kind;
     c->group.assign(comm->replica_group, comm->replica_group + comm->rank_n);

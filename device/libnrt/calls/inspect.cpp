@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "device/fork_safe_singleton.h"
+#include "device/libnrt/config_handles.h"
 #include "device/libnrt/exports.h"
-#include "device/libnrt/inspect.h"
-#include "device/of_this_process.h"
 
 namespace trellis::device::nrt {
 namespace {
@@ -14,8 +14,8 @@ const std::vector<std::string> activities = {"system_profile", "device_profile",
 
 }  // namespace
 
-InspectSettings& settings() {
-  return of_this_process([] { return new InspectSettings; });
+ConfigHandles& settings() {
+  return of_this_process([] { return new ConfigHandles; });
 }
 
 void give_texts(const std::vector<std::string>& texts, const char*** out, std::size_t* count) {
@@ -47,7 +47,7 @@ std::string folder_of(const char* name) {
 Status nrt_inspect_config_allocate(InspectConfig** out) {
   return guarded("nrt_inspect_config_allocate", [&] {
     expect_given(out, "the settings' place");
-    *out = settings().inspect.add<InspectConfig*>(std::make_shared<InspectObject>());
+    *out = settings().inspect.add<InspectConfig*>(std::make_shared<InspectConfigObject>());
   });
 }
 
@@ -56,28 +56,28 @@ Status nrt_inspect_config_free(InspectConfig* config) {
 }
 
 Status nrt_inspect_config_set_defaults(InspectConfig* config) {
-  return change("nrt_inspect_config_set_defaults", config, [](InspectObject& o) {
+  return change("nrt_inspect_config_set_defaults", config, [](InspectConfigObject& o) {
     o.session = 1, o.output_dir = "./output", o.activities_off.clear(), o.trace = {};
     o.enabled = o.on_failure = false;
   });
 }
 
 Status nrt_inspect_config_set_session_id(InspectConfig* config, int session) {
-  return change("nrt_inspect_config_set_session_id", config, [&](InspectObject& o) { o.session = session; });
+  return change("nrt_inspect_config_set_session_id", config, [&](InspectConfigObject& o) { o.session = session; });
 }
 
 Status nrt_inspect_config_set_output_dir(InspectConfig* config, const char* folder) {
   return change("nrt_inspect_config_set_output_dir", config,
-                [&](InspectObject& o) { o.output_dir = folder_of(folder); });
+                [&](InspectConfigObject& o) { o.output_dir = folder_of(folder); });
 }
 
 Status nrt_inspect_config_set_sys_trace_max_events_per_nc(InspectConfig* config, std::uint64_t most) {
   return change("nrt_inspect_config_set_sys_trace_max_events_per_nc", config,
-                [&](InspectObject& o) { o.trace.most_events = most; });
+                [&](InspectConfigObject& o) { o.trace.most_events = most; });
 }
 
 Status nrt_inspect_config_set_capture_enabled_for_nc(InspectConfig* config, std::uint32_t core, bool on) {
-  return change("nrt_inspect_config_set_capture_enabled_for_nc", config, [&](InspectObject& o) {
+  return change("nrt_inspect_config_set_capture_enabled_for_nc", config, [&](InspectConfigObject& o) {
     if (on)
       o.trace.cores_off.erase(core);
     else
@@ -86,7 +86,7 @@ Status nrt_inspect_config_set_capture_enabled_for_nc(InspectConfig* config, std:
 }
 
 Status nrt_inspect_config_set_capture_enabled_for_event_type_string(InspectConfig* config, const char* type, bool on) {
-  return change("nrt_inspect_config_set_capture_enabled_for_event_type_string", config, [&](InspectObject& o) {
+  return change("nrt_inspect_config_set_capture_enabled_for_event_type_string", config, [&](InspectConfigObject& o) {
     expect_given(type, "the event type");
     expect_event_type(type);
     if (on)
@@ -97,11 +97,12 @@ Status nrt_inspect_config_set_capture_enabled_for_event_type_string(InspectConfi
 }
 
 Status nrt_inspect_config_set_enable_inspect(InspectConfig* config, bool on) {
-  return change("nrt_inspect_config_set_enable_inspect", config, [&](InspectObject& o) { o.enabled = on; });
+  return change("nrt_inspect_config_set_enable_inspect", config, [&](InspectConfigObject& o) { o.enabled = on; });
 }
 
 Status nrt_inspect_config_set_enable_inspect_on_fail(InspectConfig* config, bool on) {
-  return change("nrt_inspect_config_set_enable_inspect_on_fail", config, [&](InspectObject& o) { o.on_failure = on; });
+  return change("nrt_inspect_config_set_enable_inspect_on_fail", config,
+                [&](InspectConfigObject& o) { o.on_failure = on; });
 }
 
 Status nrt_inspect_config_get_all_activity_types(const char*** out, std::size_t* count) {
@@ -109,7 +110,7 @@ Status nrt_inspect_config_get_all_activity_types(const char*** out, std::size_t*
 }
 
 Status nrt_inspect_config_get_enabled_activity_types(InspectConfig* config, const char*** out, std::size_t* count) {
-  return change("nrt_inspect_config_get_enabled_activity_types", config, [&](InspectObject& o) {
+  return change("nrt_inspect_config_get_enabled_activity_types", config, [&](InspectConfigObject& o) {
     std::vector<std::string> on;
     for (const std::string& a : activities)
       if (!o.activities_off.contains(a)) on.push_back(a);
@@ -120,7 +121,7 @@ Status nrt_inspect_config_get_enabled_activity_types(InspectConfig* config, cons
 void nrt_inspect_config_free_activity_types(const char** texts, std::size_t count) { free_texts(texts, count); }
 
 Status nrt_inspect_config_set_activity(InspectConfig* config, const char* activity, bool on) {
-  return change("nrt_inspect_config_set_activity", config, [&](InspectObject& o) {
+  return change("nrt_inspect_config_set_activity", config, [&](InspectConfigObject& o) {
     expect_given(activity, "the activity");
     const std::string_view word = activity;
     bool known = false;
@@ -143,7 +144,7 @@ Status nrt_inspect_begin() {
 
 Status nrt_inspect_begin_with_options(InspectConfig* config) {
   return call("nrt_inspect_begin_with_options", [&](Runtime& r) {
-    const auto o = config == nullptr ? std::make_shared<InspectObject>() : settings().inspect.get(config);
+    const auto o = config == nullptr ? std::make_shared<InspectConfigObject>() : settings().inspect.get(config);
     const std::lock_guard lock(o->mutex);
     r.inspection.begin({.session = o->session,
                         .folder = o->output_dir,

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "device/accounting.h"
 #include "device/libnrt/exports.h"
+#include "device/memory_accounting.h"
 #include "device/topology.h"
 
 namespace trellis::device::nrt {

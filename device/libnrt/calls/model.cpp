@@ -148,7 +148,7 @@ Status nrt_get_model_tensor_info(Model* model, TensorInfoArray** out) {
       auto* const shape = new (memory + shapes_at + i * sizeof(std::uint32_t))
           std::uint32_t(static_cast<std::uint32_t>(o.bytes / size_of(o.type)));
       auto* const info = new (memory + sizeof(TensorInfoArray) + i * sizeof(TensorInfo))
-          TensorInfo{{}, o.output ? Usage::output : Usage::input, o.bytes, element, shape, 1};
+          TensorInfo{{}, o.output ? TensorUsage::output : TensorUsage::input, o.bytes, element, shape, 1};
       std::memcpy(info->name, o.name.data(), std::min(o.name.size(), tensor_name_bytes - 1));
     }
     *out = head;

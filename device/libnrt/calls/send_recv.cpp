@@ -2,7 +2,7 @@
 #include <arpa/inet.h>
 
 #include "device/libnrt/exports.h"
-#include "device/messages/device_channel.h"
+#include "device/messages/tcp_channels.h"
 #include "device/topology.h"
 
 namespace trellis::device::nrt {
@@ -27,17 +27,17 @@ Status pair(std::string_view function, bool sends, const char* ip, int peer, int
   });
 }
 
-Parcel parcel_of(const TensorObject::Place& part) {
+MessagePayload parcel_of(const TensorObject::Place& part) {
   Device* const device = part.storage->device();
   return {.bytes = part.bytes,
           .read =
               [part](std::byte* to) {
-                const FreeOfTime free(part.storage->device());
+                const SimulatedTimePause free(part.storage->device());
                 copy_to_host(part, to);
               },
           .write =
               [part](const std::byte* from, std::size_t n) {
-                const FreeOfTime free(part.storage->device());
+                const SimulatedTimePause free(part.storage->device());
                 copy_from_host({part.storage, part.offset, n}, from);
               },
           .sent = device == nullptr ? RankClock{} : clock_of(*device)};
@@ -85,7 +85,7 @@ Status nrt_async_sendrecv_close(int core) {
   return call("nrt_async_sendrecv_close", [&](Runtime& r) {
     r.send_recv.expect_open(core);
     const auto requests = r.requests.take_if([&](const PostedMessage& m) { return m.core == core; });
-    const auto comms = r.comms.take_if([&](const MessageEnd& end) { return end.core() == core; });
+    const auto comms = r.comms.take_if([&](const MessageEndpoint& end) { return end.core() == core; });
     r.send_recv.close(core);
   });
 }
@@ -130,7 +130,7 @@ Status nrt_async_sendrecv_test_request(SendRecvRequest* request, bool* done, std
     }
     if (!*done) return;
     r.requests.take(request, Status::invalid_handle);
-    const Parcel& p = transfer->request->parcel;
+    const MessagePayload& p = transfer->request->parcel;
     if (size != nullptr) *size = p.bytes;
     if (transfer->into && transfer->into->device() != nullptr)
       spend_message(*transfer->into->device(), p.sent, p.bytes);

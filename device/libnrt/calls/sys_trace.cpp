@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "device/libnrt/config_handles.h"
 #include "device/libnrt/exports.h"
-#include "device/libnrt/inspect.h"
 
 namespace trellis::device::nrt {
 
@@ -81,12 +81,12 @@ Status nrt_sys_trace_stop() {
 Status nrt_sys_trace_fetch_options_allocate(FetchOptions** out) {
   return guarded("nrt_sys_trace_fetch_options_allocate", [&] {
     expect_given(out, "the options' place");
-    *out = settings().fetches.add<FetchOptions*>(std::make_shared<FetchObject>());
+    *out = settings().fetches.add<FetchOptions*>(std::make_shared<FetchOptionsObject>());
   });
 }
 
 void nrt_sys_trace_fetch_options_set_defaults(FetchOptions* options) {
-  change("nrt_sys_trace_fetch_options_set_defaults", options, [](FetchObject& o) {
+  change("nrt_sys_trace_fetch_options_set_defaults", options, [](FetchOptionsObject& o) {
     o.most_events = ~std::uint64_t{0};
     o.core = -1;
   });
@@ -97,12 +97,13 @@ void nrt_sys_trace_fetch_options_free(FetchOptions* options) {
 }
 
 void nrt_sys_trace_fetch_options_set_max_events_per_nc(FetchOptions* options, std::uint64_t most) {
-  change("nrt_sys_trace_fetch_options_set_max_events_per_nc", options, [&](FetchObject& o) { o.most_events = most; });
+  change("nrt_sys_trace_fetch_options_set_max_events_per_nc", options,
+         [&](FetchOptionsObject& o) { o.most_events = most; });
 }
 
 void nrt_sys_trace_fetch_options_set_nc_idx(FetchOptions* options, std::uint64_t core) {
   change("nrt_sys_trace_fetch_options_set_nc_idx", options,
-         [&](FetchObject& o) { o.core = static_cast<int>(std::min<std::uint64_t>(core, 1 << 20)); });
+         [&](FetchOptionsObject& o) { o.core = static_cast<int>(std::min<std::uint64_t>(core, 1 << 20)); });
 }
 
 Status nrt_sys_trace_fetch_events(char** buffer, std::size_t* size, const FetchOptions* options) {
@@ -110,7 +111,7 @@ Status nrt_sys_trace_fetch_events(char** buffer, std::size_t* size, const FetchO
     expect_given(buffer, "the buffer's place");
     expect_given(size, "the size's place");
     *buffer = nullptr;
-    const auto object = options == nullptr ? std::make_shared<FetchObject>() : settings().fetches.get(options);
+    const auto object = options == nullptr ? std::make_shared<FetchOptionsObject>() : settings().fetches.get(options);
     const std::lock_guard lock(object->mutex);
     const std::string text = events_json(r.system_recorder.take(object->most_events, object->core));
     *buffer = strdup(text.c_str());

@@ -67,7 +67,7 @@ Status nrt_profile_stop(const char* file) {
 Status nrt_profile_continuous_options_allocate(ContinuousOptions** out) {
   return call("nrt_profile_continuous_options_allocate", [&](Runtime& r) {
     expect_given(out, "the options' place");
-    *out = r.continuous.add<ContinuousOptions*>(std::make_shared<ContinuousObject>());
+    *out = r.continuous.add<ContinuousOptions*>(std::make_shared<ContinuousOptionsObject>());
   });
 }
 

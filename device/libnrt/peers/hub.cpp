@@ -17,7 +17,7 @@ struct Hub::Meeting {
 };
 
 // The first meeting with this key that this member has not come to yet.
-std::shared_ptr<Hub::Meeting> Hub::meeting_for(const Coming& c) {
+std::shared_ptr<Hub::Meeting> Hub::meeting_for(const Contribution& c) {
   auto& turn = meetings_[c.key];
   for (const auto& meeting : turn)
     if (!meeting->here[c.member]) return meeting;
@@ -29,13 +29,13 @@ std::shared_ptr<Hub::Meeting> Hub::meeting_for(const Coming& c) {
   return meeting;
 }
 
-std::vector<Bytes> Hub::meet(const Coming& c, net::Deadline deadline) {
+std::vector<Bytes> Hub::meet(const Contribution& c, net::Deadline deadline) {
   if (c.members == 0 || c.member >= c.members)
     refuse(Status::invalid, "member {} of {}: expected 0 to {}", c.member, c.members, static_cast<int>(c.members) - 1);
   std::unique_lock lock(mutex_);
   if (stopped_) refuse(Status::closed, "nrt_close was called");
   const std::string key = fmt::format("{} {}", c.key, c.members);
-  Coming keyed{key, c.signature, c.member, c.members, {}};
+  Contribution keyed{key, c.signature, c.member, c.members, {}};
   const auto meeting = meeting_for(keyed);
   meeting->here[c.member] = true;
   meeting->brought[c.member] = c.bytes;

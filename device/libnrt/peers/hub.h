@@ -20,7 +20,7 @@ namespace trellis::device::nrt {
 using Bytes = std::vector<std::byte>;
 
 // One member's part of one meeting. Members of a meeting have equal keys, counts and signatures.
-struct Coming {
+struct Contribution {
   std::string key;        // of the group, and the kind of meeting
   std::string signature;  // what must be alike: "all_reduce f32 add 4096"
   std::uint32_t member = 0, members = 1;
@@ -31,12 +31,12 @@ class Hub {
  public:
   // Returns each member's bytes, in the members' order. A member who comes again begins the next meeting with this key.
   // Refuses different signatures; at the deadline it names who is missing.
-  std::vector<Bytes> meet(const Coming&, net::Deadline);
+  std::vector<Bytes> meet(const Contribution&, net::Deadline);
   void stop();  // meetings for which somebody is missing end, and none begins any more
 
  private:
   struct Meeting;
-  std::shared_ptr<Meeting> meeting_for(const Coming&);
+  std::shared_ptr<Meeting> meeting_for(const Contribution&);
 
   std::mutex mutex_;
   std::map<std::string, std::vector<std::shared_ptr<Meeting>>> meetings_;  // by key, the earliest first
@@ -51,7 +51,7 @@ class World {
 
   // Device 0's process serves the others; call it before the first meeting.
   void join(std::uint32_t id, std::uint32_t devices);
-  std::vector<Bytes> meet(const Coming&);
+  std::vector<Bytes> meet(const Contribution&);
   void stop();  // who waits for others is told that the runtime was closed
   std::chrono::milliseconds timeout() const { return timeout_; }
 

@@ -24,7 +24,7 @@ std::shared_ptr<CoreMessages> PeerSendRecv::messages_of(int core) {
 
 void PeerSendRecv::expect_open(int core) { messages_of(core); }
 
-std::shared_ptr<MessageEnd> PeerSendRecv::pair(bool sends, const PeerCore& peer, int core) {
+std::shared_ptr<MessageEndpoint> PeerSendRecv::pair(bool sends, const PeerCore& peer, int core) {
   return messages_of(core)->pair(sends, peer);
 }
 

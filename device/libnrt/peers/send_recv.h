@@ -14,7 +14,7 @@ class PeerSendRecv {
   void open(int core, std::chrono::milliseconds timeout);
   void close(int core);  // refuses while something is not connected or not done
   void close_all();
-  std::shared_ptr<MessageEnd> pair(bool sends, const PeerCore& peer, int core);
+  std::shared_ptr<MessageEndpoint> pair(bool sends, const PeerCore& peer, int core);
   void expect_open(int core);
 
  private:

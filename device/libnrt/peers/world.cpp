@@ -60,7 +60,7 @@ class World::Server {
       : hub_(hub),
         timeout_(timeout),
         listener_(std::make_unique<CallListener>(
-            a, CallListener::Answering{
+            a, CallListener::ListenerOptions{
                    .kind = CallKind::meeting,
                    .arrived =
                        [this](CallListener::Call c) { begin(std::make_shared<net::Descriptor>(std::move(c.socket))); },
@@ -93,7 +93,7 @@ class World::Server {
       if (head.magic != Head().magic || head.key > most_text || head.signature > most_text || head.bytes > most_bytes ||
           head.members > most_members)
         return;
-      Coming c{std::string(head.key, ' '), std::string(head.signature, ' '), head.member, head.members, {}};
+      Contribution c{std::string(head.key, ' '), std::string(head.signature, ' '), head.member, head.members, {}};
       receive_all(s, std::as_writable_bytes(std::span(c.key)), wait);
       receive_all(s, std::as_writable_bytes(std::span(c.signature)), wait);
       receive_growing(s, c.bytes, head.bytes, wait);
@@ -148,7 +148,7 @@ void World::stop() {
   hub_.stop();
 }
 
-std::vector<Bytes> World::meet(const Coming& c) {
+std::vector<Bytes> World::meet(const Contribution& c) {
   const net::WaitLimit wait(net::Clock::now() + timeout_, [this] { return !stopped_.load(); });
   bool here = root_.empty();
   {

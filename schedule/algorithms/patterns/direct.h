@@ -8,7 +8,7 @@
 namespace trellis::schedule {
 
 // The part of a block that one message carries.
-struct Share {
+struct BlockShare {
   std::int64_t first = 0;   // first chunk within the block
   std::int64_t pieces = 1;  // chunks per block
 
@@ -26,15 +26,15 @@ template <class Step>
 void each_share(const Request& request, const Builder& b, Step step) {
   for (std::int32_t i = 0; i < request.shares(); ++i) {
     Builder on = b.on_channel(i / request.segments);
-    step(on, Share{.first = i, .pieces = request.shares()});
+    step(on, BlockShare{.first = i, .pieces = request.shares()});
   }
 }
 
 // Distances between ranks of a torus, each named by the rank at that distance from rank 0. So every rank meets the
 // others in the same order.
-class Distances {
+class TorusDistances {
  public:
-  explicit Distances(const std::vector<Rank>& dims) {
+  explicit TorusDistances(const std::vector<Rank>& dims) {
     for (const Rank size : dims) torus_.axes.push_back({SymmetryAxis::Kind::rotate, size});
   }
 
@@ -50,7 +50,7 @@ class Distances {
 // Calls move(rank, peer, distance) for every ordered pair of ranks. In one round all distances are equal, so each rank
 // sends to one peer and receives from one, and no rank is the first target of all.
 template <class Move>
-void each_to_each(Builder& b, const Distances& distances, Move move) {
+void each_to_each(Builder& b, const TorusDistances& distances, Move move) {
   for (Rank distance = 1; distance < b.ranks(); ++distance)
     for (Rank r : b.senders([&](Rank me) { return distances.behind(me, distance); }))
       move(r, distances.ahead(r, distance), distance);
@@ -83,7 +83,8 @@ void to_root(Builder& b, Rank root, Move move) {
 }
 
 // Adds the holder's own contribution and all received ones in rank order, whoever the holder is.
-inline void add_in_rank_order(Builder& b, const Distances& distances, const Share& share, Rank holder, Rank block) {
+inline void add_in_rank_order(Builder& b, const TorusDistances& distances, const BlockShare& share, Rank holder,
+                              Rank block) {
   const Rank n = b.ranks();
   std::vector<ChunkPlace> sources;
   for (Rank r = 0; r < n; ++r)
@@ -92,7 +93,7 @@ inline void add_in_rank_order(Builder& b, const Distances& distances, const Shar
 }
 
 // Reduce-scatter: every rank sends block b to rank b, which adds them up.
-inline void sum_at_owners(Builder& b, const Distances& distances, const Share& share) {
+inline void sum_at_owners(Builder& b, const TorusDistances& distances, const BlockShare& share) {
   each_to_each(b, distances, [&](Rank r, Rank owner, Rank distance) {
     b.copy(share.at(r, owner), share.arrival(owner, owner, distance));
   });
@@ -100,7 +101,7 @@ inline void sum_at_owners(Builder& b, const Distances& distances, const Share& s
 }
 
 // All-gather: rank b sends block b to every rank.
-inline void send_to_all(Builder& b, const Distances& distances, const Share& share) {
+inline void send_to_all(Builder& b, const TorusDistances& distances, const BlockShare& share) {
   each_to_each(b, distances, [&](Rank r, Rank peer, Rank) { b.copy(share.at(r, r), share.at(peer, r)); });
 }
 

@@ -8,7 +8,7 @@
 
 #include "schedule/proof/refutation.h"
 #include "schedule/schedule_too_large.h"
-#include "sim/cluster/machine/launch.h"
+#include "sim/cluster/machine/launch_mode.h"
 #include "sim/cluster/price/critical_path.h"
 #include "sim/hardware/time/time_too_long.h"
 #include "text/refuse.h"
@@ -27,7 +27,7 @@ bool is_for(const Pricer& pricer, const Question& q) {
 
 class Answering {
  public:
-  Answering(const Question& q, PricedMachine& on)
+  Answering(const Question& q, PricingSession& on)
       : q_(q),
         machine_(on.machine()),
         watch_(on.watch()),
@@ -121,7 +121,7 @@ class Answering {
   }
 
   [[noreturn]] void refuse() const {
-    const Choice& choice = answer_.choice;
+    const AlgorithmChoice& choice = answer_.choice;
     if (choice.untried.empty() && !choice.left_out.empty())
       text::refuse("{}: {}", text_of(choice.left_out.front().config), choice.left_out.front().why);
     text::refuse("{} of {:.0f} bytes: more moves than can be simulated",
@@ -154,7 +154,7 @@ class Answering {
   void launch_otherwise(const Interval& by_figures) {
     for (const std::string_view by : launches) {
       if (by == launch_of(answer_.era)) continue;
-      Launched other{.by = by, .era = era_launched(machine_, "", by)};
+      LaunchVariant other{.by = by, .era = era_launched(machine_, "", by)};
       PriceOptions options = options_;
       options.era = other.era;
       other.time = sim::price(*pattern_, machine_, options).time;
@@ -181,7 +181,7 @@ class Answering {
   void find_draws() {
     const auto value = [](Time t) { return static_cast<double>(t); };
     const double least = value(answer_.interval.low) / value(answer_.price.time);
-    for (const Cost& rival : answer_.choice.others)
+    for (const ConfigCost& rival : answer_.choice.others)
       if (value(rival.time) * least < value(answer_.interval.high)) answer_.draws.push_back(rival.config);
   }
 
@@ -228,10 +228,10 @@ class Answering {
 
 }  // namespace
 
-PricedMachine::PricedMachine(MachineSpec spec, ProgressMonitor* watch)
+PricingSession::PricingSession(MachineSpec spec, ProgressMonitor* watch)
     : machine_(std::move(spec)), watch_(watch == nullptr ? &nobody_ : watch) {}
 
-Pricer& PricedMachine::pricer(const Question& q) {
+Pricer& PricingSession::pricer(const Question& q) {
   const auto kept = std::ranges::find_if(pricers_, [&](const auto& one) { return is_for(*one, q); });
   if (kept != pricers_.end()) return **kept;
   if (pricers_.size() == most_kept) pricers_.erase(pricers_.begin());
@@ -252,6 +252,6 @@ std::vector<AlgorithmConfig> configs_for(const Question& q, const Pricer& pricer
   return {config};
 }
 
-Answer answer(const Question& q, PricedMachine& on) { return Answering(q, on).run(); }
+Answer answer(const Question& q, PricingSession& on) { return Answering(q, on).run(); }
 
 }  // namespace trellis::sim

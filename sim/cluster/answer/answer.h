@@ -9,7 +9,7 @@
 
 #include "sim/cluster/answer/noise.h"
 #include "sim/cluster/answer/progress_monitor.h"
-#include "sim/cluster/choose/choice.h"
+#include "sim/cluster/choose/algorithm_choice.h"
 #include "sim/cluster/price/interval.h"
 #include "sim/cluster/price/timeline.h"
 
@@ -38,7 +38,7 @@ struct Question {
 };
 
 // The time of the same collective by another launch. `by` is one of machine/launch.h's `launches`.
-struct Launched {
+struct LaunchVariant {
   std::string_view by;
   std::string era;
   Time time = 0, low = 0, high = 0;
@@ -46,25 +46,25 @@ struct Launched {
 
 struct Answer {
   AlgorithmConfig config;  // that was chosen, or asked for; of a schedule, its algorithm
-  Choice choice;           // the configs that it was chosen from; empty: it was not chosen
+  AlgorithmChoice choice;  // the configs that it was chosen from; empty: it was not chosen
   Price price;             // its time is `forever` when it was interrupted, or beyond the limit
   Interval interval;
-  std::string era;                 // of the software: the question's, or the machine's usual one; empty: there is none
-  std::vector<Launched> launches;  // times by other launches, where they were asked for
-  std::vector<AlgorithmConfig> draws;  // configs of other algorithms whose intervals overlap the chosen one's
-  Noisy noisy;
+  std::string era;  // of the software: the question's, or the machine's usual one; empty: there is none
+  std::vector<LaunchVariant> launches;  // times by other launches, where they were asked for
+  std::vector<AlgorithmConfig> draws;   // configs of other algorithms whose intervals overlap the chosen one's
+  NoisyTimes noisy;
   std::vector<TransferPhase> phases;
-  std::vector<double> carried;  // bytes, by resource
-  std::optional<Seen> seen;     // the timeline
-  double moves = 0;             // set when phases or timeline are missing because the run has too many moves
-  std::string interrupted;      // what is missing because the watch stopped it; empty: nothing
+  std::vector<double> carried;      // bytes, by resource
+  std::optional<RunTimeline> seen;  // the timeline
+  double moves = 0;                 // set when phases or timeline are missing because the run has too many moves
+  std::string interrupted;          // what is missing because the watch stopped it; empty: nothing
 };
 
 // A machine that keeps what earlier questions computed on it.
-class PricedMachine {
+class PricingSession {
  public:
   // The watch must outlive it.
-  explicit PricedMachine(MachineSpec, ProgressMonitor* = nullptr);
+  explicit PricingSession(MachineSpec, ProgressMonitor* = nullptr);
 
   const Machine& machine() const { return machine_; }
   const MachineSpec& spec() const { return machine_.spec(); }
@@ -83,6 +83,6 @@ std::vector<AlgorithmConfig> configs_for(const Question&, const Pricer&);
 
 // Throws invalid_argument when no algorithm serves, when all have too many moves, or when those that serve are wrong:
 // an algorithm is proved on a small machine of the same form (schedule/proof/refutation.h) before its price is told.
-Answer answer(const Question&, PricedMachine&);
+Answer answer(const Question&, PricingSession&);
 
 }  // namespace trellis::sim

@@ -17,8 +17,8 @@ void expect_noise(const NoiseRuns& o, const Machine& machine, const std::string&
         machine.name());
 }
 
-Noisy draw_noise(const NoiseRuns& o, const std::function<Time(std::uint64_t seed)>& time_by) {
-  Noisy found;
+NoisyTimes draw_noise(const NoiseRuns& o, const std::function<Time(std::uint64_t seed)>& time_by) {
+  NoisyTimes found;
   for (int i = 0; i < o.runs && found.interrupted.empty(); ++i) {
     const Time time = time_by(o.seed + static_cast<std::uint64_t>(i));
     if (time == forever)
@@ -30,7 +30,7 @@ Noisy draw_noise(const NoiseRuns& o, const std::function<Time(std::uint64_t seed
   return found;
 }
 
-Time quantile(const Noisy& noisy, double part) {
+Time quantile(const NoisyTimes& noisy, double part) {
   const auto count = static_cast<double>(noisy.times.size());
   return noisy.times[static_cast<std::size_t>(std::max(1.0, std::ceil(part * count))) - 1];
 }

@@ -18,14 +18,14 @@ struct NoiseRuns {
 // Throws invalid_argument when noise is asked for and the machine's software has none.
 void expect_noise(const NoiseRuns&, const Machine&, const std::string& era);
 
-struct Noisy {
+struct NoisyTimes {
   std::vector<Time> times;  // ascending
   Time most() const { return times.empty() ? 0 : times.back(); }
   std::string interrupted;  // what is missing; empty: nothing is
 };
 // `time_by` returns the time for a seed, or `forever` when it was stopped.
-Noisy draw_noise(const NoiseRuns&, const std::function<Time(std::uint64_t seed)>& time_by);
+NoisyTimes draw_noise(const NoiseRuns&, const std::function<Time(std::uint64_t seed)>& time_by);
 
-Time quantile(const Noisy&, double part);  // the least time that this part of all times does not exceed
+Time quantile(const NoisyTimes&, double part);  // the least time that this part of all times does not exceed
 
 }  // namespace trellis::sim

@@ -11,7 +11,7 @@ PatternHash pattern_hash(const CompiledSchedule& pattern) {
   };
   for (const schedule::SymmetryAxis& axis : pattern.symmetry().axes) add(static_cast<int>(axis.kind)), add(axis.size);
   add(pattern.task().pieces);
-  for (const PatternClass& c : pattern.classes()) {
+  for (const RankClassProgram& c : pattern.classes()) {
     add(c.representative);
     for (const Rank peer : c.peers) add(peer);
     for (const Move& m : c.moves) {
@@ -21,7 +21,7 @@ PatternHash pattern_hash(const CompiledSchedule& pattern) {
         add(value);
       add(m.adds | m.copies_twice << 1 | m.staged << 2 | m.forwards << 3 | m.channel << 4);
     }
-    for (const Follower& f : c.followers) add(f.move), add(f.peer);
+    for (const ReleasedMove& f : c.followers) add(f.move), add(f.peer);
     for (const std::uint32_t begin : c.begin) add(begin);
   }
   return hash;

@@ -54,7 +54,7 @@ class PrefixLowerBound {
   };
   struct Written {
     Rank rank = 0;  // the lowest of its class
-    std::shared_ptr<const WrittenSteps> written = {};
+    std::shared_ptr<const ProgramPrefix> written = {};
     std::span<const Step> steps = {};  // the first ones
     std::vector<Node> nodes = {};
     std::vector<std::vector<std::uint32_t>> followers = {};
@@ -196,7 +196,7 @@ class PrefixLowerBound {
   const StepsOfRank& steps_of_;
   const Machine& machine_;
   const PriceOptions& options_;
-  const Overheads overheads_;
+  const SoftwareOverheads overheads_;
   const Time launch_;
   const schedule::Symmetry symmetry_;
   double chunk_ = 0;  // bytes

@@ -6,13 +6,13 @@
 #include <functional>
 #include <memory>
 
-#include "sim/cluster/choose/schedule_shelf.h"
+#include "sim/cluster/choose/schedule_cache.h"
 #include "sim/cluster/price/price.h"
 
 namespace trellis::sim {
 
 // Returns at least so many of a rank's first steps, or all of them.
-using StepsOfRank = std::function<std::shared_ptr<const WrittenSteps>(Rank, std::size_t)>;
+using StepsOfRank = std::function<std::shared_ptr<const ProgramPrefix>(Rank, std::size_t)>;
 
 // `steps`: how many steps are written out in all. Returns `forever` if the bound exceeds the limit.
 // Throws CompilationStopped where the options say stop.

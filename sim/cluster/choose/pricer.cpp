@@ -81,7 +81,7 @@ RankGroup group_named(const Machine& machine, std::string_view name) {
 
 Pricer::Pricer(const Machine& machine, RankGroup group, Settings settings)
     : machine_(machine), group_(std::move(group)), settings_(std::move(settings)) {
-  if (!settings_.shelf) settings_.shelf = std::make_shared<ScheduleShelf>();
+  if (!settings_.shelf) settings_.shelf = std::make_shared<ScheduleCache>();
 }
 
 schedule::Request Pricer::request(const AlgorithmConfig& w) const {
@@ -128,7 +128,7 @@ std::shared_ptr<const CompiledSchedule> Pricer::compiled(const AlgorithmConfig& 
   return known;
 }
 
-std::shared_ptr<const WrittenSteps> Pricer::steps(const AlgorithmConfig& config, Rank rank, std::size_t least) const {
+std::shared_ptr<const ProgramPrefix> Pricer::steps(const AlgorithmConfig& config, Rank rank, std::size_t least) const {
   return settings_.shelf->steps(config, schedule::algorithm_named(config.algorithm), request(config), rank, least, [&] {
     if (stopped()) throw CompilationStopped();
   });

@@ -9,7 +9,7 @@
 
 #include "schedule/algorithms/algorithm_config.h"
 #include "sim/cluster/choose/rank_lower_bound.h"
-#include "sim/cluster/choose/schedule_shelf.h"
+#include "sim/cluster/choose/schedule_cache.h"
 #include "sim/cluster/price/price.h"
 
 namespace trellis::sim {
@@ -38,7 +38,7 @@ RankGroup group_named(const Machine&, std::string_view);
 
 inline constexpr Rank last_rank = -1;  // of a group, as the receiver of send_recv
 
-struct Cost {
+struct ConfigCost {
   AlgorithmConfig config;
   double bytes = 0;
   Time time = 0;
@@ -54,7 +54,7 @@ class Pricer {
     double element = 4;    // bytes
     bool fold = true;
     std::function<bool(Time, double)> stopped = {};  // as in RunSettings
-    std::shared_ptr<ScheduleShelf> shelf = {};       // of this collective, ranks and root; null: its own
+    std::shared_ptr<ScheduleCache> shelf = {};       // of this collective, ranks and root; null: its own
   };
   Pricer(const Machine&, RankGroup, Settings);
 
@@ -74,7 +74,7 @@ class Pricer {
     bool whole = true;       // false: there are more steps than were looked at
   };
   static constexpr std::int64_t any_steps = std::numeric_limits<std::int64_t>::max();
-  std::shared_ptr<const WrittenSteps> steps(const AlgorithmConfig&, Rank, std::size_t least) const;
+  std::shared_ptr<const ProgramPrefix> steps(const AlgorithmConfig&, Rank, std::size_t least) const;
   // A cheaper lower bound, from one rank's steps. Stops after `most_steps`, or once the bound exceeds the limit.
   Outline outline(const AlgorithmConfig&, double bytes, std::int64_t most_steps = any_steps, Time limit = forever);
   // A lower bound from all moves of the ranks of the first rank's chip. Returns `forever` if it exceeds the limit.

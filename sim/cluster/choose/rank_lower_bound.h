@@ -57,7 +57,7 @@ class RankLowerBound {
   const Rank rank_;  // of the machine
   const Machine& machine_;
   const PriceOptions options_;
-  const Overheads overheads_;
+  const SoftwareOverheads overheads_;
   const Time launch_;
   double chunk_ = 0;  // bytes
   RankRoutes& ways_;

@@ -16,7 +16,7 @@ std::vector<std::string> Machine::eras() const {
   return {found.begin(), found.end()};
 }
 
-Overheads Machine::overheads(std::string_view era) const {
+SoftwareOverheads Machine::overheads(std::string_view era) const {
   if (spec_.chip.empty() && era.empty()) return {};
   const std::string name(era.empty() ? std::string_view(spec_.era) : era);
   if (name.empty())
@@ -47,7 +47,7 @@ Overheads Machine::overheads(std::string_view era) const {
 
 double launch_growth(double late, Rank ranks) { return late == 0 ? 1 : std::pow(ranks / 8.0, late); }
 
-Time Overheads::launched(Rank ranks) const {
+Time SoftwareOverheads::launched(Rank ranks) const {
   return late == 0 ? launch : time_of_picoseconds(static_cast<double>(launch) * launch_growth(late, ranks));
 }
 

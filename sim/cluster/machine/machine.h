@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/cluster/machine/fabric.h"
-#include "sim/cluster/machine/spec.h"
+#include "sim/cluster/machine/machine_spec.h"
 
 namespace trellis::sim {
 
@@ -19,7 +19,7 @@ inline constexpr ResourceId no_resource = static_cast<ResourceId>(-1);
 inline constexpr double most_rate = 5.7e17;  // bytes a second of one: the most that a network counts
 
 // Software overheads of one generation of the software: figures era.NAME.*, and the chip's.
-struct Overheads {
+struct SoftwareOverheads {
   Time launch = 0;     // once for each collective, of eight ranks
   Time handshake = 0;  // before every transfer
   Time reduce = 0;     // before a transfer or local step that sums
@@ -68,11 +68,12 @@ class Machine {
   bool between_hosts(ResourceId) const;
 
   std::vector<std::string> eras() const;
-  Overheads overheads(std::string_view era) const;  // "": the usual one; throws invalid_argument, listing the known
-  double slowness(Rank) const;                      // of its engines and software: 1 except for stragglers
-  double memory_slowness(Rank) const;               // of its HBM: 1 except for defects
-  double injection() const;                         // bytes a second that one chip can send
-  Bisection bisection() const;                      // of the machine, through its outermost fabric
+  SoftwareOverheads overheads(
+      std::string_view era) const;     // "": the usual one; throws invalid_argument, listing the known
+  double slowness(Rank) const;         // of its engines and software: 1 except for stragglers
+  double memory_slowness(Rank) const;  // of its HBM: 1 except for defects
+  double injection() const;            // bytes a second that one chip can send
+  Bisection bisection() const;         // of the machine, through its outermost fabric
 
  private:
   [[noreturn]] void refuse_idle(const std::string& port) const;

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "sim/cluster/machine/dims_text.h"
-#include "sim/cluster/machine/several.h"
-#include "sim/hardware/figures/data.h"
+#include "sim/cluster/machine/machine_cluster.h"
+#include "sim/hardware/figures/embedded_files.h"
 #include "text/nearest.h"
 #include "text/number.h"
 #include "text/refuse.h"

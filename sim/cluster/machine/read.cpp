@@ -11,7 +11,7 @@
 
 #include "sim/cluster/machine/dims_text.h"
 #include "sim/cluster/machine/machine.h"
-#include "sim/hardware/figures/data.h"
+#include "sim/hardware/figures/embedded_files.h"
 #include "text/nearest.h"
 #include "text/refuse.h"
 #include "text/words.h"

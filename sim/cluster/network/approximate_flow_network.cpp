@@ -25,19 +25,20 @@ Rate ApproximateFlowNetwork::first_guess(const Part& part) const {
   return r.weight > 0 ? r.level : std::max<Rate>((r.capacity - r.used) / part.weight, 1);
 }
 
-void ApproximateFlowNetwork::start(std::span<const Use> uses, Work work, std::uint64_t tag) {
-  for (const Use& use : uses) carried_[use.resource] += static_cast<double>(work) / (byte_work * one_use) * use.weight;
+void ApproximateFlowNetwork::start(std::span<const ResourceUse> uses, Work work, std::uint64_t tag) {
+  for (const ResourceUse& use : uses)
+    carried_[use.resource] += static_cast<double>(work) / (byte_work * one_use) * use.weight;
   go_on(uses, work, tag);
 }
 
-void ApproximateFlowNetwork::go_on(std::span<const Use> uses, Work left, std::uint64_t tag) {
+void ApproximateFlowNetwork::go_on(std::span<const ResourceUse> uses, Work left, std::uint64_t tag) {
   assert(!uses.empty());
   const FlowId id = free_flows_.take();
   if (id == flows_.size()) flows_.emplace_back();
   Flow& f = flows_[id];
   f.tag = tag;
   f.parts.clear();
-  for (const Use& use : uses) f.parts.push_back({use.resource, use.weight});
+  for (const ResourceUse& use : uses) f.parts.push_back({use.resource, use.weight});
   bind(id, std::ranges::min_element(f.parts, {}, [&](const Part& p) { return first_guess(p); })->resource, left);
   check(f);
 }

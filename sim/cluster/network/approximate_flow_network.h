@@ -11,7 +11,7 @@
 #include "sim/cluster/network/network.h"
 #include "sim/hardware/time/free_numbers.h"
 #include "sim/hardware/time/instant_queue.h"
-#include "sim/hardware/time/sort_runs.h"
+#include "sim/hardware/time/run_sorter.h"
 
 namespace trellis::sim {
 
@@ -19,9 +19,9 @@ class ApproximateFlowNetwork : public Network {
  public:
   explicit ApproximateFlowNetwork(std::vector<Rate> capacities, Time now = 0);
 
-  void start(std::span<const Use>, Work, std::uint64_t tag) override;
+  void start(std::span<const ResourceUse>, Work, std::uint64_t tag) override;
   // takes over a transfer that began in another network
-  void go_on(std::span<const Use>, Work left, std::uint64_t tag);
+  void go_on(std::span<const ResourceUse>, Work left, std::uint64_t tag);
   void settle() override;
   Time next() const override { return ends_.next(); }
   void advance(Time to, std::vector<std::uint64_t>& ended) override;

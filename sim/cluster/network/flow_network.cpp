@@ -19,14 +19,14 @@ FlowNetwork::FlowNetwork(std::vector<Rate> capacities) {
   carried_.assign(capacities.size(), 0);
 }
 
-void FlowNetwork::start(std::span<const Use> uses, Work work, std::uint64_t tag) {
+void FlowNetwork::start(std::span<const ResourceUse> uses, Work work, std::uint64_t tag) {
   assert(!uses.empty());
   const FlowId id = table_.add(uses);
   Flow& f = table_.flows[id];
   f.left = work, f.since = now_, f.end = 0, f.tag = tag;
   if (work != bytes_.work) bytes_ = {work, static_cast<double>(work) / (byte_work * one_use)};
   ++moving_, ++changes_;
-  for (const Use& use : uses) {
+  for (const ResourceUse& use : uses) {
     carried_[use.resource] += bytes_.sixteenths * use.weight;
     if (uses.size() > 1) break_pool(use.resource);
   }
@@ -152,9 +152,9 @@ void FlowNetwork::settle() {
   changed_.clear();
 }
 
-void FlowNetwork::leave(const std::function<void(std::span<const Use>, Work, std::uint64_t)>& tell) {
+void FlowNetwork::leave(const std::function<void(std::span<const ResourceUse>, Work, std::uint64_t)>& tell) {
   for (std::uint32_t r = 0; r < table_.resources.size(); ++r) break_pool(r);
-  std::vector<Use> uses;
+  std::vector<ResourceUse> uses;
   for (Flow& f : table_.flows) {
     if (f.end == 0) continue;
     bring_up(f);

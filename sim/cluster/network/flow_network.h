@@ -5,11 +5,11 @@
 #include <functional>
 #include <vector>
 
-#include "sim/cluster/network/flow_pool.h"
+#include "sim/cluster/network/fair_share_queue.h"
 #include "sim/cluster/network/flow_region.h"
 #include "sim/cluster/network/network.h"
 #include "sim/hardware/time/instant_queue.h"
-#include "sim/hardware/time/sort_runs.h"
+#include "sim/hardware/time/run_sorter.h"
 
 namespace trellis::sim {
 
@@ -17,7 +17,7 @@ class FlowNetwork : public Network {
  public:
   explicit FlowNetwork(std::vector<Rate> capacities);
 
-  void start(std::span<const Use>, Work, std::uint64_t tag) override;
+  void start(std::span<const ResourceUse>, Work, std::uint64_t tag) override;
   void settle() override;
   Time next() const override { return ends_.next(); }
   void advance(Time to, std::vector<std::uint64_t>& ended) override;
@@ -25,7 +25,7 @@ class FlowNetwork : public Network {
   // Whether more than `rates` rates were computed, and far more than flows have started and ended.
   bool crowded(std::int64_t rates) const { return solved_ > rates && solved_ > most_for_one * changes_; }
   // Reports every flow in flight. Call it after settle(). The network must not be used afterwards.
-  void leave(const std::function<void(std::span<const Use>, Work left, std::uint64_t tag)>& tell);
+  void leave(const std::function<void(std::span<const ResourceUse>, Work left, std::uint64_t tag)>& tell);
 
   Rate rate(std::uint64_t tag) const;  // of a flow in flight; for tests
 
@@ -50,8 +50,8 @@ class FlowNetwork : public Network {
   void make_pool(std::uint32_t resource);
   void break_pool(std::uint32_t resource);
   void join_pool(FlowId);
-  void add(FlowPool&, FlowId);
-  void watch_first(FlowPool&);
+  void add(FairShareQueue&, FlowId);
+  void watch_first(FairShareQueue&);
   void end_first(std::uint32_t resource, std::vector<std::uint64_t>& ended);
   void settle_pools();
 
@@ -65,7 +65,7 @@ class FlowNetwork : public Network {
 
   std::vector<FlowId> fresh_;
   std::vector<std::uint32_t> changed_;  // resources that lost a flow
-  std::vector<FlowPool> pools_;
+  std::vector<FairShareQueue> pools_;
   FreeNumbers free_pools_;
   std::vector<std::uint32_t> changed_pools_;  // by resource
   // Caches the last result, as flows that start together mostly have the same size and rate.

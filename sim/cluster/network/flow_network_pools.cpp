@@ -16,7 +16,7 @@ void FlowNetwork::make_pool(std::uint32_t resource) {
   Resource& r = table_.resources[resource];
   r.pool = free_pools_.take();
   if (r.pool == pools_.size()) pools_.emplace_back();
-  FlowPool& pool = pools_[r.pool];
+  FairShareQueue& pool = pools_[r.pool];
   pool.open(r.capacity, now_);
   table_.each_part(r, [&](const Part& part) {
     bring_up(table_.flows[part.flow]);
@@ -25,7 +25,7 @@ void FlowNetwork::make_pool(std::uint32_t resource) {
   watch_first(pool);
 }
 
-void FlowNetwork::add(FlowPool& pool, FlowId id) {
+void FlowNetwork::add(FairShareQueue& pool, FlowId id) {
   Flow& f = table_.flows[id];
   pool.add(id, f.left, table_.parts[f.first].weight);
   if (f.bound_by == none) table_.bind(f.first, true);
@@ -35,22 +35,22 @@ void FlowNetwork::add(FlowPool& pool, FlowId id) {
 
 void FlowNetwork::join_pool(FlowId id) {
   const std::uint32_t resource = table_.parts[table_.flows[id].first].resource;
-  FlowPool& pool = pools_[table_.resources[resource].pool];
+  FairShareQueue& pool = pools_[table_.resources[resource].pool];
   pool.catch_up(now_);
   add(pool, id);
   changed_pools_.push_back(resource);
 }
 
 // Notes only the end of the first flow to end.
-void FlowNetwork::watch_first(FlowPool& pool) {
-  const FlowPool::Member& first = pool.first();
+void FlowNetwork::watch_first(FairShareQueue& pool) {
+  const FairShareQueue::Member& first = pool.first();
   if (pool.watched != first.flow && pool.watched != none) table_.flows[pool.watched].end = in_pool;
   pool.watched = first.flow;
   set_end(first.flow, pool.end(first));
 }
 
 void FlowNetwork::end_first(std::uint32_t resource, std::vector<std::uint64_t>& ended) {
-  FlowPool& pool = pools_[table_.resources[resource].pool];
+  FairShareQueue& pool = pools_[table_.resources[resource].pool];
   pool.catch_up(now_);
   for (; pool.first_has_ended(); pool.drop_first()) {
     ended.push_back(table_.flows[pool.first().flow].tag);
@@ -64,10 +64,10 @@ void FlowNetwork::end_first(std::uint32_t resource, std::vector<std::uint64_t>& 
 void FlowNetwork::break_pool(std::uint32_t resource) {
   Resource& r = table_.resources[resource];
   if (r.pool == none) return;
-  FlowPool& pool = pools_[r.pool];
+  FairShareQueue& pool = pools_[r.pool];
   pool.catch_up(now_);
   r.used = 0, r.binds = 0;
-  for (const FlowPool::Member& m : pool.members()) {
+  for (const FairShareQueue::Member& m : pool.members()) {
     Flow& f = table_.flows[m.flow];
     f.left = pool.left(m), f.rate = pool.rate(), f.since = now_;
     r.used += m.weight * f.rate, ++r.binds;

@@ -22,7 +22,7 @@ void FlowTable::unlist(const Part& part, std::uint32_t& first) {
 }
 
 // The slots of an ended flow's parts are reused by the next flow with its number.
-FlowTable::FlowId FlowTable::add(std::span<const Use> uses) {
+FlowTable::FlowId FlowTable::add(std::span<const ResourceUse> uses) {
   const FlowId id = free_.take();
   if (id == flows.size()) flows.emplace_back();
   Flow& f = flows[id];

@@ -47,7 +47,8 @@ struct FlowTable {
   std::vector<Part> parts = {};
   std::vector<Resource> resources = {};
 
-  FlowId add(std::span<const Use>);  // it has no rate yet; throws ScheduleTooLarge for more parts than can be counted
+  FlowId add(
+      std::span<const ResourceUse>);  // it has no rate yet; throws ScheduleTooLarge for more parts than can be counted
   void remove(FlowId);
   void set_rate(FlowId, Rate, std::uint32_t bound_by);
   void bind(std::uint32_t part, bool bound);  // whether its resource sets its flow's rate

@@ -19,7 +19,8 @@ void HybridFlowNetwork::settle() {
   network_->settle();
   if (!exact_ || !exact_->crowded(patience_)) return;
   auto approximate = std::make_unique<ApproximateFlowNetwork>(capacities_, now_);
-  exact_->leave([&](std::span<const Use> uses, Work left, std::uint64_t tag) { approximate->go_on(uses, left, tag); });
+  exact_->leave(
+      [&](std::span<const ResourceUse> uses, Work left, std::uint64_t tag) { approximate->go_on(uses, left, tag); });
   for (std::uint32_t r = 0; r < carried_.size(); ++r) carried_[r] = exact_->carried(r);
   exact_ = nullptr;
   network_ = std::move(approximate);

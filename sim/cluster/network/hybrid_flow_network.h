@@ -17,7 +17,9 @@ class HybridFlowNetwork : public Network {
   HybridFlowNetwork(std::vector<Rate> capacities, std::int64_t patience);
   ~HybridFlowNetwork() override;
 
-  void start(std::span<const Use> uses, Work work, std::uint64_t tag) override { network_->start(uses, work, tag); }
+  void start(std::span<const ResourceUse> uses, Work work, std::uint64_t tag) override {
+    network_->start(uses, work, tag);
+  }
   void settle() override;
   Time next() const override { return network_->next(); }
   void advance(Time to, std::vector<std::uint64_t>& ended) override;

@@ -33,10 +33,10 @@ inline Time time_of(Work work, Rate rate) {  // rounded up; throws invalid_argum
 
 // A transfer's use of a resource. `weight`: resource time for a byte, in sixteenths of the usual. It is higher for
 // several passes, for a slower kind of pass, and for a transfer that stands for several like ones.
-struct Use {
+struct ResourceUse {
   std::uint32_t resource = 0;
   std::uint32_t weight = 16;
-  bool operator==(const Use&) const = default;
+  bool operator==(const ResourceUse&) const = default;
 };
 inline constexpr std::uint32_t one_use = 16;
 
@@ -45,7 +45,7 @@ class Network {
   virtual ~Network() = default;
 
   // Starts a transfer now; `tag` is the caller's. It moves once settle() has been called.
-  virtual void start(std::span<const Use>, Work, std::uint64_t tag) = 0;
+  virtual void start(std::span<const ResourceUse>, Work, std::uint64_t tag) = 0;
   virtual void settle() = 0;  // call after all starts of an instant
   // The earliest time at which something may end. Perhaps nothing ends then. forever: nothing is in flight.
   virtual Time next() const = 0;

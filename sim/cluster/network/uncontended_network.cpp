@@ -8,10 +8,10 @@ UncontendedNetwork::UncontendedNetwork(std::vector<Rate> capacities) : capacitie
   carried_.resize(capacities_.size());
 }
 
-void UncontendedNetwork::start(std::span<const Use> uses, Work work, std::uint64_t tag) {
+void UncontendedNetwork::start(std::span<const ResourceUse> uses, Work work, std::uint64_t tag) {
   Work longest = 0;
   const double bytes = static_cast<double>(work) / static_cast<double>(work_of_byte);
-  for (const Use& use : uses) {
+  for (const ResourceUse& use : uses) {
     carried_[use.resource] += bytes * use.weight / one_use;
     const Rate rate = std::max<Rate>(1, capacities_[use.resource]);
     longest = std::max(longest, work * use.weight / (static_cast<Work>(rate) * one_use));

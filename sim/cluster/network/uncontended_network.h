@@ -11,7 +11,7 @@ class UncontendedNetwork : public Network {
  public:
   explicit UncontendedNetwork(std::vector<Rate> capacities);
 
-  void start(std::span<const Use>, Work, std::uint64_t tag) override;
+  void start(std::span<const ResourceUse>, Work, std::uint64_t tag) override;
   void settle() override {}
   Time next() const override { return ends_.next(); }
   void advance(Time to, std::vector<std::uint64_t>& ended) override;

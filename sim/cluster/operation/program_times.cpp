@@ -6,7 +6,7 @@
 
 #include "kernels/dispatch/build_id.h"
 #include "net/sha256.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/programs/shipped_programs.h"
 #include "sim/core/run/run.h"
 #include "text/refuse.h"
 
@@ -30,7 +30,7 @@ std::optional<Time> ProgramTimes::time(const CoreProgram& p, std::uint64_t exten
   if (const auto found = kept_.find(run)) return *found == forever ? std::nullopt : found;
   Time time = forever;
   try {
-    const core::Shipped& program = core::shipped_named(p.name);
+    const core::ShippedProgram& program = core::shipped_named(p.name);
     core::Arguments arguments(program.parameters);
     for (const auto& [name, value] : p.parameters) arguments.set(name, value);
     arguments.set(p.grows, std::to_string(extent));

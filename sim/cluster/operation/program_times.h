@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "sim/cluster/machine/machine.h"
-#include "sim/cluster/operation/kept_times.h"
 #include "sim/cluster/operation/operation.h"
+#include "sim/cluster/operation/program_time_cache.h"
 #include "sim/hardware/chip/chip.h"
 
 namespace trellis::sim {
@@ -27,7 +27,7 @@ class ProgramTimes {
   void keep();  // writes to disk what was timed since
 
   std::size_t timed() const;   // programs that were simulated, and not found on disk
-  std::string damage() const;  // as of KeptTimes
+  std::string damage() const;  // as of ProgramTimeCache
   const ChipSpec& chip() const { return chip_; }
 
  private:
@@ -36,7 +36,7 @@ class ProgramTimes {
 
   const ChipSpec chip_;
   mutable std::mutex mutex_;
-  KeptTimes kept_;
+  ProgramTimeCache kept_;
   std::size_t timed_ = 0;
   std::map<std::pair<OperationShape, double>, std::optional<OperationTime>> known_;  // by shape and cores of a rank
 };

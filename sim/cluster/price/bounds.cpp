@@ -62,9 +62,9 @@ void for_distant(const Task& t, Add add) {
 
 // Ranks of one chip need no links among each other. A chip therefore sends what its ranks must send, minus what stays
 // within the chip.
-Bounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions& options, bool sized) {
-  Bounds bounds;
-  const Overheads o = machine.overheads(options.era);
+LowerBounds lower_bounds(const Task& task, const Machine& machine, const PriceOptions& options, bool sized) {
+  LowerBounds bounds;
+  const SoftwareOverheads o = machine.overheads(options.era);
   const Time launch = o.launched(task.ranks);
   const bool all = options.members.empty();
   bounds.latency = launch;

@@ -124,7 +124,7 @@ Rank CompiledSchedule::peer(Rank of, Rank as_named) const {
 
 std::int64_t CompiledSchedule::moves() const {
   std::int64_t sum = 0;
-  for (const PatternClass& c : classes_) sum += std::ssize(c.moves);
+  for (const RankClassProgram& c : classes_) sum += std::ssize(c.moves);
   return sum * (ranks() / std::ssize(classes_));
 }
 
@@ -167,7 +167,7 @@ std::int64_t CompiledSchedule::elements_of(std::int64_t kind) const {
   return std::clamp<std::int64_t>(block - usual * piece, 0, usual);
 }
 
-void CompiledSchedule::add_moves(const Program& program, PatternClass& c, Lines& lines) {
+void CompiledSchedule::add_moves(const Program& program, RankClassProgram& c, Lines& lines) {
   lines.move.resize(program.steps.size());
   const schedule::Kinds kinds(task_, c.representative, program);
   const auto note = [&](std::vector<Line>& ends, const schedule::End& end, const Step& s, std::uint32_t step) {
@@ -200,7 +200,7 @@ void CompiledSchedule::add_moves(const Program& program, PatternClass& c, Lines&
 }
 
 // Connects each send to its other end: the step where it arrives, and what it waits for there.
-void CompiledSchedule::join(const Program& program, PatternClass& c, const std::vector<Lines>& lines) {
+void CompiledSchedule::join(const Program& program, RankClassProgram& c, const std::vector<Lines>& lines) {
   for (Move& m : c.moves) {
     const Step& s = program.steps[m.step];
     if (!sends(s.op)) continue;
@@ -217,10 +217,10 @@ void CompiledSchedule::join(const Program& program, PatternClass& c, const std::
 }
 
 // A move also waits for what its receiving end waits for. The sender keeps the move.
-void CompiledSchedule::add_followers(const Program& program, PatternClass& c, const std::vector<Lines>& lines) {
+void CompiledSchedule::add_followers(const Program& program, RankClassProgram& c, const std::vector<Lines>& lines) {
   const auto steps = static_cast<std::uint32_t>(program.steps.size());
   const Lines& own = lines[class_of(c.representative)];
-  const auto follower = [&](std::uint32_t i) -> Follower {
+  const auto follower = [&](std::uint32_t i) -> ReleasedMove {
     const Step& s = program.steps[i];
     if (!receives(s.op)) return {own.move[i], no_peer};
     const std::uint32_t sender = class_of(s.end.peer);
@@ -233,7 +233,7 @@ void CompiledSchedule::add_followers(const Program& program, PatternClass& c, co
     if (s.op == schedule::Op::recv_reduce) kept.adds = true, kept.sources = 2;
     return {move, number_of(s.end.peer, c.peers)};
   };
-  std::vector<Follower> by_step(steps);
+  std::vector<ReleasedMove> by_step(steps);
   c.begin.assign(steps + 1, 0);
   for (std::uint32_t i = 0; i < steps; ++i) {
     by_step[i] = follower(i);
@@ -249,7 +249,8 @@ void CompiledSchedule::add_followers(const Program& program, PatternClass& c, co
 
 // One pass of the engines reads all sources of a sum directly on the chip and writes the result to its destination.
 // This requires that nothing but the sum reads the arrivals, and nothing but one send reads the sum.
-void CompiledSchedule::find_streams(const Program& program, PatternClass& c, const std::vector<Follower>& by_step) {
+void CompiledSchedule::find_streams(const Program& program, RankClassProgram& c,
+                                    const std::vector<ReleasedMove>& by_step) {
   std::vector<std::uint32_t> readers(program.steps.size(), 0);
   std::vector<std::uint32_t> reader(program.steps.size(), 0);  // the last reader
   for (std::uint32_t i = 0; i < program.steps.size(); ++i)

@@ -33,16 +33,16 @@ struct Move {
 };
 
 // A move released by the end of a step: the rank's own, or one of a peer that sends to it.
-struct Follower {
+struct ReleasedMove {
   std::uint32_t move = 0;
   std::int32_t peer = no_peer;
 };
 
-struct PatternClass {
+struct RankClassProgram {
   Rank representative = 0;
   std::vector<Rank> peers;  // by their names as seen from the representative
   std::vector<Move> moves;
-  std::vector<Follower> followers;
+  std::vector<ReleasedMove> followers;
   std::vector<std::uint32_t> begin;  // where each step's followers begin, and one index past the end
 };
 
@@ -62,7 +62,7 @@ class CompiledSchedule {
   const schedule::Task& task() const { return task_; }
   Rank ranks() const { return task_.ranks; }
   const schedule::Symmetry& symmetry() const { return symmetry_; }
-  const std::vector<PatternClass>& classes() const { return classes_; }
+  const std::vector<RankClassProgram>& classes() const { return classes_; }
   std::uint32_t class_of(Rank) const;
   Rank peer(Rank of, Rank as_named) const;                                  // a peer's name as seen from this rank
   std::int64_t moves() const;                                               // of all ranks
@@ -71,16 +71,16 @@ class CompiledSchedule {
  private:
   struct Lines;
   void compile(const std::vector<schedule::Program>&, const Stopped& = {});
-  void add_moves(const schedule::Program&, PatternClass&, Lines&);
-  void join(const schedule::Program&, PatternClass&, const std::vector<Lines>&);
-  void add_followers(const schedule::Program&, PatternClass&, const std::vector<Lines>&);
-  void find_streams(const schedule::Program&, PatternClass&, const std::vector<Follower>& by_step);
+  void add_moves(const schedule::Program&, RankClassProgram&, Lines&);
+  void join(const schedule::Program&, RankClassProgram&, const std::vector<Lines>&);
+  void add_followers(const schedule::Program&, RankClassProgram&, const std::vector<Lines>&);
+  void find_streams(const schedule::Program&, RankClassProgram&, const std::vector<ReleasedMove>& by_step);
   std::int64_t elements_of(std::int64_t kind) const;
   std::uint32_t sized(const schedule::Program&, const schedule::Kinds&, const schedule::Slice&) const;
 
   schedule::Task task_;
   schedule::Symmetry symmetry_;
-  std::vector<PatternClass> classes_;
+  std::vector<RankClassProgram> classes_;
   std::unordered_map<Rank, std::uint32_t> numbers_;  // of representatives
   std::optional<std::int64_t> elements_;
   std::vector<std::int64_t> blocks_;

@@ -25,17 +25,17 @@ struct Kin {
   std::map<Pair, Time> pairs;
 };
 
-std::string_view kind_words(Leg::Kind kind) {
+std::string_view kind_words(CriticalPathLeg::Kind kind) {
   return text::word_of(kind,
                        {"launch", "handshakes and DMA starts", "moving bytes", "latency of links and semaphores"});
 }
 
-std::string words(const Machine& machine, Leg::Kind kind, const Kin& kin) {
+std::string words(const Machine& machine, CriticalPathLeg::Kind kind, const Kin& kin) {
   const auto longest = std::ranges::max_element(kin.pairs, {}, [](const auto& each) { return each.second; });
   const auto& [pair, time] = *longest;
   const bool sends = pair.to >= 0;
   std::string over;
-  if (kind == Leg::Kind::moving && pair.resource != no_resource)
+  if (kind == CriticalPathLeg::Kind::moving && pair.resource != no_resource)
     over = fmt::format(" over {}", machine.port_name(pair.resource));
   const std::string what = fmt::format("{}{}", kind_words(kind), over);
   if (!sends) return what;
@@ -43,7 +43,7 @@ std::string words(const Machine& machine, Leg::Kind kind, const Kin& kin) {
   const std::string from = short_name(machine, pair.from), to = short_name(machine, pair.to);
   if (share < stands_for_all)
     return fmt::format("{} (the longest, {} to {}, is {:.0f}% of it)", what, from, to, 100 * share);
-  if (kind != Leg::Kind::moving) return fmt::format("{} ({} to {})", what, from, to);
+  if (kind != CriticalPathLeg::Kind::moving) return fmt::format("{} ({} to {})", what, from, to);
   return fmt::format("{} waits for its send to {}{}", from, to, over);
 }
 
@@ -71,27 +71,28 @@ std::vector<std::int64_t> critical_moves(const Run& run) {
   return moves;
 }
 
-std::vector<Leg> critical_path(const Run& run, const std::vector<std::int64_t>& moves, Time launch, Time end) {
+std::vector<CriticalPathLeg> critical_path(const Run& run, const std::vector<std::int64_t>& moves, Time launch,
+                                           Time end) {
   const auto& traces = run.traces();
-  std::vector<Leg> legs;
+  std::vector<CriticalPathLeg> legs;
   const Time first = moves.empty() ? end : traces[moves.front()].ready;
-  legs.push_back({Leg::Kind::launch, std::min(first, launch)});
+  legs.push_back({CriticalPathLeg::Kind::launch, std::min(first, launch)});
   for (std::size_t i = 0; i < moves.size(); ++i) {
-    const Trace& t = traces[moves[i]];
+    const MoveTrace& t = traces[moves[i]];
     const Run::Place where = run.place(moves[i]);
     const Time until = i + 1 < moves.size() ? traces[moves[i + 1]].ready : end;
-    legs.push_back({Leg::Kind::software, t.begin - t.ready, where.rank, where.peer});
-    legs.push_back({Leg::Kind::moving, t.end - t.begin, where.rank, where.peer, run.busiest(moves[i])});
-    legs.push_back({Leg::Kind::latency, until - t.end, where.rank, where.peer});
+    legs.push_back({CriticalPathLeg::Kind::software, t.begin - t.ready, where.rank, where.peer});
+    legs.push_back({CriticalPathLeg::Kind::moving, t.end - t.begin, where.rank, where.peer, run.busiest(moves[i])});
+    legs.push_back({CriticalPathLeg::Kind::latency, until - t.end, where.rank, where.peer});
   }
-  std::erase_if(legs, [](const Leg& leg) { return leg.time <= 0; });
+  std::erase_if(legs, [](const CriticalPathLeg& leg) { return leg.time <= 0; });
   return legs;
 }
 
 std::vector<PathShare> path_shares(const Price& price, const Machine& machine) {
-  std::map<std::pair<Leg::Kind, std::string>, Kin> kinds;
-  for (const Leg& leg : price.path) {
-    const bool over = leg.kind == Leg::Kind::moving && leg.resource != no_resource;
+  std::map<std::pair<CriticalPathLeg::Kind, std::string>, Kin> kinds;
+  for (const CriticalPathLeg& leg : price.path) {
+    const bool over = leg.kind == CriticalPathLeg::Kind::moving && leg.resource != no_resource;
     Kin& kin = kinds[{leg.kind, over ? std::string(machine.port_name(leg.resource)) : ""}];
     kin.time += leg.time;
     kin.pairs[{leg.from, leg.to, leg.resource}] += leg.time;
@@ -104,7 +105,7 @@ std::vector<PathShare> path_shares(const Price& price, const Machine& machine) {
 
 std::string path_in_words(const Price& price, const Machine& machine) {
   Time sum = 0;
-  for (const Leg& leg : price.path) sum += leg.time;
+  for (const CriticalPathLeg& leg : price.path) sum += leg.time;
   std::string text;
   for (const PathShare& share : path_shares(price, machine))
     text += fmt::format("{}{:.0f}% {}", text.empty() ? "" : ", ",

@@ -11,7 +11,7 @@ namespace trellis::sim {
 
 // The numbers of the moves on a traced run's critical path, in order of time.
 std::vector<std::int64_t> critical_moves(const Run&);
-std::vector<Leg> critical_path(const Run&, const std::vector<std::int64_t>& moves, Time launch, Time end);
+std::vector<CriticalPathLeg> critical_path(const Run&, const std::vector<std::int64_t>& moves, Time launch, Time end);
 
 // Legs of one kind over one kind of link.
 struct PathShare {

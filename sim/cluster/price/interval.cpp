@@ -35,7 +35,7 @@ bool matters(std::string_view key, const MachineSpec& spec, std::string_view era
 }
 
 // All software overheads except those that occur once, before anything moves.
-auto by_step(const Overheads& o) {
+auto by_step(const SoftwareOverheads& o) {
   return std::tuple(o.handshake, o.reduce, o.message, o.away, o.dma_start, o.semaphore, o.noise);
 }
 
@@ -49,8 +49,8 @@ bool same_resources(const Machine& one, const Machine& other) {
 
 // How much later a schedule starts on the other machine, if all that comes after is the same.
 std::optional<Time> starts_later(const CompiledSchedule& pattern, const PriceOptions& options, const Machine& one,
-                                 const Overheads& a, const Machine& other) {
-  const Overheads b = other.overheads(options.era);
+                                 const SoftwareOverheads& a, const Machine& other) {
+  const SoftwareOverheads b = other.overheads(options.era);
   if (options.noise || by_step(a) != by_step(b) || !same_resources(one, other)) return std::nullopt;
   std::vector<ResourceId> route, other_route;
   for (Rank r = 0; r < pattern.ranks(); ++r)
@@ -88,7 +88,7 @@ Interval interval(const CompiledSchedule& pattern, const MachineSpec& spec, cons
   PriceOptions quick = options;
   quick.explain = false;
   const Machine usual(spec);
-  const Overheads overheads = usual.overheads(options.era);
+  const SoftwareOverheads overheads = usual.overheads(options.era);
   return interval(spec, options.era, middle, [&](const Machine& machine) {
     const std::optional<Time> later = starts_later(pattern, options, usual, overheads, machine);
     return later ? middle + *later : price(pattern, machine, quick).time;
@@ -108,10 +108,10 @@ Interval interval(const MachineSpec& spec, std::string_view asked_era, Time midd
            });
   };
   for (const auto& [key, figure] : spec.figures.all()) {
-    if (figure.mark == Mark::documented) continue;
+    if (figure.mark == FigureProvenance::documented) continue;
     double ends[] = {figure.low, figure.high};
     if (figure.low == figure.high) {
-      if (figure.mark == Mark::assumed || figure.value == 0) continue;
+      if (figure.mark == FigureProvenance::assumed || figure.value == 0) continue;
       const double residual = figure.residual > 0 ? figure.residual : usual_residual;
       ends[0] = figure.value * (1 - residual), ends[1] = figure.value * (1 + residual);
     }

@@ -28,7 +28,7 @@ Busiest busiest(const Run& run, const Machine& machine) {
     return most;
   }
   const ResourceId ports = machine.resources() / static_cast<ResourceId>(machine.ranks());
-  if (const Folding* folding = run.folding()) {
+  if (const RankFolding* folding = run.folding()) {
     const auto owners = folding->representatives();
     for (ResourceId port = 0; port < ports; ++port)
       for (Rank owner : owners) look(port * static_cast<ResourceId>(machine.ranks()) + static_cast<ResourceId>(owner));
@@ -92,7 +92,7 @@ Price price(const CompiledSchedule& pattern, const Machine& machine, const Price
     price.busiest_name = machine.resource_name(most.resource);
     price.busiest_share = most.seconds / in_seconds(price.time);
   }
-  const Overheads o = machine.overheads(options.era);
+  const SoftwareOverheads o = machine.overheads(options.era);
   if (trace) price.path = critical_path(*run, critical_moves(*run), o.launched(pattern.ranks()) + o.counts, price.time);
   return price;
 }

@@ -28,7 +28,7 @@ struct PriceOptions {
 };
 
 // Lower bounds that hold for every schedule.
-struct Bounds {
+struct LowerBounds {
   Time latency = 0;    // the launch, and one transfer between distant ranks that need one
   Time bandwidth = 0;  // what each chip must send, over all its links
   Time bisection = 0;  // what must cross between the halves of the machine
@@ -37,7 +37,7 @@ struct Bounds {
 };
 
 // A stretch of the critical path. Each begins when the one before it ends.
-struct Leg {
+struct CriticalPathLeg {
   enum class Kind : std::uint8_t { launch, software, moving, latency } kind = Kind::software;
   Time time = 0;
   Rank from = -1, to = -1;            // of a transfer; to: -1: local
@@ -48,12 +48,12 @@ struct Price {
   Time time = 0;
   double bytes = 0;
   double algbw = 0, busbw = 0;  // bytes a second
-  Bounds bounds;
+  LowerBounds bounds;
   ResourceId busiest = no_resource;
   std::string busiest_name;
-  double busiest_share = 0;  // part of the time that it was busy
-  std::vector<Leg> path;     // if explained
-  Rank simulated = 0;        // ranks that were simulated; the others are like them
+  double busiest_share = 0;           // part of the time that it was busy
+  std::vector<CriticalPathLeg> path;  // if explained
+  Rank simulated = 0;                 // ranks that were simulated; the others are like them
   std::int64_t transfers = 0;
   bool exact = true;  // false: with crowded flows rates are right to one part in 8,192 (approximate_flow_network.h)
 };
@@ -79,7 +79,7 @@ bool has_empty_chunks(const schedule::Task&, const PriceOptions&);
 CompiledSchedule pattern_for(const schedule::Algorithm&, const schedule::Request&, const PriceOptions&);
 
 // sized: the blocks have sizes of their own (the _v forms), some of which may be 0.
-Bounds lower_bounds(const schedule::Task&, const Machine&, const PriceOptions&, bool sized = false);
+LowerBounds lower_bounds(const schedule::Task&, const Machine&, const PriceOptions&, bool sized = false);
 // "71% chip 12 waits for its send to chip 44 over efa out, 20% handshakes and DMA starts", largest first.
 std::string path_in_words(const Price&, const Machine&);
 

@@ -14,12 +14,12 @@ Run::~Run() = default;
 Time Run::run() { return engine_->run(); }
 Time Run::ended(std::size_t collective) const { return engine_->ended_[engine_->like_.at(collective)]; }
 Time Run::load_ended(std::size_t load) const { return engine_->loads_ended_[engine_->loads_.at(load).like]; }
-const Folding* Run::folding() const { return engine_->folding_.get(); }
+const RankFolding* Run::folding() const { return engine_->folding_.get(); }
 Rank Run::simulated() const { return static_cast<Rank>(engine_->seats_.size()); }
 std::int64_t Run::transfers() const { return engine_->transfers_; }
 std::int64_t Run::events() const { return engine_->events_; }
 bool Run::exact() const { return engine_->network_->exact(); }
-const std::vector<Trace>& Run::traces() const { return engine_->traces_; }
+const std::vector<MoveTrace>& Run::traces() const { return engine_->traces_; }
 
 double Run::carried(ResourceId r) const {
   const Engine& e = *engine_;

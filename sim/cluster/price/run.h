@@ -13,7 +13,7 @@
 #include "sim/cluster/machine/machine.h"
 #include "sim/cluster/network/network.h"
 #include "sim/cluster/price/compiled_schedule.h"
-#include "sim/cluster/price/folding.h"
+#include "sim/cluster/price/rank_folding.h"
 
 namespace trellis::sim {
 
@@ -27,7 +27,7 @@ struct SimulatedCollective {
 };
 
 // HBM traffic of a computation on a rank, at up to `rate` bytes a second if nothing interferes.
-struct Load {
+struct HbmLoad {
   Rank rank = 0;
   double bytes = 0, rate = 0;
   Time start = 0;
@@ -39,7 +39,7 @@ struct RunSettings {
   bool alone = false;    // no contention: a lower bound for any order of the transfers
   Time limit = forever;  // of simulated time; give up beyond
   bool trace = false;    // record when each move ran, and why not earlier
-  std::vector<Load> loads = {};
+  std::vector<HbmLoad> loads = {};
   std::uint64_t most_memory = 0;  // bytes for ranks, routes and moves; 0: what this host has
   // Makes the network of these capacities; empty: flows. Tests put a reference model here.
   std::function<std::unique_ptr<Network>(const std::vector<Rate>&)> network = {};
@@ -49,7 +49,7 @@ struct RunSettings {
 };
 
 // When a move ran. `cause`: the move whose end it waited for last, as a number in Run's order; -1: none.
-struct Trace {
+struct MoveTrace {
   std::int64_t cause = -1;
   Time ready = 0;  // everything it waited for had ended
   Time begin = 0;  // its bytes begin to move
@@ -67,8 +67,8 @@ class Run {
 
   Time ended(std::size_t collective) const;
   Time load_ended(std::size_t load) const;
-  const Folding* folding() const;    // the folding in use; null: none
-  double carried(ResourceId) const;  // bytes, weighted by passes
+  const RankFolding* folding() const;  // the folding in use; null: none
+  double carried(ResourceId) const;    // bytes, weighted by passes
   // The resources that may have carried something, if the run knows them; none: any of the machine's may have.
   std::optional<std::vector<ResourceId>> used() const;
   Rank simulated() const;          // ranks that were simulated
@@ -77,7 +77,7 @@ class Run {
   bool exact() const;  // false: crowded flows were approximated
 
   // The moves of a traced run, in the order of their numbers. `place` says whose move it is.
-  const std::vector<Trace>& traces() const;
+  const std::vector<MoveTrace>& traces() const;
   struct Place {
     std::size_t collective = 0;
     Rank rank = 0, peer = -1;  // of the machine; -1: local

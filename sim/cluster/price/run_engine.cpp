@@ -21,8 +21,8 @@ namespace {
 constexpr std::int64_t patience = 500'000, patience_folded = 2'000'000;
 
 // Merges uses of one resource.
-void add_use(std::vector<Use>& uses, std::uint32_t resource, std::uint32_t weight) {
-  for (Use& u : uses)
+void add_use(std::vector<ResourceUse>& uses, std::uint32_t resource, std::uint32_t weight) {
+  for (ResourceUse& u : uses)
     if (u.resource == resource) {
       u.weight += weight;
       return;
@@ -32,7 +32,7 @@ void add_use(std::vector<Use>& uses, std::uint32_t resource, std::uint32_t weigh
 
 using LoadKey = std::tuple<double, double, Time>;
 
-LoadKey key_of(const Load& load) { return {load.bytes, load.rate, load.start}; }
+LoadKey key_of(const HbmLoad& load) { return {load.bytes, load.rate, load.start}; }
 
 }  // namespace
 
@@ -42,7 +42,7 @@ Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> col
   static_assert(most_rate <= most_in_bytes);
   unit_ = machine_.fastest() > most_in_thousandths ? RateUnit::byte : RateUnit::thousandth;
   if (auto folded = symmetry()) {
-    folding_ = std::make_unique<Folding>(machine_, *std::move(folded));
+    folding_ = std::make_unique<RankFolding>(machine_, *std::move(folded));
     if (!folding_->folds()) folding_.reset();
   }
   const bool folds = folding_ != nullptr;
@@ -93,7 +93,7 @@ std::optional<schedule::Symmetry> Run::Engine::symmetry() {
   if (collectives_[0].members.empty() && collectives_.size() == 1 && settings_.loads.empty())
     return folded_symmetry(collectives_[0].pattern->symmetry(), machine_);
   std::map<std::tuple<const CompiledSchedule*, double, double, Time>, std::uint32_t> numbers;
-  std::vector<LikeGroups> kinds;
+  std::vector<ConcurrentGroups> kinds;
   for (const SimulatedCollective& c : collectives_) {
     if (c.members.empty()) return {};
     const auto [found, fresh] =
@@ -104,7 +104,7 @@ std::optional<schedule::Symmetry> Run::Engine::symmetry() {
   }
   static const schedule::Symmetry by_itself;
   std::map<LoadKey, std::size_t> loads;
-  for (const Load& load : settings_.loads) {
+  for (const HbmLoad& load : settings_.loads) {
     const auto [found, fresh] = loads.try_emplace(key_of(load), kinds.size());
     if (fresh) kinds.push_back({.schedule = &by_itself});
     kinds[found->second].groups.push_back({load.rank});
@@ -117,7 +117,7 @@ void Run::Engine::add_loads() {
   std::map<std::pair<LoadKey, Rank>, std::uint32_t> simulated;
   const double fastest = machine_.fastest();
   for (std::uint32_t i = 0; i < settings_.loads.size(); ++i) {
-    const Load& load = settings_.loads[i];
+    const HbmLoad& load = settings_.loads[i];
     if (machine_.hbm(load.rank) == no_resource)
       text::refuse("a load on rank {}: {} has no HBM", load.rank, machine_.name());
     const Rank one = folding_ ? folding_->representative(load.rank) : load.rank;
@@ -139,7 +139,7 @@ std::uint32_t Run::Engine::number(ResourceId r) {
   return at->second;
 }
 
-Use Run::Engine::one_pass(ResourceId r) {
+ResourceUse Run::Engine::one_pass(ResourceId r) {
   if (r == no_resource) return {0, 0};
   return {number(r), one_use * (folding_ ? folding_->sharers(r) : 1)};
 }
@@ -201,14 +201,15 @@ void Run::Engine::expect_memory(bool folds) const {
       machine_.route(first.rank, members.empty() ? r : members[static_cast<std::size_t>(r)], way);
     }
     const double peers = std::max<double>(1, static_cast<double>(program(first).peers.size()));
-    const double of_peer = sizeof(Peer) + sizeof(Use) * static_cast<double>(way.size()) / peers;
+    const double of_peer = sizeof(Peer) + sizeof(ResourceUse) * static_cast<double>(way.size()) / peers;
     for (std::uint32_t at = first_seat_[i]; at < end; ++at) {
-      const PatternClass& ours = program(seats_[at]);
+      const RankClassProgram& ours = program(seats_[at]);
       needed += sizeof(Seat) + of_peer * static_cast<double>(ours.peers.size());
       moves += static_cast<double>(ours.moves.size());
     }
   }
-  needed += moves * (settings_.trace ? sizeof(Trace) + 1 : 1);  // and a byte that counts what the move still waits for
+  needed +=
+      moves * (settings_.trace ? sizeof(MoveTrace) + 1 : 1);  // and a byte that counts what the move still waits for
   if (settings_.most_memory == 0 && needed < no_question) return;
   const double most =
       static_cast<double>(settings_.most_memory > 0 ? settings_.most_memory : kernels::available_memory());
@@ -223,7 +224,7 @@ void Run::Engine::add_peers(Seat& seat, Rank own) {
   const CompiledSchedule& pattern = *collectives_[seat.collective].pattern;
   const auto& members = collectives_[seat.collective].members;
   std::vector<ResourceId> way;
-  std::vector<Use> uses;
+  std::vector<ResourceUse> uses;
   seat.first_peer = peers_.size(), seat.first_link = links_.size();
   for (Rank named : program(seat).peers) {
     const Rank r = pattern.peer(own, named), at = members.empty() ? r : members[static_cast<std::size_t>(r)];
@@ -237,7 +238,7 @@ void Run::Engine::add_peers(Seat& seat, Rank own) {
     for (ResourceId link : way) {
       peer.latency = later(peer.latency, machine_.latency(link));
       peer.away |= machine_.between_hosts(link);
-      const Use use = one_pass(link);
+      const ResourceUse use = one_pass(link);
       if (folding_)
         add_use(uses, use.resource, use.weight);
       else
@@ -252,8 +253,8 @@ void Run::Engine::add_peers(Seat& seat, Rank own) {
 // Each byte that a rank's engines read or write counts against the engines and against the HBM in which it lies. A
 // sender's engines read and write. If the data is added to what is there, the receiver's engines read that. Two
 // receivers fed by one read pay for it once.
-void Run::Engine::uses_of(const Seat& seat, const Move& m, std::vector<Use>& uses) const {
-  const auto use = [&](const Use& pass, std::uint32_t touches) {
+void Run::Engine::uses_of(const Seat& seat, const Move& m, std::vector<ResourceUse>& uses) const {
+  const auto use = [&](const ResourceUse& pass, std::uint32_t touches) {
     if (pass.weight > 0 && touches > 0) add_use(uses, pass.resource, touches * pass.weight);
   };
   if (m.peer == no_peer) {
@@ -262,7 +263,7 @@ void Run::Engine::uses_of(const Seat& seat, const Move& m, std::vector<Use>& use
     return use(seat.dma, touches);
   }
   const Peer& peer = peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)];
-  const Use* links = links_.data() + seat.first_link;
+  const ResourceUse* links = links_.data() + seat.first_link;
   uses.insert(uses.end(), links + peer.first, links + peer.first + peer.count);
   std::uint32_t writes = 1;
   if (m.second != no_peer) {
@@ -288,7 +289,7 @@ bool Run::Engine::needs_no_bytes(const Seat& seat, const Move& m) const {
          peers_[seat.first_peer + static_cast<std::uint32_t>(m.peer)].count == 0;
 }
 
-Run::Engine::Numbered Run::Engine::numbered(std::int64_t number) const {
+Run::Engine::SeatMove Run::Engine::numbered(std::int64_t number) const {
   const auto wanted = static_cast<std::uint64_t>(number);
   const Row& row = *(std::ranges::upper_bound(rows_, wanted, {}, &Row::first_move) - 1);
   const std::uint64_t place = wanted - row.first_move, stride = row.seats.size();

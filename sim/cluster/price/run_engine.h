@@ -27,10 +27,10 @@ class Run::Engine {
     std::uint64_t first_move = 0;
     Rank rank = 0;  // of the machine
     float slowness = 1;
-    Time busy = 0;                 // until when its collective cores are busy
-    std::uint8_t sends_away = 0;   // a send to another host is in flight, or its pause has not passed
-    std::uint32_t first_wait = 0;  // in blocks: where the Loop counts what its moves wait for
-    Use hbm = {}, dma = {};        // use of one pass over them; weight 0: unbounded
+    Time busy = 0;                   // until when its collective cores are busy
+    std::uint8_t sends_away = 0;     // a send to another host is in flight, or its pause has not passed
+    std::uint32_t first_wait = 0;    // in blocks: where the Loop counts what its moves wait for
+    ResourceUse hbm = {}, dma = {};  // use of one pass over them; weight 0: unbounded
   };
   static constexpr std::uint32_t lanes = 8;  // to a peer; more channels share these
   struct Peer {
@@ -42,37 +42,39 @@ class Run::Engine {
     std::uint8_t sending = 0;  // a bit for each lane on which something moves
   };
 
-  const PatternClass& program(const Seat& s) const { return collectives_[s.collective].pattern->classes()[s.program]; }
-  void uses_of(const Seat&, const Move&, std::vector<Use>&) const;
+  const RankClassProgram& program(const Seat& s) const {
+    return collectives_[s.collective].pattern->classes()[s.program];
+  }
+  void uses_of(const Seat&, const Move&, std::vector<ResourceUse>&) const;
   bool needs_no_bytes(const Seat&, const Move&) const;
   std::uint64_t number(const Seat& s, std::uint32_t move) const {
     return s.first_move + std::uint64_t{s.stride} * move;
   }
-  struct Numbered {
+  struct SeatMove {
     std::uint32_t seat = 0, move = 0;
   };
-  Numbered numbered(std::int64_t number) const;
+  SeatMove numbered(std::int64_t number) const;
 
   const Machine& machine_;
   std::vector<SimulatedCollective> collectives_;
   RunSettings settings_;
-  Overheads overheads_;
-  std::unique_ptr<Folding> folding_;  // null: every rank is simulated
-  std::vector<std::uint32_t> like_;   // by collective: the one whose ranks stand for its own
+  SoftwareOverheads overheads_;
+  std::unique_ptr<RankFolding> folding_;  // null: every rank is simulated
+  std::vector<std::uint32_t> like_;       // by collective: the one whose ranks stand for its own
   std::unique_ptr<Network> network_;
   RateUnit unit_ = RateUnit::thousandth;  // of the network's rates
   std::vector<Seat> seats_;
   std::vector<Row> rows_;
   std::uint64_t moves_ = 0;
   std::vector<Peer> peers_;
-  std::vector<Use> links_;
+  std::vector<ResourceUse> links_;
   std::vector<Work> chunk_work_;  // of each collective
-  std::vector<Trace> traces_;
+  std::vector<MoveTrace> traces_;
   std::vector<Time> ended_;
   std::vector<Time> loads_ended_;
   struct SimulatedLoad {
-    Use hbm = {}, rate = {};  // what it takes of the HBM, and of the resource that limits it
-    std::uint32_t like = 0;   // the load that stands for it: itself, if it is simulated
+    ResourceUse hbm = {}, rate = {};  // what it takes of the HBM, and of the resource that limits it
+    std::uint32_t like = 0;           // the load that stands for it: itself, if it is simulated
   };
   std::vector<SimulatedLoad> loads_;
   bool few_ = false;  // resources are numbered as they are first used; else as in the machine
@@ -86,7 +88,7 @@ class Run::Engine {
   void add_loads();
   void add_peers(Seat&, Rank own);
   std::uint32_t number(ResourceId);
-  Use one_pass(ResourceId);
+  ResourceUse one_pass(ResourceId);
 
   std::vector<Rate> capacities_;
   std::vector<std::uint32_t> first_seat_;  // by collective

@@ -7,7 +7,7 @@
 
 #include "kernels/types/random.h"
 #include "sim/cluster/price/run_engine.h"
-#include "sim/hardware/time/sort_runs.h"
+#include "sim/hardware/time/run_sorter.h"
 #include "text/refuse.h"
 
 namespace trellis::sim {
@@ -155,8 +155,8 @@ class Loop {
 
   void begin_load(std::uint32_t tag) {
     const std::uint32_t number = load_of_tag(tag);
-    const Load& load = e_.settings_.loads[number];
-    const Use uses[] = {e_.loads_[number].hbm, e_.loads_[number].rate};
+    const HbmLoad& load = e_.settings_.loads[number];
+    const ResourceUse uses[] = {e_.loads_[number].hbm, e_.loads_[number].rate};
     const Work work = work_of(load.bytes, e_.unit_);
     if (work == 0 || load.rate <= 0) return end_load(tag);
     e_.network_->start(uses, work, event_of(tag, 0));
@@ -237,7 +237,7 @@ class Loop {
     if (line->second.empty()) lines_.erase(line);
     if (trace_) {
       const std::uint64_t before = e_.number(seat, number);
-      Trace& trace = e_.traces_[e_.number(seat, next)];
+      MoveTrace& trace = e_.traces_[e_.number(seat, next)];
       trace.cause = static_cast<std::int64_t>(before), trace.ready = e_.traces_[before].end;
     }
     begin(at, next);
@@ -314,10 +314,10 @@ class Loop {
 
   void let_go(std::uint32_t at, std::uint32_t step, std::uint64_t cause) {
     const auto& seat = e_.seats_[at];
-    const PatternClass& program = e_.program(seat);
+    const RankClassProgram& program = e_.program(seat);
     e_.ended_[seat.collective] = std::max(e_.ended_[seat.collective], now_);
     for (std::uint32_t i = program.begin[step]; i < program.begin[step + 1]; ++i) {
-      const Follower& f = program.followers[i];
+      const ReleasedMove& f = program.followers[i];
       const std::uint32_t target =
           f.peer == no_peer ? at : e_.peers_[seat.first_peer + static_cast<std::uint32_t>(f.peer)].seat;
       const auto& keeper = e_.seats_[target];
@@ -359,7 +359,7 @@ class Loop {
 
   Run::Engine& e_;
   const bool trace_;
-  const Overheads& o_;
+  const SoftwareOverheads& o_;
   const bool plain_;          // nothing precedes the bytes
   const bool instant_moves_;  // nothing follows them either: a move without bytes takes no time
   const double noise_;
@@ -371,7 +371,7 @@ class Loop {
   InstantQueue<Event> queue_;
   std::vector<Event> ready_, instant_;
   std::unordered_map<std::uint64_t, std::deque<std::uint32_t>> lines_;  // by Lane::line; none is empty
-  std::vector<Use> uses_;
+  std::vector<ResourceUse> uses_;
   Time now_ = 0;
   std::int64_t done_ = 0;
   std::size_t loads_left_ = 0;

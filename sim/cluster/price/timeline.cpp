@@ -24,13 +24,13 @@ struct Own {
 
 class Writer {
  public:
-  Writer(const Run& run, const Machine& machine, const SeenOptions& options)
+  Writer(const Run& run, const Machine& machine, const RunTimelineOptions& options)
       : run_(run), machine_(machine), first_span_(run.traces().size(), -1), last_span_(run.traces().size(), -1) {
     gather();
     choose(options);
   }
 
-  Seen write() {
+  RunTimeline write() {
     find_users();
     for (const auto& [resource, moves] : users_)  // links come first
       tracks_[resource] =
@@ -61,7 +61,7 @@ class Writer {
       std::ranges::stable_sort(own.moves, {}, [&](std::int64_t i) { return traces[i].ready; });
   }
 
-  void choose(const SeenOptions& options) {
+  void choose(const RunTimelineOptions& options) {
     for (Rank r : options.ranks) {
       if (r < 0 || r >= machine_.ranks()) text::refuse("--show {}: expected ranks 0 to {}", r, machine_.ranks() - 1);
       if (owns_.contains(r)) continue;
@@ -101,7 +101,7 @@ class Writer {
     const std::uint32_t waiting = timeline.track(group, "waiting");
     Time until = 0;  // from then on, nothing of its own is in flight
     for (std::int64_t i : own.moves) {
-      const Trace& t = run_.traces()[i];
+      const MoveTrace& t = run_.traces()[i];
       const Run::Place where = run_.place(i);
       if (t.ready > until) add_wait(until == 0 && t.cause < 0 ? software : waiting, rank, t, until);
       const std::string words = label(where);
@@ -120,7 +120,7 @@ class Writer {
   }
 
   // From the end of the rank's work so far to the start of its next move.
-  void add_wait(std::uint32_t track, Rank rank, const Trace& next, Time from) {
+  void add_wait(std::uint32_t track, Rank rank, const MoveTrace& next, Time from) {
     if (next.cause < 0) {
       add(track, "launch", from, next.ready);
       return;
@@ -211,12 +211,12 @@ class Writer {
   std::map<ResourceId, std::vector<std::int64_t>> users_;  // the moves that use a resource of a shown rank
   std::map<ResourceId, std::uint32_t> tracks_;
   std::vector<std::int64_t> first_span_, last_span_;  // of each move
-  Seen seen_;
+  RunTimeline seen_;
 };
 
 }  // namespace
 
-Seen timeline_of(const Run& run, const Machine& machine, const SeenOptions& options) {
+RunTimeline timeline_of(const Run& run, const Machine& machine, const RunTimelineOptions& options) {
   return Writer(run, machine, options).write();
 }
 

@@ -10,19 +10,19 @@
 
 namespace trellis::sim {
 
-struct SeenOptions {
+struct RunTimelineOptions {
   std::vector<Rank> ranks = {};      // whose rows are wanted; empty: the first ones
   std::size_t most_spans = 400'000;  // approximate; at least one rank is shown
 };
 
-struct Seen {
+struct RunTimeline {
   Timeline timeline;
   std::vector<Rank> shown;
   Rank gone_through = 0;  // ranks that were simulated; those that are not in `shown` are left out
 };
 
 // Throws invalid_argument for a wanted rank that was not simulated.
-Seen timeline_of(const Run&, const Machine&, const SeenOptions& = {});
+RunTimeline timeline_of(const Run&, const Machine&, const RunTimelineOptions& = {});
 
 // Transfers that do the same over the same links: "sum over neuronlink x", "copy over efa", "copy within chips".
 struct TransferPhase {

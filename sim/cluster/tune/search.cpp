@@ -81,9 +81,10 @@ void each_choice(const std::vector<const std::vector<std::string>*>& by_level, s
   }
 }
 
-std::vector<Cost> sorted(std::vector<Cost> costs) {
-  std::ranges::stable_sort(
-      costs, [](const Cost& a, const Cost& b) { return a.time != b.time ? a.time < b.time : a.config < b.config; });
+std::vector<ConfigCost> sorted(std::vector<ConfigCost> costs) {
+  std::ranges::stable_sort(costs, [](const ConfigCost& a, const ConfigCost& b) {
+    return a.time != b.time ? a.time < b.time : a.config < b.config;
+  });
   return costs;
 }
 
@@ -92,7 +93,8 @@ std::int64_t pieces_of(const Pricer& pricer, const AlgorithmConfig& config) {
 }
 
 // The first configs with other channels and segments.
-std::vector<AlgorithmConfig> finer_configs(const Pricer& pricer, const Search& how, const std::vector<Cost>& costs) {
+std::vector<AlgorithmConfig> finer_configs(const Pricer& pricer, const SearchOptions& how,
+                                           const std::vector<ConfigCost>& costs) {
   std::vector<AlgorithmConfig> configs;
   for (std::size_t i = 0; i < std::min(how.finalists, costs.size()); ++i)
     for (const std::int32_t channels : how.channels)
@@ -117,7 +119,7 @@ std::vector<AlgorithmConfig> promising(Pricer& pricer, std::vector<AlgorithmConf
     known.push_back({pricer.outline(configs[i], bytes), i});
   }
   std::ranges::stable_sort(known, {}, [](const Known& k) { return k.outline.least; });
-  const std::int64_t most_for_one = most_moves / Search::configs_at_least;
+  const std::int64_t most_for_one = most_moves / SearchOptions::configs_at_least;
   std::vector<AlgorithmConfig> kept;
   for (const Known& k : known) {
     if (k.outline.moves > most_for_one) continue;
@@ -192,11 +194,11 @@ std::vector<AlgorithmConfig> orders(const Pricer& pricer, const std::vector<std:
   return configs;
 }
 
-std::vector<AlgorithmConfig> splits(const Pricer& pricer, const std::vector<Cost>& fastest_first,
+std::vector<AlgorithmConfig> splits(const Pricer& pricer, const std::vector<ConfigCost>& fastest_first,
                                     std::size_t most_configs) {
   constexpr std::int64_t most_chunks = 512;  // of a block, for each rank
   std::vector<std::string> parts;
-  for (const Cost& c : fastest_first) {
+  for (const ConfigCost& c : fastest_first) {
     AlgorithmConfig config = c.config;
     config.channels = config.segments = 1;
     const std::string text = text_of(config);
@@ -221,7 +223,7 @@ namespace {
 class Searching {
  public:
   Searching(const Machine& machine, const RankGroup& group, const Pricer::Settings& settings, double bytes,
-            const Search& how, const SweepControl& control)
+            const SearchOptions& how, const SweepControl& control)
       : machine_(machine),
         group_(group),
         settings_(settings),
@@ -231,11 +233,11 @@ class Searching {
         counted_(control),
         wanted_(std::max(how.finalists, how.shown)),
         pricer_(machine, group, polled(settings, control)) {
-    counted_.found = [this](const Cost& c) {
+    counted_.found = [this](const ConfigCost& c) {
       ++looked_at_;
       if (control_.found) control_.found(c);
     };
-    counted_.given_up = [this](const Cost& c) {
+    counted_.given_up = [this](const ConfigCost& c) {
       ++looked_at_;
       if (control_.given_up) control_.given_up(c);
     };
@@ -262,7 +264,7 @@ class Searching {
     choose();
     result_.tried += add(result_.found, compositions(pricer_, how_.algorithms, how_.most_levels));
     result_.tried += add(result_.found, right(orders(pricer_, how_.algorithms)));
-    std::vector<Cost> both = result_.fixed;
+    std::vector<ConfigCost> both = result_.fixed;
     both.insert(both.end(), result_.found.begin(), result_.found.end());
     result_.tried += add(result_.found, splits(pricer_, sorted(std::move(both)), how_.finalists));
     result_.tried += add(result_.found, finer_configs(pricer_, how_, result_.found));
@@ -271,11 +273,12 @@ class Searching {
 
   // What `trellis sim` would choose, unless it is among the fixed configs already.
   void choose() {
-    const Choice choice = sim::choose(pricer_, usual_configs(pricer_, bytes_), bytes_, {.within = usual_within});
+    const AlgorithmChoice choice =
+        sim::choose(pricer_, usual_configs(pricer_, bytes_), bytes_, {.within = usual_within});
     result_.left_out.insert(result_.left_out.end(), choice.left_out.begin(), choice.left_out.end());
     if (choice.best.empty()) return;
-    const Cost& best = choice.best.front();
-    if (std::ranges::find(result_.fixed, best.config, &Cost::config) != result_.fixed.end()) return;
+    const ConfigCost& best = choice.best.front();
+    if (std::ranges::find(result_.fixed, best.config, &ConfigCost::config) != result_.fixed.end()) return;
     result_.fixed.push_back(best);
     result_.fixed = sorted(std::move(result_.fixed));
   }
@@ -295,13 +298,13 @@ class Searching {
   }
 
   // Returns how many were tried: all of them, or only the new ones when stopped.
-  std::size_t add(std::vector<Cost>& costs, std::vector<AlgorithmConfig> configs) {
+  std::size_t add(std::vector<ConfigCost>& costs, std::vector<AlgorithmConfig> configs) {
     looked_at_ = 0;
     configs = promising(pricer_, std::move(configs), bytes_, how_.most_moves, result_.untried);
     const Time limit = costs.size() < wanted_ ? forever : costs[wanted_ - 1].time;
     const std::size_t all = configs.size();
     const Sweep some{group_, settings_, std::move(configs), {bytes_}, wanted_, limit};
-    const std::vector<Cost> more = sweep(machine_, some, counted_);
+    const std::vector<ConfigCost> more = sweep(machine_, some, counted_);
     costs.insert(costs.end(), more.begin(), more.end());
     costs = sorted(std::move(costs));
     costs.resize(std::min(costs.size(), wanted_));
@@ -312,7 +315,7 @@ class Searching {
   const RankGroup& group_;
   const Pricer::Settings& settings_;
   const double bytes_;
-  const Search& how_;
+  const SearchOptions& how_;
   const SweepControl& control_;
   SweepControl counted_;
   const std::size_t wanted_;
@@ -324,7 +327,7 @@ class Searching {
 }  // namespace
 
 SearchResult search(const Machine& machine, const RankGroup& group, const Pricer::Settings& settings, double bytes,
-                    const Search& how, const SweepControl& control) {
+                    const SearchOptions& how, const SweepControl& control) {
   return Searching(machine, group, settings, bytes, how, control).run();
 }
 

@@ -26,9 +26,10 @@ std::vector<AlgorithmConfig> orders(const Pricer&, const std::vector<std::string
 
 // Splits the data between two configs that run at once. Takes the first `most_configs` configs; the faster one gets the
 // larger share.
-std::vector<AlgorithmConfig> splits(const Pricer&, const std::vector<Cost>& fastest_first, std::size_t most_configs);
+std::vector<AlgorithmConfig> splits(const Pricer&, const std::vector<ConfigCost>& fastest_first,
+                                    std::size_t most_configs);
 
-struct Search {
+struct SearchOptions {
   std::vector<std::string> algorithms = {};  // for the levels; empty: all
   std::size_t most_levels = 3;
   std::size_t finalists =
@@ -42,17 +43,17 @@ struct Search {
 };
 
 struct SearchResult {
-  std::vector<Cost> fixed;  // the plain algorithms with their channels and segments, and what choose() chooses (as
-                            // `trellis sim` does) within its usual tolerance; the fastest first
-  std::vector<Cost> found;  // compositions, other orders and splits; the fastest first
-  std::size_t tried = 0;    // compositions, other orders and splits that were tried
-  std::size_t untried = 0;  // left out as the least promising
-  std::vector<LeftOut>
+  std::vector<ConfigCost> fixed;  // the plain algorithms with their channels and segments, and what choose() chooses
+                                  // (as `trellis sim` does) within its usual tolerance; the fastest first
+  std::vector<ConfigCost> found;  // compositions, other orders and splits; the fastest first
+  std::size_t tried = 0;          // compositions, other orders and splits that were tried
+  std::size_t untried = 0;        // left out as the least promising
+  std::vector<RejectedConfig>
       left_out;  // of the plain algorithms, those that are wrong or too large; no level uses a wrong one
 };
 
 // When stopped it returns what it has found, within a second.
-SearchResult search(const Machine&, const RankGroup&, const Pricer::Settings&, double bytes, const Search&,
+SearchResult search(const Machine&, const RankGroup&, const Pricer::Settings&, double bytes, const SearchOptions&,
                     const SweepControl&);
 
 }  // namespace trellis::sim

@@ -29,9 +29,9 @@ class SweepWork {
   SweepWork(const Sweep& sweep, const SweepControl& control) : sweep_(sweep), control_(control) {
     const std::set<AlgorithmConfig> wanted(sweep.configs.begin(), sweep.configs.end());
     const std::set<double> sizes(sweep.sizes.begin(), sweep.sizes.end());
-    for (const Cost& c : control.known)
+    for (const ConfigCost& c : control.known)
       if (wanted.contains(c.config) && sizes.contains(c.bytes) && known_.insert({c.config, c.bytes}).second) note(c);
-    for (const Cost& c : control.slower) {
+    for (const ConfigCost& c : control.slower) {
       Time& over = slower_[{c.config, c.bytes}];
       over = std::max(over, c.time);
     }
@@ -40,8 +40,8 @@ class SweepWork {
   // One thread's loop. It takes whole configs, each with all its sizes, as these share a pattern.
   void part(const MachineSpec& spec) {
     try {
-      StoppedBy watch(control_.stopped);
-      PricedMachine priced(spec, &watch);  // reading figures records what was read, so each thread has its own
+      CancellationMonitor watch(control_.stopped);
+      PricingSession priced(spec, &watch);  // reading figures records what was read, so each thread has its own
       for (std::size_t i = next_++; i < sweep_.configs.size(); i = next_++) {
         if (!price_all(priced, sweep_.configs[i])) return;
       }
@@ -52,13 +52,13 @@ class SweepWork {
     }
   }
 
-  std::vector<Cost> result() {
+  std::vector<ConfigCost> result() {
     if (error_) std::rethrow_exception(error_);
     return std::move(costs_);
   }
 
  private:
-  bool price_all(PricedMachine& priced, const AlgorithmConfig& config) {
+  bool price_all(PricingSession& priced, const AlgorithmConfig& config) {
     Question question = question_for(sweep_, config, 0);
     for (const double bytes : sweep_.sizes) {
       if (known_.contains({config, bytes})) continue;
@@ -66,7 +66,7 @@ class SweepWork {
       const Time limit = limit_for(bytes);
       if (const auto over = slower_.find({config, bytes}); over != slower_.end() && over->second >= limit) continue;
       question.bytes = bytes, question.limit = limit;
-      const Cost cost{config, bytes, price(priced, question)};
+      const ConfigCost cost{config, bytes, price(priced, question)};
       if (cost.time == forever && control_.stopped && control_.stopped()) return false;  // stopped while pricing
       const std::lock_guard hold(mutex_);
       if (cost.time == forever) {
@@ -82,7 +82,7 @@ class SweepWork {
 
   // Returns `forever` for a point that is slower than all that are wanted, as soon as a lower bound or the run shows
   // it. Which points are given up depends on the order; which ones are the fastest does not.
-  static Time price(PricedMachine& priced, const Question& q) {
+  static Time price(PricingSession& priced, const Question& q) {
     Pricer& pricer = priced.pricer(q);
     try {
       const bool slower = q.limit != forever && (pricer.outline(*q.config, q.bytes).least > q.limit ||
@@ -101,7 +101,7 @@ class SweepWork {
     return fastest.size() < sweep_.wanted ? sweep_.limit : std::min(sweep_.limit, *fastest.rbegin());
   }
 
-  void note(const Cost& cost) {
+  void note(const ConfigCost& cost) {
     if (sweep_.wanted > 0) {
       std::multiset<Time>& fastest = fastest_[cost.bytes];
       fastest.insert(cost.time);
@@ -117,7 +117,7 @@ class SweepWork {
   std::atomic<std::size_t> next_ = 0;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;
-  std::vector<Cost> costs_;
+  std::vector<ConfigCost> costs_;
   std::map<double, std::multiset<Time>> fastest_;  // of each size, as many as are wanted
   std::exception_ptr error_;
 };
@@ -140,7 +140,7 @@ Question question_for(const Sweep& s, const AlgorithmConfig& config, double byte
   return q;
 }
 
-std::vector<Cost> sweep(const Machine& machine, const Sweep& sweep, const SweepControl& control) {
+std::vector<ConfigCost> sweep(const Machine& machine, const Sweep& sweep, const SweepControl& control) {
   SweepWork work(sweep, control);
   ThreadPool(control.threads).run([&](int) { work.part(machine.spec()); });
   return work.result();
@@ -156,19 +156,19 @@ std::string fingerprint(const MachineSpec& spec, std::string_view era) {
   return fmt::format("{:016x}", kernels::fnv1a(text));
 }
 
-std::string point_line(std::string_view fingerprint, const Sweep& s, const Cost& c) {
+std::string point_line(std::string_view fingerprint, const Sweep& s, const ConfigCost& c) {
   return fmt::format("{} {} {} {} {} ps\n", fingerprint, subject(s), text_of(c.config), c.bytes, c.time);
 }
 
-std::string slower_line(std::string_view fingerprint, const Sweep& s, const Cost& c) {
+std::string slower_line(std::string_view fingerprint, const Sweep& s, const ConfigCost& c) {
   return fmt::format("{} {} {} {} {} {} ps\n", fingerprint, subject(s), text_of(c.config), c.bytes, longer_than,
                      c.time);
 }
 
 namespace {
 
-std::vector<Cost> read_costs(std::string_view text, std::string_view fingerprint, const Sweep& s, bool slower) {
-  std::vector<Cost> points;
+std::vector<ConfigCost> read_costs(std::string_view text, std::string_view fingerprint, const Sweep& s, bool slower) {
+  std::vector<ConfigCost> points;
   const std::string beginning = fmt::format("{} {} ", fingerprint, subject(s));
   for (std::string_view line : text::split(text, '\n')) {
     if (!line.starts_with(beginning)) continue;
@@ -188,11 +188,11 @@ std::vector<Cost> read_costs(std::string_view text, std::string_view fingerprint
 
 }  // namespace
 
-std::vector<Cost> read_points(std::string_view text, std::string_view fingerprint, const Sweep& s) {
+std::vector<ConfigCost> read_points(std::string_view text, std::string_view fingerprint, const Sweep& s) {
   return read_costs(text, fingerprint, s, false);
 }
 
-std::vector<Cost> read_slower(std::string_view text, std::string_view fingerprint, const Sweep& s) {
+std::vector<ConfigCost> read_slower(std::string_view text, std::string_view fingerprint, const Sweep& s) {
   return read_costs(text, fingerprint, s, true);
 }
 

@@ -22,21 +22,21 @@ struct Sweep {
 
 struct SweepControl {
   int threads = 1;
-  std::vector<Cost> known = {};                 // already priced points
-  std::vector<Cost> slower = {};                // points known to take longer than this time
-  std::function<bool()> stopped = {};           // polled by all threads, also while a point is priced; true: stop
-  std::function<void(const Cost&)> found = {};  // called for each new point, never concurrently
+  std::vector<ConfigCost> known = {};                 // already priced points
+  std::vector<ConfigCost> slower = {};                // points known to take longer than this time
+  std::function<bool()> stopped = {};                 // polled by all threads, also while a point is priced; true: stop
+  std::function<void(const ConfigCost&)> found = {};  // called for each new point, never concurrently
   // likewise, for a point that takes longer than this time, while enough others are faster
-  std::function<void(const Cost&)> given_up = {};
+  std::function<void(const ConfigCost&)> given_up = {};
 };
 
 // The question what one config of the sweep costs, and nothing else.
 Question question_for(const Sweep&, const AlgorithmConfig&, double bytes, Time limit = forever);
 
 // Interrupts computations once `stopped` returns true.
-class StoppedBy final : public ProgressMonitor {
+class CancellationMonitor final : public ProgressMonitor {
  public:
-  explicit StoppedBy(std::function<bool()> stopped) : stopped_(std::move(stopped)) {}
+  explicit CancellationMonitor(std::function<bool()> stopped) : stopped_(std::move(stopped)) {}
   void begin(std::string) override {}
   bool stopped(Time, double) override { return interrupted(); }
   bool interrupted() const override { return stopped_ && stopped_(); }
@@ -47,17 +47,17 @@ class StoppedBy final : public ProgressMonitor {
 
 // Returns the known points that belong to the sweep and the new ones that were not given up: all of them unless it was
 // stopped. An error in one thread stops the others and is thrown.
-std::vector<Cost> sweep(const Machine&, const Sweep&, const SweepControl&);
+std::vector<ConfigCost> sweep(const Machine&, const Sweep&, const SweepControl&);
 
 // A hash that changes with any figure, level, defect, the era, or the build, whose prices may differ.
 std::string fingerprint(const MachineSpec&, std::string_view era);
 
 // Writes and reads finished points, a line each. A truncated last line is ignored, and so are lines of another machine
 // or group.
-std::string point_line(std::string_view fingerprint, const Sweep&, const Cost&);
-std::vector<Cost> read_points(std::string_view text, std::string_view fingerprint, const Sweep&);
+std::string point_line(std::string_view fingerprint, const Sweep&, const ConfigCost&);
+std::vector<ConfigCost> read_points(std::string_view text, std::string_view fingerprint, const Sweep&);
 // The same for points that were given up.
-std::string slower_line(std::string_view fingerprint, const Sweep&, const Cost&);
-std::vector<Cost> read_slower(std::string_view text, std::string_view fingerprint, const Sweep&);
+std::string slower_line(std::string_view fingerprint, const Sweep&, const ConfigCost&);
+std::vector<ConfigCost> read_slower(std::string_view text, std::string_view fingerprint, const Sweep&);
 
 }  // namespace trellis::sim

@@ -88,12 +88,12 @@ class Spread {
     const Edge& e = graph_.edges[number];
     const auto to = static_cast<std::size_t>(e.to);
     if (missing_[to] == 0) return;
-    for (const Hold& h : e.holds)
+    for (const ResourceOccupancy& h : e.holds)
       if (free_[h.resource] > now) return;
     const auto chunk = rarest(e);
     if (!chunk) return;
     const double arrival = now + e.time(chunk_);
-    for (const Hold& h : e.holds) {
+    for (const ResourceOccupancy& h : e.holds) {
       free_[h.resource] = now + h.seconds * chunk_;
       instants_.push(free_[h.resource]);
     }
@@ -153,7 +153,7 @@ struct Half {
 };
 
 Half half(const Machine& machine, const RankGroup& group, const Pricer::Settings& settings,
-          const std::vector<Rank>& owners, double chunk_bytes, const Synthesis& how, bool backwards) {
+          const std::vector<Rank>& owners, double chunk_bytes, const SynthesisOptions& how, bool backwards) {
   Half h{link_graph(machine, group, settings.era, backwards), {}};
   h.sent = Spread(h.graph, owners, chunk_bytes, how.seed).run();
   if (backwards) {
@@ -230,13 +230,13 @@ void expect_synthesises(Collective c) {
                  name(c));
 }
 
-std::string text_of(const Synthesis& s) {
+std::string text_of(const SynthesisOptions& s) {
   return fmt::format("synthesised, {} piece{}{}", s.pieces, s.pieces == 1 ? "" : "s",
                      s.depth > 0 ? fmt::format(", {} at a time", s.depth) : "");
 }
 
 schedule::Schedule synthesised(const Machine& machine, const RankGroup& group, const Pricer::Settings& settings,
-                               double bytes, const Synthesis& how) {
+                               double bytes, const SynthesisOptions& how) {
   const Collective c = settings.operation.collective;
   expect_synthesises(c);
   const Rank ranks = group.ranks();
@@ -280,17 +280,17 @@ schedule::Schedule synthesised(const Machine& machine, const RankGroup& group, c
 namespace {
 
 // The name in the file of points: "synthesised order=2 segments=4".
-AlgorithmConfig config_of(const Synthesis& how) {
+AlgorithmConfig config_of(const SynthesisOptions& how) {
   return {.algorithm = synthesised_name, .segments = how.pieces, .order = {how.depth}};
 }
 
 // Synthesises a schedule and prices it, unless its time is known. `forever`: it exceeds the limit or was stopped.
-Time time_of(Question q, PricedMachine& priced, const Synthesis& how, const SweepControl& control) {
+Time time_of(Question q, PricingSession& priced, const SynthesisOptions& how, const SweepControl& control) {
   const AlgorithmConfig config = config_of(how);
-  const auto is_this = [&](const Cost& c) { return c.config == config && c.bytes == q.bytes; };
+  const auto is_this = [&](const ConfigCost& c) { return c.config == config && c.bytes == q.bytes; };
   if (const auto known = std::ranges::find_if(control.known, is_this); known != control.known.end())
     return known->time <= q.limit ? known->time : forever;
-  for (const Cost& c : control.slower)
+  for (const ConfigCost& c : control.slower)
     if (is_this(c) && c.time >= q.limit) return forever;
   const schedule::Schedule made = synthesised(priced.machine(), q.group, q.settings, q.bytes, how);
   q.schedule = &made;
@@ -303,12 +303,12 @@ Time time_of(Question q, PricedMachine& priced, const Synthesis& how, const Swee
 
 }  // namespace
 
-std::vector<Synthesised> syntheses(const Machine& machine, const RankGroup& group, const Pricer::Settings& settings,
-                                   double bytes, const SweepControl& control) {
+std::vector<SynthesisResult> syntheses(const Machine& machine, const RankGroup& group, const Pricer::Settings& settings,
+                                       double bytes, const SweepControl& control) {
   constexpr std::int64_t most_tried = 300'000;  // transfers
-  std::vector<Synthesised> all;
-  StoppedBy watch(control.stopped);
-  PricedMachine priced(machine.spec(), &watch);
+  std::vector<SynthesisResult> all;
+  CancellationMonitor watch(control.stopped);
+  PricingSession priced(machine.spec(), &watch);
   Question question{.settings = settings, .group = group, .bytes = bytes, .interval = false};
   for (const std::int32_t pieces : {1, 2, 4, 8, 16, 32})
     for (const std::int32_t depth : {1, 2, 4, 0}) {
@@ -316,13 +316,13 @@ std::vector<Synthesised> syntheses(const Machine& machine, const RankGroup& grou
       if (pieces > 1 && shares * pieces * group.ranks() > most_tried) continue;
       if (static_cast<double>(shares * pieces) * settings.element > bytes && pieces > 1) continue;
       if (control.stopped && control.stopped()) break;
-      const Synthesis how{.pieces = pieces, .depth = depth};
+      const SynthesisOptions how{.pieces = pieces, .depth = depth};
       const Time time = time_of(question, priced, how, control);
       if (time == forever) continue;
       all.push_back({how, time});
       question.limit = std::min(question.limit, 2 * time);
     }
-  std::ranges::stable_sort(all, {}, &Synthesised::time);
+  std::ranges::stable_sort(all, {}, &SynthesisResult::time);
   return all;
 }
 

@@ -9,7 +9,7 @@
 
 namespace trellis::sim {
 
-struct Synthesis {
+struct SynthesisOptions {
   std::int32_t pieces = 1;  // chunks of each rank's share
   // Transfers that one link may have in flight, in the order of the schedule. 0: left to the network.
   std::int32_t depth = 2;
@@ -21,16 +21,16 @@ void expect_synthesises(schedule::Collective);
 
 // Throws invalid_argument for other collectives, and when there are more transfers than a schedule can hold.
 schedule::Schedule synthesised(const Machine&, const RankGroup&, const Pricer::Settings&, double bytes,
-                               const Synthesis&);
+                               const SynthesisOptions&);
 
-struct Synthesised {
-  Synthesis how;
+struct SynthesisResult {
+  SynthesisOptions how;
   Time time = 0;
 };
-std::string text_of(const Synthesis&);  // "synthesised, 4 pieces, 2 at a time"
+std::string text_of(const SynthesisOptions&);  // "synthesised, 4 pieces, 2 at a time"
 
 // Tries several settings and prices them; the fastest first. When stopped it returns what it has.
-std::vector<Synthesised> syntheses(const Machine&, const RankGroup&, const Pricer::Settings&, double bytes,
-                                   const SweepControl&);
+std::vector<SynthesisResult> syntheses(const Machine&, const RankGroup&, const Pricer::Settings&, double bytes,
+                                       const SweepControl&);
 
 }  // namespace trellis::sim

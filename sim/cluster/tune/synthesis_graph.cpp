@@ -52,7 +52,7 @@ class Ways {
 
 LinkGraph link_graph(const Machine& machine, const RankGroup& group, const std::string& era, bool backwards) {
   const Ways ways(machine, group);
-  const Overheads o = machine.overheads(era);
+  const SoftwareOverheads o = machine.overheads(era);
   LinkGraph graph{.ranks = group.ranks()};
   std::map<ResourceId, std::uint32_t> numbers;
   const auto number = [&](ResourceId r) {

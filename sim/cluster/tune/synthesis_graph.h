@@ -11,14 +11,14 @@
 namespace trellis::sim {
 
 // A resource that a transfer occupies exclusively: a link, an HBM, a rank's DMA engines.
-struct Hold {
+struct ResourceOccupancy {
   std::uint32_t resource = 0;  // index in the graph
   double seconds = 0;          // a byte
 };
 
 struct Edge {
   Rank from = 0, to = 0;                                         // ranks of the group
-  std::vector<Hold> holds;                                       // links first
+  std::vector<ResourceOccupancy> holds;                          // links first
   ResourceId first_link = no_resource, last_link = no_resource;  // of the machine; no_resource within a chip
   double before = 0, after = 0;                                  // seconds before and after the bytes move
   double byte = 0;                                               // seconds a byte, at the bottleneck

@@ -14,7 +14,7 @@ ExecutionGraph read_chakra(std::string_view name, std::span<const ChakraFile> fi
 
 ExecutionGraph graph_of_traces(std::string_view name, std::span<const ChakraFile> files,
                                std::vector<std::vector<ChakraNode>> nodes) {
-  std::vector<ChakraActor> actors;
+  std::vector<ChakraRankClass> actors;
   for (std::size_t r = 0; r < nodes.size(); ++r)
     actors.push_back({.ranks = {static_cast<Rank>(r)}, .nodes = std::move(nodes[r])});
   return merged_traces(name, files, std::move(actors));

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "sim/cluster/workload/chakra.h"
-#include "sim/cluster/workload/goal.h"
+#include "sim/cluster/workload/loggopsim_goal.h"
 #include "text/refuse.h"
 
 namespace trellis::sim {
@@ -30,12 +30,12 @@ ChakraNode node_of(const GoalOperation& o, std::uint64_t id) {
   return node;
 }
 
-[[noreturn]] void refuse(const Goal& goal, const GoalOperation& o, std::string_view why) {
+[[noreturn]] void refuse(const GoalProgram& goal, const GoalOperation& o, std::string_view why) {
   text::refuse("{}: line {}: {}", goal.name, o.line, why);
 }
 
 // A rank's operations, each after those that it begins with.
-std::vector<std::uint32_t> in_order_of_begins(const Goal& goal, const std::vector<GoalOperation>& all) {
+std::vector<std::uint32_t> in_order_of_begins(const GoalProgram& goal, const std::vector<GoalOperation>& all) {
   std::vector<std::vector<std::uint32_t>> next(all.size());
   std::vector<std::size_t> left(all.size());
   std::vector<std::uint32_t> order;
@@ -53,7 +53,7 @@ std::vector<std::uint32_t> in_order_of_begins(const Goal& goal, const std::vecto
 }
 
 // What begins with another operation waits for what that one waits for, and so on along a chain of such operations.
-void add_begins(const Goal& goal, const std::vector<GoalOperation>& all, std::vector<ChakraNode>& own) {
+void add_begins(const GoalProgram& goal, const std::vector<GoalOperation>& all, std::vector<ChakraNode>& own) {
   constexpr std::size_t most = std::size_t{1} << 26;
   std::size_t sum = 0;
   for (const std::uint32_t i : in_order_of_begins(goal, all)) {
@@ -70,7 +70,7 @@ void add_begins(const Goal& goal, const std::vector<GoalOperation>& all, std::ve
 
 }  // namespace
 
-ExecutionGraph goal_graph(const Goal& goal) {
+ExecutionGraph goal_graph(const GoalProgram& goal) {
   std::vector<ChakraFile> files;
   std::vector<std::vector<ChakraNode>> nodes;
   for (std::size_t r = 0; r < goal.ranks.size(); ++r) {

@@ -6,7 +6,7 @@
 #include <queue>
 #include <tuple>
 
-#include "sim/cluster/workload/goal.h"
+#include "sim/cluster/workload/loggopsim_goal.h"
 #include "text/refuse.h"
 
 namespace trellis::sim {
@@ -39,7 +39,7 @@ struct Host {
 
 class Player {
  public:
-  Player(const Goal& goal, const LogGops& p) : goal_(goal), p_(p), hosts_(goal.ranks.size()) {
+  Player(const GoalProgram& goal, const LogGops& p) : goal_(goal), p_(p), hosts_(goal.ranks.size()) {
     for (std::uint32_t r = 0; r < hosts_.size(); ++r) prepare(r);
   }
 
@@ -209,7 +209,7 @@ class Player {
     }
   }
 
-  const Goal& goal_;
+  const GoalProgram& goal_;
   const LogGops& p_;
   std::vector<Host> hosts_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
@@ -219,6 +219,8 @@ class Player {
 
 }  // namespace
 
-std::vector<double> play_goal(const Goal& goal, const LogGops& parameters) { return Player(goal, parameters).run(); }
+std::vector<double> play_goal(const GoalProgram& goal, const LogGops& parameters) {
+  return Player(goal, parameters).run();
+}
 
 }  // namespace trellis::sim

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <unordered_map>
 
-#include "sim/cluster/workload/goal.h"
+#include "sim/cluster/workload/loggopsim_goal.h"
 #include "text/number.h"
 #include "text/refuse.h"
 
@@ -18,7 +18,7 @@ class Reader {
  public:
   Reader(std::string_view name, std::string_view text) : text_(text) { out_.name = name; }
 
-  Goal read() {
+  GoalProgram read() {
     expect("num_ranks");
     out_.ranks.resize(static_cast<std::size_t>(number("num_ranks", 1, most_ranks)));
     std::vector<bool> seen(out_.ranks.size(), false);
@@ -144,7 +144,7 @@ class Reader {
 
   std::string_view text_, word_;
   std::size_t at_ = 0, line_ = 1, operations_ = 0;
-  Goal out_;
+  GoalProgram out_;
 };
 
 }  // namespace
@@ -164,7 +164,7 @@ bool is_goal(std::string_view text) {
   return false;
 }
 
-Goal read_goal(std::string_view name, std::string_view text) { return Reader(name, text).read(); }
+GoalProgram read_goal(std::string_view name, std::string_view text) { return Reader(name, text).read(); }
 
 std::optional<LogGops> loggops_named(std::string_view typed) {
   if (typed != "loggp" && !typed.starts_with("loggp:")) return {};

@@ -6,17 +6,17 @@ namespace trellis::sim {
 
 // Between two checkpoints lie interval + save seconds without a failure. With failures every `between` seconds, that
 // takes (between + restart) (e^((interval + save) / between) - 1) seconds in the mean (Daly, 2006).
-double goodput(const Failures& f) {
+double goodput(const GoodputInputs& f) {
   const double mean = (f.between + f.restart) * std::expm1((f.interval + f.save) / f.between);
   return f.interval / mean;
 }
 
 // A single peak: golden section over logarithms.
-double best_interval(const Failures& f) {
+double best_interval(const GoodputInputs& f) {
   constexpr double golden = 0.6180339887498949;
   double low = std::log(f.between * 1e-7), high = std::log(f.between * 10);
   const auto at = [&](double log) {
-    Failures other = f;
+    GoodputInputs other = f;
     other.interval = std::exp(log);
     return goodput(other);
   };

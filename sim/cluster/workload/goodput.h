@@ -4,14 +4,14 @@
 
 namespace trellis::sim {
 
-struct Failures {
+struct GoodputInputs {
   double between = 0;   // seconds from a failure to the next one, of the whole machine
   double interval = 0;  // seconds of steps from a checkpoint to the next one
   double save = 0;      // seconds in which a checkpoint is written and no step is done
   double restart = 0;   // seconds from a failure to the first step after it
 };
 
-double goodput(const Failures&);        // the part of the time that is steps which count
-double best_interval(const Failures&);  // the interval with the highest goodput; `interval` is not used
+double goodput(const GoodputInputs&);        // the part of the time that is steps which count
+double best_interval(const GoodputInputs&);  // the interval with the highest goodput; `interval` is not used
 
 }  // namespace trellis::sim

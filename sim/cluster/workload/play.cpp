@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "sim/cluster/price/run.h"
-#include "sim/cluster/workload/choice.h"
-#include "sim/cluster/workload/computation.h"
+#include "sim/cluster/workload/algorithm_chooser.h"
+#include "sim/cluster/workload/compute_rates.h"
 #include "text/refuse.h"
 
 namespace trellis::sim {
@@ -91,7 +91,7 @@ class Player {
     alone_ = durations_;
   }
 
-  const Chosen& chosen(const WorkloadPart& part) {
+  const ChosenAlgorithm& chosen(const WorkloadPart& part) {
     if (!part.groups) return choices_.choose(part, members(part));
     const schedule::CollectiveOperation o = part.operation();
     auto& known = chosen_of_groups_[{part.groups.get(), o.collective, part.task->bytes, o.root, o.peer,
@@ -115,12 +115,12 @@ class Player {
   }
 
   Time compute_time(const WorkloadPart& part) const {
-    const Computation& computation = computations_.at(memory_slowness(workload_, part, machine_));
+    const ComputeRates& computation = computations_.at(memory_slowness(workload_, part, machine_));
     Time time = part.task->time;
     if (computation.seconds.empty()) expect_amounts(part);
     if (!computation.seconds.empty() && !part.task->work.empty()) {
       double seconds = 0;
-      for (const schedule::ShapedWork& w : part.task->work) seconds += computation.seconds[w.shape] * w.count;
+      for (const schedule::RepeatedOperation& w : part.task->work) seconds += computation.seconds[w.shape] * w.count;
       return slowed(part, std::max(time, transfer_time(seconds, 1.0)));
     }
     const auto add = [&](double amount, double rate, const char* what) {
@@ -203,8 +203,8 @@ class Player {
     return changes;
   }
 
-  std::vector<Load> loads_of(const Period& period) const {
-    std::vector<Load> loads;
+  std::vector<HbmLoad> loads_of(const Period& period) const {
+    std::vector<HbmLoad> loads;
     for (const Rest& rest : period.rests)
       for (std::uint32_t cell : workload_.parts[sharing_[rest.part]].cells)
         for (Rank r : workload_.cells[cell].ranks) loads.push_back({r, rest.bytes, rest.rate, rest.start});
@@ -272,7 +272,7 @@ class Player {
     std::vector<SimulatedCollective> collectives;
     for (std::size_t i = 0; i < period.parts.size(); ++i) {
       const WorkloadPart& part = workload_.parts[period.parts[i]];
-      const Chosen& choice = *chosen_[period.parts[i]];
+      const ChosenAlgorithm& choice = *chosen_[period.parts[i]];
       SimulatedCollective collective{
           .pattern = choice.pattern.get(), .bytes = part.task->bytes, .chunk_bytes = choice.chunk_bytes};
       collective.start = period.starts[i];
@@ -296,15 +296,16 @@ class Player {
   const Workload& workload_;
   const Machine& machine_;
   const PlayOptions& options_;
-  Choices choices_;
+  AlgorithmChooser choices_;
   std::vector<Rank> everyone_;
-  std::map<double, Computation> computations_;
+  std::map<double, ComputeRates> computations_;
   std::vector<Time> durations_;
-  std::vector<const Chosen*> chosen_;
+  std::vector<const ChosenAlgorithm*> chosen_;
   std::vector<std::uint32_t> collectives_;
   using Groups = std::vector<std::vector<Rank>>;
   std::map<std::pair<const Groups*, std::vector<Rank>>, std::size_t> numbers_;
-  std::map<std::tuple<const Groups*, schedule::Collective, double, Rank, Rank, std::string, const void*>, const Chosen*>
+  std::map<std::tuple<const Groups*, schedule::Collective, double, Rank, Rank, std::string, const void*>,
+           const ChosenAlgorithm*>
       chosen_of_groups_;
   std::map<std::vector<std::uint32_t>, std::size_t> cell_numbers_;
   std::map<Key, Took> took_;
@@ -334,7 +335,7 @@ void account(const Workload& workload, Played& played) {
       busy[cell].emplace_back(played.parts[i].start, played.parts[i].end);
   }
   for (std::size_t cell = 0; cell < workload.cells.size(); ++cell) {
-    PlayedCell one{.compute = length(compute[cell]), .comm = length(comm[cell])};
+    PlayedTimeBreakdown one{.compute = length(compute[cell]), .comm = length(comm[cell])};
     compute[cell].insert(compute[cell].end(), comm[cell].begin(), comm[cell].end());
     const Time busy = length(compute[cell]);
     one.exposed = busy - one.compute;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster/choose/choice.h"
+#include "sim/cluster/choose/algorithm_choice.h"
 #include "sim/cluster/machine/machine.h"
 #include "sim/cluster/workload/workload.h"
 #include "sim/hardware/timeline/timeline.h"
@@ -34,7 +34,7 @@ struct PlayedPart {
 };
 
 // How the time of one cell is spent.
-struct PlayedCell {
+struct PlayedTimeBreakdown {
   Time compute = 0;  // at least one computation runs
   Time comm = 0;     // at least one collective runs
   Time exposed = 0;  // a collective but no computation
@@ -44,7 +44,7 @@ struct PlayedCell {
 struct Played {
   Time time = 0;  // forever: it was stopped, and nothing else is known
   std::vector<PlayedPart> parts;
-  std::vector<PlayedCell> cells;
+  std::vector<PlayedTimeBreakdown> cells;
   std::vector<std::uint32_t> path;  // parts in order, each of which waited for the one before
   Time exposed_most = 0;            // the largest of any rank
   double exposed_mean = 0;          // picoseconds, over ranks

@@ -9,15 +9,15 @@
 
 #include "schedule/graph/match.h"
 #include "sim/cluster/operation/program_times.h"
-#include "sim/cluster/workload/computation.h"
-#include "sim/cluster/workload/exchanges.h"
+#include "sim/cluster/workload/compute_rates.h"
+#include "sim/cluster/workload/exchange_pricer.h"
 #include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
 
 using schedule::GraphTask;
-using schedule::TaskEnd;
+using schedule::TaskEndpoint;
 
 // Programs run with usual memory: with a slower one their times grow as the formula's do.
 std::vector<OperationTime> times_by_shape(const ExecutionGraph& graph, const Machine& machine, ProgramTimes* programs,
@@ -39,7 +39,7 @@ std::vector<OperationTime> times_by_shape(const ExecutionGraph& graph, const Mac
 }  // namespace
 
 struct StepPricer::State {
-  State(const ExecutionGraph& g, const Machine& machine, const StepOptions& options, schedule::Stretches s)
+  State(const ExecutionGraph& g, const Machine& machine, const StepOptions& options, schedule::TaskStretches s)
       : graph(g), stretches(std::move(s)), matched(match(g)), exchanges(g, matched, machine, options) {
     if (!matched.fault.empty()) text::refuse("{}: {}", g.name, matched.fault);
     for (const schedule::RankClass& c : g.classes) {
@@ -56,9 +56,9 @@ struct StepPricer::State {
   }
 
   const ExecutionGraph& graph;
-  schedule::Stretches stretches;
-  schedule::Matched matched;
-  Exchanges exchanges;
+  schedule::TaskStretches stretches;
+  schedule::MatchResult matched;
+  ExchangePricer exchanges;
   std::map<double, std::vector<OperationTime>> by_memory;     // by the slowness of a class's memory, and shape
   std::vector<const std::vector<OperationTime>*> operations;  // by class, and shape
   std::vector<double> slowness;                               // by class
@@ -89,11 +89,11 @@ class Walk {
   }
 
   // A lower bound on what each class takes.
-  std::vector<ClassWork> work() {
-    std::vector<ClassWork> all;
+  std::vector<ClassLocalTime> work() {
+    std::vector<ClassLocalTime> all;
     const auto update = static_cast<std::size_t>(std::ranges::find(graph_.phases, "update") - graph_.phases.begin());
     for (std::uint32_t c = 0; c < graph_.classes.size(); ++c) {
-      ClassWork& own = all.emplace_back();
+      ClassLocalTime& own = all.emplace_back();
       std::map<std::int32_t, Time> once;
       for (std::uint32_t t = 0; t < graph_.classes[c].tasks.size(); ++t) {
         const GraphTask& task = graph_.classes[c].tasks[t];
@@ -131,23 +131,23 @@ class Walk {
   struct Passed {
     bool known = false;
     Time time = 0;
-    ClassTime spent;
+    StepTimeBreakdown spent;
     std::vector<ExchangePrice*> exchanges;
   };
 
-  ClassTime nothing() const {
+  StepTimeBreakdown nothing() const {
     return {.compute = std::vector<Time>(graph_.phases.size() + 1, 0),
             .exposed = std::vector<Time>(graph_.communicators.size(), 0),
             .engines = std::vector<Time>(4, 0)};
   }
 
-  const GraphTask& task(TaskEnd e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
-  StepTask& placed(TaskEnd e) { return price_.tasks[e.rank_class][e.task]; }
+  const GraphTask& task(TaskEndpoint e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
+  TaskTiming& placed(TaskEndpoint e) { return price_.tasks[e.rank_class][e.task]; }
 
   // When the end's own class lets it begin. While the main stream waits for an exchange of another stream, that
   // exchange is exposed.
-  Time ready(TaskEnd e) {
-    StepTask& own = placed(e);
+  Time ready(TaskEndpoint e) {
+    TaskTiming& own = placed(e);
     const GraphTask& t = task(e);
     const auto wait_for = [&](std::uint32_t before) {
       const Time end = price_.tasks[e.rank_class][before].end;
@@ -168,9 +168,9 @@ class Walk {
     return own.start;
   }
 
-  Time computed(const GraphTask& t, std::uint32_t of, ClassTime& spent) const {
+  Time computed(const GraphTask& t, std::uint32_t of, StepTimeBreakdown& spent) const {
     double seconds = 0;
-    for (const schedule::ShapedWork& w : t.work) {
+    for (const schedule::RepeatedOperation& w : t.work) {
       const OperationTime& o = (*operations_[of])[w.shape];
       seconds += o.total * w.count;
       const double parts[] = {o.engines.tensor, o.engines.vector, o.engines.scalar, o.engines.memory};
@@ -196,7 +196,7 @@ class Walk {
                                                   : static_cast<Time>(static_cast<double>(time) * factor->second);
   }
 
-  Time exchanged(const std::vector<TaskEnd>& ends) {
+  Time exchanged(const std::vector<TaskEndpoint>& ends) {
     const GraphTask& t = task(ends[0]);
     ExchangePrice& exchange = exchanges_.price_of(ends[0].rank_class, t, task(ends.back()));
     ++exchange.count;
@@ -241,12 +241,12 @@ class Walk {
     return p.time;
   }
 
-  bool place(const std::vector<TaskEnd>& ends) {
+  bool place(const std::vector<TaskEndpoint>& ends) {
     const GraphTask& t = task(ends[0]);
     if (t.kind == GraphTask::Kind::compute) {
       const std::uint32_t of = ends[0].rank_class;
       const std::int32_t stretch = stretches_.at(of, ends[0].task);
-      StepTask& own = placed(ends[0]);
+      TaskTiming& own = placed(ends[0]);
       own.stretch = stretch;
       const Time start = ready(ends[0]);
       const Time took = stretch < 0 ? computed(t, of, price_.classes[of]) : passed(of, stretch);
@@ -261,13 +261,13 @@ class Walk {
   }
 
   // A collective begins when its last member has reached it, and ends for all members at once.
-  bool gather(const std::vector<TaskEnd>& ends, Time took) {
-    TaskEnd last = ends[0];
-    for (TaskEnd e : ends)
+  bool gather(const std::vector<TaskEndpoint>& ends, Time took) {
+    TaskEndpoint last = ends[0];
+    for (TaskEndpoint e : ends)
       if (ready(e) > placed(last).start) last = e;
     const Time start = placed(last).start;
-    for (TaskEnd e : ends) {
-      StepTask& own = placed(e);
+    for (TaskEndpoint e : ends) {
+      TaskTiming& own = placed(e);
       if (own.start < start) own.cause_class = placed(last).cause_class, own.cause = placed(last).cause;
       own.start = start, own.end = start + took;
       if (task(e).stream == 0) price_.classes[e.rank_class].exposed[task(e).communicator] += took;
@@ -277,12 +277,12 @@ class Walk {
   }
 
   // A message leaves when its sender reaches it. The receiver's task ends when the message has arrived.
-  bool pass(const std::vector<TaskEnd>& ends, Time took) {
+  bool pass(const std::vector<TaskEndpoint>& ends, Time took) {
     const bool first_sends = task(ends[0]).kind == GraphTask::Kind::send;
-    const TaskEnd from = ends[first_sends ? 0 : 1], to = ends[first_sends ? 1 : 0];
+    const TaskEndpoint from = ends[first_sends ? 0 : 1], to = ends[first_sends ? 1 : 0];
     const Time sent = ready(from), free = ready(to), arrives = sent + took;
     placed(from).end = arrives;
-    StepTask& taken = placed(to);
+    TaskTiming& taken = placed(to);
     taken.end = std::max(free, arrives);
     if (arrives > free) {
       taken.start = std::max(free, sent);
@@ -304,16 +304,16 @@ class Walk {
                                                    std::plus<>(), [](const auto& all) { return all.size(); });
     while (of >= 0 && price_.path.size() <= most) {
       price_.path.emplace_back(static_cast<std::uint32_t>(of), at);
-      const StepTask& t = price_.tasks[static_cast<std::size_t>(of)][at];
+      const TaskTiming& t = price_.tasks[static_cast<std::size_t>(of)][at];
       of = t.cause_class, at = t.cause;
     }
     std::ranges::reverse(price_.path);
   }
 
   const ExecutionGraph& graph_;
-  const schedule::Stretches& stretches_;
-  const schedule::Matched& matched_;
-  Exchanges& exchanges_;
+  const schedule::TaskStretches& stretches_;
+  const schedule::MatchResult& matched_;
+  ExchangePricer& exchanges_;
   const std::vector<const std::vector<OperationTime>*>& operations_;
   StepPrice price_;
   std::optional<std::mt19937_64> random_;         // of a step with noise
@@ -324,11 +324,11 @@ class Walk {
 
 }  // namespace
 
-Time ClassTime::busy() const {
+Time StepTimeBreakdown::busy() const {
   return std::accumulate(exposed.begin(), exposed.end(), std::accumulate(compute.begin(), compute.end(), Time{0}));
 }
 
-void ClassTime::add(const ClassTime& other) {
+void StepTimeBreakdown::add(const StepTimeBreakdown& other) {
   const auto each = [](std::vector<Time>& to, const std::vector<Time>& more) {
     for (std::size_t i = 0; i < to.size(); ++i) to[i] += more[i];
   };
@@ -337,7 +337,7 @@ void ClassTime::add(const ClassTime& other) {
 }
 
 StepPricer::StepPricer(const ExecutionGraph& graph, const Machine& machine, const StepOptions& options,
-                       schedule::Stretches stretches) {
+                       schedule::TaskStretches stretches) {
   if (machine.spec().chip.empty())
     text::refuse("{} has no chip: expected a machine whose engines are known, as trn1.32xlarge", machine.name());
   if (graph.ranks > machine.ranks())
@@ -357,11 +357,11 @@ StepPrice StepPricer::noisy(const StepFactors& factors, std::uint64_t seed) {
   return Walk(*state_, factors, seed).run();
 }
 
-std::vector<KindTime> StepPricer::kinds(const StepFactors& factors, std::uint32_t of) const {
+std::vector<OperationKindTime> StepPricer::kinds(const StepFactors& factors, std::uint32_t of) const {
   const State& s = *state_;
   std::vector<double> counts(s.graph.shapes.size(), 0);
   const auto count = [&](const GraphTask& t) {
-    for (const schedule::ShapedWork& w : t.work) counts[w.shape] += w.count;
+    for (const schedule::RepeatedOperation& w : t.work) counts[w.shape] += w.count;
   };
   const std::vector<GraphTask>& tasks = s.graph.classes[of].tasks;
   for (std::uint32_t t = 0; t < tasks.size(); ++t) {
@@ -372,20 +372,20 @@ std::vector<KindTime> StepPricer::kinds(const StepFactors& factors, std::uint32_
       for (const GraphTask& each : *s.stretches.tasks[static_cast<std::size_t>(stretch)]) count(each);
   }
   const std::vector<OperationTime>& operations = *s.operations[of];
-  std::map<std::string, KindTime> kinds;
+  std::map<std::string, OperationKindTime> kinds;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
-    KindTime& kind = kinds[s.graph.shapes[i].kind];
+    OperationKindTime& kind = kinds[s.graph.shapes[i].kind];
     const double seconds = operations[i].total * counts[i] * s.slowness[of] * factors.software * factors.hosts;
     kind.kind = s.graph.shapes[i].kind, kind.seconds += seconds;
     if (operations[i].by_program) kind.by_programs += seconds;
   }
-  std::vector<KindTime> all;
+  std::vector<OperationKindTime> all;
   for (auto& [name, kind] : kinds) all.push_back(std::move(kind));
-  std::ranges::stable_sort(all, std::greater{}, &KindTime::seconds);
+  std::ranges::stable_sort(all, std::greater{}, &OperationKindTime::seconds);
   return all;
 }
 
-std::vector<ClassWork> StepPricer::work(const StepFactors& factors) { return Walk(*state_, factors).work(); }
+std::vector<ClassLocalTime> StepPricer::work(const StepFactors& factors) { return Walk(*state_, factors).work(); }
 
 }  // namespace trellis::sim

@@ -11,20 +11,20 @@
 #include <string_view>
 #include <vector>
 
-#include "schedule/graph/stretch.h"
+#include "schedule/graph/task_stretches.h"
 #include "sim/cluster/machine/machine.h"
 #include "sim/cluster/workload/play.h"
 
 namespace trellis::sim {
 
-class ExchangeBook;
+class ExchangeTimeCache;
 class ProgramTimes;
 
 struct StepOptions {
   std::string era = {};       // of the machine's software, for collectives; empty: the usual one
   std::string software = {};  // the release whose compiler made the step, as 2.21; empty: the newest that is known
   std::function<bool(Time, double)> stopped = {};  // as in RunSettings
-  std::shared_ptr<ExchangeBook> book = {};         // exchanges on this machine, shared by steps; null: not shared
+  std::shared_ptr<ExchangeTimeCache> book = {};    // exchanges on this machine, shared by steps; null: not shared
   std::shared_ptr<ProgramTimes> programs = {};     // times by programs of its chip, where one does; null: formulas
 };
 
@@ -36,21 +36,21 @@ struct StepFactors {
   double spread = 1;                      // of the step's time, either way: the interval
 };
 
-struct StepTask {
+struct TaskTiming {
   Time start = 0, end = 0;
   std::int32_t cause_class = -1;  // the class and task whose end it waited for last; -1: none
   std::uint32_t cause = 0;
-  std::int32_t stretch = -1;  // the one of schedule::Stretches that the task passes through; -1: none
+  std::int32_t stretch = -1;  // the one of schedule::TaskStretches that the task passes through; -1: none
 };
 
 // Where a class's time goes; the parts add up to the step's time.
-struct ClassTime {
+struct StepTimeBreakdown {
   std::vector<Time> compute;  // by ExecutionGraph::phases, and last of what has none
   std::vector<Time> exposed;  // by communicator: exchanges that it waits for
   Time idle = 0;              // it waits for other classes, or is done
   std::vector<Time> engines;  // picoseconds of Tensor, Vector, Scalar, memory, were each alone
   Time busy() const;
-  void add(const ClassTime&);
+  void add(const StepTimeBreakdown&);
 };
 
 struct ExchangePrice {
@@ -65,22 +65,22 @@ struct StepPrice {
   Time time = 0;  // forever: it was stopped
   Time low = 0, high = 0;
   StepFactors factors;
-  std::vector<ClassTime> classes;
-  std::vector<std::vector<StepTask>> tasks;  // by class
-  std::vector<ClassTime> stretches;          // where the time of each one goes
+  std::vector<StepTimeBreakdown> classes;
+  std::vector<std::vector<TaskTiming>> tasks;  // by class
+  std::vector<StepTimeBreakdown> stretches;    // where the time of each one goes
   std::vector<ExchangePrice> exchanges;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> path;  // class and task, in order
 };
 
 // What a class does by itself: without messages, and without exchanges of axes that leave a host.
-struct ClassWork {
+struct ClassLocalTime {
   Time all = 0;     // of the whole graph
   Time each = 0;    // one pass of each stretch that is passed more than once: a micro-batch
   Time update = 0;  // the part of `all` in the phase "update"
 };
 
 // What operations of one kind take a class, and which part of that is the time of programs of core/.
-struct KindTime {
+struct OperationKindTime {
   std::string kind;
   double seconds = 0, by_programs = 0;
 };
@@ -90,15 +90,15 @@ struct KindTime {
 class StepPricer {
  public:
   // Throws invalid_argument for a graph that is not proved, that does not fit the machine, or a machine without a chip.
-  StepPricer(const ExecutionGraph&, const Machine&, const StepOptions& = {}, schedule::Stretches = {});
+  StepPricer(const ExecutionGraph&, const Machine&, const StepOptions& = {}, schedule::TaskStretches = {});
   ~StepPricer();
   StepPricer(StepPricer&&) noexcept;
 
   StepPrice price(const StepFactors&);
   // With random delays of the machine's software: each exchange takes one of several times that were drawn for it.
   StepPrice noisy(const StepFactors&, std::uint64_t seed);
-  std::vector<ClassWork> work(const StepFactors&);                          // by class; empty: it was stopped
-  std::vector<KindTime> kinds(const StepFactors&, std::uint32_t of) const;  // of a class, the longest first
+  std::vector<ClassLocalTime> work(const StepFactors&);                              // by class; empty: it was stopped
+  std::vector<OperationKindTime> kinds(const StepFactors&, std::uint32_t of) const;  // of a class, the longest first
 
  private:
   struct State;

@@ -18,7 +18,7 @@ Timeline timeline_of(const ExecutionGraph& graph, const StepPrice& price) {
       if (tracks[t.stream] < 0)
         tracks[t.stream] = timeline.track(schedule::ranks_words(of.ranks), graph.streams[t.stream].name);
       const bool compute = t.kind == schedule::GraphTask::Kind::compute;
-      const StepTask& when = price.tasks[c][i];
+      const TaskTiming& when = price.tasks[c][i];
       mine.push_back(timeline.add(
           {.track = static_cast<std::uint32_t>(tracks[t.stream]),
            .label = timeline.label_of(compute ? t.name : fmt::format("{}: {}", t.name, schedule::described(graph, t))),
@@ -31,11 +31,11 @@ Timeline timeline_of(const ExecutionGraph& graph, const StepPrice& price) {
   }
   for (std::size_t c = 0; c < graph.classes.size(); ++c)
     for (std::size_t i = 0; i < spans[c].size(); ++i) {
-      const StepTask& when = price.tasks[c][i];
+      const TaskTiming& when = price.tasks[c][i];
       if (when.cause_class < 0) continue;
       Span& span = timeline.spans[static_cast<std::size_t>(spans[c][i])];
       span.cause = spans[static_cast<std::size_t>(when.cause_class)][when.cause];
-      if (when.cause_class != static_cast<std::int32_t>(c)) span.wait = Wait::peer;
+      if (when.cause_class != static_cast<std::int32_t>(c)) span.wait = WaitReason::peer;
     }
   return timeline;
 }

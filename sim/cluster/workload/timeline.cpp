@@ -9,7 +9,7 @@ namespace trellis::sim {
 namespace {
 
 // "rank 5", "ranks 0 to 3", "ranks 0, 4 and 2 more"
-std::string cell_name(const Workload& workload, const Cell& cell) {
+std::string cell_name(const Workload& workload, const EquivalentRanks& cell) {
   const auto& ranks = cell.ranks;
   const auto count = static_cast<Rank>(ranks.size());
   if (count == workload.graph->ranks) return "all ranks";
@@ -53,7 +53,7 @@ Timeline timeline_of(const Workload& workload, const Played& played) {
       for (std::uint32_t before : part.after)
         if (takes_part(workload.parts[before], cell)) span.ready = std::max(span.ready, played.parts[before].end);
       if (when.cause >= 0) span.cause = span_on(static_cast<std::uint32_t>(when.cause), cell);
-      if (span.ready < when.start) span.wait = Wait::peer;
+      if (span.ready < when.start) span.wait = WaitReason::peer;
       span.bytes = part.task->bytes, span.flops = part.task->flops;
       timeline.add(span);
     }

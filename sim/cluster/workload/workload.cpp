@@ -16,7 +16,7 @@ namespace trellis::sim {
 namespace {
 
 using schedule::GraphTask;
-using schedule::TaskEnd;
+using schedule::TaskEndpoint;
 
 class Spreading {
  public:
@@ -67,7 +67,7 @@ class Spreading {
   }
   std::uint32_t class_of(Rank r) const { return cell_of_[static_cast<std::size_t>(r)]; }
 
-  const GraphTask& task(TaskEnd e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
+  const GraphTask& task(TaskEndpoint e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
 
   // Ranks of one class in the same groups form a cell.
   void find_cells() {
@@ -102,7 +102,7 @@ class Spreading {
       cell_of_[r] = split.try_emplace({cell_of_[r], place[r]}, static_cast<std::uint32_t>(split.size())).first->second;
   }
 
-  void place(const std::vector<TaskEnd>& ends) {
+  void place(const std::vector<TaskEndpoint>& ends) {
     const GraphTask& t = task(ends[0]);
     WorkloadPart part{.task = &t, .computes = t.kind == GraphTask::Kind::compute};
     if (part.computes) {
@@ -127,7 +127,7 @@ class Spreading {
     }
   }
 
-  void place_among(const std::vector<TaskEnd>& ends, WorkloadPart part) {
+  void place_among(const std::vector<TaskEndpoint>& ends, WorkloadPart part) {
     if (part.members.empty()) {
       for (std::uint32_t c = 0; c < out_.cells.size(); ++c) part.cells.push_back(c);
     } else {
@@ -139,7 +139,7 @@ class Spreading {
   }
 
   // The ranks of each group that takes part. Parts with the same groups of a communicator share one list.
-  std::shared_ptr<const std::vector<std::vector<Rank>>> groups_of(const std::vector<TaskEnd>& ends, bool message) {
+  std::shared_ptr<const std::vector<std::vector<Rank>>> groups_of(const std::vector<TaskEndpoint>& ends, bool message) {
     const GraphTask& t = task(ends[0]);
     const std::vector<std::uint32_t>& numbers = groups_of(ends[0]);
     auto& known =
@@ -154,7 +154,7 @@ class Spreading {
     return known = std::move(all);
   }
 
-  std::vector<Rank> ends_of(const std::vector<TaskEnd>& ends, const std::vector<Rank>& group) const {
+  std::vector<Rank> ends_of(const std::vector<TaskEndpoint>& ends, const std::vector<Rank>& group) const {
     return {member(group, task(ends[1]).operation.peer), member(group, task(ends[0]).operation.peer)};
   }
 
@@ -162,17 +162,17 @@ class Spreading {
     return group.empty() ? place : group.at(static_cast<std::size_t>(place));
   }
 
-  const std::vector<std::uint32_t>& groups_of(TaskEnd e) const {
+  const std::vector<std::uint32_t>& groups_of(TaskEndpoint e) const {
     for (const auto& set : matched_.together[task(e).communicator])
       if (std::ranges::binary_search(set.classes, e.rank_class)) return set.groups;
     throw std::logic_error("a matched task on no group");
   }
 
-  void add(const std::vector<TaskEnd>& ends, WorkloadPart part) {
+  void add(const std::vector<TaskEndpoint>& ends, WorkloadPart part) {
     const auto number = static_cast<std::uint32_t>(out_.parts.size());
     for (std::uint32_t cell : part.cells) {
       const std::uint32_t of = class_of_cell_[cell];
-      const auto end = std::ranges::find(ends, of, &TaskEnd::rank_class);
+      const auto end = std::ranges::find(ends, of, &TaskEndpoint::rank_class);
       const std::size_t cells = cells_of_[of].size();
       const GraphTask& own = task(*end);
       for (std::uint32_t before : own.after) part.after.push_back(part_of_[of][before * cells + local_[cell]]);
@@ -188,7 +188,7 @@ class Spreading {
   }
 
   const ExecutionGraph& graph_;
-  schedule::Matched matched_;
+  schedule::MatchResult matched_;
   Workload out_;
   std::vector<std::uint32_t> cell_of_;                // by rank
   std::vector<std::vector<std::uint32_t>> cells_of_;  // by class

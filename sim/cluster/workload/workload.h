@@ -20,7 +20,7 @@ using schedule::ExecutionGraph;
 using schedule::Rank;
 
 // A set of ranks that take part in the same things throughout, so one description holds for all of them.
-struct Cell {
+struct EquivalentRanks {
   std::vector<Rank> ranks;  // ascending
 };
 
@@ -42,7 +42,7 @@ struct WorkloadPart {
 
 struct Workload {
   std::shared_ptr<const ExecutionGraph> graph = {};
-  std::vector<Cell> cells = {};
+  std::vector<EquivalentRanks> cells = {};
   std::vector<WorkloadPart> parts = {};  // each comes after those that it waits for
   bool folded = false;                   // a cell stands for ranks that do the same in groups of their own
 };

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "sim/core/program/attributes.h"
-#include "sim/core/run/memory.h"
+#include "sim/core/run/core_memory.h"
 
 namespace trellis::sim::core {
 
@@ -23,25 +23,25 @@ constexpr bool is_reduction(AluOp op) {
          (op >= AluOp::bitwise_and && op <= AluOp::bitwise_xor);
 }
 
-struct Term {
+struct AluOperand {
   const float* at;
   bool spread = false;  // one element for the whole row
 };
 
 // out[i] = a[i] op b[i]. Comparisons and logical operations give 1 or 0. b is not read if the op is unary. out may not
 // overlap an operand.
-void arithmetic(AluOp, Term a, Term b, float* out, std::size_t n);
+void arithmetic(AluOp, AluOperand a, AluOperand b, float* out, std::size_t n);
 
 // Reduces a row to one number. subtract goes from left to right in either order.
 float reduced(AluOp, const float* a, std::size_t n, SumOrder);
 // The neutral element, for ops that have one: 0 of add, 1 of multiply, -infinity of max.
 float neutral(AluOp);
 
-struct BitTerm {
+struct AluBitOperand {
   const std::uint64_t* at;
   bool spread = false;
 };
 // Like arithmetic(), on the lowest `bits` bits.
-void bitwise(AluOp, BitTerm a, BitTerm b, int bits, std::uint64_t* out, std::size_t n);
+void bitwise(AluOp, AluBitOperand a, AluBitOperand b, int bits, std::uint64_t* out, std::size_t n);
 
 }  // namespace trellis::sim::core

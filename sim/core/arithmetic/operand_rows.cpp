@@ -4,7 +4,7 @@
 
 namespace trellis::sim::core {
 
-Source::Source(CoreMemory& memory, const View& view)
+InputRows::InputRows(CoreMemory& memory, const View& view)
     : memory_(memory),
       view_(view),
       elements_(static_cast<std::size_t>(view.elements())),
@@ -13,7 +13,7 @@ Source::Source(CoreMemory& memory, const View& view)
   if (!direct_) buffer_.resize(elements_);
 }
 
-const float* Source::row(std::int64_t r) {
+const float* InputRows::row(std::int64_t r) {
   if (direct_) {
     const std::byte* at = memory_.row(view_, r);
     if (reinterpret_cast<std::uintptr_t>(at) % alignof(float) == 0) return reinterpret_cast<const float*>(at);
@@ -23,25 +23,25 @@ const float* Source::row(std::int64_t r) {
   return buffer_.data();
 }
 
-Scalar::Scalar(CoreMemory& memory, const View* column, double number)
+ScalarOperand::ScalarOperand(CoreMemory& memory, const View* column, double number)
     : memory_(memory), column_(column), exact_(number), number_(static_cast<float>(number)) {}
 
-float Scalar::at(std::int64_t row) {
+float ScalarOperand::at(std::int64_t row) {
   if (column_ != nullptr) memory_.read(*column_, row, &number_);
   return number_;
 }
 
-std::int64_t Scalar::whole(std::int64_t row) {
+std::int64_t ScalarOperand::whole(std::int64_t row) {
   if (column_ != nullptr) memory_.read(*column_, row, &exact_);
   return static_cast<std::int64_t>(exact_);
 }
 
-Term Scalar::operand(std::int64_t row) {
+AluOperand ScalarOperand::operand(std::int64_t row) {
   at(row);
   return {&number_, true};
 }
 
-Sink::Sink(const BoundInstruction& call, CoreMemory& memory, const View& view)
+OutputRows::OutputRows(const BoundInstruction& call, CoreMemory& memory, const View& view)
     : memory_(memory),
       view_(view),
       elements_(static_cast<std::size_t>(view.elements())),
@@ -59,21 +59,21 @@ Sink::Sink(const BoundInstruction& call, CoreMemory& memory, const View& view)
                                          static_cast<std::int64_t>(call.number(Key::stride, 1)));
 }
 
-void Sink::store(std::int64_t row) { store(row, buffer_.data()); }
+void OutputRows::store(std::int64_t row) { store(row, buffer_.data()); }
 
-void Sink::store(std::int64_t row, const float* from) {
+void OutputRows::store(std::int64_t row, const float* from) {
   rounding_.random.first = first_ + static_cast<std::uint64_t>(row) * pitch_;
   memory_.write(view_, row, from, rounding_);
 }
 
-Bits::Bits(CoreMemory& memory, const View& view)
+BitRows::BitRows(CoreMemory& memory, const View& view)
     : memory_(memory),
       view_(view),
       size_(kernels::size_of(view.type)),
       bytes_(static_cast<std::size_t>(view.elements()) * size_),
       words_(static_cast<std::size_t>(view.elements())) {}
 
-const std::uint64_t* Bits::row(std::int64_t r) {
+const std::uint64_t* BitRows::row(std::int64_t r) {
   memory_.read_bytes(view_, r, bytes_.data());
   for (std::size_t i = 0; i < words_.size(); ++i) {
     words_[i] = 0;
@@ -82,7 +82,7 @@ const std::uint64_t* Bits::row(std::int64_t r) {
   return words_.data();
 }
 
-void Bits::store(std::int64_t r, const std::uint64_t* from) {
+void BitRows::store(std::int64_t r, const std::uint64_t* from) {
   for (std::size_t i = 0; i < words_.size(); ++i) std::memcpy(&bytes_[i * size_], from + i, size_);
   memory_.write_bytes(view_, r, bytes_.data());
 }
@@ -109,8 +109,8 @@ void copy_rows(const BoundInstruction& call, CoreMemory& memory, const View& in,
     }
     return;
   }
-  Source source(memory, in);
-  Sink sink(call, memory, out);
+  InputRows source(memory, in);
+  OutputRows sink(call, memory, out);
   for (std::int64_t r = 0; r < out.rows; ++r) sink.store(r, source.row(r));
 }
 

@@ -4,18 +4,18 @@
 #include <vector>
 
 #include "sim/core/arithmetic/alu_rows.h"
-#include "sim/core/program/kind.h"
-#include "sim/core/run/memory.h"
+#include "sim/core/program/instruction_kind.h"
+#include "sim/core/run/core_memory.h"
 
 namespace trellis::sim::core {
 
 // An input, as floats.
-class Source {
+class InputRows {
  public:
-  Source(CoreMemory& memory, const View& view);
+  InputRows(CoreMemory& memory, const View& view);
   // Valid until the next call. Points into memory if the row is contiguous floats there.
   const float* row(std::int64_t);
-  Term operand(std::int64_t r) { return {row(r), spread_}; }
+  AluOperand operand(std::int64_t r) { return {row(r), spread_}; }
   std::size_t elements() const { return elements_; }
 
  private:
@@ -27,12 +27,12 @@ class Source {
 };
 
 // A scalar operand: an attribute, or a column with one element a row.
-class Scalar {
+class ScalarOperand {
  public:
-  Scalar(CoreMemory&, const View* column, double number);
+  ScalarOperand(CoreMemory&, const View* column, double number);
   float at(std::int64_t row);
   std::int64_t whole(std::int64_t row);  // of integers, exact
-  Term operand(std::int64_t row);
+  AluOperand operand(std::int64_t row);
 
  private:
   CoreMemory& memory_;
@@ -42,9 +42,9 @@ class Scalar {
 };
 
 // An output. store() rounds what was written to row() as the attributes say.
-class Sink {
+class OutputRows {
  public:
-  Sink(const BoundInstruction&, CoreMemory&, const View&);
+  OutputRows(const BoundInstruction&, CoreMemory&, const View&);
   float* row() { return buffer_.data(); }
   void store(std::int64_t row);
   void store(std::int64_t row, const float* from);
@@ -61,11 +61,11 @@ class Sink {
 };
 
 // Integers as bit patterns.
-class Bits {
+class BitRows {
  public:
-  Bits(CoreMemory&, const View&);
+  BitRows(CoreMemory&, const View&);
   const std::uint64_t* row(std::int64_t);
-  BitTerm operand(std::int64_t r) { return {row(r), words_.size() == 1}; }
+  AluBitOperand operand(std::int64_t r) { return {row(r), words_.size() == 1}; }
   void store(std::int64_t row, const std::uint64_t* from);
   int bits() const { return static_cast<int>(size_) * 8; }
   std::size_t elements() const { return words_.size(); }

@@ -5,9 +5,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/core/backend/order.h"
-#include "sim/core/backend/places.h"
-#include "sim/core/program/linker.h"
+#include "sim/core/backend/list_scheduler.h"
+#include "sim/core/backend/tile_placement.h"
+#include "sim/core/program/semaphore_inserter.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -19,7 +19,8 @@ std::vector<Instruction> reordered(const EngineProgram& p, const std::vector<std
   return all;
 }
 
-void link(Assembled& a, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& follows, Linker linker) {
+void link(BackEndResult& a, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& follows,
+          SemaphoreInserter linker) {
   std::vector<std::uint32_t> number(follows.empty() ? 0 : a.program.instructions.size());
   for (std::uint32_t at = 0; at < a.program.instructions.size(); ++at) {
     linker.add(a.program, at);
@@ -34,7 +35,7 @@ void link(Assembled& a, const std::vector<std::pair<std::uint32_t, std::uint32_t
 
 // With the option `spill`, tiles of SBUF that do not fit all together are placed one by one, and some are spilled to
 // HBM. PSUM's tiles cannot be spilled, as DMA does not reach PSUM: they are placed as without the option.
-void place(Assembled& a, Draft& draft, const std::vector<std::uint32_t>& slots, const ChipSpec& chip,
+void place(BackEndResult& a, Draft& draft, const std::vector<std::uint32_t>& slots, const ChipSpec& chip,
            const BackEndOptions& options) {
   const TileGroups tiles(draft, chip, a.order);
   a.most = {most_bytes(draft, tiles, Space::sbuf), most_bytes(draft, tiles, Space::psum)};
@@ -52,8 +53,8 @@ void place(Assembled& a, Draft& draft, const std::vector<std::uint32_t>& slots, 
 
 }  // namespace
 
-Assembled assemble(Draft draft, const ChipSpec& chip, const BackEndOptions& options) {
-  Assembled a;
+BackEndResult assemble(Draft draft, const ChipSpec& chip, const BackEndOptions& options) {
+  BackEndResult a;
   std::vector<std::uint32_t> text(draft.program.instructions.size());
   std::iota(text.begin(), text.end(), 0);
   std::vector<bool> unordered = unordered_buffers(draft.program);
@@ -70,7 +71,7 @@ Assembled assemble(Draft draft, const ChipSpec& chip, const BackEndOptions& opti
   unordered.resize(draft.program.buffers.size(), false);
   a.program = std::move(draft.program);
   a.program.instructions = reordered(a.program, a.order);
-  link(a, draft.follows, Linker(a.program.cores, chip, unordered));
+  link(a, draft.follows, SemaphoreInserter(a.program.cores, chip, unordered));
   return a;
 }
 

@@ -19,15 +19,15 @@ struct BackEndOptions {
   int copies = 2;              // slots for each tile of a declaration that is live at once, as far as they fit
 };
 
-struct Assembled {
+struct BackEndResult {
   EngineProgram program;
   std::vector<std::uint32_t> order;       // of each of the program's instructions: its number in the draft
   std::array<std::int64_t, 2> most = {};  // bytes of a partition that live tiles take at once, by Space
   std::uint32_t written = 0;              // how many instructions the draft had; higher numbers move spilled tiles
-  Spills spills;
+  SpillTotals spills;
 };
 
 // Throws invalid_argument for tiles that do not fit, and for instructions that the chip lacks.
-Assembled assemble(Draft, const ChipSpec&, const BackEndOptions& = {});
+BackEndResult assemble(Draft, const ChipSpec&, const BackEndOptions& = {});
 
 }  // namespace trellis::sim::core

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <deque>
 
-#include "sim/core/backend/tiles.h"
-#include "sim/core/program/kind.h"
-#include "sim/core/program/space.h"
+#include "sim/core/backend/tile_groups.h"
+#include "sim/core/program/first_fit_allocator.h"
+#include "sim/core/program/instruction_kind.h"
 #include "text/refuse.h"
 
 namespace trellis::sim::core {
@@ -20,7 +20,7 @@ class Spiller {
   Spiller(Draft& draft, const std::vector<std::uint32_t>& order, const ChipSpec& chip)
       : draft_(draft), order_(order), chip_(chip), tiles_(draft.program.buffers.size()) {
     const auto bytes = static_cast<std::int64_t>(chip.memory.sbuf_bytes);
-    spaces_.assign(draft.program.cores, FreeSpace(bytes, sbuf_unit));
+    spaces_.assign(draft.program.cores, FirstFitAllocator(bytes, sbuf_unit));
     for (std::size_t b = 0; b < tiles_.size(); ++b) {
       const CoreBuffer& buffer = draft.program.buffers[b];
       movable_.push_back(buffer.space == Space::sbuf && !draft.placed[b]);
@@ -30,7 +30,7 @@ class Spiller {
       for (const std::int32_t b : tiles_of(order[at])) tiles_[static_cast<std::size_t>(b)].uses.push_back(at);
   }
 
-  Spills run() {
+  SpillTotals run() {
     for (std::uint32_t at = 0; at < order_.size(); ++at) step(at);
     return spills_;
   }
@@ -168,18 +168,18 @@ class Spiller {
   const ChipSpec& chip_;
   std::vector<Tile> tiles_;    // by the buffer's number in the draft
   std::vector<bool> movable_;  // by buffer: in SBUF, and its place is not given
-  std::vector<FreeSpace> spaces_;
+  std::vector<FirstFitAllocator> spaces_;
   std::vector<std::int32_t> held_;  // tiles on chip
   std::vector<std::uint32_t> made_;
   std::int32_t partitions_ = 1;  // of the tile that moves
-  Spills spills_;
+  SpillTotals spills_;
 };
 
 }  // namespace
 
-Spills spill_tiles(Draft& draft, std::vector<std::uint32_t>& order, const ChipSpec& chip) {
+SpillTotals spill_tiles(Draft& draft, std::vector<std::uint32_t>& order, const ChipSpec& chip) {
   Spiller spiller(draft, order, chip);
-  const Spills spills = spiller.run();
+  const SpillTotals spills = spiller.run();
   order = spiller.take_order();
   return spills;
 }

@@ -9,7 +9,7 @@
 
 namespace trellis::sim::core {
 
-struct Spills {
+struct SpillTotals {
   std::int64_t bytes = 0;  // written to HBM and read back
   std::int64_t moves = 0;
 };
@@ -17,6 +17,6 @@ struct Spills {
 // Gives each tile in SBUF a place, in the order of its instructions. Where there is none, the tile whose next use is
 // farthest goes to HBM, and comes back before that use. Adds the instructions that do so to the draft and the order.
 // Throws invalid_argument where one instruction's tiles do not fit.
-Spills spill_tiles(Draft&, std::vector<std::uint32_t>& order, const ChipSpec&);
+SpillTotals spill_tiles(Draft&, std::vector<std::uint32_t>& order, const ChipSpec&);
 
 }  // namespace trellis::sim::core

@@ -23,7 +23,7 @@ std::string described(std::string_view side, std::size_t at, const OperandRule& 
 }
 
 void check_operands(const BoundInstruction& call, const ChipSpec& chip) {
-  const Kind& kind = *call.instruction.kind;
+  const InstructionKind& kind = *call.instruction.kind;
   check_count("outputs", call.outputs.size(), kind.outputs);
   check_count("inputs", call.inputs.size(), kind.inputs);
   for (std::size_t o = 0; o < call.outputs.size(); ++o) {
@@ -89,7 +89,7 @@ void check_attribute(const Attribute& a) {
 }
 
 void check_attributes(const BoundInstruction& call) {
-  const Kind& kind = *call.instruction.kind;
+  const InstructionKind& kind = *call.instruction.kind;
   const auto attributes = call.program.attributes_of(call.instruction);
   for (std::size_t n = 0; n < attributes.size(); ++n) {
     const Attribute& a = attributes[n];
@@ -108,7 +108,7 @@ void check_attributes(const BoundInstruction& call) {
 
 // All operands have equal rows and equal elements, except inputs of one element a row.
 void check_elementwise(const BoundInstruction& call) {
-  const Kind& kind = *call.instruction.kind;
+  const InstructionKind& kind = *call.instruction.kind;
   const View& first = call.out();
   for (std::size_t o = 1; o < call.outputs.size(); ++o)
     if (call.out(o).rows != first.rows || call.out(o).elements() != first.elements())
@@ -127,10 +127,10 @@ void check_elementwise(const BoundInstruction& call) {
 }  // namespace
 
 void check_call(const BoundInstruction& call, const ChipSpec& chip) {
-  const Kind& kind = *call.instruction.kind;
+  const InstructionKind& kind = *call.instruction.kind;
   check_operands(call, chip);
   check_attributes(call);
-  if (kind.shape == Shape::elementwise) check_elementwise(call);
+  if (kind.shape == ShapeRule::elementwise) check_elementwise(call);
   if (kind.check != nullptr) kind.check(call);
   if (kind.check_on != nullptr) kind.check_on(call, chip);
 }

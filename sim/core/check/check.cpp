@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/core/run/memory.h"
+#include "sim/core/run/core_memory.h"
 #include "text/refuse.h"
 
 namespace trellis::sim::core {
@@ -63,12 +63,12 @@ void check_semaphore(const EngineProgram& program, std::int32_t semaphore) {
 }
 
 void check_stream(const EngineProgram& program, const Instruction& i) {
-  for (const WaitFor& w : program.waits_of(i)) {
+  for (const SemaphoreWait& w : program.waits_of(i)) {
     check_semaphore(program, w.semaphore);
     if (w.index >= 0) check_register("the index of a wait", w.index);
     if (w.value < 0) text::refuse("semaphore: a wait for {}; expected at least 0", w.value);
   }
-  for (const Signal& s : program.signals_of(i)) {
+  for (const SemaphoreSignal& s : program.signals_of(i)) {
     check_semaphore(program, s.semaphore);
     if (s.add < 0)
       text::refuse("semaphore: {} raised by {}; expected at least 0",
@@ -83,7 +83,7 @@ void check_stream(const EngineProgram& program, const Instruction& i) {
 
 void check_instruction(const EngineProgram& program, const ChipSpec& chip, const Instruction& i) {
   if (i.core >= program.cores) text::refuse("core: {}; the program has {}", i.core, program.cores);
-  const Kind& kind = *i.kind;
+  const InstructionKind& kind = *i.kind;
   if (std::ranges::find(kind.engines, i.engine) == kind.engines.end()) {
     std::string engines;
     for (const Engine e : kind.engines) engines += fmt::format("{}{}", engines.empty() ? "" : ", ", name(e));
@@ -108,8 +108,8 @@ class Loops {
   void visit(std::size_t at) {
     const Instruction& i = program_.instructions[at];
     auto& open = open_[stream_of(i)];
-    if (i.kind->control == Control::loop) open.push_back(at);
-    if (i.kind->control != Control::end_loop) return;
+    if (i.kind->control == ControlFlow::loop) open.push_back(at);
+    if (i.kind->control != ControlFlow::end_loop) return;
     if (open.empty()) text::refuse("loop: an end_loop of {} without a loop", name(i.engine));
     open.pop_back();
   }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/core/program/kind.h"
+#include "sim/core/program/instruction_kind.h"
 #include "sim/hardware/chip/chip.h"
 
 namespace trellis::sim::core {

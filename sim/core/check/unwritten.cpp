@@ -5,7 +5,7 @@
 
 #include "sim/core/check/check.h"
 #include "sim/core/program/dependencies.h"
-#include "sim/core/run/memory.h"
+#include "sim/core/run/core_memory.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -139,7 +139,7 @@ class Follower {
   };
 
   bool ready(const Stream& s) const {
-    return std::ranges::all_of(program_.waits_of(program_.instructions[s.order[s.next]]), [&](const WaitFor& w) {
+    return std::ranges::all_of(program_.waits_of(program_.instructions[s.order[s.next]]), [&](const SemaphoreWait& w) {
       const auto value = static_cast<double>(semaphores_[static_cast<std::size_t>(w.semaphore)]);
       return value >= w.level(s.registers.data());
     });
@@ -151,9 +151,9 @@ class Follower {
     const BoundInstruction call(program_, i);
     ++steps_;
     reads(s, at, call);
-    if (i.kind->control != Control::none) control(s, call);
+    if (i.kind->control != ControlFlow::none) control(s, call);
     for (const View& v : call.outputs) writes(s, at, call, v);
-    for (const Signal& signal : program_.signals_of(i))
+    for (const SemaphoreSignal& signal : program_.signals_of(i))
       semaphores_[static_cast<std::size_t>(signal.semaphore)] += signal.add;
   }
 
@@ -161,32 +161,32 @@ class Follower {
     const auto target = static_cast<std::size_t>(call.number(Key::target));
     const auto value = static_cast<std::int64_t>(call.number(Key::value));
     switch (call.instruction.kind->control) {
-      case Control::loop:
+      case ControlFlow::loop:
         s.registers[target] = static_cast<std::int64_t>(call.number(Key::start));
         s.loaded[target] = false;
         s.loops.push_back({s.next, static_cast<std::int64_t>(call.number(Key::count)) - 1,
                            static_cast<std::int64_t>(call.number(Key::step, 1)), target});
         return;
-      case Control::end_loop: {
+      case ControlFlow::end_loop: {
         Loop& loop = s.loops.back();
         if (loop.left-- == 0) return s.loops.pop_back();
         s.registers[loop.target] += loop.step;
         s.next = loop.first;
         return;
       }
-      case Control::add:
+      case ControlFlow::add:
         s.registers[target] += value;
         return;
       default:
         s.registers[target] = value;
-        s.loaded[target] = call.instruction.kind->control == Control::load && !call.inputs.empty();
+        s.loaded[target] = call.instruction.kind->control == ControlFlow::load && !call.inputs.empty();
     }
   }
 
   // Operands that are read at places that depend on data (indirect ones, and those indexed by a register loaded from
   // memory) are not checked: only a part of each is read, and which is not known.
   void reads(const Stream& s, std::uint32_t at, const BoundInstruction& call) {
-    const Kind& kind = *call.instruction.kind;
+    const InstructionKind& kind = *call.instruction.kind;
     for (std::size_t n = kind.indirect == Indirect::source ? 1 : 0; n < call.inputs.size(); ++n)
       read(s, at, call.in(n));
     const bool adds = kind.adds && kind.indirect != Indirect::target;
@@ -231,7 +231,7 @@ class Follower {
 
   // If the place depends on data, the whole reach of the view counts as written.
   void writes(const Stream& s, std::uint32_t at, const BoundInstruction& call, const View& v) {
-    const Kind& kind = *call.instruction.kind;
+    const InstructionKind& kind = *call.instruction.kind;
     if (is_anywhere(s, v) || (kind.indirect == Indirect::target && !kind.dma)) return mark(whole_rows(program_, v));
     if (const std::optional<View> moved = moved_of(s, at, v)) mark(*moved);
   }

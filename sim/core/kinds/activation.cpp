@@ -1,7 +1,7 @@
 // Kinds activation and its variants: func(data scale + bias) on the Scalar engine, also with the sum of each row.
-#include "sim/core/arithmetic/function.h"
+#include "sim/core/arithmetic/activation_functions.h"
+#include "sim/core/arithmetic/checks_and_costs.h"
 #include "sim/core/arithmetic/operand_rows.h"
-#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -27,8 +27,8 @@ void check(const BoundInstruction& call) {
   if (columns.scale != nullptr) expect_column(call, "scale", *columns.scale);
   if (columns.scale != nullptr && columns.scale->type != DType::f32)
     refuse(call, "scale is {}; expected f32", name(columns.scale->type));
-  const auto func = static_cast<Function>(call.number(Key::func));
-  if (func == Function::prelu && !call.has(Key::value)) refuse(call, "prelu needs value, its slope below 0");
+  const auto func = static_cast<ActivationFunction>(call.number(Key::func));
+  if (func == ActivationFunction::prelu && !call.has(Key::value)) refuse(call, "prelu needs value, its slope below 0");
   if (call.outputs.size() == 2) {
     expect_rows(call, "data", call.in(), call.out().rows);
     expect_elements(call, "data", call.in(), call.out().elements());
@@ -44,12 +44,12 @@ double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& 
 
 void run(const BoundInstruction& call, CoreMemory& memory) {
   const Columns columns(call);
-  Source data(memory, call.in());
-  Scalar scale(memory, columns.scale, call.number(Key::scale, 1));
-  Scalar bias(memory, columns.bias, call.number(Key::bias, 0));
-  Sink out(call, memory, call.out());
-  const auto func = static_cast<Function>(call.number(Key::func));
-  const auto slope = static_cast<float>(call.number(Key::value, func == Function::lrelu ? 0.01 : 0));
+  InputRows data(memory, call.in());
+  ScalarOperand scale(memory, columns.scale, call.number(Key::scale, 1));
+  ScalarOperand bias(memory, columns.bias, call.number(Key::bias, 0));
+  OutputRows out(call, memory, call.out());
+  const auto func = static_cast<ActivationFunction>(call.number(Key::func));
+  const auto slope = static_cast<float>(call.number(Key::value, func == ActivationFunction::lrelu ? 0.01 : 0));
   const bool reduces = call.outputs.size() == 2;
   const AluOp op = reduction_of(call, Key::op, AluOp::add);
   const std::size_t n = out.elements();
@@ -68,18 +68,19 @@ void run(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered activation({.name = "activation",
-                             .summary = "out = func(data scale + bias); bias and scale are numbers or columns",
-                             .engines = {Engine::scalar},
-                             .outputs = {{"out"}},
-                             .inputs = {{"data"}, {"bias", true}, {"scale", true}},
-                             .keys = with_rounding({{Key::func, true}, {Key::scale}, {Key::bias}, {Key::value}}),
-                             .shape = Shape::elementwise,
-                             .check = check,
-                             .cycles = cycles,
-                             .run = run});
+const RegisteredInstruction activation(
+    {.name = "activation",
+     .summary = "out = func(data scale + bias); bias and scale are numbers or columns",
+     .engines = {Engine::scalar},
+     .outputs = {{"out"}},
+     .inputs = {{"data"}, {"bias", true}, {"scale", true}},
+     .keys = with_rounding({{Key::func, true}, {Key::scale}, {Key::bias}, {Key::value}}),
+     .shape = ShapeRule::elementwise,
+     .check = check,
+     .cycles = cycles,
+     .run = run});
 
-const Registered activation_reduce(
+const RegisteredInstruction activation_reduce(
     {.name = "activation_reduce",
      .summary = "as activation, and sums = the reduction (op, add where absent) of each row of the results",
      .engines = {Engine::scalar},

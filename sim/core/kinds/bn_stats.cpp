@@ -1,6 +1,6 @@
 // Kinds for mean and variance by parts, as batch and layer norms use them.
+#include "sim/core/arithmetic/checks_and_costs.h"
 #include "sim/core/arithmetic/operand_rows.h"
-#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -31,8 +31,8 @@ void half(const float* from, std::size_t n, std::size_t first, float* out) {
 }
 
 void stats(const BoundInstruction& call, CoreMemory& memory) {
-  Source in(memory, call.in());
-  Sink out(call, memory, call.out());
+  InputRows in(memory, call.in());
+  OutputRows out(call, memory, call.out());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     const float* from = in.row(r);
     half(from, in.elements(), 0, out.row());
@@ -41,15 +41,16 @@ void stats(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered bn_stats({.name = "bn_stats",
-                           .summary = "out = count, mean, count variance of the even elements, then of the odd ones",
-                           .engines = {Engine::vector},
-                           .outputs = {{"out"}},
-                           .inputs = {{"data"}},
-                           .keys = with_rounding(),
-                           .check = check_stats,
-                           .cycles = stats_cycles,
-                           .run = stats});
+const RegisteredInstruction bn_stats(
+    {.name = "bn_stats",
+     .summary = "out = count, mean, count variance of the even elements, then of the odd ones",
+     .engines = {Engine::vector},
+     .outputs = {{"out"}},
+     .inputs = {{"data"}},
+     .keys = with_rounding(),
+     .check = check_stats,
+     .cycles = stats_cycles,
+     .run = stats});
 
 void check_aggr(const BoundInstruction& call) {
   if (call.in().elements() % 3 != 0)
@@ -60,8 +61,8 @@ void check_aggr(const BoundInstruction& call) {
 
 // Combines the parts from left to right (Chan and others, 1979).
 void aggr(const BoundInstruction& call, CoreMemory& memory) {
-  Source in(memory, call.in());
-  Sink out(call, memory, call.out());
+  InputRows in(memory, call.in());
+  OutputRows out(call, memory, call.out());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     const float* part = in.row(r);
     float count = 0, mean = 0, squares = 0;
@@ -78,15 +79,15 @@ void aggr(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered bn_aggr({.name = "bn_aggr",
-                          .summary = "out = mean and variance of what several bn_stats say",
-                          .engines = {Engine::vector},
-                          .outputs = {{"out"}},
-                          .inputs = {{"data"}},
-                          .keys = with_rounding(),
-                          .check = check_aggr,
-                          .cycles = stats_cycles,
-                          .run = aggr});
+const RegisteredInstruction bn_aggr({.name = "bn_aggr",
+                                     .summary = "out = mean and variance of what several bn_stats say",
+                                     .engines = {Engine::vector},
+                                     .outputs = {{"out"}},
+                                     .inputs = {{"data"}},
+                                     .keys = with_rounding(),
+                                     .check = check_aggr,
+                                     .cycles = stats_cycles,
+                                     .run = aggr});
 
 }  // namespace
 }  // namespace trellis::sim::core

@@ -2,8 +2,8 @@
 #include <array>
 #include <vector>
 
-#include "sim/core/arithmetic/rules.h"
-#include "sim/core/run/memory.h"
+#include "sim/core/arithmetic/checks_and_costs.h"
+#include "sim/core/run/core_memory.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -16,14 +16,14 @@ double barrier_cycles(const BoundInstruction& call, const CostRow&, const ChipSp
   return in_cycles(call, chip, in_seconds(chip.core_barrier));
 }
 
-const Registered core_barrier({.name = "core_barrier",
-                               .summary = "signals that this core has come so far; the next instruction waits for the "
-                                          "other core's signal",
-                               .engines = {Engine::tensor, Engine::vector, Engine::scalar, Engine::gpsimd,
-                                           Engine::sync},
-                               .generation = 3,
-                               .cycles = barrier_cycles,
-                               .cost = "core.barrier"});
+const RegisteredInstruction core_barrier(
+    {.name = "core_barrier",
+     .summary = "signals that this core has come so far; the next instruction waits for the "
+                "other core's signal",
+     .engines = {Engine::tensor, Engine::vector, Engine::scalar, Engine::gpsimd, Engine::sync},
+     .generation = 3,
+     .cycles = barrier_cycles,
+     .cost = "core.barrier"});
 
 void check_exchange(const BoundInstruction& call) {
   const View &in = call.in(), &out = call.out();
@@ -57,26 +57,26 @@ void exchange(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered exchanges[] = {
-    Registered({.name = "sendrecv",
-                .summary = "out, on the other core, = source; each core has one for what it sends",
-                .engines = {Engine::sync, Engine::scalar, Engine::gpsimd},
-                .outputs = {{"out", false, in_sbuf}},
-                .inputs = {{"source", false, in_sbuf}},
-                .generation = 3,
-                .dma = true,
-                .check = check_exchange,
-                .run = exchange}),
-    Registered({.name = "sendrecv_gpsimd",
-                .summary = "the same by GpSimd's own DMA, up to 256 elements a partition",
-                .engines = {Engine::gpsimd},
-                .outputs = {{"out", false, in_sbuf}},
-                .inputs = {{"source", false, in_sbuf}},
-                .generation = 3,
-                .check = check_short_exchange,
-                .cycles = exchange_cycles,
-                .run = exchange,
-                .cost = "core.move.start, core.move.rate"}),
+const RegisteredInstruction exchanges[] = {
+    RegisteredInstruction({.name = "sendrecv",
+                           .summary = "out, on the other core, = source; each core has one for what it sends",
+                           .engines = {Engine::sync, Engine::scalar, Engine::gpsimd},
+                           .outputs = {{"out", false, in_sbuf}},
+                           .inputs = {{"source", false, in_sbuf}},
+                           .generation = 3,
+                           .dma = true,
+                           .check = check_exchange,
+                           .run = exchange}),
+    RegisteredInstruction({.name = "sendrecv_gpsimd",
+                           .summary = "the same by GpSimd's own DMA, up to 256 elements a partition",
+                           .engines = {Engine::gpsimd},
+                           .outputs = {{"out", false, in_sbuf}},
+                           .inputs = {{"source", false, in_sbuf}},
+                           .generation = 3,
+                           .check = check_short_exchange,
+                           .cycles = exchange_cycles,
+                           .run = exchange,
+                           .cost = "core.move.start, core.move.rate"}),
 };
 
 double collective_cycles(const BoundInstruction& call, const CostRow&, const ChipSpec& chip) {
@@ -88,15 +88,15 @@ constexpr std::string_view results[] = {"out0", "out1", "out2", "out3"};
 
 // How long a collective takes depends on the network, which is not simulated here: `trellis sim` estimates it, and a
 // core's program gets it as an attribute.
-Kind collective(std::string name, std::string summary, bool reduces) {
-  Kind kind{.name = std::move(name),
-            .summary = std::move(summary) + "; ns: how long it takes",
-            .engines = {Engine::gpsimd, Engine::sync},
-            .keys = {{Key::duration, true}},
-            .background = true,
-            .cycles = collective_cycles,
-            .cost = "ns, an attribute: trellis sim prices the collective",
-            .not_yet = "results: one core is run alone"};
+InstructionKind collective(std::string name, std::string summary, bool reduces) {
+  InstructionKind kind{.name = std::move(name),
+                       .summary = std::move(summary) + "; ns: how long it takes",
+                       .engines = {Engine::gpsimd, Engine::sync},
+                       .keys = {{Key::duration, true}},
+                       .background = true,
+                       .cycles = collective_cycles,
+                       .cost = "ns, an attribute: trellis sim prices the collective",
+                       .not_yet = "results: one core is run alone"};
   if (reduces) kind.keys.push_back({Key::op, true});
   for (std::size_t i = 0; i < std::size(sources); ++i) {
     kind.outputs.push_back({results[i], i != 0, in_sbuf | in_hbm});
@@ -105,8 +105,8 @@ Kind collective(std::string name, std::string summary, bool reduces) {
   return kind;
 }
 
-Kind custom_op() {
-  Kind kind = collective("builtin_custom_op", "a program of GpSimd's own", false);
+InstructionKind custom_op() {
+  InstructionKind kind = collective("builtin_custom_op", "a program of GpSimd's own", false);
   kind.engines = {Engine::gpsimd};
   kind.background = false;
   kind.cost = "ns, an attribute";
@@ -114,33 +114,35 @@ Kind custom_op() {
   return kind;
 }
 
-const Registered custom(custom_op());
+const RegisteredInstruction custom(custom_op());
 
-const Registered collectives[] = {
-    Registered(collective("all_reduce", "out = all ranks' sources reduced", true)),
-    Registered(collective("all_gather", "out = all ranks' sources, one after the other", false)),
-    Registered(collective("all_gather_v", "the same of sources of different lengths", false)),
-    Registered(collective("reduce_scatter", "out = this rank's part of all sources reduced", true)),
-    Registered(collective("all_to_all", "out = this rank's part of each source", false)),
-    Registered(collective("all_to_all_v", "the same of parts of different lengths", false)),
-    Registered(collective("collective_permute", "out = another rank's source", false)),
-    Registered(collective("collective_permute_implicit", "out = the source of the rank before in a ring", false)),
-    Registered(collective("collective_permute_implicit_reduce", "the same, reduced with a second source", true)),
+const RegisteredInstruction collectives[] = {
+    RegisteredInstruction(collective("all_reduce", "out = all ranks' sources reduced", true)),
+    RegisteredInstruction(collective("all_gather", "out = all ranks' sources, one after the other", false)),
+    RegisteredInstruction(collective("all_gather_v", "the same of sources of different lengths", false)),
+    RegisteredInstruction(collective("reduce_scatter", "out = this rank's part of all sources reduced", true)),
+    RegisteredInstruction(collective("all_to_all", "out = this rank's part of each source", false)),
+    RegisteredInstruction(collective("all_to_all_v", "the same of parts of different lengths", false)),
+    RegisteredInstruction(collective("collective_permute", "out = another rank's source", false)),
+    RegisteredInstruction(
+        collective("collective_permute_implicit", "out = the source of the rank before in a ring", false)),
+    RegisteredInstruction(
+        collective("collective_permute_implicit_reduce", "the same, reduced with a second source", true)),
 };
 
-Kind rank(std::string name, std::string summary) {
+InstructionKind rank(std::string name, std::string summary) {
   return {.name = std::move(name),
           .summary = std::move(summary),
           .engines = {Engine::tensor, Engine::vector, Engine::scalar, Engine::gpsimd, Engine::sync},
           .keys = {{Key::target, true}, {Key::value, true}},
           .sequencer = true,
-          .control = Control::move};
+          .control = ControlFlow::move};
 }
 
-const Registered ranks[] = {
-    Registered(rank("rank_id", "register to = value, this core's rank")),
-    Registered(rank("collective_permute_implicit_current_processing_rank_id",
-                    "register to = value, the rank whose data are at hand")),
+const RegisteredInstruction ranks[] = {
+    RegisteredInstruction(rank("rank_id", "register to = value, this core's rank")),
+    RegisteredInstruction(rank("collective_permute_implicit_current_processing_rank_id",
+                               "register to = value, the rank whose data are at hand")),
 };
 
 }  // namespace

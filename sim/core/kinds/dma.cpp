@@ -1,8 +1,8 @@
 // Kinds of the DMA engines: copies with casts, transposes, sums.
 #include <vector>
 
+#include "sim/core/arithmetic/checks_and_costs.h"
 #include "sim/core/arithmetic/operand_rows.h"
-#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -35,7 +35,7 @@ void copy_all(const BoundInstruction& call, CoreMemory& memory, const View& in, 
   }
   std::vector<float> numbers(static_cast<std::size_t>(all(in)));
   for (std::int64_t r = 0; r < in.rows; ++r) memory.read(in, r, numbers.data() + static_cast<std::size_t>(r) * read);
-  Sink sink(call, memory, out);
+  OutputRows sink(call, memory, out);
   for (std::int64_t r = 0; r < out.rows; ++r) sink.store(r, numbers.data() + static_cast<std::size_t>(r) * written);
 }
 
@@ -69,17 +69,17 @@ void check_compute(const BoundInstruction& call) {
 
 // As kernels::reduce: the sources, each times its factor, are added in order, in f32, and rounded once.
 void compute(const BoundInstruction& call, CoreMemory& memory) {
-  std::vector<Source> sources;
+  std::vector<InputRows> sources;
   sources.reserve(call.inputs.size());
   for (const View& v : call.inputs) sources.emplace_back(memory, v);
-  Sink out(call, memory, call.out());
+  OutputRows out(call, memory, call.out());
   const std::size_t n = out.elements();
   const AluOp op = reduction_of(call, Key::op, AluOp::add);
   const auto factor = static_cast<float>(call.number(Key::scale, 1));
   std::vector<float> sum(n), term(n);
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     bool first = true;
-    for (Source& source : sources) {
+    for (InputRows& source : sources) {
       const float* from = source.row(r);
       if (factor != 1) {
         arithmetic(AluOp::multiply, {from}, {&factor, true}, term.data(), n);
@@ -106,33 +106,34 @@ std::vector<OperandRule> sources() {
   return all;
 }
 
-const Registered kinds_of_dma[] = {
-    Registered({.name = "dma_copy",
-                .summary = "out = source, cast through f32 where the types differ; with two outputs, both",
-                .engines = triggers,
-                .outputs = {{"out", false, in_sbuf | in_hbm}, {"second out", true, in_sbuf | in_hbm}},
-                .inputs = {{"source", false, in_sbuf | in_hbm}},
-                .keys = with_rounding(),
-                .dma = true,
-                .check = check_copy,
-                .run = copy}),
-    Registered({.name = "dma_transpose",
-                .summary = "rows and elements change places",
-                .engines = triggers,
-                .outputs = {{"out", false, in_sbuf | in_hbm}},
-                .inputs = {{"source", false, in_sbuf | in_hbm}},
-                .dma = true,
-                .check = check_transpose,
-                .run = transpose_rows}),
-    Registered({.name = "dma_compute",
-                .summary = "out = source0 op source1 op ... (add where absent), each times scale first, in f32",
-                .engines = triggers,
-                .outputs = {{"out", false, in_sbuf | in_hbm}},
-                .inputs = sources(),
-                .keys = with_rounding({{Key::op}, {Key::scale}}),
-                .dma = true,
-                .check = check_compute,
-                .run = compute}),
+const RegisteredInstruction kinds_of_dma[] = {
+    RegisteredInstruction({.name = "dma_copy",
+                           .summary = "out = source, cast through f32 where the types differ; with two outputs, both",
+                           .engines = triggers,
+                           .outputs = {{"out", false, in_sbuf | in_hbm}, {"second out", true, in_sbuf | in_hbm}},
+                           .inputs = {{"source", false, in_sbuf | in_hbm}},
+                           .keys = with_rounding(),
+                           .dma = true,
+                           .check = check_copy,
+                           .run = copy}),
+    RegisteredInstruction({.name = "dma_transpose",
+                           .summary = "rows and elements change places",
+                           .engines = triggers,
+                           .outputs = {{"out", false, in_sbuf | in_hbm}},
+                           .inputs = {{"source", false, in_sbuf | in_hbm}},
+                           .dma = true,
+                           .check = check_transpose,
+                           .run = transpose_rows}),
+    RegisteredInstruction(
+        {.name = "dma_compute",
+         .summary = "out = source0 op source1 op ... (add where absent), each times scale first, in f32",
+         .engines = triggers,
+         .outputs = {{"out", false, in_sbuf | in_hbm}},
+         .inputs = sources(),
+         .keys = with_rounding({{Key::op}, {Key::scale}}),
+         .dma = true,
+         .check = check_compute,
+         .run = compute}),
 };
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "sim/core/arithmetic/checks_and_costs.h"
 #include "sim/core/arithmetic/operand_rows.h"
-#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -15,7 +15,7 @@ constexpr std::int64_t core_partitions = 16;  // partitions that one of GpSimd's
 // Returns an index below the limit. For others it throws, or returns -1 if they are to be skipped.
 std::int64_t expect_index(const BoundInstruction& call, double index, std::int64_t limit) {
   if (index >= 0 && index < static_cast<double>(limit)) return static_cast<std::int64_t>(index);
-  if (static_cast<BeyondBounds>(call.number(Key::bounds)) == BeyondBounds::skip) return -1;
+  if (static_cast<OutOfBoundsPolicy>(call.number(Key::bounds)) == OutOfBoundsPolicy::skip) return -1;
   refuse(call, "index {} of {}", index, limit);
 }
 
@@ -101,23 +101,23 @@ void n_gather(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered on_gpsimd[] = {
-    Registered({.name = "local_gather",
-                .summary = "out = step elements of data at each of count indices, that 16 partitions share",
-                .engines = {Engine::gpsimd},
-                .outputs = {{"out", false, in_sbuf}},
-                .inputs = {{"data", false, in_sbuf}, {"index", false, in_sbuf}},
-                .keys = {{Key::step}, {Key::count}},
-                .check = check_local,
-                .cycles = local_cycles,
-                .run = local}),
-    Registered({.name = "nc_n_gather",
-                .summary = "out[i] = data[index[i]], each partition by itself",
-                .engines = {Engine::gpsimd},
-                .outputs = {{"out", false, in_sbuf}},
-                .inputs = {{"data", false, in_sbuf}, {"index", false, in_sbuf}},
-                .check = check_n,
-                .run = n_gather}),
+const RegisteredInstruction on_gpsimd[] = {
+    RegisteredInstruction({.name = "local_gather",
+                           .summary = "out = step elements of data at each of count indices, that 16 partitions share",
+                           .engines = {Engine::gpsimd},
+                           .outputs = {{"out", false, in_sbuf}},
+                           .inputs = {{"data", false, in_sbuf}, {"index", false, in_sbuf}},
+                           .keys = {{Key::step}, {Key::count}},
+                           .check = check_local,
+                           .cycles = local_cycles,
+                           .run = local}),
+    RegisteredInstruction({.name = "nc_n_gather",
+                           .summary = "out[i] = data[index[i]], each partition by itself",
+                           .engines = {Engine::gpsimd},
+                           .outputs = {{"out", false, in_sbuf}},
+                           .inputs = {{"data", false, in_sbuf}, {"index", false, in_sbuf}},
+                           .check = check_n,
+                           .run = n_gather}),
 };
 
 // One row of the table for each index. The table is the first input (gather) or the output (scatter).
@@ -137,8 +137,8 @@ void check_scatter(const BoundInstruction& call) { check_table(call, call.out(),
 void move_rows(const BoundInstruction& call, CoreMemory& memory, bool gathers, bool adds) {
   const View &table = gathers ? call.in(0) : call.out(), &index = call.in(1);
   const View& rows = gathers ? call.out() : call.in(0);
-  Source from(memory, call.in(0)), before(memory, call.out());
-  Sink to(call, memory, call.out());
+  InputRows from(memory, call.in(0)), before(memory, call.out());
+  OutputRows to(call, memory, call.out());
   const bool bytes = !adds && call.in(0).type == call.out().type;
   std::vector<std::byte> row(static_cast<std::size_t>(rows.elements()) * kernels::size_of(call.in(0).type));
   for (std::int64_t r = 0; r < rows.rows; ++r) {
@@ -166,7 +166,7 @@ void run_rows_moved(const BoundInstruction& call, CoreMemory& memory) {
 
 // A DMA of GpSimd's, whose software writes the descriptors, one for each row.
 template <bool gathers, bool adds>
-Kind indirect(std::string name, std::string summary) {
+InstructionKind indirect(std::string name, std::string summary) {
   return {.name = std::move(name),
           .summary = std::move(summary),
           .engines = {Engine::gpsimd},
@@ -180,11 +180,11 @@ Kind indirect(std::string name, std::string summary) {
           .run = run_rows_moved<gathers, adds>};
 }
 
-const Registered by_dma[] = {
-    Registered(indirect<true, false>("dma_gather", "row i of out = row index[i] of table")),
-    Registered(indirect<false, false>("dma_scatter", "row index[i] of table = row i")),
-    Registered(indirect<true, true>("dma_gather_add", "row i of out += row index[i] of table")),
-    Registered(indirect<false, true>("dma_scatter_add", "row index[i] of table += row i")),
+const RegisteredInstruction by_dma[] = {
+    RegisteredInstruction(indirect<true, false>("dma_gather", "row i of out = row index[i] of table")),
+    RegisteredInstruction(indirect<false, false>("dma_scatter", "row index[i] of table = row i")),
+    RegisteredInstruction(indirect<true, true>("dma_gather_add", "row i of out += row index[i] of table")),
+    RegisteredInstruction(indirect<false, true>("dma_scatter_add", "row index[i] of table += row i")),
 };
 
 }  // namespace

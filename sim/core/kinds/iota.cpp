@@ -1,14 +1,14 @@
 // Kind iota: patterns of numbers.
+#include "sim/core/arithmetic/affine_pattern.h"
+#include "sim/core/arithmetic/checks_and_costs.h"
 #include "sim/core/arithmetic/operand_rows.h"
-#include "sim/core/arithmetic/pattern.h"
-#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
 
 void run(const BoundInstruction& call, CoreMemory& memory) {
   const View& out = call.out();
-  const Pattern pattern(call, out);
+  const AffinePattern pattern(call, out);
   std::vector<std::int64_t> values(static_cast<std::size_t>(out.elements()));
   std::vector<double> row(values.size());
   for (std::int64_t r = 0; r < out.rows; ++r) {
@@ -18,12 +18,13 @@ void run(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered iota({.name = "iota",
-                       .summary = "out = start + row rows + element step (or by dimension: step, step1, ...)",
-                       .engines = {Engine::gpsimd},
-                       .outputs = {{"out"}},
-                       .keys = {{Key::start}, {Key::step}, {Key::step1}, {Key::step2}, {Key::step3}, {Key::rows}},
-                       .run = run});
+const RegisteredInstruction iota(
+    {.name = "iota",
+     .summary = "out = start + row rows + element step (or by dimension: step, step1, ...)",
+     .engines = {Engine::gpsimd},
+     .outputs = {{"out"}},
+     .keys = {{Key::start}, {Key::step}, {Key::step1}, {Key::step2}, {Key::step3}, {Key::rows}},
+     .run = run});
 
 }  // namespace
 }  // namespace trellis::sim::core

@@ -8,9 +8,9 @@
 
 #include "kernels/layers/matmul.h"
 #include "kernels/types/mx.h"
+#include "sim/core/arithmetic/checks_and_costs.h"
+#include "sim/core/arithmetic/matrix_product.h"
 #include "sim/core/arithmetic/operand_rows.h"
-#include "sim/core/arithmetic/product.h"
-#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -57,7 +57,7 @@ void quantize(const BoundInstruction& call, CoreMemory& memory) {
       for (std::size_t i = 0; i < kernels::mx_block; ++i)
         block[i] = rows[i / group_columns * n + g * group_columns + i % group_columns];
       kernels::mx_encode(mx_format(to.type), block, codes, &scale[g], kernels::mx_block,
-                         {.scale = kernels::MxScale::trainium});
+                         {.scale = kernels::MxScaleRule::trainium});
       for (std::size_t i = 0; i < kernels::mx_block; ++i)
         out[i / group_columns * n + g * group_columns + i % group_columns] = codes[i];
     }
@@ -67,14 +67,14 @@ void quantize(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered quantize_mx({.name = "quantize_mx",
-                              .summary = "out, scale = source in f8 by groups of 8 partitions x 4 elements",
-                              .engines = {Engine::vector},
-                              .outputs = {{"out", false, in_sbuf}, {"scale", false, in_sbuf}},
-                              .inputs = {{"source", false, in_sbuf}},
-                              .generation = 4,
-                              .check = check_quantize,
-                              .run = quantize});
+const RegisteredInstruction quantize_mx({.name = "quantize_mx",
+                                         .summary = "out, scale = source in f8 by groups of 8 partitions x 4 elements",
+                                         .engines = {Engine::vector},
+                                         .outputs = {{"out", false, in_sbuf}, {"scale", false, in_sbuf}},
+                                         .inputs = {{"source", false, in_sbuf}},
+                                         .generation = 4,
+                                         .check = check_quantize,
+                                         .run = quantize});
 
 // Inputs: stationary [P x 4M], moving [P x 4N], and their scales.
 void check_matmul(const BoundInstruction& call) {
@@ -135,23 +135,24 @@ void matmul(const BoundInstruction& call, CoreMemory& memory) {
   put_product(call, memory, product.data());
 }
 
-const Registered nc_matmul_mx({.name = "nc_matmul_mx",
-                               .summary = "product = stationary transposed times moving, both microscaled f8",
-                               .engines = {Engine::tensor},
-                               .outputs = {{"product", false, in_psum}},
-                               .inputs = {{"stationary", false, in_sbuf},
-                                          {"moving", false, in_sbuf},
-                                          {"stationary_scale", false, in_sbuf},
-                                          {"moving_scale", false, in_sbuf}},
-                               .keys = {{Key::accumulate}, {Key::tile_row}, {Key::tile_rows}},
-                               .generation = 4,
-                               .check = check_matmul,
-                               .check_on = check_matmul_on,
-                               .cycles = matmul_cycles,
-                               .flops = matmul_flops,
-                               .run = matmul,
-                               .cost = "tensor.row.mx, tensor.load.exposed",
-                               .not_yet = "MXFP4 elements"});
+const RegisteredInstruction nc_matmul_mx(
+    {.name = "nc_matmul_mx",
+     .summary = "product = stationary transposed times moving, both microscaled f8",
+     .engines = {Engine::tensor},
+     .outputs = {{"product", false, in_psum}},
+     .inputs = {{"stationary", false, in_sbuf},
+                {"moving", false, in_sbuf},
+                {"stationary_scale", false, in_sbuf},
+                {"moving_scale", false, in_sbuf}},
+     .keys = {{Key::accumulate}, {Key::tile_row}, {Key::tile_rows}},
+     .generation = 4,
+     .check = check_matmul,
+     .check_on = check_matmul_on,
+     .cycles = matmul_cycles,
+     .flops = matmul_flops,
+     .run = matmul,
+     .cost = "tensor.row.mx, tensor.load.exposed",
+     .not_yet = "MXFP4 elements"});
 
 }  // namespace
 }  // namespace trellis::sim::core

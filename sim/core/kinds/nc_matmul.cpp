@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "kernels/layers/matmul.h"
+#include "sim/core/arithmetic/checks_and_costs.h"
+#include "sim/core/arithmetic/matrix_product.h"
 #include "sim/core/arithmetic/operand_rows.h"
-#include "sim/core/arithmetic/product.h"
-#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -83,7 +83,7 @@ double flops(const BoundInstruction& call) {
 
 // A factor as the kernels take it, which points into the memory if possible, else to a copy in `bytes`.
 struct Tile {
-  kernels::Factor factor;
+  kernels::MatrixView factor;
   std::vector<std::byte> bytes = {};
 };
 
@@ -136,24 +136,25 @@ void run(const BoundInstruction& call, CoreMemory& memory) {
   put_product(call, memory, product);
 }
 
-const Registered nc_matmul({.name = "nc_matmul",
-                            .summary = "product = stationary transposed times moving, added to PSUM or in its place",
-                            .engines = {Engine::tensor},
-                            .outputs = {{"product", false, in_psum}},
-                            .inputs = {{"stationary", false, in_sbuf}, {"moving", false, in_sbuf}},
-                            .keys = {{Key::accumulate},
-                                     {Key::transpose},
-                                     {Key::mode},
-                                     {Key::tile_row},
-                                     {Key::tile_column},
-                                     {Key::tile_rows},
-                                     {Key::tile_columns}},
-                            .check = check,
-                            .check_on = check_on,
-                            .cycles = cycles,
-                            .flops = flops,
-                            .run = run,
-                            .cost = "tensor.row.*, tensor.load.exposed, tensor.passes.f32"});
+const RegisteredInstruction nc_matmul(
+    {.name = "nc_matmul",
+     .summary = "product = stationary transposed times moving, added to PSUM or in its place",
+     .engines = {Engine::tensor},
+     .outputs = {{"product", false, in_psum}},
+     .inputs = {{"stationary", false, in_sbuf}, {"moving", false, in_sbuf}},
+     .keys = {{Key::accumulate},
+              {Key::transpose},
+              {Key::mode},
+              {Key::tile_row},
+              {Key::tile_column},
+              {Key::tile_rows},
+              {Key::tile_columns}},
+     .check = check,
+     .check_on = check_on,
+     .cycles = cycles,
+     .flops = flops,
+     .run = run,
+     .cost = "tensor.row.*, tensor.load.exposed, tensor.passes.f32"});
 
 }  // namespace
 }  // namespace trellis::sim::core

@@ -1,8 +1,8 @@
 // Kind nc_transpose: out[F x P] = in[P x F], bit for bit; 128 x 128 by Tensor into PSUM, 32 x 32 by Vector.
 #include <algorithm>
 
+#include "sim/core/arithmetic/checks_and_costs.h"
 #include "sim/core/arithmetic/operand_rows.h"
-#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -31,15 +31,16 @@ double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& 
          chip.tensor.load_exposed;
 }
 
-const Registered nc_transpose({.name = "nc_transpose",
-                               .summary = "partitions and elements change places",
-                               .engines = {Engine::tensor, Engine::vector},
-                               .outputs = {{"out"}},
-                               .inputs = {{"data"}},
-                               .check = check,
-                               .cycles = cycles,
-                               .run = transpose_rows,
-                               .cost = "Tensor: tensor.row.16bit, tensor.row.transpose.f32, tensor.load.exposed"});
+const RegisteredInstruction nc_transpose(
+    {.name = "nc_transpose",
+     .summary = "partitions and elements change places",
+     .engines = {Engine::tensor, Engine::vector},
+     .outputs = {{"out"}},
+     .inputs = {{"data"}},
+     .check = check,
+     .cycles = cycles,
+     .run = transpose_rows,
+     .cost = "Tensor: tensor.row.16bit, tensor.row.transpose.f32, tensor.load.exposed"});
 
 }  // namespace
 }  // namespace trellis::sim::core

@@ -1,8 +1,8 @@
 // Kinds that cross partitions without the Tensor engine: shuffles within 32, reductions and broadcasts over all.
 #include <vector>
 
+#include "sim/core/arithmetic/checks_and_costs.h"
 #include "sim/core/arithmetic/operand_rows.h"
-#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -42,7 +42,7 @@ void shuffle(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered nc_stream_shuffle(
+const RegisteredInstruction nc_stream_shuffle(
     {.name = "nc_stream_shuffle",
      .summary = "row i of out = row mask[i] of source, within each 32 partitions; 255: as it was",
      .engines = {Engine::vector},
@@ -64,7 +64,7 @@ void check_reduce(const BoundInstruction& call) {
 }
 
 void reduce_bits(const BoundInstruction& call, CoreMemory& memory) {
-  Bits in(memory, call.in()), out(memory, call.out());
+  BitRows in(memory, call.in()), out(memory, call.out());
   std::vector<std::uint64_t> state(in.row(0), in.row(0) + in.elements()), next(state.size());
   for (std::int64_t r = 1; r < call.in().rows; ++r) {
     bitwise(call.alu(), {state.data()}, {in.row(r)}, in.bits(), next.data(), next.size());
@@ -77,8 +77,8 @@ void reduce_bits(const BoundInstruction& call, CoreMemory& memory) {
 void reduce(const BoundInstruction& call, CoreMemory& memory) {
   const AluOp op = call.alu();
   if (is_bitwise(op)) return reduce_bits(call, memory);
-  Source in(memory, call.in());
-  Sink out(call, memory, call.out());
+  InputRows in(memory, call.in());
+  OutputRows out(call, memory, call.out());
   const std::size_t n = out.elements();
   std::vector<float> state(in.row(0), in.row(0) + n), next(n);
   for (std::int64_t r = 1; r < call.in().rows; ++r) {
@@ -90,14 +90,14 @@ void reduce(const BoundInstruction& call, CoreMemory& memory) {
   out.store(0);
 }
 
-const Registered tensor_partition_reduce({.name = "tensor_partition_reduce",
-                                          .summary = "out = all rows of data reduced to one",
-                                          .engines = {Engine::gpsimd},
-                                          .outputs = {{"out", false, in_sbuf}},
-                                          .inputs = {{"data", false, in_sbuf}},
-                                          .keys = with_rounding({{Key::op, true}}),
-                                          .check = check_reduce,
-                                          .run = reduce});
+const RegisteredInstruction tensor_partition_reduce({.name = "tensor_partition_reduce",
+                                                     .summary = "out = all rows of data reduced to one",
+                                                     .engines = {Engine::gpsimd},
+                                                     .outputs = {{"out", false, in_sbuf}},
+                                                     .inputs = {{"data", false, in_sbuf}},
+                                                     .keys = with_rounding({{Key::op, true}}),
+                                                     .check = check_reduce,
+                                                     .run = reduce});
 
 void check_broadcast(const BoundInstruction& call) {
   expect_rows(call, "source", call.in(), 1);
@@ -105,20 +105,20 @@ void check_broadcast(const BoundInstruction& call) {
 }
 
 void broadcast(const BoundInstruction& call, CoreMemory& memory) {
-  Source in(memory, call.in());
-  Sink out(call, memory, call.out());
+  InputRows in(memory, call.in());
+  OutputRows out(call, memory, call.out());
   const std::vector<float> row(in.row(0), in.row(0) + in.elements());
   for (std::int64_t r = 0; r < call.out().rows; ++r) out.store(r, row.data());
 }
 
-const Registered partition_broadcast({.name = "partition_broadcast",
-                                      .summary = "every row of out = the one row of source",
-                                      .engines = {Engine::gpsimd},
-                                      .outputs = {{"out", false, in_sbuf}},
-                                      .inputs = {{"source", false, in_sbuf}},
-                                      .keys = with_rounding(),
-                                      .check = check_broadcast,
-                                      .run = broadcast});
+const RegisteredInstruction partition_broadcast({.name = "partition_broadcast",
+                                                 .summary = "every row of out = the one row of source",
+                                                 .engines = {Engine::gpsimd},
+                                                 .outputs = {{"out", false, in_sbuf}},
+                                                 .inputs = {{"source", false, in_sbuf}},
+                                                 .keys = with_rounding(),
+                                                 .check = check_broadcast,
+                                                 .run = broadcast});
 
 }  // namespace
 }  // namespace trellis::sim::core

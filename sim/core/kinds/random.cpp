@@ -3,8 +3,8 @@
 #include <tuple>
 #include <vector>
 
+#include "sim/core/arithmetic/checks_and_costs.h"
 #include "sim/core/arithmetic/operand_rows.h"
-#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -21,7 +21,7 @@ class Draws {
         lane_(static_cast<std::size_t>(call.buffer(call.out()).partition + call.out().row)),
         generators_(call.instruction.engine == Engine::vector ? lane_generators : 1) {}
   std::uint32_t next(std::int64_t row) {
-    Lane& lane = lanes_[lane_ + static_cast<std::size_t>(row)];
+    PartitionState& lane = lanes_[lane_ + static_cast<std::size_t>(row)];
     return lane.random[turn_++ % generators_].next();
   }
   // In [0, 1), in steps of 2^-24.
@@ -29,7 +29,7 @@ class Draws {
   void begin_row() { turn_ = 0; }
 
  private:
-  std::vector<Lane>& lanes_;
+  std::vector<PartitionState>& lanes_;
   std::size_t lane_, generators_, turn_ = 0;
 };
 
@@ -64,10 +64,10 @@ void check_rand2(const BoundInstruction& call) {
 
 void rand2(const BoundInstruction& call, CoreMemory& memory) {
   std::size_t next = 0;
-  Scalar least(memory, call.has(Key::value) ? nullptr : &call.in(next++), call.number(Key::value));
-  Scalar most(memory, call.has(Key::value1) ? nullptr : &call.in(next++), call.number(Key::value1));
+  ScalarOperand least(memory, call.has(Key::value) ? nullptr : &call.in(next++), call.number(Key::value));
+  ScalarOperand most(memory, call.has(Key::value1) ? nullptr : &call.in(next++), call.number(Key::value1));
   Draws draws(call, memory);
-  Sink out(call, memory, call.out());
+  OutputRows out(call, memory, call.out());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     const float low = least.at(r), range = most.at(r) - low;
     draws.begin_row();
@@ -88,7 +88,7 @@ void check_dropout(const BoundInstruction& call) {
 
 void dropout(const BoundInstruction& call, CoreMemory& memory) {
   const View& out = call.out();
-  Scalar rate(memory, call.inputs.size() == 2 ? &call.in(1) : nullptr, call.number(Key::rate));
+  ScalarOperand rate(memory, call.inputs.size() == 2 ? &call.in(1) : nullptr, call.number(Key::rate));
   Draws draws(call, memory);
   const std::size_t size = kernels::size_of(out.type);
   std::vector<std::byte> row(static_cast<std::size_t>(out.elements()) * size);
@@ -132,14 +132,15 @@ constexpr std::size_t words_each = std::tuple_size_v<decltype(Xorwow::words)>;
 // Visits the state of a row's partition, word by word.
 template <class Visit>
 void each_word(const BoundInstruction& call, CoreMemory& memory, const View& v, std::int64_t row, Visit visit) {
-  Lane& lane = memory.state(call.instruction).lanes[static_cast<std::size_t>(call.buffer(v).partition + v.row + row)];
+  PartitionState& lane =
+      memory.state(call.instruction).lanes[static_cast<std::size_t>(call.buffer(v).partition + v.row + row)];
   for (std::size_t w = 0; w < static_cast<std::size_t>(state_words(call)); ++w)
     visit(w, lane.random[w / words_each].words[w % words_each]);
 }
 
 void set_state(const BoundInstruction& call, CoreMemory& memory) {
   const View& from = call.in();
-  Bits bits(memory, from);
+  BitRows bits(memory, from);
   for (std::int64_t r = 0; r < from.rows; ++r) {
     const std::uint64_t* words = bits.row(r);
     each_word(call, memory, from, r,
@@ -149,7 +150,7 @@ void set_state(const BoundInstruction& call, CoreMemory& memory) {
 
 void get_state(const BoundInstruction& call, CoreMemory& memory) {
   const View& to = call.out();
-  Bits bits(memory, to);
+  BitRows bits(memory, to);
   std::vector<std::uint64_t> words(bits.elements());
   for (std::int64_t r = 0; r < to.rows; ++r) {
     each_word(call, memory, to, r, [&](std::size_t w, std::uint32_t& word) { words[w] = word; });
@@ -157,57 +158,57 @@ void get_state(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered kinds_of_random[] = {
-    Registered({.name = "rng",
-                .summary = "out = random bits, the lowest of 32 for each element",
-                .engines = {Engine::vector, Engine::gpsimd},
-                .outputs = {{"out"}},
-                .check = check_rng,
-                .run = rng,
-                .not_yet = not_the_hardwares}),
-    Registered({.name = "rand2",
-                .summary = "out = uniform from value (or a column) to value1 (or a column)",
-                .engines = {Engine::vector},
-                .outputs = {{"out"}},
-                .inputs = {{"least", true}, {"most", true}},
-                .keys = with_rounding({{Key::value}, {Key::value1}}),
-                .generation = 4,
-                .check = check_rand2,
-                .run = rand2,
-                .not_yet = not_the_hardwares}),
-    Registered({.name = "dropout",
-                .summary = "out = data, or 0 with probability rate (or a column)",
-                .engines = {Engine::vector},
-                .outputs = {{"out"}},
-                .inputs = {{"data"}, {"rate", true}},
-                .keys = {{Key::rate}},
-                .shape = Shape::elementwise,
-                .check = check_dropout,
-                .run = dropout,
-                .not_yet = not_the_hardwares}),
-    Registered({.name = "set_rng_seed",
-                .summary = "every partition's generator begins anew from one number",
-                .engines = {Engine::vector},
-                .inputs = {{"seed"}},
-                .check = check_seed,
-                .run = seed,
-                .not_yet = not_the_hardwares}),
-    Registered({.name = "rand_set_state",
-                .summary = "the generators' states = source, 6 words a partition (24 of Vector)",
-                .engines = {Engine::gpsimd, Engine::vector},
-                .inputs = {{"states", false, in_sbuf}},
-                .generation = 3,
-                .check = check_state,
-                .check_on = check_state_on,
-                .run = set_state}),
-    Registered({.name = "rand_get_state",
-                .summary = "out = the generators' states, 6 words a partition (24 of Vector)",
-                .engines = {Engine::gpsimd, Engine::vector},
-                .outputs = {{"out"}},
-                .generation = 3,
-                .check = check_state,
-                .check_on = check_state_on,
-                .run = get_state}),
+const RegisteredInstruction kinds_of_random[] = {
+    RegisteredInstruction({.name = "rng",
+                           .summary = "out = random bits, the lowest of 32 for each element",
+                           .engines = {Engine::vector, Engine::gpsimd},
+                           .outputs = {{"out"}},
+                           .check = check_rng,
+                           .run = rng,
+                           .not_yet = not_the_hardwares}),
+    RegisteredInstruction({.name = "rand2",
+                           .summary = "out = uniform from value (or a column) to value1 (or a column)",
+                           .engines = {Engine::vector},
+                           .outputs = {{"out"}},
+                           .inputs = {{"least", true}, {"most", true}},
+                           .keys = with_rounding({{Key::value}, {Key::value1}}),
+                           .generation = 4,
+                           .check = check_rand2,
+                           .run = rand2,
+                           .not_yet = not_the_hardwares}),
+    RegisteredInstruction({.name = "dropout",
+                           .summary = "out = data, or 0 with probability rate (or a column)",
+                           .engines = {Engine::vector},
+                           .outputs = {{"out"}},
+                           .inputs = {{"data"}, {"rate", true}},
+                           .keys = {{Key::rate}},
+                           .shape = ShapeRule::elementwise,
+                           .check = check_dropout,
+                           .run = dropout,
+                           .not_yet = not_the_hardwares}),
+    RegisteredInstruction({.name = "set_rng_seed",
+                           .summary = "every partition's generator begins anew from one number",
+                           .engines = {Engine::vector},
+                           .inputs = {{"seed"}},
+                           .check = check_seed,
+                           .run = seed,
+                           .not_yet = not_the_hardwares}),
+    RegisteredInstruction({.name = "rand_set_state",
+                           .summary = "the generators' states = source, 6 words a partition (24 of Vector)",
+                           .engines = {Engine::gpsimd, Engine::vector},
+                           .inputs = {{"states", false, in_sbuf}},
+                           .generation = 3,
+                           .check = check_state,
+                           .check_on = check_state_on,
+                           .run = set_state}),
+    RegisteredInstruction({.name = "rand_get_state",
+                           .summary = "out = the generators' states, 6 words a partition (24 of Vector)",
+                           .engines = {Engine::gpsimd, Engine::vector},
+                           .outputs = {{"out"}},
+                           .generation = 3,
+                           .check = check_state,
+                           .check_on = check_state_on,
+                           .run = get_state}),
 };
 
 }  // namespace

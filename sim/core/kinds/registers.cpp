@@ -1,6 +1,6 @@
 // Kinds that move numbers between registers and memory.
-#include "sim/core/arithmetic/rules.h"
-#include "sim/core/run/memory.h"
+#include "sim/core/arithmetic/checks_and_costs.h"
+#include "sim/core/run/core_memory.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -27,22 +27,23 @@ void store(const BoundInstruction& call, CoreMemory& memory) {
 
 const std::vector<Engine> every_engine = {Engine::tensor, Engine::vector, Engine::scalar, Engine::gpsimd, Engine::sync};
 
-const Registered kinds_of_registers[] = {
-    Registered({.name = "register_load",
-                .summary = "register to = the one number of source; value: what it is taken for in time alone",
-                .engines = every_engine,
-                .inputs = {{"source", false, in_sbuf | in_hbm}},
-                .keys = {{Key::target, true}, {Key::value}},
-                .control = Control::load,
-                .check = check_load,
-                .run = load}),
-    Registered({.name = "register_store",
-                .summary = "out = register from",
-                .engines = every_engine,
-                .outputs = {{"out", false, in_sbuf | in_hbm}},
-                .keys = {{Key::source, true}},
-                .check = check_store,
-                .run = store}),
+const RegisteredInstruction kinds_of_registers[] = {
+    RegisteredInstruction(
+        {.name = "register_load",
+         .summary = "register to = the one number of source; value: what it is taken for in time alone",
+         .engines = every_engine,
+         .inputs = {{"source", false, in_sbuf | in_hbm}},
+         .keys = {{Key::target, true}, {Key::value}},
+         .control = ControlFlow::load,
+         .check = check_load,
+         .run = load}),
+    RegisteredInstruction({.name = "register_store",
+                           .summary = "out = register from",
+                           .engines = every_engine,
+                           .outputs = {{"out", false, in_sbuf | in_hbm}},
+                           .keys = {{Key::source, true}},
+                           .check = check_store,
+                           .run = store}),
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Kind scalar_tensor_tensor: out = (data op operand0) op1 other. operand0 is a number or a column, other a tile.
-#include "sim/core/arithmetic/rules.h"
+#include "sim/core/arithmetic/checks_and_costs.h"
 #include "sim/core/kinds/tensor_scalar.h"
 
 namespace trellis::sim::core {
@@ -11,7 +11,7 @@ bool plain(AluOp op) {
 
 // Inputs: data, other, and the column if operand0 is one.
 void check(const BoundInstruction& call) {
-  const std::size_t columns = ScalarStep::needs_column(call, false) ? 1 : 0;
+  const std::size_t columns = TensorScalarStep::needs_column(call, false) ? 1 : 0;
   if (call.inputs.size() != 2 + columns)
     refuse(call, "{} inputs; expected {}: data, other and, where op has no number, a column", call.inputs.size(),
            2 + columns);
@@ -29,28 +29,28 @@ double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& 
 }
 
 void run(const BoundInstruction& call, CoreMemory& memory) {
-  Source data(memory, call.in(0)), other(memory, call.in(1));
-  Sink out(call, memory, call.out());
+  InputRows data(memory, call.in(0)), other(memory, call.in(1));
+  OutputRows out(call, memory, call.out());
   std::size_t column = 2;
-  ScalarStep first(call, memory, false, column);
+  TensorScalarStep first(call, memory, false, column);
   const bool reversed = call.number(Key::reverse1) != 0;
   std::vector<float> middle(out.elements());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     first.apply(r, data.row(r), middle.data(), middle.size());
-    const Term a{middle.data()}, b = other.operand(r);
+    const AluOperand a{middle.data()}, b = other.operand(r);
     arithmetic(call.alu(Key::op1), reversed ? b : a, reversed ? a : b, out.row(), out.elements());
     out.store(r);
   }
 }
 
-const Registered scalar_tensor_tensor(
+const RegisteredInstruction scalar_tensor_tensor(
     {.name = "scalar_tensor_tensor",
      .summary = "out = (data op operand0) op1 other; operand0 is value or a column",
      .engines = {Engine::vector},
      .outputs = {{"out"}},
      .inputs = {{"data"}, {"other"}, {"operand0", true}},
      .keys = with_rounding({{Key::op, true}, {Key::value}, {Key::reverse}, {Key::op1, true}, {Key::reverse1}}),
-     .shape = Shape::elementwise,
+     .shape = ShapeRule::elementwise,
      .check = check,
      .cycles = cycles,
      .run = run});

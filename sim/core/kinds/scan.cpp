@@ -1,6 +1,6 @@
 // Kinds that scan along a row, and arithmetic with a reduction beside it.
-#include "sim/core/arithmetic/accumulate.h"
-#include "sim/core/arithmetic/rules.h"
+#include "sim/core/arithmetic/checks_and_costs.h"
+#include "sim/core/arithmetic/row_accumulator.h"
 #include "sim/core/kinds/tensor_scalar.h"
 
 namespace trellis::sim::core {
@@ -33,9 +33,9 @@ void scan_row(AluOp op, bool reverse, AluOp op1, bool reverse1, const float* a, 
 }
 
 void scan(const BoundInstruction& call, CoreMemory& memory) {
-  Source a(memory, call.in(0)), b(memory, call.in(1));
-  Sink out(call, memory, call.out());
-  Scalar initial(memory, call.inputs.size() == 3 ? &call.in(2) : nullptr, call.number(Key::value));
+  InputRows a(memory, call.in(0)), b(memory, call.in(1));
+  OutputRows out(call, memory, call.out());
+  ScalarOperand initial(memory, call.inputs.size() == 3 ? &call.in(2) : nullptr, call.number(Key::value));
   const bool reverse = call.number(Key::reverse) != 0, reverse1 = call.number(Key::reverse1) != 0;
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     scan_row(call.alu(Key::op), reverse, call.alu(Key::op1), reverse1, a.row(r), b.row(r), initial.at(r), out.row(),
@@ -44,21 +44,21 @@ void scan(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered tensor_tensor_scan(
+const RegisteredInstruction tensor_tensor_scan(
     {.name = "tensor_tensor_scan",
      .summary = "out[i] = (data0[i] op out[i - 1]) op1 data1[i]; before the first: value or a column",
      .engines = {Engine::vector},
      .outputs = {{"out"}},
      .inputs = {{"data0"}, {"data1"}, {"initial", true}},
      .keys = with_rounding({{Key::op, true}, {Key::op1, true}, {Key::value}, {Key::reverse}, {Key::reverse1}}),
-     .shape = Shape::elementwise,
+     .shape = ShapeRule::elementwise,
      .check = check_scan,
      .run = scan});
 
 void check_cumulative(const BoundInstruction& call) {
   expect_arithmetic(call, Key::op);
   expect_reduction(call, Key::op1);
-  const std::size_t columns = ScalarStep::needs_column(call, false) ? 1 : 0;
+  const std::size_t columns = TensorScalarStep::needs_column(call, false) ? 1 : 0;
   if (call.inputs.size() != 1 + columns)
     refuse(call, "{} inputs; expected data and, where op has no number, a column", call.inputs.size());
   if (columns != 0) expect_column(call, "operand0", call.in(1));
@@ -68,10 +68,10 @@ void check_cumulative(const BoundInstruction& call) {
 }
 
 void cumulative(const BoundInstruction& call, CoreMemory& memory) {
-  Source in(memory, call.in());
-  Sink out(call, memory, call.out());
+  InputRows in(memory, call.in());
+  OutputRows out(call, memory, call.out());
   std::size_t column = 1;
-  ScalarStep first(call, memory, false, column);
+  TensorScalarStep first(call, memory, false, column);
   const AluOp op = call.alu(Key::op1);
   const auto command =
       static_cast<ReduceCommand>(call.number(Key::reduce_command, static_cast<double>(ReduceCommand::reset_reduce)));
@@ -89,7 +89,7 @@ void cumulative(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered tensor_scalar_cumulative(
+const RegisteredInstruction tensor_scalar_cumulative(
     {.name = "tensor_scalar_cumulative",
      .summary = "out[i] = (data[i] op operand0) op1 out[i - 1]; before the first: as reduce_cmd says",
      .engines = {Engine::vector},
@@ -97,13 +97,13 @@ const Registered tensor_scalar_cumulative(
      .inputs = {{"data"}, {"operand0", true}},
      .keys = with_rounding(
          {{Key::op, true}, {Key::value}, {Key::reverse}, {Key::op1, true}, {Key::reduce_command}, {Key::value1}}),
-     .shape = Shape::elementwise,
+     .shape = ShapeRule::elementwise,
      .check = check_cumulative,
      .run = cumulative});
 
 void check_reduce(const BoundInstruction& call) {
   expect_arithmetic(call, Key::op);
-  const std::size_t columns = ScalarStep::needs_column(call, false) ? 1 : 0;
+  const std::size_t columns = TensorScalarStep::needs_column(call, false) ? 1 : 0;
   if (call.inputs.size() != 1 + columns)
     refuse(call, "{} inputs; expected data and, where op has no number, a column", call.inputs.size());
   if (columns != 0) expect_column(call, "operand0", call.in(1));
@@ -118,11 +118,11 @@ double reduce_cycles(const BoundInstruction& call, const CostRow& row, const Chi
 }
 
 void reduce(const BoundInstruction& call, CoreMemory& memory) {
-  Source in(memory, call.in());
-  Sink out(call, memory, call.out());
+  InputRows in(memory, call.in());
+  OutputRows out(call, memory, call.out());
   std::size_t column = 1;
-  ScalarStep first(call, memory, false, column);
-  Accumulate sums(call, memory, AluOp::add, ReduceCommand::reset_reduce);
+  TensorScalarStep first(call, memory, false, column);
+  RowAccumulator sums(call, memory, AluOp::add, ReduceCommand::reset_reduce);
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     first.apply(r, in.row(r), out.row(), out.elements());
     sums.row(r, out.row(), out.elements());
@@ -130,7 +130,7 @@ void reduce(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered tensor_scalar_reduce(
+const RegisteredInstruction tensor_scalar_reduce(
     {.name = "tensor_scalar_reduce",
      .summary = "out = data op operand0, and result = each row of it reduced, as reduce and reduce_cmd say",
      .engines = {Engine::vector},

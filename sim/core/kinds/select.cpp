@@ -1,9 +1,9 @@
 // Kinds that select between two values by a predicate: given, by a range of indices, or by an affine pattern.
 #include <limits>
 
-#include "sim/core/arithmetic/accumulate.h"
-#include "sim/core/arithmetic/pattern.h"
-#include "sim/core/arithmetic/rules.h"
+#include "sim/core/arithmetic/affine_pattern.h"
+#include "sim/core/arithmetic/checks_and_costs.h"
+#include "sim/core/arithmetic/row_accumulator.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -30,12 +30,12 @@ class Predicate {
   }
 
  private:
-  Source source_;
+  InputRows source_;
   std::vector<float> row_;
   bool reversed_;
 };
 
-void pick(const float* __restrict yes, Term a, Term b, float* __restrict out, std::size_t n) {
+void pick(const float* __restrict yes, AluOperand a, AluOperand b, float* __restrict out, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) out[i] = yes[i] != 0 ? a.at[a.spread ? 0 : i] : b.at[b.spread ? 0 : i];
 }
 
@@ -76,15 +76,16 @@ void predicated(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered tensor_copy_predicated({.name = "tensor_copy_predicated",
-                                         .summary = "out = source (or value) where predicate is not 0 (reverse: is 0)",
-                                         .engines = {Engine::vector},
-                                         .outputs = {{"out"}},
-                                         .inputs = {{"predicate"}, {"source", true}},
-                                         .keys = {{Key::value}, {Key::reverse}},
-                                         .check = check_predicated,
-                                         .cycles = select_cycles,
-                                         .run = predicated});
+const RegisteredInstruction tensor_copy_predicated(
+    {.name = "tensor_copy_predicated",
+     .summary = "out = source (or value) where predicate is not 0 (reverse: is 0)",
+     .engines = {Engine::vector},
+     .outputs = {{"out"}},
+     .inputs = {{"predicate"}, {"source", true}},
+     .keys = {{Key::value}, {Key::reverse}},
+     .check = check_predicated,
+     .cycles = select_cycles,
+     .run = predicated});
 
 // Inputs: predicate, on_true, and on_false unless it is a number.
 void check_select(const BoundInstruction& call) {
@@ -102,12 +103,12 @@ void check_select(const BoundInstruction& call) {
 
 void select(const BoundInstruction& call, CoreMemory& memory) {
   Predicate yes(call, memory, call.in(0));
-  Source on_true(memory, call.in(1));
-  Sink out(call, memory, call.out());
+  InputRows on_true(memory, call.in(1));
+  OutputRows out(call, memory, call.out());
   const bool tile = call.inputs.size() == 3 && call.in(2).elements() != 1;
-  Source on_false(memory, call.in(tile ? 2 : 1));
-  Scalar number(memory, call.inputs.size() == 3 && !tile ? &call.in(2) : nullptr, call.number(Key::value));
-  Accumulate most(call, memory, AluOp::max);
+  InputRows on_false(memory, call.in(tile ? 2 : 1));
+  ScalarOperand number(memory, call.inputs.size() == 3 && !tile ? &call.in(2) : nullptr, call.number(Key::value));
+  RowAccumulator most(call, memory, AluOp::max);
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     pick(yes.row(r), on_true.operand(r), tile ? on_false.operand(r) : number.operand(r), out.row(), out.elements());
     most.row(r, out.row(), out.elements());
@@ -117,7 +118,7 @@ void select(const BoundInstruction& call, CoreMemory& memory) {
 
 const std::vector<OperandRule> select_inputs = {{"predicate"}, {"on_true"}, {"on_false", true}};
 
-const Registered select_kind(
+const RegisteredInstruction select_kind(
     {.name = "select",
      .summary = "out = on_true where predicate is not 0 (reverse: is 0), else on_false or value",
      .engines = {Engine::vector},
@@ -128,15 +129,16 @@ const Registered select_kind(
      .cycles = select_cycles,
      .run = select});
 
-const Registered select_reduce({.name = "select_reduce",
-                                .summary = "as select, and result = each row of it reduced (max where absent)",
-                                .engines = {Engine::vector},
-                                .outputs = {{"out"}, {"result", true}},
-                                .inputs = select_inputs,
-                                .keys = with_rounding(with_accumulator({{Key::value}, {Key::reverse}})),
-                                .check = check_select,
-                                .cycles = select_cycles,
-                                .run = select});
+const RegisteredInstruction select_reduce(
+    {.name = "select_reduce",
+     .summary = "as select, and result = each row of it reduced (max where absent)",
+     .engines = {Engine::vector},
+     .outputs = {{"out"}, {"result", true}},
+     .inputs = select_inputs,
+     .keys = with_rounding(with_accumulator({{Key::value}, {Key::reverse}})),
+     .check = check_select,
+     .cycles = select_cycles,
+     .run = select});
 
 void expect_compare(const BoundInstruction& call, Key key) {
   if (!is_compare(call.alu(key)) || call.alu(key) == AluOp::not_equal)
@@ -159,10 +161,10 @@ void check_range(const BoundInstruction& call) {
 }
 
 void range(const BoundInstruction& call, CoreMemory& memory) {
-  Source data(memory, call.in(0));
-  Scalar low(memory, &call.in(1), 0), high(memory, &call.in(2), 0);
-  Sink out(call, memory, call.out());
-  Accumulate most(call, memory, AluOp::max, ReduceCommand::reset_reduce);
+  InputRows data(memory, call.in(0));
+  ScalarOperand low(memory, &call.in(1), 0), high(memory, &call.in(2), 0);
+  OutputRows out(call, memory, call.out());
+  RowAccumulator most(call, memory, AluOp::max, ReduceCommand::reset_reduce);
   const std::size_t n = out.elements();
   std::vector<float> place(n), first(n), second(n), both(n);
   for (std::size_t i = 0; i < n; ++i) place[i] = static_cast<float>(call.number(Key::start)) + static_cast<float>(i);
@@ -178,7 +180,7 @@ void range(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered range_select(
+const RegisteredInstruction range_select(
     {.name = "range_select",
      .summary = "out = data where (start + place) cmp bound0 and cmp1 bound1, else value (the least f32)",
      .engines = {Engine::vector},
@@ -197,9 +199,9 @@ void check_affine(const BoundInstruction& call) {
 
 void affine(const BoundInstruction& call, CoreMemory& memory) {
   const View& out_view = call.out();
-  const Pattern pattern(call, out_view);
-  Source data(memory, call.in());
-  Sink out(call, memory, out_view);
+  const AffinePattern pattern(call, out_view);
+  InputRows data(memory, call.in());
+  OutputRows out(call, memory, out_view);
   const std::size_t n = out.elements();
   std::vector<std::int64_t> values(n);
   std::vector<float> numbers(n), yes(n);
@@ -215,21 +217,21 @@ void affine(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered affine_select({.name = "affine_select",
-                                .summary = "out = data where the pattern (as iota's) cmp 0, else value",
-                                .engines = {Engine::gpsimd},
-                                .outputs = {{"out", false, in_sbuf}},
-                                .inputs = {{"data", false, in_sbuf}},
-                                .keys = {{Key::value, true},
-                                         {Key::compare},
-                                         {Key::start},
-                                         {Key::step},
-                                         {Key::step1},
-                                         {Key::step2},
-                                         {Key::step3},
-                                         {Key::rows}},
-                                .check = check_affine,
-                                .run = affine});
+const RegisteredInstruction affine_select({.name = "affine_select",
+                                           .summary = "out = data where the pattern (as iota's) cmp 0, else value",
+                                           .engines = {Engine::gpsimd},
+                                           .outputs = {{"out", false, in_sbuf}},
+                                           .inputs = {{"data", false, in_sbuf}},
+                                           .keys = {{Key::value, true},
+                                                    {Key::compare},
+                                                    {Key::start},
+                                                    {Key::step},
+                                                    {Key::step1},
+                                                    {Key::step2},
+                                                    {Key::step3},
+                                                    {Key::rows}},
+                                           .check = check_affine,
+                                           .run = affine});
 
 }  // namespace
 }  // namespace trellis::sim::core

@@ -2,42 +2,42 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/core/arithmetic/accumulate.h"
-#include "sim/core/arithmetic/function.h"
-#include "sim/core/arithmetic/rules.h"
+#include "sim/core/arithmetic/activation_functions.h"
+#include "sim/core/arithmetic/checks_and_costs.h"
+#include "sim/core/arithmetic/row_accumulator.h"
 #include "sim/core/kinds/tensor_scalar.h"
 #include "sim/core/program/footprint.h"
 
 namespace trellis::sim::core {
 namespace {
 
-template <Function f>
+template <ActivationFunction f>
 void apply(const BoundInstruction& call, CoreMemory& memory) {
-  Source in(memory, call.in());
-  Sink out(call, memory, call.out());
+  InputRows in(memory, call.in());
+  OutputRows out(call, memory, call.out());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     evaluate(f, in.row(r), out.row(), out.elements());
     out.store(r);
   }
 }
 
-const Registered reciprocal({.name = "reciprocal",
-                             .summary = "out = 1 / data",
-                             .engines = {Engine::vector, Engine::scalar},
-                             .outputs = {{"out"}},
-                             .inputs = {{"data"}},
-                             .keys = with_rounding(),
-                             .shape = Shape::elementwise,
-                             .run = apply<Function::reciprocal>});
+const RegisteredInstruction reciprocal({.name = "reciprocal",
+                                        .summary = "out = 1 / data",
+                                        .engines = {Engine::vector, Engine::scalar},
+                                        .outputs = {{"out"}},
+                                        .inputs = {{"data"}},
+                                        .keys = with_rounding(),
+                                        .shape = ShapeRule::elementwise,
+                                        .run = apply<ActivationFunction::reciprocal>});
 
-const Registered rsqrt({.name = "rsqrt",
-                        .summary = "out = 1 / sqrt(data), more precisely than Scalar's",
-                        .engines = {Engine::gpsimd},
-                        .outputs = {{"out", false, in_sbuf}},
-                        .inputs = {{"data", false, in_sbuf}},
-                        .keys = with_rounding(),
-                        .shape = Shape::elementwise,
-                        .run = apply<Function::rsqrt>});
+const RegisteredInstruction rsqrt({.name = "rsqrt",
+                                   .summary = "out = 1 / sqrt(data), more precisely than Scalar's",
+                                   .engines = {Engine::gpsimd},
+                                   .outputs = {{"out", false, in_sbuf}},
+                                   .inputs = {{"data", false, in_sbuf}},
+                                   .keys = with_rounding(),
+                                   .shape = ShapeRule::elementwise,
+                                   .run = apply<ActivationFunction::rsqrt>});
 
 void expect_shape(const BoundInstruction& call) {
   expect_rows(call, "data", call.in(), call.out().rows);
@@ -53,20 +53,20 @@ void check_exponential(const BoundInstruction& call) {
 }
 
 void exponential(const BoundInstruction& call, CoreMemory& memory) {
-  Source in(memory, call.in());
-  Scalar most(memory, call.inputs.size() == 2 ? &call.in(1) : nullptr, call.number(Key::value));
-  Sink out(call, memory, call.out());
-  Accumulate sum(call, memory, AluOp::add);
+  InputRows in(memory, call.in());
+  ScalarOperand most(memory, call.inputs.size() == 2 ? &call.in(1) : nullptr, call.number(Key::value));
+  OutputRows out(call, memory, call.out());
+  RowAccumulator sum(call, memory, AluOp::add);
   std::vector<float> shifted(out.elements());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     arithmetic(AluOp::subtract, {in.row(r)}, most.operand(r), shifted.data(), shifted.size());
-    evaluate(Function::exp, shifted.data(), out.row(), out.elements());
+    evaluate(ActivationFunction::exp, shifted.data(), out.row(), out.elements());
     sum.row(r, out.row(), out.elements());
     out.store(r);
   }
 }
 
-const Registered exponential_kind(
+const RegisteredInstruction exponential_kind(
     {.name = "exponential",
      .summary = "out = exp(data - value), or less a column; result = the rows' sums, as reduce_cmd says",
      .engines = {Engine::vector},
@@ -105,14 +105,14 @@ double activate2_cycles(const BoundInstruction& call, const CostRow& row, const 
 }
 
 void activate2(const BoundInstruction& call, CoreMemory& memory) {
-  Source in(memory, call.in());
-  Sink out(call, memory, call.out());
+  InputRows in(memory, call.in());
+  OutputRows out(call, memory, call.out());
   std::size_t column = 1;
-  ScalarStep first(call, memory, false, column), second(call, memory, true, column);
+  TensorScalarStep first(call, memory, false, column), second(call, memory, true, column);
   if (!call.has(Key::op)) first.op = AluOp::bypass;
   if (!call.has(Key::op1)) second.op = AluOp::bypass;
-  Accumulate sum(call, memory, AluOp::add);
-  const auto func = static_cast<Function>(call.number(Key::func));
+  RowAccumulator sum(call, memory, AluOp::add);
+  const auto func = static_cast<ActivationFunction>(call.number(Key::func));
   std::vector<float> a(out.elements()), b(a.size());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     first.apply(r, in.row(r), a.data(), a.size());
@@ -123,7 +123,7 @@ void activate2(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered activate2_kind(
+const RegisteredInstruction activate2_kind(
     {.name = "activate2",
      .summary = "out = func((data op operand0) op1 operand1), and result as reduce_cmd says; bias: prelu's slope",
      .engines = {Engine::scalar},
@@ -176,12 +176,13 @@ template <bool source>
 void copy_moved(const BoundInstruction& call, CoreMemory& memory) {
   const View in = source ? moved(call, memory, call.in(0)) : call.in(0);
   const View out = source ? call.out() : moved(call, memory, call.out());
-  Source from(memory, in);
-  Sink to(call, memory, out);
+  InputRows from(memory, in);
+  OutputRows to(call, memory, out);
   for (std::int64_t r = 0; r < out.rows; ++r) to.store(r, from.row(r));
 }
 
-Kind dynamic(std::string name, std::string summary, Indirect moved, void (*run)(const BoundInstruction&, CoreMemory&)) {
+InstructionKind dynamic(std::string name, std::string summary, Indirect moved,
+                        void (*run)(const BoundInstruction&, CoreMemory&)) {
   return {.name = std::move(name),
           .summary = std::move(summary),
           .engines = {Engine::vector, Engine::scalar, Engine::gpsimd},
@@ -194,11 +195,11 @@ Kind dynamic(std::string name, std::string summary, Indirect moved, void (*run)(
           .run = run};
 }
 
-const Registered dynamic_copies[] = {
-    Registered(dynamic("tensor_copy_dynamic_src", "out = source, moved by offset times scale elements",
-                       Indirect::source, copy_moved<true>)),
-    Registered(dynamic("tensor_copy_dynamic_dst", "out, moved by offset times scale elements, = source",
-                       Indirect::target, copy_moved<false>)),
+const RegisteredInstruction dynamic_copies[] = {
+    RegisteredInstruction(dynamic("tensor_copy_dynamic_src", "out = source, moved by offset times scale elements",
+                                  Indirect::source, copy_moved<true>)),
+    RegisteredInstruction(dynamic("tensor_copy_dynamic_dst", "out, moved by offset times scale elements, = source",
+                                  Indirect::target, copy_moved<false>)),
 };
 
 }  // namespace

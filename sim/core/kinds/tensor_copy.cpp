@@ -1,8 +1,8 @@
 // Kinds for copies and constants.
 #include <vector>
 
+#include "sim/core/arithmetic/checks_and_costs.h"
 #include "sim/core/arithmetic/operand_rows.h"
-#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -15,16 +15,16 @@ void copy(const BoundInstruction& call, CoreMemory& memory) { copy_rows(call, me
 
 void check_copy(const BoundInstruction& call) { expect_elements(call, "source", call.in(), call.out().elements()); }
 
-const Registered tensor_copy({.name = "tensor_copy",
-                              .summary = "out = source, cast through f32 where the types differ",
-                              .engines = {Engine::vector, Engine::scalar, Engine::gpsimd},
-                              .outputs = {{"out"}},
-                              .inputs = {{"source"}},
-                              .keys = with_rounding(),
-                              .shape = Shape::elementwise,
-                              .check = check_copy,
-                              .cycles = copy_cycles,
-                              .run = copy});
+const RegisteredInstruction tensor_copy({.name = "tensor_copy",
+                                         .summary = "out = source, cast through f32 where the types differ",
+                                         .engines = {Engine::vector, Engine::scalar, Engine::gpsimd},
+                                         .outputs = {{"out"}},
+                                         .inputs = {{"source"}},
+                                         .keys = with_rounding(),
+                                         .shape = ShapeRule::elementwise,
+                                         .check = check_copy,
+                                         .cycles = copy_cycles,
+                                         .run = copy});
 
 double memset_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   const bool fast = call.number(Key::value) == 0 && kernels::size_of(call.out().type) == 2;
@@ -37,13 +37,13 @@ void set(const BoundInstruction& call, CoreMemory& memory) {
   for (std::int64_t r = 0; r < out.rows; ++r) memory.write(out, r, row.data());
 }
 
-const Registered memset_kind({.name = "memset",
-                              .summary = "out = value",
-                              .engines = {Engine::vector, Engine::gpsimd},
-                              .outputs = {{"out"}},
-                              .keys = {{Key::value, true}},
-                              .cycles = memset_cycles,
-                              .run = set});
+const RegisteredInstruction memset_kind({.name = "memset",
+                                         .summary = "out = value",
+                                         .engines = {Engine::vector, Engine::gpsimd},
+                                         .outputs = {{"out"}},
+                                         .keys = {{Key::value, true}},
+                                         .cycles = memset_cycles,
+                                         .run = set});
 
 }  // namespace
 }  // namespace trellis::sim::core

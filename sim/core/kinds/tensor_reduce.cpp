@@ -1,6 +1,6 @@
 // Kinds for reductions along the free dimensions.
+#include "sim/core/arithmetic/checks_and_costs.h"
 #include "sim/core/arithmetic/operand_rows.h"
-#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -33,7 +33,7 @@ double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& 
 }
 
 void bits(const BoundInstruction& call, CoreMemory& memory) {
-  Bits in(memory, call.in()), out(memory, call.out());
+  BitRows in(memory, call.in()), out(memory, call.out());
   const auto length = static_cast<std::size_t>(run_length(call));
   std::vector<std::uint64_t> row(out.elements());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
@@ -60,8 +60,8 @@ void run(const BoundInstruction& call, CoreMemory& memory) {
   const AluOp op = call.alu();
   if (is_bitwise(op)) return bits(call, memory);
   const SumOrder order = order_of(call, memory);
-  Source in(memory, call.in());
-  Sink out(call, memory, call.out());
+  InputRows in(memory, call.in());
+  OutputRows out(call, memory, call.out());
   const auto length = static_cast<std::size_t>(run_length(call));
   const bool negate = call.number(Key::negate) != 0;
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
@@ -74,15 +74,15 @@ void run(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered tensor_reduce({.name = "tensor_reduce",
-                                .summary = "out = the last dimensions of data, reduced",
-                                .engines = {Engine::vector, Engine::gpsimd},
-                                .outputs = {{"out"}},
-                                .inputs = {{"data"}},
-                                .keys = with_rounding({{Key::op, true}, {Key::negate}}),
-                                .check = check,
-                                .cycles = cycles,
-                                .run = run});
+const RegisteredInstruction tensor_reduce({.name = "tensor_reduce",
+                                           .summary = "out = the last dimensions of data, reduced",
+                                           .engines = {Engine::vector, Engine::gpsimd},
+                                           .outputs = {{"out"}},
+                                           .inputs = {{"data"}},
+                                           .keys = with_rounding({{Key::op, true}, {Key::negate}}),
+                                           .check = check,
+                                           .cycles = cycles,
+                                           .run = run});
 
 }  // namespace
 }  // namespace trellis::sim::core

@@ -6,31 +6,32 @@
 #include <cmath>
 #include <optional>
 
-#include "sim/core/arithmetic/rules.h"
+#include "sim/core/arithmetic/checks_and_costs.h"
 
 namespace trellis::sim::core {
 
-ScalarStep::ScalarStep(const BoundInstruction& call, CoreMemory& memory, bool second, std::size_t& next_column)
+TensorScalarStep::TensorScalarStep(const BoundInstruction& call, CoreMemory& memory, bool second,
+                                   std::size_t& next_column)
     : op(call.alu(second ? Key::op1 : Key::op)),
       reversed_(call.number(second ? Key::reverse1 : Key::reverse) != 0),
       scalar_(memory, needs_column(call, second) ? &call.in(next_column++) : nullptr,
               call.number(second ? Key::value1 : Key::value)) {}
 
-bool ScalarStep::needs_column(const BoundInstruction& call, bool second) {
+bool TensorScalarStep::needs_column(const BoundInstruction& call, bool second) {
   const Key op = second ? Key::op1 : Key::op;
   return call.has(op) && !is_unary(call.alu(op)) && call.alu(op) != AluOp::bypass &&
          !call.has(second ? Key::value1 : Key::value);
 }
 
-void ScalarStep::apply(std::int64_t row, const float* data, float* out, std::size_t n) {
-  const Term number = scalar_.operand(row), own{data};
+void TensorScalarStep::apply(std::int64_t row, const float* data, float* out, std::size_t n) {
+  const AluOperand number = scalar_.operand(row), own{data};
   if (reversed_)
     arithmetic(op, number, own, out, n);
   else
     arithmetic(op, own, number, out, n);
 }
 
-void ScalarStep::apply(std::int64_t row, const std::uint64_t* data, int bits, std::uint64_t* out, std::size_t n) {
+void TensorScalarStep::apply(std::int64_t row, const std::uint64_t* data, int bits, std::uint64_t* out, std::size_t n) {
   const auto number = static_cast<std::uint64_t>(scalar_.whole(row));
   if (reversed_)
     bitwise(op, {&number, true}, {data}, bits, out, n);
@@ -40,7 +41,7 @@ void ScalarStep::apply(std::int64_t row, const std::uint64_t* data, int bits, st
 
 void check_scalar_steps(const BoundInstruction& call, std::size_t other_inputs) {
   std::size_t columns = 0;
-  for (const bool second : {false, true}) columns += ScalarStep::needs_column(call, second);
+  for (const bool second : {false, true}) columns += TensorScalarStep::needs_column(call, second);
   if (call.inputs.size() != other_inputs + columns)
     refuse(call, "{} columns as operands; expected {}: one for each operation that has no number",
            call.inputs.size() - other_inputs, columns);
@@ -76,12 +77,12 @@ double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& 
 }
 
 void bits(const BoundInstruction& call, CoreMemory& memory) {
-  Bits in(memory, call.in()), out(memory, call.out());
+  BitRows in(memory, call.in()), out(memory, call.out());
   std::vector<std::uint64_t> middle(out.elements()), last(out.elements());
   std::size_t column = 1;
-  ScalarStep first(call, memory, false, column);
+  TensorScalarStep first(call, memory, false, column);
   const bool two = call.has(Key::op1);
-  std::optional<ScalarStep> second;
+  std::optional<TensorScalarStep> second;
   if (two) second.emplace(call, memory, true, column);
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     first.apply(r, in.row(r), in.bits(), middle.data(), middle.size());
@@ -92,10 +93,10 @@ void bits(const BoundInstruction& call, CoreMemory& memory) {
 
 void run(const BoundInstruction& call, CoreMemory& memory) {
   if (is_bitwise(call.alu())) return bits(call, memory);
-  Source in(memory, call.in());
-  Sink out(call, memory, call.out());
+  InputRows in(memory, call.in());
+  OutputRows out(call, memory, call.out());
   std::size_t column = 1;
-  ScalarStep first(call, memory, false, column);
+  TensorScalarStep first(call, memory, false, column);
   if (!call.has(Key::op1)) {
     for (std::int64_t r = 0; r < call.out().rows; ++r) {
       first.apply(r, in.row(r), out.row(), out.elements());
@@ -103,7 +104,7 @@ void run(const BoundInstruction& call, CoreMemory& memory) {
     }
     return;
   }
-  ScalarStep second(call, memory, true, column);
+  TensorScalarStep second(call, memory, true, column);
   std::vector<float> middle(out.elements());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     first.apply(r, in.row(r), middle.data(), middle.size());
@@ -112,14 +113,14 @@ void run(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered tensor_scalar(
+const RegisteredInstruction tensor_scalar(
     {.name = "tensor_scalar",
      .summary = "out = (data op operand0) op1 operand1; operands are value, value1, or columns",
      .engines = {Engine::vector, Engine::scalar, Engine::gpsimd},
      .outputs = {{"out"}},
      .inputs = {{"data"}, {"operand0", true}, {"operand1", true}},
      .keys = with_rounding({{Key::op, true}, {Key::value}, {Key::reverse}, {Key::op1}, {Key::value1}, {Key::reverse1}}),
-     .shape = Shape::elementwise,
+     .shape = ShapeRule::elementwise,
      .check = check,
      .cycles = cycles,
      .run = run});

@@ -7,9 +7,9 @@ namespace trellis::sim::core {
 
 // The operation of Key::op, or of Key::op1 for the second step. Its operand is the attribute value (value1), or else
 // the next column among the inputs.
-class ScalarStep {
+class TensorScalarStep {
  public:
-  ScalarStep(const BoundInstruction&, CoreMemory&, bool second, std::size_t& next_column);
+  TensorScalarStep(const BoundInstruction&, CoreMemory&, bool second, std::size_t& next_column);
   static bool needs_column(const BoundInstruction&, bool second);
   void apply(std::int64_t row, const float* data, float* out, std::size_t n);
   void apply(std::int64_t row, const std::uint64_t* data, int bits, std::uint64_t* out, std::size_t n);
@@ -18,7 +18,7 @@ class ScalarStep {
 
  private:
   bool reversed_;
-  Scalar scalar_;
+  ScalarOperand scalar_;
 };
 
 // Throws unless each operation has its operand. other_inputs: number of inputs before the columns.

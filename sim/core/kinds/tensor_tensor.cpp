@@ -1,6 +1,6 @@
 // Kinds for arithmetic of two tiles.
+#include "sim/core/arithmetic/checks_and_costs.h"
 #include "sim/core/arithmetic/operand_rows.h"
-#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -27,7 +27,7 @@ double cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& 
 }
 
 void bits(const BoundInstruction& call, CoreMemory& memory) {
-  Bits a(memory, call.in(0)), b(memory, call.in(1)), out(memory, call.out());
+  BitRows a(memory, call.in(0)), b(memory, call.in(1)), out(memory, call.out());
   std::vector<std::uint64_t> row(out.elements());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     bitwise(call.alu(), a.operand(r), b.operand(r), a.bits(), row.data(), row.size());
@@ -37,8 +37,8 @@ void bits(const BoundInstruction& call, CoreMemory& memory) {
 
 void run(const BoundInstruction& call, CoreMemory& memory) {
   if (is_bitwise(call.alu())) return bits(call, memory);
-  Source a(memory, call.in(0)), b(memory, call.in(1));
-  Sink out(call, memory, call.out());
+  InputRows a(memory, call.in(0)), b(memory, call.in(1));
+  OutputRows out(call, memory, call.out());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     arithmetic(call.alu(), a.operand(r), b.operand(r), out.row(), out.elements());
     out.store(r);
@@ -55,16 +55,16 @@ void check(const BoundInstruction& call) {
       refuse(call, "op is {}, which is of bits: expected integers of one type, not {}", name(op), name(v.type));
 }
 
-const Registered tensor_tensor({.name = "tensor_tensor",
-                                .summary = "out = a op b",
-                                .engines = {Engine::vector, Engine::gpsimd},
-                                .outputs = {{"out"}},
-                                .inputs = {{"a"}, {"b"}},
-                                .keys = with_rounding({{Key::op, true}}),
-                                .shape = Shape::elementwise,
-                                .check = check,
-                                .cycles = cycles,
-                                .run = run});
+const RegisteredInstruction tensor_tensor({.name = "tensor_tensor",
+                                           .summary = "out = a op b",
+                                           .engines = {Engine::vector, Engine::gpsimd},
+                                           .outputs = {{"out"}},
+                                           .inputs = {{"a"}, {"b"}},
+                                           .keys = with_rounding({{Key::op, true}}),
+                                           .shape = ShapeRule::elementwise,
+                                           .check = check,
+                                           .cycles = cycles,
+                                           .run = run});
 
 }  // namespace
 }  // namespace trellis::sim::core

@@ -5,8 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "sim/core/arithmetic/checks_and_costs.h"
 #include "sim/core/arithmetic/operand_rows.h"
-#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -36,8 +36,8 @@ void check_max8(const BoundInstruction& call) {
 }
 
 void max8(const BoundInstruction& call, CoreMemory& memory) {
-  Source in(memory, call.in());
-  Sink out(call, memory, call.out());
+  InputRows in(memory, call.in());
+  OutputRows out(call, memory, call.out());
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     const float* from = in.row(r);
     std::partial_sort_copy(from, from + in.elements(), out.row(), out.row() + eight, std::greater<>());
@@ -45,15 +45,15 @@ void max8(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered max8_kind({.name = "max8",
-                            .summary = "out = the 8 largest of each row, descending",
-                            .engines = {Engine::vector},
-                            .outputs = {{"out"}},
-                            .inputs = {{"data"}},
-                            .keys = with_rounding(),
-                            .check = check_max8,
-                            .cycles = data_cycles,
-                            .run = max8});
+const RegisteredInstruction max8_kind({.name = "max8",
+                                       .summary = "out = the 8 largest of each row, descending",
+                                       .engines = {Engine::vector},
+                                       .outputs = {{"out"}},
+                                       .inputs = {{"data"}},
+                                       .keys = with_rounding(),
+                                       .check = check_max8,
+                                       .cycles = data_cycles,
+                                       .run = max8});
 
 // Indices of the values, each index used once. Equal values take successive indices, in the order given.
 template <class Order>
@@ -91,19 +91,20 @@ void check_find(const BoundInstruction& call) {
 }
 
 void find(const BoundInstruction& call, CoreMemory& memory) {
-  Source data(memory, call.in(0)), values(memory, call.in(1));
+  InputRows data(memory, call.in(0)), values(memory, call.in(1));
   for (std::int64_t r = 0; r < call.out().rows; ++r)
     write_places(memory, call.out(), r, places(data.row(r), data.elements(), values.row(r), upwards), data.elements());
 }
 
-const Registered nc_find_index8({.name = "nc_find_index8",
-                                 .summary = "out = where in data each of 8 values stands first; all ones: nowhere",
-                                 .engines = {Engine::vector},
-                                 .outputs = {{"out"}},
-                                 .inputs = {{"data"}, {"values"}},
-                                 .check = check_find,
-                                 .cycles = data_cycles,
-                                 .run = find});
+const RegisteredInstruction nc_find_index8(
+    {.name = "nc_find_index8",
+     .summary = "out = where in data each of 8 values stands first; all ones: nowhere",
+     .engines = {Engine::vector},
+     .outputs = {{"out"}},
+     .inputs = {{"data"}, {"values"}},
+     .check = check_find,
+     .cycles = data_cycles,
+     .run = find});
 
 void check_replace(const BoundInstruction& call) {
   expect_searchable(call, call.in(0));
@@ -117,8 +118,8 @@ void check_replace(const BoundInstruction& call) {
 }
 
 void replace(const BoundInstruction& call, CoreMemory& memory) {
-  Source data(memory, call.in(0)), values(memory, call.in(1));
-  Sink out(call, memory, call.out());
+  InputRows data(memory, call.in(0)), values(memory, call.in(1));
+  OutputRows out(call, memory, call.out());
   const auto with = static_cast<float>(call.number(Key::value));
   for (std::int64_t r = 0; r < call.out().rows; ++r) {
     const float* from = data.row(r);
@@ -131,15 +132,15 @@ void replace(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered nc_match_replace8({.name = "nc_match_replace8",
-                                    .summary = "out = data with value where each of 8 values stands first",
-                                    .engines = {Engine::vector},
-                                    .outputs = {{"out"}, {"places", true}},
-                                    .inputs = {{"data"}, {"values"}},
-                                    .keys = with_rounding({{Key::value, true}}),
-                                    .check = check_replace,
-                                    .cycles = data_cycles,
-                                    .run = replace});
+const RegisteredInstruction nc_match_replace8({.name = "nc_match_replace8",
+                                               .summary = "out = data with value where each of 8 values stands first",
+                                               .engines = {Engine::vector},
+                                               .outputs = {{"out"}, {"places", true}},
+                                               .inputs = {{"data"}, {"values"}},
+                                               .keys = with_rounding({{Key::value, true}}),
+                                               .check = check_replace,
+                                               .cycles = data_cycles,
+                                               .run = replace});
 
 constexpr std::int64_t core_partitions = 16;  // partitions that one of GpSimd's cores serves
 
@@ -195,16 +196,17 @@ void topk(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered topk_kind({.name = "topk",
-                            .summary = "values, indices = the largest of count elements in 16 partitions, ascending",
-                            .engines = {Engine::gpsimd},
-                            .outputs = {{"values", false, in_sbuf}, {"indices", false, in_sbuf}},
-                            .inputs = {{"data", false, in_sbuf}},
-                            .keys = {{Key::count, true}},
-                            .generation = 3,
-                            .check = check_topk,
-                            .cycles = topk_cycles,
-                            .run = topk});
+const RegisteredInstruction topk_kind(
+    {.name = "topk",
+     .summary = "values, indices = the largest of count elements in 16 partitions, ascending",
+     .engines = {Engine::gpsimd},
+     .outputs = {{"values", false, in_sbuf}, {"indices", false, in_sbuf}},
+     .inputs = {{"data", false, in_sbuf}},
+     .keys = {{Key::count, true}},
+     .generation = 3,
+     .check = check_topk,
+     .cycles = topk_cycles,
+     .run = topk});
 
 void check_nonzero(const BoundInstruction& call) {
   const View &src = call.in(), &out = call.out();
@@ -229,7 +231,7 @@ void nonzero(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered nonzero_with_count(
+const RegisteredInstruction nonzero_with_count(
     {.name = "nonzero_with_count",
      .summary = "out = start + the places that are not 0, then value (-1), last how many; each 16th partition",
      .engines = {Engine::gpsimd},
@@ -266,14 +268,15 @@ void bounds(const BoundInstruction& call, CoreMemory& memory) {
   memory.write(call.out(), 0, out.data());
 }
 
-const Registered sequence_bounds({.name = "sequence_bounds",
-                                  .summary = "out = for each element its segment's begin, then its end; 0 is padding",
-                                  .engines = {Engine::gpsimd},
-                                  .outputs = {{"out", false, in_sbuf}},
-                                  .inputs = {{"ids", false, in_sbuf}},
-                                  .check = check_bounds,
-                                  .cycles = data_cycles,
-                                  .run = bounds});
+const RegisteredInstruction sequence_bounds(
+    {.name = "sequence_bounds",
+     .summary = "out = for each element its segment's begin, then its end; 0 is padding",
+     .engines = {Engine::gpsimd},
+     .outputs = {{"out", false, in_sbuf}},
+     .inputs = {{"ids", false, in_sbuf}},
+     .check = check_bounds,
+     .cycles = data_cycles,
+     .run = bounds});
 
 }  // namespace
 }  // namespace trellis::sim::core

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "sim/core/program/assembler.h"
-#include "sim/core/program/kind.h"
-#include "sim/core/program/words.h"
+#include "sim/core/program/assembly_tokenizer.h"
+#include "sim/core/program/instruction_kind.h"
 #include "text/refuse.h"
 
 namespace trellis::sim::core {
@@ -24,7 +24,7 @@ class Parser {
       const std::size_t end = std::min(text.find('\n'), text.size());
       std::string_view line = text.substr(0, std::min(end, text.substr(0, end).find('#')));
       while (!line.empty() && (line.back() == '\r' || line.back() == ' ' || line.back() == '\t')) line.remove_suffix(1);
-      Words words(line, ++number);
+      AssemblyTokenizer words(line, ++number);
       if (!words.empty()) parse_line(words);
       text.remove_prefix(std::min(end + 1, text.size()));
     }
@@ -33,7 +33,7 @@ class Parser {
   }
 
  private:
-  void parse_line(Words& w) {
+  void parse_line(AssemblyTokenizer& w) {
     const std::string_view word = w.name();
     if (program_.name.empty() != (word == "program")) w.fail("one line 'program NAME cores=N' before all others,");
     if (word == "program")
@@ -49,18 +49,18 @@ class Parser {
     if (!w.empty()) w.fail("the end of the line");
   }
 
-  void parse_program(Words& w) {
+  void parse_program(AssemblyTokenizer& w) {
     program_.name = w.name();
     w.expect("cores=");
     program_.cores = w.integer<std::uint8_t>(1, 8);
   }
 
   template <class Map>
-  void expect_new(Words& w, Map& names, std::string_view name) {
+  void expect_new(AssemblyTokenizer& w, Map& names, std::string_view name) {
     if (!names.emplace(name, names.size()).second) w.fail(fmt::format("a name that is not taken, as '{}' is,", name));
   }
 
-  DType parse_type(Words& w) {
+  DType parse_type(AssemblyTokenizer& w) {
     try {
       return kernels::dtype_named(w.name());
     } catch (const std::invalid_argument& e) {
@@ -68,7 +68,7 @@ class Parser {
     }
   }
 
-  void parse_hbm(Words& w) {
+  void parse_hbm(AssemblyTokenizer& w) {
     CoreBuffer b{.name = std::string(w.name()), .space = Space::hbm};
     expect_new(w, buffers_, b.name);
     b.type = parse_type(w);
@@ -81,7 +81,7 @@ class Parser {
     program_.buffers.push_back(std::move(b));
   }
 
-  void parse_on_chip(Words& w, Space space) {
+  void parse_on_chip(AssemblyTokenizer& w, Space space) {
     CoreBuffer b{.name = std::string(w.name()), .space = space};
     expect_new(w, buffers_, b.name);
     b.type = parse_type(w);
@@ -98,13 +98,13 @@ class Parser {
     program_.buffers.push_back(std::move(b));
   }
 
-  void parse_semaphore(Words& w) {
+  void parse_semaphore(AssemblyTokenizer& w) {
     const std::string_view name = w.name();
     expect_new(w, semaphores_, name);
     program_.semaphores.emplace_back(name);
   }
 
-  void parse_instruction(Words& w, std::string_view kind) {
+  void parse_instruction(AssemblyTokenizer& w, std::string_view kind) {
     Instruction i;
     i.line = static_cast<std::uint32_t>(w.number());
     try {
@@ -128,7 +128,7 @@ class Parser {
     program_.instructions.push_back(i);
   }
 
-  void parse_engine(Words& w, Instruction& i) {
+  void parse_engine(AssemblyTokenizer& w, Instruction& i) {
     const std::string_view word = w.name();
     const std::size_t dot = word.find('.');
     const std::string_view engine = word.substr(0, dot);
@@ -138,20 +138,20 @@ class Parser {
       text::refuse("line {}: no engine '{}'; expected tensor, vector, scalar, gpsimd or sync", w.number(), engine);
     i.engine = static_cast<Engine>(e);
     if (dot == word.npos) return;
-    Words core(word.substr(dot + 1), w.number());
+    AssemblyTokenizer core(word.substr(dot + 1), w.number());
     i.core = core.integer<std::uint8_t>(0, program_.cores - 1);
     if (!core.empty()) core.fail("a core's number");
   }
 
   // An operand begins with NAME[, an attribute with NAME=.
-  bool next_is_view(const Words& w) const {
-    Words ahead = w;
+  bool next_is_view(const AssemblyTokenizer& w) const {
+    AssemblyTokenizer ahead = w;
     if (!ahead.next_is_name()) return false;
     ahead.name();
     return ahead.next_is("[");
   }
 
-  void parse_views(Words& w, Instruction& i) {
+  void parse_views(AssemblyTokenizer& w, Instruction& i) {
     if (next_is_view(w)) {
       do {
         program_.views.push_back(parse_view(w));
@@ -166,7 +166,7 @@ class Parser {
     } while (w.take(","));
   }
 
-  View parse_view(Words& w) {
+  View parse_view(AssemblyTokenizer& w) {
     const std::string_view name = w.name();
     const auto found = buffers_.find(name);
     if (found == buffers_.end()) text::refuse("line {}: no buffer '{}'", w.number(), name);
@@ -197,7 +197,7 @@ class Parser {
     return v;
   }
 
-  void parse_attribute(Words& w) {
+  void parse_attribute(AssemblyTokenizer& w) {
     const std::string_view word = w.name();
     int k = 0;
     while (k < key_count && name(static_cast<Key>(k)) != word) ++k;
@@ -213,15 +213,15 @@ class Parser {
     program_.attributes.push_back({key, static_cast<double>(found - words.begin())});
   }
 
-  std::int32_t parse_semaphore_name(Words& w) {
+  std::int32_t parse_semaphore_name(AssemblyTokenizer& w) {
     const std::string_view name = w.name();
     const auto found = semaphores_.find(name);
     if (found == semaphores_.end()) text::refuse("line {}: no semaphore '{}'", w.number(), name);
     return static_cast<std::int32_t>(found->second);
   }
 
-  void parse_wait(Words& w) {
-    WaitFor wait{.semaphore = parse_semaphore_name(w)};
+  void parse_wait(AssemblyTokenizer& w) {
+    SemaphoreWait wait{.semaphore = parse_semaphore_name(w)};
     w.expect(">=");
     wait.value = w.integer<std::int32_t>(-most_count, most_count);
     if (w.take("+r")) {
@@ -232,8 +232,8 @@ class Parser {
     program_.waits.push_back(wait);
   }
 
-  void parse_signal(Words& w) {
-    Signal signal{.semaphore = parse_semaphore_name(w)};
+  void parse_signal(AssemblyTokenizer& w) {
+    SemaphoreSignal signal{.semaphore = parse_semaphore_name(w)};
     w.expect("+");
     signal.add = w.integer<std::int32_t>(-most_count, most_count);
     program_.signals.push_back(signal);

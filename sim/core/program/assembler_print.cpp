@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/program/assembler.h"
-#include "sim/core/program/kind.h"
+#include "sim/core/program/instruction_kind.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -57,11 +57,11 @@ std::string print(const EngineProgram& p, const Instruction& i) {
     else
       out += fmt::format(" {}={}", name(a.key), words[word]);
   }
-  for (const WaitFor& w : p.waits_of(i)) {
+  for (const SemaphoreWait& w : p.waits_of(i)) {
     out += fmt::format(" wait {}>={}", p.semaphores[static_cast<std::size_t>(w.semaphore)], w.value);
     if (w.index >= 0) out += fmt::format("+r{}*{}", w.index, w.index_scale);
   }
-  for (const Signal& s : p.signals_of(i))
+  for (const SemaphoreSignal& s : p.signals_of(i))
     out += fmt::format(" signal {}+{}", p.semaphores[static_cast<std::size_t>(s.semaphore)], s.add);
   return out;
 }

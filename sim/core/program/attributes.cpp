@@ -82,7 +82,7 @@ constexpr std::string_view function_names[] = {"copy",
                                                "sigmoid_dx",
                                                "abs_reciprocal_sqrt",
                                                "ln1p"};
-static_assert(std::size(function_names) == static_cast<std::size_t>(Function::ln1p) + 1);
+static_assert(std::size(function_names) == static_cast<std::size_t>(ActivationFunction::ln1p) + 1);
 
 constexpr std::string_view rounding_names[] = {"nearest", "truncate", "stochastic"};  // kernels::Rounding
 
@@ -94,7 +94,7 @@ constexpr std::string_view bounds_names[] = {"error", "skip"};
 
 std::string_view name(Key k) { return key_names[static_cast<std::size_t>(k)]; }
 std::string_view name(AluOp op) { return alu_names[static_cast<std::size_t>(op)]; }
-std::string_view name(Function f) { return function_names[static_cast<std::size_t>(f)]; }
+std::string_view name(ActivationFunction f) { return function_names[static_cast<std::size_t>(f)]; }
 
 std::span<const std::string_view> words_of(Key key) {
   switch (key) {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "sim/core/program/vocabulary.h"
+#include "sim/core/program/arithmetic_ops.h"
 
 namespace trellis::sim::core {
 
@@ -69,7 +69,7 @@ enum class ReduceCommand : std::uint8_t {
   load_reduce    // begin with value1
 };
 
-enum class BeyondBounds : std::uint8_t { error, skip };
+enum class OutOfBoundsPolicy : std::uint8_t { error, skip };
 
 std::string_view name(Key);
 

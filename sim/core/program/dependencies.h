@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/core/program/footprint.h"
-#include "sim/core/program/kind.h"
+#include "sim/core/program/instruction_kind.h"
 
 namespace trellis::sim::core {
 
@@ -33,7 +33,7 @@ View whole_rows(const EngineProgram&, View);
 // this is all bytes of its rows, or for a DMA the view itself.
 template <class Visit>
 void each_touched(const BoundInstruction& call, Visit visit) {
-  const Kind& kind = *call.instruction.kind;
+  const InstructionKind& kind = *call.instruction.kind;
   const auto reach = [&](const View& v, std::size_t n, Indirect side) {
     return n == 0 && kind.indirect == side && !kind.dma ? whole_rows(call.program, v) : v;
   };

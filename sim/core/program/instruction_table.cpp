@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-#include "sim/core/program/kind.h"
+#include "sim/core/program/instruction_kind.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -19,7 +19,7 @@ void add_once(std::vector<std::string>& to, const std::string& text) {
 }
 
 // The sources of a kind's cost figures, for every generation that has the kind.
-std::string cost_source(const Kind& kind, const std::vector<ChipSpec>& chips) {
+std::string cost_source(const InstructionKind& kind, const std::vector<ChipSpec>& chips) {
   std::vector<std::string> all;
   if (!kind.cost.empty()) add_once(all, kind.cost);
   if (kind.sequencer) add_once(all, "semaphore.instruction");
@@ -29,8 +29,9 @@ std::string cost_source(const Kind& kind, const std::vector<ChipSpec>& chips) {
     if (chip.generation < kind.generation) continue;
     for (auto f = chip.figures().all().lower_bound(prefix);
          f != chip.figures().all().end() && f->first.starts_with(prefix); ++f)
-      add_once(all, f->second.mark == Mark::documented ? f->second.source
-                                                       : fmt::format("{}: {}", name(f->second.mark), f->second.source));
+      add_once(all, f->second.mark == FigureProvenance::documented
+                        ? f->second.source
+                        : fmt::format("{}: {}", name(f->second.mark), f->second.source));
   }
   return fmt::format("{}", fmt::join(all, "; "));
 }

@@ -19,7 +19,7 @@ inline constexpr int engine_count = 5;
 std::string_view name(Engine);
 
 // Waits until the semaphore is at least the value, plus a register times a scale in loops.
-struct WaitFor {
+struct SemaphoreWait {
   std::int32_t semaphore = 0;
   std::int32_t value = 0;
   std::int16_t index = -1;
@@ -28,14 +28,14 @@ struct WaitFor {
   double level(const std::int64_t* registers) const {
     return value + (index < 0 ? 0 : static_cast<double>(registers[index]) * index_scale);
   }
-  bool operator==(const WaitFor&) const = default;
+  bool operator==(const SemaphoreWait&) const = default;
 };
 
 // Added when the instruction has finished and its results are visible.
-struct Signal {
+struct SemaphoreSignal {
   std::int32_t semaphore = 0;
   std::int32_t add = 1;
-  bool operator==(const Signal&) const = default;
+  bool operator==(const SemaphoreSignal&) const = default;
 };
 
 struct IndexRange {
@@ -43,10 +43,10 @@ struct IndexRange {
   std::uint32_t count = 0;
 };
 
-struct Kind;
+struct InstructionKind;
 
 struct Instruction {
-  const Kind* kind = nullptr;
+  const InstructionKind* kind = nullptr;
   Engine engine = Engine::sync;
   std::uint8_t core = 0;
   std::int16_t queue = -1;  // of a DMA: which ring; -1: not a DMA
@@ -70,8 +70,8 @@ struct EngineProgram {
   std::vector<Instruction> instructions;  // in the order written; each engine runs its own in this order
   std::vector<View> views;
   std::vector<Attribute> attributes;
-  std::vector<WaitFor> waits;
-  std::vector<Signal> signals;
+  std::vector<SemaphoreWait> waits;
+  std::vector<SemaphoreSignal> signals;
   std::vector<std::string> semaphores;  // by name
   std::vector<std::string> lines;       // the source text of each Instruction::line, for people; may be empty
 
@@ -82,10 +82,10 @@ struct EngineProgram {
   std::span<const Attribute> attributes_of(const Instruction& i) const {
     return {attributes.data() + i.attributes.first, i.attributes.count};
   }
-  std::span<const WaitFor> waits_of(const Instruction& i) const {
+  std::span<const SemaphoreWait> waits_of(const Instruction& i) const {
     return {waits.data() + i.waits.first, i.waits.count};
   }
-  std::span<const Signal> signals_of(const Instruction& i) const {
+  std::span<const SemaphoreSignal> signals_of(const Instruction& i) const {
     return {signals.data() + i.signals.first, i.signals.count};
   }
 };

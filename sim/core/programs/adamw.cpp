@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "sim/core/program/verbs.h"
-#include "sim/core/programs/pieces.h"
-#include "sim/core/programs/rotation.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/program/emit_instructions.h"
+#include "sim/core/programs/rotating_tiles.h"
+#include "sim/core/programs/shipped_programs.h"
+#include "sim/core/programs/tiling.h"
 
 // One AdamW step on moments in f32 and parameters in f32, or in bf16 with stochastic rounding. Does the operations of
 // kernels/optimizers/adamw.h in the same order, so every bit equals the host's.
@@ -24,7 +24,7 @@ struct Constants {
 
 DType parameters_of(const Arguments& a) { return a.type("parameters"); }
 
-std::vector<Attribute> last_step(double rate, DType type, const Piece& p) {
+std::vector<Attribute> last_step(double rate, DType type, const RowTile& p) {
   std::vector<Attribute> all = {alu(AluOp::multiply), number(Key::value, rate), alu(AluOp::subtract, Key::op1),
                                 number(Key::reverse1, 1)};
   if (type == DType::f32) return all;
@@ -52,13 +52,13 @@ EngineProgram build(const Arguments& a, const ChipSpec& chip) {
                 v0 = b.input("v", DType::f32, 1, n);
   const Operand p1 = b.output("p_new", type, 1, n), m1 = b.output("m_new", DType::f32, 1, n),
                 v1 = b.output("v_new", DType::f32, 1, n);
-  const auto tiles = [&](std::string_view name, DType t) { return Rotation(b, name, t, 128, columns, 3); };
-  Rotation ps = tiles("p_tile", type), qs = tiles("q_tile", type), gs = tiles("g_tile", DType::f32),
-           ms = tiles("m_tile", DType::f32), vs = tiles("v_tile", DType::f32), first = tiles("first", DType::f32),
-           second = tiles("second", DType::f32), kept = tiles("kept", DType::f32);
+  const auto tiles = [&](std::string_view name, DType t) { return RotatingTiles(b, name, t, 128, columns, 3); };
+  RotatingTiles ps = tiles("p_tile", type), qs = tiles("q_tile", type), gs = tiles("g_tile", DType::f32),
+                ms = tiles("m_tile", DType::f32), vs = tiles("v_tile", DType::f32), first = tiles("first", DType::f32),
+                second = tiles("second", DType::f32), kept = tiles("kept", DType::f32);
   const Constants c;
-  for (const Piece& piece : pieces_of(n, columns)) {
-    const auto next = [&](Rotation& r) { return part_of_tile(r.next(), piece); };
+  for (const RowTile& piece : pieces_of(n, columns)) {
+    const auto next = [&](RotatingTiles& r) { return part_of_tile(r.next(), piece); };
     const Operand p = next(ps), q = next(qs), g = next(gs), m = next(ms), v = next(vs), t = next(first),
                   w = next(second), k = next(kept);
     load(b, g, part_of(g0, piece));
@@ -66,10 +66,10 @@ EngineProgram build(const Arguments& a, const ChipSpec& chip) {
     load(b, v, part_of(v0, piece), Engine::scalar);
     load(b, p, part_of(p0, piece), Engine::scalar);
     decay(b, m, options.beta1, t, g);
-    activation(b, g, g, Function::square);
+    activation(b, g, g, ActivationFunction::square);
     decay(b, v, options.beta2, w, g);
     tensor_scalar(b, k, p, AluOp::multiply, c.before, Engine::scalar);
-    activation(b, w, v, Function::sqrt);
+    activation(b, w, v, ActivationFunction::sqrt);
     b.add("tensor_scalar", Engine::scalar, {w}, {w},
           {alu(AluOp::multiply), number(Key::value, c.root), alu(AluOp::add, Key::op1),
            number(Key::value1, options.epsilon)});
@@ -98,7 +98,8 @@ std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
     return std::vector<std::byte>(bytes.begin(), bytes.end());
   };
   std::vector<std::byte> p = copy_of("p"), m = copy_of("m"), v = copy_of("v");
-  const kernels::Keep keep = type == DType::f32 ? kernels::Keep::f32 : kernels::Keep::bf16_stochastic;
+  const kernels::WeightStorage keep =
+      type == DType::f32 ? kernels::WeightStorage::f32 : kernels::WeightStorage::bf16_stochastic;
   kernels::adamw({.keep = keep, .values = p.data()}, {.values = memory.hbm("g").data()},
                  {.first = m.data(), .second = v.data()}, n, options);
   return {compare_bits("p_new", type, memory.hbm("p_new").data(), p.data(), n),

@@ -9,8 +9,8 @@ namespace trellis::sim::core::attention {
 
 double scale() { return 1 / std::sqrt(static_cast<double>(head_size)); }
 
-Sizes sizes_of(const Arguments& a) {
-  const Sizes s{a.count("seq_len"), a.count("heads"), a.type("type"), a.word("causal") == "yes"};
+AttentionSizes sizes_of(const Arguments& a) {
+  const AttentionSizes s{a.count("seq_len"), a.count("heads"), a.type("type"), a.word("causal") == "yes"};
   if (s.length % lanes != 0) text::refuse("attention: seq_len={}; expected a multiple of 128", s.length);
   return s;
 }
@@ -31,7 +31,7 @@ Operand mask(ProgramBuilder& b) {
   return mask;
 }
 
-Inputs::Inputs(const Sizes& s, CoreMemory& memory)
+AttentionInputs::AttentionInputs(const AttentionSizes& s, CoreMemory& memory)
     : sizes(s),
       q_(numbers_of(memory, "q", s.type)),
       k_(numbers_of(memory, "k", s.type)),
@@ -39,8 +39,8 @@ Inputs::Inputs(const Sizes& s, CoreMemory& memory)
 
 // An exponent is a sum of 128 products, times the scale, less the largest. Its error bound counts a rounding of each
 // product and each sum, and the roundings of the scaling and the difference.
-Row row_of(const Inputs& in, std::int64_t head, std::int64_t query) {
-  Row row;
+SoftmaxRow row_of(const AttentionInputs& in, std::int64_t head, std::int64_t query) {
+  SoftmaxRow row;
   const std::int64_t seen = in.sizes.causal ? query + 1 : in.sizes.length;
   double most = -1e300, sizes = 0, largest = 0;
   for (std::int64_t key = 0; key < seen; ++key) {

@@ -1,22 +1,22 @@
 // Shared parts of attention and its gradient: sizes, layouts, the mask, and the reference in f64.
 #pragma once
 
-#include "sim/core/program/verbs.h"
-#include "sim/core/programs/shipped.h"
-#include "sim/core/programs/truth.h"
+#include "sim/core/program/emit_instructions.h"
+#include "sim/core/programs/reference_comparison.h"
+#include "sim/core/programs/shipped_programs.h"
 
 namespace trellis::sim::core::attention {
 
 inline constexpr std::int64_t head_size = 128, lanes = 128;
 double scale();  // of exponents: 1 / sqrt(head_size)
 
-struct Sizes {
+struct AttentionSizes {
   std::int64_t length, heads;
   DType type;
   bool causal;
 };
 
-Sizes sizes_of(const Arguments&);
+AttentionSizes sizes_of(const Arguments&);
 
 // Blocks of 128 rows of a table [.. x head_size] side by side: row p has row first + p of each block.
 Operand interleaved(const Operand& table, std::int64_t first, std::int64_t blocks);
@@ -24,9 +24,9 @@ Operand interleaved(const Operand& table, std::int64_t first, std::int64_t block
 Operand mask(ProgramBuilder&);
 
 // q and k are [heads head_size x length], v is [heads length x head_size].
-class Inputs {
+class AttentionInputs {
  public:
-  Inputs(const Sizes&, CoreMemory&);
+  AttentionInputs(const AttentionSizes&, CoreMemory&);
   double query(std::int64_t head, std::int64_t at, std::int64_t d) const { return q_[column(head, at, d)]; }
   double key(std::int64_t head, std::int64_t at, std::int64_t d) const { return k_[column(head, at, d)]; }
   double value(std::int64_t head, std::int64_t at, std::int64_t d) const { return v_[row(head, at, d)]; }
@@ -37,18 +37,18 @@ class Inputs {
     return static_cast<std::size_t>((head * head_size + d) * sizes.length + at);
   }
 
-  const Sizes sizes;
+  const AttentionSizes sizes;
 
  private:
   std::vector<double> q_, k_, v_;
 };
 
 // The softmax row of a query over the keys that it sees.
-struct Row {
+struct SoftmaxRow {
   std::vector<double> weights;
   double lse = 0;
   double exponent_error = 0;  // upper bound for any exponent in f32
 };
-Row row_of(const Inputs&, std::int64_t head, std::int64_t query);
+SoftmaxRow row_of(const AttentionInputs&, std::int64_t head, std::int64_t query);
 
 }  // namespace trellis::sim::core::attention

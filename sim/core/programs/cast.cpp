@@ -1,9 +1,9 @@
 #include "kernels/reduce/cast.h"
 
-#include "sim/core/program/verbs.h"
-#include "sim/core/programs/pieces.h"
-#include "sim/core/programs/rotation.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/program/emit_instructions.h"
+#include "sim/core/programs/rotating_tiles.h"
+#include "sim/core/programs/shipped_programs.h"
+#include "sim/core/programs/tiling.h"
 
 // Casts f32 to bf16 on Vector, to nearest or stochastically with the random bits of kernels/types/random.h.
 namespace trellis::sim::core {
@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t columns = 4096;
 constexpr kernels::Random random = {.seed = 7, .step = 3, .tensor = 1};
 
-std::vector<Attribute> rounding_of(const Arguments& a, const Piece& p) {
+std::vector<Attribute> rounding_of(const Arguments& a, const RowTile& p) {
   if (a.word("rounding") == "nearest") return {};
   return {number(Key::rounding, static_cast<double>(kernels::Rounding::stochastic)),
           number(Key::seed, static_cast<double>(random.seed)), number(Key::step, static_cast<double>(random.step)),
@@ -23,8 +23,8 @@ EngineProgram build(const Arguments& a, const ChipSpec& chip) {
   ProgramBuilder b("cast", chip);
   const std::int64_t n = a.count("n");
   const Operand x = b.input("x", DType::f32, 1, n), y = b.output("y", DType::bf16, 1, n);
-  Rotation wide(b, "wide", DType::f32, 128, columns, 3), narrow(b, "narrow", DType::bf16, 128, columns, 3);
-  for (const Piece& p : pieces_of(n, columns)) {
+  RotatingTiles wide(b, "wide", DType::f32, 128, columns, 3), narrow(b, "narrow", DType::bf16, 128, columns, 3);
+  for (const RowTile& p : pieces_of(n, columns)) {
     const Operand from = part_of_tile(wide.next(), p), to = part_of_tile(narrow.next(), p);
     load(b, from, part_of(x, p));
     b.add("tensor_copy", Engine::vector, {to}, {from}, rounding_of(a, p));

@@ -1,11 +1,11 @@
 #include <array>
 #include <cmath>
 
-#include "sim/core/program/verbs.h"
+#include "sim/core/program/emit_instructions.h"
 #include "sim/core/programs/attention.h"
-#include "sim/core/programs/pieces.h"
-#include "sim/core/programs/rotation.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/programs/rotating_tiles.h"
+#include "sim/core/programs/shipped_programs.h"
+#include "sim/core/programs/tiling.h"
 #include "text/refuse.h"
 
 // o = softmax(q^T k / sqrt(128)) v of each head, one tile of keys at a time. For each query it keeps the largest
@@ -13,9 +13,9 @@
 namespace trellis::sim::core {
 namespace {
 
+using attention::AttentionSizes;
 using attention::head_size;
 using attention::lanes;
-using attention::Sizes;
 
 constexpr std::int64_t bank = 512, under_way = 5;
 
@@ -27,7 +27,7 @@ struct Step {
   std::vector<Operand> turned = {};
 };
 
-std::vector<Step> steps_of(const Sizes& s, std::int64_t tile) {
+std::vector<Step> steps_of(const AttentionSizes& s, std::int64_t tile) {
   std::vector<Step> steps;
   for (std::int64_t head = 0; head < s.heads; ++head)
     for (std::int64_t query = 0; query < s.length; query += lanes) {
@@ -42,7 +42,7 @@ std::vector<Step> steps_of(const Sizes& s, std::int64_t tile) {
 
 class Kernel {
  public:
-  Kernel(ProgramBuilder& b, const Sizes& s, std::int64_t tile)
+  Kernel(ProgramBuilder& b, const AttentionSizes& s, std::int64_t tile)
       : b_(b),
         s_(s),
         tile_(tile),
@@ -100,11 +100,11 @@ class Kernel {
   void end_head(std::int64_t head);
 
   ProgramBuilder& b_;
-  const Sizes s_;
+  const AttentionSizes s_;
   const std::int64_t tile_;
   Operand q_, k_, v_, o_, lse_, mask_;
-  Rotation queries_, keys_, values_, mosts_, sums_, columns_, powers_, turned_, sums_of_values_, results_;
-  Rotation scores_, turning_, products_;
+  RotatingTiles queries_, keys_, values_, mosts_, sums_, columns_, powers_, turned_, sums_of_values_, results_;
+  RotatingTiles scores_, turning_, products_;
   struct Head {
     Operand queries, keys, values, mosts, sums;
   };
@@ -165,13 +165,13 @@ void Kernel::raise(Step& p) {
     const Operand before = p.shrink;
     p.shrink = columns_.next();
     b_.add("activation", Engine::scalar, {p.shrink}, {before, p.shift},
-           {func(Function::exp), number(Key::scale, scale)});
+           {func(ActivationFunction::exp), number(Key::scale, scale)});
   }
   p.powers = powers_.next().column_range(0, p.count);
   const Operand kept = h.sums.column_range(p.query / lanes, 1);
   const Operand own = p.begins && p.ends ? kept : columns_.next();
   b_.add("activation_reduce", Engine::scalar, {p.powers, own}, {p.scores, p.shift},
-         {func(Function::exp), number(Key::scale, scale)});
+         {func(ActivationFunction::exp), number(Key::scale, scale)});
   const Operand before = sum_so_far_;
   sum_so_far_ = p.begins ? own : p.ends ? kept : columns_.next();
   if (!p.begins) scalar_tensor_tensor(b_, sum_so_far_, before, AluOp::multiply, p.shrink, AluOp::add, own);
@@ -215,13 +215,13 @@ void Kernel::add(Step& p) {
 // lse = log(sum) + scale most; query t 128 + p is at row p, column t.
 void Kernel::end_head(std::int64_t head) {
   const Head& h = heads_[static_cast<std::size_t>(head % under_way)];
-  activation(b_, h.sums, h.sums, Function::log);
+  activation(b_, h.sums, h.sums, ActivationFunction::log);
   b_.add("scalar_tensor_tensor", Engine::vector, {h.sums}, {h.mosts, h.sums},
          {alu(AluOp::multiply), number(Key::value, attention::scale()), alu(AluOp::add, Key::op1)});
   store(b_, lse_.row_range(head * lanes, lanes), h.sums);
 }
 
-std::int64_t tile_of(const Arguments& a, const Sizes& s) {
+std::int64_t tile_of(const Arguments& a, const AttentionSizes& s) {
   const std::int64_t tile = a.count("tile");
   if (tile % lanes != 0 || tile > 1024)
     text::refuse("flash_attention: tile={}; expected a multiple of 128, at most 1024", tile);
@@ -230,7 +230,7 @@ std::int64_t tile_of(const Arguments& a, const Sizes& s) {
 
 EngineProgram build(const Arguments& a, const ChipSpec& chip) {
   ProgramBuilder b("flash_attention", chip);
-  const Sizes s = attention::sizes_of(a);
+  const AttentionSizes s = attention::sizes_of(a);
   Kernel(b, s, tile_of(a, s)).run();
   return b.finish();
 }
@@ -243,17 +243,17 @@ void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
 // the division cancels the common part. Every tile shrinks the earlier ones by a power, which is off as much, and a sum
 // has a rounding for every key.
 std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
-  const Sizes s = attention::sizes_of(a);
-  const attention::Inputs in(s, memory);
+  const AttentionSizes s = attention::sizes_of(a);
+  const attention::AttentionInputs in(s, memory);
   const double tiles = static_cast<double>((s.length + tile_of(a, s) - 1) / tile_of(a, s));
-  std::vector<Bounded> o, lse(static_cast<std::size_t>(s.heads * s.length));
+  std::vector<BoundedReference> o, lse(static_cast<std::size_t>(s.heads * s.length));
   for (std::int64_t head = 0; head < s.heads; ++head)
     for (std::int64_t query = 0; query < s.length; ++query) {
-      const attention::Row row = attention::row_of(in, head, query);
+      const attention::SoftmaxRow row = attention::row_of(in, head, query);
       const double power = (1 + tiles) * (2 * row.exponent_error + 6 * unit_f32) + rounding_of(s.type),
                    off = power + unit_f32 * static_cast<double>(s.length + 4);
       for (std::int64_t d = 0; d < head_size; ++d) {
-        Bounded sum;
+        BoundedReference sum;
         for (std::size_t key = 0; key < row.weights.size(); ++key) {
           const double term = row.weights[key] * in.value(head, static_cast<std::int64_t>(key), d);
           sum.value += term;

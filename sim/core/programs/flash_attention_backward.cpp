@@ -1,10 +1,10 @@
 #include <cmath>
 
-#include "sim/core/program/verbs.h"
+#include "sim/core/program/emit_instructions.h"
 #include "sim/core/programs/attention.h"
-#include "sim/core/programs/pieces.h"
-#include "sim/core/programs/rotation.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/programs/rotating_tiles.h"
+#include "sim/core/programs/shipped_programs.h"
+#include "sim/core/programs/tiling.h"
 
 // The gradients of attention from those of o, with o and lse from flash_attention: 512 keys at a time against all
 // queries that see them; the powers are recomputed. For a block, with p = e^(scale q^T k - lse) and share = the row
@@ -12,9 +12,9 @@
 namespace trellis::sim::core {
 namespace {
 
+using attention::AttentionSizes;
 using attention::head_size;
 using attention::lanes;
-using attention::Sizes;
 
 constexpr std::int64_t tile = 512;
 
@@ -24,7 +24,7 @@ struct Step {
   Operand powers = {}, slopes = {}, values = {}, dk = {}, dv = {};
 };
 
-std::vector<Step> steps_of(const Sizes& s) {
+std::vector<Step> steps_of(const AttentionSizes& s) {
   std::vector<Step> steps;
   for (std::int64_t head = 0; head < s.heads; ++head)
     each_block(s.length, tile, [&](std::int64_t first, std::int64_t count) {
@@ -39,7 +39,7 @@ std::vector<Step> steps_of(const Sizes& s) {
 
 class Kernel {
  public:
-  Kernel(ProgramBuilder& b, const Sizes& s)
+  Kernel(ProgramBuilder& b, const AttentionSizes& s)
       : b_(b),
         s_(s),
         q_(b.input("q", s.type, s.heads * head_size, s.length)),
@@ -95,12 +95,12 @@ class Kernel {
   void put(const Operand& to, const Operand& sum, std::int64_t row, std::int64_t count);
 
   ProgramBuilder& b_;
-  const Sizes s_;
+  const AttentionSizes s_;
   Operand q_, k_, v_, o_, do_, lse_, dq_, dk_, dv_, mask_;
   Operand q_columns_, k_columns_, v_columns_, do_columns_;  // a row for each element of the head
   Operand q_rows_, k_rows_, do_rows_, dq_sum_;              // a row for each of 128 positions
   Operand shares_, shifts_;
-  Rotation work_, scratch_, results_, scores_, values_, turning_, products_, powers_, slopes_, turned_, dks_, dvs_;
+  RotatingTiles work_, scratch_, results_, scores_, values_, turning_, products_, powers_, slopes_, turned_, dks_, dvs_;
   Operand dk_sum_, dv_sum_;  // of the step that began last
 };
 
@@ -157,7 +157,7 @@ void Kernel::score(Step& p) {
   }
   p.powers = powers_.next().column_range(0, p.seen);
   b_.add("activation", Engine::scalar, {p.powers}, {scores, shifts_.column_range(p.query / lanes, 1)},
-         {func(Function::exp), number(Key::scale, attention::scale())});
+         {func(ActivationFunction::exp), number(Key::scale, attention::scale())});
 }
 
 void Kernel::slope(Step& p) {
@@ -211,13 +211,13 @@ EngineProgram build(const Arguments& a, const ChipSpec& chip) {
 
 // o and lse are what attention gives for q, k and v, rounded to their types.
 void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
-  const Sizes s = attention::sizes_of(a);
+  const AttentionSizes s = attention::sizes_of(a);
   for (const std::string_view name : {"q", "k", "v", "do"}) fill_normal(memory, name, s.type, seed);
-  const attention::Inputs in(s, memory);
+  const attention::AttentionInputs in(s, memory);
   std::byte* const o = memory.hbm("o").data();
   for (std::int64_t head = 0; head < s.heads; ++head)
     for (std::int64_t query = 0; query < s.length; ++query) {
-      const attention::Row row = attention::row_of(in, head, query);
+      const attention::SoftmaxRow row = attention::row_of(in, head, query);
       for (std::int64_t d = 0; d < head_size; ++d) {
         double sum = 0;
         for (std::size_t key = 0; key < row.weights.size(); ++key)
@@ -230,15 +230,15 @@ void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
 }
 
 struct Gradients {
-  std::vector<Bounded> dq, dk, dv;
+  std::vector<BoundedReference> dq, dk, dv;
 };
 
 // Adds one query's part in f64, with error bounds. A power is off by the error of its exponent, the rounding of lse and
 // of the type; do v^T and share by 130 roundings of their terms; ds by both, its 2 operations and its rounding to the
 // type; a sum by the error of each term, and one rounding for every query or key.
-void add_query(const attention::Inputs& in, const std::vector<double>& slope, const std::vector<double>& o,
+void add_query(const attention::AttentionInputs& in, const std::vector<double>& slope, const std::vector<double>& o,
                std::int64_t head, std::int64_t query, Gradients& g) {
-  const attention::Row row = attention::row_of(in, head, query);
+  const attention::SoftmaxRow row = attention::row_of(in, head, query);
   const double sums = unit_f32 * static_cast<double>(in.sizes.length + 130), type = rounding_of(in.sizes.type);
   const double power_off = 2 * row.exponent_error + unit_f32 * (4 * std::abs(row.lse) + 8) + type;
   double share = 0, share_size = 0;
@@ -256,7 +256,7 @@ void add_query(const attention::Inputs& in, const std::vector<double>& slope, co
     const double ds = p * (value - share) * attention::scale();
     const double ds_off = p * attention::scale() * (unit_f32 * 130 * (size + share_size)) +
                           std::abs(ds) * (power_off + type + 4 * unit_f32);
-    const auto add = [&](Bounded& to, double factor, double other, double off) {
+    const auto add = [&](BoundedReference& to, double factor, double other, double off) {
       to.value += factor * other;
       to.bound += std::abs(other) * (off * (1 + sums) + sums * std::abs(factor));
     };
@@ -269,10 +269,10 @@ void add_query(const attention::Inputs& in, const std::vector<double>& slope, co
 }
 
 std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
-  const Sizes s = attention::sizes_of(a);
-  const attention::Inputs in(s, memory);
+  const AttentionSizes s = attention::sizes_of(a);
+  const attention::AttentionInputs in(s, memory);
   const std::vector<double> slope = numbers_of(memory, "do", s.type), o = numbers_of(memory, "o", s.type);
-  const std::vector<Bounded> none(slope.size());
+  const std::vector<BoundedReference> none(slope.size());
   Gradients g{none, none, none};
   for (std::int64_t head = 0; head < s.heads; ++head)
     for (std::int64_t query = 0; query < s.length; ++query) add_query(in, slope, o, head, query, g);

@@ -1,10 +1,10 @@
 #include "kernels/layers/layer_norm.h"
 
-#include "sim/core/program/verbs.h"
-#include "sim/core/programs/pieces.h"
-#include "sim/core/programs/rotation.h"
-#include "sim/core/programs/shipped.h"
-#include "sim/core/programs/truth.h"
+#include "sim/core/program/emit_instructions.h"
+#include "sim/core/programs/reference_comparison.h"
+#include "sim/core/programs/rotating_tiles.h"
+#include "sim/core/programs/shipped_programs.h"
+#include "sim/core/programs/tiling.h"
 
 // LayerNorm by the stages of the public tutorial. v1: mean, mean of squares, shift, scale, weight and bias are separate
 // instructions. v2: bn_stats and bn_aggr, then shift and scale in one.
@@ -29,14 +29,14 @@ struct Tiles {
 void moments_v1(ProgramBuilder& b, const Sizes& s, const Tiles& t) {
   const double each = 1.0 / static_cast<double>(s.columns);
   reduce(b, t.mean, t.x, AluOp::add);
-  activation(b, t.work, t.x, Function::square);
+  activation(b, t.work, t.x, ActivationFunction::square);
   reduce(b, t.variance, t.work, AluOp::add);
   tensor_scalar(b, t.mean, t.mean, AluOp::multiply, each);
   const Operand square = t.stats.column_range(0, 1);
   tensor_tensor(b, square, t.mean, AluOp::multiply, t.mean);
   b.add("scalar_tensor_tensor", Engine::vector, {t.variance}, {t.variance, square},
         {alu(AluOp::multiply), number(Key::value, each), alu(AluOp::subtract, Key::op1)});
-  activation(b, t.variance, t.variance, Function::rsqrt, 1, epsilon);
+  activation(b, t.variance, t.variance, ActivationFunction::rsqrt, 1, epsilon);
   tensor_scalar(b, t.work, t.x, AluOp::subtract, t.mean);
   tensor_scalar(b, t.work, t.work, AluOp::multiply, t.variance);
 }
@@ -47,7 +47,7 @@ void moments_v2(ProgramBuilder& b, const Sizes& s, const Tiles& t) {
     b.add("bn_stats", Engine::vector, {t.stats.column_range(6 * parts++, 6)}, {t.x.column_range(first, count)});
   });
   b.add("bn_aggr", Engine::vector, {t.mean_variance}, {t.stats.column_range(0, 6 * parts)});
-  activation(b, t.variance, t.mean_variance.column_range(1, 1), Function::rsqrt, 1, epsilon);
+  activation(b, t.variance, t.mean_variance.column_range(1, 1), ActivationFunction::rsqrt, 1, epsilon);
   b.add("tensor_scalar", Engine::vector, {t.work}, {t.x, t.mean_variance.column_range(0, 1), t.variance},
         {alu(AluOp::subtract), alu(AluOp::multiply, Key::op1)});
 }
@@ -64,16 +64,16 @@ EngineProgram build(const Arguments& a, const ChipSpec& chip) {
   const std::int64_t parts = (s.columns + stats_most - 1) / stats_most;
   const int turns = sets_that_fit(chip, 2 * bytes + 4 * s.columns, 2 * bytes + 2048, 3);
   const int inputs = sets_that_fit(chip, bytes, 2 * bytes + 2048 + turns * (bytes + 4 * s.columns), turns + 1);
-  Rotation xs(b, "x_tile", s.type, 128, s.columns, inputs), ys(b, "y_tile", s.type, 128, s.columns, turns);
-  Rotation works(b, "work", DType::f32, 128, s.columns, turns);
+  RotatingTiles xs(b, "x_tile", s.type, 128, s.columns, inputs), ys(b, "y_tile", s.type, 128, s.columns, turns);
+  RotatingTiles works(b, "work", DType::f32, 128, s.columns, turns);
   const auto narrow = [&](std::string_view name, std::int64_t columns) {
-    return Rotation(b, name, DType::f32, 128, columns, turns);
+    return RotatingTiles(b, name, DType::f32, 128, columns, turns);
   };
-  Rotation means = narrow("mean", 1), variances = narrow("variance", 1), stats = narrow("stats", 6 * parts),
-           pairs = narrow("mean_variance", 2);
+  RotatingTiles means = narrow("mean", 1), variances = narrow("variance", 1), stats = narrow("stats", 6 * parts),
+                pairs = narrow("mean_variance", 2);
   const auto moments = a.word("stage") == "v1" ? moments_v1 : moments_v2;
   each_block(s.rows, 128, [&](std::int64_t row, std::int64_t count) {
-    const auto next = [&](Rotation& r) { return r.next().row_range(0, count); };
+    const auto next = [&](RotatingTiles& r) { return r.next().row_range(0, count); };
     const Tiles t{next(xs), next(ys), next(works), next(means), next(variances), next(stats), next(pairs)};
     load(b, t.x, x.row_range(row, count));
     moments(b, s, t);
@@ -100,7 +100,7 @@ std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   kernels::layer_norm(DType::f32, x.data(), weight.data(), bias.data(), y.data(), {means.data(), scales.data()}, rows,
                       columns, {.epsilon = epsilon});
   const double n = static_cast<double>(columns), chain = std::max(256.0, n / 32) + 16;
-  std::vector<Bounded> truth;
+  std::vector<BoundedReference> truth;
   for (std::size_t r = 0; r < rows; ++r) {
     double squares = 0, sizes = 0;
     for (std::size_t c = 0; c < columns; ++c) {

@@ -1,10 +1,10 @@
 #include <tuple>
 
-#include "sim/core/program/verbs.h"
-#include "sim/core/programs/pieces.h"
-#include "sim/core/programs/rotation.h"
-#include "sim/core/programs/shipped.h"
-#include "sim/core/programs/truth.h"
+#include "sim/core/program/emit_instructions.h"
+#include "sim/core/programs/reference_comparison.h"
+#include "sim/core/programs/rotating_tiles.h"
+#include "sim/core/programs/shipped_programs.h"
+#include "sim/core/programs/tiling.h"
 #include "text/refuse.h"
 
 // The fused Mamba scan by the stages of the public tutorial, in f32. For every state, h[t] = e^(delta[t] A) h[t - 1] +
@@ -148,7 +148,7 @@ class Kernel {
   const Counts counts_;
   Tables t_;
   Operand ones_;
-  Rotation rows_, columns_, spread_, decays_, inputs_, paths_, parts_, kept_, sums_;
+  RotatingTiles rows_, columns_, spread_, decays_, inputs_, paths_, parts_, kept_, sums_;
   Operand carry_;  // the last value of the scan before
 };
 
@@ -191,7 +191,7 @@ void Kernel::begin(std::vector<Step>& steps, std::size_t at) {
     delta = cut(p.delta);
     product = cut(p.product);
   }
-  b_.add("activation", Engine::scalar, {p.decay}, {delta, a}, {func(Function::exp), number(Key::bias, 0)});
+  b_.add("activation", Engine::scalar, {p.decay}, {delta, a}, {func(ActivationFunction::exp), number(Key::bias, 0)});
   p.input = inputs_.next().column_range(0, p.count);
   tensor_tensor(b_, p.input, product, AluOp::multiply, spread(t_.b, p, p.input));
 }
@@ -268,7 +268,7 @@ std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = sizes_of(a);
   const auto at = [&](std::string_view name) { return numbers_of(memory, name, DType::f32); };
   const std::vector<double> delta = at("delta"), u = at("u"), decay = at("A"), b = at("B"), c = at("C");
-  std::vector<Bounded> y(delta.size());
+  std::vector<BoundedReference> y(delta.size());
   const auto length = static_cast<std::size_t>(s.length), channels = static_cast<std::size_t>(s.channels),
              states = static_cast<std::size_t>(s.states);
   for (std::size_t row = 0; row < y.size() / length; ++row)

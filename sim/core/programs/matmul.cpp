@@ -2,9 +2,9 @@
 #include <stdexcept>
 
 #include "kernels/layers/matmul.h"
-#include "sim/core/program/verbs.h"
-#include "sim/core/programs/rotation.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/program/emit_instructions.h"
+#include "sim/core/programs/rotating_tiles.h"
+#include "sim/core/programs/shipped_programs.h"
 
 // c = a^T b by the stages of the public matmul tutorial: each tile is loaded where it is used; the tiles of one factor
 // are kept; blocks of both are kept; also blocks of the common dimension, with partial results summed in SBUF.
@@ -38,7 +38,7 @@ Operand part(const Operand& matrix, std::int64_t row, std::int64_t rows, std::in
   return matrix.row_range(row, rows).column_range(column, columns);
 }
 
-void put(ProgramBuilder& b, const Operand& to, Rotation& results, const Operand& product) {
+void put(ProgramBuilder& b, const Operand& to, RotatingTiles& results, const Operand& product) {
   const Operand& tile = results.next();
   copy(b, tile, product);
   store(b, to, tile);
@@ -46,9 +46,9 @@ void put(ProgramBuilder& b, const Operand& to, Rotation& results, const Operand&
 
 void tiled(ProgramBuilder& b, const Sizes& s) {
   const Factors f = declare(b, s);
-  Rotation as(b, "a_tile", s.type, tile_k, tile_m, 4), bs(b, "b_tile", s.type, tile_k, tile_n, 4);
-  Rotation results(b, "c_tile", s.type, tile_m, tile_n, 2);
-  Rotation products(b, "product", DType::f32, tile_m, tile_n, 2, Space::psum);
+  RotatingTiles as(b, "a_tile", s.type, tile_k, tile_m, 4), bs(b, "b_tile", s.type, tile_k, tile_n, 4);
+  RotatingTiles results(b, "c_tile", s.type, tile_m, tile_n, 2);
+  RotatingTiles products(b, "product", DType::f32, tile_m, tile_n, 2, Space::psum);
   for (std::int64_t m = 0; m < s.m; m += tile_m)
     for (std::int64_t n = 0; n < s.n; n += tile_n) {
       const Operand& product = products.next();
@@ -64,9 +64,9 @@ void tiled(ProgramBuilder& b, const Sizes& s) {
 
 void hoist_load(ProgramBuilder& b, const Sizes& s) {
   const Factors f = declare(b, s);
-  Rotation as(b, "a_tiles", s.type, tile_k, s.k / tile_k * tile_m, 2), bs(b, "b_tile", s.type, tile_k, tile_n, 8);
-  Rotation results(b, "c_tile", s.type, tile_m, tile_n, 2);
-  Rotation products(b, "product", DType::f32, tile_m, tile_n, 2, Space::psum);
+  RotatingTiles as(b, "a_tiles", s.type, tile_k, s.k / tile_k * tile_m, 2), bs(b, "b_tile", s.type, tile_k, tile_n, 8);
+  RotatingTiles results(b, "c_tile", s.type, tile_m, tile_n, 2);
+  RotatingTiles products(b, "product", DType::f32, tile_m, tile_n, 2, Space::psum);
   for (std::int64_t m = 0; m < s.m; m += tile_m) {
     const Operand& kept = as.next();
     for (std::int64_t k = 0; k < s.k; k += tile_k)
@@ -87,9 +87,9 @@ void hoist_load(ProgramBuilder& b, const Sizes& s) {
 void block_free(ProgramBuilder& b, const Sizes& s) {
   const Factors f = declare(b, s);
   const std::int64_t bm = std::min<std::int64_t>(2 * tile_m, s.m), bn = std::min<std::int64_t>(2 * tile_n, s.n);
-  Rotation as(b, "a_block", s.type, tile_k, bm, 4), bs(b, "b_block", s.type, tile_k, bn, 4);
-  Rotation results(b, "c_tile", s.type, tile_m, tile_n, 4);
-  Rotation products(b, "product", DType::f32, tile_m, tile_n, 8, Space::psum);
+  RotatingTiles as(b, "a_block", s.type, tile_k, bm, 4), bs(b, "b_block", s.type, tile_k, bn, 4);
+  RotatingTiles results(b, "c_tile", s.type, tile_m, tile_n, 4);
+  RotatingTiles products(b, "product", DType::f32, tile_m, tile_n, 8, Space::psum);
   for (std::int64_t m = 0; m < s.m; m += bm)
     for (std::int64_t n = 0; n < s.n; n += bn) {
       const std::int64_t across = bn / tile_n, tiles = bm / tile_m * across;
@@ -138,9 +138,9 @@ void fully_optimised(ProgramBuilder& b, const Sizes& s) {
   const Factors f = declare(b, s);
   const auto [ms, ns, ks, turns] = blocks_for(s, b.chip());
   const std::int64_t bm = ms * tile_m, bn = ns * tile_n, bk = ks * tile_k, blocks = s.k / bk;
-  Rotation as(b, "a_block", s.type, tile_k, bm, turns), bs(b, "b_block", s.type, tile_k, bn, turns);
-  Rotation products(b, "product", DType::f32, tile_m, tile_n, 8, Space::psum);
-  Rotation results(b, "c_tile", s.type, tile_m, bn, results_kept);
+  RotatingTiles as(b, "a_block", s.type, tile_k, bm, turns), bs(b, "b_block", s.type, tile_k, bn, turns);
+  RotatingTiles products(b, "product", DType::f32, tile_m, tile_n, 8, Space::psum);
+  RotatingTiles results(b, "c_tile", s.type, tile_m, bn, results_kept);
   for (std::int64_t n = 0; n < s.n; n += bn)
     for (std::int64_t m = 0; m < s.m; m += bm) {
       const Operand sums = b.tile("sums", DType::f32, tile_m, ms * bn);

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "sim/core/program/verbs.h"
-#include "sim/core/programs/pieces.h"
-#include "sim/core/programs/rotation.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/program/emit_instructions.h"
+#include "sim/core/programs/rotating_tiles.h"
+#include "sim/core/programs/shipped_programs.h"
+#include "sim/core/programs/tiling.h"
 #include "text/refuse.h"
 
 // out = source0 + source1 + ..., added in f32 in this order and rounded once: by Vector, or by the DMA engines alone.
@@ -34,10 +34,10 @@ std::vector<Operand> declare(ProgramBuilder& b, const Sizes& s) {
 }
 
 void by_vector(ProgramBuilder& b, const Sizes& s, const std::vector<Operand>& sources, const Operand& out) {
-  Rotation loaded(b, "loaded", s.type, 128, columns, 4), results(b, "result", s.type, 128, columns, 2);
-  Rotation sums(b, "sum", DType::f32, 128, columns, 2);
-  for (const Piece& p : pieces_of(s.n, columns)) {
-    const auto next = [&](Rotation& r) { return part_of_tile(r.next(), p); };
+  RotatingTiles loaded(b, "loaded", s.type, 128, columns, 4), results(b, "result", s.type, 128, columns, 2);
+  RotatingTiles sums(b, "sum", DType::f32, 128, columns, 2);
+  for (const RowTile& p : pieces_of(s.n, columns)) {
+    const auto next = [&](RotatingTiles& r) { return part_of_tile(r.next(), p); };
     Operand sum;
     for (std::int64_t i = 0; i < s.k; ++i) {
       const Operand tile = next(loaded);
@@ -61,7 +61,7 @@ void by_dma(ProgramBuilder& b, const Sizes& s, const std::vector<Operand>& sourc
     taken = std::min(s.k - first, most_dma_sources - (first != 0));
     const bool last = first + taken == s.k;
     const Operand to = last ? out : b.scratch(fmt::format("partial{}", first), DType::f32, 1, s.n);
-    for (const Piece& p : pieces_of(s.n, columns)) {
+    for (const RowTile& p : pieces_of(s.n, columns)) {
       std::vector<Operand> inputs;
       if (first != 0) inputs.push_back(part_of(partial, p));
       for (std::int64_t i = first; i < first + taken; ++i)

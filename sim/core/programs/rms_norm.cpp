@@ -1,10 +1,10 @@
 #include "kernels/layers/rms_norm.h"
 
-#include "sim/core/program/verbs.h"
-#include "sim/core/programs/pieces.h"
-#include "sim/core/programs/rotation.h"
-#include "sim/core/programs/shipped.h"
-#include "sim/core/programs/truth.h"
+#include "sim/core/program/emit_instructions.h"
+#include "sim/core/programs/reference_comparison.h"
+#include "sim/core/programs/rotating_tiles.h"
+#include "sim/core/programs/shipped_programs.h"
+#include "sim/core/programs/tiling.h"
 
 // y = x scale weight, with a row of x in a partition; or the same of x + residual, which is also stored.
 namespace trellis::sim::core {
@@ -37,9 +37,9 @@ EngineProgram build(const Arguments& a, const ChipSpec& chip) {
   load(b, weights, weight.spread_rows(128));
   const std::int64_t bytes = s.columns * static_cast<std::int64_t>(kernels::size_of(s.type));
   const int turns = sets_that_fit(chip, (s.adds ? 3 : 2) * bytes, bytes + 1024, 3);
-  Rotation xs(b, "x_tile", s.type, 128, s.columns, turns), ys(b, "y_tile", s.type, 128, s.columns, turns);
-  Rotation residuals(b, "residual_tile", s.type, 128, s.adds ? s.columns : 1, turns);
-  Rotation squares(b, "squares", DType::f32, 128, 1, 4), scales(b, "scale", DType::f32, 128, 1, 4);
+  RotatingTiles xs(b, "x_tile", s.type, 128, s.columns, turns), ys(b, "y_tile", s.type, 128, s.columns, turns);
+  RotatingTiles residuals(b, "residual_tile", s.type, 128, s.adds ? s.columns : 1, turns);
+  RotatingTiles squares(b, "squares", DType::f32, 128, 1, 4), scales(b, "scale", DType::f32, 128, 1, 4);
   each_block(s.rows, 128, [&](std::int64_t row, std::int64_t count) {
     Operand xt = xs.next().row_range(0, count);
     const Operand yt = ys.next().row_range(0, count);
@@ -51,8 +51,8 @@ EngineProgram build(const Arguments& a, const ChipSpec& chip) {
       store(b, sum.row_range(row, count), xt);
     }
     const Operand square = squares.next().row_range(0, count), scale = scales.next().row_range(0, count);
-    b.add("activation_reduce", Engine::scalar, {yt, square}, {xt}, {func(Function::square)});
-    activation(b, scale, square, Function::rsqrt, 1.0 / static_cast<double>(s.columns), epsilon);
+    b.add("activation_reduce", Engine::scalar, {yt, square}, {xt}, {func(ActivationFunction::square)});
+    activation(b, scale, square, ActivationFunction::rsqrt, 1.0 / static_cast<double>(s.columns), epsilon);
     scalar_tensor_tensor(b, yt, xt, AluOp::multiply, scale, AluOp::multiply, weights.row_range(0, count));
     store(b, y.row_range(row, count), yt);
   });
@@ -84,7 +84,7 @@ std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   std::vector<float> y(x.size());
   kernels::rms_norm(DType::f32, x.data(), weight.data(), y.data(), nullptr, rows, columns, {.epsilon = epsilon});
   const double relative = 2 * (0.5 * (static_cast<double>(columns) / 32 + 6) + 8) * unit_f32;
-  std::vector<Bounded> truth;
+  std::vector<BoundedReference> truth;
   for (const float v : y) truth.push_back({v, relative * std::abs(v)});
   all.push_back(compare_bounded("y", s.type, memory.hbm("y").data(), truth));
   return all;

@@ -1,9 +1,9 @@
 #include "kernels/layers/rotary.h"
 
-#include "sim/core/program/verbs.h"
-#include "sim/core/programs/pieces.h"
-#include "sim/core/programs/rotation.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/program/emit_instructions.h"
+#include "sim/core/programs/rotating_tiles.h"
+#include "sim/core/programs/shipped_programs.h"
+#include "sim/core/programs/tiling.h"
 #include "text/refuse.h"
 
 // Rotary embedding of heads x positions x size. The halves of a head's elements are the pairs: the first half times
@@ -75,10 +75,10 @@ EngineProgram build(const Arguments& a, const ChipSpec& chip) {
                 sines = b.input("sines", DType::f32, 1, s.positions * s.half());
   const std::int64_t tiles = s.positions / s.tile(), half = s.run * s.half();
   const int turns = s.run > 8 ? 2 : 4;
-  Rotation xs(b, "x_tile", DType::f32, 128, 2 * half, turns), ys(b, "y_tile", DType::f32, 128, 2 * half, turns);
-  Rotation lefts(b, "left", DType::f32, 128, half, 2), rights(b, "right", DType::f32, 128, half, 2);
-  Rotation cosine_tiles(b, "cosine_tile", DType::f32, 128, half, s.kept ? static_cast<int>(tiles) : turns);
-  Rotation sine_tiles(b, "sine_tile", DType::f32, 128, half, s.kept ? static_cast<int>(tiles) : turns);
+  RotatingTiles xs(b, "x_tile", DType::f32, 128, 2 * half, turns), ys(b, "y_tile", DType::f32, 128, 2 * half, turns);
+  RotatingTiles lefts(b, "left", DType::f32, 128, half, 2), rights(b, "right", DType::f32, 128, half, 2);
+  RotatingTiles cosine_tiles(b, "cosine_tile", DType::f32, 128, half, s.kept ? static_cast<int>(tiles) : turns);
+  RotatingTiles sine_tiles(b, "sine_tile", DType::f32, 128, half, s.kept ? static_cast<int>(tiles) : turns);
   for (std::int64_t head = 0; head < s.heads; ++head)
     for (std::int64_t tile = 0; tile < tiles; ++tile) {
       const std::int64_t position = tile * s.tile(), at = head * s.positions + position;

@@ -2,11 +2,11 @@
 
 #include <optional>
 
-#include "sim/core/program/verbs.h"
-#include "sim/core/programs/pieces.h"
-#include "sim/core/programs/rotation.h"
-#include "sim/core/programs/shipped.h"
-#include "sim/core/programs/truth.h"
+#include "sim/core/program/emit_instructions.h"
+#include "sim/core/programs/reference_comparison.h"
+#include "sim/core/programs/rotating_tiles.h"
+#include "sim/core/programs/shipped_programs.h"
+#include "sim/core/programs/tiling.h"
 #include "text/refuse.h"
 
 // Softmax of each row: Vector finds the largest, Scalar exponentiates and sums, Vector divides.
@@ -39,19 +39,19 @@ EngineProgram build(const Arguments& a, const ChipSpec& chip) {
   const std::int64_t bytes = s.columns * static_cast<std::int64_t>(kernels::size_of(s.type));
   const int turns = sets_that_fit(chip, 2 * bytes + 4 * s.columns, 2048, 3);
   if (turns < 2) text::refuse("softmax: columns={} do not fit on chip twice", s.columns);
-  Rotation xs(b, "x_tile", s.type, 128, s.columns, turns), ys(b, "y_tile", s.type, 128, s.columns, turns);
-  Rotation powers(b, "power", DType::f32, 128, s.columns, turns);
-  Rotation mosts(b, "most", DType::f32, 128, 1, 4), sums(b, "sum", DType::f32, 128, 1, 4);
+  RotatingTiles xs(b, "x_tile", s.type, 128, s.columns, turns), ys(b, "y_tile", s.type, 128, s.columns, turns);
+  RotatingTiles powers(b, "power", DType::f32, 128, s.columns, turns);
+  RotatingTiles mosts(b, "most", DType::f32, 128, 1, 4), sums(b, "sum", DType::f32, 128, 1, 4);
   std::optional<Block> before;
   each_block(s.rows, 128, [&](std::int64_t row, std::int64_t count) {
-    const auto next = [&](Rotation& r) { return r.next().row_range(0, count); };
+    const auto next = [&](RotatingTiles& r) { return r.next().row_range(0, count); };
     const Operand xt = next(xs), most = next(mosts);
     const Block now{next(ys), next(powers), next(sums), y.row_range(row, count)};
     load(b, xt, x.row_range(row, count));
     reduce(b, most, xt, s.scale < 0 ? AluOp::min : AluOp::max);
     tensor_scalar(b, most, most, AluOp::multiply, -s.scale, Engine::gpsimd);
     b.add("activation_reduce", Engine::scalar, {now.power, now.sum}, {xt, most},
-          {func(Function::exp), number(Key::scale, s.scale)});
+          {func(ActivationFunction::exp), number(Key::scale, s.scale)});
     if (before) divide(b, *before);
     before = now;
   });
@@ -75,7 +75,7 @@ std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   double largest = 0;
   for (const float v : x) largest = std::max(largest, std::abs(s.scale * v));
   const double power = 4 * largest + 4, relative = 2 * (2 * power + static_cast<double>(columns) / 32 + 10) * unit_f32;
-  std::vector<Bounded> truth;
+  std::vector<BoundedReference> truth;
   for (const float v : y) truth.push_back({v, relative * v});
   return {compare_bounded("y", s.type, memory.hbm("y").data(), truth)};
 }

@@ -1,8 +1,8 @@
 #include "kernels/layers/activation.h"
-#include "sim/core/program/verbs.h"
-#include "sim/core/programs/pieces.h"
-#include "sim/core/programs/rotation.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/program/emit_instructions.h"
+#include "sim/core/programs/rotating_tiles.h"
+#include "sim/core/programs/shipped_programs.h"
+#include "sim/core/programs/tiling.h"
 
 // y = silu(gate) up, or silu(gate) alone: silu on Scalar, in f32, the product on Vector.
 namespace trellis::sim::core {
@@ -23,19 +23,19 @@ EngineProgram build(const Arguments& a, const ChipSpec& chip) {
   const Sizes s = sizes_of(a);
   const Operand gate = b.input("gate", s.type, 1, s.n), y = b.output("y", s.type, 1, s.n);
   const Operand up = s.multiplies ? b.input("up", s.type, 1, s.n) : Operand{};
-  Rotation gates(b, "gate_tile", s.type, 128, columns, 3), ups(b, "up_tile", s.type, 128, columns, 3),
+  RotatingTiles gates(b, "gate_tile", s.type, 128, columns, 3), ups(b, "up_tile", s.type, 128, columns, 3),
       silus(b, "silu", DType::f32, 128, columns, 3), ys(b, "y_tile", s.type, 128, columns, 3);
-  for (const Piece& p : pieces_of(s.n, columns)) {
-    const auto next = [&](Rotation& r) { return part_of_tile(r.next(), p); };
+  for (const RowTile& p : pieces_of(s.n, columns)) {
+    const auto next = [&](RotatingTiles& r) { return part_of_tile(r.next(), p); };
     const Operand gt = next(gates), yt = next(ys);
     load(b, gt, part_of(gate, p));
     if (s.multiplies) {
       const Operand ut = next(ups), silu = next(silus);
       load(b, ut, part_of(up, p));
-      activation(b, silu, gt, Function::silu);
+      activation(b, silu, gt, ActivationFunction::silu);
       tensor_tensor(b, yt, silu, AluOp::multiply, ut);
     } else {
-      activation(b, yt, gt, Function::silu);
+      activation(b, yt, gt, ActivationFunction::silu);
     }
     store(b, part_of(y, p), yt);
   }

@@ -1,9 +1,9 @@
 #include <cstring>
 
-#include "sim/core/program/verbs.h"
-#include "sim/core/programs/pieces.h"
-#include "sim/core/programs/rotation.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/program/emit_instructions.h"
+#include "sim/core/programs/rotating_tiles.h"
+#include "sim/core/programs/shipped_programs.h"
+#include "sim/core/programs/tiling.h"
 
 // y = x transposed, by the Tensor engine in blocks of 128 x 128, by the DMA engines, or by Vector in blocks of 32 x 32.
 namespace trellis::sim::core {
@@ -24,7 +24,7 @@ struct Tables {
 };
 
 // Loads up to 512 rows of x, of which it takes `columns` columns, into tiles of 128 rows.
-std::vector<Operand> load_rows(ProgramBuilder& b, Rotation& tiles, const Operand& x, std::int64_t row,
+std::vector<Operand> load_rows(ProgramBuilder& b, RotatingTiles& tiles, const Operand& x, std::int64_t row,
                                std::int64_t rows, std::int64_t column, std::int64_t columns) {
   std::vector<Operand> loaded;
   each_block(rows, 128, [&](std::int64_t first, std::int64_t count) {
@@ -35,8 +35,8 @@ std::vector<Operand> load_rows(ProgramBuilder& b, Rotation& tiles, const Operand
 }
 
 void by_tensor(ProgramBuilder& b, const Sizes& s, const Tables& t) {
-  Rotation tiles(b, "x_tile", s.type, 128, chunk, 8), results(b, "y_tile", s.type, 128, group, 4);
-  Rotation turned(b, "turned", s.type, 128, group, 4, Space::psum);
+  RotatingTiles tiles(b, "x_tile", s.type, 128, chunk, 8), results(b, "y_tile", s.type, 128, group, 4);
+  RotatingTiles turned(b, "turned", s.type, 128, group, 4, Space::psum);
   int turn = 0;
   each_block(s.rows, group, [&](std::int64_t row, std::int64_t rows) {
     each_block(s.columns, chunk, [&](std::int64_t column, std::int64_t columns) {
@@ -55,7 +55,7 @@ void by_tensor(ProgramBuilder& b, const Sizes& s, const Tables& t) {
 }
 
 void by_vector(ProgramBuilder& b, const Sizes& s, const Tables& t) {
-  Rotation tiles(b, "x_tile", s.type, 128, chunk, 8), results(b, "y_tile", s.type, 128, group, 4);
+  RotatingTiles tiles(b, "x_tile", s.type, 128, chunk, 8), results(b, "y_tile", s.type, 128, group, 4);
   each_block(s.rows, group, [&](std::int64_t row, std::int64_t rows) {
     each_block(s.columns, chunk, [&](std::int64_t column, std::int64_t columns) {
       const std::vector<Operand> loaded = load_rows(b, tiles, t.x, row, rows, column, columns);
@@ -75,7 +75,7 @@ void by_vector(ProgramBuilder& b, const Sizes& s, const Tables& t) {
 }
 
 void by_dma(ProgramBuilder& b, const Sizes& s, const Tables& t) {
-  Rotation tiles(b, "turned", s.type, 128, group, 8);
+  RotatingTiles tiles(b, "turned", s.type, 128, group, 8);
   each_block(s.rows, group, [&](std::int64_t row, std::int64_t rows) {
     each_block(s.columns, 128, [&](std::int64_t column, std::int64_t columns) {
       const Operand tile = block_of(tiles.next(), 0, columns, 0, rows);

@@ -26,7 +26,7 @@ InstructionCost cost_of(const BoundInstruction& call, const ChipSpec& chip) {
 }
 
 InstructionCost cost_of(const BoundInstruction& call, const ChipSpec& chip, const CostRow& row) {
-  const Kind& kind = *call.instruction.kind;
+  const InstructionKind& kind = *call.instruction.kind;
   const Engine engine = call.instruction.engine;
   const EngineSpec& spec = chip.engine[static_cast<std::size_t>(engine)];
   if (kind.sequencer) return {.interval = chip.semaphore_instruction, .latency = chip.semaphore_instruction};

@@ -30,19 +30,19 @@ struct Xorwow {
 
 inline constexpr std::size_t lane_generators = 4;  // of the Vector engine; GpSimd uses the first
 
-struct Lane {
+struct PartitionState {
   float accumulator = 0;
   std::array<Xorwow, lane_generators> random = {};
 };
 
 struct EngineState {
-  std::vector<Lane> lanes;  // of each partition
+  std::vector<PartitionState> lanes;  // of each partition
 
   explicit EngineState(std::size_t partitions) : lanes(partitions) { seed(0); }
   // How the hardware spreads a seed is not published; this gives every lane its own words.
   void seed(std::uint32_t value) {
     std::uint64_t x = value;
-    for (Lane& lane : lanes)
+    for (PartitionState& lane : lanes)
       for (Xorwow& g : lane.random)
         for (std::uint32_t& word : g.words) {
           x += 0x9E37'79B9'7F4A'7C15;

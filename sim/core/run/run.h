@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/core/program/program.h"
-#include "sim/core/run/memory.h"
+#include "sim/core/run/core_memory.h"
 #include "sim/hardware/chip/chip.h"
 #include "sim/hardware/timeline/summary.h"
 
@@ -29,7 +29,7 @@ struct RunOptions {
 struct StreamTotals {
   std::uint64_t instructions = 0;
   Time busy = 0;
-  std::array<Time, 7> waited = {};  // by Wait
+  std::array<Time, 7> waited = {};  // by WaitReason
 };
 
 struct RunTotals {

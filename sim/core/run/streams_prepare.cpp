@@ -5,12 +5,12 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/core/program/kind.h"
-#include "sim/core/run/streams.h"
+#include "sim/core/program/instruction_kind.h"
+#include "sim/core/run/instruction_streams.h"
 
 namespace trellis::sim::core {
 
-Streams::Streams(const EngineProgram& program, const ChipSpec& chip, const RunOptions& options)
+InstructionStreams::InstructionStreams(const EngineProgram& program, const ChipSpec& chip, const RunOptions& options)
     : program_(program),
       chip_(chip),
       options_(options),
@@ -24,9 +24,10 @@ Streams::Streams(const EngineProgram& program, const ChipSpec& chip, const RunOp
   if (options_.timeline != nullptr) prepare_tracks();
 }
 
-void Streams::prepare() {
+void InstructionStreams::prepare() {
   prepared_.reserve(program_.instructions.size());
-  std::array<std::pair<const Kind*, CostRow>, engine_count> rows = {};  // by engine: the kind before and its costs
+  std::array<std::pair<const InstructionKind*, CostRow>, engine_count> rows =
+      {};  // by engine: the kind before and its costs
   for (std::uint32_t at = 0; at < program_.instructions.size(); ++at) {
     const Instruction& i = program_.instructions[at];
     const BoundInstruction call(program_, i);
@@ -55,7 +56,7 @@ void Streams::prepare() {
 }
 
 // The instruction's kind, with the line of the source that it comes from, if that is known, or else its first operand.
-std::string Streams::label_of(const Instruction& i) const {
+std::string InstructionStreams::label_of(const Instruction& i) const {
   if (i.line < program_.lines.size()) return fmt::format("{}: {}", i.kind->name, program_.lines[i.line]);
   if (i.views.count == 0) return i.kind->name;
   return fmt::format("{} {}", i.kind->name,
@@ -63,15 +64,15 @@ std::string Streams::label_of(const Instruction& i) const {
 }
 
 // Functions that Scalar computes without a table do not change the table that is loaded.
-std::int16_t Streams::table_of(const BoundInstruction& call) const {
+std::int16_t InstructionStreams::table_of(const BoundInstruction& call) const {
   if (call.instruction.engine != Engine::scalar || !call.has(Key::func)) return -1;
-  switch (static_cast<Function>(call.number(Key::func))) {
-    case Function::copy:
-    case Function::identity:
-    case Function::square:
-    case Function::relu:
-    case Function::abs:
-    case Function::sign:
+  switch (static_cast<ActivationFunction>(call.number(Key::func))) {
+    case ActivationFunction::copy:
+    case ActivationFunction::identity:
+    case ActivationFunction::square:
+    case ActivationFunction::relu:
+    case ActivationFunction::abs:
+    case ActivationFunction::sign:
       return -1;
     default:
       return static_cast<std::int16_t>(call.number(Key::func));
@@ -79,7 +80,7 @@ std::int16_t Streams::table_of(const BoundInstruction& call) const {
 }
 
 // Tracks of the engines and rings that the program uses.
-void Streams::prepare_tracks() {
+void InstructionStreams::prepare_tracks() {
   Timeline& t = *options_.timeline;
   std::vector<bool> rings(static_cast<std::size_t>(program_.cores * chip_.dma.rings), false);
   for (const Instruction& i : program_.instructions)
@@ -101,10 +102,10 @@ void Streams::prepare_tracks() {
 }
 
 // What the stream waits for, and who could still provide it.
-std::string Streams::stuck_sentence(std::size_t number) const {
+std::string InstructionStreams::stuck_sentence(std::size_t number) const {
   const Stream& s = streams_[number];
   const Instruction& i = program_.instructions[s.order[s.next]];
-  const WaitFor* w = unmet(s, i);
+  const SemaphoreWait* w = unmet(s, i);
   const auto who = [](std::size_t n) {
     return fmt::format("core {} {}", n / engine_count, name(static_cast<Engine>(n % engine_count)));
   };
@@ -116,14 +117,14 @@ std::string Streams::stuck_sentence(std::size_t number) const {
     const Stream& o = streams_[other];
     const auto again = std::ranges::find_if(o.loops, [](const Loop& loop) { return loop.left > 0; });
     for (std::size_t at = again != o.loops.end() ? again->first : o.next; at < o.order.size(); ++at)
-      for (const Signal& signal : program_.signals_of(program_.instructions[o.order[at]]))
+      for (const SemaphoreSignal& signal : program_.signals_of(program_.instructions[o.order[at]]))
         if (signal.semaphore == w->semaphore)
           return text + fmt::format(", which {} would raise at its instruction {}", who(other), at);
   }
   return text + ", and nobody raises it any more";
 }
 
-void Streams::fail_stuck() const {
+void InstructionStreams::fail_stuck() const {
   std::string text = fmt::format("{}: can never end:", program_.name);
   for (std::size_t s = 0; s < streams_.size(); ++s)
     if (streams_[s].next < streams_[s].order.size()) text += fmt::format("\n  {}", stuck_sentence(s));

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/hardware/figures/data.h"
+#include "sim/hardware/figures/embedded_files.h"
 #include "text/refuse.h"
 
 namespace trellis::sim {

@@ -6,7 +6,7 @@
 #include <cassert>
 #include <cmath>
 
-#include "sim/hardware/figures/data.h"
+#include "sim/hardware/figures/embedded_files.h"
 
 namespace trellis::sim {
 

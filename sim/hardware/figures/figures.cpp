@@ -39,7 +39,9 @@ std::string value_text(const Figure& f) {
   const Unit& unit = unit_for(f.value, f.dimension);
   std::string text = *spelled(f.value, unit);
   if (!unit.name.empty()) text += fmt::format(" {}", unit.name);
-  if (f.mark == Mark::documented || (f.mark == Mark::fitted && f.low == f.value && f.high == f.value)) return text;
+  if (f.mark == FigureProvenance::documented ||
+      (f.mark == FigureProvenance::fitted && f.low == f.value && f.high == f.value))
+    return text;
   const auto low = spelled(f.low, unit), high = spelled(f.high, unit);
   if (low && high) return text + fmt::format(" {}..{}", *low, *high);
   const Unit& own = own_unit(f.dimension);
@@ -48,7 +50,7 @@ std::string value_text(const Figure& f) {
 
 }  // namespace
 
-std::string_view name(Mark mark) { return text::word_of(mark, {"documented", "fitted", "assumed"}); }
+std::string_view name(FigureProvenance mark) { return text::word_of(mark, {"documented", "fitted", "assumed"}); }
 
 std::string_view name(Dimension dimension) {
   return text::word_of(dimension, {"number", "time", "bytes", "rate", "frequency", "cycles"});

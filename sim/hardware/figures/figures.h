@@ -14,8 +14,8 @@ namespace trellis::sim {
 
 // documented: published by the maker, or a published measurement of exactly this. fitted: chosen so that the named
 // records are reproduced. assumed: our own value, within low and high; the source gives the reasoning.
-enum class Mark : std::uint8_t { documented, fitted, assumed };
-std::string_view name(Mark);
+enum class FigureProvenance : std::uint8_t { documented, fitted, assumed };
+std::string_view name(FigureProvenance);
 
 enum class Dimension : std::uint8_t { number, time, bytes, rate, frequency, cycles };
 std::string_view name(Dimension);
@@ -23,7 +23,7 @@ std::string_view name(Dimension);
 struct Figure {
   double value = 0;  // in seconds, bytes, bytes a second, hertz, cycles, or plain
   Dimension dimension = Dimension::number;
-  Mark mark = Mark::documented;
+  FigureProvenance mark = FigureProvenance::documented;
   double low = 0, high = 0;               // of assumed and fitted figures; else equal to value
   std::vector<std::string> records = {};  // of fitted figures
   double residual = 0;                    // of fitted figures: the relative error of the fit; 0: not stated

@@ -107,9 +107,10 @@ class Reader {
     if (rest.empty()) fail("{} without a source: expected {}", key, form);
     figure.source = rest;
     if (files_.size() == 1) figure.line = files_.back().number;
-    if (figure.mark == Mark::assumed && !ranged)
+    if (figure.mark == FigureProvenance::assumed && !ranged)
       fail("{} is assumed: expected its range LOW..HIGH after the value", key);
-    if (figure.mark == Mark::documented && ranged) fail("{} is documented: expected no range after the value", key);
+    if (figure.mark == FigureProvenance::documented && ranged)
+      fail("{} is documented: expected no range after the value", key);
     figures_.insert_or_assign(std::string(key), std::move(figure));
   }
 
@@ -169,16 +170,16 @@ class Reader {
 
   void read_mark(std::string_view text, Figure& figure) const {
     const std::string_view word = take_to(text, text::blanks);
-    if (word == name(Mark::fitted)) {
-      figure.mark = Mark::fitted;
+    if (word == name(FigureProvenance::fitted)) {
+      figure.mark = FigureProvenance::fitted;
       for (; !text.empty();) figure.records.emplace_back(take_to(text, text::blanks));
       if (!figure.records.empty() && figure.records.front().ends_with('%')) read_residual(figure);
       if (figure.records.empty()) fail("expected the records that it is fitted to after 'fitted'");
       return;
     }
-    if (word == name(Mark::assumed))
-      figure.mark = Mark::assumed;
-    else if (word != name(Mark::documented))
+    if (word == name(FigureProvenance::assumed))
+      figure.mark = FigureProvenance::assumed;
+    else if (word != name(FigureProvenance::documented))
       fail("'{}' is not a mark: expected documented, fitted RECORD... or assumed", word);
     if (!text.empty()) fail("'{}' after '{}': expected '|'", text, word);
   }

@@ -9,13 +9,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Merges spans that lie within one bin of a row's time into one block. Longer spans stay single.
-std::vector<ReportBlock> binned(const Timeline& timeline, const Rows& rows, Time bin) {
-  std::vector<ReportBlock> blocks;
+std::vector<MergedSpan> binned(const Timeline& timeline, const TimelineRows& rows, Time bin) {
+  std::vector<MergedSpan> blocks;
   for (const std::uint32_t index : rows.order) {
     const Span& s = timeline.spans[index];
     const std::uint32_t row = rows.row_of[index];
     if (bin > 0 && !blocks.empty()) {
-      ReportBlock& last = blocks.back();
+      MergedSpan& last = blocks.back();
       if (last.row == row && last.start / bin == s.end / bin) {
         last.end = s.end;
         last.busy += s.end - s.start;
@@ -45,7 +45,7 @@ std::vector<Sample> thinned(const std::vector<Sample>& samples, Time end) {
   return kept;
 }
 
-Json counters(const Timeline& timeline, const Rows& rows) {
+Json counters(const Timeline& timeline, const TimelineRows& rows) {
   std::vector<std::vector<Sample>> samples(timeline.counters.size());
   for (const Sample& s : timeline.samples) samples[s.counter].push_back(s);
   Json all = Json::array();
@@ -66,8 +66,8 @@ Json counters(const Timeline& timeline, const Rows& rows) {
 
 }  // namespace
 
-Blocks blocks_of(const Timeline& timeline, const Rows& rows, std::size_t most) {
-  Blocks result;
+MergedSpans blocks_of(const Timeline& timeline, const TimelineRows& rows, std::size_t most) {
+  MergedSpans result;
   result.blocks = binned(timeline, rows, 0);
   // Each row has at least one block. With one block a row, wider bins change nothing.
   while (result.blocks.size() > most && result.shorter <= timeline.end) {
@@ -84,9 +84,10 @@ Blocks blocks_of(const Timeline& timeline, const Rows& rows, std::size_t most) {
   return result;
 }
 
-std::string report_data(const Timeline& timeline, const Rows& rows, const Blocks& blocks, const Summary& summary) {
+std::string report_data(const Timeline& timeline, const TimelineRows& rows, const MergedSpans& blocks,
+                        const Summary& summary) {
   Json data = {{"end", timeline.end}, {"groups", rows.groups}, {"labels", timeline.labels()}};
-  for (std::size_t w = 0; w < wait_count; ++w) data["waits"].push_back(name(static_cast<Wait>(w)));
+  for (std::size_t w = 0; w < wait_count; ++w) data["waits"].push_back(name(static_cast<WaitReason>(w)));
   data["rows"] = Json::array();
   for (const TimelineRow& row : rows.rows)
     data["rows"].push_back({{"group", row.group}, {"name", row_name(timeline, row)}});
@@ -99,7 +100,7 @@ std::string report_data(const Timeline& timeline, const Rows& rows, const Blocks
   Json merged = Json::array();
   Time before = 0;
   for (std::size_t b = 0; b < blocks.blocks.size(); ++b) {
-    const ReportBlock& block = blocks.blocks[b];
+    const MergedSpan& block = blocks.blocks[b];
     const Span& s = timeline.spans[block.span];
     if (b == 0 || blocks.blocks[b - 1].row != block.row) before = 0;
     ++first[block.row + 1];
@@ -109,7 +110,7 @@ std::string report_data(const Timeline& timeline, const Rows& rows, const Blocks
     const bool alone = block.count == 1;
     label.push_back(s.label);
     wait.push_back(alone ? static_cast<std::uint32_t>(s.wait) : 0);
-    waited.push_back(alone && s.wait != Wait::none ? s.start - s.ready : 0);
+    waited.push_back(alone && s.wait != WaitReason::none ? s.start - s.ready : 0);
     cause.push_back(alone && s.cause >= 0 ? std::int64_t{blocks.of[s.cause]} : -1);
     bytes.push_back(alone ? s.bytes : 0);
     flops.push_back(alone ? s.flops : 0);

@@ -5,31 +5,31 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/hardware/timeline/rows.h"
 #include "sim/hardware/timeline/summary.h"
+#include "sim/hardware/timeline/timeline_rows.h"
 
 namespace trellis::sim {
 
 // A span, or several short neighbouring ones of one row.
-struct ReportBlock {
+struct MergedSpan {
   std::uint32_t row = 0;
   std::uint32_t span = 0;   // the first of them
-  std::uint32_t count = 1;  // in Rows::order, from the first on
+  std::uint32_t count = 1;  // in TimelineRows::order, from the first on
   Time start = 0, end = 0;
   Time busy = 0;
 };
 
-struct Blocks {
-  std::vector<ReportBlock> blocks;  // by row, then start
-  std::vector<std::uint32_t> of;    // the block of each span
-  Time shorter = 0;                 // spans shorter than this were merged with their neighbours; 0: none were
-  std::size_t merged = 0;           // spans that are not drawn as blocks of their own
+struct MergedSpans {
+  std::vector<MergedSpan> blocks;  // by row, then start
+  std::vector<std::uint32_t> of;   // the block of each span
+  Time shorter = 0;                // spans shorter than this were merged with their neighbours; 0: none were
+  std::size_t merged = 0;          // spans that are not drawn as blocks of their own
 };
 
-Blocks blocks_of(const Timeline&, const Rows&, std::size_t most);
+MergedSpans blocks_of(const Timeline&, const TimelineRows&, std::size_t most);
 
 // The data that the page's script draws: columns with one entry for each block.
-std::string report_data(const Timeline&, const Rows&, const Blocks&, const Summary&);
+std::string report_data(const Timeline&, const TimelineRows&, const MergedSpans&, const Summary&);
 
 std::string escaped_html(std::string_view);
 std::string roofline_svg(const Summary&);  // empty if there is nothing to plot

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "sim/hardware/report/parts.h"
-#include "sim/hardware/timeline/summary_words.h"
+#include "sim/hardware/timeline/format_quantities.h"
 #include "sim/hardware/timeline/text_buffer.h"
 
 namespace trellis::sim {
@@ -33,9 +33,9 @@ void put_heading(Text& text, const Summary& s, const ReportOptions& options) {
   put(text, "</dl></header>\n");
 }
 
-void put_merged(Text& text, const Blocks& blocks) {
+void put_merged(Text& text, const MergedSpans& blocks) {
   if (blocks.merged == 0) return;
-  const auto many = std::ranges::count_if(blocks.blocks, [](const ReportBlock& b) { return b.count > 1; });
+  const auto many = std::ranges::count_if(blocks.blocks, [](const MergedSpan& b) { return b.count > 1; });
   put(text,
       "<p id='merged'>{} of {} spans, each shorter than {}, are drawn merged with their neighbours as {} blocks; "
       "the tables below count every span.</p>\n",
@@ -46,7 +46,7 @@ void put_path(Text& text, const Timeline& timeline, const Summary& s) {
   constexpr std::size_t most = 40;
   put(text, "<section><h2>Critical path</h2><table id='path'>\n");
   for (std::size_t p = 0; p < std::min(most, s.parts.size()); ++p) {
-    const PathPart& part = s.parts[p];
+    const PathTotal& part = s.parts[p];
     put(text,
         "<tr><td class='n'>{0}</td><td class='bar'><i class='{1}' style='width:{0}'></i></td>"
         "<td class='n'>{2}</td><td>{3}</td></tr>\n",
@@ -65,8 +65,8 @@ std::string reasons(const TrackUse& use) {
   std::string text;
   for (std::size_t w = 0; w < wait_count; ++w)
     if (use.stalled_by[w] > 0)
-      text +=
-          fmt::format("{}{} {}", text.empty() ? "" : ", ", name(static_cast<Wait>(w)), time_words(use.stalled_by[w]));
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name(static_cast<WaitReason>(w)),
+                          time_words(use.stalled_by[w]));
   return text;
 }
 
@@ -136,9 +136,9 @@ std::string escaped_html(std::string_view text) {
 }
 
 std::string html_report(const Timeline& timeline, const ReportOptions& options) {
-  const Rows rows = rows_of(timeline);
+  const TimelineRows rows = rows_of(timeline);
   const Summary summary = summarize(timeline, options.peaks);
-  const Blocks blocks = blocks_of(timeline, rows, options.most_blocks);
+  const MergedSpans blocks = blocks_of(timeline, rows, options.most_blocks);
   Text text;
   put(text,
       "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>"

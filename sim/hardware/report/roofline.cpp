@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "sim/hardware/report/parts.h"
-#include "sim/hardware/timeline/summary_words.h"
+#include "sim/hardware/timeline/format_quantities.h"
 #include "sim/hardware/timeline/text_buffer.h"
 
 namespace trellis::sim {
@@ -44,7 +44,7 @@ void put_axes(Text& text, const Axis& x, const Axis& y) {
   put(text, "<text x='{}' y='{}' text-anchor='middle'>flops a byte</text>\n", (left + wide - right) / 2, high - 8);
 }
 
-void put_roof(Text& text, const Axis& x, const Axis& y, const Placement& p, double peak, std::size_t color) {
+void put_roof(Text& text, const Axis& x, const Axis& y, const RooflinePoint& p, double peak, std::size_t color) {
   // Along the memory's slope to the ridge point, then flat at the peak.
   const double rate = p.roof.bytes_per_second, end = std::pow(10, x.high());
   const double begin = std::clamp(std::pow(10, y.low()) / rate, std::pow(10, x.low()), end);
@@ -65,12 +65,12 @@ void put_roof(Text& text, const Axis& x, const Axis& y, const Placement& p, doub
 }  // namespace
 
 std::string roofline_svg(const Summary& summary) {
-  std::vector<Placement> placed;
-  for (const Placement& p : summary.roofline)
+  std::vector<RooflinePoint> placed;
+  for (const RooflinePoint& p : summary.roofline)
     if (p.intensity > 0 && p.attained > 0) placed.push_back(p);
   if (placed.empty()) return {};
   double least_x = placed[0].intensity, most_x = least_x, least_y = placed[0].attained, most_y = least_y;
-  for (const Placement& p : placed) {
+  for (const RooflinePoint& p : placed) {
     const double ridge = summary.peak_flops > 0 ? summary.peak_flops / p.roof.bytes_per_second : p.intensity;
     least_x = std::min({least_x, p.intensity / 3, ridge / 10});
     most_x = std::max({most_x, p.intensity * 3, ridge * 10});

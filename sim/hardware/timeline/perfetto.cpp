@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <functional>
 
-#include "sim/hardware/timeline/rows.h"
-#include "text/protobuf.h"
+#include "sim/hardware/timeline/timeline_rows.h"
+#include "text/protobuf_writer.h"
 #include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
 
-using Message = text::ProtobufMessage;
+using Message = text::ProtobufWriter;
 
 // Field numbers of perfetto.protos.
 namespace trace {
@@ -183,7 +183,7 @@ class Writer {
 
   void begin(std::uint32_t index) {
     const Span& s = timeline_.spans[index];
-    if (s.wait != Wait::none) {
+    if (s.wait != WaitReason::none) {
       put_note(note::wait, [&](Message& m) { m.text(note::text, name(s.wait)); });
       put_integer(note::waited, s.start - s.ready);
     }
@@ -227,7 +227,7 @@ class Writer {
 
   const Timeline& timeline_;
   const Time tick_;
-  const Rows rows_;
+  const TimelineRows rows_;
   std::vector<std::pair<std::int64_t, std::uint32_t>> arrows_;  // cause and span
   Message trace_, packet_, event_, note_;                       // members to keep their memory
 };

@@ -6,15 +6,15 @@
 #include <map>
 #include <tuple>
 
-#include "sim/hardware/timeline/rows.h"
+#include "sim/hardware/timeline/timeline_rows.h"
 #include "text/refuse.h"
 
 namespace trellis::sim {
 namespace {
 
-static_assert(wait_count == static_cast<std::size_t>(Wait::link) + 1);
+static_assert(wait_count == static_cast<std::size_t>(WaitReason::link) + 1);
 
-std::vector<TrackUse> uses(const Timeline& timeline, const Rows& rows) {
+std::vector<TrackUse> uses(const Timeline& timeline, const TimelineRows& rows) {
   std::vector<TrackUse> uses(timeline.tracks.size());
   for (std::uint32_t t = 0; t < uses.size(); ++t) uses[t].track = t;
   std::vector<std::uint32_t> order = rows.order;
@@ -26,7 +26,7 @@ std::vector<TrackUse> uses(const Timeline& timeline, const Rows& rows) {
     const Span& s = timeline.spans[index];
     TrackUse& use = uses[s.track];
     Time& end = until[s.track];
-    if (s.start > end && s.wait != Wait::none) {
+    if (s.start > end && s.wait != WaitReason::none) {
       const Time stalled = s.start - std::max(end, s.ready);
       use.stalled += stalled;
       use.stalled_by[static_cast<std::size_t>(s.wait)] += stalled;
@@ -41,8 +41,8 @@ std::vector<TrackUse> uses(const Timeline& timeline, const Rows& rows) {
   return uses;
 }
 
-Placement placed(const Roof& roof, const Summary& summary) {
-  Placement p{.roof = roof};
+RooflinePoint placed(const BandwidthRoof& roof, const Summary& summary) {
+  RooflinePoint p{.roof = roof};
   if (!(roof.bytes_per_second > 0))
     text::refuse("roof '{}' of {} B/s: expected more than 0", roof.name, roof.bytes_per_second);
   if (roof.tracks.empty()) p.bytes = summary.bytes;
@@ -61,34 +61,34 @@ Placement placed(const Roof& roof, const Summary& summary) {
   return p;
 }
 
-std::vector<PathPart> parts_of(const Timeline& timeline, const std::vector<PathPiece>& path) {
-  using Kind = std::tuple<bool, std::uint32_t, bool, Wait>;  // unknown, track, waiting, wait
-  std::map<Kind, PathPart> parts;
+std::vector<PathTotal> parts_of(const Timeline& timeline, const std::vector<PathPiece>& path) {
+  using Kind = std::tuple<bool, std::uint32_t, bool, WaitReason>;  // unknown, track, waiting, wait
+  std::map<Kind, PathTotal> parts;
   std::map<Kind, std::map<std::uint32_t, Time>> labels;
   for (const PathPiece& piece : path) {
-    PathPart part{.unknown = piece.span < 0};
+    PathTotal part{.unknown = piece.span < 0};
     std::uint32_t label = 0;
     if (piece.span >= 0) {
       const Span& s = timeline.spans[piece.span];
       part.track = s.track;
       part.waiting = piece.waiting;
-      part.wait = piece.waiting ? s.wait : Wait::none;
+      part.wait = piece.waiting ? s.wait : WaitReason::none;
       label = s.label;
     }
     const Kind kind{part.unknown, part.track, part.waiting, part.wait};
-    PathPart& sum = parts.try_emplace(kind, part).first->second;
+    PathTotal& sum = parts.try_emplace(kind, part).first->second;
     sum.time += piece.end - piece.start;
     ++sum.pieces;
     labels[kind][label] += piece.end - piece.start;
   }
-  std::vector<PathPart> result;
+  std::vector<PathTotal> result;
   for (auto& [kind, part] : parts) {
     const auto& times = labels[kind];
     part.label = std::ranges::max_element(times, {}, [](const auto& t) { return t.second; })->first;
     part.labels = times.size();
     if (part.time > 0) result.push_back(part);
   }
-  std::ranges::stable_sort(result, std::greater{}, &PathPart::time);
+  std::ranges::stable_sort(result, std::greater{}, &PathTotal::time);
   return result;
 }
 
@@ -97,14 +97,14 @@ std::vector<PathPart> parts_of(const Timeline& timeline, const std::vector<PathP
 Summary summarize(const Timeline& timeline, const Peaks& peaks) {
   if (!std::isfinite(peaks.flops_per_second) || peaks.flops_per_second < 0)
     text::refuse("a peak of {} flops a second", peaks.flops_per_second);
-  const Rows rows = rows_of(timeline);
+  const TimelineRows rows = rows_of(timeline);
   Summary summary{.end = timeline.end, .spans = timeline.spans.size(), .peak_flops = peaks.flops_per_second};
   summary.tracks = uses(timeline, rows);
   for (const TrackUse& use : summary.tracks) {
     summary.bytes += use.bytes;
     summary.flops += use.flops;
   }
-  for (const Roof& roof : peaks.roofs) summary.roofline.push_back(placed(roof, summary));
+  for (const BandwidthRoof& roof : peaks.roofs) summary.roofline.push_back(placed(roof, summary));
   summary.path = critical_path(timeline);
   summary.parts = parts_of(timeline, summary.path);
   return summary;

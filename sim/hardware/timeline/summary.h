@@ -18,13 +18,13 @@ struct TrackUse {
   std::size_t spans = 0;
   Time busy = 0;  // at least one span runs
   Time stalled = 0;
-  std::array<Time, wait_count> stalled_by{};  // by Wait: ready, but this was missing
+  std::array<Time, wait_count> stalled_by{};  // by WaitReason: ready, but this was missing
   Time idle = 0;                              // nothing to do
   double bytes = 0, flops = 0;
 };
 
 // A memory or link whose bandwidth may be the bound.
-struct Roof {
+struct BandwidthRoof {
   std::string name;                        // "HBM"
   double bytes_per_second = 0;             // of all its tracks together
   std::vector<std::uint32_t> tracks = {};  // whose bytes count; empty: all tracks
@@ -32,11 +32,11 @@ struct Roof {
 
 struct Peaks {
   double flops_per_second = 0;  // 0: not known
-  std::vector<Roof> roofs = {};
+  std::vector<BandwidthRoof> roofs = {};
 };
 
-struct Placement {
-  Roof roof;
+struct RooflinePoint {
+  BandwidthRoof roof;
   double bytes = 0;
   double intensity = 0;  // flops a byte; 0 without flops or bytes
   double attained = 0;   // flops a second
@@ -53,9 +53,9 @@ struct PathPiece {
 };
 
 // All pieces of one track and kind together.
-struct PathPart {
+struct PathTotal {
   std::uint32_t track = 0;
-  Wait wait = Wait::none;  // of pieces that wait
+  WaitReason wait = WaitReason::none;  // of pieces that wait
   bool waiting = false, unknown = false;
   Time time = 0;
   std::size_t pieces = 0;
@@ -69,9 +69,9 @@ struct Summary {
   double bytes = 0, flops = 0;
   double peak_flops = 0;
   std::vector<TrackUse> tracks;
-  std::vector<Placement> roofline;
-  std::vector<PathPiece> path;  // without gaps from 0 to end
-  std::vector<PathPart> parts;  // the longest first
+  std::vector<RooflinePoint> roofline;
+  std::vector<PathPiece> path;   // without gaps from 0 to end
+  std::vector<PathTotal> parts;  // the longest first
 };
 
 // Throws invalid_argument for an inconsistent timeline or impossible peaks.
@@ -81,7 +81,7 @@ Summary summarize(const Timeline&, const Peaks& = {});
 // track.
 std::vector<PathPiece> critical_path(const Timeline&);
 
-std::string words(const Timeline&, const PathPart&);  // "core 0, tensor: matmul and 3 others"
+std::string words(const Timeline&, const PathTotal&);  // "core 0, tensor: matmul and 3 others"
 std::string summary_text(const Timeline&, const Summary&, std::size_t most_tracks = 40);
 std::string summary_json(const Timeline&, const Summary&);
 

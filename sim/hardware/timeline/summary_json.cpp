@@ -10,14 +10,14 @@ using Json = nlohmann::ordered_json;
 Json json_of(const Timeline& timeline, const TrackUse& use) {
   Json stalled = Json::object();
   for (std::size_t w = 0; w < wait_count; ++w)
-    if (use.stalled_by[w] > 0) stalled[std::string(name(static_cast<Wait>(w)))] = use.stalled_by[w];
+    if (use.stalled_by[w] > 0) stalled[std::string(name(static_cast<WaitReason>(w)))] = use.stalled_by[w];
   const Track& track = timeline.tracks[use.track];
   return {{"group", track.group}, {"name", track.name},        {"spans", use.spans},
           {"busy_ps", use.busy},  {"stalled_ps", use.stalled}, {"stalled_by_ps", stalled},
           {"idle_ps", use.idle},  {"bytes", use.bytes},        {"flops", use.flops}};
 }
 
-Json json_of(const Placement& p) {
+Json json_of(const RooflinePoint& p) {
   return {{"roof", p.roof.name},
           {"bytes_per_second_peak", p.roof.bytes_per_second},
           {"bytes", p.bytes},
@@ -28,7 +28,7 @@ Json json_of(const Placement& p) {
           {"memory_bound", p.memory_bound}};
 }
 
-Json json_of(const Timeline& timeline, const PathPart& part, Time end) {
+Json json_of(const Timeline& timeline, const PathTotal& part, Time end) {
   Json json = {{"words", words(timeline, part)},
                {"ps", part.time},
                {"share", static_cast<double>(part.time) / static_cast<double>(end)},
@@ -57,9 +57,9 @@ std::string summary_json(const Timeline& timeline, const Summary& s) {
   json["tracks"] = Json::array();
   for (const TrackUse& use : s.tracks) json["tracks"].push_back(json_of(timeline, use));
   json["critical_path"] = Json::array();
-  for (const PathPart& part : s.parts) json["critical_path"].push_back(json_of(timeline, part, s.end));
+  for (const PathTotal& part : s.parts) json["critical_path"].push_back(json_of(timeline, part, s.end));
   json["roofline"] = Json::array();
-  for (const Placement& p : s.roofline) json["roofline"].push_back(json_of(p));
+  for (const RooflinePoint& p : s.roofline) json["roofline"].push_back(json_of(p));
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

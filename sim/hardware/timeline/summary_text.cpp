@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/hardware/timeline/format_quantities.h"
 #include "sim/hardware/timeline/summary.h"
-#include "sim/hardware/timeline/summary_words.h"
 #include "sim/hardware/timeline/text_buffer.h"
 #include "text/words.h"
 
@@ -24,7 +24,7 @@ std::string reasons(const TrackUse& use, Time end) {
   std::string text;
   for (const std::size_t w : order)
     if (use.stalled_by[w] > 0)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name(static_cast<Wait>(w)),
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name(static_cast<WaitReason>(w)),
                           share_words(use.stalled_by[w], end));
   return text;
 }
@@ -76,7 +76,7 @@ void put_path(Text& text, const Timeline& timeline, const Summary& s) {
 void put_roofline(Text& text, const Summary& s) {
   if (s.roofline.empty()) return;
   put(text, "\nroofline:\n");
-  for (const Placement& p : s.roofline) {
+  for (const RooflinePoint& p : s.roofline) {
     put(text, "{} {}, at {} of {} ({})\n", p.roof.name, bytes_words(p.bytes), rate_words(p.bandwidth),
         rate_words(p.roof.bytes_per_second), percent_words(p.bandwidth / p.roof.bytes_per_second));
     if (p.intensity > 0)
@@ -86,14 +86,14 @@ void put_roofline(Text& text, const Summary& s) {
   }
 }
 
-std::string_view waiting_words(Wait wait) {
+std::string_view waiting_words(WaitReason wait) {
   return text::word_of(wait, {"before it begins", "waits for its turn", "waits for a semaphore", "waits for a port",
                               "waits for data", "waits for its peer", "waits for a link"});
 }
 
 }  // namespace
 
-std::string words(const Timeline& timeline, const PathPart& part) {
+std::string words(const Timeline& timeline, const PathTotal& part) {
   if (part.unknown) return "nothing that was recorded";
   const std::string others = part.labels == 2  ? " and one other"
                              : part.labels > 2 ? fmt::format(" and {} others", part.labels - 1)

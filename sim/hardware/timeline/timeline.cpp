@@ -4,7 +4,7 @@
 
 namespace trellis::sim {
 
-std::string_view name(Wait wait) {
+std::string_view name(WaitReason wait) {
   return text::word_of(wait, {"none", "order", "semaphore", "port", "data", "peer", "link"});
 }
 

@@ -17,8 +17,8 @@ struct Track {
 };
 
 // Why a span could not begin earlier.
-enum class Wait : std::uint8_t { none, order, semaphore, port, data, peer, link };
-std::string_view name(Wait);
+enum class WaitReason : std::uint8_t { none, order, semaphore, port, data, peer, link };
+std::string_view name(WaitReason);
 
 struct Span {
   std::uint32_t track = 0;
@@ -27,7 +27,7 @@ struct Span {
   Time end = 0;
   Time ready = 0;           // when it could have begun on its track if nothing else had been missing
   std::int64_t cause = -1;  // the span whose end it waited for last; -1: none
-  Wait wait = Wait::none;
+  WaitReason wait = WaitReason::none;
   double bytes = 0;  // moved, for bandwidths
   double flops = 0;  // done, for the roofline
 };

@@ -123,7 +123,7 @@ TEST(Believing, WhoseWordIsJudgedIsNotBlamedForLeaving) {
 }
 
 TEST(Believing, WhatIsNotSealedByTheJobIsNotHeard) {
-  const SealOrigin origin{.identity = 7};
+  const SealNonce origin{.identity = 7};
   const Seal ours("secret", origin), theirs("another", origin);
   Presence zero = presence_of(0, 3, soon), one = presence_of(1, 3, soon);
   std::vector<std::byte> body;

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/transports/libfabric/control/control.h"
+#include "ccl/transports/libfabric/control/control_link.h"
 #include "ccl/transports/libfabric/data/data_path.h"
 #include "ccl/transports/libfabric/lanes/lane_sender.h"
 #include "ccl/transports/libfabric/wire/wire_wrapper.h"

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "ccl/transports/libfabric/control/knocks.h"
+#include "ccl/transports/libfabric/control/liveness_probes.h"
 #include "ccl/transports/libfabric/wire/endpoint.h"
 #include "net/socket.h"
 
@@ -119,17 +119,17 @@ TEST(Datagrams, NeedAnAddressOfIp) {
   EXPECT_EQ(open_datagram_wire({}), nullptr);
 }
 
-std::vector<std::size_t> refused_in_time(Knocks& knocks) {
+std::vector<std::size_t> refused_in_time(LivenessProbes& knocks) {
   for (const Deadline end = Clock::now() + far; Clock::now() < end; std::this_thread::sleep_for(1ms))
     if (std::vector<std::size_t> places = knocks.refused(); !places.empty()) return places;
   return {};
 }
 
-TEST(Knocks, TellWhereNobodyListens) {
+TEST(LivenessProbes, TellWhereNobodyListens) {
   net::Descriptor listens = net::listen_at("127.0.0.1", 0), ends = net::listen_at("127.0.0.1", 0);
   const net::Address there = net::local_address(listens), gone = net::local_address(ends);
   ends = net::Descriptor();
-  Knocks knocks;
+  LivenessProbes knocks;
   knocks.begin(3, there);  // nobody accepts it: the process may be stopped
   knocks.begin(5, gone);
   EXPECT_EQ(refused_in_time(knocks), std::vector<std::size_t>{5});

@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-#include "ccl/transports/libfabric/presence/neighbours.h"
+#include "ccl/transports/libfabric/presence/gossip_neighbours.h"
 #include "tests/ccl/fabric/presences.h"
 
 namespace trellis::ccl::libfabric {
@@ -170,13 +170,13 @@ TEST(Gossip, RankZeroTellsWhichRankDidNotJoin) {
     }
     EXPECT_EQ(ranks[0].lock().joining().not_joined().empty(), absent < 0);
     if (absent < 0)
-      EXPECT_EQ(ranks[0].lock().joining().settle(Outcome::made), Outcome::made);
+      EXPECT_EQ(ranks[0].lock().joining().settle(JoinOutcome::made), JoinOutcome::made);
     else
       ranks[70].lock().joining().give_up();
     ranks.settle();
     for (Rank r = 0; r < ranks.count(); ++r) {
       if (r == absent) continue;
-      EXPECT_EQ(ranks[r].lock().joining().outcome(), absent < 0 ? Outcome::made : Outcome::dropped) << r;
+      EXPECT_EQ(ranks[r].lock().joining().outcome(), absent < 0 ? JoinOutcome::made : JoinOutcome::dropped) << r;
       EXPECT_EQ(ranks[r].lock().joining().missing(), absent) << r;
     }
     EXPECT_EQ(ranks[5].roster().host(77), "h77");

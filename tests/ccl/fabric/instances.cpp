@@ -14,9 +14,9 @@ namespace trellis::ccl::libfabric {
 namespace {
 
 // The interfaces of an instance as libfabric shows them, in the order of their buses.
-std::vector<FabricNic> nics_of(const Instance& instance) {
+std::vector<FabricNic> nics_of(const InstanceType& instance) {
   std::set<std::string> buses;
-  for (const Instance::Nic& n : instance.nics)
+  for (const InstanceType::Nic& n : instance.nics)
     if (n.bus.ends_with('*')) {
       for (const char* slot : {"19.0", "1a.0"}) buses.insert(n.bus.substr(0, n.bus.size() - 1) + slot);
     } else {
@@ -28,7 +28,7 @@ std::vector<FabricNic> nics_of(const Instance& instance) {
 }
 
 std::vector<std::string> buses_for(const std::string& type, const std::vector<int>& chips) {
-  const Instance& instance = *instance_of("", type);
+  const InstanceType& instance = *instance_of("", type);
   const std::vector<FabricNic> nics = nics_of(instance);
   std::vector<std::size_t> order(nics.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -50,7 +50,7 @@ class Visible {
 };
 
 TEST(Instances, EveryChipHasAnInterface) {
-  for (const Instance& i : instances()) {
+  for (const InstanceType& i : instances()) {
     EXPECT_EQ(i.chips, 16) << i.names.front();
     EXPECT_GE(i.cores_of_chip, i.usual_logical);
     const std::vector<FabricNic> nics = nics_of(i);
@@ -115,7 +115,7 @@ TEST(Instances, InterfacesThatTheMapDoesNotKnowStayAsTheyWere) {
 }
 
 TEST(Instances, TheChipsOfAProcessAreThoseOfItsVisibleCoresOrItsShare) {
-  const Instance& trn2 = *instance_of("", "trn2.48xlarge");  // 64 logical cores
+  const InstanceType& trn2 = *instance_of("", "trn2.48xlarge");  // 64 logical cores
   using Chips = std::vector<int>;
   EXPECT_EQ(chips_of_process(trn2, {0, 1}), Chips{});
   EXPECT_EQ(chips_of_process(trn2, {0, 64}), Chips{0});

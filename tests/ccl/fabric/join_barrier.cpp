@@ -23,10 +23,10 @@ TEST(JoinBarrier, RankZeroTellsWhoIsMissing) {
   EXPECT_TRUE(written(zero.joining).joined);
   zero.take(1, [](PublicHead& h) { h.joined = true; });
   EXPECT_EQ(zero.joining.not_joined(), Some{2});
-  EXPECT_EQ(zero.joining.settle(Outcome::dropped), Outcome::dropped);
+  EXPECT_EQ(zero.joining.settle(JoinOutcome::dropped), JoinOutcome::dropped);
   EXPECT_EQ(written(zero.joining).missing, 2);
-  EXPECT_EQ(written(zero.joining).outcome, Outcome::dropped);
-  EXPECT_EQ(zero.joining.settle(Outcome::made), Outcome::dropped) << "the first decision stays";
+  EXPECT_EQ(written(zero.joining).outcome, JoinOutcome::dropped);
+  EXPECT_EQ(zero.joining.settle(JoinOutcome::made), JoinOutcome::dropped) << "the first decision stays";
 }
 
 TEST(JoinBarrier, ARankThatGivesUpMakesRankZeroDropIt) {
@@ -34,11 +34,11 @@ TEST(JoinBarrier, ARankThatGivesUpMakesRankZeroDropIt) {
   one.joining.give_up();
   EXPECT_TRUE(one.queue.owes(0));
   zero.joining.hear(written(one.joining));
-  EXPECT_EQ(zero.joining.outcome(), Outcome::dropped);
+  EXPECT_EQ(zero.joining.outcome(), JoinOutcome::dropped);
   EXPECT_EQ(zero.joining.missing(), 0);
   EXPECT_TRUE(one.joining.hear(written(zero.joining)));
   EXPECT_FALSE(one.joining.hear(written(zero.joining))) << "nothing new";
-  EXPECT_EQ(one.joining.outcome(), Outcome::dropped);
+  EXPECT_EQ(one.joining.outcome(), JoinOutcome::dropped);
   EXPECT_EQ(one.joining.missing(), 0);
 }
 

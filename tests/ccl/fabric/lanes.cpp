@@ -6,9 +6,9 @@
 #include <array>
 #include <vector>
 
+#include "ccl/transports/libfabric/lanes/grant_checksums.h"
 #include "ccl/transports/libfabric/lanes/kept_messages.h"
-#include "ccl/transports/libfabric/lanes/produced_bytes.h"
-#include "ccl/transports/libfabric/lanes/run_checksums.h"
+#include "ccl/transports/libfabric/lanes/producer_buffer.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -55,7 +55,7 @@ TEST(KeptMessages, ThoseSentWhileOthersAreStillToBeResentFollowThem) {
   EXPECT_EQ(resent(kept), std::pair(Numbers({2, 3}), true));
 }
 
-TEST(ProducedBytes, AreMadeOnce) {
+TEST(ProducerBuffer, AreMadeOnce) {
   std::vector<std::size_t> made;
   const Producer producer{
       .make =
@@ -65,7 +65,7 @@ TEST(ProducedBytes, AreMadeOnce) {
           },
       .context = &made};
   const Sending s{.producer = &producer, .bytes = 10};
-  ProducedBytes produced;
+  ProducerBuffer produced;
   const auto piece = [&](std::size_t offset) {
     return *produced.piece(s, offset, std::min<std::size_t>(4, 10 - offset), 4, 2, nullptr);
   };
@@ -78,9 +78,9 @@ TEST(ProducedBytes, AreMadeOnce) {
   EXPECT_EQ(made, (std::vector<std::size_t>{0, 4, 8, 0}));
 }
 
-TEST(RunChecksums, AreSentUntilEachHasGone) {
+TEST(GrantChecksums, AreSentUntilEachHasGone) {
   const std::array<std::byte, 6> bytes = {std::byte{1}, std::byte{2}, std::byte{3}};
-  RunChecksums sums;
+  GrantChecksums sums;
   sums.begin();
   for (const std::uint64_t offset : {0, 6}) {
     sums.add(std::span(bytes).first(2));
@@ -88,7 +88,7 @@ TEST(RunChecksums, AreSentUntilEachHasGone) {
     sums.end_run({.offset = offset, .bytes = bytes.size()});
   }
   std::vector<std::uint64_t> sent;
-  const auto one = [&](const Sum& s) {
+  const auto one = [&](const GrantChecksum& s) {
     EXPECT_EQ(s.checksum, kernels::crc32c(bytes, 0));
     sent.push_back(s.offset);
     return sent.size() != 2;

@@ -18,7 +18,7 @@
 
 #include "ccl/transports/libfabric/control/seal.h"
 #include "ccl/transports/libfabric/data/packet.h"
-#include "ccl/transports/libfabric/lanes/offers.h"
+#include "ccl/transports/libfabric/lanes/received_grants.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
 #include "ccl/transports/libfabric/presence/replay_window.h"
 
@@ -133,7 +133,7 @@ TEST(Packets, AreNotTakenForControlNorControlForThem) {
 }
 
 TEST(Seal, OpensWhatARankOfTheJobHasSealedAndNothingElse) {
-  const SealOrigin origin = fresh_origin();
+  const SealNonce origin = fresh_origin();
   const Seal mine("secret", origin), theirs("secret", origin);
   const Message m = sealed(mine, 90);
   Message longer = m;
@@ -153,7 +153,7 @@ TEST(Seal, OpensWhatARankOfTheJobHasSealedAndNothingElse) {
 }
 
 TEST(Seal, NeedsTheSecretAndTheOrigin) {
-  const SealOrigin origin = fresh_origin(), other = fresh_origin();
+  const SealNonce origin = fresh_origin(), other = fresh_origin();
   const Message m = sealed(Seal("secret", origin), 30);
   EXPECT_FALSE(Seal("secret", origin).open(m).empty());
   EXPECT_TRUE(Seal("", origin).open(m).empty());
@@ -161,8 +161,8 @@ TEST(Seal, NeedsTheSecretAndTheOrigin) {
   EXPECT_TRUE(Seal("secret", {.identity = origin.identity, .nonce = other.nonce}).open(m).empty());
 }
 
-TEST(Offers, AreKnownByTheirPlaceAndBounded) {
-  Offers all;
+TEST(ReceivedGrants, AreKnownByTheirPlaceAndBounded) {
+  ReceivedGrants all;
   const auto add = [&](std::uint32_t number, std::uint64_t offset, std::uint64_t key, bool passed = false) {
     Grant g{.offset = offset, .bytes = 8, .piece = 8};
     g.key[0] = key;
@@ -174,7 +174,7 @@ TEST(Offers, AreKnownByTheirPlaceAndBounded) {
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all.front().grant.key[0], 6U);
   for (std::uint64_t offset = 8; offset < 100'000; offset += 8) add(2, offset, 1);  // no receiver grants so much
-  EXPECT_EQ(all.size(), Offers::most);
+  EXPECT_EQ(all.size(), ReceivedGrants::most);
   add(1, 0, 9);
   EXPECT_EQ(all.front().grant.key[0], 9U);
   all.end_of(2);

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "ccl/transports/libfabric/data/known.h"
+#include "ccl/transports/libfabric/data/known_peer.h"
 #include "ccl/transports/libfabric/lanes/landings.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
-#include "ccl/transports/libfabric/rails/overdue.h"
 #include "ccl/transports/libfabric/rails/rails.h"
+#include "ccl/transports/libfabric/rails/stall_detector.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -206,14 +206,14 @@ TEST(Rails, TheNextOneTakesThePacketsOfOneThatIsLeft) {
 // Checks for overdue rails with a patience of a second. Times are since the test began.
 class OverdueRail : public ::testing::Test {
  protected:
-  using Is = Overdue::Is;
+  using Is = StallDetector::Is;
   using Since = std::chrono::milliseconds;
   Is look(std::uint64_t sent, std::uint64_t arrived, Since heard, Since now) {
     return rail_.look(sent, arrived, begun_ + heard, begun_ + now, 1s);
   }
 
   const Deadline begun_ = Deadline() + 1h;
-  Overdue rail_;
+  StallDetector rail_;
 };
 
 TEST_F(OverdueRail, IsWhatHasNotArrivedLongAfterThePeerWasHeard) {
@@ -357,12 +357,12 @@ TEST(PublicState, IsRefusedWithValuesThatNoRankWrites) {
                                                {offsetof(PublicHead, left), 4},
                                                {offsetof(PublicHead, outcome), 3},
                                                {offsetof(PublicHead, rails_left), 1},
-                                               {activity + offsetof(Activity, running), 3},
-                                               {activity + offsetof(Activity, divides), 3},
-                                               {activity + offsetof(Activity, collective), 14},
-                                               {activity + offsetof(Activity, type), 17},
-                                               {activity + offsetof(Activity, wire), 200},
-                                               {activity + offsetof(Activity, reduction), 6}};
+                                               {activity + offsetof(RankActivity, running), 3},
+                                               {activity + offsetof(RankActivity, divides), 3},
+                                               {activity + offsetof(RankActivity, collective), 14},
+                                               {activity + offsetof(RankActivity, type), 17},
+                                               {activity + offsetof(RankActivity, wire), 200},
+                                               {activity + offsetof(RankActivity, reduction), 6}};
   PublicState s;
   std::vector<std::byte> good(public_bytes(s));
   write_public(s, good);

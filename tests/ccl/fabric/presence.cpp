@@ -21,9 +21,9 @@ TEST(Presence, NobodyIsMissingWhenAllHaveJoined) {
   Presence zero = presence_of(0, 2), one = presence_of(1, 2);
   for (Presence* p : {&zero, &one}) p->lock().joining().come();
   tell(one, zero);
-  EXPECT_EQ(zero.lock().joining().settle(Outcome::made), Outcome::made);
+  EXPECT_EQ(zero.lock().joining().settle(JoinOutcome::made), JoinOutcome::made);
   tell(zero, one);
-  EXPECT_EQ(one.lock().joining().outcome(), Outcome::made);
+  EXPECT_EQ(one.lock().joining().outcome(), JoinOutcome::made);
   EXPECT_EQ(one.lock().joining().missing(), -1);
 }
 

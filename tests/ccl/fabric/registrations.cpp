@@ -9,7 +9,7 @@
 
 #include "ccl/transports/libfabric/data/registrations.h"
 #include "ccl/transports/libfabric/wire/endpoint.h"
-#include "ccl/transports/libfabric/wire/keys.h"
+#include "ccl/transports/libfabric/wire/region_key_pool.h"
 #include "ccl/transports/libfabric/wire/registration_request.h"
 #include "device/device.h"
 #include "net/sha256.h"
@@ -218,15 +218,15 @@ TEST(Registrations, EndWhenPagesMove) {
   munmap(at, bytes);
 }
 
-TEST(Keys, BeginAtTheGivenNumberAsFarAsItFits) {
-  EXPECT_EQ(Keys(8, 0xFEDC'BA98'7654'3210).take(), 0xFEDC'BA98'7654'3210U);
-  EXPECT_EQ(Keys(0, 0xFEDC'BA98'7654'3210).take(), 0xFEDC'BA98'7654'3210U) << "the provider has not said";
-  EXPECT_EQ(Keys(16, 7).take(), 7U);
-  EXPECT_EQ(Keys(4, 0xFEDC'BA98'7654'3210).take(), 0x7654'3210U);
+TEST(RegionKeyPool, BeginAtTheGivenNumberAsFarAsItFits) {
+  EXPECT_EQ(RegionKeyPool(8, 0xFEDC'BA98'7654'3210).take(), 0xFEDC'BA98'7654'3210U);
+  EXPECT_EQ(RegionKeyPool(0, 0xFEDC'BA98'7654'3210).take(), 0xFEDC'BA98'7654'3210U) << "the provider has not said";
+  EXPECT_EQ(RegionKeyPool(16, 7).take(), 7U);
+  EXPECT_EQ(RegionKeyPool(4, 0xFEDC'BA98'7654'3210).take(), 0x7654'3210U);
 }
 
-TEST(Keys, AreNeverZeroNorInUse) {
-  Keys keys(1, 0x3FE);
+TEST(RegionKeyPool, AreNeverZeroNorInUse) {
+  RegionKeyPool keys(1, 0x3FE);
   EXPECT_EQ(keys.take(), 0xFEU);
   EXPECT_EQ(keys.take(), 0xFFU);
   for (std::uint64_t key = 1; key < 0xFE; ++key) EXPECT_EQ(keys.take(), key);
@@ -237,18 +237,18 @@ TEST(Keys, AreNeverZeroNorInUse) {
   EXPECT_EQ(keys.take(), 200U);
 }
 
-TEST(Keys, AreInUseAsLongAsTheirOwner) {
-  const auto keys = std::make_shared<Keys>(1, 1);
-  std::vector<OwnKey> all;
+TEST(RegionKeyPool, AreInUseAsLongAsTheirOwner) {
+  const auto keys = std::make_shared<RegionKeyPool>(1, 1);
+  std::vector<RegionKey> all;
   for (int i = 0; i < 255; ++i) all.emplace_back(keys);
-  EXPECT_THROW(OwnKey{keys}, std::runtime_error);
+  EXPECT_THROW(RegionKey{keys}, std::runtime_error);
   all.pop_back();
-  EXPECT_EQ(OwnKey(keys).number(), 255U);
-  EXPECT_EQ(OwnKey(keys).number(), 255U);
-  EXPECT_EQ(OwnKey(nullptr).number(), 0U);
+  EXPECT_EQ(RegionKey(keys).number(), 255U);
+  EXPECT_EQ(RegionKey(keys).number(), 255U);
+  EXPECT_EQ(RegionKey(nullptr).number(), 0U);
 }
 
-TEST(Keys, BeginElsewhereEachTime) { EXPECT_NE(net::random_number(), net::random_number()); }
+TEST(RegionKeyPool, BeginElsewhereEachTime) { EXPECT_NE(net::random_number(), net::random_number()); }
 
 constexpr std::uint32_t old = FI_VERSION(1, 17), recent = FI_VERSION(2, 1);
 

@@ -65,7 +65,7 @@ std::vector<Case> cases_for(Rank ranks, std::span<const std::size_t> counts, con
 // Uses one buffer for input and output where the call is in place.
 void run_case(Communicator& comm, const Case& c, std::uint64_t seed) {
   Call call = c.call;
-  const Extents e = extents_of(call, comm.rank(), comm.ranks());
+  const BufferBytes e = extents_of(call, comm.rank(), comm.ranks());
   const Bytes input = measure::random_input(call, comm.rank(), comm.ranks(), seed);
   Bytes memory(e.input + e.output, std::byte{0x5A});
   std::byte* in = memory.data();

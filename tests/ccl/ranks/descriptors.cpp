@@ -164,7 +164,7 @@ TEST(Descriptors, WithoutOneAHostIsNoOtherHost) {
                            std::vector<net::Descriptor> all;
                            while (all.emplace_back(dup(STDERR_FILENO))) {
                            }
-                           const Joining joining{
+                           const JoinOptions joining{
                                .rank = 0, .ranks = 2, .device = device.get(), .deadline = Clock::now() + 100ms};
                            int error = 0;
                            try {

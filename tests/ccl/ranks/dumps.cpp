@@ -178,7 +178,7 @@ TEST_F(Dumps, ASleeperThatIsToldToEndDoesNotGoOn) {
   ASSERT_EQ(dump.entries.size(), 1U);
   EXPECT_FALSE(dump.entries[0].under_way);
   EXPECT_EQ(dump.signal, "TERM");
-  EXPECT_EQ(dump.trouble, Trouble::none);
+  EXPECT_EQ(dump.trouble, FailureKind::none);
 }
 
 // The dump must not show an operation that another thread begins after the signal has come.
@@ -234,13 +234,13 @@ TEST_F(Dumps, TheFirstFailureStaysWhateverFollows) {
   const std::map<Rank, RankDump> dumps = this->dumps();
   ASSERT_EQ(dumps.size(), 2U);
   const RankDump &first = dumps.at(0), &late = dumps.at(1);
-  EXPECT_EQ(std::tuple(first.trouble, first.blamed, first.signal), std::tuple(Trouble::lost, 1, ""));
+  EXPECT_EQ(std::tuple(first.trouble, first.blamed, first.signal), std::tuple(FailureKind::lost, 1, ""));
   EXPECT_TRUE(first.entries.back().under_way);
   EXPECT_EQ(first.waits_for, 1);
   ASSERT_EQ(first.seen.size(), 2U);
   EXPECT_FALSE(first.seen[1].last.under_way);
   EXPECT_EQ(first.seen[1].last.operation, 1U);
-  EXPECT_EQ(late.trouble, Trouble::lost);
+  EXPECT_EQ(late.trouble, FailureKind::lost);
   EXPECT_EQ(late.entries.size(), 1U);  // it began nothing more, as the others had given it up
 }
 
@@ -274,7 +274,7 @@ TEST_F(Dumps, WhatCouldNotBeMadeIsWrittenDown) {
                PeerLost);
   const RankDump dump = only_dump();
   EXPECT_FALSE(dump.made());
-  EXPECT_EQ(std::tuple(dump.trouble, dump.blamed, dump.ranks), std::tuple(Trouble::lost, 1, 2));
+  EXPECT_EQ(std::tuple(dump.trouble, dump.blamed, dump.ranks), std::tuple(FailureKind::lost, 1, 2));
 }
 
 TEST_F(Dumps, TheProcesssOtherCommunicatorsAreWrittenWithTheOneThatFails) {
@@ -333,7 +333,7 @@ TEST_F(Dumps, AnAbortIsWrittenDown) {
   EXPECT_EQ(written(), 2);
   EXPECT_NE(all().find("the communicator was aborted by rank"), std::string::npos);
   for (const RankDump& dump : all_dumps()) {
-    EXPECT_EQ(dump.trouble, Trouble::aborted);
+    EXPECT_EQ(dump.trouble, FailureKind::aborted);
     EXPECT_EQ(dump.blamed, all_dumps().front().blamed);  // all blame the same rank, the first to abort
   }
 }

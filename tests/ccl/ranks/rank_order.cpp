@@ -25,7 +25,7 @@ void floats(Call& call, std::size_t turn) {
 }
 
 std::string chosen(const Communicator& c, Call call) {
-  const Extents e = extents_of(call, c.rank(), c.ranks());
+  const BufferBytes e = extents_of(call, c.rank(), c.ranks());
   std::vector<std::byte> memory(e.input + e.output);
   call.input = memory.data();
   call.output = memory.data() + e.input;

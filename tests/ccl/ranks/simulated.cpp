@@ -14,7 +14,7 @@
 #include "ccl/group.h"
 #include "device/capabilities.h"
 #include "device/host/host.h"
-#include "sim/cluster/choose/choice.h"
+#include "sim/cluster/choose/algorithm_choice.h"
 #include "sim/cluster/choose/pricer.h"
 #include "tests/ccl/ranks/cases.h"
 #include "tests/ccl/ranks/run.h"
@@ -238,7 +238,7 @@ class SlowTime : public device::SimulatedTime {
  public:
   explicit SlowTime(std::optional<Point> point) : point_(point) {}
   device::RankClock now() const override { return {}; }
-  void spend(const device::CollectiveRun&) override { wait_at(Point::between, point_); }
+  void spend(const device::CollectiveSpec&) override { wait_at(Point::between, point_); }
   void hold() override {}
   void release() override {}
 

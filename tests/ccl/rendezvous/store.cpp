@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "ccl/rendezvous/notes.h"
+#include "ccl/rendezvous/bounded_map.h"
 #include "ccl/rendezvous/tcp/server.h"
 #include "net/sha256.h"
 #include "tests/folder.h"

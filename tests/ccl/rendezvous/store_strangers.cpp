@@ -80,7 +80,7 @@ class Strangers : public testing::Test {
   }
   Bytes hello(const char* secret) {
     const StoreHello h{.port = static_cast<std::uint16_t>(server->port())};
-    return net::Calling(store_greeting, secret, h.terms()).hello();
+    return net::GreetingCaller(store_greeting, secret, h.terms()).hello();
   }
   // Whether the server refuses anybody in time.
   bool refuses() {

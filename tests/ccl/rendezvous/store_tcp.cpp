@@ -60,10 +60,10 @@ class TcpStore : public testing::Test {
   }
 
   StoreHello hello() { return {.port = static_cast<std::uint16_t>(server->port())}; }
-  static net::Calling calling(const StoreHello& hello) { return {store_greeting, "right", hello.terms()}; }
+  static net::GreetingCaller calling(const StoreHello& hello) { return {store_greeting, "right", hello.terms()}; }
 
   // Says hello, and hears the answer. Returns the proof that is to follow.
-  static net::Digest greeted(const net::Descriptor& socket, net::Calling& c) {
+  static net::Digest greeted(const net::Descriptor& socket, net::GreetingCaller& c) {
     std::array<std::byte, net::answer_bytes> answer;
     EXPECT_TRUE(net::send_before(socket, c.hello(), in(60s)));
     EXPECT_TRUE(net::receive_before(socket, answer, in(60s)));
@@ -77,7 +77,7 @@ class TcpStore : public testing::Test {
   };
   Known known() {
     net::Descriptor socket = stranger();
-    net::Calling c = calling(hello());
+    net::GreetingCaller c = calling(hello());
     EXPECT_TRUE(net::greet(socket, c, in(60s)));
     std::array<std::byte, length_bytes + 1 + code_bytes> let_in;
     EXPECT_TRUE(net::receive_before(socket, let_in, in(60s)));
@@ -114,7 +114,7 @@ class WaitingTcpStore : public TcpStore {
 
 // A stranger can repeat a hello that he has heard, but not the proof that follows it.
 TEST_F(WaitingTcpStore, WhoRepeatsAHelloStillHasToProveItself) {
-  net::Calling c = calling(hello());
+  net::GreetingCaller c = calling(hello());
   const net::Descriptor silent = stranger(), liar = stranger();
   greeted(silent, c);
   greeted(liar, c);
@@ -160,7 +160,7 @@ TEST_F(ImpatientTcpStore, WhoComesAndSaysNothingIsClosed) {
   const net::Descriptor silent = stranger(), slow = stranger();
   std::thread drips([&] {
     try {
-      const net::Calling caller = calling({});
+      const net::GreetingCaller caller = calling({});
       for (std::byte b : caller.hello()) {
         if (!net::send_before(slow, {&b, 1}, in(1s))) return;
         std::this_thread::sleep_for(50ms);

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <thread>
 
-#include "ccl/rendezvous/notes.h"
+#include "ccl/rendezvous/bounded_map.h"
 #include "tests/why.h"
 
 namespace trellis::ccl {

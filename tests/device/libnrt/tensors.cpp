@@ -189,8 +189,8 @@ TEST(Nrt, TheMachineIsTheOneOfTheEnvironment) {
   ASSERT_EQ(n.started(), Status::success);
   nrt::InstanceInfo info{};
   EXPECT_EQ(n->nrt_get_instance_info(&info, sizeof info), Status::success);
-  EXPECT_EQ(info.family, nrt::Family::trn1);
-  EXPECT_EQ(info.size, nrt::Size::xl32);
+  EXPECT_EQ(info.family, nrt::InstanceFamily::trn1);
+  EXPECT_EQ(info.size, nrt::InstanceSize::xl32);
   EXPECT_EQ(n->nrt_get_instance_info(nullptr, sizeof info), Status::invalid);
   std::uint32_t cores = 0, chips[16] = {}, count = 16;
   n->nrt_get_total_nc_count(&cores);

@@ -56,8 +56,8 @@ TEST(Nrt, AModelTellsOfItsTensors) {
   ASSERT_EQ(info->tensor_count, 3u);
   const auto* const all = reinterpret_cast<const nrt::TensorInfo*>(info + 1);
   EXPECT_STREQ(all[2].name, "out");
-  EXPECT_EQ(all[2].usage, nrt::Usage::output);
-  EXPECT_EQ(all[0].usage, nrt::Usage::input);
+  EXPECT_EQ(all[2].usage, nrt::TensorUsage::output);
+  EXPECT_EQ(all[0].usage, nrt::TensorUsage::input);
   EXPECT_EQ(all[0].dtype, nrt::Element::f32);
   EXPECT_EQ(all[0].size, sample_numbers * 4);
   EXPECT_EQ(all[0].ndim, 1u);

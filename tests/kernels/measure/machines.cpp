@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kernels/dispatch/parallel.h"
-#include "kernels/measure/speed.h"
+#include "kernels/measure/relative_speed.h"
 
 namespace trellis::kernels {
 namespace {
@@ -85,7 +85,7 @@ TEST(MachinesOfOtherCaches, ATimingIsANumberWhereCachesAreTiny) {
   for (const Subject& s : subjects)
     if (s.kernel->sums || s.sources == 8)
       for (const Regime regime : regimes) {
-        const Speed speed = speed_of(arena, s, regime, 1, 1);
+        const RelativeSpeed speed = speed_of(arena, s, regime, 1, 1);
         EXPECT_TRUE(std::isfinite(speed.fraction_of_limit) && speed.bytes_per_s > 0) << s.kernel->name;
       }
 }

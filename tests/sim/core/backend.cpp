@@ -9,10 +9,10 @@
 
 #include "sim/core/backend/hazards.h"
 #include "sim/core/check/check.h"
-#include "sim/core/check/races.h"
+#include "sim/core/check/race_detector.h"
 #include "sim/core/program/footprint.h"
-#include "sim/core/program/kind.h"
-#include "sim/core/run/memory.h"
+#include "sim/core/program/instruction_kind.h"
+#include "sim/core/run/core_memory.h"
 #include "sim/core/run/run.h"
 #include "tests/why.h"
 
@@ -47,7 +47,7 @@ struct Kernel {
     draft.program.views.push_back(in);
     if (kind == "activation") {
       i.attributes = {static_cast<std::uint32_t>(draft.program.attributes.size()), 1};
-      draft.program.attributes.push_back({Key::func, static_cast<double>(Function::identity)});
+      draft.program.attributes.push_back({Key::func, static_cast<double>(ActivationFunction::identity)});
     }
     draft.program.instructions.push_back(i);
     draft.engines.push_back(static_cast<EngineSet>(others | set_of(engine)));
@@ -79,7 +79,7 @@ Kernel doubled(int turns, bool anew = true) {
 }
 
 Time time_of(const Draft& draft, const BackEndOptions& options, const ChipSpec& chip) {
-  const Assembled a = assemble(draft, chip, options);
+  const BackEndResult a = assemble(draft, chip, options);
   check(a.program, chip);
   EXPECT_TRUE(races(a.program, chip).empty());
   return run(a.program, chip).time;
@@ -199,7 +199,7 @@ TEST(CoreBackEnd, TilesInRotationOverlapLoadsWithWork) {
 
 TEST(CoreBackEnd, RotationTakesTheSlotThatIsFreeLongest) {
   const ChipSpec chip = chip_named("trn2");
-  const Assembled a = assemble(doubled(6).draft, chip, {.copies = 3});
+  const BackEndResult a = assemble(doubled(6).draft, chip, {.copies = 3});
   std::vector<std::int64_t> places;
   for (const CoreBuffer& b : a.program.buffers)
     if (b.name == "x") places.push_back(b.offset);
@@ -217,7 +217,7 @@ TEST(CoreBackEnd, ChoosesTheEngineThatIsFree) {
     k.add("tensor_copy", Engine::scalar, set_of(Engine::vector), Kernel::view(z, 0, columns),
           Kernel::view(2, 0, columns));
   }
-  const Assembled a = assemble(k.draft, chip, {.window = 64, .copies = 8});
+  const BackEndResult a = assemble(k.draft, chip, {.window = 64, .copies = 8});
   const auto on = [&](Engine e) {
     return std::ranges::count_if(a.program.instructions,
                                  [&](const Instruction& i) { return i.kind->name == "tensor_copy" && i.engine == e; });
@@ -297,7 +297,7 @@ TEST(CoreBackEnd, WhatDoesNotFitWaitsInHbm) {
   constexpr std::int32_t wide = 20'000;  // 80,000 bytes of 229,376
   const Draft draft = kept(tiles, wide).draft;
   EXPECT_NE(why([&] { assemble(draft, chip); }).find("SBUF is full"), std::string::npos);
-  const Assembled a = assemble(draft, chip, {.spill = true});
+  const BackEndResult a = assemble(draft, chip, {.spill = true});
   check(a.program, chip);
   EXPECT_TRUE(races(a.program, chip).empty());
   EXPECT_EQ(a.written, 2U * tiles);
@@ -322,7 +322,7 @@ TEST(CoreBackEnd, SmallTilesShareABank) {
   const auto first = static_cast<std::int32_t>(k.draft.program.buffers.size()) - 12;
   for (int n = 0; n < 12; ++n)
     k.add("activation", Engine::scalar, 0, Kernel::view(2, n * narrow * 4, narrow), Kernel::view(first + n, 0, narrow));
-  const Assembled a = assemble(k.draft, chip);
+  const BackEndResult a = assemble(k.draft, chip);
   check(a.program, chip);
   EXPECT_TRUE(races(a.program, chip).empty());
   const auto across = [](const CoreBuffer& b) {
@@ -336,7 +336,7 @@ TEST(CoreBackEnd, AnOrderAgainstTheTextIsKept) {
   Kernel k = doubled(2);
   k.draft.after = {{0, 3}};  // the first load follows the second one
   for (const std::uint32_t window : {1U, 8U}) {
-    const Assembled a = assemble(k.draft, chip, {.window = window});
+    const BackEndResult a = assemble(k.draft, chip, {.window = window});
     EXPECT_LT(std::ranges::find(a.order, 3U), std::ranges::find(a.order, 0U));
     EXPECT_EQ(a.order.size(), 6U);
   }
@@ -347,7 +347,7 @@ TEST(CoreBackEnd, AnOrderAgainstTheTextIsKept) {
 TEST(CoreBackEnd, LongKernelsTakeLinearTime) {
   const ChipSpec chip = chip_named("trn2");
   const Draft draft = doubled(20'000).draft;
-  const Assembled a = assemble(draft, chip, {.window = 256, .copies = 8});
+  const BackEndResult a = assemble(draft, chip, {.window = 256, .copies = 8});
   EXPECT_EQ(a.order.size(), 60'000U);
 }
 

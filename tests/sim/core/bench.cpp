@@ -36,7 +36,8 @@ void Bench::set(std::string_view kind, Engine engine, std::vector<View> outputs,
 }
 
 void Bench::append(std::string_view kind, Engine engine, std::vector<View> outputs, std::vector<View> inputs,
-                   std::vector<Attribute> attributes, std::vector<WaitFor> waits, std::vector<Signal> signals) {
+                   std::vector<Attribute> attributes, std::vector<SemaphoreWait> waits,
+                   std::vector<SemaphoreSignal> signals) {
   const auto put = [](auto& all, const auto& more) {
     all.insert(all.end(), more.begin(), more.end());
     return static_cast<std::uint32_t>(all.size() - more.size());

@@ -12,8 +12,8 @@
 
 #include "kernels/types/convert.h"
 #include "sim/core/check/check.h"
+#include "sim/core/run/core_memory.h"
 #include "sim/core/run/cost.h"
-#include "sim/core/run/memory.h"
 
 namespace trellis::sim::core {
 
@@ -45,8 +45,8 @@ class Bench {
            std::vector<Attribute> attributes = {});
   // Adds another instruction at the end.
   void append(std::string_view kind, Engine engine, std::vector<View> outputs, std::vector<View> inputs,
-              std::vector<Attribute> attributes = {}, std::vector<WaitFor> waits = {},
-              std::vector<Signal> signals = {});
+              std::vector<Attribute> attributes = {}, std::vector<SemaphoreWait> waits = {},
+              std::vector<SemaphoreSignal> signals = {});
 
   CoreMemory& memory() {
     if (!memory_) memory_ = std::make_unique<CoreMemory>(program, chip);
@@ -77,7 +77,7 @@ class Bench {
 
 inline Attribute with(Key key, double value) { return {key, value}; }
 inline Attribute with(AluOp op, Key key = Key::op) { return {key, static_cast<double>(op)}; }
-inline Attribute with(Function f) { return {Key::func, static_cast<double>(f)}; }
+inline Attribute with(ActivationFunction f) { return {Key::func, static_cast<double>(f)}; }
 inline Attribute with(ReduceCommand c) { return {Key::reduce_command, static_cast<double>(c)}; }
 
 // What a value becomes in memory.

@@ -228,12 +228,12 @@ struct Rows {
 };
 
 const Rows kinds_of_rows[] = {
-    {"activation_reduce", Engine::scalar, {8, 1}, {8, 1, 1}, {with(Function::exp)}},
+    {"activation_reduce", Engine::scalar, {8, 1}, {8, 1, 1}, {with(ActivationFunction::exp)}},
     {"activate2",
      Engine::scalar,
      {8, 1},
      {8, 1, 1},
-     {with(Function::exp), with(AluOp::multiply), with(AluOp::add, Key::op1)}},
+     {with(ActivationFunction::exp), with(AluOp::multiply), with(AluOp::add, Key::op1)}},
     {"exponential", Engine::vector, {8, 1}, {8, 1}, {}},
     {"scalar_tensor_tensor", Engine::vector, {8}, {8, 8, 1}, {with(AluOp::add), with(AluOp::add, Key::op1)}},
     {"tensor_scalar", Engine::vector, {8}, {8, 1, 1}, {with(AluOp::add), with(AluOp::add, Key::op1)}},
@@ -277,7 +277,7 @@ TEST(CoreCheck, OperandsHaveTheOutputsRows) {
 TEST(CoreCheck, ActivationReduceHasAsManyElementsAsItsData) {
   Bench b;
   const View x = b.add(plain(bf16, 128, 8)), z = b.add(plain(bf16, 128, 512)), sums = b.add(plain(f32, 128, 1));
-  b.set("activation_reduce", Engine::scalar, {z, sums}, {x}, {with(Function::exp)});
+  b.set("activation_reduce", Engine::scalar, {z, sums}, {x}, {with(ActivationFunction::exp)});
   expect_told(b, {"data has 8 elements a row; expected 512"});
 }
 
@@ -318,7 +318,7 @@ TEST(CoreCheck, RandomOperandsAreRefusedOrRun) {
     Bench b("trn3");
     auto kind = kinds().begin();
     std::advance(kind, random() % kinds().size());
-    const Kind& k = kind->second;
+    const InstructionKind& k = kind->second;
     std::vector<View> outputs, inputs;
     const std::int32_t rows[] = {1, 16, 32, 64}, columns[] = {1, 8, 32};
     const std::int32_t r = rows[random() % 4], c = columns[random() % 3];

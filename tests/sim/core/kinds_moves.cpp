@@ -68,7 +68,7 @@ TEST(CoreDma, GathersAndScattersRows) {
     const View table = b.add(plain(DType::f32, 50, 7, Space::hbm)), rows = b.add(plain(DType::f32, 9, 7));
     const View index = b.add(plain(DType::u32, 9, 1));
     b.set(kind, Engine::gpsimd, {gathers ? rows : table}, {gathers ? table : rows, index},
-          {{Key::bounds, static_cast<double>(BeyondBounds::skip)}});
+          {{Key::bounds, static_cast<double>(OutOfBoundsPolicy::skip)}});
     auto ts = b.fill(table), rs = b.fill(rows);
     std::vector<double> at;
     for (int r = 0; r < 9; ++r) at.push_back(r == 4 ? 50 : (r * 17 + 3) % 50);  // the fifth leads outside

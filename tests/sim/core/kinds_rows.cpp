@@ -52,7 +52,7 @@ TEST(CoreReduce, WhereTheOrderIsNotKnownBothAreOffered) {
   Bench b;
   const View x = b.add(plain(DType::f32, rows, n)), z = b.add(plain(DType::f32, rows, n)),
              sums = b.add(plain(DType::f32, rows, 1));
-  b.set("activation_reduce", Engine::scalar, {z, sums}, {x}, {with(Function::copy)});
+  b.set("activation_reduce", Engine::scalar, {z, sums}, {x}, {with(ActivationFunction::copy)});
   const auto xs = b.fill(x);
   b.run();
   const auto lanes = b.read(sums);
@@ -154,32 +154,32 @@ TEST(CoreScan, AccumulatorsSubtractEachElement) {
   EXPECT_EQ(b.read(s), std::vector<double>{10 - 5 - 1 - 1});
 }
 
-double truth_of_the_rest(Function f, double x) {
+double truth_of_the_rest(ActivationFunction f, double x) {
   const auto logistic = [](double v) { return 1 / (1 + std::exp(-v)); };
   switch (f) {
-    case Function::mish:
+    case ActivationFunction::mish:
       return x * std::tanh(std::log(1 + std::exp(x)));
-    case Function::erf:
+    case ActivationFunction::erf:
       return std::erf(x);
-    case Function::erf_dx:
+    case ActivationFunction::erf_dx:
       return 2 / std::sqrt(M_PI) * std::exp(-x * x);
-    case Function::sin:
+    case ActivationFunction::sin:
       return std::sin(x);
-    case Function::arctan:
+    case ActivationFunction::arctan:
       return std::atan(x);
-    case Function::abs:
+    case ActivationFunction::abs:
       return std::fabs(x);
-    case Function::sign:
+    case ActivationFunction::sign:
       return (x > 0) - (x < 0);
-    case Function::is_finite:
+    case ActivationFunction::is_finite:
       return 1;
-    case Function::tanh_dx:
+    case ActivationFunction::tanh_dx:
       return 1 - std::tanh(x) * std::tanh(x);
-    case Function::sigmoid_dx:
+    case ActivationFunction::sigmoid_dx:
       return logistic(x) * (1 - logistic(x));
-    case Function::abs_reciprocal_sqrt:
+    case ActivationFunction::abs_reciprocal_sqrt:
       return 1 / std::sqrt(std::fabs(x));
-    case Function::ln1p:
+    case ActivationFunction::ln1p:
       return std::log(1 + x);
     default:
       return x;
@@ -187,67 +187,69 @@ double truth_of_the_rest(Function f, double x) {
 }
 
 // The value of a function, in f64.
-double truth(Function f, double x) {
+double truth(ActivationFunction f, double x) {
   const auto logistic = [](double v) { return 1 / (1 + std::exp(-v)); };
   const double phi = 0.5 * std::erfc(-x / std::sqrt(2.0)), density = std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
   const double tanh_argument = 2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
   switch (f) {
-    case Function::square:
+    case ActivationFunction::square:
       return x * x;
-    case Function::sqrt:
+    case ActivationFunction::sqrt:
       return std::sqrt(x);
-    case Function::rsqrt:
+    case ActivationFunction::rsqrt:
       return 1 / std::sqrt(x);
-    case Function::exp:
+    case ActivationFunction::exp:
       return std::exp(x);
-    case Function::log:
+    case ActivationFunction::log:
       return std::log(x);
-    case Function::reciprocal:
+    case ActivationFunction::reciprocal:
       return 1 / x;
-    case Function::relu:
+    case ActivationFunction::relu:
       return std::max(x, 0.0);
-    case Function::lrelu:
-    case Function::prelu:
+    case ActivationFunction::lrelu:
+    case ActivationFunction::prelu:
       return x < 0 ? 0.25 * x : x;
-    case Function::sigmoid:
+    case ActivationFunction::sigmoid:
       return logistic(x);
-    case Function::tanh:
+    case ActivationFunction::tanh:
       return std::tanh(x);
-    case Function::softplus:
+    case ActivationFunction::softplus:
       return std::log(1 + std::exp(x));
-    case Function::silu:
+    case ActivationFunction::silu:
       return x * logistic(x);
-    case Function::silu_dx:
+    case ActivationFunction::silu_dx:
       return logistic(x) * (1 + x * (1 - logistic(x)));
-    case Function::gelu:
+    case ActivationFunction::gelu:
       return x * phi;
-    case Function::gelu_dx:
+    case ActivationFunction::gelu_dx:
       return phi + x * density;
-    case Function::gelu_apprx_tanh:
+    case ActivationFunction::gelu_apprx_tanh:
       return x * logistic(tanh_argument);
-    case Function::gelu_apprx_sigmoid:
+    case ActivationFunction::gelu_apprx_sigmoid:
       return x * logistic(1.702 * x);
-    case Function::gelu_apprx_sigmoid_dx:
+    case ActivationFunction::gelu_apprx_sigmoid_dx:
       return logistic(1.702 * x) * (1 + 1.702 * x * (1 - logistic(1.702 * x)));
     default:
       return truth_of_the_rest(f, x);
   }
 }
 TEST(CoreActivation, EveryFunctionIsNearItsDefinition) {
-  for (std::size_t f = 0; f <= static_cast<std::size_t>(Function::ln1p); ++f) {
-    const auto func = static_cast<Function>(f);
+  for (std::size_t f = 0; f <= static_cast<std::size_t>(ActivationFunction::ln1p); ++f) {
+    const auto func = static_cast<ActivationFunction>(f);
     Bench b;
     const View x = b.add(plain(DType::f32, 7, 61)), z = b.add(plain(DType::f32, 7, 61));
     b.set("activation", Engine::scalar, {z}, {x}, {with(func), with(Key::value, 0.25)});
     auto xs = b.fill(x);
-    if (func == Function::log || func == Function::sqrt || func == Function::rsqrt || func == Function::ln1p)
+    if (func == ActivationFunction::log || func == ActivationFunction::sqrt || func == ActivationFunction::rsqrt ||
+        func == ActivationFunction::ln1p)
       for (double& v : xs) v = std::fabs(v);
     b.write(x, xs);
     b.run();
     const auto zs = b.read(z);
     for (std::size_t i = 0; i < zs.size(); ++i) {
       const double want = truth(func, xs[i]);
-      const bool cancels = func == Function::silu_dx || func == Function::gelu_dx;  // two terms near their zero
+      const bool cancels =
+          func == ActivationFunction::silu_dx || func == ActivationFunction::gelu_dx;  // two terms near their zero
       EXPECT_NEAR(zs[i], want, std::fabs(want) * 0x1p-21 + (cancels ? 0x1p-22 : 1e-9)) << name(func) << " of " << xs[i];
     }
   }
@@ -256,7 +258,8 @@ TEST(CoreActivation, EveryFunctionIsNearItsDefinition) {
 TEST(CoreActivation, ExpIsTheKernels) {
   Bench b;
   const View x = b.add(plain(DType::f32, 3, 77)), z = b.add(plain(DType::f32, 3, 77));
-  b.set("activation", Engine::scalar, {z}, {x}, {with(Function::exp), with(Key::scale, 20), with(Key::bias, -3)});
+  b.set("activation", Engine::scalar, {z}, {x},
+        {with(ActivationFunction::exp), with(Key::scale, 20), with(Key::bias, -3)});
   const auto xs = b.fill(x);
   b.run();
   const auto zs = b.read(z);
@@ -268,7 +271,7 @@ TEST(CoreActivation, ScalesAddsAndSums) {
   const View x = b.add(holes(DType::bf16, 5, 2, 9)), bias = b.add(plain(DType::f32, 5, 1));
   const View scale = b.add(plain(DType::f32, 5, 1)), sums = b.add(plain(DType::f32, 5, 1));
   const View z = b.add(plain(DType::bf16, 5, 18));
-  b.set("activation_reduce", Engine::scalar, {z, sums}, {x, bias, scale}, {with(Function::square)});
+  b.set("activation_reduce", Engine::scalar, {z, sums}, {x, bias, scale}, {with(ActivationFunction::square)});
   const auto xs = b.fill(x), bs = b.fill(bias), ss = b.fill(scale);
   b.run();
   const auto zs = b.read(z), totals = b.read(sums);
@@ -333,7 +336,7 @@ TEST(CoreActivate2, IsTwoOperationsAndAFunction) {
   const View x = b.add(plain(DType::f32, 3, 20)), c = b.add(plain(DType::f32, 3, 1)),
              z = b.add(plain(DType::f32, 3, 20));
   b.set("activate2", Engine::scalar, {z}, {x, c},
-        {with(Function::prelu), with(Key::bias, 0.5), with(AluOp::multiply), with(Key::value, 3),
+        {with(ActivationFunction::prelu), with(Key::bias, 0.5), with(AluOp::multiply), with(Key::value, 3),
          with(AluOp::subtract, Key::op1), with(Key::reverse1, 1)});
   const auto xs = b.fill(x), cs = b.fill(c);
   b.run();

@@ -7,8 +7,8 @@
 #include <set>
 #include <sstream>
 
-#include "sim/core/check/races.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/check/race_detector.h"
+#include "sim/core/programs/shipped_programs.h"
 #include "sim/core/run/run.h"
 #include "tests/why.h"
 
@@ -53,7 +53,7 @@ const std::vector<std::string> cases = {
 };
 
 struct Case {
-  const Shipped& program;
+  const ShippedProgram& program;
   Arguments arguments;
 
   explicit Case(const std::string& text)
@@ -104,7 +104,7 @@ TEST_P(CorePrograms, AreHeldToEveryOutput) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shipped, CorePrograms, testing::ValuesIn(cases), [](const auto& one) {
+INSTANTIATE_TEST_SUITE_P(ShippedProgram, CorePrograms, testing::ValuesIn(cases), [](const auto& one) {
   std::string name = one.param;
   for (char& c : name)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';

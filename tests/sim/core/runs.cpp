@@ -4,10 +4,10 @@
 #include <cmath>
 #include <string>
 
-#include "sim/core/check/races.h"
+#include "sim/core/check/race_detector.h"
 #include "sim/core/program/assembler.h"
-#include "sim/core/program/verbs.h"
-#include "sim/core/programs/shipped.h"
+#include "sim/core/program/emit_instructions.h"
+#include "sim/core/programs/shipped_programs.h"
 #include "sim/core/run/cost.h"
 #include "tests/why.h"
 
@@ -60,7 +60,7 @@ TEST_P(OnEveryChip, ADependentInstructionWaitsForResultsAndTheSemaphore) {
 }
 
 TEST_P(OnEveryChip, ATimelineChangesNoTime) {
-  const Shipped& matmul = shipped_named("matmul");
+  const ShippedProgram& matmul = shipped_named("matmul");
   Arguments a(matmul.parameters);
   for (const char* size : {"M", "K"}) a.set(size, "256");
   a.set("N", "512");

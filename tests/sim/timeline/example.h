@@ -20,7 +20,7 @@ inline Timeline example() {
                                 .end = 5 * us,
                                 .ready = 0,
                                 .cause = b,
-                                .wait = Wait::semaphore,
+                                .wait = WaitReason::semaphore,
                                 .flops = 2e8});
   t.add({.track = tensor, .label = label("nothing"), .start = 5 * us, .end = 5 * us, .ready = 5 * us, .cause = m});
   const std::int64_t n = t.add({.track = tensor,
@@ -29,7 +29,7 @@ inline Timeline example() {
                                 .end = 7 * us,
                                 .ready = 5 * us,
                                 .cause = m,
-                                .wait = Wait::order,
+                                .wait = WaitReason::order,
                                 .flops = 2e8});
   t.add({.track = vector,
          .label = label("copy <out>"),
@@ -37,14 +37,14 @@ inline Timeline example() {
          .end = 2'500 * ns,
          .ready = 1 * us,
          .cause = a,
-         .wait = Wait::data});
+         .wait = WaitReason::data});
   t.add({.track = send,
          .label = label("send to 13"),
          .start = 7'250 * ns,
          .end = 10 * us,
          .ready = 7 * us,
          .cause = n,
-         .wait = Wait::peer,
+         .wait = WaitReason::peer,
          .bytes = 2e6});
   t.samples = {{in_flight, 0, 2e6}, {in_flight, 2 * us, 1e6}, {in_flight, 3'000'500, 0}, {depth, 1 * us, -0.5}};
   return t;

@@ -6,7 +6,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "sim/cluster/choose/choice.h"
+#include "sim/cluster/choose/algorithm_choice.h"
 #include "sim/cluster/price/critical_path.h"
 #include "sim/hardware/report/report.h"
 
@@ -42,7 +42,7 @@ std::set<std::string> groups(const Timeline& t) {
 
 TEST(PriceTimeline, EveryRankAndEveryLinkHasItsRow) {
   const Kept k("ring", "ring:4", {.bytes = 4e6, .fold = false});
-  const Seen seen = timeline_of(*k.run, *k.machine);
+  const RunTimeline seen = timeline_of(*k.run, *k.machine);
   EXPECT_EQ(groups(seen.timeline), (std::set<std::string>{"chip 0", "chip 1", "chip 2", "chip 3", "ring x+"}));
   EXPECT_EQ(seen.gone_through, 4);
   EXPECT_EQ(seen.shown, (std::vector<Rank>{0, 1, 2, 3}));
@@ -60,7 +60,7 @@ TEST(PriceTimeline, EveryRankAndEveryLinkHasItsRow) {
 
 TEST(PriceTimeline, OneRowForALinkThatManyShare) {
   const Kept k("direct", "switch:6", {.bytes = 6e6, .fold = false});
-  const Seen seen = timeline_of(*k.run, *k.machine);
+  const RunTimeline seen = timeline_of(*k.run, *k.machine);
   std::map<std::uint32_t, Time> until;
   bool shared = false;
   for (const Span& s : seen.timeline.spans) {
@@ -75,7 +75,7 @@ TEST(PriceTimeline, OneRowForALinkThatManyShare) {
 
 TEST(PriceTimeline, WhatIsWaitedForIsNamed) {
   const Kept k("double_tree", "full:8", {.bytes = 1e6, .fold = false});
-  const Seen seen = timeline_of(*k.run, *k.machine);
+  const RunTimeline seen = timeline_of(*k.run, *k.machine);
   int named = 0;
   for (const Span& s : seen.timeline.spans) {
     if (seen.timeline.tracks[s.track].name != "waiting") continue;
@@ -88,7 +88,7 @@ TEST(PriceTimeline, WhatIsWaitedForIsNamed) {
 
 TEST(PriceTimeline, LargeRunsShowPartOfTheRanks) {
   const Kept k("ring", "ring:16", {.bytes = 16e6, .fold = false});
-  const Seen few = timeline_of(*k.run, *k.machine, {.most_spans = 700});
+  const RunTimeline few = timeline_of(*k.run, *k.machine, {.most_spans = 700});
   EXPECT_EQ(few.gone_through, 16);
   EXPECT_EQ(few.shown, (std::vector<Rank>{0, 1}));  // 30 moves each
   EXPECT_EQ(timeline_of(*k.run, *k.machine, {.ranks = {5, 9}}).shown, (std::vector<Rank>{5, 9}));
@@ -127,7 +127,7 @@ TEST(PricePath, NamesThePairThatIsWaitedFor) {
   EXPECT_EQ(path_shares(p, ring).front().words, "chip 2 waits for its send to chip 3 over ring x+");
   EXPECT_NE(path_in_words(p, ring).find("% chip 2 waits"), std::string::npos);
   Time sum = 0;
-  for (const Leg& leg : p.path) sum += leg.time;
+  for (const CriticalPathLeg& leg : p.path) sum += leg.time;
   EXPECT_EQ(sum, p.time);
 }
 

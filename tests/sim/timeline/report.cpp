@@ -44,7 +44,7 @@ Timeline large(std::size_t spans) {
     Span s{.track = track, .label = t.label_of("matmul " + std::to_string(i % 50)), .ready = at[track]};
     s.start = s.ready + static_cast<Time>(random() % 40) * ns;
     s.end = at[track] = s.start + static_cast<Time>(random() % 100 + 1) * ns;
-    if (s.start > s.ready) s.wait = static_cast<Wait>(1 + random() % 6);
+    if (s.start > s.ready) s.wait = static_cast<WaitReason>(1 + random() % 6);
     for (std::int64_t back = 1; back < 20 && s.cause < 0 && back <= static_cast<std::int64_t>(i); ++back)
       if (t.spans[i - back].end <= s.start) s.cause = static_cast<std::int64_t>(i) - back;
     s.flops = 1e6;
@@ -101,16 +101,16 @@ TEST(Report, NothingInItLeavesThePage) {
 
 TEST(Report, MergedBlocksAccountForEverySpan) {
   const Timeline t = large(5'000);
-  const Rows rows = rows_of(t);
-  const Blocks all = blocks_of(t, rows, 5'000);
+  const TimelineRows rows = rows_of(t);
+  const MergedSpans all = blocks_of(t, rows, 5'000);
   EXPECT_EQ(all.blocks.size(), 5'000U);
   EXPECT_EQ(all.merged, 0U);
-  const Blocks some = blocks_of(t, rows, 700);
+  const MergedSpans some = blocks_of(t, rows, 700);
   EXPECT_LE(some.blocks.size(), 700U);
   EXPECT_GT(some.blocks.size(), 200U);
   std::size_t count = 0, merged = 0;
   Time busy = 0, expected = 0;
-  for (const ReportBlock& b : some.blocks) {
+  for (const MergedSpan& b : some.blocks) {
     count += b.count;
     busy += b.busy;
     if (b.count == 1) continue;
@@ -122,7 +122,7 @@ TEST(Report, MergedBlocksAccountForEverySpan) {
   EXPECT_EQ(merged, some.merged);
   EXPECT_EQ(busy, expected);
   for (std::size_t s = 0; s < t.spans.size(); ++s) {
-    const ReportBlock& b = some.blocks[some.of[s]];
+    const MergedSpan& b = some.blocks[some.of[s]];
     EXPECT_EQ(b.row, rows.row_of[s]);
     EXPECT_LE(b.start, t.spans[s].start);
     EXPECT_GE(b.end, t.spans[s].end);
@@ -133,7 +133,7 @@ TEST(Report, MergedBlocksAccountForEverySpan) {
 
 TEST(Report, DataComesBack) {
   const Timeline t = example();
-  const Rows rows = rows_of(t);
+  const TimelineRows rows = rows_of(t);
   const auto data = nlohmann::json::parse(report_data(t, rows, blocks_of(t, rows, 100), summarize(t)));
   EXPECT_EQ(data["first"], (std::vector<int>{0, 1, 2, 5, 6, 7}));
   EXPECT_EQ(data["gap"], (std::vector<Time>{0, 500'000, 3'100'500, 0, 0, 2'100'000, 7'250'000}));

@@ -6,14 +6,14 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "sim/hardware/timeline/format_quantities.h"
 #include "sim/hardware/timeline/summary.h"
-#include "sim/hardware/timeline/summary_words.h"
 #include "tests/sim/timeline/example.h"
 
 namespace trellis::sim {
 namespace {
 
-Time by(const TrackUse& use, Wait wait) { return use.stalled_by[static_cast<std::size_t>(wait)]; }
+Time by(const TrackUse& use, WaitReason wait) { return use.stalled_by[static_cast<std::size_t>(wait)]; }
 
 TEST(TimelineSummary, BusyStalledAndIdle) {
   const Summary s = summarize(example());
@@ -21,11 +21,11 @@ TEST(TimelineSummary, BusyStalledAndIdle) {
   EXPECT_EQ(s.tracks[0].bytes, 2e6);
   EXPECT_EQ(s.tracks[0].idle, 6'999'500);
   EXPECT_EQ(s.tracks[1].busy, 3'899'500);
-  EXPECT_EQ(by(s.tracks[1], Wait::semaphore), 3'100'500);
-  EXPECT_EQ(by(s.tracks[1], Wait::order), 0);
-  EXPECT_EQ(by(s.tracks[2], Wait::peer), 250 * ns);
+  EXPECT_EQ(by(s.tracks[1], WaitReason::semaphore), 3'100'500);
+  EXPECT_EQ(by(s.tracks[1], WaitReason::order), 0);
+  EXPECT_EQ(by(s.tracks[2], WaitReason::peer), 250 * ns);
   EXPECT_EQ(s.tracks[2].idle, 7 * us);
-  EXPECT_EQ(by(s.tracks[3], Wait::data), 1'100 * ns);
+  EXPECT_EQ(by(s.tracks[3], WaitReason::data), 1'100 * ns);
   EXPECT_EQ(s.tracks[3].idle, 8'500 * ns);
 }
 
@@ -86,7 +86,7 @@ TEST(TimelineSummary, RandomTimelinesAddUp) {
       s.start = random() % 1'000;
       s.end = s.start + random() % 30;
       s.ready = s.start - random() % (s.start + 1);
-      s.wait = static_cast<Wait>(random() % wait_count);
+      s.wait = static_cast<WaitReason>(random() % wait_count);
       s.cause = static_cast<std::int64_t>(random() % 200) - 1;
       if (s.cause >= i) s.cause = -1;
       t.add(s);
@@ -109,7 +109,7 @@ TEST(TimelineSummary, RandomTimelinesAddUp) {
     }
     EXPECT_EQ(at, t.end);
     EXPECT_EQ(std::accumulate(s.parts.begin(), s.parts.end(), Time{0},
-                              [](Time sum, const PathPart& part) { return sum + part.time; }),
+                              [](Time sum, const PathTotal& part) { return sum + part.time; }),
               t.end);
   }
 }

@@ -30,7 +30,7 @@ std::string refusal(const Words& words) {
 TEST(BenchOptions, DefaultsAreThoseOfNcclTests) {
   for (const char* const op : {"all_reduce_perf", "all_reduce"}) {
     const BenchSettings s = read({op});
-    EXPECT_EQ(s.style, Style::nccl);
+    EXPECT_EQ(s.style, BenchStyle::nccl);
     EXPECT_EQ(s.types, std::vector{kernels::DType::f32});
     EXPECT_EQ(s.warm_ups, 1);
     EXPECT_EQ(s.check_passes, 1);
@@ -80,11 +80,11 @@ TEST(BenchOptions, LettersMeanWhatTheyDoInNcclTests) {
 
 TEST(BenchOptions, TheTableOfNccomTest) {
   const BenchSettings s = read({"broadcast_perf", "--style", "nccom", "--stats", "avg", "p50", "--inside", "8"});
-  EXPECT_EQ(s.style, Style::nccom);
+  EXPECT_EQ(s.style, BenchStyle::nccom);
   EXPECT_EQ(s.stats, (Words{"avg", "p50"}));
   EXPECT_EQ(s.repeated, 8);
   EXPECT_FALSE(s.in_place);
-  EXPECT_EQ(read({"all_reduce", "--style", "nccl"}).style, Style::nccl);
+  EXPECT_EQ(read({"all_reduce", "--style", "nccl"}).style, BenchStyle::nccl);
   EXPECT_EQ(refusal({"all_reduce", "--style", "mpi"}), "--style mpi: expected nccl or nccom");
 }
 

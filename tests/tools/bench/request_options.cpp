@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "tools/schedule/rounds.h"
+#include "tools/schedule/schedule_summary.h"
 #include "tools/schedule/sweep.h"
 
 namespace trellis::tools {

@@ -11,7 +11,7 @@ namespace trellis::tools {
 using namespace measure;
 namespace {
 
-BenchSettings settings(Style style) {
+BenchSettings settings(BenchStyle style) {
   BenchSettings s;
   s.style = style;
   s.op = bench_op("all_reduce_perf");
@@ -20,7 +20,7 @@ BenchSettings settings(Style style) {
   s.step_text = "step: 2(factor)";
   s.check_passes = 1;
   s.warm_ups = 1;
-  s.in_place = style == Style::nccl;
+  s.in_place = style == BenchStyle::nccl;
   s.stats = {"avg", "p50", "p99"};
   return s;
 }
@@ -47,7 +47,7 @@ TEST(BenchTable, NumbersFitTheirColumns) {
 }
 
 TEST(BenchTable, NcclStyle) {
-  const BenchSettings s = settings(Style::nccl);
+  const BenchSettings s = settings(BenchStyle::nccl);
   EXPECT_EQ(
       bench_heading(s, {"Rank  0 Group  0", "Rank  1 Group  0"}),
       "# trellis bench, in the style of nccl-tests\n"
@@ -84,7 +84,7 @@ TEST(BenchTable, NcclStyle) {
 }
 
 TEST(BenchTable, NcclStyleWithTheTimesOfIterations) {
-  BenchSettings s = settings(Style::nccl);
+  BenchSettings s = settings(BenchStyle::nccl);
   s.per_iteration = true;
   s.skipped = 1;
   const BenchResult out = result(false, {1000, 100, 300});
@@ -96,7 +96,7 @@ TEST(BenchTable, NcclStyleWithTheTimesOfIterations) {
 TEST(BenchTable, BetweenWhatASimulatedTimeLies) {
   BenchResult out = result(false, {200});
   out.low_us = 150, out.high_us = 300;
-  BenchSettings nccl = settings(Style::nccl), nccom = settings(Style::nccom);
+  BenchSettings nccl = settings(BenchStyle::nccl), nccom = settings(BenchStyle::nccom);
   nccl.interval = nccom.interval = nccl.simulated = nccom.simulated = true;
   const std::string row = bench_row(nccl, &out, nullptr);
   EXPECT_NE(row.find("       0   150.00   300.00"), std::string::npos) << row;
@@ -111,7 +111,7 @@ TEST(BenchTable, BetweenWhatASimulatedTimeLies) {
 }
 
 TEST(BenchTable, NcclRowsKeepTheirWidthForAnyTime) {
-  const BenchSettings s = settings(Style::nccl);
+  const BenchSettings s = settings(BenchStyle::nccl);
   const BenchResult usual = result(false, {1});
   for (const double us : {0.001, 12.0, 98765.4, 1e7, 3e9}) {
     const BenchResult r = result(false, {us});
@@ -120,7 +120,7 @@ TEST(BenchTable, NcclRowsKeepTheirWidthForAnyTime) {
 }
 
 TEST(BenchTable, NccomStyle) {
-  BenchSettings s = settings(Style::nccom);
+  BenchSettings s = settings(BenchStyle::nccom);
   s.show_algorithm = s.show_sizes = true;
   const BenchResult out = result(false, {100, 200, 600});
   EXPECT_EQ(
@@ -145,7 +145,7 @@ TEST(BenchTable, BusFactors) {
 
 TEST(BenchReport, JsonHasWhatReadersLookFor) {
   const auto json =
-      nlohmann::json::parse(bench_json(settings(Style::nccl), {result(false, {100, 300}), result(true, {50})}));
+      nlohmann::json::parse(bench_json(settings(BenchStyle::nccl), {result(false, {100, 300}), result(true, {50})}));
   ASSERT_EQ(json.at("results").size(), 2u);
   const auto& first = json["results"][0];
   EXPECT_EQ(first["op"], "all_reduce");
@@ -165,9 +165,9 @@ TEST(BenchReport, JsonHasWhatReadersLookFor) {
 
 TEST(BenchReport, CsvHasTheSameColumns) {
   const std::vector<BenchResult> results = {result(false, {100}), result(true, {50})};
-  const std::string csv = bench_csv(settings(Style::nccl), results);
+  const std::string csv = bench_csv(settings(BenchStyle::nccl), results);
   const std::string heading = csv.substr(0, csv.find('\n'));
-  const auto json = nlohmann::ordered_json::parse(bench_json(settings(Style::nccl), results));
+  const auto json = nlohmann::ordered_json::parse(bench_json(settings(BenchStyle::nccl), results));
   std::string keys;
   for (const auto& [key, value] : json["results"][0].items()) keys += (keys.empty() ? "" : ",") + key;
   EXPECT_EQ(heading, keys);

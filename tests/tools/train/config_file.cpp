@@ -8,7 +8,7 @@
 
 #include "tests/folder.h"
 #include "tests/why.h"
-#include "tools/train/interpolation.h"
+#include "tools/train/config_interpolation.h"
 
 namespace trellis::tools {
 namespace {

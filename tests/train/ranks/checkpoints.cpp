@@ -12,7 +12,7 @@
 #include "tests/why.h"
 #include "train/checkpoint/hf_export.h"
 #include "train/checkpoint/reshard.h"
-#include "train/checkpoint/save.h"
+#include "train/checkpoint/save_load.h"
 #include "train/trainer/trainer.h"
 #include "train/update/state.h"
 
@@ -39,7 +39,7 @@ void steps(Job& job, std::size_t from, std::size_t to) {
 void save_two(const fs::path& root, const StepConfig& c, Rank world, SaveOptions o = {}) {
   expect_on_threads(world, [&](ccl::Communicator& w) {
     Job job(c, w);
-    Checkpoints checkpoints(root, w, o);
+    CheckpointSaver checkpoints(root, w, o);
     steps(job, 0, 2);
     checkpoints.save(job, 2);
     checkpoints.wait();
@@ -71,7 +71,7 @@ TEST(Checkpoint, LoadsIntoEveryOtherLayout) {
       expect_on_threads(world, [&](ccl::Communicator& w) {
         Job job(shaped(tensor, pipeline, zero, p), w);
         EXPECT_TRUE(load(job, TensorSource(first / tag_name(2))));
-        Checkpoints checkpoints(second, w, {});
+        CheckpointSaver checkpoints(second, w, {});
         checkpoints.save(job, 2);
         checkpoints.wait();
       });
@@ -211,7 +211,7 @@ TEST(Checkpoint, ResumesToTheBit) {
   std::vector<float> straight, resumed;
   expect_on_threads(8, [&](ccl::Communicator& w) {
     Job job(c, w);
-    Checkpoints checkpoints(folder.path() / "a", w, {.asynchronous = true, .keep = {.most = -1}});
+    CheckpointSaver checkpoints(folder.path() / "a", w, {.asynchronous = true, .keep = {.most = -1}});
     steps(job, 0, 2);
     checkpoints.save(job, 2);
     steps(job, 2, 4);
@@ -221,7 +221,7 @@ TEST(Checkpoint, ResumesToTheBit) {
   expect_on_threads(8, [&](ccl::Communicator& w) {
     Job job(c, w);
     load(job, TensorSource(folder.path() / "a" / tag_name(2)));
-    Checkpoints checkpoints(folder.path() / "b", w, {});
+    CheckpointSaver checkpoints(folder.path() / "b", w, {});
     steps(job, 2, 4);
     checkpoints.save(job, 4);
     checkpoints.wait();
@@ -238,7 +238,7 @@ TEST(Checkpoint, DamageIsNamedAndOlderTagsStayGood) {
   const StepConfig c = shaped(2, 1, false, Precision::fp32);
   expect_on_threads(2, [&](ccl::Communicator& w) {
     Job job(c, w);
-    Checkpoints checkpoints(folder.path(), w, {.keep = {.most = 2}});
+    CheckpointSaver checkpoints(folder.path(), w, {.keep = {.most = 2}});
     for (std::int64_t step : {1, 2, 3}) checkpoints.save(job, step);
   });
   EXPECT_EQ(complete_tags(folder.path()), (std::vector<std::string>{tag_name(2), tag_name(3)}));
@@ -265,7 +265,7 @@ TEST(Checkpoint, AFolderThatCannotBeWrittenEndsEveryRank) {
   const Folder folder;
   const std::string said = on_threads(2, [&](ccl::Communicator& w) {
     Job job(shaped(2, 1, false, Precision::fp32), w);
-    Checkpoints checkpoints(folder.path(), w, {});
+    CheckpointSaver checkpoints(folder.path(), w, {});
     if (w.rank() == 0)
       fs::create_directories(folder.path() / tag_name(1) / "dp_rank_00_tp_rank_01_pp_rank_00.safetensors.part");
     w.barrier();
@@ -284,7 +284,7 @@ TEST(Checkpoint, WhatTheFirstRankCannotWriteEndsEveryRank) {
     folder.put(before ? tag_name(2) : tag_name(1) + "/done/kept", "");
     const std::string said = on_threads(2, [&](ccl::Communicator& w) {
       Job job(shaped(2, 1, false, Precision::fp32), w);
-      Checkpoints checkpoints(folder.path(), w, {.asynchronous = !before});
+      CheckpointSaver checkpoints(folder.path(), w, {.asynchronous = !before});
       checkpoints.save(job, 2);
       checkpoints.wait();
     });

@@ -5,7 +5,7 @@
 #include "tests/folder.h"
 #include "tests/train/ranks/runs.h"
 #include "tests/why.h"
-#include "train/checkpoint/save.h"
+#include "train/checkpoint/save_load.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
 #include "train/whole/traffic.h"
@@ -182,7 +182,7 @@ TEST(Context, ACheckpointIsThatOfAnyLayout) {
   one.strategy = {};
   expect_on_threads(4, [&](ccl::Communicator& world) {
     Job job(c, world);
-    Checkpoints checkpoints(folder.path(), world, {});
+    CheckpointSaver checkpoints(folder.path(), world, {});
     steps(job, 0, 2);
     checkpoints.save(job, 2);
     checkpoints.wait();

@@ -10,7 +10,7 @@
 #include "tests/train/ranks/runs.h"
 #include "tests/why.h"
 #include "train/checkpoint/reshard.h"
-#include "train/checkpoint/save.h"
+#include "train/checkpoint/save_load.h"
 #include "train/layers/experts/routing.h"
 #include "train/whole/check.h"
 #include "train/whole/graph.h"
@@ -196,7 +196,7 @@ TEST(Experts, AreCutAnewForOtherLayouts) {
   const StepConfig saved = laid_out(deepseek(), {.tensor = 2, .expert = 2, .zero1 = true}, 4);
   expect_on_threads(8, [&](ccl::Communicator& w) {
     Job job(saved, w);
-    Checkpoints checkpoints(folder.path() / "first", w, {});
+    CheckpointSaver checkpoints(folder.path() / "first", w, {});
     set_batches(job, 0);
     job.run({.step = 1, .learning_rate = 1e-2});
     checkpoints.save(job, 1);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t rows = 5, columns = 72;
 
-std::vector<float> rounded(const std::vector<float>& values, const Fp8Factor& f) {
+std::vector<float> rounded(const std::vector<float>& values, const Fp8QuantizeOptions& f) {
   Writer w({}, {});
   const TensorId in = w.tensor("in", DType::f32, f.rows, f.columns, Category::input);
   const TensorId out = quantized(w, "factor", in, f);
@@ -40,7 +40,7 @@ TEST(Fp8, FactorsAreRoundedAsPyTorchRoundsThem) {
   const auto matrix = golden["matrix"].get<std::vector<float>>();
   ASSERT_EQ(matrix.size(), rows * columns);
   for (const auto& [format, word] : {std::pair{Fp8Format::e4m3, "e4m3"}, {Fp8Format::e5m2, "e5m2"}}) {
-    Fp8Factor f{.rows = rows, .columns = columns, .format = format};
+    Fp8QuantizeOptions f{.rows = rows, .columns = columns, .format = format};
     EXPECT_EQ(rounded(matrix, f), golden[fmt::format("tensor_{}", word)].get<std::vector<float>>()) << word;
     f.scaling = Fp8Scaling::mx;
     EXPECT_EQ(rounded(matrix, f), golden[fmt::format("mx_{}", word)].get<std::vector<float>>()) << word;
@@ -50,7 +50,7 @@ TEST(Fp8, FactorsAreRoundedAsPyTorchRoundsThem) {
 }
 
 TEST(Fp8, ZerosStayAndWhatIsNoNumberIsSeen) {
-  const Fp8Factor f{.rows = 1, .columns = 4};
+  const Fp8QuantizeOptions f{.rows = 1, .columns = 4};
   EXPECT_EQ(rounded({0, 0, 0, 0}, f), (std::vector<float>{0, 0, 0, 0}));
   EXPECT_TRUE(std::isnan(rounded({1, NAN, 2, 3}, f)[0]));
   EXPECT_TRUE(std::isnan(rounded({1, INFINITY, 2, 3}, f)[0]));

@@ -3,7 +3,7 @@
 
 #include "tests/train/ranks/runs.h"
 #include "tests/why.h"
-#include "train/models/block.h"
+#include "train/models/model_interface.h"
 #include "train/whole/step.h"
 
 namespace trellis::train {

@@ -6,7 +6,7 @@
 #include "ccl/plan/check.h"
 #include "schedule/collective_traits.h"
 #include "tools/bench/report/result.h"
-#include "tools/program/origin.h"
+#include "tools/program/provenance.h"
 
 namespace trellis::tools {
 
@@ -236,7 +236,7 @@ BenchResult result_of(const BenchSettings& s, const std::vector<ccl::Call>& call
                 .in_place = in_place,
                 .streams = s.streams};
   for (ccl::Rank rank = 0; rank < r.ranks; ++rank) {
-    const ccl::Extents e = ccl::extents_of(calls[static_cast<std::size_t>(rank)], rank, r.ranks);
+    const ccl::BufferBytes e = ccl::extents_of(calls[static_cast<std::size_t>(rank)], rank, r.ranks);
     r.input_bytes += e.input, r.output_bytes += e.output;
   }
   return r;
@@ -249,13 +249,13 @@ double BenchResult::algbw_GBps(double us) const {
 double BenchResult::busbw_GBps(double us) const { return algbw_GBps(us) * bus_factor(collective, ranks); }
 
 std::string bench_heading(const BenchSettings& s, const std::vector<std::string>& ranks) {
-  return s.style == Style::nccl ? nccl_heading(s, ranks) : nccom_line(nccom_columns(s, nullptr), true);
+  return s.style == BenchStyle::nccl ? nccl_heading(s, ranks) : nccom_line(nccom_columns(s, nullptr), true);
 }
 
 std::string bench_row(const BenchSettings& s, const BenchResult* out, const BenchResult* in) {
   const BenchResult* const any = out != nullptr ? out : in;
   if (any == nullptr) return "";
-  if (s.style == Style::nccl) return nccl_row(s, *any, out, in);
+  if (s.style == BenchStyle::nccl) return nccl_row(s, *any, out, in);
   std::string text;
   for (const BenchResult* r : {out, in})
     if (r != nullptr) text += nccom_line(nccom_columns(s, r), false);
@@ -265,8 +265,8 @@ std::string bench_row(const BenchSettings& s, const BenchResult* out, const Benc
 std::string bench_footer(const BenchSettings& s, const BenchTotals& t) {
   std::string reasons;
   for (const std::string& why : t.not_native)
-    reasons += fmt::format("{}Not native: {}\n", s.style == Style::nccl ? "# " : "", why);
-  if (s.style == Style::nccom) return fmt::format("{}Avg bus bandwidth:\t{}GB/s\n", reasons, average_text(t));
+    reasons += fmt::format("{}Not native: {}\n", s.style == BenchStyle::nccl ? "# " : "", why);
+  if (s.style == BenchStyle::nccom) return fmt::format("{}Avg bus bandwidth:\t{}GB/s\n", reasons, average_text(t));
   const std::string wrong = fmt::format("{} {}", t.wrong, t.wrong == 0 ? "OK" : "FAILED");
   // With -c 0 nccl-tests prints 0 OK here, although its rows say N/A. Unchecked results are not reported as OK here.
   std::string text = reasons + fmt::format("# Out of bounds values : {}\n", t.checked == 0 ? "N/A" : wrong);

@@ -5,8 +5,8 @@
 
 #include "schedule/algorithms/algorithm.h"
 #include "sim/cluster/machine/machine.h"
-#include "sim/core/programs/shipped.h"
-#include "sim/hardware/figures/data.h"
+#include "sim/core/programs/shipped_programs.h"
+#include "sim/hardware/figures/embedded_files.h"
 #include "text/refuse.h"
 #include "tools/program/output.h"
 #include "tools/program/tree/parser_tree.h"

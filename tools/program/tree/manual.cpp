@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "text/words.h"
-#include "tools/program/origin.h"
 #include "tools/program/output.h"
+#include "tools/program/provenance.h"
 #include "tools/program/tree/parser_tree.h"
 
 namespace trellis::tools {

@@ -107,7 +107,7 @@ Legend Drawing::meanings() const {
     found.shared |= m.shares;
   }
   for (const Ink& ink : w_.move_inks) found.outlined |= ink.outlined;
-  for (const Local& x : l_.locals) (x.adds ? found.sums : found.copies) = true;
+  for (const DrawnLocalStep& x : l_.locals) (x.adds ? found.sums : found.copies) = true;
   return found;
 }
 

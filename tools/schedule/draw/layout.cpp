@@ -79,7 +79,7 @@ double place_locals(Layout& l, const Crowd& crowd, std::int32_t round, double fr
     const double width = static_cast<double>(crowd.deepest[spot.first]) * l.pitch;
     const std::size_t rows = std::clamp(static_cast<std::size_t>(width / local_pitch), std::size_t{1}, stack.size());
     for (std::size_t i = 0; i < stack.size(); ++i) {
-      Local& local = l.locals[stack[i]];
+      DrawnLocalStep& local = l.locals[stack[i]];
       local.along = from + local_pitch * (static_cast<double>(i / rows) + 0.5);
       local.across = across_of(l, local.rank, i % rows, rows, local_pitch);
     }

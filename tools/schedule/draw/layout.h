@@ -25,7 +25,7 @@ struct DrawnMove {
   double arrives_along = 0, arrives_across = 0;
 };
 
-struct Local {
+struct DrawnLocalStep {
   schedule::StepId step = 0;
   schedule::Rank rank = 0;
   std::int32_t round = 0;  // number of rounds that pass before it
@@ -40,7 +40,7 @@ struct Scene {
   schedule::Rank group = 0;          // number of ranks that belong together, as on one host; 0: no groups
   std::int32_t first = 1, last = 0;  // the rounds that are shown
   std::vector<DrawnMove> moves;
-  std::vector<Local> locals;
+  std::vector<DrawnLocalStep> locals;
 };
 
 struct Band {
@@ -60,7 +60,7 @@ struct Layout {
   std::vector<double> lane;  // across, by rank: the middle of the lane
   std::vector<Band> rounds;  // along: the shown rounds
   std::vector<DrawnMove> moves;
-  std::vector<Local> locals;
+  std::vector<DrawnLocalStep> locals;
 };
 
 inline constexpr double label_height = 15, dot = 7;

@@ -10,9 +10,9 @@
 
 #include "schedule/proof/bounds.h"
 #include "text/refuse.h"
-#include "tools/schedule/draw/contents.h"
 #include "tools/schedule/draw/diagram.h"
-#include "tools/schedule/rounds.h"
+#include "tools/schedule/draw/step_contents.h"
+#include "tools/schedule/schedule_summary.h"
 
 namespace trellis::tools::draw {
 namespace {
@@ -83,7 +83,7 @@ class Painter {
   const DrawOptions& wish_;
   StepWiring wiring_;
   StepRounds rounds_;
-  Contents contents_;
+  StepContents contents_;
   IndexSpan shown_;
   std::int32_t channel_ = all_channels;
   Scene scene_;
@@ -209,29 +209,29 @@ void Painter::choose_colours() {
     data.insert(m.blocks.begin(), m.blocks.end());
     mixes |= m.blocks.size() > 1;
   }
-  for (const Local& local : scene_.locals) data.insert(local.block);
-  Colours tell = wish_.colours;
-  if (tell == Colours::automatic) tell = data.size() > 1 ? Colours::data : Colours::sender;
+  for (const DrawnLocalStep& local : scene_.locals) data.insert(local.block);
+  ColourBy tell = wish_.colours;
+  if (tell == ColourBy::automatic) tell = data.size() > 1 ? ColourBy::data : ColourBy::sender;
   std::set<std::int64_t> used;
   const auto take = [&](std::int64_t n) {
     used.insert(n);
     return ink(n);
   };
   for (const DrawnMove& m : scene_.moves) {
-    const bool several = tell == Colours::data && m.blocks.size() > 1;
+    const bool several = tell == ColourBy::data && m.blocks.size() > 1;
     const std::int64_t one = m.blocks.empty() ? 0 : m.blocks.front();
-    words_.move_inks.push_back(several                   ? mixed()
-                               : tell == Colours::data   ? take(one)
-                               : tell == Colours::sender ? take(m.from)
-                                                         : take(m.channel));
+    words_.move_inks.push_back(several                    ? mixed()
+                               : tell == ColourBy::data   ? take(one)
+                               : tell == ColourBy::sender ? take(m.from)
+                                                          : take(m.channel));
   }
-  for (const Local& x : scene_.locals)
-    words_.local_inks.push_back(ink(tell == Colours::data ? x.block : tell == Colours::sender ? x.rank : x.channel));
-  if (tell == Colours::data) used = data;
-  words_.colours_mean = tell == Colours::data     ? block_meaning(s_.task)
-                        : tell == Colours::sender ? "from rank"
-                                                  : "channel";
-  name_colours(used, tell == Colours::data && mixes);
+  for (const DrawnLocalStep& x : scene_.locals)
+    words_.local_inks.push_back(ink(tell == ColourBy::data ? x.block : tell == ColourBy::sender ? x.rank : x.channel));
+  if (tell == ColourBy::data) used = data;
+  words_.colours_mean = tell == ColourBy::data     ? block_meaning(s_.task)
+                        : tell == ColourBy::sender ? "from rank"
+                                                   : "channel";
+  name_colours(used, tell == ColourBy::data && mixes);
 }
 
 void Painter::name_colours(const std::set<std::int64_t>& used, bool mixes) {

@@ -9,14 +9,14 @@
 
 namespace trellis::tools::draw {
 
-enum class Colours { automatic, data, channel, sender };  // what colours stand for
+enum class ColourBy { automatic, data, channel, sender };  // what colours stand for
 
 inline constexpr std::int32_t all_channels = -1;
 
 struct DrawOptions {
-  std::optional<IndexSpan> rounds = {};  // none: all of them
-  Colours colours = Colours::automatic;  // by data, or by sender when all data is one chunk
-  bool down = false;                     // time runs down instead of right
+  std::optional<IndexSpan> rounds = {};    // none: all of them
+  ColourBy colours = ColourBy::automatic;  // by data, or by sender when all data is one chunk
+  bool down = false;                       // time runs down instead of right
   // Only this channel's steps; all_channels: all. None: all, or the first channel when all would be unreadable.
   std::optional<std::int32_t> channel = {};
   std::vector<schedule::Rank> dims = {};  // the machine's shape, when it is known

@@ -14,7 +14,7 @@
 #include "tools/train/config_file.h"
 #include "train/checkpoint/hf_export.h"
 #include "train/checkpoint/reshard.h"
-#include "train/checkpoint/save.h"
+#include "train/checkpoint/save_load.h"
 
 namespace trellis::tools {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 struct Options {
   std::string path, output;
   bool json = false;
-  train::Merge merge = {};
+  train::AdapterMergeOptions merge = {};
 };
 
 void add(CLI::App& app, Options& o) {
@@ -71,7 +71,7 @@ int weights(const Options& o) {
 struct HfOptions {
   std::string from, output, like, config, size = "5GB";
   std::vector<std::string> changes;
-  train::HfExport to;
+  train::HfExportOptions to;
 };
 
 void add_hf(CLI::App& app, HfOptions& o) {
@@ -93,7 +93,7 @@ void add_hf(CLI::App& app, HfOptions& o) {
 int hf(const HfOptions& o) {
   const train::TensorSource source(o.from);
   const train::JobConfig job = config_of_source(source, o.from, o.config, o.changes).job;
-  train::HfExport to = o.to;
+  train::HfExportOptions to = o.to;
   to.like = o.like;
   to.file_bytes = measure::parse_bytes(o.size);
   if (to.like.empty() && !job.experiment.hf.empty() && std::filesystem::exists(job.experiment.hf))

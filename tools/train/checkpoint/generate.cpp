@@ -17,9 +17,9 @@
 #include "tools/program/output.h"
 #include "tools/train/checkpoint/source_config.h"
 #include "tools/train/checkpoint/tokenizer_process.h"
-#include "train/checkpoint/save.h"
+#include "train/checkpoint/save_load.h"
 #include "train/step/run.h"
-#include "train/trainer/own_threads.h"
+#include "train/trainer/threads_per_rank.h"
 #include "train/whole/generation.h"
 #include "train/whole/step.h"
 
@@ -30,7 +30,7 @@ struct Options {
   std::string from, config, prompt, tokens, ends, tokenizer;
   std::vector<std::string> changes;
   std::size_t count = 64;
-  train::Sampling sampling;
+  train::SamplingOptions sampling;
 };
 
 void add(CLI::App& app, Options& o) {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "text/refuse.h"
-#include "train/config/foreign_code.h"
+#include "train/config/plugin_code.h"
 
 namespace trellis::tools {
 

@@ -84,12 +84,12 @@ std::string kind_of(const Operation& o) {
   return fmt::format("{}, {}", name(o.exchange.kind), name(o.exchange.axis));
 }
 
-Shown shown_as(const Operation& o) {
-  if (o.kind == Operation::Kind::exchange) return Shown::exchange;
-  if (o.kind == Operation::Kind::wait) return Shown::wait;
-  return static_cast<Shown>(o.phase);
+SpanKind shown_as(const Operation& o) {
+  if (o.kind == Operation::Kind::exchange) return SpanKind::exchange;
+  if (o.kind == Operation::Kind::wait) return SpanKind::wait;
+  return static_cast<SpanKind>(o.phase);
 }
-static_assert(static_cast<int>(Shown::update) == static_cast<int>(train::Phase::update));
+static_assert(static_cast<int>(SpanKind::update) == static_cast<int>(train::Phase::update));
 
 class Drawing {
  public:
@@ -128,7 +128,7 @@ class Drawing {
     for (const auto& [ticket, at] : begun) timeline.spans[at].end = time(ran.back().end_ns);  // the next step waits
   }
   sim::Timeline timeline;
-  std::vector<Shown> shown;  // of each span
+  std::vector<SpanKind> shown;  // of each span
 
  private:
   sim::Time time(std::int64_t ns) const { return sim::time_of_picoseconds(static_cast<double>(ns - begin_) * sim::ns); }

@@ -16,18 +16,19 @@ constexpr double left = 140, row = 24, top = 70, width = 1100, legend = 46;
 
 }  // namespace
 
-std::string profile_picture(const sim::Timeline& timeline, const std::vector<Shown>& shown, const std::string& title) {
+std::string profile_picture(const sim::Timeline& timeline, const std::vector<SpanKind>& shown,
+                            const std::string& title) {
   const double height = top + row * static_cast<double>(timeline.tracks.size()) + 30;
   const double unit = (width - left - 20) / static_cast<double>(std::max<sim::Time>(1, timeline.end));
-  const auto fill = [](Shown s) {
-    if (s == Shown::wait) return std::string(R"(fill="none" stroke="#9aa3ad")");
+  const auto fill = [](SpanKind s) {
+    if (s == SpanKind::wait) return std::string(R"(fill="none" stroke="#9aa3ad")");
     return fmt::format(R"(fill="{}")", draw::ink(static_cast<std::int64_t>(s)).colour);
   };
   draw::Svg svg(width, height, draw::chart_style, title);
   svg.text({12, 24}, title, R"(font-size="14" font-weight="600")");
   double at = left;
-  for (const Shown s :
-       {Shown::forward, Shown::backward, Shown::recompute, Shown::update, Shown::wait, Shown::exchange}) {
+  for (const SpanKind s : {SpanKind::forward, SpanKind::backward, SpanKind::recompute, SpanKind::update, SpanKind::wait,
+                           SpanKind::exchange}) {
     if (std::ranges::find(shown, s) == shown.end()) continue;
     const std::string_view word = words[static_cast<std::size_t>(s)];
     svg.rect({at, legend - 10}, {12, 12}, 2, fill(s));
@@ -47,11 +48,11 @@ std::string profile_picture(const sim::Timeline& timeline, const std::vector<Sho
       svg.open("", fmt::format("{}, {:.2f} ms", timeline.label(span.label),
                                static_cast<double>(span.end - span.start) / static_cast<double>(sim::ms)));
       // Exchanges of an axis that go on at once lie over each other.
-      svg.rect(
-          {from, y}, {to - from, row - 6}, 0,
-          fill(shown[i]) + (shown[i] == Shown::exchange ? R"( opacity=".5" stroke="#646c76" stroke-width=".5")" : ""));
+      svg.rect({from, y}, {to - from, row - 6}, 0,
+               fill(shown[i]) +
+                   (shown[i] == SpanKind::exchange ? R"( opacity=".5" stroke="#646c76" stroke-width=".5")" : ""));
       svg.close();
-      if (shown[i] != Shown::exchange) drawn = to;
+      if (shown[i] != SpanKind::exchange) drawn = to;
     }
   }
   const double end = static_cast<double>(timeline.end) / static_cast<double>(sim::ms);

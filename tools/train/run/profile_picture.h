@@ -9,9 +9,9 @@
 namespace trellis::tools {
 
 // What a span of a profile is, by which it is coloured.
-enum class Shown : unsigned char { forward, backward, recompute, update, wait, exchange };
+enum class SpanKind : unsigned char { forward, backward, recompute, update, wait, exchange };
 
 // shown: of each of the timeline's spans.
-std::string profile_picture(const sim::Timeline&, const std::vector<Shown>& shown, const std::string& title);
+std::string profile_picture(const sim::Timeline&, const std::vector<SpanKind>& shown, const std::string& title);
 
 }  // namespace trellis::tools

@@ -26,7 +26,7 @@ std::string set_dropout(JobConfig&, const KeyValue& v) {
 }  // namespace
 
 std::vector<ConfigKey> experts_keys() {
-  using enum Resumed;
+  using enum ResumePolicy;
   const KeySection k{"model.moe"};
   const AllowedRange some = between(1, most_experts), none_or_some = between(0, most_experts);
   return {

@@ -229,7 +229,7 @@ std::string hf_config_text(const StepConfig& config, const std::string& base, co
     const auto texts = [](const JobConfig& c) {
       std::string all;
       for (const Setting& s : settings_of(c))
-        if (s.resumed == Resumed::model) all += s.key + " " + s.text + "\n";
+        if (s.resumed == ResumePolicy::model) all += s.key + " " + s.text + "\n";
       return all;
     };
     if (texts(theirs) != texts(ours)) old.update(said);

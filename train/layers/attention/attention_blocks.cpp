@@ -4,7 +4,7 @@
 
 namespace trellis::train {
 
-void drop(const float* from, float* to, const Head& h, const ProbabilityBlock& b, const ProbabilityDropout& d) {
+void drop(const float* from, float* to, const HeadView& h, const ProbabilityBlock& b, const ProbabilityDropout& d) {
   const auto below = static_cast<std::uint32_t>(d.rate * 65536);
   const auto scale = static_cast<float>(1 / (1 - d.rate));
   const std::uint64_t head = (h.sequence * d.heads + d.first_head + h.number) * b.whole;

@@ -14,12 +14,12 @@ namespace trellis::train {
 namespace {
 
 using kernels::DType;
-using kernels::Factor;
+using kernels::MatrixView;
 
 // A block of queries, and the keys that they may see: `keys` of them from `from` on.
 struct Block {
   std::size_t first, queries, from, keys;
-  std::size_t kv(const Head& h) const { return h.kv + from * h.kv_stride; }
+  std::size_t kv(const HeadView& h) const { return h.kv + from * h.kv_stride; }
 };
 
 Block block_at(const AttentionShape& s, std::size_t first) {
@@ -33,7 +33,7 @@ Block block_at(const AttentionShape& s, std::size_t first) {
 // body(slot, head, block) over all blocks of all heads.
 template <class Body>
 void each_block(const AttentionShape& s, int threads, const Body& body) {
-  each_head(s, threads, [&](std::size_t slot, const Head& head) {
+  each_head(s, threads, [&](std::size_t slot, const HeadView& head) {
     for (std::size_t first = 0; first < s.sequence; first += query_block) body(slot, head, block_at(s, first));
   });
 }
@@ -52,7 +52,7 @@ void hide_before_window(float* scores, const AttentionShape& s, const Block& b) 
 }
 
 // The probabilities of a block, in f32.
-void probabilities(DType type, const AttentionShape& s, const Head& h, const Block& b, const void* q, const void* k,
+void probabilities(DType type, const AttentionShape& s, const HeadView& h, const Block& b, const void* q, const void* k,
                    const std::int32_t* starts, float* out) {
   kernels::matmul({b.queries, b.keys, s.head_size}, type, {element(type, q, h.q + b.first * h.q_stride), h.q_stride},
                   {element(type, k, b.kv(h)), h.kv_stride, true}, DType::f32, out, b.keys);
@@ -83,7 +83,7 @@ std::size_t attention_gradient_scratch(const AttentionShape& s) {
 void attention(DType type, const AttentionShape& s, const void* q, const void* k, const void* v, void* out,
                float* scratch, int threads, const ProbabilityDropout& dropout, const std::int32_t* starts) {
   const std::size_t block = query_block * s.keys();
-  each_block(s, threads, [&](std::size_t slot, const Head& h, const Block& b) {
+  each_block(s, threads, [&](std::size_t slot, const HeadView& h, const Block& b) {
     float* const p = scratch + slot * 2 * block;
     void* const narrow = p + block;
     probabilities(type, s, h, b, q, k, starts, p);
@@ -102,11 +102,11 @@ void attention_gradient(DType type, const AttentionShape& s, const void* dout, c
   float *const k_sum = scratch + most_attention_threads * 4 * block, *const v_sum = k_sum + kv;
   kernels::fill(DType::f32, k_sum, 2 * kv, 0);
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.head_size)));
-  each_block(s, threads, [&](std::size_t slot, const Head& h, const Block& b) {
+  each_block(s, threads, [&](std::size_t slot, const HeadView& h, const Block& b) {
     float *const p = scratch + slot * 4 * block, *const dp = p + block;
     void *const p_room = dp + block, *const dp_room = dp + 2 * block;
     const std::size_t n = b.queries * b.keys, at = h.q + b.first * h.q_stride;
-    const Factor grad{element(type, dout, at), h.q_stride};
+    const MatrixView grad{element(type, dout, at), h.q_stride};
     probabilities(type, s, h, b, q, k, starts, p);
     kernels::matmul({b.queries, b.keys, s.head_size}, type, grad, {element(type, v, b.kv(h)), h.kv_stride, true},
                     DType::f32, dp, b.keys);
@@ -120,7 +120,7 @@ void attention_gradient(DType type, const AttentionShape& s, const void* dout, c
                     DType::f32, v_sum + b.kv(h), h.kv_stride, {.beta = 1});
     kernels::softmax_gradient(DType::f32, dp, p, dp, b.queries, b.keys,
                               {.scale = scale, .queries = s.causal ? b.queries : 0});
-    const Factor ds{as_factor(type, dp, n, dp_room), b.keys};
+    const MatrixView ds{as_factor(type, dp, n, dp_room), b.keys};
     kernels::matmul({b.queries, s.head_size, b.keys}, type, ds, {element(type, k, b.kv(h)), h.kv_stride}, type,
                     element(type, dq, at), h.q_stride);
     kernels::matmul({b.keys, s.head_size, b.queries}, type, {ds.data, b.keys, true}, {element(type, q, at), h.q_stride},

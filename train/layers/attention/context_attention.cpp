@@ -6,7 +6,7 @@ namespace trellis::train {
 namespace {
 
 // Where a part's keys begin: alone, or among those of all ranks.
-std::size_t rows_before(const AttentionPart& a, Rank parts) {
+std::size_t rows_before(const PartialAttention& a, Rank parts) {
   return parts == 1 ? 0 : static_cast<std::size_t>(a.keys.rank) * a.shape.rows() * a.shape.kv_heads * a.shape.head_size;
 }
 
@@ -17,7 +17,7 @@ std::byte* shifted(const Memory& at, TensorId t, DType type, std::size_t element
 }  // namespace
 
 // The part whose keys are here in step `step` of the ring: first this rank's own, then those of the rank before it, ...
-AttentionPart ContextAttention::part(Rank step) const {
+PartialAttention ContextAttention::part(Rank step) const {
   SequencePart keys = own;
   keys.rank = (own.rank + own.ranks - step) % own.ranks;
   return {.shape = shape, .queries = own, .keys = keys, .first = step == 0};
@@ -78,7 +78,7 @@ void ContextAttention::attend(Writer& w, const Inputs& in, TensorId k, TensorId 
             operation("attention", type, static_cast<std::size_t>(parts)),
             [=, own = *this](const Memory& at, const StepInputs& now) {
               for (Rank step = first; step < first + parts; ++step) {
-                const AttentionPart a = own.part(step);
+                const PartialAttention a = own.part(step);
                 const std::size_t before = rows_before(a, parts);
                 attention_part(type, a, at.at(in.q), shifted(at, k, type, before), shifted(at, v, type, before),
                                at.as<float>(out), at.as<float>(logs), at.as<float>(scratch), at.threads(),
@@ -118,7 +118,7 @@ void ContextAttention::differentiate(Writer& w, const Inputs& in, TensorId k, Te
             operation("attention_gradient", type, static_cast<std::size_t>(parts)),
             [=, own = *this](const Memory& at, const StepInputs& now) {
               for (Rank step = first; step < first + parts; ++step) {
-                const AttentionPart a = own.part(step);
+                const PartialAttention a = own.part(step);
                 const std::size_t before = rows_before(a, parts);
                 attention_part_gradient(type, a, at.at(known[0]), at.at(in.q), shifted(at, k, type, before),
                                         shifted(at, v, type, before), at.as<float>(known[1]), at.as<float>(known[2]),

@@ -1,14 +1,14 @@
 // The attention core where the ranks of the context axis each have some of a sequence's positions: every rank's queries
 // see the keys of all. As a ring: while a rank computes with the keys and values that it has, it passes them on to the
 // next rank; their gradients travel around the ring behind them. Else keys and values are gathered, and their gradients
-// reduce-scattered. Both join the parts in the order of the ring (attention_parts.h).
+// reduce-scattered. Both join the parts in the order of the ring (partial_attention.h).
 #pragma once
 
 #include <array>
 #include <functional>
 #include <vector>
 
-#include "train/layers/attention/attention_parts.h"
+#include "train/layers/attention/partial_attention.h"
 #include "train/step/writer.h"
 
 namespace trellis::train {
@@ -35,7 +35,7 @@ struct ContextAttention {
   struct Gathered {
     TensorId k, v;
   };
-  AttentionPart part(Rank step) const;
+  PartialAttention part(Rank step) const;
   std::size_t ranks() const { return static_cast<std::size_t>(own.ranks); }
   double flops(std::size_t parts) const;
   Gathered gathered(Writer&, const Inputs&) const;

@@ -1,8 +1,8 @@
 // The parts of a mixture of experts around the experts: choosing them, adding their results up, and the way back.
 #include <algorithm>
 
+#include "train/layers/element_access.h"
 #include "train/layers/experts/experts.h"
-#include "train/layers/typed.h"
 
 namespace trellis::train {
 void Experts::choose(Writer& w, TensorId logits, Saved& s) const {

@@ -8,7 +8,7 @@
 #include "kernels/dispatch/parallel.h"
 #include "kernels/reduce/cast.h"
 #include "kernels/types/mx.h"
-#include "train/layers/typed.h"
+#include "train/layers/element_access.h"
 
 namespace trellis::train {
 namespace {
@@ -48,7 +48,7 @@ void round_blocks(float* run, std::size_t n, Fp8Format format) {  // n: a multip
 
 // Calls round() for each line of elements. A line's elements are `step` apart in memory.
 template <class Round>
-void each_line(const Fp8Factor& f, DType type, void* from, void* to, int threads, const Round& round) {
+void each_line(const Fp8QuantizeOptions& f, DType type, void* from, void* to, int threads, const Round& round) {
   const std::size_t lines = f.along_rows ? f.columns : f.rows, length = f.along_rows ? f.rows : f.columns;
   const std::size_t step = f.along_rows ? f.columns : 1, apart = f.along_rows ? 1 : f.columns;
   kernels::parallel(threads, lines, [&](std::size_t first, std::size_t end) {
@@ -76,7 +76,7 @@ float scale_for(float largest, Fp8Format format) {
 
 std::string_view type_name(Fp8Format f) { return kernels::name(type_of(f)); }
 
-TensorId quantized(Writer& w, std::string_view name, TensorId t, const Fp8Factor& f) {
+TensorId quantized(Writer& w, std::string_view name, TensorId t, const Fp8QuantizeOptions& f) {
   const Writer::Scope scope(w, name);
   const DType type = w.tensor(t).type;
   const TensorId to = w.tensor("rounded", DType::bf16, f.rows, f.columns);
@@ -96,7 +96,7 @@ TensorId quantized(Writer& w, std::string_view name, TensorId t, const Fp8Factor
   if (f.split && w.shape().tensor > 1) w.all_reduce("largest_of_all", Axis::tensor, largest, kernels::Reduction::max);
   w.compute("round", {t, largest}, {to}, 0, std::move(shape), [=](const Memory& at, const StepInputs&) {
     const float scale = scale_for(*at.as<float>(largest), f.format);
-    Fp8Factor by_rows = f;
+    Fp8QuantizeOptions by_rows = f;
     by_rows.along_rows = false;
     each_line(by_rows, type, at.at(t), at.at(to), at.threads(),
               [&](float* line, std::size_t length, std::size_t) { round_run(line, length, f.format, scale); });

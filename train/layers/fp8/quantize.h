@@ -11,7 +11,7 @@ namespace trellis::train {
 
 enum class Fp8Format : std::uint8_t { e4m3, e5m2 };
 
-struct Fp8Factor {
+struct Fp8QuantizeOptions {
   std::size_t rows = 0, columns = 0;  // of the tensor, which may have more rows
   Fp8Format format = Fp8Format::e4m3;
   Fp8Scaling scaling = Fp8Scaling::tensor;
@@ -21,7 +21,7 @@ struct Fp8Factor {
 
 // The scale of a whole tensor is the largest power of two that leaves its largest element within the format. With mx,
 // scales are those of the OCP MX formats, and the last block of a row or column may be shorter.
-TensorId quantized(Writer&, std::string_view name, TensorId, const Fp8Factor&);
+TensorId quantized(Writer&, std::string_view name, TensorId, const Fp8QuantizeOptions&);
 
 // The format's name as an element type of the simulator's products.
 std::string_view type_name(Fp8Format);

@@ -8,20 +8,20 @@ namespace trellis::ccl::libfabric {
 namespace {
 
 // The label keeps a code of the store's protocol, which uses the same secret, from being used as this key.
-net::Digest key_of(std::string_view secret, const SealOrigin& o) {
+net::Digest key_of(std::string_view secret, const SealNonce& o) {
   return net::HmacKey(net::bytes_of(secret))
       .of({net::bytes_of("trellis fabric: control"), std::as_bytes(std::span(&o.identity, 1)), o.nonce});
 }
 
 }  // namespace
 
-SealOrigin fresh_origin() {
-  SealOrigin o{.identity = net::random_number()};
+SealNonce fresh_origin() {
+  SealNonce o{.identity = net::random_number()};
   net::fill_random(o.nonce);
   return o;
 }
 
-Seal::Seal(std::string_view secret, const SealOrigin& o) : key_(key_of(secret, o)) {}
+Seal::Seal(std::string_view secret, const SealNonce& o) : key_(key_of(secret, o)) {}
 
 std::array<std::byte, 16> Seal::code_of(const Head& head, std::span<const std::byte> body) const {
   std::array<std::byte, 16> code;

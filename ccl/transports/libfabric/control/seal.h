@@ -11,16 +11,16 @@
 namespace trellis::ccl::libfabric {
 
 // What rank 0 of a new communicator draws at random, and tells the others through the store.
-struct SealOrigin {
+struct SealNonce {
   std::uint64_t identity = 0;  // of the communicator
   net::Digest nonce = {};      // goes into the key, so that no two jobs share one
 };
-SealOrigin fresh_origin();
+SealNonce fresh_origin();
 
 class Seal {
  public:
   // `secret`: that of the store through which the origin came.
-  Seal(std::string_view secret, const SealOrigin&);
+  Seal(std::string_view secret, const SealNonce&);
 
   // A message is this head and a body.
   struct Head {

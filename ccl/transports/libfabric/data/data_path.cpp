@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "ccl/transports/libfabric/control/control.h"
+#include "ccl/transports/libfabric/control/control_link.h"
 #include "ccl/transports/libfabric/data/register_region.h"
 #include "ccl/transports/libfabric/lanes/lane_receiver.h"
 #include "ccl/transports/libfabric/lanes/lane_sender.h"
@@ -22,8 +22,8 @@ constexpr std::size_t least_piece = std::size_t{32} << 10, usual_piece = std::si
 constexpr std::size_t slowest = 125'000;  // bytes a second, of the slowest link that still counts as alive
 
 // This rank's number among the ranks of its host.
-AmongRanks among_ranks(const Roster& roster) {
-  AmongRanks among{.rank = 0, .ranks = 0};
+LocalRank among_ranks(const Roster& roster) {
+  LocalRank among{.rank = 0, .ranks = 0};
   for (Rank r = 0; r < roster.ranks(); ++r) {
     if (!roster.here(r)) continue;
     among.rank += r < roster.rank() ? 1 : 0;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ccl/config.h"
-#include "ccl/transports/libfabric/data/known.h"
+#include "ccl/transports/libfabric/data/known_peer.h"
 #include "ccl/transports/libfabric/data/packet_channel.h"
 #include "ccl/transports/libfabric/data/piece.h"
 #include "ccl/transports/libfabric/data/rail_monitor.h"
@@ -84,7 +84,7 @@ class DataPath {
   const std::shared_ptr<Presence> presence_;
   const std::shared_ptr<ControlLink> control_;
   const FabricSettings settings_;
-  const WireUse use_;
+  const EndpointHints use_;
   std::optional<Rank> damaged_by_;            // who sent a packet that was damaged; -1: it can't be told
   std::vector<std::unique_ptr<Wire>> wires_;  // by rail; null: it was left
   WireLimits limits_;
@@ -101,7 +101,7 @@ class DataPath {
   LaneEnds ends_;
   Traffic traffic_;
   RailMonitor monitor_;
-  std::unique_ptr<device::WatchedMemory::Watch> watch_;
+  std::unique_ptr<device::MemoryReleaseNotifier::Watch> watch_;
 };
 
 }  // namespace trellis::ccl::libfabric

@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-#include "ccl/transports/libfabric/control/control.h"
+#include "ccl/transports/libfabric/control/control_link.h"
 #include "ccl/transports/libfabric/data/data_path.h"
 #include "ccl/transports/libfabric/data/register_region.h"
 #include "ccl/transports/libfabric/lanes/lane_receiver.h"

@@ -58,7 +58,7 @@ std::size_t payload_bytes(const Packet& p) {
     case MessageKind::grant:
       return sizeof(Grant);
     case MessageKind::sum:
-      return sizeof(Sum);
+      return sizeof(GrantChecksum);
     case MessageKind::ask:
     case MessageKind::lack:
       return std::min<std::uint64_t>(p.bytes, most_pieces_asked + 1) * sizeof(std::uint32_t);
@@ -73,8 +73,8 @@ Grant grant_in(std::span<const std::byte> payload) {
   return g;
 }
 
-Sum sum_in(std::span<const std::byte> payload) {
-  Sum s;
+GrantChecksum sum_in(std::span<const std::byte> payload) {
+  GrantChecksum s;
   std::memcpy(&s, payload.data(), sizeof s);
   return s;
 }
@@ -105,7 +105,7 @@ bool read_packet(std::span<const std::byte> from, const Addressee& a, Packet& p)
   if (!is_for(a, p) || (lists_pieces(p) && p.bytes > most_pieces_asked)) return false;
   if (payload_bytes(p) > from.size() - sizeof p) return false;
   if (p.kind == MessageKind::sum) {
-    const Sum s = sum_in(payload_of(p, from));
+    const GrantChecksum s = sum_in(payload_of(p, from));
     return is_part_of(p, s.offset, s.bytes);
   }
   return p.kind != MessageKind::grant || makes_sense(grant_in(payload_of(p, from)), p);

@@ -55,7 +55,7 @@ struct Grant {
 };
 
 // The checksum of one Grant's bytes of a message, from `offset` on.
-struct Sum {
+struct GrantChecksum {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   std::uint32_t checksum = 0;
@@ -78,7 +78,7 @@ inline std::span<const std::byte> payload_of(const Packet& p, std::span<const st
   return from.subspan(sizeof p, payload_bytes(p));
 }
 Grant grant_in(std::span<const std::byte> payload);
-Sum sum_in(std::span<const std::byte> payload);
+GrantChecksum sum_in(std::span<const std::byte> payload);
 
 std::uint32_t checksum_of(const Packet&, std::span<const std::byte> payload);
 // With checksums on, the sender of an arrived packet that was damaged on the way, if it was for this rank; -1: the

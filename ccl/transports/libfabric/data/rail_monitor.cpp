@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ccl/transports/libfabric/control/control.h"
+#include "ccl/transports/libfabric/control/control_link.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -53,11 +53,11 @@ int RailMonitor::stopped(Deadline now) {
     for (int rail = rails_.first(); rail < rails_.all(); ++rail) {
       const std::size_t at = slot_of(rail);
       if (left.has(rail)) continue;
-      Overdue& one = arriving_[static_cast<std::size_t>(r)].rails[at];
+      StallDetector& one = arriving_[static_cast<std::size_t>(r)].rails[at];
       const auto is = one.look(sent[at], arrived[at], p.detector().last_heard(r), now, patience,
                                rails_.only_one() ? answers_of_last : 1);
-      if (is == Overdue::Is::stopped) return rail;
-      if (is == Overdue::Is::unsure) p.heartbeats().ask(r, now, between_looks), asks = true;
+      if (is == StallDetector::Is::stopped) return rail;
+      if (is == StallDetector::Is::unsure) p.heartbeats().ask(r, now, between_looks), asks = true;
     }
   }
   if (asks) control_.wake();

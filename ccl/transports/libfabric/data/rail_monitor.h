@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ccl/transports/libfabric/presence/presence.h"
-#include "ccl/transports/libfabric/rails/overdue.h"
 #include "ccl/transports/libfabric/rails/rails.h"
+#include "ccl/transports/libfabric/rails/stall_detector.h"
 #include "ccl/transports/libfabric/rails/traffic.h"
 
 namespace trellis::ccl::libfabric {
@@ -24,9 +24,9 @@ class RailMonitor {
  private:
   // How what is sent to a rank arrives there.
   struct Arriving {
-    std::array<Overdue, most_rails> rails;  // by slot
-    std::uint64_t arrived = 0;              // over all of them
-    Deadline stuck_since = {};              // since when nothing more has arrived; none: all has
+    std::array<StallDetector, most_rails> rails;  // by slot
+    std::uint64_t arrived = 0;                    // over all of them
+    Deadline stuck_since = {};                    // since when nothing more has arrived; none: all has
   };
   void see_whether_stuck(const Presence::Locked&, Rank, Deadline now, bool we_paused);
 

@@ -9,7 +9,8 @@ namespace trellis::ccl::libfabric {
 
 // A provider with FI_HMEM that was built without Neuron's part refuses the DMA-BUF. Then the mapped address is
 // registered instead.
-std::unique_ptr<MemoryRegion> register_region(Wire& wire, const device::WatchedMemory::Range& r, bool for_peers) {
+std::unique_ptr<MemoryRegion> register_region(Wire& wire, const device::MemoryReleaseNotifier::Range& r,
+                                              bool for_peers) {
   if (r.exporter != nullptr && wire.limits().device_memory) try {
       const device::Exported e = r.exporter->export_memory(r.begin, r.bytes);
       return wire.region({.data = r.begin,

@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "ccl/transports/libfabric/wire/wire.h"
-#include "device/watched_memory.h"
+#include "device/memory_release_notifier.h"
 
 namespace trellis::ccl::libfabric {
 
-std::unique_ptr<MemoryRegion> register_region(Wire&, const device::WatchedMemory::Range&, bool for_peers);
+std::unique_ptr<MemoryRegion> register_region(Wire&, const device::MemoryReleaseNotifier::Range&, bool for_peers);
 
 }  // namespace trellis::ccl::libfabric

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "ccl/transports/libfabric/wire/wire.h"
-#include "device/watched_memory.h"
+#include "device/memory_release_notifier.h"
 
 namespace trellis::ccl::libfabric {
 
 class RegisteredMemory {
  public:
-  using Range = device::WatchedMemory::Range;
+  using Range = device::MemoryReleaseNotifier::Range;
   RegisteredMemory(const Range& of, bool for_peers, std::vector<std::unique_ptr<MemoryRegion>> regions)
       : of_(of), for_peers_(for_peers), regions_(std::move(regions)) {}
   const Range& of() const { return of_; }

@@ -30,13 +30,13 @@ std::vector<int> numbers(std::string_view text) {
   return all;
 }
 
-void read_line(const std::vector<std::string>& words, std::vector<Instance>& all) {
+void read_line(const std::vector<std::string>& words, std::vector<InstanceType>& all) {
   if (words.front() == "instance" && words.size() > 1) {
     all.push_back({.names = {words.begin() + 1, words.end()}, .nics = {}});
     return;
   }
   if (all.empty()) throw std::invalid_argument("expected instance NAME first");
-  Instance& one = all.back();
+  InstanceType& one = all.back();
   if (words.front() == "chips" && words.size() == 2) {
     one.chips = number(words[1]);
   } else if (words.front() == "cores" && words.size() == 3) {
@@ -54,29 +54,29 @@ void read_line(const std::vector<std::string>& words, std::vector<Instance>& all
 
 std::string known_names() {
   std::string text;
-  for (const Instance& i : instances())
+  for (const InstanceType& i : instances())
     for (const std::string& name : i.names) text += (text.empty() ? "" : ", ") + name;
   return text;
 }
 
 }  // namespace
 
-int Instance::distance(std::string_view bus, int chip) const {
+int InstanceType::distance(std::string_view bus, int chip) const {
   int least = 2;
   for (const Nic& n : nics)
     if (fits(n.bus, bus)) least = std::min(least, has(n.own, chip) ? 0 : has(n.near, chip) ? 1 : 2);
   return least;
 }
 
-std::pair<std::size_t, std::size_t> Instance::turn(std::string_view bus, int chip) const {
+std::pair<std::size_t, std::size_t> InstanceType::turn(std::string_view bus, int chip) const {
   for (const Nic& n : nics)
     if (fits(n.bus, bus) && has(n.own, chip))
       return {static_cast<std::size_t>(std::ranges::find(n.own, chip) - n.own.begin()), n.own.size()};
   return {0, 1};
 }
 
-std::vector<Instance> read_instances(std::string_view text) {
-  std::vector<Instance> all;
+std::vector<InstanceType> read_instances(std::string_view text) {
+  std::vector<InstanceType> all;
   for (int line = 1; !text.empty(); ++line) {
     const std::size_t end = text.find('\n');
     std::string_view one = text.substr(0, end);
@@ -94,10 +94,10 @@ std::vector<Instance> read_instances(std::string_view text) {
   return all;
 }
 
-const Instance* instance_of(const std::string& setting, const std::string& product) {
+const InstanceType* instance_of(const std::string& setting, const std::string& product) {
   if (setting == "none") return nullptr;
   const std::string& wanted = setting.empty() ? product : setting;
-  for (const Instance& i : instances())
+  for (const InstanceType& i : instances())
     if (std::ranges::any_of(i.names, [&](const std::string& name) { return fits(name, wanted); })) return &i;
   if (!setting.empty()) text::refuse("TRELLIS_INSTANCE={}: expected none, or one of {}", setting, known_names());
   return nullptr;
@@ -109,8 +109,8 @@ std::string product_of_this_host() {
   return name;
 }
 
-std::vector<int> chips_of_process(const Instance& instance, const AmongRanks& here) {
-  const device::CoreSettings settings = device::core_settings();
+std::vector<int> chips_of_process(const InstanceType& instance, const LocalRank& here) {
+  const device::VisibleCoreSettings settings = device::core_settings();
   const int logical =
       device::logical_size(settings, instance.names.front(), instance.usual_logical, instance.cores_of_chip);
   const int of_chip = instance.cores_of_chip / logical, all = instance.chips * of_chip;

@@ -8,7 +8,7 @@
 
 namespace trellis::ccl::libfabric {
 
-struct Instance {
+struct InstanceType {
   struct Nic {
     std::string bus;        // its PCI address, or the beginning of it
     std::vector<int> own;   // chips that it serves first
@@ -27,22 +27,22 @@ struct Instance {
 };
 
 // Throws invalid_argument that names the line at fault.
-std::vector<Instance> read_instances(std::string_view text);
-const std::vector<Instance>& instances();  // of instances.txt
+std::vector<InstanceType> read_instances(std::string_view text);
+const std::vector<InstanceType>& instances();  // of instances.txt
 
 // The instance that the settings name, or else the one that the firmware reports (`product`). Null: the firmware's is
 // not known, or the settings say "none". Throws invalid_argument with the known names if the settings' is not known.
-const Instance* instance_of(const std::string& setting, const std::string& product);
+const InstanceType* instance_of(const std::string& setting, const std::string& product);
 std::string product_of_this_host();
 
 // Ranks of one host, and which of them this one is.
-struct AmongRanks {
+struct LocalRank {
   int rank = 0;
   int ranks = 1;
 };
 
 // The chips whose cores a process has: those that Neuron's variables leave visible, or, without them, an equal share
 // for each rank. Empty: it can't be told.
-std::vector<int> chips_of_process(const Instance&, const AmongRanks&);
+std::vector<int> chips_of_process(const InstanceType&, const LocalRank&);
 
 }  // namespace trellis::ccl::libfabric

@@ -93,7 +93,8 @@ bool LaneReceiver::advance_now(Receiving& r) {
 void LaneReceiver::check(const Receiving& r) const {
   const Packet& p = next().packet;
   if (p.bytes == r.bytes && p.mark == r.mark) return;
-  throw Misfit{.sender = from_, .bytes = p.bytes, .due = r.bytes, .whole = true, .mark = p.mark, .mark_due = r.mark};
+  throw MessageMismatch{
+      .sender = from_, .bytes = p.bytes, .due = r.bytes, .whole = true, .mark = p.mark, .mark_due = r.mark};
 }
 
 // Tells the sender that a large message was taken. The sender waits for that if it may have to retransmit; if it has
@@ -135,7 +136,7 @@ bool LaneReceiver::answer() {
   return path_.send(from_, lack, pieces.data(), pieces.size() * sizeof pieces[0]);
 }
 
-void LaneReceiver::summed(const Packet& p, const Sum& s) {
+void LaneReceiver::summed(const Packet& p, const GrantChecksum& s) {
   const auto one =
       std::ranges::find_if(open_, [&](const Opened& o) { return o.offset == s.offset && o.bytes == s.bytes; });
   if (p.number == number_ && one != open_.end()) one->checksum = s.checksum;

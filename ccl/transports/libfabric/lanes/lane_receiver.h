@@ -24,7 +24,7 @@ class LaneReceiver : public Receiver {
   bool arrive(const Packet&, PacketBuffer*);                     // false: it does not keep the packet
   void asked(const Packet&, std::vector<std::uint32_t> pieces);  // answers with those that have not arrived
   void told() { told_ = number_; }                               // a packet to the sender has said how many were taken
-  void summed(const Packet&, const Sum&);                        // the sender tells the checksum of a grant's bytes
+  void summed(const Packet&, const GrantChecksum&);              // the sender tells the checksum of a grant's bytes
   void drop();
   void drop_rail(int);
   void begin_again();

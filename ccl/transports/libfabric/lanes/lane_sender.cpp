@@ -27,7 +27,7 @@ void LaneSender::drop_rail(int rail) {
   if (source_) source_->drop_rail(rail);
   produced_.drop_rail(rail);
   retransmission_.drop_rail(rail);
-  for (Offered& o : offers_) o.grant.drop(rail);  // another rail may take its slot before the next grant comes
+  for (ReceivedGrant& o : offers_) o.grant.drop(rail);  // another rail may take its slot before the next grant comes
   if (lingers_ && retransmission_.doubtful() != 0) path_.resume_later();
 }
 
@@ -73,7 +73,8 @@ bool LaneSender::could_advance() const {
   if (waits_to_be_free_) return has_been_taken();
   if (!begun_) return !full();
   if (posted_ == bytes_) return outstanding_ == 0 && (!path_.sends_again() || has_been_taken());
-  return outstanding_ < most_outstanding && path_.takes_pieces() && std::ranges::any_of(offers_, [&](const Offered& o) {
+  return outstanding_ < most_outstanding && path_.takes_pieces() &&
+         std::ranges::any_of(offers_, [&](const ReceivedGrant& o) {
            return o.packet.number == number_ && o.packet.bytes == bytes_ && o.packet.mark == mark_;
          });
 }
@@ -133,7 +134,7 @@ bool LaneSender::begin(Sending& s) {
 bool LaneSender::send_large(Sending& s) {
   if (!begun_ && !begin(s)) return false;
   bool any = false, fits = true;
-  for (const Offered& o : offers_) {
+  for (const ReceivedGrant& o : offers_) {
     if (o.packet.number != number_) continue;
     any = true;
     fits = fits && o.packet.bytes == s.bytes && o.packet.mark == s.mark;
@@ -143,7 +144,7 @@ bool LaneSender::send_large(Sending& s) {
   if (!fits) return false;
   retransmit();
   while (posted_ < s.bytes && outstanding_ < most_outstanding) {
-    const auto next = std::ranges::find_if(offers_, [&](const Offered& o) {
+    const auto next = std::ranges::find_if(offers_, [&](const ReceivedGrant& o) {
       return o.packet.number == number_ && o.grant.offset + std::size_t{o.next} * o.grant.piece == posted_;
     });
     if (next == offers_.end() || !send_next_piece(s, *next)) break;
@@ -152,7 +153,7 @@ bool LaneSender::send_large(Sending& s) {
     offers_.erase(next);
   }
   s.done = posted_;
-  const bool told = has_been_taken() || checksums_.send_all([&](const Sum& sum) {
+  const bool told = has_been_taken() || checksums_.send_all([&](const GrantChecksum& sum) {
     return path_.send(to_, packet(Packet::Kind::sum, s), &sum, sizeof sum);
   });
   if (!told || posted_ != s.bytes || outstanding_ != 0 || retransmission_.doubtful() != 0) return false;
@@ -215,7 +216,7 @@ LocalBytes LaneSender::registered(const std::byte* data, std::size_t bytes, int 
   return {.data = data, .bytes = bytes, .descriptor = with ? with->descriptor(rail) : nullptr};
 }
 
-bool LaneSender::send_next_piece(Sending& s, Offered& o) {
+bool LaneSender::send_next_piece(Sending& s, ReceivedGrant& o) {
   const Grant& g = o.grant;
   // Waits, when it comes back to the first slot, until no slot is in use.
   if (s.producer != nullptr && outstanding_ + retransmission_.doubtful() != 0 && posted_ / g.piece % slots_for(g) == 0)

@@ -6,11 +6,11 @@
 
 #include "ccl/transports/lane.h"
 #include "ccl/transports/libfabric/data/data_path.h"
+#include "ccl/transports/libfabric/lanes/grant_checksums.h"
 #include "ccl/transports/libfabric/lanes/kept_messages.h"
-#include "ccl/transports/libfabric/lanes/offers.h"
-#include "ccl/transports/libfabric/lanes/produced_bytes.h"
+#include "ccl/transports/libfabric/lanes/producer_buffer.h"
+#include "ccl/transports/libfabric/lanes/received_grants.h"
 #include "ccl/transports/libfabric/lanes/retransmission.h"
-#include "ccl/transports/libfabric/lanes/run_checksums.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -37,7 +37,7 @@ class LaneSender : public Sender {
   bool is_free();  // for the next large message
   void end_large();
   bool begin(Sending&);
-  bool send_next_piece(Sending&, Offered&);
+  bool send_next_piece(Sending&, ReceivedGrant&);
   LocalBytes registered(const std::byte*, std::size_t bytes, int rail) const;
   std::size_t slots_for(const Grant&) const;
   void retransmit();
@@ -53,7 +53,7 @@ class LaneSender : public Sender {
   bool waiting_ = false;
   bool refused_ = false;  // the last packet or piece could not be sent
   KeptMessages kept_;     // empty unless DataPath::sends_again()
-  ProducedBytes produced_;
+  ProducerBuffer produced_;
   // The large message under way.
   std::uint32_t large_ = 0;  // its number, also while it lingers
   bool begun_ = false, announced_ = false;
@@ -62,9 +62,9 @@ class LaneSender : public Sender {
   std::uint32_t mark_ = 0;
   std::size_t posted_ = 0;  // bytes
   std::uint32_t outstanding_ = 0;
-  Offers offers_;
+  ReceivedGrants offers_;
   Retransmission retransmission_;
-  RunChecksums checksums_;
+  GrantChecksums checksums_;
   Registrations::Use source_;
   // The large message was sent but not taken yet: if necessary, it is retransmitted from this end's own memory. Eager
   // messages may follow meanwhile.

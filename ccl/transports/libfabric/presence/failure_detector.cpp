@@ -64,7 +64,7 @@ void FailureDetector::refused(Rank r, Deadline now) {
 bool FailureDetector::answers(Rank r, Deadline now) {
   Peer& p = peer(r);
   if (!roster_.visible(r)) return !p.ended && reachable(r, now) && without_sign_of_life(r, now) < timeout_ * 3 / 4;
-  if (!p.process) p.process = Process::of(static_cast<pid_t>(roster_.member(r).process));
+  if (!p.process) p.process = ProcessHandle::of(static_cast<pid_t>(roster_.member(r).process));
   return p.process->runs();
 }
 

@@ -11,7 +11,7 @@
 #include "ccl/store.h"
 #include "ccl/transports/libfabric/presence/published_states.h"
 #include "ccl/transports/libfabric/presence/roster.h"
-#include "ccl/transports/process.h"
+#include "ccl/transports/process_handle.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -46,7 +46,7 @@ class FailureDetector {
     std::uint64_t data_came = 0;  // how many messages and pieces of its data had come at the last look
     Deadline data_heard = {};     // when that had last changed
     Deadline stuck = {};          // since when no data on their way to it have arrived; none: all have
-    std::shared_ptr<Process> process;
+    std::shared_ptr<ProcessHandle> process;
   };
   Peer& peer(Rank r) { return peers_[static_cast<std::size_t>(r)]; }
   const Peer& peer(Rank r) const { return peers_[static_cast<std::size_t>(r)]; }

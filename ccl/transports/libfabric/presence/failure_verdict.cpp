@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ccl/transports/libfabric/presence/neighbours.h"
+#include "ccl/transports/libfabric/presence/gossip_neighbours.h"
 
 namespace trellis::ccl::libfabric {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ccl/transports/libfabric/presence/neighbours.h"
+#include "ccl/transports/libfabric/presence/gossip_neighbours.h"
 
 namespace trellis::ccl::libfabric {
 namespace {
@@ -55,7 +55,7 @@ void Heartbeats::ask_around(Deadline now, std::chrono::milliseconds apart) {
     for (Rank r = 0; r < ranks; ++r) one(r);
     return;
   }
-  const Activity& mine = states_.of(roster_.rank()).head.activity;
+  const RankActivity& mine = states_.of(roster_.rank()).head.activity;
   const bool waited_for = mine.divides == 0 && one(mine.waits_for);
   // If one of them is silent, this rank may be cut off itself: its neighbours' answers will tell.
   if (const bool next = one((roster_.rank() + 1) % ranks); waited_for || next)

@@ -1,6 +1,6 @@
 #include "ccl/transports/libfabric/presence/join_barrier.h"
 
-#include "ccl/transports/libfabric/presence/neighbours.h"
+#include "ccl/transports/libfabric/presence/gossip_neighbours.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -43,8 +43,8 @@ std::vector<Rank> JoinBarrier::not_joined() {
   return missing;
 }
 
-Outcome JoinBarrier::settle(Outcome wanted) {
-  if (outcome_ != Outcome::open) return outcome_;
+JoinOutcome JoinBarrier::settle(JoinOutcome wanted) {
+  if (outcome_ != JoinOutcome::open) return outcome_;
   if (const std::vector<Rank> absent = not_joined(); !absent.empty())
     missing_ = is_large(ranks_) ? absent_ : absent.front();
   outcome_ = wanted;
@@ -55,10 +55,10 @@ Outcome JoinBarrier::settle(Outcome wanted) {
 bool JoinBarrier::hear(const PublicHead& h) {
   bool fresh = false;
   if (rank_ == 0) {
-    if (h.gives_up) settle(Outcome::dropped);
+    if (h.gives_up) settle(JoinOutcome::dropped);
   } else {
     if (h.missing >= 0) missing_ = h.missing;
-    fresh = outcome_ == Outcome::open && h.outcome != Outcome::open;
+    fresh = outcome_ == JoinOutcome::open && h.outcome != JoinOutcome::open;
     if (fresh) outcome_ = h.outcome;
   }
   if (h.gives_up && !gives_up_ && is_large(ranks_)) fresh = gives_up_ = true;

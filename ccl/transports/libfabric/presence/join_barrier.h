@@ -13,10 +13,10 @@ class JoinBarrier {
   JoinBarrier(Rank rank, Rank ranks, const PublishedStates&, ControlQueue&);
 
   void come();
-  void give_up();                  // wants the joining to be dropped
-  std::vector<Rank> not_joined();  // among those that this rank waits for
-  Outcome settle(Outcome);         // called by rank 0
-  Outcome outcome() const { return outcome_; }
+  void give_up();                   // wants the joining to be dropped
+  std::vector<Rank> not_joined();   // among those that this rank waits for
+  JoinOutcome settle(JoinOutcome);  // called by rank 0
+  JoinOutcome outcome() const { return outcome_; }
   Rank missing() const { return missing_; }  // the first, as rank 0 told when it dropped the joining; -1: none
 
   bool hear(const PublicHead&);   // true: there is something new in it
@@ -28,7 +28,7 @@ class JoinBarrier {
   ControlQueue& queue_;
   bool come_ = false, joined_ = false, gives_up_ = false;
   Rank absent_ = -1, missing_ = -1;
-  Outcome outcome_ = Outcome::open;
+  JoinOutcome outcome_ = JoinOutcome::open;
 };
 
 }  // namespace trellis::ccl::libfabric

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "ccl/transports/libfabric/presence/neighbours.h"
+#include "ccl/transports/libfabric/presence/gossip_neighbours.h"
 
 namespace trellis::ccl::libfabric {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "ccl/transports/notice.h"
+#include "ccl/transports/membership_notice.h"
 #include "kernels/reduce/reduce.h"
 #include "kernels/types/dtype.h"
 #include "schedule/collective.h"
@@ -24,12 +24,12 @@ bool has_values_of_a_rank(std::span<const std::byte> head) {
   const std::array small = {Small{offsetof(PublicHead, joined), flags},
                             Small{offsetof(PublicHead, gives_up), flags},
                             Small{offsetof(PublicHead, left), flags},
-                            Small{activity + offsetof(Activity, running), flags},
-                            Small{activity + offsetof(Activity, divides), std::size_t{Notice::calls}},
-                            Small{activity + offsetof(Activity, collective), schedule::collectives().size()},
-                            Small{activity + offsetof(Activity, type), kernels::dtype_count},
-                            Small{activity + offsetof(Activity, wire), kernels::dtype_count},
-                            Small{activity + offsetof(Activity, reduction), kernels::reduction_count}};
+                            Small{activity + offsetof(RankActivity, running), flags},
+                            Small{activity + offsetof(RankActivity, divides), std::size_t{MembershipNotice::calls}},
+                            Small{activity + offsetof(RankActivity, collective), schedule::collectives().size()},
+                            Small{activity + offsetof(RankActivity, type), kernels::dtype_count},
+                            Small{activity + offsetof(RankActivity, wire), kernels::dtype_count},
+                            Small{activity + offsetof(RankActivity, reduction), kernels::reduction_count}};
   return std::ranges::all_of(small, [&](const Small& s) { return static_cast<std::size_t>(head[s.at]) < s.values; });
 }
 
@@ -55,7 +55,7 @@ bool read_public(std::span<const std::byte> from, PublicState& s) {
   std::memcpy(&s.head, from.data(), sizeof(PublicHead));
   const std::size_t address = s.head.address_bytes, note = s.head.note_bytes, board = s.head.board_bytes;
   const std::size_t relayed = s.head.relayed_bytes;
-  if (s.head.outcome > Outcome::dropped || !RailSet(s.head.rails_left).is_plausible()) return false;
+  if (s.head.outcome > JoinOutcome::dropped || !RailSet(s.head.rails_left).is_plausible()) return false;
   if (address + note + board + relayed > from.size() - sizeof(PublicHead)) return false;
   auto rest = from.subspan(sizeof(PublicHead));
   const auto part = [&rest](std::vector<std::byte>& to, std::size_t bytes) {

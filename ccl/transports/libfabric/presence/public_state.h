@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "ccl/transports/join_outcome.h"
 #include "ccl/transports/libfabric/rails/traffic.h"
 #include "ccl/transports/liveness.h"
-#include "ccl/transports/outcome.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -17,7 +17,7 @@ struct PublicHead {
   std::uint64_t number = 0;      // of the message, among those to its receiver: one that has come before is ignored
   std::uint64_t rails_left = 0;  // a RailSet
   RailCounts arrived = {};       // how many messages and pieces have come from the receiver, by the slots of rails
-  Activity activity = {};
+  RankActivity activity = {};
   std::int32_t from = -1;  // rank
   std::int32_t to = -1;    // rank
   std::int32_t lost = -1;
@@ -27,11 +27,11 @@ struct PublicHead {
   std::int32_t missing = -1;       // the first that had not joined when rank 0 dropped the joining
   std::int32_t absent = -1;        // in a large communicator: first rank of the sender's subtree that has not joined
   std::uint32_t posts = 0;
-  std::uint32_t edition = 0;        // of the state that neighbours relay in a large communicator
-  std::uint32_t survey = 0;         // the last in which it took part: it told its activity since that began
-  std::uint32_t asks = 0;           // number of the request that the receiver shall answer; 0: there is none
-  std::uint32_t answers = 0;        // number of the receiver's last request, which this answers
-  Outcome outcome = Outcome::open;  // of joining, as rank 0 decided
+  std::uint32_t edition = 0;                // of the state that neighbours relay in a large communicator
+  std::uint32_t survey = 0;                 // the last in which it took part: it told its activity since that began
+  std::uint32_t asks = 0;                   // number of the request that the receiver shall answer; 0: there is none
+  std::uint32_t answers = 0;                // number of the receiver's last request, which this answers
+  JoinOutcome outcome = JoinOutcome::open;  // of joining, as rank 0 decided
   std::uint16_t address_bytes = 0;
   std::uint16_t note_bytes = 0;
   std::uint16_t board_bytes = 0;

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ccl/transports/libfabric/wire/keys.h"
-#include "ccl/transports/libfabric/wire/listener.h"
+#include "ccl/transports/libfabric/wire/deferred_accept.h"
+#include "ccl/transports/libfabric/wire/region_key_pool.h"
 #include "ccl/transports/libfabric/wire/registration_request.h"
 #include "net/sha256.h"
 
@@ -34,7 +34,7 @@ using Owned = std::unique_ptr<Object, Close>;
 
 class ProviderRegion : public MemoryRegion {
  public:
-  ProviderRegion(fid_mr* region, OwnKey key, std::uint64_t address)
+  ProviderRegion(fid_mr* region, RegionKey key, std::uint64_t address)
       : key_(std::move(key)), region_(region), address_(address) {}
   void* descriptor() const override { return fi_mr_desc(region_.get()); }
   std::uint64_t key() const override { return fi_mr_key(region_.get()); }
@@ -42,7 +42,7 @@ class ProviderRegion : public MemoryRegion {
   fid_mr* made() const { return region_.get(); }
 
  private:
-  OwnKey key_;  // given back when the region is closed
+  RegionKey key_;  // given back when the region is closed
   Owned<fid_mr> region_;
   std::uint64_t address_;
 };
@@ -75,7 +75,7 @@ class Endpoint : public Wire {
     accept_only_who_speaks(address_);  // strangers' connections must not use up this process's file descriptors
     const auto mode = static_cast<std::uint64_t>(info_->domain_attr->mr_mode);
     if ((mode & FI_MR_PROV_KEY) == 0)
-      keys_ = std::make_shared<Keys>(info_->domain_attr->mr_key_size, net::random_number());
+      keys_ = std::make_shared<RegionKeyPool>(info_->domain_attr->mr_key_size, net::random_number());
     const std::size_t message = option(max_message_option, info_->ep_attr->max_msg_size);
     limits_ = {.inject = option(max_inject_option, info_->tx_attr->inject_size),
                .message = std::min(message, usual_piece),
@@ -200,7 +200,7 @@ class Endpoint : public Wire {
   // Tries further keys: the provider may use some for memory of its own.
   std::unique_ptr<ProviderRegion> registered(const FabricMemory& memory, std::uint64_t access, std::uint64_t address) {
     for (int turn = 1;; ++turn) {
-      OwnKey key(keys_);
+      RegionKey key(keys_);
       const RegistrationRequest request(memory, access, key.number(), info_->caps, library().version());
       fid_mr* made = nullptr;
       const int result = fi_mr_regattr(domain_.get(), &request.attributes, request.flags, &made);
@@ -250,7 +250,7 @@ class Endpoint : public Wire {
   Owned<fid_ep> ep_;
   std::vector<std::byte> address_;
   WireLimits limits_;
-  std::shared_ptr<Keys> keys_;  // null: the provider chooses them
+  std::shared_ptr<RegionKeyPool> keys_;  // null: the provider chooses them
   int refusal_ = 0;
   int descriptor_ = -1;
 };

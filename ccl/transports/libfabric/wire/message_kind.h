@@ -18,7 +18,7 @@ enum class MessageKind : std::uint8_t {
   credit,        // only `taken`
   ask,           // which of these pieces of a large message have not arrived: their numbers follow
   lack,          // the answer: the numbers of those
-  sum,           // what the bytes of a large message amount to, where checksums are wanted: a Sum follows
+  sum,           // what the bytes of a large message amount to, where checksums are wanted: a GrantChecksum follows
   // On the control path:
   state = 0x51  // a rank's public state, sealed
 };

@@ -72,7 +72,7 @@ std::vector<std::size_t> by_nearness(const std::vector<FabricNic>& nics, hwloc_t
   return order;
 }
 
-std::vector<std::size_t> by_chips(const std::vector<FabricNic>& nics, const Instance& instance,
+std::vector<std::size_t> by_chips(const std::vector<FabricNic>& nics, const InstanceType& instance,
                                   const std::vector<int>& chips, std::vector<std::size_t> order) {
   constexpr int elsewhere = 2;
   const auto far = [&](std::size_t nic) {

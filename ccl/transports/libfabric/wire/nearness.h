@@ -27,7 +27,7 @@ std::vector<std::size_t> by_nearness(const std::vector<FabricNic>&);
 // On an instance whose map is known, for a process with these chips: first the interfaces that serve them, in the order
 // of the chips, then those behind the same switches, then the others in the given order. Chips that share interfaces
 // begin at different ones.
-std::vector<std::size_t> by_chips(const std::vector<FabricNic>&, const Instance&, const std::vector<int>& chips,
+std::vector<std::size_t> by_chips(const std::vector<FabricNic>&, const InstanceType&, const std::vector<int>& chips,
                                   std::vector<std::size_t> order);
 
 }  // namespace trellis::ccl::libfabric

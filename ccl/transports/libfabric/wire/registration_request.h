@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "ccl/transports/libfabric/wire/fabric_memory.h"
 #include "ccl/transports/libfabric/wire/library.h"
-#include "ccl/transports/libfabric/wire/memory.h"
 
 namespace trellis::ccl::libfabric {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
+#include "ccl/transports/libfabric/wire/fabric_memory.h"
 #include "ccl/transports/libfabric/wire/library.h"
-#include "ccl/transports/libfabric/wire/memory.h"
 
 namespace trellis::ccl::libfabric {
 

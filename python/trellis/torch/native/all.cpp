@@ -18,5 +18,5 @@
 #include "trellis/torch/native/records/recording.cpp"
 #include "trellis/torch/native/store.cpp"
 #include "trellis/torch/native/tensors/buffers.cpp"
-#include "trellis/torch/native/tensors/memory.cpp"
 #include "trellis/torch/native/tensors/types.cpp"
+#include "trellis/torch/native/tensors/window_allocator.cpp"

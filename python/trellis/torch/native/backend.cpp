@@ -4,7 +4,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "trellis/torch/native/issue.h"
-#include "trellis/torch/native/tensors/memory.h"
+#include "trellis/torch/native/tensors/window_allocator.h"
 
 namespace trellis::process_group {
 namespace {
@@ -197,7 +197,7 @@ void Trellis::startCoalescing() {
 c10::intrusive_ptr<c10d::Work> Trellis::endCoalescing() {
   TORCH_CHECK(coalescing_, "trellis: endCoalescing without startCoalescing");
   coalescing_ = false;
-  return c10::make_intrusive<Several>(std::exchange(coalesced_, {}));
+  return c10::make_intrusive<CoalescedWork>(std::exchange(coalesced_, {}));
 }
 
 }  // namespace trellis::process_group

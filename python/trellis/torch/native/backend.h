@@ -5,8 +5,8 @@
 
 #include "trellis/torch/native/estimate.h"
 #include "trellis/torch/native/point_to_point.h"
+#include "trellis/torch/native/progress/current_operation.h"
 #include "trellis/torch/native/progress/deadlines.h"
-#include "trellis/torch/native/progress/performing.h"
 #include "trellis/torch/native/records/recording.h"
 #include "trellis/torch/native/tensors/types.h"
 
@@ -108,7 +108,7 @@ class Trellis : public c10d::Backend {
   std::atomic<std::uint64_t> number_ = 0, monitored_ = 0;
   std::atomic<bool> aborted_ = false, coalescing_ = false;
   std::vector<Work> coalesced_;
-  Performing performing_;
+  CurrentOperation performing_;
   TimeEstimate estimate_;
   const device::ForkMark mark_;  // a forked process has copies of what follows, but not its threads
   const device::MakersOwn<Worker> completions_{new Worker}, collectives_{new Worker};

@@ -18,7 +18,7 @@ at::Tensor Trellis::exchanged_and_folded(const at::Tensor& blocks, const c10d::R
 }
 
 void Trellis::sum(const at::Tensor& tensor, const c10d::ReduceOp& op) {
-  Flat flat(tensor);
+  FlatTensor flat(tensor);
   if (const auto reduction = reduction_of(tensor.scalar_type(), op)) {
     comm_->all_reduce(flat.data(), flat.data(), flat.count() * reduction->elements.each, reduction->elements.type,
                       reduction->op);
@@ -40,7 +40,7 @@ Trellis::Work Trellis::broadcast(Tensors& tensors, const c10d::BroadcastOptions&
   return issue(
       {OpType::BROADCAST, "trellis:broadcast", options.timeout, options.asyncOp, {"broadcast", tensor.nbytes(), root}},
       tensors, [tensor, root](Communicator& comm) {
-        Flat flat(tensor);
+        FlatTensor flat(tensor);
         const TorchElements elements = moved(tensor.scalar_type());
         comm.broadcast(flat.data(), flat.data(), flat.count() * elements.each, elements.type, root);
         flat.give_back();
@@ -123,7 +123,7 @@ Trellis::Work Trellis::reduce(Tensors& tensors, const c10d::ReduceOptions& optio
                    if (rank_ == root) tensor.copy_(all);
                    return;
                  }
-                 Flat flat(tensor);
+                 FlatTensor flat(tensor);
                  comm.reduce(flat.data(), rank_ == root ? flat.data() : nullptr,
                              flat.count() * reduction->elements.each, reduction->elements.type, reduction->op, root);
                  if (rank_ == root) flat.give_back();
@@ -131,7 +131,7 @@ Trellis::Work Trellis::reduce(Tensors& tensors, const c10d::ReduceOptions& optio
 }
 
 void Trellis::sum_and_scatter(const at::Tensor& out, const at::Tensor& in, const c10d::ReduceOp& op) {
-  Flat result(out), input(in);
+  FlatTensor result(out), input(in);
   if (const auto reduction = reduction_of(in.scalar_type(), op)) {
     comm_->reduce_scatter(input.data(), result.data(), result.count() * reduction->elements.each,
                           reduction->elements.type, reduction->op);
@@ -188,7 +188,7 @@ Trellis::Work Trellis::reduce_scatter(Tensors& outs, Lists& ins, const c10d::Red
                  if (row.even()) return sum_and_scatter(out, row.tensor(), op);
                  TORCH_CHECK_VALUE(reduction,
                                    "trellis: reduce_scatter of blocks of different sizes has no such reduction");
-                 Flat result(out);
+                 FlatTensor result(out);
                  ccl::Call call{.operation = {.collective = schedule::Collective::reduce_scatter_v},
                                 .input = row.data(),
                                 .output = result.data(),

@@ -21,7 +21,7 @@ void TimeEstimate::begin() {
   ranks_ = tasks_ = 0;
 }
 
-void TimeEstimate::add(const Witnessed& what, const Membership& group) {
+void TimeEstimate::add(const RecordedCommunication& what, const Membership& group) {
   const std::string name = what.collective;
   const auto in_job = [&](int rank) {
     const std::int64_t told = group.in_job(rank);

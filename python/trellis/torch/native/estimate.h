@@ -15,7 +15,7 @@ class TimeEstimate {
   static const char* machine();  // null: the variable is not set
   void begin();
   bool on() const { return text_.has_value(); }
-  void add(const Witnessed&, const Membership&);
+  void add(const RecordedCommunication&, const Membership&);
   float end();  // microseconds; the operations follow each other
 
  private:

@@ -51,8 +51,8 @@ void exchange(Communicator& comm, const void* in, void* out, std::vector<std::si
 }  // namespace
 
 void Trellis::gather_all(const at::Tensor& out, const at::Tensor& in) {
-  Flat result(out);
-  const Flat input(in);
+  FlatTensor result(out);
+  const FlatTensor input(in);
   const TorchElements elements = moved(in.scalar_type());
   comm_->all_gather(input.data(), result.data(), input.count() * elements.each, elements.type);
   result.give_back();
@@ -99,11 +99,11 @@ Trellis::Work Trellis::allgather(Lists& outs, Tensors& ins, const c10d::Allgathe
                  TensorRow row(blocks, TensorRow::For::writing);
                  if (row.even()) {
                    const TorchElements elements = moved(in.scalar_type());
-                   const Flat input(in);
+                   const FlatTensor input(in);
                    comm.all_gather(input.data(), row.data(), input.count() * elements.each, elements.type);
                  } else {
                    const TorchElements elements = moved(in.scalar_type());
-                   const Flat input(in);
+                   const FlatTensor input(in);
                    ccl::Call call{.operation = {.collective = Collective::all_gather_v},
                                   .input = input.data(),
                                   .output = row.data(),
@@ -126,7 +126,7 @@ Trellis::Work Trellis::allgather_coalesced(Lists& outs, Tensors& ins, const c10d
     Tensors in{ins[i]};
     parts.push_back(allgather(out, in, options));
   }
-  return c10::make_intrusive<Several>(std::move(parts));
+  return c10::make_intrusive<CoalescedWork>(std::move(parts));
 }
 
 Trellis::Work Trellis::gather(Lists& outs, Tensors& ins, const c10d::GatherOptions& options) {
@@ -143,7 +143,7 @@ Trellis::Work Trellis::gather(Lists& outs, Tensors& ins, const c10d::GatherOptio
                 &ins},
                blocks, [blocks, in, root](Communicator& comm) {
                  const TorchElements elements = moved(in.scalar_type());
-                 const Flat input(in);
+                 const FlatTensor input(in);
                  std::optional<TensorRow> row;
                  if (!blocks.empty()) row.emplace(blocks, TensorRow::For::writing);
                  comm.gather(input.data(), row ? row->data() : nullptr, input.count() * elements.each, elements.type,
@@ -166,7 +166,7 @@ Trellis::Work Trellis::scatter(Tensors& outs, Lists& ins, const c10d::ScatterOpt
                 &blocks},
                outs, [blocks, out, root](Communicator& comm) {
                  const TorchElements elements = moved(out.scalar_type());
-                 Flat result(out);
+                 FlatTensor result(out);
                  std::optional<TensorRow> row;
                  if (!blocks.empty()) row.emplace(blocks, TensorRow::For::reading);
                  comm.scatter(row ? row->data() : nullptr, result.data(), result.count() * elements.each, elements.type,
@@ -192,8 +192,8 @@ Trellis::Work Trellis::alltoall_base(at::Tensor& out, at::Tensor& in, Splits& ou
                 &ins},
                {out}, [this, out, in, counts, arriving, even](Communicator& comm) {
                  const TorchElements elements = moved(in.scalar_type());
-                 Flat result(out);
-                 const Flat input(in);
+                 FlatTensor result(out);
+                 const FlatTensor input(in);
                  if (even)
                    comm.all_to_all(input.data(), result.data(), input.count() / size_ * elements.each, elements.type);
                  else

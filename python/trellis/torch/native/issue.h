@@ -13,15 +13,15 @@ struct Trellis::Issue {
   const char* title;
   std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
   bool async = true;
-  Witnessed witnessed = {};
+  RecordedCommunication witnessed = {};
   const Tensors* inputs = nullptr;  // null: the results
   bool message = false;
 };
 
 // Several operations that end as one.
-class Several : public c10d::Work {
+class CoalescedWork : public c10d::Work {
  public:
-  explicit Several(std::vector<c10::intrusive_ptr<c10d::Work>> parts)
+  explicit CoalescedWork(std::vector<c10::intrusive_ptr<c10d::Work>> parts)
       : Work(-1, c10d::OpType::COALESCED), parts_(std::move(parts)) {}
   bool wait(std::chrono::milliseconds timeout) override {
     for (const auto& part : parts_) part->wait(timeout);
@@ -56,7 +56,7 @@ Trellis::Work Trellis::issue(const Issue& issue, Tensors results, Run run) {
   Pending work = operation(issue, std::move(results));
   auto go = [this, work, run = std::move(run)]() mutable {
     work->perform([&] {
-      const Performing::Now now(performing_, work);
+      const CurrentOperation::Now now(performing_, work);
       if (!comm_) throw ccl::Aborted("the process group has been shut down");
       if constexpr (requires { run(*comm_, *work); })
         run(*comm_, *work);

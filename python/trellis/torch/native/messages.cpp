@@ -44,7 +44,7 @@ Pending Trellis::operation(const Issue& issue, Tensors results) {
 
 Trellis::Work Trellis::estimated(const Issue& issue) {
   estimate_.add(issue.witnessed, *group_);
-  return c10::make_intrusive<Several>(std::vector<Work>());
+  return c10::make_intrusive<CoalescedWork>(std::vector<Work>());
 }
 
 Trellis::Work Trellis::message(Issue issue, const at::Tensor& tensor, int peer, int tag, bool sends) {

@@ -2,7 +2,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "trellis/torch/native/backend.h"
-#include "trellis/torch/native/tensors/memory.h"
+#include "trellis/torch/native/tensors/window_allocator.h"
 
 namespace {
 

@@ -30,7 +30,7 @@ void PointToPoint::send(Pending work, at::Tensor tensor, int to, int tag) {
   });
   way->worker().later([work, tensor, tag, way = way.get()] {
     work->perform([&] {
-      const Flat flat(tensor);
+      const FlatTensor flat(tensor);
       way->send({tag, flat.bytes(), static_cast<std::int64_t>(tensor.scalar_type())}, flat.data());
     });
   });
@@ -89,7 +89,7 @@ void PointToPoint::deliver_next(int from, PeerChannel& way) {
   const auto type = static_cast<at::ScalarType>(header.type);
   if (wanted && wanted->tensor.nbytes() == header.bytes && wanted->tensor.scalar_type() == type) {
     wanted->work->from(from);
-    Flat flat(wanted->tensor);
+    FlatTensor flat(wanted->tensor);
     try {
       way.receive(flat.data(), header.bytes);
     } catch (...) {
@@ -120,7 +120,7 @@ void PointToPoint::give(const Posted& posted, const Message& message) const {
       throw ccl::Mismatch(message.from, c10::str("it sent ", message.bytes.size(), " bytes of ", message.type, ", and ",
                                                  group_->named(group_->rank), " receives ", tensor.nbytes(),
                                                  " bytes of ", tensor.scalar_type()));
-    Flat(tensor).fill(message.bytes.data());
+    FlatTensor(tensor).fill(message.bytes.data());
   });
 }
 

@@ -1,7 +1,7 @@
 #include <map>
 
 #include "sim/cluster/machine/import/import.h"
-#include "sim/cluster/machine/import/text.h"
+#include "sim/cluster/machine/import/import_parsing.h"
 #include "text/words.h"
 
 namespace trellis::sim {
@@ -50,7 +50,7 @@ MachineSpec import_astra(std::string_view name, std::string_view text) {
     if (keys.at(key).size() != keys.at("topology").size())
       refuse_import(name, "{} of {} dimensions, topology of {}", key, keys.at(key).size(), keys.at("topology").size());
   }
-  MachineText machine(name);
+  MachineFileBuilder machine(name);
   for (std::size_t i = 0; i < keys.at("topology").size(); ++i) {
     const std::string_view kind = fabric_of(name, keys.at("topology")[i]);
     const std::string level = fmt::format("dim{}", i);

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "sim/cluster/machine/import/import.h"
-#include "sim/cluster/machine/import/text.h"
+#include "sim/cluster/machine/import/import_parsing.h"
 #include "text/words.h"
 
 namespace trellis::sim {
@@ -75,7 +75,7 @@ std::map<std::string, double> devices_of(std::string_view name, const pugi::xml_
 
 // The fastest interface joins several such hosts. `unit`: the figure, without its key, of what one rank sends at most;
 // empty: as much as the interface.
-void add_network(MachineText& machine, std::string_view name, const pugi::xml_node& top, std::string_view unit) {
+void add_network(MachineFileBuilder& machine, std::string_view name, const pugi::xml_node& top, std::string_view unit) {
   const auto fabrics = devices_of(name, top, {Kind::fabric});
   const auto all = devices_of(name, top, {Kind::fabric, Kind::network});
   if (all.empty()) return;
@@ -108,7 +108,7 @@ std::vector<Chip> cores_of(const pugi::xml_node& top, std::string_view what) {
 }
 
 // Ranks communicate through memory within a package, and over links that a package's ranks share between packages.
-void add_cores(MachineText& machine, std::string_view name, const pugi::xml_node& top) {
+void add_cores(MachineFileBuilder& machine, std::string_view name, const pugi::xml_node& top) {
   constexpr std::string_view copy =
       "8 GB/s 2..20 | assumed | what a core copies while the others of its package do too";
   const std::vector<Chip> packages = cores_of(top, "Core");
@@ -134,7 +134,7 @@ MachineSpec import_hwloc(std::string_view name, std::string_view text) {
   pugi::xml_document document;
   import_xml(name, text, "topology", document);
   const pugi::xml_node top = document.document_element();
-  MachineText machine(name);
+  MachineFileBuilder machine(name);
   const Links direct = links_of(name, top);
   const auto devices = devices_of(name, top, {Kind::gpu, Kind::coprocessor});
   if (direct.units > 0) {

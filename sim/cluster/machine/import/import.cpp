@@ -1,6 +1,6 @@
 #include "sim/cluster/machine/import/import.h"
 
-#include "sim/cluster/machine/import/text.h"
+#include "sim/cluster/machine/import/import_parsing.h"
 
 namespace trellis::sim {
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "sim/cluster/machine/import/import.h"
-#include "sim/cluster/machine/import/text.h"
+#include "sim/cluster/machine/import/import_parsing.h"
 #include "text/number.h"
 
 namespace trellis::sim {
@@ -164,7 +164,7 @@ MachineSpec irregular(std::string_view name, const pugi::xml_document& document,
     all_known = all_known && way > 0;
     host = host == 0 ? way : std::min(host, way);
   }
-  MachineText machine(name);
+  MachineFileBuilder machine(name);
   machine.level("links", "gpus", fmt::format("{}", gpus.size()));
   machine.rate("gpus.rate", rate, "one link between two gpus");
   if (all_known) machine.rate("gpus.host.rate", host, "the slowest way between a gpu and its CPU");
@@ -187,7 +187,7 @@ MachineSpec import_nccl(std::string_view name, std::string_view text) {
     gpus.push_back(gpu_of(name, node));
   if (gpus.empty())
     refuse_import(name, "no <gpu>: expected a topology with its gpus, as NCCL_TOPO_DUMP_FILE writes it");
-  MachineText machine(name);
+  MachineFileBuilder machine(name);
   const Gpu& first = gpus.front();
   const auto alike = [&](auto field) {
     return first.*field > 0 && std::ranges::all_of(gpus, [&](const Gpu& g) { return g.*field == first.*field; });

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "sim/cluster/machine/import/import.h"
-#include "sim/cluster/machine/import/text.h"
+#include "sim/cluster/machine/import/import_parsing.h"
 
 namespace trellis::sim {
 namespace {
@@ -78,7 +78,7 @@ void expect_hosts(const Cluster& c, const std::vector<Chip>& dims) {
     refuse_import(c.name, "topo_parameters=\"{}\" are {} hosts, radical {}", c.parameters, product, c.hosts);
 }
 
-void torus(const Cluster& c, MachineText& machine) {
+void torus(const Cluster& c, MachineFileBuilder& machine) {
   const std::vector<Chip> dims = counts(c, c.parameters);
   expect_hosts(c, dims);
   machine.level("torus", "cluster", joined(dims));
@@ -88,7 +88,7 @@ void torus(const Cluster& c, MachineText& machine) {
 
 // "3,4;4,3;5,1;2": groups and their links, chassis and theirs, routers and theirs, hosts. In Trellis, the routers of a
 // group are fully connected.
-void dragonfly(const Cluster& c, MachineText& machine) {
+void dragonfly(const Cluster& c, MachineFileBuilder& machine) {
   const auto parts = import_list(c.parameters, ';');
   if (parts.size() != 4)
     refuse_import(c.name, "topo_parameters=\"{}\": expected groups;chassis;routers;hosts", c.parameters);
@@ -108,7 +108,7 @@ void dragonfly(const Cluster& c, MachineText& machine) {
 }
 
 // "2;4,4;1,2;1,2": levels, children of each, parents of each, cables to each parent.
-void fat_tree(const Cluster& c, MachineText& machine) {
+void fat_tree(const Cluster& c, MachineFileBuilder& machine) {
   const auto parts = import_list(c.parameters, ';');
   if (parts.size() != 4) refuse_import(c.name, "topo_parameters=\"{}\": expected levels;down;up;cables", c.parameters);
   const Chip levels = import_count(c.name, "topo_parameters", parts[0]);
@@ -132,7 +132,7 @@ void fat_tree(const Cluster& c, MachineText& machine) {
   machine.line(fmt::format("cluster.oversubscription = {} | documented | topo_parameters", std::max(1.0, over)));
 }
 
-void flat(const Cluster& c, const pugi::xml_node& cluster, MachineText& machine) {
+void flat(const Cluster& c, const pugi::xml_node& cluster, MachineFileBuilder& machine) {
   double latency = 2 * c.latency;
   if (const pugi::xml_attribute backbone = cluster.attribute("bb_bw")) {
     const double rate = bandwidth(c.name, "bb_bw", backbone.value());
@@ -172,7 +172,7 @@ MachineSpec import_simgrid(std::string_view name, std::string_view text) {
                   .rate = bandwidth(name, "bw", cluster.attribute("bw").value()),
                   .latency = nanoseconds(name, "lat", cluster.attribute("lat").value())};
   const std::string_view topology = cluster.attribute("topology").as_string("FLAT");
-  MachineText machine(name);
+  MachineFileBuilder machine(name);
   if (topology == "TORUS")
     torus(c, machine);
   else if (topology == "DRAGONFLY")

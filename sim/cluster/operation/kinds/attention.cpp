@@ -3,7 +3,7 @@
 // over pairs holds a tile of 128 keys and moves all queries; a head that is narrower than the array wastes the rest.
 #include <cmath>
 
-#include "sim/cluster/operation/passes.h"
+#include "sim/cluster/operation/element_passes.h"
 
 namespace trellis::sim {
 namespace {

@@ -2,13 +2,13 @@
 // casts and fills.
 #include <algorithm>
 
-#include "sim/cluster/operation/passes.h"
+#include "sim/cluster/operation/element_passes.h"
 
 namespace trellis::sim {
 namespace {
 
 EngineTimes elementwise(const OperationShape& s, const EngineRates& e) {
-  Passes p;
+  ElementPasses p;
   p.reads = s.inputs >= 0 ? s.inputs : 1;
   p.writes = s.outputs >= 0 ? s.outputs : 1;
   p.scalar = s.scalar >= 0 ? s.scalar : 0;

@@ -1,6 +1,6 @@
 // Operations around a mixture of experts: the router's choice for each row of logits; moving rows to experts' places
 // and back, by DMA; their sums and products with weights, on Vector.
-#include "sim/cluster/operation/passes.h"
+#include "sim/cluster/operation/element_passes.h"
 
 namespace trellis::sim {
 namespace {

@@ -1,5 +1,5 @@
 // SwiGLU of two arrays and GELU of one: the function itself runs on Scalar.
-#include "sim/cluster/operation/passes.h"
+#include "sim/cluster/operation/element_passes.h"
 
 namespace trellis::sim {
 namespace {

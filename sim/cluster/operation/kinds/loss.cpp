@@ -1,6 +1,6 @@
 // Cross entropy over this rank's classes: the largest and the sum of exponentials of each row, then its gradient in
 // place of the logits.
-#include "sim/cluster/operation/passes.h"
+#include "sim/cluster/operation/element_passes.h"
 
 namespace trellis::sim {
 namespace {

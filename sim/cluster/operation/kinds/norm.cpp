@@ -1,5 +1,5 @@
 // Norms of rows: squares and sums, the scale, the weight; of layer_norm also the mean and the bias.
-#include "sim/cluster/operation/passes.h"
+#include "sim/cluster/operation/element_passes.h"
 
 namespace trellis::sim {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "sim/cluster/operation/passes.h"
+#include "sim/cluster/operation/element_passes.h"
 
 namespace trellis::sim {
 namespace {

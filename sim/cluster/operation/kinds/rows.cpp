@@ -1,7 +1,7 @@
 // Rows of a table by index: an embedding, the gradient of one; and an array's transposition.
 #include <cmath>
 
-#include "sim/cluster/operation/passes.h"
+#include "sim/cluster/operation/element_passes.h"
 
 namespace trellis::sim {
 namespace {

@@ -1,5 +1,5 @@
 // Softmax of rows that are in memory: the largest, exponentials on Scalar with their sum, the division.
-#include "sim/cluster/operation/passes.h"
+#include "sim/cluster/operation/element_passes.h"
 
 namespace trellis::sim {
 namespace {

@@ -2,7 +2,7 @@
 // own over memory, which reads two arrays and writes one; how many there are is a figure.
 #include <fmt/format.h>
 
-#include "sim/cluster/operation/passes.h"
+#include "sim/cluster/operation/element_passes.h"
 
 namespace trellis::sim {
 namespace {

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "sim/cluster/workload/chakra.h"
-#include "sim/cluster/workload/traces/frames.h"
+#include "sim/cluster/workload/traces/chakra_frames.h"
 #include "text/refuse.h"
 
 namespace trellis::sim {

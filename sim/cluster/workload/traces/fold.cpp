@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/cluster/workload/traces/frames.h"
+#include "sim/cluster/workload/traces/chakra_frames.h"
 #include "sim/cluster/workload/traces/merge.h"
 
 namespace trellis::sim {
@@ -63,8 +63,8 @@ class TraceFolding {
     return kinds_.size() < names_.size() && refine() && find_meetings();
   }
 
-  std::vector<ChakraActor> actors() {
-    std::vector<ChakraActor> all;
+  std::vector<ChakraRankClass> actors() {
+    std::vector<ChakraRankClass> all;
     for (const std::vector<Rank>& ranks : members_) {
       const TraceKind& kind = kinds_[own_[at(ranks.front())].kind];
       all.push_back({.ranks = ranks, .nodes = kind.nodes});
@@ -78,7 +78,7 @@ class TraceFolding {
     }
     return all;
   }
-  std::vector<ChakraMeeting> meetings() { return std::move(meetings_); }
+  std::vector<ChakraCommunicator> meetings() { return std::move(meetings_); }
 
  private:
   static std::size_t at(Rank r) { return static_cast<std::size_t>(r); }
@@ -228,7 +228,7 @@ class TraceFolding {
         auto& groups = meetings_.emplace_back().groups;
         for (Rank r : ranks) groups.push_back({r, own_[at(r)].peers[slot]});
       }
-    for (ChakraMeeting& m : meetings_) {
+    for (ChakraCommunicator& m : meetings_) {
       std::vector<Rank> all;
       for (const auto& group : m.groups) all.insert(all.end(), group.begin(), group.end());
       if (!differ(all)) return false;
@@ -239,7 +239,7 @@ class TraceFolding {
 
   std::uint32_t meeting_of(Rank r, const TraceKind& kind, std::uint32_t node) const {
     const ChakraNode& n = kind.nodes[node];
-    if (!is_message(n) && n.type != Type::collective) return ChakraActor::no_meeting;
+    if (!is_message(n) && n.type != Type::collective) return ChakraRankClass::no_meeting;
     if (!is_message(n)) return n.group.empty() ? 0 : like_meetings_[like_[own_[at(r)].groups[kind.slots[node]]]];
     const Rank peer = own_[at(r)].peers[kind.slots[node]];
     if (n.type == Type::send) return messages_.at({colours_[at(r)], kind.slots[node]});
@@ -256,7 +256,7 @@ class TraceFolding {
   std::vector<std::vector<std::pair<Rank, std::uint32_t>>> group_ranks_;  // by group: its ranks, and its slot with each
   std::vector<std::uint32_t> colours_, like_;  // by rank; by group, like groups sharing a number
   std::vector<std::vector<Rank>> members_;     // by colour
-  std::vector<ChakraMeeting> meetings_;
+  std::vector<ChakraCommunicator> meetings_;
   std::vector<std::uint32_t> like_meetings_;                                   // by like_
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> messages_;  // by the sender's colour and slot
 };
@@ -268,7 +268,7 @@ std::optional<ExecutionGraph> read_alike_chakra(std::string_view name, std::span
   if (names.size() < 2) return {};
   TraceFolding folding(names, bytes);
   if (!folding.run()) return {};
-  std::vector<ChakraActor> actors = folding.actors();
+  std::vector<ChakraRankClass> actors = folding.actors();
   std::vector<ChakraFile> files;
   for (const std::string& each : names) files.push_back({each, {}});
   return merged_traces(name, files, std::move(actors), folding.meetings());

@@ -28,7 +28,7 @@ struct At {
 struct Merged {
   std::vector<At> nodes;  // by actors, ascending
   GraphTask task;
-  std::uint32_t meeting = ChakraActor::no_meeting;
+  std::uint32_t meeting = ChakraRankClass::no_meeting;
   std::vector<std::uint32_t> next;                              // nodes that wait for it
   std::vector<std::pair<std::uint32_t, std::uint32_t>> before;  // an actor, and what it waits for
   std::vector<std::pair<std::uint32_t, std::uint32_t>> tasks;   // an actor, and the number of its task
@@ -36,12 +36,12 @@ struct Merged {
 
 class Merger {
  public:
-  Merger(std::string_view name, std::span<const ChakraFile> files, std::vector<ChakraActor> actors,
-         std::vector<ChakraMeeting> meetings)
+  Merger(std::string_view name, std::span<const ChakraFile> files, std::vector<ChakraRankClass> actors,
+         std::vector<ChakraCommunicator> meetings)
       : files_(files), actors_(std::move(actors)), meetings_(std::move(meetings)), named_(!meetings_.empty()) {
     out_.name = name;
     out_.ranks = static_cast<Rank>(files.size());
-    for (const ChakraActor& a : actors_) out_.classes.push_back({.ranks = a.ranks});
+    for (const ChakraRankClass& a : actors_) out_.classes.push_back({.ranks = a.ranks});
   }
 
   ExecutionGraph merge() {
@@ -76,11 +76,11 @@ class Merger {
         if (n.type != Type::collective || n.group.empty()) continue;
         const auto [found, fresh] = groups_.try_emplace(n.group, static_cast<std::uint32_t>(meetings_.size()));
         if (fresh) meetings_.push_back({.groups = {{}}});
-        ChakraMeeting& group = meetings_[found->second];
+        ChakraCommunicator& group = meetings_[found->second];
         const Rank own = actors_[a].ranks.front();
         if (group.groups[0].empty() || group.groups[0].back() != own) group.groups[0].push_back(own), ++group.actors;
       }
-    for (ChakraMeeting& m : meetings_)
+    for (ChakraCommunicator& m : meetings_)
       if (m.actors == actors_.size()) m.groups.clear();
   }
 
@@ -141,7 +141,7 @@ class Merger {
       const At at{a, i};
       const Type type = node(at).type;
       auto number = static_cast<std::uint32_t>(merged_.size());
-      std::uint32_t meeting = ChakraActor::no_meeting;
+      std::uint32_t meeting = ChakraRankClass::no_meeting;
       if (type == Type::collective || type == Type::send || type == Type::receive) {
         meeting = meeting_of(at);
         Key key{meeting, type == Type::collective ? -1 : node(at).tag, 0};
@@ -316,8 +316,8 @@ class Merger {
   }
 
   std::span<const ChakraFile> files_;
-  std::vector<ChakraActor> actors_;
-  std::vector<ChakraMeeting> meetings_;
+  std::vector<ChakraRankClass> actors_;
+  std::vector<ChakraCommunicator> meetings_;
   bool named_;  // the actors name their meetings
   ExecutionGraph out_;
   std::map<std::vector<std::vector<Rank>>, std::uint32_t> communicators_;
@@ -333,8 +333,8 @@ class Merger {
 
 }  // namespace
 
-ExecutionGraph merged_traces(std::string_view name, std::span<const ChakraFile> files, std::vector<ChakraActor> actors,
-                             std::vector<ChakraMeeting> meetings) {
+ExecutionGraph merged_traces(std::string_view name, std::span<const ChakraFile> files,
+                             std::vector<ChakraRankClass> actors, std::vector<ChakraCommunicator> meetings) {
   return Merger(name, files, std::move(actors), std::move(meetings)).merge();
 }
 

@@ -11,7 +11,7 @@
 #include <atomic>
 #include <thread>
 
-#include "ccl/transports/process.h"
+#include "ccl/transports/process_handle.h"
 #include "tests/ccl/ranks/run.h"
 #include "tests/why.h"
 

@@ -4,7 +4,7 @@
 namespace trellis::ccl {
 namespace {
 
-std::unique_ptr<Transport> open(std::shared_ptr<Store> store, const Joining& joining) {
+std::unique_ptr<Transport> open(std::shared_ptr<Store> store, const JoinOptions& joining) {
   return transport_named("shared_memory").open(std::move(store), joining);
 }
 

@@ -53,7 +53,7 @@ void Recording::line(const std::string& what, std::uint64_t number, const std::s
   put("{\"" + what + "\":" + std::to_string(number) + ",\"ns\":" + std::to_string(now) + more + "}\n");
 }
 
-std::uint64_t Recording::begins(const Witnessed& seen, const Membership& group) {
+std::uint64_t Recording::begins(const RecordedCommunication& seen, const Membership& group) {
   const std::lock_guard lock(mutex_);
   line("begins", next_,
        ",\"collective\":\"" + std::string(seen.collective) + "\",\"bytes\":" + std::to_string(seen.bytes) +

@@ -13,7 +13,7 @@
 namespace trellis::process_group {
 
 // A communication as workloads describe it; ranks are those of the group.
-struct Witnessed {
+struct RecordedCommunication {
   const char* collective = nullptr;  // "all_reduce"; null: not recorded
   std::uint64_t bytes = 0;           // of the larger buffer
   int root = 0, peer = -1;
@@ -23,8 +23,8 @@ class Recording : public std::enable_shared_from_this<Recording> {
  public:
   Recording(const std::string& folder, std::int64_t rank, std::int64_t ranks);
 
-  std::uint64_t begins(const Witnessed&, const Membership&);  // its number in the recording
-  void issued(std::uint64_t number);                          // the call has returned
+  std::uint64_t begins(const RecordedCommunication&, const Membership&);  // its number in the recording
+  void issued(std::uint64_t number);                                      // the call has returned
   void waits(std::uint64_t number);
   void waited(std::uint64_t number);
   // The operation's future was taken. Within a backward pass it is waited for at the end of the pass, as

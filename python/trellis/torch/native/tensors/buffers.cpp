@@ -7,13 +7,13 @@
 
 namespace trellis::process_group {
 
-Flat::Flat(const at::Tensor& tensor) : tensor_(tensor), flat_(tensor.contiguous()) {}
+FlatTensor::FlatTensor(const at::Tensor& tensor) : tensor_(tensor), flat_(tensor.contiguous()) {}
 
-void Flat::give_back() {
+void FlatTensor::give_back() {
   if (!flat_.is_same(tensor_)) tensor_.copy_(flat_);
 }
 
-void Flat::fill(const void* bytes) {
+void FlatTensor::fill(const void* bytes) {
   if (flat_.nbytes() > 0) std::memcpy(flat_.data_ptr(), bytes, flat_.nbytes());
   give_back();
 }

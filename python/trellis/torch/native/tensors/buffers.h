@@ -8,9 +8,9 @@
 namespace trellis::process_group {
 
 // One tensor.
-class Flat {
+class FlatTensor {
  public:
-  explicit Flat(const at::Tensor&);
+  explicit FlatTensor(const at::Tensor&);
 
   void* data() const { return flat_.data_ptr(); }
   std::uint64_t bytes() const { return flat_.nbytes(); }

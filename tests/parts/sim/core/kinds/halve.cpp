@@ -1,6 +1,6 @@
 // Kind halve: half of each number.
+#include "sim/core/arithmetic/checks_and_costs.h"
 #include "sim/core/arithmetic/operand_rows.h"
-#include "sim/core/arithmetic/rules.h"
 
 namespace trellis::sim::core {
 namespace {
@@ -15,12 +15,12 @@ void run(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-const Registered halve({.name = "halve",
-                        .summary = "out = in / 2",
-                        .engines = {Engine::vector},
-                        .outputs = {{"out"}},
-                        .inputs = {{"in"}},
-                        .run = run});
+const RegisteredInstruction halve({.name = "halve",
+                                   .summary = "out = in / 2",
+                                   .engines = {Engine::vector},
+                                   .outputs = {{"out"}},
+                                   .inputs = {{"in"}},
+                                   .run = run});
 
 }  // namespace
 }  // namespace trellis::sim::core

@@ -1,0 +1,43 @@
+// What a call asks for, and how others see it: the activity that a rank publishes, and the entry in its flight
+// recorder.
+#pragma once
+
+#include "ccl/call.h"
+#include "ccl/failure/recorder.h"
+#include "ccl/transports/liveness.h"
+
+namespace trellis::ccl {
+
+inline bool does(const Call& c, kernels::Reduction op) {
+  return c.op.kind == op && schedule::reduces(c.operation.collective);
+}
+inline bool scales_first(const Call& c) { return does(c, kernels::Reduction::scaled_sum); }
+// A scaled input is copied first, so the schedule of such a call never runs in place.
+inline bool runs_in_place(const Call& c, bool in_place) { return in_place && !scales_first(c); }
+
+// Members are overwritten one by one, without rebuilding the struct: every small message takes this path.
+inline void show_call(RankActivity& a, const Call& c, kernels::DType wire, std::uint64_t operation) {
+  a.operation = operation;
+  a.count = c.count;
+  a.step = -1;
+  a.waits_for = -1;
+  a.root = c.operation.root;
+  a.collective = static_cast<std::uint8_t>(c.operation.collective);
+  a.type = static_cast<std::uint8_t>(c.type);
+  a.wire = static_cast<std::uint8_t>(wire);
+  a.reduction = static_cast<std::uint8_t>(c.op.kind);
+}
+
+inline void record_call(Recorded& r, const Call& c, std::uint64_t operation) {
+  r.operation = operation;
+  r.count = c.count;
+  r.points = 0;
+  r.division = nullptr;
+  r.root = c.operation.root;
+  r.peer = c.operation.peer;
+  r.collective = c.operation.collective;
+  r.type = c.type;
+  r.op = c.op.kind;
+}
+
+}  // namespace trellis::ccl

@@ -1,0 +1,29 @@
+// Liveness probes: fresh connections to the addresses of processes that may have ended. If one is refused, nobody
+// listens there any more; the kernel accepts connections for a process that lives, even one that is stopped.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <vector>
+
+#include "ccl/errors.h"
+#include "net/address.h"
+#include "net/descriptor.h"
+
+namespace trellis::ccl::libfabric {
+
+class LivenessProbes {
+ public:
+  void begin(std::size_t place, const net::Address&);  // unless one is under way there
+  std::vector<std::size_t> refused();                  // places that have refused one since the last call
+
+ private:
+  struct Knock {
+    net::Descriptor socket;
+    int error = 0;  // of a connection that failed at once
+    Deadline begun = {};
+  };
+  std::map<std::size_t, Knock> all_;  // by place
+};
+
+}  // namespace trellis::ccl::libfabric

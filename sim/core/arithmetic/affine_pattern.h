@@ -1,0 +1,21 @@
+// The affine pattern of iota and affine_select: a number for each row and element.
+#pragma once
+
+#include "sim/core/program/instruction_kind.h"
+
+namespace trellis::sim::core {
+
+// start + row * rows + the sum over dimensions of index * step. Steps are given from the innermost dimension outwards:
+// step (1 if absent), step1 and so on. With step alone, it counts all elements of a row in order.
+class AffinePattern {
+ public:
+  AffinePattern(const BoundInstruction&, const View& shape);
+  void row(std::int64_t row, std::int64_t* to) const;
+
+ private:
+  const View& shape_;
+  std::int64_t start_, row_step_;
+  std::array<std::int64_t, most_dims> steps_ = {};  // as the view's dimensions: outermost first
+};
+
+}  // namespace trellis::sim::core

@@ -1,0 +1,21 @@
+// Stores matrix products: PSUM is overwritten or added to.
+#pragma once
+
+#include "sim/core/program/instruction_kind.h"
+#include "sim/core/run/core_memory.h"
+
+namespace trellis::sim::core {
+
+// product: as many rows and elements as the first output, in row-major order.
+void put_product(const BoundInstruction&, CoreMemory&, const float* product);
+
+// The part of the array that is used: tile_rows x tile_cols of it, at tile_row and tile_col; the whole array if absent.
+struct ArrayTile {
+  int row = 0, column = 0, rows = 0, columns = 0;
+};
+ArrayTile array_tile(const BoundInstruction&, int rows, int columns);
+// The fraction of the array that an instruction occupies. Its time is scaled by this, because tiles of the array run in
+// parallel.
+double array_share(const BoundInstruction&, const TensorSpec&);
+
+}  // namespace trellis::sim::core
