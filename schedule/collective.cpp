@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "schedule/collective_traits.h"
-#include "schedule/invalid_task.h"
+#include "schedule/invalid_collective.h"
 #include "text/refuse.h"
 
 namespace trellis::schedule {
@@ -27,7 +27,7 @@ const Pair* pair_into(const Task& t, Rank rank) {
 
 void check_rank(std::string_view member, const char* what, Rank rank, Rank ranks) {
   if (rank < 0 || rank >= ranks)
-    throw InvalidTask(member, fmt::format("{} {} is not a rank: expected 0 to {}", what, rank, ranks - 1));
+    throw InvalidCollective(member, fmt::format("{} {} is not a rank: expected 0 to {}", what, rank, ranks - 1));
 }
 
 void check_pairs(const Task& t) {
@@ -35,8 +35,10 @@ void check_pairs(const Task& t) {
   for (const Pair& pair : t.operation.pairs) {
     check_rank("pairs", "permute source", pair.source, t.ranks);
     check_rank("pairs", "permute target", pair.target, t.ranks);
-    if (sends[pair.source]) throw InvalidTask("pairs", fmt::format("permute source {} is given twice", pair.source));
-    if (receives[pair.target]) throw InvalidTask("pairs", fmt::format("permute target {} is given twice", pair.target));
+    if (sends[pair.source])
+      throw InvalidCollective("pairs", fmt::format("permute source {} is given twice", pair.source));
+    if (receives[pair.target])
+      throw InvalidCollective("pairs", fmt::format("permute target {} is given twice", pair.target));
     sends[pair.source] = receives[pair.target] = true;
   }
 }
@@ -70,32 +72,36 @@ Collective collective_named(std::string_view wanted) {
 
 void check(const Task& t) {
   if (static_cast<std::size_t>(t.operation.collective) >= all_traits().size())
-    throw InvalidTask("collective", fmt::format("collective number {}: expected 0 to {}",
-                                                static_cast<int>(t.operation.collective), all_traits().size() - 1));
-  if (t.ranks < 1) throw InvalidTask("ranks", fmt::format("{} ranks: expected at least 1", t.ranks));
-  if (t.pieces < 1) throw InvalidTask("pieces", fmt::format("{} pieces in a block: expected at least 1", t.pieces));
+    throw InvalidCollective(
+        "collective", fmt::format("collective number {}: expected 0 to {}", static_cast<int>(t.operation.collective),
+                                  all_traits().size() - 1));
+  if (t.ranks < 1) throw InvalidCollective("ranks", fmt::format("{} ranks: expected at least 1", t.ranks));
+  if (t.pieces < 1)
+    throw InvalidCollective("pieces", fmt::format("{} pieces in a block: expected at least 1", t.pieces));
   if (data_chunks(t) > std::numeric_limits<std::int32_t>::max())
-    throw InvalidTask("pieces", fmt::format("{} ranks of {} pieces make {} chunks: expected at most {}", t.ranks,
-                                            t.pieces, data_chunks(t), std::numeric_limits<std::int32_t>::max()));
+    throw InvalidCollective("pieces", fmt::format("{} ranks of {} pieces make {} chunks: expected at most {}", t.ranks,
+                                                  t.pieces, data_chunks(t), std::numeric_limits<std::int32_t>::max()));
   const bool has_root = rooted(t.operation.collective) || t.operation.collective == send_recv;
   if (has_root)
     check_rank("root", "root", t.operation.root, t.ranks);
   else if (t.operation.root != 0)
-    throw InvalidTask("root", fmt::format("root {}: {} has none", t.operation.root, name(t.operation.collective)));
+    throw InvalidCollective("root",
+                            fmt::format("root {}: {} has none", t.operation.root, name(t.operation.collective)));
   if (t.operation.collective == send_recv)
     check_rank("peer", "peer", t.operation.peer, t.ranks);
   else if (t.operation.peer != 0)
-    throw InvalidTask("peer", fmt::format("peer {}: {} has none", t.operation.peer, name(t.operation.collective)));
+    throw InvalidCollective("peer",
+                            fmt::format("peer {}: {} has none", t.operation.peer, name(t.operation.collective)));
   if (t.even && uneven(t.operation.collective))
-    throw InvalidTask("even",
-                      fmt::format("{} has blocks of all sizes: they can't be even", name(t.operation.collective)));
+    throw InvalidCollective(
+        "even", fmt::format("{} has blocks of all sizes: they can't be even", name(t.operation.collective)));
   if (t.operation.in_place && counts_by_pair(t.operation.collective))
-    throw InvalidTask("in_place",
-                      "all_to_all_v can't be in place: the blocks sent and received would overlap at different sizes");
+    throw InvalidCollective(
+        "in_place", "all_to_all_v can't be in place: the blocks sent and received would overlap at different sizes");
   if (t.operation.collective == permute)
     check_pairs(t);
   else if (!t.operation.pairs.empty())
-    throw InvalidTask("pairs", fmt::format("{} takes no source-target pairs", name(t.operation.collective)));
+    throw InvalidCollective("pairs", fmt::format("{} takes no source-target pairs", name(t.operation.collective)));
 }
 
 std::int64_t data_chunks(const Task& t) {

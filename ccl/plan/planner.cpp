@@ -113,7 +113,7 @@ bool worth_showing(const Call& call, Rank ranks) {
   return bytes <= most_shown && bytes >= least * static_cast<std::size_t>(ranks);
 }
 
-Planner::Planner(Rank rank, Rank ranks, MessagePaths paths, const Config& config, HostShape shape, RankPlaces places)
+Planner::Planner(Rank rank, Rank ranks, MessagePaths paths, const Config& config, HostShape shape, RankCores places)
     : rank_(rank),
       ranks_(ranks),
       paths_(paths),

@@ -27,7 +27,7 @@ namespace trellis::ccl {
 
 class Planner {
  public:
-  Planner(Rank rank, Rank ranks, MessagePaths, const Config&, HostShape = {}, RankPlaces = {});
+  Planner(Rank rank, Rank ranks, MessagePaths, const Config&, HostShape = {}, RankCores = {});
 
   // For the thread that has the turn (TicketQueue). The result lives at least through the call that it serves.
   const Planned& plan(const Call&, bool in_place, schedule::UnreadableBuffers);

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "ccl/transports/rank_places.h"
+#include "ccl/transports/rank_cores.h"
 #include "kernels/reduce/copy.h"
 
 namespace trellis::ccl {

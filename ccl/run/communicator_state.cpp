@@ -26,8 +26,8 @@ Config with_machine(Config c, const Transport& t) {
 }
 
 // Unknown for simulated devices: their times are not those of the host's cores.
-RankPlaces places_of(const Transport& t, device::Device& d) {
-  return d.simulated_time() != nullptr ? RankPlaces{} : t.places();
+RankCores places_of(const Transport& t, device::Device& d) {
+  return d.simulated_time() != nullptr ? RankCores{} : t.places();
 }
 
 MessagePaths paths_of(const Transport& t) {

@@ -10,7 +10,7 @@
 #include "ccl/transports/lane.h"
 #include "ccl/transports/liveness.h"
 #include "ccl/transports/published_notices.h"
-#include "ccl/transports/rank_places.h"
+#include "ccl/transports/rank_cores.h"
 
 namespace trellis::ccl {
 
@@ -20,7 +20,7 @@ class Transport : public Lanes, public Liveness, public PublishedNotices {
   virtual Rank ranks() const = 0;
   virtual std::string_view name() const = 0;
   virtual HostShape shape() const { return {{ranks()}}; }
-  virtual RankPlaces places() const { return {}; }  // known where all ranks share one host's memory
+  virtual RankCores places() const { return {}; }  // known where all ranks share one host's memory
   virtual SharedCaches caches_here() const = 0;
   virtual std::uint64_t identity() const = 0;    // the same on all ranks; unique to this communicator
   virtual std::size_t memory_bytes() const = 0;  // in use by this rank's part

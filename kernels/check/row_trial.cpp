@@ -10,8 +10,8 @@ namespace trellis::kernels {
 RowTrial::RowTrial(const RowKernel& kernel, std::size_t rows, std::size_t columns, std::size_t offset,
                    std::uint64_t seed, Data data)
     : kernel_(kernel), rows_(rows), columns_(columns), key_(random_key({.seed = seed})), data_(data) {
-  for (const RowOperand& o : kernel.reads) read_.push_back(made(o, offset += 5));
-  for (const RowOperand& o : kernel.writes) written_.push_back(made(o, offset += 3));
+  for (const RowOperandSpec& o : kernel.reads) read_.push_back(made(o, offset += 5));
+  for (const RowOperandSpec& o : kernel.writes) written_.push_back(made(o, offset += 3));
 }
 
 std::vector<std::vector<std::byte>> RowTrial::after(RowBody body, const void* settings, std::size_t from) const {
@@ -32,11 +32,11 @@ std::vector<std::vector<std::byte>> RowTrial::after(RowBody body, const void* se
   return all;
 }
 
-std::size_t RowTrial::count(const RowOperand& o) const {
+std::size_t RowTrial::count(const RowOperandSpec& o) const {
   return o.extent == OperandExtent::table ? rows_ * columns_ : o.extent == OperandExtent::row ? rows_ : columns_;
 }
 
-TrialMemory RowTrial::made(const RowOperand& o, std::size_t offset) {
+TrialMemory RowTrial::made(const RowOperandSpec& o, std::size_t offset) {
   const std::size_t n = count(o);
   // Labels are read as int32_t, so they must be aligned to 4 bytes.
   TrialMemory m(o.type == DType::i32 ? offset / 4 * 4 : offset, n * size_of(o.type));

@@ -20,10 +20,10 @@ class RowTrial {
   std::vector<std::vector<std::byte>> after(RowBody, const void* settings, std::size_t from) const;
 
   std::byte* read(std::size_t operand) { return read_[operand].start(); }
-  std::size_t count(const RowOperand&) const;  // elements
+  std::size_t count(const RowOperandSpec&) const;  // elements
 
  private:
-  TrialMemory made(const RowOperand&, std::size_t offset);
+  TrialMemory made(const RowOperandSpec&, std::size_t offset);
   std::uint64_t element_bits(DType);
   double value(std::uint32_t random) const;
 

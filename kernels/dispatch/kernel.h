@@ -78,15 +78,15 @@ struct Kernel : TwinChoice<Kernel> {
 
 enum class OperandExtent : std::uint8_t { table, row, column };  // rows x columns elements, one a row, one a column
 
-struct RowOperand {
+struct RowOperandSpec {
   DType type;
   OperandExtent extent;
 };
 
 struct RowKernel : TwinChoice<RowKernel> {
   std::string name = {};  // "rms_norm.bf16"
-  std::vector<RowOperand> reads = {};
-  std::vector<RowOperand> writes = {};
+  std::vector<RowOperandSpec> reads = {};
+  std::vector<RowOperandSpec> writes = {};
   bool by_columns = false;         // sums over rows, for each column
   const void* settings = nullptr;  // a sample, for tests and timings
   RowBody truth = nullptr;

@@ -61,9 +61,9 @@ constexpr float sample_epsilon = 1e-5F;
 
 template <DType type>
 void add_to(std::vector<RowKernel>& all) {
-  const RowOperand table{type, OperandExtent::table}, weight{type, OperandExtent::column},
+  const RowOperandSpec table{type, OperandExtent::table}, weight{type, OperandExtent::column},
       one{DType::f32, OperandExtent::row};
-  const RowOperand sum{DType::f32, OperandExtent::column};
+  const RowOperandSpec sum{DType::f32, OperandExtent::column};
   all.push_back({.name = fmt::format("layer_norm.{}", name(type)),
                  .reads = {table, weight, weight},
                  .writes = {table, one, one},

@@ -51,7 +51,7 @@ constexpr float sample_epsilon = 1e-5F;
 
 template <DType type>
 void add_to(std::vector<RowKernel>& all) {
-  const RowOperand table{type, OperandExtent::table}, weight{type, OperandExtent::column},
+  const RowOperandSpec table{type, OperandExtent::table}, weight{type, OperandExtent::column},
       scale{DType::f32, OperandExtent::row};
   all.push_back({.name = fmt::format("rms_norm.{}", name(type)),
                  .reads = {table, weight},

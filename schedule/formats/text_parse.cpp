@@ -7,7 +7,7 @@
 
 #include "schedule/formats/text.h"
 #include "schedule/formats/text_line.h"
-#include "schedule/invalid_task.h"
+#include "schedule/invalid_collective.h"
 #include "text/refuse.h"
 
 namespace trellis::schedule {
@@ -142,7 +142,7 @@ class Reader {
   }
 
   // An omitted field's default can only conflict with the collective's line, so that line is reported.
-  void check_task() const try { check(schedule_.task); } catch (const InvalidTask& fault) {
+  void check_task() const try { check(schedule_.task); } catch (const InvalidCollective& fault) {
     std::size_t line = lines_[0];
     for (std::size_t i = 0; i < fields.size(); ++i)
       if (fields[i].name == fault.member && lines_[i] != 0) line = lines_[i];

@@ -24,8 +24,8 @@ using enum Collective;
 
 constexpr int lanes = 8;
 
-RankPlaces cores(int count, int sockets = 1, Rank ranks = 0) {
-  RankPlaces places{.cores = count, .l2_bytes = 2 << 20, .l3_bytes = std::size_t{300} << 20};
+RankCores cores(int count, int sockets = 1, Rank ranks = 0) {
+  RankCores places{.cores = count, .l2_bytes = 2 << 20, .l3_bytes = std::size_t{300} << 20};
   for (Rank r = 0; r < ranks; ++r) places.sockets.push_back(r * sockets / ranks);
   return places;
 }
@@ -196,7 +196,7 @@ TEST(HostModel, ChoosesWellWhereItWasNotFitted) {
   EXPECT_LT(sound.worst, 2.7);
 }
 
-double fastest(Collective c, std::size_t bytes, Rank ranks, const RankPlaces& places) {
+double fastest(Collective c, std::size_t bytes, Rank ranks, const RankCores& places) {
   HostChooser chooser(ranks, {lanes}, places);
   const auto& ranked = chooser.ranked(call_of(c, bytes, ranks));
   EXPECT_FALSE(ranked.empty());
@@ -229,7 +229,7 @@ TEST(HostModel, SocketsAndSharedCoresCostTime) {
 // 32 ranks on 16 cores: with a hardware thread for each, no message waits for the scheduler.
 TEST(HostModel, RanksWithAHardwareThreadEachAreNotSwitched) {
   const auto small = [](int threads) {
-    RankPlaces places = cores(16);
+    RankCores places = cores(16);
     places.threads = threads;
     HostChooser chooser(32, {lanes}, places);
     return chooser.ranked(call_of(all_reduce, 8, 32)).front();
@@ -245,7 +245,7 @@ TEST(HostModel, RanksWithAHardwareThreadEachAreNotSwitched) {
 // Data that fit the L3 caches of all ranks together do not cost what memory does.
 TEST(HostModel, RanksOnSeveralL3CachesHaveThemAll) {
   const auto places = [](int caches) {
-    RankPlaces all = cores(128);
+    RankCores all = cores(128);
     all.l3_bytes = static_cast<std::size_t>(caches) * 32 << 20;
     all.l3_caches = caches;
     return all;
@@ -286,7 +286,7 @@ TEST(HostModel, ChoosesNothingAbsurdOnManyRanks) {
 // calls.
 TEST(HostModel, EveryRankChoosesAlike) {
   for (const Rank ranks : {3, 8})
-    for (const RankPlaces& places : {cores(16), cores(4), cores(32, 2, ranks)}) {
+    for (const RankCores& places : {cores(16), cores(4), cores(32, 2, ranks)}) {
       std::set<std::string> chosen;
       for (Rank rank = 0; rank < ranks; ++rank) {
         Planner planner(rank, ranks, {lanes}, {}, {}, places);

@@ -131,19 +131,19 @@ TEST(Lengths, RowsFarBeyond31Bits) {
   for (const auto& [name, kernel] : row_kernels()) {
     const std::size_t down = kernel.by_columns ? few : rows, across = kernel.by_columns ? wide : columns;
     const std::size_t length = kernel.by_columns ? across : down;
-    const auto elements = [&](const RowOperand& o) {
+    const auto elements = [&](const RowOperandSpec& o) {
       return o.extent == OperandExtent::table ? down * across : o.extent == OperandExtent::row ? down : across;
     };
     std::vector<std::unique_ptr<Window>> reads, writes;
     std::vector<const void*> from;
     std::vector<void*> to;
-    for (const RowOperand& o : kernel.reads) {
+    for (const RowOperandSpec& o : kernel.reads) {
       reads.push_back(std::make_unique<Window>(elements(o) * size_of(o.type), Window::Use::some));
       NEED(*reads.back());
       if (is_float(o.type)) reads.back()->fill(o.type, reads.size());  // labels are 0
       from.push_back(reads.back()->start());
     }
-    for (const RowOperand& o : kernel.writes) {
+    for (const RowOperandSpec& o : kernel.writes) {
       writes.push_back(std::make_unique<Window>(elements(o) * size_of(o.type), Window::Use::some));
       NEED(*writes.back());
       to.push_back(writes.back()->start());
@@ -159,7 +159,7 @@ TEST(Lengths, RowsFarBeyond31Bits) {
             .settings = kernel.settings});
       std::vector<std::vector<std::byte>> ends;
       for (std::size_t w = 0; w < to.size(); ++w) {
-        const RowOperand& o = kernel.writes[w];
+        const RowOperandSpec& o = kernel.writes[w];
         const std::size_t made = o.extent == OperandExtent::table ? 2 * across : 2;
         std::byte* const end = static_cast<std::byte*>(to[w]) + elements(o) * size_of(o.type);
         ends.emplace_back(end - made * size_of(o.type), end);

@@ -109,7 +109,7 @@ TEST(Places, ASpecialElementOfATableStaysInItsRowOrColumn) {
           const auto after = trial.after(kernel.chosen(), kernel.settings, 0);
           ASSERT_TRUE(after == trial.after(kernel.truth, kernel.settings, 0)) << name << " " << special << " " << place;
           for (std::size_t w = 0; w < after.size(); ++w) {
-            const RowOperand& written = kernel.writes[w];
+            const RowOperandSpec& written = kernel.writes[w];
             const std::size_t size = size_of(written.type), skip = (after[w].size() - trial.count(written) * size) / 2;
             for (std::size_t i = 0; i < trial.count(written); ++i) {
               const std::size_t row = written.extent == OperandExtent::table ? i / columns : i;

@@ -177,7 +177,7 @@ class Replay {
   void let_go(Rank r, std::uint32_t step) {
     const RankClassProgram& c = of(r);
     for (std::uint32_t i = c.begin[step]; i < c.begin[step + 1]; ++i) {
-      const ReleasedMove& f = c.followers[i];
+      const DependentMove& f = c.followers[i];
       const Rank to = f.peer == no_peer ? r : pattern_.peer(r, c.peers[static_cast<std::size_t>(f.peer)]);
       if (--waits_[static_cast<std::size_t>(to)][f.move] == 0) start(to, f.move);
     }

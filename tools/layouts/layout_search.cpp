@@ -120,7 +120,7 @@ class Pricing {
     } else {
       const StepPricingOptions ways{.check = false, .order = order};
       const PricedStep priced =
-          StepOnMachine(with(config_, l.layout), machine_.ranks(), machine_, options_, ways).price();
+          PreparedStep(with(config_, l.layout), machine_.ranks(), machine_, options_, ways).price();
       if ((search_.stopped = priced.price.time == sim::forever)) return;
       note(l, priced);
       control_.found(l);
@@ -160,7 +160,7 @@ LayoutSearch search_layouts(const StepConfig& config, const sim::Machine& machin
   if (search.best() != nullptr && !search.stopped) {
     // Layouts are priced without proofs, so the best one is proved here.
     const StepLayout& first = search.layouts[0].layout;
-    const StepOnMachine proved(with(config, first), machine.ranks(), machine, options, {.order = first.order});
+    const PreparedStep proved(with(config, first), machine.ranks(), machine, options, {.order = first.order});
     search.spread = proved.factors().spread;
   }
   return search;
@@ -170,7 +170,7 @@ std::vector<std::string> reversals(const StepConfig& config, const sim::Machine&
                                    const StepLayout& first, const std::vector<StepLayout>& others) {
   sim::StepOptions options = given;
   options.book = std::make_shared<sim::ExchangeTimeCache>();
-  std::vector<StepOnMachine> steps;
+  std::vector<PreparedStep> steps;
   std::vector<const StepLayout*> layouts{&first};
   for (const StepLayout& l : others) layouts.push_back(&l);
   for (const StepLayout* l : layouts)
@@ -179,7 +179,7 @@ std::vector<std::string> reversals(const StepConfig& config, const sim::Machine&
   std::vector<std::string> found;
   const auto compare = [&](const std::string& key, double value, const auto& change) {
     std::vector<double> times;
-    for (StepOnMachine& s : steps) {
+    for (PreparedStep& s : steps) {
       sim::StepFactors f = s.factors();
       change(f, value);
       times.push_back(static_cast<double>(s.time(f)));

@@ -25,9 +25,9 @@ constexpr std::int64_t most_steps_written_out = 8'000'000;
 
 bool names_a_file(const std::string& word) { return word.find_first_of("./-") != std::string::npos; }
 
-std::string in_words(const FileContents& file) { return file.path == "-" ? "standard input" : file.path; }
+std::string in_words(const FileText& file) { return file.path == "-" ? "standard input" : file.path; }
 
-schedule::Schedule schedule_in(const FileContents& file, bool in_place) {
+schedule::Schedule schedule_in(const FileText& file, bool in_place) {
   const std::size_t start = file.text.find_first_not_of(" \t\r\n");
   const char sign = start == std::string::npos ? '\0' : file.text[start];
   try {
@@ -62,9 +62,7 @@ ScheduleSource subject(const std::string& word, const RequestOptions& options) {
   return {.asked = {}, .path = word, .in_place = options.in_place};
 }
 
-std::string in_words(const ScheduleSource& s) {
-  return s.asked ? in_words(*s.asked) : in_words(FileContents{s.path, ""});
-}
+std::string in_words(const ScheduleSource& s) { return s.asked ? in_words(*s.asked) : in_words(FileText{s.path, ""}); }
 
 bool too_large(const AlgorithmRequest& a) {
   const Rank ranks = a.request.ranks();
@@ -90,13 +88,13 @@ void expect_proved(const schedule::Schedule& s, const ScheduleSource& what, bool
         fmt::format("{}: {}; nothing is written without --unproved", in_words(what), report.text()));
 }
 
-FileContents typed_file(const std::string& path) {
-  FileContents file{path, read_input(path)};
+FileText typed_file(const std::string& path) {
+  FileText file{path, read_input(path)};
   if (!path.ends_with(".et")) text::expect_text(path, file.text);  // a Chakra trace is not text
   return file;
 }
 
-bool holds_schedule(const FileContents& file) {
+bool holds_schedule(const FileText& file) {
   const std::string ending = std::filesystem::path(file.path).extension();
   if (ending == ".xml" || ending == ".json") return true;
   if (ending == ".et") return false;
@@ -109,7 +107,7 @@ bool holds_schedule(const FileContents& file) {
   return text.substr(at).starts_with("trellis schedule ");
 }
 
-schedule::Schedule proved(const FileContents& file, bool in_place) {
+schedule::Schedule proved(const FileText& file, bool in_place) {
   schedule::Schedule found = schedule_in(file, in_place);
   if (const schedule::Report report = schedule::verify(found); !report.ok())
     throw std::runtime_error(fmt::format("{}: {}", in_words(file), report.text()));

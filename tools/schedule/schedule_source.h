@@ -28,15 +28,15 @@ bool too_large(const AlgorithmRequest&);
 void expect_proved(const schedule::Schedule&, const ScheduleSource&, bool unproved);
 
 // The content of a file, a pipe or standard input ("-"), read once, because a pipe can be read only once.
-struct FileContents {
+struct FileText {
   std::string path, text;
 };
-FileContents typed_file(const std::string& path);
+FileText typed_file(const std::string& path);
 
 // Whether it is a schedule in our text, MSCCL XML (.xml) or MSCCL++ (.json), by its name or its first characters.
-bool holds_schedule(const FileContents&);
+bool holds_schedule(const FileText&);
 // The schedule in it, proved. Throws invalid_argument when there is none, and runtime_error with the fault when it is
 // wrong.
-schedule::Schedule proved(const FileContents&, bool in_place = false);
+schedule::Schedule proved(const FileText&, bool in_place = false);
 
 }  // namespace trellis::tools

@@ -12,7 +12,7 @@
 #include "tools/answer/crossover_chart.h"
 #include "tools/answer/page.h"
 #include "tools/sim/answer.h"
-#include "tools/topo/machine_views.h"
+#include "tools/topo/machine_renderings.h"
 
 namespace trellis::tools {
 namespace {

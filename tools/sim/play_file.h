@@ -10,7 +10,7 @@
 namespace trellis::tools {
 
 struct PlayFileOptions {
-  FileContents file;  // *.et: a Chakra trace; else a workload
+  FileText file;  // *.et: a Chakra trace; else a workload
   std::string machine, algorithm, era, memory, output, figures = {};
   std::vector<std::string> what_if = {};
   double tflops = 0;

@@ -96,13 +96,13 @@ void add(CLI::App& app, Options& o) {
 bool is_auto(const Options& o) { return o.request.algorithm.empty() || o.request.algorithm == "auto"; }
 
 // The file given in place of a collective, or by `-a file:PATH`; none: neither was given.
-std::optional<FileContents> given_file(const Options& o) {
+std::optional<FileText> given_file(const Options& o) {
   if (!collective_meant(o.what)) return typed_file(o.what);
   if (!o.request.algorithm.starts_with(schedule::file_prefix)) return {};
   return typed_file(o.request.algorithm.substr(schedule::file_prefix.size()));
 }
 
-int play(const Options& o, const FileContents& file) {
+int play(const Options& o, const FileText& file) {
   RequestOptions rest = o.request;
   rest.algorithm.clear();
   std::string stranger = first_given(rest);
@@ -161,7 +161,7 @@ class Pricing {
     question_.shown = ranks_named(o.shown);
   }
 
-  int run(const std::optional<FileContents>& file) {
+  int run(const std::optional<FileText>& file) {
     std::string collective = o_.what;
     if (file) {
       read(*file);
@@ -195,7 +195,7 @@ class Pricing {
   const Machine& machine() const { return priced_.machine(); }
 
   // Uses a schedule from a file instead of an algorithm, on as many of the machine's ranks as it has.
-  void read(const FileContents& file) {
+  void read(const FileText& file) {
     RequestOptions rest = o_.request;
     if (is_auto(o_) || collective_meant(o_.what)) rest.algorithm.clear();
     rest.in_place = false;
@@ -292,7 +292,7 @@ class Pricing {
 };
 
 int run(const Options& o) {
-  const std::optional<FileContents> file = given_file(o);
+  const std::optional<FileText> file = given_file(o);
   if (file && !collective_meant(o.what) && !holds_schedule(*file)) return play(o, *file);
   for (const auto& [given, option] :
        {std::pair(o.tflops > 0, "--tflops"), {!o.memory.empty(), "--memory"}, {o.tasks, "--tasks"}})

@@ -5,7 +5,7 @@
 
 #include "sim/hardware/timeline/format_quantities.h"
 #include "tools/picture/palette.h"
-#include "tools/topo/machine_views.h"
+#include "tools/topo/machine_renderings.h"
 #include "tools/topo/sketch.h"
 
 namespace trellis::tools {

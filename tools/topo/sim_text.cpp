@@ -8,7 +8,7 @@
 #include "tools/program/json_text.h"
 #include "tools/program/table.h"
 #include "tools/topo/fabric_layers.h"
-#include "tools/topo/machine_views.h"
+#include "tools/topo/machine_renderings.h"
 
 namespace trellis::tools {
 namespace {

@@ -17,7 +17,7 @@
 #include "tools/program/output.h"
 #include "tools/program/output_option.h"
 #include "tools/topo/host_views.h"
-#include "tools/topo/machine_views.h"
+#include "tools/topo/machine_renderings.h"
 
 namespace trellis::tools {
 

@@ -117,9 +117,8 @@ int run(const Options& given) {
   expect_noise(o.noise, machine, o.step.era);
   note_seed(o.noise);
   const std::optional<sim::GoodputInputs> failures = failures_of(o, machine, world);
-  StepOnMachine step(
-      read.job.step, world, machine, o.step,
-      {.whole = o.whole, .order = o.order == "data" ? AxisOrder::data_first : AxisOrder::pipeline_first});
+  PreparedStep step(read.job.step, world, machine, o.step,
+                    {.whole = o.whole, .order = o.order == "data" ? AxisOrder::data_first : AxisOrder::pipeline_first});
   PricedStep priced = step.price();
   priced.failures = failures;
   if (priced.price.time != sim::forever) priced.noisy = step.noisy(o.noise);

@@ -15,7 +15,7 @@ namespace trellis::tools {
 using train::Rank;
 using train::StepConfig;
 
-struct StepOnMachine::Laid {
+struct PreparedStep::Laid {
   train::CompactStep step;
   std::optional<sim::StepPricer> pricer;
   bool by_programs = false;
@@ -56,8 +56,8 @@ void put_pipeline_first(schedule::ExecutionGraph& graph, const train::MeshShape&
 
 }  // namespace
 
-StepOnMachine::StepOnMachine(const StepConfig& config, Rank world, const sim::Machine& machine,
-                             const sim::StepOptions& options, const StepPricingOptions& ways)
+PreparedStep::PreparedStep(const StepConfig& config, Rank world, const sim::Machine& machine,
+                           const sim::StepOptions& options, const StepPricingOptions& ways)
     : config_(config), machine_(machine), laid_(std::make_shared<Laid>()) {
   laid_->step = ways.whole ? whole_step(config, world) : train::compact_step(config, world, ways.check);
   if (!laid_->step.fault.empty()) throw std::logic_error(laid_->step.fault);
@@ -67,15 +67,15 @@ StepOnMachine::StepOnMachine(const StepConfig& config, Rank world, const sim::Ma
   factors_ = sim::factors_of(laid_->step.graph, machine, options);
 }
 
-sim::Time StepOnMachine::time(const sim::StepFactors& factors) { return laid_->pricer->price(factors).time; }
+sim::Time PreparedStep::time(const sim::StepFactors& factors) { return laid_->pricer->price(factors).time; }
 
-sim::NoisyTimes StepOnMachine::noisy(const sim::NoiseRuns& runs) {
+sim::NoisyTimes PreparedStep::noisy(const sim::NoiseRuns& runs) {
   return sim::draw_noise(runs, [&](std::uint64_t seed) { return laid_->pricer->noisy(factors_, seed).time; });
 }
 
-double StepOnMachine::flops() const { return laid_->step.flops; }
+double PreparedStep::flops() const { return laid_->step.flops; }
 
-PricedStep StepOnMachine::price() {
+PricedStep PreparedStep::price() {
   const train::CompactStep& step = laid_->step;
   PricedStep p{.config = config_,
                .shape = step.shape,
@@ -122,7 +122,7 @@ const schedule::PeakMemory& PricedStep::most_memory() const {
 
 PricedStep price_of(const StepConfig& config, Rank world, const sim::Machine& machine, const sim::StepOptions& options,
                     const StepPricingOptions& ways) {
-  return StepOnMachine(config, world, machine, options, ways).price();
+  return PreparedStep(config, world, machine, options, ways).price();
 }
 
 }  // namespace trellis::tools

@@ -48,12 +48,12 @@ struct PricedStep {
 };
 
 // A step on a machine, to be priced with several factors: it is laid out, proved, and its exchanges simulated, once.
-class StepOnMachine {
+class PreparedStep {
  public:
   // Throws invalid_argument where the configuration, the machine and the number of ranks do not fit each other, and
   // logic_error where the step is refuted.
-  StepOnMachine(const train::StepConfig&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {},
-                const StepPricingOptions& = {});
+  PreparedStep(const train::StepConfig&, train::Rank world, const sim::Machine&, const sim::StepOptions& = {},
+               const StepPricingOptions& = {});
 
   const sim::StepFactors& factors() const { return factors_; }  // those of the machine's figures
   double flops() const;                                         // of all ranks: the model's own, recomputation left out

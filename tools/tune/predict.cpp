@@ -21,13 +21,13 @@ namespace trellis::tools {
 namespace {
 
 // Ranks in order on the sockets, with caches of this machine's sizes.
-ccl::RankPlaces places_of(const PredictionAsked& asked) {
+ccl::RankCores places_of(const PredictionAsked& asked) {
   const int caches = std::min(asked.caches, static_cast<int>(asked.ranks));
-  ccl::RankPlaces places{.cores = asked.cores,
-                         .threads = asked.threads,
-                         .l2_bytes = kernels::cpu().l2_bytes,
-                         .l3_bytes = kernels::cpu().l3_bytes * static_cast<std::size_t>(caches),
-                         .l3_caches = caches};
+  ccl::RankCores places{.cores = asked.cores,
+                        .threads = asked.threads,
+                        .l2_bytes = kernels::cpu().l2_bytes,
+                        .l3_bytes = kernels::cpu().l3_bytes * static_cast<std::size_t>(caches),
+                        .l3_caches = caches};
   for (ccl::Rank r = 0; r < asked.ranks; ++r)
     places.sockets.push_back(static_cast<int>(std::int64_t{r} * asked.sockets / asked.ranks));
   return places;
@@ -36,7 +36,7 @@ ccl::RankPlaces places_of(const PredictionAsked& asked) {
 }  // namespace
 
 std::string prediction_text(const PredictionAsked& asked) {
-  const ccl::RankPlaces places = places_of(asked);
+  const ccl::RankCores places = places_of(asked);
   const ccl::Config config = ccl::config_from_environment();
   const ccl::MessagePaths paths{.lanes = ccl::channel_lanes, .round_bytes = ccl::round_bytes_for(config)};
   const ccl::Planner planner(0, asked.ranks, paths, config, {}, places);

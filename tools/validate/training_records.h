@@ -57,7 +57,7 @@ class FittableStep {
 
   sim::Machine machine_;
   train::Rank ranks_;
-  StepOnMachine step_;
+  PreparedStep step_;
   bool several_ = false;
 };
 

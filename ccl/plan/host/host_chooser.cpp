@@ -41,7 +41,7 @@ void sort_by_time(std::vector<PredictedTime>& all) { std::ranges::stable_sort(al
 
 }  // namespace
 
-HostChooser::HostChooser(Rank ranks, MessagePaths paths, RankPlaces places, const HostCosts& costs)
+HostChooser::HostChooser(Rank ranks, MessagePaths paths, RankCores places, const HostCosts& costs)
     : ranks_(ranks), paths_(paths), places_(std::move(places)), costs_(costs) {}
 
 bool modelled(Collective c) { return !schedule::uneven(c) && c != Collective::permute && c != Collective::send_recv; }

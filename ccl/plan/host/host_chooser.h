@@ -20,13 +20,13 @@ bool modelled(Collective);  // false for one whose ranks or blocks differ: uneve
 
 class HostChooser {
  public:
-  HostChooser(Rank ranks, MessagePaths, RankPlaces, const HostCosts& = sapphire_rapids);
+  HostChooser(Rank ranks, MessagePaths, RankCores, const HostCosts& = sapphire_rapids);
 
   bool models(Collective) const;  // true if it covers the collective and the places of the ranks are known
   // The configs, fastest first. Calls of nearly the same size share one cached answer. It depends on nothing that may
   // differ between ranks, such as whether peers can read the buffers: both cases count alike.
   const std::vector<PredictedTime>& ranked(const Call&);
-  const RankPlaces& places() const { return places_; }
+  const RankCores& places() const { return places_; }
 
  private:
   std::vector<PredictedTime> rank_all(const Call&) const;
@@ -35,7 +35,7 @@ class HostChooser {
 
   const Rank ranks_;
   const MessagePaths paths_;
-  const RankPlaces places_;
+  const RankCores places_;
   const HostCosts costs_;
   std::map<std::tuple<Collective, std::size_t, kernels::DType>, std::vector<PredictedTime>> known_;
 };

@@ -172,7 +172,7 @@ class Walk {
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready_;
 };
 
-Conditions conditions(const JoinedPrograms& joined, const Call& call, Rank ranks, const RankPlaces& places,
+Conditions conditions(const JoinedPrograms& joined, const Call& call, Rank ranks, const RankCores& places,
                       const HostCosts& costs, bool readable) {
   const auto touched = static_cast<double>(joined.touched_bytes);
   const double usual = usual_l3 * std::max(1, places.l3_caches);
@@ -232,7 +232,7 @@ const HostCosts sapphire_rapids{.operation = 14,
                                 .far_byte = 1.5,
                                 .wake = 5000};
 
-double predicted_time(const JoinedPrograms& joined, const Call& call, Rank ranks, const RankPlaces& places,
+double predicted_time(const JoinedPrograms& joined, const Call& call, Rank ranks, const RankCores& places,
                       const HostCosts& costs, bool readable) {
   constexpr double us = 1e-3;
   const Conditions how = conditions(joined, call, ranks, places, costs, readable);

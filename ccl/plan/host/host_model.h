@@ -37,7 +37,7 @@ extern const HostCosts sapphire_rapids;
 
 // The time of one operation in us, on the slowest rank. Small operations are timed several back to back, as bench
 // measures them. `readable`: peers can read the call's buffers.
-double predicted_time(const JoinedPrograms&, const Call&, Rank ranks, const RankPlaces&, const HostCosts&,
+double predicted_time(const JoinedPrograms&, const Call&, Rank ranks, const RankCores&, const HostCosts&,
                       bool readable);
 
 }  // namespace trellis::ccl

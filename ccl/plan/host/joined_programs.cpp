@@ -52,7 +52,7 @@ std::optional<Written> written(const schedule::Algorithm& algorithm, const sched
 
 class Joiner {
  public:
-  Joiner(const Written& w, const Call& call, const RankPlaces& places, const MessagePaths& paths)
+  Joiner(const Written& w, const Call& call, const RankCores& places, const MessagePaths& paths)
       : written_(w), places_(places), size_(kernels::size_of(call.type)) {
     const Counts counts{call.count, {}};
     for (std::size_t i = 0; i < w.ranks.size(); ++i)
@@ -138,7 +138,7 @@ class Joiner {
   }
 
   const Written& written_;
-  const RankPlaces& places_;
+  const RankCores& places_;
   const std::size_t size_;
   std::vector<Compiled> compiled_;
   std::vector<std::uint32_t> firsts_;
@@ -149,7 +149,7 @@ class Joiner {
 }  // namespace
 
 std::optional<JoinedPrograms> join_programs(const schedule::AlgorithmConfig& config, const Call& call, Rank ranks,
-                                            const RankPlaces& places, const MessagePaths& paths, bool hidden,
+                                            const RankCores& places, const MessagePaths& paths, bool hidden,
                                             std::size_t most_steps) {
   const schedule::Algorithm& algorithm = schedule::algorithm_named(config.algorithm);
   const schedule::Request request = schedule::request_by(

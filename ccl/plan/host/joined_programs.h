@@ -7,7 +7,7 @@
 
 #include "ccl/call.h"
 #include "ccl/plan/compiled.h"
-#include "ccl/transports/rank_places.h"
+#include "ccl/transports/rank_cores.h"
 #include "schedule/algorithms/algorithm_config.h"
 
 namespace trellis::ccl {
@@ -37,8 +37,7 @@ struct JoinedPrograms {
 
 // None if the algorithm does not serve the call, or if more than `most_steps` would have to be joined. `hidden`: peers
 // cannot read the call's buffers.
-std::optional<JoinedPrograms> join_programs(const schedule::AlgorithmConfig&, const Call&, Rank ranks,
-                                            const RankPlaces&, const MessagePaths&, bool hidden,
-                                            std::size_t most_steps);
+std::optional<JoinedPrograms> join_programs(const schedule::AlgorithmConfig&, const Call&, Rank ranks, const RankCores&,
+                                            const MessagePaths&, bool hidden, std::size_t most_steps);
 
 }  // namespace trellis::ccl

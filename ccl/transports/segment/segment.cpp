@@ -153,13 +153,13 @@ int Segment::together(Cpus RankArea::*set) const {
 }
 
 // A rank uses the caches of one core at a time, whatever cores it may run on.
-RankPlaces Segment::places() const {
+RankCores Segment::places() const {
   const int caches = std::min(in_all(&RankArea::caches), static_cast<int>(shape_.ranks));
-  RankPlaces places{.cores = together(&RankArea::whole_cores),
-                    .threads = cores(),
-                    .l2_bytes = area(0).l2_bytes.load(std::memory_order_relaxed),
-                    .l3_bytes = area(0).l3_bytes.load(std::memory_order_relaxed) * static_cast<std::size_t>(caches),
-                    .l3_caches = caches};
+  RankCores places{.cores = together(&RankArea::whole_cores),
+                   .threads = cores(),
+                   .l2_bytes = area(0).l2_bytes.load(std::memory_order_relaxed),
+                   .l3_bytes = area(0).l3_bytes.load(std::memory_order_relaxed) * static_cast<std::size_t>(caches),
+                   .l3_caches = caches};
   for (Rank r = 0; r < shape_.ranks; ++r) places.sockets.push_back(area(r).socket.load(std::memory_order_relaxed));
   return places;
 }

@@ -90,8 +90,8 @@ class Segment {
 
   void claim(Rank) const;  // first of all; throws invalid_argument when another process or thread has this rank
   void show_cores(Rank, const AllowedCores& = seen_here()) const;  // call it before joining
-  int cores() const;          // number of CPUs that the joined ranks may run on and keep busy, together
-  RankPlaces places() const;  // once all ranks have joined
+  int cores() const;         // number of CPUs that the joined ranks may run on and keep busy, together
+  RankCores places() const;  // once all ranks have joined
 
  private:
   int in_all(Cpus RankArea::*) const;

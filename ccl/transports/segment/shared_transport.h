@@ -31,7 +31,7 @@ class SharedTransport : public Transport {
   Rank rank() const override { return rank_; }
   Rank ranks() const override { return segment_.shape().ranks; }
   int lanes() const override { return segment_.shape().lanes; }
-  RankPlaces places() const override { return segment_.places(); }
+  RankCores places() const override { return segment_.places(); }
   SharedCaches caches_here() const override { return {places().l3_bytes, ranks()}; }
   std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) override { return reach_->expose(data, bytes); }
   std::size_t readable(const void* data, std::size_t bytes, std::size_t message) override {

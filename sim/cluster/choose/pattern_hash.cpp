@@ -21,7 +21,7 @@ PatternHash pattern_hash(const CompiledSchedule& pattern) {
         add(value);
       add(m.adds | m.copies_twice << 1 | m.staged << 2 | m.forwards << 3 | m.channel << 4);
     }
-    for (const ReleasedMove& f : c.followers) add(f.move), add(f.peer);
+    for (const DependentMove& f : c.followers) add(f.move), add(f.peer);
     for (const std::uint32_t begin : c.begin) add(begin);
   }
   return hash;

@@ -220,7 +220,7 @@ void CompiledSchedule::join(const Program& program, RankClassProgram& c, const s
 void CompiledSchedule::add_followers(const Program& program, RankClassProgram& c, const std::vector<Lines>& lines) {
   const auto steps = static_cast<std::uint32_t>(program.steps.size());
   const Lines& own = lines[class_of(c.representative)];
-  const auto follower = [&](std::uint32_t i) -> ReleasedMove {
+  const auto follower = [&](std::uint32_t i) -> DependentMove {
     const Step& s = program.steps[i];
     if (!receives(s.op)) return {own.move[i], no_peer};
     const std::uint32_t sender = class_of(s.end.peer);
@@ -233,7 +233,7 @@ void CompiledSchedule::add_followers(const Program& program, RankClassProgram& c
     if (s.op == schedule::Op::recv_reduce) kept.adds = true, kept.sources = 2;
     return {move, number_of(s.end.peer, c.peers)};
   };
-  std::vector<ReleasedMove> by_step(steps);
+  std::vector<DependentMove> by_step(steps);
   c.begin.assign(steps + 1, 0);
   for (std::uint32_t i = 0; i < steps; ++i) {
     by_step[i] = follower(i);
@@ -250,7 +250,7 @@ void CompiledSchedule::add_followers(const Program& program, RankClassProgram& c
 // One pass of the engines reads all sources of a sum directly on the chip and writes the result to its destination.
 // This requires that nothing but the sum reads the arrivals, and nothing but one send reads the sum.
 void CompiledSchedule::find_streams(const Program& program, RankClassProgram& c,
-                                    const std::vector<ReleasedMove>& by_step) {
+                                    const std::vector<DependentMove>& by_step) {
   std::vector<std::uint32_t> readers(program.steps.size(), 0);
   std::vector<std::uint32_t> reader(program.steps.size(), 0);  // the last reader
   for (std::uint32_t i = 0; i < program.steps.size(); ++i)

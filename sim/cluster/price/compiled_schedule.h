@@ -33,7 +33,7 @@ struct Move {
 };
 
 // A move released by the end of a step: the rank's own, or one of a peer that sends to it.
-struct ReleasedMove {
+struct DependentMove {
   std::uint32_t move = 0;
   std::int32_t peer = no_peer;
 };
@@ -42,7 +42,7 @@ struct RankClassProgram {
   Rank representative = 0;
   std::vector<Rank> peers;  // by their names as seen from the representative
   std::vector<Move> moves;
-  std::vector<ReleasedMove> followers;
+  std::vector<DependentMove> followers;
   std::vector<std::uint32_t> begin;  // where each step's followers begin, and one index past the end
 };
 
@@ -74,7 +74,7 @@ class CompiledSchedule {
   void add_moves(const schedule::Program&, RankClassProgram&, Lines&);
   void join(const schedule::Program&, RankClassProgram&, const std::vector<Lines>&);
   void add_followers(const schedule::Program&, RankClassProgram&, const std::vector<Lines>&);
-  void find_streams(const schedule::Program&, RankClassProgram&, const std::vector<ReleasedMove>& by_step);
+  void find_streams(const schedule::Program&, RankClassProgram&, const std::vector<DependentMove>& by_step);
   std::int64_t elements_of(std::int64_t kind) const;
   std::uint32_t sized(const schedule::Program&, const schedule::Kinds&, const schedule::Slice&) const;
 

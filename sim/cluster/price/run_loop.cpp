@@ -317,7 +317,7 @@ class Loop {
     const RankClassProgram& program = e_.program(seat);
     e_.ended_[seat.collective] = std::max(e_.ended_[seat.collective], now_);
     for (std::uint32_t i = program.begin[step]; i < program.begin[step + 1]; ++i) {
-      const ReleasedMove& f = program.followers[i];
+      const DependentMove& f = program.followers[i];
       const std::uint32_t target =
           f.peer == no_peer ? at : e_.peers_[seat.first_peer + static_cast<std::uint32_t>(f.peer)].seat;
       const auto& keeper = e_.seats_[target];

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ccl/transports/libfabric/data/known_peer.h"
-#include "ccl/transports/libfabric/lanes/landings.h"
+#include "ccl/transports/libfabric/lanes/piece_reassembly.h"
 #include "ccl/transports/libfabric/presence/public_state.h"
 #include "ccl/transports/libfabric/rails/rails.h"
 #include "ccl/transports/libfabric/rails/stall_detector.h"
@@ -23,8 +23,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(Landings, APieceCountsOnceWhateverTheOrder) {
-  Landings all;
+TEST(PieceReassembly, APieceCountsOnceWhateverTheOrder) {
+  PieceReassembly all;
   const std::uint32_t a = all.open(3, 7, true).value(), b = all.open(1, 2, true).value();
   EXPECT_EQ(all.land(a + 2), 7);
   EXPECT_EQ(all.land(a + 2), -1);
@@ -37,8 +37,8 @@ TEST(Landings, APieceCountsOnceWhateverTheOrder) {
   EXPECT_TRUE(all.complete(a));
 }
 
-TEST(Landings, WhatComesAfterTheEndIsIgnored) {
-  Landings all;
+TEST(PieceReassembly, WhatComesAfterTheEndIsIgnored) {
+  PieceReassembly all;
   const std::uint32_t old = all.open(2, 1, true).value();
   all.close(old);
   EXPECT_EQ(all.land(old), -1);
@@ -51,19 +51,19 @@ TEST(Landings, WhatComesAfterTheEndIsIgnored) {
 }
 
 // A thousand former processes had four landings open each; nearly none of these is taken for one of this process.
-TEST(Landings, ThoseOfAFormerProcessAreOthers) {
-  Landings all(Landings::most_places, 1);
+TEST(PieceReassembly, ThoseOfAFormerProcessAreOthers) {
+  PieceReassembly all(PieceReassembly::most_places, 1);
   for (int i = 0; i < 4; ++i) all.open(1, 0, true);
   int taken = 0;
   for (std::uint64_t seed = 2; seed < 1002; ++seed) {
-    Landings former(Landings::most_places, seed);
+    PieceReassembly former(PieceReassembly::most_places, seed);
     for (int i = 0; i < 4; ++i) taken += all.land(former.open(1, 0, true).value()) >= 0;
   }
   EXPECT_LE(taken, 1);
 }
 
-TEST(Landings, OneWaitsForAPlaceAndHalfAreForThoseWhoseSenderWaits) {
-  Landings all(4, 9);
+TEST(PieceReassembly, OneWaitsForAPlaceAndHalfAreForThoseWhoseSenderWaits) {
+  PieceReassembly all(4, 9);
   const std::uint32_t first = all.open(1, 0, false).value();
   EXPECT_TRUE(all.open(1, 1, false));
   EXPECT_FALSE(all.has_room(false));
@@ -79,12 +79,12 @@ TEST(Landings, OneWaitsForAPlaceAndHalfAreForThoseWhoseSenderWaits) {
   EXPECT_EQ(all.land(first), 0);
   all.close(first);
   EXPECT_TRUE(all.open(1, 5, true));
-  EXPECT_FALSE(Landings(1).open(1, 0, false));
-  EXPECT_TRUE(Landings(1).open(1, 0, true));
+  EXPECT_FALSE(PieceReassembly(1).open(1, 0, false));
+  EXPECT_TRUE(PieceReassembly(1).open(1, 0, true));
 }
 
-TEST(Landings, EveryPlaceCanBeUsed) {
-  Landings all(Landings::most_places, 3);
+TEST(PieceReassembly, EveryPlaceCanBeUsed) {
+  PieceReassembly all(PieceReassembly::most_places, 3);
   std::vector<std::uint32_t> open;
   while (const auto first = all.open(2, static_cast<Rank>(open.size()), true)) open.push_back(*first);
   ASSERT_EQ(open.size(), 4096U);

@@ -65,7 +65,7 @@ DataPath::DataPath(const FabricSettings& s, bool on_device, std::shared_ptr<Pres
     wires_.push_back(open_wire(s, static_cast<std::uint64_t>(presence_->roster().rank()), rail, rail, use_));
   limits_ = common_limits(wires_);
   rails_ = Rails(s.rails, pieces_of(limits_.outstanding));
-  landings_ = Landings(limits_.places, net::random_number());
+  landings_ = PieceReassembly(limits_.places, net::random_number());
   eager_bytes_ = std::min(usual_eager, limits().message - sizeof(Packet));
   most_piece_ = std::clamp(in_time(presence_->lock().detector().timeout()), least_piece, usual_piece);
   known_.resize(static_cast<std::size_t>(presence_->roster().ranks()));

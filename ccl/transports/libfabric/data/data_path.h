@@ -11,8 +11,8 @@
 #include "ccl/transports/libfabric/data/piece.h"
 #include "ccl/transports/libfabric/data/rail_monitor.h"
 #include "ccl/transports/libfabric/data/registrations.h"
-#include "ccl/transports/libfabric/lanes/landings.h"
 #include "ccl/transports/libfabric/lanes/lane_ends.h"
+#include "ccl/transports/libfabric/lanes/piece_reassembly.h"
 #include "ccl/transports/libfabric/presence/presence.h"
 #include "ccl/transports/libfabric/rails/rails.h"
 #include "ccl/transports/libfabric/rails/traffic.h"
@@ -50,7 +50,7 @@ class DataPath {
   std::size_t most_piece() const { return most_piece_; }
   bool has_rail(int rail) const { return wires_[static_cast<std::size_t>(rail)] != nullptr; }
   Wire& wire(int rail) { return *wires_[static_cast<std::size_t>(rail)]; }
-  Landings& landings() { return landings_; }
+  PieceReassembly& landings() { return landings_; }
   Registrations& registrations() { return registrations_; }
   bool send(Rank to, Packet, const void* more, std::size_t more_bytes);  // false: it cannot be sent now
   bool send_piece(Rank to, const PieceOut&);                             // false: it cannot be sent now
@@ -84,7 +84,7 @@ class DataPath {
   const std::shared_ptr<Presence> presence_;
   const std::shared_ptr<ControlLink> control_;
   const FabricSettings settings_;
-  const EndpointHints use_;
+  const EndpointNeeds use_;
   std::optional<Rank> damaged_by_;            // who sent a packet that was damaged; -1: it can't be told
   std::vector<std::unique_ptr<Wire>> wires_;  // by rail; null: it was left
   WireLimits limits_;
@@ -95,7 +95,7 @@ class DataPath {
   Deadline looked_for_moves_ = {};
   PiecePool<PieceOut> pieces_out_;
   PiecePool<PieceIn> pieces_in_;
-  Landings landings_;
+  PieceReassembly landings_;
   Registrations registrations_;
   std::vector<KnownPeer> known_;  // by rank
   LaneEnds ends_;

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "ccl/transports/libfabric/lanes/landings.h"
+#include "ccl/transports/libfabric/lanes/piece_reassembly.h"
 #include "kernels/types/crc32c.h"
 
 namespace trellis::ccl::libfabric {
@@ -29,7 +29,7 @@ bool is_part_of(const Packet& p, std::uint64_t offset, std::uint64_t bytes) {
 
 // True if the grant is a part of the message, in pieces that can be numbered.
 bool makes_sense(const Grant& g, const Packet& p) {
-  return g.piece != 0 && is_part_of(p, g.offset, g.bytes) && (g.bytes - 1) / g.piece < Landings::most_pieces;
+  return g.piece != 0 && is_part_of(p, g.offset, g.bytes) && (g.bytes - 1) / g.piece < PieceReassembly::most_pieces;
 }
 
 bool is_whole(const Packet& p, std::span<const std::byte> from) {

@@ -183,7 +183,9 @@ void LaneReceiver::grant_more(Receiving& r) {
   const bool placed = r.place != nullptr;
   const std::size_t piece =
       std::min({placed ? placed_piece_of(r.bytes) : staged_piece, path_.most_piece(), path_.limits().piece});
-  const std::size_t pieces = !placed ? 1 : path_.limits().writes ? std::size_t{Landings::most_pieces} : tagged_pieces;
+  const std::size_t pieces = !placed                 ? 1
+                             : path_.limits().writes ? std::size_t{PieceReassembly::most_pieces}
+                                                     : tagged_pieces;
   while (granted_ < r.bytes && open_.size() < (placed ? placed_grants : staged_grants)) {
     Opened o{.offset = granted_, .bytes = std::min(r.bytes - granted_, pieces * piece)};
     o.pieces = static_cast<std::uint32_t>((o.bytes + piece - 1) / piece);

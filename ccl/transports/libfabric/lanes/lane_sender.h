@@ -7,10 +7,10 @@
 #include "ccl/transports/lane.h"
 #include "ccl/transports/libfabric/data/data_path.h"
 #include "ccl/transports/libfabric/lanes/grant_checksums.h"
-#include "ccl/transports/libfabric/lanes/kept_messages.h"
 #include "ccl/transports/libfabric/lanes/producer_buffer.h"
 #include "ccl/transports/libfabric/lanes/received_grants.h"
 #include "ccl/transports/libfabric/lanes/retransmission.h"
+#include "ccl/transports/libfabric/lanes/retransmit_queue.h"
 
 namespace trellis::ccl::libfabric {
 
@@ -52,7 +52,7 @@ class LaneSender : public Sender {
   std::uint32_t taken_ = 0;
   bool waiting_ = false;
   bool refused_ = false;  // the last packet or piece could not be sent
-  KeptMessages kept_;     // empty unless DataPath::sends_again()
+  RetransmitQueue kept_;  // empty unless DataPath::sends_again()
   ProducerBuffer produced_;
   // The large message under way.
   std::uint32_t large_ = 0;  // its number, also while it lingers

@@ -24,7 +24,7 @@ std::unique_ptr<Wire> wrapped(std::unique_ptr<Wire> wire, const WireRole& role) 
 void wrap_wires(WireWrapper w) { wrapper() = std::move(w); }
 
 std::unique_ptr<Wire> open_wire(const FabricSettings& s, std::uint64_t member, int rail, int number,
-                                const EndpointHints& use) {
+                                const EndpointNeeds& use) {
   return wrapped(open_endpoint(chosen(s, rail, use)),
                  {.rail = number, .number = member * 1'009 + static_cast<std::uint64_t>(number)});
 }

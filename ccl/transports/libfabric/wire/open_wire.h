@@ -9,7 +9,7 @@ namespace trellis::ccl::libfabric {
 
 // Opens a wire on the interface of a rail of the settings. `member` and `number` tell wires on one interface apart.
 std::unique_ptr<Wire> open_wire(const FabricSettings&, std::uint64_t member, int rail, int number,
-                                const EndpointHints& = {});
+                                const EndpointNeeds& = {});
 
 // Opens a wire for control, on the interface of a rail.
 std::unique_ptr<Wire> open_control_wire(const FabricSettings&, int rail);

@@ -150,7 +150,7 @@ std::string present() {
 
 bool writes(const fi_info& i) { return (i.caps & FI_RMA) != 0 && i.domain_attr->cq_data_size >= 4; }
 
-Info chosen(const FabricSettings& s, int rail, const EndpointHints& use) {
+Info chosen(const FabricSettings& s, int rail, const EndpointNeeds& use) {
   const Here here{instance_of(s.instance, s.product.empty() ? product_of_this_host() : s.product), use.among};
   std::vector<std::uint64_t> wanted;
   for (const std::uint64_t caps : {to_write, to_tag}) {

@@ -15,7 +15,7 @@ struct FreeInfo {
 using Info = std::unique_ptr<fi_info, FreeInfo>;
 
 // What an endpoint is for.
-struct EndpointHints {
+struct EndpointNeeds {
   LocalRank among = {};
   bool device_memory = false;  // messages come from memory of a device
 };
@@ -26,7 +26,7 @@ struct EndpointHints {
 // invalid_argument that lists what there is. Rails of one process are spread over several interfaces: those that the
 // settings list, or, where interfaces have no networks of their own (EFA), all, the nearest first: to this rank's chips
 // on an instance whose map is known, otherwise to its cores.
-Info chosen(const FabricSettings&, int rail = 0, const EndpointHints& = {});
+Info chosen(const FabricSettings&, int rail = 0, const EndpointNeeds& = {});
 
 // The reason why no endpoint reaches other hosts; empty if one does.
 std::string absence();

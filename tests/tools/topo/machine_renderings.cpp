@@ -1,5 +1,5 @@
 // Pictures of simulated machines show every link once, and stay readable for large machines.
-#include "tools/topo/machine_views.h"
+#include "tools/topo/machine_renderings.h"
 
 #include <gtest/gtest.h>
 

@@ -1,15 +1,15 @@
-#include "ccl/transports/libfabric/lanes/landings.h"
+#include "ccl/transports/libfabric/lanes/piece_reassembly.h"
 
 #include <algorithm>
 
 namespace trellis::ccl::libfabric {
 
-Landings::Landings(std::uint32_t places, std::uint64_t seed)
+PieceReassembly::PieceReassembly(std::uint32_t places, std::uint64_t seed)
     : places_(std::clamp(places, 1U, most_places)),
       random_(seed),
       first_place_(static_cast<std::uint32_t>(random_()) % most_places) {}
 
-std::optional<std::uint32_t> Landings::open(std::uint32_t pieces, Rank from, bool sender_waits) {
+std::optional<std::uint32_t> PieceReassembly::open(std::uint32_t pieces, Rank from, bool sender_waits) {
   if (!has_room(sender_waits)) return std::nullopt;
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(all_.size()));
@@ -27,20 +27,20 @@ std::optional<std::uint32_t> Landings::open(std::uint32_t pieces, Rank from, boo
   return called << (piece_bits + generation_bits) | l.generation << piece_bits;
 }
 
-void Landings::close(std::uint32_t first) {
+void PieceReassembly::close(std::uint32_t first) {
   all_[place_of(first)].pieces = 0;
   free_.push_back(place_of(first));
   --used_;
 }
 
-bool Landings::lacks(std::uint32_t number) const {
+bool PieceReassembly::lacks(std::uint32_t number) const {
   const std::uint32_t piece = number & (most_pieces - 1);
   if (place_of(number) >= all_.size()) return false;
   const Landing& l = at(number);
   return l.generation == generation_of(number) && piece < l.pieces && !l.there[piece];
 }
 
-Rank Landings::land(std::uint32_t number) {
+Rank PieceReassembly::land(std::uint32_t number) {
   const std::uint32_t piece = number & (most_pieces - 1);
   if (place_of(number) >= all_.size()) return -1;
   Landing& l = all_[place_of(number)];

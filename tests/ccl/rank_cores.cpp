@@ -1,5 +1,5 @@
 // What ranks know of each other's cores, here and on machines that are not here.
-#include "ccl/transports/rank_places.h"
+#include "ccl/transports/rank_cores.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -36,12 +36,12 @@ class ShownCores {
 };
 
 // Rank 0 may run anywhere and rank 1 on one CPU only, but both read the same places.
-TEST(RankPlaces, AreThoseOfAllRanksWhoeverReads) {
+TEST(RankCores, AreThoseOfAllRanksWhoeverReads) {
   const ShownCores shown(2);
   const Segment& segment = shown.segment();
   segment.show_cores(0);
   const std::vector<int> cpus = kernels::affinity();
-  RankPlaces seen;
+  RankCores seen;
   std::thread([&] {
     ASSERT_TRUE(kernels::stay_on({&cpus.back(), 1}));
     segment.show_cores(1);
@@ -68,7 +68,7 @@ AllowedCores seen_on(int cores, Rank r, Rank ranks, bool pinned, double quota, s
   return seen;
 }
 
-TEST(RankPlaces, AreRightOnMachinesOfManyCores) {
+TEST(RankCores, AreRightOnMachinesOfManyCores) {
   for (const int cores : {2, 256, 512})
     for (const Rank ranks : {1, 2})
       for (const bool pinned : {false, true}) {
@@ -84,7 +84,7 @@ TEST(RankPlaces, AreRightOnMachinesOfManyCores) {
 }
 
 // 128 cores, eight of them to each of 16 L3 caches.
-TEST(RankPlaces, HaveAllL3CachesThatTheRanksUse) {
+TEST(RankCores, HaveAllL3CachesThatTheRanksUse) {
   const auto shown = [](Rank ranks, bool pinned) {
     const ShownCores cores(ranks);
     for (Rank r = 0; r < ranks; ++r) {
@@ -98,7 +98,7 @@ TEST(RankPlaces, HaveAllL3CachesThatTheRanksUse) {
     return cores.segment().places();
   };
   for (const bool pinned : {true, false}) {
-    const RankPlaces all = shown(128, pinned);
+    const RankCores all = shown(128, pinned);
     EXPECT_EQ(all.l3_bytes, 512 * mib);
     EXPECT_EQ(all.l3_caches, 16);
     EXPECT_EQ(stores_beside(2 * mib, {all.l3_bytes, 128}), kernels::Stores::cached);
@@ -109,7 +109,7 @@ TEST(RankPlaces, HaveAllL3CachesThatTheRanksUse) {
 }
 
 // 4,096 threads do not fit into the set that ranks publish: it then shows fewer, but never none.
-TEST(RankPlaces, AreSomeOnMachinesThatAreLargerThanTheSet) {
+TEST(RankCores, AreSomeOnMachinesThatAreLargerThanTheSet) {
   const ShownCores shown(4);
   const Segment& segment = shown.segment();
   for (Rank r = 0; r < 4; ++r) segment.show_cores(r, seen_on(2048, r, 4, true, kernels::no_quota));
@@ -117,7 +117,7 @@ TEST(RankPlaces, AreSomeOnMachinesThatAreLargerThanTheSet) {
   EXPECT_GE(patience_for(4, segment.cores()).spins, 1U);
 }
 
-TEST(RankPlaces, AreNoMoreThanAQuotaKeepsBusy) {
+TEST(RankCores, AreNoMoreThanAQuotaKeepsBusy) {
   for (const int cores : {64, 512}) {
     const ShownCores shown(4);
     const Segment& segment = shown.segment();
@@ -132,7 +132,7 @@ TEST(RankPlaces, AreNoMoreThanAQuotaKeepsBusy) {
 }
 
 // Each rank has fewer CPUs than all of them are granted.
-TEST(RankPlaces, AreNoMoreThanAQuotaKeepsBusyWhereEachRankHasACore) {
+TEST(RankCores, AreNoMoreThanAQuotaKeepsBusyWhereEachRankHasACore) {
   for (const int cores : {16, 64}) {
     const ShownCores shown(16);
     const Segment& segment = shown.segment();
@@ -144,7 +144,7 @@ TEST(RankPlaces, AreNoMoreThanAQuotaKeepsBusyWhereEachRankHasACore) {
 }
 
 // Quotas of several control groups add up, and a rank without one has all CPUs that it may run on.
-TEST(RankPlaces, AreWhatAllControlGroupsKeepBusy) {
+TEST(RankCores, AreWhatAllControlGroupsKeepBusy) {
   const ShownCores shown(4);
   const Segment& segment = shown.segment();
   for (Rank r = 0; r < 4; ++r) segment.show_cores(r, seen_on(64, r, 4, true, 8, r + 1U));
@@ -158,7 +158,7 @@ TEST(RankPlaces, AreWhatAllControlGroupsKeepBusy) {
   EXPECT_EQ(segment.cores(), 8) << "the CPUs that there are";
 }
 
-TEST(RankPlaces, AreNoneForARankThatSeesNothing) {
+TEST(RankCores, AreNoneForARankThatSeesNothing) {
   const ShownCores alone(1);
   alone.segment().show_cores(0, {});
   EXPECT_EQ(alone.segment().places().cores, 0);

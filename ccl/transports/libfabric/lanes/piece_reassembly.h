@@ -1,6 +1,6 @@
-// Landings: the places in memory where pieces of messages arrive. A piece names its landing, and its number there, in
-// four bytes. The numbers begin at random, so that a piece from a former process almost never names a landing of this
-// one.
+// Landings are the places in memory where pieces of messages arrive. A piece names its landing, and its number there,
+// in four bytes. The numbers begin at random, so that a piece from a former process almost never names a landing of
+// this one.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace trellis::ccl::libfabric {
 
-class Landings {
+class PieceReassembly {
  public:
   static constexpr std::uint32_t piece_bits = 12, generation_bits = 8, place_bits = 12;
   static constexpr std::uint32_t most_pieces = 1U << piece_bits, most_places = 1U << place_bits;
 
-  explicit Landings(std::uint32_t places = most_places, std::uint64_t seed = 0);
+  explicit PieceReassembly(std::uint32_t places = most_places, std::uint64_t seed = 0);
 
   // The number of the first piece; none: all landings are in use, so try again when one is closed. Half of them are
   // kept for messages whose sender is known to wait: those messages end, whatever the others wait for.

@@ -6,8 +6,8 @@
 
 namespace trellis::schedule {
 
-struct InvalidTask : std::invalid_argument {
-  InvalidTask(std::string_view which, const std::string& text) : std::invalid_argument(text), member(which) {}
+struct InvalidCollective : std::invalid_argument {
+  InvalidCollective(std::string_view which, const std::string& text) : std::invalid_argument(text), member(which) {}
   std::string_view member;
 };
 

@@ -10,7 +10,7 @@
 
 namespace trellis::ccl::libfabric {
 
-class KeptMessages {
+class RetransmitQueue {
  public:
   void keep(const Packet& p, std::span<const std::byte> bytes) {
     if (!lags_) resent_ = messages_.size() + 1;
