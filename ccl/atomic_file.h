@@ -1,4 +1,4 @@
-// A file that is written whole or not at all: under another name, which is renamed at the end.
+// A file that is written whole or not at all: it is written under another name, and renamed at the end.
 #pragma once
 
 #include <sys/types.h>

@@ -27,8 +27,8 @@ struct LastRun {
 // The algorithm that a call would use, and what selects it where the configuration does not.
 struct Selected {
   std::string algorithm;  // "ring channels=2"
-  bool by_model = false;  // the model of the host; else the selection table
-  int cores = 0;          // for which the table is asked: those of all ranks together; 0: not known
+  bool by_model = false;  // chosen by the model of the host; else by the selection table
+  int cores = 0;          // for which the table's rules are chosen: those of all ranks together; 0: not known
 };
 
 class Communicator : public SpanCalls<Communicator> {

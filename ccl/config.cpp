@@ -60,7 +60,7 @@ std::chrono::milliseconds seconds(const char* name, const std::string& value) {
   return std::chrono::milliseconds(std::llround(*number * 1000));
 }
 
-// "ring", or "all_reduce=mesh,all_gather=ring*2".
+// Checks a choice of algorithms: "ring", or "all_reduce=mesh,all_gather=ring*2".
 void check_algorithms(const char* name, const std::string& value) {
   try {
     const std::vector<std::string> parts = schedule::split_at_commas(value);
@@ -181,7 +181,7 @@ void meet_as_slurm_tells(LaunchedProcess& l) {
   l.port = first_port + apart * static_cast<int>((std::int64_t{*job} * 31 + step.value_or(0)) % jobs_apart);
 }
 
-// "10.0.0.1:29500", as users of the Neuron runtime and of NCCL tell it.
+// Reads the address of rank 0, "10.0.0.1:29500", from the variables that users of the Neuron runtime and of NCCL set.
 void read_root_address(LaunchedProcess& l) {
   for (const char* name : {"NEURON_RT_ROOT_COMM_ID", "NCCL_COMM_ID"}) {
     const std::optional<std::string> value = variable(name);

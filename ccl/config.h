@@ -49,8 +49,8 @@ struct Config {
   // TRELLIS_SINGLE_COPY: read large buffers from the peer's own memory with process_vm_readv, where the system allows
   // it
   bool single_copy = false;
-  // TRELLIS_ROUNDS: where ranks share memory, small messages that each sends to every other are written once, and read
-  // by all; that of rank 0 counts
+  // TRELLIS_ROUNDS: where ranks share memory, a rank that sends small messages to all others writes them in one place,
+  // once, and the others read them there. All ranks follow rank 0's value.
   bool rounds = true;
   FabricSettings fabric = {};
 };

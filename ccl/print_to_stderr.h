@@ -1,5 +1,5 @@
-// What programs say on standard error. It may be closed, full, or a terminal that has gone: then there is nobody to
-// tell, and the program goes on.
+// Prints messages to standard error. That may be closed, full, or a terminal that has gone: then the message is lost,
+// and the program goes on.
 #pragma once
 
 #include <fmt/format.h>

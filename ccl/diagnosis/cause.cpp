@@ -93,7 +93,8 @@ class Search {
     return blamed(n);
   }
 
-  // If a collective meets a call of another kind, such as a send, the ranks wait for each other in a circle.
+  // The cause if this rank's collective met a call of another kind, such as a send: the ranks wait for each other in a
+  // circle, which this describes. Empty: it did not.
   std::string in_something_else(CommunicatorRank n) const {
     const RankEvidence& p = waits_.at(n);
     if (dump(n).trouble != FailureKind::mismatch || !p.last.under_way || p.last.points) return "";
@@ -101,7 +102,8 @@ class Search {
     return circle.empty() ? "" : around(circle);
   }
 
-  // Differing calls can be detected outside of any operation only when a communicator is closed.
+  // The cause if this rank found the mismatch outside of any operation, which only closing a communicator can: it
+  // closed the communicator before an operation that others have begun.
   std::string closed_early(CommunicatorRank n) const {
     const RankEvidence& p = waits_.at(n);
     if (dump(n).trouble != FailureKind::mismatch || p.last.under_way) return "";
@@ -124,7 +126,7 @@ class Search {
     return text;
   }
 
-  // All dumps blame the same rank, and nothing else is known about it.
+  // The cause if the wait graph shows none: describes the rank that this rank's dump blames, as far as it is known.
   std::string blamed(CommunicatorRank n) const {
     const Rank r = dump(n).blamed;
     if (r < 0) return fmt::format("{} failed: {}", words_.ranks({n}), dump(n).error);
@@ -154,7 +156,8 @@ class Search {
     const Members& m = job_.communicators[n.communicator];
     std::vector<CommunicatorRank> missing;
     const RankDump& d = dump(n);
-    // A rank that came may have been killed while it waited, before it could write a dump.
+    // A rank without a dump may have come, and been killed while it waited. So a dump that lists the absent ranks
+    // decides which ranks are missing; if there is none, all ranks without a dump count.
     const auto knows = std::ranges::find_if(m.dumps, [](const auto& one) { return !one.second.absent.empty(); });
     const std::vector<Rank>* const absent = knows == m.dumps.end() ? nullptr : &knows->second.absent;
     for (Rank r = 0; r < m.ranks; ++r)
@@ -301,7 +304,7 @@ class Search {
                        where(circle.front(), waits_.at(circle.front()).last));
   }
 
-  // Ranks in different operations; the smaller set is named first.
+  // Describes a circle of ranks in different operations: each operation with the ranks in it, the fewest ranks first.
   std::string across(const std::vector<CommunicatorRank>& circle) const {
     const auto together = [&](CommunicatorRank a, CommunicatorRank b) {
       return a.communicator == b.communicator && waits_.at(a).is_in(waits_.at(b).last);

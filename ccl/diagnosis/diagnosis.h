@@ -14,7 +14,7 @@ struct Diagnosis {
     std::string communicator = {};  // empty: it was never created
     std::string name = {};          // "communicator 0123 of 4 ranks (ranks 0, 2, 4, 6)"
     Rank ranks = 1;
-    std::vector<std::string> lines = {};  // where its ranks are
+    std::vector<std::string> lines = {};  // what its ranks were doing
     std::map<Rank, std::string> errors = {};
     std::vector<std::string> later = {};  // failures that followed
   };

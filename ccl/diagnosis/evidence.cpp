@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::int64_t slack_ns = 1'000'000'000;  // allowed between the last dump and the launch's record
 
-// The dump that was written first after a failure saw the other ranks as they were then; later dumps see them ended.
+// Returns the dump whose view of the other ranks tells most: the first one after a failure, else after a signal. Later
+// dumps see other ranks that the failure has already ended.
 const RankDump* best_witness(const std::map<Rank, RankDump>& dumps) {
   const RankDump* best = nullptr;
   const auto worth = [](const RankDump& d) {
@@ -38,7 +39,7 @@ RankEvidence place_of(const RankDump* own, const PeerSnapshot* seen,
         static_cast<int>(std::ranges::count_if(own->entries, [](const DumpedEntry& e) { return !e.division.empty(); }));
   if (seen == nullptr || (own != nullptr && is_fixed(*own))) return p;
   p.standing = seen->standing;
-  // The rank wrote no dump, or went on after it wrote one.
+  // The witness saw later operations of the rank if that wrote no dump, or went on after it wrote one.
   if (own == nullptr || (p.gone() && seen->last.operation >= p.last.operation)) p.last = seen->last;
   if (own != nullptr || !(p.gone() || p.silent())) return p;
   // A rank that has ended does no more, so whoever saw it furthest saw it last.

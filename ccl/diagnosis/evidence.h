@@ -56,7 +56,7 @@ struct JobEvidence {
   CommunicatorRank origin(CommunicatorRank) const;  // the same rank in its communicator's oldest known ancestor
   // Whether processes on several hosts have this id.
   bool repeats(std::int64_t process) const;
-  // The launch record of the node's process; null: there is none, or it can't be told from that of another process with
+  // The launch record of the rank's process; null: there is none, or it can't be told from that of another process with
   // the same id.
   const LaunchedRank* launched(CommunicatorRank, std::int64_t process) const;
   const LaunchedRank* launched_as(Rank) const;

@@ -24,7 +24,8 @@ void end_as(RankEvidence& p, const LaunchedRank& launched) {
   if (launched.end.starts_with("exited")) p.last.under_way = false;
 }
 
-// Whether any dump saw the process stopped. Ranks on its own host, also of other communicators, know more than others.
+// Whether any dump saw the process stopped. Reads the dumps of all communicators, since the ranks on the process's own
+// host, which know more than others, may share only another communicator with it.
 bool seen_stopped(const JobEvidence& job, CommunicatorRank n, std::int64_t process) {
   const bool by_rank = job.repeats(process);
   const auto stands = [&](const PeerSnapshot& s) { return s.process == process && s.standing == RankStatus::stopped; };

@@ -15,16 +15,16 @@ class WaitGraph {
   const RankEvidence& at(CommunicatorRank n) const { return places_[n.communicator][static_cast<std::size_t>(n.rank)]; }
   std::vector<CommunicatorRank> waiting() const;  // all that are in an operation, split or shrink
 
-  // The nodes that this one waits for. Nodes in the very same operation are left out: it may wait for them too, but
-  // that tells nothing.
+  // The ranks that this one waits for, except live ones in the very same operation: it may wait for them too, but that
+  // explains nothing.
   std::vector<CommunicatorRank> of(CommunicatorRank) const;
   // The same rank in operations of other communicators.
   std::vector<CommunicatorRank> elsewhere(CommunicatorRank) const;
-  // The nodes at the end of the waiting: they wait for nobody.
+  // Where the waiting that begins at `from` ends: the ranks that others wait for, and that wait for nobody.
   std::vector<CommunicatorRank> ends(const std::vector<CommunicatorRank>& from) const;
-  // A cycle of nodes in which each waits for the next; empty: none can be reached.
+  // A cycle of ranks in which each waits for the next, reached from `from`; empty: there is none.
   std::vector<CommunicatorRank> circle(const std::vector<CommunicatorRank>& from) const;
-  // Whether the node has a send or receive that the other does not match.
+  // Whether the rank waits in a send or receive that the other rank does not match.
   bool unmatched(CommunicatorRank, CommunicatorRank other) const;
 
  private:

@@ -44,8 +44,8 @@ std::string instead(const Transport& t, Rank r) {
                      has_finalized(t, r) ? "; it has finalized the communicator" : "");
 }
 
-// Checks whether another rank makes, or has made, a communicator without this rank. Earlier attempts of that rank count
-// only if the parent has failed: otherwise it may still come back to the parent.
+// Throws PeerLost if an awaited rank makes, or has made, a communicator without this rank. Earlier attempts of that
+// rank count only if the parent has failed: otherwise it may still join this call.
 void check_left_out(const Transport& t, const SplitView& k, std::span<const Rank> awaited, bool ended) {
   std::vector<Rank> others = leaving_out(k, awaited);
   if (!ended) std::erase_if(others, [&](Rank r) { return seen_of(k, r).attempt < k.mine.attempt; });
@@ -72,8 +72,8 @@ Rank absent_of(const Transport& t, const SplitView& k, std::span<const Rank> awa
   return awaited.front();
 }
 
-// Whether a shrink leaves that rank out. Such a rank is not blamed: a rank that waits for it elsewhere gives it up at
-// its own deadline, and then comes.
+// Whether this shrink excludes the rank. Such a rank is not blamed: a member that waits for it in another communicator
+// gives it up there at its own deadline, and then comes.
 bool is_left_out(const SplitView& k, Rank r) {
   return r >= 0 && std::ranges::find(k.mine.members, r) == k.mine.members.end();
 }

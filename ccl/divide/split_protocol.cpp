@@ -17,7 +17,8 @@ bool is_of_attempt(const MembershipNotice& n, const MembershipNotice& mine) {
 
 bool is_here(const MembershipNotice& n, const MembershipNotice& mine) { return under_way(n) && is_of_attempt(n, mine); }
 
-// Whether the rank has made the new communicator. No rank ends this attempt with success before all have joined.
+// Whether the rank has created the new communicator and returned from this attempt. A rank does that only after all
+// members have joined.
 bool has_made(const MembershipNotice& n, const MembershipNotice& mine) {
   return !under_way(n) && is_of_attempt(n, mine) && n.blames < 0;
 }
@@ -26,7 +27,8 @@ bool has_failed(const MembershipNotice& n, const MembershipNotice& mine) {
   return n.broken != 0 && n.broken <= mine.attempt;
 }
 
-// Whether a rank that was seen in this attempt has stored the wishes: it shows that, or has moved on since.
+// Whether a rank that was seen in this attempt has stored the members' colors and keys: its notice says so, or it has
+// moved on since.
 bool has_read(const MembershipNotice& n, const MembershipNotice& mine) {
   if (is_here(n, mine)) return n.stage >= Stage::read;
   return has_finished(n, mine);
@@ -82,7 +84,8 @@ SplitAction next_of(const SplitView& k) {
   return {reading ? What::part : What::read};
 }
 
-// A leader that offers has seen all members in this attempt, so what was seen of a rank before that is outdated.
+// Ignores notices of earlier attempts: the leader offers only after it has seen all members in this attempt, so such
+// notices are outdated.
 Rank gone(const SplitView& k, std::span<const Rank> missing) {
   const auto found = std::ranges::find_if(missing, [&](Rank r) {
     const MembershipNotice& n = seen_of(k, r);

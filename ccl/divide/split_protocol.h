@@ -21,9 +21,9 @@ struct SplitView {
 struct SplitAction {
   enum class What {
     wait,
-    anew,   // show that it has come to `attempt`
+    anew,   // begin `attempt`, a later one, and show that
     read,   // store the wishes (colors and keys) that are seen now, and show that
-    part,   // the group is the ranks with this rank's color; the others have stored the wishes too
+    part,   // all have stored the wishes: the group is the ranks with this rank's color
     offer,  // create the new communicator's memory, publish where it is, and join
     join,   // join the leader's offer
     fail    // `rank` has failed in this attempt, and so has the split

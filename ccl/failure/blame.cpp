@@ -70,7 +70,8 @@ std::vector<Rank> unfinished(const Transport& t, const RankActivity& mine) {
 
 // A cycle of ranks in which each waits for the next, starting with this one. Empty: there is no cycle.
 std::vector<Rank> circle_of(const Transport& t) {
-  // A collective's schedule is proved free of deadlock, and each rank shows only one of the ranks that it waits for.
+  // Only sends and receives can deadlock: a collective's schedule is proved free of it. A cycle among its ranks would
+  // mean nothing, as a rank that waits for several shows only one of them.
   if (static_cast<Collective>(t.activity(t.rank()).collective) != Collective::send_recv) return {};
   std::vector<Rank> circle = {t.rank()};
   for (Rank r = t.activity(t.rank()).waits_for; r != t.rank(); r = t.activity(r).waits_for) {
@@ -125,7 +126,7 @@ void explain(const Transport& t, const RankActivity& mine, const Damaged& d) {
                                   d.sender < 0 ? "another rank" : who(t, d.sender), text_of(mine), mine.step));
 }
 
-// A rank that fails may withdraw its messages a moment before it says why.
+// Waits a moment for the reason: a rank that fails may withdraw its messages before it says why.
 void explain(Transport& t, const RankActivity& mine, const Withdrawn& w) {
   t.refresh(patience);
   for (const Deadline end = Clock::now() + sure; !t.over() && Clock::now() < end;) {

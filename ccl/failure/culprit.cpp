@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using How = Culprit::How;
 
-constexpr auto patience = 200ms;  // for the answer of a healthy rank that only another communicator has
+constexpr auto patience = 200ms;  // for the answer of a healthy rank that is only in another communicator
 
 // A rank that may be at fault.
 struct Suspect {

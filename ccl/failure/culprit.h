@@ -30,9 +30,9 @@ struct RankWait {
   const HeartbeatMonitor& watch;
 };
 
-// `first`: the rank that is waited for. `needed`: all ranks that may be at fault; the chain from `first` may not lead
-// to them, as a rank that waits for several shows one. A stopped process is blamed before a rank that stands still, and
-// that before one that is late. A rank that has changed lately is not at fault.
+// `first`: the rank that is waited for. `needed`: all ranks that may be at fault. They are examined as well as the
+// chain from `first`, which may miss them: a rank that waits for several shows only one. A stopped process is blamed
+// before a rank that stands still, and that before one that is late. A rank that has changed lately is not at fault.
 Culprit culprit_of(const RankWait&, Rank first, std::span<const Rank> needed);
 
 // "rank 2", or "rank 2 of the first communicator (not in this one)".

@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 constexpr auto patience = 2s;                  // for running operations; `trellis launch` waits longer before it kills
 constexpr auto soon = 50ms;                    // enough for a waiting operation to write
-constexpr int hold_times = 100, hold_ms = 10;  // checks of the handler in the thread that took the signal
+constexpr int hold_times = 100, hold_ms = 10;  // most sleeps of hold(), and the length of each
 
 // The only state that the handler touches.
 std::atomic<std::uint32_t> requests = 0;

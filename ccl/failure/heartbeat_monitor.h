@@ -27,11 +27,12 @@ class HeartbeatMonitor {
   std::chrono::nanoseconds unchanged(Rank, Deadline now) const;
   // True if this rank has seen data move there in the last `time`.
   bool moved(Rank, Deadline now, std::chrono::nanoseconds time) const;
-  // The number of calls, in any communicator of the family, in which it began to wait since data last moved here.
+  // The number of calls, in any communicator of the family, in which that rank has begun to wait since data last moved
+  // on this rank.
   int calls(Rank) const;
-  // The last few ranks for which it was seen to wait in other communicators of the family, as places.
+  // The last few ranks, as places, for which that rank was seen to wait in other communicators of the family.
   std::span<const Rank> waited_elsewhere(Rank) const;
-  // The longest time for which a rank has been in no operation at all and has not come as far as this one.
+  // The longest time for which any rank has been in no operation at all without having reached `operation`.
   std::chrono::nanoseconds longest_absence(const Transport&, std::uint64_t operation, Deadline now) const;
 
  private:
@@ -39,7 +40,7 @@ class HeartbeatMonitor {
     std::uint64_t heartbeats = 0, operation = 0;
     bool occupied = false;
     std::uint16_t moves = 0;
-    std::uint16_t waits = 0, waits_before = 0;  // now; when data last moved here
+    std::uint16_t waits = 0, waits_before = 0;  // calls in which it has waited: so far; when data last moved here
     Deadline since = {};
     Deadline moved = {};  // when its data were last seen to move
     std::array<Rank, 4> elsewhere = {};

@@ -50,7 +50,7 @@ std::optional<RankActivity> call_of(const FlightRecorder& past, const RankActivi
                       .reduction = static_cast<std::uint8_t>(r->op)};
 }
 
-// The same call with the root whose messages have this mark.
+// Returns the call `a` with the root that gives its messages this mark; none: no root does.
 std::optional<RankActivity> with_another_root(RankActivity a, std::uint64_t schedule, std::uint32_t mark, Rank ranks) {
   Call call{.operation = {.collective = static_cast<Collective>(a.collective)},
             .count = a.count,
@@ -175,7 +175,7 @@ void check_over(Transport& t, const FlightRecorder& past, const RankActivity& mi
 void explain(Transport& t, const FlightRecorder& past, const RankActivity& mine, const MessageMismatch& m) {
   t.refresh(patience);
   if (static_cast<Collective>(mine.collective) == Collective::send_recv) throw misfit_of_points(t, m);
-  if (m.in_round) check_unread(t, past, mine, mine.operation - 1);  // a message of a call before tells more
+  if (m.in_round) check_unread(t, past, mine, mine.operation - 1);  // an unread message of an earlier call tells more
   const Mismatch other = difference(t, past, mine, m.sender, m.mark);
   if (!m.whole || m.bytes == m.due) throw other;
   throw Mismatch(m.sender, fmt::format("{}; its message has {} bytes where {} are due", other.what(), m.bytes, m.due));

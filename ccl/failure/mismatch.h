@@ -19,9 +19,9 @@ void check_same_call(const Transport&, const RankActivity& mine, Rank other);
 // the number of the last collective that is over. `past`: this rank's operations.
 void check_unread(Transport&, const FlightRecorder& past, const RankActivity& mine, std::uint64_t ended);
 
-// Throws Mismatch if a message of this rank's operation has arrived whose mark is neither of these: the ranks call
-// different things, or their settings differ. Where one of them sends over lanes and the other in rounds, no receiver
-// finds it.
+// Throws Mismatch if a message of this rank's operation has arrived with another mark than `mark`, or, in an all-to-all
+// round, than `round_mark`: the ranks call different things, or their settings differ. Receivers do not find this where
+// one rank sends over lanes and the other in rounds, since each looks only where it expects messages.
 void check_marks(const Transport&, const FlightRecorder& past, const RankActivity& mine, std::uint32_t mark,
                  std::uint32_t round_mark);
 

@@ -31,7 +31,7 @@ json sizes(std::size_t bytes, kernels::DType type) {
   return json::array({json::array({bytes / kernels::size_of(type)})});
 }
 
-// All fields but the times.
+// The entry's fields except the times.
 json entry_of(const Recorded& r, const RankDump& of) {
   const Call call{
       .operation = {.collective = r.collective, .root = r.root, .peer = r.peer}, .count = r.count, .type = r.type};

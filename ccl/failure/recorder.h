@@ -37,7 +37,7 @@ struct Recorded {
   std::uint64_t points = 0;                 // number of sends and receives, if it consists of these
   std::uint64_t began = 0, ended = 0;       // in TimestampClock; ended 0: still running
   const AlgorithmConfig* config = nullptr;  // lives as long as the communicator
-  std::uint64_t schedule = 0;               // its hash, as the mark of the operation's messages has it
+  std::uint64_t schedule = 0;               // a hash of the schedule, which the marks of its messages cover
   bool native = false;                      // the device's own collective, without an algorithm of ours
   const std::string* not_native = nullptr;  // why not, if the device has collectives; lives as long as the communicator
   const char* division = nullptr;           // "split" or "shrink", if it is not an operation

@@ -13,7 +13,8 @@ using schedule::Program;
 constexpr std::uint32_t none = AllToAllRounds::none;
 constexpr Rank least_ranks = 3;  // between two ranks, a message over a lane is as fast
 
-// Fills in who sends and receives what, in which round. False: not all pairs have as many messages.
+// Fills in who sends and receives what, in which round. False: the numbers of messages differ between pairs of ranks,
+// or a pair uses several lanes.
 bool find_messages(const Compiled& c, Rank rank, Rank ranks, AllToAllRounds& all) {
   const auto others = static_cast<std::size_t>(ranks) - 1;
   if (c.lines.size() != 2 * others || c.lines.front().count == 0) return false;
@@ -33,8 +34,8 @@ bool find_messages(const Compiled& c, Rank rank, Rank ranks, AllToAllRounds& all
   return true;
 }
 
-// By step: when its message is due. Time 2k+1 is when round k is published, 2k+2 when its messages are received.
-// Nothing if a step sends in two rounds.
+// For each step, when its message is due. Time 2k+1 is when round k is published, 2k+2 when its messages are received.
+// Empty if a step sends in two rounds.
 std::vector<std::uint32_t> due_times(const Compiled& c, Rank rank, const AllToAllRounds& all) {
   std::vector<std::uint32_t> due(c.steps.size(), none);
   for (std::uint32_t k = 0; k < all.rounds.size(); ++k)
@@ -48,8 +49,9 @@ std::vector<std::uint32_t> due_times(const Compiled& c, Rank rank, const AllToAl
   return due;
 }
 
-// Steps that keep a rank from coming to the end if it publishes a round's messages together, once it has received all
-// of the round before. Sends end at once, or when all have read them.
+// The steps that prevent running the program in rounds, in which a rank publishes a round's messages together, once it
+// has received all of the round before: messages that are not ready when they are due, and steps that precede one that
+// they wait for. `when_read`: a send ends when all have read it; otherwise it ends at once.
 std::vector<std::uint32_t> late_steps(const Compiled& c, const std::vector<std::uint32_t>& due, bool when_read) {
   std::vector<std::uint32_t> time(c.steps.size(), 0), late;
   for (std::uint32_t i = 0; i < c.steps.size(); ++i) {

@@ -18,21 +18,21 @@ struct AllToAllRounds {
   static constexpr std::uint32_t none = UINT32_MAX;
   struct Round {
     bool same = false;        // all ranks are sent the same elements
-    bool may_stay = false;    // what is sent stays as it is until all have read it
+    bool may_stay = false;    // what is sent stays unchanged until all have read it, so they may read it in place
     std::int32_t chunks = 0;  // of the largest message
-    // The step that sums up the messages, which nothing else reads: it may read them where they are. And of each of its
-    // sources, whose message it is; -1: it is none.
+    // The step that sums up the messages, if nothing else reads them: it may read them where they are. `summed` has the
+    // rank whose message each of its sources is; -1: it is no message.
     std::uint32_t sum = none;
     std::vector<schedule::Rank> summed = {};
   };
   schedule::Rank ranks = 0;
-  std::vector<Round> rounds = {};                        // none: the program is not of this form
+  std::vector<Round> rounds = {};                        // empty: the program is not of this form
   std::vector<std::uint32_t> sends = {}, receives = {};  // steps, by round and by the other rank; unused for the own
 
   bool empty() const { return rounds.empty(); }
   std::uint32_t send(std::size_t round, schedule::Rank to) const { return sends[index(round, to)]; }
   std::uint32_t receive(std::size_t round, schedule::Rank from) const { return receives[index(round, from)]; }
-  // Of all of a rank's messages of the largest round, if no chunk has more bytes than that.
+  // The bytes of all of a rank's messages of the largest round, if no chunk has more than `chunk_bytes`.
   std::size_t bytes(std::size_t chunk_bytes) const;
 
  private:
@@ -41,7 +41,7 @@ struct AllToAllRounds {
   }
 };
 
-// Whether one rank's program tells the form of all ranks'.
+// Whether all ranks' programs are alike, so that all of them are of this form if one is.
 bool alike_on_all(const schedule::AlgorithmConfig&, const schedule::Request&);
 
 AllToAllRounds rounds_of(const Compiled&, const schedule::Program&, schedule::Rank rank, schedule::Rank ranks);

@@ -19,7 +19,7 @@ std::size_t sum(const std::vector<std::size_t>& counts) {
   return total;
 }
 
-// Half of the address space is more than can exist.
+// Multiplies two sizes. False: the product is more than half of the address space, and no buffer can be that large.
 bool fits(std::size_t a, std::size_t b, std::size_t& product) {
   return !__builtin_mul_overflow(a, b, &product) && product <= std::numeric_limits<std::size_t>::max() / 2;
 }
@@ -125,7 +125,8 @@ CallShape shape_of(const Call& c, Rank rank, Rank ranks) {
 }
 
 bool check_places(const Call& c, const CallShape& shape) {
-  // A message to oneself is sent by one call and received by another.
+  // Whether the call is half of a message from this rank to itself: one call sends it and another receives it, so one
+  // of the two buffers may be null.
   const auto half = [&] {
     return c.operation.collective == Collective::send_recv && c.operation.root == c.operation.peer &&
            (c.input != nullptr || c.output != nullptr);

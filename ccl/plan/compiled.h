@@ -60,7 +60,7 @@ struct PeerLane {
   std::uint32_t count = 0;
 };
 
-// What a transport has for the messages of schedules.
+// What a transport offers to carry the messages of schedules.
 struct MessagePaths {
   int lanes = 1;                // per ordered pair of ranks; a schedule's channels share them
   std::size_t round_bytes = 0;  // of a rank's messages of one all-to-all round; 0: there are no such rounds

@@ -14,7 +14,7 @@ namespace trellis::ccl {
 std::uint64_t mark_of_call(const Call&, kernels::DType wire, std::uint64_t schedule);
 
 // Ranks that make the same call as the same operation have the same mark; an operation and the exchange before it have
-// different ones, also where both move the same. The lowest byte is that of the operation's number.
+// different ones, even if their messages are alike. The lowest byte is that of the operation's number.
 inline std::uint32_t mark_of(std::uint64_t of_call, std::uint64_t operation, bool exchange) {
   const std::uint64_t hash = hash_combine(of_call, operation << 1 | (exchange ? 1 : 0));
   return static_cast<std::uint32_t>(hash >> 40 << 8 | (operation & 0xFF));

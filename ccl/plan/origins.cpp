@@ -19,7 +19,7 @@ using schedule::StepWiring;
 
 struct Value {
   std::uint64_t of = 0;
-  std::int32_t chunk = 0;  // of the input; sums join chunks of one number
+  std::int32_t chunk = 0;  // its number in the input; sums add up chunks of the same number
   bool fresh = false;      // not rounded yet: the caller's value, or just added up
   auto key() const { return std::tuple(of, chunk); }
 };

@@ -1,6 +1,6 @@
 // For each value of a program: which ranks' contributions it is the sum of, and whether any rank sends it. Where
-// sending rounds, such a value is rounded in the same way on every rank that has it: when it is made, or when a
-// contribution is first read.
+// sending rounds values, one that is sent is rounded in the same way on every rank that has it: when it is made, or
+// when a contribution is first read.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 
 namespace trellis::ccl {
 
-// How a call is made: what a plan depends on besides the call's members.
+// What a plan depends on besides the call's members: whether the call is in place, and which buffers peers cannot read.
 struct BufferTraits {
   bool in_place = false;
   schedule::UnreadableBuffers hidden = {};
@@ -43,9 +43,9 @@ class PlanKey {
   };
 
  private:
-  // All members of a call and its manner except the lists, the buffers and the operator's factor, packed into three
-  // words, since every small message compares them twice. If one of these structs gets a new member, this does not
-  // compile until it is named here.
+  // All members of a call and its BufferTraits except the lists, the buffers and the operator's factor, packed into
+  // three words, since every small message compares them twice. If one of these structs gets a new member, this does
+  // not compile until it is named here.
   struct Numbers {
     Numbers(const Call& call, const BufferTraits& manner) {
       const auto& [operation, input, output, elements, type, op, counts, arriving] = call;

@@ -9,7 +9,7 @@ namespace trellis::ccl {
 
 struct SelectedConfig {
   schedule::AlgorithmConfig config;
-  bool by_model = false;  // of the host; else by the configuration or the table
+  bool by_model = false;  // chosen by the model of the host; else by the configuration or the table
 };
 
 struct Planned {

@@ -23,7 +23,7 @@ constexpr std::size_t most_proofs = 512;
 constexpr std::size_t most_files = 64;
 constexpr Rank most_proved_here = 128;  // ranks; larger schedules are proved only by their algorithm's tests
 
-// choose_by_shape() puts a ring between the hosts from so many bytes on.
+// From so many bytes on, choose_by_shape() uses a ring between the hosts.
 constexpr std::size_t least_ring_between_hosts = std::size_t{32} << 10;
 
 constexpr schedule::UnreadableBuffers all_hidden{.input = true, .output = true};
@@ -38,7 +38,8 @@ SelectionTable selections_for(const Config& config) {
   return config.selections.empty() ? SelectionTable::built_in() : SelectionTable::from_file(config.selections);
 }
 
-// "ring" for every collective that it serves, or "all_reduce=mesh,all_gather=ring*2".
+// The algorithms that the user has fixed: "ring" for every collective that it serves, or
+// "all_reduce=mesh,all_gather=ring*2".
 std::map<Collective, AlgorithmConfig> fixed_by(std::string_view text) {
   std::map<Collective, AlgorithmConfig> fixed;
   if (text.empty()) return fixed;
@@ -107,7 +108,7 @@ std::size_t larger_bytes(const Call& call, Rank ranks) {
 }
 
 bool worth_showing(const Call& call, Rank ranks) {
-  if (ranks <= 2) return false;  // nothing is sent twice
+  if (ranks <= 2) return false;  // no peer reads a buffer twice, so staging saves nothing
   const std::size_t bytes = larger_bytes(call, ranks);
   const std::size_t least = schedule::by_block(call.operation.collective) ? least_block_shown : least_share_shown;
   return bytes <= most_shown && bytes >= least * static_cast<std::size_t>(ranks);
@@ -263,8 +264,9 @@ Planner::Proved Planner::prove(const Traced& t) const {
   return {schedule::task_of(algorithm, r), schedule::make_program(algorithm, r, rank_)};
 }
 
-// Proves the schedule for these hidden buffers. make() asks for all buffers hidden, as they may be on other ranks, and
-// for those hidden on this rank. A rank's program does not change what the others see, so any mixture is right too.
+// Proves the schedule with these buffers hidden on every rank. make() has it proved with all buffers hidden, and with
+// those that are hidden on this rank. What one rank hides does not change what the others see, so the schedule is right
+// as well if each rank hides different buffers.
 bool Planner::prove_concealed(const Concealed& c) const {
   if (rank_ != 0 || ranks_ > most_proved_here) return true;
   prove_made(schedule::stage_unreadable_buffers(written_out(c.chosen).schedule, c.hidden), paths_.lanes);
@@ -315,7 +317,8 @@ Planned Planner::made(const PlanKey& asked, const AlgorithmConfig& config, const
       .config = kept(config), .wire = wire, .schedule = schedule, .mark = mark_of_call(call, wire, schedule)};
   std::vector<FlatStep>& steps = planned.compiled.steps;
   planned.compiled = compiled(p.program, paths_for(asked, config, p));
-  // Origins describe the unchanged program; rounds are written to memory that all can read.
+  // Stages hidden buffers. Not if there are origins, which describe the unchanged program, nor in rounds, whose
+  // messages are written to memory that all can read.
   if (hidden.any() && origins == nullptr && planned.compiled.rounds.empty()) {
     const schedule::StagedProgram shown = schedule::stage_unreadable_buffers(p.task, rank_, p.program, hidden);
     planned.compiled = compiled(shown.program, {.lanes = paths_.lanes});

@@ -29,7 +29,7 @@ class Planner {
  public:
   Planner(Rank rank, Rank ranks, MessagePaths, const Config&, HostShape = {}, RankCores = {});
 
-  // For the thread that has the turn (TicketQueue). The result lives at least through the call that it serves.
+  // For the thread that holds the communicator's TicketLock. The result lives at least through the call that it serves.
   const Planned& plan(const Call&, bool in_place, schedule::UnreadableBuffers);
   std::shared_ptr<const Planned> plan(const Call&, bool in_place, const schedule::Schedule&);  // from any thread
   AlgorithmConfig choose(const Call& c, bool in_place) const { return choice(c, in_place).config; }
@@ -82,7 +82,7 @@ class Planner {
     return &configs_.emplace(text_of(config), config).first->second;
   }
 
-  mutable std::mutex making_;  // guards what a thread without the turn uses too: the chooser, files, configs, proofs
+  mutable std::mutex making_;  // guards what threads without the TicketLock use too: chooser, files, configs, proofs
   const Rank rank_, ranks_;
   const MessagePaths paths_;
   const HostShape shape_;  // with more than one dimension, choose_by_shape comes first
@@ -103,7 +103,7 @@ class Planner {
   };
   std::array<Last, static_cast<std::size_t>(Collective::barrier) + 1> last_ = {};  // per collective, into made_
 
-  // The last few plans for calls with their own counts or pairs.
+  // A plan for a call with its own counts or pairs; only the last few are kept.
   struct OneOffPlan {
     PlanKey asked;
     Planned planned;

@@ -16,12 +16,12 @@ BufferPlace address(const void* data, std::size_t bytes) {
 
 std::string text_of(const SendRecv& p) { return fmt::format("{} {}", p.count, kernels::name(p.type)); }
 
-// Messages without elements transfer nothing and match nothing.
+// Whether the rank sends this message to itself. Empty messages do not count: they transfer nothing and match nothing.
 bool is_own(const SendRecv& p, Rank rank) { return p.from == rank && p.to == rank && p.count != 0; }
 bool sends_own(const SendRecv& p, Rank rank) { return is_own(p, rank) && p.input != nullptr; }
 bool receives_own(const SendRecv& p, Rank rank) { return is_own(p, rank) && p.output != nullptr; }
 
-// A rank's sends to itself match its receives in order.
+// Calls met(send, receive) for each message of a rank to itself: its sends match its receives in order.
 template <class Met>
 void each_own(std::span<const SendRecv> points, Rank rank, Met met) {
   auto receives = points.begin();

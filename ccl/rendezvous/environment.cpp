@@ -18,7 +18,7 @@
 namespace trellis::ccl {
 namespace {
 
-// A job without a secret uses its name instead, so that it does not join another job by mistake.
+// A job without a secret uses its address and port as one, so that it does not join another job by mistake.
 std::string secret_of(const LaunchedProcess& l) {
   return l.secret.empty() ? fmt::format("no secret: {}:{}", l.address, l.port) : l.secret;
 }

@@ -23,7 +23,7 @@ class ForwardingStore : public Store {
   const std::shared_ptr<Store> below_;
 };
 
-// Waits in short intervals, and calls `ask` between them, which may throw; at_once: before the first one, too.
+// Waits in short intervals. Between them, and with at_once before the first one too, calls `ask`, which may throw.
 class PollingStore : public ForwardingStore {
  public:
   static constexpr std::chrono::milliseconds interval{100};

@@ -1,5 +1,5 @@
-// Thread-safe notes: a thread that waits for a note is woken when it is set. Notes are erased when the members that
-// they are for have left.
+// Thread-safe map from keys to bytes: a thread that waits for a key is woken when it is set. Keys are erased when the
+// members that they are for have left.
 #pragma once
 
 #include <condition_variable>
@@ -18,12 +18,12 @@ class KeyValueMap {
  public:
   void set(std::string_view key, std::span<const std::byte> value);
   std::optional<Bytes> find(std::string_view key) const;
-  std::optional<Bytes> find_before(std::string_view key, Deadline);  // waits for the note
+  std::optional<Bytes> find_before(std::string_view key, Deadline);  // waits until the key is set
   std::int64_t add(std::string_view key, std::int64_t amount);
 
-  // When the last of `members` leaves the notes under a prefix ("": all), they are erased.
+  // Called by each of `members` that no longer needs the keys with a prefix ("": all); the last call erases them.
   void leave(std::string_view prefix, std::int64_t members);
-  bool served() const;  // there were notes, and the last members to leave have erased all of them
+  bool served() const;  // there were keys, and the last members to leave have erased all of them
 
  private:
   mutable std::mutex mutex_;

@@ -16,9 +16,9 @@ struct UniqueId {
   bool operator==(const UniqueId&) const = default;
 };
 
-// Keeps a store in this process, with one server for all of them. It waits for its first user. Then it lives until its
-// members have left it, nobody has used it for some seconds, or the process ends. An id is for one communicator (and
-// those split from it).
+// Creates an id and its store in this process; one server serves the stores of all ids. The store waits for its first
+// user. Then it lives until its members have left it, nobody has used it for some seconds, or the process ends. An id
+// is for one communicator (and those split from it).
 UniqueId make_unique_id();
 
 // Throws invalid_argument for bytes that are not an id, or a damaged one; system_error (ECONNREFUSED) at once when the

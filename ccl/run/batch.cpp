@@ -8,8 +8,8 @@
 namespace trellis::ccl {
 namespace {
 
-// Ends the communicator, whose turn this thread has, with a failure that no call of the program returns. If it has
-// failed already, it keeps that failure. The other ranks wait for operations that never start, so they are told why.
+// Ends the communicator, whose ticket lock this thread holds, with a failure that no call returns. If it has failed
+// already, it keeps that failure. The other ranks wait for operations that never start, so they are told why.
 void end(Communicator::State& state, const std::exception_ptr& why, bool elsewhere) {
   try {
     state.failure.check_health();

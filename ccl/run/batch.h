@@ -23,7 +23,8 @@ class OperationBatch {
   const std::vector<device::Stream*>& streams() const { return streams_; }  // its streams, without null
   device::Device& device() const;
 
-  // Called at submission. Throws invalid_argument when a rank's sends to itself do not match its receives.
+  // Takes a ticket of each communicator. Called at submission. Throws invalid_argument when a rank's sends to itself do
+  // not match its receives.
   void take_turns();
   void hand_to_stream();  // from here on failures also end the communicators, since the caller may not see them
   void run();             // waits for the tickets and for the end of all operations
@@ -50,7 +51,7 @@ class OperationBatch {
   void take_turn(Communicator::State*);
   bool begin_next(Part&);
   void end_unbegun();  // on a stream: ends the communicators whose operations have not begun
-  void end_dropped();  // the same where none of them will begin
+  void end_dropped();  // the same if the stream drops all of them
 
   std::vector<Issued<SendRecv>> send_recvs_;
   std::vector<SendRecv> own_;  // buffer for those of send_recvs_ that a rank sends to itself

@@ -17,10 +17,10 @@ struct BoundProgram {
   kernels::ReduceOptions how = {};      // rounding, random bits, and how results are stored
   std::uint32_t mark = 0;               // equal on all ranks that run the same operation
   std::uint32_t round_mark = 0;         // of all-to-all rounds: equal on ranks that have made the same calls up to this
-  bool one_mark = true;                 // false: messages of an exchange before the call have another one
+  bool one_mark = true;                 // false: the exchange before the call has messages with another mark
   RankActivity* activity = nullptr;     // this rank's state as other ranks see it; updated during the run
   bool tokens = false;                  // empty messages are sent too, to signal arrival
-  device::NativeRun* native = nullptr;  // runs beside the program, which is then empty
+  device::NativeRun* native = nullptr;  // the device's own collective, which replaces the program: that is then empty
 
   bool rounds() const { return !compiled->step_runs.empty(); }  // values are rounded on their way: see Rounder
   bool narrows() const { return wire != type; }

@@ -79,7 +79,7 @@ const void* Communicator::State::input_of(const Call& c) {
   return own;
 }
 
-// Scaled input is in scratch, which peers can read.
+// Scaled input is never staged: it is in scratch, which peers can read.
 schedule::UnreadableBuffers Communicator::State::unreadable_of(const Call& c) {
   if (!worth_showing(c, ranks_) || planner.traces(c)) return {};
   const std::size_t message = larger_bytes(c, ranks()) / static_cast<std::size_t>(ranks_);

@@ -34,8 +34,8 @@ struct Communicator::State : DumpsOnSignal {
   // An operation's life, see run_loop.h: open, then move until it returns true. What they throw ends the communicator.
   void open(const Call&, bool in_place, const Planned* = nullptr);
   void open(std::span<const SendRecv>);
-  // Moves the open operation, and closes it when it ends. `alone`: waits for that end. True: the operation has ended.
-  // `moved` is set when something happened.
+  // Advances the open operation, and closes it when it ends. `alone`: returns only at that end. True: the operation has
+  // ended. `moved` is set when something happened.
   bool move(bool alone, bool& moved);
   bool agrees_first() const { return agreement_.needed(); }
   void open_agreement(const Call&, bool supplied);                 // before the call itself is opened
@@ -67,10 +67,10 @@ struct Communicator::State : DumpsOnSignal {
   Executor executor;
   DumpFile dump_file;
   FailureState failure;
-  // Batches hold it, too: as soon as one has given its turn back, another thread may destroy the communicator.
+  // Batches hold it, too: as soon as one has released the lock, another thread may destroy the communicator.
   const std::shared_ptr<TicketLock> ticket_queue = std::make_shared<TicketLock>();
   TicketLock& tickets = *ticket_queue;
-  CallCheck check;                            // used while holding the turn
+  CallCheck check;                            // used while holding the ticket lock
   BorrowedScratch scratch, scaled;            // for the open operation
   std::atomic<std::uint64_t> operations = 0;  // collectives only, so that all ranks have the same number
   std::vector<SendRecv> gathered;             // buffer for a group's sends and receives

@@ -10,7 +10,7 @@ namespace {
 
 using schedule::Op;
 
-constexpr int patient_looks = 16;                     // when there is nothing else to do; a fraction of a microsecond
+constexpr int patient_looks = 16;                     // polls when only one line is left; a fraction of a microsecond
 constexpr std::size_t large = std::size_t{32} << 10;  // messages above this may need room that a receiver grants
 
 }  // namespace
@@ -154,7 +154,7 @@ std::size_t Executor::bytes_of(std::uint32_t step) const {
   return (schedule::sends(flat.op) ? flat.from : flat.to).elements * kernels::size_of(bound_->wire);
 }
 
-// True when there is nothing to move; both ends know that from the plan.
+// Starts the line's next message. True: it is empty, and done without a transfer, as both ends know from the plan.
 bool Executor::start(Front& front, std::uint32_t step) {
   const FlatStep& flat = bound_->compiled->steps[step];
   const std::size_t bytes = bytes_of(step);

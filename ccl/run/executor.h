@@ -22,7 +22,7 @@ inline constexpr std::chrono::microseconds longest_idle = std::chrono::seconds(1
 
 class Executor {
  public:
-  // `past`: the operations that were run, for the words of an error.
+  // `past`: the operations that were run, for error messages.
   Executor(Transport&, FamilyMember&, const FlightRecorder& past, device::Device&, std::chrono::milliseconds timeout);
 
   // The run is split so that one thread can drive several executors: begin(), then move() until done(), with idle()

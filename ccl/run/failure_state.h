@@ -28,7 +28,7 @@ class FailureState {
     if (failed()) check_health();
   }
 
-  // Tells all ranks why this one ends the communicator. Call it while holding the turn.
+  // Tells all ranks why this one ends the communicator. Call it while holding the communicator's ticket lock.
   void tell(const std::exception_ptr&, bool elsewhere = false);
   std::exception_ptr fail(const std::exception_ptr&);           // returns what to throw; so does the next
   std::exception_ptr fail_unopened(const std::exception_ptr&);  // ends it if the other ranks can't know why they wait

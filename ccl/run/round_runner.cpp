@@ -7,7 +7,7 @@
 namespace trellis::ccl {
 namespace {
 
-constexpr int patient_looks = 16;  // for the last message of a round; a fraction of a microsecond
+constexpr int patient_looks = 16;  // polls for the last message of a round; a fraction of a microsecond
 
 }  // namespace
 

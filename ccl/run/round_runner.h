@@ -13,7 +13,8 @@ namespace trellis::ccl {
 
 class RoundRunner {
  public:
-  // What is done with messages: one of a step is taken as it arrives, or all of a round are summed where they are.
+  // How received messages are used: `take` gets each message of a step as it arrives; `sum` gets all messages of a
+  // round, where they lie, once all have arrived.
   struct Use {
     void (*take)(void* context, std::uint32_t step, const std::byte* message);
     void (*sum)(void* context, std::uint32_t step, std::span<const void* const> sources);
@@ -35,7 +36,7 @@ class RoundRunner {
  private:
   const AllToAllRounds& program() const { return bound_->compiled->rounds; }
   std::size_t bytes_of(const BufferPlace& p) const { return p.elements * kernels::size_of(bound_->type); }
-  enum class Phase : std::uint8_t { publish, read, be_read };  // of the round: what comes next
+  enum class Phase : std::uint8_t { publish, read, be_read };  // what comes next in the round
   bool may_publish() const;
   void publish();
   bool receive();

@@ -15,7 +15,8 @@ void Rounder::begin(const BoundProgram& bound) {
   if (bound_->narrows() && !narrow_) narrow_ = std::make_unique<std::byte[]>(most * sizeof(std::uint32_t));
 }
 
-// Calls work(run, skipped, elements) for the runs, or parts of runs, that cover these elements of their place.
+// Calls work(run, skipped, elements) for each run that has some of the `elements` elements from `first` on: how many of
+// the run's elements come before them, and how many of them it has.
 template <class Work>
 void Rounder::each_run(Range runs, std::size_t first, std::size_t elements, Work work) const {
   const OriginRun* run = bound_->compiled->runs.data() + runs.first;

@@ -26,9 +26,9 @@ class StepProgress {
     return step;
   }
 
-  void hold(std::uint32_t step) { ++ahead_[step].waits; }  // the caller runs it
+  void hold(std::uint32_t step) { ++ahead_[step].waits; }  // never becomes ready: the caller runs it itself
 
-  // A message of the step has been sent or received, or the local step was run.
+  // Call it when a message of the step has been sent or received, or when the local step was run.
   void finish(std::uint32_t step) {
     if (--ahead_[step].ends != 0) return;
     --left_;

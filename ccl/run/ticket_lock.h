@@ -58,8 +58,8 @@ class TicketLock {
   void wait(std::uint64_t number) {
     if (current_.load(std::memory_order_acquire) != number) wait_long(number);
   }
-  // In order and with no waiter, a turn takes no lock and needs no fence between the store and the load. A waiter that
-  // this misses looks again after a while.
+  // Passes the turn on. If turns end in order and nobody waits, this takes no lock, and needs no fence between the
+  // store and the load. A waiter that it misses because of that looks again after a millisecond.
   void done(std::uint64_t number) {
     if (current_.load(std::memory_order_relaxed) == number) {
       current_.store(number + 1, std::memory_order_release);

@@ -87,7 +87,7 @@ typedef struct trellis_call {
   double factor;              // for TRELLIS_SCALED_SUM
   int peer;                   // send_recv: the receiver
   int pair_count;             // permute
-  const trellis_pair* pairs;  // permute: the source's `in` becomes the target's `out`; each rank once per side
+  const trellis_pair* pairs;  // permute: the source's `in` becomes the target's `out`; no rank twice a source or target
   const size_t* counts;
   const size_t* arriving_counts;
 } trellis_call;

@@ -47,7 +47,8 @@ cudaError_t release(const char* function, void* memory) {
   });
 }
 
-// The error of a call on a stream. A destroyed stream gives another error than a bad pointer.
+// The error of a call on a stream: cudaErrorInvalidResourceHandle if the stream does not exist (any more), and
+// cudaErrorInvalidValue for other invalid arguments.
 cudaError_t ended(trellis_result result, trellis_stream stream) {
   if (result != TRELLIS_INVALID_ARGUMENT) return error_of(result);
   return trellis_stream_query(stream) == TRELLIS_INVALID_ARGUMENT ? cudaErrorInvalidResourceHandle
@@ -76,7 +77,7 @@ cudaError_t fill(void* memory, int value, size_t bytes, trellis_stream stream) {
   return error_of_stream(called);
 }
 
-// A copy of the source, which the caller may change at once.
+// A copy from a buffer of its own, which holds the source's bytes, so that the caller may change the source at once.
 struct Staged {
   void* to;
   size_t bytes;

@@ -11,8 +11,8 @@
 
 namespace trellis_cuda {
 
-// exponent_bits, mantissa_bits, the bit patterns of the largest finite value and of a NaN, and the overflow value:
-// infinity, or, for types that saturate, the largest finite value.
+// A format: the numbers of its exponent and mantissa bits, the bit patterns of the largest finite value and of a NaN,
+// and whether values that are too large become the largest finite value, or else infinity.
 template <int exponent_bits, int mantissa_bits, unsigned largest, unsigned not_a_number, bool saturates>
 struct NarrowFormat {
   static constexpr int bits = 1 + exponent_bits + mantissa_bits;

@@ -39,7 +39,8 @@ trellis_result CudaStreams::destroy(trellis_stream stream) {
   return destroyed;
 }
 
-// Waits until no thread is in destroy() for the stream: the handle becomes invalid before the stream's work has ended.
+// Waits until no thread is in destroy() for the stream, and so for the stream's work, which may still run after the
+// handle has become invalid.
 void CudaStreams::await_destroyed(trellis_stream stream) {
   std::unique_lock lock(mutex_);
   destroyed_.wait(lock, [&] {

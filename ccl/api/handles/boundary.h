@@ -14,7 +14,7 @@ struct UsageError : std::logic_error {
   using std::logic_error::logic_error;
 };
 
-// A failure that was returned as a result already.
+// Carries a failure that was passed to trellis_note_failure as a result and a text.
 struct ReportedFailure : std::runtime_error {
   ReportedFailure(trellis_result r, const char* text) : std::runtime_error(text), result(r) {}
   trellis_result result;

@@ -1,5 +1,5 @@
-// A handle is a number made of its kind's tag, which no address has in these bits, a generation, and a slot's index. A
-// forked process starts at other generations than its parent, so it recognizes the parent's handles.
+// A handle is a number made of a tag of its kind, a generation, and a slot's index. No address has such a tag in these
+// bits. A forked process starts at other generations than its parent, so it recognizes the parent's handles.
 #pragma once
 
 #include <fmt/format.h>

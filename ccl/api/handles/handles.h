@@ -67,7 +67,8 @@ class Handles {
 
  private:
   void leave(Slot& slot, std::uint32_t index) {
-    // take() and retire() first make the generation an even number and then check the users.
+    // take() and retire() make the generation even and then check the users; this does it in the opposite order, so at
+    // least one of the two threads sees what the other has done.
     if (--slot.users != 0 || slot.generation % 2 != 0) return;
     slot.users.notify_all();
     free_retired(slot, index);

@@ -18,7 +18,7 @@ namespace {
 
 std::atomic<bool> in_use = false;
 
-// Streams of one number.
+// The default stream of one number, and the streams that it orders.
 struct Numbered {
   DefaultStreamSync streams{device()};
   trellis_stream default_stream = nullptr;

@@ -14,7 +14,7 @@ struct NcclFunction {
   const char* count = "count";
 };
 
-// All throw RefusedCall. The first is for collectives, the second for sends and receives, which have one buffer.
+// All throw NcclError. The first is for collectives, the second for sends and receives, which have one buffer.
 void check(const NcclFunction&, const trellis_call&, const NcclComm&);
 void check(const NcclFunction&, const char* buffer, const void* data, std::size_t count, trellis_type, int peer,
            const NcclComm&);

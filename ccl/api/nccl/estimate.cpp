@@ -123,7 +123,8 @@ class Text {
     for (const auto& [by, bytes] : shifts) shift(by, bytes, ranks);
   }
 
-  // Writes up to three rounds. Within a round, each rank either sends or receives, and only once.
+  // Writes a message from every rank to the rank `by` places further, in up to three rounds: in each of them, a rank is
+  // in at most one message.
   void shift(int by, std::size_t bytes, int ranks) {
     const int cycle = ranks / std::gcd(ranks, by);
     std::string from[3], to[3];

@@ -20,7 +20,7 @@ struct GroupCall {
 // Returns microseconds; NCCL_UNDEF_FLOAT if TRELLIS_SIMULATE is not set. The ranks of each communicator are placed on
 // the machine's first ranks. All ranks are assumed to make the same collectives. Only messages with one end among the
 // calls are known. If the calls are of one rank alone, which sends to the rank d places further and receives as much
-// from the rank d places before, all ranks are assumed to do so. Throws RefusedCall, which names the variable, if the
+// from the rank d places before, all ranks are assumed to do so. Throws NcclError, which names the variable, if the
 // machine is unknown or has fewer ranks.
 float estimate(const std::vector<GroupCall>&);
 

@@ -12,7 +12,7 @@ trellis_comm NcclComm::for_operations() const {
 }
 
 NcclRankInfo NcclComm::place() const {
-  int ranks = ranks_, rank = rank_;  // in this order, the opposite of the order of the stores
+  int ranks = ranks_, rank = rank_;  // ranks_ is read first and stored last: if it is set, so is rank_
   if (ranks == 0) {
     checked(trellis_comm_rank(comm_, &rank));
     checked(trellis_comm_ranks(comm_, &ranks));

@@ -36,13 +36,13 @@ class NcclComm {
   NcclComm(trellis_comm comm, int device) : comm_(comm), device_(device) {}
 
   trellis_comm comm() const { return comm_; }
-  trellis_comm for_operations() const;  // throws RefusedCall when it was revoked or suspended
+  trellis_comm for_operations() const;  // throws NcclError when it was revoked or suspended
   int device() const { return device_; }
   trellis_stream stream_of(cudaStream_t) const;  // default streams are those of the communicator's device
-  NcclRankInfo place() const;                    // throws RefusedCall while it is being created, or if that failed
+  NcclRankInfo place() const;                    // throws NcclError while it is being created, or if that failed
 
   int add(Scaling);
-  Scaling scaling(ncclRedOp_t) const;  // throws RefusedCall, as do the functions below
+  Scaling scaling(ncclRedOp_t) const;  // throws NcclError, as do the functions below
   void remove(ncclRedOp_t);
   void* add(void* begin, std::size_t bytes, bool window);
   NcclRegion region(const void* handle, bool window) const;

@@ -8,7 +8,7 @@
 namespace trellis::nccl {
 
 // Called before an operation: returns the C API's stream for it; null: the calling thread runs it. On a default stream,
-// it waits for the other streams first; in a group, the group's end does so. The functions here throw RefusedCall.
+// it waits for the other streams first; in a group, the group's end does so. The functions here throw NcclError.
 trellis_stream enter(const NcclComm&, cudaStream_t);
 
 // Throws if a stream runs the caller: a call that waits for streams or other ranks could there wait for itself.

@@ -204,8 +204,8 @@ Conditions conditions(const JoinedPrograms& joined, const Call& call, Rank ranks
 // `streamed` from bine with 16 ranks and 16 MiB. Sockets and shared cores were not measured. Usual values are taken:
 // between sockets a flight costs twice as much and a byte half as much again, and where ranks outnumber hardware
 // threads, `wake` is the time of the scheduler's switch. The threads of a core are taken to share its time evenly.
-// `take` was not measured either: a cache line that is fetched while others are on their way, and its share of the
-// loop.
+// `take` was not measured either: it is the cost of a cache line that is fetched while others are on their way, and of
+// the message's share of the receiving loop.
 const HostCosts sapphire_rapids{.operation = 14,
                                 .send = 95,
                                 .receive = 190,

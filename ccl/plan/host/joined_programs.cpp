@@ -39,7 +39,8 @@ std::optional<Written> written(const schedule::Algorithm& algorithm, const sched
   Written w{schedule::task_of(algorithm, request), schedule::symmetry_of(algorithm, request)};
   w.ranks = w.symmetry.representatives();
   std::ranges::sort(w.ranks);
-  // The last rank is no root, whose program may be much longer than the others.
+  // Estimates the number of steps by the last rank, which is not the root: the root's program may be much longer than
+  // the others.
   const Program last = schedule::make_program(algorithm, request, w.ranks.back());
   if (last.steps.size() * w.ranks.size() > most_steps) return {};
   if (!w.folded()) {

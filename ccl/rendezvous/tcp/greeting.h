@@ -10,7 +10,7 @@
 
 namespace trellis::ccl {
 
-using StoreName = std::array<std::byte, 16>;  // among the stores of one server; zeros: the only one
+using StoreName = std::array<std::byte, 16>;  // tells apart the stores of one server; zeros: the only one
 
 // Which store the client wants.
 struct StoreHello {

@@ -201,7 +201,7 @@ void StoreLoop::serve(Id id, Connection& c) {
       continue;
     }
     if (request->verb == Verb::get && request->wait.count() > 0) {
-      c.awaited = request->key;  // before the lookup: the report of a note that is set after it then finds this get
+      c.awaited = request->key;  // before the lookup: if the key is set right after it, wake_waiting() finds this get
       store.waiting[request->key].insert(id);
       if (!store.board.find(request->key)) {
         set_deadline(id, c, Clock::now() + request->wait);

@@ -30,7 +30,7 @@ class StoreLoop {
   void give_up();  // closes everything
   // From any thread:
   void stop();
-  void tell(const StoreName&, std::string_view key);  // a note was changed from outside the loop
+  void tell(const StoreName&, std::string_view key);  // wakes gets of a note that was changed from outside the loop
   ServedStores& stores() { return stores_; }
   int port() const { return port_; }
   std::int64_t refused() const { return refused_.load(std::memory_order_relaxed); }

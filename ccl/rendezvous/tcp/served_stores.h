@@ -54,8 +54,9 @@ class ServedStores {
     std::shared_ptr<ServedStore> store_;
   };
 
-  // A store that nobody has used yet is kept. Without a linger, all are kept to the end. `changed` is called
-  // when a store's last user has gone, as that may change the time of the next removal.
+  // `linger`: how long a store is kept after its last user; one that nobody has used yet is kept. Without it, all are
+  // kept to the end. `changed` is called when a store's last user has gone, as that may change the time of the next
+  // removal.
   ServedStores(std::optional<std::chrono::milliseconds> linger, std::function<void()> changed)
       : linger_(linger), changed_(std::move(changed)) {}
 

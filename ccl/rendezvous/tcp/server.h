@@ -23,7 +23,7 @@ struct StoreServerOptions {
   std::chrono::milliseconds greeting{5'000};  // a connection that has not proven itself by then is closed
 };
 
-// Writes the first few to standard error; the limit keeps a flood from filling a disk.
+// An on_refusal that writes the first few refusals to standard error; the limit keeps a flood from filling a disk.
 std::function<void(const std::string&)> told_on_stderr();
 
 // Serves until it is destroyed; then every waiting client gets an error at once.

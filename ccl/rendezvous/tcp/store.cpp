@@ -166,10 +166,11 @@ class TcpStore : public Store {
 Link TcpStore::find(Deadline deadline) {
   milliseconds pause = shortest_pause;
   std::string told = "nothing was tried";
-  // What `told` is about. It never tells less than before: a refusal is reported even if the server has ended since.
+  // The result that `told` describes. Only one that tells as much replaces it: a refusal is reported even if the server
+  // has ended since.
   Found ever = Found::store;
   do {
-    Found most = Found::store;  // what tells most in this round: one place may be another job's, the others nobody's
+    Found most = Found::store;  // this round's result that tells most: some places may not be of this job
     for (const net::Address& place : search_.places) {
       const bool only = search_.places.size() == 1;
       Attempt a = try_place(place, search_, only ? deadline : std::min(deadline, Clock::now() + place_patience));

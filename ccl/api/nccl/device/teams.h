@@ -9,7 +9,7 @@ static inline bool ncclTeamRankIsMember(ncclTeam_t a, ncclTeam_t b, int bPeer) {
   return distance % a.stride == 0 && rank >= 0 && rank < a.nRanks;
 }
 
-// The number in a of rank bPeer of b.
+// The number in team a of the rank whose number in team b is bPeer.
 static inline int ncclTeamRankToTeam(ncclTeam_t a, ncclTeam_t b, int bPeer) {
   return a.rank + (bPeer - b.rank) * b.stride / a.stride;
 }
