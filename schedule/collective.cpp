@@ -154,7 +154,7 @@ std::int64_t kind_of_data(const Task& t, Rank rank, std::int64_t chunk) {
 std::int64_t kind_of_input(const Task& t, Rank rank, std::int64_t chunk) {
   if (t.even) return 0;
   if (t.operation.collective == all_gather_v) return std::int64_t{rank} * t.pieces + chunk;
-  // The length of the block from s to d depends on that pair alone.
+  // The length of a block depends on its sender and receiver: each pair's chunks are kinds of their own.
   if (counts_by_pair(t.operation.collective)) return std::int64_t{rank} * t.ranks * t.pieces + chunk;
   return kind_of_data(t, rank, chunk);
 }

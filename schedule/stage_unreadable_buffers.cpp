@@ -234,7 +234,7 @@ class Rewriter {
     after_.push_back(repeated.copy);
   }
 
-  // Uses after_ and further_.
+  // Adds the step, with after_ and further_ as its lists, to the new program, and returns its number there.
   std::int32_t add(Step now, std::size_t origin) {
     out_.program.set_after(now, after_);
     out_.program.set_further(now, further_);

@@ -7,14 +7,14 @@
 
 namespace trellis::ccl {
 
-// {8, 3} is three hosts of eight ranks each. One dimension: the ranks share one host, each has its own, or hosts have
-// different numbers of ranks.
+// {8, 3} means three hosts of eight ranks each. There is a single dimension, the number of ranks, where all ranks share
+// one host, each has a host of its own, or hosts have different numbers of ranks.
 struct HostShape {
   std::vector<Rank> dims = {};
-  std::vector<Rank> numbering = {};  // the ranks, host after host; empty: they are in that order
+  std::vector<Rank> numbering = {};  // the ranks sorted by host; empty: they already are
 };
 
-// `host`: by rank, the number of the first rank on its host.
+// `host` holds, for each rank, the lowest rank on its host.
 HostShape shape_of(const std::vector<Rank>& host);
 
 }  // namespace trellis::ccl

@@ -39,15 +39,16 @@ class Lanes {
   virtual std::size_t readable(const void* data, std::size_t bytes, std::size_t message) = 0;
   virtual Sender& sender(Rank to, int lane) = 0;
   virtual Receiver& receiver(Rank from, int lane) = 0;
-  virtual Rounds* rounds() const { return nullptr; }  // where all ranks share memory: segment/rounds.h
+  virtual Rounds* rounds() const { return nullptr; }  // null unless all ranks share memory; see segment/rounds.h
 
-  // Backs off, longer as `idle` grows: the number of calls since something happened. Wakes when a message arrives or
-  // room appears, or after `most`. True when it is time to check whether all ranks are well.
+  // Backs off by polling, yielding or sleeping, depending on `idle`: the number of calls since something happened.
+  // Wakes when a message arrives or room appears, or after `most`. Returns true when it is time to check whether all
+  // ranks are well.
   virtual bool wait(std::uint32_t idle, std::chrono::microseconds most) = 0;
   // Counts the arrivals over slow links at this rank and, as far as peers report them, at its peers; 0 for shared
   // memory. The count increases while data move, even if no lane end can advance.
   virtual std::uint64_t arrivals() const { return 0; }
-  virtual bool could_advance() const = 0;  // a waiting lane end could advance, also with data of a rank that has left
+  virtual bool could_advance() const = 0;  // a waiting lane end could advance, be it with data of a rank that has left
   // The mark of a message that has arrived on this lane and was not received yet; none: there is no such message.
   virtual std::optional<std::uint32_t> unread(Rank from, int lane) const = 0;
   virtual void withdraw() = 0;  // withdraws what this rank offers in place, since it may be freed from now on

@@ -11,7 +11,7 @@ namespace trellis::ccl {
 
 // What a rank is doing. Other ranks read it when something takes too long.
 struct RankActivity {
-  std::uint64_t operation = 0;  // number started on this communicator
+  std::uint64_t operation = 0;  // number of operations started on this communicator
   std::uint64_t count = 0;
   std::uint64_t heartbeat = 0;            // increases while the rank waits
   std::uint64_t heartbeat_elsewhere = 0;  // increases while it waits in another communicator of the family
@@ -21,14 +21,15 @@ struct RankActivity {
   // Place of the rank that it waits for in another communicator of the family: that rank's number in the family's first
   // communicator; -1: it waits in no other one.
   Rank elsewhere = -1;
-  std::uint8_t divides = 0;  // a Notice::Call that it is in; the other members then describe its last operation
+  std::uint8_t divides = 0;  // MembershipNotice::Call that it is in; the other fields then tell its last operation
   std::uint8_t collective = 0;
   std::uint8_t type = 0;
   std::uint8_t wire = 0;  // type of messages
   std::uint8_t reduction = 0;
   bool running = false;
-  // Counters that wrap around, for this communicator and for the others of the family. moves: data have moved between
-  // two waits. waits: calls in which this rank waited for long enough to be looked at.
+  // Counters that wrap around, for this communicator and for the others of the family. `moves` counts how often data
+  // had moved when this rank published its activity; `waits`, the calls in which it waited for long enough to publish
+  // it.
   std::uint16_t moves = 0, moves_elsewhere = 0;
   std::uint16_t waits = 0, waits_elsewhere = 0;
 
@@ -45,7 +46,7 @@ class Liveness {
  public:
   virtual ~Liveness() = default;
   virtual void show(const RankActivity&) = 0;  // publishes what this rank does
-  virtual void rest() = 0;                     // publishes that it is done
+  virtual void rest() = 0;                     // publishes that its operation has ended
   // Publishes only what this rank does in other communicators of the family; any thread may call it.
   virtual void show_elsewhere(Rank place, const WaitProgress&) = 0;
   virtual RankActivity activity(Rank) const = 0;

@@ -23,7 +23,7 @@ struct MembershipNotice {
   enum class Stage : std::uint8_t {
     over,   // it has returned
     here,   // waits for the others
-    read,   // split: has seen all of them here, and knows each one's wish
+    read,   // split: has seen all others at `here`, and knows each one's wish
     offers  // leads a new communicator, and publishes where it is
   };
   Call call = Call::none;

@@ -47,10 +47,10 @@ struct Receiving {
 // A message differs from the expected one.
 struct MessageMismatch {
   Rank sender;
-  std::size_t bytes, due;  // bytes that arrived; bytes of the whole message
+  std::size_t bytes, due;  // bytes that arrived; bytes that the receiver expects
   bool whole;              // nothing more will arrive
   std::uint32_t mark, mark_due;
-  bool in_round = false;  // of all-to-all messages, whose marks tell of all calls before, too
+  bool in_round = false;  // an all-to-all message: its mark depends on all earlier calls, too
 };
 
 // A message that arrived is not what was sent.

@@ -216,7 +216,8 @@ bool watch_program(const Algorithm& algorithm, const Request& request, Rank rank
   return false;
 }
 
-// The algorithm sees a part that covers the whole machine with ranks renamed. Blocks are renamed like their ranks.
+// If the request has an order or a numbering, the algorithm writes to a part that is the whole machine with ranks
+// renamed. Blocks are renamed like their ranks.
 void build(const Algorithm& algorithm, const Request& request, Builder& b) {
   SubMachine part{.count = request.ranks(), .names = names_of(request)};
   if (!part.names) return algorithm.build(request, b);
@@ -236,8 +237,9 @@ bool joins_blocks(const Algorithm& algorithm, const Request& request) {
   return by_block(request.operation.collective) && algorithm.joins_blocks && algorithm.joins_blocks(request.in_order());
 }
 
-// Axes that equal the dimensions are permuted back to the machine's order. No symmetry is promised if they do not, if
-// ranks are renumbered, or if the order scatters blocks that a message carries as one run.
+// If the algorithm's axes are the dimensions that it sees, they are permuted back to the machine's order. No symmetry
+// is promised if they are not, if ranks are renumbered, or if the order scatters blocks that a message carries as one
+// run.
 Symmetry symmetry_of(const Algorithm& algorithm, const Request& request) {
   const Symmetry distinct{{{SymmetryAxis::Kind::distinct, request.ranks()}}};
   if (!algorithm.symmetry || !std::ranges::is_sorted(request.numbering)) return distinct;

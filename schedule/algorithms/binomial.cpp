@@ -13,12 +13,13 @@ using enum Collective;
 struct Range {
   Rank first = 0;
   Rank count = 1;
-  Rank holder = 0;  // one of its ranks
+  Rank holder = 0;  // the rank of the range that has its data
   bool has(Rank r) const { return first <= r && r < first + count; }
 };
 
 struct Halves {
-  // `near` contains the holder. The holder of `far` is at the same place in it; equal halves make a hypercube.
+  // `near` contains the range's holder. The holder of `far` is at the same position in it, so that the pairs of holders
+  // of equal halves form a hypercube.
   Range near, far;
 };
 

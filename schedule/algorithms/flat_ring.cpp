@@ -29,7 +29,7 @@ Symmetry symmetry(const Request& r) {
   const Rank q = local_ranks(r), hosts = r.ranks() / q;
   const SymmetryAxis::Kind over_hosts =
       rooted(r.operation.collective) ? SymmetryAxis::Kind::distinct : SymmetryAxis::Kind::rotate;
-  if (hosts == 1) return {{{over_hosts, q}}};  // each channel's ring is the same one, entered elsewhere
+  if (hosts == 1) return {{{over_hosts, q}}};  // all channels run on the same ring, which they enter at different ranks
   return {{{SymmetryAxis::Kind::distinct, q}, {over_hosts, hosts}}};
 }
 

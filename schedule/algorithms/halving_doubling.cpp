@@ -11,11 +11,12 @@ namespace {
 
 using enum Collective;
 
-// Seat v of the team holds the ranks from v*ranks/seats up to the first rank of the next seat: one or two.
+// The ranks are grouped into 2^steps seats: seat v holds the ranks from v*ranks/seats up to the first rank of the next
+// seat: one or two. One of them, the member, exchanges data; the other one is its guest.
 struct Team {
   Rank ranks = 1;
   int steps = 0;
-  Rank root = 0;           // always the member of its seat; 0 if there is no root
+  Rank root = 0;           // it is always the member of its seat; 0 if there is no root
   bool blocks = false;     // blocks belong to ranks; otherwise seats get chunks freely
   std::int64_t first = 0;  // first chunk of the lane, which has one per seat
 

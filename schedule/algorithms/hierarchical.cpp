@@ -78,7 +78,8 @@ bool in_halves(const Level& level, const Request& r) {
   return can(level, r, reduce_scatter) && can(level, r, all_gather);
 }
 
-// Whether the two halves of an all_reduce cut each block here into exactly one piece per lane.
+// Whether an all_reduce here can be a reduce_scatter and an all_gather, each of which cuts a block into exactly one
+// piece per lane.
 bool a_piece_each(const Level& level, const Request& r) {
   return in_halves(level, r) && std::ranges::all_of(std::array{reduce_scatter, all_gather}, [&](Collective half) {
            return task_of(*level.algorithm, within(level, r, half)).pieces == r.channels;
@@ -119,7 +120,7 @@ std::int64_t cuts(const Request& r) {
   for (Collective part : parts)
     needed = common_multiple(needed, task_of(*level.algorithm, within(level, r, part)).pieces);
   if (r.operation.collective == all_reduce &&
-      parts.front() == reduce_scatter) {  // its pieces are per block of the level
+      parts.front() == reduce_scatter) {  // its pieces are per block, and the level has `inner` blocks
     const std::int64_t above = level.last() ? 1 : cuts(level.above);
     return times(level.inner, common_multiple(needed, above));
   }
@@ -155,7 +156,8 @@ struct Stage {
     for (Rank g = 0; g < level.outer; ++g) run(g);
   }
 
-  // Runs the levels above among the ranks of each position, or of one position only.
+  // Runs the levels above among the ranks that have the same position in their groups, for each position or for one
+  // only.
   template <class ChunkPlace>
   void above(std::int64_t block_above, ChunkPlace place, std::optional<Rank> only = {}) const;
 };

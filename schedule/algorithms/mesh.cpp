@@ -19,14 +19,16 @@ struct Mesh {
   Rank ahead(Rank chip, Rank distance) const { return (chip + distance) % chips; }
   Rank behind(Rank chip, Rank distance) const { return (chip - distance + chips) % chips; }
 
-  // gate: a chip's gate for the chip `distance` behind. gate_for: the distance a rank serves in a turn, or 0.
+  // gate(): the rank that connects a chip to the chip `distance` behind it. gate_for(): the distance for which a rank
+  // is the gate in a turn; 0: for none.
   Rank gate(Rank chip, Rank distance) const { return rank(chip, (distance - 1) % cores); }
   Rank turns() const { return (chips + cores - 2) / cores; }
   Rank gate_for(Rank r, Rank turn) const {
     const Rank distance = turn * cores + core(r) + 1;
     return distance < chips ? distance : 0;
   }
-  // Scratch slots of arrivals: first those of each turn by sending core, then those of other chips.
+  // Scratch slots for arrivals: first those from the own chip, by turn, distance of the sender and core of the block;
+  // then those from other chips, by distance.
   std::int64_t from_beside(Rank turn, Rank by, Rank core) const {
     return (std::int64_t{turn} * cores + by) * cores + core;
   }

@@ -23,8 +23,8 @@ struct Partners {
   Rank distance(Rank round) const { return round % 2 == 1 ? (round + 1) / 2 : ranks - round / 2; }
   Rank target(Rank r, Rank round) const { return flipped() ? r ^ round : (r + distance(round)) % ranks; }
   Rank source(Rank r, Rank round) const { return flipped() ? r ^ round : (r - distance(round) + ranks) % ranks; }
-  // After this round, blocks that arrived in the rounds from the returned one to this one may move to their places,
-  // since what lay there has been sent; 0: there are no such rounds yet.
+  // After this round, the arrivals of some rounds may move from scratch to their places, because what lay there has
+  // been sent: those from the returned round to this one; 0: none yet.
   Rank closes(Rank round) const {
     if (flipped()) return round;
     return round % 2 == 0 ? round - 1 : round == ranks - 1 ? round : 0;

@@ -55,7 +55,8 @@ struct Team {
     return found * locals + local(r);
   }
 
-  // The positions of one place on the chip are a run of the buffer; if they are not contiguous there, a run of scratch.
+  // The shares of `count` positions, from `first` on, of the ranks at one place of their chips: a run of the buffer or,
+  // where they are not contiguous there, of scratch.
   ChunkPlace held(Rank r, Rank place, Rank first, Rank count) const {
     if (staged()) return tmp(r, first, count, 0);
     return data(r, (std::int64_t{channel} * locals + place) * chips() + first, count);

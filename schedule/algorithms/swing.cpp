@@ -10,7 +10,8 @@ namespace {
 
 using enum Collective;
 
-// One step, block by block: to the partner as part of its sum, or back from the partner as the finished sum.
+// One step, with one message per block: to the partner, which adds it to its sum, or, if `back`, the finished sum to
+// the partner.
 void hand_over(Builder& b, const SwingButterfly& butterfly, const SwingBlocks& handover, const TorusLane& lane,
                int step, bool back) {
   const auto partner = [&](Rank r) { return butterfly.partner(r, step); };

@@ -54,8 +54,8 @@ Recorder::Owner* Recorder::owner(Rank rank) {
   return rank == *only_ ? &owners_[0] : nullptr;
 }
 
-// The place's chunks in the given buffer. Scratch holds stand-ins for the data chunks first, then the chunks that an
-// algorithm requested by number. Scratch is packed at the end.
+// The place's chunks in the given buffer. Scratch begins with a chunk for each data chunk; the chunks that an algorithm
+// requested by number follow. Scratch is packed at the end.
 Slice Recorder::slice(const Owner& o, const ChunkPlace& p, Buffer buffer) const {
   std::int64_t first = p.first;
   if (p.region == Region::data && buffer == Buffer::input) first -= o.input_start;
@@ -70,7 +70,7 @@ Slice Recorder::slice(const Owner& o, const ChunkPlace& p, Buffer buffer) const 
   return {static_cast<std::int32_t>(first), static_cast<std::int32_t>(p.count), buffer};
 }
 
-// The one buffer that holds the whole run; none if several do, or if nothing was stored there.
+// The one buffer that holds the whole run; none if it is spread over several, or if nothing was stored there.
 std::optional<Buffer> Recorder::lies_in(const Owner& o, Hazards::Run data) const {
   using enum Hazards::Written;
   const auto written = [&](Buffer buffer, std::int64_t start) {

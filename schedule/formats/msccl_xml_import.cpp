@@ -76,8 +76,8 @@ class Unroller {
   }
 
  private:
-  // A step of a thread block and a step of our program that it became, which is no send: its data is there when it has
-  // ended.
+  // `ours` is a step of our program, which step `step` of a thread block became. It is no send: so when it has ended,
+  // its data is in place.
   struct Kept {
     std::int32_t step, ours;
   };

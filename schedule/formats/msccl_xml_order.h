@@ -5,7 +5,7 @@
 namespace trellis::schedule::msccl {
 
 struct StepAt {
-  std::int32_t block = -1;  // index into Gpu::blocks
+  std::int32_t block = -1;  // index into XmlGpu::blocks
   std::int32_t step = -1;
   bool operator==(const StepAt&) const = default;
 };

@@ -50,7 +50,7 @@ class PlanOrder {
     Knowledge known;       // known to all threads of the block
     Known learnt;          // known to some threads; to all of them after the next nop
   };
-  using Line = std::map<std::pair<Rank, std::int32_t>, std::deque<Knowledge>>;  // by receiver
+  using Line = std::map<std::pair<Rank, std::int32_t>, std::deque<Knowledge>>;  // pending signals, by receiver and id
 
   const PlanOperation& operation(const PlanPosition& at) const {
     return plan_.gpus[at.rank].blocks[at.block].operations[at.operation];

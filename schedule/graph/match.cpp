@@ -101,7 +101,7 @@ class Matching {
       std::map<Rank, std::uint32_t> places;
       for (std::uint32_t of : together[t].classes) {
         standing[of].together = t;
-        if (members[of] != graph_.classes[of].ranks.size()) standing[of] = {};  // some of its ranks are in no group
+        if (members[of] != graph_.classes[of].ranks.size()) standing[of] = {};  // no role: some ranks are in no group
         const auto [other, fresh] = places.try_emplace(standing[of].place, of);
         if (!fresh) standing[of].alone = standing[other->second].alone = false;
       }

@@ -15,7 +15,7 @@
 namespace trellis::schedule {
 namespace {
 
-constexpr Rank most_exact = 32, most_whole = 1024;  // ranks; the latter where there is no small form
+constexpr Rank most_exact = 32, most_whole = 1024;  // ranks proved as they are; the latter if there is no small form
 constexpr std::int32_t most_tried_channels = 2, most_tried_segments = 3;
 
 // Any permutation of a small machine proves as much as one of a large one. Here, each rank sends to the next but one.
@@ -27,7 +27,7 @@ void permute_small(Request& small) {
 
 Request form_of(const Algorithm& algorithm, const Request& request) {
   Request form = request;
-  form.numbering.clear();  // the algorithm sees none
+  form.numbering.clear();  // the algorithm sees none, so the proof is the same
   if (request.ranks() > most_exact) {
     form.operation.pairs.clear();
     try {

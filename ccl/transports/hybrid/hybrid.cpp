@@ -31,7 +31,8 @@ std::vector<Rank> leaders_of(const libfabric::Roster& roster) {
   return leaders;
 }
 
-// A store for the ranks of one host. It holds a single note: their first rank's, which comes over the fabric.
+// A store through which the ranks of one host open their shared memory. There is a single note, whatever the key: set()
+// publishes it over the fabric, and get() waits for that of the host's lowest rank.
 class HostStore : public Store {
  public:
   HostStore(FabricTransport& fabric, Rank leader) : fabric_(fabric), leader_(leader) {}
@@ -70,10 +71,10 @@ class NearReceiver : public Receiver {
  private:
   Receiver& receiver_;
   const Rank from_;
-  const std::string name_;  // in messages
+  const std::string name_;  // of the sender, for error messages
 };
 
-// Memory exposed to the ranks of this host, and then to those of others.
+// Memory exposed through both transports: to the ranks of this host in shared memory, to all others over the fabric.
 class ExposedTwice : public Exposed {
  public:
   ExposedTwice(std::unique_ptr<Exposed> here, std::unique_ptr<Exposed> to_others)
@@ -137,8 +138,8 @@ class Hybrid : public FabricTransport {
  private:
   void open_host(const JoinOptions& j) try {
     host_ = transport_named("shared_memory").open(std::make_shared<HostStore>(*this, leader(rank())), j);
-    longest_sleep_ = 200us;         // a message through shared memory does not end the sleep
-  } catch (const PeerLost& lost) {  // `lost.rank` counts the ranks of this host alone
+    longest_sleep_ = 200us;         // short, as a message through shared memory does not end the sleep
+  } catch (const PeerLost& lost) {  // `lost.rank` is a number among the ranks of this host
     const auto r = static_cast<Rank>(std::ranges::find(local_, lost.rank) - local_.begin());
     throw PeerLost(r, -1, fmt::format("{} was lost while the ranks of its host joined", who(*this, r)));
   }

@@ -23,7 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto between_asks = 20ms;
-constexpr auto for_an_answer = 500ms;  // over a path that works
+constexpr auto for_an_answer = 500ms;  // how long an answer may take over a path that works
 
 std::string name_of_this_host() {
   char name[256] = {};
@@ -68,8 +68,8 @@ std::string what_was_dropped(const ControlLink& control) {
                      count == 1 ? " was" : "s were");
 }
 
-// Names the missing rank that rank 0 reported, as only rank 0 hears of all; otherwise the first that this rank has not
-// heard of.
+// Names the missing rank: the one that rank 0 reported, as only rank 0 hears of all; without a report, the first that
+// this rank has not heard of.
 PeerLost not_in_time(const ControlLink& control, Presence& p) {
   const std::vector<Rank> unseen = p.lock().joining().not_joined();
   const Rank missing = p.lock().joining().missing(), self = p.roster().rank();
@@ -99,7 +99,8 @@ bool is_over(const JoinOptions& j, Presence& presence, std::span<const Rank> awa
   return false;
 }
 
-// Throws if the joining is to be given up. True: it was given up here, but had succeeded at the last moment.
+// Throws if this rank gives up joining. True: it wanted to give up, but all had joined at the last moment. False: it
+// goes on waiting.
 bool gives_up(ControlLink& control, Presence& presence, const JoinOptions& j, std::span<const Rank> awaited) {
   try {
     if (!is_over(j, presence, awaited)) return false;
@@ -111,7 +112,8 @@ bool gives_up(ControlLink& control, Presence& presence, const JoinOptions& j, st
   throw not_in_time(control, presence);
 }
 
-// Returns on all ranks or on none: rank 0 decides when all have come, or when one gives up.
+// Returns on all ranks or on none: rank 0 decides that all have joined when they have come, or, when a rank gives up,
+// that the joining is dropped.
 void join_all(ControlLink& control, Presence& presence, const JoinOptions& j) {
   const Rank top = above(j.rank, j.ranks);
   presence.lock().joining().come();

@@ -169,7 +169,8 @@ void FabricTransport::sleep(std::chrono::microseconds most) {
     usleep(100);
 }
 
-// Counts the arrivals at all peers, as they report them, and from them: peers make progress while this rank waits.
+// Counts what has arrived at the peers from this rank, as they report it, and here from them: it increases while data
+// move, even if this rank only waits.
 std::uint64_t FabricTransport::arrivals() const {
   std::uint64_t all = 0;
   const auto p = presence_->lock();

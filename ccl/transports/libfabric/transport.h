@@ -28,7 +28,7 @@ class FabricTransport : public Transport {
   std::string_view name() const override { return "libfabric"; }
   std::uint64_t identity() const override { return roster().identity(); }
   std::size_t memory_bytes() const override;
-  SharedCaches caches_here() const override;  // as if its ranks on this host shared one
+  SharedCaches caches_here() const override;  // as if all ranks on this host shared one L3 cache
 
   int lanes() const override { return channel_lanes + 1; }
   std::unique_ptr<Exposed> expose(void* data, std::size_t bytes) override;

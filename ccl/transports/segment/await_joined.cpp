@@ -12,7 +12,7 @@ constexpr std::uint32_t yields = 200;
 void check_in_time(std::span<const Rank> missing, const JoinOptions& j, const Segment& segment, Reach& reach) {
   if (Clock::now() > j.deadline)
     throw PeerLost(missing.front(), -1, fmt::format("rank {} did not join in time", missing.front()));
-  // Rank 0 may have seen all ranks join, and left since.
+  // Rank 0 may also have ended after it had seen all ranks join: then none is missing.
   if (!reach.alive(0) && !segment.missing().empty()) throw PeerLost(0, -1, "rank 0 died while the ranks joined");
 }
 

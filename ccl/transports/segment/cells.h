@@ -45,8 +45,8 @@ struct alignas(128) Ring {
 };
 
 // What a rank publishes in an all-to-all round: one message for each rank, or one that all of them read. They are in
-// the cell where they fit, else in the rank's room for that round. Of messages that are read in the sender's memory, an
-// InSender is there instead.
+// the cell where they fit, else in the rank's room for that round. For messages that are read in the sender's memory,
+// an InSender is there instead of each.
 struct alignas(128) RoundCell {
   std::atomic<std::uint32_t> number;  // of the round; stored last
   std::uint32_t mark;
@@ -59,8 +59,8 @@ struct alignas(128) RoundCell {
 static_assert(sizeof(RoundCell) == 512);
 inline constexpr std::uint32_t round_cells = 4, round_rooms = 2;  // of a rank, used in turn
 
-// From one rank's message to the next one's, where the longest has so many bytes: packed while all fit the cell, else
-// on cache lines of their own.
+// The stride from one rank's message to the next one's, where the longest has so many bytes: messages are packed if all
+// fit the cell; otherwise each begins on a cache line of its own.
 inline std::size_t round_stride(std::size_t bytes, std::int32_t ranks) {
   constexpr std::size_t aligned = 16, line = 64;
   const std::size_t packed = (bytes + aligned - 1) / aligned * aligned;

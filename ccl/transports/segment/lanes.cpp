@@ -111,8 +111,8 @@ SharedTransport::LaneReceiver::LaneReceiver(SharedTransport& t, Rank from, int l
       slot_bytes_(t.segment_.shape().slot_bytes),
       from_(from) {}
 
-// A message's second cache line is not prefetched: one that is fetched before it is written costs its sender another
-// flight of the line.
+// Polls the cell's first cache line, and does not prefetch the second: a line that is fetched before it is written has
+// to travel to its sender and back once more.
 bool SharedTransport::LaneReceiver::comes(const Receiving& r) const {
   for (int look = 1; !arrived(); ++look)
     if (look >= r.looks) return false;

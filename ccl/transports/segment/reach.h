@@ -18,8 +18,8 @@ class Reach {
     std::uint64_t where;
   };
   virtual ~Reach() = default;
-  // The first of the given bytes, with the place where a peer can read them; without a place, these bytes are to be
-  // copied.
+  // How many of the given bytes, from the first on, are offered, and the place where a peer can read them; without a
+  // place, these bytes are to be copied.
   struct Offer {
     std::optional<Place> place = {};
     std::size_t bytes = 0;

@@ -21,9 +21,9 @@ void own(const RoundCell& cell, std::size_t bytes) {
 
 Rounds::Rounds(const Segment& segment, Rank rank, Reach& reach) : segment_(segment), rank_(rank), reach_(reach) {}
 
-// Its next cell was read by all: they have published the round before this one, and that cell is of an earlier one. Its
-// cache lines are asked for now, while this rank waits. Peers' cells are not: one that is fetched before it is written
-// costs its writer another flight of the cache line.
+// Publishes a round. Then asks for the cache lines of its next cell, while this rank waits: that cell is of the round
+// three before this one, and all ranks have read it, as they have published the round before this one. Does not ask for
+// those of peers' cells: a line that is fetched before it is written has to travel to its writer and back once more.
 void Rounds::publish(std::uint32_t mark, std::span<const Message> messages, bool same, bool may_stay) {
   RoundCell& cell = segment_.round(rank_, tag());
   stays_ = may_stay && stay(cell, messages, same);
@@ -77,7 +77,8 @@ void Rounds::copy(RoundCell& cell, std::span<const Message> messages, bool same)
   }
 }
 
-// As a message's lines arrive with its cell's first one, or are on their way. All ranks' messages of a round are alike.
+// Fetches the cache lines of this rank's message in a peer's cell while it polls the cell's first line. Where they are
+// follows from its own messages: all ranks' messages of a round are alike.
 void Rounds::prefetch(const RoundCell& cell, std::size_t bytes) const {
   if (bytes_ > RoundCell::room) return;
   const std::size_t begin = offsetof(RoundCell, messages) + stride_ * static_cast<std::size_t>(rank_);
@@ -137,7 +138,8 @@ void Rounds::end_reading() {
   read_there_.clear();
 }
 
-// No rank can be in a later round: that needs this rank's messages.
+// A rank that has not read the messages of this round still has the number of an earlier one. It can't have that of a
+// later round, which needs this rank's messages.
 bool Rounds::is_reader(Rank r) const {
   return stays_ && r != rank_ && segment_.area(r).round_read.load(std::memory_order_acquire) != number_;
 }

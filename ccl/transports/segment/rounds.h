@@ -32,7 +32,7 @@ class Rounds {
   // is until the round ends.
   void publish(std::uint32_t mark, std::span<const Message> messages, bool same, bool may_stay);
   bool stays() const { return stays_; }  // the published messages are read in this rank's memory
-  // In the order of ranks; those whose message was not read yet.
+  // The ranks whose message of this round was not read yet, in order.
   const std::vector<Rank>& missing() const { return missing_; }
   // The message from that rank, once it is there; else null. It may be read until reading ends. Throws MessageMismatch
   // if it is not the one that is due.

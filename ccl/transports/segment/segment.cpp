@@ -65,8 +65,8 @@ std::size_t SegmentShape::rings_at() const {
 
 std::size_t SegmentShape::rounds_at() const { return rings_at() + whole_pages(lane_index(0, ranks, 0) * sizeof(Ring)); }
 
-// On pages of their own: CPUs fetch what seems to come next within a page, and would take it from the rank that is
-// about to write it.
+// The cells of a round have pages of their own: CPUs fetch what seems to come next within a page, and would take lines
+// of a later round from the rank that is about to write them.
 std::size_t SegmentShape::cells_of_a_round() const {
   return whole_pages(static_cast<std::size_t>(ranks) * sizeof(RoundCell));
 }
@@ -152,7 +152,8 @@ int Segment::together(Cpus RankArea::*set) const {
   return std::min(in_all(set), busy);
 }
 
-// A rank uses the caches of one core at a time, whatever cores it may run on.
+// Counts at most one L3 cache for each rank, as a rank uses the caches of one core at a time, whatever cores it may run
+// on.
 RankCores Segment::places() const {
   const int caches = std::min(in_all(&RankArea::caches), static_cast<int>(shape_.ranks));
   RankCores places{.cores = together(&RankArea::whole_cores),

@@ -38,7 +38,8 @@ constexpr std::size_t least_fetched = std::size_t{256} << 10;
 
 [[noreturn]] void fail(const std::string& what) { throw std::system_error(errno, std::generic_category(), what); }
 
-// Throws the reason why a peer's file is missing. A dying process's files are closed before its end can be seen.
+// Throws the reason why a peer's file is missing. A dying process's files are closed before its end can be seen: so
+// this waits for the end of a process whose main thread ends.
 [[noreturn]] void miss(Rank rank, pid_t pid, const std::string& path) {
   constexpr std::chrono::seconds to_die{5};
   const auto process = ProcessHandle::of(pid);
@@ -65,7 +66,7 @@ struct Announced {
   std::int32_t pid;
   std::int32_t fd;
   std::uint64_t bytes;
-  std::uint64_t identity;  // of the segment: the descriptor's number may be another file's by now
+  std::uint64_t identity;  // of the segment, to notice that the descriptor's number is another file's by now
   std::uint64_t host;      // hash of this_host(), which may be as long as the name of a host
 };
 
@@ -123,8 +124,9 @@ class OtherProcesses : public Reach {
     segment_.area(rank_).fetches.store(1, std::memory_order_release);
   }
 
-  // Shared memory begins and ends at page boundaries but a message may begin anywhere, so the message is cut at the end
-  // of an element.
+  // If only a part of the message lies in shared memory, offers that part, or the part before it to be copied. Shared
+  // memory begins and ends at page boundaries but a message may begin anywhere, so the message is cut at the end of an
+  // element.
   Offer offer(Rank to, const std::byte* data, std::size_t bytes) override {
     if (bytes < least_window) return {.bytes = bytes};
     const device::InWindow found = device_.find(data, bytes);

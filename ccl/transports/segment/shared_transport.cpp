@@ -123,8 +123,8 @@ std::optional<std::uint32_t> SharedTransport::unread(Rank from, int lane) const 
   return next.mark;
 }
 
-// The fence keeps these stores after the store of the last version: a reader that still reads the record before that,
-// and sees one of these words, will see that version and read again.
+// The fence keeps these stores after the store of the present version. A reader that began with the version before that
+// one reads this record, too: if it sees one of these words, it then also sees the present version, and reads again.
 void SharedTransport::show(const RankActivity& a) {
   RankArea& area = segment_.area(rank_);
   const std::uint32_t next = area.version.load(std::memory_order_relaxed) + 1;

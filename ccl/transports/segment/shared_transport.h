@@ -87,7 +87,7 @@ class SharedTransport : public Transport {
   YieldBudget yielding_;
   std::vector<std::unique_ptr<LaneSender>> senders_;      // by rank and lane; created at first use
   std::vector<std::unique_ptr<LaneReceiver>> receivers_;  // by rank and lane; created at first use
-  mutable std::mutex used_;                               // of the next two, which another thread reads to count memory
+  mutable std::mutex used_;                               // guards the next two: another thread counts their memory
   std::vector<LaneSender*> used_senders_;
   std::vector<LaneReceiver*> used_receivers_;
 };

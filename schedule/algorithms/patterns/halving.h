@@ -8,10 +8,10 @@
 namespace trellis::schedule {
 
 // A Team defines the partners and the data layout:
-//   int steps;                                    2^steps members
-//   Rank partner(Rank, int step) const;           negative if the rank is not a member
-//   Rank position(Rank) const;                    index of the share that the member ends halving with
-//   Place share(Rank, Rank first, Rank count);    shares first to first + count - 1, on the rank
+//   int steps;                                         2^steps members
+//   Rank partner(Rank, int step) const;                negative if the rank is not a member
+//   Rank position(Rank) const;                         index of the share that the member ends halving with
+//   ChunkPlace share(Rank, Rank first, Rank count);    shares first to first + count - 1, on the rank
 
 // The range on rank `on` that `holder` keeps after halving in this step, or has before doubling in it.
 template <class Team>

@@ -26,7 +26,7 @@ class TreeWaves {
   }
   std::int64_t chunk_down(int wave, int depth) const { return tree_.chunk(wave, down_after_ + depth); }
 
-  // Whether the wanted rank takes part, with its parent or with its children.
+  // Whether the rank that is built sends or receives in this wave, with its parent or with its children.
   bool moves_in(int wave) const {
     const int own = own_depth_, below = own + 1;
     const auto either = [](std::int64_t a, std::int64_t b) { return a >= 0 || b >= 0; };

@@ -62,7 +62,8 @@ class SwingBlocks {
   std::vector<Rank> known_after_;           // per step: how many have arrived after it in its dimension
 };
 
-// For the chunks first, first + 1, ... by position, and as many again for each further segment.
+// Sum or gather chunks that are numbered by position from `first` on; each further segment has as many chunks after
+// those.
 void scatter_sums(Builder&, const SwingButterfly&, std::int64_t first,
                   std::int32_t segments);  // each rank gets its own sum
 void gather_positions(Builder&, const SwingButterfly&, std::int64_t first,

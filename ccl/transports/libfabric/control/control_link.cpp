@@ -206,7 +206,8 @@ void ControlLink::take(const PacketBuffer& b, int path) {
   if (!well || (p && !p->hear(s, path))) ++dropped_;
 }
 
-// A connection was refused: either nobody listens at the address any more, or a firewall refuses it.
+// Called when a datagram to the peer was refused, because nobody listens at its address any more or a firewall refuses
+// it: tries to connect to its process, to find out whether that still runs.
 void ControlLink::knock(std::size_t place) {
   const auto addresses = addresses_in(members_[place].address);
   if (!listens_ || addresses.empty()) return;

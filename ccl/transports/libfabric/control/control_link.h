@@ -1,6 +1,6 @@
-// Control: the paths over which a communicator, and those split from it, exchange heartbeats and states: one wire, or
-// one on the interface of each of the first two rails, and datagrams if hosts have IP addresses. A thread of its own
-// answers while the program computes.
+// ControlLink: the paths over which a communicator, and those split from it, exchange heartbeats and states: one wire,
+// or one on the interface of each of the first two rails, and datagrams if hosts have IP addresses. Its own thread
+// answers peers while the program computes.
 #pragma once
 
 #include <condition_variable>
@@ -30,8 +30,8 @@ class ControlLink {
   void add(const std::shared_ptr<Presence>&);
   void flush(Presence&, Deadline);                    // sends what the Presence has to tell, until the deadline
   void retire(const std::shared_ptr<Presence>&);      // the Presence goes on answering peers for a while
-  void progress();                                    // by any thread; throws the failure of the link's own thread
-  void wake();                                        // there is something to tell
+  void progress();                                    // by any thread; rethrows a failure of the link's own thread
+  void wake();                                        // call it when there is something to send
   std::uint64_t dropped() const { return dropped_; }  // messages that were forged, for another rank, or duplicates
 
  private:
@@ -43,13 +43,13 @@ class ControlLink {
   void heed_knocks();
   void run();
   void post_receives();
-  void move_if_free();  // unless another thread does
+  void move_if_free();  // moves messages, unless another thread is doing so
   std::shared_ptr<Presence> presence_of(std::uint64_t identity);
   std::vector<std::shared_ptr<Presence>> all();
 
   // The state of one path.
   struct PathState {
-    std::vector<fi_addr_t> addresses;  // by place; FI_ADDR_UNSPEC: not known to the wire yet
+    std::vector<fi_addr_t> addresses;  // by index into members_; FI_ADDR_UNSPEC: not known to the wire yet
     std::unique_ptr<PacketPool> pool;
     std::vector<PacketBuffer*> to_post;  // receive buffers
   };
@@ -73,7 +73,7 @@ class ControlLink {
 
   std::mutex presences_mutex_;
   std::map<std::uint64_t, std::shared_ptr<Presence>> presences_;
-  std::vector<std::uint64_t> retired_;  // the oldest first
+  std::vector<std::uint64_t> retired_;  // identities of retired communicators, the oldest first
 
   std::mutex sleep_mutex_;
   std::condition_variable wakes_;

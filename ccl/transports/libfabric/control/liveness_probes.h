@@ -14,13 +14,13 @@ namespace trellis::ccl::libfabric {
 
 class LivenessProbes {
  public:
-  void begin(std::size_t place, const net::Address&);  // unless one is under way there
-  std::vector<std::size_t> refused();                  // places that have refused one since the last call
+  void begin(std::size_t place, const net::Address&);  // starts a probe, unless one is under way there
+  std::vector<std::size_t> refused();                  // members that have refused a probe since the last call
 
  private:
   struct Knock {
     net::Descriptor socket;
-    int error = 0;  // of a connection that failed at once
+    int error = 0;  // why a connection failed at once; 0: it did not
     Deadline begun = {};
   };
   std::map<std::size_t, Knock> all_;  // by place

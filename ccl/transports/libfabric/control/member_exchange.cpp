@@ -78,7 +78,7 @@ void expect_alike(Store& store, Rank rank, const std::vector<Member>& members) {
 
 std::string note_for_all(Rank part) { return fmt::format("fabric/all/{}", part); }
 
-// One of rank 0's notes: the communicator's origin, then a part of the members.
+// Makes note number `part` of rank 0: the communicator's SealNonce, then what up to 256 members have reported.
 Bytes gathered(Store& store, Rank part, Rank ranks, const SealNonce& origin, Deadline deadline) {
   Bytes all;
   put(all, std::as_bytes(std::span(&origin, 1)));
@@ -96,8 +96,9 @@ Bytes gathered(Store& store, Rank part, Rank ranks, const SealNonce& origin, Dea
   return all;
 }
 
-// The note that rank 0 writes instead of the members when it gives up: no origin, the missing rank (-1: none) and the
-// reason. Rank 0's process may hold the store, so rank 0 waits until the ranks that have come have read the note.
+// Writes the note by which rank 0 gives up, in place of the members: an empty SealNonce, the missing rank (-1: none)
+// and the reason. Rank 0's process may hold the store, so rank 0 waits until the ranks that have come have read the
+// note.
 void tell_of_giving_up(Store& store, Rank part, Rank missing, std::string_view why) {
   Bytes note;
   put(note, {});

@@ -12,9 +12,9 @@
 
 namespace trellis::ccl::libfabric {
 
-// Rank 0 gathers what each process reports, and distributes it in notes of 256 members, with the communicator's origin.
-// Throws, on every rank that has come, PeerLost for a rank that reports nothing by the deadline, and invalid_argument
-// if terms differ.
+// Rank 0 gathers what each process reports, and distributes it in notes of 256 members, with the communicator's
+// SealNonce. Throws, on every rank that has come, PeerLost for a rank that reports nothing by the deadline, and
+// invalid_argument if terms differ.
 std::vector<Member> exchange_members(Store&, Rank rank, Rank ranks, const Member& mine, SealNonce&, Deadline);
 
 }  // namespace trellis::ccl::libfabric

@@ -7,7 +7,7 @@
 namespace trellis::ccl::libfabric {
 namespace {
 
-// The label keeps a code of the store's protocol, which uses the same secret, from being used as this key.
+// The store's protocol computes codes with the same secret. The label makes the key differ from all of them.
 net::Digest key_of(std::string_view secret, const SealNonce& o) {
   return net::HmacKey(net::bytes_of(secret))
       .of({net::bytes_of("trellis fabric: control"), std::as_bytes(std::span(&o.identity, 1)), o.nonce});

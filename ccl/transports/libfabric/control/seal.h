@@ -19,7 +19,7 @@ SealNonce fresh_origin();
 
 class Seal {
  public:
-  // `secret`: that of the store through which the origin came.
+  // `secret` is that of the store through which the nonce came.
   Seal(std::string_view secret, const SealNonce&);
 
   // A message is this head and a body.

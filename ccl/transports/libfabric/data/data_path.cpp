@@ -111,7 +111,7 @@ fi_addr_t DataPath::address_of(Rank r, int rail) {
   if (peer.addresses[at] != FI_ADDR_UNSPEC) return peer.addresses[at];
   const PublicState theirs = presence_->lock().states().of(r);
   const auto addresses = addresses_in(theirs.address);
-  const auto first = static_cast<std::size_t>(RailSet(theirs.head.rails_left).first_outside());  // that it has open
+  const auto first = static_cast<std::size_t>(RailSet(theirs.head.rails_left).first_outside());  // its first open rail
   if (at < first || addresses.size() <= at - first || addresses[at - first].empty()) {
     if (!addresses.empty() && first + addresses.size() < static_cast<std::size_t>(settings_.rails))
       text::refuse("rank {} has fewer than our {} rails: expected the same TRELLIS_RAILS", r, settings_.rails);
@@ -144,7 +144,7 @@ bool DataPath::send(Rank to, Packet packet, const void* more, std::size_t more_b
 
 bool DataPath::send_piece(Rank to, const PieceOut& p) {
   const fi_addr_t address = address_of(to, p.rail);
-  // A grant that lacks this rail is sent again if the rail was opened after the grant.
+  // A rail that was opened after the grant is not in it: this waits until the receiver has sent the grant again.
   if (address == FI_ADDR_UNSPEC || rails_.full(p.rail) || !p.grant.is_for(p.rail)) return false;
   PieceOut& op = pieces_out_.next();
   op = p;
@@ -280,7 +280,7 @@ bool DataPath::all_arrived() {
     const RailCounts& sent = traffic_.sent_to(r);
     const RailSet left = rails_.left() | p.states().rails_left_by(r);
     const RailCounts& arrived = p.states().of(r).head.arrived;
-    const bool nothing = sent == RailCounts{} && (all_resumed_ || !moved);  // nothing was sent, or is to be resent
+    const bool nothing = sent == RailCounts{} && (all_resumed_ || !moved);  // nothing was sent, nor has to be resent
     bool whole = true;
     for (int rail = packet_rail(); rail < rails(); ++rail)
       whole = whole && (left.has(rail) || arrived[slot_of(rail)] >= sent[slot_of(rail)]);

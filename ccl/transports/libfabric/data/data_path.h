@@ -54,18 +54,18 @@ class DataPath {
   Registrations& registrations() { return registrations_; }
   bool send(Rank to, Packet, const void* more, std::size_t more_bytes);  // false: it cannot be sent now
   bool send_piece(Rank to, const PieceOut&);                             // false: it cannot be sent now
-  void give(PacketBuffer* b) { packets_->give(b); }                      // a packet that an end of a lane has kept
+  void give(PacketBuffer* b) { packets_->give(b); }                      // gives back a packet that a lane end has kept
   bool takes_pieces() const { return !rails_.full(rail_for(0)); }
   int packet_rail() const { return rails_.first(); }
   int rail_for(std::size_t bytes) const;
   // True if a piece that did not complete over this rail can no longer arrive there, so that it may be retransmitted.
   bool is_over(Rank to, int rail) const;
   bool receive_piece(const LocalBytes&, std::uint32_t number);
-  bool checks() const { return settings_.checksum; }  // checksums are sent, and looked at
+  bool checks() const { return settings_.checksum; }  // checksums are sent and verified
   void expect_undamaged() const;                      // throws Damaged if a packet was damaged
-  void resume_later() { all_resumed_ = false; }       // a lane end has a packet for which there was no room
-  void tell_soon();                                   // after a pause, tells what was taken, unless a packet did
-  bool copies() const { return !checks() && !limits_.registers_local; }  // messages that may have to be sent again
+  void resume_later() { all_resumed_ = false; }       // call it when there was no room for a lane end's packet
+  void tell_soon();                                   // after a pause, tells what was taken, unless a packet told it
+  bool copies() const { return !checks() && !limits_.registers_local; }  // lanes copy what they may have to retransmit
 
  private:
   RegisteredMemory registered(const Registrations::Range&, bool for_peers);

@@ -82,7 +82,7 @@ void DataPath::leave_rail(int rail) {
 }
 
 void DataPath::tell_soon() {
-  if (std::exchange(all_told_, false)) looked_for_moves_ = Clock::now();  // the next look comes a whole pause later
+  if (std::exchange(all_told_, false)) looked_for_moves_ = Clock::now();  // so the next look comes a whole pause later
 }
 
 void DataPath::begin_again_with_those_who_moved() {

@@ -37,7 +37,8 @@ bool is_whole(const Packet& p, std::span<const std::byte> from) {
   return payload <= from.size() - sizeof p && p.checksum == checksum_of(p, from.subspan(sizeof p, payload));
 }
 
-// True if the packet is whole except for the fields that say it is for this rank.
+// True if the checksum is right once the packet has the version, token, receiver and one of the kinds of a packet to
+// this rank: then it was sent to this rank, and only these fields were damaged.
 bool was_to(const Addressee& a, Packet p, std::span<const std::byte> from) {
   p.version = protocol_version;
   p.token = a.token;
@@ -92,7 +93,7 @@ std::optional<Rank> sender_of_damaged(std::span<const std::byte> from, const Add
   const bool is_to = is_of_data(p.kind) && p.version == protocol_version && p.token == a.token && p.to == a.rank;
   if (is_to ? is_whole(p, from) : !was_to(a, p, from)) return std::nullopt;
   Packet whole = p;
-  for (whole.from = 0; whole.from < a.ranks; ++whole.from)  // the sender's number may be what was changed
+  for (whole.from = 0; whole.from < a.ranks; ++whole.from)  // perhaps only the sender's number was damaged
     if (is_to && whole.from != a.rank && is_whole(whole, from)) return whole.from;
   return p.from >= 0 && p.from < a.ranks && p.from != a.rank ? p.from : -1;
 }

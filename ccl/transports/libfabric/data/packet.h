@@ -16,7 +16,8 @@ namespace trellis::ccl::libfabric {
 inline constexpr std::size_t most_pieces_asked = 1000;
 // Messages of a lane that its sender may have under way before the receiver has taken them.
 inline constexpr std::uint32_t window = 16;
-// It takes less time to copy so many bytes than to hear that they were taken.
+// Messages of at most this many bytes may be copied so that their operation can end: that takes less time than to hear
+// that they were taken.
 inline constexpr std::size_t most_copied = std::size_t{128} << 10;
 
 struct Packet {

@@ -32,7 +32,7 @@ struct PiecePool {
   std::vector<std::unique_ptr<Piece>> all = {};
   std::vector<Piece*> free = {};
 
-  Piece& next() {  // stays free until it is taken
+  Piece& next() {  // a free piece; a caller that uses it removes it from `free`
     if (free.empty()) {
       all.push_back(std::make_unique<Piece>());
       free.push_back(all.back().get());

@@ -12,8 +12,8 @@ using namespace std::chrono_literals;
 constexpr auto between_looks = 20ms;
 constexpr std::chrono::milliseconds rail_patience = 1000ms;  // a piece takes half of it at 10 Mb/s
 constexpr std::chrono::milliseconds longest_patience = 5000ms;
-constexpr int patiences = 2;         // the timeout is this many times the patience with the last rail
-constexpr int answers_of_last = 20;  // from the peer, before the last rail counts as stopped: a full link loses some
+constexpr int patiences = 2;         // the patience with the last rail is the timeout divided by this
+constexpr int answers_of_last = 20;  // of the peer, before the last rail counts as stopped: a full link loses some
 
 }  // namespace
 
@@ -28,7 +28,8 @@ void RailMonitor::begin(int rail) {
   for (Arriving& one : arriving_) one.rails[slot_of(rail)] = {};
 }
 
-// No rank counts as stuck any more: data that were on their way will never arrive, which says nothing about receivers.
+// Called when the wires are closed. From then on no rank counts as stuck: data that were under way will never arrive,
+// which says nothing about their receivers.
 void RailMonitor::end() {
   const auto p = presence_.lock();
   for (Rank r = 0; r < presence_.roster().ranks(); ++r) p.detector().set_stuck(r, {});
@@ -64,8 +65,8 @@ int RailMonitor::stopped(Deadline now) {
   return -1;
 }
 
-// Data that do not arrive mean as much as silence does, even if the rank answers on the control path. Pieces on a
-// closed rail are not counted: they were retransmitted.
+// Tells the failure detector since when no data have arrived at the rank. That counts like silence, even if the rank
+// answers on the control path. Pieces on a closed rail are not counted: they were retransmitted.
 void RailMonitor::see_whether_stuck(const Presence::Locked& p, Rank r, Deadline now, bool we_paused) {
   const RailSet left = rails_.left() | p.states().rails_left_by(r);
   const RailCounts& sent = traffic_.sent_to(r);

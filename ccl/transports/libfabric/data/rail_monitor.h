@@ -16,13 +16,13 @@ class ControlLink;
 class RailMonitor {
  public:
   RailMonitor(Presence&, ControlLink&, const Rails&, const Traffic&);
-  // To be called often. Asks ranks whose reports are old. -1: no rail has stopped.
+  // Returns a rail that has stopped; -1: none has. Asks ranks whose reports are old for new ones. To be called often.
   int stopped(Deadline now);
   void begin(int rail);  // forgets the closed rail whose slot this new one has
-  void end();            // nothing is sent any more
+  void end();            // call it when nothing is sent any more
 
  private:
-  // How what is sent to a rank arrives there.
+  // What one rank has reported of the arrival of what was sent to it.
   struct Arriving {
     std::array<StallDetector, most_rails> rails;  // by slot
     std::uint64_t arrived = 0;                    // over all of them

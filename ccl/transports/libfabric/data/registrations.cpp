@@ -46,7 +46,7 @@ Registrations::Use Registrations::of(const void* data, std::size_t bytes, bool f
   Use whole;
   try {
     whole = made(*range, for_peers);
-  } catch (const std::system_error&) {  // more than the provider or a limit allows: each message's part is tried alone
+  } catch (const std::system_error&) {  // too much for the provider or a limit: each message's part is tried alone
   }
   kept_.push_front({*range, for_peers, whole});
   return whole ? whole : alone(data, bytes, for_peers);

@@ -45,10 +45,10 @@ class Registrations {
   Use of(const void* data, std::size_t bytes, bool for_peers);     // kept, if it can be
   Use alone(const void* data, std::size_t bytes, bool for_peers);  // of just these bytes, and not kept
 
-  // Memory whose end the caller reports.
+  // Allows registrations of this memory to be kept, as the caller reports its end by end_exposed().
   void expose(const Range& r) { exposed_.push_back(r); }
   void end_exposed(const Range&);
-  void end(const std::byte* begin, std::size_t bytes);  // its pages are given back or moved
+  void end(const std::byte* begin, std::size_t bytes);  // called when the pages are given back or moved
   void drop_rail(int);
   // Registers all registered memory with one more rail, too. If that fails, which throws, none of it has the rail.
   void add_rail(const std::function<std::unique_ptr<MemoryRegion>(const Range&, bool for_peers)>&);

@@ -13,7 +13,7 @@ namespace trellis::ccl::libfabric {
 
 class GrantChecksums {
  public:
-  void begin() {  // of another message
+  void begin() {  // begins another message
     runs_.clear();
     current_ = 0;
   }
@@ -21,7 +21,7 @@ class GrantChecksums {
   void end_run(const Grant& g) {
     runs_.push_back({{.offset = g.offset, .bytes = g.bytes, .checksum = std::exchange(current_, 0)}});
   }
-  void begin_again() {  // packets may be lost
+  void begin_again() {  // call it when packets may be lost
     for (QueuedChecksum& r : runs_) r.sent = false;
   }
   // Calls `send` with each checksum that was not sent yet. False: not all could be sent.

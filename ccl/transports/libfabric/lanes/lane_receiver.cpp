@@ -7,7 +7,7 @@
 namespace trellis::ccl::libfabric {
 namespace {
 
-constexpr std::size_t least_placed_piece = std::size_t{128} << 10;  // with several rails
+constexpr std::size_t least_placed_piece = std::size_t{128} << 10;  // smallest piece if rails share a message
 constexpr std::size_t page = 4096;
 constexpr std::size_t tagged_pieces = 8;  // of a grant: their receives are posted before it is sent
 constexpr std::size_t placed_grants = 2;
@@ -42,7 +42,7 @@ void LaneReceiver::drop_rail(int rail) {
 std::size_t LaneReceiver::memory_bytes() const { return sizeof *this + (slots_ ? staged_grants * staged_piece : 0); }
 
 bool LaneReceiver::arrive(const Packet& p, PacketBuffer* b) {
-  if (p.number - number_ >= window) {  // it has been taken; its sender may not know
+  if (p.number - number_ >= window) {  // a duplicate: it was taken, but its sender may not know that
     tell_taken();
     return false;
   }
@@ -53,8 +53,8 @@ bool LaneReceiver::arrive(const Packet& p, PacketBuffer* b) {
   return whole;
 }
 
-// Packets may be lost: resume() soon tells again how much was taken, and the operation sends its grants again and posts
-// its receives again when it goes on.
+// Called when packets may be lost. resume() soon tells again how much was taken. The operation, when it goes on, sends
+// its grants again and posts its receives again.
 void LaneReceiver::begin_again() {
   resumes_ = true;
   told_ = number_ - 1;
@@ -97,8 +97,9 @@ void LaneReceiver::check(const Receiving& r) const {
       .sender = from_, .bytes = p.bytes, .due = r.bytes, .whole = true, .mark = p.mark, .mark_due = r.mark};
 }
 
-// Tells the sender that a large message was taken. The sender waits for that if it may have to retransmit; if it has
-// copied the message, only its next large one waits, and the grant for that one says it, too.
+// Tells the sender that a large message was taken. A sender that may have to retransmit waits for that. If it has
+// copied the message, only its next large message waits, and the grant for that one tells it, too: so then there is no
+// hurry.
 void LaneReceiver::finish(std::size_t large) {
   next() = {};
   ++number_;

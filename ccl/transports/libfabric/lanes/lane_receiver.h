@@ -43,7 +43,7 @@ class LaneReceiver : public Receiver {
     std::size_t slot = 0;  // of the staging memory, unless the room is in place
     Grant grant;
     std::byte* to = nullptr;
-    std::uint32_t pieces = 0, posted = 0;  // posted: receives for tagged messages
+    std::uint32_t pieces = 0, posted = 0;  // posted: how many receives for tagged messages are posted
     bool sent = false;
     std::optional<std::uint32_t> checksum = {};  // as the sender told it
   };
@@ -62,7 +62,7 @@ class LaneReceiver : public Receiver {
   void name_place(Opened&) const;
   const Registrations::Use& registered_with(const Opened&) const;
   bool post_pieces(Opened&);
-  void finish(std::size_t large);  // its bytes; 0: it travelled whole
+  void finish(std::size_t large);  // `large`: the bytes of a large message; 0: it was eager
   bool tell_taken();
   bool answer();  // false: the answer cannot be sent now
   void check(const Receiving&) const;

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint32_t most_outstanding = 16;  // pieces of a message
 constexpr std::size_t staged_pieces = 4;
-constexpr int looks_unannounced = 3;  // polls before it announces: a receiver that comes meanwhile grants unasked
+constexpr int looks_unannounced = 3;  // polls for a grant before it announces the message: receivers also grant unasked
 
 }  // namespace
 
@@ -61,7 +61,7 @@ void LaneSender::piece_done(const PieceOut& p, bool well) {
 }
 
 bool LaneSender::resume() {
-  if (lingers_) retransmit();  // no operation does it any more
+  if (lingers_) retransmit();  // its operation has ended, so nobody else does
   const bool whole = !lingers_ || retransmission_.doubtful() == 0;
   return kept_.resend([&](const Packet& p, const auto& bytes) {
     return path_.send(to_, p, bytes.data(), bytes.size());
@@ -162,8 +162,9 @@ bool LaneSender::send_large(Sending& s) {
   return true;
 }
 
-// True if the caller's memory is no longer needed although the message was not taken yet. A producer's output is in
-// this end's own memory anyway.
+// Lets the operation end although the message was not taken yet: retransmissions then come from this end's own memory,
+// to which a short message is copied, and where a producer's output is anyway. False: the caller's memory is still
+// needed.
 bool LaneSender::linger(const Sending& s) {
   if (!path_.copies() || (s.producer == nullptr && bytes_ > most_copied)) return false;
   if (s.producer == nullptr) {
@@ -218,7 +219,7 @@ LocalBytes LaneSender::registered(const std::byte* data, std::size_t bytes, int 
 
 bool LaneSender::send_next_piece(Sending& s, ReceivedGrant& o) {
   const Grant& g = o.grant;
-  // Waits, when it comes back to the first slot, until no slot is in use.
+  // Produced pieces use the slots in turn: before the first slot is used again, this waits until none is in use.
   if (s.producer != nullptr && outstanding_ + retransmission_.doubtful() != 0 && posted_ / g.piece % slots_for(g) == 0)
     return false;
   const std::size_t bytes = std::min<std::size_t>(g.piece, g.offset + g.bytes - posted_);

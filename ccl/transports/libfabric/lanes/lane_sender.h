@@ -25,7 +25,7 @@ class LaneSender : public Sender {
   void lacking(const Packet& p, std::span<const std::uint32_t> pieces) { retransmission_.answered(p, pieces); }
   void drop();  // drops what needs the wires
   void drop_rail(int);
-  void begin_again();  // packets may be lost
+  void begin_again();  // call it when packets may be lost
   bool resume();       // sends again what may be lost; false: not all could be sent
   Rank to() const { return to_; }
 

@@ -19,12 +19,13 @@ class PieceReassembly {
 
   explicit PieceReassembly(std::uint32_t places = most_places, std::uint64_t seed = 0);
 
-  // The number of the first piece; none: all landings are in use, so try again when one is closed. Half of them are
-  // kept for messages whose sender is known to wait: those messages end, whatever the others wait for.
+  // Opens a landing, and returns the number of its first piece. None: all landings are in use, so try again when one is
+  // closed. Half of them are reserved for messages whose sender is known to wait: those messages will end, whatever the
+  // others wait for.
   std::optional<std::uint32_t> open(std::uint32_t pieces, Rank from, bool sender_waits);
   bool has_room(bool sender_waits) const { return used_ < (sender_waits ? places_ : places_ / 2); }
   void close(std::uint32_t first);
-  // Counts a piece once, however often it comes, and returns whose it is; -1: its landing is closed.
+  // Counts a piece that has come, and returns its sender; -1: it has come before, or its landing is closed.
   Rank land(std::uint32_t piece);
   bool complete(std::uint32_t first) const { return at(first).missing == 0; }
   bool there(std::uint32_t piece) const { return at(piece).there[piece & (most_pieces - 1)]; }
@@ -49,7 +50,7 @@ class PieceReassembly {
 
   std::uint32_t places_;
   std::mt19937_64 random_;
-  std::uint32_t first_place_;  // the number by which messages call the first place
+  std::uint32_t first_place_;  // the number of place 0 in messages; the others follow
   std::uint32_t used_ = 0;
   std::vector<Landing> all_;
   std::vector<std::uint32_t> free_;

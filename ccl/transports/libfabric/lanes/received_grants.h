@@ -19,7 +19,7 @@ class ReceivedGrants : public std::vector<ReceivedGrant> {
  public:
   static constexpr std::size_t most = 4UL * window;  // four parts of each message that may be under way
 
-  // A grant that is known may come again, for other rails: the newer one counts.
+  // A known grant may come again, for other rails: the newer one replaces it.
   void add(const Packet& p, const Grant& g, bool passed) {
     const auto known = std::ranges::find_if(
         *this, [&](const ReceivedGrant& o) { return o.packet.number == p.number && o.grant.offset == g.offset; });

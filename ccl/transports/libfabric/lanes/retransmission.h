@@ -27,7 +27,7 @@ class Retransmission {
   // Calls `post` with each piece that the receiver lacks; `post` returns false if it can't send now. Asks the receiver
   // about the other doubtful pieces.
   void advance(const std::function<bool(PieceOut)>& post);
-  void end() { gone_.clear(); }  // nothing is to be retransmitted
+  void end() { gone_.clear(); }  // call it when nothing is to be retransmitted any more
   void drop();
 
  private:

@@ -12,9 +12,9 @@ using namespace std::chrono_literals;
 constexpr auto between_repeats = 20ms;
 constexpr auto between_looks = 20ms;
 constexpr std::chrono::milliseconds most_silence = 200ms;  // before another path is tried
-constexpr int silences = 8;                                // at least so many fit into the timeout
-constexpr int datagrams_longer = 5;                        // times: datagrams may be silent for that much longer
-constexpr auto before_return = 2s;                         // from datagrams to a wire, which loses nothing
+constexpr int silences = 8;                                // the timeout is at least this many such silences
+constexpr int datagrams_longer = 5;                        // datagrams may be silent this many times as long as a wire
+constexpr auto before_return = 2s;                         // before datagrams give way to a wire, which loses nothing
 
 }  // namespace
 
@@ -79,7 +79,7 @@ void ControlQueue::heard(Rank r, int path, Deadline now) {
 void ControlQueue::turn(Rank r, int path, Deadline now) {
   Peer& p = peer(r);
   path %= paths_.all;
-  if (p.path == paths_.datagrams && path != p.path) gossip_.ended(r, p.path, false);  // some may be lost
+  if (p.path == paths_.datagrams && path != p.path) gossip_.ended(r, p.path, false);  // some may be lost: resends
   p.path = path;
   p.turned = now;
 }
@@ -91,7 +91,8 @@ std::vector<ControlQueue::Turned> ControlQueue::fail_over(const std::function<De
   looked_ = now;
   for (Rank r = 0; r < static_cast<Rank>(peers_.size()); ++r) {
     Peer& p = peer(r);
-    // Datagrams pass as soon as the link does; a wire may have to wait for a retransmission.
+    // Stays with datagrams for longer: they pass as soon as the link does, while a wire may have to wait for a
+    // retransmission.
     const auto most = p.path == paths_.datagrams ? datagrams_longer * longest_silence() : longest_silence();
     const auto since = [&](Deadline begun) { return begun != Deadline() && now - std::max(begun, p.turned) >= most; };
     if (p.path == paths_.datagrams && now - p.turned >= before_return) turn(r, 0, now);

@@ -16,10 +16,10 @@ class ControlQueue {
   ControlQueue(Rank rank, Rank ranks, ControlPaths, std::chrono::milliseconds timeout);
 
   void owe(Rank);
-  void owe_all();  // in a large communicator: the neighbours, and those that were heard
+  void owe_all();  // all ranks; in a large communicator: the neighbours, and those that were heard
   bool owes(Rank r) const { return peer(r).owed; }
   std::vector<Rank> take(Deadline now);            // removes and returns those to whom something can go now
-  bool under_way(Rank) const;                      // over the path that the rank has now
+  bool under_way(Rank) const;                      // a message is under way over the path that the rank has now
   void sending(Rank, int path, Deadline);          // the message is on its way
   void sent(Rank, int path, bool well, Deadline);  // it has gone, or failed
   void put_off(Rank);                              // it could not be sent yet
@@ -31,7 +31,8 @@ class ControlQueue {
     Rank rank;
     bool lost;  // a message was under way over the former path
   };
-  // Fails over where nothing comes back. `unanswered`: since when an answer of a rank is awaited; none: it is not.
+  // Fails over for each rank from which nothing comes back, and returns these. `unanswered` tells since when an answer
+  // of a rank is awaited; none: no answer is.
   std::vector<Turned> fail_over(const std::function<Deadline(Rank)>& unanswered, Deadline now);
   std::chrono::milliseconds longest_silence() const;  // of a path, before another is tried
 

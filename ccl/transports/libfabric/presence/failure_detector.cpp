@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 constexpr auto sure_it_fails = 300ms;
 constexpr auto sure_it_ended = 200ms;  // between two refused connections to a rank that is not heard
-constexpr int pauses = 8;              // so many fit into the timeout; a shorter pause of this process is not noticed
+constexpr int pauses = 8;              // only a pause of this process that is longer than timeout / pauses is noticed
 
 }  // namespace
 

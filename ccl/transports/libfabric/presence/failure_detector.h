@@ -1,6 +1,7 @@
 // FailureDetector: which other ranks have failed, by what this rank heard of them and when. The time is passed in. The
 // caller holds the lock of the Presence that this is a part of. While this process is stopped, or has no core, it hears
-// nobody: a pause between two looks counts as nobody's silence. The functions that judge a rank call look() first.
+// nobody: so the time of a long pause between two looks is not counted as silence of any rank. The functions that judge
+// a rank call look() first.
 #pragma once
 
 #include <array>
@@ -28,7 +29,7 @@ class FailureDetector {
   void refused(Rank, Deadline now);                                  // its process has refused a connection
   void set_stuck(Rank r, Deadline since) { peer(r).stuck = since; }  // see Peer::stuck
 
-  bool answers(Rank, Deadline now);                       // or may still do so in time
+  bool answers(Rank, Deadline now);                       // the rank answers, or may still do so in time
   bool reachable(Rank, Deadline now);                     // messages to it have not failed for long, over every path
   std::chrono::milliseconds silence(Rank, Deadline now);  // 0 where its process is known to have ended
   bool cut_off(Deadline now);                             // most ranks do not answer, or can't be reached

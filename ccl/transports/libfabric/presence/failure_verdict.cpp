@@ -11,8 +11,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds longest_judgement = 2000ms;  // time for a busy rank to answer
-constexpr int judgements = 4;                                    // so many fit into the timeout
-constexpr int looks_in_judgement = 4;                            // at least, of a process that runs
+constexpr int judgements = 4;                                    // the timeout is at least this many times as long
+constexpr int looks_in_judgement = 4;                            // a process that runs looks at least this often
 
 bool set_first(std::atomic<Rank>& first, Rank r) {
   Rank none = -1;
@@ -29,11 +29,12 @@ Rank FailureVerdict::heard_by_others() const { return lost() >= 0 && lost() == s
 
 bool FailureVerdict::alive(Rank r, Deadline now) {
   if (r == roster_.rank()) return true;
-  if (suspected_ != Deadline() && r == suspected_by_) return true;  // until its word has been judged
+  if (suspected_ != Deadline() && r == suspected_by_) return true;  // alive until its suspicion has been judged
   return !states_.left(r) && detector_.answers(r, now);
 }
 
-// Reports that this rank hears nothing of another as a suspicion, which the others judge.
+// Marks a rank as lost. If this rank merely hears nothing of it, it reports that as a suspicion, which the others
+// judge.
 void FailureVerdict::mark_lost(Rank r, Deadline now) {
   const bool unheard = r != roster_.rank() && !roster_.visible(r) && !states_.left(r) &&
                        detector_.unanswered(r) != Deadline() && !detector_.answers(r, now);
@@ -77,8 +78,8 @@ bool FailureVerdict::is_over(Deadline now) {
   return now - suspected_ - paused_ >= allowed;
 }
 
-// A majority is believed before one rank: a rank that still hears the suspect takes the accuser for lost. A rank that
-// is itself suspected does so if it hears most of the others.
+// Decides whether the suspect or its accuser is lost. A majority is believed before one rank: a rank that still hears
+// the suspect takes the accuser for lost; a rank that is itself suspected does so if it hears most of the others.
 void FailureVerdict::judge(Deadline now) {
   if (suspected_ == Deadline()) return;
   const Rank suspect = suspect_, by = suspected_by_, self = roster_.rank();

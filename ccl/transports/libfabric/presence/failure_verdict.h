@@ -1,5 +1,5 @@
-// FailureVerdict: what has failed in a communicator, on which its ranks come to agree: a rank is lost or has aborted,
-// or rails were left. A rank that hears nothing of another may itself be cut off: its word is a suspicion, which the
+// FailureVerdict: what has failed, as the ranks of a communicator come to agree: a rank is lost or has aborted, or
+// rails were left. A rank that hears nothing of another may itself be cut off: so it reports a suspicion, which the
 // others judge. Any thread may call the const functions; whoever calls the others holds the lock of the Presence that
 // this is a part of.
 #pragma once
@@ -14,8 +14,8 @@ class FailureVerdict {
  public:
   FailureVerdict(const Roster&, const PublishedStates&, FailureDetector&, Heartbeats&, ControlQueue&);
 
-  Rank lost() const { return lost_.load(std::memory_order_relaxed); }        // the first; -1: none
-  Rank aborted() const { return aborted_.load(std::memory_order_acquire); }  // the same
+  Rank lost() const { return lost_.load(std::memory_order_relaxed); }        // the first lost rank; -1: none
+  Rank aborted() const { return aborted_.load(std::memory_order_acquire); }  // the first that aborted; -1: none
   bool over() const { return lost() >= 0 || aborted() >= 0; }
   Rank heard_by_others() const;  // the rank that the lost one had taken for lost; -1: none
   RailSet rails_left() const { return RailSet(rails_left_.load(std::memory_order_acquire)); }  // by any rank
@@ -24,7 +24,7 @@ class FailureVerdict {
   void mark_lost(Rank, Deadline now);
   void mark_aborted();                         // by this rank
   bool hear(const PublicHead&, Deadline now);  // true: there is something new in it
-  void judge(Deadline now);                    // the open suspicion
+  void judge(Deadline now);                    // decides the open suspicion, if it can be decided now
   void write(PublicHead&) const;               // its part of a message
 
  private:

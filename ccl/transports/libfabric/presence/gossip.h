@@ -26,11 +26,11 @@ class Gossip {
   Gossip(Rank, Rank ranks);  // in a small communicator, nothing is passed on
 
   const std::vector<Rank>& neighbours() const { return neighbours_; }
-  // Takes in edition `edition` of a rank's news, which came by way of another. True: it is new here.
+  // Takes in edition `edition` of the news of rank `of`, which came from rank `by`. True: it is new here.
   bool came(Rank by, Rank of, std::uint32_t edition);
   bool owes(Rank to) const;
-  // The rank whose state `to` is told next; none: it knows all. `goes`: that state was sent over a path. `ended`: the
-  // message arrived, or was lost.
+  // next(): the rank whose state is relayed to `to` next; none: there is nothing to relay. goes(): that state was sent
+  // over a path. ended(): what was sent over a path arrived, or was lost and is relayed again.
   std::optional<Rank> next(Rank to);
   void goes(Rank to, int path);
   void ended(Rank to, int path, bool well);

@@ -14,11 +14,12 @@ inline bool is_large(Rank ranks) { return ranks > most_told_directly; }
 
 std::vector<Rank> neighbours_of(Rank, Rank ranks);
 
-// A binomial tree along some of these edges, with rank 0 on top: by it rank 0 learns that all have joined.
+// The parent and the children of a rank in a binomial tree along some of these edges, with rank 0 on top: by this tree
+// rank 0 learns that all have joined.
 inline Rank above(Rank r, Rank ranks) { return is_large(ranks) ? r & (r - 1) : 0; }
 std::vector<Rank> below(Rank, Rank ranks);
 
-// By rank: whether the first rank's news reach it over neighbours that are not gone.
+// For each rank: whether the news of the given one reach it over neighbours that are not gone.
 std::vector<bool> reached_from(Rank, Rank ranks, const std::function<bool(Rank)>& gone);
 
 }  // namespace trellis::ccl::libfabric

@@ -57,7 +57,7 @@ void Heartbeats::ask_around(Deadline now, std::chrono::milliseconds apart) {
   }
   const RankActivity& mine = states_.of(roster_.rank()).head.activity;
   const bool waited_for = mine.divides == 0 && one(mine.waits_for);
-  // If one of them is silent, this rank may be cut off itself: its neighbours' answers will tell.
+  // If one of them is silent, this rank may be cut off itself. So it asks its neighbours, too: their answers will tell.
   if (const bool next = one((roster_.rank() + 1) % ranks); waited_for || next)
     for (const Rank r : queue_.gossip().neighbours()) one(r);
 }

@@ -18,13 +18,13 @@ class Heartbeats {
   void ask_around(Deadline now, std::chrono::milliseconds apart);      // asks the ranks that this one watches
   std::uint32_t asked(Rank r) const { return peer(r).asks; }           // number of the last request to it
   bool answered(Rank r, std::uint32_t ask) const { return r == roster_.rank() || peer(r).answers >= ask; }
-  std::uint32_t begin_survey();                     // asks all ranks to tell what they do
-  bool surveyed(Rank, std::uint32_t survey) const;  // or it has left
+  std::uint32_t begin_survey();                     // asks all ranks what they do; returns the survey's number
+  bool surveyed(Rank, std::uint32_t survey) const;  // the rank has answered that survey, or has left
 
   void hear(const PublicHead&, Deadline now);
   void write(PublicHead&) const;  // its part of a message
   void sending(Rank r) { peer(r).to_ask = false; }
-  void repeat(Rank);  // a message to it was lost
+  void repeat(Rank);  // a message to it was lost: its request is sent again
 
  private:
   struct Peer {

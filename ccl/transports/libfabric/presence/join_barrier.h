@@ -14,10 +14,10 @@ class JoinBarrier {
 
   void come();
   void give_up();                   // wants the joining to be dropped
-  std::vector<Rank> not_joined();   // among those that this rank waits for
-  JoinOutcome settle(JoinOutcome);  // called by rank 0
+  std::vector<Rank> not_joined();   // the missing ranks, of those that this one waits for
+  JoinOutcome settle(JoinOutcome);  // rank 0 decides so, unless it has decided; returns the decision
   JoinOutcome outcome() const { return outcome_; }
-  Rank missing() const { return missing_; }  // the first, as rank 0 told when it dropped the joining; -1: none
+  Rank missing() const { return missing_; }  // the first that rank 0 missed when it dropped the joining; -1: none
 
   bool hear(const PublicHead&);   // true: there is something new in it
   void write(PublicHead&) const;  // its part of a message

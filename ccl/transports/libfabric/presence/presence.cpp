@@ -89,7 +89,7 @@ bool Presence::has_to_tell() {
     if (r == roster_.rank() || !detector_.reachable(r, now)) continue;
     const bool asked = !heartbeats_.answered(r, goodbye(r).ask) && detector_.answers(r, now);
     if (asked && detector_.unanswered(r) == Deadline())
-      heartbeats_.ask(r, now);  // a message came since, but did not answer this request
+      heartbeats_.ask(r, now);  // what came since did not answer this request
     // A rank that has closed may still wait until this one has closed too, or has reported what arrived.
     if (states_.left(r) ? queue_.owes(r) && !goodbye(r).told && states_.left(roster_.rank())
                         : asked || queue_.owes(r) || queue_.under_way(r))

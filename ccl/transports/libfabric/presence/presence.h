@@ -1,5 +1,5 @@
-// Presence: what one rank of a communicator and the others know of each other by control messages. It has a part for
-// each idea, takes messages in and writes them, and guards all of that by one mutex.
+// Presence: what one rank of a communicator and the others know of each other by control messages. Its parts, one for
+// each task, read what comes in a message and write what goes into one; one mutex guards them all.
 #pragma once
 
 #include <functional>
@@ -42,7 +42,7 @@ class Presence {
   void sent(Rank, int path, int error);      // it has gone, or failed
   bool hear(const PublicState&, int path);   // false: it is for another rank, or a duplicate
   void leave();                              // tells that this rank has left, until those who are told have answered
-  bool has_to_tell();                        // to ranks that can be reached
+  bool has_to_tell();                        // there is still something to tell a rank that can be reached
   void retire();                             // once the timeout has passed, it only answers
   void set_progress(std::function<void()>);  // called by the ControlLink's thread, so that data move while nobody waits
   void progress();
@@ -52,7 +52,7 @@ class Presence {
     bool told = false;      // it was told that this rank has left
     std::uint32_t ask = 0;  // the request whose answer shows that it has heard that
   };
-  bool speaks(Deadline now) const;  // repeats what a peer may not have heard
+  bool speaks(Deadline now) const;  // whether it repeats what a peer may not have heard
   Goodbye& goodbye(Rank r) { return goodbyes_[static_cast<std::size_t>(r)]; }
 
   const Roster roster_;

@@ -21,7 +21,7 @@ struct PublicHead {
   std::int32_t from = -1;  // rank
   std::int32_t to = -1;    // rank
   std::int32_t lost = -1;
-  std::int32_t aborted = -1;       // the first ranks that it knows of
+  std::int32_t aborted = -1;       // lost, aborted: the first such ranks that it knows of
   std::int32_t suspect = -1;       // the first rank of which another one has said that it hears nothing
   std::int32_t suspected_by = -1;  // the rank that said so
   std::int32_t missing = -1;       // the first that had not joined when rank 0 dropped the joining

@@ -65,7 +65,7 @@ PublicHead& PublishedStates::begin_message(Rank to) {
   ++mine_.head.version;
   mine_.head.number = ++peer(to).messages;
   mine_.head.to = to;
-  mine_.head.arrived = arrivals(to);  // read now: what came over a rail before it was left is counted
+  mine_.head.arrived = arrivals(to);  // read now, so that it counts what came over a rail before that was left
   return mine_.head;
 }
 

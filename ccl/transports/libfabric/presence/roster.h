@@ -18,7 +18,7 @@ namespace trellis::ccl::libfabric {
 struct Member {
   std::vector<std::byte> address;  // of its wires for control, a list
   std::string host;                // name
-  std::string home;                // where processes see each other: boot and process namespace
+  std::string home;                // equal for processes that see each other: boot and process namespace
   std::int64_t process = 0;
   std::string terms = {};  // how it carries data: must be equal for all
 };

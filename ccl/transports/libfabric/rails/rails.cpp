@@ -8,8 +8,8 @@ namespace {
 
 constexpr int most_failures = 3;
 constexpr double newest_counts = 0.125;  // weight of the newest piece in a rail's speed
-constexpr double believed = 4;    // most times slower or faster that one piece may seem: a process may lose its core
-constexpr double slowest = 8;     // most times slower that a rail counts, so that it still gets pieces and is measured
+constexpr double believed = 4;    // limits how much slower or faster one piece may seem: a process may lose its core
+constexpr double slowest = 8;     // a rail counts as this many times slower at most, so that it still gets pieces
 constexpr double alike = 4;       // times slower: up to this, a rail counts as equally fast, as chance may explain it
 constexpr double remembered = 2;  // pieces: a rail that had less than its share makes up for no more than these
 

@@ -12,7 +12,7 @@ namespace trellis::ccl::libfabric {
 
 std::vector<std::byte> address_list(std::span<const std::unique_ptr<Wire>>);
 
-// As many as are whole.
+// The addresses in the list, up to the first that is cut off.
 std::vector<std::span<const std::byte>> addresses_in(std::span<const std::byte> list);
 
 }  // namespace trellis::ccl::libfabric

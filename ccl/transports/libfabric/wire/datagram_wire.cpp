@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t usual_message = 1'400;  // travels in one packet of an Ethernet
 constexpr int most_refused = 64;              // malformed messages that one poll skips
-constexpr int receive_room = 1 << 20;         // bytes that come while nobody polls
+constexpr int receive_room = 1 << 20;         // bytes: room for what comes while nobody polls
 
 class DatagramWire : public Wire {
  public:

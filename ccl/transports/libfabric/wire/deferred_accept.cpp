@@ -12,7 +12,7 @@
 namespace trellis::ccl::libfabric {
 namespace {
 
-constexpr std::size_t most_descriptors = 65'536;  // most that it looks at
+constexpr std::size_t most_descriptors = 65'536;  // only so many are searched
 // How long a silent connection may wait before the kernel hands it over; the kernel rounds this up by a few minutes.
 constexpr int longest_silence_s = 7 * 24 * 3600;
 
@@ -22,8 +22,8 @@ bool listens(int descriptor) {
   return getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &yes, &bytes) == 0 && yes != 0;
 }
 
-// True if a socket that is bound to `bound` listens at `address`, by the wildcard address, too. Bytes behind the
-// address are ignored.
+// True if a socket that is bound to `bound` gets connections to `address`: the ports are equal, and so are the hosts,
+// unless it is bound to the wildcard address. Bytes behind the address are ignored.
 template <class Address, class Host>
 bool same(const sockaddr_storage& bound, std::span<const std::byte> address, in_port_t Address::*port,
           Host Address::*host) {

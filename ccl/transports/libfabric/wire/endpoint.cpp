@@ -19,8 +19,8 @@ constexpr std::size_t queue_events = 4096;  // room for completions that were no
 constexpr int most_key_turns = 100;
 constexpr std::size_t usual_piece = std::size_t{1} << 30;
 
-// libfabric 2's FI_OPT_MAX_MSG_SIZE and FI_OPT_INJECT_MSG_SIZE. What an endpoint offers for all kinds of transfers is
-// the most of any kind: on EFA, a write may be far larger than a message.
+// libfabric 2's FI_OPT_MAX_MSG_SIZE and FI_OPT_INJECT_MSG_SIZE: the limits of messages. The limits in an endpoint's
+// attributes are the largest of all kinds of transfers: on EFA, a write may be far larger than a message.
 constexpr int max_message_option = 12, max_inject_option = 16;
 
 struct Close {
@@ -245,7 +245,7 @@ class Endpoint : public Wire {
   Owned<fid_fabric> fabric_;
   Owned<fid_domain> domain_;
   Owned<fid_av> av_;
-  Owned<fid_wait> waits_;  // null: the queue's own
+  Owned<fid_wait> waits_;  // null: waits on the queue's own descriptor
   Owned<fid_cq> queue_;
   Owned<fid_ep> ep_;
   std::vector<std::byte> address_;

@@ -9,16 +9,16 @@ namespace trellis::ccl::libfabric {
 
 inline constexpr int protocol_version = 5;  // of messages and of what ranks tell each other for control
 
-// No kind is made of zeros or ones alone, which strangers send.
+// No kind is a byte of only zeros or only ones, which strangers send.
 enum class MessageKind : std::uint8_t {
   // On the data path, each in a Packet:
   eager = 0x11,  // a whole message follows
   announce,      // a large message waits for grants
   grant,         // where pieces of a large message may be put: a Grant follows
-  credit,        // only `taken`
+  credit,        // nothing but Packet::taken
   ask,           // which of these pieces of a large message have not arrived: their numbers follow
-  lack,          // the answer: the numbers of those
-  sum,           // what the bytes of a large message amount to, where checksums are wanted: a GrantChecksum follows
+  lack,          // the answer: the numbers of those that have not
+  sum,           // the checksum of bytes of a large message, where checksums are on: a GrantChecksum follows
   // On the control path:
   state = 0x51  // a rank's public state, sealed
 };

@@ -29,7 +29,7 @@ std::tuple<int, int> distance(hwloc_obj_t home, const hwloc_bitmap_s* threads) {
   return {0, hwloc_bitmap_weight(home->cpuset)};
 }
 
-// Where the threads begin within this part of the machine, as a number of `of` equal parts.
+// In which of `of` equal parts of this part of the machine, counted from 0, the first of the threads lies.
 std::size_t turn(hwloc_obj_t home, const hwloc_bitmap_s* threads, std::size_t of) {
   if (hwloc_bitmap_intersects(home->cpuset, threads) == 0) return 0;
   const int all = hwloc_bitmap_weight(home->cpuset);

@@ -91,7 +91,7 @@ std::string bus_of(const fi_info& i) {
   return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", at.domain_id, at.bus_id, at.device_id, at.function_id);
 }
 
-// What a process, which has a place among the host's ranks, knows of the machine.
+// The instance type of this machine (null: not known), and the number of this process among the ranks of the host.
 struct Here {
   const InstanceType* instance = nullptr;
   LocalRank ranks;
@@ -103,7 +103,7 @@ std::vector<std::size_t> nearest_first(const std::vector<FabricNic>& nics, const
   return by_chips(nics, *here.instance, chips_of_process(*here.instance, here.ranks), std::move(order));
 }
 
-// Rail 0 gets the best of these; further rails get the same kind on other interfaces.
+// Rail 0 gets the best endpoint that fits; further rails get the same kind on other interfaces.
 const fi_info* of_rail(const FabricSettings& s, const std::vector<const fi_info*>& fit, int rail, const Here& here) {
   const auto better = [&s](const fi_info* a, const fi_info* b) { return rank_of(s, *a) < rank_of(s, *b); };
   const fi_info* const best = *std::ranges::min_element(fit, better);

@@ -23,11 +23,11 @@ struct WireEvent {
   enum class What : std::uint8_t { done, immediate, failed };
   What what = What::done;
   WireOperation* operation = nullptr;  // null for an immediate
-  std::uint32_t immediate = 0;         // the data of a peer's write with this number are in place
+  std::uint32_t immediate = 0;         // number of a peer's write whose data are in place now
   int error = 0;
 };
 
-// Memory as a wire's provider knows it.
+// Memory that is registered with a wire.
 class MemoryRegion {
  public:
   virtual ~MemoryRegion() = default;
@@ -53,7 +53,7 @@ struct WireLimits {
   std::size_t inject = 0;        // most bytes of a message that needs no event
   std::size_t message = 0;       // most bytes of a message
   std::size_t piece = 0;         // most bytes of a piece of a large one
-  std::size_t outstanding = 0;   // most operations that send
+  std::size_t outstanding = 0;   // most operations that may be sending at a time
   std::uint32_t places = 4096;   // most runs of pieces that may be on their way to this process
   bool writes = false;           // pieces are remote writes; otherwise tagged messages
   bool registers_local = false;  // memory that it reads or receives into must be registered
