@@ -1,5 +1,5 @@
-// The simulator for programs: how long a collective takes on a machine that need not exist, and why. The same answer as
-// `trellis sim` gives.
+// An interface to the simulator for other programs: how long a collective takes on a machine that need not exist, and
+// why. The same answer as `trellis sim` gives.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@
 namespace trellis::sim {
 namespace {
 
-// A benchmark's rows alternate between two pricers: in place and out of place.
+// How many pricers a session keeps. A benchmark's rows alternate between two: in place and out of place.
 constexpr std::size_t most_kept = 2;
 
 bool is_for(const Pricer& pricer, const Question& q) {
@@ -149,8 +149,8 @@ class Answering {
     find_draws();
   }
 
-  // Prices the other launches. The range by figures is taken to be as wide as for the usual launch, or in proportion if
-  // the other's time is shorter, and the other launch's own range is added.
+  // Prices the other launches. Their ranges are estimated: each combines the range of the launch's own figure with
+  // `by_figures`, whose width is reduced in proportion if this launch's time is shorter.
   void launch_otherwise(const Interval& by_figures) {
     for (const std::string_view by : launches) {
       if (by == launch_of(answer_.era)) continue;
@@ -176,8 +176,8 @@ class Answering {
     }
   }
 
-  // Of a rival, only a lower bound on its time is known. Its interval is taken to be as wide as the chosen one's, in
-  // proportion to its time.
+  // Collects the rivals that may be as fast as the chosen config. Of a rival, only a lower bound on its time is known.
+  // Its interval is taken to be as wide as the chosen one's, in proportion to its time.
   void find_draws() {
     const auto value = [](Time t) { return static_cast<double>(t); };
     const double least = value(answer_.interval.low) / value(answer_.price.time);

@@ -20,7 +20,7 @@ struct Question {
   RankGroup group;            // the ranks that take part
   double bytes = 0;           // of the larger buffer
 
-  // At most one of these. None: the fastest config is chosen.
+  // At most one of these two is set. If neither is, the fastest config is chosen.
   std::optional<AlgorithmConfig> config = {};    // without dims: the usual ones of its algorithm
   const schedule::Schedule* schedule = nullptr;  // of as many ranks as the group
 
@@ -29,7 +29,7 @@ struct Question {
   Time limit = forever;                   // a config or schedule that takes longer is given up: its time is `forever`
   NoiseRuns noise = {};
   bool interval = true;
-  bool launches = false;         // also the times by other launches, if the settings name no era
+  bool launches = false;         // also the times by other launches, unless the settings name an era
   bool path = false;             // the critical path, in the price
   bool phases = false;           // phases, and bytes by resource
   bool links = false;            // bytes by resource
@@ -37,7 +37,7 @@ struct Question {
   std::vector<Rank> shown = {};  // ranks whose rows the timeline must have; empty: the first ones
 };
 
-// The time of the same collective by another launch. `by` is one of machine/launch.h's `launches`.
+// The time of the same collective if it is launched another way. `by` is one of `launches` in machine/launch_mode.h.
 struct LaunchVariant {
   std::string_view by;
   std::string era;
@@ -56,14 +56,14 @@ struct Answer {
   std::vector<TransferPhase> phases;
   std::vector<double> carried;      // bytes, by resource
   std::optional<RunTimeline> seen;  // the timeline
-  double moves = 0;                 // set when phases or timeline are missing because the run has too many moves
-  std::string interrupted;          // what is missing because the watch stopped it; empty: nothing
+  double moves = 0;                 // the run's moves, set if they are too many to record phases or the timeline
+  std::string interrupted;          // what is missing because the progress monitor stopped it; empty: nothing
 };
 
-// A machine that keeps what earlier questions computed on it.
+// A machine, with caches of what earlier questions computed on it.
 class PricingSession {
  public:
-  // The watch must outlive it.
+  // The progress monitor must outlive the session.
   explicit PricingSession(MachineSpec, ProgressMonitor* = nullptr);
 
   const Machine& machine() const { return machine_; }
@@ -78,7 +78,8 @@ class PricingSession {
   std::vector<std::unique_ptr<Pricer>> pricers_;
 };
 
-// The configs that the question leaves open. Throws invalid_argument when there is none, with the reason.
+// The candidates for the question: the config that it names, with the usual dims if it names none, or else all usual
+// configs. Throws invalid_argument, with the reason, if there is none.
 std::vector<AlgorithmConfig> configs_for(const Question&, const Pricer&);
 
 // Throws invalid_argument when no algorithm serves, when all have too many moves, or when those that serve are wrong:

@@ -26,6 +26,6 @@ struct NoisyTimes {
 // `time_by` returns the time for a seed, or `forever` when it was stopped.
 NoisyTimes draw_noise(const NoiseRuns&, const std::function<Time(std::uint64_t seed)>& time_by);
 
-Time quantile(const NoisyTimes&, double part);  // the least time that this part of all times does not exceed
+Time quantile(const NoisyTimes&, double part);  // the least time that the fraction `part` of all times does not exceed
 
 }  // namespace trellis::sim

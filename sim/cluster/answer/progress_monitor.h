@@ -11,14 +11,15 @@ class ProgressMonitor {
  public:
   virtual ~ProgressMonitor() = default;
   virtual void begin(std::string task) = 0;  // "trying the algorithms"
-  // `reached`: simulated time; `done`: part of all moves. True: stop. Several threads may call it at once.
+  // Returns whether to stop. `reached`: the simulated time; `done`: the fraction of the current run's moves (local
+  // steps and transfers) that have ended. Several threads may call it at once.
   virtual bool stopped(Time reached, double done) = 0;
-  // Several configs are compared, and this part of them is decided.
+  // Reports, while several configs are compared, the fraction of them that are priced or ruled out.
   virtual void decided(double) {}
   virtual bool interrupted() const = 0;
 };
 
-// When nobody watches.
+// For a computation that nobody watches: never stops it.
 class NoProgressMonitor final : public ProgressMonitor {
  public:
   void begin(std::string) override {}

@@ -10,7 +10,7 @@ struct WorkloadAnswer {
   Played played;  // its time is `forever` when it was interrupted
   Interval interval = {};
   NoisyTimes noisy = {};
-  std::string interrupted = {};  // what is missing because the watch stopped it; empty: nothing
+  std::string interrupted = {};  // what is missing because the progress monitor stopped it; empty: nothing
 };
 
 // Collectives keep the algorithms of the first run, so that neither other figures nor noise change a choice.

@@ -17,13 +17,13 @@ namespace {
 
 // A candidate config, and what is known of it so far.
 struct Entry {
-  // how far Pricer has examined it; pattern: it was compiled, and does not repeat another config's schedule
+  // stages passed: bound by one rank's steps, by a chip's, schedule compiled, bound by uncontended transfers, priced
   enum class Known : std::uint8_t { nothing, outline, chip, pattern, alone, priced };
 
   std::size_t place = 0;  // index in the given configs
   int worker = 0;         // index of the worker that examines it; configs that differ only in shape share a worker
   Time least = 0;
-  double moves = 0;       // moves to simulate in order to learn more
+  double moves = 0;       // how many moves the next look goes through
   double own = 0;         // moves of one rank
   Time prefix_bound = 0;  // the last prefix lower bound
   bool out = false;       // slower than the best
@@ -34,9 +34,9 @@ struct Entry {
   }
 };
 
-// A branch-and-bound search. The cheapest looks come first, and among them the most promising configs, so that most
-// configs are known to be slower than the best before the expensive looks. Two configs are always examined at once,
-// whatever the number of processors, so that the same configs are examined on every machine.
+// A branch-and-bound search. Each config is examined in stages, called looks. The cheapest looks come first, and among
+// them those at the most promising configs, so that most configs are ruled out before the expensive looks. Two configs
+// are always examined at once, whatever the number of processors, so that all machines examine the same configs.
 class Contest {
  public:
   Contest(Pricer& pricer, const std::vector<AlgorithmConfig>& configs, double bytes, const ChoiceLimits& limits)
@@ -72,10 +72,10 @@ class Contest {
 
  private:
   using Result = std::pair<Time, std::size_t>;  // a time, and the index of its config
-  // The effort of a price, in looks at all moves: it visits each move several times, and also computes how transfers
-  // share resources.
+  // The effort of a price, as a multiple of one pass over all moves: it visits each move several times, and also
+  // computes how transfers share resources.
   static constexpr double looks_a_price = 8;
-  static constexpr double longest_prefix = 1 << 18;  // steps; longer prefixes seldom say more
+  static constexpr double longest_prefix = 1 << 18;  // steps; longer prefixes seldom raise the bound
   static constexpr int workers = 2;
 
   bool used_up(double times = 1) const { return spent_ > times * static_cast<double>(limits_.most_effort); }
@@ -94,8 +94,8 @@ class Contest {
     });
   }
 
-  // Examines the most promising configs of each half of the candidates: several at a time, so that both halves take
-  // about as long. Returns false if none is left.
+  // Takes the next looks of both workers, several of each, so that both take about equally long. Returns false if the
+  // current effort allows no more looks, or if it was stopped.
   bool know_more() {
     constexpr double at_once = 4;
     std::vector<Look> looks[workers];
@@ -165,7 +165,7 @@ class Contest {
 
   Pricer& pricer(const Entry& entry) { return entry.worker == 0 ? pricer_ : other_pricer_; }
 
-  // False: it was stopped, and nothing was learned.
+  // Carries out the look. Returns false if it was stopped, and nothing was learned.
   bool attempt(Look& look, Pricer& pricer) {
     look.moves = look.entry.moves;
     try {
@@ -260,8 +260,8 @@ class Contest {
     found(look, prefix_bound);
   }
 
-  // By what factor the prefix must grow to reach the limit if the bound grows linearly. If it is large, looks in
-  // between would tell nothing.
+  // By what factor the examined prefix must grow for the bound to reach the limit, if the bound grows linearly. If the
+  // factor is large, looks at lengths in between would not rule the config out.
   static double still_to_go(const Pricer& pricer, Time least, Time limit) {
     const Time launch = pricer.machine().overheads(pricer.settings().era).launched(pricer.group().ranks());
     if (limit == forever || least <= launch) return 1;
@@ -343,7 +343,7 @@ class Contest {
         best_, [&](const Result& r) { return configs_[r.second].algorithm == configs_[place].algorithm; });
   }
 
-  // A config that takes longer is not needed: its algorithm has a faster one, or enough other algorithms have.
+  // The time beyond which a config is dropped: its algorithm has a faster one, or enough other algorithms have.
   Time limit_for(const Entry& entry) {
     const auto own = own_best(entry.place);
     Time limit = own == best_.end() ? forever : own->first;
@@ -368,7 +368,7 @@ class Contest {
       });
   }
 
-  Pricer& pricer_;  // for worker 0; the next one is for worker 1
+  Pricer& pricer_;  // for worker 0; other_pricer_ is for worker 1
   const Machine other_machine_;
   Pricer other_pricer_;
   const std::vector<AlgorithmConfig>& configs_;

@@ -19,7 +19,7 @@ struct ChoiceLimits {
   // chooses alike. Once it is spent, the search stops as soon as one config has been priced. It may run to twice the
   // budget while some config could still take less than half of the best time. The other configs stay undecided.
   std::int64_t most_effort = 40'000'000;
-  std::function<void(double)> decided = {};  // told now and then the part of the configs that are decided
+  std::function<void(double)> decided = {};  // called now and then with the fraction of configs priced or ruled out
 };
 
 // A config that cannot be used, and why: a limit that its schedule exceeds, or the fault that a proof found in it.
@@ -33,7 +33,7 @@ struct AlgorithmChoice {
   std::vector<ConfigCost> best;    // the fastest config, then the best of each next algorithm
   Price price;                     // of the fastest config
   std::size_t priced = 0;          // configs that were priced in full
-  // Not priced: they have too many moves, or the effort was used up; one of them may be faster.
+  // Configs that were not priced, as they have too many moves or the effort was used up; one of them may be faster.
   std::vector<AlgorithmConfig> untried;
   std::vector<RejectedConfig> left_out;
 };

@@ -1,5 +1,5 @@
 // A hash of what a compiled schedule does. An algorithm that ignores the shape makes the same schedule for several
-// shapes, of which a choice keeps the first.
+// shapes: choose() recognizes this by the hash, and goes on with the first of them only.
 #pragma once
 
 #include <cstdint>

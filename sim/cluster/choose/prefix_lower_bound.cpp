@@ -58,7 +58,7 @@ class PrefixLowerBound {
     std::span<const Step> steps = {};  // the first ones
     std::vector<Node> nodes = {};
     std::vector<std::vector<std::uint32_t>> followers = {};
-    std::map<Rank, std::pair<Time, double>> ways = {};  // by sender: least latency and highest rate; 0: no bytes
+    std::map<Rank, std::pair<Time, double>> ways = {};  // by sender: least latency, highest rate; 0: bytes take no time
   };
   // Key of an arrival: the receiver, the sender as the receiver names it, the channel, the sequence number.
   using Transfer = std::tuple<Rank, Rank, std::uint8_t, std::int32_t>;
@@ -70,8 +70,8 @@ class PrefixLowerBound {
     Place from = {}, to = {};
   };
 
-  // Writes programs of more ranks. The next rank is the sender of the last arrival, or with `far` the sender farthest
-  // from its receiver.
+  // Generates the first steps of rank 0's program, then of its senders' and theirs, depth first: next comes the sender
+  // of the last arrival, or with `far` the sender farthest from its receiver.
   void write_programs(bool far) {
     std::vector<Rank> wanted{0};
     while (!wanted.empty() && std::ssize(written_) < programs_wanted_) {
@@ -95,7 +95,7 @@ class PrefixLowerBound {
     std::ranges::stable_sort(senders, {}, [&](Rank sender) { return far.at(sender); });
   }
 
-  // Finds the ranks of each class that lie differently in the machine; none where that is not known.
+  // For each class, finds one rank for each way in which its ranks lie in the machine; none where that is not known.
   void find_kinds() {
     if (symmetry_.classes() == symmetry_.ranks()) {
       for (const Written& w : written_) kinds_[w.rank] = {w.rank};
@@ -108,8 +108,8 @@ class PrefixLowerBound {
     return uncontended_route(machine_, options_.place(from), options_.place(to), links_);
   }
 
-  // The best route from the sender over all ranks of the class. Gives up with an empty result once too many routes were
-  // computed.
+  // The least latency and the highest rate of the routes by which ranks of the class receive from this sender (as its
+  // lowest rank names it). Both are 0 once too many routes were computed.
   const std::pair<Time, double>& way(Written& to, Rank sender) {
     const auto [found, fresh] = to.ways.try_emplace(sender, 0, 0);
     const auto kinds = kinds_.find(to.rank);
@@ -128,7 +128,7 @@ class PrefixLowerBound {
     return found->second = {least, within_chip ? 0 : fastest};
   }
 
-  // Links each arrival to its send, so that a step waits for steps of other ranks that are written.
+  // Links each arrival to its send, so that a step also waits for steps of the other ranks in `written_`.
   void join() {
     arrivals_.clear();
     for (std::size_t i = 0; i < written_.size(); ++i) {
@@ -172,7 +172,8 @@ class PrefixLowerBound {
     if (--node.waits == 0) ready_.push_back(at);
   }
 
-  // A send releases its arrival when it begins. The arrival is what takes the time.
+  // Ends a step and releases what waits for it. A send releases its arrival as soon as it is ready: the time of the
+  // transfer is counted at the arrival.
   void follow(Place at) {
     Written& w = written_[at.program];
     const Step& step = w.steps[at.step];
@@ -205,10 +206,10 @@ class PrefixLowerBound {
   std::int64_t routes_left_ = 0;
   std::vector<Written> written_;
   std::unordered_map<Rank, std::size_t> numbers_;
-  std::unordered_map<Rank, std::vector<Rank>> kinds_;  // of each class
+  std::unordered_map<Rank, std::vector<Rank>> kinds_;  // by a class's lowest rank: see find_kinds()
   std::vector<ResourceId> links_;
-  std::vector<Arrival> arrivals_;  // by transfer
-  std::vector<Sent> sent_;         // by the places of the sends
+  std::vector<Arrival> arrivals_;  // sorted by `transfer`
+  std::vector<Sent> sent_;         // sorted by `from`
   std::vector<Place> ready_;
   Time last_ = 0;
 };

@@ -14,7 +14,7 @@ namespace trellis::sim {
 // Returns at least so many of a rank's first steps, or all of them.
 using StepsOfRank = std::function<std::shared_ptr<const ProgramPrefix>(Rank, std::size_t)>;
 
-// `steps`: how many steps are written out in all. Returns `forever` if the bound exceeds the limit.
+// `steps`: how many steps are generated, of all ranks together. Returns `forever` if the bound exceeds the limit.
 // Throws CompilationStopped where the options say stop.
 Time prefix_lower_bound(const schedule::Algorithm&, const schedule::Request&, const Machine&, const PriceOptions&,
                         const StepsOfRank&, std::int64_t steps, Time limit = forever);

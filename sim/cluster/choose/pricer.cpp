@@ -176,10 +176,10 @@ Time Pricer::least(const AlgorithmConfig& config, double bytes, Time limit) {
   return least_time(pattern(config, bytes), machine_, options(bytes, limit));
 }
 
-// Returns whether all its steps were looked at.
+// Adds the rank's steps to the bound. Returns whether all of them were added.
 bool Pricer::look_at(Rank rank, const AlgorithmConfig& config, RankLowerBound& bound, std::int64_t most_steps,
                      Time limit) {
-  constexpr std::int64_t few = 1 << 12, many = 1 << 16;  // steps written first and at most: a few may reach the limit
+  constexpr std::int64_t few = 1 << 12, many = 1 << 16;  // steps kept first and at most: a few may exceed the limit
   const auto goes_on = [&] { return bound.steps() < most_steps && (limit == forever || bound.least() <= limit); };
   for (std::int64_t wanted = few; wanted <= many; wanted *= 4) {
     const auto written = steps(config, rank, static_cast<std::size_t>(std::min(wanted, most_steps)));

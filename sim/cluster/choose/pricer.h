@@ -54,7 +54,7 @@ class Pricer {
     double element = 4;    // bytes
     bool fold = true;
     std::function<bool(Time, double)> stopped = {};  // as in RunSettings
-    std::shared_ptr<ScheduleCache> shelf = {};       // of this collective, ranks and root; null: its own
+    std::shared_ptr<ScheduleCache> shelf = {};       // for this collective, ranks and root; null: makes its own
   };
   Pricer(const Machine&, RankGroup, Settings);
 
@@ -62,10 +62,10 @@ class Pricer {
   // Throws RefutedAlgorithm (schedule/proof/refutation.h) where the algorithm's schedules are wrong. Each config is
   // proved once.
   void expect_right(const AlgorithmConfig&);
-  // What follows throws ScheduleTooLarge for a config of too many chunks or steps, and CompilationStopped where the
-  // settings say stop.
-  Price price(const AlgorithmConfig&, double bytes, bool explain = false, Time limit = forever);  // of a right config
-  Price unproved_price(const AlgorithmConfig&, double bytes, Time limit = forever);  // of one that may be wrong
+  // The functions below throw ScheduleTooLarge for a config of too many chunks or steps, and CompilationStopped where
+  // the settings say stop.
+  Price price(const AlgorithmConfig&, double bytes, bool explain = false, Time limit = forever);  // proves it first
+  Price unproved_price(const AlgorithmConfig&, double bytes, Time limit = forever);  // does not prove the config right
   Time least(const AlgorithmConfig&, double bytes, Time limit = forever);            // a lower bound
   struct Outline {
     Time least = 0;

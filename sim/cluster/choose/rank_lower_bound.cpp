@@ -24,8 +24,9 @@ void ResourceLoads::add(ResourceId r, double bytes) {
   busiest_ = std::max(busiest_, load.bytes / load.rate);
 }
 
-// Within a chip a transfer may move no bytes of its own, a local step may be part of another, and chunks may be empty.
-// So none of these takes time for bytes here, but only for overheads and latency. Waiting for other ranks is left out.
+// Within a chip a transfer may move no bytes of its own, a local step may be done in another move's pass, and chunks
+// may be empty. So none of these takes time for bytes here, but only for overheads and latency. Waiting for other ranks
+// is left out.
 RankLowerBound::RankLowerBound(Rank rank, const schedule::Task& task, const Machine& machine,
                                const PriceOptions& options, RankRoutes& ways, ResourceLoads& loads)
     : rank_(options.place(rank)),

@@ -1,5 +1,5 @@
-// A lower bound on a schedule's time from one rank's steps: their longest chain, the load on the rank's links, and its
-// turns at its collective cores. Steps are added one by one, so the caller can stop early.
+// A lower bound on a schedule's time from one rank's steps: their longest chain, the load on the rank's links, and how
+// long its sends occupy its collective cores. Steps are added one by one, so the caller can stop early.
 #pragma once
 
 #include <unordered_map>
@@ -64,7 +64,7 @@ class RankLowerBound {
   ResourceLoads& loads_;
   std::vector<Time> ends_;
   std::int64_t moves_ = 0;
-  Time turns_ = 0;        // of the collective cores, for all sends
+  Time turns_ = 0;        // how long all sends occupy the collective cores
   Time chain_ = 0;        // latest of the ends
   double sent_away_ = 0;  // seconds from the first send to another host until another one could begin
 };

@@ -1,5 +1,5 @@
-// Keeps written steps and compiled schedules by config. All choices of one collective among the same number of ranks
-// share them, wherever the ranks lie and whatever the message's size. Thread-safe, and of limited size.
+// Caches the first steps of programs, and compiled schedules, by config. All choices of one collective among the same
+// number of ranks share them, wherever the ranks lie and whatever the message's size. Thread-safe, and of limited size.
 #pragma once
 
 #include <functional>
@@ -26,8 +26,8 @@ class ScheduleCache {
   // At least so many of the rank's steps, or all that there are. `poll` is called now and then, and may throw.
   std::shared_ptr<const ProgramPrefix> steps(const Config&, const schedule::Algorithm&, const schedule::Request&, Rank,
                                              std::size_t least, const std::function<void()>& poll);
-  // `elements`: how many there are, if they are so few that some chunks are empty; 0: no chunk is. Returns null if
-  // nothing is kept.
+  // `elements`: how many the message has, if they are so few that some chunks are empty; 0: no chunk is. Returns null
+  // if nothing is kept.
   std::shared_ptr<const CompiledSchedule> compiled(const Config&, std::int64_t elements = 0) const;
   void keep(const Config&, const std::shared_ptr<const CompiledSchedule>&, std::int64_t elements = 0);
 
@@ -40,7 +40,7 @@ class ScheduleCache {
   std::int64_t kept_ = 0;  // steps and moves
 };
 
-// A shelf for each collective and number of ranks.
+// A ScheduleCache for each collective, number of ranks and root.
 class ScheduleCaches {
  public:
   std::shared_ptr<ScheduleCache> of(schedule::Collective, Rank ranks, Rank root);

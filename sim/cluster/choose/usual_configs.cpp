@@ -90,7 +90,7 @@ std::vector<AlgorithmConfig> usual_configs(const Pricer& pricer, double bytes) {
   for (const auto& [name, algorithm] : schedule::algorithms())
     for (const auto& dims : shapes_for(algorithm, pricer.machine(), pricer.group().ranks())) {
       if (algorithm.has_levels && dims.size() == 1) continue;  // the algorithm of that level by itself does the same
-      if (!algorithm.has_levels && dims.size() > 1 && dims.back() == 1) continue;  // likewise, one dimension less
+      if (!algorithm.has_levels && dims.size() > 1 && dims.back() == 1) continue;  // the same as one dimension less
       for (const std::int32_t segments : {1, 4, 16, 64})
         for (const std::int32_t channels : {1, 2, 4})
           if (AlgorithmConfig config{.algorithm = name, .channels = channels, .segments = segments, .dims = dims};

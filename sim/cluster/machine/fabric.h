@@ -35,8 +35,8 @@ struct RowSymmetry {
   std::int32_t size = 1;
 };
 
-// A cut that divides units in two: what crosses it one way, in bytes a second, and the part of all units on the smaller
-// side.
+// A cut that divides units in two: the bytes a second that can cross it one way, and the fraction of all units on its
+// smaller side.
 struct Bisection {
   double rate = 0;
   double part = 0.5;
@@ -49,8 +49,8 @@ class Fabric {
   Chip size() const { return size_; }
   const std::vector<Chip>& dims() const { return dims_; }
   const std::vector<Port>& ports() const { return ports_; }
-  // Whether each chip has its own entry into this fabric. If not, it joins only chips at equal places of the inner
-  // fabrics.
+  // Whether each chip has its own entry into this fabric. If not, it joins only chips that have the same position in
+  // the inner fabrics.
   bool attached() const { return attached_; }
 
   // Appends the links from one chip to the other. The chips differ only within this fabric. Variant 0 is the usual
@@ -62,7 +62,7 @@ class Fabric {
  protected:
   Fabric(Chip inner, std::vector<Chip> dims, bool attached);
   Chip place(Chip c) const { return c / inner_ % size_; }
-  // The part of `units` units that lies below a cut through their middle.
+  // The fraction of `units` units that lies below a cut through their middle.
   static double lower_part(Chip units) { return units < 2 ? 0.5 : static_cast<double>(units / 2) / units; }
   Chip at(Chip like, Chip place) const { return like + (place - this->place(like)) * inner_; }
 

@@ -9,8 +9,8 @@
 
 namespace trellis::sim {
 
-// device: a step of an executable that runs already. graph: a graph or a wrapped kernel of its own, which one call
-// starts. host: a framework's call for this collective alone.
+// device: the collective is a step of an executable that already runs. graph: one call starts a graph or a wrapped
+// kernel that consists of it. host: a framework makes a call for this collective only.
 inline constexpr std::array<std::string_view, 3> launches = {"device", "graph", "host"};
 
 std::string_view launch_of(std::string_view era);    // "2026-host": "host"; "2026": "device"

@@ -51,7 +51,7 @@ Time SoftwareOverheads::launched(Rank ranks) const {
   return late == 0 ? launch : time_of_picoseconds(static_cast<double>(launch) * launch_growth(late, ranks));
 }
 
-// The sum of the rates of a chip's outgoing links. A link that several chips share counts in part.
+// The sum of the rates of a chip's outgoing links. A link that several chips share counts with one chip's share.
 double Machine::injection() const {
   double sum = 0;
   for (const auto& fabric : fabrics_) {
@@ -64,8 +64,8 @@ double Machine::injection() const {
   return sum;
 }
 
-// The cut through the middle of the machine divides the outermost fabric that has more than one unit, and all links
-// that lead from within its units to the outside.
+// Cuts the outermost fabric that has more than one unit. If that fabric is not attached(), each chip of a unit has
+// links of its own to the chips at its position in other units, and the cut crosses the links of them all.
 Bisection Machine::bisection() const {
   for (std::size_t i = fabrics_.size(); i-- > 0;) {
     const Fabric& fabric = *fabrics_[i];

@@ -161,8 +161,8 @@ std::vector<RowSymmetry> Machine::alike() const {
     const auto more = fabric->alike();
     all.insert(all.end(), more.begin(), more.end());
   }
-  // A resource shared by only part of a row makes the ranks of that row distinct, and so does one that is shared across
-  // the borders of a row's places.
+  // The positions of a row are not interchangeable if only some of them share a resource, or if the ranks that share
+  // one straddle two positions.
   Rank stride = 1;
   for (RowSymmetry& row : all) {
     for (const Port& port : ports_)
@@ -173,8 +173,8 @@ std::vector<RowSymmetry> Machine::alike() const {
   return all;
 }
 
-// The outermost fabric in which the two differ joins them. If it joins only equal places, the inner fabrics come first.
-// Each fabric's part goes round dead links by itself.
+// The outermost fabric in which the two chips differ joins them. If it joins only chips at the same position in their
+// units, the inner fabrics lead to that position first. Each fabric's section of the route avoids dead links by itself.
 bool Machine::way(Chip from, Chip to, std::size_t fabric, Dead dead, std::vector<ResourceId>& out) const {
   const auto unit = [&](Chip c, std::size_t i) { return c / fabrics_[i]->inner(); };
   while (fabric > 0 && unit(from, fabric - 1) == unit(to, fabric - 1)) --fabric;

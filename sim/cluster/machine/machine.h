@@ -16,7 +16,7 @@ namespace trellis::sim {
 // Anything with a rate that transfers share: a link, a network interface, an HBM stack, a rank's DMA engines.
 using ResourceId = std::uint32_t;
 inline constexpr ResourceId no_resource = static_cast<ResourceId>(-1);
-inline constexpr double most_rate = 5.7e17;  // bytes a second of one: the most that a network counts
+inline constexpr double most_rate = 5.7e17;  // bytes a second: the highest rate of a resource that networks can count
 
 // Software overheads of one generation of the software: figures era.NAME.*, and the chip's.
 struct SoftwareOverheads {
@@ -31,10 +31,10 @@ struct SoftwareOverheads {
   double noise = 0;    // if requested: mean relative increase of launch, handshake, reduce and away
   double late = 0;     // a launch grows with this power of the ranks, as it ends when the last rank has started
 
-  Time launched(Rank ranks) const;  // the launch of so many
+  Time launched(Rank ranks) const;  // the launch's time for so many ranks
 };
 
-double launch_growth(double late, Rank ranks);  // the launch of so many ranks, in launches of eight
+double launch_growth(double late, Rank ranks);  // a launch of so many ranks, as a multiple of one of eight
 
 class Machine {
  public:
@@ -80,7 +80,7 @@ class Machine {
   void add_engines();
   void add_defects();
   enum class Dead : std::uint8_t { used, avoided };  // whether a route may use dead links
-  // way() appends the links of a route through the fabrics before `fabric`, through() those in `fabric` alone. False:
+  // way() appends the links of a route through the fabrics before `fabric`, through() only those in `fabric`. False:
   // every route that is tried uses a dead link.
   bool way(Chip from, Chip to, std::size_t fabric, Dead, std::vector<ResourceId>&) const;
   bool through(std::size_t fabric, Chip from, Chip to, Dead, std::vector<ResourceId>&) const;
@@ -102,7 +102,8 @@ Machine machine_named(std::string_view);
 MachineSpec machine_spec(std::string_view name);
 MachineSpec read_machine(std::string_view name, std::string_view text);
 std::vector<std::string> machine_names();
-// "efa.rate=12GB/s", "dead:0-1", "slow:0-1:0.5", "nic:12:0.5", "hbm:3:0.7", "straggler:5:0.8".
+// Sets a figure or adds a defect: "efa.rate=12GB/s", "dead:0-1", "slow:0-1:0.5", "nic:12:0.5", "hbm:3:0.7",
+// "straggler:5:0.8".
 void what_if(MachineSpec&, std::string_view);
 
 }  // namespace trellis::sim

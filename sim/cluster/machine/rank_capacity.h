@@ -5,7 +5,7 @@
 
 namespace trellis::sim {
 
-double rank_memory(const Machine&);  // bytes of HBM; throws invalid_argument for a machine without
+double rank_memory(const Machine&);  // bytes of HBM; throws invalid_argument if the machine has none
 double rank_flops(const Machine&,
                   bool wide16 = true);  // FLOP/s of its Tensor engines, in products of 16 bits or of f32
 

@@ -19,7 +19,7 @@ ApproximateFlowNetwork::ApproximateFlowNetwork(std::vector<Rate> capacities, Tim
   carried_.assign(capacities.size(), 0);
 }
 
-// The rate that the flow may get here. The resource with the lowest guess sets its rate at first.
+// The rate that a new flow may get from this resource. The resource with the lowest such guess sets its rate at first.
 Rate ApproximateFlowNetwork::first_guess(const Part& part) const {
   const Resource& r = resources_[part.resource];
   return r.weight > 0 ? r.level : std::max<Rate>((r.capacity - r.used) / part.weight, 1);
@@ -161,8 +161,8 @@ void ApproximateFlowNetwork::set_level(ResourceId id, Rate level) {
   }
 }
 
-// The level is what remains for each flow that no other resource holds to a lower rate. Flows that have a higher rate
-// elsewhere become its own.
+// Sets the level to what remains for each flow that no other resource holds to a lower rate. Takes over flows to which
+// another resource gives a higher rate.
 void ApproximateFlowNetwork::share(ResourceId id) {
   Resource& r = resources_[id];
   r.waits = false;
@@ -184,8 +184,8 @@ void ApproximateFlowNetwork::share(ResourceId id) {
   for (std::size_t i = 0; i < over; ++i) take_over(id, faster_[i].by);
 }
 
-// Lists the resources whose flows are faster here than `level`, the fastest first. `fastest` becomes the highest rate
-// of the flows of all others.
+// Lists, the fastest first, the other resources that give flows of this one more than `level`. `fastest` becomes the
+// highest rate that the rest of them give.
 void ApproximateFlowNetwork::find_faster(Resource& r, Rate level) {
   r.fastest = 0;
   for (const PairId p : r.takes) {
@@ -224,7 +224,7 @@ bool ApproximateFlowNetwork::drop_gone(Resource& r) {
   return !r.members.empty();
 }
 
-// Queues the resource's first end. If the end is later than the noted time, it is queued when that time comes.
+// Queues the first end of the resource's flows. If an earlier entry is queued already, this is done once that is due.
 void ApproximateFlowNetwork::note_end(ResourceId id) {
   Resource& r = resources_[id];
   r.touched = false;
@@ -236,7 +236,7 @@ void ApproximateFlowNetwork::note_end(ResourceId id) {
   ends_.push(end, id);
 }
 
-// Levels settle from the lowest up. If they converge slowly, smaller and smaller changes are dropped.
+// Levels settle from the lowest up. If they converge slowly, ever larger changes are dropped.
 void ApproximateFlowNetwork::settle() {
   std::size_t shared = 0;
   for (; !waiting_.empty(); ++shared) {

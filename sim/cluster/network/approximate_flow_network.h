@@ -67,7 +67,7 @@ class ApproximateFlowNetwork : public Network {
     std::uint32_t count = 0;      // number of the flows that it bounds
     Work got = 0;                 // what each of them has got
     Time since = 0;               // when `got` was up to date
-    Time noted = forever;         // noted time of the first end, or an earlier one; forever: not noted
+    Time noted = forever;         // when its entry in ends_ is due; forever: it has none
     bool waits = false;           // its level is to be recomputed
     bool touched = false;         // its first end may have changed
     std::vector<Member> members;  // a heap that may hold stale members

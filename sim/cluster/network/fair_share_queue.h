@@ -19,7 +19,7 @@ class FairShareQueue {
     bool operator<(const Member& o) const { return until > o.until; }  // the first to end is the greatest
   };
   static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
-  std::uint32_t watched = none;  // the flow whose end is noted as the pool's
+  std::uint32_t watched = none;  // the flow that ends first: only its end is in the queue of ends
 
   void open(Rate capacity, Time now) {
     assert(members_.empty());

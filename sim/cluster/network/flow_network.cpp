@@ -8,7 +8,7 @@ namespace trellis::sim {
 namespace {
 
 constexpr double byte_work = 1e15;
-constexpr std::uint32_t enough_to_pool = 8;  // flows that use only this resource, to form a pool
+constexpr std::uint32_t enough_to_pool = 8;  // so many flows that use only one resource are pooled
 constexpr std::size_t ahead = 12;            // how many flows to prefetch
 
 }  // namespace
@@ -123,8 +123,8 @@ bool FlowNetwork::share_one(std::uint32_t resource) {
   return true;
 }
 
-// Collects new flows, and flows whose bottleneck is used by new ones or has lost a flow. Easy cases are settled at
-// once.
+// Adds to the region new flows, and flows whose bottleneck is used by new ones or has lost a flow. Easy cases are
+// settled at once.
 void FlowNetwork::gather(bool all_new) {
   for (const FlowId id : fresh_) {
     const Flow& f = table_.flows[id];

@@ -41,7 +41,7 @@ void FlowNetwork::join_pool(FlowId id) {
   changed_pools_.push_back(resource);
 }
 
-// Notes only the end of the first flow to end.
+// Puts into the queue of ends only the flow of the pool that ends first.
 void FlowNetwork::watch_first(FairShareQueue& pool) {
   const FairShareQueue::Member& first = pool.first();
   if (pool.watched != first.flow && pool.watched != none) table_.flows[pool.watched].end = in_pool;

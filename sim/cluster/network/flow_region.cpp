@@ -45,7 +45,7 @@ void FlowRegion::join(FlowId id) {
   if (f.bound_by != none) --shares_[t_.resources[f.bound_by].place].others;
 }
 
-// Joins all flows whose rates the resource sets.
+// Adds to the region all flows whose rates the resource sets.
 void FlowRegion::join_bound(std::uint32_t resource) {
   visit(resource);
   const Resource& r = t_.resources[resource];
@@ -134,7 +134,7 @@ void FlowRegion::set_tight(Share& tight, Rate each) {
   }
 }
 
-// All flows without a rate get the same: there are no other resources.
+// All flows without a rate get the same one: every resource that is still used by such flows offers it.
 void FlowRegion::set_rest(Rate each) {
   for (std::size_t i = 0; i < flows_.size(); ++i) {
     if (given_[i].by != none) continue;
@@ -149,7 +149,7 @@ void FlowRegion::set_rest(Rate each) {
   }
 }
 
-// Joins unchanged flows where the result is not what all flows together would get. Returns false if none had to join.
+// Adds unchanged flows where the result is not what all flows together would get. Returns false if there were none.
 bool FlowRegion::widen(bool all) {
   const std::size_t before = flows_.size();
   for (std::size_t i = 0, count = shares_.size(); i < count; ++i)
@@ -158,7 +158,7 @@ bool FlowRegion::widen(bool all) {
   return flows_.size() > before;
 }
 
-// Joins flows where an invariant fails: a bottleneck gives no flow more than its level, and leaves nothing that its
+// Adds flows where an invariant fails: a bottleneck gives no flow more than its level, and leaves nothing that its
 // flows could share.
 void FlowRegion::widen_at(const Share& share) {
   Resource& r = t_.resources[share.resource];
@@ -174,7 +174,7 @@ void FlowRegion::widen_at(const Share& share) {
   if (share.left < r.weight) join_ties(share, std::max(share.level, theirs));
 }
 
-// Joins those of the flows bound elsewhere that have more than `level`.
+// Adds flows that other resources bound and that have more than `level`.
 void FlowRegion::join_faster(Resource& r, Rate level) {
   r.fastest = 0;
   for (std::uint32_t i = r.free; i != none; i = t_.parts[i].after) {
@@ -193,7 +193,7 @@ bool FlowRegion::any_member(const Share& share, Rate above, Rate below) {
   });
 }
 
-// Whether the unchanged flows that the resource bounds get their fair part of it.
+// Whether the unchanged flows that the resource bounds get their fair share of it.
 bool FlowRegion::still_sets(const Share& share, Rate level) {
   const Resource& r = t_.resources[share.resource];
   if (share.left < 0 || share.left >= r.weight || any_member(share, level, unbounded)) return false;
@@ -203,9 +203,9 @@ bool FlowRegion::still_sets(const Share& share, Rate level) {
   return share.left < weight || offer_at(r, level) == level;
 }
 
-// Joins flows where bottlenecks tie. Rates are rounded down, so a resource with nothing left may offer no more than
-// what slower flows got elsewhere. It is then their bottleneck too, and gives its other flows no more than them.
-// `most`: the highest of the rates that it sets; 0: it sets none.
+// Adds flows where bottlenecks tie. Rates are rounded down, so a resource with nothing left may offer no more than what
+// slower flows got elsewhere. It is then their bottleneck too, and gives its other flows no more than them. `most`: the
+// highest of the rates that it sets; 0: it sets none.
 void FlowRegion::join_ties(const Share& share, Rate most) {
   Resource& r = t_.resources[share.resource];
   if (most > 0 && r.fastest <= most - r.weight && !any_member(share, most - r.weight, most)) return;
@@ -234,7 +234,7 @@ Rate FlowRegion::offer_at(const Resource& r, Rate rate) const {
   return left / weight;
 }
 
-// Joins every flow that shares anything with the region.
+// Adds every flow that shares anything with the region.
 void FlowRegion::join_all() {
   for (std::size_t next = 0; next < shares_.size(); ++next)
     t_.each_part(t_.resources[shares_[next].resource], [&](const Part& part) { join(part.flow); });

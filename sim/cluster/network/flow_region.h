@@ -43,7 +43,7 @@ class FlowRegion {
   };
   struct Offer {  // to each flow that has no rate yet
     Rate each = 0;
-    std::uint32_t share = 0;  // whose offer
+    std::uint32_t share = 0;  // index of the resource's Share
     bool operator>(const Offer& o) const { return each > o.each; }
   };
 

@@ -13,7 +13,8 @@ class FlowNetwork;
 
 class HybridFlowNetwork : public Network {
  public:
-  // `patience`: rates computed before it first asks whether these are far more than the changes.
+  // `patience`: how many rates are computed before it first checks whether these are far more than the flows that
+  // started and ended.
   HybridFlowNetwork(std::vector<Rate> capacities, std::int64_t patience);
   ~HybridFlowNetwork() override;
 

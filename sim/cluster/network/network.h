@@ -22,7 +22,7 @@ inline constexpr double most_in_thousandths = 5.7e14, most_in_bytes = 5.7e17;  /
 inline Rate rate_of(double bytes_per_second, RateUnit unit = RateUnit::thousandth) {
   return static_cast<Rate>(bytes_per_second * static_cast<double>(unit));
 }
-// In whole bytes; throws invalid_argument for more than 1e20.
+// The work of moving the bytes, rounded down to whole ones. Throws invalid_argument for more than 1e20.
 Work work_of(double bytes, RateUnit unit = RateUnit::thousandth);
 inline Time time_of(Work work, Rate rate) {  // rounded up; throws invalid_argument beyond longest_time
   const auto speed = static_cast<Work>(rate);

@@ -19,8 +19,8 @@ using ProgramOf = std::function<std::optional<CoreProgram>(const OperationShape&
 // A kind whose work is the same passes whatever the shape.
 OperationKind kind_of_passes(std::string name, std::string summary, const ElementPasses&, ProgramOf = {});
 
-// Programs of core/ that load from memory and store results there; none for fused operations, which hand arrays on. The
-// first kind takes rows and columns, the second a number of elements.
+// Programs of core/ that load from memory and store results there; none for fused operations, whose arrays mostly stay
+// in SBUF. The first kind takes rows and columns, the second a number of elements.
 ProgramOf program_of_rows(std::string name);
 ProgramOf program_of_elements(std::string name, std::uint64_t piece, std::string type_parameter = "type");
 

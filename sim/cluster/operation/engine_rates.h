@@ -25,7 +25,7 @@ class EngineRates {
 
   double memory_rate() const { return memory_; }  // bytes a second: the lower of HBM's share and the DMA engines'
   double sbuf() const { return sbuf_; }           // bytes
-  double spill() const { return spill_; }         // part of fused operations' arrays that pass through memory
+  double spill() const { return spill_; }         // fraction of fused operations' arrays that pass through memory
   double lanes() const { return array_rows_; }    // rows and columns of the array
   const Figures& figures() const { return figures_; }
   double cores() const { return cores_; }

@@ -21,7 +21,7 @@ using schedule::OperationShape;
 struct EngineTimes {
   double tensor = 0, vector = 0, scalar = 0, memory = 0;
   double bytes = 0, flops = 0;
-  double shared = 0;  // seconds of memory saved by loading rows once for several tiles, all of which count against SBUF
+  double shared = 0;  // seconds saved where tiles share loaded rows; overlap counts as if each tile had loaded its own
 };
 
 struct OperationTime {

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view head = "trellis times 1 ", between = " = ";
 
-// None: the text is damaged.
+// Parses the text of a file of times; none if it is damaged.
 std::optional<std::map<std::string, Time>> times_of(std::string_view text) {
   const std::size_t end = text.find('\n');
   if (!text.starts_with(head) || end == text.npos) return {};

@@ -22,7 +22,7 @@ std::string name_of(const ChipSpec& chip) {
 ProgramTimes::ProgramTimes(ChipSpec chip, const std::filesystem::path& folder)
     : chip_(std::move(chip)), kept_(folder, name_of(chip_)) {}
 
-// None: the program cannot have that size, for example because a row does not fit into SBUF.
+// How long the program takes; none if it cannot have that size, for example because a row does not fit into SBUF.
 std::optional<Time> ProgramTimes::time(const CoreProgram& p, std::uint64_t extent) {
   std::string run = p.name;
   for (const auto& [name, value] : p.parameters) run += fmt::format(" {}={}", name, value);

@@ -9,8 +9,8 @@ namespace {
 using enum schedule::Collective;
 using schedule::Task;
 
-// What every schedule needs at least, in parts of the larger buffer: what a rank must send, what must cross a cut one
-// way, and what a rank must read and write in memory. The smaller side of the cut has this `part` of the ranks.
+// What every schedule needs at least, as fractions of the larger buffer: what a rank must send, what must cross a cut
+// one way, and what a rank must read and write in memory. `part`: the fraction of the ranks on the cut's smaller side.
 struct Needs {
   double sent = 0, crossing = 0, touched = 0;
 };
@@ -42,9 +42,8 @@ Needs needs(const Task& t, double part) {
   }
 }
 
-// Calls `add(from, to)` for pairs of ranks the second of which needs something from the first. A collective without
-// pairs of its own is represented by the pairs of its root, or else of rank 0; of more than 4,096 ranks only by some of
-// these.
+// Calls `add(from, to)` for pairs of ranks in which `to` needs something from `from`. A collective without pairs of its
+// own is represented by the pairs of its root, or else of rank 0; of more than 4,096 ranks only by some of these.
 template <typename Add>
 void for_distant(const Task& t, Add add) {
   const schedule::CollectiveOperation& o = t.operation;

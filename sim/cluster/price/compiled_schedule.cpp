@@ -15,7 +15,7 @@ using schedule::Program;
 using schedule::Schedule;
 using schedule::Step;
 
-// A transfer as one of its ends names it.
+// One side of a transfer: the peer, channel and tag, and the step that sends or receives.
 struct Line {
   Rank peer = 0;
   std::uint8_t channel = 0;
@@ -47,7 +47,7 @@ bool reads_from(const Program& program, const Step& step, const schedule::Slice&
   return found;
 }
 
-// As make() and make_program() do it, with a poll every thousand steps.
+// Makes programs as make() and make_program() do, but polls `stopped` every thousand steps.
 std::vector<Program> polled(const schedule::Algorithm& algorithm, const schedule::Request& request,
                             std::optional<Rank> only, const CompiledSchedule::Stopped& stopped) {
   schedule::Recorder recorder(task_of(algorithm, request), only,
@@ -74,7 +74,7 @@ Schedule make_or_stop(const schedule::Algorithm& algorithm, const schedule::Requ
           .programs = polled(algorithm, request, {}, stopped)};
 }
 
-// The ends of each class's transfers, and the move of each step.
+// The sends and receives of a class, sorted for lookup, and the index of the move of each step.
 struct CompiledSchedule::Lines {
   std::vector<Line> sends, receives;
   std::vector<std::uint32_t> move;  // by step; for steps that are moves
@@ -199,7 +199,7 @@ void CompiledSchedule::add_moves(const Program& program, RankClassProgram& c, Li
   c.peers.erase(std::unique(c.peers.begin(), c.peers.end()), c.peers.end());
 }
 
-// Connects each send to its other end: the step where it arrives, and what it waits for there.
+// Finds where each send arrives: its peer, and the step of the peer that receives it.
 void CompiledSchedule::join(const Program& program, RankClassProgram& c, const std::vector<Lines>& lines) {
   for (Move& m : c.moves) {
     const Step& s = program.steps[m.step];
@@ -216,7 +216,8 @@ void CompiledSchedule::join(const Program& program, RankClassProgram& c, const s
   }
 }
 
-// A move also waits for what its receiving end waits for. The sender keeps the move.
+// Lists for each step the moves that wait for its end. A transfer is a move of its sender, but also waits for the steps
+// that its receive waits for.
 void CompiledSchedule::add_followers(const Program& program, RankClassProgram& c, const std::vector<Lines>& lines) {
   const auto steps = static_cast<std::uint32_t>(program.steps.size());
   const Lines& own = lines[class_of(c.representative)];

@@ -52,7 +52,8 @@ class CompiledSchedule {
  public:
   using Stopped = std::function<bool()>;  // polled; true: the constructor throws CompilationStopped
   explicit CompiledSchedule(const schedule::Schedule&);
-  // With so few elements in each block that all chunks but the first ones are empty.
+  // For blocks with fewer elements than chunks: the first `elements` chunks of each block have one, the others are
+  // empty.
   CompiledSchedule(const schedule::Schedule&, std::int64_t elements, const Stopped& = {});
   // With the number of elements of each block, for the _v forms (all_to_all_v: block source * ranks + target).
   CompiledSchedule(const schedule::Schedule&, std::vector<std::int64_t> blocks);

@@ -19,7 +19,7 @@ struct Pair {
   auto operator<=>(const Pair&) const = default;
 };
 
-// A group of like legs.
+// Legs of one kind over one kind of link, which path_shares() reports together.
 struct Kin {
   Time time = 0;
   std::map<Pair, Time> pairs;

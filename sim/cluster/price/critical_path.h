@@ -13,7 +13,7 @@ namespace trellis::sim {
 std::vector<std::int64_t> critical_moves(const Run&);
 std::vector<CriticalPathLeg> critical_path(const Run&, const std::vector<std::int64_t>& moves, Time launch, Time end);
 
-// Legs of one kind over one kind of link.
+// The critical path's legs of one kind over one kind of link, added up.
 struct PathShare {
   Time time = 0;
   std::string words;

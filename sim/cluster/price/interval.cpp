@@ -16,8 +16,8 @@
 namespace trellis::sim {
 namespace {
 
-// A fitted figure without a range is as sure as its fit. One record alone is always met exactly, so the data then says
-// nothing of the error: this part of the value is assumed either way.
+// The relative error that is assumed for a fitted figure which states neither a range nor a residual: a fit to a single
+// record meets it exactly, so the data says nothing of the error.
 constexpr double usual_residual = 0.15;
 
 std::string shown(double value, Dimension dimension) {
@@ -47,7 +47,7 @@ bool same_resources(const Machine& one, const Machine& other) {
   return true;
 }
 
-// How much later a schedule starts on the other machine, if all that comes after is the same.
+// How much later a schedule starts on the other machine, if all that comes after is the same; none if it is not.
 std::optional<Time> starts_later(const CompiledSchedule& pattern, const PriceOptions& options, const Machine& one,
                                  const SoftwareOverheads& a, const Machine& other) {
   const SoftwareOverheads b = other.overheads(options.era);

@@ -26,9 +26,9 @@ struct Interval {
 };
 
 Interval interval(const CompiledSchedule&, const MachineSpec&, const PriceOptions&, Time middle);
-// For any time that depends on a machine. `time_on` computes it, and returns `forever` if it was stopped; several
-// threads call it at once, one for each processor. `era`: empty: the usual one. Tries the figures that matter to
-// collectives, and those that change the time of computations: `computes_alike` returns whether they take the usual
+// The interval of any time that depends on a machine. `time_on` computes it, and returns `forever` if it was stopped;
+// several threads call it at once, one for each processor. `era`: empty: the usual one. Tries the figures that matter
+// to collectives, and those that change the time of computations: `computes_alike` returns whether they take the usual
 // time on a changed machine; empty: nothing is computed.
 Interval interval(const MachineSpec&, std::string_view era, Time middle,
                   const std::function<Time(const Machine&)>& time_on,
@@ -39,8 +39,8 @@ Interval interval(const MachineSpec&, std::string_view era, Time middle,
 // Above 0 if all of `lows` are.
 Time low_end(Time middle, std::span<const Time> lows);
 
-// Widened by the error that such answers have against published records (error_range(kind)), which then stands among
-// the sensitivities. Without records of the kind it stays as it is.
+// Widens the interval by the error that such answers have against published records (error_range(kind)), which then
+// stands among the sensitivities. Without records of the kind it stays as it is.
 Interval with_model_error(Interval, Time middle, std::string_view kind);
 
 }  // namespace trellis::sim

@@ -66,7 +66,7 @@ Price price(const CompiledSchedule&, const Machine&, const PriceOptions&);
 // recorded with `trace`.
 inline constexpr std::int64_t most_traced = 20'000'000;
 double moves_gone_through(const CompiledSchedule&, const Machine&, const PriceOptions&);
-// The schedule's ranks that stand for all of them, see folding.h. None also if every rank is asked for (`fold` is
+// The schedule's ranks that stand for all of them, see rank_folding.h. None also if every rank is asked for (`fold` is
 // false) or has delays of its own (`noise`).
 std::optional<std::vector<Rank>> folded_ranks(const schedule::Symmetry&, const Machine&, const PriceOptions&);
 std::unique_ptr<Run> run_for(const CompiledSchedule&, const Machine&, const PriceOptions&, bool trace);

@@ -46,8 +46,8 @@ Row take(Row& row, Rank size) {
 
 Symmetry distinct(Rank ranks) { return {{{Axis::Kind::distinct, ranks}}}; }
 
-// Cuts both lists of rows, innermost first, wherever a row of either ends. `found` is told what both allow of each
-// part. Returns false if the rows cannot be cut so.
+// Cuts both lists of rows, innermost first, wherever a row of either ends. Calls `found` for each piece with what both
+// allow of it. Returns false if the rows cannot be cut so.
 template <class Found>
 bool share(std::vector<Row> ours, const std::vector<Row>& others, const Found& found) {
   std::size_t i = 0, j = 0;
@@ -102,7 +102,8 @@ class GroupFolding {
     for (std::size_t g = 0; g < groups.size(); ++g) first_.emplace(groups[g][0], g);
   }
 
-  // Cuts the rows where those of the groups end, and leaves to each part what both allow. False: they can't be cut so.
+  // Cuts `rows` where the groups' rows end, and keeps of each piece the renamings that both allow. False: it can't be
+  // cut.
   bool cut(std::vector<Row>& rows) {
     if (!apart() || !place_members() || !place_groups()) return false;
     std::vector<Row> ours, found;
@@ -252,7 +253,8 @@ RankFolding::RankFolding(const Machine& machine, Symmetry symmetry)
   assert(symmetry_.ranks() == machine.ranks());
 }
 
-// An axis lies either within the ranks that share the resource or beyond them.
+// Multiplies the sizes of the axes within the ranks that share the resource. No axis lies partly within and partly
+// beyond.
 std::uint32_t RankFolding::sharers(ResourceId r) const {
   if (!folds()) return 1;
   std::uint32_t n = 1;

@@ -24,7 +24,7 @@ struct ConcurrentGroups {
 // itself. None if a group's ranks do not lie in rows of equal distances.
 std::optional<schedule::Symmetry> folded_symmetry(const Machine&, const std::vector<ConcurrentGroups>&);
 
-// A machine in which representatives stand for other ranks: resource names and weights in it.
+// Maps ranks and resources to the representatives that are simulated in their place.
 class RankFolding {
  public:
   RankFolding(const Machine&, schedule::Symmetry);

@@ -89,7 +89,7 @@ void Run::uses(std::int64_t number, std::vector<ResourceId>& found) const {
   for (ResourceId r : way) use(r);
 }
 
-// The busiest in the whole run of the resources that the move uses.
+// Of the resources that the move uses, the one that was the busiest in the whole run.
 ResourceId Run::busiest(std::int64_t number) const {
   const Engine& e = *engine_;
   std::vector<ResourceId> used;

@@ -1,5 +1,5 @@
-// Runs schedules on a machine in simulated time. A step starts when its predecessors have ended, a transfer when all
-// its ends have started. Everything that moves bytes shares the machine's resources.
+// Runs schedules on a machine in simulated time. A step starts when its predecessors have ended, a transfer when those
+// of its send and of its receives have. Everything that moves bytes shares the machine's resources.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +41,10 @@ struct RunSettings {
   bool trace = false;    // record when each move ran, and why not earlier
   std::vector<HbmLoad> loads = {};
   std::uint64_t most_memory = 0;  // bytes for ranks, routes and moves; 0: what this host has
-  // Makes the network of these capacities; empty: flows. Tests put a reference model here.
+  // Makes the network of these capacities; empty: a max-min fair one. Tests put a reference model here.
   std::function<std::unique_ptr<Network>(const std::vector<Rate>&)> network = {};
   std::optional<std::uint64_t> noise = {};  // a seed: software delays vary at random, for each rank separately
-  // Polled now and then with the simulated time and the part of all moves that is done. true: give up.
+  // Polled now and then with the simulated time and the fraction of all moves that have ended. true: give up.
   std::function<bool(Time, double)> stopped = {};
 };
 

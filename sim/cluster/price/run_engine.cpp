@@ -86,8 +86,8 @@ Run::Engine::Engine(const Machine& machine, std::vector<SimulatedCollective> col
   capacities_ = {};
 }
 
-// The symmetry that all collectives and loads allow together. Like collectives that begin together are one kind of
-// groups, and so are like loads.
+// The symmetry that all collectives and loads allow together. Equal collectives that begin together are one kind of
+// ConcurrentGroups, and so are equal loads.
 std::optional<schedule::Symmetry> Run::Engine::symmetry() {
   if (settings_.noise || collectives_.empty()) return {};
   if (collectives_[0].members.empty() && collectives_.size() == 1 && settings_.loads.empty())
@@ -185,7 +185,8 @@ void Run::Engine::add_seats(std::uint32_t collective) {
   }
 }
 
-// Memory is counted from the programs. Routes are taken to be as long as those of each collective's first rank.
+// Throws if the run needs more memory than there is. Counts moves by the programs, and takes all routes of a collective
+// to be as long as those of its first rank.
 void Run::Engine::expect_memory(bool folds) const {
   constexpr double no_question = 1 << 28;  // bytes that every host has
   double needed = 0, moves = 0;
@@ -282,7 +283,8 @@ void Run::Engine::uses_of(const Seat& seat, const Move& m, std::vector<ResourceU
   if (m.adds) use(receiver.dma, 1);
 }
 
-// A source of a sum on the same chip is read directly. A sum that is only sent on is formed on its way.
+// Whether the move itself moves no bytes: a source that its sum reads directly on the same chip, a sum that is formed
+// while it is sent on, or empty chunks.
 bool Run::Engine::needs_no_bytes(const Seat& seat, const Move& m) const {
   if (m.chunks == 0 || m.forwards) return true;
   return m.staged && m.second == no_peer && machine_.cores() > 1 &&

@@ -14,7 +14,7 @@ class Run::Engine {
   Engine(const Machine&, std::vector<SimulatedCollective>, RunSettings);
   Time run();
 
-  // Ranks of one program. Their like moves have neighbouring numbers, as they happen at about the same time.
+  // Ranks of one program. The same move of all of them has neighbouring numbers, as it happens at about the same time.
   struct Row {
     std::uint64_t first_move = 0;
     std::vector<std::uint32_t> seats = {};
@@ -36,7 +36,7 @@ class Run::Engine {
   struct Peer {
     std::uint32_t seat = 0;
     Rank rank = 0;
-    std::uint32_t first = 0, count = 0;  // the links on the route there, after the seat's first
+    std::uint32_t first = 0, count = 0;  // links of the route: a range of links_, from the seat's first_link on
     Time latency = 0;
     bool away = false;         // on another host
     std::uint8_t sending = 0;  // a bit for each lane on which something moves

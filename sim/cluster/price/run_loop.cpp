@@ -111,7 +111,7 @@ class Loop {
     return waits_[(seat.first_wait + std::size_t{seat.stride} * (move / block)) * block + move % block];
   }
 
-  // Counts one end that the move waited for. True: it was the last.
+  // Counts down the ends that the move still waits for. Returns true if this was the last.
   bool may_start(const Run::Engine::Seat& seat, std::uint32_t move) {
     std::uint8_t& waits = waits_of(seat, move);
     if (--waits > 0) return false;
@@ -344,7 +344,8 @@ class Loop {
     if (!instant_.empty()) end_all_instant_moves();
   }
 
-  // Apart from the line above, which stands after every event, so that the compiler puts let_go() there in line.
+  // Never inlined, as end_instant_moves() follows every event: this lets the compiler inline let_go() in the event
+  // loop.
   [[gnu::noinline]] void end_all_instant_moves() {
     while (!instant_.empty()) {
       const Event e = instant_.back();

@@ -119,7 +119,7 @@ class Writer {
       add(waiting, fmt::format("for {}", short_name(machine_, own.last_from)), until, own.last_arrival);
   }
 
-  // From the end of the rank's work so far to the start of its next move.
+  // Adds the wait from the end of the rank's work so far until its next move is ready.
   void add_wait(std::uint32_t track, Rank rank, const MoveTrace& next, Time from) {
     if (next.cause < 0) {
       add(track, "launch", from, next.ready);

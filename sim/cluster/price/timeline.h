@@ -28,7 +28,7 @@ RunTimeline timeline_of(const Run&, const Machine&, const RunTimelineOptions& = 
 struct TransferPhase {
   std::string name;
   Time from = forever, to = 0;  // start of the first transfer, arrival of the last
-  Time on_path = 0;             // part of the critical path
+  Time on_path = 0;             // how much of the critical path it takes
   double bytes = 0;             // of the simulated ranks
   std::int64_t transfers = 0;
 };

@@ -136,7 +136,8 @@ std::vector<SizeRange> CrossoverFinder::regions(bool family) {
       continue;
     }
     const Contender next = contender(sampled[++region].config);
-    // where the change was not worth it at first, the next config may already have been cheaper at the sample before
+    // If the change was not worth it at first, the next config may already have been cheaper at earlier samples: goes
+    // back to the last one at which it was not.
     std::size_t low = i - 1;
     while (low > first && price(next, sizes[low]).time < price(held, sizes[low]).time) --low;
     change({sizes[low], held}, {sizes[low + 1], next}, 0);

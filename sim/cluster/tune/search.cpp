@@ -92,7 +92,7 @@ std::int64_t pieces_of(const Pricer& pricer, const AlgorithmConfig& config) {
   return task_of(schedule::algorithm_named(config.algorithm), pricer.request(config)).pieces;
 }
 
-// The first configs with other channels and segments.
+// The first `finalists` of the priced configs, each with every other number of channels and segments.
 std::vector<AlgorithmConfig> finer_configs(const Pricer& pricer, const SearchOptions& how,
                                            const std::vector<ConfigCost>& costs) {
   std::vector<AlgorithmConfig> configs;
@@ -106,7 +106,7 @@ std::vector<AlgorithmConfig> finer_configs(const Pricer& pricer, const SearchOpt
   return configs;
 }
 
-// The configs that could be the fastest by one rank's steps, within the budget of moves. Counts those left out.
+// Keeps the configs with the lowest bounds by one rank's steps, within the budget of moves. Counts those left out.
 std::vector<AlgorithmConfig> promising(Pricer& pricer, std::vector<AlgorithmConfig> configs, double bytes,
                                        std::int64_t most_moves, std::size_t& left_out) {
   struct Known {
@@ -247,7 +247,7 @@ class Searching {
     try {
       look();
     } catch (const CompilationStopped&) {
-      // what there is by now is the result
+      // The result is what has been found by now.
     }
     return std::move(result_);
   }

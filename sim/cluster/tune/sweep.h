@@ -30,7 +30,7 @@ struct SweepControl {
   std::function<void(const ConfigCost&)> given_up = {};
 };
 
-// The question what one config of the sweep costs, and nothing else.
+// The question that asks for the price of one config of the sweep, and for nothing else.
 Question question_for(const Sweep&, const AlgorithmConfig&, double bytes, Time limit = forever);
 
 // Interrupts computations once `stopped` returns true.

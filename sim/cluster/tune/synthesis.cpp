@@ -104,7 +104,8 @@ class Spread {
     instants_.push(arrival);
   }
 
-  // The rarest of the chunks that the far end needs.
+  // The chunk to send: of those that the edge's sender has and its receiver still needs, one that the fewest ranks
+  // hold.
   std::optional<std::size_t> rarest(const Edge& e) {
     const auto from = static_cast<std::size_t>(e.from), to = static_cast<std::size_t>(e.to);
     const bool slow = e.byte > 1.5 * graph_.edges[into_[to].front()].byte;
@@ -279,7 +280,7 @@ schedule::Schedule synthesised(const Machine& machine, const RankGroup& group, c
 
 namespace {
 
-// The name in the file of points: "synthesised order=2 segments=4".
+// The config that names this synthesis in the checkpoint file: "synthesised order=2 segments=4".
 AlgorithmConfig config_of(const SynthesisOptions& how) {
   return {.algorithm = synthesised_name, .segments = how.pieces, .order = {how.depth}};
 }

@@ -29,7 +29,7 @@ class Ways {
     return ways_[static_cast<std::size_t>(a) * static_cast<std::size_t>(ranks_) + static_cast<std::size_t>(b)];
   }
 
-  // Whether the route passes the place of another rank.
+  // Whether the route leads past another rank: it consists of the routes to that rank and on from it.
   bool passes_a_rank(Rank a, Rank b) const {
     const Links& whole = way(a, b);
     for (std::size_t cut = 1; cut < whole.size(); ++cut) {

@@ -8,7 +8,8 @@
 namespace trellis::sim {
 namespace {
 
-// The configs of an algorithm given by its name alone. Two ranks need no shape.
+// The candidates: `only` if it names a whole config, the usual configs of the algorithm that it names, or all usual
+// ones. A message between two ranks needs no shape.
 std::vector<AlgorithmConfig> configs_for(const Pricer& pricer, const std::string& only, double bytes) {
   if (!only.empty()) {
     AlgorithmConfig config = algorithm_config_named(only);

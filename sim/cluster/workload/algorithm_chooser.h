@@ -24,7 +24,7 @@ struct ChosenAlgorithm {
 
 class AlgorithmChooser {
  public:
-  // `shelves`: steps and schedules to share with other choices, on any machine; null: none are shared.
+  // `shelves`: steps and schedules to share with other choosers, on any machine; null: none are shared.
   AlgorithmChooser(const Machine& machine, const PlayOptions& options, std::shared_ptr<ScheduleCaches> shelves = {})
       : machine_(machine),
         options_(options),

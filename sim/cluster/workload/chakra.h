@@ -49,8 +49,8 @@ std::vector<ChakraNode> read_chakra_nodes(const ChakraFile&);
 ExecutionGraph read_chakra(std::string_view name, std::span<const ChakraFile>);
 
 // Likewise, where many ranks do the same: traces that differ only in the names of groups and the other ends of messages
-// are written down once. `bytes` reads the file of a rank. None where nothing is gained, or where a trace has a fault:
-// read_chakra reports it.
+// are stored once, for a class of ranks. `bytes` reads the file of a rank. None where nothing is gained, or where a
+// trace has a fault: read_chakra reports it.
 std::optional<ExecutionGraph> read_alike_chakra(std::string_view name, std::span<const std::string> names,
                                                 const std::function<std::string(std::size_t)>& bytes);
 

@@ -155,7 +155,7 @@ ExchangePrice ExchangePricer::priced(const GraphTask& t, const Workload& beside,
   price.alone = price.together = chosen.pattern == nullptr ? forever : chosen.alone;
   if (price.alone == forever) return price;
   price.algorithm = chosen.words;
-  if (beside.parts.size() > 1) {  // all begin together, and most fold into a few
+  if (beside.parts.size() > 1) {  // all begin together, and most ranks can be folded
     std::vector<SimulatedCollective> all;
     for (const WorkloadPart& part : beside.parts)
       all.push_back({.pattern = chosen.pattern.get(),

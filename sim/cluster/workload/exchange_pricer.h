@@ -41,7 +41,7 @@ class ExchangeTimeCache {
 class ExchangePricer {
  public:
   ExchangePricer(const ExecutionGraph&, const schedule::MatchResult&, const Machine&, const StepOptions&);
-  ExchangePricer(const ExchangePricer&) = delete;  // choices refer to its options
+  ExchangePricer(const ExchangePricer&) = delete;  // choices_ refers to its options
   ExchangePricer& operator=(const ExchangePricer&) = delete;
 
   // The price of an exchange; `together` is `forever` if it was stopped. `task`: a class's end of the exchange; of a

@@ -34,7 +34,7 @@ ChakraNode node_of(const GoalOperation& o, std::uint64_t id) {
   text::refuse("{}: line {}: {}", goal.name, o.line, why);
 }
 
-// A rank's operations, each after those that it begins with.
+// A rank's operations in an order in which each comes after those with which it begins.
 std::vector<std::uint32_t> in_order_of_begins(const GoalProgram& goal, const std::vector<GoalOperation>& all) {
   std::vector<std::vector<std::uint32_t>> next(all.size());
   std::vector<std::size_t> left(all.size());

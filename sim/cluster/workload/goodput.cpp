@@ -11,7 +11,7 @@ double goodput(const GoodputInputs& f) {
   return f.interval / mean;
 }
 
-// A single peak: golden section over logarithms.
+// Golden-section search over the logarithm of the interval: goodput has a single peak.
 double best_interval(const GoodputInputs& f) {
   constexpr double golden = 0.6180339887498949;
   double low = std::log(f.between * 1e-7), high = std::log(f.between * 10);

@@ -33,7 +33,7 @@ struct PlayedPart {
   std::string algorithm = {};  // the config that was used, as `by` and PlayOptions take it
 };
 
-// How the time of one cell is spent.
+// How the ranks of one cell (EquivalentRanks) spend their time.
 struct PlayedTimeBreakdown {
   Time compute = 0;  // at least one computation runs
   Time comm = 0;     // at least one collective runs
@@ -49,7 +49,7 @@ struct Played {
   Time exposed_most = 0;            // the largest of any rank
   double exposed_mean = 0;          // picoseconds, over ranks
   std::int64_t simulated = 0;       // runs of collectives that were simulated
-  int rounds = 0;                   // until every collective began when its predecessors had ended
+  int rounds = 0;                   // of simulation, until every collective began when its predecessors had ended
 };
 
 // Thrown where ranks of one cell of a folded workload, or groups of one of its parts, take different times on the

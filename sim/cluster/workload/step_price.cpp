@@ -19,7 +19,8 @@ namespace {
 using schedule::GraphTask;
 using schedule::TaskEndpoint;
 
-// Programs run with usual memory: with a slower one their times grow as the formula's do.
+// How long the graph's operations take. Programs are simulated with usual memory: with a slower one, their times grow
+// as those of the formula do.
 std::vector<OperationTime> times_by_shape(const ExecutionGraph& graph, const Machine& machine, ProgramTimes* programs,
                                           double memory_slowness) {
   const EngineRates usual = engines_of(machine), engines = engines_of(machine, memory_slowness);
@@ -127,7 +128,7 @@ class Walk {
  private:
   static constexpr std::uint32_t none = static_cast<std::uint32_t>(-1);
 
-  // A stretch, once it has been gone through.
+  // What one pass of a stretch takes, kept for its further passes. A step with noise goes through each pass.
   struct Passed {
     bool known = false;
     Time time = 0;
@@ -144,8 +145,8 @@ class Walk {
   const GraphTask& task(TaskEndpoint e) const { return graph_.classes[e.rank_class].tasks[e.task]; }
   TaskTiming& placed(TaskEndpoint e) { return price_.tasks[e.rank_class][e.task]; }
 
-  // When the end's own class lets it begin. While the main stream waits for an exchange of another stream, that
-  // exchange is exposed.
+  // Returns when the endpoint's own class reaches its task. While the main stream waits for an exchange of another
+  // stream, that exchange is exposed.
   Time ready(TaskEndpoint e) {
     TaskTiming& own = placed(e);
     const GraphTask& t = task(e);
@@ -228,7 +229,7 @@ class Walk {
     return last[0];
   }
 
-  // `forever` if it was stopped.
+  // Adds one more pass of the stretch to the class's times, and returns how long it takes; `forever` if it was stopped.
   Time passed(std::uint32_t of, std::int32_t stretch) {
     Passed& p = passed_[static_cast<std::size_t>(stretch)];
     if (!p.known || random_) {

@@ -33,7 +33,7 @@ struct StepFactors {
   double software = 1;                    // of computation's time, for the release
   double hosts = 1;                       // of computation's time, where there is more than one host
   std::map<std::string, double> exposed;  // of the time of exchanges that computation waits for, by communicator
-  double spread = 1;                      // of the step's time, either way: the interval
+  double spread = 1;                      // the step may take longer or shorter by this factor: the interval
 };
 
 struct TaskTiming {
@@ -57,7 +57,7 @@ struct ExchangePrice {
   std::string name, algorithm;
   std::uint32_t communicator = 0;
   double bytes = 0;
-  Time alone = 0, together = 0;  // one group, and all that share hosts with it
+  Time alone = 0, together = 0;  // the price of one group, and of all that share hosts with it at once
   std::int64_t count = 0;        // in a step, of all classes
 };
 
@@ -67,7 +67,7 @@ struct StepPrice {
   StepFactors factors;
   std::vector<StepTimeBreakdown> classes;
   std::vector<std::vector<TaskTiming>> tasks;  // by class
-  std::vector<StepTimeBreakdown> stretches;    // where the time of each one goes
+  std::vector<StepTimeBreakdown> stretches;    // by stretch: where the time of one pass goes
   std::vector<ExchangePrice> exchanges;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> path;  // class and task, in order
 };
@@ -89,7 +89,8 @@ struct OperationKindTime {
 // and the machine must outlive it.
 class StepPricer {
  public:
-  // Throws invalid_argument for a graph that is not proved, that does not fit the machine, or a machine without a chip.
+  // Throws invalid_argument for a graph whose tasks do not match or that does not fit the machine, or if there is no
+  // chip.
   StepPricer(const ExecutionGraph&, const Machine&, const StepOptions& = {}, schedule::TaskStretches = {});
   ~StepPricer();
   StepPricer(StepPricer&&) noexcept;

@@ -31,7 +31,7 @@ struct WorkloadPart {
   std::vector<std::uint32_t> cells = {};      // cells that take part
   std::vector<std::uint32_t> after = {};      // parts that must end first; each comes before this one
   std::vector<Rank> members = {};             // in the order of the collective's ranks; empty: all
-  // Groups each of which does the same by itself, the members first; null: the members alone.
+  // All groups that do this, each by itself, `members` the first of them; null: only `members` does it.
   std::shared_ptr<const std::vector<std::vector<Rank>>> groups = {};
   std::string chosen = {};                                  // used instead of the task's algorithm, if not empty
   std::shared_ptr<const schedule::Schedule> schedule = {};  // used instead of any algorithm
@@ -47,7 +47,7 @@ struct Workload {
   bool folded = false;                   // a cell stands for ranks that do the same in groups of their own
 };
 
-// Throws invalid_argument with the fault of a graph that is not proved.
+// Throws invalid_argument, with the fault, for a graph whose tasks do not match across ranks.
 Workload workload_of(std::shared_ptr<const ExecutionGraph>);
 Workload workload_of(ExecutionGraph);
 // Each class as one cell, and collectives of all groups of a communicator as one part; none where a class's groups

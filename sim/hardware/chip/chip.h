@@ -23,15 +23,15 @@ struct TensorSpec {
   double row_cycles_f32 = 0;
   double row_cycles_f8 = 0;
   double row_cycles_mx = 0;  // 0: no MX
-  double transpose_f32 = 0;  // a row of a transpose by identity, in f32
+  double transpose_f32 = 0;  // cycles of a row of a transpose by identity, in f32
   double load_rows = 0;      // stationary rows a cycle
   double load_rows_f32 = 0;
   int passes_f32 = 1;       // loads and products that make up one in f32
   double load_exposed = 0;  // cycles of a load that no earlier product hides
   int moving_most = 0;      // most moving rows of one instruction
   Time ramp = 0;            // use of the array in this window decides whether its rate is limited; 0: it never is
-  double ramp_rate = 1;     // the limited rate, as a part of the full one
-  double ramp_least = 0;    // the used part of the array's rows and time below which the limit holds
+  double ramp_rate = 1;     // the limited rate, as a fraction of the full one
+  double ramp_least = 0;    // the fraction of the array's rows and time in use below which the limit holds
 };
 
 struct DmaSpec {

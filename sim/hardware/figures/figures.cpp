@@ -89,7 +89,7 @@ std::int32_t Figures::count(std::string_view key) const {
 
 Time Figures::time(std::string_view key) const {
   const double seconds = used(key, Dimension::time).value;
-  constexpr double most = 1e5;  // a few can be added before the sum is held against longest_time
+  constexpr double most = 1e5;  // a few can be added before the sum is compared with longest_time
   if (std::abs(seconds) > most) text::refuse("{} is {} s: expected at most {:g}", key, seconds, most);
   return std::llround(seconds * 1e12);
 }

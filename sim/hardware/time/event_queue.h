@@ -81,8 +81,8 @@ class EventQueue {
     near_[at] = node;
   }
 
-  // Takes over the earliest buckets. If the first bucket is too full to be sorted, it is spread over smaller ones
-  // before.
+  // Takes over the earliest buckets. If the first bucket is too full to be sorted, it is first spread over smaller
+  // ones.
   void refill() {
     while (far_.first().size() > few && !far_.first_has_one_time()) far_.spread_first();
     do {

@@ -166,7 +166,7 @@ class Writer {
     }
     for (std::uint32_t s = 0; s < timeline_.samples.size(); ++s)
       moments.push_back({timeline_.samples[s].time / tick_, s, Moment::sample});
-    // Events of a row are in the right order already, which must stay where two of them share a tick.
+    // Events of a row are already in the right order, and events that share a tick must keep it.
     std::ranges::stable_sort(moments, {}, &Moment::tick);
     for (const Moment& m : moments) {
       event_.clear();

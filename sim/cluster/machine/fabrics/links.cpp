@@ -1,6 +1,6 @@
 // The links fabric: units joined by whatever links a file says, as GPUs of a host are. Units without a link between
-// them meet through the host. Figures: NAME.rate of one link, NAME.latency, NAME.join.A.B = links between A and B (A <
-// B), NAME.host.rate of a unit's way to the host; if there is none, units forward for each other.
+// them exchange data through the host. Figures: NAME.rate of one link, NAME.latency, NAME.join.A.B = links between A
+// and B (A < B), NAME.host.rate of a unit's way to the host; if there is none, units forward for each other.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ class Links : public Fabric {
 
   std::vector<RowSymmetry> alike() const override { return {{RowSymmetry::Kind::distinct, size()}}; }
 
-  // Between the lower and the upper half of the numbers.
+  // The cut between the units with the lower half of the numbers and those with the upper half.
   Bisection bisection() const override {
     double sum = 0;
     for (Chip a = 0; a < size() / 2; ++a)
@@ -68,8 +68,8 @@ class Links : public Fabric {
   std::int32_t& port_of(Chip a, Chip b) { return port_[static_cast<std::size_t>(a * size() + b)]; }
   std::int32_t port_of(Chip a, Chip b) const { return port_[static_cast<std::size_t>(a * size() + b)]; }
 
-  // A port has the same rate at all units. So each number of links that joins two units has a port, and a second port
-  // where a unit is joined twice by as many, and so on.
+  // A port has the same rate at all units. So there is one port for each width (the number of links between two units),
+  // a second one where some unit is joined by this width to two others, and so on.
   void add_ports(const std::string& name, double rate, Time latency) {
     port_.assign(static_cast<std::size_t>(size() * size()), -1);
     std::vector<std::pair<double, Chip>> made;  // width, and which of that width

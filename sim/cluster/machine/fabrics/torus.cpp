@@ -33,7 +33,7 @@ class Torus : public Fabric {
   }
 
   // Variants begin with another dimension, and reverse the direction in some dimensions. A mesh has but one direction:
-  // its variants are the orders of dimensions, which are equally short, and then steps aside.
+  // its variants are the orders of dimensions, which are equally short, and then the detours of route_aside().
   bool route(Chip from, Chip to, int variant, std::vector<Hop>& hops) const override {
     const int axes = static_cast<int>(dims().size());
     if (!closed_ && variant >= axes) return route_aside(from, to, variant - axes, hops);
@@ -63,8 +63,8 @@ class Torus : public Fabric {
   }
 
  private:
-  // First goes one place aside in one dimension, and is done with that dimension at the end. Variants that step
-  // towards `to`, which makes no way longer, come before those that step forwards, and then backwards.
+  // First steps to a neighbour in one dimension, `aside`, and completes that dimension last. Variants that step towards
+  // `to`, which makes no way longer, come before those that step forwards, and then backwards.
   bool route_aside(Chip from, Chip to, int variant, std::vector<Hop>& hops) const {
     const int axes = static_cast<int>(dims().size());
     const int turned = variant % axes, aside = variant / axes % axes, side = variant / axes / axes;

@@ -10,8 +10,8 @@
 namespace trellis::sim {
 namespace {
 
-// Port 2i goes up from level i, and port 2i + 1 down to it. Level 0 is the unit's own interface. A higher level that
-// can carry all traffic from below is not a resource.
+// Ports come in pairs, up and down: of a unit's interface, of its host's if that is limited, and of each oversubscribed
+// level of switches. A level that can carry all traffic from below is not a resource.
 class Tree : public Fabric {
  public:
   Tree(const FabricRequest& r, std::vector<Chip> below) : Fabric(r.inner, r.dims, true) {
@@ -85,7 +85,7 @@ class Tree : public Fabric {
   std::vector<Chip> below_;     // children of a switch at each level
   std::vector<Chip> switches_;  // chips below one switch of each level but the top
   std::vector<int> blocking_;   // the port up from such a switch; -1: it carries all traffic from below
-  double top_ = 0;              // bytes a second of each that the top joins
+  double top_ = 0;              // bytes a second of each child of the top switch
 };
 
 using Made = std::shared_ptr<const Fabric>;

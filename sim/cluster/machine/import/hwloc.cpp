@@ -21,8 +21,8 @@ std::vector<double> numbers(std::string_view name, const pugi::xml_node& matrix)
   return all;
 }
 
-// The GPUs that NVLinkBandwidth (in MB/s) is about, and the rate between any two of them; 0 if the file has no such
-// matrix. Refuses one whose values differ.
+// How many GPUs the matrix NVLinkBandwidth (in MB/s) covers, and the rate between any two of them; both 0 if the file
+// has no such matrix. Refuses one whose values differ.
 struct Links {
   Chip units = 0;
   double rate = 0;

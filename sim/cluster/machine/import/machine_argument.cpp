@@ -16,7 +16,7 @@ bool is_file(const std::string& path) {
   return std::filesystem::exists(path, none) && !std::filesystem::is_directory(path, none);
 }
 
-// Names of built-in machines and shapes never look like this.
+// Whether the word looks like a path, as no name of a built-in machine and no shape does.
 bool is_path(std::string_view word) {
   const bool slash = word.find('/') != word.npos && word.find(':') == word.npos;
   return slash || word.ends_with(".machine") || word.ends_with(".yml") || word.ends_with(".xml");

@@ -23,7 +23,8 @@ inline constexpr const char* change_grammar =
     "KEY=VALUE of the machine's figures; dead:0-1 or slow:0-1:0.5, the first link on the path from rank 0 to rank 1 "
     "dead, or at 0.5 of its rate; nic:RANK:0.5, hbm:RANK:0.5 or straggler:RANK:0.5, at 0.5 of its speed; repeatable";
 
-// Applies the changes as what_if reads them. Throws invalid_argument, naming the known machines, and system_error.
+// The machine that `typed` names, with the changes that what_if() makes of `changes`. Throws invalid_argument, naming
+// the known machines, and system_error.
 MachineSpec typed_machine(const std::string& typed, const std::vector<std::string>& changes = {});
 
 // The two halves, for callers that read files themselves: the path that `typed` names ("rack.machine x 4" names

@@ -72,7 +72,8 @@ Gpu gpu_of(std::string_view name, const pugi::xml_node& node) {
   return gpu;
 }
 
-// The links from a GPU to its CPU, or the slowest PCIe link between them; 0: the file does not say.
+// The rate between a GPU and its CPU: of its NVLinks to the CPU, or else of the slowest PCIe link on the way; 0: the
+// file does not say.
 double way_to_host(std::string_view name, const pugi::xml_document& document, const Gpu& gpu) {
   if (gpu.to_cpu > 0) return gpu.to_cpu * gpu.link_rate;
   const std::string& place = gpu.place;
@@ -119,8 +120,8 @@ Widths widths_of(std::string_view name, const std::vector<Gpu>& gpus) {
   return widths;
 }
 
-// GPUs in an order in which each has a link to the next, and the last to the first, as the rings of NCCL take them; as
-// they stand in the file where there is no such order, or it is not found soon.
+// Orders the GPUs so that each has a link to the next, and the last to the first, as the rings of NCCL take them. Keeps
+// the file's order if there is no such order, or none is found soon.
 std::vector<std::size_t> in_a_ring(const Widths& widths) {
   const std::size_t n = widths.size();
   std::vector<std::size_t> ring{0};

@@ -11,7 +11,7 @@ namespace {
 struct CoreWork {
   double tensor, vector, scalar;  // passes over pairs
   double spilled;                 // arrays of all pairs that are written or read
-  double reads, writes;           // arrays of queries' size, of keys' size
+  double reads, writes;           // number of arrays of queries' size, and of keys' size
   double products;                // of pairs by a head's elements, for FLOPs
 };
 
@@ -30,7 +30,7 @@ EngineTimes core(const OperationShape& s, const EngineRates& e, const CoreWork& 
   const double spilled = w.spilled * pairs * bytes;
   t.bytes = own + spilled;
   t.memory =
-      e.memory(own, row * heads) + e.memory(spilled, keys * heads * bytes);  // scores are stored as the next pass reads
+      e.memory(own, row * heads) + e.memory(spilled, keys * heads * bytes);  // rows of scores, as the next pass reads
   t.shared = e.memory(of_keys - once, row * heads);
   t.flops = 2 * w.products * (s.causal ? 0.5 : 1) * heads * queries * keys * head;
   return t;

@@ -15,7 +15,7 @@ namespace {
 
 using Type = ChakraNode::Type;
 
-constexpr std::size_t most_kinds = 256;  // each file is compared with one after the other
+constexpr std::size_t most_kinds = 256;  // each file is compared with one kind after the other
 constexpr std::uint32_t unknown = static_cast<std::uint32_t>(-1);
 
 bool is_message(const ChakraNode& n) { return n.type == Type::send || n.type == Type::receive; }
@@ -56,7 +56,7 @@ class TraceFolding {
   TraceFolding(std::span<const std::string> names, const std::function<std::string(std::size_t)>& bytes)
       : names_(names), bytes_(bytes) {}
 
-  // False: nothing is gained.
+  // Returns false if the traces cannot be folded, or too few would be.
   bool run() {
     for (std::size_t r = 0; r < names_.size(); ++r)
       if (!add(static_cast<Rank>(r))) return false;
@@ -71,7 +71,7 @@ class TraceFolding {
       for (std::uint32_t i = 0; i < kind.nodes.size(); ++i) {
         const std::uint32_t meeting = meeting_of(ranks.front(), kind, i);
         all.back().meetings.push_back(meeting);
-        // The collectives of one meeting have a stream of their own, whatever each rank's group is called.
+        // The collectives of one communicator have a stream of their own, whatever each rank's group is called.
         ChakraNode& node = all.back().nodes[i];
         if (node.type == Type::collective && !node.group.empty()) node.group = std::to_string(meeting);
       }
@@ -257,7 +257,7 @@ class TraceFolding {
   std::vector<std::uint32_t> colours_, like_;  // by rank; by group, like groups sharing a number
   std::vector<std::vector<Rank>> members_;     // by colour
   std::vector<ChakraCommunicator> meetings_;
-  std::vector<std::uint32_t> like_meetings_;                                   // by like_
+  std::vector<std::uint32_t> like_meetings_;                                   // by the numbers in like_
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> messages_;  // by the sender's colour and slot
 };
 

@@ -19,19 +19,19 @@ using schedule::GraphTask;
 
 constexpr std::size_t most_streams = 65'535;
 
-// A node of an actor.
+// A node of a rank class: `actor` is the class's index.
 struct At {
   std::uint32_t actor = 0, node = 0;
 };
 
-// A node of one actor, or the nodes of several that form one collective.
+// A node of one rank class, or the nodes with which several classes describe one collective.
 struct Merged {
-  std::vector<At> nodes;  // by actors, ascending
+  std::vector<At> nodes;  // by rank class, ascending
   GraphTask task;
   std::uint32_t meeting = ChakraRankClass::no_meeting;
   std::vector<std::uint32_t> next;                              // nodes that wait for it
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> before;  // an actor, and what it waits for
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> tasks;   // an actor, and the number of its task
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> before;  // a rank class, and what it waits for
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> tasks;   // a rank class, and the number of its task
 };
 
 class Merger {
@@ -54,7 +54,7 @@ class Merger {
   }
 
  private:
-  // A meeting, a message's tag, and the sequence number there.
+  // A communicator, a message's tag (-1 for collectives), and the sequence number there.
   using Key = std::tuple<std::uint32_t, std::int64_t, std::int64_t>;
 
   const ChakraNode& node(At at) const { return actors_[at.actor].nodes[at.node]; }
@@ -99,7 +99,7 @@ class Merger {
     return found->second;
   }
 
-  // Topological order of an actor's nodes; among those that are ready the lowest id comes first.
+  // Topological order of a rank class's nodes; among those that are ready the lowest id comes first.
   std::vector<std::uint32_t> order(std::uint32_t a) {
     const auto& nodes = actors_[a].nodes;
     auto& by_id = by_id_.emplace_back();
@@ -246,7 +246,8 @@ class Merger {
     by_id_ = {}, of_node_ = {};
   }
 
-  // The order in which parts become ready if messages took no time. No part can then wait for a later one.
+  // Emits the merged nodes in the order in which they would become ready if messages took no time. So none of them
+  // waits for a later one.
   void put_in_order() {
     std::vector<std::size_t> waits(merged_.size());
     std::vector<Time> from(merged_.size(), 0);
@@ -276,7 +277,7 @@ class Merger {
     refuse(merged_[static_cast<std::size_t>(stuck)].nodes.front(), "waits for itself, by way of other ranks");
   }
 
-  // Writes the part down for each of its actors; a message for both ends.
+  // Appends the task to the list of each rank class that takes part; a message's send also to its receiver's list.
   void emit(std::uint32_t i, std::uint32_t number) {
     Merged& m = merged_[i];
     m.task.number = number;
@@ -318,16 +319,16 @@ class Merger {
   std::span<const ChakraFile> files_;
   std::vector<ChakraRankClass> actors_;
   std::vector<ChakraCommunicator> meetings_;
-  bool named_;  // the actors name their meetings
+  bool named_;  // the rank classes name the communicators of their nodes
   ExecutionGraph out_;
   std::map<std::vector<std::vector<Rank>>, std::uint32_t> communicators_;
   std::map<std::string, std::uint16_t> streams_;
   std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> by_id_;
-  std::vector<std::vector<std::uint32_t>> of_node_;  // the merged node of each node
-  std::map<std::string, std::uint32_t> groups_;      // the meeting of each process group
+  std::vector<std::vector<std::uint32_t>> of_node_;  // by rank class and node: its merged node
+  std::map<std::string, std::uint32_t> groups_;      // by process group: its communicator
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> pairs_;
   std::map<Key, std::uint32_t> joined_, sends_, receives_;
-  std::unordered_map<std::uint32_t, std::uint32_t> receiver_;  // by send: the actor that receives it
+  std::unordered_map<std::uint32_t, std::uint32_t> receiver_;  // by send: the rank class that receives it
   std::vector<Merged> merged_;
 };
 

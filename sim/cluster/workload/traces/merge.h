@@ -1,4 +1,4 @@
-// Joins what ranks' traces say of one exchange, and writes all of it down as a graph.
+// Merges the traces of all ranks into one graph: matches the nodes with which several ranks describe one exchange.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,25 @@
 
 namespace trellis::sim {
 
-// The ranks that exchange data: those of one process group, or a message's two ends. If ranks that do the same form one
-// actor, a meeting has all groups of such ranks.
+// Ranks that exchange data: the members of one process group, or a message's sender and receiver. Where ranks that do
+// the same form one class, it holds the groups of all ranks of the class.
 struct ChakraCommunicator {
   std::vector<std::vector<Rank>> groups =
       {};                  // of a message: its sender and its receiver; none: one group of all ranks
-  std::size_t actors = 0;  // how many take part in a collective
+  std::size_t actors = 0;  // how many rank classes take part in a collective
 };
 
-// Ranks that do the same in groups of their own, and what they do, written down once.
+// Ranks that do the same, each in groups of its own, and the nodes of their traces, stored once.
 struct ChakraRankClass {
   static constexpr std::uint32_t no_meeting = std::numeric_limits<std::uint32_t>::max();
   std::vector<Rank> ranks;
   std::vector<ChakraNode> nodes;
-  std::vector<std::uint32_t> meetings = {};  // by node
+  std::vector<std::uint32_t> meetings = {};  // by node: the index of its communicator
 };
 
-// The actors are ordered by their lowest ranks. Without meetings, each rank is an actor, and meetings are found from
-// groups and ends that the nodes name. `files`: one for each rank.
+// Rank classes are ordered by their lowest ranks. If `meetings` is empty, each class is a single rank, and who
+// exchanges data is found from the process groups, senders and receivers that the nodes name. `files`: one for each
+// rank.
 ExecutionGraph merged_traces(std::string_view name, std::span<const ChakraFile> files, std::vector<ChakraRankClass>,
                              std::vector<ChakraCommunicator> meetings = {});
 
