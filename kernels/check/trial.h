@@ -1,5 +1,5 @@
-// One call of a registered kernel on hostile data: NaNs, infinities, subnormals, ends of ranges; or on numbers of
-// middling size alone, for which twins have their fastest paths.
+// One call of a registered kernel: on hostile data (NaNs, infinities, subnormals, ends of ranges), or only on numbers
+// of middling size, for which twins have their fastest paths.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace trellis::kernels {
 
-// An operand of a trial. Nothing lies around it that a kernel could read or write unnoticed: under the address
-// sanitizer it is alone, elsewhere it has some bytes on either side that are watched.
+// An operand of a trial. Under the address sanitizer the memory around it is poisoned, so that any access to it is
+// reported; elsewhere all() includes 16 bytes on either side, in which stray writes show.
 class TrialMemory {
  public:
   TrialMemory(std::size_t offset, std::size_t bytes);  // begins `offset` bytes past a multiple of 64
@@ -19,7 +19,7 @@ class TrialMemory {
   TrialMemory(TrialMemory&&) = default;
   TrialMemory& operator=(const TrialMemory&) = delete;
   std::byte* start() const { return start_; }
-  std::vector<std::byte> all() const;  // the operand and what is watched around it
+  std::vector<std::byte> all() const;  // the operand, and these bytes around it
 
  private:
   std::size_t bytes_, offset_;
@@ -29,9 +29,10 @@ class TrialMemory {
 
 class Trial {
  public:
-  enum class Data : std::uint8_t { hostile, plain };  // plain: written operands hold no negative numbers
+  enum class Data : std::uint8_t { hostile, plain };  // plain: middling numbers, those of written operands not negative
 
-  // The first written and the first read operand begin `offset` bytes past a multiple of 64, further ones some more.
+  // Operands begin past a multiple of 64 bytes: the first written and the first read one by `offset` bytes, each
+  // further one by 3 (written) or 5 (read) bytes more.
   Trial(const Kernel&, std::size_t n, std::size_t offset, int sources, std::uint64_t seed, Data = Data::hostile);
 
   // Runs the body. Returns what the written operands then hold, and the bytes right around them.

@@ -9,12 +9,12 @@
 
 namespace trellis::kernels {
 
-inline constexpr std::uint64_t unknown_memory = ~std::uint64_t{0};  // no file tells
+inline constexpr std::uint64_t unknown_memory = ~std::uint64_t{0};  // no file says how much
 
 // The memory that this process can still get, without swapping.
 std::uint64_t available_memory(const std::string& processes = system_processes,
                                const std::string& groups = system_groups);
-// The memory that it could get if none were in use. Where no file tells, all that the machine has.
+// The memory that it could get if none were in use: all that the machine has if no file says.
 std::uint64_t total_memory(const std::string& processes = system_processes, const std::string& groups = system_groups);
 
 }  // namespace trellis::kernels

@@ -1,4 +1,4 @@
-// Where Linux tells of the control groups (containers, services) that this process is in.
+// Finds and reads the files in which Linux describes the control groups (containers, services) that this process is in.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ inline constexpr const char* system_groups = "/sys/fs/cgroup";
 std::vector<std::string> group_folders(const std::string& processes, const std::string& groups,
                                        const std::string& controller);
 
-// The number at the beginning of a text, of a file's first line, and after a key at the beginning of a line, as in
-// "inactive_file 4096"; none for "max" and where there is no such file.
+// Three that return a number: from the beginning of a text; of a file's first line; and from after a key with which a
+// line of a file begins, as in "inactive_file 4096". None for "max" and where there is no such file.
 std::optional<std::uint64_t> number_in(const std::string& text);
 std::optional<std::uint64_t> number_of_file(const std::string& path);
 std::optional<std::uint64_t> number_after(const std::string& key, const std::string& path);

@@ -33,7 +33,8 @@ bool has_f16c() {
 }
 #endif
 
-// Where the system's files say nothing of caches: hwloc asks the CPU itself, and takes milliseconds.
+// The cache sizes by hwloc, for where the system's files do not say them: it asks the CPU itself, which takes
+// milliseconds.
 CacheSizes asked_of_hwloc() {
   const UsableCores here = placement();
   return {here.l1_bytes, here.l2_bytes, here.l3_bytes};

@@ -27,8 +27,8 @@ inline double quota_here() { return granted_here().cpus; }
 // quota, the system stops all its threads, even one that the others wait for.
 int within_quota(int cores, double quota);
 
-// The same for any number of cores; 0: there is no quota. It applies to all ranks of the group together: they may have
-// more cores in all even if each has fewer.
+// How many threads the quota keeps busy, whatever the number of cores; 0: there is no quota. All ranks of the group
+// share it: together they may have more cores than that even if each has fewer.
 int granted(const Quota&);
 
 }  // namespace trellis::kernels

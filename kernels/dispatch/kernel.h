@@ -27,7 +27,7 @@ struct KernelArguments {
 };
 using Body = void (*)(const KernelArguments&);
 
-// The same for a kernel over rows: it gets whole operands and works on rows (columns if by_columns) `from` up to `to`.
+// What one call of a kernel over rows works on: whole operands, of them rows (columns if by_columns) `from` up to `to`.
 struct RowKernelArguments {
   std::size_t rows = 0, columns = 0;
   std::size_t from = 0, to = 0;

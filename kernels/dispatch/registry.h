@@ -9,7 +9,8 @@
 
 namespace trellis::kernels {
 
-// A kernel's name, made at compile time so that a twin's file computes nothing at start.
+// A kernel's name, put together at compile time: what a file of twins runs at program start must not use its
+// instructions (see RegisteredAs).
 struct Name {
   char text[56] = {};
 
@@ -33,8 +34,9 @@ struct TwinOf {
 using Twin = TwinOf<Body>;
 using RowTwin = TwinOf<RowBody>;
 
-// Defining one at namespace scope registers kernels, or their twins for a set of instructions. A table of twins must be
-// constexpr: what runs at start in a file compiled for other CPUs must not need them.
+// A constant of this type at namespace scope registers kernels, or their twins for a set of instructions. A table of
+// twins must be constexpr: code that filled it at program start would be compiled for that set, and might fail on a CPU
+// without it.
 template <class K, class Twin>
 struct RegisteredAs {
   explicit RegisteredAs(std::vector<K> (*make)());
@@ -48,6 +50,6 @@ using RegisteredRows = RegisteredAs<RowKernel, RowTwin>;
 
 const std::map<std::string, Kernel, std::less<>>& kernels();
 const std::map<std::string, RowKernel, std::less<>>& row_kernels();
-const Kernel& kernel_named(std::string_view);  // throws invalid_argument, naming what is near
+const Kernel& kernel_named(std::string_view);  // throws invalid_argument and lists similar names
 
 }  // namespace trellis::kernels

@@ -88,7 +88,7 @@ ThreadPlace place_of(int thread, const std::string& folder) {
 }
 
 std::vector<int> affinity(int process) {
-  // The kernel refuses a mask that is smaller than its own.
+  // Linux refuses a mask that is smaller than its own: then a larger one is tried.
   for (int most = CPU_SETSIZE; most <= 1 << 20; most *= 4) {
     std::vector<cpu_set_t> mask(static_cast<std::size_t>(most / CPU_SETSIZE));
     const std::size_t bytes = mask.size() * sizeof(cpu_set_t);

@@ -1,5 +1,5 @@
-// What Linux's files say of cores and caches, in microseconds and without a library: less than placement(), and nothing
-// of which cores are neighbours.
+// What Linux's files say of cores and caches, in microseconds and without a library. placement() also orders cores by
+// the caches that they share, but asks hwloc, which takes milliseconds.
 #pragma once
 
 #include <cstddef>

@@ -204,7 +204,7 @@ Team& own_team() {
 
 }  // namespace
 
-// The same rules as in GCC's OpenMP, where the active policy spins for minutes: the count applies if each thread has a
+// Follows the rules of GCC's OpenMP, where the active policy spins for minutes. The count applies if each thread has a
 // core. If not, threads spin no longer than the policy says: they would keep cores from those that they wait for.
 TeamSpins team_spins_of(const char* policy, const char* count) {
   const std::string_view said = policy == nullptr ? "" : text::trimmed(policy);

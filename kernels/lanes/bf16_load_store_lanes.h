@@ -6,7 +6,8 @@
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
-// Reads pair_lanes elements: in rows of any format, in pairs of bf16 only.
+// Reads pair_lanes elements as two vectors of f32: in the order `rows` from any format, in the order `pairs` from bf16
+// only.
 template <Format f, LaneOrder order>
 TRELLIS_INLINE VectorPair<order> read_two(const void* array, std::ptrdiff_t at) {
   if constexpr (order == LaneOrder::pairs) {
@@ -53,14 +54,15 @@ TRELLIS_INLINE bool no_nan(const VectorPair<order>* twos) {
   return !any(bad);
 }
 
-// Rounds and writes two vectors without NaNs. They are the vectors `vector` and `vector` + 1 that `random` serves.
+// Rounds and writes two vectors without NaNs, with the random bits for vectors number `vector` and `vector` + 1.
 template <Rounding rounding, bool streaming, LaneOrder order, class Random>
 TRELLIS_INLINE void write_two(void* array, std::ptrdiff_t at, VectorPair<order> t, const Random& random, int vector) {
   const Q codes = rounded<rounding>(t, random.of(vector), random.of(vector + 1));
   put<streaming>(static_cast<std::uint16_t*>(array) + at, 0, codes, Full{});
 }
 
-// Writes the twos one after the other as bf16. If there is a NaN among them, returns false and writes nothing.
+// Writes `count` pairs of vectors one after the other as bf16. If there is a NaN among them, returns false and writes
+// nothing.
 template <Rounding rounding, bool streaming, int count, LaneOrder order, class Random>
 [[nodiscard]] TRELLIS_INLINE bool write_twos(void* array, const VectorPair<order>* twos, const Random& random) {
 #if defined(__AVX512BF16__)

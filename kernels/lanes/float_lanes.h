@@ -45,7 +45,7 @@ TRELLIS_INLINE Code side_by_side(U codes) {
 }
 
 #if defined(__AVX512BW__)
-// Each code to the upper half of a lane, by one permutation.
+// Widens bf16 to f32: moves each code to the upper half of a lane, by one permutation.
 TRELLIS_INLINE F widened_bf16(H codes) {
   typedef std::uint16_t Halves __attribute__((vector_size(4 * lanes)));
   Halves places;

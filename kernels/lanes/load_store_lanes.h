@@ -91,7 +91,7 @@ TRELLIS_INLINE void ask_ahead(const void* at) {
   for (int line = 0; line < bytes; line += 64) __builtin_prefetch(static_cast<const char*>(at) + ahead + line, 0, 3);
 }
 
-// Elements before an array's first multiple of 64 bytes.
+// How many elements lie before an array's first address that is a multiple of 64.
 TRELLIS_INLINE std::size_t to_alignment(const void* array, std::size_t size) {
   return (64 - reinterpret_cast<std::uintptr_t>(array) % 64) % 64 / size;
 }

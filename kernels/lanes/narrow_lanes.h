@@ -7,7 +7,7 @@
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
-// m, of 24 bits, without its last s bits, rounded; s is at least 1 and may exceed 24.
+// m / 2^s, rounded to a whole number. m has 24 bits; s is at least 1 and may exceed 24.
 template <Rounding rounding>
 TRELLIS_INLINE U shifted(U m, U s, U random) {
   const U s31 = select(s < 31U, s, u_all(31));
@@ -39,8 +39,9 @@ TRELLIS_INLINE U rounded_size(U u, U random) {
   return start + shifted<rounding>(m, s, random);
 }
 
-// The same to nearest, of a number that is not NaN, by one addition in f32: of a power of two so large that the last
-// bit of the sum is the last one that is kept. Larger values first become the one whose code follows the largest.
+// Like rounded_size() to nearest, for a number that is not NaN. One addition in f32 rounds it: that of a power of two
+// so large that the last bit of the sum is the last one that the format keeps. Numbers larger than the one whose code
+// follows the largest finite one are first replaced by it.
 template <Format f>
 TRELLIS_INLINE U nearest_size(U u) {
   constexpr int drop = 23 - f.mantissa_bits;

@@ -1,4 +1,4 @@
-// How an optimizer keeps parameters and its state, in vectors, as update.cpp does it one by one.
+// How an optimizer keeps parameters and its state, in vectors, as update_call.cpp does it one by one.
 #pragma once
 
 #include "kernels/lanes/bf16_load_store_lanes.h"

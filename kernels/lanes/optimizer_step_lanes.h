@@ -37,8 +37,8 @@ class StepIntermediates {
   alignas(64) float kept_[64], other_[64], first_[64], second_[64];
 };
 
-// A turn of 32 elements: first all steps, so that their chains of arithmetic run side by side, then all roundings.
-// stepped(at) gives pair_lanes elements as they are after the step.
+// Takes the step for 32 elements: first computes all new values, so that the chains of arithmetic run side by side,
+// then rounds and writes all. stepped(at) computes those of the pair_lanes elements from `at` on.
 template <class Shape, LaneOrder order, bool streaming>
 struct UnrolledStep {
   using Draws32 = OptimizerRandomStream<order, Shape::random_keep, Shape::random_state ? Shape::states : 0>;
@@ -71,9 +71,9 @@ struct UnrolledStep {
   }
 };
 
-// end(begin(elements)), for any V, gives parameter and state after the step. Works by groups of 64 elements, of which
-// all begin before any ends: a chain with a root and a quotient is longer than a CPU's window. begin passes everything
-// but `read` to end.
+// Updates all elements: end(begin(elements)), for any V, gives parameter and state after the step. In a group of 64
+// elements begin runs for all before end runs for any: the chain with a root and a quotient is longer than a CPU's
+// window, so chains would not overlap. begin passes all of StepElements but `read` to end.
 template <class Shape, class Begin, class End = NoSecondHalf>
 TRELLIS_INLINE void update_all(const KernelArguments& s, const Begin& begin, const End& end = {}) {
   constexpr WeightStorage keep = Shape::keep;

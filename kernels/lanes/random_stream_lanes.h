@@ -7,7 +7,7 @@ namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
 // How 32 elements are spread over vectors. rows: one vector has the first elements, one the next, and so on. pairs: one
-// vector has every second of the first elements, one the elements between them, and so on (pair_lanes.h).
+// vector has every second of the first elements, one the elements between them, and so on (bf16_pair_lanes.h).
 enum class LaneOrder { rows, pairs };
 constexpr int vectors_of_32 = 32 / lanes;
 
@@ -47,7 +47,7 @@ class RandomStream {
 
  private:
   static constexpr int vectors = 16 / lanes;                        // that hold the words of 32 elements
-  static constexpr int turns = static_cast<int>(block_words) / 16;  // of 32 elements, in a block
+  static constexpr int turns = static_cast<int>(block_words) / 16;  // how many times 32 elements share a block
 
   TRELLIS_INLINE void begin() {
     const RandomBlock block = random_block(key_, number_);

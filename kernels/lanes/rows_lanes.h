@@ -9,7 +9,8 @@ namespace {
 
 constexpr int row_vectors = static_cast<int>(row_sums) / lanes;
 
-// Calls step(at, which, vector) for each vector of the first n elements; `vector` is the number of the sums to add to.
+// Calls step(at, which, vector) for each vector of the first n elements; `vector` says to which vector of sums it is
+// added.
 template <class Step>
 TRELLIS_INLINE void over_row(std::size_t n, const Step& step) {
   constexpr auto whole = static_cast<std::ptrdiff_t>(row_sums);
@@ -22,7 +23,7 @@ TRELLIS_INLINE void over_row(std::size_t n, const Step& step) {
     step(at, LaneRange{0, static_cast<int>(end - at < lanes ? end - at : lanes)}, v);
 }
 
-// `otherwise` in lanes that take no part.
+// Puts `otherwise` in the lanes that take no part.
 TRELLIS_INLINE F taking_part(F f, Full, float) { return f; }
 TRELLIS_INLINE F taking_part(F f, LaneRange p, float otherwise) {
   return select((I)lane_numbers() < p.to, f, f_all(otherwise));

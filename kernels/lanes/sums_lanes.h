@@ -33,7 +33,7 @@ TRELLIS_INLINE Wide halves(F f, std::integer_sequence<int, i...>) {
 }
 TRELLIS_INLINE Wide wide(F f) { return halves(f, std::make_integer_sequence<int, lanes / 2>{}); }
 
-// Zeros in lanes that take no part.
+// Puts zeros in the lanes that take no part.
 TRELLIS_INLINE F only(F f, Full) { return f; }
 TRELLIS_INLINE F only(F f, LaneRange p) {
   for (int i = 0; i < lanes; ++i)

@@ -61,7 +61,8 @@ TRELLIS_INLINE bool may_stream(const KernelArguments& s, std::size_t size) {
   return !random || (address - s.first % (16 * rows) * size) % 64 == 0;
 }
 
-// Calls make_step(constant) for a step that streams, or not, and walks with it.
+// Walks over all elements. make_step(std::true_type{}) makes the step that writes past the caches, for where
+// may_stream() allows it; make_step(std::false_type{}) makes the other.
 template <int rows, bool random, class MakeStep>
 TRELLIS_INLINE void walk(const KernelArguments& s, std::size_t write_size, const MakeStep& make_step) {
   constexpr std::size_t size = 16 * rows;

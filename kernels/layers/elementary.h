@@ -37,7 +37,7 @@ struct NormalCdfPdf {
 NormalCdfPdf normal(float x);
 
 struct NormalTailConstants {
-  static constexpr float most = 15;  // beyond: 0
+  static constexpr float most = 15;  // beyond it the tail is 0
   static constexpr float slope = 0.35F;
   static constexpr std::uint32_t head_bits = 0xFFFF'F000;  // of a number whose square is exact
   static constexpr float peak = 0x1.988454p-2F;            // 1 / sqrt(2 pi)

@@ -36,7 +36,7 @@ void check_ids(std::string_view kernel, const EmbeddingTable& t, const std::int3
       text::refuse("{}: id {} of row {} is not below {}", kernel, ids[r], r, total);
 }
 
-// The id's place in this table; nothing if another shard has that entry.
+// The row of this table that holds the id's entry; nothing if another shard has that entry.
 std::optional<std::size_t> entry(const EmbeddingTable& t, std::int32_t id) {
   const std::int64_t at = id - t.first;
   if (at < 0 || at >= static_cast<std::int64_t>(t.entries)) return {};

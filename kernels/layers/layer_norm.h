@@ -20,7 +20,7 @@ struct LayerNormStatistics {
 
 // y = (x - mean) scale weight + bias, scale = 1 / sqrt(sum (x - mean)^2 / columns + epsilon); the squares are summed in
 // a second pass, so a large mean costs no accuracy. x, weight, bias and y are of one type, f32 or bf16; all arithmetic
-// is in f32, sums in the order of rows.h. y may be x. What `kept` has null is left out.
+// is in f32, sums in the order of rows.h. y may be x. Null pointers in `kept` are not written to.
 void layer_norm(DType, const void* x, const void* weight, const void* bias, void* y, LayerNormStatistics kept,
                 std::size_t rows, std::size_t columns, const LayerNormOptions& = {});
 

@@ -89,7 +89,7 @@ void finish_row(const MatmulOptions& o, Code* to, const float* product, std::siz
     for (std::size_t j = 0; j < n; ++j) put(o.alpha * product[j] + o.beta * get(to[j]), to[j]);
 }
 
-// A row of products, or a part of one, into c.
+// Writes a row of products, or a part of one, to c, with alpha and beta applied.
 template <class Code>
 void finish_any(const MatmulOptions& o, std::byte* to, const float* product, std::size_t n) {
   if (reinterpret_cast<std::uintptr_t>(to) % alignof(Code) == 0)
@@ -108,7 +108,7 @@ void finish(const Whole& w, std::size_t row, std::size_t column, const float* pr
   finish_any<std::uint16_t>(w.options, to, product, n);
 }
 
-// A kernel as it is called on rows of a tile.
+// Runs an elementwise kernel on one row of a tile.
 class RowKernel {
  public:
   explicit RowKernel(std::string_view name) : kernel_(kernel_named(name)), body_(kernel_.chosen()) {}

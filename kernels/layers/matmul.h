@@ -8,8 +8,8 @@
 
 namespace trellis::kernels {
 
-// A factor as it lies in memory: element (i, j) of what is stored is data[i * stride + j], and of a transposed one
-// (j, i). stride is in elements, at least the length of a stored row.
+// A factor of a product as it lies in memory: data[i * stride + j] is its element (i, j), or (j, i) if it is
+// transposed. stride is in elements, at least the length of a stored row.
 struct MatrixView {
   const void* data;
   std::size_t stride;

@@ -13,7 +13,8 @@
 namespace trellis::kernels {
 namespace {
 
-// Plain loops: the work is a pass over memory, and the compiler's vectors keep up with it.
+// Rotary embedding has no twins, only plain loops: the work is a pass over memory, and the compiler vectorizes the
+// loops well enough to keep up with it.
 float arithmetic(float f) { return f != f ? std::numeric_limits<float>::quiet_NaN() : f; }
 float wide(float f) { return f; }
 float wide(std::uint16_t code) { return widen_bf16(code); }

@@ -1,4 +1,4 @@
-// What kernels over rows share: running them, their order of sums, checks of their arguments, elements.
+// What kernels over rows share: running them, their order of sums, checks of their arguments, access to elements.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ void run_rows(std::string_view kernel, const RowKernelArguments&, int threads);
 // of the sums to the first, one by one, until one is left.
 inline constexpr std::size_t row_sums = 32;
 
-// Sums down a column, in f32: over this many rows at a time, and these sums one after the other.
+// Sums down a column are in f32: each run of this many rows is summed, and the runs' sums are added one after the
+// other.
 inline constexpr std::size_t column_run = 256;
 
 // Throws if the type is neither f32 nor bf16, or if there are rows but no columns. Returns rows * columns.

@@ -1,4 +1,4 @@
-// Plain streaming loops, which do nothing but move: what other kernels' speed is measured against.
+// Plain streaming loops that only move bytes: the limit with which other kernels' speed is compared.
 #include <cstring>
 
 #include "kernels/dispatch/parallel.h"

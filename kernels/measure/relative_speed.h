@@ -44,8 +44,9 @@ class TimingArena {
   std::unique_ptr<std::byte, Free> memory_;
 };
 
-// The regime is one of the arena's CPU. Throws invalid_argument for a subject that the arena has no room for.
-// rounds: how often both are timed; in the caches, where a timing is short, ten times as often.
+// Times the subject, with the sizes that the regime has on the arena's CPU, and in turn with it the best plain loop,
+// `rounds` times; ten times as often in the caches, where a timing is short. Throws invalid_argument for a subject that
+// the arena has no room for.
 RelativeSpeed speed_of(const TimingArena&, const Subject&, Regime, int threads, int rounds);
 
 }  // namespace trellis::kernels

@@ -193,7 +193,7 @@ Applied check_apply(const Weights& w, const Moments& m, std::size_t n, const Lam
   return p;
 }
 
-// One part through both kernels of the first pass; the second finds it in a cache.
+// Runs both kernels of the first pass on one part, so that the second still finds it in a cache.
 void first_pass(std::size_t part, const Kernel& moments, const Kernel& squares, const Gradient& g, const Places& p,
                 std::size_t n, double* const* sums, const LambSettings& settings) {
   const std::size_t begin = part * part_elements, count = std::min(n - begin, part_elements);

@@ -1,5 +1,5 @@
-// LAMB: an AdamW-like direction for each tensor, made as long as the tensor is. Two passes over memory, because no
-// element can move before the lengths of the whole tensor are known.
+// LAMB: a direction like AdamW's for each tensor, scaled to the norm of the tensor's parameters. Two passes over
+// memory, because no element can be updated before the norms over the whole tensor are known.
 #pragma once
 
 #include <cstddef>

@@ -17,7 +17,7 @@ constexpr std::size_t state_operand(WeightStorage k) {
 }
 std::vector<DType> written_types(WeightStorage, std::span<const DType> states);
 
-// The truth, element by element.
+// For truths: read an element as a number, read a parameter as it is kept, and keep a new value of it.
 float value_at(DType, const void* array, std::size_t i);
 float kept_at(WeightStorage, const void* values, const void* rest, std::size_t i);
 void keep_at(WeightStorage, const KernelArguments&, std::size_t i, float);  // random bits by the arguments' key
@@ -53,7 +53,7 @@ void run_update(const UpdateCall&);
 // f32 is 0 and bf16 1; anything else throws.
 std::size_t narrow_index(std::string_view kernel, std::string_view what, DType);
 inline constexpr DType narrow_types[] = {DType::f32, DType::bf16};
-// A WeightStorage that is none of the five throws.
+// The number of this WeightStorage; throws if it is none of the five.
 std::size_t keep_index(std::string_view kernel, WeightStorage);
 
 }  // namespace trellis::kernels

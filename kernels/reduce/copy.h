@@ -1,4 +1,4 @@
-// Bytes from one place to another.
+// Copies bytes, through the caches or past them.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 namespace trellis::kernels {
 
 // How a kernel's stores reach memory: through the caches, or past them, for what nobody reads soon or another core
-// reads next. A matter of speed alone.
+// reads next. Only speed depends on it.
 enum class Stores : unsigned char { cached, streaming };
 
 void copy(void* dst, const void* src, std::size_t bytes, Stores = Stores::cached);  // no overlap

@@ -22,7 +22,7 @@ bool known(const ReduceSettings& r) {
   return r.rounding != Rounding::truncate;
 }
 
-// One step over accumulators: T is what is accumulated in.
+// Applies the operation to two numbers of the type T in which the call accumulates.
 template <class T>
 T joined(Reduction op, T a, T b) {
   switch (op) {

@@ -24,7 +24,7 @@ void cast(const KernelArguments& s) {
   });
 }
 
-// Works by groups of 64 elements, in turns of 32 or, if vectors have 16 lanes, of all 64.
+// Handles groups of 64 elements, 32 elements at a time or, if vectors have 16 lanes, all 64.
 template <Rounding rounding>
 void cast_to_bf16(const KernelArguments& s) {
   constexpr bool random = rounding == Rounding::stochastic;

@@ -16,7 +16,7 @@ void cross_entropy(const RowKernelArguments& s) {
     over_row(
         s.columns, [&](std::ptrdiff_t at, auto which, int vector)
                        __attribute__((always_inline)) { largest.add(vector, get<type>(x, at, which), which); });
-    const float most = largest.total(), taken = most == -__builtin_inff() ? 0 : most;  // else -infinity - -infinity
+    const float most = largest.total(), taken = most == -__builtin_inff() ? 0 : most;  // avoids -infinity - -infinity
     RowSum sum;
     over_row(
         s.columns, [&](std::ptrdiff_t at, auto which, int vector) __attribute__((always_inline)) {

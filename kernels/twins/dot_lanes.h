@@ -27,9 +27,9 @@ void dot(const KernelArguments& s) {
       });
 }
 
-// The codes of bf16 are four to a 64-bit lane. One shift and one mask make an f64 of one of them without its sign, but
-// 2^896 times too small: conversions would be two instructions more. Writes the sums to `all` in dot.h's order. Returns
-// false when an infinity or a NaN is among the elements.
+// Writes the sums of squares of one part to `all`, in dot.h's order; returns false if an infinity or a NaN is among the
+// elements. A 64-bit lane holds four codes: one shift and one mask make of one of them an f64 without its sign that is
+// 2^896 times too small, where a conversion would take two instructions more.
 TRELLIS_INLINE bool squares_of_bf16(const char* array, double* all) {
   constexpr std::uint64_t mask = 0x0FFF'E000'0000'0000;
   constexpr double scale = 0x1p896;

@@ -25,7 +25,7 @@ void scale(const KernelArguments& s) {
   });
 }
 
-// Scales bf16 by groups of 64 elements, in turns of 32 or, if vectors have 16 lanes, of all 64.
+// Scales bf16 by groups of 64 elements, 32 elements at a time or, if vectors have 16 lanes, all 64.
 template <Rounding rounding, bool add>
 void scale_bf16(const KernelArguments& s) {
   constexpr bool random = rounding == Rounding::stochastic;

@@ -10,7 +10,7 @@
 namespace trellis::kernels::TRELLIS_ISA {
 namespace {
 
-// What the direction u is made from.
+// The constants and the formula of the direction u (see LambSettings).
 struct LambDirection {
   F unbias, root, epsilon, decay;
   TRELLIS_INLINE explicit LambDirection(const LambSettings& a)

@@ -31,7 +31,7 @@ void reduce_nearest(const KernelArguments& s) {
   const auto make_block = [&](auto streams) {
     return [&](std::ptrdiff_t begin) __attribute__((always_inline)) {
       constexpr bool far = decltype(streams)::value;
-      // When writes go past the caches, two sources are fastest in turns that write one cache line.
+      // When writes go past the caches and there are two sources, it is fastest to write one cache line at a time.
       constexpr int size = far && known == 2 ? 64 / static_cast<int>(size_of(type)) : vectors * lanes;
       constexpr int turn = size < vectors * lanes ? size : vectors * lanes, units = turn / ReduceUnit<type>::size;
 #pragma GCC unroll 8
@@ -47,7 +47,7 @@ void reduce_nearest(const KernelArguments& s) {
   walk_blocks<4, false, vectors * lanes>(s, size_of(type), make_block, step);
 }
 
-// Works by groups of 64 elements, in turns of 32 or, if vectors have 16 lanes, of all 64.
+// Handles groups of 64 elements, 32 elements at a time or, if vectors have 16 lanes, all 64.
 template <Reduction op, int known>
 void reduce_bf16_stochastic(const KernelArguments& s) {
   constexpr DType type = DType::bf16;

@@ -1,4 +1,5 @@
-// reduce of the formats whose codes cost more than the arithmetic: by pieces, widened, joined, narrowed.
+// reduce of the formats whose conversions cost more than the arithmetic: each source is widened to f32 piece by piece,
+// the pieces are joined, and the result is narrowed.
 #pragma once
 
 #include <array>

@@ -24,15 +24,15 @@ struct KernelOperand {
 void check_operands(std::string_view kernel, std::span<const KernelOperand> writes,
                     std::span<const KernelOperand> reads, bool in_place);
 
-// A quick form for one written and one read operand of the same size and of any alignment, where in_place is allowed.
-// If it is false, check_operands says what is wrong, if anything.
+// A quick check of one written and one read operand of the same size and of any alignment, where in_place is allowed.
+// True: they are right. False: check_operands must look, and says what is wrong, if anything.
 inline bool plainly_right(const void* written, const void* read, std::size_t bytes) {
   const auto w = reinterpret_cast<std::uintptr_t>(written), r = reinterpret_cast<std::uintptr_t>(read);
   const std::uintptr_t apart = w > r ? w - r : r - w;
   return w != 0 && r != 0 && (apart == 0 || apart >= bytes) && w + bytes >= w && r + bytes >= r;
 }
 
-// n elements of `size` bytes; throws when that does not fit.
+// bytes_of gives the bytes of n elements of `size` bytes, or calls refuse_bytes, which throws, if they are too many.
 [[noreturn]] void refuse_bytes(std::string_view kernel, std::size_t n, std::size_t size);
 inline std::size_t bytes_of(std::string_view kernel, std::size_t n, std::size_t size) {
   std::ptrdiff_t bytes = 0;
@@ -40,7 +40,7 @@ inline std::size_t bytes_of(std::string_view kernel, std::size_t n, std::size_t 
   return static_cast<std::size_t>(bytes);
 }
 
-// An array of n elements of a C++ type.
+// Describes an array of n elements of a C++ type as an operand.
 template <class T>
 KernelOperand array_of(std::string_view kernel, std::string_view name, const T* data, std::size_t n) {
   return {name, data, bytes_of(kernel, n, sizeof(T)), alignof(T)};
@@ -53,7 +53,8 @@ inline void check_threads(std::string_view kernel, int threads) {
   if (threads < 0 || threads > most_threads) refuse_threads(kernel, threads);
 }
 
-// Throws if the indices of n elements from random.first on pass the largest 64-bit number.
+// check_random throws, by refuse_random, if the indices of n elements from random.first on pass the largest 64-bit
+// number.
 [[noreturn]] void refuse_random(std::string_view kernel, const Random&, std::size_t n);
 inline void check_random(std::string_view kernel, const Random& random, std::size_t n) {
   if (random.first > std::numeric_limits<std::uint64_t>::max() - n) refuse_random(kernel, random, n);

@@ -88,7 +88,8 @@ std::uint32_t encode(Format f, double value, Rounding rounding, std::uint32_t ra
   const int field = std::max(exponent - 1 + f.bias(), 1);
   const int drop = field - f.bias() - f.mantissa_bits - (exponent - 53);
   const std::uint64_t kept = rounded(m, drop, rounding, random, bits);
-  // The leading bit of a normal number is worth one in the exponent field; a carry moves on by itself.
+  // `kept` still has a normal number's leading bit, which adds one to the exponent field: hence field - 1. A carry from
+  // rounding moves into the field by itself.
   const std::uint64_t code = (static_cast<std::uint64_t>(field - 1) << f.mantissa_bits) + kept;
   if (code <= f.largest()) return sign | static_cast<std::uint32_t>(code);
   if (rounding == Rounding::truncate) return sign | f.largest();

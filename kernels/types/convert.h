@@ -26,7 +26,7 @@ void store(DType, void* at, double, Rounding = Rounding::nearest, std::uint32_t 
 
 inline float widen_bf16(std::uint16_t code) { return std::bit_cast<float>(std::uint32_t{code} << 16); }
 
-// In integers: the CPU's own instruction takes subnormals for zero.
+// Rounds by integer arithmetic: the CPU's own instruction takes subnormals for zero.
 inline std::uint16_t bf16_nearest(float value) {
   const auto u = std::bit_cast<std::uint32_t>(value);
   if (value != value) return static_cast<std::uint16_t>((u >> 16) | 0x40);

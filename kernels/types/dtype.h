@@ -9,7 +9,7 @@
 namespace trellis::kernels {
 
 // f8e4m3 and f8e3m4 are the IEEE-like ones that Trainium names so, with infinities (largest 240 and 15.5); f8e4m3fn is
-// the OCP one, without (largest 448). tf32 lies in four bytes, as an f32 whose last 13 bits are zero.
+// the OCP one, without infinities (largest 448). tf32 lies in four bytes, as an f32 whose last 13 bits are zero.
 enum class DType : std::uint8_t {
   f64,
   f32,

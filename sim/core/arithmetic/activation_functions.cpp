@@ -62,7 +62,7 @@ double gelu_apprx_sigmoid_dx(double x) {
   return s + gelu_steepness * x * s * (1 - s);
 }
 
-// The functions that are one operation.
+// Computes the functions that are one operation an element, or two; returns false for all others.
 bool simple(ActivationFunction f, const float* x, float* y, std::size_t n, float slope) {
   switch (f) {
     case ActivationFunction::copy:

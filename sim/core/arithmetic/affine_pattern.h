@@ -5,8 +5,9 @@
 
 namespace trellis::sim::core {
 
-// start + row * rows + the sum over dimensions of index * step. Steps are given from the innermost dimension outwards:
-// step (1 if absent), step1 and so on. With step alone, it counts all elements of a row in order.
+// The number at a row and an element: the attribute start, + row * the attribute rows, + the sum over dimensions of
+// index * step. Steps are given from the innermost dimension outwards: step (1 if absent), step1 and so on. If step is
+// the only one, the numbers of a row increase by it from each element to the next.
 class AffinePattern {
  public:
   AffinePattern(const BoundInstruction&, const View& shape);

@@ -105,7 +105,7 @@ void with_function(AluOp op, Then then) {
   }
 }
 
-// a as a signed number of that many bits.
+// Sign-extends the lowest `bits` bits of a.
 std::int64_t with_sign(std::uint64_t a, int bits) { return static_cast<std::int64_t>(a << (64 - bits)) >> (64 - bits); }
 
 }  // namespace

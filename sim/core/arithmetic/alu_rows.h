@@ -32,7 +32,7 @@ struct AluOperand {
 // overlap an operand.
 void arithmetic(AluOp, AluOperand a, AluOperand b, float* out, std::size_t n);
 
-// Reduces a row to one number. subtract goes from left to right in either order.
+// Reduces a row to one number. subtract goes from left to right whatever the SumOrder.
 float reduced(AluOp, const float* a, std::size_t n, SumOrder);
 // The neutral element, for ops that have one: 0 of add, 1 of multiply, -infinity of max.
 float neutral(AluOp);

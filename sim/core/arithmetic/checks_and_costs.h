@@ -20,8 +20,8 @@ inline bool inner_contiguous(const View& v) {
   return inner.count == 1 || inner.stride == 1;
 }
 
-// The cycles for one row of elements, at the rate `element` (speed 0), `fast` (1) or `faster` (2) of its costs. Throws
-// if the chip has no such cost.
+// The cycles for a row of so many elements: the CostRow's `fixed`, and for each element its `element` (speed 0), `fast`
+// (1) or `faster` (2). Throws if the chip has no costs for the kind on this engine.
 double row_cycles(const BoundInstruction&, const CostRow&, const ChipSpec&, std::int64_t elements, int speed = 0);
 
 // Types that the fast modes accept: 16 bits, and 8-bit floats from NeuronCore-v4 on.
@@ -41,10 +41,10 @@ void expect_arithmetic(const BoundInstruction&, Key);
 void expect_reduction(const BoundInstruction&, Key);
 void expect_elements(const BoundInstruction&, std::string_view operand, const View&, std::int64_t elements);
 void expect_rows(const BoundInstruction&, std::string_view operand, const View&, std::int64_t rows);
-// A column has one element for each row of the first output.
+// Throws unless the operand is a column: one element for each row of the first output.
 void expect_column(const BoundInstruction&, std::string_view operand, const View&);
 
-// The reduction that an instruction asks for.
+// The reduction that the attribute `key` names, or `otherwise` if the instruction has no such attribute.
 AluOp reduction_of(const BoundInstruction&, Key key, AluOp otherwise);
 
 }  // namespace trellis::sim::core

@@ -1,4 +1,4 @@
-// Stores matrix products: PSUM is overwritten or added to.
+// Stores matrix products in PSUM, or adds them to what it holds if the attribute accumulate says so.
 #pragma once
 
 #include "sim/core/program/instruction_kind.h"
@@ -9,7 +9,8 @@ namespace trellis::sim::core {
 // product: as many rows and elements as the first output, in row-major order.
 void put_product(const BoundInstruction&, CoreMemory&, const float* product);
 
-// The part of the array that is used: tile_rows x tile_cols of it, at tile_row and tile_col; the whole array if absent.
+// The tile of Tensor's systolic array that an instruction uses: tile_rows x tile_cols, from tile_row and tile_col on;
+// the whole array if these attributes are absent.
 struct ArrayTile {
   int row = 0, column = 0, rows = 0, columns = 0;
 };

@@ -78,15 +78,15 @@ class BitRows {
   std::vector<std::uint64_t> words_;
 };
 
-// Adds the keys of the attributes for rounding to the kind's own: round; and for stochastic rounding seed, tensor, step
-// (of training), first (the global index of the output's first element), pitch, and index with stride, for loops. With
-// these, the bits are those of kernels::cast over a whole array of which the output is a part.
+// Adds to the kind's own attributes those for rounding: round; and for stochastic rounding seed, tensor, step (of
+// training), first (the global index of the output's first element), pitch, and index with stride, for loops. The
+// random bits are then those that kernels::cast uses for the same elements of an array of which the output is a part.
 std::vector<KeyRule> with_rounding(std::vector<KeyRule> own = {});
 
 // Copies row by row, if both sides have the same shape: bit for bit, or cast through floats if the types differ.
 void copy_rows(const BoundInstruction&, CoreMemory&, const View& in, const View& out);
 
-// The output's rows become the input's elements, bit for bit.
+// Writes the input, transposed, to the output, bit for bit.
 void transpose_rows(const BoundInstruction&, CoreMemory&);
 
 }  // namespace trellis::sim::core

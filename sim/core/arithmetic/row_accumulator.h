@@ -30,7 +30,7 @@ class RowAccumulator {
   AluOp op_;
   bool negate_;
   float load_;
-  std::size_t lane_;  // of row 0
+  std::size_t lane_;  // the partition of row 0
 };
 
 std::vector<KeyRule> with_accumulator(std::vector<KeyRule> own);

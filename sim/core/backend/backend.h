@@ -1,4 +1,5 @@
-// The back end: from a kernel's instructions to a program, with engines, an order, places and semaphores.
+// The back end: makes a program of a kernel's instructions. It chooses engines, the order of issue and the tiles'
+// places, and adds semaphores.
 #pragma once
 
 #include <array>
@@ -12,9 +13,9 @@ namespace trellis::sim::core {
 
 struct BackEndOptions {
   std::uint32_t window = 1;    // how far ahead the list scheduler looks; 1: each engine keeps the order of the text
-  bool critical_path = false;  // prefers the instruction with the longest path behind it, else the oldest
-  bool regions = false;        // as in OrderOptions
-  bool fuse = false;           // as in OrderOptions
+  bool critical_path = false;  // prefers the instruction with the longest path to the program's end, else the oldest
+  bool regions = false;        // as in ListSchedulerOptions
+  bool fuse = false;           // as in ListSchedulerOptions
   bool spill = false;          // tiles that SBUF has no room for wait in HBM; else they are refused
   int copies = 2;              // slots for each tile of a declaration that is live at once, as far as they fit
 };

@@ -1,4 +1,4 @@
-// What an instruction would take on an engine, for decisions before a program exists.
+// Estimates how long an instruction would take on an engine, for what the back end decides before there is a program.
 #pragma once
 
 #include <array>

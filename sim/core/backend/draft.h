@@ -16,11 +16,11 @@ struct Draft {
   EngineProgram program;             // without semaphores; buffers on chip have places only where `placed` says so
   std::vector<std::int32_t> sites;   // of each buffer: which declaration made it
   std::vector<bool> placed;          // of each buffer: its place is given
-  std::vector<EngineSet> engines;    // of each instruction: those that may run it, if more than its own
+  std::vector<EngineSet> engines;    // of each instruction: all that may run it, its own included
   std::vector<std::int16_t> queues;  // of each DMA: the ring that is asked for; -1: any
   std::vector<bool> in_order;        // of each instruction: those marked keep the order of the text among themselves
   std::vector<std::pair<std::uint32_t, std::uint32_t>> follows;  // sorted (later, earlier): later waits for the result
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> after;    // sorted (later, earlier): later is only issued after
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> after;    // sorted (later, earlier): an order of issue, no wait
   // The region of the text that each instruction is in, a non-decreasing number. Empty: there is one region.
   std::vector<std::uint32_t> regions;
 };

@@ -17,7 +17,8 @@ struct DependencyGraph {
 // each place is written at most once.
 std::vector<bool> unordered_buffers(const EngineProgram&);
 
-// Buffers without a place never share memory, so a tile that is declared anew depends on no tile before it.
+// Finds for each instruction the earlier ones that it depends on. A buffer without a place counts as memory of its own:
+// instructions on a tile do not depend on those on tiles that the same declaration made before.
 DependencyGraph dependency_graph(const Draft&, const std::vector<bool>& unordered);
 
 }  // namespace trellis::sim::core

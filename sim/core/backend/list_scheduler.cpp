@@ -18,7 +18,7 @@ constexpr std::array<Engine, engine_count> all_engines = {Engine::tensor, Engine
 
 struct Candidate {
   Time ready;
-  Time rank;  // the least first
+  Time rank;  // the lowest is issued first
   std::uint32_t instruction;
 };
 struct LaterReady {
@@ -34,7 +34,7 @@ struct LowerRank {
 
 using Oldest = std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>>;
 
-// An engine of a core as the estimate sees it.
+// A core's engine: when the estimate says that it is free, and the instructions queued on it.
 struct Server {
   Time free = 0;
   Time backlog = 0;  // the intervals of the instructions in its queue
@@ -134,7 +134,7 @@ class ListScheduler {
     early_ = std::move(still);
   }
 
-  // Finds the longest path from each instruction's start to the end of all.
+  // Finds for each instruction the longest path from its start to the end of the program.
   void find_heights() {
     height_.assign(count_, 0);
     for (std::uint32_t at = count_; at-- > 0;) {
@@ -173,7 +173,7 @@ class ListScheduler {
     if (by_region() && for_tensor(at) && draft_.regions[at] > region_) return early_.push_back(at);
     Instruction& i = draft_.program.instructions[at];
     Engine best = first_engine(at);
-    CostEstimate cost = estimates_.of(at, best);  // chosen again if it was blocked: engines may be busier now
+    CostEstimate cost = estimates_.of(at, best);  // best is chosen anew each time it is offered: engines may be busier
     const auto end_on = [&](Engine e, const CostEstimate& c) {
       const Server& s = server_of(at, e);
       return std::max(s.free + s.backlog, ready_[at]) + c.interval;
@@ -324,7 +324,7 @@ class ListScheduler {
   std::vector<std::size_t> freed_;
   std::vector<std::uint32_t> products_left_;  // of each region: Tensor's instructions that have not started
   std::uint32_t region_ = 0;                  // the region that Tensor is in
-  std::vector<std::uint32_t> early_;          // Tensor's instructions that only wait for a later region
+  std::vector<std::uint32_t> early_;          // Tensor's instructions that are ready, but in a later region
   std::vector<std::uint32_t> order_;
   std::uint32_t oldest_ = 0, admitted_ = 0;
 };

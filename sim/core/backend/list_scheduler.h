@@ -12,10 +12,10 @@
 namespace trellis::sim::core {
 
 struct ListSchedulerOptions {
-  std::uint32_t window = 1;  // instructions considered, from the oldest that has not started; 1: as in the text
+  std::uint32_t window = 1;  // instructions considered, from the oldest not started; 1: in the order of the text
   bool fuse = false;  // when tiles lack room, the window grows: loops that follow each other in the text then overlap
   bool regions = false;        // Tensor finishes a region before it begins the next one
-  bool critical_path = false;  // prefers the instruction with the longest path behind it; else the oldest
+  bool critical_path = false;  // prefers the instruction with the longest path to the program's end; else the oldest
 };
 
 // Orders instructions by the time at which each would start on an estimate of the machine: in-order engines, latencies,

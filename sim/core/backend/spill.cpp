@@ -111,7 +111,7 @@ class Spiller {
         outside.offset = 0;
         t.outside = add(outside, farthest);
       }
-      move(t.outside, t.now, Engine::scalar, number);  // its place is known: GpSimd need not write descriptors
+      move(t.outside, t.now, Engine::scalar, number);  // not GpSimd, whose software would write each descriptor
     }
     leave(farthest);
   }

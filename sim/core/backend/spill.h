@@ -14,9 +14,10 @@ struct SpillTotals {
   std::int64_t moves = 0;
 };
 
-// Gives each tile in SBUF a place, in the order of its instructions. Where there is none, the tile whose next use is
-// farthest goes to HBM, and comes back before that use. Adds the instructions that do so to the draft and the order.
-// Throws invalid_argument where one instruction's tiles do not fit.
+// Goes through the instructions in order and gives each tile that they use a place in SBUF. If none is free, the tile
+// whose next use is farthest gives up its place: it is copied to HBM, unless HBM has its contents already, and back
+// before that use. Adds the instructions for these copies to the draft and the order. Throws invalid_argument if the
+// tiles of one instruction do not fit.
 SpillTotals spill_tiles(Draft&, std::vector<std::uint32_t>& order, const ChipSpec&);
 
 }  // namespace trellis::sim::core

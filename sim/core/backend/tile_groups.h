@@ -14,7 +14,7 @@ namespace trellis::sim::core {
 inline constexpr std::uint32_t never = ~0U;
 inline constexpr std::int64_t psum_unit = 64;  // bytes of a partition
 
-// From the first to the last instruction that touches a buffer, by their place in an order.
+// The first and the last instruction that touch a buffer, as positions in an order of issue.
 struct Lifetime {
   std::uint32_t first = never, last = 0;
   bool used() const { return first != never; }
@@ -26,14 +26,15 @@ std::vector<Lifetime> lifetimes(const EngineProgram&, std::span<const std::uint3
 struct TileGroup {
   Space space = Space::sbuf;
   std::uint8_t core = 0;
-  std::int64_t bytes = 0;  // of a partition, rounded up to what the allocator deals in
+  std::int64_t bytes = 0;  // of a partition, rounded up to the allocator's unit
   std::uint32_t tiles = 0;
   std::uint32_t most_live = 0;
   Lifetime span;  // of all its tiles
   std::int32_t example = -1;
 };
 
-// What a tile takes of PSUM: below a bank a power of two, so that none lies across two banks; else whole banks.
+// The bytes of a partition that a tile takes in PSUM: a power of two if it is smaller than a bank, so that no tile
+// crosses the border of two banks; else whole banks.
 std::int64_t psum_piece(std::int64_t bytes, const ChipSpec&);
 
 class TileGroups {
@@ -46,8 +47,9 @@ class TileGroups {
 
   // Where each group's slots begin, if that many slots of each group fit; empty if not.
   std::vector<std::int64_t> packed(std::span<const std::uint32_t> slots) const;
-  // The number of slots for each group: as many as it has tiles live at once, at least `wanted` if those fit, and up to
-  // `copies` times the live ones as far as they fit. Fewer than the live ones only if those do not fit.
+  // The number of slots for each group: as many as it has tiles live at once. If there is room, it is raised to
+  // `wanted`, and then step by step towards `copies` times the live tiles. If not even the live tiles fit, it is
+  // lowered.
   std::vector<std::uint32_t> slots(int copies, std::span<const std::uint32_t> wanted = {}) const;
   std::vector<std::uint32_t> least_slots() const;
 

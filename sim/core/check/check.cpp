@@ -99,7 +99,7 @@ void check_instruction(const EngineProgram& program, const ChipSpec& chip, const
   check_call(BoundInstruction(program, i), chip);
 }
 
-// The open loops of each stream.
+// Checks that each end_loop ends a loop of its stream, and that no loop is left open.
 class Loops {
  public:
   explicit Loops(const EngineProgram& program)

@@ -13,14 +13,15 @@ namespace trellis::sim::core {
 // the instruction (number, kind, line), the rule and the operand.
 void check(const EngineProgram&, const ChipSpec&);
 
-// Checks one operand's place, size and type. what: "output 0 (product)". Throws as check does, but without the place.
+// Checks one operand's place, size and type. what: "output 0 (product)". Throws as check does, but the message does not
+// name the instruction.
 void check_operand(const BoundInstruction&, const ChipSpec&, const View&, std::string_view what, const OperandRule&);
 // Checks operands and attributes against the kind's rules, then calls the kind's own check.
 void check_call(const BoundInstruction&, const ChipSpec&);
 
-// Finds reads of bytes that no earlier instruction writes, on chip, or in HBM except for inputs, and operands that a
-// register leads out of their buffer: one line for each such operand. It follows the program in one order that the
-// semaphores allow; without races any order gives the same result.
+// Finds operands that read bytes which no earlier instruction has written (on chip, or in HBM, where a program's inputs
+// count as written), and operands that a register moves out of their buffer; returns a line for each. It follows the
+// program in one order that the semaphores allow; without races any order gives the same result.
 std::vector<std::string> unwritten_reads(const EngineProgram&);
 
 // "instruction 12 (nc_matmul, line 7)"

@@ -66,7 +66,7 @@ class Written {
     on_chip_.resize(partitions_ * program.cores * 2);
   }
 
-  // Calls visit(bitmap, first byte, end) for every run of bytes of the view, until it returns false.
+  // Calls visit(bitmap, first byte, end, row) for every run of bytes of the view, until it returns false.
   template <class Visit>
   void each(const View& v, Visit visit) {
     const CoreBuffer& b = program_.buffers[static_cast<std::size_t>(v.buffer)];
@@ -229,7 +229,8 @@ class Follower {
                                  hbm ? "" : fmt::format(" in its partition {}", row)));
   }
 
-  // If the place depends on data, the whole reach of the view counts as written.
+  // Marks what the view writes: all bytes of its rows if a register loaded from memory moves it, or if it is the
+  // indirect output of an instruction that is not a DMA.
   void writes(const Stream& s, std::uint32_t at, const BoundInstruction& call, const View& v) {
     const InstructionKind& kind = *call.instruction.kind;
     if (is_anywhere(s, v) || (kind.indirect == Indirect::target && !kind.dma)) return mark(whole_rows(program_, v));

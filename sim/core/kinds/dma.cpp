@@ -21,7 +21,7 @@ void check_copy(const BoundInstruction& call) {
   if (call.outputs.size() == 2) expect_same_count(call, "second out", call.out(1));
 }
 
-// Copies element by element, whatever the rows.
+// Copies all elements in row-major order, even if the two sides cut them into rows differently.
 void copy_all(const BoundInstruction& call, CoreMemory& memory, const View& in, const View& out) {
   const auto read = static_cast<std::size_t>(in.elements()), written = static_cast<std::size_t>(out.elements());
   if (in.type == out.type) {

@@ -42,7 +42,8 @@ void check_local(const BoundInstruction& call) {
   expect_elements(call, "out", out, static_cast<std::int64_t>(count * each));
 }
 
-// As documented: C = ((28 + t e) / (t e)) / min(4 / bytes, e) for e elements an index; t is row.fast, 28 is row.faster.
+// The documented cost: row.fixed + row.element n e / C cycles for n indices of e elements each, with C = ((28 + t e) /
+// (t e)) / min(4 / bytes of an element, e); t is row.fast, 28 is row.faster.
 double local_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   const double each = call.number(Key::step, 1);
   const double count = call.number(Key::count, static_cast<double>(core_partitions * call.in(1).elements()));
@@ -120,7 +121,8 @@ const RegisteredInstruction on_gpsimd[] = {
                            .run = n_gather}),
 };
 
-// One row of the table for each index. The table is the first input (gather) or the output (scatter).
+// Checks the operands of a gather or scatter of one row of the table for each index. The table is the first input
+// (gather) or the output (scatter).
 void check_table(const BoundInstruction& call, const View& table, const View& rows, const View& index) {
   if (call.space(table) != Space::hbm) refuse(call, "the table lies on chip; expected HBM");
   if (index.type != DType::u32 && index.type != DType::i32)
@@ -164,7 +166,7 @@ void run_rows_moved(const BoundInstruction& call, CoreMemory& memory) {
   move_rows(call, memory, gathers, adds);
 }
 
-// A DMA of GpSimd's, whose software writes the descriptors, one for each row.
+// A kind of DMA that GpSimd triggers, whose software writes the descriptors, one for each row.
 template <bool gathers, bool adds>
 InstructionKind indirect(std::string name, std::string summary) {
   return {.name = std::move(name),

@@ -81,7 +81,7 @@ double flops(const BoundInstruction& call) {
          static_cast<double>(columns(call, call.in(1)));
 }
 
-// A factor as the kernels take it, which points into the memory if possible, else to a copy in `bytes`.
+// A factor as kernels::tile_product takes it: it points into the memory if possible, else to a copy in `bytes`.
 struct Tile {
   kernels::MatrixView factor;
   std::vector<std::byte> bytes = {};

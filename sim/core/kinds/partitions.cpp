@@ -10,7 +10,7 @@ namespace {
 constexpr std::int32_t quadrant = 32;
 constexpr double keep = 255;  // in a mask: the partition stays unchanged
 
-// The mask is an operand: 32 integers, which the compiler would encode in the instruction.
+// Here the mask is an operand, 32 integers; on the hardware the compiler encodes it in the instruction.
 void check_shuffle(const BoundInstruction& call) {
   const View &in = call.in(0), &out = call.out();
   if (in.type != out.type) refuse(call, "source is {} and out {}; expected one type", name(in.type), name(out.type));
@@ -73,7 +73,7 @@ void reduce_bits(const BoundInstruction& call, CoreMemory& memory) {
   out.store(0, state.data());
 }
 
-// Goes through the partitions in order. An average divides at the end.
+// Combines the rows of all partitions, in order, into one; average divides their sum at the end.
 void reduce(const BoundInstruction& call, CoreMemory& memory) {
   const AluOp op = call.alu();
   if (is_bitwise(op)) return reduce_bits(call, memory);

@@ -54,7 +54,7 @@ void rng(const BoundInstruction& call, CoreMemory& memory) {
   }
 }
 
-// Inputs: columns for those of value (the least) and value1 (the most) that are not attributes.
+// Inputs: a column for each of value (the least) and value1 (the most) that is not an attribute.
 void check_rand2(const BoundInstruction& call) {
   const std::size_t columns = !call.has(Key::value) + !call.has(Key::value1);
   if (call.inputs.size() != columns)

@@ -1,4 +1,4 @@
-// Kinds that scan along a row, and arithmetic with a reduction beside it.
+// Kinds that scan along a row, and arithmetic that also reduces the rows of its result.
 #include "sim/core/arithmetic/checks_and_costs.h"
 #include "sim/core/arithmetic/row_accumulator.h"
 #include "sim/core/kinds/tensor_scalar.h"

@@ -1,4 +1,5 @@
-// Kinds with a function of one tile on engines other than Scalar, and Scalar's more flexible form.
+// Kinds that apply a function to a tile on other engines than Scalar, Scalar's activate2, and copies whose place
+// depends on data.
 #include <algorithm>
 #include <cmath>
 
@@ -146,7 +147,8 @@ const RegisteredInstruction activate2_kind(
      .run = activate2,
      .not_yet = "load_reduce"});
 
-// The second input holds a number; `scale` times it is the place, in elements.
+// The second input holds an offset: the source (or the output) begins offset * `scale` elements later than its view
+// says.
 void check_dynamic(const BoundInstruction& call) {
   expect_elements(call, "source", call.in(0), call.out().elements());
   expect_rows(call, "source", call.in(0), call.out().rows);
@@ -155,7 +157,7 @@ void check_dynamic(const BoundInstruction& call) {
   if (kernels::is_float(call.in(1).type)) refuse(call, "offset is {}; expected an integer type", name(call.in(1).type));
 }
 
-// fixed: the least cost of an instruction whose place is not known beforehand.
+// fixed is the least that an instruction costs whose place is not known beforehand.
 double dynamic_cycles(const BoundInstruction& call, const CostRow& row, const ChipSpec& chip) {
   return std::max(row_cycles(call, row, chip, call.out().elements()) - row.fixed, row.fixed);
 }
@@ -166,7 +168,7 @@ View moved(const BoundInstruction& call, CoreMemory& memory, View v) {
   const double by = std::trunc(offset * call.number(Key::scale, 1)) * static_cast<double>(kernels::size_of(v.type));
   const CoreBuffer& b = call.buffer(v);
   const ByteRange all = all_bytes(v, b.space);
-  if (!(all.low + by >= 0 && all.high + by <= static_cast<double>(b.bytes)))  // NaN, too
+  if (!(all.low + by >= 0 && all.high + by <= static_cast<double>(b.bytes)))  // refuses NaN, too
     refuse(call, "offset {} leads out of {}", offset, b.name);
   v.offset += static_cast<std::int64_t>(by);
   return v;

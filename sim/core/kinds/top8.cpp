@@ -55,7 +55,8 @@ const RegisteredInstruction max8_kind({.name = "max8",
                                        .cycles = data_cycles,
                                        .run = max8});
 
-// Indices of the values, each index used once. Equal values take successive indices, in the order given.
+// Returns for each of eight values the index in data where it is found first, or n. Equal values take successive
+// indices, in the order given.
 template <class Order>
 std::array<std::size_t, eight> places(const float* data, std::size_t n, const float* values, Order order) {
   std::array<std::size_t, eight> found;
@@ -251,7 +252,8 @@ void check_bounds(const BoundInstruction& call) {
   expect_elements(call, "out", call.out(), 2 * call.in().elements());
 }
 
-// Writes for each element where its run of equal ids begins, then for each where that ends.
+// Writes where the run of equal ids that each element belongs to begins, for all elements, and then where it ends. Id 0
+// is padding: its run begins at n and ends at -1.
 void bounds(const BoundInstruction& call, CoreMemory& memory) {
   const auto n = static_cast<std::size_t>(call.in().elements());
   std::vector<double> ids(n), out(2 * n);

@@ -7,9 +7,9 @@
 //   dma_copy sync ring=4 x[0+128 @0 128x1] <- a[0+128 @0 128x1 /256] signal ring4+1
 //   activation scalar y[0+128 @0 128x1] <- x[0+128 @0 128x1] func=exp scale=0.5 wait ring4>=1
 //
-// An operand is NAME[first row + rows @offset in bytes, COUNTxSTRIDE in elements for each dimension, outermost first,
-// /bytes from row to row in HBM, rN*SCALE a register times bytes, of whole elements], and `:TYPE` where that is not the
-// buffer's. '#' begins a comment.
+// An operand is a buffer's NAME and in brackets: first row + number of rows, @offset in bytes, COUNTxSTRIDE in elements
+// for each dimension, outermost first, in HBM /bytes from row to row, and rN*SCALE if register N times SCALE bytes (of
+// whole elements) moves it. `:TYPE` follows where the type is not the buffer's. '#' begins a comment.
 #pragma once
 
 #include <string>

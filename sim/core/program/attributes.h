@@ -12,7 +12,7 @@ namespace trellis::sim::core {
 enum class Key : std::uint8_t {
   op,    // AluOp of the first or only arithmetic step
   op1,   // of the second step
-  func,  // Function of an activation
+  func,  // ActivationFunction of an activation
   scale,
   bias,
   value,    // a constant: of memset, or a scalar operand

@@ -43,7 +43,7 @@ void each_touched(const BoundInstruction& call, Visit visit) {
 
 class Dependencies {
  public:
-  // Records the access. Calls back with processor and number for each earlier access that must have finished.
+  // Records the access. Calls found(earlier access) for each that must have finished before this one.
   template <class Found>
   void touch(const EngineProgram& program, const View& view, const Access& access, Found found) {
     const Footprint place = footprint_of(program, view);

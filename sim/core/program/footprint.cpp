@@ -24,11 +24,11 @@ ByteRange moved_bytes(const View& v, Space space, std::int64_t value) {
 // Whether the box stays within its rows. Such boxes of one stride overlap only if both their rows and columns do.
 bool within_rows(const Footprint& f) { return f.stride == 0 || f.column + f.width <= std::abs(f.stride); }
 
-// Boxes of one stride that stay within their rows. Goes through them by row, and keeps those that reach the current row
-// in order of their columns: the next box can overlap only its neighbours there.
+// Whether any two of these boxes, of one stride and within their rows, overlap. Goes through them by first row, and
+// keeps those that reach the current row in order of their columns: the next box can overlap only its neighbours there.
 bool any_overlap_in_rows(std::vector<Footprint>& boxes) {
   std::ranges::sort(boxes, {}, &Footprint::row);
-  std::map<std::int64_t, std::int64_t> columns;       // from the first to the last
+  std::map<std::int64_t, std::int64_t> columns;       // of the boxes kept: first column -> end
   using End = std::pair<std::int64_t, std::int64_t>;  // row, first column
   std::priority_queue<End, std::vector<End>, std::greater<>> ends;
   for (const Footprint& box : boxes) {

@@ -16,7 +16,7 @@ struct ByteRange {
 };
 
 ByteRange row_bytes(const View&);         // of one row, from its first element on
-ByteRange all_bytes(const View&, Space);  // of all rows, from the start of the buffer or of its part of a partition
+ByteRange all_bytes(const View&, Space);  // of all rows, from the start of the buffer (on chip: in each partition)
 
 // Moves the view by its register, which has this value. None if a byte of the view is then outside its buffer.
 std::optional<View> moved_by(const EngineProgram&, View, std::int64_t value);

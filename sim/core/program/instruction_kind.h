@@ -30,7 +30,7 @@ struct BoundInstruction {
   AluOp alu(Key k = Key::op) const { return static_cast<AluOp>(number(k)); }
 };
 
-// Whether an operand is optional, where it may be and which types it may have.
+// Whether an operand is optional, and in which memories it may be.
 struct OperandRule {
   std::string_view name;
   bool optional = false;
@@ -65,7 +65,7 @@ struct InstructionKind {
   bool dma = false;
   Indirect indirect = Indirect::none;  // a DMA moves as many rows as the last input has
   bool adds = false;                   // to what is in the output
-  bool sequencer = false;   // no datapath: takes the chip's semaphore.instruction and its result is visible at once
+  bool sequencer = false;   // no datapath: takes the chip's semaphore.instruction; the result is visible at once
   bool background = false;  // not done by its engine: its cycles are only latency
   ControlFlow control = ControlFlow::none;
   // Throws invalid_argument if the call breaks a rule that the fields above cannot express; null: there is none.

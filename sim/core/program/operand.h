@@ -16,7 +16,7 @@ struct Operand {
   // Each throws invalid_argument if out of range. column_range needs rows of one dimension.
   Operand row_range(std::int64_t first, std::int64_t count) const;
   Operand column_range(std::int64_t first, std::int64_t count) const;
-  Operand shaped(std::initializer_list<std::int64_t> counts) const;  // a row of as many elements, in dimensions
+  Operand shaped(std::initializer_list<std::int64_t> counts) const;  // the same elements, each row in these dimensions
   Operand spread_rows(std::int64_t rows) const;                      // HBM: one row, read repeatedly
 };
 

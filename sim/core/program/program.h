@@ -72,7 +72,7 @@ struct EngineProgram {
   std::vector<Attribute> attributes;
   std::vector<SemaphoreWait> waits;
   std::vector<SemaphoreSignal> signals;
-  std::vector<std::string> semaphores;  // by name
+  std::vector<std::string> semaphores;  // their names
   std::vector<std::string> lines;       // the source text of each Instruction::line, for people; may be empty
 
   std::span<const View> outputs(const Instruction& i) const { return {views.data() + i.views.first, i.outputs}; }

@@ -87,7 +87,7 @@ void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
   fill_normal(memory, "g", DType::f32, seed, 0.01);
   fill_normal(memory, "m", DType::f32, seed, 0.01);
   fill_normal(memory, "v", DType::f32, seed, 0.01);
-  for (float& v : memory.hbm_as<float>("v")) v *= v;  // a mean of squares
+  for (float& v : memory.hbm_as<float>("v")) v *= v;  // not negative, as a mean of squares
 }
 
 std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {

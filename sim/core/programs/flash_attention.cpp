@@ -21,7 +21,7 @@ constexpr std::int64_t bank = 512, under_way = 5;
 
 // 128 queries against a tile of keys.
 struct Step {
-  std::int64_t head, query, first, count;  // of the keys in the tile
+  std::int64_t head, query, first, count;  // first, count: the keys in the tile
   bool diagonal, begins, ends;
   Operand scores = {}, powers = {}, most = {}, shift = {}, shrink = {}, product = {};
   std::vector<Operand> turned = {};
@@ -83,8 +83,8 @@ class Kernel {
   }
 
  private:
-  // How many tiles a head's inputs need: they are loaded while the values of three steps before, perhaps of other
-  // heads, are still being weighted.
+  // How many tiles to rotate for each input of a head: it is loaded while the three steps before, perhaps of several
+  // other heads, may still read theirs.
   int copies() const {
     const std::int64_t steps = s_.length / lanes;
     return s_.heads > 1 ? static_cast<int>(1 + (3 + steps - 1) / steps) : 1;

@@ -88,9 +88,9 @@ void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
   for (const std::string_view name : {"x", "weight", "bias"}) fill_normal(memory, name, sizes_of(a).type, seed);
 }
 
-// The host's result from the same inputs in f32. A sum has at most `chain` roundings in sequence (v2 adds up to 256
-// elements in a row). The less exact of the two variances, E x^2 - mean^2, is off by chain (E x^2 + mean^2) units, and
-// the root halves its relative error. The mean is off by chain E |x|. The host is within the same bounds.
+// Compares with the host's result from the same inputs in f32. A sum has at most `chain` roundings in sequence (v2 adds
+// up to 256 elements in a row). The less exact of the two variances, E x^2 - mean^2, is off by chain (E x^2 + mean^2)
+// units, and the root halves its relative error. The mean is off by chain E |x|. The host is within the same bounds.
 std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = sizes_of(a);
   const auto rows = static_cast<std::size_t>(s.rows), columns = static_cast<std::size_t>(s.columns);

@@ -115,8 +115,9 @@ std::int64_t largest_divisor(std::int64_t of, std::int64_t unit, std::int64_t mo
   return tiles;
 }
 
-// Blocks of 16 by 2 tiles over 8 of the common dimension, as in the tutorial, or what divides and fits. Further tiles
-// fill the room left, so that the next block is loaded ahead.
+// How the products are cut: blocks of 16 x 2 tiles of c are summed over 8 tiles of the common dimension at a time, as
+// in the tutorial, or fewer, so that they divide the sizes and fit in SBUF. If there is room for further tiles of the
+// factors, the next block's are loaded ahead.
 struct Blocks {
   std::int64_t ms, ns, ks;
   int turns;  // tiles of each factor kept in SBUF

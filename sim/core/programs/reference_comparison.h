@@ -1,4 +1,4 @@
-// Compares results with references computed in f64, each within a bound of its own.
+// Compares results with references, each within an error bound of its own.
 #pragma once
 
 #include <cmath>

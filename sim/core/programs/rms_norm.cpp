@@ -65,8 +65,9 @@ void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
   if (s.adds) fill_normal(memory, "residual", s.type, seed);
 }
 
-// The host's result from the same inputs in f32. On both sides the sum of squares has columns / 32 + 6 roundings, whose
-// effect the root halves, and there are 8 more: each side is within so many roundings of the exact result.
+// Compares with the host's result from the same inputs in f32. On both sides the sum of squares has columns / 32 + 6
+// roundings, whose effect the root halves, and there are 8 more: each side is within so many roundings of the exact
+// result.
 std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = sizes_of(a);
   const auto rows = static_cast<std::size_t>(s.rows), columns = static_cast<std::size_t>(s.columns);

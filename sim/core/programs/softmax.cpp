@@ -21,7 +21,8 @@ struct Sizes {
 
 Sizes sizes_of(const Arguments& a) { return {a.count("rows"), a.count("columns"), a.type("type"), a.number("scale")}; }
 
-// 128 rows whose powers are known and that remain to be divided, which Vector does after it has read the next rows.
+// 128 rows whose powers are computed but not yet divided by their sums: Vector divides them after it has found the
+// largest elements of the next 128 rows.
 struct Block {
   Operand tile, power, sum, y;
 };
@@ -63,9 +64,9 @@ void fill(const Arguments& a, CoreMemory& memory, std::uint64_t seed) {
   fill_normal(memory, "x", sizes_of(a).type, seed, 3);
 }
 
-// The host's result from the same inputs in f32. A power is off by the rounding of t, of the largest t and of their
-// difference in its exponent, and by 2 units of its own; the sum by its columns / 32 + 6 additions. The bound is twice
-// this, as both sides are rounded.
+// Compares with the host's result from the same inputs in f32. A power is off by the rounding of t, of the largest t
+// and of their difference in its exponent, and by 2 units of its own; the sum by its columns / 32 + 6 additions. The
+// bound is twice this, as both sides are rounded.
 std::vector<Comparison> compare(const Arguments& a, CoreMemory& memory) {
   const Sizes s = sizes_of(a);
   const auto rows = static_cast<std::size_t>(s.rows), columns = static_cast<std::size_t>(s.columns);

@@ -36,7 +36,7 @@ inline Operand part_of(Operand row, const RowTile& p) {
   return row;
 }
 
-// The corner of a tile that a piece fills.
+// The corner of a tile that a RowTile fills.
 inline Operand part_of_tile(const Operand& tile, const RowTile& p) {
   return tile.row_range(0, p.rows).column_range(0, p.columns);
 }
@@ -47,8 +47,8 @@ void each_block(std::int64_t n, std::int64_t most, Visit visit) {
   for (std::int64_t first = 0; first < n; first += most) visit(first, std::min(most, n - first));
 }
 
-// How many sets of tiles with `bytes` a partition fit beside `taken`. At most `most`, and at least one, which the
-// builder refuses if it does not fit.
+// How many sets of tiles, each of `bytes` a partition, fit in SBUF beside `taken` bytes: at most `most`. Returns 1 even
+// if no set fits, as the builder then refuses its tiles.
 inline int sets_that_fit(const ChipSpec& chip, std::int64_t bytes, std::int64_t taken, int most) {
   const std::int64_t sets = (static_cast<std::int64_t>(chip.memory.sbuf_bytes) - taken) / bytes;
   return static_cast<int>(std::clamp<std::int64_t>(sets, 1, most));

@@ -1,4 +1,5 @@
-// The memory contents of a program: SBUF and PSUM of each core, and the HBM buffers; as bytes, and rows as numbers.
+// The memory of a program: SBUF and PSUM of each core, and the HBM buffers. It is accessed as raw bytes, or by rows
+// that are converted from and to floating-point numbers.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,8 @@
 namespace trellis::sim::core {
 
 inline constexpr int register_count = 64;  // of an engine
-// The whole number that a register gets. Throws beyond 1e12: registers times strides form addresses, and larger numbers
-// would lead to none.
+// Rounds a number towards zero to the integer that a register then holds. Throws beyond 1e12: a register is multiplied
+// by a stride to form an address, and no address needs a larger one.
 std::int64_t register_number(double);
 
 // The order in which a row is reduced to one number. sequential: from left to right. lanes: as in
@@ -36,12 +37,14 @@ class CoreMemory {
     return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
 
-  // The first element of a row of a view. registers: those of the engine, for an indexed view.
+  // The address of the first element of a row of a view. An indexed view is first moved by its register
+  // (use_registers).
   std::byte* row(const View&, std::int64_t row);
   // Bytes from one row to the next.
   std::int64_t row_stride(const View&) const;
 
-  // A row to numbers and back. Engines compute in f32; f64 is for what f32 cannot hold, such as large integers.
+  // Convert a row to numbers, and numbers to a row. Engines compute in f32; f64 is for what f32 cannot hold, such as
+  // large integers.
   void read(const View&, std::int64_t row, float* to);
   void read(const View&, std::int64_t row, double* to);
   void write(const View&, std::int64_t row, const float* from, const kernels::CastOptions& = {});
@@ -71,7 +74,7 @@ class CoreMemory {
   struct Place {
     std::byte* at = nullptr;
     std::int64_t stride = 0;  // between partitions
-    std::int64_t bytes = 0;   // of HBM, or of a partition's part
+    std::int64_t bytes = 0;   // of an HBM buffer, or of each partition of one on chip
   };
   template <class T>
   void read_as(const View&, std::int64_t, DType, T*);

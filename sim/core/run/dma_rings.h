@@ -64,7 +64,7 @@ class DmaRings {
     std::deque<std::uint32_t> waiting;  // transfers that have not begun
     std::deque<std::uint32_t> flying;   // begun and not yet returned
     bool starting = false;
-    Time last = -1;  // start, or without prefetch end, of the transfer before
+    Time last = -1;  // when the transfer before started; without prefetch, when it ended
     int busy = 0;    // transfers that move
   };
   struct Entry {
@@ -86,7 +86,7 @@ class DmaRings {
   std::vector<std::uint32_t> free_;
   std::vector<RingTransfer> done_;
   std::vector<Time> busy_;
-  int at_work_ = 0;  // engines
+  int at_work_ = 0;  // how many engines are busy
   Time any_since_ = 0, any_busy_ = 0;
 };
 

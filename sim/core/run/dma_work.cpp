@@ -54,7 +54,7 @@ double slowness(const BoundInstruction& call, const ChipSpec& chip) {
   return 1;
 }
 
-// All rows of one operand; for an indirect operand as many as there are indices.
+// One operand as a whole: the rows of its view, or for an indirect DMA as many as there are indices.
 struct Whole {
   double bytes = 0, pieces = 0, descriptors = 0;
 };

@@ -15,7 +15,7 @@ const SemaphoreWait* InstructionStreams::unmet(const Stream& s, const Instructio
   return nullptr;
 }
 
-// Starts instructions until another event comes first, then continues by an event of its own.
+// Starts instructions of a stream until another event comes first, then queues an event that continues.
 void InstructionStreams::issue(std::uint16_t number) {
   Stream& s = streams_[number];
   Time now = queue_.now();
@@ -35,7 +35,8 @@ void InstructionStreams::issue(std::uint16_t number) {
   }
 }
 
-// When an instruction starts whose waits are over at `from`: further waits, the port and Scalar's table may delay it.
+// When an instruction starts whose semaphores have all reached their values at `from`. Each semaphore but the first
+// delays it, and so may a port that is in use and the load of Scalar's function table.
 Time InstructionStreams::start_of(Stream& s, const Instruction& i, const Prepared& p, Time from, WaitReason& why) {
   Time start = from;
   if (i.waits.count > 1) start += (i.waits.count - 1) * chip_.semaphore_instruction;
@@ -127,7 +128,8 @@ void InstructionStreams::trigger(std::uint16_t number, std::uint32_t at, std::in
   totals_.hbm_written += work.hbm_written;
 }
 
-// When a transfer ends, its engine may be far ahead, so it keeps a copy of the registers.
+// Keeps a copy of the registers for a transfer that needs them, as its engine may have changed them when the transfer
+// ends. Returns the copy's index in kept_; -1 if none is needed.
 std::int32_t InstructionStreams::keep_registers(const Stream& s, const Instruction& i) {
   if (options_.memory == nullptr) return -1;
   const BoundInstruction call(program_, i);
@@ -164,7 +166,8 @@ void InstructionStreams::finish_later(std::uint32_t at, std::int64_t span, Time 
   queue_.push(when, {CoreEventKind::finish, 0, number});
 }
 
-// A transfer's end is visible a little later, like a semaphore's change.
+// Ends a transfer: adds its span to the timeline, moves its data if there is a memory, and schedules its signals, which
+// come dma.done and the semaphore's latency later.
 void InstructionStreams::finish(const RingTransfer& t) {
   const Instruction& i = program_.instructions[t.instruction];
   std::int64_t span = -1;

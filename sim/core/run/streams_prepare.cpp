@@ -27,7 +27,7 @@ InstructionStreams::InstructionStreams(const EngineProgram& program, const ChipS
 void InstructionStreams::prepare() {
   prepared_.reserve(program_.instructions.size());
   std::array<std::pair<const InstructionKind*, CostRow>, engine_count> rows =
-      {};  // by engine: the kind before and its costs
+      {};  // by engine: the kind looked up last, and its costs
   for (std::uint32_t at = 0; at < program_.instructions.size(); ++at) {
     const Instruction& i = program_.instructions[at];
     const BoundInstruction call(program_, i);
@@ -79,7 +79,7 @@ std::int16_t InstructionStreams::table_of(const BoundInstruction& call) const {
   }
 }
 
-// Tracks of the engines and rings that the program uses.
+// Adds to the timeline a track for each engine and ring that the program uses, and a counter for each semaphore.
 void InstructionStreams::prepare_tracks() {
   Timeline& t = *options_.timeline;
   std::vector<bool> rings(static_cast<std::size_t>(program_.cores * chip_.dma.rings), false);
